@@ -43,7 +43,7 @@ export async function checkRules(options: CheckOptions, terminal: Terminal): Pro
       terminal.out(githubAnnotation(severity, at, "headgate check", text));
     }
   } else {
-    const excerpts = new Excerpts(terminal);
+    const excerpts = new Excerpts(terminal, result.file);
     for (const problem of result.problems) {
       terminal.out(`${problemLine(problem, terminal)}\n${await excerpts.of(problem)}`);
     }

@@ -16,8 +16,10 @@ export class Excerpts {
   readonly #terminal: Terminal;
   readonly #lines = new Map<string, readonly string[]>();
 
-  constructor(terminal: Terminal) {
+  /** `file`: one that was read before. */
+  constructor(terminal: Terminal, file?: { readonly name: string; readonly bytes: Buffer }) {
     this.#terminal = terminal;
+    if (file !== undefined) this.#lines.set(file.name, linesOf(file.bytes));
   }
 
   /** Two lines: the place's line, and a caret below it. Empty if the file has no such line. */
@@ -48,18 +50,17 @@ export class Excerpts {
 
 async function readLines(file: string): Promise<readonly string[]> {
   try {
-    const bytes = await readFile(file);
-    const encoding =
-      bytes[0] === 0xff && bytes[1] === 0xfe
-        ? "utf-16le"
-        : bytes[0] === 0xfe && bytes[1] === 0xff
-          ? "utf-16be"
-          : "utf-8";
-    // Removes a byte order mark, as the parser does.
-    return new TextDecoder(encoding).decode(bytes).split(/\r\n|\r|\n/);
+    return linesOf(await readFile(file));
   } catch (cause) {
     // The problem itself says that the file can't be read.
     if (errorCode(cause) !== undefined) return [];
     throw cause;
   }
+}
+
+function linesOf(bytes: Buffer): readonly string[] {
+  const encoding =
+    bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe && bytes[1] === 0xff ? "utf-16be" : "utf-8";
+  // Removes a byte order mark, as the parser does.
+  return new TextDecoder(encoding).decode(bytes).split(/\r\n|\r|\n/);
 }

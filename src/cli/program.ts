@@ -126,7 +126,7 @@ function addCheck(program: Command, terminal: Terminal): void {
       "Checks rule files without running anything. Prints every problem as file:line:column and ends with 1 if the" +
         " service would refuse the files, with 0 otherwise.",
     )
-    .argument("[path]", "directory or file (default: what the service would read)")
+    .argument("[path]", "directory or file, - for standard input (default: what the service would read)")
     .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does")
     .option("--strict", "end with 1 on warnings too")
     .addOption(new Option("-f, --format <format>", "how to print").choices(["text", "json", "github"]).default("text"))

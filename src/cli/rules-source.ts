@@ -1,6 +1,7 @@
 // Loads rules for the commands that look at files: a directory as the service would, or a single file.
 
 import { stat } from "node:fs/promises";
+import { buffer } from "node:stream/consumers";
 import { compileFiles, type LoadResult, loadRules } from "../config/load.ts";
 import { readOneFile } from "../config/read-files.ts";
 import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../core/limit.ts";
@@ -17,7 +18,7 @@ import { paint, type Terminal } from "./terminal.ts";
 
 /** Which rules to load. */
 export interface RulesChoice {
-  /** A directory or a file; undefined: where the service would look. */
+  /** A directory or a file, `-` for standard input; undefined: where the service would look. */
   readonly path: string | undefined;
   /** Joins files of the same domain; undefined: as the service would. */
   readonly mergesDomains: true | undefined;
@@ -46,33 +47,41 @@ function pickedSettings(env: Environment, isPicked: (name: string) => boolean): 
   return readSettings(Object.fromEntries(Object.entries(env).filter(([name]) => isPicked(name))));
 }
 
+/** What was loaded, with the bytes of a single file: a pipe can't be read again. */
+interface ChosenRules extends LoadResult {
+  readonly file?: { readonly name: string; readonly bytes: Buffer };
+}
+
 /** Loads the chosen rules. Missing, unreadable and bad files are among the result's problems. Rejects with ConfigError for settings. */
 export async function loadChosen(
   choice: RulesChoice,
   env: Environment,
   settings = pickedSettings(env, (name) => RULES_SETTINGS.test(name)),
-): Promise<LoadResult> {
+): Promise<ChosenRules> {
   const mergeDomains = choice.mergesDomains ?? settings.mergesDomains;
   const options = { ...compileOptions(settings), mergeDomains, dotFiles: !settings.ignoresDotFiles };
   if (choice.path === undefined) {
     const { rulesDir, readsEveryFile } = settings;
     return loadRules(rulesDir, { ...options, everyFile: readsEveryFile, namePrefix: asFolder(rulesDir) });
   }
-  if (!(await isFile(choice.path))) {
+  const isStandardInput = /^(?:-|\/dev\/stdin)$/.test(choice.path);
+  if (!isStandardInput && !(await isFile(choice.path))) {
     return loadRules(choice.path, {
       ...options,
       everyFile: choice.everyFile ?? false,
       namePrefix: asFolder(choice.path),
     });
   }
-  const read = await readOneFile(choice.path);
+  const read = isStandardInput
+    ? { files: [{ name: "stdin", bytes: await buffer(process.stdin) }], failures: [], hash: "" }
+    : await readOneFile(choice.path);
   const [file] = read.files;
   const resources = file && resourcesOf(file.name, file.bytes);
   if (resources !== undefined) {
     const names = resources.map(({ name }) => name);
     return { ...compileRules(resources, options), hash: "", files: names };
   }
-  return compileFiles(choice.path, read, options);
+  return { ...compileFiles(choice.path, read, options), ...(file === undefined ? {} : { file }) };
 }
 
 /** The chosen rules; undefined once standard error was told why `called` (as "the rules") can't be used. */
@@ -128,7 +137,8 @@ function asFolder(path: string): string {
 
 async function isFile(path: string): Promise<boolean> {
   try {
-    return (await stat(path)).isFile();
+    // Pipes, too, as in `check <(make-rules)`.
+    return !(await stat(path)).isDirectory();
   } catch (cause) {
     // loadRules reports a path that is not there.
     if (errorCode(cause) !== undefined) return false;

@@ -1,6 +1,6 @@
-// Commands whose output nobody reads any more, as behind `| head -1`: they end without a stack trace.
+// Commands in a pipeline: their output may have no reader, as behind `| head -1`, and rules may come from standard input.
 
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
@@ -50,4 +50,11 @@ test.each([
   { args: ["client", "-domain", "edge"], code: 2 },
 ])("a command whose standard error is closed ends with its own exit code $code: $args", async ({ args, code }) => {
   expect(await runWithout("stderr", args)).toEqual({ code, said: "" });
+});
+
+test.each(["-", "/dev/stdin"])("rules are read from standard input: %s", (path) => {
+  const input = "domain: d\ndescriptors: [{ ky: a }]\n";
+  const { stdout, status } = spawnSync(process.execPath, [...PROGRAM, "check", path], { input, encoding: "utf8" });
+  expect(stdout).toMatch(/^stdin:2:17: error: unknown key 'ky'.*\n {4}2 \| descriptors: \[\{ ky: a \}\]\n/);
+  expect(status).toBe(1);
 });

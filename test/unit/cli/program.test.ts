@@ -1,6 +1,8 @@
 // The command line as a whole: help, usage errors, check and explain on real files.
 
+import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { buildProgram } from "../../../src/cli/program.ts";
@@ -179,6 +181,15 @@ describe("check", () => {
     ] as const) {
       expect(new Set(await places(path))).toEqual(new Set([shown]));
     }
+  });
+
+  test("reads a pipe once", async () => {
+    const pipe = join(directory, "pipe");
+    execFileSync("mkfifo", [pipe]);
+    const [{ out, exitCode }] = await Promise.all([runProgram(["check", pipe]), writeFile(pipe, BAD)]);
+    expect(out).toContain(`${pipe}:5:5: error: unknown key 'ky'`);
+    expect(out).toContain("   5 |   - ky: user\n");
+    expect(exitCode).toBe(1);
   });
 
   test("says that a directory is missing", async () => {
