@@ -45,7 +45,8 @@ export function processTerminal(): Terminal {
     isColoured: stdout.isTTY === true && (env.NO_COLOR ?? "") === "" && env.TERM !== "dumb",
     isScreen: stdout.isTTY === true && env.TERM !== "dumb",
     isWatched: stderr.isTTY === true,
-    columns: Math.min(COLUMNS_MAX, Math.max(COLUMNS_MIN, stdout.columns ?? COLUMNS_DEFAULT)),
+    // A terminal without a size says 0.
+    columns: Math.min(COLUMNS_MAX, Math.max(COLUMNS_MIN, stdout.columns || COLUMNS_DEFAULT)),
     env,
   };
 }

@@ -112,12 +112,9 @@ function isKeyOf(section: Section, name: string, entry: MappingEntry, log: Probl
   if (home !== undefined && home !== section) {
     log.error(at, `'${name}' can't stand ${SECTION_TITLES[section]}`, `It belongs ${SECTION_HOMES[home]}.`);
   } else {
-    const words = known.join(", ");
-    log.error(
-      at,
-      `unknown key '${name}' ${SECTION_TITLES[section]}, where these are known: ${words}`,
-      suggest(name, known),
-    );
+    const hint = suggest(name, known);
+    const words = hint === undefined ? `; expected one of ${known.join(", ")}` : "";
+    log.error(at, `unknown key '${name}' ${SECTION_TITLES[section]}${words}`, hint);
   }
   return false;
 }

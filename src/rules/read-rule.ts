@@ -112,7 +112,7 @@ function* readRule(written: MappingNode, context: FileContext, log: ProblemLog):
   const fields = readFields("rule", added.rule === undefined ? [mapping] : [added.rule, mapping], log);
   const keyField = fields.get("key");
   const key = readText(fields, "key", log) ?? "";
-  if (key === "" && (keyField === undefined || keyField.value.kind === "scalar")) {
+  if (key === "" && (keyField === undefined ? !fields.hasRefused : keyField.value.kind === "scalar")) {
     log.error(keyField?.value.at ?? mapping.at, "the rule's key is missing or empty");
   }
   const patterns = yield* readPatterns(key, fields, context.regexes, log);

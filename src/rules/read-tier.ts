@@ -84,12 +84,11 @@ function find(
     return found;
   }
   const names = [...named.keys()].map(textOf);
-  const known =
-    names.length === 0
-      ? "this domain has no 'limits'"
-      : `these are known: ${names.slice(0, SHOWN_NAMES_MAX).join(", ")}${names.length > SHOWN_NAMES_MAX ? " and others" : ""}`;
-  const text = `${field.name}: no limits are named '${textOf(name)}'; ${known}`;
   const hint = suggest(textOf(name), names);
+  const shown = `${names.slice(0, SHOWN_NAMES_MAX).join(", ")}${names.length > SHOWN_NAMES_MAX ? ", ..." : ""}`;
+  const known =
+    names.length === 0 ? "; this domain has no 'limits'" : hint === undefined ? `; expected one of ${shown}` : "";
+  const text = `${field.name}: no limits are named '${textOf(name)}'${known}`;
   // Named limits are in a file, and a control plane's set must never be refused because of a file.
   if (isInResource(field.value.at)) log.warn(field.value.at, `${text}, so the resource's own limit applies`, hint);
   else log.error(field.value.at, text, hint);

@@ -18,8 +18,9 @@ export class CaseFields {
     this.log = log;
     for (const { key, value } of node.entries) {
       if (!known.includes(key.text)) {
-        const message = `unknown key '${key.text}' ${title}, where these are known: ${known.join(", ")}`;
-        log.error(key.at, message, suggest(key.text, known));
+        const hint = suggest(key.text, known);
+        const words = hint === undefined ? `; expected one of ${known.join(", ")}` : "";
+        log.error(key.at, `unknown key '${key.text}' ${title}${words}`, hint);
       } else this.#values.set(key.text, value);
     }
   }

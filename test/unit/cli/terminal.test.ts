@@ -1,7 +1,7 @@
 // How text looks on a terminal.
 
-import { expect, test } from "vitest";
-import { count, paint, wrap } from "../../../src/cli/terminal.ts";
+import { expect, onTestFinished, test } from "vitest";
+import { count, paint, processTerminal, wrap } from "../../../src/cli/terminal.ts";
 import { RecordedTerminal } from "../../support/recorded-terminal.ts";
 
 test.each([
@@ -24,4 +24,19 @@ test("colours are there for terminals that have them", () => {
 
 test("nouns agree with their number", () => {
   expect([count(0, "rule"), count(1, "rule"), count(2, "rule")]).toEqual(["0 rules", "1 rule", "2 rules"]);
+});
+
+test.each([
+  [undefined, 80],
+  [0, 80],
+  [20, 40],
+  [90, 90],
+  [500, 100],
+])("a terminal that says %s columns has lines of %s", (columns, width) => {
+  const was = Object.getOwnPropertyDescriptor(process.stdout, "columns");
+  onTestFinished(() => {
+    Object.defineProperty(process.stdout, "columns", was ?? { value: undefined, configurable: true, writable: true });
+  });
+  Object.defineProperty(process.stdout, "columns", { value: columns, configurable: true, writable: true });
+  expect(processTerminal().columns).toBe(width);
 });
