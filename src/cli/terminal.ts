@@ -7,11 +7,11 @@ export interface Terminal {
   /** The exit code of the process once the command is done. */
   setExitCode(code: number): void;
   readonly isColoured: boolean;
-  /** True if standard output is a screen, so that what stands there may be overwritten. */
-  readonly isScreen: boolean;
+  /** Width of the screen that standard output is; undefined if it is none. What is on a screen may be overwritten. */
+  readonly screenColumns: number | undefined;
   /** True if somebody watches standard error, so that a line there may be overwritten. */
   readonly isWatched: boolean;
-  /** Width that lines are broken to. */
+  /** Width that sentences are broken to. */
   readonly columns: number;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
@@ -29,6 +29,8 @@ const EXIT_NOBODY_READS = 141;
  */
 export function processTerminal(): Terminal {
   const { stdout, stderr, env } = process;
+  // A terminal without a size says 0.
+  const columns = stdout.columns || COLUMNS_DEFAULT;
   stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(process.exitCode ?? EXIT_NOBODY_READS);
     stderr.write(`can't write the output: ${error.message}\n`);
@@ -43,10 +45,9 @@ export function processTerminal(): Terminal {
       process.exitCode = code;
     },
     isColoured: stdout.isTTY === true && (env.NO_COLOR ?? "") === "" && env.TERM !== "dumb",
-    isScreen: stdout.isTTY === true && env.TERM !== "dumb",
+    screenColumns: stdout.isTTY === true && env.TERM !== "dumb" ? columns : undefined,
     isWatched: stderr.isTTY === true,
-    // A terminal without a size says 0.
-    columns: Math.min(COLUMNS_MAX, Math.max(COLUMNS_MIN, stdout.columns || COLUMNS_DEFAULT)),
+    columns: Math.min(COLUMNS_MAX, Math.max(COLUMNS_MIN, columns)),
     env,
   };
 }

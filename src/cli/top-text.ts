@@ -1,5 +1,6 @@
 // An answer of /top as a table for people.
 
+import { typedText } from "../core/entry-text.ts";
 import { isRecord } from "../core/is-record.ts";
 import { visible } from "../core/visible.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
@@ -27,6 +28,7 @@ interface TopKey {
   readonly asked_overcount: number;
   readonly refused_overcount: number;
   readonly refused_since: string | null;
+  readonly last_refused: string | null;
 }
 
 /** Enough to tell an answer from what something else on that port says. */
@@ -34,11 +36,13 @@ export function isTopAnswer(value: unknown): value is TopAnswer {
   return isRecord(value) && typeof value.at === "string" && Array.isArray(value.keys);
 }
 
-const TITLES = ["REFUSED", "ASKED", "SINCE", "RULE", "KEY"];
+const TITLES = ["REFUSED", "ASKED", "SINCE", "LAST", "RULE", "KEY"];
 /** Columns of numbers stand to the right. */
-const NUMBERS = 3;
+const NUMBERS = 4;
+/** What rules and keys keep on a narrow screen. */
+const TEXT_COLUMNS_MIN = 10;
 
-/** The table, with a line above it. */
+/** The table, with a line above it. On a screen each row is one line: long rules and keys are cut. */
 export function topText(answer: TopAnswer, terminal: Terminal): string {
   const { at, window, by, keys, workers } = answer;
   const who = by === "refused" ? "refused most" : "asking most";
@@ -46,7 +50,10 @@ export function topText(answer: TopAnswer, terminal: Terminal): string {
   const head = paint(terminal, "bold", visible(`${who} within the last ${window}, ${at.slice(11, 19)} UTC${of}`));
   if (keys.length === 0) return `${head}\n\n${withoutKeys(answer)}\n`;
   const rows = keys.map((key) => cellsOf(key, at));
-  const widths = TITLES.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]?.length ?? 0)));
+  const widths = fitted(
+    TITLES.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]?.length ?? 0))),
+    terminal.screenColumns,
+  );
   const line = (cells: readonly string[]) => cells.map((cell, i) => padded(cell, i, widths[i] ?? 0)).join("  ");
   return `${head}\n\n${paint(terminal, "dim", line(TITLES))}\n${rows.map((row) => `${line(row)}\n`).join("")}`;
 }
@@ -63,12 +70,25 @@ function cellsOf(key: TopKey, at: string): readonly string[] {
     between(key.refused, key.refused_overcount),
     between(key.asked, key.asked_overcount),
     sinceWords(key.refused_since, at),
+    sinceWords(key.last_refused, at),
     visible(`${key.domain}/${key.rule === "" ? "(global limit)" : key.rule}${limit}`),
-    visible(key.descriptor?.map((entry) => `${entry.key}=${entry.value}`).join(",") ?? key.key),
+    visible(
+      key.rule === "" ? "all calls of the domain" : key.descriptor === undefined ? key.key : typedText(key.descriptor),
+    ),
   ];
 }
 
-function padded(cell: string, column: number, width: number): string {
+/** Widths with which a row fits the screen: the rule gets at most half of what numbers leave, the key the rest. */
+function fitted(widths: readonly number[], screenColumns = Number.POSITIVE_INFINITY): readonly number[] {
+  const numbers = widths.slice(0, NUMBERS);
+  const [rule = 0, key = 0] = widths.slice(NUMBERS);
+  const room = screenColumns - numbers.reduce((sum, width) => sum + width + 2, 2);
+  const ruleWidth = Math.max(TEXT_COLUMNS_MIN, Math.min(rule, Math.max(Math.floor(room / 2), room - key)));
+  return [...numbers, ruleWidth, Math.max(TEXT_COLUMNS_MIN, Math.min(key, room - ruleWidth))];
+}
+
+function padded(text: string, column: number, width: number): string {
+  const cell = text.length > width ? `${text.slice(0, width - 3)}...` : text;
   if (column < NUMBERS) return cell.padStart(width);
   return column < TITLES.length - 1 ? cell.padEnd(width) : cell;
 }

@@ -61,7 +61,7 @@ async function top(flags: TopFlags, terminal: Terminal, untilStopped?: () => Pro
     return;
   }
   if (flags.json) terminal.out(`${JSON.stringify(first, null, 2)}\n`);
-  else if (flags.once || !terminal.isScreen) terminal.out(topText(first, terminal));
+  else if (flags.once || terminal.screenColumns === undefined) terminal.out(topText(first, terminal));
   else await refresh(first, flags, terminal, untilStopped);
 }
 

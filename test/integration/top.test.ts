@@ -217,8 +217,8 @@ describe("`headgate top`", () => {
     const { out, err, exitCode } = await runProgram(serverOf(app));
     expect([err, exitCode]).toEqual(["", 0]);
     expect(out).toMatch(/^refused most within the last minute, \d\d:\d\d:\d\d UTC\n\n/);
-    expect(out).toMatch(/REFUSED {2}ASKED {2}SINCE {2}RULE {8}KEY\n +2 +5 +\d+ s {2}edge\/user {3}user=alice\n/);
-    expect(out).toMatch(/ 1 +2 +\d+ s {2}edge\/token {2}\{edge\|token=%#/);
+    expect(out).toMatch(/REFUSED {2}ASKED {2}SINCE {2}LAST {2}RULE {8}KEY\n +2 +5 +\d+ s +\d+ s {2}edge\/user {3}user=alice\n/);
+    expect(out).toMatch(/ 1 +2 +\d+ s +\d+ s {2}edge\/token {2}\{edge\|token=%#/);
     expect(out).not.toContain("s3cret");
   });
 
@@ -228,14 +228,14 @@ describe("`headgate top`", () => {
     const { out } = await runProgram([...serverOf(app), "--by", "asked", "--window", "hour", "-k", "1", "--json"]);
     const top = JSON.parse(out) as Top;
     expect([top.window, top.by, countsOf(top)]).toEqual(["hour", "asked", [["user", "alice", 2, 0]]]);
-    expect((await runProgram([...serverOf(app), "--once"], { isScreen: true })).out).toContain("nobody is refused");
+    expect((await runProgram([...serverOf(app), "--once"], { screenColumns: 80 })).out).toContain("nobody is refused");
   });
 
   test("refreshes on a screen, goes on while the service is away, and ends when it is told to", async () => {
     const app = await start();
     const tables = (terminal: RecordedTerminal) => terminal.outText.split("\x1b[H\x1b[2J").slice(1);
     const { out, err, exitCode } = await runProgram([...serverOf(app), "--every", "200ms"], {
-      isScreen: true,
+      screenColumns: 80,
       async untilStopped(terminal) {
         await expect.poll(() => tables(terminal).length).toBeGreaterThan(1);
         for (let i = 0; i < 4; i++) await app.hit({ user: "alice" });

@@ -4,7 +4,7 @@ import type { Terminal } from "../../src/cli/terminal.ts";
 
 export class RecordedTerminal implements Terminal {
   readonly isColoured: boolean;
-  readonly isScreen: boolean;
+  readonly screenColumns: number | undefined;
   readonly isWatched: boolean;
   readonly columns: number;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -13,9 +13,9 @@ export class RecordedTerminal implements Terminal {
   /** Undefined until a command sets it. */
   exitCode: number | undefined;
 
-  constructor(options: Partial<Pick<Terminal, "isColoured" | "isScreen" | "isWatched" | "columns" | "env">> = {}) {
+  constructor(options: Partial<Pick<Terminal, "isColoured" | "screenColumns" | "isWatched" | "columns" | "env">> = {}) {
     this.isColoured = options.isColoured ?? false;
-    this.isScreen = options.isScreen ?? false;
+    this.screenColumns = options.screenColumns;
     this.isWatched = options.isWatched ?? false;
     this.columns = options.columns ?? 80;
     this.env = options.env ?? {};

@@ -14,7 +14,7 @@ export interface ProgramRun {
 /** Runs `headgate` with these arguments. `onServe` stands in for the service. */
 export async function runProgram(
   args: readonly string[],
-  options: Partial<Pick<Terminal, "isColoured" | "isScreen" | "env">> & {
+  options: Partial<Pick<Terminal, "isColoured" | "screenColumns" | "env">> & {
     readonly onServe?: () => void;
     readonly untilStopped?: (terminal: RecordedTerminal) => Promise<void>;
   } = {},

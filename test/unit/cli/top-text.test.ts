@@ -1,0 +1,58 @@
+// The table of `headgate top`.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { topText } from "../../../src/cli/top-text.ts";
+import { RecordedTerminal } from "../../support/recorded-terminal.ts";
+
+const AT = "2026-11-22T13:00:04.120Z";
+
+function keyOf(of: { readonly rule?: string; readonly limit?: string; readonly tenant?: string }) {
+  const { rule = "tenant", limit = "", tenant = "acme" } = of;
+  return {
+    domain: "edge",
+    rule,
+    limit,
+    key: rule === "" ? "{edge}|global|sw/1/edge-total" : `{edge|tenant=${tenant}}|sw/60`,
+    ...(rule === "" ? {} : { descriptor: [{ key: "tenant", value: tenant }] }),
+    asked: 1_234,
+    refused: 34,
+    asked_overcount: 0,
+    refused_overcount: 3,
+    refused_since: "2026-11-22T12:58:01.007Z",
+    last_refused: "2026-11-22T13:00:03.988Z",
+  };
+}
+
+function tableOf(keys: readonly ReturnType<typeof keyOf>[], screenColumns?: number): readonly string[] {
+  const terminal = new RecordedTerminal({ screenColumns });
+  return topText({ at: AT, window: "minute", by: "refused", keys }, terminal).trimEnd().split("\n").slice(2);
+}
+
+test("says who is refused by which rule, since when, and when last", () => {
+  expect(tableOf([keyOf({}), keyOf({ rule: "", limit: "edge-total" }), keyOf({ tenant: "a,b" })])).toEqual([
+    "REFUSED  ASKED  SINCE  LAST  RULE                            KEY",
+    "  31-34   1234  2 min   0 s  edge/tenant                     tenant=acme",
+    "  31-34   1234  2 min   0 s  edge/(global limit)#edge-total  all calls of the domain",
+    "  31-34   1234  2 min   0 s  edge/tenant                     tenant=a\\,b",
+  ]);
+});
+
+test("keeps each row on one line of a screen, and cuts nothing elsewhere", () => {
+  const text = fc.string({ minLength: 1, maxLength: 90, unit: fc.constantFrom("a", "/", "=", "z") });
+  fc.assert(
+    fc.property(
+      fc.array(fc.record({ rule: text, tenant: text }), { minLength: 1, maxLength: 4 }),
+      fc.integer({ min: 60, max: 200 }),
+      (of, columns) => {
+        const keys = of.map(keyOf);
+        const whole = tableOf(keys);
+        const widest = Math.max(...whole.map(({ length }) => length));
+        const rows = tableOf(keys, columns);
+        for (const row of rows) expect(row.length).toBeLessThanOrEqual(columns);
+        if (widest <= columns) expect(rows).toEqual(whole);
+        for (const { tenant } of of) expect(whole.some((row) => row.endsWith(`tenant=${tenant}`))).toBe(true);
+      },
+    ),
+  );
+});
