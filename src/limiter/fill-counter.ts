@@ -1,41 +1,49 @@
 // Fills takes of counters (COMPATIBILITY_MODE): the key contains the current window, and the cost is the hits as sent.
 
-import { Algorithm, type Limit } from "../core/limit.ts";
-import type { Descriptor } from "../core/request.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Limit } from "../core/limit.ts";
 import { Mode, type Take, type TakeGroup } from "../core/take.ts";
-import { hashBucketKey, shownValue } from "../rules/bucket-key.ts";
+import { divideDown, MICROS_PER_SECOND } from "../core/units.ts";
+import { hashBucketKey } from "../rules/bucket-key.ts";
+import { applyQuestion } from "./add-takes.ts";
+import type { Question } from "./question.ts";
 
-/** The parts of a counter's take beside its limit. */
-interface CounterAsk {
-  /** Key of the descriptor's counters without the window (counter-key.ts). */
-  readonly key: string;
-  readonly hits: number;
-  /** The current second of the clock that defines windows. */
-  readonly nowS: number;
+interface CounterOptions {
+  /** Defines the windows of counters: the clock that other services on the same counters use. */
+  readonly windowClock: Clock;
+  /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a call that is over charges only the counters that are over. Default: false. */
+  readonly stopsAtOver?: boolean;
 }
 
-/** Adds the take. A charge of 0 hits is over only if the count is above the limit already, as in the reference service. */
-export function addCounter(group: TakeGroup, limit: Limit, descriptor: Descriptor, ask: CounterAsk): Take {
-  const take = group.add(limit);
-  const secondsIn = ask.nowS % limit.windowSeconds;
-  take.bucketKey = ask.key + (ask.nowS - secondsIn);
-  take.keyHash = hashBucketKey(take.bucketKey);
-  take.windowSecondsLeft = limit.windowSeconds - secondsIn;
-  take.mode = descriptor.isRefund ? Mode.refund : Mode.charge;
-  take.cost = ask.hits;
-  group.hasCounters = true;
-  return take;
-}
+/** Fills the counters of one call at a time. All of them are in the windows of one second. */
+export class CounterFiller {
+  readonly #options: CounterOptions;
+  #nowS = 0;
 
-/** The limit as a counter. For overrides, which the rule compiler does not make. */
-export function asCounter(limit: Limit): Limit {
-  return { ...limit, algorithm: Algorithm.fixedWindow, isCounter: true };
-}
+  constructor(options: CounterOptions) {
+    this.#options = options;
+  }
 
-/** The stat path of an override: one element per entry. */
-export function entryPath({ keys, values, entryCount }: Descriptor, hashesValues: boolean): string[] {
-  return keys.slice(0, entryCount).map((key, i) => {
-    const value = shownValue(values[i] as string, hashesValues);
-    return value === "" ? key : `${key}_${value}`;
-  });
+  begin(group: TakeGroup): void {
+    const { windowClock, stopsAtOver } = this.#options;
+    this.#nowS = divideDown(windowClock.nowUs(), MICROS_PER_SECOND);
+    group.stopsAtOver = stopsAtOver === true;
+  }
+
+  /**
+   * Adds a take. `key` is the counter's key without the window (counter-key.ts). A charge of 0 hits is over only if the count is above
+   * the limit already, as in the reference service.
+   */
+  add(group: TakeGroup, question: Question, limit: Limit, key: string): Take {
+    const take = group.add(limit);
+    applyQuestion(group, take, question);
+    const secondsIn = this.#nowS % limit.windowSeconds;
+    take.bucketKey = key + (this.#nowS - secondsIn);
+    take.keyHash = hashBucketKey(take.bucketKey);
+    take.windowSecondsLeft = limit.windowSeconds - secondsIn;
+    take.mode = question.descriptor.isRefund ? Mode.refund : Mode.charge;
+    take.cost = question.hits;
+    group.hasCounters = true;
+    return take;
+  }
 }

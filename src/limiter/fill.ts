@@ -2,10 +2,9 @@
 
 import type { Clock } from "../core/clock.ts";
 import { RequestError } from "../core/errors.ts";
-import type { KeyBytes } from "../core/key-bytes.ts";
 import type { Limit, OnStoreFailure } from "../core/limit.ts";
 import type { StatsBook, ValueStatsBook } from "../core/limit-stats.ts";
-import { type Descriptor, HoldAsk, type LimitRequest } from "../core/request.ts";
+import type { Descriptor, LimitRequest } from "../core/request.ts";
 import {
   GLOBAL_DESCRIPTOR,
   GROUP_WEIGHT_MAX,
@@ -16,19 +15,17 @@ import {
   type Take,
   type TakeGroup,
 } from "../core/take.ts";
-import { divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 import { countUnmatched } from "../core/unmatched-stats.ts";
-import { writeEntry, writeSharedEntry } from "../rules/bucket-key.ts";
 import { counterKey } from "../rules/counter-key.ts";
-import { holdIdOf, isSettlement, keptId } from "../rules/hold-id.ts";
-import { findRule, hidesValues } from "../rules/match.ts";
+import { findRule } from "../rules/match.ts";
 import { MatchWork } from "../rules/match-work.ts";
-import { limitForCall, limitForDescriptor } from "../rules/priority.ts";
+import { limitForCall } from "../rules/priority.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
+import { addTake, leavesAlone, writeBaseKey } from "./add-takes.ts";
 import type { LimitCall } from "./call.ts";
-import { addCounter, entryPath } from "./fill-counter.ts";
-import { OverrideLimits } from "./override-limits.ts";
-import { checkHeld, heldCost, isReported, modeOf, onlyAsks, takenCost, usedOf } from "./read-question.ts";
+import { CounterFiller } from "./fill-counter.ts";
+import { OverrideFiller } from "./fill-override.ts";
+import { Admission, Question } from "./question.ts";
 import { countsValues, valuePath } from "./value-path.ts";
 
 export interface FillOptions {
@@ -56,20 +53,16 @@ export class TakeFiller {
   readonly #matched: Rule[] = [];
   readonly #work: MatchWork;
   readonly #replaced = new Set<string>();
-  readonly #overrides: OverrideLimits;
-  #canRefuseCall = false;
-  /** The question of the current descriptor (`#readQuestion`). */
-  #mode: Mode = Mode.pay;
-  #cost = 1;
-  #holdId = "";
-  #hasPeek = false;
-  /** The current second of `windowClock`. Set in domains with counters only. */
-  #nowS = 0;
+  readonly #question: Question;
+  readonly #counters: CounterFiller;
+  readonly #overrides: OverrideFiller;
 
   constructor(options: FillOptions) {
     this.#options = options;
     this.#work = new MatchWork(options.clock);
-    this.#overrides = new OverrideLimits(options);
+    this.#question = new Question(options);
+    this.#counters = new CounterFiller(options);
+    this.#overrides = new OverrideFiller(options, this.#counters, this.#matched, this.#work);
   }
 
   /**
@@ -77,253 +70,102 @@ export class TakeFiller {
    * matching that takes too long, for a call of Budgets that leads to no hold, and for more limits than a call may have.
    */
   fill(call: LimitCall, rules: DomainRules): void {
-    const request = call.request;
-    this.#canRefuseCall = false;
-    this.#hasPeek = false;
+    const { request, group } = call;
     this.#work.begin();
     // Not empty if an earlier call had replaced limits or ended in a RequestError.
     if (this.#replaced.size > 0) this.#replaced.clear();
-    if (rules.counterPrefix !== undefined) {
-      const { windowClock, stopsAtOver } = this.#options;
-      this.#nowS = divideDown(windowClock.nowUs(), MICROS_PER_SECOND);
-      call.group.stopsAtOver = stopsAtOver === true;
-    }
+    if (rules.counterPrefix !== undefined) this.#counters.begin(group);
     if (rules.hasReplaces) this.#gatherReplaced(request, rules);
+    let admission: Admission = Admission.none;
     for (let i = 0; i < request.descriptorCount; i++) {
-      call.firstTakes[i] = call.group.size;
-      this.#fillDescriptor(call, rules, i);
+      call.firstTakes[i] = group.size;
+      this.#question.begin(request, i);
+      this.#fillDescriptor(call, rules, this.#question);
+      if (this.#question.admission > admission) admission = this.#question.admission;
     }
-    call.firstTakes[request.descriptorCount] = call.group.size;
-    this.#fillGlobal(call, rules);
-    if (call.group.weight > GROUP_WEIGHT_MAX) throw tooManyLimits(call.group);
+    call.firstTakes[request.descriptorCount] = group.size;
+    if (admission !== Admission.none) this.#fillGlobal(call, rules, admission);
+    if (group.weight > GROUP_WEIGHT_MAX) throw tooManyLimits(group);
   }
 
-  #fillDescriptor(call: LimitCall, rules: DomainRules, index: number): void {
-    const descriptor = call.request.descriptors[index] as Descriptor;
-    const hits = descriptor.hasHits ? descriptor.hits : Math.max(1, call.request.hitsAddend);
+  #fillDescriptor(call: LimitCall, rules: DomainRules, question: Question): void {
+    const { descriptor, index } = question;
     if (descriptor.hasOverride) {
-      this.#fillOverride(call, rules, index, hits);
+      this.#overrides.fill(call, rules, question);
       return;
     }
     const rule = findRule(rules, descriptor, this.#matched, this.#work);
-    this.#readQuestion(call, rules, rule, descriptor, hits);
+    question.read(call.request, rules, rule);
     call.rules[index] = rule;
-    if (rule === undefined) {
-      this.#passUnmatched(call, rules, index);
-      return;
-    }
-    if (rule.limits.length === 0) {
-      // The reference service, which counters are shared with, counts no unlimited descriptor among the quota descriptors.
-      if (rules.counterPrefix === undefined && this.#isQuota(rule)) call.group.hasSpareQuota = true;
-      return;
-    }
-    const sizeBefore = call.group.size;
-    if (rules.counterPrefix !== undefined && (rule.limits[0] as Limit).isCounter) {
-      const key = counterKey(rules.counterPrefix, rules, descriptor, this.#matched);
-      for (const limit of rule.limits) {
-        if (!this.#isReplaced(limit)) this.#addCounter(call, limit, key, index, hits, rule);
-      }
-    } else this.#addTakes(call, rules, rule, index);
-    if (countsValues(rule, this.#matched, descriptor)) this.#countByValue(call, rules, descriptor, sizeBefore);
-    if (call.group.size === sizeBefore) {
-      call.rules[index] = undefined;
-      if (this.#options.quotaMode) call.group.hasSpareQuota = true;
-    }
+    if (rule === undefined) this.#passUnmatched(call, rules, question);
+    else if (rule.limits.length > 0) this.#fillRule(call, rules, question, rule);
+    // The reference service, which counters are shared with, counts no unlimited descriptor among the quota descriptors.
+    else if (question.isSpareQuota && rules.counterPrefix === undefined) call.group.hasSpareQuota = true;
   }
 
-  #passUnmatched(call: LimitCall, rules: DomainRules, index: number): void {
+  #passUnmatched(call: LimitCall, rules: DomainRules, { descriptor, index }: Question): void {
     const { countsNothing, quotaMode } = this.#options;
-    if (countsNothing !== true) countUnmatched(rules.unmatched, call.request.descriptors[index] as Descriptor);
+    if (countsNothing !== true) countUnmatched(rules.unmatched, descriptor);
     if (rules.root.rules.length > 0) call.unmatched.push(index);
     if (quotaMode) call.group.hasSpareQuota = true;
   }
 
-  /** Adds the take of an override in place of the takes of the rule that the entries match, except for `concurrent`. */
-  #fillOverride(call: LimitCall, rules: DomainRules, index: number, hits: number): void {
-    const descriptor = call.request.descriptors[index] as Descriptor;
-    const rule = this.#overridden(rules, descriptor);
-    this.#readQuestion(call, rules, rule, descriptor, hits);
-    call.rules[index] = rule;
-    const limit = this.#overrides.limitOf(descriptor, rules, rule);
-    const hashesValues = rule?.hashesValues ?? hidesValues(rules, descriptor, this.#work);
-    if (rules.counterPrefix !== undefined) {
-      const key = counterKey(rules.counterPrefix, rules, descriptor, undefined, hashesValues);
-      const take = this.#addCounter(call, limit, key, index, hits, undefined);
-      if (this.#options.countsNothing === true) return;
-      const path = entryPath(descriptor, hashesValues);
-      take.stats = this.#options.statsBook.statsOfValues(limit.stats, path);
-      return;
-    }
-    this.#addOverride(call, rules, index, limit, hashesValues, rule);
-    for (const other of rule?.limits ?? []) {
-      if (other.isConcurrent) this.#addOverride(call, rules, index, other, hashesValues, rule);
-    }
-  }
-
-  #addOverride(
-    call: LimitCall,
-    rules: DomainRules,
-    index: number,
-    limit: Limit,
-    hashesValues: boolean,
-    rule: Rule | undefined,
-  ): void {
-    if (this.#leavesAlone(limit)) return;
-    // All calls of the rule share the places of its `concurrent`.
-    const matched = limit.isConcurrent ? this.#matched : undefined;
-    const { keys } = call.group;
-    const keyAt = keys.end;
-    writeBaseKey(keys, rules, call.request.descriptors[index] as Descriptor, matched, hashesValues);
-    keys.write(limit.keySuffix);
-    const take = this.#addTake(call, limit, index, rule);
-    take.endKey(keyAt);
-    if (take.mode === Mode.postPaid && (rule ?? rules).chargesGivenHits) this.#addPayment(call, take);
-  }
-
-  /** Reads what the descriptor asks of its rule's limits, for the takes that are added next. */
-  #readQuestion(
-    call: LimitCall,
-    rules: DomainRules,
-    rule: Rule | undefined,
-    descriptor: Descriptor,
-    hits: number,
-  ): void {
-    if (call.request.holdAsk !== HoldAsk.none) {
-      this.#readHoldAsk(call.request, rules, rule);
-      return;
-    }
-    const hold = rule?.hold;
-    this.#holdId = hold === undefined ? "" : holdIdOf(descriptor, hold);
-    if (isSettlement(descriptor, rules.settleEntries)) {
-      // Its call was admitted before, so a settlement asks for no admission.
-      this.#mode = Mode.settle;
-      this.#cost = hold === undefined ? 0 : usedOf(call.request, descriptor, hold);
-      return;
-    }
-    const isReport = isReported(rule, rules, descriptor);
-    const asked = hold !== undefined && onlyAsks(descriptor, hold) ? 0 : hits;
-    this.#noteAdmission(asked, descriptor.isRefund, isReport);
-    this.#mode = modeOf(descriptor, asked, isReport);
-    this.#cost = takenCost(descriptor, asked, hold === undefined ? rule?.cost : hold.estimate);
-  }
-
-  /** Reads what the fields of a Budgets call ask. Entries have no say then. */
-  #readHoldAsk(request: LimitRequest, rules: DomainRules, rule: Rule | undefined): void {
-    if (rule === undefined) countUnmatched(rules.unmatched, request.descriptors[0] as Descriptor);
-    checkHeld(rule);
-    const settles = request.holdAsk === HoldAsk.settle;
-    if (!settles) this.#canRefuseCall = true;
-    this.#mode = settles ? Mode.settle : Mode.pay;
-    this.#cost = heldCost(request, rule?.hold?.estimate);
-    this.#holdId = keptId(request.holdId);
-  }
-
-  /** True for a limit that gets no take: a settlement skips limits without holds, a refund skips `concurrent`. */
-  #leavesAlone(limit: Limit): boolean {
-    if (this.#mode === Mode.settle) return limit.holdSeconds === 0;
-    return this.#mode === Mode.refund && limit.isConcurrent;
-  }
-
-  /** The rule with limits whose amounts the override replaces; undefined without one, and always in domains with counters. */
-  #overridden(rules: DomainRules, descriptor: Descriptor): Rule | undefined {
-    if (rules.counterPrefix !== undefined) return undefined;
-    const rule = findRule(rules, descriptor, this.#matched, this.#work);
-    return rule === undefined || rule.limits.length === 0 ? undefined : rule;
+  #fillRule(call: LimitCall, rules: DomainRules, question: Question, rule: Rule): void {
+    const { group } = call;
+    const { descriptor } = question;
+    const sizeBefore = group.size;
+    if (rules.counterPrefix !== undefined && (rule.limits[0] as Limit).isCounter) {
+      const key = counterKey(rules.counterPrefix, rules, descriptor, this.#matched);
+      for (const limit of rule.limits) {
+        if (!this.#isReplaced(limit)) this.#counters.add(group, question, limit, key);
+      }
+    } else this.#addTakes(group, rules, question, rule);
+    if (countsValues(rule, this.#matched, descriptor)) this.#countByValue(group, rules, descriptor, sizeBefore);
+    if (group.size > sizeBefore) return;
+    call.rules[question.index] = undefined;
+    if (this.#options.quotaMode) group.hasSpareQuota = true;
   }
 
   /** Adds a take for each limit of the rule. The keys differ only in the limit's suffix. */
-  #addTakes(call: LimitCall, rules: DomainRules, rule: Rule, index: number): void {
-    const { keys } = call.group;
-    const descriptor = call.request.descriptors[index] as Descriptor;
+  #addTakes(group: TakeGroup, rules: DomainRules, question: Question, rule: Rule): void {
+    const { keys } = group;
     const baseAt = keys.end;
-    writeBaseKey(keys, rules, descriptor, this.#matched, rule.hashesValues);
+    writeBaseKey(keys, rules, question.descriptor, this.#matched, rule.hashesValues);
     const baseLength = keys.end - baseAt;
     let keyAt = baseAt;
     for (let i = 0; i < rule.limits.length; i++) {
       const limit = rule.limits[i] as Limit;
-      if (this.#isReplaced(limit) || this.#leavesAlone(limit)) continue;
+      if (this.#isReplaced(limit) || leavesAlone(question, limit)) continue;
       if (keyAt !== baseAt) keys.repeat(baseAt, baseLength);
       keys.write(limit.keySuffix);
-      const take = this.#addTake(call, limit, index, rule);
-      take.endKey(keyAt);
+      addTake(group, question, limit, keyAt, rule.chargesGivenHits);
       keyAt = keys.end;
-      if (take.mode === Mode.postPaid && rule.chargesGivenHits) this.#addPayment(call, take);
     }
     if (keyAt === baseAt) keys.end = baseAt;
-  }
-
-  /** Makes `judge` a peek that decides the call, and adds a post-paid take of the same cost after it. */
-  #addPayment(call: LimitCall, judge: Take): void {
-    judge.mode = Mode.peek;
-    const payment = call.group.add(judge.limit);
-    payment.descriptor = judge.descriptor;
-    payment.kind = judge.kind;
-    payment.mode = Mode.postPaid;
-    payment.cost = judge.cost;
-    payment.stats = judge.stats;
-    payment.useKeyOf(judge);
   }
 
   #isReplaced(limit: Limit): boolean {
     return this.#replaced.size > 0 && this.#replaced.has(limit.name);
   }
 
-  /** Adds a take that still lacks its key. */
-  #addTake(call: LimitCall, limit: Limit, index: number, rule: Rule | undefined): Take {
-    const take = call.group.add(limitForDescriptor(limit, call.request.descriptors[index] as Descriptor));
-    take.descriptor = index;
-    take.kind = this.#kindOf(call, rule);
-    take.mode = this.#mode;
-    take.cost = limit.isConcurrent ? 1 : this.#cost;
-    take.holdId = this.#holdId;
-    return take;
-  }
-
-  #addCounter(call: LimitCall, limit: Limit, key: string, index: number, hits: number, rule: Rule | undefined): Take {
-    const descriptor = call.request.descriptors[index] as Descriptor;
-    const take = addCounter(call.group, limit, descriptor, { key, hits, nowS: this.#nowS });
-    take.descriptor = index;
-    take.kind = this.#kindOf(call, rule);
-    return take;
-  }
-
-  #countByValue(call: LimitCall, rules: DomainRules, descriptor: Descriptor, firstTake: number): void {
+  #countByValue(group: TakeGroup, rules: DomainRules, descriptor: Descriptor, firstTake: number): void {
     if (this.#options.countsNothing === true) return;
     const path = valuePath(rules, descriptor, this.#matched);
-    for (let i = firstTake; i < call.group.size; i++) {
-      const take = call.group.takes[i] as Take;
+    for (let i = firstTake; i < group.size; i++) {
+      const take = group.takes[i] as Take;
       take.stats = this.#options.statsBook.statsOfValues(take.limit.stats, path);
     }
   }
 
-  #kindOf(call: LimitCall, rule: Rule | undefined): Kind {
-    const isShadow = rule !== undefined && rule.kind === Kind.shadow;
-    const isQuota = this.#isQuota(rule);
-    // A shadow rule always passes, so in quota mode it is a quota descriptor that passes.
-    if (isShadow && isQuota) call.group.hasSpareQuota = true;
-    if (isShadow || this.#options.shadowMode) return Kind.shadow;
-    return isQuota ? Kind.quota : Kind.ordinary;
-  }
-
-  #isQuota(rule: Rule | undefined): boolean {
-    return this.#options.quotaMode || rule?.isQuota === true;
-  }
-
-  // A call that asks for admission pays the global limit; a call with peeks only peeks at it; other calls do not touch it.
-  #noteAdmission(hits: number, isRefund: boolean, isPostPaid: boolean): void {
-    if (isRefund) return;
-    if (isPostPaid ? hits === 0 : hits > 0) this.#canRefuseCall = true;
-    else if (!isPostPaid) this.#hasPeek = true;
-  }
-
-  #fillGlobal(call: LimitCall, rules: DomainRules): void {
-    const globalLimit = rules.globalLimit;
-    if (globalLimit === undefined || !(this.#canRefuseCall || this.#hasPeek)) return;
+  /** A call that asks for admission pays the global limit; a call that only peeks peeks at it, too. */
+  #fillGlobal(call: LimitCall, rules: DomainRules, admission: Admission): void {
+    const { globalLimit } = rules;
+    if (globalLimit === undefined) return;
     const take: Take = call.group.add(limitForCall(globalLimit.limit, call.request));
     take.useKeyOf(globalLimit.key);
     take.descriptor = GLOBAL_DESCRIPTOR;
     take.kind = this.#options.shadowMode ? Kind.shadow : Kind.ordinary;
-    take.mode = this.#canRefuseCall ? Mode.pay : Mode.peek;
+    take.mode = admission === Admission.pay ? Mode.pay : Mode.peek;
     take.cost = globalLimit.countsHits ? Math.max(1, call.request.hitsAddend) : 1;
     call.globalTake = take;
   }
@@ -348,26 +190,4 @@ function tooManyLimits({ size, takesOnLogs, takesWithHolds, weight }: TakeGroup)
     "REQUEST_LIMITS_TOO_MANY",
     `expected at most ${GROUP_WEIGHT_MAX} limits for all descriptors and the global one, got ${size}${logs}${holds}${inAll}`,
   );
-}
-
-/**
- * Writes the bucket key of a descriptor without the limit's suffix. `matched` holds the rule of each entry; undefined for an
- * override, whose bucket belongs to the entries' own values.
- */
-function writeBaseKey(
-  keys: KeyBytes,
-  rules: DomainRules,
-  descriptor: Descriptor,
-  matched: readonly Rule[] | undefined,
-  hashesValues: boolean,
-): void {
-  keys.write(rules.keyPrefix);
-  let depth = 0;
-  for (let i = 0; i < descriptor.entryCount; i++) {
-    const entryKey = descriptor.keys[i] as string;
-    if (rules.costEntries.size > 0 && rules.costEntries.has(entryKey)) continue;
-    const rule = matched?.[depth++];
-    if (rule?.sharesThreshold) writeSharedEntry(keys, entryKey, rule);
-    else writeEntry(keys, entryKey, descriptor.values[i] as string, hashesValues);
-  }
 }

@@ -15,7 +15,7 @@ import { type FillOptions, TakeFiller } from "./fill.ts";
 import type { LocalCache } from "./local-cache.ts";
 import type { LocalFallback } from "./local-fallback.ts";
 import type { CallListener, LimiterObserver } from "./observer.ts";
-import { checkHeld } from "./read-question.ts";
+import { checkHeld } from "./question.ts";
 
 interface LimiterOptions extends Omit<FillOptions, "windowClock"> {
   /** Defines the windows of counters. Default: `clock`. */

@@ -10,7 +10,6 @@ import { limitKeySuffix } from "../rules/bucket-key.ts";
 import { LOW_LABEL, lowLimit, reserveOf } from "../rules/priority.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import { DEBT_BURSTS_DEFAULT } from "../rules/schema.ts";
-import { asCounter } from "./fill-counter.ts";
 
 const SLOTS_PER_SET = 4;
 /**
@@ -23,7 +22,7 @@ const SETS = 2 ** SET_BITS;
 /** 2^32 / golden ratio (Fibonacci hashing): spreads neighbouring numbers and multiples of ten over the sets. */
 const GOLDEN = 0x9e3779b1;
 
-interface OverrideOptions {
+export interface OverrideOptions {
   /** The policy of overrides whose entries match no rule. */
   readonly onStoreFailure: OnStoreFailure;
   readonly retryAfterJitter: number;
@@ -159,7 +158,8 @@ export class OverrideLimits {
     this.#templateCount++;
     return {
       number: this.#templateCount,
-      limit: rules.counterPrefix === undefined ? limit : asCounter(limit),
+      limit:
+        rules.counterPrefix === undefined ? limit : { ...limit, algorithm: Algorithm.fixedWindow, isCounter: true },
       priority: first?.priority,
     };
   }
