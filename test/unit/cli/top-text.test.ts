@@ -26,7 +26,11 @@ function keyOf(of: { readonly rule?: string; readonly limit?: string; readonly t
 
 function tableOf(keys: readonly ReturnType<typeof keyOf>[], screenColumns?: number): readonly string[] {
   const terminal = new RecordedTerminal({ screenColumns });
-  return topText({ at: AT, window: "minute", by: "refused", keys }, terminal).trimEnd().split("\n").slice(2);
+  const totals = { asked: 1_234, refused: 34 };
+  return topText({ at: AT, window: "minute", by: "refused", keys, ...totals }, terminal)
+    .trimEnd()
+    .split("\n")
+    .slice(2);
 }
 
 test("says who is refused by which rule, since when, and when last", () => {
