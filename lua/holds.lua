@@ -12,7 +12,7 @@ local holds = {}
 
 local PER_BUCKET_MAX = 10000
 -- How many holds this call may still end, in all buckets together; the rest ends in later calls (bench/store/holds.mjs).
-local endings_left = 128
+local endings_left = 32
 local WAIT_US_MIN = 1000000
 local SAME_MOMENT_MAX = 64 -- most members tried to find a hold without an id: as many as one call can open
 local FOUND_NONE, FOUND_SETTLED = -1, -2

@@ -87,7 +87,7 @@ BEGIN
         END IF;
       END LOOP;
     END LOOP;
-    group_at := 1; ends_left := 128;
+    group_at := 1; ends_left := 32;
     IF has_changes THEN
       PERFORM write_buckets_v2(keys, is_kept, saved_at, saved_used, saved_previous, expires_us);
       has_changes := false;

@@ -8,7 +8,7 @@ import { MICROS_PER_TOKEN } from "../core/units.ts";
 import { DebtLows } from "./debt-lows.ts";
 
 /** Most holds that end in one step, in all its buckets together; the rest ends in later steps. lua/holds.lua has the same bound. */
-const ENDINGS_PER_STEP = 128;
+const ENDINGS_PER_STEP = 32;
 
 /** Most settled ids of one generation. There are two; when the younger is full, the older is dropped, even before its time. */
 const SETTLED_MAX = 50_000;

@@ -27,7 +27,7 @@ const crowdedFor60 = makeLimit({
   holdSeconds: 60,
 });
 /** More than one call ends. */
-const MANY = 300;
+const MANY = 100;
 const HOLDS_MAX = 10_000;
 const TOGETHER = 50;
 
