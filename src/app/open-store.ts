@@ -52,35 +52,49 @@ export function openStore(choice: StoreChoice): OpenedStore {
 }
 
 function openRedisStores(choice: StoreChoice): OpenedStore {
-  const { settings, clock } = choice;
-  const { redis, perSecondRedis, expirationJitterSecondsMax: jitterSecondsMax, redisClusterTags: tags } = settings;
+  const {
+    redis,
+    perSecondRedis,
+    expirationJitterSecondsMax: jitterSecondsMax,
+    redisClusterTags: tags,
+  } = choice.settings;
   invariant(redis !== undefined, "settings say where Redis is");
-  // A remembered refusal may come from what this call held and has given back, so the refusal is forgotten.
+  return withMemories(choice, (options) =>
+    openOneOrTwo([redis, perSecondRedis], { ...options, jitterSecondsMax, tags }),
+  );
+}
+
+function openPostgres(choice: StoreChoice): OpenedStore {
+  const { settings } = choice;
+  const { postgres, postgresUnlogged: unlogged } = settings;
+  invariant(postgres !== undefined, "settings say where PostgreSQL is");
+  return withMemories(choice, (options) => {
+    const store = openPostgresStore({
+      ...options,
+      target: postgres,
+      schema: settings.postgresSchema,
+      connections: settings.postgresConnections,
+      waitsForDisk: settings.postgresSynchronousCommit,
+      ...(unlogged === undefined ? {} : { unlogged }),
+    });
+    return { store, health: store, processes: store.processes };
+  });
+}
+
+type SharedOptions = ReturnType<typeof sharedOptions>;
+
+/** Opens a shared store, and puts around it what remembers its buckets. */
+function withMemories(choice: StoreChoice, open: (options: SharedOptions) => SharedParts): OpenedStore {
+  const { settings, clock } = choice;
   let memory: DenialMemory | undefined;
-  const onUndone = (take: Take) => memory?.forgetRefusal(take);
-  const opened = openOneOrTwo([redis, perSecondRedis], { ...sharedOptions(choice), jitterSecondsMax, tags, onUndone });
+  // A remembered refusal may come from what was paid for a moment and given back, so the refusal is forgotten.
+  const opened = open(sharedOptions(choice, (take) => memory?.forgetRefusal(take)));
   memory = openDenialMemory(opened.store, settings, clock);
   return countInMemory(opened, memory, settings, clock);
 }
 
-function openPostgres(choice: StoreChoice): OpenedStore {
-  const { settings, clock } = choice;
-  const { postgres, postgresUnlogged: unlogged } = settings;
-  invariant(postgres !== undefined, "settings say where PostgreSQL is");
-  const store = openPostgresStore({
-    ...sharedOptions(choice),
-    target: postgres,
-    schema: settings.postgresSchema,
-    connections: settings.postgresConnections,
-    waitsForDisk: settings.postgresSynchronousCommit,
-    ...(unlogged === undefined ? {} : { unlogged }),
-  });
-  const opened = { store, health: store, processes: store.processes };
-  return countInMemory(opened, openDenialMemory(store, settings, clock), settings, clock);
-}
-
 /** Options of every shared store. */
-function sharedOptions({ settings, clock, observer }: StoreChoice) {
+function sharedOptions({ settings, clock, observer }: StoreChoice, onUndone: DenialMemory["forgetRefusal"]) {
   return {
     keyPrefix: settings.cacheKeyPrefix,
     deadlineMs: settings.storeDeadlineUs / MICROS_PER_MILLI,
@@ -94,6 +108,7 @@ function sharedOptions({ settings, clock, observer }: StoreChoice) {
     },
     observer,
     clock,
+    onUndone,
   };
 }
 
@@ -105,7 +120,7 @@ export function openMemoryStore(settings: Settings, clock: Clock, observer?: Sto
 
 type SharedParts = Omit<OpenedStore, "memories">;
 
-type RedisOptions = Omit<ClusterStoreOptions, "target"> & { readonly observer: StoreObserver };
+type RedisOptions = Omit<ClusterStoreOptions, "target"> & SharedOptions;
 
 /** With REDIS_PERSECOND there are two stores; processes are counted in the first. */
 function openOneOrTwo(

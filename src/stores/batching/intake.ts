@@ -105,7 +105,10 @@ export class Intake<B extends Batch> {
       serverName: name,
       serverTime: this.serverTime,
       breaker: this.#breaker,
-      giveBack: (receipt, lane) => this.addReceipt(receipt, lane),
+      giveBack: (receipt, lane) => {
+        options.onUndone(receipt);
+        this.addReceipt(receipt, lane);
+      },
       onGivenBack: () => this.#receiptPause.reset(),
       onNotGivenBack: (receipts, lane) => this.#giveBackLater(receipts, lane),
       onHeld: (bucketKey, holder, group) => server.onHeld?.(bucketKey, holder, group),

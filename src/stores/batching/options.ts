@@ -1,6 +1,7 @@
 // Options of all stores that takes travel to in batches, with their defaults.
 
 import { type Clock, SystemClock } from "../../core/clock.ts";
+import type { Take } from "../../core/take.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
 import { BREAKER_DEFAULTS, type BreakerOptions } from "./breaker.ts";
@@ -20,6 +21,11 @@ export interface BatchingOptions {
   readonly observer?: StoreObserver;
   /** Measures deadlines. Default: the system's clock. */
   readonly clock?: Clock;
+  /**
+   * Told of each payment that is given back without a call of `giveBack`: its call was answered without the store, or another part of the
+   * call refused. Other calls may have been refused because of it. Default: ignored.
+   */
+  readonly onUndone?: (take: Pick<Take, "bucketKey" | "limit">) => void;
   /** The clock of the buckets, in place of the server's; for tests. */
   readonly injectedTime?: Clock;
 }
@@ -37,6 +43,7 @@ export interface CompleteOptions extends StorePatience {
   readonly breaker: BreakerOptions;
   readonly observer: StoreObserver;
   readonly clock: Clock;
+  readonly onUndone: (take: Pick<Take, "bucketKey" | "limit">) => void;
   readonly injectedTime: Clock | undefined;
 }
 
@@ -57,6 +64,7 @@ export function completeOptions(options: BatchingOptions): CompleteOptions {
     breaker: options.breaker ?? BREAKER_DEFAULTS,
     observer: options.observer ?? SILENT_STORE_OBSERVER,
     clock: options.clock ?? new SystemClock(),
+    onUndone: options.onUndone ?? (() => undefined),
     injectedTime: options.injectedTime,
   };
 }

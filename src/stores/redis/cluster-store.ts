@@ -3,7 +3,7 @@
 // tags. cluster-nodes.ts knows which node serves which slot.
 
 import { StoreError } from "../../core/errors.ts";
-import { type Take, type TakeGroup, Verdict } from "../../core/take.ts";
+import { type TakeGroup, Verdict } from "../../core/take.ts";
 import { completeOptions } from "../batching/options.ts";
 import { ProcessCount } from "../batching/process-count.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
@@ -25,8 +25,6 @@ export interface ClusterStoreOptions extends RedisOptions {
   readonly target: ClusterTarget;
   /** Number of hash tags; must be equal for all processes on the cluster. Default: 16. */
   readonly tags?: number;
-  /** Told of each take that was paid and is given back because another part of its call was refused or failed. */
-  readonly onUndone?: (take: Take) => void;
 }
 
 /** Opens the store, which finds and connects its nodes in the background. Never throws because they are away; `trouble` tells. */
@@ -71,7 +69,7 @@ class ClusterBackend implements Backend {
     const shards: Omit<Shards, "shardOf"> = {
       takeAt: (lane, group, then) => this.#takeAt(lane, group, then),
       giveBackAt: (lane, group) => this.#giveBackAt(lane, group),
-      onUndone: (take) => options.onUndone?.(take),
+      onUndone: complete.onUndone,
     };
     this.#calls = new ShardedCalls({ ...shards, shardOf: (take) => this.#tags.laneOf(take) });
     this.#callsApart = new ShardedCalls({ ...shards, shardOf: (take) => this.#tags.laneAlone(take) });

@@ -223,7 +223,8 @@ describe("a group is answered once", () => {
   });
 
   test("by its deadline, and what was paid all the same is given back", async () => {
-    const intake = open();
+    const undone: string[] = [];
+    const intake = open({ onUndone: ({ bucketKey }) => undone.push(bucketKey) });
     const hasty = take(intake, "a");
     const patient = take(intake, "b");
     intake.settler.setDeadlines(intake.next() ?? new SmallBatch());
@@ -247,6 +248,7 @@ describe("a group is answered once", () => {
     intake.settler.settle(batch, allowing(1));
     expect(call.answers).toBe(1);
     expect(intake.next()?.receipts).toMatchObject([{ bucketKey: "c", limit, cost: 1, paidAtUs: 77 }]);
+    expect(undone).toEqual(["c"]);
   });
 
   test("at once if its own deadline passed before it could be sent", () => {
