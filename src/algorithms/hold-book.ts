@@ -3,7 +3,8 @@
 
 import { HOLDS_IN_MEMORY_MAX, HOLDS_PER_BUCKET_MAX } from "../core/holds-full.ts";
 import type { Limit } from "../core/limit.ts";
-import type { LimitStats } from "../core/limit-stats.ts";
+import { LimitStats } from "../core/limit-stats.ts";
+import type { LongWork } from "../core/long-work.ts";
 import { MICROS_PER_TOKEN } from "../core/units.ts";
 import { DebtLows } from "./debt-lows.ts";
 
@@ -12,6 +13,9 @@ const ENDINGS_PER_STEP = 32;
 
 /** Most settled ids of one generation. There are two; when the younger is full, the older is dropped, even before its time. */
 const SETTLED_MAX = 50_000;
+
+/** Counts holds of limits that have none any more. */
+const NO_RULE = new LimitStats();
 
 /** A payment that can still be settled. */
 export interface Hold {
@@ -221,6 +225,17 @@ export class HoldBook {
     for (const bucket of this.#buckets.values())
       if (left-- > 0) yield bucket;
       else return;
+  }
+
+  /**
+   * Takes the holds of limits that are not among `held` out of their rules' counts: no call would count them down. The next payment on the
+   * bucket counts them again.
+   */
+  *leaveCounts(held: ReadonlySet<LimitStats>): LongWork<void> {
+    for (const bucket of this.buckets()) {
+      if (!held.has(bucket.limit.stats)) bucket.countIn(NO_RULE);
+      yield;
+    }
   }
 
   /** Remembered settled holds and when each may be forgotten, in the form that `keepSettled` of another book takes. */

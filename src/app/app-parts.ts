@@ -1,6 +1,7 @@
 // Connects the store (open-store.ts) with limiter, rules and counters, and puts rules in force. open-ports.ts listens.
 
 import type { RuleSource } from "../config/rule-keeper.ts";
+import { runInTurns } from "../config/run-in-turns.ts";
 import { type Clock, SystemClock, WallClock } from "../core/clock.ts";
 import { HealthState } from "../core/health.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure, Sync } from "../core/limit.ts";
@@ -13,6 +14,7 @@ import { LocalFallback } from "../limiter/local-fallback.ts";
 import { OVERRIDE_PATH } from "../limiter/override-limits.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
 import type { Settings } from "../settings.ts";
+import { MemoryStore } from "../stores/memory/memory-store.ts";
 import type { Snapshots } from "../stores/memory/snapshot/snapshots.ts";
 import type { Store, StoreHealth } from "../stores/store.ts";
 import { AdminCounts } from "../telemetry/admin-counts.ts";
@@ -201,8 +203,12 @@ function openStatsd({
 function putInForce(parts: AppParts, rules: RuleSet): void {
   parts.limiter.useRules(rules);
   const inUse = new Set<LimitStats>();
+  const held = new Set<LimitStats>();
   for (const domain of rules.domains.values()) {
-    for (const limit of domain.limits) inUse.add(limit.stats);
+    for (const { stats, holdSeconds } of domain.limits) {
+      inUse.add(stats);
+      if (holdSeconds > 0) held.add(stats);
+    }
     const overrides = parts.statsBook.find(domain.domain, OVERRIDE_PATH, "");
     if (overrides !== undefined) inUse.add(overrides);
   }
@@ -211,6 +217,8 @@ function putInForce(parts: AppParts, rules: RuleSet): void {
   parts.statsBook.retainOnly(inUse);
   parts.series.forgetDropped();
   parts.calls.unmatched.retain(rules.domains.values());
+  const { store } = parts;
+  if (store instanceof MemoryStore) void runInTurns(store.buckets.holds.leaveCounts(held));
   showRulesHealth(parts);
 }
 
