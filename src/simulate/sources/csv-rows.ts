@@ -20,6 +20,11 @@ export class CsvRows {
     });
   }
 
+  /** The names of the columns, in order. */
+  get columns(): readonly string[] {
+    return [...this.#columns.keys()];
+  }
+
   /** Takes the next line. Undefined while a quoted field goes on in the next one; null for a row that is too long. */
   next(line: string): ((column: string) => string | undefined) | undefined | null {
     if (this.#open.length + line.length > ROW_CHARS_MAX) {

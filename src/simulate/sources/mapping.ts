@@ -43,9 +43,14 @@ export class NoCall {
   }
 }
 
+/** Most fields of a line that are named. */
+const FIELDS_SHOWN_MAX = 20;
+
 /** Finds out which of a mapping's fields no line has. A field that is there without a value, as Envoy writes `-`, is there. */
 export class UnseenFields {
   readonly #names: Set<string>;
+  /** Fields of the first line. */
+  #found: readonly string[] | undefined;
 
   constructor({ domain, time, descriptors, hits }: Mapping) {
     const templates = [domain, ...descriptors.flatMap((entries) => entries.map(({ value }) => value))];
@@ -58,7 +63,18 @@ export class UnseenFields {
     return [...this.#names];
   }
 
-  see(fields: Fields): void {
+  /** Such as "no line has 'pth'; fields are start_time, path". */
+  get says(): string {
+    const names = this.names.map((name) => `'${name}'`).join(" and ");
+    const found = this.#found ?? [];
+    const shown = found.slice(0, FIELDS_SHOWN_MAX).join(", ");
+    const more = found.length > FIELDS_SHOWN_MAX ? ` and ${found.length - FIELDS_SHOWN_MAX} more` : "";
+    return `no line has ${names}; fields are ${shown}${more}`;
+  }
+
+  /** Takes a line's fields; `names` tells how the line calls them. */
+  see(fields: Fields, names: () => readonly string[]): void {
+    this.#found ??= names();
     for (const name of this.#names) if (fields(name) !== undefined) this.#names.delete(name);
   }
 }

@@ -28,6 +28,8 @@ export class LineCounts {
   skipped = 0;
   /** `file, line n: why` of the first of them. */
   firstSkipped: string | undefined;
+  /** Files that end in the middle of a line or of their compressed data, each with the number of its whole lines. */
+  readonly cutOff = new Map<string, number>();
   /** The mapping's fields that no line has; undefined if no file is read by a mapping. */
   unseen: UnseenFields | undefined;
 }
@@ -45,15 +47,15 @@ export async function* openCalls(options: CallFilesOptions, counts: LineCounts):
 async function* callsOf(file: string, options: CallFilesOptions, counts: LineCounts): Batches {
   const head = await firstLineOf(file);
   const onRead = options.onRead ?? (() => undefined);
+  const onCutOff = (lines: number) => counts.cutOff.set(file, lines);
   const object = objectOf(head);
   if (object !== undefined && Object.hasOwn(object, "headgate_recording")) {
-    yield* recordedCalls(file, readLines(file, { fail, onRead }));
+    yield* recordedCalls(file, readLines(file, { fail, onRead, onCutOff }));
     return;
   }
-  const lines = readLines(file, { fail, onRead, encoding: "utf8", keepsLastPart: true });
+  const lines = readLines(file, { fail, onRead, onCutOff, encoding: "utf8", keepsLastPart: true });
   const readLine = lineReader(file, head, object, options.mapping, counts);
-  const hint = options.mapping === undefined ? UNMAPPED_HINT : "";
-  yield* sorted(logCalls(file, lines, readLine, counts, hint), options.lateMaxUs);
+  yield* sorted(logCalls(file, lines, readLine, counts), options.lateMaxUs);
 }
 
 async function firstLineOf(file: string): Promise<string> {
@@ -110,11 +112,13 @@ function lineReader(
   }
   counts.unseen ??= new UnseenFields(mapping);
   const { unseen } = counts;
-  const mapped = (fields: Fields) => {
-    unseen.see(fields);
+  const mapped = (fields: Fields, names: () => readonly string[]) => {
+    unseen.see(fields, names);
     return callOf(fields, mapping);
   };
-  if (object !== undefined) return (line) => onObject(line, (found) => mapped(fieldsOf(found)));
+  if (object !== undefined) {
+    return (line) => onObject(line, (found) => mapped(fieldsOf(found), () => Object.keys(found)));
+  }
   const rows = new CsvRows(head);
   let isHeader = true;
   return (line) => {
@@ -124,7 +128,7 @@ function lineReader(
     }
     const fields = rows.next(line);
     if (fields === null) return new NoCall("expected a row; a quote seems not to be closed");
-    return fields === undefined || line === "" ? undefined : mapped(fields);
+    return fields === undefined || line === "" ? undefined : mapped(fields, () => rows.columns);
   };
 }
 
@@ -142,7 +146,6 @@ async function* logCalls(
   batches: AsyncIterable<readonly string[]>,
   readLine: ReadLine,
   counts: LineCounts,
-  hint: string,
 ): Batches {
   let number = 0;
   let found = 0;
@@ -165,7 +168,13 @@ async function* logCalls(
     }
     yield calls;
   }
-  if (found === 0) fail(file, `${firstSkipped ?? "it holds no calls"}${hint}`);
+  if (found === 0) fail(file, `${firstSkipped ?? "it holds no calls"}${whyNone(counts)}`);
+}
+
+/** What may be the reason that a log has no calls. */
+function whyNone({ unseen }: LineCounts): string {
+  if (unseen === undefined) return UNMAPPED_HINT;
+  return unseen.names.length === 0 ? "" : `; ${unseen.says}`;
 }
 
 function objectOf(line: string): Readonly<Record<string, unknown>> | undefined {

@@ -309,7 +309,7 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
     expect((await run("size", "user={user}", "via={via.host}")).err).toBe("");
     const { err, exitCode } = await run("sise", "user={user}", "user={user},ip={ip}");
     expect(err).toBe(
-      "no line has 'sise' and 'ip': a descriptor without its field is left out, a call without its hits counts as 1\n",
+      "no line has 'sise' and 'ip'; fields are t, user, size, via.host. A descriptor without its field is left out, a call without its hits counts as 1\n",
     );
     expect(exitCode).toBe(0);
     const suggested = await runProgram([

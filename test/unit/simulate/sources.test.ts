@@ -108,6 +108,11 @@ describe("access logs", () => {
   test.each([
     ["nothing at all", "", /it is empty/],
     ["no call", '{"start_time":"2026-01-01T00:00:00Z"}\n', /line 1: expected the fields of at least one descriptor/],
+    [
+      "no field of a descriptor",
+      '{"start_time":"2026-01-01T00:00:00Z","path":"/","size":1}\n',
+      /line 1: expected the fields of at least one descriptor; no line has 'hits' and 'peer' and .*; fields are start_time, path, size$/,
+    ],
     ["no times", '{"at":1}\n{"at":2}\n', /line 1: expected a time in 'start_time', found nothing/],
   ])("with %s are refused", async (_, content, message) => {
     await expect(read([written(content)])).rejects.toThrow(message);
@@ -204,9 +209,27 @@ describe("recordings", () => {
 
   test("that were cut lack their last line, and damaged ones are refused by line", async () => {
     const text = recording("2026-01-01T00:00:00.000Z", [1, 2, 3]);
-    expect((await read([written(text.slice(0, -5))])).calls).toHaveLength(2);
+    const file = written(text.slice(0, -5));
+    const { calls, counts } = await read([file]);
+    expect([calls.length, counts.cutOff]).toEqual([2, new Map([[file, 3]])]);
+    expect((await read([written(text)])).counts.cutOff.size).toBe(0);
     await expect(read([written(text.replace('"at_us":2', '"at_us":9'))])).rejects.toThrow(/line 3 is damaged/);
   });
+});
+
+test("gzip files that were cut anywhere are said to be, unless whole members are left", async () => {
+  const members = [0, 1, 2].map((member) => {
+    const lines = [0, 1].map((i) => `${JSON_LINES[0]?.replace("01.5", `0${member * 2 + i}.5`)}`);
+    return gzipSync(`${lines.join("\n")}\n`);
+  });
+  const whole = Buffer.concat(members);
+  const first = (members[0] as Buffer).length;
+  for (let length = first; length <= whole.length; length++) {
+    const file = written(whole.subarray(0, length), ".jsonl.gz");
+    const { calls, counts } = await read([file]);
+    const isSaid = counts.cutOff.get(file) === calls.length;
+    expect(isSaid || (counts.cutOff.size === 0 && calls.length % 2 === 0), `${length} bytes`).toBe(true);
+  }
 });
 
 describe("order", () => {
