@@ -8,6 +8,8 @@ export class LimitStats {
   nearLimit = 0;
   overLimit = 0;
   overLimitWithLocalCache = 0;
+  /** The part of `overLimit` that `on_store_failure: deny` refused, because the store did not answer. */
+  deniedUnanswered = 0;
   shadowMode = 0;
   /** Peeks answered, in calls. If peeks are followed by refused hits above 1, callers probably report after the fact. */
   peeks = 0;

@@ -23,17 +23,22 @@ export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
   for (let i = 0; i < call.group.size; i++) {
     const take = call.group.takes[i] as Take;
     if (take.mode === Mode.peek || take.mode === Mode.refund) continue;
-    if (take.mode === Mode.settle) {
-      if (take.outcome !== Outcome.unanswered) countSettlement(take);
-      continue;
-    }
-    // Takes that on_store_failure allowed are unanswered, and those that it denied found no limit over.
-    if (take.outcome === Outcome.unanswered || wasDenied(take)) continue;
-    if (isOfCounter(take.mode))
-      countCounterHits(take, call.rules[take.descriptor]?.kind === Kind.shadow, nearLimitRatio);
-    else if (isOver(take) || isJudgedOver(call, i)) countOver(take, call.group.source);
-    else countRoom(take, nearLimitRatio);
+    if (take.mode !== Mode.settle) countHit(call, i, nearLimitRatio);
+    else if (take.outcome !== Outcome.unanswered) countSettlement(take);
   }
+}
+
+function countHit(call: LimitCall, index: number, nearLimitRatio: number): void {
+  const take = call.group.takes[index] as Take;
+  const isJudged = isJudgedOver(call, index);
+  if (wasDenied(isJudged ? (call.group.takes[index - 1] as Take) : take)) {
+    countOver(take, call.group.source);
+    take.stats.deniedUnanswered += take.cost;
+  } else if (take.outcome === Outcome.unanswered) return;
+  else if (isOfCounter(take.mode)) {
+    countCounterHits(take, call.rules[take.descriptor]?.kind === Kind.shadow, nearLimitRatio);
+  } else if (isJudged || isOver(take)) countOver(take, call.group.source);
+  else countRoom(take, nearLimitRatio);
 }
 
 /** Counts the holds that the call has opened; `by` -1 takes that count back. */

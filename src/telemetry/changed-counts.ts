@@ -2,7 +2,7 @@
 // process is killed. Cheap enough for once a second: an unchanged counter makes no text.
 
 import type { LimitStats } from "../core/limit-stats.ts";
-import { HOLD_FIELDS, RULE_METRICS } from "./metrics.ts";
+import { RARE_FIELDS, RULE_METRICS } from "./metrics.ts";
 import type { SeriesSource } from "./series-book.ts";
 import type { StatsEntry } from "./stats-book.ts";
 
@@ -86,7 +86,7 @@ export class ChangedCounts {
     if (changed.length === 0) return "";
     return FIELDS.map((field) => {
       const { name } = RULE_METRICS[field];
-      const told = HOLD_FIELDS.has(field) ? changed.filter(({ stats }) => stats[field] > 0) : changed;
+      const told = RARE_FIELDS.has(field) ? changed.filter(({ stats }) => stats[field] > 0) : changed;
       if (told.length === 0) return "";
       return `# TYPE ${name} counter\n${told.map(({ labels, stats }) => `${name}{${labels}} ${stats[field]}\n`).join("")}`;
     }).join("");

@@ -1,6 +1,8 @@
 // Every metric that Headgate exports: name, kind, help, labels. docs/metrics.md explains them; prometheus.ts fills them.
 // A metric that envoyproxy/ratelimit has keeps its name, so that dashboards keep working.
 
+import { PROCESS_GAUGES } from "./process-gauges.ts";
+
 /** One row of the table. */
 export interface MetricRow {
   readonly name: string;
@@ -43,6 +45,11 @@ export const RULE_METRICS = {
     "Hits that this process refused from its memory of refusals, without the store.",
     RULE_LABELS,
   ),
+  deniedUnanswered: counter(
+    "headgate_denied_unanswered_total",
+    "Hits over the limit because the store did not answer and on_store_failure is deny.",
+    RULE_LABELS,
+  ),
   holdsOpened: counter(
     "headgate_hold_opened_total",
     "Holds that payments on the rule have opened. Only those whose calls received the store's answer.",
@@ -77,8 +84,9 @@ export const RULE_METRICS = {
   ),
 } as const;
 
-/** Metrics that only rules with holds have: a series appears once its value is above 0. */
-export const HOLD_FIELDS: ReadonlySet<string> = new Set<keyof typeof RULE_METRICS>([
+/** Metrics that few rules have: a series appears once its value is above 0. */
+export const RARE_FIELDS: ReadonlySet<string> = new Set<keyof typeof RULE_METRICS>([
+  "deniedUnanswered",
   "holdsOpened",
   "holdsExpired",
   "settlements",
@@ -336,37 +344,6 @@ export const WORKER_METRICS = {
   openStreams: gauge("headgate_worker_open_streams", "Calls open at the same time, averaged over seconds.", ["worker"]),
   calls: counter("headgate_worker_calls_total", "Calls that the worker has read, whatever their outcome.", ["worker"]),
 } as const;
-
-/** How several workers' gauges of Node.js and of the process, which prom-client fills, become one. */
-export const PROCESS_GAUGES: Readonly<Record<string, Aggregation>> = {
-  process_start_time_seconds: "min",
-  process_resident_memory_bytes: "sum",
-  process_virtual_memory_bytes: "sum",
-  process_heap_bytes: "sum",
-  process_open_fds: "sum",
-  process_max_fds: "min",
-  nodejs_eventloop_lag_seconds: "max",
-  nodejs_eventloop_lag_min_seconds: "min",
-  nodejs_eventloop_lag_max_seconds: "max",
-  nodejs_eventloop_lag_mean_seconds: "max",
-  nodejs_eventloop_lag_stddev_seconds: "max",
-  nodejs_eventloop_lag_p50_seconds: "max",
-  nodejs_eventloop_lag_p90_seconds: "max",
-  nodejs_eventloop_lag_p99_seconds: "max",
-  nodejs_active_resources: "sum",
-  nodejs_active_resources_total: "sum",
-  nodejs_active_handles: "sum",
-  nodejs_active_handles_total: "sum",
-  nodejs_active_requests: "sum",
-  nodejs_active_requests_total: "sum",
-  nodejs_heap_size_total_bytes: "sum",
-  nodejs_heap_size_used_bytes: "sum",
-  nodejs_external_memory_bytes: "sum",
-  nodejs_heap_space_size_total_bytes: "sum",
-  nodejs_heap_space_size_used_bytes: "sum",
-  nodejs_heap_space_size_available_bytes: "sum",
-  nodejs_version_info: "max",
-};
 
 const GAUGES: ReadonlyMap<string, Aggregation> = new Map([
   ...Object.entries(PROCESS_GAUGES),

@@ -1,6 +1,6 @@
 // The counters of rules in Prometheus's text format, metric by metric.
 
-import { HOLD_FIELDS, type MetricRow, RULE_METRICS } from "./metrics.ts";
+import { type MetricRow, RARE_FIELDS, RULE_METRICS } from "./metrics.ts";
 import type { StatsEntry } from "./stats-book.ts";
 
 type Field = keyof typeof RULE_METRICS;
@@ -19,5 +19,5 @@ function* linesOf({ name, help, kind }: MetricRow, field: Field, entries: readon
 
 function showing(field: Field, keepsHolds: boolean): (entry: StatsEntry) => boolean {
   if (field === "holdsLive") return ({ stats }) => keepsHolds && (stats.holdsOpened > 0 || stats.holdsLive > 0);
-  return ({ stats }) => !HOLD_FIELDS.has(field) || stats[field] > 0;
+  return ({ stats }) => !RARE_FIELDS.has(field) || stats[field] > 0;
 }

@@ -45,6 +45,7 @@ const RULE_COUNTERS = [
   ["overLimit", "over_limit"],
   ["nearLimit", "near_limit"],
   ["overLimitWithLocalCache", "over_limit_with_local_cache"],
+  ["deniedUnanswered", "denied_unanswered"],
   ["withinLimit", "within_limit"],
   ["shadowMode", "shadow_mode"],
   ["holdsOpened", "hold_opened"],

@@ -55,6 +55,15 @@ function rulesText({ descriptors, global }: Shape): string {
   return `domain: edge\n${text}descriptors:\n${rules.join("\n")}\n`;
 }
 
+function refuses(found: readonly { readonly kind: KindName; readonly isOver: boolean }[]): boolean {
+  const quotas = found.filter(({ kind }) => kind === "quota");
+  // A shadow rule under quota_mode would be spare; here kinds exclude each other.
+  return (
+    found.some(({ kind, isOver }) => kind === "ordinary" && isOver) ||
+    (quotas.length > 0 && quotas.every(({ isOver }) => isOver))
+  );
+}
+
 /** What a call should come to, by the sentences of docs/rules-file.md. */
 class Oracle {
   readonly #shape: Shape;
@@ -66,6 +75,9 @@ class Oracle {
     this.#shape = shape;
   }
 
+  /** Hits that limits with `deny` found over, and of these the ones that no shard answered. */
+  readonly over = new Map<Numbers, { readonly all: number; readonly unanswered: number }>();
+
   /** Hits that stand at the limit's shard. */
   used(limit: Numbers): number {
     return this.#there.get(limit) ?? 0;
@@ -76,23 +88,33 @@ class Oracle {
     const all: Asked[] = [...descriptors];
     if (global !== undefined) all.push({ kind: "ordinary", limits: [global] });
     const found = all.map(({ kind, limits }) => ({
-      kind: shadowMode ? "shadow" : kind,
+      kind: shadowMode ? ("shadow" as const) : kind,
       limits,
       isOver: limits.some((limit) => this.#isOver(limit, isUp)),
+      isOverThere: limits.some((limit) => isUp[limit.shard] === true && this.#isOver(limit, isUp)),
     }));
-    const quotas = found.filter(({ kind }) => kind === "quota");
-    // A shadow rule under quota_mode would be spare; here kinds exclude each other.
-    const isRefused =
-      found.some(({ kind, isOver }) => kind === "ordinary" && isOver) ||
-      (quotas.length > 0 && quotas.every(({ isOver }) => isOver));
+    const isRefused = refuses(found);
+    // Then what was not answered has no say.
+    const isRefusedThere = refuses(found.map(({ kind, isOverThere }) => ({ kind, isOver: isOverThere })));
     const isError = found.some(
       ({ kind, limits }) =>
         kind !== "shadow" && limits.some(({ policy, shard }) => policy === "error" && isUp[shard] !== true),
     );
     const code = isRefused ? "OVER" : isError ? "ERROR" : "OK";
-    for (const { limits, isOver } of found)
-      for (const limit of limits) this.#pay(limit, isUp, code === "OK" && !isOver);
+    for (const { limits, isOver } of found) {
+      for (const limit of limits) {
+        // An error is no refusal, and counts nothing.
+        if (code !== "ERROR" && (isUp[limit.shard] || !isRefusedThere)) this.#countOver(limit, isUp);
+        this.#pay(limit, isUp, code === "OK" && !isOver);
+      }
+    }
     return code;
+  }
+
+  #countOver(limit: Numbers, isUp: readonly boolean[]): void {
+    if (limit.policy !== "deny" || !this.#isOver(limit, isUp)) return;
+    const { all, unanswered } = this.over.get(limit) ?? { all: 0, unanswered: 0 };
+    this.over.set(limit, { all: all + 1, unanswered: unanswered + (isUp[limit.shard] ? 0 : 1) });
   }
 
   #isOver(limit: Numbers, isUp: readonly boolean[]): boolean {
@@ -164,6 +186,18 @@ function compare(shape: Shape, schedule: readonly (readonly boolean[])[]): void 
     // Called for what differs alone: there are thousands.
     if (found !== wanted) expect(found, JSON.stringify({ shape, schedule, isUp })).toBe(wanted);
   }
+  for (const [path, limit] of limitsOf(shape)) {
+    if (limit.policy !== "deny") continue;
+    const stats = rig.statsBook.stats.get(["edge", ...path, nameOf(limit)].join("|"));
+    const { all, unanswered } = oracle.over.get(limit) ?? { all: 0, unanswered: 0 };
+    if (stats?.overLimit === all && stats.deniedUnanswered === unanswered) continue;
+    expect(stats, JSON.stringify({ shape, schedule })).toMatchObject({ overLimit: all, deniedUnanswered: unanswered });
+  }
+}
+
+function limitsOf({ descriptors, global }: Shape): [string[], Numbers][] {
+  const own = descriptors.flatMap(({ limits }, i) => limits.map((limit): [string[], Numbers] => [[`k${i}`], limit]));
+  return global === undefined ? own : [...own, [[], global]];
 }
 
 function usedBy({ descriptors, global }: Shape, usedOf: (path: string, limit: Numbers) => number): number[] {

@@ -57,6 +57,19 @@ describe("when the store fails", () => {
     expect(rig.ask(keys.map((key) => ({ entries: { [key]: "x" } })))).toMatchObject(told);
   });
 
+  test.each([{ compatible: false }, { compatible: true }])(
+    "what deny refuses counts for its rule, with its cause (compatible: $compatible)",
+    (options) => {
+      const rig = new LimiterRig(RULES, options);
+      rig.hit({ deny: "x" }, 5);
+      rig.store.failure = DOWN;
+      rig.hit({ deny: "x" }, 3);
+      const stats = rig.statsBook.stats.get("edge|deny|");
+      expect(stats).toMatchObject({ totalHits: 8, deniedUnanswered: 3 });
+      expect(stats?.overLimit).toBe(options.compatible ? 4 : 8);
+    },
+  );
+
   test("a call that meets no limit is answered as ever", () => {
     const rig = brokenRig();
     expect(rig.hit({ none: "x" })).toMatchObject({ over: false, policy: undefined });

@@ -2,7 +2,8 @@
 
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { expect, test } from "vitest";
-import { METRICS, PROCESS_GAUGES, WORKER_METRICS } from "../../../src/telemetry/metrics.ts";
+import { METRICS, WORKER_METRICS } from "../../../src/telemetry/metrics.ts";
+import { PROCESS_GAUGES } from "../../../src/telemetry/process-gauges.ts";
 import { addCounts, type Counts, keepHigherCounts, PageSum, readCounts } from "../../../src/telemetry/sum-pages.ts";
 import { SupervisorPage } from "../../../src/telemetry/supervisor-page.ts";
 

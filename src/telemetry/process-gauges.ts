@@ -1,0 +1,32 @@
+// The gauges that prom-client has of Node.js and of the process.
+
+/** How several workers' gauges of Node.js and of the process, which prom-client fills, become one. */
+export const PROCESS_GAUGES: Readonly<Record<string, "sum" | "max" | "min">> = {
+  process_start_time_seconds: "min",
+  process_resident_memory_bytes: "sum",
+  process_virtual_memory_bytes: "sum",
+  process_heap_bytes: "sum",
+  process_open_fds: "sum",
+  process_max_fds: "min",
+  nodejs_eventloop_lag_seconds: "max",
+  nodejs_eventloop_lag_min_seconds: "min",
+  nodejs_eventloop_lag_max_seconds: "max",
+  nodejs_eventloop_lag_mean_seconds: "max",
+  nodejs_eventloop_lag_stddev_seconds: "max",
+  nodejs_eventloop_lag_p50_seconds: "max",
+  nodejs_eventloop_lag_p90_seconds: "max",
+  nodejs_eventloop_lag_p99_seconds: "max",
+  nodejs_active_resources: "sum",
+  nodejs_active_resources_total: "sum",
+  nodejs_active_handles: "sum",
+  nodejs_active_handles_total: "sum",
+  nodejs_active_requests: "sum",
+  nodejs_active_requests_total: "sum",
+  nodejs_heap_size_total_bytes: "sum",
+  nodejs_heap_size_used_bytes: "sum",
+  nodejs_external_memory_bytes: "sum",
+  nodejs_heap_space_size_total_bytes: "sum",
+  nodejs_heap_space_size_used_bytes: "sum",
+  nodejs_heap_space_size_available_bytes: "sum",
+  nodejs_version_info: "max",
+};
