@@ -52,7 +52,7 @@ function descriptorParts({ says, suggestion, rule, limits, entries }) {
 
 /** @param {readonly Bucket[]} buckets */
 export function bucketTable(buckets) {
-  const heads = ["Limit", "Left", "Next passes", "As new"].map((head, i) =>
+  const heads = ["Limit", "Left", "Next passes", "Full again"].map((head, i) =>
     make("th", i === 0 ? { scope: "col" } : { scope: "col", class: "number" }, head),
   );
   const rows = buckets.map((bucket) => {

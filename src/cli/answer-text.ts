@@ -1,6 +1,7 @@
 // Writes an answer of ShouldRateLimit as text for people or as JSON for machines.
 
 import { typedText } from "../core/entry-text.ts";
+import { durationWords } from "../core/units.ts";
 import { visible } from "../core/visible.ts";
 import { plainStruct, type WireStruct } from "../transport/plain-struct.ts";
 import { type TypedDescriptor, unmetText } from "./arguments.ts";
@@ -145,12 +146,13 @@ function statusText(status: AnswerStatus, isDegraded: boolean): string {
 
 function resetText({ code, duration_until_reset: reset }: AnswerStatus): string {
   if (reset === null) return "";
-  return code === "OVER_LIMIT" ? `, room again in ${reset.seconds} s` : `, full again in ${reset.seconds} s`;
+  return `, ${code === "OVER_LIMIT" ? "room" : "full"} again in ${durationWords(Number(reset.seconds))}`;
 }
 
 function shortStatus(status: AnswerStatus): string {
   if (status.current_limit === null) return status.limit_remaining === UNLIMITED ? "unlimited" : "no rule";
-  return `${status.limit_remaining} left${status.duration_until_reset === null ? "" : `, ${status.duration_until_reset.seconds} s`}`;
+  const reset = status.duration_until_reset;
+  return `${status.limit_remaining} left${reset === null ? "" : `, ${durationWords(Number(reset.seconds))}`}`;
 }
 
 function headerLines(headers: readonly AnswerHeader[]): string[] {

@@ -1,6 +1,7 @@
 // `headgate buckets peek|reset`: shows single buckets of a running service, or makes them as new.
 
 import type { Command } from "commander";
+import { durationWords } from "../core/units.ts";
 import { visible } from "../core/visible.ts";
 import { askAdmin, askedDescriptor } from "./admin-call.ts";
 import { collect, descriptorParser, type TypedDescriptor, unmetText } from "./arguments.ts";
@@ -147,9 +148,9 @@ function snapshotText({
   reset_seconds: reset,
   live_holds: held,
 }: ShownSnapshot): string {
-  const waiting = wait > 0 ? `, passes again in ${wait} s` : "";
+  const waiting = wait > 0 ? `, passes again in ${durationWords(wait)}` : "";
   const holds = held === undefined ? "" : `, ${count(held, "live hold")}`;
-  return `${remaining}${waiting}, ${reset > 0 ? `as new in ${reset} s` : "as new"}${holds}`;
+  return `${remaining}${waiting}, ${reset > 0 ? `full again in ${durationWords(reset)}` : "full"}${holds}`;
 }
 
 // Enough to tell an answer from that of another program on the port.

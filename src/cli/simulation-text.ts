@@ -1,5 +1,6 @@
 // Writes the report of a simulation as text for people.
 
+import { durationWords } from "../core/units.ts";
 import { visible } from "../core/visible.ts";
 import type { ShownRefusal, ToldLimit } from "../simulate/refusals.ts";
 import type { LimitReport, SimulationReport } from "../simulate/report.ts";
@@ -41,14 +42,14 @@ function headLines({ calls, time, evicted_buckets }: SimulationReport): string[]
   }
   if (time.late > 0) {
     lines.push(
-      `  ${time.late} came late, by ${seconds(time.late_seconds_max)} at most; decided at the time of the latest`,
+      `  ${time.late} came late, by ${durationWords(time.late_seconds_max)} at most; decided at the time of the latest`,
     );
   }
   if (time.late * 10 > calls.read)
     lines.push("  so many late ones tell of a file in another order: sort it by time, or give a longer --late");
   if (time.gaps > 0) {
     lines.push(
-      `  ${count(time.gaps, "silence")} of a minute or more, the longest ${seconds(time.longest_gap_seconds)} from ${time.longest_gap_from}`,
+      `  ${count(time.gaps, "silence")} of a minute or more, the longest ${durationWords(time.longest_gap_seconds)} from ${time.longest_gap_from}`,
     );
   }
   if (evicted_buckets > 0)
@@ -73,7 +74,7 @@ function limitLines(limit: LimitReport): string[] {
   if (first !== null) lines.push(`  first   ${first.at}  ${first.caller}`);
   if (longest !== null) {
     lines.push(
-      `  longest ${seconds(longest.seconds)} from ${longest.from}  ${longest.caller} (${count(longest.calls, "call")})`,
+      `  longest ${durationWords(longest.seconds)} from ${longest.from}  ${longest.caller} (${count(longest.calls, "call")})`,
     );
   }
   for (const { caller, refused } of limit.worst_callers)
@@ -158,20 +159,9 @@ function refusalLines(refusal: ShownRefusal): string[] {
 
 function toldLimit(told: ToldLimit): string {
   const verdict = told.had_room ? "had room" : "refused";
-  const wait = told.wait_seconds === undefined ? "" : `, room again in ${seconds(told.wait_seconds)}`;
-  const full = told.full_in_seconds === 0 ? "" : `, as new in ${seconds(told.full_in_seconds)}`;
+  const wait = told.wait_seconds === undefined ? "" : `, room again in ${durationWords(told.wait_seconds)}`;
+  const full = told.full_in_seconds === 0 ? "" : `, full again in ${durationWords(told.full_in_seconds)}`;
   return `  ${verdict}: ${told.limit} for ${told.caller}, cost ${told.cost}; ${told.before} left before, ${told.after} after${wait}${full}`;
-}
-
-function seconds(value: number): string {
-  if (value >= 86_400) return `${round(value / 86_400)} d`;
-  if (value >= 3_600) return `${round(value / 3_600)} h`;
-  if (value >= 60) return `${round(value / 60)} min`;
-  return value >= 1 || value === 0 ? `${round(value)} s` : `${round(value * 1_000)} ms`;
-}
-
-function round(value: number): number {
-  return Math.round(value * 10) / 10;
 }
 
 function percent(part: number, whole: number): string {

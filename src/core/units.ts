@@ -29,3 +29,23 @@ export function divideUp(dividend: number, divisor: number): number {
 export function isoTime(us: number): string {
   return new Date(us / 1_000).toISOString();
 }
+
+/**
+ * A length of time for people, in its two largest units: `250 ms`, `1.5 s`, `6 min`, `2 h 5 min`, `8 d 18 h`. The page has the same
+ * for whole seconds (page/words.mjs).
+ */
+export function durationWords(seconds: number): string {
+  if (seconds > 0 && seconds < 1) return `${tenths(seconds * 1_000)} ms`;
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 60) return `${tenths(Math.max(0, seconds))} s`;
+  const minutes = divideDown(whole, 60);
+  if (minutes < 60) return minutes < 5 && whole % 60 > 0 ? `${minutes} min ${whole % 60} s` : `${minutes} min`;
+  const hours = divideDown(minutes, 60);
+  if (hours < 24) return minutes % 60 > 0 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
+  const days = divideDown(hours, 24);
+  return hours % 24 > 0 ? `${days} d ${hours % 24} h` : `${days} d`;
+}
+
+function tenths(value: number): number {
+  return Math.round(value * 10) / 10;
+}

@@ -139,12 +139,12 @@ describe("a bucket", () => {
     expect([without.exitCode, without.err]).toEqual([2, expect.stringMatching(/answered 401: this page .*Bearer/)]);
     const seen = await runProgram(["buckets", "peek", ...server, "tenant=acme"], { env: { ADMIN_TOKEN: TOKEN } });
     expect(seen.out).toMatch(
-      /burst[^\n]*: token_bucket of 3\n.*\n {2}left {4}0, passes again in \d+ s, as new in \d+ s/,
+      /burst[^\n]*: token_bucket of 3\n.*\n {2}left {4}0, passes again in \d+ s, full again in \d+ s/,
     );
     const file = join(temporaryFolder("token"), "tokens");
     await writeFile(file, `alice ${TOKEN}\n`);
     const reset = await runProgram(["buckets", "reset", ...server, "--token-file", file, "tenant=acme"]);
-    expect([reset.exitCode, reset.out]).toEqual([0, expect.stringMatching(/made as new[\s\S]*now {5}3, as new/)]);
+    expect([reset.exitCode, reset.out]).toEqual([0, expect.stringMatching(/made as new[\s\S]*now {5}3, full/)]);
     const two = await runProgram(["buckets", "peek", ...server, "tenant=acme", "other=x"], {
       env: { ADMIN_TOKEN: TOKEN },
     });

@@ -4,6 +4,7 @@ import { RequestError } from "../../core/errors.ts";
 import { textOf } from "../../core/request.ts";
 import type { Take } from "../../core/take.ts";
 import { GrpcStatus } from "../../core/unary.ts";
+import { durationWords, MICROS_PER_SECOND } from "../../core/units.ts";
 import type { LimitCall } from "../../limiter/call.ts";
 import { waitUsOf } from "../../limiter/retry-after.ts";
 import { addHeaders, type HeaderOptions } from "../../rls/headers.ts";
@@ -204,7 +205,7 @@ function told({ error, governing, code, call }: Answer): string {
   }
   const { remaining, limit, resetUs } = governing;
   const wait = call.decision.overLimit ? `, a wait of ${shownTime(waitUsOf(governing))}` : "";
-  return `${textOf(limit.id)} governs it: ${remaining} left${wait}, as new in ${shownTime(resetUs)}`;
+  return `${textOf(limit.id)} governs it: ${remaining} left${wait}, full again in ${durationWords(resetUs / MICROS_PER_SECOND)}`;
 }
 
 /** Microseconds as `1.5s` or `100ms`, exactly. */

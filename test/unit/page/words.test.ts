@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { proxyHeaders } from "../../../page/ask.mjs";
 import { durationWords, rateWords, shown, sinceWords } from "../../../page/words.mjs";
+import { durationWords as inTerminal } from "../../../src/core/units.ts";
 import { visible } from "../../../src/core/visible.ts";
 
 test("text of callers hides nothing, and is short", () => {
@@ -16,6 +17,16 @@ test("text of callers hides nothing, and is short", () => {
       expect(shown(text).length).toBeLessThan(1_500);
     }),
   );
+});
+
+test("lengths of time read alike on the page and in the terminal, which knows parts of a second, too", () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.nat(4_000), fc.nat(10_000_000)), (seconds) => {
+      expect(inTerminal(seconds)).toBe(durationWords(seconds));
+    }),
+  );
+  expect([0.0042, 0.25, 1.26, 59.6].map(inTerminal)).toEqual(["4.2 ms", "250 ms", "1.3 s", "1 min"]);
+  expect(inTerminal(756_399)).toBe("8 d 18 h");
 });
 
 test.each([
