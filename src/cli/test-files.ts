@@ -8,11 +8,12 @@ import { ConfigError } from "../core/errors.ts";
 import { errorCode, errorMessage } from "../core/thrown.ts";
 import { makeProblem } from "../rules/problems.ts";
 import type { Problem, RuleSet } from "../rules/rule-set.ts";
+import type { SourceFile } from "../rules/source.ts";
 import { SETTINGS } from "../settings/table.ts";
 import { readSettings, type Settings } from "../settings.ts";
 import type { CaseFile } from "../simulate/cases/case-file.ts";
 import { Coverage } from "../simulate/cases/coverage.ts";
-import { readCases } from "../simulate/cases/read-cases.ts";
+import { hasCases, readCases } from "../simulate/cases/read-cases.ts";
 import { runCase } from "../simulate/cases/run-case.ts";
 import { compileNode, loadChosen } from "./rules-source.ts";
 import type { Terminal } from "./terminal.ts";
@@ -68,17 +69,24 @@ function exitCodeOf({ files, coverage }: TestRun, { requireCoverage }: TestFlags
 async function runFiles(paths: readonly string[], flags: TestFlags): Promise<TestRun> {
   const rules = new RulesOfCases(flags.rules);
   const files: FileResult[] = [];
+  const skipped: string[] = [];
   for (const path of paths) {
     const { names, problems } = await filesIn(path);
     if (problems.length > 0) files.push({ name: path, problems, cases: [] });
-    for (const name of names) files.push(await runFile(name, rules));
+    for (const name of names) {
+      const source = await parsed(name);
+      // A file that is named itself should have cases.
+      if (name !== path && !hasCases(source)) skipped.push(name);
+      else files.push(await runFile(source, rules));
+    }
   }
   const coverage = rules.all().map(({ title, coverage }) => ({ rules: title, report: coverage.report() }));
-  return { files, coverage, watched: rules.watched };
+  return { files, skipped, coverage, watched: rules.watched };
 }
 
-async function runFile(name: string, rules: RulesOfCases): Promise<FileResult> {
-  const { file, problems } = readCases(await parsed(name));
+async function runFile(source: SourceFile, rules: RulesOfCases): Promise<FileResult> {
+  const { name } = source;
+  const { file, problems } = readCases(source);
   if (file === undefined) return { name, problems, cases: [] };
   const loaded = await rules.of(file);
   if (loaded.ruleSet === undefined) return { name, problems: [...problems, ...loaded.problems], cases: [] };
@@ -89,7 +97,7 @@ async function runFile(name: string, rules: RulesOfCases): Promise<FileResult> {
   return { name, problems, cases: file.cases.map((one) => runCase(one, options)) };
 }
 
-async function parsed(name: string): Promise<ReturnType<typeof parseFile>> {
+async function parsed(name: string): Promise<SourceFile> {
   try {
     return parseFile({ name, bytes: await readFile(name) });
   } catch (cause) {

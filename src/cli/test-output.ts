@@ -10,6 +10,8 @@ import type { FileResult, TestRun } from "./test-results.ts";
 
 /** Most names shown of rules that no case meets. */
 const UNCOVERED_SHOWN = 20;
+/** Most names shown of files that were skipped. */
+const SKIPPED_SHOWN = 5;
 
 const WRITERS: Readonly<Record<TestFlags["format"], (run: TestRun, terminal: Terminal) => string>> = {
   text: textOf,
@@ -22,6 +24,10 @@ const WRITERS: Readonly<Record<TestFlags["format"], (run: TestRun, terminal: Ter
 /** Prints the run in the format that is asked for. */
 export function printResults(run: TestRun, { format }: TestFlags, terminal: Terminal): void {
   terminal.out(WRITERS[format](run, terminal));
+  if (run.skipped.length === 0) return;
+  const names = run.skipped.slice(0, SKIPPED_SHOWN).join(", ");
+  const more = run.skipped.length > SKIPPED_SHOWN ? ` and ${run.skipped.length - SKIPPED_SHOWN} more` : "";
+  terminal.err(`${visible(`skipped ${count(run.skipped.length, "file")} without 'cases': ${names}${more}`)}\n`);
 }
 
 function textOf(run: TestRun, terminal: Terminal): string {

@@ -15,6 +15,8 @@ export interface FileResult {
 /** All files. */
 export interface TestRun {
   readonly files: readonly FileResult[];
+  /** Files of folders that have no `cases`, such as rule files. */
+  readonly skipped: readonly string[];
   /** The coverage of each rule set that was tested. */
   readonly coverage: readonly { readonly rules: string; readonly report: CoverageReport }[];
   /** Paths of rules, for `--watch`. */

@@ -62,6 +62,12 @@ export function readCases(source: SourceFile): ReadCases {
   return { file: log.hasErrors ? undefined : file, problems: log.sorted() };
 }
 
+/** False for a file that is no file of cases, such as rules. True where that can't be told. */
+export function hasCases({ root, problems }: SourceFile): boolean {
+  if (root?.kind === "mapping") return root.entries.some(({ key }) => key.text === "cases");
+  return problems.some(({ severity }) => severity === "error");
+}
+
 /** Defaults of cases and steps. */
 interface Defaults {
   readonly domain: string | undefined;

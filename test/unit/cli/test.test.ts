@@ -237,6 +237,22 @@ describe("headgate test", () => {
     expect(exitCode).toBe(0);
   });
 
+  test("skips what is no file of cases in a folder, says so, and still reports what can't be read", async () => {
+    const mixed = join(folder, "mixed");
+    mkdirSync(join(mixed, "rules"), { recursive: true });
+    const rules = "domain: edge\ndescriptors: [{ key: user, rate_limit: { requests_per_unit: 1, unit: day } }]\n";
+    writeFileSync(join(mixed, "rules", "edge.yaml"), rules);
+    writeFileSync(join(mixed, "notes.yml"), "- one\n");
+    const edge = `${HEAD}cases: [{ name: a, steps: [{ call: user=ann, expect: OK }] }]\n`;
+    writeFileSync(join(mixed, "cases.yaml"), edge);
+    const { out, err, exitCode } = await runProgram(["test", mixed]);
+    expect([out.includes("1 of 1 case passed"), exitCode]).toEqual([true, 0]);
+    expect(err).toBe(`skipped 2 files without 'cases': ${mixed}/notes.yml, ${mixed}/rules/edge.yaml\n`);
+    expect((await runProgram(["test", join(mixed, "rules", "edge.yaml")])).exitCode).toBe(2);
+    writeFileSync(join(mixed, "broken.yaml"), "cases: [\n");
+    expect((await runProgram(["test", mixed])).exitCode).toBe(2);
+  });
+
   test("takes rules that stand in the file, and says where they are wrong", async () => {
     const own = (rate: string) =>
       `rules:\n  domain: own\n  descriptors: [{ key: a, rate_limit: { requests_per_unit: ${rate}, unit: day } }]\n` +
