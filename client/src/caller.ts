@@ -28,6 +28,10 @@ export class Caller {
     this.#deadlineMs = options.deadlineMs;
   }
 
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -35,17 +39,16 @@ export class Caller {
   }
 
   /**
-   * Calls once, at the preferred server. Rejects with a CheckFailure if no usable answer came. A server that shuts down may refuse
+   * Calls once, at the preferred server. Rejects with a CheckFailure if no usable answer came, or the caller is closed. A server that shuts down may refuse
    * calls that it has not begun; they are sent again, to another server if there is one, while there is time, and at most once more than
    * there are servers.
    */
   async call<Answer>(method: Method<Answer>, message: Buffer, preference?: Preference): Promise<Answered<Answer>> {
-    if (this.#isClosed) throw new CheckFailure("CANCELLED", "the limiter was closed");
     const deadline = Date.now() + this.#deadlineMs;
     for (let retriesLeft = this.#ring.size; ; retriesLeft--) {
       const server = await this.#ring.pick(deadline, retriesLeft === this.#ring.size ? preference : undefined);
-      if (server === "away") throw new CheckFailure("UNAVAILABLE", "none of the servers is in reach");
-      if (server === "late") {
+      if (this.#isClosed) throw new CheckFailure("CANCELLED", "the limiter is closed");
+      if (server === undefined) {
         throw new CheckFailure("DEADLINE_EXCEEDED", `no connection to any server within ${this.#deadlineMs} ms`);
       }
       const outcome = await this.#send(server, method, message, deadline);
@@ -67,9 +70,9 @@ export class Caller {
           resolve({ error: undefined, answer: answer as Answer });
           return;
         }
-        if (isFaultOfServer(error)) this.#ring.failed(server);
-        else this.#ring.answered(server);
         const isUnsent = call.getPeer() === server.client.getChannel().getTarget();
+        if (!isFaultOfServer(error)) this.#ring.answered(server);
+        else if (!isUnsent) this.#ring.failed(server);
         resolve({ error, isUntouched: isUntouched(error, isUnsent) });
       });
     });
@@ -108,5 +111,18 @@ function isFaultOfServer({ code }: ServiceError): boolean {
 }
 
 function failureOf(error: ServiceError, server: string): CheckFailure {
-  return new CheckFailure(status[error.code] ?? String(error.code), error.details, { server, cause: error });
+  return new CheckFailure(status[error.code] ?? String(error.code), plainDetails(error.details), {
+    server,
+    cause: error,
+  });
+}
+
+/** The system's words, without those that grpc-js puts around them. An HTTP/1.1 server in place of a gRPC one is a protocol error. */
+function plainDetails(details: string): string {
+  return details
+    .replace(/^round_robin: /, "")
+    .replace(/^(?:No connection established\. Last error: )+(?:Error: )?/, "can't connect: ")
+    .replace(/ \(\d{4}-[\w:.-]+\)/, "")
+    .replace(/\.? *Resolution note: *$/, "")
+    .replace(/Protocol error$/, "Protocol error (is this the gRPC port?)");
 }

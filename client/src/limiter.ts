@@ -19,8 +19,8 @@ import { writeRequest } from "./write-request.ts";
 export interface Limiter {
   /**
    * Asks once. A call that may have been paid is never sent again; a call that no server has begun is, to another server if there is one.
-   * To be over a limit is a decision, not an error. Rejects with a TypeError if the request can't be sent, and with a CheckFailure if there is no
-   * usable answer and `onFailure` is "throw".
+   * To be over a limit is a decision, not an error. Rejects with a TypeError if the request can't be sent, and with a CheckFailure if the limiter
+   * is closed, or if there is no usable answer and `onFailure` is "throw".
    */
   check(request: CheckRequest): Promise<CheckDecision>;
   /**
@@ -28,7 +28,7 @@ export interface Limiter {
    * answer the policy allows or denies.
    */
   reserve(request: ReserveRequest): Promise<Reservation>;
-  /** Closes the connections. Checks under way may still end; later ones fail, and the policy decides. */
+  /** Closes the connections. Checks under way may still end; later ones reject with a CheckFailure, whatever `onFailure` says. */
   close(): void;
 }
 
@@ -63,6 +63,7 @@ class GrpcLimiter implements Limiter {
   async check(request: CheckRequest): Promise<CheckDecision> {
     // Outside the try block: the policy must not hide a mistake in the request.
     const message = writeRequest(request);
+    this.#requireOpen();
     try {
       const { answer } = await this.#caller.call(CHECK, message);
       return decisionOf(answer);
@@ -77,6 +78,7 @@ class GrpcLimiter implements Limiter {
     const id = request?.id ?? crypto.randomUUID();
     const hold = writeHold(request, id);
     const amount = writeNumber("amount", request.amount ?? 0);
+    this.#requireOpen();
     try {
       const { answer, server } = await this.#caller.call(RESERVE, Buffer.concat([hold, amount]));
       const isHeld = answer.allowed;
@@ -98,11 +100,17 @@ class GrpcLimiter implements Limiter {
     this.#caller.close();
   }
 
+  // A limiter that is used after its end is a mistake in the program, which no policy may hide.
+  #requireOpen(): void {
+    if (this.#caller.isClosed) throw new CheckFailure("CANCELLED", "the limiter is closed");
+  }
+
   // The server with the hold is asked: with the memory store no other server knows the hold, and would charge what was used once more. The last
   // call is for another server, because with a shared store that knows the hold, too.
   async #settle(hold: Buffer, used: number, holder: string | undefined): Promise<Settlement> {
     let first = holder;
     const message = Buffer.concat([hold, writeNumber("used", used)]);
+    this.#requireOpen();
     for (let callsLeft = SETTLE_CALLS_MAX - 1; ; callsLeft--) {
       try {
         const preference = callsLeft === 0 ? { avoided: first } : { first };

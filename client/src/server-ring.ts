@@ -58,17 +58,17 @@ export class ServerRing {
 
   /**
    * The next connected server: `first`, if it is connected or is again within RECONNECT_MS_WAITED, else one that is not `avoided`, if there is
-   * one. If none is connected, waits while one may still connect. `late`: `deadlineMs` (since the epoch) has passed meanwhile. `away`: all are
-   * out of reach.
+   * one. If none is connected, waits while one may still connect; if none may, any: a call to it fails at once, and says why. Undefined if
+   * `deadlineMs` (since the epoch) passes meanwhile.
    */
-  async pick(deadlineMs: number, { first, avoided }: Preference = {}): Promise<Server | "late" | "away"> {
+  async pick(deadlineMs: number, { first, avoided }: Preference = {}): Promise<Server | undefined> {
     for (;;) {
       const ready = (await this.#whenReady(first, deadlineMs)) ?? this.#nextReady(avoided);
       if (ready !== undefined) return ready;
       const hopeful = this.#servers.filter((server) => isHopeful(server));
-      if (hopeful.length === 0) return "away";
+      if (hopeful.length === 0) return this.#turnTo(this.#next);
       const changed = await Promise.race(hopeful.map((server) => stateChange(server, deadlineMs)));
-      if (!changed) return "late";
+      if (!changed) return undefined;
     }
   }
 

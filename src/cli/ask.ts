@@ -107,7 +107,7 @@ function errorText(error: ServiceError, { server, timeoutMs }: AskOptions): stri
   const name = status[error.code] ?? String(error.code);
   if (error.code === status.DEADLINE_EXCEEDED)
     return `${name}: no answer from ${visible(server)} within ${timeoutMs} ms`;
-  const hint = /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|No connection/.test(error.details)
+  const hint = /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|No connection|Name resolution/.test(error.details)
     ? `\nIs the service running there? --server says where to ask; its gRPC port is 8081 by default.`
     : "";
   return `${name}: ${visible(plainDetails(error.details))}${hint}`;
@@ -115,7 +115,11 @@ function errorText(error: ServiceError, { server, timeoutMs }: AskOptions): stri
 
 /** The text of an error: the system's words, without those that the library adds. */
 function plainDetails(details: string): string {
-  return details.replace(/Last error: Error: /, "").replace(/\.? *Resolution note: *$/, "");
+  return details
+    .replace(/^(?:No connection established\. Last error: )+(?:Error: )?/, "can't connect: ")
+    .replace(/ \(\d{4}-[\w:.-]+\)/, "")
+    .replace(/\.? *Resolution note: *$/, "")
+    .replace("for target dns:", "for ");
 }
 
 function isServiceError(error: unknown): error is ServiceError {

@@ -13,13 +13,13 @@ export const ADMIN_ROWS = {
   adminToken: optional(
     "ADMIN_TOKEN",
     ADMIN_TOKEN,
-    "Token that `/state` (the data of the operator's page), `/top`, `/explain`, `/buckets/peek` and `/buckets/reset` require (`authorization: Bearer TOKEN`).",
+    "Token that `/state` (the data of the operator's page), `/top`, `/explain`, `/buckets/peek` and `/buckets/reset` require (`authorization: Bearer TOKEN`): 16 to 1024 letters, digits and `._~+/-=`.",
     { secret: true, defaultShown: "none: these pages answer only callers on the same host" },
   ),
   adminTokenFile: optional(
     "ADMIN_TOKEN_FILE",
     PATH,
-    "File with tokens, instead of ADMIN_TOKEN: one per line, with a name for the log before it if wanted. It is read again when it changes.",
+    "File with tokens, instead of ADMIN_TOKEN: one per line, with a name for the log before it if wanted, at most 64. It is read again when it changes.",
     { isFile: true },
   ),
 };

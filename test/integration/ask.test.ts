@@ -110,7 +110,7 @@ descriptors:
 test("ends with 2 and says so when nobody listens", async () => {
   const { err, exitCode } = await runProgram(["ask", "-d", "edge", "-s", "127.0.0.1:1", "tenant=a"]);
   expect(exitCode).toBe(2);
-  expect(err).toMatch(/^UNAVAILABLE: No connection established\. connect ECONNREFUSED 127\.0\.0\.1:1$/m);
+  expect(err).toMatch(/^UNAVAILABLE: can't connect: connect ECONNREFUSED 127\.0\.0\.1:1$/m);
   expect(err).toContain("Is the service running there?");
 });
 

@@ -128,7 +128,7 @@ describe("a client of one server", () => {
     const program = `import { createLimiter } from "headgate/client";
       const limiter = createLimiter({ servers: ["${addressOf(app)}"], deadlineMs: 5000 });
       limiter.close();
-      console.log((await limiter.check({ domain: "edge", descriptors: [{ free: "x" }] })).degraded.failure);`;
+      await limiter.check({ domain: "edge", descriptors: [{ free: "x" }] }).catch(({ code }) => console.log(code));`;
     const out = execFileSync(process.execPath, ["--input-type=module", "--eval", program], {
       cwd: resolve(import.meta.dirname, "../.."),
       encoding: "utf8",
@@ -138,6 +138,16 @@ describe("a client of one server", () => {
 });
 
 describe("a client whose server is away", () => {
+  const web = createHttpServer();
+  let http = "";
+  beforeAll(async () => {
+    await once(web.listen(0, "127.0.0.1"), "listening");
+    http = `127.0.0.1:${(web.address() as AddressInfo).port}`;
+  });
+  afterAll(() => {
+    web.close();
+  });
+
   test.each([
     { onFailure: "allow" as const, allowed: true },
     { onFailure: "deny" as const, allowed: false },
@@ -150,8 +160,25 @@ describe("a client whose server is away", () => {
     expect(codes).toEqual(["UNAVAILABLE", "UNAVAILABLE"]);
   });
 
-  test("throws where it was asked to", async () => {
-    await expect(openLimiter([NOBODY], { onFailure: "throw" }).check(user("a"))).rejects.toBeInstanceOf(CheckFailure);
+  test.each([
+    { what: "nobody listens", servers: () => [NOBODY], says: `can't connect: connect ECONNREFUSED ${NOBODY}` },
+    { what: "there is no such host", servers: () => ["no-such-host.invalid:8081"], says: /^Name resolution failed/ },
+    {
+      what: "it is an HTTP port",
+      servers: () => [http],
+      says: "can't connect: Protocol error (is this the gRPC port?)",
+    },
+    { what: "neither of two is there", servers: () => [NOBODY, NOBODY], says: /^can't connect: connect ECONNREFUSED/ },
+  ])("throws where it was asked to, and says why: $what", async ({ servers, says }) => {
+    // Name resolution may be slow where there is no network.
+    const limiter = openLimiter(servers(), { onFailure: "throw", deadlineMs: 10_000 });
+    const failure = await limiter.check(user("a")).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(CheckFailure);
+    const { code, server, message, cause } = failure as CheckFailure;
+    expect(code).toBe("UNAVAILABLE");
+    expect(servers()).toContain(server);
+    expect(message).toEqual(typeof says === "string" ? says : expect.stringMatching(says));
+    expect(cause).toBeInstanceOf(Error);
   });
 
   test("finds the server when it comes", async () => {

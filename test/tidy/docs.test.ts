@@ -62,6 +62,13 @@ describe("docs", () => {
     expect(PAGES.length).toBeGreaterThan(20);
   });
 
+  test("the page of the client's package leads to nothing that the package has not", () => {
+    const { files } = JSON.parse(readDoc("client/package.json")) as { readonly files: readonly string[] };
+    const targets = [...readDoc("client/README.md").matchAll(/\]\(([^)#\s]+)/g)].map(([, target = ""]) => target);
+    const packed = (target: string) => /^https?:/.test(target) || files.some((file) => target.startsWith(file));
+    expect(targets.filter((target) => !packed(target))).toEqual([]);
+  });
+
   test("every page is linked from the README or its folder's own list", () => {
     const lists = ["README.md", "docs/decisions/README.md"].map((list) => ({ list, text: readDoc(list) }));
     const unlisted = PAGES.filter((page) => page.startsWith("docs/")).filter(

@@ -25,3 +25,24 @@ test.each(["allow", "deny"] as const)(
     expect(warn).toHaveBeenCalledExactlyOnceWith(expect.stringContaining("no such counter"), "HeadgateWarning");
   },
 );
+
+test.each(["allow", "deny", "throw"] as const)(
+  "a closed limiter throws, whatever onFailure is: %s",
+  async (onFailure) => {
+    const onDegraded = vi.fn();
+    limiter = createLimiter({ servers: [NOBODY], onFailure, onDegraded });
+    limiter.close();
+    const closed = { name: "CheckFailure", code: "CANCELLED", message: "the limiter is closed" };
+    await expect(limiter.check(REQUEST)).rejects.toMatchObject(closed);
+    await expect(limiter.reserve({ domain: "edge", entries: { tenant: "acme" } })).rejects.toMatchObject(closed);
+    expect(onDegraded).not.toHaveBeenCalled();
+  },
+);
+
+test("a reservation can't be settled once its limiter is closed, and the end of its block never throws", async () => {
+  limiter = createLimiter({ servers: [NOBODY] });
+  const held = await limiter.reserve({ domain: "edge", entries: { tenant: "acme" } });
+  limiter.close();
+  await expect(held.settle(1)).rejects.toMatchObject({ code: "CANCELLED" });
+  await held[Symbol.asyncDispose]();
+});
