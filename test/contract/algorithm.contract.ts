@@ -51,6 +51,7 @@ function testTakes(open: Open, algorithm: Algorithm): void {
     expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, paid: false, remaining: 0, paidAtUs: 0 });
   });
 
+  // Promise(limits): A bucket starts full.
   test("pays a whole burst at once, and says when it was paid", async () => {
     const limit = makeLimit({ algorithm, windowSeconds: 60 });
     advance(open(), 1_234_567);
@@ -201,6 +202,7 @@ function testTokenBucket(open: Open): void {
     expect(await askNow(limit)).toMatchObject({ outcome: Outcome.room, paid: true, remaining: 0 });
   });
 
+  // Promise(limits): No part of a token is lost between calls.
   test("loses no part of a token between takes", async () => {
     const limit = makeLimit({ amount: 3, burst: 3, windowSeconds: 7 });
     await askNow(limit, 3);
@@ -249,6 +251,7 @@ function testSlidingWindow(open: Open): void {
   const askNow = askerOf(open);
   const limit = makeLimit({ algorithm: Algorithm.slidingWindow, windowSeconds: 60 });
 
+  // Promise(limits): A sliding window counts the current window and the overlapping share of the previous one.
   test("weighs the previous window by what is left of it", async () => {
     await askNow(limit, 10);
     advance(open(), 75 * SECOND_US);
@@ -289,6 +292,7 @@ function testFixedWindow(open: Open): void {
   const askNow = askerOf(open);
   const limit = makeLimit({ algorithm: Algorithm.fixedWindow, windowSeconds: 60 });
 
+  // Promise(limits): A fixed window restarts at each clock-aligned start.
   test("opens again with the next clock-aligned window", async () => {
     advance(open(), 45 * SECOND_US);
     await askNow(limit, 10);
@@ -313,6 +317,7 @@ function testSlidingLog(open: Open): void {
   const askNow = askerOf(open);
   const limit = makeLimit({ algorithm: Algorithm.slidingLog, windowSeconds: 60 });
 
+  // Promise(limits): A sliding log keeps its limit in any stretch of its window.
   test("frees each payment a whole window after it was made", async () => {
     await askNow(limit, 6);
     advance(open(), 20 * SECOND_US);

@@ -96,6 +96,7 @@ export function describeCalendarContract(name: string, factory: HarnessFactory):
     });
     afterEach(() => harness.close());
 
+    // Promise(calendar): Days of 23 and 25 hours, short months and fiscal years end to the microsecond on every store.
     test.each(EDGES)("begin and end to the microsecond: $name", async ({ calendar, start, end }) => {
       const limit = tenPer(calendar);
       const [startUs, endUs] = [Date.parse(start) * 1000, Date.parse(end) * 1000];
@@ -110,6 +111,7 @@ export function describeCalendarContract(name: string, factory: HarnessFactory):
       expect(await askOne(harness, { limit })).toMatchObject({ paid: true, remaining: 9 });
     });
 
+    // Promise(calendar): An edited amount keeps what was spent.
     test("an edited amount keeps what was spent", async () => {
       const calendar: Calendar = { unit: "month", timeZone: "Europe/Berlin", month: 1, day: 15 };
       await askOne(harness, { limit: tenPer(calendar), cost: 7 });
@@ -128,6 +130,7 @@ export function describeCalendarContract(name: string, factory: HarnessFactory):
       expect(await look(harness, limit)).toMatchObject({ remaining: 10, resetUs: 0 });
     });
 
+    // Promise(calendar): Rolling updates and other zone data don't move the window that the store holds.
     test.each([
       { name: "later", laterUs: HOUR_US },
       { name: "earlier", laterUs: -HOUR_US },
@@ -145,6 +148,7 @@ export function describeCalendarContract(name: string, factory: HarnessFactory):
       expect(await askOne(harness, { limit: first })).toMatchObject({ paid: true, remaining: 8, resetUs: endUs });
     });
 
+    // Promise(calendar): Rolling updates and other zone data don't move the window that the store holds.
     test("a window lives through a new zone database: who restarts with another end goes on in it", async () => {
       const [old, renewed] = [tenUntil(START_US + 30 * DAY_US), tenUntil(START_US + 30 * DAY_US - HOUR_US)];
       for (let i = 0; i < 10; i++) {
@@ -155,6 +159,7 @@ export function describeCalendarContract(name: string, factory: HarnessFactory):
       expect(await askOne(harness, { limit: renewed })).toMatchObject({ outcome: Outcome.over });
     });
 
+    // Promise(calendar): A window end that makes no sense blocks nobody for long.
     test.each([
       { name: "26 hours is believed", laterUs: 26 * HOUR_US, isBelieved: true },
       { name: "26 hours and a second is not", laterUs: 26 * HOUR_US + SECOND_US, isBelieved: false },

@@ -99,6 +99,7 @@ function describeCharges(open: () => StoreHarness): void {
     ]);
   });
 
+  // Promise(compatibility): Counters of COMPATIBILITY_MODE are the same in memory, Redis and PostgreSQL.
   test("stay charged in a refused call, while its other limits pay nothing", async () => {
     await chargeOne(open(), charge("full", 3));
     const group = await settleCounters(open(), [charge("a"), { limit: bucket, cost: 2 }, charge("full")]);

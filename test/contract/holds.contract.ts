@@ -62,6 +62,7 @@ export function describeHoldsContract(name: string, factory: HarnessFactory): vo
       expect(left.map(({ remaining }) => remaining)).toEqual([crowdedFor60.burst - 2, 1_000]);
     });
 
+    // Promise(holds): A call without room for its hold in one bucket changes no other bucket.
     test("a call for whose holds one bucket has no room leaves its other buckets what they owe", async () => {
       for (let i = 0; i < HOLDS_MAX; i += TOGETHER) {
         await ask(

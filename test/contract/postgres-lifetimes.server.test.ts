@@ -23,6 +23,7 @@ afterAll(async () => {
   await server.stop();
 });
 
+// Promise(limits): A lowered rate keeps what was spent, on every store.
 test("a bucket is kept as long as the rate needs that it was last asked about, refused or only looked at", async () => {
   const costs = fc.integer({ min: 1, max: AMOUNT_MAX });
   let identities = 0;

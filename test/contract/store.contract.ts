@@ -16,6 +16,7 @@ const ALL = [bucket, perMinute, perHour, log].map((limit) => ({ limit, name: ALG
 
 /** Runs the contract of stores. `factory` makes a fresh one for each test. */
 export function describeStoreContract(name: string, factory: HarnessFactory): void {
+  // Promise(limits): Every store keeps the same contract.
   describe(`contract of the ${name}`, () => {
     let harness: StoreHarness;
     beforeEach(async () => {
@@ -123,6 +124,7 @@ function describeBuckets(open: () => StoreHarness): void {
       expect(group.takes.map(({ outcome }) => outcome)).toEqual(ALL.map(() => Outcome.never));
     });
 
+    // Promise(input): Two keys share a bucket only if they are equal byte by byte.
     test("bytes of any kind and number tell buckets apart", async () => {
       // Callers write keys of counters: also such as look like another key's escaped or hashed form.
       const texts = [

@@ -7,6 +7,7 @@ import { valkeyServer } from "../support/valkey.ts";
 // Read by support/redis-server.ts, in this file's process alone.
 process.env.REDIS_SERVER = valkeyServer();
 
+// Promise(redis): Valkey, alone and as a cluster, keeps Redis's promises.
 describe("on Valkey", async () => {
   test("the server is one", async () => {
     const server = await RedisServer.start();

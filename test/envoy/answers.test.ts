@@ -234,6 +234,7 @@ describe("text that tries to inject", () => {
   });
 
   // docs/decisions/0009-bytes-that-are-no-text.md: a bad byte in a header is no way around a limit.
+  // Promise(input): Values that are not text are limited by their bytes, also behind Envoy.
   test("that is no UTF-8 is limited as any text, by its bytes", async () => {
     const caller = rig.caller("open");
     expect(await caller.statuses(5, "/named", { "x-case": "\xff\xfe" })).toEqual([200, 200, 200, 429, 429]);

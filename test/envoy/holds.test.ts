@@ -94,6 +94,7 @@ afterAll(async () => {
 const startEnvoy = () => startLlmEnvoy({ model: model.port, headgate: headgate.grpcPort, tenants: TENANTS });
 
 describe.each(["bucket-", "window-"])("the budget of %s", (kind) => {
+  // Promise(llm): Concurrent streams never overspend a budget that their estimates cover, and pay what they used.
   test("is never overspent by 200 streams at once, and pays what they have used", async () => {
     const tenant = `${kind}load`;
     let used = 0;
@@ -111,6 +112,7 @@ describe.each(["bucket-", "window-"])("the budget of %s", (kind) => {
     expect(used).toBeLessThanOrEqual(BUDGET);
   });
 
+  // Promise(llm): Concurrent streams never overspend a budget that their estimates cover, and pay what they used.
   test("nor while some of them end as others begin", async () => {
     const tenant = `${kind}mixed`;
     let used = 0;
@@ -128,6 +130,7 @@ describe.each(["bucket-", "window-"])("the budget of %s", (kind) => {
     expect(used).toBeLessThanOrEqual(BUDGET);
   });
 
+  // Promise(llm): A budget is overspent by what estimates fall short, and by no more.
   test("is overspent by what estimates fall short, and by no more", async () => {
     const tenant = `${kind}short`;
     const streams = Array.from({ length: STREAMS }, () => new Stream(envoy, { tenant, answer: "wait", used: 8 }));
@@ -146,6 +149,7 @@ describe.each(["bucket-", "window-"])("the budget of %s", (kind) => {
     expect(await remaining(tenant)).toSatisfy(isLeft(kind, BUDGET - costs));
   });
 
+  // Promise(llm): A caller that leaves a stream pays what was held.
   test("pays what was held for a caller that leaves", async () => {
     const tenant = `${kind}left`;
     const stream = new Stream(envoy, { tenant, answer: "wait", used: 3 });
@@ -157,6 +161,7 @@ describe.each(["bucket-", "window-"])("the budget of %s", (kind) => {
 });
 
 describe("a limit on calls at once", () => {
+  // Promise(llm): Concurrent calls are limited, and their places become free however they end.
   test.each([
     { name: "places-ended", leave: false },
     { name: "places-left", leave: true },
@@ -174,6 +179,7 @@ describe("a limit on calls at once", () => {
   });
 });
 
+// Promise(llm): A killed Envoy's holds come back after their ttl, and not before.
 test("what an Envoy held that was killed is back after its ttl", async () => {
   const tenant = "short-killed";
   const other = await startEnvoy();

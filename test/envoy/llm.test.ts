@@ -47,6 +47,7 @@ describe("the estimate", () => {
 });
 
 describe("a caller chooses", () => {
+  // Promise(llm): Callers choose neither the tenant nor the id of a hold.
   test("neither its tenant nor the id of its hold", async () => {
     const forged = { "x-tenant": "victim", "x-hold-id": "theirs", "x-request-id": "theirs" };
     const calls = [...(await callsOf({ headers: forged })), ...(await callsOf({ headers: forged }))];
@@ -71,6 +72,7 @@ test("what is not sent to a model is not asked about", async () => {
   expect(rls.calls()).toHaveLength(before + 2);
 });
 
+// Promise(llm): Text that a model writes is not read as its usage report.
 describe("at the end", () => {
   const known = (used: number) => [{ entry: "used", hits: used, estimate: undefined }];
   const unknown = [{ entry: "unknown", hits: undefined, estimate: "118" }];
@@ -122,6 +124,7 @@ describe("at the end", () => {
     expect(rls.calls().at(-1)?.descriptors.map(settlementOf)).toEqual(unknown);
   });
 
+  // Promise(llm): A refused call reports nothing.
   test("a refused call reports nothing", async () => {
     rls.refuses = true;
     const before = rls.calls().length;

@@ -58,6 +58,7 @@ afterAll(async () => {
   await redis.stop();
 });
 
+// Promise(llm): A budget in money pays for tokens at the prices of their model.
 test.each(PRICED)("a call costs what its tokens do: $name", async ({ name, call, costs }) => {
   const asked = /"model":"(small|large)"/.exec(call.body ?? "")?.[1] ?? "other";
   await new Stream(envoy, { ...call, tenant: name }).ended;
@@ -75,6 +76,7 @@ test("a call holds its price while it runs", async () => {
   await expect.poll(() => left({ payer: "held", model: "large" })).toBe(BUDGET - 5);
 });
 
+// Promise(llm): A call without money is refused, and holds no tokens.
 test("a call without money is refused, and holds no tokens", async () => {
   const caller = { payer: "spent", model: "large" };
   await ask([{ ...caller, request_id: "all", settle: "used" }], BUDGET * 1_000 - 1_000);

@@ -100,6 +100,7 @@ async function healthy(envoy: Envoy, count: number): Promise<void> {
   throw new Error(`Envoy does not come to see ${count} healthy fleets`);
 }
 
+// Promise(processes): Workers on one store grant what the rule allows, share connections evenly, and show their numbers as one.
 test("callers over several connections get what the rule allows and not one more, from both workers", async () => {
   const fleet = await startFleet(await freePort());
   const { envoy, caller } = await envoyBefore([fleet.grpcPort], true);
@@ -112,6 +113,7 @@ test("callers over several connections get what the rule allows and not one more
   expect((await envoy.counters("cluster.headgate.")).upstream_cx_total).toBeGreaterThan(1);
 });
 
+// Promise(processes): A killed worker costs Envoy the decisions under way, and no request fails.
 test("a worker that is killed costs the calls under way their decision, and nobody an error", async () => {
   const fleet = await startFleet(await freePort());
   const { envoy, caller } = await envoyBefore([fleet.grpcPort], false);
@@ -129,6 +131,7 @@ test("a worker that is killed costs the calls under way their decision, and nobo
   expect(await errorsOf(envoy)).toBeLessThanOrEqual(CALLERS);
 });
 
+// Promise(processes): Callers do not notice a rolling restart.
 test("fleets are restarted one after the other without anybody noticing, though every failed call would be a 503", async () => {
   const ports = [await freePort(), await freePort()];
   const fleets = [await startFleet(ports[0] ?? 0), await startFleet(ports[1] ?? 0)];

@@ -80,6 +80,7 @@ const ways: readonly Way[] = [
   },
 ];
 
+// Promise(clients): A call that no server has begun is sent to another; one that may have been paid is never sent again.
 test.each(ways)("one of two servers $name: no call is lost that can be saved, and none paid twice", async (way) => {
   const app = await startTestApp(RULES);
   const other = await startOther(way);

@@ -45,6 +45,7 @@ describe.each(["fast-lane", "grpc-js"])("between callers and the service, on %s"
     await rm(rulesDir, { recursive: true, force: true });
   });
 
+  // Promise(turns): Network trouble of some callers affects no others.
   test.each(FAULTS)("$kind for a second concerns nobody else, and nothing of it stays", async (fault) => {
     const spoilt = openClient(`127.0.0.1:${proxy.port}`, {
       "grpc.keepalive_time_ms": 500,

@@ -28,6 +28,7 @@ describe.skipIf(!canFakeClocks())("the clock of Redis steps", () => {
     return Number(seconds) * 1_000 + Number(micros) / 1_000 - Date.now();
   }
 
+  // Promise(outages): A store's clock that is set back grants nothing.
   test.each([
     { name: "a second forward", byMs: 1_000 },
     { name: "a second back", byMs: -1_000 },

@@ -111,6 +111,7 @@ describe("a Redis that refuses gives back later: it", () => {
   });
 });
 
+// Promise(outages): A give-back that the server refuses is sent again.
 describe("a PostgreSQL that refuses gives back later: it", () => {
   let server: PostgresServer;
   beforeAll(async () => {

@@ -97,6 +97,7 @@ async function expectServed(): Promise<void> {
 const CASES = Object.entries(FLOODS).flatMap(([what, say]) => SHAPES.map((shape) => ({ what, say, shape, ...shape })));
 
 describe("a flood of", () => {
+  // Promise(grpc): Streams that grpc-js answers are bounded for all peers together, and a flood of them costs only its sender.
   test.each(CASES)(
     "$what, $connections connections with $streams streams each, again and again, costs the flooder",
     async ({ say, shape }) => {

@@ -84,6 +84,7 @@ describe("a probe gets in while every place is taken by somebody who", () => {
     expect(failures).toEqual([]);
   });
 
+  // Promise(turns): Health probes are answered while all other connections of the HTTP port idle.
   test("does any of these, in any mixture, as more of them come between probes", async () => {
     const kinds = fc.array(fc.constantFrom(...Object.values(IDLERS)), { minLength: MAX, maxLength: 2 * MAX });
     await fc.assert(

@@ -31,6 +31,7 @@ function resources(domains: number, amount: number): object[] {
 const program = xdsServerProgram();
 
 describe.runIf(program !== undefined)("a set of 8 MB holds the event loop for less than 50 ms at a time", () => {
+  // Promise(turns): A set of 8 MB comes into force while calls go on.
   test.each([{ domains: 1 }, { domains: 40 }])("in $domains domains", async ({ domains }) => {
     // As it is built: the thread that parses is a program of its own.
     const built = (await import(resolve(import.meta.dirname, "../../dist/xds/xds-rules.js"))) as {

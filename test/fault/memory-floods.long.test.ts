@@ -68,6 +68,7 @@ console.log(JSON.stringify({ most, bytes: store.bytes }));
 process.exit();
 `;
 
+// Promise(input): The memory store takes at most 150 bytes for each of BUCKETS_MAX and SLIDING_LOG_BYTES_MAX, in floods of any keys.
 test("resident memory grows by no more than 150 bytes per bucket and the log budget, in floods of all lengths", async () => {
   const { stdout } = await promisify(execFile)(process.execPath, ["--expose-gc", "--input-type=module", "-e", FLOODS]);
   const { most, bytes } = JSON.parse(stdout) as { most: number; bytes: number };
@@ -78,6 +79,7 @@ test("resident memory grows by no more than 150 bytes per bucket and the log bud
   expect(bytes).toBeGreaterThan(LOG_BYTES_MAX);
 }, 600_000);
 
+// Promise(input): In memory, keys share a bucket only if all 128 bits of their hashes are equal; among three million none do.
 test("of three million keys each meets a bucket of its own", () => {
   const store = new MemoryStore({ clock: new ManualClock(), bucketsMax: 4 * MB });
   const limit = makeLimit({ amount: 3, burst: 3, windowSeconds: 3_600 });

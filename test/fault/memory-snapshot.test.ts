@@ -42,6 +42,7 @@ function* breakingOff(text: string, after: number): Generator<Uint8Array> {
 }
 
 describe("a snapshot's file", () => {
+  // Promise(restarts): An interrupted write leaves the previous snapshot in place.
   test("is the one before, wherever a write breaks off, and leaves nothing else", async () => {
     const path = newFile();
     const file = new SnapshotFile(path);
@@ -55,6 +56,7 @@ describe("a snapshot's file", () => {
     expect(await textOf(file)).toBe("newer");
   });
 
+  // Promise(restarts): Only its owner can read a snapshot.
   test("is readable by its owner alone, whatever stood under the name that it is written to", async () => {
     const path = newFile();
     const before = process.umask(0);
@@ -69,6 +71,7 @@ describe("a snapshot's file", () => {
     expect(readFileSync(join(path, "../others"), "latin1")).toBe("of others");
   });
 
+  // Promise(restarts): One process at a time uses a snapshot, and never overwrites another's.
   test("is never written over if another process wrote it, or it was put there meanwhile", async () => {
     const path = newFile();
     const [one, other] = [new SnapshotFile(path), new SnapshotFile(path)];
@@ -105,6 +108,7 @@ describe("a snapshot's lock", () => {
     renameSync(`${path}.kept`, `${path}.lock`);
   }
 
+  // Promise(restarts): Of many processes that start at once, exactly one takes over a killed process's snapshot.
   test.each([{ dead: false }, { dead: true }])(
     "is one process's, of many that take it at once; left by a dead one: $dead",
     async ({ dead }) => {
@@ -188,6 +192,7 @@ describe("snapshots", () => {
     await store.close();
   });
 
+  // Promise(restarts): A clock set back between two processes grants nothing.
   test.each([
     { name: "a second", seconds: 1 },
     { name: "an hour", seconds: 3_600 },
@@ -291,6 +296,7 @@ describe("snapshots", () => {
     await store.close();
   });
 
+  // Promise(restarts): Writing or reading a snapshot holds the event loop for at most 5 ms at a time.
   test("hold no turn for more than 5 ms, with a hundred thousand buckets and with pages of the longest logs", async () => {
     const file = newFile();
     const { store, snapshots } = open(file);

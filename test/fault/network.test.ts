@@ -104,6 +104,7 @@ describe.each([redisStage(), postgresStage()])("between the service and $name", 
     await stage.stop();
   });
 
+  // Promise(outages): Whatever the network does, each call is answered by its deadline, and paid once if its answer says paid.
   test.each(FAULTS)("$kind for a second costs no call more than its deadline, and no bucket a call", async (fault) => {
     await stage.empty();
     const { store, reports } = await stage.openThrough(proxy.port);

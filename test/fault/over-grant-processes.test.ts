@@ -67,6 +67,7 @@ describe.each(SHARED_STORES)("two processes on $name", ({ name, start }) => {
   const passes = async (caller: number, request: AskedRequest) =>
     (await askOnce(clients[caller % clients.length] as Client, request)).overall_code === "OK";
 
+  // Promise(limits): Callers in several processes get burst + rate x time by the server's clock, and not one more, on every shared store.
   test("grant 64 callers on one key burst + rate x time, and not one more", async () => {
     const bounds = new GrantBounds(BURST, PER_SECOND);
     const endMs = performance.now() + SECONDS * 1_000;
@@ -81,6 +82,7 @@ describe.each(SHARED_STORES)("two processes on $name", ({ name, start }) => {
     expect(bounds.allowed).toBeGreaterThanOrEqual(bounds.least);
   });
 
+  // Promise(limits): Calls over several limits in two processes get each limit to the last hit.
   test("grant calls over several limits each limit to the last hit, and not one more", async () => {
     const byUser = new Map<string, number>();
     let allowed = 0;

@@ -44,6 +44,7 @@ describe.each(SHARED_STORES)("on $name", ({ name, start }) => {
   });
   const storeOf = (caller: number) => stores[caller % STORES] as Store;
 
+  // Promise(limits): Callers in several processes get burst + rate x time by the server's clock, and not one more, on every shared store.
   test("64 callers on one key get burst + rate x time, by the server's clock, and not one more", async () => {
     const limit = makeLimit({ amount: 10, burst: 10 });
     const endMs = performance.now() + SECONDS * 1_000;
@@ -63,6 +64,7 @@ describe.each(SHARED_STORES)("on $name", ({ name, start }) => {
     expect(reports.failures).toEqual([]);
   });
 
+  // Promise(limits): Each bucket holds exactly what was granted, over several buckets, slots and servers.
   test("calls over three buckets leave in each what was granted, and none grants more than it holds", async () => {
     const repeatsBefore = reports.repeats;
     const granted = new Map<string, number>();

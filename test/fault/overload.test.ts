@@ -135,6 +135,7 @@ describe.each(["fast-lane", "grpc-js"])("ten times what can be served, on %s", (
     await service.stop();
   });
 
+  // Promise(turns): Under ten times the load that can be served, what can be served is served, and the rest refused at once.
   test("is served as far as it goes; the rest is turned away at once, counted, and nothing is left of it", async () => {
     const clients = Array.from({ length: CONNECTIONS }, (_, i) =>
       openClient(`127.0.0.1:${service.grpcPort}`, { "grpc.use_local_subchannel_pool": 1, "grpc.id": i }),

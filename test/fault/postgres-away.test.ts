@@ -63,6 +63,7 @@ test("a PostgreSQL that has hung is found well again by a process that gets no c
   await store.close();
 });
 
+// Promise(outages): A store that comes back is used again without help.
 test("a killed PostgreSQL costs no call more than its deadline, and is found again", async () => {
   const { store, reports } = await openPostgresRig({ target: server.target(), deadlineMs: DEADLINE_MS });
   const load = new Load(store, LOAD);

@@ -29,6 +29,7 @@ function limitFileSize(server: PostgresServer, bytes: number | "unlimited"): voi
   }
 }
 
+// Promise(postgres): A full disk stops payments only, and heals.
 test.skipIf(spawnSync("prlimit", ["--version"]).status !== 0)(
   "a PostgreSQL whose disk is full refuses payments and says why; it heals once there is room",
   async () => {

@@ -73,6 +73,7 @@ const EXTRAS = [
   { name: "all of which pay a global limit, too", extra: "global" },
 ];
 
+// Promise(postgres): A held row stops only the calls on it, even under a shared global limit.
 test.each(HOLDS.flatMap((hold) => EXTRAS.map((extra) => ({ ...hold, ...extra }))))(
   "one row of fifty $held: its calls are decided by policy, all others are answered, $name",
   async ({ extra, isMade, sql }) => {
@@ -163,6 +164,7 @@ test.each([
   },
 );
 
+// Promise(postgres): While the table of holds is locked, limits with `hold` get no answer; other calls wait once at most.
 test.each([{ table: "hold" }, { table: "hold_book" }])(
   "the table $table is held: calls on limits with holds are decided by policy, others wait once at most",
   async (held) => {
@@ -229,6 +231,7 @@ test("many processes that make the same rows at once: every call is answered, an
   for (const { store: one } of rigs) await one.close();
 });
 
+// Promise(postgres): Rows that many calls want at once are waited for.
 test("rows that change hands all the time are waited for: every call is answered", async () => {
   const { store: other } = await openPostgresRig({ target: server.target(), deadlineMs: 5_000, sweeps: false });
   const { store: patient } = await openPostgresRig({ target: server.target(), deadlineMs: 5_000, sweeps: false });

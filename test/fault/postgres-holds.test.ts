@@ -61,6 +61,7 @@ async function openMany(isolation: "row locks" | "serializable") {
 }
 
 describe.each(["row locks", "serializable"] as const)("200 callers at once, kept apart by %s", (isolation) => {
+  // Promise(holds): Callers in two processes never overspend a budget, on every shared store.
   test("never get more of a budget and its places than there are, and what they settle is free again", async () => {
     const places = placesOf(30);
     const rigs = await openMany(isolation);
@@ -101,6 +102,7 @@ describe.each(["row locks", "serializable"] as const)("200 callers at once, kept
   });
 });
 
+// Promise(postgres): Calls with holds on several buckets never deadlock.
 test("calls that name several buckets in any order do not wait for each other in circles", async () => {
   const before = await deadlocks();
   const rigs = await openMany("row locks");
@@ -125,6 +127,7 @@ test("calls that name several buckets in any order do not wait for each other in
   expect(await deadlocks()).toBe(before);
 });
 
+// Promise(postgres): Calls with holds on several buckets never deadlock.
 test("processes that open the same holds of new buckets at once, in any order, do not wait for each other in circles", async () => {
   const before = await deadlocks();
   const rigs = await openMany("row locks");
@@ -145,6 +148,7 @@ test("processes that open the same holds of new buckets at once, in any order, d
   expect(await deadlocks()).toBe(before);
 });
 
+// Promise(holds): A hold opened in one process settles once in another.
 test("a hold opened in one process is settled in another, once", async () => {
   const rigs = await openMany("row locks");
   const [one, other] = rigs;
@@ -166,6 +170,7 @@ describe("by a clock moved by hand", () => {
   const open = async () => await openPostgresRig({ target: server.target(), ...patient, injectedTime: clock });
   beforeEach(() => clock.setUs(START_US));
 
+  // Promise(postgres): The sweep deletes expired holds and the ids of settled ones on time, and never earlier.
   test("the sweep drops what has ended and what is forgotten, and nothing before", async () => {
     const { store } = await open();
     const places = placesOf(5);
@@ -214,6 +219,7 @@ describe("by a clock moved by hand", () => {
     await store.close();
   });
 
+  // Promise(holds): No call ends more than 32 holds.
   test("one call ends 32 holds of all its buckets, the next ones the rest", async () => {
     const { store } = await open();
     const asks = ["a", "b"].map((identity) => ({ limit: tokens, identity, cost: 1 }));
@@ -243,6 +249,7 @@ describe("by a clock moved by hand", () => {
     await store.close();
   });
 
+  // Promise(postgres): A damaged row counts as a full bucket, and its holds still settle.
   test("a row with nonsense in it is counted and new, and its holds are settled as ever", async () => {
     const { store, reports } = await open();
     await ask(store, { limit: tokens, cost: 10, holdId: "r1" });

@@ -68,6 +68,7 @@ async function waiting(): Promise<number> {
   return Number((await server.query(text))[0]?.count);
 }
 
+// Promise(postgres): Processes are counted and rows swept even while all connections are busy.
 test("a store whose connections are all busy reports itself and sweeps", async () => {
   const connections = 2;
   const options = { deadlineMs: 20_000, silenceMsMax: 60_000, connections, sweeps: false };
@@ -109,6 +110,7 @@ test("a turn of sweeping drops no more rows than it may, though logs are long", 
   await store.close();
 });
 
+// Promise(postgres): The sweep keeps pace with takes in bounded turns, and nobody waits for it.
 test("sweeping keeps pace with takes of ever new buckets", async () => {
   const second = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 10, windowSeconds: 1 });
   const { store } = await openPostgresRig({ target: server.target(), deadlineMs: 10_000 });

@@ -30,6 +30,7 @@ afterEach(async () => {
 });
 afterAll(() => server.stop());
 
+// Promise(postgres): A take whose deadline passes while it waits for a row is not paid.
 test("a take that became too late while its row was waited for is not paid, its neighbours are, once", async () => {
   const [{ store, reports }] = rigs as [(typeof rigs)[number]];
   for (const key of ["held", "free"]) await settle(store, groupOn(key));
@@ -50,6 +51,7 @@ test("a take that became too late while its row was waited for is not paid, its 
   expect(reports.repeats).toBeGreaterThan(0);
 });
 
+// Promise(postgres): Processes that pay the same buckets pay each call once.
 test("stores that pay the same buckets all the time, alone and two at once, pay every call that passed, once", async () => {
   const paid = new Map<string, number>();
   let calls = 0;
@@ -72,6 +74,7 @@ test("stores that pay the same buckets all the time, alone and two at once, pay 
   expect(await debts(server)).toEqual(paid);
 });
 
+// Promise(outages): Takes and give-backs don't wait for each other.
 test("what is to be given back travels although plain takes wait for the connection all the time", async () => {
   const { store } = await openPostgresRig({ target: server.target(), deadlineMs: DEADLINE_MS, connections: 1 });
   const group = await settle(store, groupOn("paid", LEDGER, 7));

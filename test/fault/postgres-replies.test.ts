@@ -43,6 +43,7 @@ afterEach(async () => {
 });
 afterAll(() => server.stop());
 
+// Promise(outages): Every call is answered in time and counted as degraded; a call answered without the store is not charged.
 test("a payment whose reply comes after the call was answered is given back", async () => {
   await settle(store, groupOn("k", LEDGER, 5));
   proxy.hold();

@@ -72,6 +72,7 @@ test("a log whose entries somebody deleted is counted and new", async () => {
   expect(reports.damagedBuckets).toBe(1);
 });
 
+// Promise(postgres): Calls on a row that somebody else holds get no answer and pay nothing.
 test("a row that somebody else holds costs a call its deadline and pays nothing, and its neighbours nothing", async () => {
   const { store: hasty } = await openPostgresRig({ target: server.target(), deadlineMs: 500, sweeps: false });
   await settle(store, groupOn("held"));
@@ -88,6 +89,7 @@ test("a row that somebody else holds costs a call its deadline and pays nothing,
   await hasty.close();
 });
 
+// Promise(postgres): Processes that pay the same buckets pay each call once.
 test("stores that make the same buckets at the same time pay each call once", async () => {
   const rigs = await Promise.all(
     Array.from({ length: 4 }, () => openPostgresRig({ target: server.target(), ...patient })),
@@ -131,6 +133,7 @@ test("a server that takes no writes is named, and found again when it does", asy
   await until("it answers", async () => (await settle(store, groupOn("k"))).verdict === Verdict.allowed);
 });
 
+// Promise(postgres): Tables are made once, whichever process starts first.
 test("processes that start at once on an empty database make the tables once", async () => {
   await server.query("DROP SCHEMA headgate CASCADE");
   const rigs = await Promise.all(
@@ -183,6 +186,7 @@ test("keys of all bytes and of any length have buckets of their own", async () =
   expect([...found].filter(([key, debt]) => key.startsWith("\\#") && debt === 5_001)).toHaveLength(2);
 });
 
+// Promise(postgres): The sweep keeps pace with takes in bounded turns, and nobody waits for it.
 test("buckets that mean nothing any more are dropped with their entries, those that somebody holds later", async () => {
   const clock = new ManualClock(Date.UTC(2026, 0, 1) * 1000);
   const { store: own } = await openPostgresRig({ target: server.target(), ...patient, injectedTime: clock });

@@ -95,6 +95,7 @@ async function whileCalling(
 const sumOf = (numbers: ReadonlyMap<string, number>) => [...numbers.values()].reduce((sum, one) => sum + one, 0);
 
 describe("a primary under load", () => {
+  // Promise(redis): A Cluster primary that dies or hangs is replaced, and takes on other primaries pass.
   test.each([
     { name: "that is killed", change: (node: RedisServer) => node.kill() },
     { name: "that hangs", change: async (node: RedisServer) => node.pause() },
@@ -127,6 +128,7 @@ describe("a primary under load", () => {
     expect(sumOf(kept)).toBeLessThanOrEqual(sumOf(load.paid) + reports.unknownGroups);
   });
 
+  // Promise(redis): Calls that can wait are answered while a Cluster primary hands over, and its silence counts no failure.
   test("that hands over costs no call its answer that can wait, and no breaker opens", async () => {
     rig = await ClusterRig.start();
     const { store, reports } = await openOn(rig.target(), 5_000);
@@ -162,6 +164,7 @@ describe("a primary under load", () => {
 });
 
 describe("resharding under load", () => {
+  // Promise(redis): Moving slots under load lose no answer and no payment, and pay nothing twice.
   test("costs no call its answer, and no bucket a payment", async () => {
     rig = await ClusterRig.start({ replicas: false });
     const { store, reports } = await openOn(rig.target(), 5_000);
@@ -180,6 +183,7 @@ describe("resharding under load", () => {
     });
   });
 
+  // Promise(redis): A call on a moving slot does not wait until the slot has moved.
   test("of a tag costs no call its answer that names buckets here, there and nowhere yet", async () => {
     rig = await ClusterRig.start({ replicas: false });
     const { store, reports } = await openOn(rig.target(), 20_000, 1);
@@ -244,6 +248,7 @@ describe("resharding under load", () => {
     expect(await paysAll(store)).toBe(true);
   });
 
+  // Promise(redis): Processes with different REDIS_CLUSTER_TAGS never count a bucket twice, not even during a flush.
   test("grants a bucket no more than it holds", async () => {
     rig = await ClusterRig.start({ replicas: false });
     const { store } = await openOn(rig.target(), 500);
@@ -316,6 +321,7 @@ describe("while a slot is on two nodes", () => {
     expect(reports.takesKeptPaid).toBe(0);
   });
 
+  // Promise(redis): A store that closes while a slot moves loses no answer and no give-back.
   test("a store that closes in the moment of the move answers, and gives back", async () => {
     const { store, reports, from, to, paid, migrate } = await paidOn();
     for (const key of stored) await migrate(key);
@@ -345,6 +351,7 @@ test("a store that closes waits for a node that hangs once, and no longer", asyn
 });
 
 describe("a cluster that is down", () => {
+  // Promise(redis): A Cluster that is down is reported as such, and used again when it is up.
   test("says so, fails no slower than its deadline, and heals when it does", async () => {
     rig = await ClusterRig.start({ replicas: false });
     const { store } = await openOn(rig.target());
@@ -409,6 +416,7 @@ describe("one sentence says that", () => {
   });
 });
 
+// Promise(redis): Processes with different REDIS_CLUSTER_TAGS never count a bucket twice, not even during a flush.
 test("processes that use another number of tags are told so and not put to use", async () => {
   rig = await ClusterRig.start({ replicas: false });
   const numberKey = "headgate:cluster-tags";

@@ -54,6 +54,7 @@ async function pay(store: SharedStore, times: number, isOver = () => false): Pro
   return paid;
 }
 
+// Promise(redis): Two failovers in a row let what the replicas lacked pass once more, and nothing else.
 test("two failovers in a row let pass once more what the replicas lacked, and nothing else", async () => {
   const rig = await SentinelRig.start();
   ends.push(() => rig.stop());
@@ -89,6 +90,7 @@ test("two failovers in a row let pass once more what the replicas lacked, and no
   expect(lost).toBe(100 + 200);
 }, 120_000);
 
+// Promise(redis): A split network lets what was left of each limit pass once more.
 test("in a split network each half grants by itself what was left, until the older primary is left", async () => {
   const older = await RedisServer.start(["--repl-diskless-sync-delay", "0"]);
   ends.push(() => older.stop());

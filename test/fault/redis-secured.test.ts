@@ -98,6 +98,7 @@ describe("Redis Sentinel", () => {
   });
   afterAll(() => rig.stop());
 
+  // Promise(redis): TLS, ACL users with the documented rights, and passwords that change in operation work.
   test("over TLS with ACL users on both goes on through new passwords and a failover", async () => {
     const login = new RotatedLogin("gate", [...RIGHTS, "+role"], rig.servers);
     const watcher = new RotatedLogin("watcher", SENTINEL_RIGHTS, rig.sentinels);

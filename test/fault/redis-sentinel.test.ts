@@ -87,6 +87,7 @@ async function underLoad(change: (old: RedisServer) => Promise<void>) {
 }
 
 describe("failover under load", () => {
+  // Promise(redis): A Sentinel primary that dies, hangs or hands over is left as soon as a replica is promoted.
   test.each([
     { name: "a primary that is killed", change: (old: RedisServer) => old.kill() },
     { name: "a primary that hangs", change: async (old: RedisServer) => old.pause() },
@@ -133,6 +134,7 @@ describe("finding", () => {
     hanging.resume();
   });
 
+  // Promise(redis): The primary in use stays in use while no sentinel answers.
   test("the primary that was in use stays in use while no sentinel is there", async () => {
     const { store } = await openRig({ target: targetOf(rig.sentinels), deadlineMs: 200 });
     stores.push(store);
@@ -143,6 +145,7 @@ describe("finding", () => {
     expect(store.trouble()).toBeUndefined();
   });
 
+  // Promise(redis): A server that calls itself a replica is not used, even if a sentinel names it.
   test("a server that was named but is no primary is not used", async () => {
     const [, replica] = rig.servers as [RedisServer, RedisServer];
     const liar = await Server.startSentinel("sentinel monitor gate 127.0.0.1 1 2");

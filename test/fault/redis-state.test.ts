@@ -25,6 +25,7 @@ beforeEach(async () => {
 afterEach(() => store.close());
 afterAll(() => server.stop());
 
+// Promise(redis): `SCRIPT FLUSH` under load loses no call and no payment.
 test("scripts flushed under load are loaded again, and every take is paid once", async () => {
   const load = new Load(store, { perTick: 4, keys: 1 });
   for (let i = 0; i < 5; i++) {
@@ -66,6 +67,7 @@ test.each([
   expect(reports.failures).toEqual([]);
 });
 
+// Promise(redis): A process that starts while Redis refuses writes is ready soon after Redis accepts them, even without calls.
 test("a Redis that is full refuses writes: counted and said; refusals are still answered, and it heals", async () => {
   const limit = makeLimit({ amount: 10, windowSeconds: 3_600 });
   await settle(store, groupOn("full", limit, 10));

@@ -102,6 +102,7 @@ describe("the service on Redis", () => {
     await redis.stop();
   });
 
+  // Promise(outages): Every call is answered in time and counted as degraded; a call answered without the store is not charged.
   test("stopped for two seconds under load: every call is answered, counted, and charged only if the store answered", async () => {
     const faults = (async () => {
       await sleep(300);
@@ -125,6 +126,7 @@ describe("the service on Redis", () => {
     expect(app.log.filter((line) => line.includes("answered without the store")).length).toBeLessThan(20);
   });
 
+  // Promise(outages): A store that comes back is used again without help.
   test("killed and started again under load: every call is answered, and the store is used again", async () => {
     const faults = (async () => {
       await sleep(300);
@@ -142,6 +144,7 @@ describe("the service on Redis", () => {
     expect(decided).toBeGreaterThanOrEqual(result.calls);
   });
 
+  // Promise(outages): Each rule's policy decides, `allow` by default, and the answer says so.
   test("gone: each rule's policy decides, and the answer says so", async () => {
     await app.hit({ local: "a" });
     await redis.kill();
@@ -196,6 +199,7 @@ test("a Redis that is not up yet is waited for: answered by policy, not ready, t
   }
 });
 
+// Promise(outages): A process out of rotation because of its store returns by itself, even without calls.
 test("with ON_STORE_FAILURE=error a process that was taken out of rotation while Redis hung comes back by itself", async () => {
   const redis = await RedisServer.start();
   const env = { REDIS_URL: `127.0.0.1:${redis.port}`, STORE_DEADLINE: "30ms", ON_STORE_FAILURE: "error" };

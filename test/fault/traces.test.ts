@@ -46,6 +46,7 @@ async function spanCounts({ httpPort }: ServiceProcess): Promise<Record<string, 
 const MANNERS = { http: ["busy", "silent", "dripping", "away"], grpc: ["busy", "silent", "away"] } as const;
 
 describe.concurrent.each(["http", "grpc"] as const)("over %s", (protocol) => {
+  // Promise(traces): A collector that is away, silent or slow loses spans, but no answers, no memory and no time at the end.
   test.each(MANNERS[protocol])(
     "a collector that is %s loses spans and no answer, fills no memory, and does not hold up the end",
     async (manner) => {
@@ -89,6 +90,7 @@ describe.concurrent.each(["http", "grpc"] as const)("over %s", (protocol) => {
     await receiver.stop();
   });
 
+  // Promise(traces): SIGTERM sends the spans that wait.
   test("SIGTERM sends what still waits", async () => {
     const receiver = await OtlpReceiver.start();
     const late = { OTEL_BSP_SCHEDULE_DELAY: "3600000" };
@@ -132,6 +134,7 @@ describe("without OpenTelemetry's packages", () => {
     program = join(folder, "dist/main.js");
   });
 
+  // Promise(traces): Without traces no optional package of OpenTelemetry is loaded.
   test("the service works: nothing of them is loaded", async () => {
     const service = await startService({ RULES_DIR: rules }, [program]);
     await hit(service, 10);

@@ -95,6 +95,7 @@ test(
   runsMs(20_000),
 );
 
+// Promise(input): Damaged, expired, incomplete or not yet valid certificates never replace good ones.
 test(
   "swapped in while the process runs, in any order, what is in force always serves",
   () => {

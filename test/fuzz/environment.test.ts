@@ -71,6 +71,7 @@ describe.each(NONSENSE)("%s", (_name, text) => {
   });
 });
 
+// Promise(input): Any text in a setting is accepted, or ends the start with the setting's name.
 test(
   "any text in any settings at once is refused by names, or taken",
   () => {

@@ -26,6 +26,7 @@ const registry = loadRegistry();
 const response = registry.getMessage("envoy.service.ratelimit.v3.RateLimitResponse") as DescMessage;
 const edge = bytesField(1, "edge");
 
+// Promise(input): Damaged gRPC messages are answered or rejected as the caller's error.
 test.each([
   { name: "its own way", compatible: false },
   { name: "the compatibility mode", compatible: true },
@@ -71,6 +72,7 @@ test.each([
   runsMs(20_000),
 );
 
+// Promise(input): Damaged gRPC messages are answered or rejected as the caller's error.
 test.each(["reserveHandler", "settleHandler"] as const)(
   "damaged messages to Budgets are answered or refused as mistakes of callers: %s",
   (name) => {

@@ -171,6 +171,7 @@ const pieces = fc.oneof(
   fc.uint8Array({ minLength: 1, maxLength: 200 }).map((bytes) => [Buffer.from(bytes)]),
 );
 
+// Promise(input): The HTTP port answers any bytes without a 5xx, and calls go on.
 test(
   "whatever is written into sockets, no answer is a fault and calls go on",
   async () => {
@@ -221,6 +222,7 @@ describe("bodies", () => {
     }),
   );
 
+  // Promise(input): Any body sent to `/json`, `/explain` or `/buckets` is answered or rejected with a sentence.
   test.each(["/json", "/explain", "/buckets/peek"])(
     "to %s are answered or refused with a sentence",
     async (page) => {

@@ -31,6 +31,7 @@ async function loadBeside(bytes: string | Buffer): Promise<boolean> {
   return config.rules.last_error !== null;
 }
 
+// Promise(rules): A hostile rule file leaves the rules in force.
 test.each(keptInputs("rules"))("$name leaves the rules in force", async ({ bytes }) => {
   await loadBeside(bytes);
 });

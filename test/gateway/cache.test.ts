@@ -69,6 +69,7 @@ describe.runIf(hasGateway)("rules of a gateway that is gone", () => {
     return rules.control_plane;
   };
 
+  // Promise(gateway): The gateway's rules limit on when it is gone, also in a process that starts then (RULES_CACHE).
   test("limit on, in the process that has them and in one that starts without the gateway", async () => {
     const first = await start();
     expect(await codes(first, "ann", 3)).toEqual(["OK", "OK", "OVER_LIMIT"]);

@@ -68,6 +68,7 @@ describe.runIf(hasGateway)("a policy under load", () => {
     return Date.now() - bed.lastReadMs() - PROGRAMS * late.stop();
   }
 
+  // Promise(gateway): An edited policy is in force as a whole within two seconds, and nobody gets an error.
   test("that is edited changes whole, in force within two seconds, and nobody sees an error", async () => {
     const seen = new Set<string>();
     const whole = (requests: number) => `${requests}, ${requests};w=3600, ${requests};w=3600`;
@@ -90,6 +91,7 @@ describe.runIf(hasGateway)("a policy under load", () => {
     expect(load.total).toBeGreaterThan(EDITS);
   });
 
+  // Promise(gateway): A deleted policy limits nobody.
   test("that is deleted limits nobody, and made again limits as before, within two seconds each", async () => {
     expect([(await send("deleted")).status, (await send("deleted")).status]).toEqual([200, 429]);
     const load = new Load(CALLERS, () => send("deleted"));

@@ -106,6 +106,7 @@ describe.runIf(hasGateway)("budgets under Envoy Gateway", () => {
     return { all, passed: all.filter((_, i) => statuses[i] !== 429) };
   }
 
+  // Promise(gateway): Concurrent streams never overspend a covered budget, and callers can't get around it by headers.
   test.each([
     { tenant: "load", kinds: ["wait"] },
     { tenant: "mixed", kinds: ["sse", "json", "wait", "error"] },
@@ -127,6 +128,7 @@ describe.runIf(hasGateway)("budgets under Envoy Gateway", () => {
     },
   );
 
+  // Promise(gateway): Concurrent streams never overspend a covered budget, and callers can't get around it by headers.
   test("can't be got around by headers of callers", async () => {
     const more = { "x-hold": "settle", "x-hold-id": "mine", "x-tenant": "load" };
     const streams = Array.from({ length: STREAMS }, () => open("forged", "wait", ESTIMATE, more));

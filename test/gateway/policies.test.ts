@@ -163,6 +163,7 @@ describe.runIf(hasGateway)("limits of Envoy Gateway", () => {
     expect(await statuses("several", 2)).toEqual([200, 429]);
   });
 
+  // Promise(gateway): The gateway's rules limit through its own Envoy: headers, addresses, methods, paths, queries, shared, shadow.
   test("that are shared count over routes and listeners; all others for each route and listener", async () => {
     const acme = header("x-org", "acme");
     expect(await statuses("shared-a", 1, acme)).toEqual([200]);
@@ -189,6 +190,7 @@ describe.runIf(hasGateway)("limits of Envoy Gateway", () => {
     expect(await statuses("asked", 1, header("x-asks", "1"))).toEqual([429]);
   });
 
+  // Promise(gateway): What an answer cost is charged, even if it is more than what is left.
   test("are charged what the answer has cost, though it is more than what is left", async () => {
     const calls = () => bed.metric("ratelimit_service_total_requests");
     const answers: number[] = [];
@@ -202,6 +204,7 @@ describe.runIf(hasGateway)("limits of Envoy Gateway", () => {
     expect([...answers, ...(await statuses("reported", 2))]).toEqual([200, 200, 429, 429]);
   });
 
+  // Promise(gateway): A limit that comes with a call replaces the rule's.
   test("come from metadata for each tenant, or else from the rule", async () => {
     const tenant = (id: string, limit: string): Sent => ({ headers: { "x-user-id": id, "x-limit": limit } });
     expect(await statuses("tenants", 2, header("x-user-id", "ann"))).toEqual([200, 429]);

@@ -42,6 +42,7 @@ async function ask(port: number): Promise<Socket> {
   return socket;
 }
 
+// Promise(turns): A client that asks for metrics and leaves costs nothing that lasts.
 test("before the first piece is there", async () => {
   const { port, page, begin, close } = await serve();
   const sockets = await Promise.all(Array.from({ length: 5 }, () => ask(port)));

@@ -83,6 +83,7 @@ describe("a bucket", () => {
     expect(metrics).toMatch(/headgate_admin_requests_total\{action="peek",outcome="done"\} 1/);
   });
 
+  // Promise(operators): Operators can name a bucket whose key is not text, and that name means no other bucket.
   test("of a value that is no text is named by its bytes, in JSON and at the terminal, and is nobody else's", async () => {
     await start();
     const bytes = Buffer.from([0x78, 0xff]);
@@ -156,6 +157,7 @@ describe("a bucket", () => {
 });
 
 describe("without the right token", () => {
+  // Promise(operators): Guarded pages are closed without the token; if none is set, only callers on the same host may use them.
   test("the guarded pages are closed and change nothing, and all others stay open", async () => {
     await start({ ADMIN_TOKEN: TOKEN });
     await use();
@@ -211,6 +213,7 @@ describe("in a shared store", () => {
   afterAll(() => Promise.all([redis.stop(), postgres.stop()]));
   const inRedis = () => ({ ...redis.env, CACHE_KEY_PREFIX: `b${Math.random()}:` });
 
+  // Promise(operators): A reset gives back the full limit once, for every process and any `sync`.
   test.each([
     { name: "buckets in Redis", env: () => inRedis() },
     { name: "counters in Redis", env: () => ({ ...inRedis(), COMPATIBILITY_MODE: "true" }) },

@@ -73,6 +73,7 @@ test("says that a domain has no rules, rather than OK alone", async () => {
   expect(many.out.match(/the service has no rules for this domain/g)).toHaveLength(2);
 });
 
+// Promise(operators): `ask`, `explain`, `/config`, metrics and the log tell of descriptors that met no rule.
 test("a descriptor that meets no rule is told by ask, explain, /config, metrics and the log", async () => {
   const { out } = await runProgram(["ask", ...at, "tenant=a,weight=5"]);
   expect(out).toContain("no rule applies: passes without a limit");
@@ -89,6 +90,7 @@ test("a descriptor that meets no rule is told by ask, explain, /config, metrics 
   await expect.poll(() => app.log.filter((line) => line.includes("descriptors met no rule"))).toHaveLength(1);
 });
 
+// Promise(operators): `ask`, `explain`, `/config`, metrics and the log tell of descriptors that met no rule.
 test("a descriptor that meets no rule is told as such beside a global limit, too", async () => {
   const limited = await startTestApp(`domain: edge
 global_limit: { name: all, requests_per_unit: 2, unit: year }

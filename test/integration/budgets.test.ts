@@ -51,6 +51,7 @@ async function settleTwice(budgets: BudgetsCaller, used: number, remaining: numb
 }
 
 describe.each(TRANSPORTS)("on %s", (transport) => {
+  // Promise(holds): `Reserve` and `Settle` work on every store.
   test("reserves, refuses, settles, and says what it found", async () => {
     const { app, budgets } = await serve({ GRPC_TRANSPORT: transport });
     expect(await budgets.reserve({ entries: tenant, id: "r1", number: 55 })).toMatchObject({
@@ -80,6 +81,7 @@ describe.each(TRANSPORTS)("on %s", (transport) => {
     expect(await budgetLeft(app)).toBe(100);
   });
 
+  // Promise(holds): The hold of a caller that leaves or times out before its answer is given back.
   test("gives back the hold of a caller that leaves while its call is decided, and no settlement", async () => {
     const redis = await RedisServer.start();
     open.push(() => redis.stop());
@@ -147,6 +149,7 @@ describe.each(TRANSPORTS)("on %s", (transport) => {
   });
 });
 
+// Promise(holds): The hold of a caller that leaves or times out before its answer is given back.
 test("the hold of a /json caller that leaves while its call is decided is given back", async () => {
   const redis = await RedisServer.start();
   open.push(() => redis.stop());
@@ -194,6 +197,7 @@ describe.each(SHARED_STORES)("with $name", ({ start }) => {
   }, 60_000);
   afterAll(() => servers.stop());
 
+  // Promise(holds): `Reserve` and `Settle` work on every store.
   test.each(TRANSPORTS)("reserves and settles as with memory, on %s", async (transport) => {
     const env = { ...servers.env, GRPC_TRANSPORT: transport, CACHE_KEY_PREFIX: `${transport}:`, STORE_DEADLINE: "5s" };
     const { app, budgets } = await serve(env);
@@ -206,6 +210,7 @@ describe.each(SHARED_STORES)("with $name", ({ start }) => {
     expect(await budgetLeft(app)).toBe(90);
   });
 
+  // Promise(holds): Callers in two processes never overspend a budget, on every shared store.
   test.each(TRANSPORTS)("200 callers at once overspend no budget, in two processes, on %s", async (transport) => {
     const prefix = `many-${transport}:`;
     const env = { ...servers.env, GRPC_TRANSPORT: transport, CACHE_KEY_PREFIX: prefix, STORE_DEADLINE: "10s" };
@@ -225,6 +230,7 @@ describe.each(SHARED_STORES)("with $name", ({ start }) => {
     expect(await budgetLeft(processes[0].app)).toBe(50);
   });
 
+  // Promise(holds): A call on two budgets reserves from both or neither, even on two servers.
   test.each(TRANSPORTS)("reserves of two budgets or of none, on %s", async (transport) => {
     const env = {
       ...servers.env,
@@ -245,6 +251,7 @@ describe.each(SHARED_STORES)("with $name", ({ start }) => {
 });
 
 describe.each(TRANSPORTS)("with Redis, on %s", (transport) => {
+  // Promise(holds): The hold of a caller that leaves or times out before its answer is given back.
   test("gives back the hold of a call whose deadline passes before Redis answers", async () => {
     const redis = await RedisServer.start();
     open.push(() => redis.stop());

@@ -139,6 +139,7 @@ describe("answers that are lost", () => {
   });
   afterEach(() => proxy.release());
 
+  // Promise(clients): The client settles a reservation even if its answer was lost.
   test("of a reservation: what was used is settled all the same", async () => {
     const limiter = openLimiter([`127.0.0.1:${proxy.port}`]);
     await limiter.reserve(of("warm", 1));
@@ -164,6 +165,7 @@ describe("answers that are lost", () => {
   });
 });
 
+// Promise(clients): With counts in memory, a settlement goes to the server that may have the hold, and is charged once.
 test("of two servers with counts of their own, the one whose answer to the reservation was lost is settled at", async () => {
   const apps = [await startTestApp(BUDGET_RULES), await startTestApp(BUDGET_RULES)];
   const proxies = await Promise.all(apps.map((app) => FaultProxy.start(app.grpcPort)));

@@ -105,6 +105,7 @@ describe("a client of one server", () => {
     },
   );
 
+  // Promise(answers): Middleware and `/json` answer 429 with X-RateLimit-Limit, -Remaining, -Reset and Retry-After.
   test("limits a node:http server", async () => {
     const mayPass = httpLimit(openLimiter([addressOf(app)]), (request: { url?: string | undefined }) =>
       user(request.url ?? ""),
@@ -148,6 +149,7 @@ describe("a client whose server is away", () => {
     web.close();
   });
 
+  // Promise(clients): Apart from TypeErrors the client rejects only if asked to, and counts each check without an answer.
   test.each([
     { onFailure: "allow" as const, allowed: true },
     { onFailure: "deny" as const, allowed: false },

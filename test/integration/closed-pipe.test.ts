@@ -30,6 +30,7 @@ async function runWithout(closed: "stdout" | "stderr", args: readonly string[]):
   return { code, said };
 }
 
+// Promise(operators): A command whose output nobody reads ends without an error message.
 test.each([
   { args: ["--help"], code: 0 },
   { args: ["buckets", "peek", "--help"], code: 0 },

@@ -47,6 +47,7 @@ describe("on the fast lane", () => {
   let rig: FastLaneRig;
   afterEach(() => rig.stop());
 
+  // Promise(grpc): Compressed messages unpack within their bound, and within 32 MiB for all peers together.
   test("messages that are small on the wire and large behind it are refused when they are too many at once", async () => {
     expect(BOMB.length).toBeLessThan(4_096);
     const gunzip = vi.spyOn(zlib, "createGunzip");
@@ -110,6 +111,7 @@ describe("on the fast lane", () => {
   });
 });
 
+// Promise(grpc): The grpc-js transport rejects compressed messages without unpacking them.
 test("by grpc-js compressed calls are refused with what is taken instead, unread", async () => {
   const before = process.env.GRPC_TRANSPORT;
   delete process.env.GRPC_TRANSPORT;

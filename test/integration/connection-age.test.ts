@@ -10,6 +10,7 @@ import { startTestApp } from "../support/test-app.ts";
 const LOOKS_MS = 1_500;
 
 describe.each(["fast-lane", "grpc-js"])("on %s", (GRPC_TRANSPORT) => {
+  // Promise(grpc): A connection lives as long as GRPC_MAX_CONNECTION_AGE says.
   test.concurrent.each(["0s", "8760h"])("a connection is kept with an age of %s", async (age) => {
     const { goaways, isClosed } = await live({ GRPC_TRANSPORT, GRPC_MAX_CONNECTION_AGE: age });
     expect({ goaways, isClosed }).toEqual({ goaways: 0, isClosed: false });

@@ -38,6 +38,7 @@ async function simulatedCalls(file: string): Promise<SimulationReport["calls"]> 
 }
 
 describe.each(["fast-lane", "grpc-js"])("on the transport %s", (transport) => {
+  // Promise(simulations): The decision log carries the caller's trace on both transports.
   test("refusals go to a file with the caller's trace, and a simulation reads them", async () => {
     const file = join(temporaryFolder("headgate-decision-log"), "decisions.jsonl");
     const env = { GRPC_TRANSPORT: transport, DECISION_LOG: "refusals", DECISION_LOG_FILE: file };
@@ -54,6 +55,7 @@ describe.each(["fast-lane", "grpc-js"])("on the transport %s", (transport) => {
   });
 });
 
+// Promise(operators): Decisions that were asked for are logged, whatever LOG_LEVEL leaves out.
 test("decisions that were asked for are in the process's log, whatever LOG_LEVEL leaves out", async () => {
   const app = await startTestApp(RULES, { DECISION_LOG: "all", LOG_LEVEL: "error" });
   await app.hit({ user: "eve" });

@@ -103,6 +103,7 @@ describe.runIf(controlPlane !== undefined)("quotas of Envoy AI Gateway", () => {
     return found;
   };
 
+  // Promise(gateway): Quotas of Envoy AI Gateway are spent by what answers report.
   test("are spent by what answers report when they are done, more than what is left, too", async () => {
     await start();
     const small = ["rule-0-match--1"];

@@ -145,6 +145,7 @@ describe.runIf(controlPlane !== undefined)("what Envoy Gateway deploys", () => {
     STORE_PATIENCE: "5s",
   });
 
+  // Promise(gateway): Every variable, file, port, probe and flag of the gateway's deployment works.
   test.each([
     { name: "with metrics", more: VARIABLES.metrics, store: "redis", warned: ["PROMETHEUS_MAPPER_YAML"] },
     {

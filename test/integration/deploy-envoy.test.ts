@@ -153,6 +153,7 @@ describe("every configuration", () => {
   });
 
   // The sidecars' callers are proxies of the mesh.
+  // Promise(input): The Envoy of `deploy/envoy` trusts no header of callers except their keys.
   test.each(files.slice(0, 4))("%s removes what callers send of headers that it reads, but for their keys", (file) => {
     const config = parseAllDocuments(read(file)).map((document) => document.toJS() as unknown);
     const removed = valuesOf("request_mutations", config).flatMap((mutations) => [
@@ -175,6 +176,7 @@ describe("every configuration", () => {
     ).toEqual([]);
   });
 
+  // Promise(llm): Envoy gives up a call before its hold is back.
   test("for language models gives up a call before its hold is back", () => {
     const timeouts = valuesOf("route", parse(read("envoy/llm.yaml"))).flatMap((route) => valuesOf("timeout", route));
     const longest = Math.max(...timeouts.map((text) => Number.parseFloat(String(text))));

@@ -292,6 +292,7 @@ describe("the set-ups among each other", () => {
     }
   });
 
+  // Promise(restarts): The memory overlay for Kubernetes keeps its counts on a volume.
   test("memory keeps its counts on a volume that no two pods write to, the others keep none", () => {
     const { strategy, template } = headgateOf("memory").spec as unknown as {
       readonly strategy: object;

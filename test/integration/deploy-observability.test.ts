@@ -169,6 +169,7 @@ describe("alerts and dashboard", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
+  // Promise(operators): Degraded answers raise an alert whose metrics exist and which docs/operations.md explains.
   test("every alert says how urgent it is, and its runbook_url leads to where docs/operations.md says what to do", () => {
     const page = readFileSync(join(ROOT, "docs/operations.md"), "utf8");
     const section = page.split(/^## /m).find((text) => text.startsWith("Alerts\n")) ?? "";

@@ -110,6 +110,7 @@ describe("a metered stream", () => {
     expect((await standing("greedy")).used).toBe(400);
   });
 
+  // Promise(llm): The example's streams pay for what they received, however they end, and overspend nothing.
   test("never overspends with others, however many begin at once", async () => {
     const streams = Array.from({ length: 30 }, () =>
       read(open("crowd", { wants: 350 }, 360)).catch((error: Error) => error.message),

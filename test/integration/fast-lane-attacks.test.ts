@@ -48,6 +48,7 @@ const times = (count: number, make: (i: number) => Buffer): Buffer =>
   Buffer.concat(Array.from({ length: count }, (_, i) => make(i)));
 
 describe("a flood of frames costs its sender the connection:", () => {
+  // Promise(grpc): A flood of frames costs its sender the connection and affects nobody else.
   test("streams that are opened and reset at once", async () => {
     const peer = rig.peer();
     peer.send(
@@ -87,6 +88,7 @@ describe("a flood of frames costs its sender the connection:", () => {
     await expectCost(peer, trouble, ErrorCode.enhanceYourCalm);
   });
 
+  // Promise(grpc): A flood of frames costs its sender the connection and affects nobody else.
   test("settings that change every stream's window thousands of times in one frame", async () => {
     const peer = rig.peer();
     peer.send(times(1_000, (i) => peer.headers(2 * i + 1, callFields(PATH))));
@@ -104,6 +106,7 @@ describe("a flood of frames costs its sender the connection:", () => {
     await expectCost(peer, "frame_flood", ErrorCode.enhanceYourCalm);
   });
 
+  // Promise(grpc): A flood of frames costs its sender the connection and affects nobody else.
   test("DATA frames of padding alone", async () => {
     const peer = rig.peer();
     peer.send(peer.headers(1, callFields(PATH)));
@@ -297,6 +300,7 @@ describe("what one peer may hold is bounded:", () => {
     tls.close();
   });
 
+  // Promise(grpc): Compressed messages unpack within their bound, and within 32 MiB for all peers together.
   test("a compressed message that grows past the bound is refused, not unpacked", async () => {
     await restart({ maxMessageBytes: 100_000 });
     const peer = rig.peer();

@@ -147,6 +147,7 @@ function inFrames(bytes: Buffer): Buffer[] {
   return frames;
 }
 
+// Promise(grpc): A call, valid or not, is answered as grpc-js answers it.
 describe("the fast lane answers as grpc-js does", () => {
   test.each(CASES)("$name", async ({ say }) => {
     const [ours, theirs] = await both(say);

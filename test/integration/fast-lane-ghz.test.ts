@@ -45,6 +45,7 @@ describe.skipIf(ghz === undefined)("every call of ghz is answered OK", () => {
     expect(rig.server.counts.handedStreams).toBeGreaterThan(0);
   });
 
+  // Promise(grpc): Other people's clients are served: grpc-go's and ghz.
   test("over TLS", async () => {
     const authority = new Authority();
     const files = { ...authority.issue("headgate.test"), clientCaFile: undefined, clientName: undefined };

@@ -29,6 +29,7 @@ async function judge(program: string, port: number): Promise<{ failures: string[
   return { failures, cases };
 }
 
+// Promise(grpc): HTTP/2 and HPACK are as specified, except what is listed with a reason.
 test.skipIf(h2spec === undefined)(
   "h2spec finds only what is listed with a reason",
   async () => {

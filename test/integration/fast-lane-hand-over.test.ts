@@ -65,6 +65,7 @@ function callWithoutPause(
   };
 }
 
+// Promise(grpc): A caller that reads no answers of a stream is not read any further.
 test("a caller that asks on and reads no answer is heard no further, and gets every answer once it reads", async () => {
   let heard = 0;
   const ear: ServerInterceptor = (_method, call) =>
@@ -96,6 +97,7 @@ test("a caller that asks on and reads no answer is heard no further, and gets ev
   expect(bytesOf(peer, STALLED)).toBeGreaterThan(questions * 1_000);
 });
 
+// Promise(grpc): A stalled stream delays no other.
 test("a stalled stream delays neither a watch, nor reflection, nor unary calls at full speed", async () => {
   rig = await startFastLaneRig();
   const peer = rig.peer();

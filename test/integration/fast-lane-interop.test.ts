@@ -97,6 +97,7 @@ describe.skipIf(client === undefined)("grpc-go's interop client passes, answered
   });
 });
 
+// Promise(grpc): Other people's clients are served: grpc-go's and ghz.
 describe.skipIf(client === undefined)("grpc-go's interop client passes, handed to grpc-js,", () => {
   test.each([
     "client_streaming",

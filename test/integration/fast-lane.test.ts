@@ -202,6 +202,7 @@ describe("streams that are handed to grpc-js", () => {
     expect(dataOf(peer, 1).length).toBe(7);
   });
 
+  // Promise(grpc): Only the transport tells the service who calls.
   test("carry who sent them, and nothing of that which clients claim", async () => {
     const { seen, spy } = metadataSpy();
     const peer = await serve(ECHO, { interceptors: [spy] });
@@ -290,6 +291,7 @@ describe("a connection that has to go", () => {
   const goaways = (peer: Http2Peer) =>
     peer.frames.filter((f) => f.type === FrameType.goaway).map((f) => f.payload.readUInt32BE());
 
+  // Promise(grpc): A closing connection gets GOAWAY twice, and calls sent meanwhile are served.
   test("says so twice, and serves what was sent before it could know", async () => {
     const replies: UnaryReply[] = [];
     const peer = await serve({

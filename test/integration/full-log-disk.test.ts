@@ -43,6 +43,7 @@ function serve(
   );
 }
 
+// Promise(operators): A log that can't be written costs no call, no reload and no orderly end.
 test.each(["1", "2"])("with WORKERS=%s the service answers, reloads, and ends with 0 at SIGTERM", async (WORKERS) => {
   const rulesDir = temporaryFolder("headgate-full-log");
   const write = (domain: string) => {
@@ -68,6 +69,7 @@ test.each(["1", "2"])("with WORKERS=%s the service answers, reloads, and ends wi
   expect(await once(child, "exit")).toEqual([0, null]);
 });
 
+// Promise(operators): Decisions that a full disk lost are counted, and cut no other line.
 test("decisions that a full disk lost count as left out, and the next ones stand in lines of their own", async () => {
   const rulesDir = temporaryFolder("headgate-full-decisions");
   writeFileSync(join(rulesDir, "rules.yaml"), `domain: full\n${RULES}\n`);

@@ -205,6 +205,7 @@ describe("listening on a Unix socket", () => {
     expect((await callRaw(plainClient(`unix:${unixSocket}`), HELLO)).code).toBe(grpc.status.OK);
   });
 
+  // Promise(processes): A process that ends leaves the path of its Unix socket to the next one.
   test("leaves the path to the process that comes after it while its last calls end", async () => {
     const unixSocket = socketPath();
     let held: UnaryReply | undefined;

@@ -117,6 +117,7 @@ describe("a hot bucket of three processes on one Redis", () => {
     expect(run.calls).toBe(0);
   });
 
+  // Promise(hot): The bounds of `sync` hold for three processes on one Redis.
   test("lease: grants at most 1.25 x burst + rate x time, with fewer calls than takes", async () => {
     const run = await hammer(makeLimit({ amount: RATE, burst: BURST, sync: Sync.lease }));
     expect(run.failed).toBe(0);

@@ -69,6 +69,7 @@ const written = (service: ServiceProcess) => metric(service, 'headgate_snapshots
 beforeAll(requireProgram);
 
 describe("a memory store with a snapshot", () => {
+  // Promise(restarts): A restart changes no answer, with every algorithm, holds and COMPATIBILITY_MODE.
   test("goes on after SIGTERM exactly where it was, with every algorithm and through several restarts", async () => {
     const { env, file } = place();
     const left = new Map(KEYS.map((key) => [key, 5]));
@@ -88,6 +89,7 @@ describe("a memory store with a snapshot", () => {
     expect(readdirSync(join(file, ".."))).toEqual(["buckets"]);
   });
 
+  // Promise(restarts): A restart changes no answer, with every algorithm, holds and COMPATIBILITY_MODE.
   test("keeps the counters of COMPATIBILITY_MODE", async () => {
     const { env } = place(REFERENCE_RULES, { COMPATIBILITY_MODE: "true" });
     const first = await startService(env);
@@ -98,6 +100,7 @@ describe("a memory store with a snapshot", () => {
     await second.stop();
   });
 
+  // Promise(restarts): A crash loses what was decided since the last snapshot, and no more.
   test("loses with SIGKILL what was decided since the last snapshot, and no more", async () => {
     const { env, file } = place(RULES, { MEMORY_SNAPSHOT_INTERVAL: "1s" });
     const first = await startService(env);
@@ -116,6 +119,7 @@ describe("a memory store with a snapshot", () => {
     await second.stop();
   });
 
+  // Promise(restarts): One process at a time uses a snapshot, and never overwrites another's.
   test("is used by one process at a time: a second one does not start and says who has it", async () => {
     const { env, file } = place();
     const first = await startService(env);
@@ -127,6 +131,7 @@ describe("a memory store with a snapshot", () => {
     await first.stop();
   });
 
+  // Promise(restarts): A snapshot that can't be used is kept; the process says why and starts empty.
   test("starts empty from a file that is damaged or foreign, says why, and keeps that file", async () => {
     const { env, file } = place();
     const first = await startService(env);
@@ -144,6 +149,7 @@ describe("a memory store with a snapshot", () => {
     expect(existsSync(file)).toBe(true);
   });
 
+  // Promise(restarts): Calls are decided whatever becomes of snapshots.
   test("decides without a folder to write to, says so, and writes once there is one", async () => {
     const { env, folder } = place();
     const file = join(folder, "not-there", "buckets");

@@ -65,6 +65,7 @@ describe.each([
     project = projects[from] ?? "";
   });
 
+  // Promise(clients): The client loads by `import` and `require` wherever it is installed, and is one module.
   test.each([
     { way: "import", file: "ask.mjs", head: `import { CheckFailure, createLimiter } from "${name}";` },
     { way: "require", file: "ask.cjs", head: `const { CheckFailure, createLimiter } = require("${name}");` },
@@ -84,6 +85,7 @@ describe.each([
     expect(execFileSync(process.execPath, ["both.mjs"], { cwd: project, encoding: "utf8" })).toBe("true\n");
   });
 
+  // Promise(clients): The client's types compile under every setting of a strict project, without Node.js's types.
   test.each(SETTINGS)("compiles strictly in ES modules and CommonJS under the setting $name", ({ options }) => {
     const files = ["typed.mts", "typed.cts", "typed.ts"];
     for (const file of files) writeFileSync(join(project, file), typed(name));

@@ -196,6 +196,7 @@ describe("a call that its target does not answer", () => {
   };
   const MESSAGE = Buffer.concat([Buffer.from([0, 0, 0, 0, 2]), Buffer.from([10, 0])]);
 
+  // Promise(mirror): The mirror holds no call past its deadline, or 30 s without one.
   test.each([
     { name: "with a deadline", headers: { "grpc-timeout": "100m" }, ends: true },
     { name: "with a deadline whose request never ends", headers: { "grpc-timeout": "100m" }, ends: false },
@@ -220,6 +221,7 @@ describe("a call that its target does not answer", () => {
   });
 });
 
+// Promise(mirror): Behind the mirror callers get the answering service's bytes, header lines and trailers, and nothing added.
 test("passes header lines on as they came, repeated ones too, and adds none of its own", async () => {
   const requests: string[][] = [];
   const behind = createServer();

@@ -134,6 +134,7 @@ test("is not published without its tag, nor with changes that are not committed"
   expect(published()).toEqual([]);
 });
 
+// Promise(operators): A release publishes the bytes that were tested, reproducible byte by byte.
 test(
   "that is published is what was tried, byte by byte; nothing else is",
   () => {

@@ -136,6 +136,7 @@ describe("recording through a mirror", () => {
   });
 });
 
+// Promise(mirror): A full disk is reported and counted, and costs no call.
 test("a disk that is full ends a recording, which is said and counted", () => {
   const file = join(directory, "full.jsonl");
   // A process that may write no file longer than 64 KiB gets the error of a full disk, and no signal.

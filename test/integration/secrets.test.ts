@@ -284,6 +284,7 @@ const FAILURES: readonly { name: string; env: () => Readonly<Record<string, stri
   },
 ];
 
+// Promise(input): The process shows no secret, whatever fails.
 test.concurrent.each(FAILURES)(
   "with $name the service says what is wrong and no secret",
   async ({ env, says }) => {

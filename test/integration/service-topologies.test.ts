@@ -103,6 +103,7 @@ describe("on a Redis Cluster", () => {
   });
 
   // The last one here: the node stays away.
+  // Promise(outages): A missing answer affects only its own limits, whatever the policy, the rule and the shard.
   test("a node that is away lifts its own limits and no others", async () => {
     const env = { REDIS_URL: `redis-cluster://127.0.0.1:${rig.nodes[0]?.port}`, ON_STORE_FAILURE: "allow" };
     const prefix = { CACHE_KEY_PREFIX: "away:", DENIALS_MAX: "0" };
@@ -157,6 +158,7 @@ describe("with a second Redis", () => {
     REDIS_PERSECOND_URL: `127.0.0.1:${second.port}`,
   });
 
+  // Promise(redis): REDIS_PERSECOND keeps limits per second apart, also under COMPATIBILITY_MODE.
   test("limits per second lie there, all others here, and a call pays both or none", async () => {
     await withApp({ ...env(), DENIALS_MAX: "0" }, async (app) => {
       expect(await fiveCalls(app, "a")).toEqual({ codes: THREE_OF_FIVE, left: 7 });
@@ -185,6 +187,7 @@ descriptors:
     );
   });
 
+  // Promise(outages): A missing answer affects only its own limits, whatever the policy, the rule and the shard.
   test("one that is away fails the calls that need it, and no others", async () => {
     await withApp(env(), async (app) => {
       await second.kill();

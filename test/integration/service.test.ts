@@ -42,6 +42,7 @@ describe("the service on the memory store", () => {
     expect(JSON.stringify(replies[2]?.dynamic_metadata)).toContain("edge/user");
   });
 
+  // Promise(answers): Middleware and `/json` answer 429 with X-RateLimit-Limit, -Remaining, -Reset and Retry-After.
   test("answers /json with the same decision as an HTTP status and headers", async () => {
     const body = JSON.stringify({ domain: "edge", descriptors: [{ entries: [{ key: "user", value: "json" }] }] });
     const answers = [];
@@ -119,6 +120,7 @@ describe("reload", () => {
     }
   });
 
+  // Promise(operators): Metric series of rules are bounded per domain, begin with the first hit, never fall, and lose nothing.
   test("keeps the counters of overrides, and those of rules that stay", async () => {
     const rules = "domain: edge\ndescriptors:\n  - { key: u, rate_limit: { requests_per_unit: 5, unit: hour } }\n";
     const app = await startTestApp(rules);

@@ -41,6 +41,7 @@ describe("the debug port", () => {
     expect((await get(debugPort, "/debug/pprof/")).body).toBe(list.body);
   });
 
+  // Promise(compatibility): The debug port shows the lines of envoyproxy/ratelimit's; in the normal mode it opens only if asked for.
   test("has /rlconfig with the reference's fields alone, by any method", async () => {
     const { debugPort } = (await start({ DEBUG_PORT: "0" })).app;
     const page = await get(debugPort, "/rlconfig");
@@ -71,6 +72,7 @@ describe("the debug port", () => {
     expect(memstats.Sys).toBeGreaterThan(memstats.HeapAlloc);
   });
 
+  // Promise(compatibility): The debug port shows the lines of envoyproxy/ratelimit's; in the normal mode it opens only if asked for.
   test("is not opened unless asked for, but under COMPATIBILITY_MODE", async () => {
     expect((await start({})).app.debugPort).toBeUndefined();
     expect((await start({ COMPATIBILITY_MODE: "true" })).app.debugPort).toBeGreaterThan(0);

@@ -12,6 +12,7 @@ import { askOnce, openClient, startTestApp } from "../support/test-app.ts";
 
 const RULES = "domain: edge\ndescriptors: [{ key: user, rate_limit: { requests_per_unit: 6, unit: hour } }]\n";
 
+// Promise(simulations): A recording of the mirror becomes suggested, simulated and tested rules, each by one command.
 test("a recording of the mirror is suggested from, simulated and tested", async () => {
   const folder = temporaryFolder("headgate-newcomer");
   const recording = join(folder, "calls.jsonl.gz");

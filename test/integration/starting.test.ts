@@ -109,6 +109,7 @@ function isOpen(port: number): Promise<boolean> {
 
 describe("/readyz of a process that starts", () => {
   const three = CASES.filter(({ store }) => /memory|Redis that says|workers/.test(store));
+  // Promise(processes): `/readyz` answers 200 once calls are answered and the store was asked, and not before.
   test.concurrent.each(three)("with $store says 200 when calls are answered, and not before", async ({ env }) => {
     const [http, grpc] = [await freePort(), await freePort()];
     const started = startProcess({ ...env(), PORT: String(http), GRPC_PORT: String(grpc) });
@@ -132,6 +133,7 @@ describe("/readyz of a process that starts", () => {
 describe("a port that is taken", () => {
   // The HTTP port is tried before anything waits for a store.
   const ports = CASES.slice(1).map((one, i) => ({ port: i === 0 ? "PORT" : "GRPC_PORT", ...one }));
+  // Promise(processes): A taken port ends the process with exit code 1 and one sentence.
   test.concurrent.each(ports)(
     "($port) ends the process with 1 and one sentence, with $store",
     async ({ port, env }) => {
@@ -151,6 +153,7 @@ describe("a path of GRPC_UDS that is taken", () => {
     { WORKERS, what: "a file" },
     { WORKERS, what: "a folder" },
   ]);
+  // Promise(processes): A start on a taken path leaves alone what is there: another process's socket, a file, a folder.
   test.concurrent.each(settings)("by $what ends the process with 1, and stays: WORKERS=$WORKERS", async (one) => {
     const { WORKERS, what } = one;
     const path = join(temporaryFolder("headgate-taken"), "grpc.sock");
@@ -191,6 +194,7 @@ describe("SIGTERM while a process starts", () => {
   const moments = [0, 150, 400, 700, 1_200, 2_000].map((afterMs, i) => {
     return { afterMs, ...(CASES.at(-1 - (i % 3)) as (typeof CASES)[number]) };
   });
+  // Promise(processes): SIGTERM ends a starting process at every moment, also under `npm start`.
   test.concurrent.each(moments)("after $afterMs ms with $store ends it", async ({ afterMs, env }) => {
     const started = startProcess(env());
     await sleep(afterMs);
@@ -200,6 +204,7 @@ describe("SIGTERM while a process starts", () => {
   });
 });
 
+// Promise(processes): SIGTERM ends a starting process at every moment, also under `npm start`.
 test("SIGTERM to what `npm start` runs reaches the service", async () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { scripts: { start: string } };
   // npm runs a script by a shell, and passes signals on to that shell alone.

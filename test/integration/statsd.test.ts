@@ -127,6 +127,7 @@ descriptors:
     socket.close();
   });
 
+  // Promise(compatibility): Statsd gets every hit, also of removed rules and from its own outages, and nothing twice.
   test("gets each hit once, over UDP, though values are longer than a packet may be", async () => {
     const { socket, sums, env } = await listenForStats();
     const rules =
@@ -172,6 +173,7 @@ descriptors:
     increments.mockRestore();
   });
 
+  // Promise(compatibility): Statsd gets every hit, also of removed rules and from its own outages, and nothing twice.
   test("gets every hit of a rule that a reload drops, once", async () => {
     const { socket, sums, env } = await listenForStats();
     // The next flush by time is far away.
@@ -258,6 +260,7 @@ descriptors:
     server.close();
   });
 
+  // Promise(compatibility): Statsd gets every hit, also of removed rules and from its own outages, and nothing twice.
   test("gets over TCP what it missed while it was away, at the start and later", async () => {
     const sums = new Sums();
     const first = await listenOverTcp(sums, 0);
@@ -361,6 +364,7 @@ descriptors:
       await stop();
     });
 
+    // Promise(compatibility): A statsd server that reads nothing costs no memory, and does not hold up the end.
     test("costs no memory beyond one flush, and gets each hit once when it reads", async () => {
       const { sums, sockets, exporter, move, read, stop } = await stuck();
       move();

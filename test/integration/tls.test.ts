@@ -78,6 +78,7 @@ describe("TLS", () => {
     expect(await codeOf(server)).not.toBe(status.OK);
   });
 
+  // Promise(grpc): Renewed certificates serve new connections.
   test("keeps the old pair while the new one is half written, and says so once", async () => {
     const server = await serve();
     writeFileSync(server.files.names.certFile, stranger.issue("headgate.test").cert);

@@ -61,6 +61,7 @@ describe("in a store", () => {
   afterAll(() => Promise.all([redis.stop(), postgres.stop()]));
   const inRedis = () => ({ ...redis.env, CACHE_KEY_PREFIX: `t${Math.random()}:` });
 
+  // Promise(operators): Every refusal counts in `/top`, whoever refuses, on all workers.
   test.each([
     { name: "memory", env: () => ({}) },
     { name: "Redis, where most refusals come from what is remembered of denials", env: inRedis },
@@ -83,6 +84,7 @@ describe("in a store", () => {
     }
   });
 
+  // Promise(operators): Every refusal counts in `/top`, whoever refuses, on all workers.
   test("workers are added up, and the answer says how many there are", async () => {
     const rig = await startWorkers({ ...inRedis(), WORKERS: "2" });
     stops.push(() => rig.stop());
@@ -148,6 +150,7 @@ describe("metrics", () => {
   const seriesOf = async (app: TestApp) =>
     (await (await app.http("/metrics")).text()).split("\n").filter((line) => line.startsWith("headgate_top_refused"));
 
+  // Promise(operators): Metrics name no caller among the top keys unless TOP_KEYS_METRICS asks for it.
   test("name no key unless TOP_KEYS_METRICS asks for it", async () => {
     const app = await start();
     for (let i = 0; i < 5; i++) await app.hit({ user: "alice" });

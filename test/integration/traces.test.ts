@@ -67,6 +67,7 @@ async function spansOf(count: number, work: () => Promise<unknown>): Promise<Rec
 
 describe.each(["fast-lane", "grpc-js"])("on the transport %s", (transport) => {
   describe.each(["http", "grpc"] as const)("over %s", (protocol) => {
+    // Promise(traces): A call has a span below its caller's, with decision, limit and what is left, over HTTP and gRPC.
     test("a call has a span below its caller's, which says what was decided by which rule", async () => {
       const app = await startTestApp(RULES, { ...receiver.env(protocol), GRPC_TRANSPORT: transport });
       const spans = await spansOf(3, async () => {
@@ -171,6 +172,7 @@ describe.each(["fast-lane", "grpc-js"])("on the transport %s", (transport) => {
         ...more,
       });
 
+    // Promise(traces): Every call that was read has its span ended, with the call's times, even if late or given up.
     test("the span takes as long as the call, wherever the time goes", async () => {
       const app = await start();
       proxy.begin({ kind: "delay", ms: 150, jitterMs: 0 });
@@ -186,6 +188,7 @@ describe.each(["fast-lane", "grpc-js"])("on the transport %s", (transport) => {
       expect(endUs).toBeLessThanOrEqual(endedUs);
     });
 
+    // Promise(traces): Every call that was read has its span ended, with the call's times, even if late or given up.
     test("a call whose deadline passes meanwhile ends as late, and one that is given up as cancelled", async () => {
       const app = await start();
       proxy.begin({ kind: "black hole" });

@@ -136,6 +136,7 @@ describe.each(["Redis", "PostgreSQL"] as const)("an old and a new version on one
     await server.stop();
   });
 
+  // Promise(outages): An old and a new version on one store grant together what one would, and either may start first.
   test.each(BOTH_KNOW.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[algorithm] })))(
     "grant together what one may: $name",
     async ({ algorithm, name }) => {
@@ -151,6 +152,7 @@ describe.each(["Redis", "PostgreSQL"] as const)("an old and a new version on one
     },
   );
 
+  // Promise(outages): An old and a new version on one store grant together what one would, and either may start first.
   test("a process of either version starts and takes while the other is there", async () => {
     const limit = limitOf({ algorithm: Algorithm.fixedWindow, amount: 8, burst: 8, windowSeconds: 60, debtMax: 8 });
     for (const [i, reopen] of [openOld, openNew, openOld, openNew].entries()) {

@@ -70,6 +70,7 @@ describe.each(["fast-lane", "grpc-js"])("by %s", (transport) => {
   });
 });
 
+// Promise(processes): A worker with far more than its share sends a connection away, which costs its caller no error.
 test("a worker with far more open calls than the other sends one connection away, which moves without an error", async () => {
   // A store that takes its time, so that calls stay open; a deadline or a breaker would end them.
   const proxy = await FaultProxy.start(redis.port);

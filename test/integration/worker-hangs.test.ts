@@ -79,6 +79,7 @@ test("a start whose worker hangs ends with why, a minute later and not sooner", 
   expect(await start).toBe(`worker 1 could not start: ${WHY}`);
 });
 
+// Promise(processes): A worker that hangs, even while it starts, is replaced.
 test("a replacement that hangs before it serves is ended, said, and replaced by one that serves", async () => {
   await supervisor.start();
   const first = await workerAfter(0);

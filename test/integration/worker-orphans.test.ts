@@ -65,6 +65,7 @@ function start(mark: string, env: Readonly<Record<string, string>>): ChildProces
 
 const silentRedis = () => ({ REDIS_URL: `127.0.0.1:${(silent.address() as AddressInfo).port}` });
 
+// Promise(processes): Workers whose supervisor dies end by themselves, even while they start.
 test.concurrent.for([0, 40, 80, 160, 320, 640])(
   "a supervisor killed %i ms after its first worker was there leaves nobody",
   async (delayMs, { expect }) => {

@@ -60,6 +60,7 @@ describe("two workers on one Redis", () => {
     await expect.poll(() => count(TOTAL)).toBeGreaterThan(before + calls);
   };
 
+  // Promise(processes): Each worker counts as a process where limits are shared by process.
   test("count as two processes where limits are shared by process", async () => {
     const outcomes = [];
     const [one, other] = open(2, rig) as [Caller, Caller];
@@ -73,6 +74,7 @@ describe("two workers on one Redis", () => {
     expect(outcomes.filter((outcome) => !isOverLimit(outcome))).toHaveLength(100);
   });
 
+  // Promise(processes): Workers on one store grant what the rule allows, share connections evenly, and show their numbers as one.
   test("grant what the rule allows and not one more, get half of the connections each, and show their numbers as one", async () => {
     await expect.poll(connections).toEqual([0, 0]);
     const before = await countsOf(rig);
@@ -99,6 +101,7 @@ describe("two workers on one Redis", () => {
     }
   });
 
+  // Promise(processes): A worker that dies is replaced while the others go on, and no counter falls.
   test("a worker that is killed is replaced while calls go on at the other, and no number falls", async () => {
     const eight = open(8, rig);
     let isOver = false;
@@ -133,6 +136,7 @@ describe("two workers on one Redis", () => {
     );
   });
 
+  // Promise(processes): A worker that hangs, even while it starts, is replaced.
   test("a worker that hangs is ended and replaced", async () => {
     const restarts = await count(RESTARTS);
     const [stuck] = await rig.workers();
@@ -143,6 +147,7 @@ describe("two workers on one Redis", () => {
     await expect.poll(async () => (await rig.workers())[0]?.status, { timeout: 20_000 }).toBe("ready");
   });
 
+  // Promise(processes): A process is ready when all its workers are.
   test("readiness is that of all workers, with the reason of each by its number, whoever is asked", async () => {
     await expect.poll(async () => (await rig.http("/readyz")).status).toBe(200);
     await redis.kill();
@@ -159,6 +164,7 @@ describe("two workers on one Redis", () => {
     await expect.poll(async () => (await rig.http("/readyz")).status, { timeout: 20_000 }).toBe(200);
   });
 
+  // Promise(processes): SIGTERM to several workers loses no call.
   test("SIGTERM makes all of them unready, then drains them, and no call that was begun is lost", async () => {
     const eight = open(8, rig);
     const asking = eight.map(async (caller) => {
@@ -180,6 +186,8 @@ describe("two workers on one Redis", () => {
 });
 
 describe("a fleet of two", () => {
+  // Promise(processes): A worker that dies takes at most about a second of its counts with it.
+  // Promise(processes): A worker that dies takes at most about a second of its counts with it.
   test("of what a worker had counted when it was killed, no more than its last second or so is lost, scraped or not", async () => {
     const rig = await start();
     const four = open(4, rig);
@@ -200,6 +208,7 @@ describe("a fleet of two", () => {
     expect(await rig.metric('ratelimit_service_response_time_seconds_count{grpc_method="ShouldRateLimit"}')).toBe(100);
   });
 
+  // Promise(processes): A worker without rules gets no calls while others have theirs.
   test("whose rule file is wrong when a worker dies answers all calls by the rules that the other one has", async () => {
     const rig = await start();
     await writeFile(rig.rulesFile, "domain: [");
@@ -234,6 +243,7 @@ describe("a fleet of two", () => {
     await expect.poll(() => pids.filter(isAlive)).toEqual([]);
   });
 
+  // Promise(processes): Workers whose supervisor dies end by themselves, even while they start.
   test("workers whose supervisor dies end by themselves", async () => {
     const rig = await start();
     const pids = (await rig.workers()).map(({ pid }) => pid);
@@ -264,6 +274,7 @@ async function heartbeatKey(): Promise<string> {
 }
 
 describe("a start", () => {
+  // Promise(processes): With the memory store WORKERS stays at one process.
   test("with the memory store stays at one process, and says why", async () => {
     const rig = await startWorkers({ WORKERS: "4" });
     rigs.push(rig);
@@ -273,6 +284,7 @@ describe("a start", () => {
     expect(await rig.metric("headgate_workers")).toBe(1);
   });
 
+  // Promise(processes): A start that can't succeed ends with one error.
   test.each([
     {
       name: "a gRPC port that is taken",

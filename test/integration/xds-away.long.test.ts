@@ -14,6 +14,7 @@ const hourly = (requests_per_unit: number) => [
   { name: "edge", domain: "edge", descriptors: [{ key: "user", rate_limit: { unit: "HOUR", requests_per_unit } }] },
 ];
 
+// Promise(xds): Callers don't notice a control plane that is away for a minute.
 test.runIf(program !== undefined)("callers see nothing of a control plane that is away for a minute", async () => {
   const plane = await startXdsServer(program ?? "");
   await plane.serve({ version: "41", resources: hourly(1_000_000) });

@@ -68,6 +68,7 @@ describe.runIf(program !== undefined)("a stream to a control plane", () => {
 
   const set = (version: string) => ({ version, resources: [{ name: "edge", domain: "edge" }] });
 
+  // Promise(xds): A control plane that vanishes without closing its connection is noticed within six minutes.
   test.each(["black hole", "half-open"] as const)("ends when its peer has gone without a word (%s)", async (kind) => {
     const { plane, relay } = await startPlane({ pingsFromMs: 100 });
     await plane.serve(set("1"));
@@ -98,6 +99,7 @@ describe.runIf(program !== undefined)("a stream to a control plane", () => {
     }
   });
 
+  // Promise(xds): Renewed certificates are used from the next stream on, and end no open stream.
   test("goes on with the certificates that it began with when they are renewed; the next one uses the new ones", async () => {
     const folder = temporaryFolder("headgate-xds-tls");
     const at = (name: string) => join(folder, name);

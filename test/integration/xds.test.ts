@@ -99,6 +99,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     expect(lines).toContain("edge.user: unit=HOUR requests_per_unit=2, shadow_mode: false");
   });
 
+  // Promise(xds): A rejected set's answer names the path of the mistake.
   test("change with each set; a bad one between good ones is refused with its place, and the last good one stays", async () => {
     const plane = await startPlane();
     await plane.serve({ version: "1", resources: [resource("edge", 2)] });
@@ -165,6 +166,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     expect(await limitOf(app)).toBeUndefined();
   });
 
+  // Promise(xds): A restarted control plane is heard, whatever its version says.
   test("stay while the control plane is away, and one that began anew with a lower version is heard", async () => {
     const plane = await startPlane();
     await plane.serve({ version: "7", resources: [resource("edge", 2)] });
@@ -233,6 +235,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     expect(await limitOf(app)).toBe(3);
   });
 
+  // Promise(xds): A process that starts while the control plane is away has the last good rules.
   test("are kept in RULES_CACHE: a process that starts while the control plane is away has them and says how old they are", async () => {
     const file = join(temporaryFolder("headgate-cache"), "rules");
     const plane = await startPlane();
@@ -258,6 +261,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     expect(third.log.join("\n")).toContain("can't be read");
   });
 
+  // Promise(xds): A hanging disk under RULES_CACHE delays no set.
   test("are in force and taken in while the disk of RULES_CACHE hangs, and kept when it goes on", async () => {
     const file = join(temporaryFolder("headgate-cache"), "rules");
     // Who opens a pipe waits for its other end.
@@ -278,6 +282,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     expect(readFileSync(file, "utf8")).toContain('"version":"2"');
   });
 
+  // Promise(xds): Every worker gets its rules by its own stream.
   test("come to each of several workers by a stream of its own; one of them keeps the set", async () => {
     const redis = await RedisServer.start();
     ended.push(() => redis.stop());
@@ -321,6 +326,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     client.close();
   });
 
+  // Promise(xds): The last good set, and the last good files beside it, end up in force, whatever the order of events.
   test("and files beside them that change while sets are judged end as the last good ones of each", async () => {
     const plane = await startPlane();
     await plane.serve({ version: "0", resources: [resource("edge", 1)] });
@@ -443,6 +449,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     expect(plane.requests().filter(({ error }) => error !== "")).toEqual([]);
   });
 
+  // Promise(xds): A file rejected only because of a set is used once the set no longer conflicts.
   test("that stood in the way of a file make room for it when they change, without another edit", async () => {
     const plane = await startPlane();
     const rate_limit = { unit: "HOUR", requests_per_unit: 9 };

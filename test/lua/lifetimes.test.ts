@@ -17,6 +17,7 @@ afterAll(() => server.stop());
 
 const COSTS = fc.integer({ min: 1, max: AMOUNT_MAX });
 
+// Promise(limits): A lowered rate keeps what was spent, on every store.
 test("a bucket is kept as long as the rate needs that it was last asked about, refused or only looked at", async () => {
   await fc.assert(
     fc.asyncProperty(bucketNumbers(), bucketNumbers(), COSTS, fc.boolean(), async (written, edited, cost, peeks) => {

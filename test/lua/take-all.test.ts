@@ -64,6 +64,7 @@ describe("replies", () => {
     expect(groups[0]?.answers[0]?.reset).toBeGreaterThan(0);
   });
 
+  // Promise(redis): Redis's own clock decides, not the callers'.
   test.each(EACH)("$name answers with its own time when none is given", async ({ algorithm }) => {
     const { timeUs, groups } = await runScript(server, payCall(algorithm, 10, 3, { timeUs: 0 }));
     expect(groups[0]?.answers[0]).toMatchObject({ isPaid: true, paidAtUs: timeUs });
@@ -144,6 +145,7 @@ describe("lifetimes", () => {
     expect(Number(await server.command("PTTL", "k"))).toBeLessThanOrEqual(tenYearsMs);
   });
 
+  // Promise(redis): Every key in Redis has a lifetime.
   test("every key of a mixed call has a lifetime", async () => {
     const keys = ["a", "b", "c", "d"];
     const takes = keys.map((_, index) => ({ key: index + 1, limit: index + 1 }));

@@ -14,6 +14,7 @@ const HOSTILE = [
   "\"}]}'`&amp;",
 ];
 
+// Promise(operators): Values of callers stay text on the page.
 test("values of callers stay text: markup, 16 KB without a space, marks of direction, control characters, quotes", async () => {
   const seen = await see(open());
   const { page, scene } = seen;

@@ -27,6 +27,7 @@ test("charts move while one looks, and rest while nobody can see them", async ()
   await expect.poll(path).not.toBe(before);
 });
 
+// Promise(operators): The operator's page says that all is well, or what is wrong, since when and what to do; rejected rules by file and line.
 test("Redis is away: the store is named, since when, and what to do; that it is back shows, too", async () => {
   const seen = await see(storeAway());
   const store =
@@ -58,6 +59,7 @@ test("Redis hangs: its breaker is named until it answers again", async () => {
   await expect.poll(() => conditionsOf(seen)).not.toEqual(expect.arrayContaining([breaker]));
 });
 
+// Promise(operators): The operator's page says that all is well, or what is wrong, since when and what to do; rejected rules by file and line.
 test("rules are refused: each mistake stands there with file and line", async () => {
   const seen = await see(rulesRefused());
   await expect.poll(() => verdictOf(seen)).toBe("1 thing is wrong.");

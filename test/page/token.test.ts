@@ -32,6 +32,7 @@ test("a wrong token is said to be wrong, shows nothing, and is forgotten", async
   await expectClean(seen, NOTED);
 });
 
+// Promise(operators): The page's data is shown to callers who may use `/explain`, and the token is stored nowhere.
 test("the right token shows all, and lies in no address, storage or cookie, nor anywhere on the page", async () => {
   const seen = await see(guarded());
   const { page } = seen;
@@ -70,6 +71,7 @@ test("a token that is taken away ends what is shown", async () => {
   expect(await seen.page.locator("#who").innerText()).toBe("");
 });
 
+// Promise(operators): Behind a proxy or under a path the page wants a token, even from this host.
 test.each([
   { name: "under a path of a proxy that says nothing of itself", open: behindPrefix },
   {

@@ -52,6 +52,7 @@ test("a descriptor that meets no rule, and one that can't be read, are answered 
   await expectClean(seen);
 });
 
+// Promise(operators): The page can be used by keyboard alone.
 test("keyboard alone: to the box, through a reset, and out again, always seeing where one is", async () => {
   const seen = await see(open());
   const { page, scene } = seen;
@@ -83,6 +84,7 @@ test("keyboard alone: to the box, through a reset, and out again, always seeing 
   await page.getByText("1 bucket made as new.").waitFor();
 });
 
+// Promise(operators): The page says when the server does not answer, and how old its data is.
 test("the server goes away while one looks: it is said, and of when what stands there is; when it is back, so is all", async () => {
   const PORT = String(await freePort());
   const before = await healthy({ PORT });

@@ -9,6 +9,7 @@ import { conditionsOf, endWithTest, expectClean, seeUrl, verdictOf, withBrowser 
 
 withBrowser();
 
+// Promise(operators): Any worker that answers the page reports all of them.
 test("two workers: their calls are one sum, their rules and troubles are told once, each worker has its row", async () => {
   const redis = await RedisServer.start();
   endWithTest(() => redis.stop());

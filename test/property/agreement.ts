@@ -146,6 +146,7 @@ export function describeAgreement(
   describe.each(ALGORITHMS.map((algorithm: Algorithm) => ({ name: ALGORITHM_NAMES[algorithm], algorithm })))(
     "$name",
     ({ algorithm }) => {
+      // Promise(limits): Redis and PostgreSQL answer as memory does, step by step: algorithms, several limits, priorities, calendars, holds.
       test("one bucket, all modes, time that steps back, payments given back", async () => {
         await expectEqualReplays(open(), { algorithms: [algorithm], stepBackMaxUs: 200_000_000_000, givesBack: true });
       });

@@ -76,6 +76,7 @@ describe.each(ALGORITHMS.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[
         examples: REPLAYED_HISTORIES.filter(({ limits }) => limits[0]?.algorithm === algorithm).map((known) => [known]),
       });
 
+    // Promise(limits): No algorithm grants more than its kind allows, over any history.
     test("no stretch of time grants more than the kind allows", () => {
       fc.assert(
         fc.property(anyHistory({ modes: [Mode.pay], stepsMax: 40 }), (history) => {
@@ -114,6 +115,7 @@ describe.each(ALGORITHMS.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[
       });
     });
 
+    // Promise(answers): A refused cost passes after the wait that it was told, and not a microsecond earlier.
     test("after the wait the same cost passes, and a microsecond earlier it does not", () => {
       const cost = fc.integer({ min: 1, max: 1_000_000 });
       fc.assert(
@@ -207,6 +209,7 @@ describe.each(ALGORITHMS.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[
 );
 
 describe("every algorithm but the sliding window", () => {
+  // Promise(limits): A clock that steps back grants nothing; only a sliding window may grant, after a large step.
   test("a step back of any distance grants nothing", () => {
     const algorithms = [Algorithm.tokenBucket, Algorithm.fixedWindow, Algorithm.slidingLog] as const;
     fc.assert(

@@ -61,6 +61,7 @@ const anyBytes = fc
   .map((bytes) => Buffer.from(bytes));
 const edge = Buffer.from("edge");
 
+// Promise(input): Values that are not text are limited by their bytes, also behind Envoy.
 test.each([
   { rule: "any value", key: "any", before: "" },
   { rule: "a wildcard", key: "wild", before: "a" },

@@ -40,6 +40,7 @@ function plainOf(message: Buffer, ask: HoldAsk) {
   };
 }
 
+// Promise(grpc): Budgets reads messages as its proto file defines them.
 test.each([
   { name: "ReserveRequest", ask: HoldAsk.reserve, number: "amount" as const },
   { name: "SettleRequest", ask: HoldAsk.settle, number: "used" as const },

@@ -122,6 +122,7 @@ function settlementsOf(rig: LimiterRig): { settled: number; again: number } {
   return { settled, again };
 }
 
+// Promise(holds): `Reserve` and `Settle` do what the same values in entries do; either settles what the other reserved.
 test("fields say what entries say, step by step, on rules of all kinds", () => {
   fc.assert(
     fc.property(shape, fc.array(step, { minLength: 1, maxLength: 30 }), (rule, steps) => {
@@ -145,6 +146,7 @@ test("fields say what entries say, step by step, on rules of all kinds", () => {
   );
 });
 
+// Promise(holds): `Reserve` and `Settle` do what the same values in entries do; either settles what the other reserved.
 test("what one way has reserved the other settles, and neither finds it twice", () => {
   fc.assert(
     fc.property(shape, fc.boolean(), fc.integer({ min: 0, max: 40 }), (drawn, settlesByEntries, used) => {
@@ -168,6 +170,7 @@ test("what one way has reserved the other settles, and neither finds it twice", 
   );
 });
 
+// Promise(simulations): A decision log of all calls is a recording, reservations and settlements included: a simulation decides the same.
 test("the decision log writes them as entries that a simulation asks the same by", () => {
   fc.assert(
     fc.property(shape, mark, fc.array(step, { minLength: 1, maxLength: 20 }), (rule, marked, steps) => {

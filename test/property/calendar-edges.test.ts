@@ -66,6 +66,7 @@ function edgesOf(calendar: Calendar): readonly number[] {
   return starts.filter((_, i) => begins(calendar, DATES[i] as Date));
 }
 
+// Promise(calendar): Windows begin and end where an independent time zone library says, in 24 zones over five years.
 test("windows begin and end where an oracle says, whatever zone, unit and start", () => {
   let seen = 0;
   fc.assert(

@@ -45,6 +45,7 @@ interface Payment {
   readonly cost: number;
 }
 
+// Promise(calendar): A window never grants more than its amount, however processes disagree or give back.
 test("no more than the amount stands paid in a window that the store holds", async () => {
   let windows = 0;
   await fc.assert(

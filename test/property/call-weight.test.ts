@@ -52,6 +52,7 @@ function limitsNamed(count: number, algorithmOf: (i: number) => string): object 
   return { rate_limits };
 }
 
+// Promise(turns): No call or batch, give-backs included, keeps Redis busy for more than two milliseconds.
 test("no call weighs more than GROUP_WEIGHT_MAX, and each descriptor alone is decided", () => {
   const descriptors = fc.array(fc.nat({ max: 3 }), { minLength: 1, maxLength: 256 });
   fc.assert(
@@ -91,6 +92,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+// Promise(turns): No call or batch, give-backs included, keeps Redis busy for more than two milliseconds.
 test("no batch weighs more than GROUP_WEIGHT_MAX with its receipts, and all receipts travel", async () => {
   const log = makeLimit({ algorithm: Algorithm.slidingLog });
   const held = makeLimit({ holdSeconds: 60 });

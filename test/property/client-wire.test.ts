@@ -37,6 +37,7 @@ const request = fc.record({
 describe("a request", () => {
   const pooled = new LimitRequest();
 
+  // Promise(clients): The service reads from the client's bytes what was asked; whatever comes back is an answer or an error.
   test("comes to the service's codec as it was asked", () => {
     fc.assert(
       fc.property(request, (asked) => {

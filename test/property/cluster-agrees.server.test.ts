@@ -55,6 +55,7 @@ const FOUND: History = {
   ],
 };
 
+// Promise(calls): A call over several shards or Cluster slots is settled as on one store, whatever the order of answers.
 test("calls over several slots are answered as by one server", async () => {
   let replays = 0;
   await fc.assert(

@@ -50,6 +50,7 @@ const paid = settings.chain(({ per, limit }) =>
   }),
 );
 
+// Promise(holds): Limits in parts of a unit never overgrant, and charge each call less than one unit too much.
 test("no more parts pass than the limit says, and each call is rounded up by less than a unit", () => {
   fc.assert(
     fc.property(paid, ({ per, limit, says, calls }) => {
@@ -95,6 +96,7 @@ const held = settings.chain(({ per, limit }) =>
   }),
 );
 
+// Promise(holds): Limits in parts of a unit never overgrant, and charge each call less than one unit too much.
 test("what is held and settled in parts never passes the limit, whichever way it is said", () => {
   fc.assert(
     fc.property(held, ({ per, limit, says, calls }) => {

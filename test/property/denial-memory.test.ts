@@ -99,6 +99,7 @@ function wrongIn(history: History, i: number, answer: Told, expected: Told): obj
 }
 
 describe("denial memory", () => {
+  // Promise(hot): A refusal from memory says what the store would say.
   test("one process hears what the store would say, waits to two microseconds", () => {
     let remembered = 0;
     fc.assert(
@@ -112,6 +113,7 @@ describe("denial memory", () => {
     expect(remembered).toBeGreaterThan(runs(500));
   });
 
+  // Promise(tiers): A remembered refusal of one priority does not refuse the other.
   test("calls of two priorities hear it as well: what is known of one is nothing to the other", () => {
     const shapes = [SHAPE, { ...SHAPE, identities: 1, modes: [Mode.pay, Mode.pay, Mode.peek] }];
     let remembered = 0;
@@ -130,6 +132,7 @@ describe("denial memory", () => {
     expect(remembered).toBeGreaterThan(runs(500));
   });
 
+  // Promise(hot): Memory refuses nothing that the store would allow, except for a second after another process gives back.
   test("a process never refuses what the store would allow while nobody gives anything back", () => {
     let remembered = 0;
     fc.assert(
@@ -143,6 +146,7 @@ describe("denial memory", () => {
     expect(remembered).toBeGreaterThan(runs(500));
   });
 
+  // Promise(hot): Memory refuses nothing that the store would allow, except for a second after another process gives back.
   test("what another process gives back shows after a second at the latest", () => {
     fc.assert(
       fc.property(fc.constantFrom(0, 1, 2, 3), fc.integer({ min: 0, max: 2 * DENIAL_US_MAX }), (algorithm, laterUs) => {

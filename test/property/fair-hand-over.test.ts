@@ -64,6 +64,7 @@ describe("places", () => {
 
 describe("places of several addresses", () => {
   const act = fc.record({ peer: fc.nat(11), opens: fc.boolean() });
+  // Promise(grpc): Streams that grpc-js answers share its room by address, then by connection; many of them delay only their caller.
   test("are shared out by address first: who has two less than another gets one, on however many connections", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 20 }), fc.array(act, { maxLength: 300 }), (max, acts) => {
@@ -101,6 +102,7 @@ describe("places of several addresses", () => {
 });
 
 describe("streams that are begun", () => {
+  // Promise(grpc): Streams that grpc-js answers share its room by address, then by connection; many of them delay only their caller.
   test("leave the rest for later turns, in the order it came, and room in each turn for who has not waited", async () => {
     const burst = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 60 });
     await fc.assert(
@@ -180,6 +182,7 @@ describe("turns", () => {
     expect(seen.at(-1)).toBe("last");
   });
 
+  // Promise(grpc): Streams that grpc-js answers share its room by address, then by connection; many of them delay only their caller.
   test("go first to a newcomer, however many have had one already", async () => {
     const turns = new FairHandOver(1);
     const enter = (work: number): Peer => {

@@ -48,6 +48,7 @@ const file = fc
   })
   .map(({ domain, tops, rules }) => [`domain: ${domain}`, ...tops, `descriptors: [${rules.join(", ")}]`].join("\n"));
 
+// Promise(xds): Files beside a set don't change whether it is rejected.
 test("a good set is good and a bad one bad with any files; what is left out is named", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(file, { maxLength: 3 }), fc.boolean(), async (texts, mergeDomains) => {

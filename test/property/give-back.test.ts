@@ -70,6 +70,7 @@ function exceeds(numbers: LimitNumbers, stood: readonly Payment[]): boolean {
 }
 
 describe("payments given back", () => {
+  // Promise(limits): Give-backs never let more pass than the limit's bound, however late they come.
   test.each(ALGORITHMS.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[algorithm] })))(
     "let no more pass than the limit's bound, however late: $name",
     ({ algorithm }) => {

@@ -151,6 +151,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+// Promise(outages): A payment is given back at most once; payments that can't be given back are counted.
 test.each(["all", "one by one"] as const)(
   "no payment is undone twice, and those that never are, are counted; batches leave $0",
   async (ways) => {

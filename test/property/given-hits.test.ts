@@ -27,6 +27,7 @@ const PER_HOUR: WireDescriptor = { key: "user", rate_limit: { unit: "HOUR", requ
 const given = fc.oneof(fc.constant(undefined), fc.constant(0), fc.integer({ min: 1, max: LIMIT * 2 }));
 
 describe("hits that a descriptor brings along, on rules of a control plane,", () => {
+  // Promise(xds): Reported hits are charged, whatever is left.
   test("are charged in any case and refused if there is no room; 0 asks, none is one hit, paid only if there is room", () => {
     fc.assert(
       fc.property(fc.array(given, { maxLength: 30 }), (calls) => {
@@ -92,6 +93,7 @@ describe("hits that a descriptor brings along, on rules of a control plane,", ()
   ];
   const GLOBAL = 1_000;
 
+  // Promise(xds): Operators say whether hits are costs or reports; calls that ask for admission pay the global limit.
   test.each(meanings)("mean what the domain's file says: '$says'", ({ says, isOver, charged, admits }) => {
     const beside = `domain: edge\n${says}global_limit: { requests_per_unit: ${GLOBAL}, unit: hour }\n`;
     fc.assert(

@@ -163,6 +163,7 @@ async function expectCounted(
 
 /** Plays histories on stores that `open` gives, one for each history. */
 export function describeHoldMetrics(open: () => MeasuredStore): void {
+  // Promise(holds): Hold metrics count exactly what happened, on every store.
   test("holds are counted as a model counts them, whatever callers do with ids and reports", async () => {
     const seen = new Map<string, number>();
     const numRuns = runs(150);

@@ -141,6 +141,7 @@ function playStreams(budget: Budget, asked: readonly Stream[], then?: () => void
 }
 
 describe("a budget whose estimates cover the cost", () => {
+  // Promise(holds): Concurrent calls never overspend a budget that their estimates cover.
   test("is never overspent by streams that report in time, once, twice or never", () => {
     let passed = 0;
     let refused = 0;
@@ -185,6 +186,7 @@ describe("a budget whose estimates cover the cost", () => {
   });
 });
 
+// Promise(holds): A call that costs more than its estimate overspends by the difference and no more.
 test("what estimates fall short of is charged at the settlement, and nothing more is overspent", () => {
   fc.assert(
     fc.property(tokenBucket, streams(3_000), (limit, asked) => {
@@ -201,6 +203,7 @@ test("what estimates fall short of is charged at the settlement, and nothing mor
   );
 });
 
+// Promise(holds): A hold that nobody settles ends after its ttl.
 test("a hold that nobody settles is back after its ttl, whoever asks or does not ask meanwhile", () => {
   fc.assert(
     fc.property(streams(1_000), fc.array(fc.nat({ max: 400 * SECOND_US }), { maxLength: 20 }), (asked, looks) => {
@@ -285,6 +288,7 @@ describe.each([
     ),
   },
 ])("$name", ({ limits }) => {
+  // Promise(holds): Repeated ids and reports neither save nor cost anything; at most `concurrent` calls run at once.
   test("are as a model says, whatever callers do with ids and reports", () => {
     const seen = new Map<string, number>();
     fc.assert(

@@ -67,6 +67,7 @@ const bounds: Bound[] = [
 ];
 
 describe("leases of several processes", () => {
+  // Promise(hot): Leases grant at most 1.25 x burst + rate x t, a fixed window's limit, or 1.25 x another window's, whatever is lost.
   test.each(bounds)("grant at most, of a $name", ({ limits, passed, atMost }) => {
     const seen = { granted: 0, inMemory: 0 };
     fc.assert(
@@ -81,6 +82,7 @@ describe("leases of several processes", () => {
     expect(seen.inMemory).toBeGreaterThan(seen.granted / 20);
   });
 
+  // Promise(hot): Leases keep their bound while processes join, leave, die and pause, and the list of processes is lost.
   test.each(bounds)("grant no more while processes come and go and the register is lost, of a $name", (bound) => {
     const steps = changing(["losesRegister"]);
     fc.assert(
@@ -92,6 +94,7 @@ describe("leases of several processes", () => {
     );
   });
 
+  // Promise(hot): Each time its data is lost, a leased bucket grants once more what it holds.
   test.each(bounds)("grant once more what a bucket holds for each time its data is lost, of a $name", (bound) => {
     const steps = changing(["losesRegister", "losesBuckets"]);
     fc.assert(

@@ -80,6 +80,7 @@ const textForms = fc.record({
 });
 
 describe("a rule file with other line ends or a byte order mark", () => {
+  // Promise(rules): CRLF and byte order marks change nothing in rule files and recordings.
   test("CRLF everywhere behind a mark compiles to the same rules, with the same problems at the same places", () => {
     expect(meaningOf(LONG_VALUES)).toMatchObject({ rules: [{ domain: "edge" }] });
     for (const [name, text] of FILES) expect(meaningOf(MARK + withCrlf(text, [true])), name).toEqual(meantBy(text));
@@ -113,6 +114,7 @@ describe("a recording with other line ends or a byte order mark", () => {
     return calls;
   }
 
+  // Promise(rules): CRLF and byte order marks change nothing in rule files and recordings.
   test("holds the same calls", async () => {
     const messages = fc.array(fc.uint8Array({ maxLength: 30 }), { minLength: 1, maxLength: 5 });
     await fc.assert(

@@ -135,6 +135,7 @@ describe("resets that the peer has the server send end the connection:", () => {
     expect(resets).toBeLessThanOrEqual(STOCKS);
   });
 
+  // Promise(grpc): A peer that makes the server send too many resets loses its connection.
   test("any mixture, and no more work is begun for it than resets are allowed", async () => {
     const mixture = fc.array(fc.constantFrom(...Object.values(WAYS)), { minLength: 2, maxLength: 6 });
     await fc.assert(

@@ -51,6 +51,7 @@ describe("the memory store's bytes", () => {
     seed: fc.nat({ max: 5 }),
   });
 
+  // Promise(input): The memory store takes at most 150 bytes for each of BUCKETS_MAX and SLIDING_LOG_BYTES_MAX, in floods of any keys.
   test("stay within 150 for each of BUCKETS_MAX and the log budget, in floods of keys of any length", () => {
     const bounds = fc.record({
       bucketsMax: fc.oneof(fc.integer({ min: 1, max: 2_000 }), fc.constantFrom(383, 384, 385, 768, 1_536)),
@@ -94,6 +95,7 @@ describe("the memory store's bytes", () => {
     expect(short[0]).toBe(1_000);
   });
 
+  // Promise(input): The memory of expired buckets is used again.
   test("grow no more once what has expired makes room for the next flood, of buckets and of logs", () => {
     const clock = new ManualClock();
     const store = new MemoryStore({ clock, bucketsMax: 10_000, logBytesMax: 2_000_000 });

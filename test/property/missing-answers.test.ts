@@ -251,6 +251,7 @@ const TABLE_MS_MAX = 60_000;
 const EACH_AWAY = [UP, [false, true], [true, false], [false, false], [false, true], [false, true], UP];
 
 describe("a missing answer concerns its own limits alone", () => {
+  // Promise(outages): A missing answer affects only its own limits, whatever the policy, the rule and the shard.
   test(
     "with every policy, kind and room of two limits, whichever shard is away",
     () => {
@@ -259,6 +260,7 @@ describe("a missing answer concerns its own limits alone", () => {
     TABLE_MS_MAX,
   );
 
+  // Promise(outages): A missing answer affects only its own limits, whatever the policy, the rule and the shard.
   test("with any limits, while shards come and go", () => {
     const schedules = fc.array(fc.tuple(fc.boolean(), fc.boolean()), { minLength: 1, maxLength: 8 });
     fc.assert(

@@ -184,6 +184,7 @@ const step = fc.record({
 });
 
 describe("calls that a node refuses in passing", () => {
+  // Promise(redis): A call that a Cluster node refuses for a moment is sent again, answered once and in time, and paid at most once.
   test("are answered once and in time, and paid once if they passed, never if not", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
@@ -243,6 +244,7 @@ describe("calls that a node refuses in passing", () => {
     rig.intake.end();
   });
 
+  // Promise(redis): A Cluster that stays down fails each call after some 30 ms, as one failure for the breaker.
   test("cost the breaker one failure each, however often they were sent; it closes when the cluster is up again", async () => {
     const rig = new Rig({ outcomesMin: 20 });
     rig.mood = "down";

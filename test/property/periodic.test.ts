@@ -56,6 +56,7 @@ const bounds: Bound[] = [
 ];
 
 describe("periodic exchange of several processes", () => {
+  // Promise(hot): Periodic exchange grants at most N x (burst + rate x two periods) more, or N times a window's limit.
   test.each(bounds)("grants at most, of a $name", ({ limits, passed, atMost }) => {
     const seen = { granted: 0, inMemory: 0 };
     fc.assert(
@@ -70,6 +71,7 @@ describe("periodic exchange of several processes", () => {
     expect(seen.inMemory).toBeGreaterThan(seen.granted / 20);
   });
 
+  // Promise(hot): With one process, periodic exchange grants no more than the limit.
   test.each(bounds)("grants no more of one process than the limit, whatever is late or lost, of a $name", (bound) => {
     fc.assert(
       fc.property(bound.limits, weathers, calling(6), (limit, weather, steps) => {
@@ -81,6 +83,7 @@ describe("periodic exchange of several processes", () => {
     );
   });
 
+  // Promise(hot): The N of periodic exchange is the number of processes that there were, while they come, go and pause.
   test.each(bounds)("counts each process that came while others come, go and stand still, of a $name", (bound) => {
     fc.assert(
       fc.property(bound.limits, processes, weathers, changing(["losesRegister"]), (limit, count, weather, steps) => {

@@ -86,6 +86,7 @@ function partOf(limit: Limit, room: number): Limit {
 }
 
 describe("priority", () => {
+  // Promise(tiers): A flood of other calls never uses the part kept for high priority.
   test("no flood refuses a call of high priority that stays within its part: a limit of the part alone, at the whole rate", () => {
     const seen = { high: 0, refusedLow: 0 };
     fc.assert(
@@ -108,6 +109,7 @@ describe("priority", () => {
     expect(seen.refusedLow).toBeGreaterThan(runs(500));
   });
 
+  // Promise(tiers): Both priorities together stay within the limit, and high priority may use all of it.
   test("all together pass no more than the limit: as many as of one priority, and high ones whenever it has room", () => {
     fc.assert(
       fc.property(words, percent, fc.boolean(), calls, (limit, percent, isGlobal, calls) => {
@@ -127,6 +129,7 @@ describe("priority", () => {
     );
   });
 
+  // Promise(tiers): Low-priority callers are told how much they may use, and when.
   test("calls of low priority hear what they may still use, and when: as a call that asks for what is kept as well", () => {
     const seen = { over: 0, never: 0 };
     fc.assert(

@@ -85,6 +85,7 @@ test("the file without a mistake has no problem, and many places", () => {
   expect([keys.length, values.length]).toEqual([39, 35]);
 });
 
+// Promise(rules): Every problem in a rule file points at its place, and typos are explained in plain words.
 describe("a problem points at its place", () => {
   test.each(keys)("of a key that there is not, for $name", (spot) => {
     expect(errorPlaces(replaced(spot, "nonsense_key"))).toContainEqual(placeOf(RULES, spot.start));
@@ -111,6 +112,7 @@ function without(offset: number, length = 1): string {
 
 const lineOf = (offset: number) => ({ line: placeOf(RULES, offset).line });
 
+// Promise(rules): Every problem in a rule file points at its place, and typos are explained in plain words.
 describe("a slip of the finger is named in plain words, on its line", () => {
   test.each(offsetsOf(/, (?=\w+:)/g))("a comma left out at %i, before the word that follows", (offset) => {
     const next = /^\w+/.exec(RULES.slice(offset + 2))?.[0];

@@ -103,6 +103,7 @@ describe("two rules never share a bucket", () => {
   });
   const descriptors = fc.array(fc.array(entry, { minLength: 1, maxLength: 2 }), { minLength: 60, maxLength: 60 });
 
+  // Promise(calls): Two rules never share a bucket, whatever their patterns and values.
   test.each([
     { mode: "its own way", compatible: false },
     { mode: "the compatibility mode", compatible: true },
@@ -188,6 +189,7 @@ describe("a scrape has no labels twice", () => {
   const entries = fc.array(fc.record({ key, value }), { minLength: 1, maxLength: 2 });
   const calls = fc.array(fc.tuple(entries, fc.boolean()), { minLength: 10, maxLength: 30 });
 
+  // Promise(operators): A scrape has no labels twice, whatever keys, values and limits look alike.
   test.each([
     { mode: "its own way", compatible: false },
     { mode: "the compatibility mode", compatible: true },
@@ -243,6 +245,7 @@ describe("what hash_values hides", () => {
   /** A chain of rules, one level each. */
   const chain = fc.array(node, { minLength: 1, maxLength: 4 });
 
+  // Promise(input): `hash_values` hides values in bucket names, labels, metadata, `explain`, `/top` and the decision log.
   test.each([
     { mode: "its own way", compatible: false },
     { mode: "the compatibility mode", compatible: true },

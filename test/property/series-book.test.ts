@@ -20,6 +20,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("reload" as const), keys: fc.subarray(KEYS) }) },
 );
 
+// Promise(operators): Metric series of rules are bounded per domain, begin with the first hit, never fall, and lose nothing.
 test("series are those that were hit, bounded per domain, and stay; all that a domain counted is in their sum", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {

@@ -43,6 +43,7 @@ function standings(history: History, store: Store): GroupAnswer[] {
   );
 }
 
+// Promise(calls): A call over several shards or Cluster slots is settled as on one store, whatever the order of answers.
 test("calls one after another are answered as by one store, and leave the same in the buckets", () => {
   fc.assert(
     fc.property(historiesOnShards(SHARDS + 1), (history) => {

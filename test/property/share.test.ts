@@ -77,6 +77,7 @@ const bounds: Bound[] = [
 ];
 
 describe("shares of several processes", () => {
+  // Promise(hot): Shares grant at most max(limit, N), even if the list of processes is lost again and again.
   test.each(bounds)("grant at most, and ask nobody, of a $name", ({ limits, passed, holds }) => {
     fc.assert(
       fc.property(limits, processes, calm, calling(4), (limit, count, weather, steps) => {
@@ -88,6 +89,7 @@ describe("shares of several processes", () => {
     );
   });
 
+  // Promise(hot): While processes come and go, shares grant at most twice max(limit, N) and a share for each process.
   test.each(bounds)("grant twice that while processes come and go, and a part for each, of a $name", (bound) => {
     const steps = changing(["losesRegister", "losesBuckets"]);
     fc.assert(
@@ -103,6 +105,7 @@ describe("shares of several processes", () => {
     );
   });
 
+  // Promise(hot): Shares grant at most max(limit, N), even if the list of processes is lost again and again.
   test("grant no more because the list of processes is lost, again and again", () => {
     const lost: Step[] = Array.from({ length: 30 }, () => [
       { does: "losesRegister" } as const,

@@ -74,6 +74,7 @@ function checkEachAmount({ grants }: Fleet): void {
 }
 
 describe("limits that calls bring along, leased,", () => {
+  // Promise(hot): Limits that calls bring are leased within the bound of each amount.
   test("let pass 1.25 x an amount in each aligned window, of all calls that brought no more than that", () => {
     const seen = { granted: 0, inMemory: 0 };
     fc.assert(
@@ -99,6 +100,7 @@ describe("limits that calls bring along, leased,", () => {
     );
   });
 
+  // Promise(hot): A lease of one limit does not hold back calls that bring another.
   test("hold back nothing in their own process: who brings less next finds what was not spent", () => {
     const calm = { seed: 1, delayUsMax: 0, lossOneIn: 0, deadlineUs: 15_000, skewUs: 0 };
     const large = fc.integer({ min: 100, max: AMOUNT_MAX });

@@ -19,6 +19,7 @@ afterAll(() => server.stop());
 /** Nothing is measured here: a deadline that no busy machine reaches. */
 const DEADLINE_MS = 60_000;
 
+// Promise(simulations): A simulation answers as the service on a real Redis does, under the recording's clock.
 test("a simulation answers every call as the service on a real Redis does", async () => {
   let replays = 0;
   await fc.assert(

@@ -17,6 +17,7 @@ const settings = fc.record({
 });
 
 describe("a simulation", () => {
+  // Promise(simulations): A simulation answers as the service with memory does, byte for byte, unless a call settles that it refuses.
   test("answers every call as the service with its store in memory does", async () => {
     await fc.assert(
       fc.asyncProperty(drawnRules, drawnCalls(150), settings, async (rules, calls, drawn) => {
@@ -66,6 +67,7 @@ describe("the smallest burst", () => {
   const sized = (limit: object, size: number) =>
     "burst" in limit ? { ...limit, burst: size } : { ...limit, requests_per_unit: size };
 
+  // Promise(simulations): The smallest burst, budget or number of places that a simulation reports refuses nobody, and one less somebody.
   test("refuses nobody, and one less refuses somebody", () => {
     fc.assert(
       fc.property(limits, drawnCalls(80, false), (limit, calls) => {

@@ -79,6 +79,7 @@ function expected(streams: readonly RecordedStream[], admitted: ReadonlySet<stri
 }
 
 describe("a simulation of holds", () => {
+  // Promise(simulations): A simulation says what became of each hold, and by how much estimates were off.
   test("says what became of each, also of those that it refuses", () => {
     fc.assert(
       fc.property(drawnStreams(60), fc.constantFrom(60, 200, 1_000_000), (streams, amount) => {
@@ -91,6 +92,7 @@ describe("a simulation of holds", () => {
     );
   });
 
+  // Promise(simulations): What calls would settle that a simulation refuses is charged to nobody.
   test("charges what calls that it lets in have used, and nothing of those that it refuses", () => {
     fc.assert(
       fc.property(drawnStreams(40), fc.constantFrom(60, 200), (drawn, amount) => {
@@ -125,6 +127,7 @@ describe("the smallest burst of a limit with holds", () => {
     (concurrent) => ({ concurrent }),
   );
 
+  // Promise(simulations): The smallest burst, budget or number of places that a simulation reports refuses nobody, and one less somebody.
   test("refuses nobody, and one less refuses somebody", () => {
     fc.assert(
       fc.property(drawnStreams(50), limits, (streams, limitOf) => {

@@ -7,6 +7,7 @@ import { Algorithm } from "../../src/core/limit.ts";
 import { runs } from "../support/runs.ts";
 import { SingleBucket } from "./single-bucket.ts";
 
+// Promise(limits): A sliding log refuses for at most a granule longer than its window.
 test("a full log grants at most its limit in any rolling window, and counts nothing for a granule longer than that", () => {
   const call = fc.record({ part: fc.integer({ min: 1, max: 400 }), cost: fc.integer({ min: 1, max: 40 }) });
   const calls = fc.array(call, { minLength: 200, maxLength: 900 });

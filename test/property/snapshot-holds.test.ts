@@ -56,6 +56,7 @@ const act = fc.oneof(
 );
 type Act = Ask | { readonly seconds: number };
 
+// Promise(restarts): A bucket comes back with its holds of the same moment, or without them.
 test("a bucket comes back with its holds as both were at one moment, or without them", async () => {
   await fc.assert(
     fc.asyncProperty(
@@ -102,6 +103,7 @@ test("a bucket comes back with its holds as both were at one moment, or without 
   );
 });
 
+// Promise(restarts): A hold ends in time while no process runs.
 test("a hold whose ttl passes while no process runs is given back as if at that moment", async () => {
   const clock = new ManualClock();
   const [stays, restarts] = [new MemoryStore({ clock }), new MemoryStore({ clock })];

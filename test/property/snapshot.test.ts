@@ -169,6 +169,7 @@ const hashKey = hashKeyInUse();
 afterEach(() => useHashKey(hashKey));
 
 describe("a snapshot that is written while takes go on", () => {
+  // Promise(restarts): A bucket comes back in a state that it had while the snapshot was written.
   test("holds for each bucket a state that it had between begin and end", async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -224,6 +225,7 @@ describe("a restart", () => {
     givesBack: true,
   };
 
+  // Promise(restarts): A restart changes no answer, with every algorithm, holds and COMPATIBILITY_MODE.
   test.each([
     { name: "of any algorithm, mode and kind", shape: { ...SHAPE, givesBackLate: true } },
     {
@@ -302,6 +304,7 @@ describe("a damaged snapshot", () => {
     throw new Error("expected a refusal", { cause: why });
   }
 
+  // Promise(restarts): A snapshot that was cut, or has any changed bit, is not used at all.
   test("is refused wherever it was cut", async () => {
     const bytes = sample();
     for (let length = 0; length < bytes.length; length++)
@@ -310,6 +313,7 @@ describe("a damaged snapshot", () => {
       );
   });
 
+  // Promise(restarts): A snapshot that was cut, or has any changed bit, is not used at all.
   test("is refused whichever bit was turned", async () => {
     const bytes = sample();
     for (let at = 0; at < bytes.length; at++) {
@@ -319,6 +323,7 @@ describe("a damaged snapshot", () => {
     }
   });
 
+  // Promise(restarts): No numbers in a snapshot break a take.
   test("with right checksums but any numbers in it is refused, or breaks no take and answers within bounds", async () => {
     const parts = sectionsIn(sample());
     const number = fc.oneof(

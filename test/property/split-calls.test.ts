@@ -247,6 +247,7 @@ function debtAfter(payments: readonly Payment[], nowUs: number): number {
   return Math.max(0, debt - ((nowUs - atUs) * RATE) / 1e6);
 }
 
+// Promise(outages): Late, lost and crossing answers let nothing pass beyond a limit.
 test("late, lost and crossing answers let nothing pass beyond a limit, and keep nothing of what did not pass", () => {
   fc.assert(
     fc.property(calls, fc.array(ways, { minLength: 1, maxLength: 60 }), (asked, allWays) => {

@@ -19,6 +19,7 @@ const key = fc
   .tuple(fc.array(piece, { maxLength: 6 }), fc.option(long, { nil: "" }), fc.array(piece, { maxLength: 6 }))
   .map(([before, middle, after]) => before.join("") + middle + after.join(""));
 
+// Promise(input): Two keys share a bucket only if they are equal byte by byte.
 test("keys share a row only if they are equal, those included that look like other keys' rows", () => {
   fc.assert(
     fc.property(fc.array(key, { maxLength: 6 }), (keys) => {

@@ -55,6 +55,7 @@ function quantile(numbers: readonly number[], of: number): number {
 const withNumber = ({ reports }: RecordedStream) => reports === "once" || reports === "twice";
 
 describe("a suggested hold", () => {
+  // Promise(simulations): A suggested hold covers the share of calls that was asked for, and reports exactly what it does not.
   test("covers the share of calls that was asked for, and says to the hit what it does not", async () => {
     await fc.assert(
       fc.asyncProperty(drawnStreams(80), share, headroom, async (streams, chosen, room) => {
@@ -95,6 +96,7 @@ describe("a suggested hold", () => {
     );
   });
 
+  // Promise(simulations): Suggested rules compile, and refuse no more callers than the percentile leaves.
   test("with its limit refuses no more callers than the percentile leaves", async () => {
     await fc.assert(
       fc.asyncProperty(drawnStreams(60), share, headroom, async (streams, chosen, room) => {

@@ -49,6 +49,7 @@ describe("suggested limits", () => {
   const share = fc.constantFrom(0.01, 0.25, 0.5, 0.75, 0.9, 0.99, 1);
   const headroom = fc.constantFrom(1, 1.2, 3);
 
+  // Promise(simulations): Suggested rules compile, and refuse no more callers than the percentile leaves.
   test("compile, and refuse no more callers than the percentile says", async () => {
     await fc.assert(
       fc.asyncProperty(drawnCalls(80, false), share, headroom, async (calls, chosen, room) => {

@@ -78,6 +78,7 @@ function wordsFor(chosen: object, words: object): object {
   return Object.fromEntries(Object.entries(words).filter(([word]) => /_mode$|hash/.test(word)));
 }
 
+// Promise(tiers): A tier answers as the rule would with that tier's limits.
 test("a tier answers as if the rule had been edited to the limits of each call's tier", () => {
   const seen = { refused: 0, changed: 0 };
   fc.assert(

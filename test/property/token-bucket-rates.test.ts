@@ -37,6 +37,7 @@ const CALLS = bucketNumbers().chain((limit) =>
 );
 
 describe("a rate written in decimal", () => {
+  // Promise(rules): A rate is kept exactly, to the last digit, or rejected with the reason.
   test("is kept exactly or refused with the reason, whatever its digits", () => {
     let refused = 0;
     fc.assert(
@@ -61,6 +62,7 @@ describe("a rate written in decimal", () => {
 });
 
 describe("a token bucket of any rate", () => {
+  // Promise(limits): In any time t at most burst + rate x t pass, and a caller who always asks gets at most one token less.
   test("lets at most burst + rate x t pass in any time t, and a caller who always asks no less but for a token", () => {
     fc.assert(
       fc.property(CALLS, ({ limit, calls }) => {

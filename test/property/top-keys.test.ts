@@ -107,6 +107,7 @@ function widest({ least, most, rest }: Tally<number>): number {
 }
 
 describe("a sketch of k slots that has counted n", () => {
+  // Promise(operators): Top keys are never counted too low, nor too high by more than stated, over several workers too.
   test("never says too little of a key, nor more than it may, and names every key above its rest", () => {
     fc.assert(
       fc.property(traffic, slots, (keys, slotsMax) => {
@@ -178,6 +179,7 @@ describe("summaries of several workers", () => {
   const LABELS = { domain: "edge", rule: "user", limit: "" };
   const worker = fc.record({ passed: traffic, refused: traffic, slotsMax: slots });
 
+  // Promise(operators): Top keys are never counted too low, nor too high by more than stated, over several workers too.
   test("hold their bounds when each tells only its first keys", () => {
     fc.assert(
       fc.property(

@@ -45,6 +45,7 @@ const call = fc.record({
   descriptors: fc.array(descriptor, { minLength: 1, maxLength: 4 }),
 });
 
+// Promise(operators): `ask`, `explain`, `/config`, metrics and the log tell of descriptors that met no rule.
 test("counts every descriptor that is answered without a limit, over reloads, and no other", () => {
   const history = fc.array(fc.record({ tree, calls: fc.array(call, { maxLength: 6 }) }), {
     minLength: 1,
@@ -69,6 +70,7 @@ test("counts every descriptor that is answered without a limit, over reloads, an
   );
 });
 
+// Promise(answers): Metadata names each descriptor that met no rule.
 test("tells in the metadata which descriptors met no rule, the same with and without a global limit, passed and refused", () => {
   const globalLimit = fc.constantFrom(undefined, 0, 3, 1_000);
   fc.assert(

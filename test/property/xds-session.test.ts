@@ -139,6 +139,7 @@ const step = fc.oneof(
 );
 
 describe("a client of a control plane", () => {
+  // Promise(xds): The last good set, and the last good files beside it, end up in force, whatever the order of events.
   test("asks anew on each stream, answers the last answer alone, and has the last good set in force in the end", () => {
     fc.assert(
       fc.property(
@@ -170,6 +171,7 @@ describe("a client of a control plane", () => {
     );
   });
 
+  // Promise(xds): A rejected set that is sent again and again is answered after 1 s, 2 s, up to 30 s.
   test("refuses a set that comes again and again after 1 s, 2 s, ... 30 s, whatever ends in between", () => {
     const world = new World(() => 0.5);
     world.serve({ version: "1", digest: "bad", isBad: true });

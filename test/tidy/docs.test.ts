@@ -99,16 +99,6 @@ describe("docs", () => {
     expect(listed.toSorted()).toEqual(known.toSorted());
   });
 
-  test("docs/promises.md names tests that are there", () => {
-    const rows = [...readDoc("docs/promises.md").matchAll(/^\| .+ \| `(test\/[^`]+)` \| (.+) \|$/gm)];
-    const missing = rows.filter(([, file = "", name]) => {
-      const path = resolve(ROOT, file);
-      return !existsSync(path) || !readFileSync(path, "utf8").includes(`"${name}"`);
-    });
-    expect(missing.map(([, file, name]) => `${file}: ${name}`)).toEqual([]);
-    expect(rows.length).toBeGreaterThan(30);
-  });
-
   test.each(["README.md", "docs/rules-file.md"])("the rules that %s shows load without a problem", (file) => {
     const shown = [...readDoc(file).matchAll(/```yaml\n(.*?)```/gs)].map((match) => match[1] ?? "");
     const ruleFiles = shown.flatMap((text) => {

@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { promiseMarks } from "../support/promises-page.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const textOf = (file: string) => readFileSync(join(ROOT, file), "utf8");
@@ -49,11 +50,11 @@ describe("a run of the tests", () => {
     ).toEqual([]);
   });
 
-  test("has all that docs/promises.md names, but for what CONTRIBUTING.md lists with its seconds and the reason", () => {
+  test("has all that keeps a promise, but for what CONTRIBUTING.md lists with its seconds and the reason", () => {
     const left = [...textOf("CONTRIBUTING.md").matchAll(/^\| `(test\/[^`]+)` \| \d+ \| \S.* \|$/gm)].map(
       ([, path = ""]) => path,
     );
-    const promised = [...textOf("docs/promises.md").matchAll(/\| `(test\/[^`]+)` \|/g)].map(([, path = ""]) => path);
+    const promised = promiseMarks().map(({ file }) => file);
     const isOutside = (file: string) => /\.long\.test\.ts$|^test\/(envoy|page|soak)\//.test(file);
     const outside = [...promised, ...tests].filter((file) => file.includes(".test.") && isOutside(file));
     expect(outside.filter((file) => !left.some((path) => file.startsWith(path)))).toEqual([]);

@@ -38,6 +38,7 @@ beforeEach(async () => {
   await redis.flush();
 });
 
+// Promise(compatibility): Both services may count on one Redis.
 test("goes on with a count that the other service has begun, and the other way round", async () => {
   const key = counterKey("shop_tier_gold_");
   await referenceCharges(key, 6);

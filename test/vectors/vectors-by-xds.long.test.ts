@@ -63,6 +63,7 @@ describe.runIf(program !== undefined)("with rules from a control plane the servi
     expect(cases.length).toBeGreaterThan(all.length / 3);
   });
 
+  // Promise(compatibility): Under a control plane COMPATIBILITY_MODE answers as recorded, too.
   test.each(cases)("$name", ({ name }) => {
     expect(results.get(name)?.filter((line) => !isMeant(name, line))).toEqual([]);
   });

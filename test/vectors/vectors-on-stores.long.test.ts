@@ -37,6 +37,7 @@ beforeAll(async () => {
   await Promise.all([lane(), lane()]);
 }, REPLAY_MS_MAX);
 
+// Promise(compatibility): Answers, keys, lifetimes and counters equal the recorded ones, on every store.
 describe.each(PLACES)("on $name the service answers as recorded", ({ name, replayed }) => {
   test.each([...replayed])("$name", (one) => {
     expect(

@@ -20,6 +20,7 @@ beforeAll(async () => {
 }, REPLAY_MS_MAX);
 
 describe("in compatibility mode the service answers as recorded", () => {
+  // Promise(compatibility): Answers, keys, lifetimes and counters equal the recorded ones, on every store.
   test.each(cases)("$name", ({ name }) => {
     expect(results.get(name)?.filter((line) => !isMeant(name, line))).toEqual([]);
   });
@@ -27,6 +28,7 @@ describe("in compatibility mode the service answers as recorded", () => {
 
 // A deviation that has gone must leave the list.
 describe("it differs on purpose", () => {
+  // Promise(compatibility): Answers differ from the recorded ones only where docs/migrating.md says so.
   test.each(DEVIATING_CASES)("in $name: $why", ({ name, places }) => {
     const lines = results.get(name) ?? [];
     const sure = places.filter((place) => !place.endsWith("?"));

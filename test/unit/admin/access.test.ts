@@ -41,6 +41,7 @@ describe("without a token", () => {
     expect(judge(request("127.0.0.1", { host: "localhost:8080", origin: "http://localhost:8080" }))).toMatch(/^local/);
   });
 
+  // Promise(operators): Guarded pages are closed without the token; if none is set, only callers on the same host may use them.
   test.each([
     { name: "another host", peer: "10.0.0.7", headers: { host: "localhost:8080" } },
     { name: "nobody knows where", peer: undefined, headers: { host: "localhost" } },

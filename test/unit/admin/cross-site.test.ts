@@ -60,6 +60,7 @@ describe("a request passes", () => {
   });
 });
 
+// Promise(input): A page of another site neither pays through `/json` nor reads the rules, not even by DNS rebinding.
 describe("a request is refused", () => {
   const host = ["Host", "localhost:8080"] as const;
   test.each<{ name: string; fields: Fields }>([

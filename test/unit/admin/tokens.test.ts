@@ -47,6 +47,7 @@ test("one per line, with a name or without, comments and blank lines aside", asy
   ]);
 });
 
+// Promise(operators): A changed token file is in force without a restart.
 test("a changed file is in force without a restart: the old token ends, the new one begins", async () => {
   await writeFile(file, FIRST);
   const { later, events } = open();

@@ -84,6 +84,7 @@ function endedAt(name: string, args: readonly string[]): Promise<ProgramRun> {
 }
 
 describe.each(["none", "big", "locked"])("rules that can't be read (%s)", (name) => {
+  // Promise(operators): A command that can't read its rules exits with the documented code, and says why.
   test.each(RULES_READERS)("are said by %s", async (_, args, code) => {
     const { out, err, exitCode } = await endedAt(name, args(path(name)));
     expect(`${out}${err}`).toContain(`${path(name)}`);

@@ -168,6 +168,7 @@ describe("check", () => {
     }
   });
 
+  // Promise(operators): `check` names files as the path was typed.
   test("names files as the path was typed", async () => {
     const typed = relative(process.cwd(), bad);
     const places = async (path: string) => (await runProgram(["check", path])).out.match(/^\S+shop\.yaml(?=:\d)/gm);

@@ -95,6 +95,7 @@ describe("cases of what is shipped", () => {
     expect(files.toSorted()).toEqual(recipes.map(({ name }) => name).toSorted());
   });
 
+  // Promise(rules): Shipped rules, the chart's and every recipe of the docs answer as their cases say.
   test.each(recipes)("the recipe $name does what its cases say, every limit of it", async ({ name, text }) => {
     const rules = join(folder, `${name}.yaml`);
     writeFileSync(rules, text);

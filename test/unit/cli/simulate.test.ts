@@ -160,6 +160,7 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
     });
   });
 
+  // Promise(simulations): A simulation shows a month of a contract: windows, plans and priorities.
   test("shows a month of a contract: a calendar's windows, plans, and a part for paying customers", async () => {
     const month = "window: { calendar: month, time_zone: Europe/Berlin, starts_on: 15 }";
     const contract = rules(

@@ -181,6 +181,7 @@ describe("node:http", () => {
   };
   const outcomes = [ALLOWED, REFUSED, UNREACHED, failed, new TypeError("no value")];
 
+  // Promise(clients): `httpLimit` never rejects, and passes on no request whose response was already sent.
   test.each([
     { name: "is open", change: () => undefined },
     { name: "was sent already", change: isSent },

@@ -66,6 +66,7 @@ const mistakes: readonly (readonly [what: string, options: unknown])[] = [
   ["tls that can't be read", { servers, tls: { cert: "no PEM", key: "no PEM" } }],
 ];
 
+// Promise(clients): Mistakes in calls and options of the TypeScript client are TypeErrors, whatever the policy.
 test.each(mistakes)("a mistake in %s is a TypeError at creation: %j", (_, options) => {
   const create = () => createLimiter(options as LimiterOptions).close();
   expect(create).toThrow(TypeError);

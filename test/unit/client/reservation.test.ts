@@ -22,6 +22,7 @@ test("tells what was answered", () => {
   expect({ ...reserved().held }).toEqual({ id: "r1", ...ANSWER });
 });
 
+// Promise(clients): A reservation settles once, with the first value; the end of its block never throws.
 test.each([
   { name: "settled, settled again and cancelled", steps: ["settle 7", "settle 9", "cancel"], sent: [7] },
   { name: "cancelled and settled", steps: ["cancel", "settle 9"], sent: [0] },
@@ -62,6 +63,7 @@ test.each([
   expect(sent).toEqual([7, 7, 7]);
 });
 
+// Promise(clients): A reservation settles once, with the first value; the end of its block never throws.
 test("the end of a block throws nothing, whether it waits or not, and what the block throws gets out", async () => {
   const { held, sent } = reserved(new Error("away"), new Error("away"), new Error("away"));
   const run = async () => {

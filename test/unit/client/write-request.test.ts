@@ -136,6 +136,7 @@ describe("a request", () => {
     ["hits that the request can't carry", { ...asking(entries), hits: 2 ** 32 }],
   ];
 
+  // Promise(clients): Mistakes in calls and options of the TypeScript client are TypeErrors, whatever the policy.
   test.each(mistakes)("with a mistake in %s is a TypeError that says what was expected: %o", (_, request) => {
     const send = () => writeRequest(request as CheckRequest);
     expect(send).toThrow(TypeError);

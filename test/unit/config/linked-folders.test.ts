@@ -29,6 +29,7 @@ test.each([
   expect(files).toHaveLength(links ** levels);
 });
 
+// Promise(rules): Links that double a tree of rule files are rejected with one sentence.
 test.each([
   { levels: 10, links: 2 },
   { levels: 30, links: 2 },

@@ -46,6 +46,7 @@ describe("a resource", () => {
   const inner = fc.record({ ...rule, descriptors: fc.array(leaf, { maxLength: 2 }) });
   const descriptor = fc.record({ ...rule, descriptors: fc.array(inner, { maxLength: 2 }) });
 
+  // Promise(xds): A resource means what a file with the same words means.
   test("compiles to the rules that a file with the same words compiles to", () => {
     fc.assert(
       fc.property(fc.array(descriptor, { maxLength: 3 }), (descriptors) => {

@@ -43,6 +43,7 @@ test("most of the recorded rules can be sent", () => {
   expect(expressible.length).toBeGreaterThan(cases.length / 2);
 });
 
+// Promise(xds): A resource means what a file with the same words means.
 test.each(expressible)("$name: the same rules by a control plane", ({ ofFiles, ofResources }) => {
   expect(shape(ofResources)).toEqual(shape(ofFiles));
 });

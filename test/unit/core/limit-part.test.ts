@@ -27,6 +27,7 @@ test("together the bursts and amounts make max(limit, count)", () => {
   );
 });
 
+// Promise(hot): A share of a limit keeps the bounds of limits.
 test("together the rates of a token bucket are at most its own, or a token each in more than half a year", () => {
   fc.assert(
     fc.property(amounts, windows, counts, (amount, windowSeconds, count) => {

@@ -53,6 +53,7 @@ describe("whatever is sent", () => {
     .map(([text, at, put]) => text.slice(0, at) + put + text.slice(at + 1));
   const texts = fc.oneof(good, zeros, nearlyGood, fc.string({ unit: "binary" }));
 
+  // Promise(traces): A traceparent is read if W3C's grammar has it, and ignored otherwise.
   test("is read if the grammar has it, and ignored otherwise", () => {
     fc.assert(
       fc.property(texts, (text) => {

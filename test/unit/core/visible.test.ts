@@ -27,6 +27,7 @@ const point = fc.oneof(
 const text = fc.array(point, { maxLength: 30 }).map((points) => String.fromCodePoint(...points));
 
 describe("text with anything in it", () => {
+  // Promise(input): Text of callers shows every control character and mark of direction in terminals, logs and pages.
   test("hides nothing, on one line or on several, and as JSON means the same", () => {
     fc.assert(
       fc.property(text, (given) => {

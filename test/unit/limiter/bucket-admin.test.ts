@@ -104,6 +104,7 @@ const KINDS = [
   { kind: "sliding log", limit: "requests_per_unit: 10, unit: minute, algorithm: sliding_log" },
 ];
 
+// Promise(operators): Operators' questions about buckets count as no call's.
 test("questions about buckets count no descriptor as one that met no rule", async () => {
   const { admin, ruleSet } = openRig(
     `global_limit: { requests_per_unit: 5, unit: hour }\n${one("requests_per_unit: 10, unit: minute")}`,
@@ -142,6 +143,7 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]`;
 describe.each(KINDS)("a $kind", ({ limit }) => {
   const step = fc.record({ hits: fc.constantFrom(1, 3, 10, 11, 5_000_000_000), waitMs: fc.nat(90_000) });
 
+  // Promise(operators): A reset gives back the full limit once, for every process and any `sync`.
   test.each([
     { name: "charged by calls", more: "" },
     { name: "run into debt by reports after the fact", more: ", post_paid: true" },
@@ -179,6 +181,7 @@ describe.each(KINDS)("a $kind", ({ limit }) => {
 });
 
 describe("through what stands around a shared store", () => {
+  // Promise(operators): A reset gives back the full limit once, for every process and any `sync`.
   test.each([
     { sync: "exact", limit: KINDS[0]?.limit },
     { sync: "lease", limit: `${KINDS[0]?.limit}, sync: lease` },

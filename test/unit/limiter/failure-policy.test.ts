@@ -153,6 +153,7 @@ descriptors:
     rig.store.failure = failure;
   };
 
+  // Promise(holds): Holds of one outage give nothing back in the next (`on_store_failure: local`).
   test("what one outage held is not given back in the next one, once the store has answered of it", () => {
     const rig = new LimiterRig(HOLDS);
     reserve(rig, "r0", 1);

@@ -85,6 +85,7 @@ test("a call that counts in parts of a unit pays and settles whole ones, rounded
   expect(left(byHits, "tenant")).toBe(99);
 });
 
+// Promise(holds): A settlement gives back what was not used, however much refilled meanwhile.
 test("what a long call did not use comes back, however much has refilled meanwhile", () => {
   const rig = new LimiterRig(`
 domain: edge

@@ -46,6 +46,7 @@ descriptors:
 });
 
 describe("the global limit", () => {
+  // Promise(calls): Many keys together can't pass the global limit.
   test("can't be passed by many keys together, and stands behind every descriptor when it refuses", () => {
     const rig = new LimiterRig(GLOBAL_AND_KEYS);
     const allowed = Array.from({ length: 20 }, (_, i) => rig.hit({ user: `u${i}` })).filter(({ over }) => !over);
@@ -107,6 +108,7 @@ descriptors:
       - { name: per-day, requests_per_unit: 3, unit: day, algorithm: fixed_window }
 `;
 
+  // Promise(calls): The strictest of a call's limits decides and is shown.
   test("let the strictest decide and show: refusing before allowing, the longest wait, the least remaining", () => {
     const rig = new LimiterRig(RULES);
     expect(rig.hit({ tenant: "t" }).statuses[0]).toMatchObject({ amount: 2, remaining: 1 });
@@ -133,6 +135,7 @@ descriptors:
   - { key: large, rate_limit: { requests_per_unit: 100, unit: hour } }
 `;
 
+  // Promise(calls): A refused call charges none of its limits.
   test("charges none of its descriptors and shows what really remains", () => {
     const rig = new LimiterRig(RULES);
     const both = [{ entries: { large: "x" } }, { entries: { small: "x" } }];
@@ -351,6 +354,7 @@ descriptors:
     rate_limit: { requests_per_unit: 10, unit: hour }
 `;
 
+  // Promise(rules): A cost is 1 or read from an entry: the default if absent or not a number, at most `max`.
   test.each([
     { name: "the number in the entry", weight: "4", remaining: 6 },
     { name: "the default for what is no number", weight: "lots", remaining: 8 },

@@ -15,6 +15,7 @@ descriptors:
   - { key: other, rate_limit: { requests_per_unit: 2, unit: minute } }
 `;
 
+// Promise(limits): A call that a sliding log has no room for gets that limit's `on_store_failure`; other limits count as usual.
 test.each([
   { key: "allow", over: [false, false] },
   { key: "deny", over: [true, true] },

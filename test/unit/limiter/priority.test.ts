@@ -63,6 +63,7 @@ describe("a limit with a priority", () => {
     expect(rig.ask([low]).statuses[0]?.remaining).toBe(3);
   });
 
+  // Promise(tiers): A limit that a call brings keeps the same part for high priority.
   test("of a limit that a call brings along the same part is kept", () => {
     const rig = new LimiterRig(TENANT);
     const override = { amount: 5, unit: Unit.hour };
@@ -94,6 +95,7 @@ describe("a limit with a priority", () => {
     expect(rig.ask([{ ...high, hits: 0 }]).statuses[0]?.remaining).toBe(9);
   });
 
+  // Promise(tiers): While the store is away, each process keeps its share of the part for high priority.
   test("without an answer of the store each process keeps its part of it", () => {
     const rig = new LimiterRig(TENANT.replace("key: tenant,", "key: tenant, on_store_failure: local,"));
     times(rig, 9, low);

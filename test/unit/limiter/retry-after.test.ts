@@ -6,6 +6,7 @@ import { LimiterRig } from "../../support/limiter-rig.ts";
 const bucket = (rate: number, burst: number) =>
   `domain: edge\ndescriptors:\n  - { key: a, rate_limit: { tokens_per_second: ${rate}, burst: ${burst} } }\n`;
 
+// Promise(answers): Retry-After is the wait, rounded up to whole seconds.
 test.each([
   { rate: 2, burst: 10, spent: 8, cost: 5, seconds: 2 },
   { rate: 2, burst: 10, spent: 8, cost: 4, seconds: 1 },

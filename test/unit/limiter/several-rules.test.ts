@@ -40,6 +40,7 @@ describe("a token bucket", () => {
     return [atOnce, hits()];
   };
 
+  // Promise(rules): `tokens_per_second` and `rps` mean the same; the burst is the rate unless given.
   test.each([
     { limit: "tokens_per_second: 10", expected: [10, 10] },
     { limit: "rps: 10", expected: [10, 10] },

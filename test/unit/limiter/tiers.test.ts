@@ -23,6 +23,7 @@ const of = (plan?: string, more: object = {}): AskedDescriptor => ({
 });
 
 describe("a rule with a tier", () => {
+  // Promise(tiers): An unknown plan gets the default's limits.
   test.each([
     { name: "the limits that the entry names", plan: "gold", governing: "edge/tenant#gold", amount: 100 },
     { name: "the default where it names none", plan: "platinum", governing: "edge/tenant#free", amount: 10 },
@@ -40,6 +41,7 @@ describe("a rule with a tier", () => {
     expect(rig.store.seen).toEqual([]);
   });
 
+  // Promise(tiers): A caller whose tier changes keeps what it spent, if the limit has the same shape.
   test("keeps what was spent when the caller's tier changes, up and down, where the shape of the limit is the same", () => {
     const rig = new LimiterRig(TIER);
     expect(rig.ask([of("free", { hits: 10 })]).statuses[0]?.remaining).toBe(0);
@@ -61,6 +63,7 @@ describe("a rule with a tier", () => {
     expect(Object.fromEntries(hits)).toMatchObject({ "edge|tenant|free": 2, "edge|tenant|gold": 2 });
   });
 
+  // Promise(tiers): Callers choose only among the limits that the rule names.
   test("chooses among those limits only that it names", () => {
     const rig = new LimiterRig(rulesOf("tier: { entry: plan, default: free, among: [gold] }"));
     const governing = (plan: string) => rig.ask([of(plan)]).governing;

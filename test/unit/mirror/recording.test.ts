@@ -87,6 +87,7 @@ describe("a recording", () => {
     expect(calls.length).toBeLessThan(5_000);
   });
 
+  // Promise(mirror): A killed mirror loses less than a second of its recording.
   test.each(["killed.jsonl", "killed.jsonl.gz"])("%s of a killed process lacks half a second at most", async (name) => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     const file = join(directory, name);
@@ -130,6 +131,7 @@ describe("a recording", () => {
     await expect(readAll(written(`${name}.jsonl`, text))).rejects.toThrow(why);
   });
 
+  // Promise(mirror): A damaged recording never replays as other calls.
   test("with any one byte damaged names a line, or is read as if it ended there: no other call comes out", async () => {
     const text = HEAD + [1, 2, 3].map((i) => recordedLine(i * 10, Buffer.from([i, 7, 7]).toString("base64"))).join("");
     const whole = await readAll(written("whole.jsonl", text));

@@ -162,6 +162,7 @@ describe("a store that does not answer", () => {
     expect(() => budgets.reserve({ entries: tenant, id: "r1" })).toThrow("14 SERVICE_STORE_FAILED: ");
   });
 
+  // Promise(holds): A settlement that the store did not take fails, and counts once when it is sent again.
   test.each(["allow", "deny", "error", "local"])(
     "fails a settlement, which counts once when it is sent again: policy %s",
     (policy) => {

@@ -50,6 +50,7 @@ function metadataOf(call: LimitCall, mode: MetadataMode): Record<string, unknown
 }
 
 describe("headers", () => {
+  // Promise(answers): RESPONSE_HEADERS chooses RateLimit-Limit, -Remaining and -Reset, RateLimit with RateLimit-Policy, or X-RateLimit-\*.
   test.each([
     {
       dialect: "ratelimit" as const,
@@ -90,6 +91,7 @@ describe("headers", () => {
     expect(headersOf(decide(new LimiterRig(RULES), [{ entries: { bucket: "a" } }]))).toEqual({});
   });
 
+  // Promise(answers): A refusal says Retry-After and why, in one word per algorithm, and whether the global limit refused.
   test.each([
     { key: "bucket", hits: 10, reason: "token_bucket_exceeded", retryAfter: "1" },
     { key: "window", hits: 1, reason: "sliding_window_exceeded", retryAfter: "120" },
@@ -102,6 +104,7 @@ describe("headers", () => {
     expect(headers).toMatchObject({ "Retry-After": retryAfter, "X-RateLimit-Reason": reason });
   });
 
+  // Promise(answers): A refusal says Retry-After and why, in one word per algorithm, and whether the global limit refused.
   test("name the global limit when it refuses", () => {
     const rig = new LimiterRig(RULES);
     for (let i = 0; i < 100; i++) decide(rig, [{ entries: { none: "a" } }]);
@@ -110,6 +113,7 @@ describe("headers", () => {
     expect(headers.RateLimit).toMatch(/^"global";r=0;t=\d+$/);
   });
 
+  // Promise(answers): Retry-After is spread by up to 50 % over callers and constant for each caller.
   test("jitter Retry-After by up to half, always the same for one identity, spread over many", () => {
     const rig = new LimiterRig(RULES);
     const waits = Array.from({ length: 200 }, (_, i) => {

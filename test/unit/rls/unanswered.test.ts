@@ -69,6 +69,7 @@ function failed(outcome: (typeof OUTCOMES)[number]): StoreError {
 }
 
 describe.each(Object.keys(OnStoreFailure) as (keyof typeof OnStoreFailure)[])("with on_store_failure: %s", (policy) => {
+  // Promise(outages): Reports, refunds and settlements that the store did not answer get UNAVAILABLE only if resending is safe.
   test.each(KINDS.flatMap((kind) => OUTCOMES.map((outcome) => ({ kind, outcome }))))(
     "a $kind without an answer ($outcome) is told so, and counted under that policy",
     ({ kind, outcome }) => {

@@ -90,6 +90,7 @@ limits:
     ]);
   });
 
+  // Promise(xds): A set is not rejected for a limit name that no file has.
   test.each([
     [
       { use: "gold" },
@@ -122,6 +123,7 @@ limits:
 describe("defaults of a domain", () => {
   const DEFAULTS = "domain: edge\ndefaults: { algorithm: token_bucket, on_store_failure: local, sync: lease }\n";
 
+  // Promise(xds): A file's defaults apply to a control plane's limits.
   test("hold for the limits of a control plane and of files, where they say nothing else", () => {
     const file = `${DEFAULTS}descriptors:
   - { key: a, on_store_failure: deny, rate_limit: { unit: hour, requests_per_unit: 3600, algorithm: fixed_window } }

@@ -17,6 +17,7 @@ const COST = { entry: "weight", default: 3, max: 100, per: 1 };
 const PRICE = { entry: "weight", default: 2_500, max: 9_000_000_000, per: 1_000 };
 
 describe("cost of hits", () => {
+  // Promise(rules): A cost is 1 or read from an entry: the default if absent or not a number, at most `max`.
   test.each([
     { name: "is the hits without a cost entry", hits: 7, cost: undefined, weight: "5", expected: 7 },
     { name: "is hits times the entry's value", hits: 2, cost: COST, weight: "5", expected: 10 },

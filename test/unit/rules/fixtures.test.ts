@@ -34,6 +34,7 @@ describe("fixtures of rule files", () => {
     expect(text).toBe(expected(join(FOLDER, `${name}.out.json`), text));
   });
 
+  // Promise(rules): A burst below the rate is rejected with its place in the file.
   test.each(bad)("$name has the problems that stand beside it", ({ name }) => {
     const { problems } = compileCase(name);
     const text = problems.map((problem) => `${formatProblem(problem)}\n`).join("");

@@ -99,6 +99,7 @@ describe("words for a gateway's limit", () => {
     ]),
   );
 
+  // Promise(xds): Unnamed limits of a gateway get short names that tell them apart.
   test("tell any two limits of a gateway apart", () => {
     fc.assert(
       fc.property(chain, chain, (one, other) => {

@@ -36,6 +36,7 @@ describe("rates in decimal", () => {
     },
   );
 
+  // Promise(rules): A rate is kept exactly, to the last digit, or rejected with the reason.
   test("amount / window is the rate to the last digit", () => {
     const decimal = fc.tuple(fc.integer({ min: 0, max: 100_000 }), fc.integer({ min: 0, max: 999 }));
     fc.assert(

@@ -34,6 +34,7 @@ describe("regex", () => {
     expect(large.test(`${" ".repeat(1_000)}${"a".repeat(150)}x`)).toBe(false);
   });
 
+  // Promise(rules): Regexes, and what each reads, are bounded.
   test("may be written as often as one likes, but not in endless variety", () => {
     const rules = (count: number, vary: (i: number) => string) =>
       Array.from({ length: count }, (_, i) => `  - { key: "k${i}", match: { regex: "[ab]{1,200}${vary(i)}" } }\n`);

@@ -145,6 +145,7 @@ describe("the second Redis", () => {
 });
 
 describe("what can't be meant", () => {
+  // Promise(redis): Every form of REDIS_URL is read; each mistake gets one line.
   test.each([
     { name: "a list of servers", env: { REDIS_URL: "a:1,b:2" }, says: /redis-sentinel:\/\/.*redis-cluster:\/\// },
     { name: "a list in a plain URL", env: { REDIS_URL: "redis://a:1,b:2" }, says: /one server, got several/ },

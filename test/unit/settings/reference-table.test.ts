@@ -26,6 +26,7 @@ function linesOf(env: Readonly<Record<string, string>>): readonly string[] {
 }
 
 describe("the 114 variables of the reference", () => {
+  // Promise(compatibility): Every setting of envoyproxy/ratelimit is read, or named at start.
   test.each([...reference.keys()])("%s is a setting or is named at start, and not both", (name) => {
     expect([settingNames.has(name), FOREIGN.has(name)].filter(Boolean)).toHaveLength(1);
   });

@@ -243,6 +243,7 @@ describe("order", () => {
     return calls;
   };
 
+  // Promise(simulations): Calls of several files, and late lines, are decided in the order of their times.
   test("lines at most as late as is waited for come out in order, none is lost", async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -371,6 +372,7 @@ describe("whatever is in a file", () => {
       .map((value) => JSON.stringify(value)),
   );
 
+  // Promise(simulations): Whatever is in a file of calls is read, skipped or rejected in words.
   test("it is read, passed over or refused in words, and what comes out can be decided", async () => {
     const lines = fc.array(text, { maxLength: 6 });
     const end = fc.constantFrom("\n", "\r\n");

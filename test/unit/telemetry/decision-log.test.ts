@@ -81,6 +81,7 @@ descriptors:
 `;
 
 describe("the decision log", () => {
+  // Promise(simulations): A decision log of all calls is a recording, reservations and settlements included: a simulation decides the same.
   test("of all calls is a recording: a simulation of it decides as the service did", async () => {
     await fc.assert(
       fc.asyncProperty(drawnRules, drawnCalls(40), async (rules, calls) => {
@@ -124,6 +125,7 @@ describe("the decision log", () => {
     );
   });
 
+  // Promise(input): `hash_values` hides values in bucket names, labels, metadata, `explain`, `/top` and the decision log.
   test("shows hashes of values that a rule hides, and bytes that are no text as such", () => {
     const rig = new Rig(RULES);
     rig.ask(call(["secret", "password"]));
@@ -158,6 +160,7 @@ describe("the decision log", () => {
     expect(read).toMatchObject({ question: { descriptors: [{ hits: 2 ** 60 }] } });
   });
 
+  // Promise(simulations): The decision log has no more lines of a limit than its rate, and says how many are missing.
   test("writes no more lines of a limit than its rate, and says how many were left out", () => {
     const rig = new Rig(RULES, { kind: "refusals", linesPerSecond: 5 });
     for (let i = 0; i < 100; i++) rig.ask(call(["user", "ann"]));

@@ -95,6 +95,7 @@ test("tells what was left out when its interval ends, not when the next one come
   expect(lines.slice(1)).toEqual([{ level: "warn", message: "first", code: "C", leftOut: 2, secondsAgo: 1 }]);
 });
 
+// Promise(operators): The last log lines report no trouble that is over.
 test("says nothing at the end of trouble that is over", () => {
   const { clock, lines, log } = makeLog();
   for (let second = 0; second < 300; second++) {

@@ -11,6 +11,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 const root = temporaryFolder("headgate-rotating");
 const newFile = () => join(mkdtempSync(join(root, "run-")), "log.jsonl");
 
+// Promise(simulations): The decision log's files stay within their bounds, and rotation cuts and loses no line.
 test("keep the newest lines, whole and in order, whatever their lengths", async () => {
   const lines = fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 60 });
   await fc.assert(

@@ -48,6 +48,7 @@ describe("counters of rules", () => {
     ]);
   });
 
+  // Promise(operators): Long values are cut to a bound in bytes wherever they are labels.
   test("of long values are bounded in bytes, and two that differ at their ends stay two", () => {
     const book = new LimitStatsBook(200);
     const rule = book.statsOf("edge", ["tenant"], "");

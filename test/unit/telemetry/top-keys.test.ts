@@ -261,6 +261,7 @@ describe("refused_since", () => {
 });
 
 describe("what is told of a key", () => {
+  // Promise(input): `hash_values` hides values in bucket names, labels, metadata, `explain`, `/top` and the decision log.
   test("no value of a rule with hash_values, in either mode", () => {
     const rules = `domain: edge
 descriptors:
@@ -307,6 +308,7 @@ descriptors:
   });
 });
 
+// Promise(operators): Ever new callers fill no memory of top keys.
 test("callers who are all new fill no memory: text is kept of so many keys, however many come", () => {
   const { rig, top, counts } = open(RULES, { keysMax: 50 });
   let most = 0;

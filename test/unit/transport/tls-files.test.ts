@@ -66,6 +66,7 @@ function swapIn(files: TlsFiles, pair: { readonly cert: Buffer; readonly key: Bu
   files.refresh();
 }
 
+// Promise(input): Damaged, expired, incomplete or not yet valid certificates never replace good ones.
 test("an expired certificate does not replace one that is valid, and the sentence says which, where and since when", () => {
   const files = open(long);
   clock.advanceSeconds(2 * DAY_S);
@@ -79,6 +80,7 @@ test("an expired certificate does not replace one that is valid, and the sentenc
   expect(files.status()).toMatchObject({ refusals: 1, renewals: 0, refusal: said[0], fault: undefined });
 });
 
+// Promise(input): A certificate that is not valid yet is used once it is.
 test("a certificate that is not valid yet comes in force when its time has come, without another change", () => {
   const files = open(long);
   swapIn(files, startingIn(2, longer));

@@ -84,6 +84,7 @@ test("a worker that nobody ever asked is counted by what it told", async () => {
   expect(await seriesOf("a_total")).toEqual({ a_total: 10 });
 });
 
+// Promise(processes): A metrics page is whole or an error, and counts a worker that dies meanwhile once.
 test("one that dies while it is asked is in that page and in the next, once", async () => {
   const [victim, other] = pair();
   other.shows = page("a_total", " 1");
@@ -119,6 +120,7 @@ test("a series that the dead worker alone had stays as long as the rules, and th
   expect(await seriesOf("b_total")).toEqual({ 'b_total{code="X"}': 2 });
 });
 
+// Promise(processes): A metrics page is whole or an error, and counts a worker that dies meanwhile once.
 test("is an error when no worker has sent anything, and not a page without metrics", async () => {
   vi.useFakeTimers();
   for (const worker of workers) worker.whenAsked = () => undefined;

@@ -63,6 +63,7 @@ function movesOf(looks: number, workersAt: (second: number) => ReturnType<typeof
   return moves;
 }
 
+// Promise(processes): All workers together send away one connection in ten seconds.
 test("the first move is made at the third look, the next ones ten seconds apart", () => {
   const workers = [load("a", 9, 90), load("b", 1, 1)];
   expect(movesOf(30, () => workers)).toEqual([3, 13, 23]);

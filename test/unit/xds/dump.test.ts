@@ -78,6 +78,7 @@ describe("a dump of resources", () => {
     expect(readDump("{ domain: edge }")).toBeUndefined();
   });
 
+  // Promise(xds): Commands read what a control plane sent as the service does.
   test("is checked and explained by the commands; mistakes have their path", async () => {
     const path = join(folder, "dump.json");
     writeFileSync(path, JSON.stringify(configs));

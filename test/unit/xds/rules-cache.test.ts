@@ -39,6 +39,7 @@ describe("kept rules", () => {
     );
   });
 
+  // Promise(xds): Rules in RULES_CACHE come back unchanged, or are rejected with the reason, wherever the file was damaged.
   test("with any one byte changed, or cut anywhere, are the same rules and can be shown, or are refused in words", async () => {
     const { path, cache } = openCache("damaged");
     await cache.write(setOf("7", "first resource", "second"), NOW_US);

@@ -73,6 +73,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 describe("closing", () => {
+  // Promise(hot): A process gives back its leases before it ends.
   test.each([
     { name: "by lanes, all over one connection", connections: Number.POSITIVE_INFINITY, lanes: 16_384 },
     { name: "over two connections that carry a call each", connections: 2, lanes: 1 },

@@ -198,6 +198,7 @@ describe("a server that is asked already", () => {
     expect(intake.settler.underWay(0)).toBe(1);
   });
 
+  // Promise(outages): A take held back for batching is answered within its deadline.
   test("holds nobody beyond their deadline", async () => {
     const { intake } = busy();
     const call = take(intake, "c");
@@ -321,6 +322,7 @@ describe("a server that hands its keys over", () => {
     return batches;
   }
 
+  // Promise(redis): Calls that can wait are answered while a Cluster primary hands over, and its silence counts no failure.
   test.each([{ calls: 1 }, { calls: 4 }, { calls: 5 }, { calls: 100 }])(
     "and was silent for $calls calls until then is believed again, and the next one is not blamed",
     async ({ calls }) => {
@@ -522,6 +524,7 @@ describe("what is to be given back", () => {
     expect(intake.takeReady()).toEqual([]);
   });
 
+  // Promise(outages): Takes and give-backs don't wait for each other.
   test("leaves room for takes, which carry more of it", () => {
     const intake = open();
     giveBack(intake, 600);

@@ -91,6 +91,7 @@ describe("a count of processes", () => {
     expect(processes.count()).toBe(1);
   });
 
+  // Promise(hot): The count of processes does not fall because its data vanishes.
   test("does not fall while the register loses its data again and again", async () => {
     const register = new Register();
     const three = Array.from({ length: 3 }, () => new ProcessCount(register, timers));

@@ -221,6 +221,7 @@ describe("denial memory", () => {
 });
 
 describe("forgetting", () => {
+  // Promise(hot): A refund, reset or give-back in this process shows immediately.
   test.each([
     { name: "a refund", act: () => ask({ limit: minute, mode: Mode.refund, cost: 3 }) },
     { name: "a reset", act: () => memory.forget(bucketKeyOf({ limit: minute }, "")) },

@@ -81,6 +81,7 @@ describe("buckets", () => {
     );
   });
 
+  // Promise(input): In memory, keys share a bucket only if all 128 bits of their hashes are equal; among three million none do.
   test.each([
     { word: "keyHash2" as const },
     { word: "keyHash3" as const },

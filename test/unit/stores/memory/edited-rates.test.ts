@@ -12,6 +12,7 @@ import { limitOf } from "../../../property/histories.ts";
 import { bucketNumbers } from "../../../property/rates.ts";
 import { runs } from "../../../support/runs.ts";
 
+// Promise(limits): A lowered rate keeps what was spent, on every store.
 test("a bucket is kept as long as the rate needs that it was last asked about, refused or only looked at", () => {
   const costs = fc.integer({ min: 1, max: AMOUNT_MAX });
   fc.assert(

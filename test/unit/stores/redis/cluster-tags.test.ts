@@ -27,6 +27,7 @@ function tagsOf(count: number, prefix: string): ClusterTags {
 }
 
 describe("every key", () => {
+  // Promise(redis): Every key is in the slot of its tag, and no two buckets share a key.
   test("is kept in the slot of its lane, behind the prefix, and no two keys under one name", () => {
     fc.assert(
       fc.property(
@@ -53,6 +54,7 @@ describe("every key", () => {
     );
   });
 
+  // Promise(compatibility): Counters of COMPATIBILITY_MODE keep envoyproxy/ratelimit's keys on a Cluster.
   test("of a counter stays as envoyproxy/ratelimit writes it", () => {
     const tags = new ClusterTags(64, "rl:");
     const take = { bucketKey: "rl:edge_{a}_b_0", limit: counter };

@@ -61,6 +61,7 @@ test("the first process writes it, the next one that has the same is put to use,
 });
 
 describe("a process in use", () => {
+  // Promise(redis): The number of tags is written again after a flush.
   test("writes what was flushed again, and says nothing", async () => {
     const { made, news } = tagCount(64);
     await made.look();

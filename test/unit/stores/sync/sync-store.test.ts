@@ -75,6 +75,7 @@ describe("calls in parts", () => {
     ]);
   });
 
+  // Promise(hot): With `sync`, a refusal by the store puts the local part back.
   test("put the local part back when the store refuses", () => {
     ask({ limit: exact, cost: 10 });
     const group = ask({ limit: shared, cost: 4 }, { limit: exact });
@@ -163,6 +164,7 @@ describe("periodic exchange grants no more than the store said", () => {
     return passed;
   }
 
+  // Promise(hot): With one process, periodic exchange grants no more than the limit.
   test("though a question was sent while it could not follow the bucket, and answered while it did", () => {
     exchange = new Periodic({ store: behind, periodMs: 100, now: () => clock.nowUs(), trackedMax: 1 });
     store = new SyncStore(behind, { clock, periodic: exchange });
@@ -362,6 +364,7 @@ describe("periodic exchange", () => {
     expect(leftBehind(periodic)).toBe(5);
   });
 
+  // Promise(hot): What was granted in a period survives a reload of rules.
   test("reports what was granted under rules that were read anew meanwhile", () => {
     follow();
     ask({ limit: periodic, cost: 3 });

@@ -166,6 +166,7 @@ test("after its shutdown nothing is taken or sent, and what waited is counted", 
   expect(rig.counts()).toEqual({ sent: 0, failed: 3, dropped: 4 });
 });
 
+// Promise(traces): Spans wait within a bound, go in order, one batch at a time, and each is counted once.
 test("whatever comes in whatever order: within its bounds, in order, and every span in one count", async () => {
   const step = fc.oneof(
     { weight: 5, arbitrary: fc.record({ do: fc.constant("end"), count: fc.integer({ min: 1, max: 9 }) }) },

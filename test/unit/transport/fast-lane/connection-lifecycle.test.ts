@@ -45,6 +45,7 @@ const partOf = (peer: Http2Peer, id: number, ...more: [string, string][]): Buffe
   ]);
 
 describe("a look at a connection", () => {
+  // Promise(grpc): A busy connection is not closed as stalled.
   test("leaves one alone that is within a frame whenever it is looked at, as long as frames go by", async () => {
     const { connection, peer, pass } = await start({ headerBlockMs: 3_000 });
     let rest: Buffer = Buffer.alloc(0);
@@ -68,6 +69,7 @@ describe("a look at a connection", () => {
     expect(connection.lane.counts.troubles.header_timeout).toBe(1);
   });
 
+  // Promise(grpc): A call is answered by its deadline even if its message never comes.
   test("answers a call whose deadline passes before its message has come", async () => {
     const { lane, peer, pass } = await start();
     peer.send(partOf(peer, 1, ["grpc-timeout", "2S"]));
@@ -104,6 +106,7 @@ test("a connection that is going because of its age goes sooner when the server 
   expect(connection.isClosed).toBe(true);
 });
 
+// Promise(grpc): Streams and incomplete requests are bounded for all peers together.
 test("streams are bounded for all connections together, and what has ended makes room", async () => {
   const { lane, peer } = await start({ streamsTotalMax: 50 });
   const other = connectInMemory(lane).peer;
@@ -121,6 +124,7 @@ test("streams are bounded for all connections together, and what has ended makes
   expect(lane.streams).toBe(0);
 });
 
+// Promise(grpc): Streams and incomplete requests are bounded for all peers together.
 test("parts of requests are bounded for all connections together", async () => {
   const { lane, peer } = await start({ partialBytesTotalMax: 13_000 });
   const other = connectInMemory(lane).peer;

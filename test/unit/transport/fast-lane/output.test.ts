@@ -96,6 +96,7 @@ test("bytes whose write failed are not used again", () => {
   expect(writes[1]?.bytes.buffer).not.toBe(writes[0]?.bytes.buffer);
 });
 
+// Promise(grpc): A slow reader holds no more memory than the bytes that wait for it.
 test("a socket that does not call back is given no more chunks than the bytes fill", () => {
   const { output, writes } = newOutput();
   for (let turn = 0; turn < 5_000; turn++) {
