@@ -1,9 +1,8 @@
-// The contract of stores and of the algorithms, held by the store on a real Redis Cluster.
+// The contract of stores, held by the store on a real Redis Cluster. Its scripts are those of one Redis, which keeps the other contracts;
+// test/property/cluster-agrees.server.test.ts holds all of them against memory.
 
 import { afterAll, beforeAll } from "vitest";
 import { ClusterRig } from "../support/redis-cluster.ts";
-import { describeAlgorithmContract } from "./algorithm.contract.ts";
-import { describeHoldsContract } from "./holds.contract.ts";
 import { clusterHarness } from "./redis-harness.ts";
 import { describeStoreContract } from "./store.contract.ts";
 
@@ -14,5 +13,3 @@ beforeAll(async () => {
 afterAll(() => rig.stop());
 
 describeStoreContract("cluster store", () => clusterHarness(rig));
-describeHoldsContract("cluster store", () => clusterHarness(rig));
-describeAlgorithmContract("cluster store", () => clusterHarness(rig));

@@ -1,9 +1,8 @@
-// The contract of stores and of the algorithms, held by two Redis servers that share the limits between them.
+// The contract of stores, held by two Redis servers that share the limits between them. Each of them is one Redis, which keeps the other
+// contracts.
 
 import { afterAll, beforeAll } from "vitest";
 import { RedisServer } from "../support/redis-server.ts";
-import { describeAlgorithmContract } from "./algorithm.contract.ts";
-import { describeHoldsContract } from "./holds.contract.ts";
 import { twoRedisHarness } from "./redis-harness.ts";
 import { describeStoreContract } from "./store.contract.ts";
 
@@ -14,5 +13,3 @@ beforeAll(async () => {
 afterAll(() => Promise.all(servers.map((server) => server.stop())));
 
 describeStoreContract("two Redis stores", () => twoRedisHarness(servers));
-describeHoldsContract("two Redis stores", () => twoRedisHarness(servers));
-describeAlgorithmContract("two Redis stores", () => twoRedisHarness(servers));

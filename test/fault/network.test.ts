@@ -4,12 +4,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Verdict } from "../../src/core/take.ts";
-import type { Store } from "../../src/stores/store.ts";
 import { FaultProxy, type NetworkFault } from "../support/fault-proxy.ts";
-import { PostgresServer } from "../support/postgres-server.ts";
-import { RedisServer } from "../support/redis-server.ts";
-import { openPostgresRig, debts as postgresDebts } from "./postgres-rig.ts";
-import { groupOn, Load, openRig, type Reports, settle, until } from "./store-rig.ts";
+import { type KindServer, SERVER_KINDS } from "./server-kinds.ts";
+import { groupOn, Load, settle, until } from "./store-rig.ts";
 
 const DEADLINE_MS = 50;
 /** A little: the timer's grain, and the turn in which sockets are read once more. */
@@ -30,84 +27,30 @@ const FAULTS: readonly NetworkFault[] = [
   { kind: "reorder", ms: 10 },
 ];
 
-interface Stage {
-  readonly name: string;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  openThrough(proxyPort: number): Promise<{ store: Store; reports: Reports }>;
-  port(): number;
-  /** What the buckets of the load hold. */
-  debts(): Promise<Map<string, number>>;
-  empty(): Promise<void>;
-}
-
-function redisStage(): Stage {
-  let server: RedisServer;
-  return {
-    name: "Redis",
-    start: async () => {
-      server = await RedisServer.start();
-    },
-    stop: () => server.stop(),
-    port: () => server.port,
-    openThrough: (port) =>
-      openRig({
-        target: server.target({ address: { kind: "tcp", host: "127.0.0.1", port } }),
-        deadlineMs: DEADLINE_MS,
-        silenceMsMax: SILENCE_MS_MAX,
-      }),
-    debts: async () => {
-      const found = new Map<string, number>();
-      for (let i = 0; i < KEYS; i++) {
-        const text = await server.command("GET", `load:${i}`);
-        if (text !== null) found.set(`load:${i}`, Number(String(text).split(" ")[0]) / 1_000_000);
-      }
-      return found;
-    },
-    empty: () => server.flush(),
-  };
-}
-
-function postgresStage(): Stage {
-  let server: PostgresServer;
-  return {
-    name: "PostgreSQL",
-    start: async () => {
-      server = await PostgresServer.start();
-    },
-    stop: () => server.stop(),
-    port: () => server.port,
-    openThrough: (port) =>
-      openPostgresRig({ target: server.target({ port }), deadlineMs: DEADLINE_MS, silenceMsMax: SILENCE_MS_MAX }),
-    debts: () => postgresDebts(server),
-    empty: async () => {
-      await server.query("DROP SCHEMA IF EXISTS headgate CASCADE");
-    },
-  };
-}
-
 /** Deposits in all buckets. */
-function sum(debts: Map<string, number>): number {
+function sum(debts: ReadonlyMap<string, number>): number {
   let total = 0;
   for (const [key, debt] of debts) if (key.startsWith("load:")) total += debt;
   return total;
 }
 
-describe.each([redisStage(), postgresStage()])("between the service and $name", (stage) => {
+describe.each(SERVER_KINDS)("between the service and $name", ({ start }) => {
+  let server: KindServer;
   let proxy: FaultProxy;
   beforeAll(async () => {
-    await stage.start();
-    proxy = await FaultProxy.start(stage.port());
-  });
+    server = await start();
+    proxy = await FaultProxy.start(server.port);
+  }, 60_000);
   afterAll(async () => {
     await proxy.stop();
-    await stage.stop();
+    await server.stop();
   });
 
   // Promise(outages): Whatever the network does, each call is answered by its deadline, and paid once if its answer says paid.
   test.each(FAULTS)("$kind for a second costs no call more than its deadline, and no bucket a call", async (fault) => {
-    await stage.empty();
-    const { store, reports } = await stage.openThrough(proxy.port);
+    await server.flush();
+    const options = { port: proxy.port, deadlineMs: DEADLINE_MS, silenceMsMax: SILENCE_MS_MAX };
+    const { store, reports } = await server.open(options);
     const load = new Load(store, { perTick: 2, keys: KEYS });
     await sleep(300); // so that takes are under way when it begins
     proxy.begin(fault);
@@ -122,7 +65,7 @@ describe.each([redisStage(), postgresStage()])("between the service and $name", 
     // All that was answered as paid is there. More only where a reply was lost: nobody can know what became of that.
     const paid = sum(load.paid);
     await until("what came late is given back", async () => {
-      const extra = sum(await stage.debts()) - paid;
+      const extra = sum(await server.debts()) - paid;
       return extra >= 0 && extra <= reports.unknownGroups;
     });
     await store.close();

@@ -1,5 +1,5 @@
-// Never more than the rule says, through the whole service: two processes on each store that processes share, 64 callers,
-// one hot key, and calls that pay several limits in several places.
+// Never more than the rule says, through the whole service: 64 callers, one hot key, and calls that pay several limits in several places.
+// test/fault/over-grant.test.ts does the same to all stores, without a service.
 
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { GrantBounds } from "../support/grant-bounds.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
-import { SHARED_STORES, type SharedServers } from "../support/shared-stores.ts";
+import { type SharedServers, startPostgres, startRedis } from "../support/shared-stores.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type AskedRequest, askOnce, openClient } from "../support/test-app.ts";
 
@@ -41,8 +41,15 @@ beforeAll(async () => {
 });
 afterAll(() => rm(rulesDir, { recursive: true }));
 
-describe.each(SHARED_STORES)("two processes on $name", ({ name, start }) => {
-  let servers: SharedServers;
+/** One process and its memory, in the place of servers. */
+const MEMORY: Pick<SharedServers, "env" | "stop"> = { env: {}, stop: async () => undefined };
+
+describe.each([
+  { name: "one process with its memory", processes: 1, start: async () => MEMORY },
+  { name: "two processes on one Redis", processes: 2, start: startRedis },
+  { name: "two processes on PostgreSQL", processes: 2, start: startPostgres },
+])("$name", ({ name, processes, start }) => {
+  let servers: Pick<SharedServers, "env" | "stop">;
   let services: ServiceProcess[];
   let clients: Client[];
   beforeAll(async () => {
@@ -55,7 +62,7 @@ describe.each(SHARED_STORES)("two processes on $name", ({ name, start }) => {
       RULES_DIR: rulesDir,
       ...servers.env,
     };
-    services = await Promise.all([startService(env), startService(env)]);
+    services = await Promise.all(Array.from({ length: processes }, () => startService(env)));
     clients = services.map(({ grpcPort }) => openClient(`127.0.0.1:${grpcPort}`));
     for (const client of clients) await askOnce(client, { domain: "edge", descriptors: [entryOf("hot", "warm-up")] });
   }, 60_000);

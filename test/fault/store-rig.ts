@@ -157,6 +157,12 @@ export class Load {
   }
 }
 
+/** What all ledgers on that server hold, by bucket key. */
+export async function ledgersOn(server: RedisServer): Promise<Map<string, number>> {
+  const keys = ((await server.command("KEYS", "*")) as string[]).filter((key) => !key.startsWith("headgate:"));
+  return new Map(await Promise.all(keys.map(async (key) => [key, await ledgerOn(server, key)] as const)));
+}
+
 /** What the ledger under `bucketKey` holds on that server. */
 export async function ledgerOn(server: RedisServer, bucketKey: string): Promise<number> {
   const text = await server.command("GET", bucketKey);

@@ -198,9 +198,8 @@ describe.each(SHARED_STORES)("with $name", ({ start }) => {
   afterAll(() => servers.stop());
 
   // Promise(holds): `Reserve` and `Settle` work on every store.
-  test.each(TRANSPORTS)("reserves and settles as with memory, on %s", async (transport) => {
-    const env = { ...servers.env, GRPC_TRANSPORT: transport, CACHE_KEY_PREFIX: `${transport}:`, STORE_DEADLINE: "5s" };
-    const { app, budgets } = await serve(env);
+  test("reserves and settles as with memory", async () => {
+    const { app, budgets } = await serve({ ...servers.env, STORE_DEADLINE: "5s" });
     expect(await budgets.reserve({ entries: tenant, id: "r1", number: 50 })).toMatchObject({
       code: "OK",
       reserved: 50,
@@ -211,9 +210,8 @@ describe.each(SHARED_STORES)("with $name", ({ start }) => {
   });
 
   // Promise(holds): Callers in two processes never overspend a budget, on every shared store.
-  test.each(TRANSPORTS)("200 callers at once overspend no budget, in two processes, on %s", async (transport) => {
-    const prefix = `many-${transport}:`;
-    const env = { ...servers.env, GRPC_TRANSPORT: transport, CACHE_KEY_PREFIX: prefix, STORE_DEADLINE: "10s" };
+  test("200 callers at once overspend no budget, in two processes", async () => {
+    const env = { ...servers.env, CACHE_KEY_PREFIX: "many:", STORE_DEADLINE: "10s" };
     const processes = [await serve(env), await serve(env)] as const;
     const ids = Array.from({ length: 200 }, (_, caller) => `r${caller}`);
     const of = (caller: number) => processes[caller % 2 === 0 ? 0 : 1].budgets;
@@ -231,14 +229,8 @@ describe.each(SHARED_STORES)("with $name", ({ start }) => {
   });
 
   // Promise(holds): A call on two budgets reserves from both or neither, even on two servers.
-  test.each(TRANSPORTS)("reserves of two budgets or of none, on %s", async (transport) => {
-    const env = {
-      ...servers.env,
-      GRPC_TRANSPORT: transport,
-      CACHE_KEY_PREFIX: `two-${transport}:`,
-      STORE_DEADLINE: "5s",
-    };
-    const { budgets } = await serve(env);
+  test("reserves of two budgets or of none", async () => {
+    const { budgets } = await serve({ ...servers.env, CACHE_KEY_PREFIX: "two:", STORE_DEADLINE: "5s" });
     const entries = { both: "a" };
     const reserve = (id: string, number: number) => budgets.reserve({ entries, id, number });
     expect(await reserve("r1", 400)).toMatchObject({ code: "OK", reserved: 400 });

@@ -14,12 +14,13 @@ const LONGEST = [
   "test/integration/starting.test.ts",
   "test/fault/clients-network.test.ts",
   "test/vectors/vectors.server.test.ts",
+  "test/fault/store-replies.test.ts",
+  "test/fault/store-away.test.ts",
   "test/fault/overload.test.ts",
   "test/fault/over-grant-processes.test.ts",
   "test/integration/secrets.test.ts",
   "test/integration/worker-connections.test.ts",
   "test/fault/redis-sentinel.test.ts",
-  "test/integration/over-grant.test.ts",
   "test/integration/hot-keys.test.ts",
 ];
 

@@ -124,6 +124,13 @@ export class RedisServer {
     this.#child?.kill("SIGCONT");
   }
 
+  /** Has another process let it run on `afterMs` from now, whatever this one does meanwhile. To be called after `pause`. */
+  resumeAside(afterMs: number): void {
+    this.isPaused = false;
+    const script = `sleep ${afterMs / 1_000}; kill -CONT ${this.#child?.pid}`;
+    ownProcess(spawn("sh", ["-c", script], { stdio: "ignore" }));
+  }
+
   /** Ends it at once, as a crash does. */
   async kill(): Promise<void> {
     const child = this.#child;
