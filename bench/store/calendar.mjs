@@ -176,7 +176,7 @@ async function backendMicros({ limit }, takes) {
       const keys = users.map((user) => `{bench|tenant=${user}${limit.keySuffix}`).sort();
       await database.query({
         name: "take_each",
-        text: "SELECT * FROM take_each_v3($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint)",
+        text: "SELECT * FROM take_each($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint)",
         values: [keys, keys.map(() => 1), keys.map(() => Number.MAX_SAFE_INTEGER), numbers, START_US],
       });
     }

@@ -77,12 +77,15 @@ function clientOf(stores, limit, callsSent, mode = Mode.pay) {
   const idle = [];
   let turn = 0;
   return {
-    take(user) {
+    /** One call with a take for each of the users. */
+    take(...users) {
       const group = idle.pop() ?? new TakeGroup();
-      const take = group.add(limit);
-      take.bucketKey = `{bench|user=${user}${limit.keySuffix}`;
-      take.mode = mode;
-      take.keyHash = hashBucketKey(take.bucketKey);
+      for (const user of users) {
+        const take = group.add(limit);
+        take.bucketKey = `{bench|user=${user}${limit.keySuffix}`;
+        take.mode = mode;
+        take.keyHash = hashBucketKey(take.bucketKey);
+      }
       const store = stores[turn++ % stores.length];
       return new Promise((resolve, reject) => {
         const settled = () => {

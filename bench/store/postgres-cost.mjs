@@ -1,11 +1,10 @@
-// What a take costs PostgreSQL itself: CPU time of the backend, by how many takes share a call, beside a plain upsert of as many
-// rows. Takes are spread over 10,000 keys and pass, all over one connection. The ways take turns in slices of one run,
+// What a take costs PostgreSQL itself: CPU time of the backend, by how many takes share a batch, beside a plain upsert of as many
+// rows: plain takes, which take_each pays, and calls of three takes, which are settled under lock. Takes are spread over 10,000 keys and pass, all over one connection. The ways take turns in slices of one run,
 // because what else a machine does changes from second to second; the ratio is the median of the rounds'.
 //   npm run build && node bench/store/postgres-cost.mjs [--rounds 11] [--ms 300]
 
 import { parseArgs } from "node:util";
 import pg from "pg";
-import { Mode } from "../../dist/core/take.js";
 import { cpuMicrosOf } from "../harness/cpu-time.mjs";
 import { clientFor, startPostgres } from "../harness/postgres.mjs";
 import { median, printTable, progress, writeResults } from "../harness/report.mjs";
@@ -17,15 +16,15 @@ const { values } = parseArgs({
 const rounds = Number(values.rounds);
 const sliceMs = Number(values.ms);
 const KEYS = 10_000;
-const TAKES = [1, 8, 48, 128, 256];
-const WARM_UP_TAKES = 200;
+const TAKES = [3, 9, 48, 126, 255];
+const WARM_UP_TAKES = 201;
 const WARM_UP_PER_KEY = 4;
 const LIMIT = { ratePerSecond: 1e6, burst: 4e9 };
 
 const postgres = await startPostgres();
 const admin = new pg.Client(clientFor(postgres.port));
 await admin.connect();
-const ways = [await openUpsert(), await openStore("take_each", Mode.pay), await openStore("take_all", Mode.postPaid)];
+const ways = [await openUpsert(), await openStore("plain", 1), await openStore("of three", 3)];
 const rows = [];
 try {
   // Every row is there before anything is measured.
@@ -40,7 +39,7 @@ try {
       }
     }
     const ratioOf = (i) => median(micros[i].map((of, round) => of / micros[0][round])).toFixed(2);
-    const row = { "takes in a call": takes, "us, upsert": median(micros[0]).toFixed(2) };
+    const row = { "takes in a batch": takes, "us, upsert": median(micros[0]).toFixed(2) };
     for (const [i, { name }] of ways.entries()) {
       if (i > 0)
         Object.assign(row, { [`us, ${name}`]: median(micros[i]).toFixed(2), [`${name} / upsert`]: ratioOf(i) });
@@ -107,8 +106,8 @@ async function openUpsert() {
   };
 }
 
-/** The store in a schema of its own; takes of `mode` are settled by the function of that name. */
-async function openStore(name, mode) {
+/** The store in a schema of its own; each call has so many takes. */
+async function openStore(name, takesPerCall) {
   const known = new Set(await backends());
   const store = await openPostgresForBench({
     port: postgres.port,
@@ -116,12 +115,17 @@ async function openStore(name, mode) {
     connections: 1,
     schema: name,
     sweeps: false,
-    mode,
   });
   return {
     name,
     pids: (await backends()).filter((pid) => !known.has(pid)),
-    call: (takes) => Promise.all(usersOf(takes).map((user) => store.take(user))),
+    call: (takes) => {
+      const users = usersOf(takes);
+      const calls = Array.from({ length: takes / takesPerCall }, (_, i) =>
+        users.slice(i * takesPerCall, (i + 1) * takesPerCall),
+      );
+      return Promise.all(calls.map((of) => store.take(...of)));
+    },
     close: () => store.close(),
   };
 }

@@ -1,5 +1,5 @@
 // What holds cost PostgreSQL: CPU time of the backend for a payment that opens one and for its settlement, beside a payment of
-// take_all without holds, by how many takes share a call; the same with many live holds on one bucket, and on one that counts
+// one without holds under lock, by how many takes share a call; the same with many live holds on one bucket, and on one that counts
 // them; and the call at which as many end at once as one call may end. All over one connection; the medians of the rounds.
 //   npm run build && node bench/store/postgres-holds.mjs
 

@@ -1,5 +1,5 @@
 // Settles the takes of one call as a whole, so that a refused call pays nothing. The buckets belong to a BucketAccess. The memory
-// store and the reference model of the tests both settle here; lua/take_all.lua does the same in Redis. counters.ts charges
+// store, the PostgreSQL store and the reference model of the tests settle here; lua/take_all.lua does the same in Redis. counters.ts charges
 // counters of envoyproxy/ratelimit's kind, each for itself.
 
 import { StoreError } from "../core/errors.ts";
@@ -41,6 +41,8 @@ export interface GroupSettlement {
   settle(group: TakeGroup, nowUs: number): void;
   /** Gives back what the group paid, each payment in the window of its payment. Returns how many takes had paid. */
   giveBack(group: TakeGroup, nowUs: number): number;
+  /** Ends expired holds of one more bucket, so that holds end even in buckets that no call asks about. */
+  expireNext(nowUs: number): void;
   /** Drops the bucket of the take, and its holds. */
   forget(take: Take, nowUs: number): void;
 }
@@ -86,7 +88,6 @@ export class JointSettlement implements GroupSettlement {
     }
     this.#report(group, nowUs);
     this.#save(nowUs);
-    if (group.takesWithHolds > 0) this.#expireNext(nowUs);
     group.verdict = refused ? Verdict.refused : this.#hasUnanswered ? Verdict.failed : Verdict.allowed;
     if (group.verdict === Verdict.failed) group.failure = LOGS_FULL;
     group.source = Source.store;
@@ -107,6 +108,17 @@ export class JointSettlement implements GroupSettlement {
       this.#keep(bucket, take.limit, nowUs);
     }
     return paidTakes;
+  }
+
+  expireNext(nowUs: number): void {
+    const holds = this.#access.holds.nextBucket();
+    const first = holds?.first();
+    if (holds === undefined || first === undefined || first.endsAtUs > nowUs) return;
+    this.#asked.reset();
+    const take = this.#asked.add(holds.limit);
+    take.bucketKey = holds.bucketKey;
+    this.#working.reset();
+    this.#keep(this.#working.open(take, nowUs), holds.limit, nowUs);
   }
 
   forget(take: Take, nowUs: number): void {
@@ -159,18 +171,6 @@ export class JointSettlement implements GroupSettlement {
       if (take.mode !== Mode.peek || take.limit.holdSeconds === 0) continue;
       take.counted = this.#access.holds.of(take.bucketKey)?.size ?? 0;
     }
-  }
-
-  /** Ends expired holds of one more bucket per call, so that holds end even in buckets that no call asks about. */
-  #expireNext(nowUs: number): void {
-    const holds = this.#access.holds.nextBucket();
-    const first = holds?.first();
-    if (holds === undefined || first === undefined || first.endsAtUs > nowUs) return;
-    this.#asked.reset();
-    const take = this.#asked.add(holds.limit);
-    take.bucketKey = holds.bucketKey;
-    this.#working.reset();
-    this.#keep(this.#working.open(take, nowUs), holds.limit, nowUs);
   }
 
   /** Judges each descriptor on the state that earlier descriptors left, and pays it tentatively. True if the call is refused. */

@@ -205,7 +205,7 @@ export class HoldBook {
   noteSettled(bucketKey: string, id: string, nowUs: number, forgetAtUs: number): void {
     if (id === "") return;
     if (nowUs >= Math.max(this.#firstForgottenUs, this.#allBeforeForgottenUs)) this.#turnSettled();
-    this.keepSettled(nameOf(bucketKey, id), forgetAtUs);
+    this.keepSettled(settledName(bucketKey, id), forgetAtUs);
   }
 
   /** Whether a hold of that id is live, or was settled and is not forgotten yet. */
@@ -215,7 +215,7 @@ export class HoldBook {
 
   isSettled(bucketKey: string, id: string, nowUs: number): boolean {
     if (id === "") return false;
-    const name = nameOf(bucketKey, id);
+    const name = settledName(bucketKey, id);
     return (this.#settled.get(name) ?? this.#settledBefore.get(name) ?? 0) > nowUs;
   }
 
@@ -283,6 +283,7 @@ export class HoldBook {
   }
 }
 
-function nameOf(bucketKey: string, id: string): string {
+/** The name under which a settled hold is remembered. */
+export function settledName(bucketKey: string, id: string): string {
   return `${bucketKey} ${id}`;
 }

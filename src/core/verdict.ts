@@ -1,5 +1,5 @@
 // How the answers to a call's takes fold into the verdict of the call, and which payments must be returned. All code that settles
-// calls in this process uses it; lua/take_all.lua and sql/034_take_all.sql have the same rules for calls settled by one server.
+// calls in this process uses it; lua/take_all.lua has the same rules for calls that Redis settles.
 
 import { Algorithm } from "./limit.ts";
 import { usToRefill } from "./refill.ts";

@@ -37,7 +37,7 @@ test("a bucket is kept as long as the rate needs that it was last asked about, r
       const { resetUs } = await askOne(harness, asked);
       fc.pre(resetUs > 1 && resetUs < WAIT_US_MAX);
       harness.setUs(START_US + resetUs);
-      await server.query("SELECT sweep_v3($1, 1000)", [String(harness.nowUs())]);
+      await server.query("SELECT headgate.sweep($1, 1000)", [String(harness.nowUs())]);
       const later = await askOne(harness, { limit: limitOf(edited), mode: Mode.peek, identity });
       expect(later.resetUs).toBe(1);
     }),

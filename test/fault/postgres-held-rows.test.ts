@@ -2,7 +2,6 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { Algorithm } from "../../src/core/limit.ts";
 import { type TakeGroup, Verdict } from "../../src/core/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { makeLimit } from "../support/builders.ts";
@@ -101,108 +100,42 @@ test.each(HOLDS.flatMap((hold) => EXTRAS.map((extra) => ({ ...hold, ...extra }))
   },
 );
 
-/** Makes each call pause when it comes to a log, while it has the rows of all its groups locked. Resolves to the way back. */
-async function slowLogs(seconds: number): Promise<() => Promise<void>> {
-  const numbers = ["at_us", "used", "previous", "amount", "tick_us", "cost", "paid_us", "now_us", "entries"];
-  const types = `text, text, ${numbers.map(() => "bigint").join()}`;
-  await server.query(`ALTER FUNCTION headgate.sliding_log_v2(${types}) RENAME TO quick_log`);
-  await server.query(
-    `CREATE FUNCTION headgate.sliding_log_v2(op text, key text, ${numbers.map((name) => `${name} bigint`).join()})
-     RETURNS bigint[] LANGUAGE plpgsql AS $$ BEGIN
-       IF op = 'open' THEN PERFORM pg_sleep(${seconds}); END IF;
-       RETURN headgate.quick_log(op, key, ${numbers.join()});
-     END $$`,
-  );
-  return async () => {
-    await server.query(`DROP FUNCTION headgate.sliding_log_v2(${types})`);
-    await server.query(`ALTER FUNCTION headgate.quick_log(${types}) RENAME TO sliding_log_v2`);
+// Promise(postgres): While the table of settled holds is locked, calls that name holds get no answer; others wait once at most.
+test("the table of settled holds is held: calls that name holds are decided by policy, others wait once at most", async () => {
+  const withHolds = makeLimit({ amount: 1_000_000, burst: 1_000_000, windowSeconds: 3_600, holdSeconds: 60 });
+  const beside = (key: string) => `beside ${key}`;
+  for (let i = 0; i < KEYS; i++) {
+    for (const key of [keyOf(i), beside(keyOf(i))]) await settle(store, groupOn(key));
+  }
+  let asked = 0;
+  const ask = async (number: number) => {
+    const group = groupOn(`own ${number}`, withHolds);
+    Object.assign(group.takes[0] ?? {}, { holdId: `r${asked++}` });
+    return (await settle(store, group)).verdict;
   };
-}
-
-test.each([
-  { name: "at once", slowSeconds: 0 },
-  { name: "late, with the rows of others locked", slowSeconds: 0.05 },
-])(
-  "the table of the logs' entries is held: calls that come to it $name are decided by policy, all others are answered",
-  async ({ slowSeconds }) => {
-    const letLogsBeQuick = slowSeconds > 0 ? await slowLogs(slowSeconds) : undefined;
-    const log = makeLimit({ algorithm: Algorithm.slidingLog, amount: 1_000_000, windowSeconds: 3_600 });
-    // Calls on two buckets: what is to be given back travels with such calls.
-    const beside = (key: string) => `beside ${key}`;
-    for (let i = 0; i < KEYS; i++) {
-      for (const key of [keyOf(i), beside(keyOf(i))]) await settle(store, groupOn(key));
+  await server.query("BEGIN");
+  await server.query("LOCK TABLE headgate.settled_hold IN ACCESS EXCLUSIVE MODE");
+  const endMs = performance.now() + 2 * DEADLINE_MS;
+  const isOver = () => performance.now() > endMs;
+  const verdicts = new Set<number>();
+  const keepAsking = async (number: number) => {
+    while (!isOver()) {
+      verdicts.add(await ask(number));
+      await sleep(1); // closed ones are answered at once
     }
-    const paid = await settle(store, groupOn("log paid", log));
-    await server.query("BEGIN");
-    await server.query("LOCK TABLE headgate.log_entry IN ACCESS EXCLUSIVE MODE");
-    store.giveBack(paid);
-    const endMs = performance.now() + 2 * DEADLINE_MS;
-    const isOver = () => performance.now() > endMs;
-    const onLogs = new Set<number>();
-    const askLogs = async (number: number) => {
-      while (!isOver()) {
-        onLogs.add((await settle(store, groupOn(`log ${number}`, log))).verdict);
-        await sleep(1); // closed ones are answered at once
-      }
-    };
-    const [during] = await Promise.all([load(40, isOver, beside), askLogs(1), askLogs(2), askLogs(3)]);
-    await server.query("ROLLBACK");
+  };
+  const callers = 40;
+  // Their calls travel with those on limits with holds.
+  const [during] = await Promise.all([load(callers, isOver, beside), keepAsking(1), keepAsking(2), keepAsking(3)]);
+  await server.query("ROLLBACK");
 
-    const { others, held } = during.answers;
-    expect([others[1], held[1]]).toEqual([0, 0]);
-    expect(others[0]).toBeGreaterThan(KEYS);
-    expect(onLogs).toEqual(new Set([Verdict.failed]));
-    expect(reports.breakerStates).toEqual([]);
-    const asksLog = async () => (await settle(store, groupOn("log 1", log))).verdict === Verdict.allowed;
-    await until("logs are answered", asksLog);
-    const isGivenBack = async () =>
-      Number(
-        (await server.query("SELECT count(*) FROM headgate.log_entry WHERE bucket_key LIKE '%log paid%'"))[0]?.count,
-      ) === 0;
-    await until("what was to be given back is", isGivenBack);
-    await letLogsBeQuick?.();
-  },
-);
-
-// Promise(postgres): While the table of holds is locked, limits with `hold` get no answer; other calls wait once at most.
-test.each([{ table: "hold" }, { table: "hold_book" }])(
-  "the table $table is held: calls on limits with holds are decided by policy, others wait once at most",
-  async (held) => {
-    const withHolds = makeLimit({ amount: 1_000_000, burst: 1_000_000, windowSeconds: 3_600, holdSeconds: 60 });
-    const beside = (key: string) => `beside ${key}`;
-    for (let i = 0; i < KEYS; i++) {
-      for (const key of [keyOf(i), beside(keyOf(i))]) await settle(store, groupOn(key));
-    }
-    let asked = 0;
-    const ask = async (number: number) => {
-      const group = groupOn(`own ${number}`, withHolds);
-      Object.assign(group.takes[0] ?? {}, { holdId: `r${asked++}` });
-      return (await settle(store, group)).verdict;
-    };
-    await server.query("BEGIN");
-    await server.query(`LOCK TABLE headgate.${held.table} IN ACCESS EXCLUSIVE MODE`);
-    const endMs = performance.now() + 2 * DEADLINE_MS;
-    const isOver = () => performance.now() > endMs;
-    const verdicts = new Set<number>();
-    const keepAsking = async (number: number) => {
-      while (!isOver()) {
-        verdicts.add(await ask(number));
-        await sleep(1); // closed ones are answered at once
-      }
-    };
-    const callers = 40;
-    // Their calls travel with those on limits with holds.
-    const [during] = await Promise.all([load(callers, isOver, beside), keepAsking(1), keepAsking(2), keepAsking(3)]);
-    await server.query("ROLLBACK");
-
-    const [answered = 0, failed = 0] = during.answers.others;
-    expect(failed).toBeLessThanOrEqual(callers);
-    expect(answered).toBeGreaterThan(10 * callers);
-    expect(verdicts).toEqual(new Set([Verdict.failed]));
-    expect(reports.breakerStates).toEqual([]);
-    await until("they are answered", async () => (await ask(1)) === Verdict.allowed, 10_000);
-  },
-);
+  const [answered = 0, failed = 0] = during.answers.others;
+  expect(failed).toBeLessThanOrEqual(callers);
+  expect(answered).toBeGreaterThan(10 * callers);
+  expect(verdicts).toEqual(new Set([Verdict.failed]));
+  expect(reports.breakerStates).toEqual([]);
+  await until("they are answered", async () => (await ask(1)) === Verdict.allowed, 10_000);
+});
 
 test("the table of the buckets is held: every call is decided by policy, and answered once it is let go", async () => {
   await server.query("BEGIN");

@@ -20,20 +20,11 @@ afterAll(() => server.stop());
 
 const count = async (from: string) => Number((await server.query(`SELECT count(*) FROM headgate.${from}`))[0]?.count);
 
-/** Rows that mean nothing any more, and logs whose entries don't either. */
-async function insertDead(buckets: number, logs: number, entriesPerLog: number): Promise<void> {
+/** Rows that mean nothing any more. */
+async function insertDead(buckets: number): Promise<void> {
   await server.query(
     "INSERT INTO headgate.bucket SELECT 'dead ' || i, 1, 1, 1, 1 + i / 100 FROM generate_series(1, $1::int) i",
     [buckets],
-  );
-  await server.query(
-    "INSERT INTO headgate.bucket SELECT 'dead log ' || i, 1, 1, 1, 0 FROM generate_series(1, $1::int) i",
-    [logs],
-  );
-  await server.query(
-    `INSERT INTO headgate.log_entry SELECT 'dead log ' || i, e, e, 1
-     FROM generate_series(1, $1::int) i, generate_series(1, $2::int) e`,
-    [logs, entriesPerLog],
   );
 }
 
@@ -75,7 +66,7 @@ test("a store whose connections are all busy reports itself and sweeps", async (
   const { store } = await openPostgresRig({ target: server.target(), ...options });
   store.processes.count();
   await until("it has reported itself", async () => (await count("process")) === 1);
-  await insertDead(50, 0, 0);
+  await insertDead(50);
   await whileAllAreBusy(store, connections, async () => {
     // The connection beside the takes may come up after theirs.
     let swept: number | undefined;
@@ -95,18 +86,13 @@ async function seenAt(): Promise<number> {
   return Number(row?.at);
 }
 
-test("a turn of sweeping drops no more rows than it may, though logs are long", async () => {
+test("a turn of sweeping drops no more buckets and no more settled holds than it may", async () => {
   const { store } = await openPostgresRig({ target: server.target(), deadlineMs: 5_000, sweeps: false });
-  await insertDead(30, 20, 70);
-  const turns: number[] = [];
-  for (let swept = await store.backend.sweep(); swept !== 0; swept = await store.backend.sweep()) {
-    expect(swept).toBeGreaterThan(0);
-    turns.push(Number(swept));
-  }
-  expect(turns.reduce((sum, one) => sum + one, 0)).toBe(30 + 20 + 1_400);
-  // Five hundred rows of each kind, and what more the last log holds.
-  expect(Math.max(...turns)).toBeLessThan(500 + 500 + 70);
-  expect([await count("bucket WHERE bucket_key LIKE 'dead%'"), await count("log_entry")]).toEqual([0, 0]);
+  await insertDead(1_200);
+  await server.query("INSERT INTO headgate.settled_hold SELECT 'dead ' || i, i FROM generate_series(1, 700) i");
+  const turns: (number | undefined)[] = [];
+  for (let swept = await store.backend.sweep(); swept !== 0; swept = await store.backend.sweep()) turns.push(swept);
+  expect(turns).toEqual([1_000, 700, 200]);
   await store.close();
 });
 
@@ -115,7 +101,7 @@ test("sweeping keeps pace with takes of ever new buckets", async () => {
   const second = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 10, windowSeconds: 1 });
   const { store } = await openPostgresRig({ target: server.target(), deadlineMs: 10_000 });
   const dead = 20_000;
-  await insertDead(dead, 0, 0);
+  await insertDead(dead);
   let isOver = false;
   let made = 0;
   const callers = Array.from({ length: 200 }, async (_, caller) => {

@@ -23,7 +23,7 @@ export async function openPostgresRig(
  */
 export async function areUp(server: PostgresServer, count: number): Promise<boolean> {
   const [found] = await server.query(
-    `SELECT count(*) AS all, count(*) FILTER (WHERE state = 'idle' AND query LIKE 'SELECT take_all%') AS up
+    `SELECT count(*) AS all, count(*) FILTER (WHERE state = 'idle' AND query LIKE 'SELECT write_buckets%') AS up
      FROM pg_stat_activity WHERE application_name = 'headgate'`,
   );
   return Number(found?.all) === count && Number(found?.up) === count;
@@ -44,7 +44,5 @@ export async function debtOf(server: PostgresServer, key: string): Promise<numbe
 
 /** Empties the tables. */
 export async function flush(server: PostgresServer): Promise<void> {
-  await server.query(
-    "TRUNCATE headgate.bucket, headgate.log_entry, headgate.hold, headgate.settled_hold, headgate.hold_book, headgate.process",
-  );
+  await server.query("TRUNCATE headgate.bucket, headgate.settled_hold, headgate.process");
 }

@@ -77,8 +77,11 @@ async function startPostgres(): Promise<KindServer> {
   });
 }
 
-/** Each kind, by the name that messages give it. */
+/**
+ * Each kind, by the name that messages give it. `refundsInSteps`: a refund reads and then writes, so nothing is given back where the
+ * first answer does not arrive.
+ */
 export const SERVER_KINDS = [
-  { name: "Redis", start: startRedis },
-  { name: "PostgreSQL", start: startPostgres },
+  { name: "Redis", start: startRedis, refundsInSteps: false },
+  { name: "PostgreSQL", start: startPostgres, refundsInSteps: true },
 ] as const;

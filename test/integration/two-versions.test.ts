@@ -1,32 +1,23 @@
-// An old and a new version on one store, as in every rolling update: what both together let pass, and that neither breaks
-// the other. The old one is the last build whose functions and formats were others.
+// An old and a new version on one Redis, as in every rolling update: what both together let pass, and that neither breaks
+// the other. The old one is the last build whose scripts and formats were others. (PostgreSQL's schema belongs to one version.)
 
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/core/limit.ts";
-import { postgresHarness } from "../contract/postgres-harness.ts";
 import { redisHarness } from "../contract/redis-harness.ts";
 import { askOne, START_US, type StoreHarness } from "../contract/store-harness.ts";
 import { type LimitNumbers, limitNumbers, limitOf } from "../property/histories.ts";
 import { bucketNumbers } from "../property/rates.ts";
 import { otherBuild } from "../support/other-build.ts";
-import { PostgresServer } from "../support/postgres-server.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { runs } from "../support/runs.ts";
 
 const OLD = "e9d726f";
 
-interface OldHarnesses {
-  readonly redisHarness: typeof redisHarness;
-  readonly postgresHarness: typeof postgresHarness;
-}
-
-async function oldHarnesses(): Promise<OldHarnesses> {
-  const folder = join(otherBuild(OLD), "test/contract");
-  const redis = await import(/* @vite-ignore */ join(folder, "redis-harness.ts"));
-  const postgres = await import(/* @vite-ignore */ join(folder, "postgres-harness.ts"));
-  return { redisHarness: redis.redisHarness, postgresHarness: postgres.postgresHarness };
+async function oldRedisHarness(): Promise<typeof redisHarness> {
+  const file = join(otherBuild(OLD), "test/contract/redis-harness.ts");
+  return (await import(/* @vite-ignore */ file)).redisHarness;
 }
 
 /** Harnesses have key prefixes of their own; here all mean the same buckets. */
@@ -107,27 +98,19 @@ function exceeds(numbers: LimitNumbers, grants: readonly Grant[]): boolean {
 /** The version before refuses rules with calendar windows. */
 const BOTH_KNOW = ALGORITHMS.filter((algorithm) => algorithm !== Algorithm.calendarWindow);
 
-describe.each(["Redis", "PostgreSQL"] as const)("an old and a new version on one %s", (kind) => {
-  let server: RedisServer | PostgresServer;
+describe("an old and a new version on one Redis", () => {
+  let server: RedisServer;
   const open: StoreHarness[] = [];
   let versions: readonly StoreHarness[];
   let openOld: () => Promise<StoreHarness>;
   let openNew: () => Promise<StoreHarness>;
 
   beforeAll(async () => {
-    const old = await oldHarnesses();
-    if (kind === "Redis") {
-      const redis = await RedisServer.start();
-      server = redis;
-      openOld = () => onOneKey(old.redisHarness(redis));
-      openNew = () => onOneKey(redisHarness(redis));
-    } else {
-      const postgres = await PostgresServer.start();
-      server = postgres;
-      openOld = () => onOneKey(old.postgresHarness(postgres));
-      openNew = () => onOneKey(postgresHarness(postgres));
-    }
-    // The old one is there first; the new one brings its functions along while the old one is at work.
+    const old = await oldRedisHarness();
+    server = await RedisServer.start();
+    openOld = () => onOneKey(old(server));
+    openNew = () => onOneKey(redisHarness(server));
+    // The old one is there first; the new one brings its scripts along while the old one is at work.
     versions = [await openOld(), await openNew()];
     open.push(...versions);
   }, 120_000);

@@ -167,8 +167,8 @@ export abstract class Batch {
     for (const batched of this.groups) this.numbers[batched.at + 1] = latestOf(batched);
   }
 
-  /** The key's place among the batch's keys, counted from 1. */
-  protected placeOfKey(bucketKey: string): number {
+  /** The key's place among the batch's keys, counted from 1. Adds a key that is new. */
+  placeOfKey(bucketKey: string): number {
     let place = this.#keyPlaces.get(bucketKey);
     if (place === undefined) {
       place = this.keys.push(bucketKey);

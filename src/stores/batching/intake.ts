@@ -162,18 +162,6 @@ export class Intake<B extends Batch> {
     if (this.#server.isUp()) this.schedule();
   }
 
-  /**
-   * Takes the receipts for which `isHeld` is true out of a batch of which the server ran nothing, and sends them later, in this lane. Returns
-   * their number; the batch can be sent again for the rest.
-   */
-  passOverReceipts(batch: B, isHeld: (receipt: Receipt) => boolean, lane: number): number {
-    const held = batch.receipts.filter(isHeld);
-    if (held.length === 0) return 0;
-    batch.receipts.splice(0, batch.receipts.length, ...batch.receipts.filter((receipt) => !isHeld(receipt)));
-    this.#giveBackLater(held, lane);
-    return held.length;
-  }
-
   /** Passes on the outstanding receipts, because another server keeps their buckets now. */
   drainReceipts(each: (receipt: Receipt, lane: number) => void): void {
     this.#receipts.drain(each);

@@ -11,7 +11,7 @@ const TAKE_NUMBERS = 6;
 /** Added to a take's outcome if the take was paid. */
 export const PAID = 4;
 /** Added too if the payment opened a hold. */
-const OPENED = 8;
+export const OPENED = 8;
 
 /** Verdict of a group that came after its latest time of payment; nothing follows. Equal to Verdict.failed. */
 export const TOO_LATE = 3;
@@ -25,7 +25,7 @@ export const HELD = 5;
 export const HOLDS_FULL = 6;
 
 /** Numbers of a group that is HELD. */
-export const HELD_NUMBERS = 3;
+const HELD_NUMBERS = 3;
 /** Numbers of a bucket whose holds have ended. */
 const ENDED_NUMBERS = 2;
 

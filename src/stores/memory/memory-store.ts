@@ -85,6 +85,7 @@ export class MemoryStore implements LocalStore {
     const nowUs = this.#clock.nowUs();
     this.#buckets.nowS = divideDown(nowUs, MICROS_PER_SECOND);
     this.#settlement.settle(group, nowUs);
+    if (group.takesWithHolds > 0) this.#settlement.expireNext(nowUs);
     if (group.failure !== undefined && group.verdict === Verdict.failed) this.#observer.failed(group.failure);
     if (this.#buckets.count > 0) this.#sweep.start();
     return true;

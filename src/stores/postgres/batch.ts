@@ -1,40 +1,21 @@
-// The groups that travel in one call of take_all: how much one may hold, and the function's arguments.
-// sql/034_take_all.sql says what they mean.
+// The groups that travel in one call: how much one may hold, and what was asked in it.
 
 import { createHash } from "node:crypto";
-import { Algorithm, COUNTER_NUMBER, type Limit } from "../../core/limit.ts";
-import { Mode, type TakeGroup } from "../../core/take.ts";
-import { MICROS_PER_SECOND } from "../../core/units.ts";
-import { Batch, type BatchedGroup, HEAD_NUMBERS, type ServerTimes, TAKE_NUMBERS } from "../batching/batch.ts";
+import { settledName } from "../../algorithms/hold-book.ts";
+import { Algorithm, type Limit } from "../../core/limit.ts";
+import { type Kind, Mode, Outcome, type TakeGroup } from "../../core/take.ts";
+import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
 import { Lane } from "./lanes.ts";
 import type { Link } from "./link.ts";
 
 /** Bound of one call, so that its rows are locked for two or three milliseconds at most. A larger group travels alone. */
-const BATCH_TAKES_MAX = 64;
-/** The bound of a call of plain takes, which cost a fifth. */
-const PLAIN_TAKES_MAX = 256;
-/** Weight of a take on a sliding log, which may have some 250 entries to read or to delete. */
-const LOG_WEIGHT = 8;
-/** Weight of a take on a limit with holds, which has further rows to read and to write (bench/store/postgres-holds.mjs). */
-const HOLD_WEIGHT = 3;
+const BATCH_TAKES_MAX = 256;
+/** Weight of a take on a sliding log or on a limit with holds, whose rows are longer (bench/store/postgres-holds.mjs). */
+const LONG_ROW_WEIGHT = 4;
 
 /** An index entry of PostgreSQL holds 2,704 bytes; longer keys begin with a hash. */
 const KEY_LENGTH_MAX = 1_024;
 const KEY_LENGTH_KEPT = 256;
-/** The mode with which take_all gives back; different from all modes of core/take.ts. */
-const MODE_GIVE_BACK = 7;
-const ANY_TIME = 0;
-/** Hits of counters may not fit a bigint; no limit is as large as this. */
-const COST_MAX = 2 ** 62;
-
-/** The arguments of take_all, arrays as PostgreSQL writes them. */
-interface TakeAllArguments {
-  readonly keys: string;
-  readonly limits: string;
-  readonly groups: string;
-  /** Null if no limit of the call has holds. */
-  readonly holdIds: string | null;
-}
 
 /** A group of one take, as take_each pays it. */
 export interface PlainTake {
@@ -70,11 +51,44 @@ export class PostgresBatch extends Batch {
 
   hasRoomFor(group: TakeGroup): boolean {
     if (this.groups.length === 0) return true;
-    if (this.lane === Lane.plain) return this.takes < PLAIN_TAKES_MAX;
-    const onLogs = this.takesOnLogs + group.takesOnLogs;
-    const withHolds = this.holds.length + group.takesWithHolds;
-    const weight = this.takes + group.size + onLogs * (LOG_WEIGHT - 1) + withHolds * (HOLD_WEIGHT - 1);
-    return weight <= BATCH_TAKES_MAX;
+    const onLongRows = this.takesOnLogs + group.takesOnLogs + this.holds.length + group.takesWithHolds;
+    return this.takes + group.size + onLongRows * (LONG_ROW_WEIGHT - 1) <= BATCH_TAKES_MAX;
+  }
+
+  /** The keys of its buckets, each once. */
+  get bucketKeys(): readonly string[] {
+    return this.keys;
+  }
+
+  /** The holds that its groups name: names as the table has them, and as the book of holds does. */
+  namedHolds(): ReadonlyMap<string, string> {
+    const names = this.holds
+      .filter(({ holdId }) => holdId !== "")
+      .map((hold) => settledName(hold.bucketKey, hold.holdId));
+    return new Map(names.map((name) => [storedKey(name), name]));
+  }
+
+  /** Fills `into` with what the group asked, whatever became of the group itself. */
+  copyTo(into: TakeGroup, batched: BatchedGroup): void {
+    into.reset();
+    const flags = this.numbers[batched.at + 2] ?? 0;
+    into.hasSpareQuota = (flags & 1) !== 0;
+    into.hasCounters = (flags & 2) !== 0;
+    into.stopsAtOver = (flags & 4) !== 0;
+    for (let i = 0; i < batched.size; i++) {
+      const at = batched.at + HEAD_NUMBERS + i * TAKE_NUMBERS;
+      const asked = this.takeOf(batched, i);
+      if (asked === undefined) continue;
+      const take = into.add(asked.limit);
+      take.bucketKey = asked.bucketKey;
+      take.descriptor = this.numbers[at + 2] ?? 0;
+      take.kind = (this.numbers[at + 3] ?? 0) as Kind;
+      take.mode = asked.mode as Mode;
+      take.cost = asked.cost;
+      take.holdId = asked.holdId;
+      // Answered already: no store touches it.
+      if (take.mode === Mode.denied) take.outcome = Outcome.over;
+    }
   }
 
   /**
@@ -92,76 +106,6 @@ export class PostgresBatch extends Batch {
       return { place, storedKey: storedKey(this.keyAt(place)), limit, cost, latestUs: latestOf(batched) };
     });
   }
-
-  /** Receipts travel first, each as a group. */
-  encode({ latestOf, bucketTimeUs }: ServerTimes): TakeAllArguments {
-    this.writeLatest(latestOf);
-    const holdIds = new Map<string, number>();
-    const numbers = this.#encodeReceipts(holdIds);
-    this.#encodeGroups(numbers, holdIds);
-    const hasHolds = this.holds.length > 0 || this.receipts.some(({ limit }) => limit.holdSeconds > 0);
-    return {
-      keys: textArray(this.keys.map(storedKey)),
-      limits: `{${this.#encodeLimits(bucketTimeUs).join()}}`,
-      groups: `{${numbers.join()}}`,
-      holdIds: hasHolds ? textArray([...holdIds.keys()].map(storedKey)) : null,
-    };
-  }
-
-  #encodeReceipts(holdIds: Map<string, number>): number[] {
-    const numbers: number[] = [];
-    for (const { bucketKey, limit, cost, paidAtUs, holdId } of this.receipts) {
-      numbers.push(1, ANY_TIME, 0);
-      numbers.push(this.placeOfKey(bucketKey), this.placeOfLimit(limit), 0, 0, MODE_GIVE_BACK, cost, paidAtUs);
-      numbers.push(placeOfHold(holdIds, holdId));
-    }
-    return numbers;
-  }
-
-  #encodeGroups(numbers: number[], holdIds: Map<string, number>): void {
-    const gathered = this.numbers;
-    let holds = 0;
-    for (const { at, size } of this.groups) {
-      numbers.push(size, gathered[at + 1] ?? 0, gathered[at + 2] ?? 0);
-      const end = at + HEAD_NUMBERS + size * TAKE_NUMBERS;
-      for (let take = at + HEAD_NUMBERS; take < end; take += TAKE_NUMBERS) {
-        // Holds are in the order of the takes.
-        const hold = this.holds[holds]?.at === take ? this.holds[holds++] : undefined;
-        numbers.push(
-          gathered[take] ?? 0,
-          gathered[take + 1] ?? 0,
-          gathered[take + 2] ?? 0,
-          gathered[take + 3] ?? 0,
-          gathered[take + 4] ?? 0,
-          Math.min(COST_MAX, gathered[take + 5] ?? 0),
-          // The time of payment, which only give-backs have.
-          0,
-          placeOfHold(holdIds, hold?.holdId ?? ""),
-        );
-      }
-    }
-  }
-
-  #encodeLimits(bucketTimeUs: () => number): number[] {
-    const limits: number[] = [];
-    for (const limit of this.limits) {
-      const { algorithm, amount, burst, windowSeconds, debtMax, isCounter, holdSeconds, isConcurrent, calendar } =
-        limit;
-      calendar?.turnTo(bucketTimeUs());
-      if (calendar !== undefined) limits.push(algorithm, amount, calendar.startUs, calendar.endUs, calendar.nextEndUs);
-      else limits.push(isCounter ? COUNTER_NUMBER : algorithm, amount, burst, windowSeconds, debtMax);
-      limits.push(holdSeconds * MICROS_PER_SECOND, isConcurrent ? 1 : 0);
-    }
-    return limits;
-  }
-}
-
-/** The place of an id among those of the call, counted from 1; 0 of none. */
-function placeOfHold(places: Map<string, number>, holdId: string): number {
-  if (holdId === "") return 0;
-  const place = places.get(holdId) ?? places.size + 1;
-  places.set(holdId, place);
-  return place;
 }
 
 /**
@@ -179,6 +123,7 @@ function escapeOf(char: string): string {
   return char === "\\" ? "\\\\" : `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`;
 }
 
-export function textArray(texts: readonly string[]): string {
-  return `{${texts.map((text) => `"${text.replace(/["\\]/g, "\\$&")}"`).join()}}`;
+/** An array as PostgreSQL writes it. */
+export function textArray(texts: readonly (string | null)[]): string {
+  return `{${texts.map((text) => (text === null ? "NULL" : `"${text.replace(/["\\]/g, "\\$&")}"`)).join()}}`;
 }

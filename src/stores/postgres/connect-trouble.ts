@@ -4,7 +4,7 @@
 import type { PostgresTarget } from "../../core/store-address.ts";
 import { describeConnectError, HUNG_UP, type OwnTroubles } from "../batching/connect-troubles.ts";
 import { isRefusal } from "./connect.ts";
-import { MigrationError } from "./migrations.ts";
+import { SchemaError } from "./schema.ts";
 
 /** Where PostgreSQL is, for messages. No login. */
 export function nameOfTarget({ host, port }: PostgresTarget): string {
@@ -12,11 +12,11 @@ export function nameOfTarget({ host, port }: PostgresTarget): string {
   return `PostgreSQL at ${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** The problem as a sentence without its full stop. `error` is what connecting, migrating or a call threw. */
+/** The problem as a sentence without its full stop. `error` is what connecting, setting up or a call threw. */
 export function describeTrouble(error: unknown, target: PostgresTarget): string {
   const name = nameOfTarget(target);
   if (isRefusal(error)) return `${name} ${describeRefusal(error.code ?? "", target)}`;
-  if (error instanceof MigrationError) return `${name} ${error.message}`;
+  if (error instanceof SchemaError) return `${name} ${error.message}`;
   return `${name} ${describeConnectError(error, OWN_TROUBLES)}`;
 }
 
@@ -30,9 +30,9 @@ const OWN_TROUBLES: OwnTroubles = {
   tlsHint: "",
 };
 
-/** True if the server takes no writes, or none from this user: another server may. */
+/** True if another connection may do better: the server takes no writes, or none from this user, or the session is not ours. */
 export function needsAnotherConnection(error: unknown): boolean {
-  return isRefusal(error) && /^(25006|57P0[1-5]|08|28|42)/.test(error.code ?? "");
+  return isRefusal(error) && /^(25006|25P03|26|57P0[1-5]|08|28|42)/.test(error.code ?? "");
 }
 
 /** By SQLSTATE, or by its class of two letters. */
@@ -44,6 +44,9 @@ const REFUSALS: Readonly<Record<string, string>> = {
   "42P01": "lacks one of our tables",
   "42883": "lacks one of our functions",
   "25006": "is a read-only standby",
+  "25P03": "ended our session because this process was stopped or too busy to go on with it",
+  "26000": "is behind a pooler that shares sessions by transaction: connect directly, or through one in session mode",
+  "42P05": "is behind a pooler that shares sessions by transaction: connect directly, or through one in session mode",
   "40001": "had too many calls in conflict",
   "40P01": "had calls in a deadlock",
   "55P03": "held our rows locked for too long",

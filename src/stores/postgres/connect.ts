@@ -1,6 +1,7 @@
 // Opens one connection to PostgreSQL, logs in and sets the session up. The store sees a PostgresConnection and nothing of
 // pg. Whoever opens the connection decides what to do when it is lost.
 
+import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { Client, type ClientConfig, DatabaseError, type QueryArrayConfig } from "pg";
@@ -13,12 +14,17 @@ export interface SessionSettings {
   readonly schema: string;
   /** Whether a payment waits until it is on the server's disk. */
   readonly waitsForDisk: boolean;
-  /** True: every call is one SERIALIZABLE transaction; false: READ COMMITTED, with rows locked by the functions. */
+  /** True: every call is one SERIALIZABLE transaction; false: READ COMMITTED, with rows locked by lock_buckets. */
   readonly isSerializable: boolean;
   /** How long a statement waits for a locked row or table by default. */
   readonly lockTimeoutMs: number;
   readonly statementTimeoutMs: number;
+  /** How long a transaction waits for its next statement before PostgreSQL ends the session. */
+  readonly idleTimeoutMs: number;
 }
+
+/** Rows of texts. */
+export type Rows = readonly (readonly (string | null)[])[];
 
 /** A statement; with a name it is prepared once per connection. Values are text, arrays as PostgreSQL writes them. */
 export interface Statement {
@@ -27,10 +33,10 @@ export interface Statement {
   readonly values?: readonly (string | null)[];
 }
 
-/** An open connection. Carries one statement at a time and never sends one again. */
+/** An open connection. Sends statements at once, one after another, and never sends one again. */
 export interface PostgresConnection {
-  /** Rows of texts. Rejects with a DatabaseError if PostgreSQL refuses the statement, with another Error if its outcome is unknown. */
-  query(statement: Statement): Promise<readonly (readonly (string | null)[])[]>;
+  /** Rejects with a DatabaseError if PostgreSQL refuses the statement, with another Error if its outcome is unknown. */
+  query(statement: Statement): Promise<Rows>;
   /** Closes it without waiting for anything; `onLost` is not called for it. */
   drop(): void;
 }
@@ -58,20 +64,9 @@ export function waitedTooLong(error: unknown): boolean {
   return isRefusal(error) && error.code === "55P03";
 }
 
-/** If the call waited too long for a row that is not committed yet: the place of its key (sql/026_write_buckets.sql). */
-export function placeOfMade(error: unknown): number | undefined {
-  if (!isRefusal(error) || !waitedTooLong(error)) return undefined;
-  return /^\d+$/.test(error.detail ?? "") ? Number(error.detail) : undefined;
-}
-
-/** True if the call waited too long for the table of the logs' entries, or for rows in it. */
-export function waitedForLogs(error: unknown): boolean {
-  return isRefusal(error) && waitedTooLong(error) && /\b(log_\w+|sliding_log)_v\d/.test(error.where ?? "");
-}
-
-/** True if the call waited too long for a table of holds, or for rows in it. */
-export function waitedForHolds(error: unknown): boolean {
-  return isRefusal(error) && waitedTooLong(error) && /\b\w*(hold|held|settled)\w*_v\d/.test(error.where ?? "");
+/** If the call waited too long for a row that is not committed yet: its key as the table has it (sql/locked_takes.sql). */
+export function keyOfMade(error: unknown): string | undefined {
+  return isRefusal(error) && waitedTooLong(error) ? error.detail : undefined;
 }
 
 /**
@@ -84,6 +79,8 @@ export async function openConnection(
   onLost: () => void,
 ): Promise<PostgresConnection> {
   const socket = new Socket();
+  // Behind a pooler that shares sessions by transaction, another session refuses these names before it runs anything.
+  const suffix = `:${randomUUID()}`;
   const client = new Client({ ...optionsOf(target), stream: () => socket });
   let isOver = false;
   let firstError: Error | undefined;
@@ -92,7 +89,7 @@ export async function openConnection(
     firstError ??= error;
   });
   const connection: PostgresConnection = {
-    query: async (statement) => (await client.query(queryOf(statement))).rows,
+    query: async (statement) => (await client.query(queryOf(statement, suffix))).rows,
     drop: () => {
       isOver = true;
       socket.destroy();
@@ -115,8 +112,14 @@ export async function openConnection(
 // Every value is read as the text that PostgreSQL sends: 64-bit numbers fit no other type of pg.
 const AS_TEXT = { getTypeParser: () => (text: string) => text };
 
-function queryOf({ name, text, values = [] }: Statement): QueryArrayConfig {
-  return { ...(name === undefined ? {} : { name }), text, values: [...values], rowMode: "array", types: AS_TEXT };
+function queryOf({ name, text, values = [] }: Statement, suffix: string): QueryArrayConfig {
+  return {
+    ...(name === undefined ? {} : { name: name + suffix }),
+    text,
+    values: [...values],
+    rowMode: "array",
+    types: AS_TEXT,
+  };
 }
 
 function optionsOf(target: PostgresTarget): ClientConfig {
@@ -132,6 +135,7 @@ function optionsOf(target: PostgresTarget): ClientConfig {
     ssl: tls === undefined ? false : readClientTls(tls, host),
     application_name: "headgate",
     connectionTimeoutMillis: target.connectTimeoutMs,
+    pipeline: true,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
   };
@@ -149,6 +153,7 @@ function sessionStatement(session: SessionSettings): Statement {
     synchronous_commit: session.waitsForDisk ? "on" : "off",
     lock_timeout: String(session.lockTimeoutMs),
     statement_timeout: String(session.statementTimeoutMs),
+    idle_in_transaction_session_timeout: String(session.idleTimeoutMs),
     client_min_messages: "error",
     enable_seqscan: "off",
     enable_hashjoin: "off",

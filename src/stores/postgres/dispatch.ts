@@ -4,25 +4,23 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { StoreError } from "../../core/errors.ts";
-import { Algorithm } from "../../core/limit.ts";
-import type { BatchedTake, ServerTimes } from "../batching/batch.ts";
 import type { Intake } from "../batching/intake.ts";
 import type { CompleteOptions } from "../batching/options.ts";
 import type { ReplyReader } from "../batching/reply.ts";
-import type { PostgresBatch } from "./batch.ts";
+import { type PostgresBatch, storedKey } from "./batch.ts";
+import { BatchSettlement } from "./batch-settlement.ts";
 import {
   isRefusal,
   isWorthRepeating,
+  keyOfMade,
   type PostgresConnection,
-  placeOfMade,
   ranNothing,
-  waitedForHolds,
-  waitedForLogs,
   waitedTooLong,
 } from "./connect.ts";
 import { Lane, NOT_PLAIN, UNKNOWN_HOLDER } from "./lanes.ts";
-import { type Link, TAKE_ALL, TAKE_EACH } from "./link.ts";
-import { readReply } from "./reply.ts";
+import type { Link } from "./link.ts";
+import { settleLocked } from "./locked-takes.ts";
+import { TAKE_EACH } from "./statements.ts";
 import { readTakeEach, takeEachArguments } from "./take-each.ts";
 
 /**
@@ -35,11 +33,8 @@ const ATTEMPTS_MAX = 6;
 /** From the third attempt on there is a pause first, of a random length that may double each time. */
 const PAUSE_MS = 1;
 
-type IsHeld = (one: Pick<BatchedTake, "bucketKey" | "limit">) => boolean;
-
 interface DispatchOptions extends Pick<CompleteOptions, "clock" | "injectedTime" | "observer"> {
   readonly intake: Intake<PostgresBatch>;
-  readonly isSerializable: boolean;
   /** How long a call waits for locked rows, unless it is one of plain takes. */
   readonly lockTimeoutMs: number;
   /** A connection that is free for a statement. */
@@ -54,15 +49,15 @@ interface DispatchOptions extends Pick<CompleteOptions, "clock" | "injectedTime"
 /** Sends batches to PostgreSQL and takes the replies, over any free connection. */
 export class Dispatch {
   readonly #options: DispatchOptions;
-  readonly #times: ServerTimes;
+  readonly #settlement: BatchSettlement;
 
   constructor(options: DispatchOptions) {
-    const { intake, clock, injectedTime } = options;
+    const { intake, injectedTime } = options;
     this.#options = options;
-    this.#times = {
+    this.#settlement = new BatchSettlement({
       latestOf: intake.settler.latestOf,
-      bucketTimeUs: () => injectedTime?.nowUs() ?? intake.serverTime.estimateUs(clock.nowUs()),
-    };
+      injectedUs: () => injectedTime?.nowUs(),
+    });
   }
 
   /** Sends waiting batches over free connections. */
@@ -113,21 +108,16 @@ export class Dispatch {
 
   /** Resolves to the reply; undefined if the answer is no reply. */
   async #call(batch: PostgresBatch, connection: PostgresConnection): Promise<ReplyReader | undefined> {
-    const { clock, injectedTime, isSerializable, lockTimeoutMs, intake } = this.#options;
+    const { clock, injectedTime, lockTimeoutMs, intake } = this.#options;
     batch.attempts++;
     batch.sentUs = clock.nowUs();
-    const timeUs = String(injectedTime?.nowUs() ?? 0);
     const takes = batch.plainTakes(intake.settler.latestOf);
     const each = takes && takeEachArguments(takes);
-    if (takes !== undefined && each !== undefined) {
-      const rows = await connection.query({ ...TAKE_EACH, values: [...each, timeUs] });
-      return readTakeEach(batch, takes, rows);
+    if (takes === undefined || each === undefined) {
+      return await settleLocked(batch, connection, this.#settlement, lockTimeoutMs);
     }
-    const { keys, limits, groups, holdIds } = batch.encode(this.#times);
-    const modes = [String(!isSerializable), String(batch.waits), String(lockTimeoutMs)];
-    const values = [keys, timeUs, limits, groups, holdIds, ...modes];
-    const rows = await connection.query({ ...TAKE_ALL, values });
-    return readReply(batch, rows[0]?.[0]);
+    const values = [...each, String(injectedTime?.nowUs() ?? 0)];
+    return readTakeEach(batch, takes, await connection.query({ ...TAKE_EACH, values }));
   }
 
   /** Whether the batch is sent again, after a pause if it was in conflict repeatedly. */
@@ -147,19 +137,18 @@ export class Dispatch {
     return true;
   }
 
-  /** True if the batch waited for rows of only some of its groups and receipts; these are passed over now. */
+  /** True if the batch waited for rows of only some of its groups; these are passed over now. */
   #passesOver(batch: PostgresBatch, error: unknown): boolean {
-    const { intake } = this.#options;
-    // Somebody holds a row of a take_each call, which does not tell which one. take_all can pass that row over.
-    if (batch.lane === Lane.plain && waitedTooLong(error) && placeOfMade(error) === undefined) {
-      return intake.settler.passOver(batch, () => true, NOT_PLAIN) > 0;
+    const { settler } = this.#options.intake;
+    const made = keyOfMade(error);
+    if (made !== undefined) {
+      return settler.passOver(batch, ({ bucketKey }) => storedKey(bucketKey) === made, UNKNOWN_HOLDER) > 0;
     }
-    const isHeld = heldBy(batch, error);
-    if (isHeld === undefined) return false;
-    const groups = intake.settler.passOver(batch, isHeld, UNKNOWN_HOLDER);
-    // The next wait for their table keeps no other groups waiting.
-    const receipts = intake.passOverReceipts(batch, isHeld, Lane.held);
-    return groups + receipts > 0;
+    if (batch.waits || !waitedTooLong(error)) return false;
+    // Somebody holds a row of a take_each call, which does not tell which one. Under lock that row can be passed over.
+    if (batch.lane === Lane.plain) return settler.passOver(batch, () => true, NOT_PLAIN) > 0;
+    // A call that waits for no row waits for a table: for that of settled holds, if others can go on without it.
+    return settler.passOver(batch, ({ limit }) => limit.holdSeconds > 0, UNKNOWN_HOLDER) > 0;
   }
 
   #onReply(batch: PostgresBatch, link: Link, reader: ReplyReader | undefined): void {
@@ -194,15 +183,4 @@ export class Dispatch {
     else intake.settler.lose(batch, refused);
     onRefusal(error, sentence, link);
   }
-}
-
-/** Tells which takes and receipts of the batch the error is about; undefined if it is about all or none. */
-function heldBy(batch: PostgresBatch, error: unknown): IsHeld | undefined {
-  const place = placeOfMade(error);
-  if (place !== undefined) {
-    const key = batch.keyAt(place);
-    return ({ bucketKey }) => bucketKey === key;
-  }
-  if (waitedForLogs(error)) return ({ limit }) => limit.algorithm === Algorithm.slidingLog;
-  return waitedForHolds(error) ? ({ limit }) => limit.holdSeconds > 0 : undefined;
 }

@@ -21,7 +21,7 @@ export const Lane = {
 /** In place of a holder: the row is inserted and not committed, so its transaction can't be seen. Calls wait half as long for it. */
 export const UNKNOWN_HOLDER = -1;
 
-/** In place of a holder: nobody holds the row, but take_each has left the take to take_all. */
+/** In place of a holder: nobody holds the row, but take_each has left the take to the settlement under lock. */
 export const NOT_PLAIN = -2;
 
 /** How long a key stays in its lane after its row was last found locked. */

@@ -1,4 +1,4 @@
-// Keeps one connection to PostgreSQL up: connects, brings the schema up to date, tests it, reports when it is up and when
+// Keeps one connection to PostgreSQL up: connects, makes the tables if they are missing, tests it, reports when it is up and when
 // it is lost, and tries again with growing pauses, without end. The store says what travels over it.
 
 import type { Clock } from "../../core/clock.ts";
@@ -8,30 +8,17 @@ import type { ServerTime } from "../batching/server-time.ts";
 import { withTimeLimit } from "../batching/time-limit.ts";
 import { openConnection, type PostgresConnection, type SessionSettings } from "./connect.ts";
 import { describeTrouble, nameOfTarget } from "./connect-trouble.ts";
-import { type MigrationOptions, migrate } from "./migrations.ts";
+import { type SchemaOptions, setUp } from "./schema.ts";
+import { LOCK_BUCKETS, TAKE_EACH, WRITE_BUCKETS } from "./statements.ts";
 
 const TIME_PINGS = 3;
-/** A migration waits for those of other processes. */
-const MIGRATION_MS_MAX = 60_000;
-
-/**
- * The two statements of takes. One is for any batch; its last value is how long it waits for rows, in milliseconds. The other
- * is for a batch of plain takes, which waits as long as the session's lock_timeout.
- */
-export const TAKE_ALL = {
-  name: "take_all_v4",
-  text: `SELECT take_all_v4($1::text[], $2::bigint, $3::bigint[], $4::bigint[], $5::text[], $6::boolean, $7::boolean)
-    FROM set_config('lock_timeout', $8, true)`,
-} as const;
-export const TAKE_EACH = {
-  name: "take_each_v3",
-  text: "SELECT * FROM take_each_v3($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint)",
-} as const;
+/** Setting up waits for other processes that do the same. */
+const SET_UP_MS_MAX = 60_000;
 
 export interface LinkOptions {
   readonly target: PostgresTarget;
   readonly session: SessionSettings;
-  readonly migration: MigrationOptions;
+  readonly tables: SchemaOptions;
   /** Key that the self-test uses. */
   readonly selfTestKey: string;
   readonly clock: Clock;
@@ -119,7 +106,7 @@ export class Link {
           this.#lose(`${nameOfTarget(target)} closed the connection`);
         }
       });
-      await withTimeLimit(MIGRATION_MS_MAX, migrate(connection, this.#options.migration));
+      await withTimeLimit(SET_UP_MS_MAX, setUp(connection, this.#options.tables));
       await withTimeLimit(target.connectTimeoutMs, this.#test(connection));
       if (isLost) throw new Error("closed");
       if (this.#isClosed) connection.drop();
@@ -151,7 +138,7 @@ export class Link {
     this.#timer = setTimeout(() => void this.#attempt(), this.#pause.next());
   }
 
-  /** Does once what takes do later: reads the server's time, and pays 2 of a fixed window of one second. */
+  /** Does once what takes do later: reads the server's time, pays 1 of a fixed window, and writes it again. */
   async #test(connection: PostgresConnection): Promise<void> {
     const { clock, serverTime, session, selfTestKey } = this.#options;
     for (let i = 0; i < TIME_PINGS; i++) {
@@ -164,8 +151,11 @@ export class Link {
     const key = `{"${selfTestKey}"}`;
     const each = [key, "{1}", `{${Number.MAX_SAFE_INTEGER}}`, "{2,1000000,1000000,1,1}", "0"];
     await connection.query({ ...TAKE_EACH, values: each });
-    const modes = [String(!session.isSerializable), "true", String(session.lockTimeoutMs)];
-    const values = [key, "0", "{2,1000000,1000000,1,1000000,0,0}", "{1,0,0,1,1,0,0,0,1,0,0}", null, ...modes];
-    await connection.query({ ...TAKE_ALL, values });
+    const [row = []] = await connection.query({
+      ...LOCK_BUCKETS,
+      values: [key, "false", String(session.lockTimeoutMs)],
+    });
+    const [, ...numbers] = row.slice(0, -1).map((number) => `{${number}}`);
+    await connection.query({ ...WRITE_BUCKETS, values: [key, ...numbers, "{NULL}", "1", "0"] });
   }
 }

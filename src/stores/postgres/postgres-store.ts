@@ -44,6 +44,8 @@ const HELD_PER_DEADLINE = 3;
 /** A call that waits has other rows locked meanwhile, and lets them go long before they count as held for long. */
 const WAITS_PER_HELD = 2;
 const LITTLE_MS = 1;
+/** A process that is stopped with rows locked loses them after its calls' deadlines, but not for a busy turn of its event loop. */
+const IDLE_MS_MIN = 100;
 const CLOSED_ERROR = new StoreError(
   "STORE_TIMEOUT",
   "somebody else has inserted a row of the call into PostgreSQL and not committed for long",
@@ -116,7 +118,6 @@ export class PostgresBackend implements Backend {
     this.#dispatch = new Dispatch({
       ...this.#complete,
       intake: this.#intake,
-      isSerializable: options.isolation === "serializable",
       lockTimeoutMs: this.#lockTimeoutMs,
       freeLink: () => this.#freeLink(),
       serverName,
@@ -174,18 +175,19 @@ export class PostgresBackend implements Backend {
 
   #newLink(lockTimeoutMs: number, events: Pick<LinkOptions, "onUp" | "onFree" | "onLost">): Link {
     const { target, schema = "headgate", keyPrefix = "", unlogged, waitsForDisk = false, isolation } = this.#options;
-    const { clock, silenceUsMax } = this.#complete;
+    const { clock, deadlineUs, patienceUs, silenceUsMax } = this.#complete;
     const session: SessionSettings = {
       schema,
       waitsForDisk,
       isSerializable: isolation === "serializable",
       lockTimeoutMs,
       statementTimeoutMs: silenceUsMax / MICROS_PER_MILLI,
+      idleTimeoutMs: Math.max(IDLE_MS_MIN, Math.ceil(Math.max(deadlineUs, patienceUs) / MICROS_PER_MILLI)),
     };
     return new Link({
       target,
       session,
-      migration: { schema, unlogged },
+      tables: { schema, unlogged },
       selfTestKey: `${storedKey(keyPrefix)}headgate:self-test:${randomUUID()}`,
       clock,
       serverTime: this.#intake.serverTime,

@@ -1,4 +1,4 @@
-// The table of processes that share the PostgreSQL, each with the server's time of its last report (sql/038_beat.sql).
+// The table of processes that share the PostgreSQL, each with the server's time of its last report (sql/housekeeping.sql).
 
 import type { ProcessPlace } from "../batching/membership.ts";
 import type { ProcessRegister } from "../batching/process-count.ts";
@@ -18,8 +18,8 @@ export class ProcessTable implements ProcessRegister {
   async report(id: string, goneAfterMs: number): Promise<ProcessPlace | undefined> {
     const values = [this.#prefix, id, `${goneAfterMs} milliseconds`];
     const answer = await this.#ask({
-      name: "beat_v3",
-      text: "SELECT array_to_string(beat_v3($1, $2, $3::interval), ',')",
+      name: "beat",
+      text: "SELECT array_to_string(beat($1, $2, $3::interval), ',')",
       values,
     });
     const [count, index, added] = answer?.split(",").map(Number) ?? [];

@@ -41,14 +41,10 @@ export class Sweep {
     this.#timer = undefined;
   }
 
-  /** Deletes some buckets and their entries now. Resolves to how many rows; undefined if that was not possible. */
+  /** Deletes some buckets and settled holds now. Resolves to how many rows; undefined if that was not possible. */
   async sweep(): Promise<number | undefined> {
     const values = [String(this.#options.injectedTime?.nowUs() ?? 0), String(this.#rowsMax)];
-    const swept = await this.#options.ask({
-      name: "sweep_v3",
-      text: "SELECT sweep_v3($1::bigint, $2::bigint)",
-      values,
-    });
+    const swept = await this.#options.ask({ name: "sweep", text: "SELECT sweep($1::bigint, $2::bigint)", values });
     return swept === undefined ? undefined : Number(swept);
   }
 

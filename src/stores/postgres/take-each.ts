@@ -1,6 +1,6 @@
 // Writes a batch of plain takes as the arguments of take_each, and reads its reply. PostgreSQL decides and pays. What a paid
 // bucket has left, and when it is as new, is computed here from the state in the reply.
-// sql/037_take_each.sql says what arguments and rows mean.
+// sql/take_each.sql says what arguments and rows mean.
 
 import { calendarWindow } from "../../algorithms/calendar-window.ts";
 import { fixedWindow } from "../../algorithms/fixed-window.ts";
@@ -11,9 +11,8 @@ import { Algorithm, type Limit } from "../../core/limit.ts";
 import { Outcome, Verdict } from "../../core/take.ts";
 import { HELD, isReplyTo, PAID, ReplyReader, TOO_LATE } from "../batching/reply.ts";
 import { type PlainTake, type PostgresBatch, textArray } from "./batch.ts";
+import type { Rows } from "./connect.ts";
 import { NOT_PLAIN } from "./lanes.ts";
-
-type Rows = readonly (readonly (string | null)[])[];
 
 /** What all takes of a batch pay one bucket. */
 interface Payment {
@@ -26,7 +25,7 @@ interface Payment {
 
 /**
  * The first four arguments, arrays as PostgreSQL writes them: keys, costs, latest times, limits. Undefined if two limits
- * share a bucket, as while a rule is edited: then take_all pays.
+ * share a bucket, as while a rule is edited.
  */
 export function takeEachArguments(takes: readonly (PlainTake | undefined)[]): string[] | undefined {
   const payments = new Map<number, Payment>();
@@ -38,16 +37,17 @@ export function takeEachArguments(takes: readonly (PlainTake | undefined)[]): st
     if (payment === undefined) {
       payments.set(place, { key: storedKey, limit, cost, latestUs });
     } else {
-      if (byNumbers(payment.limit, limit) !== 0) return undefined;
+      if (!isAlike(payment.limit, limit)) return undefined;
       payment.cost += cost;
       payment.latestUs = Math.min(payment.latestUs, latestUs);
     }
   }
-  const sorted = [...payments.values()].sort(byLimitAndKey);
+  // All calls lock rows in the order of their keys, so that they never deadlock.
+  const sorted = [...payments.values()].sort((one, other) => (one.key < other.key ? -1 : 1));
   const limits: number[] = [];
   let last: Limit | undefined;
   for (const { limit } of sorted) {
-    if (last === undefined || byNumbers(last, limit) !== 0) {
+    if (last === undefined || !isAlike(last, limit)) {
       limits.push(limit.algorithm, limit.amount, thirdOf(limit), fourthOf(limit), 0);
     }
     limits[limits.length - 1] = (limits.at(-1) ?? 0) + 1;
@@ -61,22 +61,13 @@ export function takeEachArguments(takes: readonly (PlainTake | undefined)[]): st
   ];
 }
 
-// All processes use the same order, so that calls never deadlock.
-function byLimitAndKey(one: Payment, other: Payment): number {
-  return byNumbers(one.limit, other.limit) || (one.key < other.key ? -1 : 1);
+function isAlike(one: Limit, other: Limit): boolean {
+  if (one === other) return true;
+  if (one.algorithm !== other.algorithm || one.amount !== other.amount) return false;
+  return thirdOf(one) === thirdOf(other) && fourthOf(one) === fourthOf(other);
 }
 
-function byNumbers(one: Limit, other: Limit): number {
-  if (one === other) return 0;
-  return (
-    one.algorithm - other.algorithm ||
-    one.amount - other.amount ||
-    thirdOf(one) - thirdOf(other) ||
-    fourthOf(one) - fourthOf(other)
-  );
-}
-
-// The edges of a calendar are those that take_all was last told: if time has left them, take_each leaves the take to it again.
+// The edges of a calendar are those of the last settlement under lock: if time has left them, take_each leaves the take to it again.
 function thirdOf({ burst, calendar }: Limit): number {
   return calendar === undefined ? burst : calendar.startUs;
 }

@@ -1,0 +1,197 @@
+// The rows of one call, from the moment they are locked until they are written: the settlement reads and changes them here, as the
+// memory store's buckets. sql/tables.sql says what a row has.
+
+import type { BucketAccess, WorkingBucket } from "../../algorithms/bucket-access.ts";
+import { HoldBook } from "../../algorithms/hold-book.ts";
+import { packHolds, unpackHolds } from "../../algorithms/hold-text.ts";
+import { LogBlocks } from "../../algorithms/log-blocks.ts";
+import { packLog, unpackLog } from "../../algorithms/log-text.ts";
+import { windowUsOf } from "../../algorithms/step.ts";
+import { Algorithm, type Limit } from "../../core/limit.ts";
+import { LimitStats } from "../../core/limit-stats.ts";
+import { AMOUNT_MAX } from "../../core/units.ts";
+
+/** The largest count of a counter: the largest number below 2^63 that a double can hold. */
+const COUNT_MAX = 2 ** 63 - 1_024;
+
+/** A bucket's row. */
+export class Row {
+  /** The bucket's key as the table has it. */
+  readonly key: string;
+  /** Whether the table has the row. */
+  readonly isKept: boolean;
+  atUs: number;
+  used: number;
+  previous: number;
+  expiresUs: number;
+  packed: string | null;
+  /** False if it means the same as no row. */
+  isUsed: boolean;
+  /** Whether its numbers were checked: the first take on it tells the algorithm. */
+  isChecked = false;
+  /** Whether it is to be written. */
+  isChanged = false;
+  /** Root block of its log; 0 if it has none. */
+  log = 0;
+  /** Counts its holds; undefined unless a take of the call has a limit with holds. */
+  holdStats: LimitStats | undefined = undefined;
+
+  /** `kept` is what lock_buckets replied after the place; undefined if the table has no row. */
+  constructor(key: string, kept?: readonly (string | null)[]) {
+    const [atUs = 0, used = 0, previous = 0, expiresUs = 0, packed = null] = kept ?? [];
+    this.key = key;
+    this.isKept = kept !== undefined;
+    this.atUs = Number(atUs);
+    this.used = Number(used);
+    this.previous = Number(previous);
+    this.expiresUs = Number(expiresUs);
+    this.packed = packed;
+    this.isUsed = this.atUs !== 0 || this.used !== 0 || this.previous !== 0 || packed !== null;
+  }
+}
+
+/** Reused from call to call. `begin` starts a call, `finish` ends it. */
+export class LockedRows implements BucketAccess {
+  readonly logs = new LogBlocks();
+  /** The holds of this call's rows. */
+  holds = new HoldBook();
+  /** Rows whose numbers made no sense, which count as none. */
+  damaged = 0;
+  /** By bucket key. */
+  readonly #rows = new Map<string, Row>();
+  #nowUs = 0;
+
+  begin(nowUs: number): void {
+    this.#nowUs = nowUs;
+    this.damaged = 0;
+    this.#rows.clear();
+  }
+
+  add(bucketKey: string, row: Row): void {
+    this.#rows.set(bucketKey, row);
+  }
+
+  row(bucketKey: string): Row | undefined {
+    return this.#rows.get(bucketKey);
+  }
+
+  /** Opens the holds of a bucket. Must be called before the settlement, for all takes on limits with holds. */
+  openHolds(bucketKey: string, limit: Limit): void {
+    const row = this.#rows.get(bucketKey);
+    if (row === undefined || row.holdStats !== undefined) return;
+    row.holdStats = new LimitStats();
+    const counted = { ...limit, stats: row.holdStats };
+    if (row.packed === null || unpackHolds(this.holds, bucketKey, counted, row.packed)) return;
+    this.damaged++;
+    row.packed = null;
+    row.isChanged = true;
+  }
+
+  load(bucket: WorkingBucket): boolean {
+    const row = this.#rows.get(bucket.bucketKey);
+    if (row === undefined || !row.isUsed) return false;
+    if (!row.isChecked && !this.#check(row, bucket)) return false;
+    if (row.log !== 0) {
+      bucket.useLog().open(row.log);
+      return true;
+    }
+    const { state } = bucket;
+    state.used = row.used;
+    state.previous = row.previous;
+    // The key of a counter names its window, by the clock of the process that asks.
+    state.atUs = bucket.limit?.isCounter === true ? this.#nowUs - (this.#nowUs % windowUsOf(bucket.limit)) : row.atUs;
+    return true;
+  }
+
+  save(bucket: WorkingBucket, expiresAtUs: number): void {
+    const row = this.#rows.get(bucket.bucketKey);
+    if (row === undefined) return;
+    row.isUsed = true;
+    row.isChecked = true;
+    row.isChanged = true;
+    row.expiresUs = expiresAtUs;
+    const place = bucket.log?.place ?? 0;
+    if (row.log !== 0 && row.log !== place) this.logs.dropLog(row.log);
+    row.log = place;
+    if (place !== 0) return;
+    row.atUs = bucket.limit?.isCounter === true ? 0 : bucket.state.atUs;
+    row.used = Math.min(bucket.state.used, COUNT_MAX);
+    row.previous = bucket.state.previous;
+  }
+
+  extend(bucket: WorkingBucket, expiresAtUs: number): void {
+    const row = this.#rows.get(bucket.bucketKey);
+    if (row === undefined || !row.isUsed || row.expiresUs >= expiresAtUs) return;
+    row.isChanged = true;
+    row.expiresUs = expiresAtUs;
+  }
+
+  remove(bucket: WorkingBucket): void {
+    const row = this.#rows.get(bucket.bucketKey);
+    if (row !== undefined) this.#clear(row, bucket);
+  }
+
+  /** The rows to write, kept ones first, then new ones in the order of their keys. */
+  finish(): { readonly rows: readonly Row[]; readonly kept: number } {
+    const kept: Row[] = [];
+    const made: Row[] = [];
+    for (const [bucketKey, row] of this.#rows) {
+      if (row.holdStats !== undefined) this.#packHolds(bucketKey, row);
+      if (row.log !== 0) {
+        if (row.isChanged) row.packed = packLog(this.logs, row.log);
+        this.logs.dropLog(row.log);
+      }
+      if (row.isChanged) (row.isKept ? kept : made).push(row);
+    }
+    this.holds = new HoldBook();
+    made.sort((one, other) => (one.key < other.key ? -1 : 1));
+    return { rows: [...kept, ...made], kept: kept.length };
+  }
+
+  /** A row lives as long as its holds. */
+  #packHolds(bucketKey: string, row: Row): void {
+    const holds = this.holds.of(bucketKey);
+    const packed = holds === undefined ? null : packHolds(holds);
+    if (packed !== row.packed) row.isChanged = true;
+    row.packed = packed;
+    const lastEndUs = holds?.live().at(-1)?.endsAtUs ?? 0;
+    row.expiresUs = Math.max(row.expiresUs, lastEndUs);
+  }
+
+  #check(row: Row, bucket: WorkingBucket): boolean {
+    row.isChecked = true;
+    if (bucket.algorithm === Algorithm.slidingLog) {
+      row.log = row.packed === null ? 0 : unpackLog(this.logs, row.packed);
+      if (row.log !== 0) return true;
+    } else if (bucket.limit === undefined || makesSense(row, bucket.limit)) {
+      // Not a number of theirs.
+      if (bucket.algorithm === Algorithm.tokenBucket || bucket.algorithm === Algorithm.fixedWindow) row.previous = 0;
+      return true;
+    }
+    this.damaged++;
+    this.#clear(row, bucket);
+    return false;
+  }
+
+  #clear(row: Row, bucket: WorkingBucket): void {
+    if (row.log !== 0) this.logs.dropLog(row.log);
+    if (bucket.algorithm === Algorithm.slidingLog) row.packed = null;
+    row.log = 0;
+    row.atUs = 0;
+    row.used = 0;
+    row.previous = 0;
+    row.expiresUs = this.#nowUs;
+    row.isUsed = false;
+    if (row.isKept) row.isChanged = true;
+  }
+}
+
+/** Whether the algorithm can have left these numbers. */
+function makesSense({ atUs, used, previous }: Row, limit: Limit): boolean {
+  if (!Number.isSafeInteger(atUs) || atUs < 0 || used < 0) return false;
+  if (limit.isCounter) return atUs === 0;
+  if (limit.algorithm === Algorithm.tokenBucket) return Number.isSafeInteger(used);
+  if (used > AMOUNT_MAX) return false;
+  if (limit.algorithm !== Algorithm.fixedWindow && (previous < 0 || previous > AMOUNT_MAX)) return false;
+  return limit.algorithm === Algorithm.calendarWindow || atUs % windowUsOf(limit) === 0;
+}

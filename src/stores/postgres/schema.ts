@@ -1,0 +1,97 @@
+// Makes the tables and functions of sql/ in a database that has none, in one transaction. A schema belongs to one version of the files:
+// another version is refused.
+
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { isRefusal, isWorthRepeating, type PostgresConnection } from "./connect.ts";
+
+/** Files of sql/ in the order they are run: what a file uses comes before it. test/contract keeps the table and the folder equal. */
+export const SQL_FILES = ["tables.sql", "take_each.sql", "locked_takes.sql", "housekeeping.sql"] as const;
+
+// The same depth below the package's root in src/ and in dist/.
+const SQL_FOLDER = new URL("../../../sql/", import.meta.url);
+
+/** Most attempts if processes that start at once make the same objects. */
+const ATTEMPTS_MAX = 10;
+const UNLOGGED = "u";
+/** Tables that a crash may empty together, if `unlogged` says so. */
+const BUCKET_TABLES = ["bucket", "settled_hold"] as const;
+
+/** The schema is of another version. The message completes a sentence that begins with the server's name. */
+export class SchemaError extends Error {
+  override readonly name = "SchemaError";
+}
+
+export interface SchemaOptions {
+  readonly schema: string;
+  /** Whether the buckets' tables are left out of the server's write-ahead log; undefined leaves them as they are. */
+  readonly unlogged: boolean | undefined;
+}
+
+/** Makes what is missing. Only looks if nothing is. */
+export async function setUp(connection: PostgresConnection, options: SchemaOptions): Promise<void> {
+  const text = SQL_FILES.map((name) => readFileSync(new URL(name, SQL_FOLDER), "utf8")).join("\n");
+  const version = createHash("sha256").update(text).digest("hex");
+  for (let attempt = 1; !(await isSetUp(connection, version, options)); attempt++) {
+    try {
+      await make(connection, text, version, options);
+    } catch (error) {
+      await connection.query({ text: "ROLLBACK" });
+      if (attempt === ATTEMPTS_MAX || !isRace(error)) throw error;
+    }
+  }
+}
+
+// 42P06, 42P07 and 42710: another process has created the same object at the same time.
+function isRace(error: unknown): boolean {
+  return isWorthRepeating(error) || (isRefusal(error) && /^(42P0[67]|42710)$/.test(error.code ?? ""));
+}
+
+async function isSetUp(connection: PostgresConnection, version: string, options: SchemaOptions): Promise<boolean> {
+  const { schema } = options;
+  const [found] = await connection.query({ text: "SELECT to_regclass($1)", values: [`"${schema}".version`] });
+  if (found?.[0] == null) return false;
+  const [row] = await connection.query({ text: `SELECT hash FROM "${schema}".version` });
+  if (row?.[0] !== version) {
+    throw new SchemaError(
+      `has tables of another version in the schema ${schema}: set POSTGRES_SCHEMA to another name, or drop the schema`,
+    );
+  }
+  return (await wronglyLogged(connection, options)).length === 0;
+}
+
+/** The table of the version comes first: of processes that start at once, the others wait for it. */
+async function make(
+  connection: PostgresConnection,
+  text: string,
+  version: string,
+  options: SchemaOptions,
+): Promise<void> {
+  const run = (statement: string, values: readonly string[] = []) => connection.query({ text: statement, values });
+  await run("BEGIN ISOLATION LEVEL READ COMMITTED");
+  const timeouts = { lock_timeout: "0", statement_timeout: "60s", idle_in_transaction_session_timeout: "60s" };
+  for (const [name, value] of Object.entries(timeouts)) await run(`SET LOCAL ${name} = '${value}'`);
+  await run(`CREATE SCHEMA IF NOT EXISTS "${options.schema}"`);
+  const [found] = await run("SELECT to_regclass($1)", [`"${options.schema}".version`]);
+  if (found?.[0] == null) {
+    await run(`CREATE TABLE "${options.schema}".version (hash text NOT NULL)`);
+    await run(text);
+    await run(`INSERT INTO "${options.schema}".version VALUES ($1)`, [version]);
+  }
+  for (const { name, isLogged } of await wronglyLogged(connection, options))
+    await run(`ALTER TABLE ${name} SET ${isLogged ? "UNLOGGED" : "LOGGED"}`);
+  await run("COMMIT");
+}
+
+/** Tables of buckets that are not logged as `unlogged` says. */
+async function wronglyLogged(
+  connection: PostgresConnection,
+  { schema, unlogged }: SchemaOptions,
+): Promise<{ name: string; isLogged: boolean }[]> {
+  if (unlogged === undefined) return [];
+  const text = `SELECT c.relname, c.relpersistence FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = $1 AND c.relname = ANY ($2::text[])`;
+  const rows = await connection.query({ text, values: [schema, `{${BUCKET_TABLES.join()}}`] });
+  const found = rows.map(([name, persistence]) => ({ name: name ?? "", isLogged: persistence !== UNLOGGED }));
+  return found.filter(({ isLogged }) => isLogged === unlogged);
+}
