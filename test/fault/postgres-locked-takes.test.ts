@@ -173,10 +173,12 @@ describe("a commit", () => {
     const { store, reports } = await openPostgresRig({ target, deadlineMs: 10_000, connections: 1, sweeps: false });
     const settled = settle(store, groupOnBoth(7));
     await until("it is written", () => areInState("PgSleep"));
+    proxy.hold();
+    await until("it is committed", async () => (await debts(server)).get("k") === 7);
     proxy.cutAll();
     expect((await settled).failure?.code).toBe("STORE_UNREACHABLE");
     expect(reports.unknownGroups).toBe(1);
-    await until("it is committed", async () => (await debts(server)).get("k") === 7);
+    proxy.release();
     expect(await whenUp(store, 20_000)).toBe(true);
     expect((await settle(store, groupOnBoth(1))).verdict).toBe(Verdict.allowed);
     expect((await debts(server)).get("k")).toBe(8);
