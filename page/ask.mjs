@@ -48,9 +48,9 @@ export class Server {
    */
   async ask(path, question) {
     const response = await this.#send(path, question);
-    if (response.ok) return response.json().catch(() => Promise.reject(new NoAnswer("away", "its answer broke off")));
+    if (response.ok) return response.json().catch(() => Promise.reject(new NoAnswer("away", "the answer broke off")));
     const says = (await response.text().catch(() => "")).trim();
-    throw new NoAnswer(this.#whyOf(response.status), says === "" ? `it answered ${response.status}` : says);
+    throw new NoAnswer(this.#whyOf(response.status), says === "" ? `the server answered ${response.status}` : says);
   }
 
   /** @param {string} path @param {object} [question] */
@@ -68,7 +68,7 @@ export class Server {
       });
     } catch (cause) {
       const isLate = cause instanceof DOMException && cause.name === "TimeoutError";
-      throw new NoAnswer("away", isLate ? `no answer within ${ANSWER_MS_MAX / 1_000} s` : "it can't be reached");
+      throw new NoAnswer("away", isLate ? `no answer within ${ANSWER_MS_MAX / 1_000} s` : "can't reach the server");
     }
   }
 

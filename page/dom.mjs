@@ -33,6 +33,19 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** Sentences of the server, with what stands between backticks as code. @param {string} says @returns {(Node | string)[]} */
+export function withCode(says) {
+  const pieces = says.split("`");
+  if (pieces.length % 2 === 0) return [says];
+  return pieces.map((piece, i) => (i % 2 === 0 ? piece : make("code", {}, piece)));
+}
+
+/** Changes sentences of the server if they are others. @param {Element} element @param {string} says */
+export function setSaid(element, says) {
+  const parts = make("span", {}, ...withCode(says));
+  if (element.textContent !== parts.textContent) element.replaceChildren(...parts.childNodes);
+}
+
 /** @param {HTMLElement} element @param {boolean} isShown */
 export function setShown(element, isShown) {
   if (element.hidden === isShown) element.hidden = !isShown;

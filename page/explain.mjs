@@ -1,11 +1,11 @@
-// The box that explains a descriptor: which rule it meets and why, what is left in its buckets, and making them as new.
+// The box that explains a descriptor: which rule it meets and why, what is left in its buckets, and resetting them.
 
 import { NoAnswer } from "./ask.mjs";
-import { byId, make, setShown } from "./dom.mjs";
+import { byId, make, setShown, setText, withCode } from "./dom.mjs";
 import { bucketTable, reportParts } from "./explained.mjs";
 import { looksLikeTwo, readDescriptors, typedDescriptor } from "./read-descriptor.mjs";
 import { askReset } from "./reset.mjs";
-import { hides, sentence, shown } from "./words.mjs";
+import { durationWords, hides, sentence, shown } from "./words.mjs";
 
 /**
  * @typedef {import("./ask.mjs").Server} Server
@@ -19,6 +19,12 @@ export function openExplain(server, refused) {
   byId("explain-form").addEventListener("submit", (/** @type {Event} */ event) => {
     event.preventDefault();
     void explainBox(server, refused);
+  });
+  byId("descriptor").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+    // Not the Enter that ends a word in an input method, nor Shift+Enter.
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    byId("explain-form").requestSubmit();
   });
 }
 
@@ -51,9 +57,28 @@ export function noteBuckets({ store, answered_by: worker }) {
       : "";
 }
 
+/** What was explained last, when, and by which rules; undefined before and after a problem. @type {{ text: string, atMs: number, rules: string | null } | undefined} */
+let explained;
+/** The hash of the rules in force. @type {string | null} */
+let rulesNow = null;
+
+/** Says how old the explanation is: what is left in buckets changes, and so do rules. @param {string | null} [rules] the hash of the rules in force */
+export function noteAge(rules = rulesNow) {
+  rulesNow = rules;
+  const age = byId("explained-age");
+  setShown(age, explained !== undefined);
+  if (explained === undefined) return;
+  const { text, atMs, rules: rulesThen } = explained;
+  const seconds = (Date.now() - atMs) / 1_000;
+  const since = rulesThen === rules ? "" : " The rules have changed since: explain it again.";
+  setText(age, `${shown(text, 200)}, ${durationWords(seconds)} ago.${since}`);
+  age.className = rulesThen === rules ? "quiet" : "warning";
+}
+
 /** @param {Server} server @param {(error: unknown) => void} refused */
 async function explainBox(server, refused) {
-  const read = readDescriptors(byId("descriptor").value);
+  const text = byId("descriptor").value.trim();
+  const read = readDescriptors(text);
   if ("problem" in read) return showProblem(read.problem);
   if (read.domain !== undefined) byId("domain").value = read.domain;
   const question = { domain: byId("domain").value.trim(), descriptors: read.descriptors };
@@ -66,6 +91,8 @@ async function explainBox(server, refused) {
       ...reportParts(report),
       ...bucketParts(server, question, peeked.buckets, peeked.says),
     );
+    explained = { text: `${question.domain}: ${text}`, atMs: Date.now(), rules: rulesNow };
+    noteAge();
   } catch (error) {
     showError(error, refused);
   }
@@ -79,7 +106,9 @@ function showError(error, refused) {
 
 /** @param {string} says */
 function showProblem(says) {
-  byId("explained").replaceChildren(make("p", { class: "critical" }, shown(says, 600)));
+  byId("explained").replaceChildren(make("p", { class: "critical" }, ...withCode(shown(says, 600))));
+  explained = undefined;
+  noteAge();
 }
 
 /** @param {Server} server @param {Question} question @param {readonly Bucket[]} buckets @param {string} says */
@@ -94,6 +123,8 @@ function bucketParts(server, question, buckets, says) {
     said.textContent = shown(sentence(answer.says)) + note;
     const after = buckets.map((bucket, i) => ({ ...bucket, ...answer.buckets[i]?.after }));
     if (answer.isDone) table.replaceWith(bucketTable(after));
+    if (answer.isDone && explained !== undefined) explained = { ...explained, atMs: Date.now() };
+    noteAge();
     setShown(button, !answer.isDone);
   });
   return [table, said, button];

@@ -1,6 +1,6 @@
 // What the server says of a descriptor, as elements: which rule it meets and why, what is left in its buckets.
 
-import { make } from "./dom.mjs";
+import { make, withCode } from "./dom.mjs";
 import { countWords, durationWords, sentence, shown } from "./words.mjs";
 
 /**
@@ -11,7 +11,8 @@ import { countWords, durationWords, sentence, shown } from "./words.mjs";
 
 /** @param {Report} report */
 export function reportParts({ says, descriptors = [], globalLimit }) {
-  const parts = descriptors.length === 1 ? [] : [make("p", {}, make("strong", {}, shown(sentence(says), 600)))];
+  const parts =
+    descriptors.length === 1 ? [] : [make("p", {}, make("strong", {}, ...withCode(shown(sentence(says), 600))))];
   parts.push(...descriptors.flatMap(descriptorParts));
   if (globalLimit !== undefined) {
     parts.push(
@@ -27,8 +28,8 @@ export function reportParts({ says, descriptors = [], globalLimit }) {
 
 /** @param {DescriptorReport} report */
 function descriptorParts({ says, suggestion, rule, limits, entries }) {
-  const parts = [make("p", {}, make("strong", {}, shown(sentence(says), 600)))];
-  if (suggestion !== undefined) parts.push(make("p", {}, shown(suggestion, 300)));
+  const parts = [make("p", {}, make("strong", {}, ...withCode(shown(sentence(says), 600))))];
+  if (suggestion !== undefined) parts.push(make("p", {}, ...withCode(shown(suggestion, 300))));
   if (rule !== undefined) {
     const kind = rule.kind === "ordinary" ? "" : `, ${rule.kind} mode`;
     const allowed = limits.map((limit) => limit.says).join("; ");
@@ -52,7 +53,7 @@ function descriptorParts({ says, suggestion, rule, limits, entries }) {
 
 /** @param {readonly Bucket[]} buckets */
 export function bucketTable(buckets) {
-  const heads = ["Limit", "Left", "Next passes", "Full again"].map((head, i) =>
+  const heads = ["Limit", "Left", "Next call passes", "Full again"].map((head, i) =>
     make("th", i === 0 ? { scope: "col" } : { scope: "col", class: "number" }, head),
   );
   const rows = buckets.map((bucket) => {

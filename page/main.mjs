@@ -3,14 +3,14 @@
 import { NoAnswer, Server } from "./ask.mjs";
 import { CALLS, showCalls } from "./calls.mjs";
 import { byId, setShown, setText } from "./dom.mjs";
-import { explainKey, noteBuckets, offerDomains, openExplain } from "./explain.mjs";
+import { explainKey, noteAge, noteBuckets, offerDomains, openExplain } from "./explain.mjs";
 import { Poll } from "./poll.mjs";
 import { RateHistory } from "./rates.mjs";
 import { showRules } from "./rules-table.mjs";
 import { showCertificate, showUnmatched, showWorkers } from "./side-tables.mjs";
 import { hideTop, showTop } from "./top-table.mjs";
 import { showConditions, showFlood, showVerdict, verdictOf } from "./verdict.mjs";
-import { durationWords, shown, timeWords } from "./words.mjs";
+import { durationWords, sentence, shown, timeWords } from "./words.mjs";
 
 /** @typedef {import("../src/admin/state-json.ts").StateView} State */
 
@@ -56,6 +56,7 @@ function showState(state) {
   showCertificate(state);
   offerDomains(rules.domains);
   noteBuckets(state);
+  noteAge(rules.hash);
 }
 
 /** @param {State} state */
@@ -100,8 +101,8 @@ function showTrouble(error) {
     const since =
       answeredMs === undefined
         ? ""
-        : ` What stands below is of ${timeWords(answeredMs, Date.now())}, ${durationWords((Date.now() - answeredMs) / 1_000)} ago.`;
-    showStale(`It is asked again every ${LOOK_MS / 1_000} s: ${error.message}.${since}`);
+        : ` Data below is from ${timeWords(answeredMs, Date.now())} (${durationWords((Date.now() - answeredMs) / 1_000)} ago).`;
+    showStale(`${sentence(error.message)} Retrying every ${LOOK_MS / 1_000} s.${since}`);
   }
 }
 
@@ -122,7 +123,7 @@ function wantToken(error) {
   forget();
   server.useToken(undefined);
   const isWrong = error.why === "token wrong";
-  showVerdict(isWrong ? "That token is not in force." : "A token is required.", "warning");
+  showVerdict(isWrong ? "Invalid token." : "A token is required.", "warning");
   setShown(byId("stale"), false);
   setShown(byId("token-form"), true);
   byId("token").focus();

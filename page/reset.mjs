@@ -1,4 +1,4 @@
-// Asks whether buckets are really to be made as new, and has the server do it.
+// Asks whether to reset buckets, and has the server do it.
 
 import { NoAnswer } from "./ask.mjs";
 import { byId, make } from "./dom.mjs";

@@ -22,15 +22,16 @@ import { plural } from "./words.mjs";
  * @property {readonly TopKey[]} keys
  */
 
-/** Whose key it is: its entries if they can be told, else the name of its bucket. @param {TopKey} key */
-export function keyWords({ descriptor, key }) {
+/** Whose key it is: all calls for the global limit, else its entries if they can be told, else the name of its bucket. @param {TopKey} key */
+export function keyWords({ rule, domain, descriptor, key }) {
+  if (rule === "") return `all calls of ${domain}`;
   if (descriptor === undefined || descriptor.length === 0) return key;
   return descriptor.map((entry) => `${entry.key}=${entry.value ?? `(bytes) ${entry.value_base64}`}`).join(",");
 }
 
 /** @param {TopKey} key */
 export function ruleWords({ domain, rule, limit }) {
-  if (rule === "") return `the global limit of ${domain}`;
+  if (rule === "") return `the domain's global limit`;
   return `rule ${rule}${limit === "" ? "" : ` (${limit})`} of ${domain}`;
 }
 

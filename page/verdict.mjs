@@ -1,6 +1,6 @@
 // The first lines of the page: whether all is well, in words, what is wrong, and which key is refused most. Pure but for what draws.
 
-import { byId, keepChildren, make, part, setShown, setText } from "./dom.mjs";
+import { byId, keepChildren, make, part, setSaid, setShown, setText, withCode } from "./dom.mjs";
 import { keyWords, noKeyWords, outstandingKey, ruleWords } from "./top-key.mjs";
 import { countWords, plural, shown, sinceWords } from "./words.mjs";
 
@@ -15,8 +15,8 @@ export function verdictOf({ status, conditions }) {
   if (status === "well") return "All is well.";
   const critical = conditions.filter(({ severity }) => severity === "critical").length;
   const warnings = conditions.length - critical;
-  if (critical === 0) return `${plural(warnings, "thing")} to look at, nothing urgent.`;
-  const more = warnings === 0 ? "" : `, and ${warnings} more to look at`;
+  if (critical === 0) return `${plural(warnings, "thing")} to check, nothing urgent.`;
+  const more = warnings === 0 ? "" : `, and ${warnings} more to check`;
   return `${plural(critical, "thing")} ${critical === 1 ? "is" : "are"} wrong${more}.`;
 }
 
@@ -32,24 +32,26 @@ export function showVerdict(says, colour) {
 /** @param {State} state */
 export function showConditions(state) {
   keepChildren(byId("conditions"), state.conditions, {
-    key: ({ id, severity, details, workers }) => JSON.stringify([id, severity, details, workers]),
+    key: ({ id, severity, see }) => JSON.stringify([id, severity, see]),
     create: createCondition,
     update: (item, condition) => {
       item.className = condition.severity;
-      setText(part(item, "strong"), shown(condition.says, 600));
+      setSaid(part(item, "strong"), shown(condition.says, 600));
       setText(part(item, ".age"), ageOf(condition, state.at));
+      keepChildren(part(item, ".details"), condition.details, {
+        key: (line) => line,
+        create: (line) => make("li", {}, ...withCode(shown(line, 600))),
+        update: () => undefined,
+      });
     },
   });
 }
 
 /** @param {Condition} condition */
-function createCondition({ severity, advice, see, details }) {
-  const item = make("li", {}, make("strong", { class: severity }), make("span", { class: "age" }));
-  if (details.length > 0) {
-    item.append(make("ul", { class: "mistakes" }, ...details.map((line) => make("li", {}, shown(line, 600)))));
-  }
-  item.append(make("p", {}, `${advice} More: `, make("code", {}, `docs/operations.md#${see}`)));
-  return item;
+function createCondition({ severity, advice, see }) {
+  const strong = make("strong", { class: severity });
+  const more = make("p", {}, ...withCode(advice), " More: ", make("code", {}, `docs/operations.md#${see}`));
+  return make("li", {}, strong, make("span", { class: "age" }), make("ul", { class: "details" }), more);
 }
 
 /** @param {Condition} condition @param {string} now */

@@ -7,6 +7,7 @@ interface Advice {
   readonly severity: Severity;
   readonly advice: string;
   readonly see: string;
+  readonly causedBy?: string;
 }
 
 /** Anchor of the table of all failures in docs/operations.md. */
@@ -17,36 +18,37 @@ export const PARTS: Readonly<Record<string, Advice>> = {
   store: {
     severity: "critical",
     advice:
-      "Limits are decided by each rule's on_store_failure. Look at the store and the way to it; it is found again by itself.",
+      "Each rule's `on_store_failure` decides. Check the store and the network to it; Headgate reconnects automatically.",
     see: "headgatedegraded",
   },
   rules: {
     severity: "critical",
-    advice: "Calls get no decision. Mend the rules, or name their folder in RULES_DIR; no restart is needed.",
+    advice:
+      "Calls get no decision. Fix the rules, or set RULES_DIR to their folder; fixed files are read without a restart.",
     see: "headgaterulesrefused",
   },
   "control plane": {
     severity: "warning",
-    advice: "The last good rules stay. Bring the control plane back; it is found again by itself.",
+    advice: "The last good rules stay active. Bring the control plane back; Headgate reconnects automatically.",
     see: TABLE,
   },
   certificates: {
     severity: "warning",
-    advice: "Put a pair that can serve into the same files; it is in force within 5 seconds.",
+    advice: "Put a valid pair into the same files; it is active within 5 seconds.",
     see: "certificates-of-the-grpc-port",
   },
   snapshot: {
     severity: "warning",
-    advice: "Calls are decided all the same; a crash would lose the counts since the last snapshot.",
+    advice: "Calls are still decided; a crash would lose the counts since the last snapshot.",
     see: "headgatesnapshotfails",
   },
   workers: {
     severity: "warning",
-    advice: "The others answer meanwhile. The log says how each has ended.",
+    advice: "The others answer meanwhile. The log says how each one ended.",
     see: "headgateworkersdie",
   },
-  start: { severity: "warning", advice: "Wait for it.", see: "start-and-shutdown" },
-  shutdown: { severity: "warning", advice: "Nothing, if somebody has asked for it.", see: "start-and-shutdown" },
+  start: { severity: "warning", advice: "Wait until it has started.", see: "start-and-shutdown" },
+  shutdown: { severity: "warning", advice: "Nothing, if somebody asked for it.", see: "start-and-shutdown" },
 };
 
 export const OTHER_PART: Advice = { severity: "warning", advice: "The log says more.", see: TABLE };
@@ -55,8 +57,9 @@ export const OTHER_PART: Advice = { severity: "warning", advice: "The log says m
 export const MISHAPS = {
   degraded: {
     severity: "critical",
+    causedBy: "store",
     words: "calls were answered without the store",
-    advice: "Limits are decided by each rule's on_store_failure. Look at the store and how long it takes.",
+    advice: "Each rule's `on_store_failure` decides. Check the store and its latency.",
     see: "headgatedegraded",
   },
   overloaded: {
@@ -74,19 +77,19 @@ export const MISHAPS = {
   loopLate: {
     severity: "warning",
     words: "answers of the store were read too late, because this process was busy",
-    advice: "Look for CPU limits and neighbours on the node; add processes.",
+    advice: "Check CPU limits and other pods on the node; add processes.",
     see: "headgatelooplate",
   },
   damaged: {
     severity: "warning",
-    words: "damaged buckets were found and count as new",
-    advice: "Somebody else writes to the same keys: find out who uses that store.",
+    words: "damaged buckets were found and reset",
+    advice: "Something else writes to the same keys: find out what uses that store.",
     see: "headgatebucketsdamaged",
   },
   evicted: {
     severity: "warning",
-    words: "buckets that still meant something were dropped to stay within BUCKETS_MAX",
-    advice: "Look who sends new keys; raise BUCKETS_MAX.",
+    words: "buckets that were not full were dropped to stay within BUCKETS_MAX",
+    advice: "Check who sends new keys; raise BUCKETS_MAX.",
     see: "headgatebucketsevicted",
   },
   lateReports: {

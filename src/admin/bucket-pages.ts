@@ -108,5 +108,5 @@ function auditView({ rule, bucket, bucket_base64: base64, remaining, before, aft
 function sayFound(count: number, action: "peek" | "reset"): string {
   if (count === 0) return "no limit is met, so there is no bucket; /explain says why";
   const buckets = count === 1 ? "1 bucket" : `${count} buckets`;
-  return action === "peek" ? `${buckets}; nothing was paid` : `${buckets} made as new`;
+  return action === "peek" ? `${buckets}; nothing was paid` : `${buckets} reset`;
 }

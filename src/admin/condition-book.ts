@@ -24,7 +24,7 @@ export class ConditionBook {
 }
 
 /** Critical conditions before warnings; among equals the oldest first. */
-export function inOrder(conditions: readonly Condition[]): readonly Condition[] {
+export function inOrder<C extends Condition>(conditions: readonly C[]): readonly C[] {
   return conditions.toSorted((one, other) => {
     if (one.severity !== other.severity) return one.severity === "critical" ? -1 : 1;
     return one.sinceUs - other.sinceUs;

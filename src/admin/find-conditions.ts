@@ -54,6 +54,7 @@ function breakerFinding(server: string, state: string): Finding {
   return {
     id: `breaker ${server}`,
     severity: "critical",
+    causedBy: "store",
     says: `The breaker of ${server} is ${state}: calls don't wait for it.`,
     advice: "Limits are decided by each rule's on_store_failure until that server answers a probe.",
     see: "headgatebreakeropen",
@@ -66,18 +67,17 @@ function refusedRules({ rules: { areInForce, lastFailure }, planeRefusal }: Proc
   const errors = problems.filter(({ severity }) => severity === "error");
   const lines = errors.slice(0, DETAILS_MAX).map(formatProblem);
   if (errors.length > lines.length) lines.push(`and ${errors.length - lines.length} more; /config has them all`);
-  const state = areInForce ? "The last good rules stay in force." : "No rules are in force, so calls get no decision.";
+  const state = areInForce ? "The previous rules stay active." : "No rules are active, so calls get no decision.";
   const refused =
     part === "files" || planeRefusal === undefined
-      ? "The rules as they are now were refused"
-      : `Version ${planeRefusal.version} of the control plane's rules was refused, and it was told so (NACK)`;
+      ? "New rules rejected"
+      : `Version ${planeRefusal.version} of the control plane's rules rejected (NACK)`;
   return [
     {
       id: "rules refused",
       severity: "critical",
       says: `${refused}: ${sentence(message)} ${state}`,
-      advice:
-        "Mend what is named; it is read again by itself. `headgate check` finds such mistakes before they go out.",
+      advice: "Fix them; they are read again automatically. `headgate check` finds such mistakes before they go out.",
       see: "headgaterulesrefused",
       details: lines,
     },
@@ -100,7 +100,7 @@ function expiringCertificate({ certificate, notes }: ProcessFacts): Finding[] {
 const certificateFinding = {
   id: "certificate expires",
   advice:
-    "It should have been renewed by now: look who renews it. A new pair in the same files is in force within 5 seconds.",
+    "It should have been renewed by now: check what renews it. A new pair in the same files is active within 5 seconds.",
   see: "headgatecertificateexpires",
 };
 
@@ -113,7 +113,7 @@ function unmatchedFinding({ domain, hasRules, exampleKeys }: UnmatchedEntry): Fi
       ? `Descriptors of domain ${domain} meet no rule and pass without a limit of their own.${keys}`
       : `Calls name domain ${domain}, which has no rules: they all pass.`,
     advice: hasRules
-      ? "Explain one below. Where it is meant so, say it with a rule that is `unlimited: true`."
+      ? "Explain one below. If that is intended, add a rule with `unlimited: true`."
       : "Compare `domain` in Envoy's filter with the rule files.",
     see: hasRules ? TABLE : "headgatedomainunknown",
   };
@@ -121,10 +121,10 @@ function unmatchedFinding({ domain, hasRules, exampleKeys }: UnmatchedEntry): Fi
 
 function mishapFindings(mishaps: ProcessFacts["mishaps"]): Finding[] {
   return (Object.keys(MISHAPS) as Mishap[]).flatMap((id) => {
-    const { severity, words, advice, see } = MISHAPS[id];
+    const { words, ...advice } = MISHAPS[id];
     return mishaps[id] === 0
       ? []
-      : [{ id, severity, says: `${mishaps[id]} ${words}; the last within a minute.`, advice, see }];
+      : [{ id, ...advice, count: mishaps[id], says: `${words}; the last within a minute.` }];
   });
 }
 

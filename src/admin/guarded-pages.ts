@@ -40,7 +40,7 @@ const HELP: Readonly<Record<string, readonly [AdminAction, Page["methods"], stri
   "/state": ["state", READ, "what is wrong now and since when, and what each rule has counted"],
   "/explain": ["explain", POST, "POST a domain and descriptors, learn which rules match and why"],
   "/buckets/peek": ["peek", POST, "POST a domain and descriptors, see what is left in their buckets"],
-  "/buckets/reset": ["reset", POST, "POST the same, make their buckets as new"],
+  "/buckets/reset": ["reset", POST, "POST the same, reset their buckets"],
   "/top": ["top", READ, "who asks and who is refused; ?window=minute|hour&by=refused|asked&keys=20"],
 };
 

@@ -54,26 +54,52 @@ export function stateView(facts: StateFacts): StateView {
   };
 }
 
-/** A condition that several workers report in the same words is shown once, with the time of the worker that saw it first. */
-function joinConditions(processes: readonly ProcessState[], nowUs: number): readonly ConditionView[] {
-  const joined = new Map<string, { condition: Condition; workers: number[] }>();
-  for (const { worker, conditions } of processes) {
-    for (const condition of conditions) {
-      const key = JSON.stringify([condition.id, condition.says]);
-      const known = joined.get(key) ?? { condition, workers: [] };
-      if (condition.sinceUs < known.condition.sinceUs) known.condition = condition;
-      if (worker !== undefined) known.workers.push(worker);
-      joined.set(key, known);
-    }
-  }
-  const workersOf = new Map([...joined.values()].map(({ condition, workers }) => [condition, workers]));
-  const differing = differingRules(processes, nowUs);
-  const all = inOrder([...workersOf.keys(), ...(differing === undefined ? [] : [differing])]);
-  return all.map((condition) => viewOf(condition, workersOf.get(condition) ?? []));
+interface Joined extends Condition {
+  readonly workers: readonly number[];
 }
 
-function viewOf({ sinceUs, details, ...finding }: Condition, workers: readonly number[]): ConditionView {
-  const said = { ...finding, details: details ?? [], since: isoTime(sinceUs) };
+/**
+ * A condition that several workers report is shown once, with the time of the worker that saw it first; what others say differently is a
+ * detail. So is what another condition explains.
+ */
+function joinConditions(processes: readonly ProcessState[], nowUs: number): readonly ConditionView[] {
+  const joined = new Map<string, Joined>();
+  for (const { worker, conditions } of processes) {
+    for (const condition of conditions) {
+      const known = joined.get(condition.id);
+      const workers = worker === undefined ? [] : [worker];
+      joined.set(condition.id, known === undefined ? { ...condition, workers } : bothOf(known, condition, workers));
+    }
+  }
+  for (const symptom of joined.values()) {
+    const cause = joined.get(symptom.causedBy ?? "");
+    if (cause === undefined) continue;
+    joined.delete(symptom.id);
+    joined.set(cause.id, { ...cause, details: [...(cause.details ?? []), saysOf(symptom)] });
+  }
+  const differing = differingRules(processes, nowUs);
+  return inOrder([...joined.values(), ...(differing === undefined ? [] : [{ ...differing, workers: [] }])]).map(viewOf);
+}
+
+function bothOf(known: Joined, condition: Condition, workers: readonly number[]): Joined {
+  const { count, says, sinceUs, details = [] } = condition;
+  const differs = count === undefined && says !== known.says ? [`worker ${workers.join()}: ${says}`] : [];
+  return {
+    ...known,
+    ...(count === undefined ? {} : { count: count + (known.count ?? 0) }),
+    sinceUs: Math.min(sinceUs, known.sinceUs),
+    details: [...new Set([...(known.details ?? []), ...details, ...differs])],
+    workers: [...known.workers, ...workers],
+  };
+}
+
+function saysOf({ count, says }: Condition): string {
+  return count === undefined ? says : `${count} ${says}`;
+}
+
+function viewOf(condition: Joined): ConditionView {
+  const { id, severity, advice, see, details = [], sinceUs, workers } = condition;
+  const said = { id, severity, says: saysOf(condition), advice, see, details, since: isoTime(sinceUs) };
   return workers.length === 0 ? said : { ...said, workers };
 }
 

@@ -1,4 +1,4 @@
-// `headgate buckets peek|reset`: shows single buckets of a running service, or makes them as new.
+// `headgate buckets peek|reset`: shows single buckets of a running service, or resets them.
 
 import type { Command } from "commander";
 import { durationWords } from "../core/units.ts";
@@ -19,8 +19,8 @@ interface BucketFlags {
 export function addBuckets(program: Command, terminal: Terminal): void {
   const buckets = program
     .command("buckets")
-    .summary("see or reset what is left for somebody")
-    .description("Asks a running service about the buckets that descriptors pay, or makes them as new.")
+    .summary("see what a caller has left, or reset it")
+    .description("Shows what is left in the buckets that descriptors pay at a running service, or resets them.")
     .addHelpText(
       "after",
       `
@@ -30,7 +30,7 @@ Examples:
 `,
     );
   addWay(buckets, terminal, "peek", "see what is left, pay nothing");
-  addWay(buckets, terminal, "reset", "make the buckets as new");
+  addWay(buckets, terminal, "reset", "fill the buckets up again");
 }
 
 function addWay(buckets: Command, terminal: Terminal, way: "peek" | "reset", summary: string): void {
@@ -38,8 +38,8 @@ function addWay(buckets: Command, terminal: Terminal, way: "peek" | "reset", sum
     .command(way)
     .summary(summary)
     .description(
-      `${way === "peek" ? "Shows what is left in" : "Makes as new"} every bucket that a call with these descriptors would pay.` +
-        " Ends with 0 if there was one, with 1 if no limit is met, with 2 on an error." +
+      `${way === "peek" ? "Shows what is left in" : "Resets"} every bucket that a call with these descriptors would pay.` +
+        " Exits 0 if there is one, 1 if no limit applies, 2 on an error." +
         " A token comes from ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file.",
     )
     .argument(

@@ -8,8 +8,12 @@ export interface Finding {
   /** Identifies the problem: equal in all checks for as long as the problem lasts. */
   readonly id: string;
   readonly severity: Severity;
-  /** What is wrong, in one or more sentences. */
+  /** What is wrong, in one or more sentences; with a `count`, what follows the number. */
   readonly says: string;
+  /** How often it happened, if that is what is wrong; workers add theirs up. */
+  readonly count?: number;
+  /** The id of a problem that explains this one: if both are there, this one is a detail of it. */
+  readonly causedBy?: string;
   /** What to do, in a sentence. */
   readonly advice: string;
   /** Anchor of a heading in docs/operations.md. */

@@ -62,7 +62,7 @@ describe("a bucket", () => {
     });
     const reset = await post("/buckets/reset", ACME);
     expect(JSON.parse(reset.text)).toMatchObject({
-      says: "2 buckets made as new",
+      says: "2 buckets reset",
       buckets: [
         { before: { remaining: 0 }, after: { remaining: 3, wait_seconds: 0, reset_seconds: 0 } },
         { before: { remaining: 2 }, after: { remaining: 5, wait_seconds: 0, reset_seconds: 0 } },
@@ -145,7 +145,7 @@ describe("a bucket", () => {
     const file = join(temporaryFolder("token"), "tokens");
     await writeFile(file, `alice ${TOKEN}\n`);
     const reset = await runProgram(["buckets", "reset", ...server, "--token-file", file, "tenant=acme"]);
-    expect([reset.exitCode, reset.out]).toEqual([0, expect.stringMatching(/made as new[\s\S]*now {5}3, full/)]);
+    expect([reset.exitCode, reset.out]).toEqual([0, expect.stringMatching(/reset[\s\S]*now {5}3, full/)]);
     const two = await runProgram(["buckets", "peek", ...server, "tenant=acme", "other=x"], {
       env: { ADMIN_TOKEN: TOKEN },
     });

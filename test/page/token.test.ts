@@ -26,7 +26,7 @@ test("a wrong token is said to be wrong, shows nothing, and is forgotten", async
   const seen = await see(guarded());
   await seen.page.getByLabel("Token").fill("not-a-token-of-theirs");
   await seen.page.getByLabel("Token").press("Enter");
-  await expect.poll(() => verdictOf(seen)).toBe("That token is not in force.");
+  await expect.poll(() => verdictOf(seen)).toBe("Invalid token.");
   expect(await seen.page.locator("#data").isVisible()).toBe(false);
   expect(await seen.page.getByLabel("Token").inputValue()).toBe("");
   await expectClean(seen, NOTED);
@@ -66,7 +66,7 @@ test("a token that is taken away ends what is shown", async () => {
   await expect.poll(() => verdictOf(seen)).toBe("All is well.");
   // As a service that was started with another token answers.
   await seen.page.route("**/state", (route) => route.fulfill({ status: 401, body: "401 no" }));
-  await expect.poll(() => verdictOf(seen)).toBe("That token is not in force.");
+  await expect.poll(() => verdictOf(seen)).toBe("Invalid token.");
   expect(await seen.page.locator("#data").isVisible()).toBe(false);
   expect(await seen.page.locator("#who").innerText()).toBe("");
 });

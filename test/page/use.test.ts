@@ -1,6 +1,8 @@
 // The operator's page in use: explaining and resetting, by mouse and by keyboard alone, while the server goes away and comes back, and
 // while nobody looks.
 
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { freePort } from "../support/redis-server.ts";
 import type { SeenPage } from "./support/browser.ts";
@@ -16,7 +18,7 @@ async function explain(seen: SeenPage, text: string): Promise<void> {
   await seen.page.getByRole("button", { name: "Explain", exact: true }).click();
 }
 
-test("a descriptor is explained with what is left in its buckets, which a confirmed reset makes as new", async () => {
+test("a descriptor is explained with what is left in its buckets, which a confirmed reset fills", async () => {
   const seen = await see(open());
   const { page, scene } = seen;
   for (let i = 0; i < 5; i++) await scene.app.hit({ user: "ann" });
@@ -26,14 +28,14 @@ test("a descriptor is explained with what is left in its buckets, which a confir
   const row = explained(seen).locator("tbody tr");
   expect(await row.innerText()).toMatch(/edge\/user\s+\{edge\|user=ann\}.*\s+0 of 5\s+in \d+ (?:h|min)/);
   await page.getByRole("button", { name: "Reset these buckets ..." }).click();
-  const dialog = page.getByRole("dialog", { name: "Make these buckets as new?" });
+  const dialog = page.getByRole("dialog", { name: "Reset these buckets?" });
   expect(await dialog.innerText()).toContain("{edge|user=ann}|sw/3600");
   expect(await seen.barriers()).toEqual([]);
   await page.getByRole("button", { name: "Cancel" }).click();
   expect((await scene.app.hit({ user: "ann" })).overall_code).toBe("OVER_LIMIT");
   await page.getByRole("button", { name: "Reset these buckets ..." }).click();
   await page.getByRole("button", { name: "Reset", exact: true }).click();
-  await page.getByText("1 bucket made as new.").waitFor();
+  await page.getByText("1 bucket reset.").waitFor();
   expect(await row.innerText()).toMatch(/5 of 5\s+now\s+now$/);
   expect((await scene.app.hit({ user: "ann" })).overall_code).toBe("OK");
   const lines = scene.app.log.filter((line) => line.includes("buckets were reset"));
@@ -49,6 +51,31 @@ test("a descriptor that meets no rule, and one that can't be read, are answered 
     .toMatch(/^No rule has key 'tenent'.*Did you mean 'tenant'\?.*no bucket/s);
   await explain(seen, '{"domain":"edge"');
   await expect.poll(() => explained(seen).innerText()).toMatch(/^Expected JSON/);
+  await expectClean(seen);
+});
+
+test("Enter explains, Shift+Enter begins a line, and the answer says what it is of and how old it is", async () => {
+  const seen = await see(open());
+  const { page, scene } = seen;
+  const box = page.getByRole("textbox", { name: "Descriptor" });
+  await box.fill("user=ann");
+  await box.press("Shift+Enter");
+  await box.pressSequentially("tenant=acme");
+  expect(await box.inputValue()).toBe("user=ann\ntenant=acme");
+  await box.press("Enter");
+  await expect.poll(() => explained(seen).innerText()).toMatch(/^2 of 2 descriptors have a limit; /);
+  await explain(seen, "user=ann");
+  const age = page.locator("#explained-age");
+  await expect.poll(() => age.innerText()).toMatch(/^edge: user=ann, \d s ago\.$/);
+  await expect.poll(() => age.innerText()).toMatch(/, [2-9] s ago\.$/);
+  await writeFile(join(scene.app.rulesDir, "rules.yaml"), "domain: edge\ndescriptors: [{ key: user }]\n");
+  await scene.app.app.reload();
+  await expect.poll(() => age.innerText()).toMatch(/ s ago\. The rules have changed since: explain it again\.$/);
+  await explain(seen, "user=ann plan=free");
+  await expect
+    .poll(() => explained(seen).innerText())
+    .toMatch(/^The value of user looks like two entries.*user=ann,plan=free/s);
+  await expect.poll(() => age.innerText()).toMatch(/^edge: user=ann plan=free, \d s ago\.$/);
   await expectClean(seen);
 });
 
@@ -81,7 +108,7 @@ test("keyboard alone: to the box, through a reset, and out again, always seeing 
   await page.keyboard.press("Enter");
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
-  await page.getByText("1 bucket made as new.").waitFor();
+  await page.getByText("1 bucket reset.").waitFor();
 });
 
 // Promise(operators): The page says when the server does not answer, and how old its data is.
@@ -93,7 +120,9 @@ test("the server goes away while one looks: it is said, and of when what stands 
   await before.stop();
   await expect.poll(() => verdictOf(seen)).toBe("The server does not answer.");
   const stale = seen.page.locator("#stale");
-  expect(await stale.innerText()).toMatch(/What stands below is of \d\d:\d\d:\d\d, \d+ s ago\.$/);
+  expect(await stale.innerText()).toMatch(
+    /^Can't reach the server\. Retrying every 2 s\. Data below is from \d\d:\d\d:\d\d \(\d+ s ago\)\.$/,
+  );
   expect(await seen.page.locator("#rules tbody tr").count()).toBeGreaterThan(3);
   expect(await seen.barriers()).toEqual([]);
   const after = await healthy({ PORT });

@@ -38,11 +38,23 @@ test("two workers: their calls are one sum, their rules and troubles are told on
   rig.signal("SIGHUP");
   await expect
     .poll(() => conditionsOf(seen))
-    .toEqual([
-      expect.stringMatching(/^The rules as they are now were refused.*workers 1, 2\s+rules\.yaml:2:\d+: error:/s),
-    ]);
+    .toEqual([expect.stringMatching(/^New rules rejected.*workers 1, 2\s+rules\.yaml:2:\d+: error:/s)]);
   await redis.kill();
+  const again = openCallers(8, rig.target);
+  for (let i = 0; i < 4; i++) for (const caller of again) await caller.ask(requestAbout("user", `ann-${i}`));
+  for (const caller of again) caller.close();
+  // One cause that both see, with what comes of it; the rules are refused still.
   await expect
     .poll(() => conditionsOf(seen))
-    .toEqual(expect.arrayContaining([expect.stringMatching(/^Redis at .*refuses connections.*workers 1, 2/s)]));
+    .toEqual([
+      expect.stringMatching(/^New rules rejected/),
+      expect.stringMatching(/^Redis at .*refuses connections.*workers 1, 2.*32 calls were answered without the store/s),
+    ]);
+  // No heading of the table is broken within a word.
+  for (const width of [1_100, 360]) {
+    await seen.page.setViewportSize({ width, height: 740 });
+    const widest =
+      "Math.max(...[...document.querySelectorAll('#workers th, #workers td')].map((cell) => cell.scrollWidth - cell.clientWidth))";
+    expect(await seen.page.evaluate(widest)).toBe(0);
+  }
 });

@@ -37,6 +37,7 @@ const CASES: readonly {
   severity: string;
   says: RegExp;
   details?: string[];
+  count?: number;
 }[] = [
   {
     name: "a store that is away",
@@ -60,7 +61,7 @@ const CASES: readonly {
     name: "refused rules, each mistake with its place",
     facts: { rules: { areInForce: true, lastFailure: FAILURE } },
     severity: "critical",
-    says: /refused: The rules can't be used\. The last good rules stay in force\.$/,
+    says: /^New rules rejected: The rules can't be used\. The previous rules stay active\.$/,
     details: ["a.yaml:2:3: error: wrong. Did you mean 'x'?"],
   },
   {
@@ -70,21 +71,21 @@ const CASES: readonly {
       troubles: new Map([["rules", "no rules are in force: the rules can't be used"]]),
     },
     severity: "critical",
-    says: /No rules are in force, so calls get no decision\.$/,
+    says: /No rules are active, so calls get no decision\.$/,
     details: ["a.yaml:2:3: error: wrong. Did you mean 'x'?"],
   },
   {
     name: "a set that a control plane was told is refused",
     facts: { rules: { areInForce: true, lastFailure: FAILURE }, planeRefusal: PLANE_REFUSAL },
     severity: "critical",
-    says: /^Version 7 of the control plane's rules was refused, and it was told so \(NACK\)/,
+    says: /^Version 7 of the control plane's rules rejected \(NACK\)/,
     details: ["a.yaml:2:3: error: wrong. Did you mean 'x'?"],
   },
   {
     name: "files beside a control plane that are refused, while its set is, too",
     facts: { rules: { areInForce: true, lastFailure: { ...FAILURE, part: "files" } }, planeRefusal: PLANE_REFUSAL },
     severity: "critical",
-    says: /^The rules as they are now were refused/,
+    says: /^New rules rejected/,
     details: ["a.yaml:2:3: error: wrong. Did you mean 'x'?"],
   },
   {
@@ -115,7 +116,8 @@ const CASES: readonly {
     name: "calls that were turned away",
     facts: { mishaps: { ...WELL.mishaps, overloaded: 12 } },
     severity: "critical",
-    says: /^12 calls were turned away.*IN_FLIGHT_MAX/,
+    says: /^calls were turned away.*IN_FLIGHT_MAX/,
+    count: 12,
   },
   {
     name: "a part that nobody has advice for",
@@ -125,13 +127,14 @@ const CASES: readonly {
   },
 ];
 
-test.each(CASES)("$name", ({ facts, severity, says, details }) => {
+test.each(CASES)("$name", ({ facts, severity, says, details, count }) => {
   const found = findConditions({ ...WELL, ...facts });
   expect(found).toHaveLength(1);
   expect(found[0]).toMatchObject({
     severity,
     says: expect.stringMatching(says),
     ...(details === undefined ? {} : { details }),
+    ...(count === undefined ? {} : { count }),
   });
 });
 

@@ -40,20 +40,37 @@ test("a process without anything wrong is well, and tells of no workers", () => 
   expect(state).not.toHaveProperty("workers");
 });
 
-test("what workers say in the same words is told once, since the first of them said it; other words apart", () => {
+test("what several workers report is told once, since the first saw it, with their counts added up", () => {
   const state = view(
     [
       { worker: 1, conditions: [condition("store", 50), condition("x", 9, "five")], rules: { hash: "a" } },
       { worker: 2, conditions: [condition("store", 40), condition("x", 8, "six")], rules: { hash: "a" } },
+      { worker: 3, conditions: [{ ...condition("late", 60, "answers"), count: 2 }], rules: { hash: "a" } },
+      { worker: 4, conditions: [{ ...condition("late", 70, "answers"), count: 3 }], rules: { hash: "a" } },
     ],
     { answeredBy: 2 },
   );
-  expect(state.conditions.map(({ says, since, workers }) => [says, since.slice(17, 19), workers])).toEqual([
-    ["six", "08", [2]],
-    ["five", "09", [1]],
-    ["store", "40", [1, 2]],
+  expect(
+    state.conditions.map(({ says, since, workers, details }) => [says, since.slice(17, 19), workers, details]),
+  ).toEqual([
+    ["five", "08", [1, 2], ["worker 2: six"]],
+    ["store", "40", [1, 2], []],
+    ["5 answers", "00", [3, 4], []],
   ]);
   expect(state).toMatchObject({ status: "warning", answered_by: 2 });
+});
+
+test("what another condition explains is a detail of it, and stands alone without it", () => {
+  const symptoms = [
+    { ...condition("breaker", 30, "The breaker is open."), causedBy: "store" },
+    { ...condition("degraded", 20, "calls without the store."), causedBy: "store", count: 7 },
+  ];
+  const both = view([{ worker: undefined, conditions: [...symptoms, condition("store", 40)], rules: { hash: "a" } }]);
+  expect(both.conditions).toEqual([
+    expect.objectContaining({ id: "store", details: ["The breaker is open.", "7 calls without the store."] }),
+  ]);
+  const alone = view([{ worker: undefined, conditions: symptoms, rules: { hash: "a" } }]);
+  expect(alone.conditions.map(({ says }) => says)).toEqual(["7 calls without the store.", "The breaker is open."]);
 });
 
 test("workers that decide by different rules are told apart by their hashes, since the newest rules came", () => {
