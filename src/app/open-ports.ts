@@ -206,6 +206,7 @@ function metricSources(parts: AppParts): ConstructorParameters<typeof Prometheus
     buckets: () => (store instanceof MemoryStore ? store.bucketCount : undefined),
     inFlight: () => running.grpc?.inFlight() ?? 0,
     lane: () => running.laneCounts,
+    grpcTroubles: () => running.grpc?.troubles ?? {},
     snapshot: () => snapshotNumbers(parts.snapshots, clock),
     tls: () => tlsNumbers(running.tls),
     plane: () => {

@@ -168,9 +168,9 @@ export const METRICS = {
   laneCalls: counter("headgate_fast_lane_calls_total", "Calls that the fast lane read itself."),
   laneHanded: counter("headgate_fast_lane_handed_streams_total", "Streams that the fast lane handed to grpc-js."),
   laneConnections: counter("headgate_fast_lane_connections_total", "Connections that the fast lane accepted."),
-  laneTroubles: counter(
-    "headgate_fast_lane_troubles_total",
-    "Connections that were ended and streams that were refused because of what the peer did.",
+  grpcTroubles: counter(
+    "headgate_grpc_troubles_total",
+    "Connections that were ended and streams that were refused or reset because of what the peer did. With GRPC_TRANSPORT=grpc-js `waiting_streams` and `stream_flood` only.",
     ["trouble"],
   ),
 

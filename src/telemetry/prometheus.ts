@@ -26,12 +26,11 @@ interface ReloadNumbers {
   readonly lastError: unknown;
 }
 
-/** Counters of the fast lane; `troubles` counts peers' errors by kind. */
+/** Counters of the fast lane. */
 interface LaneNumbers {
   readonly connections: number;
   readonly unaryCalls: number;
   readonly handedStreams: number;
-  readonly troubles: Readonly<Record<string, number>>;
 }
 
 /** Counters of the compatibility mode's local cache. */
@@ -99,6 +98,8 @@ interface MetricSources {
   readonly inFlight: () => number;
   /** Undefined without a fast lane. */
   readonly lane: () => LaneNumbers | undefined;
+  /** Peers' errors by kind. */
+  readonly grpcTroubles: () => Readonly<Record<string, number>>;
   /** Undefined without TLS. */
   readonly tls: () => TlsNumbers | undefined;
   /** Undefined if rules come from files. */
@@ -127,7 +128,7 @@ export class PrometheusExporter {
     this.#keepsBuckets = () => sources.buckets() !== undefined;
     if (withProcess) collectDefaultMetrics({ register: this.#registry });
     registerCalls(this.#registry, sources);
-    registerLane(this.#registry, sources);
+    registerTransport(this.#registry, sources);
     registerStore(this.#registry, sources);
     registerSnapshots(this.#registry, sources);
     registerRules(this.#registry, sources);
@@ -199,12 +200,12 @@ function registerCalls(registry: Registry, { calls, inFlight, statsdErrors, deci
   register(METRICS.statsdErrors, () => optional(statsdErrors()));
 }
 
-function registerLane(registry: Registry, { lane }: MetricSources): void {
+function registerTransport(registry: Registry, { lane, grpcTroubles }: MetricSources): void {
   const register = registerIn(registry);
   register(METRICS.laneCalls, () => optional(lane()?.unaryCalls));
   register(METRICS.laneHanded, () => optional(lane()?.handedStreams));
   register(METRICS.laneConnections, () => optional(lane()?.connections));
-  register(METRICS.laneTroubles, () => byLabel(Object.entries(lane()?.troubles ?? {}), "trouble"));
+  register(METRICS.grpcTroubles, () => byLabel(Object.entries(grpcTroubles()), "trouble"));
 }
 
 function registerStore(registry: Registry, { store, buckets, localCache }: MetricSources): void {

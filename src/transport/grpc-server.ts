@@ -5,6 +5,7 @@ import { ServerCredentials } from "@grpc/grpc-js";
 import type { SocketSource } from "../core/socket-source.ts";
 import { type ConnectionLoads, MovingAverage } from "./connection-loads.ts";
 import { grpcCannotListen } from "./grpc-cannot-listen.ts";
+import { GRPC_JS_WAITING_STREAMS_MAX, GrpcJsStreams } from "./grpc-js-streams.ts";
 import { createGrpcServices, type GrpcServices, type ServicesOptions } from "./grpc-services.ts";
 import { clientNameInterceptor, FileCredentials } from "./tls-credentials.ts";
 import type { TlsFiles } from "./tls-files.ts";
@@ -22,12 +23,20 @@ export interface GrpcServerOptions extends ServicesOptions {
   readonly sockets?: SocketSource | undefined;
 }
 
+/**
+ * Streams that a connection may have open; node:http2 refuses more, and ends a connection after a hundred refusals. A call takes grpc-js
+ * 40 us, so as many fill a core even if the store takes 20 ms.
+ */
+const STREAMS_PER_CONNECTION_MAX = 512;
+
 /** A listening server. */
 export interface GrpcServer {
   /** The port; 0 for a Unix socket. */
   readonly port: number;
   /** Calls that wait for their answer. */
   inFlight(): number;
+  /** Connections that were ended and streams that were reset because of what peers did, by kind. */
+  readonly troubles: Readonly<Record<string, number>>;
   /** The load of its connections. */
   readonly loads: ConnectionLoads;
   /**
@@ -42,15 +51,19 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
   const clientName = options.tls?.names.clientName;
   const services = createGrpcServices({
     ...options,
+    maxConcurrentStreams: Math.min(options.maxConcurrentStreams, STREAMS_PER_CONNECTION_MAX),
     ...(clientName === undefined ? {} : { interceptors: [clientNameInterceptor(clientName)] }),
   });
   const port = await (options.sockets === undefined
     ? bind(services, options)
     : enter(options.sockets, services, options));
+  const streams = new GrpcJsStreams(GRPC_JS_WAITING_STREAMS_MAX);
+  streams.watch(services.server);
   let drained: Promise<void> | undefined;
   return {
     port: options.unixSocket === undefined ? port : 0,
     inFlight: () => services.context.inFlight,
+    troubles: streams.troubles,
     loads: loadsOf(services),
     drain(graceMs) {
       options.sockets?.close();

@@ -6,7 +6,15 @@ import { afterEach, describe, expect, test } from "vitest";
 import { Flag, FrameType, PREFACE } from "../../src/transport/fast-lane/protocol.ts";
 import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/transport/load-proto.ts";
 import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
-import { callFields, frameOf, type Http2Peer, messageOf, settingsOf, wordOf } from "../support/http2-peer.ts";
+import {
+  callFields,
+  frameOf,
+  type Http2Peer,
+  messageOf,
+  plainBlock,
+  settingsOf,
+  wordOf,
+} from "../support/http2-peer.ts";
 import { TurnWatch } from "../support/turn-watch.ts";
 
 // Of processor time, of which a turn takes 5 to 30. What a turn costs doubles where others use the processor's caches; how much work a
@@ -25,19 +33,8 @@ const FILE = messageOf(Buffer.concat([Buffer.from([0x22, NAME.length]), Buffer.f
 const SERVICES = messageOf(Buffer.from([0x3a, 0]));
 
 type Say = (id: number) => Buffer;
-// Indexed by nothing, so every block is the same bytes.
-const block = (path: string): Buffer =>
-  Buffer.concat(
-    callFields(path).map(([name, value]) =>
-      Buffer.concat([
-        Buffer.from([0, name.length]),
-        Buffer.from(name),
-        Buffer.from([value.length]),
-        Buffer.from(value),
-      ]),
-    ),
-  );
-const open = (id: number, path: string): Buffer => frameOf(FrameType.headers, Flag.endHeaders, id, block(path));
+const open = (id: number, path: string): Buffer =>
+  frameOf(FrameType.headers, Flag.endHeaders, id, plainBlock(callFields(path)));
 const data = (id: number, bytes: Buffer, flags = 0): Buffer => frameOf(FrameType.data, flags, id, bytes);
 
 const FLOODS: Readonly<Record<string, Say>> = {

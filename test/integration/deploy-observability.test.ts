@@ -124,8 +124,8 @@ describe("alerts and dashboard", () => {
 
   test("between them show all that is known of workers and certificates, and what peers of the gRPC port do wrong", () => {
     const used = new Set(Object.values(uses).flatMap((list) => list.map(({ name }) => name)));
-    const { laneTroubles, tlsRemaining, tlsLifetime, tlsLastChangeOk, workers } = METRICS;
-    const rows = [...Object.values(WORKER_METRICS), laneTroubles, tlsRemaining, tlsLifetime, tlsLastChangeOk, workers];
+    const { grpcTroubles, tlsRemaining, tlsLifetime, tlsLastChangeOk, workers } = METRICS;
+    const rows = [...Object.values(WORKER_METRICS), grpcTroubles, tlsRemaining, tlsLifetime, tlsLastChangeOk, workers];
     expect(rows.map(({ name }) => name).filter((name) => !used.has(name))).toEqual([]);
   });
 

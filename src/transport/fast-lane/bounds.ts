@@ -38,10 +38,12 @@ export interface Bounds {
    */
   readonly handedHeaderBytesMax: number;
   /**
-   * Open streams of all connections, some hundred bytes each: as many as 64 full connections have. Beyond it a stream gets
-   * REFUSED_STREAM. grpc-js: none; Envoy: max_concurrent_streams, per connection only.
+   * Streams of all connections that wait for their peer: for the rest of a request, or for a window for the answer. Some hundred bytes
+   * each. Beyond it every connection with more than its share (half of the bound, divided by the connections) loses its oldest ones
+   * above the share, until it passes the bound on resets. So a peer with one such stream never loses it. Must be at least twice
+   * `connectionsMax`. grpc-js: grpc-js-streams.ts; Envoy: max_concurrent_streams, per connection only.
    */
-  readonly streamsTotalMax: number;
+  readonly waitingStreamsMax: number;
   /**
    * Bytes per connection of unary requests that have not arrived completely. Room for four of the longest (4 MiB). Beyond it the call
    * that received the last bytes gets RESOURCE_EXHAUSTED. grpc-js: one message per stream; Envoy: 1 MiB
@@ -106,7 +108,7 @@ export const DEFAULT_BOUNDS: Bounds = {
   handedStreamsMax: 32,
   handedStreamsTotalMax: 768,
   handedHeaderBytesMax: 16_384,
-  streamsTotalMax: 262_144,
+  waitingStreamsMax: 65_536,
   partialBytesMax: 16_777_216,
   partialBytesTotalMax: 268_435_456,
   unpackedBytesTotalMax: 33_554_432,
@@ -137,6 +139,7 @@ const TROUBLES = [
   "unread_output",
   "unread_output_total",
   "stalled",
+  "waiting_streams",
   "partial_requests",
   "packed_requests",
   "handed_streams",

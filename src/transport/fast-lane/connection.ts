@@ -202,6 +202,17 @@ export class Connection implements IntakeOwner, LaneConnection, LifecycleOwner, 
     this.life.look(nowUs);
   }
 
+  shed(share: number): void {
+    if (this.streams.size <= share) return;
+    const waiting = this.streams.all().filter((stream) => stream.waitsForPeer);
+    for (let i = 0; i < waiting.length - share && !this.isClosed; i++) {
+      const stream = waiting[i] as Stream;
+      this.lane.counts.troubles.waiting_streams++;
+      // A client may send a refused call again, so only one that no handler has seen is refused.
+      this.reset(stream, stream.isRemoteDone ? ErrorCode.enhanceYourCalm : ErrorCode.refusedStream);
+    }
+  }
+
   drain(graceMs: number): void {
     this.life.drain(graceMs);
   }

@@ -69,6 +69,7 @@ export async function startFastLane(options: FastLaneOptions): Promise<FastLaneS
   return {
     port,
     counts,
+    troubles: counts.troubles,
     inFlight: () => services.context.inFlight,
     loads: new LaneLoads(lane),
     drain(graceMs) {

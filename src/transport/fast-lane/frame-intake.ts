@@ -186,13 +186,12 @@ export class FrameIntake implements FrameSink, BlockSink {
     if (this.#connection.life.isClosedTo(id)) this.#streams.noteReset(id);
     else if (head.route === Route.malformed || (isEnd && head.contentLength > 0)) {
       this.#connection.refuse(id, ErrorCode.protocolError);
-    } else if (this.#isFull()) this.#connection.refuse(id, ErrorCode.refusedStream);
-    else this.#open(id, head, isEnd);
-  }
-
-  #isFull(): boolean {
-    const { options, bounds, streams } = this.#lane;
-    return this.#streams.size >= options.maxConcurrentStreams || streams >= bounds.streamsTotalMax;
+    } else if (this.#streams.size >= this.#lane.options.maxConcurrentStreams) {
+      this.#connection.refuse(id, ErrorCode.refusedStream);
+    } else {
+      this.#open(id, head, isEnd);
+      this.#lane.shedIfCrowded();
+    }
   }
 
   #open(id: number, head: RequestHead, isEnd: boolean): void {

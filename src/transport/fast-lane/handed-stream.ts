@@ -83,6 +83,10 @@ export class HandedStream extends Stream {
     this.#hand();
   }
 
+  get waitsForPeer(): boolean {
+    return false; // bounded by fair-hand-over.ts
+  }
+
   takeData(bytes: Buffer, start: number, end: number, isEnd: boolean): void {
     if (this.#isOver) return;
     if (end > start) this.#unheard.push(Buffer.from(bytes.subarray(start, end)));

@@ -3,6 +3,7 @@
 import type { Duplex } from "node:stream";
 import type { Clock } from "../../core/clock.ts";
 import type { CallContext } from "../unary-call.ts";
+import { type Shedder, shedStreams } from "../waiting-streams.ts";
 import type { Bounds, LaneCounts, Trouble } from "./bounds.ts";
 import { Deadlines } from "./deadlines.ts";
 import { FairHandOver } from "./fair-hand-over.ts";
@@ -36,7 +37,7 @@ interface LaneParts {
 }
 
 /** A connection, as the lane sees it, and as those see it who visit all connections. */
-export interface LaneConnection {
+export interface LaneConnection extends Shedder {
   readonly streams: StreamTable;
   /** True when nothing more is read or sent, except for what was written before. */
   readonly isClosed: boolean;
@@ -79,6 +80,7 @@ export class Lane implements CallLane {
   unreadBytes = 0;
   readonly #clock: Clock;
   #turnNowUs = 0;
+  #shedAt: number;
   #toFlush: LaneConnection[] = [];
   readonly #flushAll = () => this.#flush();
   // Calls read in this turn. Each has the same index in four lists, so that a call needs no object.
@@ -100,6 +102,7 @@ export class Lane implements CallLane {
     this.known = parts.known;
     this.inject = parts.inject;
     this.#clock = parts.clock;
+    this.#shedAt = parts.bounds.waitingStreamsMax;
     this.headerScratch = Buffer.allocUnsafe(huffmanTextMax(parts.bounds.headerBlockBytesMax));
     this.fairHandOver = new FairHandOver(parts.bounds.handedStreamsTotalMax);
     this.unpacking = new Unpacking(parts.bounds.unpackedBytesTotalMax);
@@ -158,6 +161,11 @@ export class Lane implements CallLane {
       if (fullest === undefined || connection.unreadBytes > fullest.unreadBytes) fullest = connection;
     }
     fullest?.cut("unread_output_total");
+  }
+
+  /** To be called after a stream has opened: connections may lose streams that wait for their peer, and end. */
+  shedIfCrowded(): void {
+    if (this.streams >= this.#shedAt) this.#shedAt = shedStreams(this, this.bounds.waitingStreamsMax);
   }
 
   // The lists can't grow here, because only reading adds to them.

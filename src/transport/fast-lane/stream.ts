@@ -17,6 +17,8 @@ export abstract class Stream {
   /** The peer has sent END_STREAM. */
   isRemoteDone = false;
 
+  /** True if only the peer can end it: the request is not whole, or the answer waits for a window. */
+  abstract get waitsForPeer(): boolean;
   /** Takes part of the body, from `start` to `end` (exclusive), valid until this returns. `isEnd`: it was the last part. */
   abstract takeData(bytes: Buffer, start: number, end: number, isEnd: boolean): void;
   /** Sends what had to wait for a window, or for the socket. */

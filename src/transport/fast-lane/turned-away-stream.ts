@@ -21,6 +21,10 @@ export class TurnedAwayStream extends Stream {
     this.#text = Buffer.from(`This port speaks gRPC: expected content-type application/grpc. ${hint}\n`, "utf8");
   }
 
+  get waitsForPeer(): boolean {
+    return true;
+  }
+
   takeData(_bytes: Buffer, start: number, end: number, isEnd: boolean): void {
     if (this.#hasBegun) return;
     this.#connection.credit(this, end - start);

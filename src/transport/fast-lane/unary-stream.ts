@@ -201,6 +201,10 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
     this.#lane.serveSoon(this, this.#connection as CallOwner, message);
   }
 
+  get waitsForPeer(): boolean {
+    return !this.isRemoteDone || this.#waiting !== undefined;
+  }
+
   /** Gives the message to the handler, unless the object has left stream `id` of `connection`: the stream may have been reset. */
   serveNow(connection: CallOwner, id: number, message: Buffer): void {
     if (this.#connection !== connection || this.id !== id) return;

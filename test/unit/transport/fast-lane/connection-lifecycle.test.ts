@@ -1,10 +1,11 @@
 // What a look once a second finds overdue on a connection, and what it must leave alone. Time is moved by hand.
 
 import { describe, expect, test } from "vitest";
+import type { UnaryHandler } from "../../../../src/core/unary.ts";
 import type { Bounds } from "../../../../src/transport/fast-lane/bounds.ts";
 import type { Connection } from "../../../../src/transport/fast-lane/connection.ts";
 import type { Lane } from "../../../../src/transport/fast-lane/lane.ts";
-import { ErrorCode, Flag, FrameType } from "../../../../src/transport/fast-lane/protocol.ts";
+import { ErrorCode, Flag, FrameType, Setting } from "../../../../src/transport/fast-lane/protocol.ts";
 import { callFields, frameOf, type Http2Peer, messageOf, settingsOf } from "../../../support/http2-peer.ts";
 import { connectInMemory, laneInMemory, METHOD } from "../../../support/lane-in-memory.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
@@ -17,9 +18,11 @@ interface Rig {
   pass(seconds: number, each?: () => void): Promise<void>;
 }
 
-async function start(bounds: Partial<Bounds> = {}): Promise<Rig> {
+const ECHO: UnaryHandler = { handle: (message, _deadlineUs, reply) => reply.ok(message) };
+
+async function start(bounds: Partial<Bounds> = {}, handler = ECHO): Promise<Rig> {
   const clock = new ManualClock();
-  const { lane } = laneInMemory({ handle: (message, _deadlineUs, reply) => reply.ok(message) }, { clock, bounds });
+  const { lane } = laneInMemory(handler, { clock, bounds });
   const { connection, peer } = connectInMemory(lane);
   peer.send(settingsOf());
   await peer.seen(FrameType.settings, 0, Flag.ack);
@@ -106,22 +109,48 @@ test("a connection that is going because of its age goes sooner when the server 
   expect(connection.isClosed).toBe(true);
 });
 
-// Promise(grpc): Streams and incomplete requests are bounded for all peers together.
-test("streams are bounded for all connections together, and what has ended makes room", async () => {
-  const { lane, peer } = await start({ streamsTotalMax: 50 });
-  const other = connectInMemory(lane).peer;
-  other.send(settingsOf());
-  for (let i = 0; i < 50; i++) peer.send(peer.headers(2 * i + 1, callFields(METHOD)));
-  other.send(other.call(1, METHOD, "one too many"));
-  expect((await other.seen(FrameType.rstStream, 1)).payload.readUInt32BE()).toBe(ErrorCode.refusedStream);
-  peer.close();
-  await peer.until(() => peer.isClosed, "the end");
-  await new Promise((resolve) => setImmediate(resolve));
-  for (let id = 3; id < 203; id += 2) {
-    other.send(other.call(id, METHOD, "hello"));
-    expect((await other.outcome(id)).status).toBe("0");
-  }
-  expect(lane.streams).toBe(0);
+describe("when too many streams wait for their peers", () => {
+  // Promise(grpc): A connection loses streams that wait for it only above its share, and no call is refused for them.
+  test("connections with more than their share lose the oldest, and no call is refused", async () => {
+    const { lane, peer } = await start({ waitingStreamsMax: 50 });
+    const other = connectInMemory(lane).peer;
+    other.send(settingsOf());
+    other.send(other.headers(1, callFields(METHOD)));
+    for (let i = 0; i < 49; i++) peer.send(peer.headers(2 * i + 1, callFields(METHOD)));
+    other.send(frameOf(FrameType.data, Flag.endStream, 1, messageOf("served")));
+    expect((await other.outcome(1)).body.toString()).toBe("served");
+    const lost = peer.frames.filter(({ type }) => type === FrameType.rstStream);
+    // Each may keep 12: half of 50 for two.
+    expect(lost.map(({ streamId }) => streamId)).toEqual(Array.from({ length: 37 }, (_, i) => 2 * i + 1));
+    expect(new Set(lost.map(({ payload }) => payload.readUInt32BE()))).toEqual(new Set([ErrorCode.refusedStream]));
+    expect(lane.counts.troubles.waiting_streams).toBe(37);
+    expect(lane.streams).toBe(12);
+  });
+
+  test("answers that nobody takes are lost, with a code after which no client asks again", async () => {
+    const { lane, peer } = await start({ waitingStreamsMax: 50 });
+    peer.send(settingsOf([Setting.initialWindowSize, 0]));
+    for (let i = 0; i < 50; i++) peer.send(peer.call(2 * i + 1, METHOD, "never read"));
+    await peer.seen(FrameType.headers, 99);
+    expect(lane.streams).toBe(50);
+    peer.send(...Array.from({ length: 25 }, (_, i) => peer.headers(101 + 2 * i, callFields(METHOD))));
+    const { payload } = await peer.seen(FrameType.rstStream, 1);
+    expect(payload.readUInt32BE()).toBe(ErrorCode.enhanceYourCalm);
+    expect(lane.streams).toBe(25);
+  });
+
+  test("calls that a handler works for are never lost, and others are never refused for them", async () => {
+    const replies: (() => void)[] = [];
+    const { lane, peer } = await start(
+      { waitingStreamsMax: 10 },
+      { handle: (message, _deadlineUs, reply) => replies.push(() => reply.ok(message)) },
+    );
+    for (let i = 0; i < 60; i++) peer.send(peer.call(2 * i + 1, METHOD, "slow"));
+    await expect.poll(() => replies.length).toBe(60);
+    for (const reply of replies) reply();
+    for (let i = 0; i < 60; i++) expect((await peer.outcome(2 * i + 1)).status).toBe("0");
+    expect(lane.counts.troubles.waiting_streams).toBe(0);
+  });
 });
 
 // Promise(grpc): Streams and incomplete requests are bounded for all peers together.

@@ -67,6 +67,7 @@ describe("the memory of header blocks", () => {
 });
 
 class PlainStream extends Stream {
+  override waitsForPeer = true;
   override takeData = () => undefined;
   override resume = () => undefined;
   override abandon = () => undefined;

@@ -1,0 +1,26 @@
+// The bound on streams that wait for their peer (for the rest of a request, or for somebody to read the answer), for both transports. No
+// stream is refused for it: connections with more than their share lose theirs, so a peer with one such stream never does.
+
+/** A connection, as this bound sees it. */
+export interface Shedder {
+  /** Ends its oldest streams that wait for the peer, until `share` of them are left. */
+  shed(share: number): void;
+}
+
+/** All streams of a server. */
+interface OpenStreams {
+  /** How many streams are open. */
+  readonly streams: number;
+  readonly connections: ReadonlySet<Shedder>;
+}
+
+/**
+ * To be called when `open` has reached the number that this returned last, at first `max`. Leaves at most half of `max` waiting, if `max` is
+ * at least twice the number of connections. Streams whose handler works are not ended; they raise the number at which to look again, so
+ * that each look is paid for by half of `max` new streams.
+ */
+export function shedStreams(open: OpenStreams, max: number): number {
+  const share = Math.max(1, Math.floor(max / 2 / open.connections.size));
+  for (const connection of open.connections) connection.shed(share);
+  return Math.max(max, open.streams + Math.floor(max / 2));
+}

@@ -1,0 +1,116 @@
+// Peers that keep the server waiting: streams whose message never comes, or whose answer nobody reads, on many connections, renewed again
+// and again. They cost those peers their streams and connections, and nobody else anything.
+
+import { connect, type Socket } from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Flag, FrameType, PREFACE, Setting } from "../../src/transport/fast-lane/protocol.ts";
+import { HEALTH_SERVICE, SHOULD_RATE_LIMIT_PATH } from "../../src/transport/load-proto.ts";
+import { Figures } from "../soak/figures.ts";
+import { callFields, frameOf, messageOf, plainBlock, settingsOf } from "../support/http2-peer.ts";
+import { type ServiceProcess, startService } from "../support/service-process.ts";
+import { askOnce, openClient } from "../support/test-app.ts";
+import { until } from "./store-rig.ts";
+
+const CONNECTIONS = 80;
+const STREAMS = 4_096;
+/** Streams that each connection opens beyond these, each RENEWED_MS; connections that are ended come again after as long. */
+const MORE_STREAMS = 512;
+const RENEWED_MS = 500;
+/** Without a bound the first second fills every place. */
+const ATTACK_MS = 3_000;
+/** A call takes some ms; a busy machine needs seconds to read what the attackers send. */
+const DEADLINE_MS = 10_000;
+/** Without a bound grpc-js takes 1,700 MB more. */
+const MORE_BYTES_MAX = 400_000_000;
+const REQUEST = { domain: "edge", descriptors: [{ entries: [{ key: "remote_address", value: "a" }] }] };
+
+const KINDS = [
+  { kind: "no message", path: SHOULD_RATE_LIMIT_PATH, window: 65_535, body: () => Buffer.alloc(0) },
+  {
+    kind: "the first bytes of a message",
+    path: SHOULD_RATE_LIMIT_PATH,
+    window: 65_535,
+    body: (id: number) => frameOf(FrameType.data, 0, id, Buffer.alloc(2)),
+  },
+  {
+    kind: "no room for the answer",
+    path: `/${HEALTH_SERVICE}/Check`,
+    window: 0,
+    body: (id: number) => frameOf(FrameType.data, Flag.endStream, id, messageOf("")),
+  },
+];
+
+/** Connections that open streams and send `body` on each; they come again when they are ended. Returns what ends them. */
+function attack(port: number, { path, window, body }: (typeof KINDS)[number]): () => void {
+  const block = plainBlock(callFields(path));
+  const streams = (first: number, count: number): Buffer =>
+    Buffer.concat(
+      Array.from({ length: count }, (_, i) => {
+        const id = first + 2 * i;
+        return Buffer.concat([frameOf(FrameType.headers, Flag.endHeaders, id, block), body(id)]);
+      }),
+    );
+  // Made once: what the attackers need of the processor is not to be measured.
+  const greeting = Buffer.concat([PREFACE, settingsOf([Setting.initialWindowSize, window])]);
+  const begins = Buffer.concat([greeting, streams(1, STREAMS)]);
+  const rounds = (2 * ATTACK_MS) / RENEWED_MS;
+  const renewals = Array.from({ length: rounds }, (_, i) =>
+    streams(2 * (STREAMS + i * MORE_STREAMS) + 1, MORE_STREAMS),
+  );
+  const sockets = new Set<Socket>();
+  let isOver = false;
+  const begin = (): void => {
+    if (isOver) return;
+    const socket = connect(port, "127.0.0.1", () => socket.write(begins)).resume();
+    let round = 0;
+    const timer = setInterval(() => socket.write(renewals[round++] ?? Buffer.alloc(0)), RENEWED_MS);
+    sockets.add(socket);
+    socket.on("error", () => undefined);
+    socket.once("close", () => {
+      clearInterval(timer);
+      sockets.delete(socket);
+      setTimeout(begin, RENEWED_MS);
+    });
+  };
+  for (let i = 0; i < CONNECTIONS; i++) begin();
+  return () => {
+    isOver = true;
+    for (const socket of sockets) socket.destroy();
+  };
+}
+
+describe.each(["fast-lane", "grpc-js"])("on %s", (transport) => {
+  let service: ServiceProcess;
+  beforeAll(async () => {
+    service = await startService({ RULES_DIR: "deploy/rules", GRPC_TRANSPORT: transport });
+  });
+  afterAll(() => service.stop());
+
+  // Promise(grpc): Streams that wait for their peer are bounded for all peers together, and cost only connections with many of them.
+  test.each(KINDS)("streams with $kind cost only their own connections", async (kind) => {
+    const before = await Figures.of(service);
+    const early = openClient(`127.0.0.1:${service.grpcPort}`);
+    await askOnce(early, REQUEST);
+    const endAttack = attack(service.grpcPort, kind);
+    const untilMs = performance.now() + ATTACK_MS;
+    const ask = async (): Promise<void> => {
+      while (performance.now() < untilMs) await askOnce(early, REQUEST, DEADLINE_MS);
+    };
+    const askOnNewConnections = async (): Promise<void> => {
+      while (performance.now() < untilMs) {
+        const late = openClient(`127.0.0.1:${service.grpcPort}`, { "grpc.use_local_subchannel_pool": 1 });
+        await askOnce(late, REQUEST, DEADLINE_MS);
+        late.close();
+      }
+    };
+    // A call that is not answered rejects here.
+    await Promise.all([ask(), askOnNewConnections()]);
+    early.close();
+    const after = await Figures.of(service);
+    const troubles = (figures: Figures) => figures.sum("headgate_grpc_troubles_total");
+    // On a busy machine what they have sent may not be read yet.
+    await until("attackers are counted", async () => troubles(await Figures.of(service)) > troubles(before));
+    endAttack();
+    expect(after.residentBytes - before.residentBytes).toBeLessThan(MORE_BYTES_MAX);
+  });
+});
