@@ -61,7 +61,7 @@ function planeOf(settings: Settings, programVersion: string): ControlPlane {
     nodeId: settings.xdsNodeId,
     nodeMetadata: settings.xdsNodeMetadata,
     headers: settings.xdsHeaders ?? new Map(),
-    messageBytesMax: settings.xdsMessageBytesMax,
+    bounds: { messageBytesMax: settings.xdsMessageBytesMax, resourcesMax: settings.xdsResourcesMax },
     tls: settings.xdsUsesTls ? { caFile, certFile, keyFile, serverName } : undefined,
     programVersion,
   };

@@ -11,6 +11,8 @@ import type { MappingNode, Place, ScalarNode, SequenceNode, SourceFile, SourceNo
 
 /** Most messages nested in each other; protobuf libraries have the same bound. */
 const DEPTH_MAX = 100;
+/** Longest name of a resource. */
+const NAME_LENGTH_MAX = 1_024;
 
 /** Reads one message. Never throws for a malformed one: `problems` says what is wrong. tree-wire.ts gives the nodes their paths. */
 export function readResource(value: Buffer): SourceFile {
@@ -47,7 +49,7 @@ class ResourceReader {
     let domain = "";
     const descriptors: SourceNode[] = [];
     this.#eachField(this.#bytes.length, (field) => {
-      if (field === 1) this.name = this.#text();
+      if (field === 1) this.name = this.#name();
       else if (field === 2) domain = this.#text();
       else if (field === 3) descriptors.push(this.#descriptor(1));
       else return false;
@@ -184,6 +186,14 @@ class ResourceReader {
     if (!isUtf8(part)) throw malformed("text in UTF-8", this.#wire.position);
     this.#wire.position = end;
     return part.toString("utf8");
+  }
+
+  /** Every problem of the resource shows its name. */
+  #name(): string {
+    const at = this.#wire.position;
+    const name = this.#text();
+    if (name.length > NAME_LENGTH_MAX) throw malformed(`a name of at most ${NAME_LENGTH_MAX} characters`, at);
+    return name;
   }
 
   /** A uint32, a bool or an enum. */

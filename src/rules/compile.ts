@@ -50,6 +50,7 @@ export function* compileSteps(files: readonly SourceFile[], options: CompileOpti
   const log = new ProblemLog();
   const drafts: FileDraft[] = [];
   const defaults = gatherDefaults(files, log);
+  yield;
   const holds = gatherHolds(defaults, log);
   const named = gatherNamedLimits(files, log);
   const context = { regexes: new Regexes(), defaults, holds, named };
@@ -65,7 +66,7 @@ export function* compileSteps(files: readonly SourceFile[], options: CompileOpti
   const statsBook = log.hasErrors ? { statsOf: () => new LimitStats() } : options.statsBook;
   const ids = new Set<string>();
   let ruleCount = 0;
-  for (const parts of groupByDomain(drafts, options.mergeDomains ?? false, log)) {
+  for (const parts of yield* groupByDomain(drafts, options.mergeDomains ?? false, log)) {
     ruleCount += countRules(parts.flatMap((part) => part.rules));
     if (ruleCount > RULES_MAX) {
       log.error(
@@ -92,9 +93,10 @@ export function* compileSteps(files: readonly SourceFile[], options: CompileOpti
 /** The files of one domain, at least one. */
 type DomainFiles = [FileDraft, ...FileDraft[]];
 
-function groupByDomain(drafts: readonly FileDraft[], mergeDomains: boolean, log: ProblemLog): DomainFiles[] {
+function* groupByDomain(drafts: readonly FileDraft[], mergeDomains: boolean, log: ProblemLog): LongWork<DomainFiles[]> {
   const groups = new Map<string, DomainFiles>();
   for (const draft of drafts) {
+    yield;
     const group = groups.get(draft.domain);
     if (group === undefined) {
       groups.set(draft.domain, [draft]);

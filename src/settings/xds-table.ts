@@ -91,8 +91,14 @@ export const XDS_SETTINGS = under("Rules", {
   xdsMessageBytesMax: setting(
     "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES",
     wholeNumber(1_024, 1_073_741_824),
-    67_108_864,
-    "Longest set that is read, in bytes. A longer set ends the stream.",
+    33_554_432,
+    "Longest set, in bytes, unpacked if it comes by gzip. A longer one is refused; one of more than twice this length ends the stream.",
+  ),
+  xdsResourcesMax: setting(
+    "XDS_RESOURCES_MAX",
+    wholeNumber(1, 1_048_576),
+    65_536,
+    "Most resources in a set of the control plane. A larger set is refused.",
   ),
   rulesCache: optional(
     "RULES_CACHE",

@@ -13,7 +13,7 @@ import {
 } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import { errorMessage } from "../core/thrown.ts";
-import { RATE_LIMIT_TYPE } from "./discovery.ts";
+import { type AnswerBounds, RATE_LIMIT_TYPE } from "./discovery.ts";
 
 /** Where the control plane is, and what the client tells it. */
 export interface ControlPlane {
@@ -23,8 +23,7 @@ export interface ControlPlane {
   readonly nodeMetadata: ReadonlyMap<string, string>;
   /** Metadata of the stream. */
   readonly headers: ReadonlyMap<string, string>;
-  /** Longest answer that is read, in bytes. */
-  readonly messageBytesMax: number;
+  readonly bounds: AnswerBounds;
   /** Undefined: plaintext. */
   readonly tls: ControlPlaneTls | undefined;
   /** Version of this program. */
@@ -68,6 +67,8 @@ interface Pings {
 export const PINGS: Pings = { everyMs: 310_000, answerMs: 20_000 };
 /** How long connecting may take. */
 const CONNECT_MS_MAX = 20_000;
+/** Sets up to this many times as long as the bound are received, and refused. */
+const RECEIVED_PER_BYTE_MAX = 2;
 /** Longest refusal that is sent: servers may not read the whole list of a large set's mistakes. */
 const REFUSAL_CHARS_MAX = 4_000;
 
@@ -160,9 +161,10 @@ function credentialsOf(tls: ControlPlaneTls | undefined): ChannelCredentials {
   return credentials.createSsl(read(caFile), read(keyFile), read(certFile));
 }
 
-function channelOptions({ messageBytesMax, tls }: ControlPlane, { everyMs, answerMs }: Pings): object {
+function channelOptions({ bounds, tls }: ControlPlane, { everyMs, answerMs }: Pings): object {
   return {
-    "grpc.max_receive_message_length": messageBytesMax,
+    // What is not received can't be refused either: the stream ends.
+    "grpc.max_receive_message_length": RECEIVED_PER_BYTE_MAX * bounds.messageBytesMax,
     "grpc.keepalive_time_ms": everyMs,
     "grpc.keepalive_timeout_ms": answerMs,
     "grpc.enable_retries": 0,

@@ -1,5 +1,6 @@
 // Keeps a stream to the control plane: connects the state machine (session.ts) with streams, timers and the judge of sets.
 
+import { runInTurns } from "../config/run-in-turns.ts";
 import type { Clock } from "../core/clock.ts";
 import { errorMessage } from "../core/thrown.ts";
 import { AdsStream, type ControlPlane } from "./ads-stream.ts";
@@ -36,12 +37,21 @@ export interface ClientStatus {
   readonly lastEnd: string | undefined;
 }
 
+interface Message {
+  readonly stream: number;
+  readonly bytes: Buffer;
+}
+
 /** The client of one control plane. */
 export class XdsClient {
   readonly #options: XdsClientOptions;
   readonly #session: XdsSession<DiscoveryAnswer>;
   #stream: AdsStream | undefined;
   #timer: NodeJS.Timeout | undefined;
+  /** The last message that nobody reads yet. */
+  #unread: Message | undefined;
+  #reading: Promise<void> | undefined;
+  /** Number of the last stream. */
   #streams = 0;
   #answers = 0;
   #refusals = 0;
@@ -85,21 +95,36 @@ export class XdsClient {
   }
 
   #open(stream: number): void {
-    this.#streams++;
+    this.#streams = stream;
     this.#stream = new AdsStream(this.#options.plane, {
       connected: () => this.#handle({ kind: "connected", stream }),
-      message: (bytes) => this.#receive(stream, bytes),
+      message: (bytes) => this.#receive({ stream, bytes }),
       ended: (why) => this.#handle({ kind: "ended", stream, why }),
     });
   }
 
-  #receive(stream: number, bytes: Buffer): void {
+  #receive(message: Message): void {
+    this.#unread = message;
+    this.#reading ??= this.#readAll().finally(() => {
+      this.#reading = undefined;
+    });
+  }
+
+  /** Reads messages while calls are answered. The server expects an answer to its last message only, so older ones are dropped. */
+  async #readAll(): Promise<void> {
+    for (let next = this.#unread; next !== undefined; next = this.#unread) {
+      this.#unread = undefined;
+      await this.#read(next);
+    }
+  }
+
+  async #read({ stream, bytes }: Message): Promise<void> {
     let answer: DiscoveryAnswer;
     try {
-      answer = readAnswer(bytes);
+      answer = await runInTurns(readAnswer(bytes, this.#options.plane.bounds));
     } catch (cause) {
       // Without a nonce the answer can't be refused, so the stream is replaced.
-      this.#stream?.close();
+      if (stream === this.#streams) this.#stream?.close();
       const why = `the server sent what is no answer: ${errorMessage(cause)}`;
       this.#handle({ kind: "ended", stream, why });
       return;

@@ -2,10 +2,14 @@
 // with mistakes is left out.
 
 import { runInTurns } from "../config/run-in-turns.ts";
+import type { LongWork } from "../core/long-work.ts";
 import { type CompileOptions, type CompileResult, compileSteps } from "../rules/compile.ts";
 import { formatProblem } from "../rules/problems.ts";
 import type { Problem } from "../rules/rule-set.ts";
 import type { SourceFile } from "../rules/source.ts";
+
+/** Files that are merged in one step. */
+const MERGED_PER_STEP = 1_024;
 
 /** The result of compiling a set. */
 export interface SetResult extends CompileResult {
@@ -26,8 +30,7 @@ export async function compileSet(
   files: readonly SourceFile[],
   options: CompileOptions,
 ): Promise<SetResult> {
-  const sorted = resources.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
-  const names = new Set(sorted.map(({ name }) => name));
+  const sorted = await runInTurns(sortedByName(resources));
   const problems: Problem[] = [];
   const leftOut: string[] = [];
   const faults: Problem[] = [];
@@ -39,8 +42,9 @@ export async function compileSet(
     if (ruleSet === undefined && beside.length === 0) return { ...result, domains: [], leftOut, faults };
     if (ruleSet !== undefined) {
       const all = [...result.problems, ...problems];
+      const besideNames = new Set(beside.map(({ name }) => name));
       const domains = [...ruleSet.domains.values()]
-        .filter((domain) => domain.files.some((name) => names.has(name)))
+        .filter((domain) => domain.files.some((name) => !besideNames.has(name)))
         .map(({ domain }) => domain);
       return { ruleSet: { ...ruleSet, warnings: all }, problems: all, domains, leftOut, faults };
     }
@@ -57,6 +61,29 @@ export async function compileSet(
     }
     beside = beside.filter((file) => !goes.includes(file));
   }
+}
+
+/** A merge sort: to sort tens of thousands of names at once would delay calls. */
+function* sortedByName(files: readonly SourceFile[]): LongWork<readonly SourceFile[]> {
+  let runs: (readonly SourceFile[])[] = files.map((file) => [file]);
+  while (runs.length > 1) {
+    const longer: (readonly SourceFile[])[] = [];
+    for (let i = 0; i < runs.length; i += 2) longer.push(yield* merged(runs[i] ?? [], runs[i + 1] ?? []));
+    runs = longer;
+  }
+  return runs[0] ?? [];
+}
+
+function* merged(left: readonly SourceFile[], right: readonly SourceFile[]): LongWork<readonly SourceFile[]> {
+  const all: SourceFile[] = [];
+  let i = 0;
+  for (const file of left) {
+    for (let next = right[i]; next !== undefined && next.name < file.name; next = right[++i]) all.push(next);
+    all.push(file);
+    if (all.length % MERGED_PER_STEP === 0) yield;
+  }
+  yield;
+  return [...all, ...right.slice(i)];
 }
 
 function leftOutWarning(file: string, errors: readonly Problem[]): Problem {

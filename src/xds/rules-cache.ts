@@ -5,6 +5,7 @@ import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { isRecord } from "../core/is-record.ts";
+import { runThrough } from "../core/long-work.ts";
 import { errorCode, errorMessage } from "../core/thrown.ts";
 import { isoTime } from "../core/units.ts";
 import { type DiscoveryAnswer, digestOf, RATE_LIMIT_TYPE, type WireResource } from "./discovery.ts";
@@ -48,7 +49,7 @@ export function readCacheText(text: string): KeptSet {
     typeUrl: RATE_LIMIT_TYPE,
     value: Buffer.from(new Uint8Array(Buffer.from(line, "base64")).buffer),
   }));
-  if (digestOf(resources) !== digest) throw new Error("its digest is another one: it was cut or changed");
+  if (runThrough(digestOf(resources)) !== digest) throw new Error("its digest is another one: it was cut or changed");
   return { set: { version, resources, digest }, savedAtUs };
 }
 

@@ -180,6 +180,7 @@ export class XdsRules implements RuleSource {
   }
 
   async #judge(answer: DiscoveryAnswer): Promise<string | undefined> {
+    if (answer.fault !== undefined) return this.#refuse(answer.version, [answer.fault], []);
     // An answer without resources takes all rules away, so it has to be one about rules.
     const typeUrls = [answer.typeUrl || RATE_LIMIT_TYPE, ...answer.resources.map(({ typeUrl }) => typeUrl)];
     const foreign = typeUrls.find((typeUrl) => typeUrl !== RATE_LIMIT_TYPE);

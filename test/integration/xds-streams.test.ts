@@ -5,6 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
+import { runThrough } from "../../src/core/long-work.ts";
 import { AdsStream, type ControlPlane, PINGS } from "../../src/xds/ads-stream.ts";
 import { readAnswer } from "../../src/xds/discovery.ts";
 import { Authority } from "../support/certificates.ts";
@@ -45,14 +46,14 @@ describe.runIf(program !== undefined)("a stream to a control plane", () => {
       nodeId: NODE,
       nodeMetadata: new Map(),
       headers: new Map(),
-      messageBytesMax: 1_000_000,
+      bounds: { messageBytesMax: 1_000_000, resourcesMax: 10 },
       tls,
       programVersion: "test",
     };
     const listener = {
       connected: () => undefined,
       message: (bytes: Buffer) => {
-        const { version, nonce } = readAnswer(bytes);
+        const { version, nonce } = runThrough(readAnswer(bytes, plane.bounds));
         heard.versions.push(version);
         stream.send({ version: refusal === undefined ? version : "", nonce, refusal });
       },

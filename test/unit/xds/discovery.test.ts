@@ -3,7 +3,8 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { RequestError } from "../../../src/core/errors.ts";
-import { RATE_LIMIT_TYPE, readAnswer } from "../../../src/xds/discovery.ts";
+import { runThrough } from "../../../src/core/long-work.ts";
+import { type DiscoveryAnswer, RATE_LIMIT_TYPE, readAnswer } from "../../../src/xds/discovery.ts";
 import { resourceBytes } from "../../support/resources.ts";
 import { runs } from "../../support/runs.ts";
 
@@ -25,20 +26,26 @@ function answer(version: string, nonce: string, resources: readonly Buffer[]): B
   return Buffer.concat([field(1, Buffer.from(version)), ...anys, type, field(5, Buffer.from(nonce))]);
 }
 
+const BOUNDS = { resourcesMax: 4, messageBytesMax: 2_000_000 };
+
+function read(bytes: Buffer, bounds = BOUNDS): DiscoveryAnswer {
+  return runThrough(readAnswer(bytes, bounds));
+}
+
 const [a, b] = ["a", "b"].map((domain) => resourceBytes({ name: domain, domain })) as [Buffer, Buffer];
 
 describe("an answer", () => {
   test("is its version, nonce and resources", () => {
-    const read = readAnswer(answer("7", "n", [a, b]));
-    expect(read).toMatchObject({ version: "7", nonce: "n" });
-    expect(read.resources.map(({ typeUrl, value }) => [typeUrl, value])).toEqual([
+    const whole = read(answer("7", "n", [a, b]));
+    expect(whole).toMatchObject({ version: "7", nonce: "n" });
+    expect(whole.resources.map(({ typeUrl, value }) => [typeUrl, value])).toEqual([
       [RATE_LIMIT_TYPE, a],
       [RATE_LIMIT_TYPE, b],
     ]);
   });
 
   test("holds the same in whatever order its resources come, and another thing with another resource", () => {
-    const digest = (...resources: Buffer[]) => readAnswer(answer("1", "1", resources)).digest;
+    const digest = (...resources: Buffer[]) => read(answer("1", "1", resources)).digest;
     expect(digest(a, b)).toBe(digest(b, a));
     expect(new Set([digest(), digest(a), digest(b), digest(a, a), digest(a, b)]).size).toBe(5);
   });
@@ -55,7 +62,7 @@ describe("an answer", () => {
     fc.assert(
       fc.property(fc.oneof(cut, changed, any), (bytes) => {
         try {
-          const { resources } = readAnswer(Buffer.from(bytes));
+          const { resources } = read(Buffer.from(bytes));
           for (const { value } of resources) expect(value.length).toBeLessThanOrEqual(bytes.length);
         } catch (error) {
           expect(error).toBeInstanceOf(RequestError);
@@ -63,5 +70,45 @@ describe("an answer", () => {
       }),
       { numRuns: runs(500) },
     );
+  });
+
+  test.each([
+    { what: "resources", bytes: answer("7", "n", Array(5).fill(a)), fault: /^expected at most 4 resources .*, got 5$/ },
+    { what: "bytes", bytes: answer("7", "n", [Buffer.alloc(2_000_001)]), fault: /^expected a set of at most 2000000 / },
+    {
+      what: "characters of a version",
+      bytes: answer("7".repeat(1_025), "n", [a]),
+      fault: /^expected a version of .* 1025$/,
+    },
+  ])("with too many $what keeps its nonce, and no resource", ({ bytes, fault }) => {
+    const { nonce, version, resources, fault: found } = read(bytes);
+    expect([nonce, resources, found]).toEqual(["n", [], expect.stringMatching(fault)]);
+    expect(version.length).toBeLessThanOrEqual(1_024);
+    // Refused again with a pause, if it comes again.
+    expect(read(bytes).digest).not.toBe(read(answer("7", "n", [])).digest);
+  });
+
+  test("with a nonce too long to be sent back is malformed", () => {
+    expect(read(answer("7", "n".repeat(1_024), [a])).nonce.length).toBe(1_024);
+    expect(() => read(answer("7", "n".repeat(1_025), [a]))).toThrow("expected a nonce of at most 1024 bytes");
+  });
+
+  test.each([
+    { what: "of empty resources", bytes: Buffer.alloc(2_000_000, field(2, Buffer.alloc(0))), steps: 1_000_000 / 4_096 },
+    {
+      what: "of a resource with unknown fields",
+      bytes: field(2, Buffer.alloc(1_000_000, field(9, Buffer.alloc(0)))),
+      steps: 500_000 / 4_096,
+    },
+    { what: "of one long resource", bytes: answer("1", "n", [Buffer.alloc(1_900_000)]), steps: 1_900_000 / 262_144 },
+  ])("$what is read in short steps", ({ bytes, steps }) => {
+    const reading = readAnswer(bytes, BOUNDS);
+    let count = 0;
+    while (reading.next().done !== true) count++;
+    expect(count).toBeGreaterThanOrEqual(Math.floor(steps));
+  });
+
+  test("holds a group only to be refused, because a group may be as long as the answer", () => {
+    expect(() => read(Buffer.from([0x0b, 0x0c]))).toThrow(RequestError);
   });
 });

@@ -1,0 +1,74 @@
+// What a control plane can't do to the process, whatever it sends: each of these sets is small on the wire, or comes very often.
+
+import { afterEach, describe, expect, test } from "vitest";
+import { type RawPlane, startRawPlane } from "../support/raw-plane.ts";
+import { startTestApp, type TestApp } from "../support/test-app.ts";
+
+const ended: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ended.splice(0).reverse()) await end();
+});
+
+async function start(first: Buffer): Promise<{ plane: RawPlane; app: TestApp }> {
+  const plane = await startRawPlane(first);
+  ended.push(() => plane.stop());
+  const app = await startTestApp(
+    {},
+    {
+      CONFIG_TYPE: "GRPC_XDS_SOTW",
+      CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${plane.port}`,
+      FORCE_START_WITHOUT_INITIAL_CONFIG: "true",
+    },
+  );
+  ended.push(() => app.stop());
+  return { plane, app };
+}
+
+/** A field of bytes, of any length. */
+function field(number: number, bytes: Buffer): Buffer {
+  const head = [(number << 3) | 2];
+  for (let left = bytes.length; ; left >>>= 7) {
+    head.push(left > 0x7f ? (left & 0x7f) | 0x80 : left);
+    if (left <= 0x7f) return Buffer.concat([Buffer.from(head), bytes]);
+  }
+}
+
+const EMPTY_RESOURCE = field(2, Buffer.alloc(0));
+
+function answer(version: string, resources: Buffer): Buffer {
+  return Buffer.concat([field(1, Buffer.from(version)), resources, field(5, Buffer.from("nonce"))]);
+}
+
+// Promise(xds): A set that is too large is rejected before anything is made of it, however small it was packed.
+describe("a set is refused, and the control plane told why,", () => {
+  test.each([
+    {
+      of: "100,000 empty resources",
+      bytes: answer("7", Buffer.alloc(200_000, EMPTY_RESOURCE)),
+      why: "expected at most 65536 resources (XDS_RESOURCES_MAX), got 100000",
+    },
+    {
+      of: "30 million empty resources",
+      bytes: answer("7", Buffer.alloc(60_000_000, EMPTY_RESOURCE)),
+      why: "expected at most 65536 resources (XDS_RESOURCES_MAX), got 30000000",
+    },
+    {
+      of: "more than 32 MiB",
+      bytes: answer("7", field(2, Buffer.alloc(33_554_432))),
+      why: "expected a set of at most 33554432 bytes (XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES), got 33554447",
+    },
+    {
+      of: "a version of 8 MB",
+      bytes: answer("7".repeat(8_000_000), Buffer.alloc(0)),
+      why: "expected a version of at most 1024 bytes, got 8000000",
+    },
+  ])("$of", async ({ bytes, why }) => {
+    const { plane, app } = await start(bytes);
+    await expect
+      .poll(() => plane.requests[1])
+      .toMatchObject({ response_nonce: "nonce", error_detail: { message: why } });
+    const config = await (await fetch(`http://127.0.0.1:${app.app.httpPort}/config`)).text();
+    expect(config).toContain(why);
+    expect(config.length).toBeLessThan(100_000);
+  });
+});
