@@ -1,6 +1,10 @@
 // Asks the guarded pages of a running server's HTTP port, with the token that the environment names.
 
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import http from "node:http";
+import https from "node:https";
+import { text } from "node:stream/consumers";
 import type { WrittenEntry } from "../core/request.ts";
 import { visible } from "../core/visible.ts";
 import type { Terminal } from "./terminal.ts";
@@ -26,27 +30,42 @@ export async function askAdmin(
   const url = `${/^https?:\/\//.test(server) ? "" : "http://"}${server.replace(/\/+$/, "")}${path}`;
   try {
     const token = findToken(tokenFile, terminal.env);
-    const response = await fetch(url, {
-      method: question === undefined ? "GET" : "POST",
-      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-      ...(question === undefined ? {} : { body: JSON.stringify(question) }),
-      signal: AbortSignal.timeout(SERVER_TIMEOUT_MS),
-      redirect: "error",
-    });
-    const body = await response.text();
-    if (response.ok) {
+    const { status, body } = await send(new URL(url), token, question);
+    if (status >= 200 && status < 300) {
       const answer = parse(body);
       if (answer !== undefined) return answer;
     }
     // The text of a refusal begins with its status, which the message already has.
-    const text = body.trim().replace(new RegExp(`^${response.status} `), "");
-    terminal.err(`${visible(url)} answered ${response.status}: ${visible(text.slice(0, SHOWN_CHARS_MAX))}\n`);
+    const why = body.trim().replace(new RegExp(`^${status} `), "");
+    terminal.err(`${visible(url)} answered ${status}: ${visible(why.slice(0, SHOWN_CHARS_MAX))}\n`);
   } catch (cause) {
-    const why =
-      cause instanceof Error ? (cause.cause instanceof Error ? cause.cause.message : cause.message) : String(cause);
+    // Every address of a name that refused is an error of its own; one tells enough.
+    const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
+    const why = first instanceof Error ? first.message : String(first);
     terminal.err(`can't ask ${visible(url)}: ${visible(why)}\n`);
   }
   return undefined;
+}
+
+// Not fetch: it refuses ports that browsers keep for other protocols, such as 10080.
+async function send(
+  url: URL,
+  token: string | undefined,
+  question: object | undefined,
+): Promise<{ readonly status: number; readonly body: string }> {
+  const signal = AbortSignal.timeout(SERVER_TIMEOUT_MS);
+  const call = (url.protocol === "https:" ? https : http).request(url, {
+    method: question === undefined ? "GET" : "POST",
+    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    signal,
+  });
+  call.end(question === undefined ? undefined : JSON.stringify(question));
+  try {
+    const [response] = (await once(call, "response")) as [http.IncomingMessage];
+    return { status: response.statusCode ?? 0, body: await text(response) };
+  } catch (cause) {
+    throw signal.aborted ? signal.reason : cause;
+  }
 }
 
 /** A descriptor in the JSON of these pages. */

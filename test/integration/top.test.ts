@@ -1,5 +1,8 @@
 // /top of a whole service: who is limited, in each store, over workers, and who may ask.
 
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { ManualClock } from "../support/manual-clock.ts";
 import type { RecordedTerminal } from "../support/recorded-terminal.ts";
@@ -278,4 +281,23 @@ describe("`headgate top`", () => {
     const { err, exitCode } = await runProgram(serverOf(app));
     expect([err, exitCode]).toEqual([expect.stringMatching(/^can't ask http:\/\/127\.0\.0\.1:\d+\/top.*: \S/), 2]);
   });
+
+  test("asks at a port that browsers keep for another protocol", async () => {
+    const server = createServer((_, response) => response.writeHead(404).end("404 no such page\n"));
+    stops.push(() => promisify(server.close.bind(server))());
+    const port = await listenAtFirst(server, [10080, 6000, 6665, 6669, 5060]);
+    const { err, exitCode } = await runProgram(["top", "--server", `localhost:${port}`]);
+    expect([err, exitCode]).toEqual([expect.stringMatching(/answered 404: no such page\n$/), 2]);
+  });
 });
+
+async function listenAtFirst(server: Server, ports: readonly number[]): Promise<number> {
+  for (const port of ports) {
+    const listening = once(server, "listening").catch((cause: NodeJS.ErrnoException) => {
+      if (cause.code !== "EADDRINUSE") throw cause;
+    });
+    server.listen(port, "localhost");
+    if ((await listening) !== undefined) return port;
+  }
+  throw new Error(`expected a free port among ${ports.join(", ")}`);
+}
