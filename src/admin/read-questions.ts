@@ -3,8 +3,10 @@
 import { RequestError } from "../core/errors.ts";
 import { isRecord } from "../core/is-record.ts";
 import { UNIT_NAMES } from "../core/limit.ts";
+import { nearestName } from "../core/near-name.ts";
 import { DOMAIN_BYTES_MAX, ENTRIES_MAX, textOf, type WrittenEntry } from "../core/request.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
+import { visible } from "../core/visible.ts";
 import type { AskedBuckets, AskedDescriptor } from "../limiter/bucket-admin.ts";
 
 /** The question of `POST /explain`, in the text that people write. */
@@ -17,19 +19,29 @@ export interface ExplainQuestion {
 const EXPLAINED_DESCRIPTORS_MAX = 32;
 const EXPLAINED_TEXT_BYTES_MAX = 4_096;
 
+/** The keys of each object of a question. */
+const EXPLAIN_KEYS = ["domain", "descriptors"];
+const BUCKETS_KEYS = [...EXPLAIN_KEYS, "global_limit"];
+const EXPLAINED_DESCRIPTOR_KEYS = ["entries"];
+const DESCRIPTOR_KEYS = [...EXPLAINED_DESCRIPTOR_KEYS, "limit"];
+const ENTRY_KEYS = ["key", "value", "value_base64"];
+/** Of an unknown key an error shows this much. */
+const SHOWN_KEY_LENGTH_MAX = 64;
+const LIMIT_KEYS = ["requests_per_unit", "unit"];
+
 /** Reads the body of `POST /explain`. Throws RequestError REQUEST_BODY, which names the field, if its shape is wrong. */
 export function readExplainQuestion(body: Buffer): ExplainQuestion {
-  const question = asRecord(parseJson(body), "the body");
+  const question = asRecord(parseJson(body), "the body", EXPLAIN_KEYS);
   if (question.descriptors === undefined)
     throw refused(`a list of at most ${EXPLAINED_DESCRIPTORS_MAX} as descriptors`);
-  const { domain, descriptors } = readAsked(question);
+  const { domain, descriptors } = readAsked(question, EXPLAINED_DESCRIPTOR_KEYS);
   return { domain, descriptors: descriptors.map(({ entries }) => entries) };
 }
 
 /** Reads the body of `POST /buckets/peek` and `/buckets/reset`. Throws as `readExplainQuestion` does. */
 export function readBucketQuestion(body: Buffer): AskedBuckets {
-  const question = asRecord(parseJson(body), "the body");
-  const { domain, descriptors } = readAsked(question);
+  const question = asRecord(parseJson(body), "the body", BUCKETS_KEYS);
+  const { domain, descriptors } = readAsked(question, DESCRIPTOR_KEYS);
   const globalLimit = question.global_limit ?? false;
   if (typeof globalLimit !== "boolean") throw refused("true or false as global_limit");
   return {
@@ -37,7 +49,7 @@ export function readBucketQuestion(body: Buffer): AskedBuckets {
     globalLimit,
     descriptors: descriptors.map(({ entries, more, at }): AskedDescriptor => {
       if (more.limit === undefined) return { entries };
-      return { entries, override: readOverride(asRecord(more.limit, `${at}.limit`), `${at}.limit`) };
+      return { entries, override: readOverride(asRecord(more.limit, `${at}.limit`, LIMIT_KEYS), `${at}.limit`) };
     }),
   };
 }
@@ -59,12 +71,15 @@ interface ReadDescriptor {
   readonly at: string;
 }
 
-function readAsked(question: Record<string, unknown>): { domain: string; descriptors: readonly ReadDescriptor[] } {
+function readAsked(
+  question: Record<string, unknown>,
+  descriptorKeys: readonly string[],
+): { domain: string; descriptors: readonly ReadDescriptor[] } {
   const domain = asText(question.domain, "domain", DOMAIN_BYTES_MAX);
   const descriptors = asList(question.descriptors ?? [], "descriptors", EXPLAINED_DESCRIPTORS_MAX).map(
     (descriptor, i) => {
       const at = `descriptors[${i}]`;
-      const more = asRecord(descriptor, at);
+      const more = asRecord(descriptor, at, descriptorKeys);
       const entries = asList(more.entries ?? [], `${at}.entries`, ENTRIES_MAX);
       return { entries: entries.map((entry, j) => readEntry(entry, `${at}.entries[${j}]`)), more, at };
     },
@@ -73,7 +88,7 @@ function readAsked(question: Record<string, unknown>): { domain: string; descrip
 }
 
 function readEntry(entry: unknown, at: string): WrittenEntry {
-  const { key: givenKey, value, value_base64: base64 } = asRecord(entry, at);
+  const { key: givenKey, value, value_base64: base64 } = asRecord(entry, at, ENTRY_KEYS);
   const key = asText(givenKey, `${at}.key`, EXPLAINED_TEXT_BYTES_MAX);
   if (base64 === undefined) return { key, value: asText(value ?? "", `${at}.value`, EXPLAINED_TEXT_BYTES_MAX) };
   if (value !== undefined) throw refused(`either value or value_base64 in ${at}`);
@@ -106,9 +121,14 @@ function parseJson(body: Buffer): unknown {
   }
 }
 
-function asRecord(value: unknown, at: string): Record<string, unknown> {
-  if (isRecord(value)) return value;
-  throw refused(`an object as ${at}`);
+// An unknown key is refused: the answer would be one to another question than was asked.
+function asRecord(value: unknown, at: string, keys: readonly string[]): Record<string, unknown> {
+  if (!isRecord(value)) throw refused(`an object as ${at}`);
+  const unknown = Object.keys(value).find((key) => !keys.includes(key));
+  if (unknown === undefined) return value;
+  const nearest = nearestName(unknown, keys);
+  const hint = nearest === undefined ? keys.join(", ") : `did you mean ${nearest}?`;
+  throw refused(`no '${visible(unknown.slice(0, SHOWN_KEY_LENGTH_MAX))}' in ${at}: ${hint}`);
 }
 
 function asList(value: unknown, at: string, lengthMax: number): readonly unknown[] {
