@@ -133,7 +133,7 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
   );
   add("/livez", "200 as long as the process works at all", READ, () => text(200, "OK\n"));
   add("/readyz", "200, or 503 with the reasons", READ, () =>
-    json(health.isServing() ? 200 : 503, readinessView(health.troubles(), health.notes())),
+    json(health.isServing() ? 200 : 503, readinessView(health.troubles(), health.notes(), rulesState().lastFailure)),
   );
   pages.set(options.metricsPath, metricsPage(sources));
   addOwn("/config", "rule files, hash, last error, warnings, certificates, snapshot, settings", READ, async () =>

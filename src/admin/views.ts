@@ -79,9 +79,15 @@ export function configView(
 }
 
 /** The JSON of `/readyz`: `reasons` by part why the process is not ready, `degraded` by part what is wrong nevertheless. */
-export function readinessView(troubles: ReadonlyMap<string, string>, notes: ReadonlyMap<string, string>): object {
-  const status = troubles.size > 0 ? "not ready" : notes.size > 0 ? "ready, degraded" : "ready";
-  const degraded = Object.fromEntries([...notes].filter(([part]) => !troubles.has(part)));
+export function readinessView(
+  troubles: ReadonlyMap<string, string>,
+  notes: ReadonlyMap<string, string>,
+  rulesFailure: RulesFailure | undefined,
+): object {
+  const wrong = new Map(notes);
+  if (rulesFailure !== undefined) wrong.set("rules", `new rules rejected (see /config): ${rulesFailure.message}`);
+  const status = troubles.size > 0 ? "not ready" : wrong.size > 0 ? "ready, degraded" : "ready";
+  const degraded = Object.fromEntries([...wrong].filter(([part]) => !troubles.has(part)));
   return { status, reasons: Object.fromEntries(troubles), degraded };
 }
 

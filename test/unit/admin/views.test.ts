@@ -90,16 +90,23 @@ describe("/config", () => {
 
 test("readiness names every reason, and what is amiss although ready", () => {
   const down = new Map([["store", "no connection"]]);
-  expect(readinessView(down, down)).toEqual({
+  expect(readinessView(down, down, undefined)).toEqual({
     status: "not ready",
     reasons: { store: "no connection" },
     degraded: {},
   });
-  expect(readinessView(new Map(), down)).toEqual({
+  expect(readinessView(new Map(), down, undefined)).toEqual({
     status: "ready, degraded",
     reasons: {},
     degraded: { store: "no connection" },
   });
+  const refused = { atUs: 0, part: "files" as const, message: "2 errors in 1 file", problems: [] };
+  expect(readinessView(new Map(), new Map(), refused)).toEqual({
+    status: "ready, degraded",
+    reasons: {},
+    degraded: { rules: "new rules rejected (see /config): 2 errors in 1 file" },
+  });
+  expect(readinessView(new Map([["rules", "none"]]), new Map(), refused)).toMatchObject({ degraded: {} });
 });
 
 describe("a value that is no text", () => {
