@@ -32,7 +32,7 @@ interface JsonEndpointOptions {
   readonly handler: UnaryHandler;
   /** The message types of proto/. */
   readonly registry: FileRegistry;
-  /** Most requests at once, from reading the body to the decision; more are answered with 503. */
+  /** Most requests at once whose bodies are there and that are not decided yet; more are answered with 503. */
   readonly inFlightMax: number;
   /** Runs long work beside other calls. */
   readonly joinInPieces: <T>(steps: LongWork<T>) => Promise<T>;
@@ -108,13 +108,15 @@ export function createJsonEndpoint(options: JsonEndpointOptions): JsonEndpoint {
   let inFlight = 0;
   return {
     async answer(readBody, caller = WHO_STAYS) {
+      // A request counts from here on, so that those whose bodies never come keep nobody out.
+      const body = await readBody();
       if (inFlight >= inFlightMax) {
         options.onOverload();
         return plainText(503, `SERVICE_OVERLOADED: more than ${inFlightMax} requests under way`);
       }
       inFlight++;
       try {
-        return await decide(await readBody(), caller);
+        return await decide(body, caller);
       } finally {
         inFlight--;
       }

@@ -1,0 +1,43 @@
+// Requests to the HTTP port whose bodies never come whole.
+
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type ServiceProcess, startService } from "../support/service-process.ts";
+
+const BODY_BYTES_MAX = 131_072;
+
+let service: ServiceProcess;
+const sockets: Socket[] = [];
+beforeAll(async () => {
+  service = await startService({ RULES_DIR: "deploy/rules" });
+});
+afterAll(async () => {
+  for (const socket of sockets) socket.destroy();
+  await service.stop();
+});
+
+/** Sends the head of a request with a body of `length` bytes, and the first `sent` bytes of that. */
+async function begin(length: number, sent: number): Promise<Socket> {
+  const socket = connect(service.httpPort, "127.0.0.1");
+  socket.on("error", () => undefined);
+  sockets.push(socket);
+  await once(socket, "connect");
+  socket.write(`POST /json HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${length}\r\n\r\n${" ".repeat(sent)}`);
+  return socket;
+}
+
+const ask = (padding: number) =>
+  fetch(`http://127.0.0.1:${service.httpPort}/json`, {
+    method: "POST",
+    body: `${" ".repeat(padding)}{"domain":"edge","descriptors":[{"entries":[{"key":"remote_address","value":"192.0.2.1"}]}]}`,
+  });
+
+// Promise(grpc): Requests to /json whose bodies never come keep nobody out, and hold bounded memory.
+test("heads without bodies, and large bodies without ends, keep no small request out", async () => {
+  for (let i = 0; i < 1_100; i++) await begin(100, 0);
+  expect((await ask(0)).status).toBe(200);
+  for (let i = 0; i < 640; i++) await begin(BODY_BYTES_MAX, BODY_BYTES_MAX - 100);
+  await expect.poll(async () => (await ask(100_000)).status).toBe(503);
+  expect((await ask(0)).status).toBe(200);
+});
