@@ -1,9 +1,16 @@
 // Bounds the streams of grpc-js that wait for their peer, and counts the connections that node:http2 ends for opening too many: grpc-js
 // itself keeps a stream without a message for ever, at some 7 KB.
 
-import { constants, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import {
+  constants,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
 import type { Server } from "@grpc/grpc-js";
 import { errorCode } from "../core/thrown.ts";
+import { refuseHeaders } from "./grpc-js-requests.ts";
 import { type Shedder, shedStreams } from "./waiting-streams.ts";
 
 /** Streams of all connections that may wait for their peer: some 60 MB. */
@@ -33,7 +40,7 @@ export class GrpcJsStreams {
         this.connections.add(watched);
         session.once("close", () => this.connections.delete(watched));
       });
-      this.#skipEnded(http2);
+      this.#sift(http2);
     }
   }
 
@@ -41,12 +48,13 @@ export class GrpcJsStreams {
     if (++this.streams >= this.#shedAt) this.#shedAt = shedStreams(this, this.#max);
   }
 
-  // Most of a stream's cost is grpc-js's. So streams that were read before their connection was ended don't reach it.
-  #skipEnded(http2: Http2Server): void {
+  // Most of a stream's cost is grpc-js's. So streams that were read before their connection was ended don't reach it; wrong ones neither.
+  #sift(http2: Http2Server): void {
     const listeners = http2.listeners("stream") as ((...args: unknown[]) => void)[];
     http2.removeAllListeners("stream");
-    http2.on("stream", (stream: ServerHttp2Stream, ...rest: unknown[]) => {
-      if (!stream.destroyed) for (const listener of listeners) listener.call(http2, stream, ...rest);
+    http2.on("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, ...rest: unknown[]) => {
+      if (stream.destroyed || refuseHeaders(stream, headers)) return;
+      for (const listener of listeners) listener.call(http2, stream, headers, ...rest);
     });
   }
 }

@@ -11,9 +11,9 @@ import type { MessageTypeDefinition, PackageDefinition } from "@grpc/proto-loade
 import { ReflectionService } from "@grpc/reflection";
 import type { Clock } from "../core/clock.ts";
 import type { HealthState } from "../core/health.ts";
+import { refuseBodies } from "./grpc-js-requests.ts";
 import { HealthService } from "./health-service.ts";
 import { HEALTH_SERVICE, loadFileDescriptors, loadProto } from "./load-proto.ts";
-import { refuseCompressed } from "./no-compression.ts";
 import {
   CallContext,
   passThroughDefinition,
@@ -82,7 +82,7 @@ export function createGrpcServices(options: ServicesOptions): GrpcServices {
       "grpc.keepalive_time_ms": options.keepaliveMs,
       "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
     }),
-    interceptors: [refuseCompressed, ...(options.interceptors ?? [])],
+    interceptors: [refuseBodies, ...(options.interceptors ?? [])],
   });
   const context = new CallContext(options);
   for (const method of options.methods) {

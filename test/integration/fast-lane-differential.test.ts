@@ -110,10 +110,6 @@ const CASES: readonly { name: string; say: (peer: Http2Peer) => Buffer }[] = [
   { name: "no compression, said", say: withField("grpc-encoding", "identity") },
   { name: "metadata, binary too", say: withField("trace-bin", "AAEC") },
   {
-    name: "an encoding that nobody knows",
-    say: (peer) => Buffer.concat([peer.headers(1, callFields(PATH, ["grpc-encoding", "brotli"])), end(compressed)]),
-  },
-  {
     name: "a subtype of the content",
     say: (peer) =>
       Buffer.concat([
@@ -157,6 +153,12 @@ describe("the fast lane answers as grpc-js does", () => {
   // The words differ, because ours fit a unary method; or the code, where the specification asks for another.
   test.each([
     { name: "no message at all", say: ofBody(end(Buffer.alloc(0))), status: "12" },
+    {
+      name: "an encoding that nobody knows",
+      say: (peer: Http2Peer) =>
+        Buffer.concat([peer.headers(1, callFields(PATH, ["grpc-encoding", "brotli"])), end(compressed)]),
+      status: "12",
+    },
     { name: "a second message", say: ofBody(end(Buffer.concat([messageOf("a"), messageOf("b")]))), status: "12" },
   ])("but for the words: $name", async ({ say, status }) => {
     const [ours, theirs] = await both(say);

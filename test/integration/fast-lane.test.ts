@@ -125,7 +125,7 @@ describe("header blocks", () => {
       Buffer.concat([Buffer.from([0x40 | name, text.length]), Buffer.from(text)]);
     const CONTENT_TYPE = 31;
     const PATH_NAME = 4;
-    const others = Buffer.from([0x83, 0x86]); // POST, http
+    const others = Buffer.from("\x83\x86\x01\x04test", "latin1"); // POST, http, an authority
     say(1, Buffer.concat([others, indexed(PATH_NAME, PATH), indexed(CONTENT_TYPE, "application/grpc")]));
     const byIndex = Buffer.concat([others, Buffer.from([0xbf, 0xbe])]);
     for (const id of [3, 5, 7, 9]) {

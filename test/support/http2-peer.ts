@@ -69,7 +69,7 @@ export function callFields(path: string, ...more: Field[]): Field[] {
 /** A header block that refers to no table, so it is the same bytes on every stream of every connection. */
 export function plainBlock(fields: readonly Field[]): Buffer {
   const literals = fields.map(([name, value]) =>
-    Buffer.concat([Buffer.from([0, name.length]), Buffer.from(name), Buffer.from([value.length]), Buffer.from(value)]),
+    Buffer.from(`\0${String.fromCharCode(name.length)}${name}${String.fromCharCode(value.length)}${value}`, "latin1"),
   );
   return Buffer.concat(literals);
 }

@@ -28,7 +28,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   rls: ["core", "limiter"],
   transport: ["core"],
   "transport/fast-lane": ["core", "transport", "transport/fast-lane/hpack"],
-  "transport/relay": ["core", "transport", "transport/fast-lane/request-head.ts"],
+  "transport/relay": ["core", "transport"],
   "transport/fast-lane/hpack": ["transport/fast-lane/protocol.ts"],
   "telemetry/traces": ["core", "limiter", "settings", "telemetry"],
   telemetry: ["core", "limiter", "stores", "rules", "config", "settings"],

@@ -58,7 +58,7 @@ export interface Bounds {
   /**
    * Bytes, compressed and decompressed, of all messages that are being decompressed. Room for eight of the longest, or for hundreds of
    * usual ones. Beyond it a call gets RESOURCE_EXHAUSTED. grpc-js: none, so calls that it answers may not be compressed
-   * (no-compression.ts); Envoy decompresses only where a filter says so.
+   * (grpc-js-requests.ts); Envoy decompresses only where a filter says so.
    */
   readonly unpackedBytesTotalMax: number;
   /**

@@ -2,6 +2,7 @@
 // to a connection is in connection.ts.
 
 import { GrpcStatus } from "../../core/unary.ts";
+import { INVALID_TIMEOUT } from "../grpc-headers.ts";
 import type { ConnectionLifecycle } from "./connection-lifecycle.ts";
 import { ControlFrame, type ControlFrameAllowances } from "./control-frame-allowances.ts";
 import type { FrameSink } from "./frame-reader.ts";
@@ -204,6 +205,8 @@ export class FrameIntake implements FrameSink, BlockSink {
       this.#turnAway(id, GrpcStatus.unauthenticated, this.#connection.refusal, isEnd);
     } else if (head.route === Route.unary) this.#openUnary(id, head, isEnd);
     else if (head.route === Route.handOver) this.#openHanded(id, head, isEnd);
+    else if (head.route === Route.badTimeout) this.#turnAway(id, GrpcStatus.internal, INVALID_TIMEOUT, isEnd);
+    else if (head.route === Route.badEncoding) this.#turnAway(id, GrpcStatus.unimplemented, UNKNOWN_ENCODING, isEnd);
     else this.#turnAway(id, GrpcStatus.unimplemented, `The server does not implement the method ${head.path}`, isEnd);
   }
 
@@ -344,6 +347,7 @@ export class FrameIntake implements FrameSink, BlockSink {
 }
 
 const NOTHING = Buffer.alloc(0);
+const UNKNOWN_ENCODING = "unknown grpc-encoding; expected one of identity, gzip, deflate";
 
 function faultOfData(stream: Stream, isEnd: boolean): ErrorCode {
   if (stream.isRemoteDone) return ErrorCode.streamClosed;

@@ -2,26 +2,25 @@
 // methods that it has: it answers all others at once, and if the peer has reset such a stream by then, it throws where nobody can catch
 // it (test/integration/fast-lane-attacks.test.ts).
 
+import { isGrpcContent, readTimeoutUs } from "../grpc-headers.ts";
 import type { UnaryMethod } from "../unary-call.ts";
 import type { HeaderList } from "./hpack/header-list.ts";
 import { NameId } from "./hpack/header-names.ts";
 import type { Encoding } from "./unpacking.ts";
 
 /** What becomes of a request. */
-export const Route = { unary: 0, handOver: 1, malformed: 2, unknownMethod: 3, notGrpc: 4 } as const;
+export const Route = {
+  unary: 0,
+  handOver: 1,
+  malformed: 2,
+  unknownMethod: 3,
+  notGrpc: 4,
+  badTimeout: 5,
+  badEncoding: 6,
+} as const;
 export type Route = (typeof Route)[keyof typeof Route];
 
-/** Microseconds of the units of a grpc-timeout. */
-const MICROS_OF_UNIT: Readonly<Record<string, number>> = {
-  H: 3_600_000_000,
-  M: 60_000_000,
-  S: 1_000_000,
-  m: 1_000,
-  u: 1,
-  n: 0.001,
-};
-const TIMEOUT_DIGITS_MAX = 8;
-const CONTENT_TYPE = "application/grpc";
+const SLASH = 0x2f;
 
 /** What the headers of a request say; filled by `readHead`. */
 export class RequestHead {
@@ -38,11 +37,15 @@ export class RequestHead {
   encoding: Encoding | undefined;
   /** The caller's `traceparent`, as sent. */
   traceparent: string | undefined;
-  /** Used while fields are read: the first content-type, and false once a field asks for grpc-js. */
+  /** Used while fields are read: the first content-type, whether the method is POST, and whether the encoding is one of ours. */
   contentType: string | undefined;
-  isPlain = true;
+  isPost = false;
+  hasEncoding = false;
+  isKnownEncoding = true;
+  /** The last valid authority; mostly the next one is the same text. */
+  authority = "localhost";
 
-  /** Resets everything but `path`, which every valid request sets. */
+  /** Resets everything but `path`, which every valid request sets, and `authority`. */
   clear(): void {
     this.route = Route.malformed;
     this.method = undefined;
@@ -51,7 +54,9 @@ export class RequestHead {
     this.encoding = undefined;
     this.traceparent = undefined;
     this.contentType = undefined;
-    this.isPlain = true;
+    this.isPost = false;
+    this.hasEncoding = false;
+    this.isKnownEncoding = true;
   }
 
   copyFrom(other: RequestHead): void {
@@ -69,7 +74,10 @@ const SEEN_METHOD = 1;
 const SEEN_SCHEME = 2;
 const SEEN_PATH = 4;
 const SEEN_AUTHORITY = 8;
-const SEEN_NEEDED = SEEN_METHOD | SEEN_SCHEME | SEEN_PATH;
+/** Of `:authority` and `host` one is enough. */
+const SEEN_NEEDED = SEEN_METHOD | SEEN_SCHEME | SEEN_PATH | SEEN_AUTHORITY;
+/** What nghttp2, behind node:http2, accepts. */
+const AUTHORITY = /^[\w!$%&'()*+,\-.:;=@[\]~]+$/;
 
 /** The methods that are served, by path. */
 export interface KnownMethods {
@@ -79,8 +87,8 @@ export interface KnownMethods {
 }
 
 /**
- * Reads the fields of a request into `head`. RFC 9113, section 8, says what is malformed. A gRPC call of our own methods that is not
- * plain (with an unknown encoding, or an invalid timeout) goes to grpc-js, which has an answer to all of them.
+ * Reads the fields of a request into `head`. RFC 9113, section 8, says what is malformed. What the values of other fields are is not
+ * looked at: nothing reads them.
  */
 export function readHead(list: HeaderList, known: KnownMethods, head: RequestHead): void {
   head.clear();
@@ -93,6 +101,7 @@ export function readHead(list: HeaderList, known: KnownMethods, head: RequestHea
     if (pseudo === 0) {
       hasFields = true;
       if (!readField(nameId, value, head)) return;
+      if (nameId === NameId.host) seen |= SEEN_AUTHORITY;
     } else {
       if (hasFields || (seen & pseudo) !== 0 || !readPseudo(pseudo, value, known, head)) return;
       seen |= pseudo;
@@ -103,11 +112,27 @@ export function readHead(list: HeaderList, known: KnownMethods, head: RequestHea
 
 /** False if the field makes the request malformed. */
 function readPseudo(pseudo: number, value: string, known: KnownMethods, head: RequestHead): boolean {
-  if (pseudo === SEEN_METHOD) head.isPlain &&= value === "POST";
-  if (pseudo !== SEEN_PATH) return true;
-  head.path = value;
-  head.method = known.methods.get(value);
-  return value !== "";
+  switch (pseudo) {
+    case SEEN_METHOD:
+      head.isPost = value === "POST";
+      // CONNECT has neither scheme nor path.
+      return value !== "" && value !== "CONNECT";
+    case SEEN_SCHEME:
+      return value !== "";
+    case SEEN_AUTHORITY:
+      return readAuthority(value, head);
+    default:
+      head.path = value;
+      head.method = known.methods.get(value);
+      return value.charCodeAt(0) === SLASH;
+  }
+}
+
+function readAuthority(value: string, head: RequestHead): boolean {
+  if (value === head.authority) return true;
+  if (!AUTHORITY.test(value)) return false;
+  head.authority = value;
+  return true;
 }
 
 /** False if the field makes the request malformed. */
@@ -118,22 +143,20 @@ function readField(nameId: NameId, value: string, head: RequestHead): boolean {
       head.contentType ??= value;
       return true;
     case NameId.te:
-      return value === "trailers";
+      return value === "trailers" || value.toLowerCase() === "trailers";
     case NameId.grpcTimeout:
       // Several count as invalid, as in grpc-js, which joins them to one text.
       head.timeoutUs = head.timeoutUs === Number.POSITIVE_INFINITY ? readTimeoutUs(value) : Number.NaN;
       return true;
     case NameId.grpcEncoding:
-      if (value === "identity") return true;
-      head.isPlain &&= head.encoding === undefined && (value === "gzip" || value === "deflate");
-      head.encoding = value as Encoding;
+      readEncoding(value, head);
       return true;
-    case NameId.contentLength: {
-      const length = readLength(value);
-      if (head.contentLength >= 0 && length !== head.contentLength) return false;
-      head.contentLength = length;
-      return !Number.isNaN(length);
-    }
+    case NameId.contentLength:
+      if (head.contentLength >= 0) return false;
+      head.contentLength = readLength(value);
+      return !Number.isNaN(head.contentLength);
+    case NameId.host:
+      return readAuthority(value, head);
     case NameId.traceparent:
       // Several count as none, as W3C Trace Context says. grpc-js has the same result, because it joins them to one text.
       head.traceparent = head.traceparent === undefined ? value : "";
@@ -147,10 +170,19 @@ function readField(nameId: NameId, value: string, head: RequestHead): boolean {
   }
 }
 
-function routeOf({ contentType, isPlain, method, path, timeoutUs }: RequestHead, known: KnownMethods): Route {
-  if (contentType?.startsWith(CONTENT_TYPE) !== true) return Route.notGrpc;
-  if (isPlain && method !== undefined && !Number.isNaN(timeoutUs) && isGrpcContent(contentType)) return Route.unary;
-  return known.handedPaths.has(path) ? Route.handOver : Route.unknownMethod;
+// Several count as one that nobody knows, as in grpc-js, which joins them to one text.
+function readEncoding(value: string, head: RequestHead): void {
+  head.isKnownEncoding = !head.hasEncoding && (value === "identity" || value === "gzip" || value === "deflate");
+  head.hasEncoding = true;
+  if (value !== "identity") head.encoding = value as Encoding;
+}
+
+function routeOf(head: RequestHead, known: KnownMethods): Route {
+  const { contentType, method } = head;
+  if (!head.isPost || contentType === undefined || !isGrpcContent(contentType)) return Route.notGrpc;
+  if (Number.isNaN(head.timeoutUs)) return Route.badTimeout;
+  if (method === undefined) return known.handedPaths.has(head.path) ? Route.handOver : Route.unknownMethod;
+  return head.isKnownEncoding ? Route.unary : Route.badEncoding;
 }
 
 function pseudoBit(nameId: NameId): number {
@@ -178,25 +210,6 @@ export function areTrailersValid(list: HeaderList): boolean {
   return true;
 }
 
-/** Microseconds of a `grpc-timeout` such as `20m`, or NaN if it is invalid. Parsed by hand, because nearly every call has one. */
-export function readTimeoutUs(value: string): number {
-  const digits = value.length - 1;
-  if (digits < 1 || digits > TIMEOUT_DIGITS_MAX) return Number.NaN;
-  let amount = 0;
-  for (let i = 0; i < digits; i++) {
-    const digit = value.charCodeAt(i) - 0x30;
-    if (digit < 0 || digit > 9) return Number.NaN;
-    amount = amount * 10 + digit;
-  }
-  return amount * (MICROS_OF_UNIT[value[digits] as string] ?? Number.NaN);
-}
-
 function readLength(value: string): number {
   return /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
-}
-
-// Checks the character after CONTENT_TYPE; the caller has checked the beginning.
-function isGrpcContent(value: string): boolean {
-  const next = value[CONTENT_TYPE.length];
-  return next === undefined || next === "+" || next === ";";
 }

@@ -175,8 +175,7 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
       if (length > maxMessageBytes) {
         return [GrpcStatus.resourceExhausted, `Received message larger than max (${length} vs ${maxMessageBytes})`];
       }
-      if (size > length + MESSAGE_HEAD_BYTES)
-        return [GrpcStatus.unimplemented, "the call carries a second message; expected one"];
+      if (size > length + MESSAGE_HEAD_BYTES) return [GrpcStatus.unimplemented, "bytes after the message"];
     }
     const { counts, bounds } = this.#lane;
     const { partialBytes } = this.#connection as CallOwner;

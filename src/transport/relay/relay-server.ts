@@ -16,7 +16,7 @@ import { listenTrouble } from "../../core/cannot-listen.ts";
 import { ConfigError } from "../../core/errors.ts";
 import { GrpcStatus } from "../../core/unary.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
-import { readTimeoutUs } from "../fast-lane/request-head.ts";
+import { readTimeoutUs } from "../grpc-headers.ts";
 import type { Http2Target } from "./http2-target.ts";
 import { FRAME_HEADER_BYTES, headerLines, type RelayedRequest, type UnaryOutcome } from "./unary-exchange.ts";
 

@@ -22,6 +22,7 @@ export const NameId = {
   reserved: 13,
   /** The trace that a call belongs to (W3C Trace Context). */
   traceparent: 14,
+  host: 15,
 } as const;
 export type NameId = (typeof NameId)[keyof typeof NameId];
 
@@ -45,6 +46,7 @@ const KNOWN: ReadonlyMap<string, NameId> = new Map<string, NameId>([
   ["proxy-connection", NameId.connectionBound],
   ["transfer-encoding", NameId.connectionBound],
   ["upgrade", NameId.connectionBound],
+  ["host", NameId.host],
   ["traceparent", NameId.traceparent],
   [PEER_ADDRESS_NAME, NameId.reserved],
   [PEER_CERTIFICATE_NAME, NameId.reserved],

@@ -1,0 +1,278 @@
+// Odd requests, generated from the parts of a call, on both transports: what is a mistake is refused by both, and what differs is named with
+// its reason.
+
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Flag, FrameType } from "../../src/transport/fast-lane/protocol.ts";
+import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/transport/load-proto.ts";
+import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
+import { startTestServer, type TestServer } from "../support/grpc-test-server.ts";
+import { callFields, type Field, frameOf, messageOf, peerOf, plainBlock, wordOf } from "../support/http2-peer.ts";
+
+const MESSAGE = messageOf("hello");
+
+/** The fields of a call with those of `changed` in place of its own of that name; undefined leaves one out. */
+function fieldsWith(name: string, ...values: readonly string[]): Field[] {
+  const fields = callFields(PATH);
+  const at = fields.findIndex(([known]) => known === name);
+  const changed = values.map((value): Field => [name, value]);
+  if (at < 0) return [...fields, ...changed];
+  return fields.toSpliced(at, 1, ...changed);
+}
+
+type Values = Readonly<Record<string, readonly (readonly string[])[]>>;
+
+/** By name, what is sent in its place: [] nothing, and two values as two fields. */
+const REFUSED_FIELDS: Values = {
+  ":method": [[], ["GET"], ["PUT"], ["HEAD"], ["OPTIONS"], ["post"], [""], ["POST", "POST"], ["CONNECT"]],
+  ":scheme": [[], [""], ["http", "http"]],
+  ":path": [
+    ...[[], [""], ["*"], [PATH.slice(1)], [`${PATH}/`], [`${PATH}?a=b`], [`${PATH}#a`], [PATH.toUpperCase()]],
+    ...[[PATH, PATH], [`/${PATH}`], [PATH.replace("S", "%53")]],
+  ],
+  ":authority": [[], [""], ["test", "test"], ["a b"]],
+  ":status": [["200"]],
+  ":protocol": [["websocket"]],
+  ":any": [[""]],
+  "content-type": [
+    ...[[], [""], ["application/grpcx"], ["application/grpc-web"], ["Application/gRPC"], ["text/plain"]],
+    ...[["application/json"], ["text/plain", "application/grpc"]],
+  ],
+  te: [["gzip"], ["trailers, gzip"], [""]],
+  "grpc-timeout": [
+    ...["", "1", "S", "1X", "-1S", "+1S", "1.5S", "1 S", "1s", "123456789S", "1e3S", "0x1S"].map((one) => [one]),
+    ...[["0S"], ["0n"], ["1n"], ["10S", "10S"]],
+  ],
+  "grpc-encoding": [
+    ...[["Identity"], ["br"], [""], ["gzip, identity"]],
+    ...[
+      ["identity", "identity"],
+      ["gzip", "gzip"],
+      ["identity", "gzip"],
+    ],
+  ],
+  "content-length": [
+    ...["11", "9", "0", "", "-1", "+10", "10.0", "0x0a", "ten", "99999999999999999999"].map((one) => [one]),
+    ...[
+      ["10", "10"],
+      ["10", "11"],
+    ],
+  ],
+  connection: [["close"], [""]],
+  "keep-alive": [["timeout=5"]],
+  "proxy-connection": [["close"]],
+  "transfer-encoding": [["chunked"], ["identity"]],
+  upgrade: [["h2c"]],
+  "X-Any": [["a"]],
+};
+
+/** Usual, or odd in what nothing reads. */
+const SERVED_FIELDS: Values = {
+  ":scheme": [["https"], ["ftp"]],
+  ":authority": [["a@b"]],
+  "content-type": [
+    ...["", "+proto", "+json", ";charset=utf-8", "; a=b"].map((more) => [`application/grpc${more}`]),
+    ["application/grpc", "text/plain"],
+  ],
+  te: [[], ["trailers"], ["Trailers"], ["trailers", "trailers"]],
+  "grpc-timeout": [["99999999S"], ["99999999H"]],
+  "grpc-encoding": [["identity"]],
+  "grpc-accept-encoding": [["gzip"], [""], ["nonsense"]],
+  "grpc-status": [["5"]],
+  "grpc-message": [["x"]],
+  "accept-encoding": [["gzip"]],
+  "content-length": [["10"], ["010"]],
+  "http2-settings": [["AAMAAABkAAQAAP__"]],
+  expect: [["100-continue"]],
+  host: [["test"], ["other"]],
+  cookie: [["a=b", "c=d"]],
+  "x-any": [
+    ...["", "\t", " a", "a ", "a\tb", "a\0b", "a\rb", "a\nb", "a\r\nb: c", "\x01", "\x7f", "\x80", "\xff"].map(
+      (one) => [one],
+    ),
+    ["a", "b"],
+  ],
+  "x-any-bin": [["AAEC"], ["AAECAw=="], ["%%%"], ["A"], [""]],
+  x_any: [["a"]],
+  "x|any": [["a"]],
+  traceparent: [["nonsense"], ["a", "b"]],
+};
+
+/** What the transports answer differently, by the reason, which docs/architecture.md has, too. */
+const DIFFERENT: readonly { why: string; fields: Values; lane: string; grpcJs: string }[] = [
+  {
+    why: "the fast lane unpacks compressed messages within a bound; grpc-js has none, so it gets none",
+    fields: { "grpc-encoding": [["gzip"], ["deflate"]] },
+    lane: "answer hello",
+    grpcJs: "status 12",
+  },
+  {
+    why: "node:http2 drops fields with invalid names before grpc-js sees them",
+    fields: Object.fromEntries(
+      ["x any", "x:any", "x\0any", "x\nany", "x(any", "x/any", "x@any", "x\x7fany", "x\xe4any", ""].map((name) => [
+        name,
+        [["a"]],
+      ]),
+    ),
+    lane: "reset 1",
+    grpcJs: "answer hello",
+  },
+  {
+    why: "node:http2 drops blanks before values, that of a length too",
+    fields: { "content-length": [[" 10"]] },
+    lane: "reset 1",
+    grpcJs: "answer hello",
+  },
+  {
+    why: "node:http2 drops blanks before values",
+    fields: { "grpc-timeout": [[" 1S"]] },
+    lane: "status 13",
+    grpcJs: "answer hello",
+  },
+];
+
+const NOTHING = Buffer.alloc(0);
+const bodiesOf = (
+  numbers: readonly number[],
+  body: (n: number) => [name: string, bytes: Buffer],
+): Record<string, Buffer> => Object.fromEntries(numbers.map(body));
+const data = (bytes: Uint8Array, flags: number = Flag.endStream): Buffer => frameOf(FrameType.data, flags, 1, bytes);
+const flagged = (flag: number): Buffer => Buffer.concat([Buffer.from([flag]), MESSAGE.subarray(1)]);
+const trailers = (fields: Field[], flags: number = Flag.endHeaders | Flag.endStream): Buffer =>
+  frameOf(FrameType.headers, flags, 1, plainBlock(fields));
+const whole = data(MESSAGE, 0);
+const packed = gzipSync("hello");
+
+const REFUSED_BODIES: Readonly<Record<string, Buffer>> = {
+  "no message": data(Buffer.alloc(0)),
+  ...bodiesOf([1, 4, 5, 9], (n) => [`the first ${n} bytes of a message`, data(MESSAGE.subarray(0, n))]),
+  ...bodiesOf([1, 2, 3, 0x7f, 0x80, 0x81, 0xff], (n) => [`a message with flags ${n}`, data(flagged(n))]),
+  ...bodiesOf([2, 0x80], (n) => [`no message, flags ${n}`, data(flagged(n).subarray(0, 1))]),
+  ...bodiesOf([4, 6, 100_001, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff], (n) => [
+    `a message of 5 bytes that says ${n}`,
+    data(Buffer.concat([Buffer.from([0]), wordOf(n), Buffer.from("hello")])),
+  ]),
+  ...bodiesOf([1, 4, 5], (n) => [`${n} bytes of 0 after a message`, data(Buffer.concat([MESSAGE, Buffer.alloc(n)]))]),
+  "a byte of 255 after a message": data(Buffer.concat([MESSAGE, Buffer.from([255])])),
+  "a byte after a message, in a frame of its own": Buffer.concat([whole, data(Buffer.from([0]))]),
+  "two messages": data(Buffer.concat([MESSAGE, MESSAGE])),
+  "two messages in two frames": Buffer.concat([whole, data(MESSAGE)]),
+  "a message and the first bytes of another": Buffer.concat([whole, data(MESSAGE.subarray(0, 7))]),
+  "a gzip message, unsaid": data(Buffer.concat([Buffer.from([1]), wordOf(packed.length), packed])),
+  "no message but trailers": trailers([["x-any", "a"]]),
+  "trailers with a pseudo-header": Buffer.concat([whole, trailers([[":path", "/"]])]),
+  "trailers with a connection field": Buffer.concat([whole, trailers([["connection", "close"]])]),
+  "trailers with an upper-case name": Buffer.concat([whole, trailers([["X-Any", "a"]])]),
+  "trailers that do not end the stream": Buffer.concat([whole, trailers([["x-any", "a"]], Flag.endHeaders)]),
+};
+
+const SERVED_BODIES: Readonly<Record<string, Buffer>> = {
+  "a message in single bytes": Buffer.concat(
+    Array.from(MESSAGE, (byte, i) => data(Buffer.from([byte]), i === MESSAGE.length - 1 ? Flag.endStream : 0)),
+  ),
+  "empty frames before, within and after": Buffer.concat([
+    data(NOTHING, 0),
+    data(MESSAGE.subarray(0, 2), 0),
+    data(NOTHING, 0),
+    data(MESSAGE.subarray(2), 0),
+    data(NOTHING),
+  ]),
+  padding: frameOf(
+    FrameType.data,
+    Flag.endStream | Flag.padded,
+    1,
+    Buffer.concat([Buffer.from([7]), MESSAGE, Buffer.alloc(7)]),
+  ),
+  trailers: Buffer.concat([whole, trailers([["x-any", "a"]])]),
+  "empty trailers": Buffer.concat([whole, trailers([])]),
+  "trailers with a NUL": Buffer.concat([whole, trailers([["x-any", "a\0"]])]),
+};
+
+const headersOf = (fields: readonly Field[], flags: number = Flag.endHeaders): Buffer =>
+  frameOf(FrameType.headers, flags, 1, plainBlock(fields));
+const [firstField, ...otherFields] = callFields(PATH) as [Field, ...Field[]];
+
+interface Case {
+  readonly name: string;
+  readonly bytes: Buffer;
+}
+
+const casesOf = (fields: Values, bodies: Readonly<Record<string, Buffer>> = {}): readonly Case[] => [
+  ...Object.entries(fields).flatMap(([name, all]) =>
+    all.map((values) => ({
+      name: `${JSON.stringify(name)}: ${JSON.stringify(values)}`,
+      bytes: Buffer.concat([headersOf(fieldsWith(name, ...values)), data(MESSAGE)]),
+    })),
+  ),
+  ...Object.entries(bodies).map(([name, body]) => ({
+    name,
+    bytes: Buffer.concat([headersOf(callFields(PATH)), body]),
+  })),
+];
+
+const REFUSED: readonly Case[] = [
+  ...casesOf(REFUSED_FIELDS, REFUSED_BODIES),
+  {
+    name: "a pseudo-header after other fields",
+    bytes: Buffer.concat([headersOf([...otherFields, firstField]), data(MESSAGE)]),
+  },
+  { name: "headers that end the stream", bytes: headersOf(callFields(PATH), Flag.endHeaders | Flag.endStream) },
+];
+
+let lane: FastLaneRig;
+let grpcJs: TestServer;
+beforeAll(async () => {
+  lane = await startFastLaneRig(ECHO, { maxMessageBytes: 100_000 });
+  grpcJs = await startTestServer(ECHO, { maxMessageBytes: 100_000 });
+});
+afterAll(async () => {
+  await lane.stop();
+  await grpcJs.server.drain(0);
+});
+
+/** How the stream, or else the connection, ended. */
+async function outcomeAt(port: number, bytes: Buffer): Promise<string> {
+  const peer = peerOf(port);
+  peer.greet();
+  peer.send(bytes);
+  const { frames } = peer;
+  const endOf = () =>
+    frames.find(
+      ({ type, flags, streamId }) =>
+        streamId === 1 &&
+        (type === FrameType.rstStream || (type !== FrameType.windowUpdate && (flags & Flag.endStream) !== 0)),
+    );
+  const goawayOf = () => frames.find(({ type }) => type === FrameType.goaway);
+  await peer.until(() => (endOf() ?? goawayOf()) !== undefined || peer.isClosed, "an end");
+  peer.close();
+  const end = endOf();
+  if (end === undefined) return `goaway ${goawayOf()?.payload.readUInt32BE(4)}`;
+  if (end.type === FrameType.rstStream) return `reset ${end.payload.readUInt32BE()}`;
+  const http = frames.find(({ type, streamId }) => type === FrameType.headers && streamId === 1)?.fields.get(":status");
+  if (http !== "200") return `http ${http}`;
+  const body = frames.filter(({ type, streamId }) => type === FrameType.data && streamId === 1);
+  const status = end.fields.get("grpc-status");
+  return status === "0"
+    ? `answer ${Buffer.concat(body.map(({ payload }) => payload)).toString("latin1", 5)}`
+    : `status ${status}`;
+}
+
+const bothAt = (bytes: Buffer): Promise<[string, string]> =>
+  Promise.all([outcomeAt(lane.server.port, bytes), outcomeAt(grpcJs.server.port, bytes)]);
+
+// Promise(grpc): A mistake in a request is rejected in the same way on both transports.
+test.each(REFUSED)("both transports refuse in the same way: $name", async ({ bytes }) => {
+  const [ours, theirs] = await bothAt(bytes);
+  expect(ours).toBe(theirs);
+  expect(ours).not.toMatch(/^answer/);
+});
+
+test.each(casesOf(SERVED_FIELDS, SERVED_BODIES))("both transports serve $name", async ({ bytes }) => {
+  expect(await bothAt(bytes)).toEqual(["answer hello", "answer hello"]);
+});
+
+describe.each(DIFFERENT)("$why:", ({ fields, lane: ours, grpcJs: theirs }) => {
+  test.each(casesOf(fields))("$name", async ({ bytes }) => {
+    expect(await bothAt(bytes)).toEqual([ours, theirs]);
+  });
+});
