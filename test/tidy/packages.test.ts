@@ -1,9 +1,10 @@
 // What all packages of the repository have in common: licence and version; what its workflows run; how commits and files are kept.
 
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
+import { mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 /** What hosts and `git log --oneline` show whole. */
@@ -20,6 +21,26 @@ interface Manifest {
 }
 
 describe("packages", () => {
+  test("`npm start` compiles only what was edited since, and says that it does", () => {
+    const { prestart = "" } = (JSON.parse(textOf("package.json")) as { readonly scripts: Record<string, string> })
+      .scripts;
+    const folder = temporaryFolder("headgate-prestart");
+    for (const path of ["src", "client/src", "dist"]) mkdirSync(join(folder, path), { recursive: true });
+    const written = (path: string, atS: number) => {
+      writeFileSync(join(folder, path), "");
+      utimesSync(join(folder, path), atS, atS);
+    };
+    for (const path of ["src/main.ts", "client/src/client.ts", "tsconfig.json"]) written(path, 1_000);
+    const said = () =>
+      execFileSync("sh", ["-c", prestart.replace("npm run --silent build", "true")], { cwd: folder, encoding: "utf8" });
+    expect(said()).toBe("Compiling ...\n");
+    written("dist/main.js", 2_000);
+    for (const path of ["src", "client/src"]) utimesSync(join(folder, path), 1_000, 1_000);
+    expect(said()).toBe("");
+    written("client/src/client.ts", 3_000);
+    expect(said()).toBe("Compiling ...\n");
+  });
+
   test("each names the licence of the repository, and so does the chart", () => {
     expect(manifests.length).toBeGreaterThan(2);
     const licences = manifests.map((file) => `${file}: ${(JSON.parse(textOf(file)) as Manifest).license}`);
