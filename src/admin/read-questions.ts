@@ -127,8 +127,10 @@ function asRecord(value: unknown, at: string, keys: readonly string[]): Record<s
   const unknown = Object.keys(value).find((key) => !keys.includes(key));
   if (unknown === undefined) return value;
   const nearest = nearestName(unknown, keys);
-  const hint = nearest === undefined ? keys.join(", ") : `did you mean ${nearest}?`;
-  throw refused(`no '${visible(unknown.slice(0, SHOWN_KEY_LENGTH_MAX))}' in ${at}: ${hint}`);
+  const hint = nearest === undefined ? "" : `; did you mean ${nearest}?`;
+  throw refused(
+    `${keys.join(" or ")} as keys of ${at}, got '${visible(unknown.slice(0, SHOWN_KEY_LENGTH_MAX))}'${hint}`,
+  );
 }
 
 function asList(value: unknown, at: string, lengthMax: number): readonly unknown[] {
