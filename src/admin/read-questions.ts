@@ -22,8 +22,8 @@ const EXPLAINED_TEXT_BYTES_MAX = 4_096;
 /** The keys of each object of a question. */
 const EXPLAIN_KEYS = ["domain", "descriptors"];
 const BUCKETS_KEYS = [...EXPLAIN_KEYS, "global_limit"];
-const EXPLAINED_DESCRIPTOR_KEYS = ["entries"];
-const DESCRIPTOR_KEYS = [...EXPLAINED_DESCRIPTOR_KEYS, "limit"];
+/** `/explain` passes over `limit`: which rule matches does not depend on it. */
+const DESCRIPTOR_KEYS = ["entries", "limit"];
 const ENTRY_KEYS = ["key", "value", "value_base64"];
 /** Of an unknown key an error shows this much. */
 const SHOWN_KEY_LENGTH_MAX = 64;
@@ -34,14 +34,14 @@ export function readExplainQuestion(body: Buffer): ExplainQuestion {
   const question = asRecord(parseJson(body), "the body", EXPLAIN_KEYS);
   if (question.descriptors === undefined)
     throw refused(`a list of at most ${EXPLAINED_DESCRIPTORS_MAX} as descriptors`);
-  const { domain, descriptors } = readAsked(question, EXPLAINED_DESCRIPTOR_KEYS);
+  const { domain, descriptors } = readAsked(question);
   return { domain, descriptors: descriptors.map(({ entries }) => entries) };
 }
 
 /** Reads the body of `POST /buckets/peek` and `/buckets/reset`. Throws as `readExplainQuestion` does. */
 export function readBucketQuestion(body: Buffer): AskedBuckets {
   const question = asRecord(parseJson(body), "the body", BUCKETS_KEYS);
-  const { domain, descriptors } = readAsked(question, DESCRIPTOR_KEYS);
+  const { domain, descriptors } = readAsked(question);
   const globalLimit = question.global_limit ?? false;
   if (typeof globalLimit !== "boolean") throw refused("true or false as global_limit");
   return {
@@ -71,15 +71,12 @@ interface ReadDescriptor {
   readonly at: string;
 }
 
-function readAsked(
-  question: Record<string, unknown>,
-  descriptorKeys: readonly string[],
-): { domain: string; descriptors: readonly ReadDescriptor[] } {
+function readAsked(question: Record<string, unknown>): { domain: string; descriptors: readonly ReadDescriptor[] } {
   const domain = asText(question.domain, "domain", DOMAIN_BYTES_MAX);
   const descriptors = asList(question.descriptors ?? [], "descriptors", EXPLAINED_DESCRIPTORS_MAX).map(
     (descriptor, i) => {
       const at = `descriptors[${i}]`;
-      const more = asRecord(descriptor, at, descriptorKeys);
+      const more = asRecord(descriptor, at, DESCRIPTOR_KEYS);
       const entries = asList(more.entries ?? [], `${at}.entries`, ENTRIES_MAX);
       return { entries: entries.map((entry, j) => readEntry(entry, `${at}.entries[${j}]`)), more, at };
     },
