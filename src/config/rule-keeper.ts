@@ -53,8 +53,8 @@ export interface ReloadLog {
   error(fields: object, message: string): void;
 }
 
-// Most problems of one refusal in the log; /config shows all.
-const PROBLEMS_LOGGED_MAX = 20;
+/** Most problems of one load in the log, and most names in one of its lines; /config shows all. */
+const LOGGED_MAX = 20;
 
 interface RuleKeeperOptions {
   readonly clock: Clock;
@@ -114,8 +114,11 @@ export class RuleKeeper {
     this.#loadedAtUs = clock.nowUs();
     this.#loads++;
     const { version, hash, files, domains, warnings } = ruleSet;
-    for (const warning of warnings) log.warn(origin, formatProblem(warning));
-    log.info({ ...origin, version, hash, files, domains: [...domains.keys()] }, "rules are in force");
+    for (const warning of warnings.slice(0, LOGGED_MAX)) log.warn(origin, formatProblem(warning));
+    const more = warnings.length - LOGGED_MAX;
+    if (more > 0) log.warn({ ...origin, more }, "the rules have more warnings; /config shows all");
+    const names = { files: firstOf(files), domains: firstOf([...domains.keys()]) };
+    log.info({ ...origin, version, hash, ...names }, "rules are in force");
     for (const listener of this.#listeners) listener(ruleSet);
     return "loaded";
   }
@@ -130,7 +133,7 @@ export class RuleKeeper {
     const { log, origin } = this.#options;
     const { code, message, problems } = error;
     const state = this.#current === undefined ? "no rules are in force" : "the last good rules stay in force";
-    const lines = problems.slice(0, PROBLEMS_LOGGED_MAX);
+    const lines = problems.slice(0, LOGGED_MAX);
     log.error({ code, ...origin, problems: lines, more: problems.length - lines.length }, `${message}; ${state}`);
     this.#remember(part, message, all);
   }
@@ -147,4 +150,9 @@ export class RuleKeeper {
     this.#errors.delete(part);
     this.#errors.set(part, { atUs: this.#options.clock.nowUs(), part, message, problems });
   }
+}
+
+function firstOf(names: readonly string[]): readonly string[] {
+  const more = names.length - LOGGED_MAX;
+  return more > 0 ? [...names.slice(0, LOGGED_MAX), `and ${more} more`] : names;
 }

@@ -319,10 +319,7 @@ export const METRICS = {
     `Streams that were opened, and attempts to open one. ${PLANE_ONLY}`,
   ),
   planeAnswers: counter("headgate_control_plane_answers_total", `Sets that the control plane has sent. ${PLANE_ONLY}`),
-  planeRefusals: counter(
-    "headgate_control_plane_refusals_total",
-    `Sets that were refused, which the control plane was told. ${PLANE_ONLY}`,
-  ),
+  planeRefusals: counter("headgate_control_plane_refusals_total", `Sets that were refused. ${PLANE_ONLY}`),
   ready: gauge("headgate_ready", "1 while this process reports that it is ready.", [], "min"),
   workers: gauge("headgate_workers", "Processes whose numbers are shown here: 1, or the workers that WORKERS runs."),
   buildInfo: gauge(

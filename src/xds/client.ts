@@ -31,7 +31,7 @@ export interface ClientStatus {
   readonly streams: number;
   /** Answers received so far. */
   readonly answers: number;
-  /** Refusals sent so far. */
+  /** Sets refused so far. */
   readonly refusals: number;
   /** Why the last stream ended; undefined if none has. */
   readonly lastEnd: string | undefined;
@@ -54,7 +54,6 @@ export class XdsClient {
   /** Number of the last stream. */
   #streams = 0;
   #answers = 0;
-  #refusals = 0;
   /** The last reason for an end that was logged. */
   #toldEnd: string | undefined;
 
@@ -73,8 +72,8 @@ export class XdsClient {
   }
 
   status(): ClientStatus {
-    const { state, lastEnd } = this.#session;
-    return { state, streams: this.#streams, answers: this.#answers, refusals: this.#refusals, lastEnd };
+    const { state, refusals, lastEnd } = this.#session;
+    return { state, streams: this.#streams, answers: this.#answers, refusals, lastEnd };
   }
 
   #handle(event: SessionEvent<DiscoveryAnswer>): void {
@@ -89,7 +88,6 @@ export class XdsClient {
     if (action.kind === "open") this.#open(action.stream);
     else if (action.kind === "close") this.#stream?.close();
     else if (action.kind === "send") {
-      if (action.refusal !== undefined) this.#refusals++;
       this.#stream?.send(action);
     } else void this.#judge(action.answer);
   }

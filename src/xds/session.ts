@@ -48,13 +48,17 @@ export type StreamState = "not connected" | "connected, nothing sent yet" | "con
 const REFUSE_AGAIN_MS_MIN = 1_000;
 const REFUSE_AGAIN_MS_MAX = 30_000;
 
+/** So many sets are judged at once, further ones one a second. Each costs a compilation, a line in the log and a reply. */
+const JUDGED_AT_ONCE_MAX = 5;
+const JUDGE_EVERY_MS = 1_000;
+
 interface Refused {
   readonly digest: string;
   readonly version: string;
   readonly refusal: string;
   readonly times: number;
-  /** When the refusal was last sent, or recorded without being sent. */
-  readonly saidAtMs: number;
+  /** When it was refused last. */
+  readonly atMs: number;
 }
 
 /** The client of one control plane. `random` returns numbers from 0 to 1. */
@@ -74,11 +78,14 @@ export class XdsSession<A extends Answer> {
   #acked = "";
   /** The answer that is being judged, and its stream. */
   #judging: { readonly answer: A; readonly stream: number } | undefined;
-  /** The newest answer that came while another was judged. */
+  /** The newest answer that nobody has judged yet. */
   #next: A | undefined;
+  /** Grows by JUDGE_EVERY_MS with each judged answer; behind now, it is now. */
+  #judgedUntilMs = Number.NEGATIVE_INFINITY;
   #refused: Refused | undefined;
   /** A refusal that waits until `atMs` before it is sent. */
   #held: { readonly answer: A; readonly refusal: string; readonly atMs: number } | undefined;
+  #refusals = 0;
   #lastEnd: string | undefined;
 
   constructor(pauses: SessionPauses, random: () => number) {
@@ -96,11 +103,17 @@ export class XdsSession<A extends Answer> {
     return this.#lastEnd;
   }
 
+  /** Sets refused so far. One that comes again unchanged counts when the server is told again. */
+  get refusals(): number {
+    return this.#refusals;
+  }
+
   /** When a `time` event is due; Infinity if none is. */
   get wakeAtMs(): number {
     return Math.min(
       this.#phase === "pausing" ? this.#reopenAtMs : Number.POSITIVE_INFINITY,
       this.#held?.atMs ?? Number.POSITIVE_INFINITY,
+      this.#next !== undefined && this.#judging === undefined ? this.#judgeAtMs : Number.POSITIVE_INFINITY,
     );
   }
 
@@ -174,21 +187,32 @@ export class XdsSession<A extends Answer> {
     this.#hasAnswered = true;
     // A held refusal is about an older answer; the server no longer expects a reply to it.
     this.#held = undefined;
-    if (this.#judging !== undefined) {
-      this.#next = answer;
-      return [];
-    }
-    const refused = this.#refused;
-    if (refused?.digest !== answer.digest || refused.version !== answer.version) return this.#judge(answer);
-    // Servers may send a refused set again at once. Without a pause, client and server would answer each other in an endless loop.
-    const pauseMs = Math.min(REFUSE_AGAIN_MS_MAX, REFUSE_AGAIN_MS_MIN * 2 ** Math.min(refused.times - 1, 30));
-    this.#held = { answer, refusal: refused.refusal, atMs: nowMs + pauseMs };
-    return [];
+    this.#next = answer;
+    return this.#proceed(nowMs);
   }
 
-  #judge(answer: A): SessionAction<A>[] {
+  /** Begins with the newest answer, unless another is being judged or its time has not come. */
+  #proceed(nowMs: number): SessionAction<A>[] {
+    const answer = this.#next;
+    if (answer === undefined || this.#judging !== undefined) return [];
+    const refused = this.#refused;
+    if (refused?.digest === answer.digest && refused.version === answer.version) {
+      // Servers may send a refused set again at once. Without a pause, client and server would answer each other in an endless loop.
+      const pauseMs = Math.min(REFUSE_AGAIN_MS_MAX, REFUSE_AGAIN_MS_MIN * 2 ** Math.min(refused.times - 1, 30));
+      this.#next = undefined;
+      this.#held = { answer, refusal: refused.refusal, atMs: Math.max(nowMs, refused.atMs + pauseMs) };
+      return [];
+    }
+    if (nowMs < this.#judgeAtMs) return [];
+    this.#next = undefined;
+    this.#judgedUntilMs = Math.max(this.#judgedUntilMs, nowMs) + JUDGE_EVERY_MS;
     this.#judging = { answer, stream: this.#stream };
     return [{ kind: "judge", answer }];
+  }
+
+  /** When the next answer may be judged. */
+  get #judgeAtMs(): number {
+    return this.#judgedUntilMs - (JUDGED_AT_ONCE_MAX - 1) * JUDGE_EVERY_MS;
   }
 
   #conclude(refusal: string | undefined, nowMs: number): SessionAction<A>[] {
@@ -198,38 +222,25 @@ export class XdsSession<A extends Answer> {
     const { answer, stream } = judged;
     const isCurrent = this.#isCurrent(stream);
     if (refusal === undefined) this.#refused = undefined;
+    else this.#remember(answer, refusal, nowMs);
     if (refusal === undefined && isCurrent) this.#acked = answer.version;
-    const next = this.#next;
-    this.#next = undefined;
-    if (refusal !== undefined && (next !== undefined || !isCurrent)) this.#remember(answer, refusal, nowMs);
     // The server expects a reply to its last answer only.
-    if (next !== undefined) return this.#take(next, nowMs);
-    if (!isCurrent) return [];
-    if (refusal === undefined) {
-      return [{ kind: "send", version: answer.version, nonce: answer.nonce, refusal: undefined }];
-    }
-    // The same bound for a server that reacts to every NACK with another bad set.
-    const earliestMs = (this.#refused?.saidAtMs ?? Number.NEGATIVE_INFINITY) + REFUSE_AGAIN_MS_MIN;
-    if (nowMs >= earliestMs) return this.#refuse(answer, refusal, nowMs);
-    this.#held = { answer, refusal, atMs: earliestMs };
-    return [];
+    if (this.#next !== undefined) return this.#proceed(nowMs);
+    return isCurrent ? [{ kind: "send", version: this.#acked, nonce: answer.nonce, refusal }] : [];
   }
 
   #wake(nowMs: number): SessionAction<A>[] {
     if (this.#phase === "pausing" && nowMs >= this.#reopenAtMs) return this.#open(nowMs);
     const held = this.#held;
-    if (this.#phase !== "open" || held === undefined || nowMs < held.atMs) return [];
+    if (this.#phase !== "open" || held === undefined || nowMs < held.atMs) return this.#proceed(nowMs);
     this.#held = undefined;
-    return this.#refuse(held.answer, held.refusal, nowMs);
-  }
-
-  #refuse(answer: A, refusal: string, nowMs: number): SessionAction<A>[] {
-    this.#remember(answer, refusal, nowMs);
-    return [{ kind: "send", version: this.#acked, nonce: answer.nonce, refusal }];
+    this.#remember(held.answer, held.refusal, nowMs);
+    return [{ kind: "send", version: this.#acked, nonce: held.answer.nonce, refusal: held.refusal }];
   }
 
   #remember({ digest, version }: A, refusal: string, nowMs: number): void {
     const isSame = this.#refused?.digest === digest && this.#refused.version === version;
-    this.#refused = { digest, version, refusal, times: isSame ? (this.#refused?.times ?? 0) + 1 : 1, saidAtMs: nowMs };
+    this.#refused = { digest, version, refusal, times: isSame ? (this.#refused?.times ?? 0) + 1 : 1, atMs: nowMs };
+    this.#refusals++;
   }
 }

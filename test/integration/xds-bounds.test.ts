@@ -1,5 +1,6 @@
 // What a control plane can't do to the process, whatever it sends: each of these sets is small on the wire, or comes very often.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { type RawPlane, startRawPlane } from "../support/raw-plane.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
@@ -67,8 +68,30 @@ describe("a set is refused, and the control plane told why,", () => {
     await expect
       .poll(() => plane.requests[1])
       .toMatchObject({ response_nonce: "nonce", error_detail: { message: why } });
-    const config = await (await fetch(`http://127.0.0.1:${app.app.httpPort}/config`)).text();
+    const config = await (await app.http("/config")).text();
     expect(config).toContain(why);
     expect(config.length).toBeLessThan(100_000);
   });
+});
+
+test.each([
+  { what: "refused", resources: field(2, field(1, Buffer.from("a foreign type"))) },
+  { what: "good", resources: Buffer.alloc(0) },
+])("a hundred $what sets a second, each different, write few lines and are counted", async ({ what, resources }) => {
+  const { plane, app } = await start(answer("first", Buffer.alloc(0)));
+  const before = app.log.length;
+  const sets = 200;
+  for (let number = 0; number < sets; number++) {
+    // Sets of another version are other sets.
+    plane.send(answer(`v${number}`, resources));
+    await sleep(10);
+  }
+  await expect.poll(() => plane.requests.at(-1)?.response_nonce).toBe("nonce");
+  const { rules } = (await (await app.http("/config")).json()) as {
+    rules: { control_plane: { answers: number; refusals: number } };
+  };
+  expect(rules.control_plane.answers).toBeGreaterThan(sets / 2);
+  expect(rules.control_plane.refusals).toBeGreaterThanOrEqual(what === "refused" ? 5 : 0);
+  expect(rules.control_plane.refusals).toBeLessThan(what === "refused" ? 30 : 1);
+  expect(app.log.length - before).toBeLessThan(30);
 });

@@ -20,6 +20,7 @@ class World {
   nowMs = 0;
   inForce: string | undefined;
   readonly refusalsAtMs: number[] = [];
+  judged = 0;
   readonly opensAtMs: number[] = [];
   readonly #session: XdsSession<Answer>;
   #served: Served | undefined;
@@ -44,11 +45,18 @@ class World {
     this.#respond();
   }
 
+  /** Sends a set without waiting for a request. */
+  send(served: Served): void {
+    this.#served = served;
+    if (this.#stream !== undefined) this.#send(this.#stream.number);
+  }
+
   /** The client's verdict on what it was given last. */
   judge(): void {
     const answer = this.#judging;
     if (answer === undefined) return;
     this.#judging = undefined;
+    this.judged++;
     const isBad = answer.digest.startsWith("bad");
     if (!isBad) this.inForce = answer.digest;
     this.#do(this.#session.handle({ kind: "judged", refusal: isBad ? `no: ${answer.digest}` : undefined }, this.nowMs));
@@ -187,14 +195,35 @@ describe("a client of a control plane", () => {
     expect(world.refusalsAtMs.length).toBeGreaterThan(gaps.length + 1);
   });
 
-  test("a server that makes a new bad set of every refusal is answered once a second", () => {
-    const world = new World(() => 0.5);
-    for (let number = 0; number < 100; number++) {
-      world.serve({ version: `v${number}`, digest: `bad ${number}`, isBad: true });
+  // Promise(xds): However often sets come, five are judged at once and then one a second, the newest.
+  test.each([{ everyMs: 100 }, { everyMs: 10 }])("judges a new set every $everyMs ms once a second", ({ everyMs }) => {
+    for (const isBad of [true, false]) {
+      const world = new World(() => 0.5);
+      for (let number = 0; world.nowMs < 10_000; number++) {
+        world.send({ version: `v${number}`, digest: `${isBad ? "bad" : "good"} ${number}`, isBad });
+        world.judge();
+        world.pass(everyMs);
+      }
+      expect(world.judged).toBeGreaterThanOrEqual(14);
+      expect(world.judged).toBeLessThanOrEqual(15);
+      expect(world.session.refusals).toBe(isBad ? world.judged : 0);
+      // The last one is answered: nothing newer takes its place.
       world.judge();
-      world.pass(100);
+      world.pass(1_000);
+      world.judge();
+      expect(world.refusalsAtMs.at(-1) ?? 0).toBe(isBad ? world.nowMs : 0);
     }
-    expect(world.refusalsAtMs.length).toBeLessThanOrEqual(11);
+  });
+
+  test("refuses a set that is sent a hundred times a second no later for that", () => {
+    const world = new World(() => 0.5);
+    world.serve({ version: "1", digest: "bad", isBad: true });
+    world.judge();
+    for (let sent = 0; sent < 1_600; sent++) {
+      world.repeat();
+      world.pass(10);
+    }
+    expect(world.refusalsAtMs.map((ms) => Math.floor(ms / 1_000))).toEqual([0, 1, 3, 7, 15]);
   });
 
   test("pauses double up to their bound while nothing answers, and begin anew when something has", () => {
