@@ -64,8 +64,8 @@ export const MISHAPS = {
   },
   overloaded: {
     severity: "critical",
-    words: "calls were turned away, because more are under way than IN_FLIGHT_MAX",
-    advice: "Add processes.",
+    words: "calls were turned away, because more are under way than IN_FLIGHT_MAX, or than 1,000 to /json",
+    advice: "Look at the store and at CPU; add processes.",
     see: "headgateoverloaded",
   },
   internalErrors: {

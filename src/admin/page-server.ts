@@ -9,7 +9,7 @@ import { RequestError } from "../core/errors.ts";
 import type { SocketSource } from "../core/socket-source.ts";
 import { errorCode } from "../core/thrown.ts";
 import { visibleJson, visibleLines } from "../core/visible.ts";
-import { BodiesTooManyError, BodyTooLargeError } from "./body.ts";
+import { BodyTooLargeError } from "./body.ts";
 import { HeldSockets } from "./held-sockets.ts";
 
 /** A whole HTTP answer. */
@@ -141,8 +141,6 @@ export class PageServer {
     if (request.destroyed && !request.complete) return undefined;
     if (error instanceof BodyTooLargeError)
       return withHeaders(text(413, `REQUEST_TOO_LARGE: ${error.message}\n`), { connection: "close" });
-    if (error instanceof BodiesTooManyError)
-      return withHeaders(text(503, `SERVICE_OVERLOADED: ${error.message}\n`), { connection: "close" });
     if (error instanceof RequestError) return text(400, `${error.code}: ${error.message}\n`);
     this.#options.onError(error);
     return text(500, "Internal Server Error\n");

@@ -6,7 +6,7 @@ import type { HealthState } from "../core/health.ts";
 import { errorMessage } from "../core/thrown.ts";
 import type { HttpCaller } from "../core/unary.ts";
 import { joinInPieces } from "../telemetry/join-in-pieces.ts";
-import { readBody } from "./body.ts";
+import { HeldBodies, readBody } from "./body.ts";
 import { whyCrossSiteOnOpenPage } from "./cross-site.ts";
 import { type GuardedSources, guardedPages } from "./guarded-pages.ts";
 import { readOperatorsPage, wantsPage } from "./operators-page.ts";
@@ -50,6 +50,9 @@ interface AdminOptions {
   /** HTTP_HOSTS. */
   readonly hosts: readonly string[];
 }
+
+/** Most bytes of incomplete bodies to /json; 512 of the longest. */
+const HELD_BYTES_MAX = 67_108_864;
 
 /** Makes the HTTP server of the process; it does not listen yet. */
 export function openAdminServer(address: PageAddress, options: AdminOptions, sources: AdminSources): PageServer {
@@ -116,13 +119,14 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
   // For pages that pay, or that show the rules; probes and scrapers are no browsers and need no such check.
   const addOwn: typeof add = (path, help, methods, answer) =>
     add(path, help, methods, (request) => refuseForeign(request, hosts) ?? answer(request));
+  const held = new HeldBodies(HELD_BYTES_MAX);
   const { page, files } = readOperatorsPage();
   add("/", "this list; in a browser the operator's page", READ, (request) =>
     wantsPage(request) ? page : withHeaders(text(200, index(pages)), { vary: "accept" }),
   );
   addOwn("/json", "POST a RateLimitRequest as JSON, get a decision", undefined, async (request) =>
     // Several headers of one name are joined by commas here, and the result is not a valid traceparent.
-    answerJson(() => readBody(request, bodyBytesMax), {
+    answerJson(() => readBody(request, bodyBytesMax, held), {
       traceparent: request.headers.traceparent?.toString(),
       isGone: () => request.socket.destroyed,
     }),

@@ -33,7 +33,7 @@ import { workerService, workersView } from "./worker-service.ts";
 
 const KEEPALIVE_MS = 60_000;
 const CONCURRENT_STREAMS_MAX = 4_096;
-/** Most requests to /json under way, however high IN_FLIGHT_MAX is: each may hold a body of JSON_BYTES_MAX bytes. */
+/** Most complete requests to /json under way, however high IN_FLIGHT_MAX is: each may hold a body of JSON_BYTES_MAX bytes. */
 const JSON_IN_FLIGHT_MAX = 1_000;
 
 /** The HTTP port, and the ports beside it. */

@@ -32,7 +32,7 @@ interface JsonEndpointOptions {
   readonly handler: UnaryHandler;
   /** The message types of proto/. */
   readonly registry: FileRegistry;
-  /** Most requests at once whose bodies are there and that are not decided yet; more are answered with 503. */
+  /** Most requests at once whose bodies are there; more are answered with 503. */
   readonly inFlightMax: number;
   /** Runs long work beside other calls. */
   readonly joinInPieces: <T>(steps: LongWork<T>) => Promise<T>;
@@ -108,11 +108,11 @@ export function createJsonEndpoint(options: JsonEndpointOptions): JsonEndpoint {
   let inFlight = 0;
   return {
     async answer(readBody, caller = WHO_STAYS) {
-      // A request counts from here on, so that those whose bodies never come keep nobody out.
+      // A caller that sends no body takes nobody's place.
       const body = await readBody();
       if (inFlight >= inFlightMax) {
         options.onOverload();
-        return plainText(503, `SERVICE_OVERLOADED: more than ${inFlightMax} requests under way`);
+        return plainText(503, `SERVICE_OVERLOADED: more than ${inFlightMax} requests to /json under way`);
       }
       inFlight++;
       try {

@@ -99,7 +99,7 @@ export const LISTENING_SETTINGS = under("Listening", {
     "IN_FLIGHT_MAX",
     wholeNumber(1, 1_000_000),
     10_000,
-    "Most calls under way at the same time. Further calls are answered RESOURCE_EXHAUSTED.",
+    "Most calls under way at the same time. Further calls are answered RESOURCE_EXHAUSTED. Of requests to `/json` at most 1,000 are under way; further ones get 503.",
   ),
   workers: setting(
     "WORKERS",

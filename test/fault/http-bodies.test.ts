@@ -34,10 +34,10 @@ const ask = (padding: number) =>
   });
 
 // Promise(grpc): Requests to /json whose bodies never come keep nobody out, and hold bounded memory.
-test("heads without bodies, and large bodies without ends, keep no small request out", async () => {
+test("heads without bodies, and large bodies without ends, keep nobody out", async () => {
   for (let i = 0; i < 1_100; i++) await begin(100, 0);
   expect((await ask(0)).status).toBe(200);
   for (let i = 0; i < 640; i++) await begin(BODY_BYTES_MAX, BODY_BYTES_MAX - 100);
-  await expect.poll(async () => (await ask(100_000)).status).toBe(503);
-  expect((await ask(0)).status).toBe(200);
+  await expect.poll(() => sockets.filter(({ destroyed }) => destroyed).length).toBeGreaterThan(100);
+  expect([(await ask(100_000)).status, (await ask(0)).status]).toEqual([200, 200]);
 });

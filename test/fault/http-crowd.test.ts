@@ -5,11 +5,12 @@ import { request as httpRequest } from "node:http";
 import { connect, type Socket } from "node:net";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { readBody } from "../../src/admin/body.ts";
+import { HeldBodies, readBody } from "../../src/admin/body.ts";
 import { notFound, type Page, PageServer, READ, text } from "../../src/admin/page-server.ts";
 import { runs } from "../support/runs.ts";
 
 const MAX = 40;
+const BODIES_BYTES_MAX = 500;
 /** More than sockets hold on their way. */
 const LONG_BYTES = 8_000_000;
 
@@ -32,6 +33,7 @@ const failures: unknown[] = [];
 beforeEach(async () => {
   failures.length = 0;
   const page = (methods: Page["methods"], answer: Page["answer"]): Page => ({ methods, help: "", answer });
+  const held = new HeldBodies(BODIES_BYTES_MAX);
   const long = { ...text(200, ""), body: Buffer.alloc(LONG_BYTES) };
   server = new PageServer({
     host: "127.0.0.1",
@@ -39,7 +41,7 @@ beforeEach(async () => {
     pages: new Map([
       ["/livez", page(READ, () => text(200, "OK\n"))],
       ["/long", page(READ, () => long)],
-      ["/json", page(["POST"], async (request) => text(200, String((await readBody(request, 100)).length)))],
+      ["/json", page(["POST"], async (request) => text(200, String((await readBody(request, 100, held)).length)))],
     ]),
     otherPage: notFound,
     onError: (error) => failures.push(error),
@@ -114,4 +116,18 @@ test("who waits for an answer keeps its place as long as somebody idles", async 
   asking.write("abc");
   const [answer] = (await once(asking, "data")) as [Buffer];
   expect(answer.toString()).toMatch(/^HTTP\/1.1 200 /);
+});
+
+// Promise(turns): Callers of /json that never end their bodies take nobody's place, and bounded memory.
+test("of bodies that never end, the oldest are dropped when all together are too long", async () => {
+  const body = "x".repeat(90);
+  for (let i = 0; i < 20; i++) {
+    await idle(`POST /json HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n${body}`);
+    expect(await probe()).toBe(200);
+  }
+  const isDropped = () => crowd.map(({ destroyed }) => destroyed);
+  await expect.poll(isDropped).toEqual(crowd.map((_, i) => i < 20 - Math.floor(BODIES_BYTES_MAX / body.length)));
+  const response = await fetch(`http://127.0.0.1:${port}/json`, { method: "POST", body });
+  expect(await response.text()).toBe("90");
+  expect(failures).toEqual([]);
 });
