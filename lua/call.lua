@@ -55,7 +55,7 @@ local function read_limits(text)
   for from = 1, #text, 40 do
     local algorithm, amount, burst, seconds, debt_max = struct.unpack('<ddddd', text, from)
     limits[#limits + 1] = {
-      algorithm = use(ALGORITHMS[algorithm]), is_log = algorithm == 3, is_counter = algorithm == 4,
+      algorithm = use(ALGORITHMS[algorithm]), is_counter = algorithm == 4,
       amount = amount, burst = burst, debt_max = debt_max, tick_us = seconds, window_us = seconds * 1000000,
       skew_us = min(seconds * 1000000, SKEW_US_MAX),
       start_us = burst, end_us = seconds, next_end_us = debt_max,

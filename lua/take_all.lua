@@ -51,8 +51,7 @@ end
 
 -- A new bucket, which replaces the saved one.
 local function new_state(key_index, limit)
-  local algorithm = limit.algorithm
-  local state = limit.is_log and algorithm.new(KEYS[key_index], limit, now_us) or algorithm.open(false, limit, now_us)
+  local state = limit.algorithm.open(false, limit, now_us)
   state.is_void = true
   return keep_state(key_index, state)
 end
@@ -65,7 +64,7 @@ local function open_state(key_index, limit)
   elseif book then
     state = holds.open(book, saved[key_index], limit, now_us)
   else
-    state = limit.algorithm.open(limit.is_log and KEYS[key_index] or saved[key_index], limit, now_us)
+    state = limit.algorithm.open(saved[key_index], limit, now_us)
   end
   if state then return keep_state(key_index, state) end
   damaged = damaged + 1
@@ -292,22 +291,6 @@ local function settle(at)
   return first + size * 6
 end
 
-local function write_log(state)
-  if state.is_void then redis.call('DEL', state.key) end
-  if state.is_broken then
-    -- Damage in the middle of the log was found only now. This call was judged by the damaged log, which is deleted.
-    damaged = damaged + 1
-    redis.call('DEL', state.key)
-  elseif state.is_changed then
-    if state.limit.algorithm.is_as_new(state) then
-      redis.call('DEL', state.key)
-      return
-    end
-    state.limit.algorithm.write(state)
-    redis.call('PEXPIRE', state.key, digits(needed_ms(state.lifetime_us) + lifetime_extra_ms))
-  end
-end
-
 -- False if the key holds a wrong type, which is replaced or deleted.
 local function write_state(state, key, was_there)
   local algorithm = state.limit.algorithm
@@ -342,12 +325,8 @@ for key_index = 1, #KEYS do
     size_of_out = size_of_out + 2
   end
   if state and not (book and book.is_count) then
-    if state.limit.is_log then
-      write_log(state)
-    else
-      local is_sound = write_state(state, KEYS[key_index], saved[key_index])
-      damaged = damaged + (is_sound and 0 or 1)
-    end
+    local is_sound = write_state(state, KEYS[key_index], saved[key_index])
+    damaged = damaged + (is_sound and 0 or 1)
   end
 end
 

@@ -58,7 +58,7 @@ async function longestTurn(work) {
 const ROUNDS = 3;
 const KINDS = [
   { name: "a million token buckets", algorithm: Algorithm.tokenBucket, keys: 1_000_000, times: 1 },
-  { name: "30,000 sliding logs of 200 entries", algorithm: Algorithm.slidingLog, keys: 30_000, times: 200 },
+  { name: "30,000 sliding logs of 200 payments", algorithm: Algorithm.slidingLog, keys: 30_000, times: 200 },
 ];
 
 /** The quickest of several, each figure by itself: what else the machine does is none of ours. */

@@ -7,14 +7,14 @@ import type { LogBlocks } from "./log-blocks.ts";
 import { LogState } from "./log-state.ts";
 import { BucketState } from "./step.ts";
 
-/** A bucket while a group is settled: a copy of its numbers, or its log, which only `commit` changes. */
+/** A bucket while a group is settled: a copy of its numbers, or of its log. */
 export class WorkingBucket extends Keyed {
   algorithm: Algorithm = Algorithm.tokenBucket;
   /** The limit of the last take on it. Takes of a group may reach one bucket under several limits. */
   limit: Limit | undefined = undefined;
   /** Numbers of the bucket; unused for a sliding log. */
   readonly state = new BucketState();
-  /** Entries of a sliding log; undefined for other algorithms. */
+  /** Payments of a sliding log; undefined for other algorithms. */
   log: LogState | undefined = undefined;
 
   /** What was used once the bucket was opened and brought to now. If this differs in the end, the bucket is written. */
@@ -29,19 +29,16 @@ export class WorkingBucket extends Keyed {
   place = -1;
   placeVersion = 0;
 
-  readonly #logs: LogBlocks;
   /** Reused: `log` is this object whenever there is a log. */
   #ownLog: LogState | undefined;
 
-  /** `logs` holds the entries of sliding logs. */
-  constructor(logs: LogBlocks) {
+  constructor() {
     super(new KeyBytes(0));
-    this.#logs = logs;
   }
 
-  /** Gives the bucket a log. The caller must open or clear the log before use. */
+  /** Gives the bucket a log, which the caller must read or clear before use. */
   useLog(): LogState {
-    this.#ownLog ??= new LogState(this.#logs);
+    this.#ownLog ??= new LogState();
     this.log = this.#ownLog;
     return this.log;
   }
@@ -49,11 +46,11 @@ export class WorkingBucket extends Keyed {
 
 /** A store of buckets by key. */
 export interface BucketAccess {
-  /** Holds the entries of sliding logs. */
+  /** Holds sliding logs. */
   readonly logs: LogBlocks;
   /** Live holds of all buckets. */
   readonly holds: HoldBook;
-  /** Fills `state`, or opens the bucket's log, from what is kept under the key. False, with both unchanged, if nothing is kept. */
+  /** Fills the bucket's `state` or its log from what is kept under the key. False, with both unchanged, if nothing is kept. */
   load(bucket: WorkingBucket): boolean;
   /** Keeps the bucket. After `expiresAtUs` it is as new, unless its limit is edited or time steps back, and may be dropped. */
   save(bucket: WorkingBucket, expiresAtUs: number): void;

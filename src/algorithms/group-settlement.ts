@@ -32,7 +32,7 @@ const LIFETIME_MIN_US = 1_000;
 
 const LOGS_FULL = new StoreError(
   "STORE_LOGS_FULL",
-  "expected room for an entry of a sliding log; SLIDING_LOG_BYTES_MAX is used up",
+  "expected room for a payment of a sliding log; SLIDING_LOG_BYTES_MAX is used up",
 );
 
 /** Settles groups synchronously. Never throws. */
@@ -226,7 +226,7 @@ export class JointSettlement implements GroupSettlement {
 
   /** True if there is memory for the payment. If not, the take becomes unanswered. */
   #hasPlace(take: Take, bucket: WorkingBucket): boolean {
-    if (bucket.log === undefined || bucket.log.reserve()) return true;
+    if (bucket.log === undefined || this.#access.logs.reserve(bucket.log)) return true;
     take.outcome = Outcome.unanswered;
     this.#hasUnanswered = true;
     return false;
@@ -286,7 +286,6 @@ export class JointSettlement implements GroupSettlement {
         if (mayOutliveItsRate(bucket)) this.#access.extend(bucket, nowUs + bucket.lifetimeUs);
         continue;
       }
-      bucket.log?.commit();
       if (isBucketAsNew(bucket)) this.#access.remove(bucket);
       else this.#access.save(bucket, nowUs + Math.min(Math.max(bucket.lifetimeUs, LIFETIME_MIN_US), WAIT_US_MAX));
     }

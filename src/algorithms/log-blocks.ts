@@ -1,56 +1,28 @@
-// Memory for the entries of sliding logs: blocks of one size in large typed arrays, allocated and freed as a whole. A log is a
-// chain of blocks. It begins at its root block, which never moves while the log is kept and holds the log's head. log-state.ts reads
-// and writes the entries.
+// Memory for sliding logs that a process keeps: blocks of one size in large typed arrays, outside the heap of V8. A log is a chain of
+// blocks, which is read and written as a whole.
 
 import { InvariantError } from "../core/invariant.ts";
-
-/** Entries of one block. They take 26 of the block's 32 doubles (256 bytes); the chain and the head take the other 6. */
-export const ENTRIES_PER_BLOCK = 13;
+import type { LogState } from "./log-state.ts";
 
 const BLOCK_DOUBLES = 32;
 const BLOCK_WORDS = BLOCK_DOUBLES * 2;
 export const BLOCK_BYTES = BLOCK_DOUBLES * 8;
+/** Numbers of a block; its other double has two words: the next block of the chain, and in a first block the number of payments. */
+const BLOCK_NUMBERS = BLOCK_DOUBLES - 1;
+const NEXT = 0;
+const COUNT = 1;
+/** Payments of one block. A log has one number more, for which each block has a place. */
+const PAYMENTS_PER_BLOCK = (BLOCK_NUMBERS - 1) / 2;
 /** Blocks of one array, which has a megabyte. The system gives it memory only as parts are written to. */
 const SLAB_BITS = 12;
 const SLAB_BLOCKS = 1 << SLAB_BITS;
-
-// 32-bit words of a block: its neighbours in the chain; in a root also the stamp and the head of the log.
-const NEXT = 0;
-const PREVIOUS = 1;
-const STAMP = 2;
-const FIRST = 3;
-const START = 4;
-const TAIL = 5;
-const END = 6;
-const KEPT = 7;
-const BLOCKS = 8;
-// Doubles of a block.
-const BASE = 5;
-const TIMES = 6;
-const SUMS = TIMES + ENTRIES_PER_BLOCK;
 
 class Slab {
   readonly numbers = new Float64Array(SLAB_BLOCKS * BLOCK_DOUBLES);
   readonly words = new Int32Array(this.numbers.buffer);
 }
 
-/** The head of a log, which is kept in its root: where the entries are. */
-export interface LogHead {
-  /** Block of the oldest entry, and its slot there. */
-  first: number;
-  start: number;
-  /** Block of the newest entry, and how many of its slots are used. */
-  tail: number;
-  end: number;
-  /** Number of entries. */
-  kept: number;
-  /** Number of blocks in the chain, the root included. */
-  blocks: number;
-  /** The running sum before the oldest entry. */
-  base: number;
-}
-
-/** Allocates blocks. They are numbered from 1; 0 is none. */
+/** Keeps logs. A log's place is its first block; blocks are numbered from 1, and 0 is none. */
 export class LogBlocks {
   readonly #slabs: Slab[] = [];
   readonly #blocksMax: number;
@@ -58,7 +30,6 @@ export class LogBlocks {
   #made = 0;
   #used = 0;
   #promised = 0;
-  #lastStamp = 0;
 
   /** Allocates at most `bytesMax` bytes, rounded down to whole blocks. */
   constructor(bytesMax = Number.POSITIVE_INFINITY) {
@@ -75,117 +46,92 @@ export class LogBlocks {
     return this.#used * BLOCK_BYTES;
   }
 
-  /** Clears all promises. Called before each group, when all blocks promised for the last group have been added. */
+  /** Clears all promises. Called before each group, when all logs of the last group have been written. */
   beginGroup(): void {
     this.#promised = 0;
   }
 
-  /** Promises one more block; false if there is none beside the blocks promised since `beginGroup`. */
-  promise(): boolean {
+  /** True if the log can be written with one more payment. If that needs a block, it is promised until the next group begins. */
+  reserve(log: LogState): boolean {
+    if (log.count < log.room || log.joins) return true;
     if (this.#used + this.#promised >= this.#blocksMax) return false;
     this.#promised++;
+    log.room += PAYMENTS_PER_BLOCK;
     return true;
   }
 
-  /** Adds the root block of a log, with a new stamp (`stampOf`). */
-  addRoot(): number {
-    const root = this.add();
-    this.#lastStamp = (this.#lastStamp % 0x7fff_ffff) + 1;
-    this.#setWord(root, STAMP, this.#lastStamp);
+  /** True if there is room for a new log of `count` payments. */
+  hasRoomFor(count: number): boolean {
+    return this.#used + Math.ceil(count / PAYMENTS_PER_BLOCK) <= this.#blocksMax;
+  }
+
+  /** Number of payments of the log. */
+  countOf(place: number): number {
+    return this.#word(place, COUNT);
+  }
+
+  read(place: number, log: LogState): void {
+    log.begin(this.countOf(place));
+    const { numbers, length } = log;
+    log.room = 0;
+    for (let block = place, at = 0; block !== 0; block = this.#word(block, NEXT), at += BLOCK_NUMBERS) {
+      const from = this.#numbersOf(block);
+      const first = (block & (SLAB_BLOCKS - 1)) * BLOCK_DOUBLES + 1 - at;
+      const end = Math.min(at + BLOCK_NUMBERS, length);
+      for (let i = at; i < end; i++) numbers[i] = from[first + i] as number;
+      log.room += PAYMENTS_PER_BLOCK;
+    }
+  }
+
+  /** Writes the log in place of the one at `place` (0: a new one), and returns its place. Room must have been reserved. */
+  write(place: number, log: LogState): number {
+    const root = place === 0 ? this.#add() : place;
+    const { numbers, length } = log;
+    let block = root;
+    for (let at = 0; ; ) {
+      const into = this.#numbersOf(block);
+      const first = (block & (SLAB_BLOCKS - 1)) * BLOCK_DOUBLES + 1 - at;
+      const end = Math.min(at + BLOCK_NUMBERS, length);
+      for (; at < end; at++) into[first + at] = numbers[at] as number;
+      if (at >= length) break;
+      if (this.#word(block, NEXT) === 0) this.#setWord(block, NEXT, this.#add());
+      block = this.#word(block, NEXT);
+    }
+    const rest = this.#word(block, NEXT);
+    this.#setWord(block, NEXT, 0);
+    if (rest !== 0) this.drop(rest);
+    this.#setWord(root, COUNT, log.count);
     return root;
   }
 
-  /** Adds a block. Throws InvariantError if there is none, which `promise` must rule out before. */
-  add(): number {
+  /** Frees the blocks of a chain. */
+  drop(place: number): void {
+    let last = place;
+    this.#used--;
+    for (let next = this.#word(last, NEXT); next !== 0; next = this.#word(last, NEXT)) {
+      last = next;
+      this.#used--;
+    }
+    this.#setWord(last, NEXT, this.#free);
+    this.#free = place;
+  }
+
+  #add(): number {
     let block = this.#free;
     if (block !== 0) this.#free = this.#word(block, NEXT);
     else {
-      if (this.#made >= this.#blocksMax) throw new InvariantError(`a block for a log was promised before it is added`);
+      if (this.#made >= this.#blocksMax)
+        throw new InvariantError(`a block for a log was reserved before it is written`);
       block = ++this.#made;
       if (block >>> SLAB_BITS >= this.#slabs.length) this.#slabs.push(new Slab());
     }
     this.#used++;
     this.#setWord(block, NEXT, 0);
-    this.#setWord(block, PREVIOUS, 0);
-    this.#setWord(block, STAMP, 0);
     return block;
-  }
-
-  /** Frees a whole log, by the head that its root holds. */
-  dropLog(root: number): void {
-    this.#setWord(root, STAMP, 0);
-    this.drop(root, this.#word(root, TAIL), this.#word(root, BLOCKS));
-  }
-
-  /** Frees the piece of a chain from block `from` to block `to`, of `count` blocks. */
-  drop(from: number, to: number, count: number): void {
-    this.#setWord(to, NEXT, this.#free);
-    this.#free = from;
-    this.#used -= count;
-  }
-
-  /** The stamp of the log that begins at this block, to tell it from later logs that reuse the block; 0 if there is no log. */
-  stampOf(root: number): number {
-    return this.#word(root, STAMP);
-  }
-
-  readHead(root: number, into: LogHead): void {
-    into.first = this.#word(root, FIRST);
-    into.start = this.#word(root, START);
-    into.tail = this.#word(root, TAIL);
-    into.end = this.#word(root, END);
-    into.kept = this.#word(root, KEPT);
-    into.blocks = this.#word(root, BLOCKS);
-    into.base = this.#numbersOf(root)[this.#numberAt(root, BASE)] as number;
-  }
-
-  writeHead(root: number, head: LogHead): void {
-    this.#setWord(root, FIRST, head.first);
-    this.#setWord(root, START, head.start);
-    this.#setWord(root, TAIL, head.tail);
-    this.#setWord(root, END, head.end);
-    this.#setWord(root, KEPT, head.kept);
-    this.#setWord(root, BLOCKS, head.blocks);
-    this.#numbersOf(root)[this.#numberAt(root, BASE)] = head.base;
-  }
-
-  nextOf(block: number): number {
-    return this.#word(block, NEXT);
-  }
-
-  previousOf(block: number): number {
-    return this.#word(block, PREVIOUS);
-  }
-
-  /** Makes two blocks neighbours in a chain. */
-  join(block: number, next: number): void {
-    this.#setWord(block, NEXT, next);
-    this.#setWord(next, PREVIOUS, block);
-  }
-
-  timeAt(block: number, slot: number): number {
-    return this.#numbersOf(block)[this.#numberAt(block, TIMES + slot)] as number;
-  }
-
-  /** The running sum: the log's base plus the costs of all entries up to and including this one. */
-  sumAt(block: number, slot: number): number {
-    return this.#numbersOf(block)[this.#numberAt(block, SUMS + slot)] as number;
-  }
-
-  setTime(block: number, slot: number, timeUs: number): void {
-    this.#numbersOf(block)[this.#numberAt(block, TIMES + slot)] = timeUs;
-  }
-
-  setSum(block: number, slot: number, sum: number): void {
-    this.#numbersOf(block)[this.#numberAt(block, SUMS + slot)] = sum;
   }
 
   #numbersOf(block: number): Float64Array {
     return (this.#slabs[block >>> SLAB_BITS] as Slab).numbers;
-  }
-
-  #numberAt(block: number, number: number): number {
-    return (block & (SLAB_BLOCKS - 1)) * BLOCK_DOUBLES + number;
   }
 
   #word(block: number, word: number): number {

@@ -3,21 +3,17 @@
 import type { Limit } from "../core/limit.ts";
 import { Outcome } from "../core/take.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
-import { granuleUsOf } from "./log-granules.ts";
 import type { LogState } from "./log-state.ts";
 import { type Judgement, type Report, type Step, skewMaxUs, windowUsOf } from "./step.ts";
 
 function advance(log: LogState, limit: Limit, nowUs: number): boolean {
-  const newestUs = log.newestKeptUs;
-  const isRedated = newestUs > nowUs + skewMaxUs(limit);
-  const effectiveUs = isRedated ? nowUs : Math.max(nowUs, newestUs);
-  log.granuleUs = granuleUsOf(limit);
-  log.view(effectiveUs, effectiveUs - windowUsOf(limit));
+  const isRedated = log.newestUs > nowUs + skewMaxUs(limit);
+  const effectiveUs = isRedated ? nowUs : Math.max(nowUs, log.newestUs);
+  log.advance(effectiveUs, effectiveUs - windowUsOf(limit));
   return isRedated;
 }
 
-function clear(log: LogState, limit: Limit, nowUs: number): void {
-  log.granuleUs = granuleUsOf(limit);
+function clear(log: LogState, _limit: Limit, nowUs: number): void {
   log.clear(nowUs);
 }
 
@@ -33,16 +29,16 @@ function judge(log: LogState, limit: Limit, cost: number, nowUs: number, judgeme
 }
 
 function pay(log: LogState, cost: number): void {
-  log.pending += cost;
+  log.add(cost);
 }
 
 function undo(log: LogState, cost: number): void {
-  log.pending -= cost;
+  log.takeOffNewest(cost);
 }
 
 function postPay(log: LogState, _limit: Limit, cost: number): number {
   const kept = Math.min(cost, AMOUNT_MAX - log.total);
-  log.pending += kept;
+  if (kept > 0) log.add(kept);
   return cost - kept;
 }
 
@@ -51,7 +47,7 @@ function refund(log: LogState, _limit: Limit, cost: number): void {
 }
 
 function giveBack(log: LogState, _limit: Limit, cost: number, paidAtUs: number): void {
-  if (cost > 0) log.takeOffAt(paidAtUs, cost);
+  log.takeOffAt(paidAtUs, cost);
 }
 
 function paidAtUs(log: LogState): number {
@@ -69,9 +65,8 @@ function isAsNew(log: LogState): boolean {
 }
 
 /**
- * Has room while total + cost <= amount, where total is what was paid within the last window's length. An entry counts until it is
- * a whole window old. Grants at most `amount` in any rolling window. From LOG_FINE_MAX entries on, payments of one granule share an
- * entry dated as the last of them, which may refuse more, never less.
+ * Has room while total + cost <= amount, where total is what was paid within the last window's length. A payment counts until it is
+ * a whole window old. Grants at most `amount` in any rolling window.
  */
 export const slidingLog: Step<LogState> = {
   advance,

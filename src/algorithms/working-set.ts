@@ -69,7 +69,7 @@ export class WorkingSet {
   #nextBucket(): WorkingBucket {
     let bucket = this.buckets[this.size];
     if (bucket === undefined) {
-      bucket = new WorkingBucket(this.#access.logs);
+      bucket = new WorkingBucket();
       this.buckets[this.size] = bucket;
     }
     this.size++;

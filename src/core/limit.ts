@@ -31,6 +31,18 @@ export const ALGORITHM_NAMES = {
   [Algorithm.calendarWindow]: "calendar_window",
 } as const satisfies Readonly<Record<Algorithm, string>>;
 
+/** Their short names in bucket keys. A state of another form needs another one, so that it is never read as what it is not. */
+export const ALGORITHM_KEYS = {
+  [Algorithm.tokenBucket]: "tb",
+  [Algorithm.slidingWindow]: "sw",
+  [Algorithm.fixedWindow]: "fw",
+  [Algorithm.slidingLog]: "log",
+  [Algorithm.calendarWindow]: "cw",
+} as const satisfies Readonly<Record<Algorithm, string>>;
+
+/** Most hits of a sliding log, and most payments that it keeps. */
+export const LOG_PAYMENTS_MAX = 1_000;
+
 /** Units by their numbers in the protocol (`RateLimitResponse.RateLimit.Unit`). */
 export const Unit = { unknown: 0, second: 1, minute: 2, hour: 3, day: 4, month: 5, year: 6, week: 7 } as const;
 export type Unit = (typeof Unit)[keyof typeof Unit];

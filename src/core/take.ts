@@ -95,13 +95,13 @@ export class Take extends Keyed {
   }
 }
 
-/** Weight of a sliding log; other limits weigh 1. A take on a log may have to read, drop or walk over about 250 entries. */
-export const LOG_WEIGHT = 32;
+/** Weight of a sliding log; other limits weigh 1. A take on a log reads and writes up to 16 KB (bench/store/full-logs.mjs). */
+export const LOG_WEIGHT = 12;
 /** Weight of a limit with holds: a take reads and writes a set, the lows and a hold beside the bucket (bench/store/holds.mjs). */
 export const HOLD_WEIGHT = 4;
 /**
- * Largest weight of one call: a limit for each of 256 descriptors and the global limit, or eight sliding logs, or 64 limits with
- * holds. A call of this weight keeps Redis busy for two milliseconds (bench/store/full-logs.mjs).
+ * Largest weight of one call: a limit for each of 256 descriptors and the global limit, or 21 sliding logs, or 64 limits with
+ * holds. A call of this weight keeps Redis busy for at most two milliseconds (bench/store/full-logs.mjs).
  */
 export const GROUP_WEIGHT_MAX = 257;
 

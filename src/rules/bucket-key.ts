@@ -11,7 +11,7 @@
 
 import { createHash } from "node:crypto";
 import { KeyBytes } from "../core/key-bytes.ts";
-import { ALGORITHM_NAMES, type Algorithm } from "../core/limit.ts";
+import { ALGORITHM_KEYS, type Algorithm } from "../core/limit.ts";
 import type { Rule } from "./rule-set.ts";
 
 export { hashBucketKey } from "../core/key-hash.ts";
@@ -29,8 +29,7 @@ export function domainKeyPrefix(cacheKeyPrefix: string, domain: string): string 
 
 /** End of a limit's bucket key, different for each limit of a descriptor. `window` is its seconds, or its `calendarKey`. */
 export function limitKeySuffix(algorithm: Algorithm, window: number | string, name: string): string {
-  const initials = ALGORITHM_NAMES[algorithm].replace(/^(.)[a-z]*_(.)[a-z]*$/, "$1$2");
-  const base = `}|${initials}/${window}`;
+  const base = `}|${ALGORITHM_KEYS[algorithm]}/${window}`;
   return name === "" ? base : `${base}/${escaped(name)}`;
 }
 

@@ -3,6 +3,7 @@
 import {
   ALGORITHM_NAMES,
   Algorithm,
+  LOG_PAYMENTS_MAX,
   ON_STORE_FAILURE_NAMES,
   type OnStoreFailure,
   SYNC_NAMES,
@@ -23,13 +24,7 @@ import { describeSource, type ProblemLog } from "./problems.ts";
 import { readCalendar } from "./read-calendar.ts";
 import { checkPriority, readPriority } from "./read-priority.ts";
 import { readMappings, readNumber, readText, readWhole, readWord } from "./readers.ts";
-import {
-  DEBT_BURSTS_DEFAULT,
-  OWN_LIMIT_KEYS,
-  RATE_KEYS,
-  RETRY_AFTER_JITTER_MAX,
-  SLIDING_LOG_AMOUNT_MAX,
-} from "./schema.ts";
+import { DEBT_BURSTS_DEFAULT, OWN_LIMIT_KEYS, RATE_KEYS, RETRY_AFTER_JITTER_MAX } from "./schema.ts";
 import type { MappingNode } from "./source.ts";
 import { suggest } from "./suggest.ts";
 
@@ -47,8 +42,8 @@ function readShape(fields: Fields, log: ProblemLog) {
     const message = `algorithm: a window of a calendar is counted as a fixed_window, got '${ALGORITHM_NAMES[chosen]}'`;
     log.error(fields.get("algorithm")?.value.at ?? fields.at, message, "Leave 'algorithm' out.");
   }
-  if (algorithm === Algorithm.slidingLog && rate !== undefined && rate.amount > SLIDING_LOG_AMOUNT_MAX) {
-    const message = `a sliding_log keeps the time of each hit and holds at most ${SLIDING_LOG_AMOUNT_MAX}, got ${rate.amount}`;
+  if (algorithm === Algorithm.slidingLog && rate !== undefined && rate.amount > LOG_PAYMENTS_MAX) {
+    const message = `a sliding_log keeps the time of each hit and holds at most ${LOG_PAYMENTS_MAX}, got ${rate.amount}`;
     log.error(fields.get("requests_per_unit")?.value.at ?? fields.at, message, "Use algorithm: sliding_window.");
   }
   return { algorithm, rate, isByShape: chosen === undefined && rateField === undefined };

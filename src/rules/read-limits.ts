@@ -1,6 +1,5 @@
 // Reads all limits of a rule, which it writes itself or uses by name.
 
-import { Algorithm } from "../core/limit.ts";
 import { type AddedKeys, defaultPostPaid, withAddedKeys } from "./added-keys.ts";
 import type { LimitDraft, LimitsDraft } from "./draft.ts";
 import { type Fields, readFields } from "./fields.ts";
@@ -8,7 +7,7 @@ import type { NamedLimits, ReadLimits, WrittenLimits } from "./named-limits.ts";
 import type { ProblemLog } from "./problems.ts";
 import { readLimit, readReplaces, readUnlimited } from "./read-limit.ts";
 import { readMappings, readSection, readSwitch, readText } from "./readers.ts";
-import { LIMITS_PER_RULE_MAX, LOGS_PER_RULE_MAX } from "./schema.ts";
+import { LIMITS_PER_RULE_MAX } from "./schema.ts";
 
 /** The sections that the rule itself has under `rate_limit` and `rate_limits`. */
 export function readWritten(fields: Fields, log: ProblemLog): WrittenLimits {
@@ -70,11 +69,6 @@ export function readLimits(
       const limit = readLimit(limitFields, log);
       if (limit !== undefined) limits.push(limit);
     }
-  }
-  const logs = limits.filter(({ algorithm }) => algorithm === Algorithm.slidingLog);
-  if (logs.length > LOGS_PER_RULE_MAX) {
-    const message = `${title}: expected at most ${LOGS_PER_RULE_MAX} limits with algorithm: sliding_log, got ${logs.length}`;
-    log.error(at, message, "Use algorithm: sliding_window for some of them.");
   }
   if (unlimited !== undefined) {
     if (sections.length > 1) log.error(unlimited.at, "an unlimited rule takes no other limits");

@@ -167,9 +167,6 @@ export function homeOf(key: string): Section | undefined {
   return undefined;
 }
 
-/** Most hits of a sliding log, which keeps each hit's time. */
-export const SLIDING_LOG_AMOUNT_MAX = 10_000;
-
 /** Largest share of the wait that may be added to Retry-After. */
 export const RETRY_AFTER_JITTER_MAX = 0.5;
 
@@ -194,8 +191,6 @@ export const REGEX_WORK_MAX = 100_000;
 
 /** Most limits of one rule. All limits of all descriptors of a call are settled together. */
 export const LIMITS_PER_RULE_MAX = 16;
-/** Most sliding logs among them, so that one rule and any global limit stay within GROUP_WEIGHT_MAX (core/take.ts). */
-export const LOGS_PER_RULE_MAX = 6;
 
 /** Most parts of one unit (`per`). COST_PER_MAX x AMOUNT_MAX is below 2^53. */
 export const COST_PER_MAX = 1_000_000;

@@ -29,7 +29,7 @@ export const STORE_SETTINGS = under("Store", {
     "SLIDING_LOG_BYTES_MAX",
     wholeNumber(65_536, 68_719_476_736),
     134_217_728,
-    "Most bytes for entries of `sliding_log` limits in the memory store, about 20 for each entry. For a call that needs more, `on_store_failure` of the limit decides.",
+    "Most bytes for payments of `sliding_log` limits in the memory store, about 17 for each payment. For a call that needs more, `on_store_failure` of the limit decides.",
   ),
   memorySnapshot: optional(
     "MEMORY_SNAPSHOT",

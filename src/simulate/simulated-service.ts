@@ -25,7 +25,7 @@ export interface DecidingSettings {
   readonly stopsAtOver: boolean;
   /** Most buckets in memory; with more, the bucket that expires first is dropped. */
   readonly bucketsMax: number;
-  /** Most bytes of the entries of sliding logs. */
+  /** Most bytes of sliding logs. */
   readonly logBytesMax: number;
 }
 

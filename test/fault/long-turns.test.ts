@@ -174,7 +174,7 @@ describe("no request holds the event loop for 50 ms", () => {
     },
     {
       name: "8 full logs",
-      rules: () => ["{ key: k, rate_limit: { requests_per_unit: 10000, unit: hour, algorithm: sliding_log } }"],
+      rules: () => ["{ key: k, rate_limit: { requests_per_unit: 1000, unit: hour, algorithm: sliding_log } }"],
       request: () => range(8).map((i): Entry[] => [["k", `v${i}`]]),
       answer: /^ok$/,
     },

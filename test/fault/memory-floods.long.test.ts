@@ -39,7 +39,7 @@ const take = (limit, key) => {
   store.take(group);
 };
 const bucket = limitOf(0, 10);
-const log = limitOf(3, 10_000);
+const log = limitOf(3, 1_000);
 const text = "k".repeat(65_536);
 // All code has run, and the process has its working size.
 for (let i = 0; i < 300_000; i++) take(i % 2 === 0 ? bucket : log, i % 100 + text.slice(0, i % 900));

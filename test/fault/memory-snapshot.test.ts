@@ -153,7 +153,7 @@ describe("a snapshot's lock", () => {
 describe("snapshots", () => {
   const clock = new ManualClock();
   const limit = makeLimit({ windowSeconds: 86_400 });
-  const log = makeLimit({ algorithm: Algorithm.slidingLog, amount: 10_000, windowSeconds: 86_400 });
+  const log = makeLimit({ algorithm: Algorithm.slidingLog, amount: 1_000, windowSeconds: 86_400 });
 
   function take(store: MemoryStore, identity: string, of = limit): boolean {
     const group = new TakeGroup();

@@ -1,10 +1,12 @@
 // Keys that hold something else than the state they should: deleted, treated as new, counted, and nobody else's business.
 
+import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/core/limit.ts";
 import { Mode, Outcome, Verdict } from "../../src/core/take.ts";
 import { RedisServer } from "../support/redis-server.ts";
-import { runOne, runScript, START_US } from "./script-rig.ts";
+import { runs } from "../support/runs.ts";
+import { numbersOf, runOne, runScript, START_US } from "./script-rig.ts";
 
 const EACH = ALGORITHMS.map((algorithm) => ({ name: ALGORITHM_NAMES[algorithm], algorithm }));
 
@@ -27,12 +29,11 @@ const RUBBISH: readonly { what: string; put: (key: string) => Promise<unknown> }
   { what: "a fraction", put: (key) => server.command("SET", key, "1.5 1767225600000000 0") },
   { what: "a number beyond 2^53", put: (key) => server.command("SET", key, "9999999999999999 99999999999999999 1") },
   { what: "a list of text", put: (key) => server.command("RPUSH", key, "one", "two") },
-  { what: "a list with a wrong total", put: (key) => server.command("RPUSH", key, "-3", `${START_US} 1`) },
-  {
-    what: "a list with nonsense in its first entry",
-    put: (key) => server.command("RPUSH", key, "3", "x", `${START_US} 1`),
-  },
-  { what: "a list of a total alone", put: (key) => server.command("RPUSH", key, "3") },
+  { what: "numbers without a payment", put: (key) => server.command("SET", key, numbersOf(3)) },
+  { what: "a payment of nothing", put: (key) => server.command("SET", key, numbersOf(3, START_US, 3)) },
+  { what: "a payment of less than nothing", put: (key) => server.command("SET", key, numbersOf(3, START_US, 1)) },
+  { what: "a payment of part of a hit", put: (key) => server.command("SET", key, numbersOf(0, START_US, 1.5)) },
+  { what: "a payment without a time", put: (key) => server.command("SET", key, numbersOf(0, Number.NaN, 1)) },
 ];
 
 const CASES = EACH.flatMap(({ name, algorithm }) => RUBBISH.map(({ what, put }) => ({ name, algorithm, what, put })));
@@ -74,17 +75,24 @@ describe("neighbours", () => {
   });
 });
 
-test("a log with nonsense between its ends is judged as it stands once, then is new", async () => {
-  const entries = Array.from({ length: 60 }, (_, index) => `${START_US + index} 1`);
-  entries[40] = "nonsense";
-  await server.command("RPUSH", "log", "60", ...entries);
-  const limits = [{ algorithm: Algorithm.slidingLog, amount: 60 }];
-  const call = { keys: ["log"], limits, groups: [{ takes: [{ cost: 50 }] }], timeUs: START_US + 100 };
-  const { damaged, groups } = await runScript(server, call);
-  expect(damaged).toBe(1);
-  expect(groups[0]?.verdict).toBe(Verdict.refused);
-  expect(await server.command("EXISTS", "log")).toBe(0);
-  expect(await runOne(server, call)).toMatchObject({ outcome: Outcome.room, remaining: 10 });
+test("a log with anything between its ends is answered in whole numbers, and sound again a window later", async () => {
+  const damage = fc.oneof(fc.double(), fc.constantFrom(Number.NaN, -1, 0.5, 2 ** 60, Number.POSITIVE_INFINITY));
+  const take = fc.record({ cost: fc.integer({ min: 1, max: 90 }), mode: fc.constantFrom(0, 1, 2, 3) });
+  const limits = [{ algorithm: Algorithm.slidingLog, amount: 60, seconds: 60 }];
+  const at = fc.integer({ min: 1, max: 120 });
+  await fc.assert(
+    fc.asyncProperty(damage, at, fc.array(take, { maxLength: 4 }), async (number, at, takes) => {
+      const numbers = [0, ...Array.from({ length: 60 }, (_, i) => [START_US + i, i + 1]).flat()];
+      await server.command("SET", "log", numbersOf(...numbers.with(at, number)));
+      const receipts = [[1, 1, 2, START_US + 30]] as const;
+      const groups = takes.map((one) => ({ takes: [one] }));
+      await runScript(server, { keys: ["log"], limits, receipts, groups, timeUs: START_US + 100 });
+      const later = { keys: ["log"], limits, groups: [{ takes: [{ cost: 50 }] }], timeUs: START_US + 99_000_000 };
+      expect(await runOne(server, later)).toMatchObject({ outcome: Outcome.room, remaining: 10 });
+      await server.flush();
+    }),
+    { numRuns: runs(100) },
+  );
 });
 
 test("a state of a missing key is a new bucket and no damage", async () => {

@@ -64,6 +64,11 @@ export interface ScriptReply {
   readonly groups: readonly { readonly verdict: number; readonly answers: readonly ScriptAnswer[] }[];
 }
 
+/** Numbers as the script packs them. */
+export function numbersOf(...numbers: readonly number[]): Buffer {
+  return Buffer.from(packNumbers(numbers), "latin1");
+}
+
 /** The arguments that follow EVAL's text. */
 export function argumentsOf(call: ScriptCall): (string | Buffer)[] {
   const limits = call.limits.flatMap(({ algorithm, amount, burst = amount, seconds = 1, debtMax = burst * 10 }) =>
@@ -88,9 +93,7 @@ export function argumentsOf(call: ScriptCall): (string | Buffer)[] {
   return [
     String(call.keys.length),
     ...call.keys,
-    ...[[call.timeUs ?? START_US], limits, receipts, groups].map((numbers) =>
-      Buffer.from(packNumbers(numbers), "latin1"),
-    ),
+    ...[[call.timeUs ?? START_US], limits, receipts, groups].map((numbers) => numbersOf(...numbers)),
   ];
 }
 

@@ -1,11 +1,11 @@
 // However many limits rules and callers name: no call and no batch asks for more than Redis settles in two milliseconds.
-// What a take takes there is measured by bench/store/full-logs.mjs; here it is counted, in limits that are no sliding logs.
+// What a take takes there is measured by bench/store/full-logs.mjs; here it is counted, in limits that are neither logs nor held.
 
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Algorithm, type Limit } from "../../src/core/limit.ts";
 import { GROUP_WEIGHT_MAX, HOLD_WEIGHT, LOG_WEIGHT, TakeGroup, Verdict } from "../../src/core/take.ts";
-import { LIMITS_PER_RULE_MAX, LOGS_PER_RULE_MAX } from "../../src/rules/schema.ts";
+import { LIMITS_PER_RULE_MAX } from "../../src/rules/schema.ts";
 import { Intake } from "../../src/stores/batching/intake.ts";
 import { completeOptions } from "../../src/stores/batching/options.ts";
 import { ReplyReader } from "../../src/stores/batching/reply.ts";
@@ -29,8 +29,8 @@ const rules = fc.record({
 
 function limitsWithLogs(): fc.Arbitrary<object> {
   return fc
-    .tuple(fc.nat({ max: LOGS_PER_RULE_MAX }), fc.nat({ max: LIMITS_PER_RULE_MAX - LOGS_PER_RULE_MAX }))
-    .map(([logs, others]) => limitsNamed(logs + others, (i) => (i < logs ? "sliding_log" : "fixed_window")));
+    .tuple(fc.nat({ max: LIMITS_PER_RULE_MAX }), fc.nat({ max: LIMITS_PER_RULE_MAX }))
+    .map(([count, logs]) => limitsNamed(count, (i) => (i < logs ? "sliding_log" : "fixed_window")));
 }
 
 function limitsWithHolds(): fc.Arbitrary<object> {

@@ -2,7 +2,7 @@
 // in replay.ts; histories that failed once are kept in replayed.ts.
 
 import fc from "fast-check";
-import { ALGORITHMS, Algorithm, type Limit } from "../../src/core/limit.ts";
+import { ALGORITHMS, Algorithm, type Limit, LOG_PAYMENTS_MAX } from "../../src/core/limit.ts";
 import { Kind, Mode } from "../../src/core/take.ts";
 import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/core/units.ts";
 import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "../../src/rules/bucket-key.ts";
@@ -80,9 +80,6 @@ export interface HistoryShape {
   readonly givesBackLate?: boolean;
 }
 
-/** The compiler of rule files keeps sliding logs below this. */
-const LOG_AMOUNT_MAX = 10_000;
-
 /** The limit of those numbers. */
 export function limitOf({ keySeconds, keeps, zoneSeed, ...numbers }: LimitNumbers): Limit {
   const keySuffix = numbers.isConcurrent
@@ -145,7 +142,7 @@ export function limitNumbers(algorithms: readonly Algorithm[] = ALGORITHMS, amou
     })
     .map(({ algorithm, small, large, isLarge, windowSeconds, burstShare, debtShare }) => {
       const isLog = algorithm === Algorithm.slidingLog;
-      const amount = isLarge ? (isLog ? Math.max(amountMin, large % (LOG_AMOUNT_MAX + 1)) : large) : small;
+      const amount = isLarge ? (isLog ? Math.max(amountMin, large % (LOG_PAYMENTS_MAX + 1)) : large) : small;
       const burst = algorithm === Algorithm.tokenBucket ? Math.min(amount * burstShare, AMOUNT_MAX) : amount;
       return { algorithm, amount, burst, windowSeconds, debtMax: Math.min(burst * debtShare, AMOUNT_MAX) };
     });

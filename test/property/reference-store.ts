@@ -25,13 +25,13 @@ class MapAccess implements BucketAccess {
     const numbers = this.#numbers.get(bucket.bucketKey);
     const log = this.#logs.get(bucket.bucketKey);
     if (numbers !== undefined) Object.assign(bucket.state, numbers);
-    if (log !== undefined) bucket.useLog().open(log);
+    if (log !== undefined) this.logs.read(log, bucket.useLog());
     return numbers !== undefined || log !== undefined;
   }
 
   save(bucket: WorkingBucket): void {
     if (bucket.log === undefined) this.#numbers.set(bucket.bucketKey, { ...bucket.state });
-    else this.#logs.set(bucket.bucketKey, bucket.log.place);
+    else this.#logs.set(bucket.bucketKey, this.logs.write(this.#logs.get(bucket.bucketKey) ?? 0, bucket.log));
   }
 
   extend(): void {
@@ -40,7 +40,7 @@ class MapAccess implements BucketAccess {
 
   remove(bucket: WorkingBucket): void {
     const log = this.#logs.get(bucket.bucketKey);
-    if (log !== undefined) this.logs.dropLog(log);
+    if (log !== undefined) this.logs.drop(log);
     this.#numbers.delete(bucket.bucketKey);
     this.#logs.delete(bucket.bucketKey);
   }

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { quotaOf } from "../../src/core/limit.ts";
+import { LOG_PAYMENTS_MAX, quotaOf } from "../../src/core/limit.ts";
 import { Outcome } from "../../src/core/take.ts";
 import { addHeaders } from "../../src/rls/headers.ts";
 import { addMetadata } from "../../src/rls/metadata.ts";
@@ -15,12 +15,11 @@ const UNITS = ["second", "minute", "hour", "day", "week", "month", "year"];
 const amounts = fc.oneof(fc.integer({ min: 0, max: 5 }), fc.integer({ min: 0, max: 9_999 }));
 const limits = fc.oneof(
   fc
-    .tuple(
-      amounts,
-      fc.constantFrom(...UNITS),
-      fc.constantFrom("token_bucket", "sliding_window", "fixed_window", "sliding_log"),
-    )
+    .tuple(amounts, fc.constantFrom(...UNITS), fc.constantFrom("token_bucket", "sliding_window", "fixed_window"))
     .map(([amount, unit, algorithm]) => `{ requests_per_unit: ${amount}, unit: ${unit}, algorithm: ${algorithm} }`),
+  fc
+    .tuple(fc.integer({ min: 0, max: LOG_PAYMENTS_MAX }), fc.constantFrom(...UNITS))
+    .map(([amount, unit]) => `{ requests_per_unit: ${amount}, unit: ${unit}, algorithm: sliding_log }`),
   fc
     .tuple(fc.integer({ min: 1, max: 999_999 }), fc.integer({ min: 1, max: 50 }))
     .map(([rate, bursts]) => `{ tokens_per_second: ${rate / 1_000}, burst: ${Math.ceil(rate / 1_000) * bursts} }`),

@@ -35,7 +35,7 @@ interface State {
 }
 
 function stateOf({ buckets }: MemoryStore, key: string): State {
-  const bucket = new WorkingBucket(buckets.logs);
+  const bucket = new WorkingBucket();
   bucket.useKeyOf(keyedOf(key));
   const numbers = buckets.load(bucket) ? `${bucket.state.atUs} ${bucket.state.used}` : "";
   return { numbers, holds: JSON.stringify(buckets.holds.of(key)?.live() ?? []) };

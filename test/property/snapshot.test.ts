@@ -4,7 +4,6 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
 import { WorkingBucket } from "../../src/algorithms/bucket-access.ts";
-import { copyLog, ENTRY_NUMBERS, entriesOfLog } from "../../src/algorithms/log-copy.ts";
 import type { LogState } from "../../src/algorithms/log-state.ts";
 import { type Keyed, keyedOf } from "../../src/core/key-bytes.ts";
 import { hashKeyInUse, useHashKey } from "../../src/core/key-hash.ts";
@@ -40,7 +39,7 @@ const bucketsOf = new WeakMap<object, WorkingBucket>();
 
 /** What is kept under a key, as text; undefined if nothing. */
 function stateOf({ buckets }: MemoryStore, key: string): string | undefined {
-  const bucket = bucketsOf.get(buckets) ?? new WorkingBucket(buckets.logs);
+  const bucket = bucketsOf.get(buckets) ?? new WorkingBucket();
   bucketsOf.set(buckets, bucket);
   const keyed = keyeds.get(key) ?? keyedOf(key);
   keyeds.set(key, keyed);
@@ -51,10 +50,7 @@ function stateOf({ buckets }: MemoryStore, key: string): string | undefined {
   const { atUs, used, previous } = bucket.state;
   const log = bucket.log as LogState | undefined;
   if (log === undefined) return `${atUs} ${used} ${previous}`;
-  const entries = entriesOfLog(buckets.logs, log.place);
-  const numbers = new Float64Array(entries * ENTRY_NUMBERS);
-  copyLog(buckets.logs, log.place, numbers, 0);
-  return numbers.join(" ");
+  return log.numbers.subarray(0, log.length).join(" ");
 }
 
 /** What happens between two steps of a snapshot. */

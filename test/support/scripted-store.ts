@@ -28,13 +28,15 @@ class MapAccess implements BucketAccess {
     bucket.state.atUs = kept.atUs;
     bucket.state.used = kept.used;
     bucket.state.previous = kept.previous;
-    if (kept.log !== undefined) bucket.useLog().open(kept.log);
+    if (kept.log !== undefined) this.logs.read(kept.log, bucket.useLog());
     return true;
   }
 
   save(bucket: WorkingBucket): void {
     const { atUs, used, previous } = bucket.state;
-    this.buckets.set(bucket.bucketKey, { atUs, used, previous, log: bucket.log?.place });
+    const place = this.buckets.get(bucket.bucketKey)?.log ?? 0;
+    const log = bucket.log === undefined ? undefined : this.logs.write(place, bucket.log);
+    this.buckets.set(bucket.bucketKey, { atUs, used, previous, log });
   }
 
   extend(): void {

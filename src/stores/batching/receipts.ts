@@ -22,7 +22,7 @@ export interface Receipt {
 const RECEIPTS_MAX = 10_000;
 /** Longest wait of a receipt, in microseconds: ten minutes. Then it is given up. */
 const WAIT_US_MAX = 600_000_000;
-/** Greatest weight of the receipts of one call: 64 receipts, or 16 with holds, or two on sliding logs. */
+/** Greatest weight of the receipts of one call: 64 receipts, or 16 with holds, or five on sliding logs. */
 const WEIGHT_PER_CALL_MAX = 64;
 
 /** Receipts by lane, in the order in which they came. Without lanes, all have lane 0. */

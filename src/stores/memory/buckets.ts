@@ -36,7 +36,7 @@ export interface RecordViewer {
 export interface BucketsOptions {
   /** Most buckets; beyond it each new one evicts another. At least 1. */
   readonly bucketsMax: number;
-  /** Most bytes of the entries of sliding logs. */
+  /** Most bytes of sliding logs. */
   readonly logBytesMax: number;
   /** Told the number of buckets that had not expired when they were dropped for lack of room. */
   readonly onEvicted: (buckets: number) => void;
@@ -95,7 +95,7 @@ export class Buckets implements BucketAccess {
     // A key contains its algorithm, so this does not happen. Still, numbers must never be read as a log.
     if ((log !== 0) !== (bucket.algorithm === Algorithm.slidingLog)) return false;
     if (log === 0) this.#pages.read(slot, bucket.state);
-    else bucket.useLog().open(log);
+    else this.logs.read(log, bucket.useLog());
     return true;
   }
 
@@ -103,11 +103,12 @@ export class Buckets implements BucketAccess {
     const known = this.#slotOf(bucket);
     const slot = known < 0 ? this.#add(bucket) : known;
     const expiresS = Math.min(divideUp(expiresAtUs, MICROS_PER_SECOND), EXPIRES_S_MAX);
-    const place = bucket.log?.place ?? 0;
     const kept = this.#pages.logOf(slot);
-    if (kept !== 0 && kept !== place) this.logs.dropLog(kept);
-    if (place === 0) this.#pages.write(slot, bucket.state, expiresS);
-    else this.#pages.writeLog(slot, place, expiresS);
+    if (bucket.log !== undefined) this.#pages.writeLog(slot, this.logs.write(kept, bucket.log), expiresS);
+    else {
+      if (kept !== 0) this.logs.drop(kept);
+      this.#pages.write(slot, bucket.state, expiresS);
+    }
   }
 
   extend(bucket: WorkingBucket, expiresAtUs: number): void {
@@ -172,7 +173,7 @@ export class Buckets implements BucketAccess {
     const known = this.#pages.find(this.#pageOf(this.#copied), this.#copied);
     const slot = known < 0 ? this.#add(this.#copied) : known;
     const kept = this.#pages.logOf(slot);
-    if (kept !== 0) this.logs.dropLog(kept);
+    if (kept !== 0) this.logs.drop(kept);
     this.#pages.copyFrom(slot, words, at);
     if (log !== 0) this.#pages.writeLog(slot, log, this.#pages.expiresS(slot));
   }
@@ -261,7 +262,7 @@ export class Buckets implements BucketAccess {
 
   #drop(slot: number): void {
     const log = this.#pages.logOf(slot);
-    if (log !== 0) this.logs.dropLog(log);
+    if (log !== 0) this.logs.drop(log);
     this.#pages.remove(slot);
     this.#count--;
     this.#version++;

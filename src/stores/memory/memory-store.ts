@@ -12,7 +12,7 @@ import { ExpirySweep } from "./expiry-sweep.ts";
 
 /** Default of `bucketsMax`; takes at most 141 MB. */
 const BUCKETS_MAX_DEFAULT = 1_000_000;
-/** Default of `logBytesMax`: room for some 6.8 million entries. */
+/** Default of `logBytesMax`: room for some 7.8 million payments. */
 const LOG_BYTES_MAX_DEFAULT = 134_217_728;
 
 /** What a memory store is made of. */
@@ -21,13 +21,13 @@ export interface MemoryStoreOptions {
   readonly observer?: StoreObserver;
   /** Most buckets, at least 1. Beyond it a new bucket evicts the one that expires soonest among a few. */
   readonly bucketsMax?: number;
-  /** Most bytes of the entries of sliding logs; a take that needs more is left unanswered. */
+  /** Most bytes of sliding logs; a take that needs more is left unanswered. */
   readonly logBytesMax?: number;
 }
 
 /**
- * The store inside the process. It takes at most 150 bytes for each of `bucketsMax` buckets, whatever their keys, and `logBytesMax` for the
- * entries of sliding logs (test/property/memory-bounds.test.ts). No take waits for it to grow (bench/micro/take.mjs).
+ * The store inside the process. It takes at most 150 bytes for each of `bucketsMax` buckets, whatever their keys, and `logBytesMax` for
+ * sliding logs (test/property/memory-bounds.test.ts). No take waits for it to grow (bench/micro/take.mjs).
  */
 export class MemoryStore implements LocalStore {
   readonly #clock: Clock;

@@ -5,6 +5,7 @@ import type { BucketAccess, WorkingBucket } from "../../algorithms/bucket-access
 import { HoldBook } from "../../algorithms/hold-book.ts";
 import { packHolds, unpackHolds } from "../../algorithms/hold-text.ts";
 import { LogBlocks } from "../../algorithms/log-blocks.ts";
+import { LogState } from "../../algorithms/log-state.ts";
 import { packLog, unpackLog } from "../../algorithms/log-text.ts";
 import { windowUsOf } from "../../algorithms/step.ts";
 import { Algorithm, type Limit } from "../../core/limit.ts";
@@ -31,7 +32,7 @@ export class Row {
   isChecked = false;
   /** Whether it is to be written. */
   isChanged = false;
-  /** Root block of its log; 0 if it has none. */
+  /** Place of its log among this call's; 0 if it has none. */
   log = 0;
   /** Counts its holds; undefined unless a take of the call has a limit with holds. */
   holdStats: LimitStats | undefined = undefined;
@@ -59,6 +60,8 @@ export class LockedRows implements BucketAccess {
   damaged = 0;
   /** By bucket key. */
   readonly #rows = new Map<string, Row>();
+  /** A log on its way between a row's text and `logs`. */
+  readonly #log = new LogState();
   #nowUs = 0;
 
   begin(nowUs: number): void {
@@ -92,7 +95,7 @@ export class LockedRows implements BucketAccess {
     if (row === undefined || !row.isUsed) return false;
     if (!row.isChecked && !this.#check(row, bucket)) return false;
     if (row.log !== 0) {
-      bucket.useLog().open(row.log);
+      this.logs.read(row.log, bucket.useLog());
       return true;
     }
     const { state } = bucket;
@@ -110,10 +113,10 @@ export class LockedRows implements BucketAccess {
     row.isChecked = true;
     row.isChanged = true;
     row.expiresUs = expiresAtUs;
-    const place = bucket.log?.place ?? 0;
-    if (row.log !== 0 && row.log !== place) this.logs.dropLog(row.log);
-    row.log = place;
-    if (place !== 0) return;
+    if (bucket.log !== undefined) {
+      row.log = this.logs.write(row.log, bucket.log);
+      return;
+    }
     row.atUs = bucket.limit?.isCounter === true ? 0 : bucket.state.atUs;
     row.used = Math.min(bucket.state.used, COUNT_MAX);
     row.previous = bucket.state.previous;
@@ -138,8 +141,9 @@ export class LockedRows implements BucketAccess {
     for (const [bucketKey, row] of this.#rows) {
       if (row.holdStats !== undefined) this.#packHolds(bucketKey, row);
       if (row.log !== 0) {
-        if (row.isChanged) row.packed = packLog(this.logs, row.log);
-        this.logs.dropLog(row.log);
+        this.logs.read(row.log, this.#log);
+        if (row.isChanged) row.packed = packLog(this.#log);
+        this.logs.drop(row.log);
       }
       if (row.isChanged) (row.isKept ? kept : made).push(row);
     }
@@ -161,8 +165,10 @@ export class LockedRows implements BucketAccess {
   #check(row: Row, bucket: WorkingBucket): boolean {
     row.isChecked = true;
     if (bucket.algorithm === Algorithm.slidingLog) {
-      row.log = row.packed === null ? 0 : unpackLog(this.logs, row.packed);
-      if (row.log !== 0) return true;
+      if (row.packed !== null && unpackLog(row.packed, this.#log)) {
+        row.log = this.logs.write(0, this.#log);
+        return true;
+      }
     } else if (bucket.limit === undefined || makesSense(row, bucket.limit)) {
       // Not a number of theirs.
       if (bucket.algorithm === Algorithm.tokenBucket || bucket.algorithm === Algorithm.fixedWindow) row.previous = 0;
@@ -174,7 +180,7 @@ export class LockedRows implements BucketAccess {
   }
 
   #clear(row: Row, bucket: WorkingBucket): void {
-    if (row.log !== 0) this.logs.dropLog(row.log);
+    if (row.log !== 0) this.logs.drop(row.log);
     if (bucket.algorithm === Algorithm.slidingLog) row.packed = null;
     row.log = 0;
     row.atUs = 0;

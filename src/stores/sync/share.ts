@@ -44,7 +44,7 @@ export class Share implements SyncStrategy {
       take.waitUs = 0;
     } else {
       const asked = this.#ask(take, limit, take.mode);
-      // The memory has no room for the entry of a sliding log, so the shared store counts it.
+      // The memory has no room for the payment of a sliding log, so the shared store counts it.
       if (asked.outcome === Outcome.unanswered) return false;
       copyAnswer(asked, take);
     }

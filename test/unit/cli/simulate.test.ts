@@ -251,7 +251,7 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
 
   test("counts calls that only the old rules reject, and what the new ones make of them", async () => {
     const logs = (key: string) =>
-      `  - { key: ${key}, rate_limits: [${[1, 2, 3, 4, 5].map((n) => `{ name: l${n}, algorithm: sliding_log, requests_per_unit: ${n}, unit: hour }`).join(", ")}] }\n`;
+      `  - { key: ${key}, rate_limits: [${Array.from({ length: 11 }, (_, n) => `{ name: l${n}, algorithm: sliding_log, requests_per_unit: ${n}, unit: hour }`).join(", ")}] }\n`;
     const many = rules("many", `domain: edge\ndescriptors:\n${logs("user")}${logs("color")}`);
     const { out } = await runProgram(["simulate", "--rules", NEW, "--against", many, CALLS, "--json"]);
     const report = JSON.parse(out) as SimulationReport;

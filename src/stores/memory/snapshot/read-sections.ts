@@ -2,9 +2,9 @@
 // expected, what came, and at which byte.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { addLog, ENTRY_NUMBERS } from "../../../algorithms/log-copy.ts";
+import { LogState } from "../../../algorithms/log-state.ts";
 import { HASH_KEY_BYTES } from "../../../core/key-hash.ts";
-import type { Limit } from "../../../core/limit.ts";
+import { type Limit, LOG_PAYMENTS_MAX } from "../../../core/limit.ts";
 import type { LongWork } from "../../../core/long-work.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../../core/units.ts";
 import { expiryOfRecord, RECORD_WORDS } from "../bucket-pages.ts";
@@ -20,7 +20,6 @@ import {
 } from "./sections.ts";
 
 const RECORD_BYTES = RECORD_WORDS * 4;
-const ENTRY_BYTES = ENTRY_NUMBERS * 8;
 
 /** Records and logs per turn of the event loop; a turn takes a millisecond or two before the code is compiled. */
 const RECORDS_PER_TURN = 512;
@@ -164,6 +163,7 @@ class Intake {
   readonly #nowS: number;
   #numbers = 0;
   #logs = 0;
+  readonly #log = new LogState();
   /** Limits by their numbers, because many buckets have equal ones. */
   readonly #limits = new Map<string, Limit>();
   ended = 0;
@@ -195,26 +195,26 @@ class Intake {
     let byte = SECTION_HEAD_BYTES;
     while (byte < bytes.length) {
       if (this.#logs % LOGS_PER_TURN === 0) yield;
-      const entries = numbers[byte / 8] ?? 0;
-      const end = byte + RECORD_BYTES + entries * ENTRY_BYTES;
-      if (!isWhole(entries) || entries === 0 || end > bytes.length)
-        refuse({ at: sectionAt + byte }, "a log with its entries", `${entries} entries`);
-      if (!areEntries(numbers, (byte + RECORD_BYTES) / 8, entries))
-        refuse({ at: sectionAt + byte }, "entries in the order of their times", "others");
+      const payments = numbers[byte / 8] ?? 0;
+      if (!isWhole(payments) || payments === 0 || payments > LOG_PAYMENTS_MAX)
+        refuse({ at: sectionAt + byte }, `a log of at most ${LOG_PAYMENTS_MAX} payments`, String(payments));
+      this.#log.begin(payments);
+      const end = byte + RECORD_BYTES + this.#log.length * 8;
+      if (end > bytes.length) refuse({ at: sectionAt + byte }, "a log with its payments", `${payments} payments`);
+      for (let i = 0; i < this.#log.length; i++)
+        this.#log.numbers[i] = numbers[(byte + RECORD_BYTES) / 8 + i] as number;
+      if (!this.#log.isSound) refuse({ at: sectionAt + byte }, "payments in the order of their times", "others");
       this.#logs++;
-      this.#takeLog(words, numbers, byte / 4, entries);
+      this.#takeLog(words, byte / 4);
       byte = end;
     }
   }
 
-  #takeLog(words: Int32Array, numbers: Float64Array, at: number, entries: number): void {
-    if (expiryOfRecord(words, at) <= this.#nowS) {
-      this.ended++;
-      return;
-    }
-    const log = addLog(this.#buckets.logs, numbers, (at + RECORD_WORDS) / 2, entries);
-    if (log === 0) this.withoutRoom++;
-    else this.#buckets.putRecord(words, at, log);
+  #takeLog(words: Int32Array, at: number): void {
+    const { logs } = this.#buckets;
+    if (expiryOfRecord(words, at) <= this.#nowS) this.ended++;
+    else if (logs.hasRoomFor(this.#log.count)) this.#buckets.putRecord(words, at, logs.write(0, this.#log));
+    else this.withoutRoom++;
   }
 
   /** Reads at most some hundred holds, which takes half a millisecond. */
@@ -257,18 +257,6 @@ function isWhole(value: number | undefined): boolean {
 function isRecord(words: Int32Array, numbers: Float64Array, at: number, end: number): boolean {
   const isInside = at * 4 + RECORD_BYTES <= end;
   return isInside && isWhole(numbers[at / 2]) && isWhole(numbers[at / 2 + 1]) && expiryOfRecord(words, at) > 0;
-}
-
-function areEntries(numbers: Float64Array, at: number, entries: number): boolean {
-  let lastUs = 0;
-  let sum = 0;
-  for (let i = at; i < at + entries * ENTRY_NUMBERS; i += ENTRY_NUMBERS) {
-    const timeUs = numbers[i] as number;
-    sum += numbers[i + 1] as number;
-    if (!isWhole(timeUs) || !isWhole(numbers[i + 1]) || timeUs < lastUs || !isWhole(sum)) return false;
-    lastUs = timeUs;
-  }
-  return true;
 }
 
 function expectLength({ at, bytes }: Section, length: number): void {

@@ -2,13 +2,13 @@
 // bytes up to its end, so that no section can be lost, changed or taken from another file. Numbers have this machine's byte order, which
 // the first line names.
 //
-//   24 bytes  "headgate snapshot 01 le\n"
+//   24 bytes  "headgate snapshot 02 le\n"
 //   section   4 bytes type, 4 bytes length of the content, 4 bytes checksum (CRC-32), 4 bytes of zeros, the content
 
 import { endianness } from "node:os";
 import { crc32 } from "node:zlib";
 
-const VERSION = 1;
+const VERSION = 2;
 const ORDER = endianness().toLowerCase();
 const FORMAT = "headgate snapshot ";
 export const FIRST_LINE = Buffer.from(`${FORMAT}${String(VERSION).padStart(2, "0")} ${ORDER}\n`, "latin1");
@@ -20,7 +20,7 @@ export const SECTION = {
   begin: "HEAD",
   /** Records of buckets with numbers: 40 bytes each. */
   numbers: "NUMS",
-  /** Records with sliding logs; the first number of a record is the number of entries that follow, 16 bytes each. */
+  /** Records with sliding logs; the first number of a record is the number of payments, whose numbers (LogState) follow. */
   logs: "LOGS",
   /** Text: buckets with unsettled payments, and names of settled holds (hold-text.ts). */
   holds: "HOLD",

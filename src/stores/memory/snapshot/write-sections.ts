@@ -1,7 +1,7 @@
 // Makes the sections of a snapshot one after another, while takes come between them. Each bucket is copied at one moment between begin and
 // end of the snapshot; different buckets may be of different moments.
 
-import { copyLog, ENTRY_NUMBERS, entriesOfLog } from "../../../algorithms/log-copy.ts";
+import { LogState } from "../../../algorithms/log-state.ts";
 import { hashKeyInUse } from "../../../core/key-hash.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../../core/units.ts";
 import { type BucketPages, PAGE_SLOTS, RECORD_WORDS } from "../bucket-pages.ts";
@@ -10,7 +10,6 @@ import { holdTexts } from "./hold-text.ts";
 import { FIRST_LINE, RunningChecksum, SECTION, SectionBuffer } from "./sections.ts";
 
 const RECORD_BYTES = RECORD_WORDS * 4;
-const ENTRY_BYTES = ENTRY_NUMBERS * 8;
 /** Bytes at which a section is written: some 1,600 buckets, which take a millisecond before the code is compiled. */
 const SECTION_BYTES = 65_536;
 
@@ -77,10 +76,11 @@ class PageCopy implements RecordViewer {
   readonly logs = new SectionBuffer(PAGE_SLOTS * RECORD_BYTES);
   bucketCount = 0;
   logCount = 0;
-  /** Copies of the page's records with logs, by which each is found again: the logs of a page may have a hundred thousand entries. */
+  /** Copies of the page's records with logs, by which each is found again: the logs of a page may have a hundred thousand payments. */
   readonly #withLog = new Int32Array(PAGE_SLOTS * RECORD_WORDS);
   #withLogEnd = 0;
   #isLogWanted = false;
+  readonly #log = new LogState();
 
   constructor(buckets: Buckets) {
     this.#buckets = buckets;
@@ -115,12 +115,12 @@ class PageCopy implements RecordViewer {
   }
 
   #copyLog(pages: BucketPages, slot: number, log: number): void {
-    const entries = entriesOfLog(this.#buckets.logs, log);
-    if (entries === 0) return;
-    const at = this.logs.add(RECORD_BYTES + entries * ENTRY_BYTES);
+    const copy = this.#log;
+    this.#buckets.logs.read(log, copy);
+    const at = this.logs.add(RECORD_BYTES + copy.length * 8);
     pages.copyTo(slot, this.logs.words, at);
-    this.logs.numbers[at / 2] = entries;
-    copyLog(this.#buckets.logs, log, this.logs.numbers, (at + RECORD_WORDS) / 2);
+    this.logs.numbers[at / 2] = copy.count;
+    for (let i = 0; i < copy.length; i++) this.logs.numbers[(at + RECORD_WORDS) / 2 + i] = copy.numbers[i] as number;
     this.logCount++;
   }
 }

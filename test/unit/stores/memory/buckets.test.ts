@@ -17,8 +17,8 @@ const asItIs: Weaken = () => undefined;
 /** All that picks page and slot is the same for all keys: only the other half of the hash tells them apart. */
 const samePlace: Weaken = (hash) => Object.assign(hash, { keyHash: 0x9abc_def0, keyHash1: 0x1234_5678 });
 
-function bucketOf(buckets: Buckets, key: string, weaken = asItIs): WorkingBucket {
-  const bucket = new WorkingBucket(buckets.logs);
+function bucketOf(_buckets: Buckets, key: string, weaken = asItIs): WorkingBucket {
+  const bucket = new WorkingBucket();
   bucket.useKeyOf(keyedOf(key));
   weaken(bucket);
   return bucket;
@@ -194,9 +194,8 @@ describe("buckets", () => {
     const saved = asLog();
     const log = saved.useLog();
     log.clear(5);
-    log.pending = 3;
+    log.add(3);
     buckets.load(saved);
-    log.commit();
     buckets.save(saved, 9_999_000_000);
     const loaded = asLog();
     expect([buckets.load(loaded), loaded.log?.total]).toEqual([true, 3]);
@@ -206,23 +205,21 @@ describe("buckets", () => {
     expect(buckets.logs.usedBytes).toBe(0);
   });
 
-  test("that are dropped give the blocks of their logs back, and what was paid meanwhile begins a new log", () => {
+  test("that are dropped give the blocks of their logs back, and what was settled meanwhile is kept", () => {
     const { buckets } = bucketsOf(10_000);
     const paid = (cost: number) => {
       const bucket = Object.assign(bucketOf(buckets, "key"), { algorithm: Algorithm.slidingLog });
-      if (buckets.load(bucket)) bucket.log?.view(9, 0);
+      if (buckets.load(bucket)) bucket.log?.advance(9, 0);
       else bucket.useLog().clear(9);
-      (bucket.log as NonNullable<typeof bucket.log>).pending = cost;
+      bucket.log?.add(cost);
       return bucket;
     };
     const first = paid(3);
-    first.log?.commit();
     buckets.save(first, 10_000_000);
     const second = paid(4);
     buckets.sweep(5_000, 10);
     expect([buckets.count, buckets.logs.usedBytes]).toEqual([0, 0]);
-    second.log?.commit();
     buckets.save(second, 9_999_000_000);
-    expect([paid(0).log?.total, buckets.count, buckets.logs.usedBytes]).toEqual([4, 1, 256]);
+    expect([paid(1).log?.total, buckets.count, buckets.logs.usedBytes]).toEqual([3 + 4 + 1, 1, 256]);
   });
 });

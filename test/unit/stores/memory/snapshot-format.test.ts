@@ -23,18 +23,18 @@ const LIMITS = [
 ];
 
 /** What version 1 writes of a token bucket that has paid 1 and a log that has paid 2, at the beginning of 2026. */
-const VERSION_1 = [
+const VERSION_2 = [
   // the first line
-  "686561646761746520736e617073686f74203031206c650a",
+  "686561646761746520736e617073686f74203032206c650a",
   // HEAD: when, and the key
-  "48454144180000000dc33d140000000000008118211d1943000102030405060708090a0b0c0d0e0f",
+  "48454144180000006dfc5c4e0000000000008118211d1943000102030405060708090a0b0c0d0e0f",
   // NUMS: a record
-  "4e554d5328000000d64f5f320000000000008118211d19430000000080842e4100000000c0da55690a7d88153760c3e6210250a6ed32b12b",
-  // LOGS: a record, an entry
-  "4c4f47533800000078bfdb8100000000000000000000f03f000000000000f0bf00000000800a57692409a0f009f465377502d82d4a9af704",
+  "4e554d5328000000552add2e0000000000008118211d19430000000080842e4100000000c0da55690a7d88153760c3e6210250a6ed32b12b",
+  // LOGS: a record; the sum before the payment, its time, its sum
+  "4c4f475340000000d1311e2f00000000000000000000f03f000000000000f0bf00000000800a57699792f32f5ce54f474989fcde8a75e0c30000000000000000",
   "00008118211d19430000000000000040",
   // DONE: how many
-  "444f4e45100000009a845e4e00000000000000000000f03f000000000000f03f",
+  "444f4e45100000002cf460f000000000000000000000f03f000000000000f03f",
 ].join("");
 
 function take(store: MemoryStore, costs: readonly number[]): (number | undefined)[] {
@@ -52,16 +52,16 @@ function take(store: MemoryStore, costs: readonly number[]): (number | undefined
 describe("a snapshot", () => {
   const clock = new ManualClock();
 
-  test("of version 1 is written and read as ever", async () => {
+  test("of version 2 is written and read as ever", async () => {
     useHashKey(KEY);
     const store = new MemoryStore({ clock });
     take(store, [1, 2]);
-    expect(snapshotOf(store, clock.nowUs()).toString("hex")).toBe(VERSION_1);
+    expect(snapshotOf(store, clock.nowUs()).toString("hex")).toBe(VERSION_2);
     await store.close();
 
     useHashKey(before);
     const next = new MemoryStore({ clock });
-    const read = await restore(next, Buffer.from(VERSION_1, "hex"), clock.nowUs());
+    const read = await restore(next, Buffer.from(VERSION_2, "hex"), clock.nowUs());
     expect(read).toMatchObject({ beganAtUs: clock.nowUs(), hashKey: KEY, kept: 2, ended: 0, withoutRoom: 0 });
     useHashKey(read.hashKey);
     expect(take(next, [1, 1])).toEqual([8, 7]);
@@ -71,8 +71,8 @@ describe("a snapshot", () => {
   test.each([
     {
       name: "another version",
-      line: FIRST_LINE.toString("latin1").replace("01", "02"),
-      says: "expected version 1 at byte 18, got 2: another version of Headgate wrote it",
+      line: FIRST_LINE.toString("latin1").replace("02", "03"),
+      says: "expected version 2 at byte 18, got 3: another version of Headgate wrote it",
     },
     {
       name: "a machine of the other byte order",

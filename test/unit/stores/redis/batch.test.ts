@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { Algorithm } from "../../../../src/core/limit.ts";
 import { LimitStats } from "../../../../src/core/limit-stats.ts";
-import { Kind, Mode, TakeGroup } from "../../../../src/core/take.ts";
+import { Kind, LOG_WEIGHT, Mode, TakeGroup } from "../../../../src/core/take.ts";
 import { isReplyTo, ReplyReader } from "../../../../src/stores/batching/reply.ts";
 import { BATCH_BYTES_MAX, BATCH_WEIGHT_MAX, RedisBatch } from "../../../../src/stores/redis/batch.ts";
 import { packNumbers, unpackNumbers } from "../../../../src/stores/redis/packed-numbers.ts";
@@ -157,7 +157,7 @@ describe("bounds", () => {
       if (!batch.hasRoomFor(group)) break;
       batch.add(group, nobody);
     }
-    expect(groups).toBe(BATCH_WEIGHT_MAX / 32);
+    expect(groups).toBe(Math.floor(BATCH_WEIGHT_MAX / LOG_WEIGHT));
   });
 
   test("a batch holds so many takes and not one more", () => {
