@@ -1,5 +1,6 @@
-// What the scripts cost Redis themselves: microseconds of INFO commandstats for a call of 1, 4 and 64 token buckets, the least of
-// many short rounds, because whatever else a machine does only adds to them. Several builds take turns in one run.
+// What the scripts cost Redis themselves: microseconds of INFO commandstats for batches of calls with one and with two token buckets, the
+// least of many short rounds, because whatever else a machine does only adds to them. Each batch is sent to the script that its build
+// chooses for it. Several builds take turns in one run.
 //   npm run build && node bench/store/script-cost.mjs [--rounds 60] [--dist dist] [--dist ../other/dist]
 
 import { resolve } from "node:path";
@@ -15,61 +16,85 @@ const { values } = parseArgs({
   },
 });
 const rounds = Number(values.rounds);
-const TAKES = [1, 4, 64];
+/** Calls in a batch, and limits of each call. */
+const SHAPES = [
+  { calls: 1, limits: 1 },
+  { calls: 1, limits: 2 },
+  { calls: 16, limits: 1 },
+  { calls: 16, limits: 2 },
+  { calls: 64, limits: 1 },
+];
 const KEYS = 10_000;
-/** As RedisBatch encodes them: a limit of a thousand a minute, and per group its head and its take. */
-const LIMITS = packed([0, 1_000, 1_000, 60, 1_000]);
-const groupOf = (key) => [1, 0, 0, key, 1, 0, 0, 0, 1];
+const LIMIT = {
+  algorithm: 0,
+  amount: 1_000,
+  burst: 1_000,
+  windowSeconds: 60,
+  debtMax: 1_000,
+  holdSeconds: 0,
+  isCounter: false,
+};
+const LIMITS = [LIMIT, { ...LIMIT, windowSeconds: 1 }];
+const TIMES = { latestOf: () => 0, bucketTimeUs: () => Date.now() * 1_000 };
 
 const redis = await startRedis();
 const client = new Redis(redis.port, "127.0.0.1");
 const variants = [];
 for (const dist of values.dist) {
-  const { loadScripts } = await import(resolve(dist, "stores/redis/scripts.js"));
-  for (const [name, { text }] of Object.entries(loadScripts()))
-    variants.push({ name: `${name} of ${dist}`, sha: await client.script("LOAD", text), least: new Map() });
+  const load = (path) => import(resolve(dist, path));
+  const scripts = (await load("stores/redis/scripts.js")).loadScripts();
+  const { RedisBatch } = await load("stores/redis/batch.js");
+  const { TakeGroup } = await load("core/take.js");
+  for (const { text } of Object.values(scripts)) await client.script("LOAD", text);
+  variants.push({ dist, scripts, RedisBatch, TakeGroup, least: SHAPES.map(() => Number.POSITIVE_INFINITY) });
 }
 for (let round = 1; round <= rounds; round++) {
   progress(`round ${round} of ${rounds}`);
-  for (const takes of TAKES) {
-    for (const { sha, least } of variants) {
-      const micros = await measure(sha, takes);
-      least.set(takes, Math.min(least.get(takes) ?? Number.POSITIVE_INFINITY, micros));
-    }
+  for (const [i, shape] of SHAPES.entries()) {
+    for (const variant of variants) variant.least[i] = Math.min(variant.least[i], await measure(variant, shape));
   }
 }
 progress("");
 client.disconnect();
 await redis.stop();
 
-const rows = variants.map(({ name, least }) => ({
-  script: name,
-  ...Object.fromEntries(TAKES.map((takes) => [`us for ${takes}`, least.get(takes).toFixed(2)])),
-  "us a take of 64": (least.get(64) / 64).toFixed(2),
-}));
+const rows = variants.map(({ dist, least }) => {
+  const [one, two, sixteen, sixteenOfTwo] = least;
+  return {
+    build: dist,
+    ...Object.fromEntries(SHAPES.map(({ calls, limits }, i) => [`us for ${calls} x ${limits}`, least[i].toFixed(2)])),
+    "two limits / one": (two / one).toFixed(2),
+    "of 16": (sixteenOfTwo / sixteen).toFixed(2),
+  };
+});
 printTable(`What a script call costs Redis, the least of ${rounds} rounds`, rows);
 const file = writeResults("script-cost", `node bench/store/script-cost.mjs --rounds ${rounds}`, rows);
 process.stdout.write(`\nwritten to ${file.slice(file.indexOf("bench/"))}\n`);
 
-async function measure(sha, takes) {
-  const calls = Math.round(400 / Math.sqrt(takes));
+async function measure(variant, shape) {
+  const count = Math.round(400 / Math.sqrt(shape.calls * shape.limits));
   await client.flushall();
   await client.config("RESETSTAT");
   const pipeline = client.pipeline();
-  for (let i = 0; i < calls; i++) pipeline.callBuffer("evalsha", sha, ...argumentsOf(takes, i * 31));
+  for (let i = 0; i < count; i++) pipeline.callBuffer("evalsha", ...argumentsOf(variant, shape, i * 31));
   const replies = await pipeline.exec();
   const failed = replies.find(([error]) => error !== null);
   if (failed !== undefined) throw failed[0];
   const info = await client.info("commandstats");
-  return Number(/cmdstat_evalsha:calls=\d+,usec=(\d+)/.exec(info)[1]) / calls;
+  return Number(/cmdstat_evalsha:calls=\d+,usec=(\d+)/.exec(info)[1]) / count;
 }
 
-function argumentsOf(takes, from) {
-  const keys = Array.from({ length: takes }, (_, i) => `{bench|tenant=${(from + i * 7_919) % KEYS}}|tb/60`);
-  const groups = keys.flatMap((_, i) => groupOf(i + 1));
-  return [takes, ...keys, packed([0]), LIMITS, packed([]), packed(groups)];
-}
-
-function packed(numbers) {
-  return Buffer.from(Float64Array.from(numbers).buffer);
+function argumentsOf({ scripts, RedisBatch, TakeGroup }, { calls, limits }, from) {
+  const batch = new RedisBatch();
+  for (let call = 0; call < calls; call++) {
+    const group = new TakeGroup();
+    for (const limit of LIMITS.slice(0, limits)) {
+      const take = group.add(limit);
+      take.bucketKey = `{bench|tenant=${(from + call * 7_919) % KEYS}}|tb/${limit.windowSeconds}`;
+    }
+    batch.add(group, { settled: () => undefined });
+  }
+  const isPlain = batch.isOfPlainTakes();
+  const args = batch.encode(0, TIMES).map((text) => Buffer.from(text, "latin1"));
+  return [isPlain ? scripts.takeEach.sha : scripts.takeAll.sha, ...args];
 }
