@@ -10,7 +10,7 @@ import { countWords, durationWords, sentence, shown } from "./words.mjs";
  */
 
 /** @param {Report} report */
-export function reportParts({ says, descriptors = [], globalLimit }) {
+export function reportParts({ says, descriptors = [], global_limit: globalLimit }) {
   const parts =
     descriptors.length === 1 ? [] : [make("p", {}, make("strong", {}, ...withCode(shown(sentence(says), 600))))];
   parts.push(...descriptors.flatMap(descriptorParts));

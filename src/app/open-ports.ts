@@ -238,7 +238,7 @@ async function explainQuestion({ reloader, calls }: AppParts, question: ExplainQ
   if (rules === undefined) return { says: "no rules are in force; /config says why" };
   const report = await runInTurns(explainSteps(rules, question.domain, question.descriptors));
   for (const { domain, descriptors, exampleKeys } of calls.unmatched.entries()) {
-    if (domain === question.domain) return { ...report, unmatched: { descriptors, exampleKeys } };
+    if (domain === question.domain) return { ...report, unmatched: { descriptors, example_keys: exampleKeys } };
   }
   return report;
 }

@@ -18,9 +18,9 @@ const NOTE_UNMATCHED = "no limit of its own; counted in headgate_unmatched_descr
 export function explainText(report: ExplainReport, terminal: Terminal): string {
   const blocks = report.descriptors.map((descriptor) => descriptorText(descriptor, terminal));
   if (report.descriptors.length !== 1) blocks.unshift(verdictText(report.says, report.suggestion, terminal));
-  if (report.globalLimit !== undefined && report.descriptors.length > 0) {
+  if (report.global_limit !== undefined && report.descriptors.length > 0) {
     const head = "Every call of the domain also pays its global limit:";
-    blocks.push(`${head}\n${limitText(report.globalLimit, terminal)}`);
+    blocks.push(`${head}\n${limitText(report.global_limit, terminal)}`);
   }
   if (report.unmatched !== undefined) blocks.push(unmatchedText(report.unmatched, terminal));
   const title = `domain ${visible(report.domain)}, rules version ${report.version}`;
@@ -29,7 +29,7 @@ export function explainText(report: ExplainReport, terminal: Terminal): string {
 }
 
 function unmatchedText(
-  { descriptors, exampleKeys }: NonNullable<ExplainReport["unmatched"]>,
+  { descriptors, example_keys: exampleKeys }: NonNullable<ExplainReport["unmatched"]>,
   terminal: Terminal,
 ): string {
   const met = `${count(descriptors, "descriptor")} of this domain met no rule since the server began`;
@@ -47,7 +47,7 @@ function descriptorText(report: DescriptorReport, terminal: Terminal): string {
   if (rule === undefined) return text;
   const notes = [
     ...(rule.kind === "ordinary" ? [] : [`${rule.kind} mode`]),
-    ...(rule.postPaid ? ["post-paid"] : []),
+    ...(rule.post_paid ? ["post-paid"] : []),
     ...costNotes(report),
   ];
   text += `  ${paint(terminal, "dim", `${rule.where}${notes.map((note) => `, ${note}`).join("")}`)}\n`;
@@ -65,7 +65,7 @@ function entryText(entry: EntryReport, terminal: Terminal): string {
   const name = paint(terminal, "bold", visible(`${entry.key}=${entry.value}`));
   if (entry.tried.length === 0) return `${name}  ${paint(terminal, "dim", visible(entry.says))}\n`;
   const lines = entry.tried.map((tried) => triedText(tried, terminal));
-  if (entry.leftOut > 0) lines.push(`  ${paint(terminal, "dim", `  and ${count(entry.leftOut, "more rule")}`)}\n`);
+  if (entry.left_out > 0) lines.push(`  ${paint(terminal, "dim", `  and ${count(entry.left_out, "more rule")}`)}\n`);
   return `${name}\n${lines.join("")}`;
 }
 
@@ -83,10 +83,10 @@ function verdictText(says: string, suggestion: string | undefined, terminal: Ter
 
 function limitText(limit: LimitReport, terminal: Terminal): string {
   const name = limit.name === "" ? "" : `${visible(limit.name)}: `;
-  const failure = limit.onStoreFailure === "allow" ? "" : `; if the store fails: ${limit.onStoreFailure}`;
+  const failure = limit.on_store_failure === "allow" ? "" : `; if the store fails: ${limit.on_store_failure}`;
   const sync = limit.sync === "exact" ? "" : `; sync: ${limit.sync}`;
   const says = wrap(`${name}${visible(limit.says)}${sync}${failure}`, terminal.columns, "  ", "    ");
-  return `${says}\n    ${paint(terminal, "dim", `bucket ${visible(limit.bucketKey)}`)}\n`;
+  return `${says}\n    ${paint(terminal, "dim", `bucket ${visible(limit.bucket)}`)}\n`;
 }
 
 // A colour that crosses a line end confuses pagers.

@@ -1,4 +1,4 @@
-// The result of explain.ts, as the command line and the HTTP port show it.
+// The result of explain.ts, as the command line and the HTTP port show it in JSON; hence the names.
 
 /** The result for one rule of a level. */
 export interface TriedRule {
@@ -15,12 +15,12 @@ export interface EntryReport {
   readonly key: string;
   readonly value: string;
   /** The value in base64, if it is no UTF-8 text. */
-  readonly valueBase64?: string;
+  readonly value_base64?: string;
   readonly outcome: "matched" | "no match" | "cost" | "not reached";
   /** Rules of the level in the order in which matching tries them; at most TRIED_MAX. */
   readonly tried: readonly TriedRule[];
   /** Number of rules that `tried` leaves out. */
-  readonly leftOut: number;
+  readonly left_out: number;
   readonly says: string;
 }
 
@@ -32,15 +32,15 @@ export interface LimitReport {
   readonly algorithm: string;
   readonly amount: number;
   readonly burst: number;
-  readonly windowSeconds: number;
-  /** The calendar in words; `windowSeconds` is then only the usual length. Absent for other windows. */
+  readonly window_seconds: number;
+  /** The calendar in words; `window_seconds` is then only the usual length. Absent for other windows. */
   readonly calendar?: string;
-  readonly onStoreFailure: string;
+  readonly on_store_failure: string;
   readonly sync: string;
   /** Key of the bucket in the store. */
-  readonly bucketKey: string;
+  readonly bucket: string;
   /** True if another limit of the same call replaces it, so that it is not paid. */
-  readonly isReplaced: boolean;
+  readonly is_replaced: boolean;
   readonly says: string;
 }
 
@@ -55,7 +55,7 @@ export interface DescriptorReport {
     readonly path: string;
     readonly where: string;
     readonly kind: "ordinary" | "quota" | "shadow";
-    readonly postPaid: boolean;
+    readonly post_paid: boolean;
     /** Whether the descriptor opens or settles a hold; absent for a rule without `hold`. */
     readonly hold?: "opened" | "settled";
     /** How many of the caller's parts make one unit of the limit; absent if 1. */
@@ -76,7 +76,7 @@ export interface ExplainReport {
   readonly says: string;
   readonly suggestion?: string;
   readonly descriptors: readonly DescriptorReport[];
-  readonly globalLimit?: LimitReport;
+  readonly global_limit?: LimitReport;
   /** Only from a running server: how many descriptors of the domain met no rule since its start, and the keys of one of them. */
-  readonly unmatched?: { readonly descriptors: number; readonly exampleKeys: readonly string[] };
+  readonly unmatched?: { readonly descriptors: number; readonly example_keys: readonly string[] };
 }

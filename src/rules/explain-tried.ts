@@ -17,7 +17,7 @@ const EXACT_MAX = 10;
 /** The rules of a level that are listed, and how many are not. */
 interface Tried {
   readonly tried: readonly TriedRule[];
-  readonly leftOut: number;
+  readonly left_out: number;
 }
 
 /** The entry, and the rule that it matched. */
@@ -53,7 +53,7 @@ function* triedSingly(level: Level, looked: Looked): LongWork<Tried> {
       return { outcome: "passed over", why: whyPassedOver(rule, key, value) };
     return { outcome: "not tried", why: whyNotTried(rule, matched, isExact, accepts(rule, key, value)) };
   });
-  return { tried, leftOut: all - tried.length };
+  return { tried, left_out: all - tried.length };
 }
 
 // The exact value that matches comes first; of the other exact values only a few are listed.
@@ -128,7 +128,7 @@ function* triedComposites(
     const why = pieces === undefined && isPattern.has(rule) ? whyPassedOver(rule, key, value) : undefined;
     return { outcome: "passed over", why: why ?? `${quoted(text)}, key and value as one, does not fit` };
   });
-  return { tried, leftOut: all.size - tried.length + Math.max(0, others.length - EXACT_MAX) };
+  return { tried, left_out: all.size - tried.length + Math.max(0, others.length - EXACT_MAX) };
 }
 
 function whyComposite(rule: Rule, key: string, value: string, isExact: boolean): string {

@@ -57,7 +57,7 @@ export function* explainSteps(
     hash,
     says,
     descriptors: reports,
-    ...(globalLimit === undefined ? {} : { globalLimit }),
+    ...(globalLimit === undefined ? {} : { global_limit: globalLimit }),
   };
 }
 
@@ -97,7 +97,7 @@ function descriptorReport(domain: DomainRules, walk: Walk, replaced: ReadonlySet
       path: textOf(rule.path),
       where: formatPlace(rule.at),
       kind,
-      postPaid: rule.isPostPaid,
+      post_paid: rule.isPostPaid,
       ...(rule.hold === undefined ? {} : { hold: walk.settles ? "settled" : "opened" }),
       ...(costEntry === undefined || costEntry.per === 1 ? {} : { per: costEntry.per }),
     },
@@ -132,22 +132,23 @@ function* walkEntries(domain: DomainRules, asked: readonly WrittenEntry[]): Long
   for (const entry of asked) {
     const key = oneByteOf(entry.key);
     const value = oneByteValueOf(entry);
+    const shown = shownEntry(entry);
     yield;
     if (domain.costEntries.has(key)) {
       entries.push({
-        ...entry,
+        ...shown,
         outcome: "cost",
         tried: [],
-        leftOut: 0,
+        left_out: 0,
         says: marksSettlement(key, value, domain.settleEntries)
           ? "marks a settlement in this domain: skipped in matching"
           : "carries a cost, a hold, a priority or a tier of this domain: skipped in matching",
       });
     } else if (end !== undefined) {
-      entries.push({ ...entry, outcome: "not reached", tried: [], leftOut: 0, says: "not reached" });
+      entries.push({ ...shown, outcome: "not reached", tried: [], left_out: 0, says: "not reached" });
     } else if (level === undefined) {
       end = pathEnded(matched.at(-1)?.rule, key);
-      entries.push({ ...entry, outcome: "no match", tried: [], leftOut: 0, says: "no rules are left to try" });
+      entries.push({ ...shown, outcome: "no match", tried: [], left_out: 0, says: "no rules are left to try" });
     } else {
       const rule = findChild(level, key, value);
       yield;
@@ -178,10 +179,14 @@ function* walkEntries(domain: DomainRules, asked: readonly WrittenEntry[]): Long
   };
 }
 
+function shownEntry({ key, value, valueBase64 }: WrittenEntry): Pick<EntryReport, "key" | "value" | "value_base64"> {
+  return valueBase64 === undefined ? { key, value } : { key, value, value_base64: valueBase64 };
+}
+
 function* entryReport(entry: WrittenEntry, level: Level, matched: Rule | undefined): LongWork<EntryReport> {
-  const { tried, leftOut } = yield* triedRules(level, oneByteOf(entry.key), oneByteValueOf(entry), matched);
+  const { tried, left_out } = yield* triedRules(level, oneByteOf(entry.key), oneByteValueOf(entry), matched);
   const says = matched === undefined ? "no rule accepts this entry" : `matched by ${quoted(matched.pathElement)}`;
-  return { ...entry, outcome: matched === undefined ? "no match" : "matched", tried, leftOut, says };
+  return { ...shownEntry(entry), outcome: matched === undefined ? "no match" : "matched", tried, left_out, says };
 }
 
 function pathEnded(rule: Rule | undefined, key: string): Ending {
@@ -291,12 +296,12 @@ function limitReport(limit: Limit, bucketKey: string, isReplaced: boolean): Limi
     algorithm: ALGORITHM_NAMES[limit.algorithm],
     amount: limit.amount,
     burst: limit.burst,
-    windowSeconds: limit.windowSeconds,
+    window_seconds: limit.windowSeconds,
     ...(limit.calendar === undefined ? {} : { calendar: limit.calendar.words }),
-    onStoreFailure: ON_STORE_FAILURE_NAMES[limit.onStoreFailure],
+    on_store_failure: ON_STORE_FAILURE_NAMES[limit.onStoreFailure],
     sync: SYNC_NAMES[limit.sync],
-    bucketKey: textOf(bucketKey),
-    isReplaced,
+    bucket: textOf(bucketKey),
+    is_replaced: isReplaced,
     says: `${limitWords(limit)}${isReplaced ? " (replaced by another limit of this call)" : ""}`,
   };
 }

@@ -203,6 +203,34 @@ test.each([
   expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(says)]);
 });
 
+// Promise(operators): All JSON of the HTTP port has keys in snake_case, but for /json.
+test("answers of all pages have keys in snake_case", async () => {
+  await start();
+  await use();
+  await app.hit({ nobody: "knows" });
+  const asked = { ...ACME, descriptors: [...ACME.descriptors, { entries: [{ key: "tenant", value_base64: "/w==" }] }] };
+  const answers = await Promise.all([
+    app.http("/config"),
+    app.http("/readyz"),
+    app.http("/state"),
+    app.http("/top"),
+    app.http("/access"),
+    ...["/explain", "/buckets/peek", "/buckets/reset"].map((path) =>
+      app.http(path, { method: "POST", body: JSON.stringify(asked) }),
+    ),
+  ]);
+  const bodies = (await Promise.all(answers.map((answer) => answer.json()))) as Readonly<Record<string, unknown>>[];
+  const keys = bodies.flatMap(({ settings: _settings, ...body }) => keysOf(body));
+  expect(keys.length).toBeGreaterThan(100);
+  expect(keys.filter((key) => !/^[a-z][a-z0-9_]*$/.test(key))).toEqual([]);
+});
+
+function keysOf(value: unknown): string[] {
+  if (typeof value !== "object" || value === null) return [];
+  const inner = Object.values(value).flatMap(keysOf);
+  return Array.isArray(value) ? inner : [...Object.keys(value), ...inner];
+}
+
 describe("in a shared store", () => {
   let redis: SharedServers;
   let postgres: SharedServers;

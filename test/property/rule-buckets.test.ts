@@ -267,7 +267,7 @@ describe("what hash_values hides", () => {
       const shown = [
         ...takesOf(call).map(({ bucketKey }) => bucketKey.replaceAll(/%[*:][^|}]*/g, "")),
         ...book.labels.map((label) => label.replace(`${SECRET}*`, "").replace(`prefix:${SECRET}`, "")),
-        ...explained.map(({ bucketKey }) => bucketKey.replaceAll(/%[*:][^|}]*/g, "")),
+        ...explained.map(({ bucket }) => bucket.replaceAll(/%[*:][^|}]*/g, "")),
         JSON.stringify(call.decision.metadata?.descriptors ?? ""),
       ];
       expect(shown.filter((text) => text.includes(SECRET))).toEqual([]);

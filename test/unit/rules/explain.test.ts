@@ -136,11 +136,11 @@ descriptors:
 
   test("of the domain is shown as the entries of all descriptors have it", () => {
     const asked = [entriesOf("tenant=acme"), entriesOf("user=ann", "class=staff")];
-    expect(explainRequest(rules, "edge", asked).globalLimit).toMatchObject({
+    expect(explainRequest(rules, "edge", asked).global_limit).toMatchObject({
       id: "edge#global",
       says: "100 calls per second, sliding window; of these 25 only where 'class' is 'paid' or 'staff'",
     });
-    expect(explainRequest(rules, "edge", asked.slice(0, 1)).globalLimit).toMatchObject({
+    expect(explainRequest(rules, "edge", asked.slice(0, 1)).global_limit).toMatchObject({
       id: "edge#global/low",
       says: "75 calls per second, sliding window; 25 more are kept for calls of high priority",
     });
@@ -158,7 +158,7 @@ describe("a descriptor that has a limit", () => {
       limits: [
         {
           says: "1000 tokens per second, burst 2000, token bucket",
-          bucketKey: "{edge|plan=enterprise|api_key=abc}|tb/1",
+          bucket: "{edge|plan=enterprise|api_key=abc}|tb/1",
         },
       ],
     });
@@ -199,13 +199,13 @@ descriptors:
       { key: "settle", value: "x" },
     ];
     const plain = explainRequest(rules, "edge", [settles("plain")]);
-    expect(plain).not.toHaveProperty("globalLimit");
+    expect(plain).not.toHaveProperty("global_limit");
     expect(plain.descriptors[0]).toMatchObject({ outcome: "no limit", limits: [] });
     const held = explainRequest(rules, "edge", [settles("held")]);
-    expect(held).not.toHaveProperty("globalLimit");
+    expect(held).not.toHaveProperty("global_limit");
     expect(held.descriptors[0]?.limits).toHaveLength(1);
     const both = explainRequest(rules, "edge", [settles("held"), [{ key: "plain", value: "a" }]]);
-    expect(both).toHaveProperty("globalLimit");
+    expect(both).toHaveProperty("global_limit");
   });
 
   test("lists all limits of the rule", () => {
@@ -217,7 +217,7 @@ descriptors:
   });
 
   test("shows the shared bucket of a rule that shares it", () => {
-    expect(explainOne(RULES, "path=/api/users").limits[0]?.bucketKey).toBe("{edge|path=%:prefix:/api/}|sw/3600");
+    expect(explainOne(RULES, "path=/api/users").limits[0]?.bucket).toBe("{edge|path=%:prefix:/api/}|sw/3600");
   });
 });
 
@@ -271,7 +271,7 @@ describe("why a rule was taken or not", () => {
     const entry = explainOne(many, "k=v1999").entries[0];
     expect(entry?.tried[0]).toMatchObject({ rule: "k=v1999", outcome: "matched" });
     expect(entry?.tried.length).toBeLessThanOrEqual(TRIED_MAX);
-    expect((entry?.tried.length ?? 0) + (entry?.leftOut ?? 0)).toBe(2_000);
+    expect((entry?.tried.length ?? 0) + (entry?.left_out ?? 0)).toBe(2_000);
   });
 });
 
@@ -346,13 +346,13 @@ test("a cost entry is skipped wherever it stands", () => {
 
 test("a limit that another descriptor replaces is marked", () => {
   const report = explainRequest(RULES, "edge", [entriesOf("plan=free"), entriesOf("office=hq")]);
-  expect(report.descriptors[0]?.limits).toMatchObject([{ name: "free", isReplaced: true }]);
+  expect(report.descriptors[0]?.limits).toMatchObject([{ name: "free", is_replaced: true }]);
 });
 
 test("the global limit is shown with its bucket", () => {
-  expect(explainRequest(RULES, "edge", []).globalLimit).toMatchObject({
+  expect(explainRequest(RULES, "edge", []).global_limit).toMatchObject({
     amount: 20_000,
-    bucketKey: "{edge}|global|sw/1",
+    bucket: "{edge}|global|sw/1",
   });
 });
 
@@ -369,7 +369,7 @@ descriptors:
 
   test("a rule of another key is found by the text of key and value, and said so", () => {
     const report = explainOne(compatible, "path_a=b");
-    expect(report.limits[0]?.bucketKey).toBe("edge_path_a_b_<start of the window>");
+    expect(report.limits[0]?.bucket).toBe("edge_path_a_b_<start of the window>");
     expect(report.entries[0]?.tried).toMatchObject([
       { rule: "path=a_b", outcome: "matched", why: "its key and value joined are 'path_a_b', as the entry's are" },
       { rule: "path=x*", outcome: "not tried" },
@@ -460,7 +460,7 @@ describe("agreement with what calls meet", () => {
       const walked = report?.entries.flatMap((shown) => shown.tried.filter((rule) => rule.outcome === "matched"));
       expect(report?.rule?.where).toBe(found === undefined ? undefined : formatPlace(found.at));
       expect(report?.outcome === "no limit").toBe(found === undefined);
-      expect(report?.limits.map((limit) => limit.bucketKey)).toEqual(buckets);
+      expect(report?.limits.map((limit) => limit.bucket)).toEqual(buckets);
       expect(walked?.map((rule) => rule.where)).toEqual(matched.map((rule) => formatPlace(rule.at)));
       limited += buckets.length;
     };
