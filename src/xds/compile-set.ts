@@ -5,7 +5,7 @@ import { runInTurns } from "../config/run-in-turns.ts";
 import type { LongWork } from "../core/long-work.ts";
 import { type CompileOptions, type CompileResult, compileSteps } from "../rules/compile.ts";
 import { formatProblem } from "../rules/problems.ts";
-import type { Problem } from "../rules/rule-set.ts";
+import type { Problem, RuleSet } from "../rules/rule-set.ts";
 import type { SourceFile } from "../rules/source.ts";
 
 /** Files that are merged in one step. */
@@ -42,10 +42,7 @@ export async function compileSet(
     if (ruleSet === undefined && beside.length === 0) return { ...result, domains: [], leftOut, faults };
     if (ruleSet !== undefined) {
       const all = [...result.problems, ...problems];
-      const besideNames = new Set(beside.map(({ name }) => name));
-      const domains = [...ruleSet.domains.values()]
-        .filter((domain) => domain.files.some((name) => !besideNames.has(name)))
-        .map(({ domain }) => domain);
+      const domains = await runInTurns(domainsWithout(beside, ruleSet));
       return { ruleSet: { ...ruleSet, warnings: all }, problems: all, domains, leftOut, faults };
     }
     const errors = result.problems.filter(({ severity }) => severity === "error");
@@ -61,6 +58,17 @@ export async function compileSet(
     }
     beside = beside.filter((file) => !goes.includes(file));
   }
+}
+
+/** The domains that have rules from others than these files. */
+function* domainsWithout(files: readonly SourceFile[], { domains }: RuleSet): LongWork<string[]> {
+  const names = new Set(files.map(({ name }) => name));
+  const found: string[] = [];
+  for (const { domain, files: all } of domains.values()) {
+    if (all.some((name) => !names.has(name))) found.push(domain);
+    yield;
+  }
+  return found;
 }
 
 /** A merge sort: to sort tens of thousands of names at once would delay calls. */
