@@ -46,7 +46,7 @@ export interface MirrorOptions {
   readonly clock: Clock;
   /** Most calls under comparison at once. */
   readonly comparisonsMax: number;
-  /** Most bytes of requests and answers that these calls hold together. */
+  /** Most bytes of requests and answers that these calls hold together, and most bytes of answers on their way to callers. */
   readonly heldBytesMax: number;
   /** How long the compared target may take, in microseconds. */
   readonly compareTimeoutUs: number;
@@ -86,6 +86,8 @@ export class Mirror {
   #turn: NodeJS.Immediate | undefined;
   #timeouts: NodeJS.Timeout | undefined;
   #heldBytes = 0;
+  /** Bytes of the answering target's answers that are not complete, or that callers have not read yet. */
+  #answerBytes = 0;
   /** Number of calls passed on to the answering target. */
   relayed = 0;
   readonly answeringFailures = new Map<FailureReason, number>();
@@ -118,12 +120,23 @@ export class Mirror {
     this.relayed++;
     const sentUs = clock.nowUs();
     let comparison: Comparison | undefined;
-    const sent = answering.send(request, {}, (outcome) => {
+    let bytes = 0;
+    const admits = (more: number): boolean => {
+      if (this.#answerBytes + more > this.#options.heldBytesMax) return false;
+      bytes += more;
+      this.#answerBytes += more;
+      return true;
+    };
+    const sent = answering.send(request, { admits }, (outcome) => {
       call.answer(outcome);
       this.#noteAnswering(outcome, sentUs);
       if (comparison !== undefined) this.#answered(comparison, outcome);
     });
-    call.onGone(() => sent.cancel("cancelled"));
+    call.onEnded(() => {
+      sent.cancel("cancelled");
+      this.#answerBytes -= bytes;
+      bytes = 0;
+    });
     this.#record(request);
     comparison = this.#begin(request, sentUs);
   }

@@ -118,16 +118,19 @@ class Sender {
   #send(message: Buffer, mirror: Mirror): void {
     this.#inFlight++;
     let giveUp: NodeJS.Timeout | undefined;
+    let ended: () => void = () => undefined;
     mirror.handle({
       request: { headers: this.#headers, body: framed(message) },
       answer: () => {
         clearTimeout(giveUp);
         this.#inFlight--;
+        ended();
         this.wake();
       },
       // Without a timeout, a target that hangs would stop the replay.
-      onGone: (gone) => {
-        giveUp = setTimeout(gone, this.#options.timeoutMs);
+      onEnded: (end) => {
+        ended = end;
+        giveUp = setTimeout(end, this.#options.timeoutMs);
       },
     });
   }

@@ -281,6 +281,18 @@ describe("the compared target in trouble is unseen by callers", () => {
     expect((await callBytes(other, requestBytes({ user: "x".repeat(2_000) }))).code).toBe(status.OK);
     expect(small.report().calls.not_compared).toEqual({ busy: 1 });
   });
+
+  test("holds at most so much of answers on their way, and counts a piece of one byte as what it takes", async () => {
+    // The answer has fewer than 200 bytes, in one piece.
+    const tiny = await open(`127.0.0.1:${app.grpcPort}`, NOBODY, { heldBytesMax: 200 });
+    const client = openRawClient(tiny.grpcPort);
+    closers.push(() => client.close());
+    expect((await callBytes(client, requestBytes({ user: "tiny" }))).code).toBe(status.UNAVAILABLE);
+    const larger = await open(`127.0.0.1:${app.grpcPort}`, NOBODY, { heldBytesMax: 2_000 });
+    const other = openRawClient(larger.grpcPort);
+    closers.push(() => other.close());
+    for (let i = 0; i < 20; i++) expect((await callBytes(other, requestBytes({ user: "tiny" }))).code).toBe(status.OK);
+  });
 });
 
 describe("the answering target in trouble", () => {

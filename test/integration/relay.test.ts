@@ -205,7 +205,7 @@ describe("a call that its target does not answer", () => {
     { name: "with a deadline that is none", headers: { "grpc-timeout": "soon" }, ends: false },
   ])("$name ends for its caller and for the target", async ({ headers, ends }) => {
     let gone = 0;
-    const relay = await startRelay("127.0.0.1:1", { callMsMax: 200, handle: (call) => call.onGone(() => gone++) });
+    const relay = await startRelay("127.0.0.1:1", { callMsMax: 200, handle: (call) => call.onEnded(() => gone++) });
     const session = connect(`http://127.0.0.1:${relay.port}`);
     const stream = session.request({ ...PLAIN, ...headers }, { endStream: false });
     if (ends) stream.end(MESSAGE);

@@ -38,6 +38,8 @@ const WINDOW_BYTES = 1_048_576;
 /** Node.js refuses streams above this; its default of 10 is too little for thousands of calls at once. */
 const SESSION_MEGABYTES_MAX = 64;
 const SENDS_MAX = 2;
+/** What a piece of an answer takes beside its bytes; a piece may have one byte. */
+const PIECE_BYTES = 256;
 
 /** A target at `host:port`. */
 export class Http2Target implements UnaryTarget {
@@ -195,8 +197,8 @@ class Http2Call implements SentCall {
   #keep(chunk: Buffer): void {
     if (this.#isDone) return;
     this.#bytes += chunk.length;
-    if (this.#bytes > this.#bytesMax || this.#options.admits?.(chunk.length) === false) {
-      this.#fail("too_large", "the answer is longer than what is kept");
+    if (this.#bytes > this.#bytesMax || this.#options.admits?.(chunk.length + PIECE_BYTES) === false) {
+      this.#fail("too_large", "the answer, or all answers together, are longer than what is kept");
       this.#stream?.close(constants.NGHTTP2_CANCEL);
     } else this.#chunks.push(chunk);
   }

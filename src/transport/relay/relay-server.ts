@@ -25,8 +25,8 @@ export interface RelayedCall {
   readonly request: RelayedRequest;
   /** Sends the outcome to the caller, once; does nothing if the caller has gone. */
   answer(outcome: UnaryOutcome): void;
-  /** `gone` is called once if the caller goes before the answer. */
-  onGone(gone: () => void): void;
+  /** `ended` is called once, when the caller has read the whole answer, or has gone. */
+  onEnded(ended: () => void): void;
 }
 
 interface RelayServerOptions {
@@ -161,7 +161,7 @@ export class RelayServer {
       handle({
         request: { headers, body },
         answer: (outcome) => answerStream(stream, outcome),
-        onGone: (gone) => stream.once("close", gone),
+        onEnded: (ended) => stream.once("close", ended),
       });
     });
   }

@@ -54,7 +54,7 @@ export interface SentCall {
 }
 
 export interface SendOptions {
-  /** Asked before each piece of the answer is kept, with the piece's bytes; false ends the call as `too_large`. */
+  /** Asked before each piece of the answer is kept, with the bytes of memory that it takes; false ends the call as `too_large`. */
   readonly admits?: ((bytes: number) => boolean) | undefined;
 }
 

@@ -62,7 +62,7 @@ function makeRig(options: Partial<MirrorOptions> = {}) {
     mirror.handle({
       request: { headers: {}, body: framed(message) },
       answer: (outcome) => answers.push(outcome),
-      onGone: (leave) => gone.push(leave),
+      onEnded: (leave) => gone.push(leave),
     });
   return { clock, answering, compared, book, mirror, answers, gone, call, faults };
 }
@@ -74,6 +74,23 @@ function ok(answer: object = { overall_code: "OK" }): UnaryOutcome {
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("a mirror", () => {
+  // Promise(mirror): Answers on their way to callers take bounded memory, whatever the answering service sends.
+  test("holds at most so many bytes of answers that are not complete, or that callers have not read", () => {
+    const { answering, answers, gone, call } = makeRig({ compared: undefined });
+    for (let i = 0; i < 4; i++) call();
+    const admits = (i: number, bytes: number) => answering.sent[i]?.options.admits?.(bytes);
+    expect([admits(0, 50_000), admits(1, 30_000), admits(1, 20_000), admits(2, 1)]).toEqual([true, true, true, false]);
+    // An answer counts until its caller has it.
+    answering.sent[0]?.done(ok());
+    expect([answers.length, admits(2, 1)]).toEqual([1, false]);
+    gone[0]?.();
+    expect([admits(2, 50_000), admits(3, 1)]).toEqual([true, false]);
+    // So does what has come for a caller that leaves.
+    gone[1]?.();
+    gone[1]?.();
+    expect([answering.sent[1]?.cancelled, admits(3, 50_000), admits(3, 1)]).toEqual(["cancelled", true, false]);
+  });
+
   test("answers as soon as the answering target has, before the other is even asked", async () => {
     const { answering, compared, answers, call } = makeRig();
     call();
