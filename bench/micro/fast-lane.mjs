@@ -59,9 +59,8 @@ function openConnection(handler) {
     context: new CallContext({ clock, observer, inFlightMax: 10_000 }),
     known: {
       methods: new Map([[SHOULD_RATE_LIMIT_PATH, { path: SHOULD_RATE_LIMIT_PATH, handler }]]),
-      handedPaths: new Set(),
+      streams: new Map(),
     },
-    inject: (end) => end.destroy(),
   });
   const written = [];
   const nothing = () => undefined;

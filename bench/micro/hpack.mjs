@@ -11,7 +11,7 @@ const { HeaderMemory } = await loadDist("transport/fast-lane/header-memory.js");
 const { RequestHead, Route, readHead } = await loadDist("transport/fast-lane/request-head.js");
 
 const PATH = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
-const KNOWN = { methods: new Map([[PATH, { path: PATH, handler: undefined }]]), handedPaths: new Set() };
+const KNOWN = { methods: new Map([[PATH, { path: PATH, handler: undefined }]]), streams: new Map() };
 const BLOCKS = 2_000;
 const ROUNDS = 15;
 

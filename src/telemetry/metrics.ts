@@ -165,8 +165,8 @@ export const METRICS = {
   ),
   inFlight: gauge("headgate_calls_in_flight", "Calls that wait for their decision."),
 
-  laneCalls: counter("headgate_fast_lane_calls_total", "Calls that the fast lane read itself."),
-  laneHanded: counter("headgate_fast_lane_handed_streams_total", "Streams that the fast lane handed to grpc-js."),
+  laneCalls: counter("headgate_fast_lane_calls_total", "Calls for decisions and budgets that the fast lane read."),
+  laneStreams: counter("headgate_fast_lane_streams_total", "Calls of health and reflection that the fast lane read."),
   laneConnections: counter("headgate_fast_lane_connections_total", "Connections that the fast lane accepted."),
   grpcTroubles: counter(
     "headgate_grpc_troubles_total",

@@ -30,7 +30,7 @@ interface ReloadNumbers {
 interface LaneNumbers {
   readonly connections: number;
   readonly unaryCalls: number;
-  readonly handedStreams: number;
+  readonly streams: number;
 }
 
 /** Counters of the compatibility mode's local cache. */
@@ -203,7 +203,7 @@ function registerCalls(registry: Registry, { calls, inFlight, statsdErrors, deci
 function registerTransport(registry: Registry, { lane, grpcTroubles }: MetricSources): void {
   const register = registerIn(registry);
   register(METRICS.laneCalls, () => optional(lane()?.unaryCalls));
-  register(METRICS.laneHanded, () => optional(lane()?.handedStreams));
+  register(METRICS.laneStreams, () => optional(lane()?.streams));
   register(METRICS.laneConnections, () => optional(lane()?.connections));
   register(METRICS.grpcTroubles, () => byLabel(Object.entries(grpcTroubles()), "trouble"));
 }

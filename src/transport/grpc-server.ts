@@ -1,17 +1,46 @@
-// gRPC on a port or a Unix socket, by grpc-js: listens, drains, stops. grpc-services.ts builds the services.
+// gRPC on a port or a Unix socket, by grpc-js: listens, drains, stops.
 
 import type { Socket } from "node:net";
-import { ServerCredentials } from "@grpc/grpc-js";
+import { Server, ServerCredentials } from "@grpc/grpc-js";
+import type { Clock } from "../core/clock.ts";
+import type { HealthState } from "../core/health.ts";
 import type { SocketSource } from "../core/socket-source.ts";
 import { type ConnectionLoads, MovingAverage } from "./connection-loads.ts";
 import { grpcCannotListen } from "./grpc-cannot-listen.ts";
+import { refuseBodies } from "./grpc-js-requests.ts";
 import { GRPC_JS_WAITING_STREAMS_MAX, GrpcJsStreams } from "./grpc-js-streams.ts";
-import { createGrpcServices, type GrpcServices, type ServicesOptions } from "./grpc-services.ts";
+import type { HealthService } from "./health-service.ts";
+import { type GrpcService, otherServices } from "./other-services.ts";
 import { clientNameInterceptor, FileCredentials } from "./tls-credentials.ts";
 import type { TlsFiles } from "./tls-files.ts";
+import {
+  CallContext,
+  passThroughDefinition,
+  type TransportObserver,
+  type UnaryMethod,
+  unaryImplementation,
+} from "./unary-call.ts";
 import { removeAbandonedSocket } from "./unix-socket.ts";
 
-export interface GrpcServerOptions extends ServicesOptions {
+export interface GrpcServerOptions {
+  readonly methods: readonly UnaryMethod[];
+  readonly clock: Clock;
+  readonly health: HealthState;
+  readonly reflection: boolean;
+  /** Age at which a connection is asked to go, varied by up to a tenth, so that load moves. In milliseconds; Infinity: never. */
+  readonly maxConnectionAgeMs: number;
+  /** How long the calls of such a connection may take to finish, in milliseconds. */
+  readonly maxConnectionAgeGraceMs: number;
+  /** Interval of pings on quiet connections, in milliseconds. Infinity: never. */
+  readonly keepaliveMs: number;
+  readonly maxConcurrentStreams: number;
+  /** Longer requests get RESOURCE_EXHAUSTED. In bytes. */
+  readonly maxMessageBytes: number;
+  /** Calls that may wait for their answer, over all connections; further ones get RESOURCE_EXHAUSTED. */
+  readonly inFlightMax: number;
+  readonly observer: TransportObserver;
+  /** Services besides `methods` and health. */
+  readonly services?: readonly GrpcService[];
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
@@ -48,12 +77,7 @@ export interface GrpcServer {
 
 /** Starts to listen. Rejects with ConfigError if it can't, in one sentence that names address and settings. */
 export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
-  const clientName = options.tls?.names.clientName;
-  const services = createGrpcServices({
-    ...options,
-    maxConcurrentStreams: Math.min(options.maxConcurrentStreams, STREAMS_PER_CONNECTION_MAX),
-    ...(clientName === undefined ? {} : { interceptors: [clientNameInterceptor(clientName)] }),
-  });
+  const services = createServices(options);
   const port = await (options.sockets === undefined
     ? bind(services, options)
     : enter(options.sockets, services, options));
@@ -71,6 +95,44 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
       return drained;
     },
   };
+}
+
+/** A grpc-js server with everything registered, and its health service. */
+interface GrpcServices {
+  readonly server: Server;
+  readonly health: HealthService;
+  readonly context: CallContext;
+}
+
+const KEEPALIVE_TIMEOUT_MS = 20_000;
+/** 20 days: grpc-js waits for up to a tenth more, and a timer of Node.js that is longer than 24 days fires at once. */
+const AGE_MS_MAX = 1_728_000_000;
+/** Streams of health's Watch: they wait for nothing, so they are not among those that grpc-js-streams.ts bounds. */
+const HEALTH_WATCHERS_MAX = 1_000;
+
+function createServices(options: GrpcServerOptions): GrpcServices {
+  const clientName = options.tls?.names.clientName;
+  const server = new Server({
+    "grpc.max_concurrent_streams": Math.min(options.maxConcurrentStreams, STREAMS_PER_CONNECTION_MAX),
+    "grpc.max_receive_message_length": options.maxMessageBytes,
+    ...(Number.isFinite(options.maxConnectionAgeMs) && {
+      "grpc.max_connection_age_ms": Math.min(options.maxConnectionAgeMs, AGE_MS_MAX),
+      "grpc.max_connection_age_grace_ms": options.maxConnectionAgeGraceMs,
+    }),
+    ...(Number.isFinite(options.keepaliveMs) && {
+      "grpc.keepalive_time_ms": options.keepaliveMs,
+      "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
+    }),
+    interceptors: [refuseBodies, ...(clientName === undefined ? [] : [clientNameInterceptor(clientName)])],
+  });
+  const context = new CallContext(options);
+  for (const method of options.methods) {
+    const name = method.path.slice(method.path.lastIndexOf("/") + 1);
+    server.addService({ [name]: passThroughDefinition(method.path) }, { [name]: unaryImplementation(method, context) });
+  }
+  const { services, health } = otherServices(options, HEALTH_WATCHERS_MAX);
+  for (const { definition, implementation } of services) server.addService(definition, implementation);
+  return { server, health, context };
 }
 
 async function bind(services: GrpcServices, options: GrpcServerOptions): Promise<number> {

@@ -20,8 +20,6 @@ interface HealthList {
 }
 type WatchCall = ServerWritableStream<HealthRequest, HealthResponse>;
 
-/** Most streams of Watch on one server; further ones are refused. */
-const HEALTH_WATCHERS_MAX = 1_000;
 /** Watchers that are told of a change in one turn; each takes grpc-js up to a millisecond. */
 const TOLD_PER_TURN = 8;
 /** Changes that may wait for a watcher that does not read; beyond it the watcher is cut off. */
@@ -34,10 +32,12 @@ export class HealthService {
   readonly #watchers = new Map<WatchCall, boolean>();
   // Watchers that have not been told of the last change yet.
   readonly #untold = new Set<WatchCall>();
+  readonly #watchersMax: number;
   readonly #stopWatching: () => void;
 
-  /** `names` are the known service names; the empty name stands for the whole server. */
-  constructor(health: HealthState, names: Iterable<string>) {
+  /** `names` are the known service names; the empty name stands for the whole server. More than `watchersMax` streams of Watch are refused. */
+  constructor(health: HealthState, names: Iterable<string>, watchersMax: number) {
+    this.#watchersMax = watchersMax;
     this.#health = health;
     this.#names = new Set(names);
     this.#stopWatching = health.watch(() => this.#tellWatchers());
@@ -46,11 +46,6 @@ export class HealthService {
   /** The methods in the form of grpc-js. */
   implementation(): UntypedServiceImplementation {
     return { Check: this.#check, Watch: this.#watch, List: this.#list };
-  }
-
-  /** Whether the named service may be sent calls; undefined for an unknown name. */
-  isServing(service: string): boolean | undefined {
-    return this.#names.has(service) ? this.#health.isServing() : undefined;
   }
 
   /** Ends every Watch, so that none delays a shutdown: first NOT_SERVING, then UNAVAILABLE. */
@@ -75,8 +70,8 @@ export class HealthService {
   };
 
   readonly #watch: handleServerStreamingCall<HealthRequest, HealthResponse> = (call) => {
-    if (this.#watchers.size >= HEALTH_WATCHERS_MAX) {
-      endWith(call, status.RESOURCE_EXHAUSTED, `more than ${HEALTH_WATCHERS_MAX} watchers`);
+    if (this.#watchers.size >= this.#watchersMax) {
+      endWith(call, status.RESOURCE_EXHAUSTED, `more than ${this.#watchersMax} watchers`);
       return;
     }
     const isKnown = this.#names.has(call.request.service);

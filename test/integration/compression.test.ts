@@ -99,7 +99,7 @@ describe("on the fast lane", () => {
     expect(rig.server.inFlight()).toBe(0);
   });
 
-  test("what is handed to grpc-js is refused if it is compressed", async () => {
+  test("calls of health and reflection are refused if they are compressed", async () => {
     rig = await startFastLaneRig(ECHO);
     const peer = rig.peer();
     for (const [i, encoding] of ["gzip", "deflate", "brotli"].entries()) {

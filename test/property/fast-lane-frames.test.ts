@@ -16,7 +16,7 @@ import {
   settingsOf,
   wordOf,
 } from "../support/http2-peer.ts";
-import { connectInMemory, laneInMemory, METHOD } from "../support/lane-in-memory.ts";
+import { connectInMemory, laneInMemory, METHOD, WAYS } from "../support/lane-in-memory.ts";
 import { runs } from "../support/runs.ts";
 import { REPLAYED_FRAMES } from "./replayed-frames.ts";
 
@@ -138,11 +138,12 @@ function bytesOfAct(peer: Http2Peer, what: Act, next: number): Buffer {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Plays a history and returns what is wrong with how it ended; an empty list if nothing is. */
-async function faultsOf({ acts, cuts }: FrameHistory): Promise<string[]> {
+async function faultsOf({ acts, cuts }: FrameHistory, way: (typeof WAYS)[number]): Promise<string[]> {
   const late: UnaryReply[] = [];
-  const { lane, failures } = laneInMemory({
-    handle: (message, _deadlineUs, reply) => (message[0] === 1 ? late.push(reply) : reply.ok(message)),
-  });
+  const { lane, failures } = laneInMemory(
+    { handle: (message, _deadlineUs, reply) => (message[0] === 1 ? late.push(reply) : reply.ok(message)) },
+    { way },
+  );
   const { connection, peer } = connectInMemory(lane);
   peer.send(settingsOf());
   let step = 0;
@@ -178,22 +179,22 @@ async function faultsOf({ acts, cuts }: FrameHistory): Promise<string[]> {
   return faults;
 }
 
-describe("frames", () => {
+describe.each(WAYS)("frames of calls %s", (way) => {
   test.each(REPLAYED_FRAMES)("that went wrong once: $name", async ({ history: kept }) => {
-    expect(await faultsOf(kept)).toEqual([]);
+    expect(await faultsOf(kept, way)).toEqual([]);
   });
 
   test("in any order and in any pieces leave nothing wrong behind", async () => {
     await fc.assert(
       fc.asyncProperty(history, async (generated) => {
-        expect(await faultsOf(generated)).toEqual([]);
+        expect(await faultsOf(generated, way)).toEqual([]);
       }),
       { numRuns: runs(250) },
     );
   });
 });
 
-describe("calls between well-behaved frames", () => {
+describe.each(WAYS)("calls %s between well-behaved frames", (way) => {
   const size = fc.integer({ min: 0, max: 40_000 });
   const plan = fc.record({
     sizes: fc.array(size, { minLength: 1, maxLength: 12 }),
@@ -205,7 +206,10 @@ describe("calls between well-behaved frames", () => {
   test("are all answered with what they carried, whatever the windows, and no window is overrun", async () => {
     await fc.assert(
       fc.asyncProperty(plan, async ({ sizes, streamWindow, step, cut }) => {
-        const { lane, failures } = laneInMemory({ handle: (message, _deadlineUs, reply) => reply.ok(message) });
+        const { lane, failures } = laneInMemory(
+          { handle: (message, _deadlineUs, reply) => reply.ok(message) },
+          { way },
+        );
         const { peer } = connectInMemory(lane);
         peer.send(settingsOf([Setting.initialWindowSize, streamWindow]));
         const bytes = Buffer.concat(sizes.map((length, i) => callInFrames(peer, 2 * i + 1, Buffer.alloc(length, i))));

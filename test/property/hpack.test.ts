@@ -6,7 +6,6 @@ import { connect, type IncomingHttpHeaders } from "node:http2";
 import type { Duplex } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { duplexPair } from "../../src/transport/fast-lane/duplex-pair.ts";
 import { FrameReader } from "../../src/transport/fast-lane/frame-reader.ts";
 import { HpackDecoder } from "../../src/transport/fast-lane/hpack/decoder.ts";
 import { HpackEncoder } from "../../src/transport/fast-lane/hpack/encoder.ts";
@@ -19,6 +18,7 @@ import {
 } from "../../src/transport/fast-lane/hpack/huffman.ts";
 import { writeFrameHead } from "../../src/transport/fast-lane/output.ts";
 import { Flag, FrameType, PREFACE } from "../../src/transport/fast-lane/protocol.ts";
+import { duplexPair } from "../support/duplex-pair.ts";
 import { runs } from "../support/runs.ts";
 
 type Field = readonly [name: string, value: string];

@@ -1,22 +1,18 @@
-// The test service of gRPC's interoperability cases, all of it on grpc-js: what the fast lane hands over.
+// The test service of gRPC's interoperability cases, in the form of grpc-js.
 
 import { resolve } from "node:path";
-import {
-  type Metadata,
-  Metadata as NewMetadata,
-  type ServerDuplexStream,
-  type ServerReadableStream,
-  type ServerUnaryCall,
-  type ServerWritableStream,
-  type ServiceDefinition,
-  type sendUnaryData,
-  type UntypedServiceImplementation,
+import type {
+  ServerDuplexStream,
+  ServerReadableStream,
+  ServerUnaryCall,
+  ServerWritableStream,
+  ServiceDefinition,
+  sendUnaryData,
+  UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 
 const PROTO = resolve(import.meta.dirname, "../fixtures/interop/test_service.proto");
-const ECHO_INITIAL = "x-grpc-test-echo-initial";
-const ECHO_TRAILING = "x-grpc-test-echo-trailing-bin";
 
 interface Status {
   readonly code: number;
@@ -46,10 +42,9 @@ export const interopService: ServiceDefinition = loadSync(PROTO, { defaults: tru
 export const interopImplementation: UntypedServiceImplementation = {
   EmptyCall: (_call: ServerUnaryCall<object, object>, respond: sendUnaryData<object>) => respond(null, {}),
   UnaryCall(call: ServerUnaryCall<SimpleRequest, object>, respond: sendUnaryData<object>) {
-    call.sendMetadata(echoed(call.metadata, ECHO_INITIAL));
     const { responseSize, responseStatus } = call.request;
     if (responseStatus !== null) respond({ code: responseStatus.code, details: responseStatus.message });
-    else respond(null, payloadOf(responseSize), echoed(call.metadata, ECHO_TRAILING));
+    else respond(null, payloadOf(responseSize));
   },
   StreamingOutputCall(call: ServerWritableStream<StreamingRequest, object>) {
     answer(call, call.request);
@@ -63,9 +58,8 @@ export const interopImplementation: UntypedServiceImplementation = {
     call.on("end", () => respond(null, { aggregatedPayloadSize: size }));
   },
   FullDuplexCall(call: ServerDuplexStream<StreamingRequest, object>) {
-    call.sendMetadata(echoed(call.metadata, ECHO_INITIAL));
     call.on("data", (request: StreamingRequest) => answer(call, request));
-    call.on("end", () => call.end(echoed(call.metadata, ECHO_TRAILING)));
+    call.on("end", () => call.end());
   },
 };
 
@@ -79,10 +73,4 @@ function answer(call: Answers, { responseParameters, responseStatus }: Streaming
 
 function payloadOf(size: number): object {
   return { payload: { body: Buffer.alloc(size) } };
-}
-
-function echoed(sent: Metadata, name: string): Metadata {
-  const metadata = new NewMetadata();
-  for (const value of sent.get(name)) metadata.add(name, value);
-  return metadata;
 }

@@ -22,37 +22,20 @@ export interface Bounds {
    */
   readonly headerFramesMax: number;
   /**
-   * Streams per connection that grpc-js answers. A client has one Watch of health open, a tool one stream of reflection. Beyond it a
-   * stream gets REFUSED_STREAM. grpc-js: all streams that the connection may open; Envoy: max_concurrent_streams.
-   */
-  readonly handedStreamsMax: number;
-  /**
-   * Streams of all connections that grpc-js answers. Each takes some 100 KB with its session, and up to three windows of 64 KiB: some
-   * 220 MB in all. Beyond it the address with the most streams loses one (RESOURCE_EXHAUSTED), on its connection with the most; a new
-   * stream of that address may be refused instead (fair-hand-over.ts). grpc-js: none; Envoy: none.
-   */
-  readonly handedStreamsTotalMax: number;
-  /**
-   * Bytes of the header fields of a stream for grpc-js: the hard limit of gRPC libraries for metadata. Beyond it the stream gets
-   * RESOURCE_EXHAUSTED. grpc-js: node:http2's 65,535; Envoy: 60 KiB.
-   */
-  readonly handedHeaderBytesMax: number;
-  /**
-   * Streams of all connections that wait for their peer: for the rest of a request, or for a window for the answer. Some hundred bytes
-   * each. Beyond it every connection with more than its share (half of the bound, divided by the connections) loses its oldest ones
+   * Streams of all connections that wait for their peer: for the rest of a request, for a window for the answer, or in a call of health
+   * or reflection for whatever comes. Some hundred bytes each, 2 KB in such a call. Beyond it every connection with more than its share (half of the bound, divided by the connections) loses its oldest ones
    * above the share, until it passes the bound on resets. So a peer with one such stream never loses it. Must be at least twice
    * `connectionsMax`. grpc-js: grpc-js-streams.ts; Envoy: max_concurrent_streams, per connection only.
    */
   readonly waitingStreamsMax: number;
   /**
-   * Bytes per connection of unary requests that have not arrived completely. Room for four of the longest (4 MiB). Beyond it the call
-   * that received the last bytes gets RESOURCE_EXHAUSTED. grpc-js: one message per stream; Envoy: 1 MiB
+   * Bytes per connection of requests that are not whole or not handled, and of answers of health and reflection that the peer does not
+   * read. Room for four of the longest requests (4 MiB). Beyond it the call that needed the last bytes gets RESOURCE_EXHAUSTED. grpc-js: one message per stream; Envoy: 1 MiB
    * (per_connection_buffer_limit_bytes).
    */
   readonly partialBytesMax: number;
   /**
-   * Bytes of incomplete requests on all connections: sixteen connections at their bound. Beyond it the call that received the last bytes
-   * gets RESOURCE_EXHAUSTED. grpc-js: none; Envoy: its overload manager, if configured.
+   * The same on all connections: sixteen connections at their bound. Beyond it the call that needed the last bytes gets RESOURCE_EXHAUSTED. grpc-js: none; Envoy: its overload manager, if configured.
    */
   readonly partialBytesTotalMax: number;
   /**
@@ -105,9 +88,6 @@ export const DEFAULT_BOUNDS: Bounds = {
   headerListBytesMax: 65_536,
   headerBlockBytesMax: 65_536,
   headerFramesMax: 32,
-  handedStreamsMax: 32,
-  handedStreamsTotalMax: 768,
-  handedHeaderBytesMax: 16_384,
   waitingStreamsMax: 65_536,
   partialBytesMax: 16_777_216,
   partialBytesTotalMax: 268_435_456,
@@ -142,7 +122,6 @@ const TROUBLES = [
   "waiting_streams",
   "partial_requests",
   "packed_requests",
-  "handed_streams",
   "keepalive_timeout",
   "too_many_connections",
 ] as const;
@@ -156,7 +135,7 @@ export class LaneCounts {
   >;
   connections = 0;
   unaryCalls = 0;
-  handedStreams = 0;
+  streams = 0;
   headerBlocksRemembered = 0;
   headerBlocksDecoded = 0;
 }

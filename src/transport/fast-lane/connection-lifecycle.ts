@@ -17,9 +17,11 @@ const DRAIN_PING_US = 2 * MICROS_PER_SECOND;
 const KEEPALIVE_PING = Buffer.from("headgate", "latin1");
 const DRAIN_PING = Buffer.from("draining", "latin1");
 
-/** How far a connection is on its way to its end. */
-const Phase = { open: 0, noticed: 1, drained: 2, ending: 3 } as const;
-type Phase = (typeof Phase)[keyof typeof Phase];
+/**
+ * How far a connection is on its way to its end. `noticed`: the first GOAWAY is sent; `drained`: the second, which names the last stream;
+ * `ending`: no stream is open any more, and the socket is about to close.
+ */
+type State = "open" | "noticed" | "drained" | "ending";
 
 /** The connection, as its lifecycle sees it. */
 export interface LifecycleOwner extends StreamOwner, LaneConnection {
@@ -37,7 +39,7 @@ export interface LifecycleOwner extends StreamOwner, LaneConnection {
 
 export class ConnectionLifecycle {
   readonly #connection: LifecycleOwner;
-  #phase: Phase = Phase.open;
+  #state: State = "open";
   #lastStreamId = STREAM_ID_LARGEST;
   // Whether something was read or written since the last look, and the time of the look that saw it last.
   #hasRead = true;
@@ -84,13 +86,13 @@ export class ConnectionLifecycle {
    */
   drain(graceMs: number): void {
     if (this.#connection.isClosed) return;
-    if (this.#phase !== Phase.open) {
+    if (this.#state !== "open") {
       // It drains already, because of its age; only the end may come sooner now.
       const goneUs = this.#connection.lane.nowUs() - this.#noticedUs;
       this.#graceUs = Math.min(this.#graceUs, goneUs + graceMs * MICROS_PER_MILLI);
       return;
     }
-    this.#phase = Phase.noticed;
+    this.#state = "noticed";
     this.#noticedUs = this.#connection.lane.nowUs();
     this.#graceUs = graceMs * MICROS_PER_MILLI;
     const { sender } = this.#connection;
@@ -101,11 +103,11 @@ export class ConnectionLifecycle {
 
   takePong(payload: Buffer): void {
     this.#pingedUs = Number.POSITIVE_INFINITY;
-    if (this.#phase === Phase.noticed && payload.equals(DRAIN_PING)) this.#drained();
+    if (this.#state === "noticed" && payload.equals(DRAIN_PING)) this.#drained();
   }
 
   #drained(): void {
-    this.#phase = Phase.drained;
+    this.#state = "drained";
     const { sender, streams } = this.#connection;
     this.#lastStreamId = streams.lastId;
     sender.goaway(streams.lastId, ErrorCode.noError);
@@ -115,7 +117,7 @@ export class ConnectionLifecycle {
 
   /** Notes that the last open stream has ended. */
   noteQuiet(): void {
-    if (this.#phase !== Phase.drained || this.#connection.streams.size > 0) return;
+    if (this.#state !== "drained" || this.#connection.streams.size > 0) return;
     // Not at once: the caller of this may still have to write the end of the stream.
     process.nextTick(() => {
       if (this.#connection.streams.size === 0) this.#connection.leave();
@@ -124,13 +126,13 @@ export class ConnectionLifecycle {
 
   /** Notes that the GOAWAY has been sent and the connection ends. */
   noteEnding(): void {
-    this.#phase = Phase.ending;
+    this.#state = "ending";
     this.#endingUs = this.#connection.lane.nowUs();
   }
 
   /** Ends or pings the connection if something is overdue. */
   look(nowUs: number): void {
-    if (this.#phase === Phase.ending) {
+    if (this.#state === "ending") {
       if (nowUs - this.#endingUs > ENDING_US) this.#connection.socket.destroy();
       return;
     }
@@ -188,11 +190,11 @@ export class ConnectionLifecycle {
 
   #lookAtAge(nowUs: number): void {
     const connection = this.#connection;
-    if (this.#phase === Phase.open) {
+    if (this.#state === "open") {
       if (nowUs >= this.#expiresUs) this.drain(connection.lane.options.maxConnectionAgeGraceMs);
       return;
     }
-    if (this.#phase === Phase.noticed && nowUs - this.#noticedUs > DRAIN_PING_US) this.#drained();
+    if (this.#state === "noticed" && nowUs - this.#noticedUs > DRAIN_PING_US) this.#drained();
     const goneUs = nowUs - this.#noticedUs;
     if (goneUs >= this.#graceUs) connection.finish(ErrorCode.noError, "the grace of this connection has ended");
     else if (goneUs >= this.#graceUs / 2) for (const stream of connection.streams.all()) stream.giveUp();

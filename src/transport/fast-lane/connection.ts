@@ -62,11 +62,6 @@ export class Connection implements IntakeOwner, LaneConnection, LifecycleOwner, 
     return this.unreadBytes > this.lane.bounds.unreadBytesPause;
   }
 
-  /** True while nothing is read from the peer, because it does not read its answers. */
-  get isPaused(): boolean {
-    return this.#isPaused;
-  }
-
   get isWithinFrame(): boolean {
     return this.#reader.isWithinFrame || this.#intake.isWithinBlock;
   }
@@ -263,7 +258,7 @@ export class Connection implements IntakeOwner, LaneConnection, LifecycleOwner, 
     this.isClosed = true;
     this.sender.output.close();
     this.#noteUnread();
-    this.#intake.close();
+    this.lane.turns.leave(this);
     for (const stream of this.streams.all()) {
       this.lane.streams--;
       this.streams.remove(stream);

@@ -1,15 +1,13 @@
-// gRPC by the fast lane: listens, drains and stops in place of grpc-server.ts, with the same interface. It answers unary methods and
-// health checks itself, and passes everything else to the grpc-js server of this process, behind the same connections.
+// gRPC by the fast lane: listens, drains and stops in place of grpc-server.ts, with the same interface.
 
 import type { Server } from "node:net";
-import { ServerCredentials } from "@grpc/grpc-js";
 import { grpcCannotListen } from "../grpc-cannot-listen.ts";
 import type { GrpcServer, GrpcServerOptions } from "../grpc-server.ts";
-import { createGrpcServices, type GrpcServices } from "../grpc-services.ts";
-import type { UnaryMethod } from "../unary-call.ts";
+import type { HealthService } from "../health-service.ts";
+import { methodsOf, otherServices } from "../other-services.ts";
+import { CallContext } from "../unary-call.ts";
 import { removeAbandonedSocket } from "../unix-socket.ts";
 import { type Bounds, DEFAULT_BOUNDS, LaneCounts } from "./bounds.ts";
-import { HEALTH_CHECK_PATH, HealthCheck } from "./health-check.ts";
 import { Lane } from "./lane.ts";
 import { LaneLoads } from "./lane-loads.ts";
 import { Listener } from "./listener.ts";
@@ -32,13 +30,9 @@ export interface FastLaneServer extends GrpcServer {
 
 /** Starts to listen. Rejects with ConfigError if it can't, in one sentence that names address and settings. */
 export async function startFastLane(options: FastLaneOptions): Promise<FastLaneServer> {
-  // Connections inside the process need neither a maximum age nor pings.
-  const services = createGrpcServices({
-    ...options,
-    maxConnectionAgeMs: Number.POSITIVE_INFINITY,
-    keepaliveMs: Number.POSITIVE_INFINITY,
-  });
-  const injector = services.server.createConnectionInjector(ServerCredentials.createInsecure());
+  // Watches are bounded as all streams that wait (Bounds.waitingStreamsMax).
+  const { services, health } = otherServices(options, Number.POSITIVE_INFINITY);
+  const context = new CallContext(options);
   const counts = new LaneCounts();
   const { httpPort } = options;
   const lane = new Lane({
@@ -49,20 +43,15 @@ export async function startFastLane(options: FastLaneOptions): Promise<FastLaneS
     bounds: { ...DEFAULT_BOUNDS, ...options.bounds },
     counts,
     clock: options.clock,
-    context: services.context,
+    context,
     known: {
-      methods: methodTable([
-        ...options.methods,
-        { path: HEALTH_CHECK_PATH, handler: new HealthCheck(services.health) },
-      ]),
-      handedPaths: services.paths,
+      methods: new Map(options.methods.map((method) => [method.path, method])),
+      streams: methodsOf(services),
     },
-    inject: (end) => injector.injectConnection(end),
   });
   const listener = new Listener(lane, options.tls === undefined ? undefined : tlsSourceOf(options.tls));
   const port = await listen(listener.server, options).catch((error: unknown) => {
     listener.destroy();
-    services.server.forceShutdown();
     throw error;
   });
   let drained: Promise<void> | undefined;
@@ -70,17 +59,13 @@ export async function startFastLane(options: FastLaneOptions): Promise<FastLaneS
     port,
     counts,
     troubles: counts.troubles,
-    inFlight: () => services.context.inFlight,
+    inFlight: () => context.inFlight,
     loads: new LaneLoads(lane),
     drain(graceMs) {
-      drained ??= drain({ services, lane, listener }, graceMs, options);
+      drained ??= drain({ health, lane, listener }, graceMs, options);
       return drained;
     },
   };
-}
-
-function methodTable(methods: readonly UnaryMethod[]): ReadonlyMap<string, UnaryMethod> {
-  return new Map(methods.map((method) => [method.path, method]));
 }
 
 async function listen(server: Server, options: FastLaneOptions): Promise<number> {
@@ -99,22 +84,21 @@ async function listen(server: Server, options: FastLaneOptions): Promise<number>
 }
 
 interface Running {
-  readonly services: GrpcServices;
+  readonly health: HealthService;
   readonly lane: Lane;
   readonly listener: Listener;
 }
 
 async function drain(running: Running, graceMs: number, { sockets }: FastLaneOptions): Promise<void> {
-  const { services, lane, listener } = running;
+  const { health, lane, listener } = running;
   sockets?.close();
   // Removes a Unix socket, too, at once: the path may be another process's before this one has ended.
   listener.close();
-  services.health.close();
+  health.close();
   for (const connection of lane.connections) connection.drain(graceMs);
   const cut = setTimeout(() => listener.destroy(), graceMs);
   await listener.emptied();
   clearTimeout(cut);
   listener.destroy();
   lane.deadlines.close();
-  services.server.forceShutdown();
 }

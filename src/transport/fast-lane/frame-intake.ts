@@ -3,10 +3,10 @@
 
 import { GrpcStatus } from "../../core/unary.ts";
 import { INVALID_TIMEOUT } from "../grpc-headers.ts";
+import type { StreamMethod } from "../other-services.ts";
 import type { ConnectionLifecycle } from "./connection-lifecycle.ts";
 import { ControlFrame, type ControlFrameAllowances } from "./control-frame-allowances.ts";
 import type { FrameSink } from "./frame-reader.ts";
-import { HandOver, type HandOverOwner } from "./hand-over.ts";
 import { type BlockSink, HeaderIntake } from "./header-intake.ts";
 import { HeaderMemory } from "./header-memory.ts";
 import { HpackDecoder } from "./hpack/decoder.ts";
@@ -28,6 +28,7 @@ import { areTrailersValid, RequestHead, Route, readHead } from "./request-head.t
 import type { Sender } from "./sender.ts";
 import type { Stream } from "./stream.ts";
 import type { StreamTable } from "./stream-table.ts";
+import { StreamedCall } from "./streamed-call.ts";
 import { TurnedAwayStream } from "./turned-away-stream.ts";
 import type { CallOwner } from "./unary-stream.ts";
 
@@ -39,7 +40,8 @@ const WORTHY_DATA_BYTES = 16;
 const SETTINGS_BYTES_PER_CONTROL_FRAME = 16 * SETTING_BYTES;
 
 /** The connection, as its frame intake sees it. */
-export interface IntakeOwner extends CallOwner, HandOverOwner, SettingsOwner {
+export interface IntakeOwner extends CallOwner, SettingsOwner {
+  readonly lane: Lane;
   /** Why no call of this peer is served; undefined if calls are served. */
   readonly refusal: string | undefined;
   readonly allowances: ControlFrameAllowances;
@@ -61,7 +63,6 @@ export class FrameIntake implements FrameSink, BlockSink {
   readonly #list = new HeaderList();
   readonly #memory = new HeaderMemory();
   readonly #head = new RequestHead();
-  readonly #handOver: HandOver;
   #receiveWindow = RECEIVE_WINDOW;
   #hasSettings = false;
   /** Number of complete frames and header blocks. */
@@ -76,17 +77,11 @@ export class FrameIntake implements FrameSink, BlockSink {
     this.#allowances = connection.allowances;
     this.#blocks = new HeaderIntake(this, lane.bounds, lane.counts);
     this.#decoder = new HpackDecoder({ listBytesMax: lane.bounds.headerListBytesMax }, lane.headerScratch);
-    this.#handOver = new HandOver(connection);
   }
 
   /** True if a header block has begun and not ended. */
   get isWithinBlock(): boolean {
     return this.#blocks.openStreamId !== 0;
-  }
-
-  /** Ends this connection's streams at grpc-js. */
-  close(): void {
-    this.#handOver.close();
   }
 
   takeFrame(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): boolean {
@@ -204,15 +199,20 @@ export class FrameIntake implements FrameSink, BlockSink {
     } else if (this.#connection.refusal !== undefined) {
       this.#turnAway(id, GrpcStatus.unauthenticated, this.#connection.refusal, isEnd);
     } else if (head.route === Route.unary) this.#openUnary(id, head, isEnd);
-    else if (head.route === Route.handOver) this.#openHanded(id, head, isEnd);
+    else if (head.route === Route.streamed) this.#openStreamed(id, head, isEnd);
     else if (head.route === Route.badTimeout) this.#turnAway(id, GrpcStatus.internal, INVALID_TIMEOUT, isEnd);
-    else if (head.route === Route.badEncoding) this.#turnAway(id, GrpcStatus.unimplemented, UNKNOWN_ENCODING, isEnd);
+    else if (head.route === Route.badEncoding) this.#refuseEncoding(id, head, isEnd);
     else this.#turnAway(id, GrpcStatus.unimplemented, `The server does not implement the method ${head.path}`, isEnd);
   }
 
-  #turnAway(id: number, status: GrpcStatus, why: string, isEnd: boolean): void {
+  #refuseEncoding(id: number, head: RequestHead, isEnd: boolean): void {
+    const taken = head.method === undefined ? "identity" : "identity,deflate,gzip";
+    this.#turnAway(id, GrpcStatus.unimplemented, `unknown grpc-encoding; expected ${taken}`, isEnd, taken);
+  }
+
+  #turnAway(id: number, status: GrpcStatus, why: string, isEnd: boolean, encodings = ""): void {
     this.#allowances.spend(ControlFrame.other);
-    this.#sender.headers(id, this.#sender.blocks.trailersOnly(status, why), true);
+    this.#sender.headers(id, this.#sender.blocks.trailersOnly(status, why, encodings), true);
     if (!isEnd) this.#connection.refuse(id, ErrorCode.noError);
   }
 
@@ -248,19 +248,12 @@ export class FrameIntake implements FrameSink, BlockSink {
     if (isEnd) stream.takeData(NOTHING, 0, 0, true);
   }
 
-  #openHanded(id: number, head: RequestHead, isEnd: boolean): void {
-    const { handedHeaderBytesMax } = this.#lane.bounds;
-    if (this.#list.size > handedHeaderBytesMax) {
-      this.#turnAway(id, GrpcStatus.resourceExhausted, `metadata of more than ${handedHeaderBytesMax} bytes`, isEnd);
-      return;
-    }
-    const stream = this.#handOver.open(id, this.#list, isEnd);
-    if (typeof stream === "number") {
-      this.#connection.refuse(id, stream);
-      return;
-    }
-    stream.contentLength = head.contentLength;
+  #openStreamed(id: number, head: RequestHead, isEnd: boolean): void {
+    const method = this.#lane.known.streams.get(head.path) as StreamMethod;
+    this.#lane.counts.streams++;
+    const stream = new StreamedCall(this.#lane, this.#connection, head, method, id);
     this.#add(stream, isEnd);
+    stream.takeData(NOTHING, 0, 0, isEnd);
   }
 
   #add(stream: Stream, isEnd: boolean): void {
@@ -347,7 +340,6 @@ export class FrameIntake implements FrameSink, BlockSink {
 }
 
 const NOTHING = Buffer.alloc(0);
-const UNKNOWN_ENCODING = "unknown grpc-encoding; expected one of identity, gzip, deflate";
 
 function faultOfData(stream: Stream, isEnd: boolean): ErrorCode {
   if (stream.isRemoteDone) return ErrorCode.streamClosed;

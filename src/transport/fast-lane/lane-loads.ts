@@ -1,5 +1,5 @@
-// The load of a fast lane's connections: the open unary calls of each, and the GOAWAY for one of them. Streams handed to grpc-js don't
-// count: a Watch of health stays open for days and costs nothing.
+// The load of a fast lane's connections: the open unary calls of each, and the GOAWAY for one of them. Calls of health and
+// reflection don't count: a Watch of health stays open for days and costs nothing.
 
 import { type ConnectionLoads, chooseConnection, MovingAverage } from "../connection-loads.ts";
 import type { Lane, LaneConnection } from "./lane.ts";

@@ -1,16 +1,15 @@
 // What all connections of a fast lane share: options, counters, pools, the time of the turn, and the connections that have to flush.
 
-import type { Duplex } from "node:stream";
 import type { Clock } from "../../core/clock.ts";
 import type { CallContext } from "../unary-call.ts";
 import { type Shedder, shedStreams } from "../waiting-streams.ts";
 import type { Bounds, LaneCounts, Trouble } from "./bounds.ts";
 import { Deadlines } from "./deadlines.ts";
-import { FairHandOver } from "./fair-hand-over.ts";
 import { huffmanTextMax } from "./hpack/huffman.ts";
 import { ChunkPool } from "./output.ts";
 import type { KnownMethods } from "./request-head.ts";
 import type { StreamTable } from "./stream-table.ts";
+import { StreamTurns } from "./stream-turns.ts";
 import { type CallLane, type CallOwner, UnaryStream } from "./unary-stream.ts";
 import { Unpacking } from "./unpacking.ts";
 
@@ -32,8 +31,6 @@ interface LaneParts {
   readonly clock: Clock;
   readonly context: CallContext;
   readonly known: KnownMethods;
-  /** Gives grpc-js the other end of a connection inside the process. */
-  readonly inject: (end: Duplex) => void;
 }
 
 /** A connection, as the lane sees it, and as those see it who visit all connections. */
@@ -65,12 +62,11 @@ export class Lane implements CallLane {
   readonly counts: LaneCounts;
   readonly context: CallContext;
   readonly known: KnownMethods;
-  readonly inject: (end: Duplex) => void;
   readonly connections = new Set<LaneConnection>();
   readonly chunks = new ChunkPool();
   readonly deadlines: Deadlines;
   readonly unpacking: Unpacking;
-  readonly fairHandOver: FairHandOver;
+  readonly turns = new StreamTurns();
   /** Buffer for decoding header text; free between any two calls. */
   readonly headerScratch: Buffer;
   /** Open streams of all connections. */
@@ -100,11 +96,9 @@ export class Lane implements CallLane {
     this.counts = parts.counts;
     this.context = parts.context;
     this.known = parts.known;
-    this.inject = parts.inject;
     this.#clock = parts.clock;
     this.#shedAt = parts.bounds.waitingStreamsMax;
     this.headerScratch = Buffer.allocUnsafe(huffmanTextMax(parts.bounds.headerBlockBytesMax));
-    this.fairHandOver = new FairHandOver(parts.bounds.handedStreamsTotalMax);
     this.unpacking = new Unpacking(parts.bounds.unpackedBytesTotalMax);
     this.deadlines = new Deadlines(parts.clock, (nowUs) => this.#expireCalls(nowUs));
   }

@@ -111,8 +111,6 @@ class Entrance {
   readonly #onDone: () => void;
   #matched = 0;
   #connection: Connection | undefined;
-  // Read, but kept for a later turn.
-  #late: Buffer[] = [];
 
   constructor(lane: Lane, socket: Socket, refusal: string | undefined, onDone: () => void) {
     this.#lane = lane;
@@ -120,14 +118,7 @@ class Entrance {
     this.#refusal = refusal;
     this.#onDone = onDone;
     this.#sinceUs = lane.nowUs();
-    socket.on("data", (chunk: Buffer) => {
-      const isLate = this.#late.length > 0;
-      if (isLate || lane.fairHandOver.isTurnFull) this.#late.push(chunk);
-      else this.#take(chunk);
-      if (isLate || this.#late.length === 0) return;
-      socket.pause();
-      lane.fairHandOver.readLater(() => this.#takeLate());
-    });
+    socket.on("data", (chunk: Buffer) => this.#take(chunk));
     socket.on("close", () => {
       this.#connection?.socketClosed();
       this.#onDone();
@@ -144,13 +135,6 @@ class Entrance {
   #take(chunk: Buffer): void {
     if (this.#connection !== undefined) this.#connection.read(chunk, 0);
     else this.#match(chunk);
-  }
-
-  #takeLate(): void {
-    const chunks = this.#late;
-    this.#late = [];
-    for (const chunk of chunks) this.#take(chunk);
-    if (this.#connection?.isPaused !== true) this.socket.resume();
   }
 
   #match(chunk: Buffer): void {

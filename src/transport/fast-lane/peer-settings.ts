@@ -53,7 +53,7 @@ function applySetting({ sender, streams }: SettingsOwner, id: number, value: num
       if (value < FRAME_BYTES_DEFAULT || value > FRAME_BYTES_LARGEST) {
         throw new ConnectionError(ErrorCode.protocolError, "a MAX_FRAME_SIZE out of bounds");
       }
-      // Not used: answers are small, and grpc-js cuts frames that are handed over.
+      // Not used: answers are small.
       break;
   }
 }

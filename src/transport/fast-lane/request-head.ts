@@ -1,8 +1,7 @@
-// Decides by its header fields what a request is: a unary call for us, a stream for grpc-js, or malformed. grpc-js gets only streams of
-// methods that it has: it answers all others at once, and if the peer has reset such a stream by then, it throws where nobody can catch
-// it (test/integration/fast-lane-attacks.test.ts).
+// Decides by its header fields what a request is: a call on bytes, another call that we serve, or why it is refused.
 
 import { isGrpcContent, readTimeoutUs } from "../grpc-headers.ts";
+import type { StreamMethod } from "../other-services.ts";
 import type { UnaryMethod } from "../unary-call.ts";
 import type { HeaderList } from "./hpack/header-list.ts";
 import { NameId } from "./hpack/header-names.ts";
@@ -11,7 +10,7 @@ import type { Encoding } from "./unpacking.ts";
 /** What becomes of a request. */
 export const Route = {
   unary: 0,
-  handOver: 1,
+  streamed: 1,
   malformed: 2,
   unknownMethod: 3,
   notGrpc: 4,
@@ -82,8 +81,7 @@ const AUTHORITY = /^[\w!$%&'()*+,\-.:;=@[\]~]+$/;
 /** The methods that are served, by path. */
 export interface KnownMethods {
   readonly methods: ReadonlyMap<string, UnaryMethod>;
-  /** Paths of methods that grpc-js serves. */
-  readonly handedPaths: ReadonlySet<string>;
+  readonly streams: ReadonlyMap<string, StreamMethod>;
 }
 
 /**
@@ -181,8 +179,9 @@ function routeOf(head: RequestHead, known: KnownMethods): Route {
   const { contentType, method } = head;
   if (!head.isPost || contentType === undefined || !isGrpcContent(contentType)) return Route.notGrpc;
   if (Number.isNaN(head.timeoutUs)) return Route.badTimeout;
-  if (method === undefined) return known.handedPaths.has(head.path) ? Route.handOver : Route.unknownMethod;
-  return head.isKnownEncoding ? Route.unary : Route.badEncoding;
+  if (method !== undefined) return head.isKnownEncoding ? Route.unary : Route.badEncoding;
+  if (!known.streams.has(head.path)) return Route.unknownMethod;
+  return head.isKnownEncoding && head.encoding === undefined ? Route.streamed : Route.badEncoding;
 }
 
 function pseudoBit(nameId: NameId): number {

@@ -39,11 +39,12 @@ export class ResponseBlocks {
   }
 
   /** The only block of a call that failed: headers and trailers in one. */
-  trailersOnly(status: number, message: string): Buffer {
+  trailersOnly(status: number, message: string, acceptEncoding = ""): Buffer {
     const { encoder } = this;
     encoder.begin();
     encoder.field(":status", "200");
     encoder.field("content-type", CONTENT_TYPE);
+    if (acceptEncoding !== "") encoder.field("grpc-accept-encoding", acceptEncoding);
     this.#status(status, message);
     return encoder.end();
   }

@@ -96,11 +96,6 @@ export class Sender {
     return at;
   }
 
-  /** Ends our side of a stream with an empty DATA frame. */
-  endData(streamId: number): void {
-    this.output.frame(FrameType.data, Flag.endStream, streamId, NOTHING);
-  }
-
   /** Sends a header block, in several frames if it is long. */
   headers(streamId: number, block: Uint8Array, isEnd: boolean): void {
     const endStream = isEnd ? Flag.endStream : 0;
@@ -196,7 +191,8 @@ export class Sender {
 
 const NOTHING = Buffer.alloc(0);
 
-function messageOf(message: Uint8Array): Buffer {
+/** A message with its head. */
+export function messageOf(message: Uint8Array): Buffer {
   const whole = Buffer.allocUnsafe(message.length + MESSAGE_HEAD_BYTES);
   whole.set(message, writeMessageHead(whole, 0, message.length));
   return whole;

@@ -16,6 +16,8 @@ export abstract class Stream {
   received = 0;
   /** The peer has sent END_STREAM. */
   isRemoteDone = false;
+  /** The look that first saw it wait for its peer, in microseconds; 0 before, and after progress. A look comes about once a second. */
+  starvedUs = 0;
 
   /** True if only the peer can end it: the request is not whole, or the answer waits for a window. */
   abstract get waitsForPeer(): boolean;
@@ -35,11 +37,12 @@ export abstract class Stream {
 
   /** Ends a stream whose request takes too long to arrive; called about once a second until the peer has ended its side. */
   lookAtRequest(_nowUs: number, _stallUs: number): void {
-    // A request that is processed piece by piece is never late.
+    // A request whose end nobody needs is never late.
   }
 
-  /** Whether its output has not moved for `stallUs`; called about once a second while output waits. */
-  isStarvedAt(_nowUs: number, _stallUs: number): boolean {
-    return false;
+  /** Whether it has waited for its peer for `stallUs`; called about once a second while it does. */
+  isStarvedAt(nowUs: number, stallUs: number): boolean {
+    if (this.starvedUs === 0) this.starvedUs = nowUs;
+    return nowUs - this.starvedUs > stallUs;
   }
 }

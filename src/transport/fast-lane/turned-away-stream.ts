@@ -11,8 +11,7 @@ export class TurnedAwayStream extends Stream {
   readonly #connection: StreamOwner;
   readonly #text: Buffer;
   #sent = 0;
-  #hasBegun = false;
-  #isOver = false;
+  #state: "reading" | "answering" | "over" = "reading";
 
   constructor(connection: StreamOwner, id: number, hint: string) {
     super();
@@ -26,13 +25,13 @@ export class TurnedAwayStream extends Stream {
   }
 
   takeData(_bytes: Buffer, start: number, end: number, isEnd: boolean): void {
-    if (this.#hasBegun) return;
+    if (this.#state !== "reading") return;
     this.#connection.credit(this, end - start);
     if (isEnd || this.received > BODY_BYTES_MAX) this.#begin();
   }
 
   #begin(): void {
-    this.#hasBegun = true;
+    this.#state = "answering";
     const { sender } = this.#connection;
     const { encoder } = sender.blocks;
     encoder.begin();
@@ -43,19 +42,19 @@ export class TurnedAwayStream extends Stream {
   }
 
   resume(): void {
-    if (this.#isOver) return;
+    if (this.#state !== "answering") return;
     const { sender } = this.#connection;
     this.#sent = sender.data(this, this.#text, this.#sent, true);
     if (this.#sent < this.#text.length) sender.hold(this);
     else {
-      this.#isOver = true;
+      this.#state = "over";
       this.#connection.end(this);
     }
     this.#connection.flushSoon();
   }
 
   abandon(_code: ErrorCode): void {
-    this.#isOver = true;
+    this.#state = "over";
   }
 
   giveUp(): void {

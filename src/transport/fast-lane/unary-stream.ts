@@ -18,7 +18,7 @@ const NO_METHOD: UnaryMethod = { path: "", handler: { handle: () => undefined } 
 
 /** The connection, as a unary call sees it. */
 export interface CallOwner extends StreamOwner {
-  /** Bytes of the buffers of its incomplete unary requests. */
+  /** Bytes that are kept for its calls: of requests that are not whole or not handled, and of answers of streams. */
   partialBytes: number;
   /** Sends the good answer of a call, or keeps it waiting for a window. */
   answer(stream: UnaryStream, message: Uint8Array): void;
@@ -36,7 +36,7 @@ export interface CallLane {
   readonly context: CallContext;
   readonly deadlines: Deadlines;
   readonly unpacking: Unpacking;
-  /** Bytes of the buffers of incomplete unary requests, over all connections. */
+  /** The same, over all connections. */
   partialBytes: number;
   /** The time, read at most once a turn. */
   turnNowUs(): number;
@@ -62,9 +62,6 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
   // An answer that waits for a window, and how much of it was sent.
   #waiting: Buffer | undefined;
   #sent = 0;
-  // The look that first saw the request incomplete, or the answer not moving, in microseconds; 0 before the first look. A look comes about
-  // once a second.
-  #starvedUs = 0;
 
   constructor(lane: CallLane) {
     super();
@@ -80,7 +77,7 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
     this.contentLength = head.contentLength;
     this.#encoding = head.encoding;
     this.traceparent = head.traceparent;
-    this.#starvedUs = 0;
+    this.starvedUs = 0;
     this.#connection = connection;
     this.#method = head.method as UnaryMethod;
     this.#deadlineUs =
@@ -280,14 +277,9 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
   }
 
   wait(answer: Buffer, sent: number): void {
-    if (this.#waiting === undefined || sent > this.#sent) this.#starvedUs = 0;
+    if (this.#waiting === undefined || sent > this.#sent) this.starvedUs = 0;
     this.#waiting = answer;
     this.#sent = sent;
-  }
-
-  override isStarvedAt(nowUs: number, stallUs: number): boolean {
-    if (this.#starvedUs === 0) this.#starvedUs = nowUs;
-    return nowUs - this.#starvedUs > stallUs;
   }
 
   resume(): void {

@@ -27,7 +27,7 @@ function makeExporter() {
     buckets: (): number | undefined => 42,
     localCache: { size: 3, lookups: 10, hits: 4, expired: 2, evicted: 1 },
     inFlight: () => 5,
-    lane: () => ({ connections: 2, unaryCalls: 30, handedStreams: 4 }),
+    lane: () => ({ connections: 2, unaryCalls: 30, streams: 4 }),
     grpcTroubles: () => ({ ping_flood: 1 }),
     tls: () => ({ remainingSeconds: 3_600, lifetimeSeconds: 86_400, renewals: 2, refusals: 1, isRefused: true }),
     isReady: () => true,

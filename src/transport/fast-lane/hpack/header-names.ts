@@ -18,18 +18,11 @@ export const NameId = {
   connectionBound: 11,
   /** A name with an upper case letter, or with a character that no name may have. */
   invalid: 12,
-  /** Metadata that only this process may set. */
-  reserved: 13,
+  host: 13,
   /** The trace that a call belongs to (W3C Trace Context). */
   traceparent: 14,
-  host: 15,
 } as const;
 export type NameId = (typeof NameId)[keyof typeof NameId];
-
-/** Metadata that tells grpc-js the peer's address of a stream that the fast lane handed over. Removed from clients' requests. */
-export const PEER_ADDRESS_NAME = "x-headgate-peer-address";
-/** Fingerprint and names of the client certificate, if one was verified. Removed from clients' requests. */
-export const PEER_CERTIFICATE_NAME = "x-headgate-peer-certificate";
 
 const KNOWN: ReadonlyMap<string, NameId> = new Map<string, NameId>([
   [":method", NameId.method],
@@ -48,8 +41,6 @@ const KNOWN: ReadonlyMap<string, NameId> = new Map<string, NameId>([
   ["upgrade", NameId.connectionBound],
   ["host", NameId.host],
   ["traceparent", NameId.traceparent],
-  [PEER_ADDRESS_NAME, NameId.reserved],
-  [PEER_CERTIFICATE_NAME, NameId.reserved],
 ]);
 
 const isNameChar = new Uint8Array(256);

@@ -4,10 +4,12 @@ import { describe, expect, test } from "vitest";
 import { HeaderList } from "../../../../src/transport/fast-lane/hpack/header-list.ts";
 import { nameIdOf } from "../../../../src/transport/fast-lane/hpack/header-names.ts";
 import { areTrailersValid, RequestHead, Route, readHead } from "../../../../src/transport/fast-lane/request-head.ts";
+import type { StreamMethod } from "../../../../src/transport/other-services.ts";
 import { callFields, type Field } from "../../../support/http2-peer.ts";
 
 const UNARY = { path: "/a.B/Unary", handler: { handle: () => undefined } };
-const KNOWN = { methods: new Map([[UNARY.path, UNARY]]), handedPaths: new Set([UNARY.path, "/a.B/Stream"]) };
+const STREAM = {} as StreamMethod;
+const KNOWN = { methods: new Map([[UNARY.path, UNARY]]), streams: new Map([["/a.B/Stream", STREAM]]) };
 
 function listOf(fields: readonly Field[]): HeaderList {
   const list = new HeaderList();
@@ -55,7 +57,12 @@ describe("a request", () => {
     },
     { name: "of gRPC-Web", fields: replaced("content-type", "application/grpc-web"), route: "notGrpc" },
     { name: "by another verb", fields: replaced(":method", "GET"), route: "notGrpc" },
-    { name: "of a streaming method", fields: callFields("/a.B/Stream"), route: "handOver" },
+    { name: "of a streaming method", fields: callFields("/a.B/Stream"), route: "streamed" },
+    {
+      name: "of a streaming method, compressed",
+      fields: callFields("/a.B/Stream", ["grpc-encoding", "gzip"]),
+      route: "badEncoding",
+    },
     { name: "of no method", fields: callFields("/a.B/Other"), route: "unknownMethod" },
     { name: "of no gRPC", fields: replaced("content-type", "text/html"), route: "notGrpc" },
     { name: "without content type", fields: without("content-type"), route: "notGrpc" },

@@ -5,7 +5,6 @@ import { LaneCounts } from "../../../../src/transport/fast-lane/bounds.ts";
 import { ControlFrame, ControlFrameAllowances } from "../../../../src/transport/fast-lane/control-frame-allowances.ts";
 import { Deadlines } from "../../../../src/transport/fast-lane/deadlines.ts";
 import { HeaderMemory, REMEMBERED_BLOCK_BYTES_MAX } from "../../../../src/transport/fast-lane/header-memory.ts";
-import { HealthCheck } from "../../../../src/transport/fast-lane/health-check.ts";
 import { RequestHead, Route } from "../../../../src/transport/fast-lane/request-head.ts";
 import { percentEncoded, ResponseBlocks } from "../../../../src/transport/fast-lane/response-blocks.ts";
 import { Stream } from "../../../../src/transport/fast-lane/stream.ts";
@@ -141,33 +140,6 @@ test("the blocks of good answers are the same bytes, and few, from the third ans
   expect(blocks.head()).toBe(blocks.head());
   expect(blocks.okTrailers()).toBe(blocks.okTrailers());
   expect(blocks.head().length + blocks.okTrailers().length).toBe(3);
-});
-
-describe("health checks", () => {
-  const answerTo = (message: Buffer): unknown => {
-    const check = new HealthCheck({ isServing: (name) => (name === "" ? true : name === "down" ? false : undefined) });
-    let answer: unknown;
-    check.handle(message, Number.POSITIVE_INFINITY, {
-      ok: (bytes) => {
-        answer = [...bytes];
-      },
-      fail: (status) => {
-        answer = status;
-      },
-    });
-    return answer;
-  };
-
-  test.each([
-    { name: "of the process", message: "", answer: [8, 1] },
-    { name: "of what is down", message: "\n\x04down", answer: [8, 2] },
-    { name: "of a name that means nothing", message: "\n\x01x", answer: 5 },
-    { name: "that name twice, the last counts", message: "\n\x01x\n\x04down", answer: [8, 2] },
-    { name: "cut short", message: "\n\x04do", answer: 13 },
-    { name: "of nothing that we know", message: "\x10\x01", answer: 13 },
-  ])("$name", ({ message, answer }) => {
-    expect(answerTo(Buffer.from(message, "latin1"))).toEqual(answer);
-  });
 });
 
 describe("deadlines", () => {
