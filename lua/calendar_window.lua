@@ -1,5 +1,5 @@
 -- Calendar window: one count per window of a calendar. The limit brings the ends of windows by the caller's time zone data; the state
--- keeps the end that its window began with, as src/algorithms/calendar-window.ts says.
+-- keeps the end that its window began with, as src/engine/algorithms/calendar-window.ts says.
 -- state     string "start_us current seconds": time of the first hit, count, and seconds from the second of the first hit to the end
 -- lifetime  until the window ends
 -- Each function takes a state that `open` returned. No function here calls Redis: the entry scripts read and write.

@@ -1,4 +1,4 @@
--- Holds: payments that wait for their settlement, as src/algorithms/holds.ts says.
+-- Holds: payments that wait for their settlement, as src/engine/algorithms/holds.ts says.
 -- state     beside the bucket's own key: `<key>|holds`, a sorted set of the live holds "cost paid_at_us payment |id" by the time of their
 --           end (a hold without an id has plus signs or nothing in place of `|id`); `<key>|hold|<id>` per hold with an id, a string
 --           "cost paid_at_us payment ends_at_us", or after settlement "settled until_us" (when it may be forgotten); and for a token
@@ -22,7 +22,7 @@ local FOUND_NONE, FOUND_SETTLED = -1, -2
 local refs, book_of_bucket, books, named = {}, {}, {}, {}
 local saved -- the texts of the call's keys, by index
 
--- The lowest debts of a token bucket, as src/algorithms/debt-lows.ts keeps them: number of the last payment, number of the last payment
+-- The lowest debts of a token bucket, as src/engine/algorithms/debt-lows.ts keeps them: number of the last payment, number of the last payment
 -- that opened a hold, what all holds together can give back, then per low the number of its payment and the debt before it.
 local LOWS_MAX = 64
 
@@ -330,7 +330,7 @@ function holds.close(ref, state, limit, cost, paid_at_us, now_us)
   if member or hold or not holds.opens(ref) then limit.algorithm.give_back(state, limit, cost, paid_at_us, now_us) end
 end
 
--- Microseconds after which a caller that `concurrent` refused may try again (waitForHold in src/algorithms/holds.ts).
+-- Microseconds after which a caller that `concurrent` refused may try again (waitForHold in src/engine/algorithms/holds.ts).
 function holds.wait_us(ref, now_us)
   local book = ref.book
   local count = holds.live_count(book)

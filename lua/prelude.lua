@@ -5,7 +5,7 @@
 -- Arguments and reply contain numbers as little-endian doubles, which take a tenth of the time of decimal text. State is text, so that
 -- people can read it.
 
--- Numbers shared with src/core/take.ts.
+-- Numbers shared with src/engine/domain/take.ts.
 local KIND_ORDINARY, KIND_QUOTA = 0, 1
 local MODE_PAY, MODE_PEEK, MODE_REFUND, MODE_POST_PAID, MODE_CHARGE, MODE_DENIED, MODE_SETTLE = 0, 1, 2, 3, 4, 5, 6
 local OUTCOME_ROOM, OUTCOME_OVER, OUTCOME_NEVER = 1, 2, 3

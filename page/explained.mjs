@@ -4,8 +4,8 @@ import { make, withCode } from "./dom.mjs";
 import { countWords, durationWords, sentence, shown } from "./words.mjs";
 
 /**
- * @typedef {import("../src/rules/explain-report.ts").ExplainReport} Report
- * @typedef {import("../src/rules/explain-report.ts").DescriptorReport} DescriptorReport
+ * @typedef {import("../src/engine/rules/explain-report.ts").ExplainReport} Report
+ * @typedef {import("../src/engine/rules/explain-report.ts").DescriptorReport} DescriptorReport
  * @typedef {{ rule: string, bucket: string, burst: number, remaining: number, wait_seconds: number | null, reset_seconds: number }} Bucket
  */
 

@@ -12,7 +12,7 @@ import { hideTop, showTop } from "./top-table.mjs";
 import { showConditions, showFlood, showVerdict, verdictOf } from "./verdict.mjs";
 import { durationWords, sentence, shown, timeWords } from "./words.mjs";
 
-/** @typedef {import("../src/admin/state-json.ts").StateView} State */
+/** @typedef {import("../src/operate/http/state-json.ts").StateView} State */
 
 const LOOK_MS = 2_000;
 

@@ -84,7 +84,7 @@ function isRecord(json) {
   return typeof json === "object" && json !== null && !Array.isArray(json);
 }
 
-/** As src/core/entry-text.ts reads it, a descriptor a line. @param {string} text @returns {Question | { problem: string }} */
+/** As src/engine/domain/entry-text.ts reads it, a descriptor a line. @param {string} text @returns {Question | { problem: string }} */
 function readTyped(text) {
   const [, domain, rest = text] = /^(?:-d|--domain)[ =](\S+)\s+([\s\S]*)$/.exec(text) ?? [];
   const lines = rest.split(/\r?\n/).map((line) => line.trim());

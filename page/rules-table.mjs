@@ -6,8 +6,8 @@ import { drawSpark, makeSpark } from "./spark.mjs";
 import { countWords, plural, rateWords, shown, sinceWords } from "./words.mjs";
 
 /**
- * @typedef {import("../src/admin/state-json.ts").StateView} State
- * @typedef {import("../src/admin/state-json.ts").RuleRow} RuleRow
+ * @typedef {import("../src/operate/http/state-json.ts").StateView} State
+ * @typedef {import("../src/operate/http/state-json.ts").RuleRow} RuleRow
  * @typedef {import("./rates.mjs").RateHistory} RateHistory
  */
 

@@ -3,7 +3,7 @@
 import { bodyOf, byId, keepChildren, make, part, setShown, setText } from "./dom.mjs";
 import { countWords, shown, timeWords } from "./words.mjs";
 
-/** @typedef {import("../src/admin/state-json.ts").StateView} State */
+/** @typedef {import("../src/operate/http/state-json.ts").StateView} State */
 
 /** @param {State} state */
 export function showUnmatched({ unmatched }) {

@@ -5,8 +5,8 @@ import { keyWords, noKeyWords, outstandingKey, ruleWords } from "./top-key.mjs";
 import { countWords, plural, shown, sinceWords } from "./words.mjs";
 
 /**
- * @typedef {import("../src/admin/state-json.ts").StateView} State
- * @typedef {import("../src/admin/state-json.ts").ConditionView} Condition
+ * @typedef {import("../src/operate/http/state-json.ts").StateView} State
+ * @typedef {import("../src/operate/http/state-json.ts").ConditionView} Condition
  * @typedef {import("./top-key.mjs").TopAnswer} TopAnswer
  */
 

@@ -2,7 +2,7 @@
 
 /**
  * What is not drawn, or turns the direction of writing: controls, format characters, separators of lines, halves of surrogate
- * pairs. As in src/core/visible.ts.
+ * pairs. As in src/engine/base/visible.ts.
  */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}]/gu;
 

@@ -2,7 +2,7 @@
 -- Times are microseconds since the Unix epoch, counts and debts whole numbers below 2^53.
 
 -- One row per bucket that was ever paid and still means something. What at_us, used and previous mean is said by each
--- algorithm in src/algorithms; all three 0 mean the same as no row. Keys are ASCII: other bytes stand as \x and two hex digits.
+-- algorithm in src/engine/algorithms; all three 0 mean the same as no row. Keys are ASCII: other bytes stand as \x and two hex digits.
 CREATE TABLE IF NOT EXISTS bucket (
   bucket_key text COLLATE "C" PRIMARY KEY,
   at_us bigint NOT NULL,
@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS bucket (
   previous bigint NOT NULL,
   -- The row means nothing from then on. Rounded up to some 17 s, so that most updates leave this index alone.
   expires_us bigint NOT NULL,
-  -- What is no number: the payments of a sliding log (src/algorithms/log-text.ts), the open holds (hold-text.ts), or null.
+  -- What is no number: the payments of a sliding log (src/engine/algorithms/log-text.ts), the open holds (hold-text.ts), or null.
   packed text
 ) WITH (fillfactor = 50);
 

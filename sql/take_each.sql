@@ -59,7 +59,7 @@ $$;
 --             ends by the caller's zone data, in microseconds; a time outside of it is left to the settlement under lock.
 -- injected_us time in microseconds, or 0 for the server's own
 -- reply       a row without key, with the time in at_us; then a row per paid bucket, after the payment
--- state       as src/algorithms says
+-- state       as src/engine/algorithms says
 -- lifetime    until the bucket is as new, or longer by up to a tick of the limit and 100 s
 -- Waits for rows that somebody else has locked, up to lock_timeout: then the call fails with 55P03, and nothing is paid. Time is
 -- read before the wait. A later call may pay a bucket meanwhile: then time steps back for this call, which grants nothing.

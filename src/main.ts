@@ -5,17 +5,17 @@
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { App } from "./app.ts";
-import { runCommandLine } from "./cli/program.ts";
-import { type Clock, SystemClock } from "./core/clock.ts";
-import { ConfigError } from "./core/errors.ts";
-import { visibleLines } from "./core/visible.ts";
-import { deleteSecrets } from "./settings/delete-secrets.ts";
-import { readSettings, type Settings, secretsOf } from "./settings.ts";
-import { createLogger, type Logger } from "./telemetry/logger.ts";
-import { workerCountOf } from "./workers/core-count.ts";
-import { Supervisor } from "./workers/supervisor.ts";
-import { WorkerLink } from "./workers/worker-link.ts";
+import { type Clock, SystemClock } from "./engine/base/clock.ts";
+import { ConfigError } from "./engine/base/errors.ts";
+import { visibleLines } from "./engine/base/visible.ts";
+import { createLogger, type Logger } from "./operate/telemetry/logger.ts";
+import type { App } from "./process/app.ts";
+import { deleteSecrets } from "./process/settings/delete-secrets.ts";
+import { readSettings, type Settings, secretsOf } from "./process/settings.ts";
+import { workerCountOf } from "./process/workers/core-count.ts";
+import { Supervisor } from "./process/workers/supervisor.ts";
+import { WorkerLink } from "./process/workers/worker-link.ts";
+import { runCommandLine } from "./tools/cli/program.ts";
 
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
   version: string;
@@ -47,7 +47,7 @@ async function serve(): Promise<void> {
   const count = workerCountOf(settings.workers);
   let supervisor: Supervisor | undefined;
   const start = async (): Promise<Running> => {
-    if (count === 1) return (await import("./app.ts")).startApp({ settings, clock, logger, version });
+    if (count === 1) return (await import("./process/app.ts")).startApp({ settings, clock, logger, version });
     supervisor = new Supervisor({ settings, clock, logger, count, env, file: fileURLToPath(import.meta.url) });
     await supervisor.start();
     return supervisor;
@@ -125,7 +125,7 @@ async function work(): Promise<void> {
   const clock = new SystemClock();
   const logger = loggerOf(settings, clock, link.number);
   try {
-    const { startApp } = await import("./app.ts");
+    const { startApp } = await import("./process/app.ts");
     app = await startApp({ settings, clock, logger, version, link });
   } catch (error) {
     const isOurs = !(error instanceof ConfigError);

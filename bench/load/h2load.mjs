@@ -59,7 +59,7 @@ function portOf(stdout) {
 
 /** Fails unless a server answers a call with OK: h2load looks at HTTP statuses only, which errors of gRPC have too. */
 export async function checkAnswer(port) {
-  const { SHOULD_RATE_LIMIT_PATH } = await loadDist("transport/load-proto.js");
+  const { SHOULD_RATE_LIMIT_PATH } = await loadDist("grpc/transport/load-proto.js");
   const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
   const same = (bytes) => bytes;
   const answer = await new Promise((resolve, reject) => {
@@ -77,7 +77,7 @@ export async function checkAnswer(port) {
  */
 export async function load(server, shape, tries = 3) {
   const { seconds, connections = 4, streams = 50, headers = [], warmUpSeconds = WARM_UP_SECONDS, through } = shape;
-  const { SHOULD_RATE_LIMIT_PATH } = await loadDist("transport/load-proto.js");
+  const { SHOULD_RATE_LIMIT_PATH } = await loadDist("grpc/transport/load-proto.js");
   const target =
     through === undefined
       ? [
@@ -116,7 +116,7 @@ export async function load(server, shape, tries = 3) {
 
 /** Runs caller.mjs with `settings` against a server, on the core of the load; resolves to its report. */
 export async function call(server, settings, tries = 3) {
-  const { SHOULD_RATE_LIMIT_PATH } = await loadDist("transport/load-proto.js");
+  const { SHOULD_RATE_LIMIT_PATH } = await loadDist("grpc/transport/load-proto.js");
   const all = { port: server.port, serverPid: server.pid, path: SHOULD_RATE_LIMIT_PATH, ...settings };
   const program = [process.execPath, join(import.meta.dirname, "caller.mjs"), JSON.stringify(all)];
   const [command, ...args] = pinned(CORE.load, program);

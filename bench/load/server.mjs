@@ -7,12 +7,12 @@ import { loadDist } from "./dist.mjs";
 import { openService } from "./service.mjs";
 import { OK_ANSWER, openIncrements, openUpdates } from "./stand-ins.mjs";
 
-const { SystemClock } = await loadDist("core/clock.js");
-const { HealthState } = await loadDist("core/health.js");
-const { loadProto, SHOULD_RATE_LIMIT_PATH } = await loadDist("transport/load-proto.js");
-const { startGrpcServer } = await loadDist("transport/grpc-server.js");
-const { startFastLane } = await loadDist("transport/fast-lane/fast-lane-server.js");
-const { TlsFiles } = await loadDist("transport/tls-files.js");
+const { SystemClock } = await loadDist("engine/base/clock.js");
+const { HealthState } = await loadDist("engine/base/health.js");
+const { loadProto, SHOULD_RATE_LIMIT_PATH } = await loadDist("grpc/transport/load-proto.js");
+const { startGrpcServer } = await loadDist("grpc/transport/grpc-server.js");
+const { startFastLane } = await loadDist("grpc/transport/fast-lane/fast-lane-server.js");
+const { TlsFiles } = await loadDist("grpc/transport/tls-files.js");
 
 /** Sends about as much as the service. */
 const EMPTY = { handle: (_message, _deadlineUs, reply) => reply.ok(OK_ANSWER) };

@@ -1,4 +1,4 @@
-// The whole service behind a transport, joined as src/app.ts joins it, without its HTTP port: what a call costs from bytes
+// The whole service behind a transport, joined as src/process/app.ts joins it, without its HTTP port: what a call costs from bytes
 // to bytes.
 
 import { writeFileSync } from "node:fs";
@@ -14,11 +14,11 @@ const CONNECT_MS = 5_000;
  * what its calls are traced by of the parts of the service.
  */
 export async function openService(env = {}, rules = "hot", openTracer = () => undefined) {
-  const { SystemClock } = await loadDist("core/clock.js");
+  const { SystemClock } = await loadDist("engine/base/clock.js");
   const { readSettings } = await loadDist("settings.js");
-  const { createLogger } = await loadDist("telemetry/logger.js");
-  const { buildAppParts } = await loadDist("app/app-parts.js");
-  const { RateLimitService } = await loadDist("rls/service.js");
+  const { createLogger } = await loadDist("operate/telemetry/logger.js");
+  const { buildAppParts } = await loadDist("process/app/app-parts.js");
+  const { RateLimitService } = await loadDist("grpc/rls/service.js");
   const rulesDir = temporaryFolder();
   writeFileSync(join(rulesDir, "rules.yaml"), rulesText(rules));
   const clock = new SystemClock();

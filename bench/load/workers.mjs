@@ -37,7 +37,7 @@ const SHAPES = [
 const STREAMS = 64;
 /** Workers tell their counts once a second; the first ones are those of the start. */
 const REPORT_MS = 1_200;
-const { SHOULD_RATE_LIMIT_PATH } = await loadDist("transport/load-proto.js");
+const { SHOULD_RATE_LIMIT_PATH } = await loadDist("grpc/transport/load-proto.js");
 /** Calls about different tenants, so that no bucket is hotter than others. */
 const MESSAGES = Array.from({ length: 256 }, (_, i) => requestAbout(String(i).padStart(3, "0")));
 const MAIN = join(resolve(process.env.HEADGATE_DIST ?? resolve(import.meta.dirname, "../../dist")), "main.js");

@@ -2,11 +2,11 @@
 //   npm run build && node bench/micro/codec.mjs [--write]
 // --write also keeps the figures under bench/results.
 
-import { Decision } from "../../dist/core/decision.js";
-import { LimitRequest } from "../../dist/core/request.js";
-import { decodeRequest, encodeDecision } from "../../dist/rls/codec.js";
-import { WireWriter } from "../../dist/rls/wire-writer.js";
-import { loadProto } from "../../dist/transport/load-proto.js";
+import { Decision } from "../../dist/engine/domain/decision.js";
+import { LimitRequest } from "../../dist/engine/domain/request.js";
+import { decodeRequest, encodeDecision } from "../../dist/grpc/rls/codec.js";
+import { WireWriter } from "../../dist/grpc/rls/wire-writer.js";
+import { loadProto } from "../../dist/grpc/transport/load-proto.js";
 import { printTable, writeResults } from "../harness/report.mjs";
 
 const CALLS = 200_000;

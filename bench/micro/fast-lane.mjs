@@ -7,15 +7,15 @@ import { median, printTable } from "../harness/report.mjs";
 import { loadDist } from "../load/dist.mjs";
 import { openService } from "../load/service.mjs";
 
-const { SystemClock } = await loadDist("core/clock.js");
-const { DEFAULT_BOUNDS, LaneCounts } = await loadDist("transport/fast-lane/bounds.js");
-const { Connection } = await loadDist("transport/fast-lane/connection.js");
-const { HpackEncoder } = await loadDist("transport/fast-lane/hpack/encoder.js");
-const { Lane } = await loadDist("transport/fast-lane/lane.js");
-const { writeFrameHead } = await loadDist("transport/fast-lane/output.js");
-const { Flag, FrameType, Setting } = await loadDist("transport/fast-lane/protocol.js");
-const { SHOULD_RATE_LIMIT_PATH } = await loadDist("transport/load-proto.js");
-const { CallContext } = await loadDist("transport/unary-call.js");
+const { SystemClock } = await loadDist("engine/base/clock.js");
+const { DEFAULT_BOUNDS, LaneCounts } = await loadDist("grpc/transport/fast-lane/bounds.js");
+const { Connection } = await loadDist("grpc/transport/fast-lane/connection.js");
+const { HpackEncoder } = await loadDist("grpc/transport/fast-lane/hpack/encoder.js");
+const { Lane } = await loadDist("grpc/transport/fast-lane/lane.js");
+const { writeFrameHead } = await loadDist("grpc/transport/fast-lane/output.js");
+const { Flag, FrameType, Setting } = await loadDist("grpc/transport/fast-lane/protocol.js");
+const { SHOULD_RATE_LIMIT_PATH } = await loadDist("grpc/transport/load-proto.js");
+const { CallContext } = await loadDist("grpc/transport/unary-call.js");
 
 /** Calls in one read of the socket, as h2load sends them with 50 streams. */
 const CALLS_PER_READ = 50;

@@ -4,11 +4,11 @@
 import { median, printTable } from "../harness/report.mjs";
 import { loadDist } from "../load/dist.mjs";
 
-const { HpackDecoder } = await loadDist("transport/fast-lane/hpack/decoder.js");
-const { HpackEncoder } = await loadDist("transport/fast-lane/hpack/encoder.js");
-const { HeaderList } = await loadDist("transport/fast-lane/hpack/header-list.js");
-const { HeaderMemory } = await loadDist("transport/fast-lane/header-memory.js");
-const { RequestHead, Route, readHead } = await loadDist("transport/fast-lane/request-head.js");
+const { HpackDecoder } = await loadDist("grpc/transport/fast-lane/hpack/decoder.js");
+const { HpackEncoder } = await loadDist("grpc/transport/fast-lane/hpack/encoder.js");
+const { HeaderList } = await loadDist("grpc/transport/fast-lane/hpack/header-list.js");
+const { HeaderMemory } = await loadDist("grpc/transport/fast-lane/header-memory.js");
+const { RequestHead, Route, readHead } = await loadDist("grpc/transport/fast-lane/request-head.js");
 
 const PATH = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const KNOWN = { methods: new Map([[PATH, { path: PATH, handler: undefined }]]), streams: new Map() };

@@ -10,10 +10,10 @@ import { payHit } from "../harness/pay-hit.mjs";
 import { writeResults } from "../harness/report.mjs";
 import { loadDist } from "../load/dist.mjs";
 
-const { Algorithm } = await loadDist("core/limit.js");
-const { LimitStats } = await loadDist("core/limit-stats.js");
-const { TakeGroup } = await loadDist("core/take.js");
-const { limitKeySuffix } = await loadDist("rules/bucket-key.js");
+const { Algorithm } = await loadDist("engine/domain/limit.js");
+const { LimitStats } = await loadDist("engine/domain/limit-stats.js");
+const { TakeGroup } = await loadDist("engine/domain/take.js");
+const { limitKeySuffix } = await loadDist("engine/rules/bucket-key.js");
 const { MemoryStore } = await loadDist("stores/memory/memory-store.js");
 
 const MILLION = 1_000_000;

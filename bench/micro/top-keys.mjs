@@ -87,10 +87,10 @@ const START_US = Date.UTC(2026, 0, 1) * 1_000;
 
 /** Counts decided calls of one take, without the service. `count` takes a call's key, whether it was refused, and the time. */
 async function openCounter(keysMax) {
-  const { LimitCall } = await loadDist("limiter/call.js");
-  const { LimitStats } = await loadDist("core/limit-stats.js");
-  const { Outcome } = await loadDist("core/take.js");
-  const { TopKeys } = await loadDist("telemetry/top/top-keys.js");
+  const { LimitCall } = await loadDist("engine/limiter/call.js");
+  const { LimitStats } = await loadDist("engine/domain/limit-stats.js");
+  const { Outcome } = await loadDist("engine/domain/take.js");
+  const { TopKeys } = await loadDist("operate/telemetry/top/top-keys.js");
   const limit = { isCounter: false, stats: new LimitStats(), path: "tenant", readableName: "" };
   const call = new LimitCall({ finish: () => undefined });
   const top = new TopKeys({ keysMax, nowUs: START_US, labelsOf: () => LABELS });

@@ -34,9 +34,9 @@ function collect() {
 async function main() {
   const collector = fork(import.meta.filename, ["collector"]);
   const [port] = await once(collector, "message");
-  const { openTraces } = await loadDist("telemetry/traces/open-traces.js");
-  const { rpcCalls } = await loadDist("telemetry/traces/call-kind.js");
-  const { SHOULD_RATE_LIMIT_PATH } = await loadDist("transport/load-proto.js");
+  const { openTraces } = await loadDist("operate/telemetry/traces/open-traces.js");
+  const { rpcCalls } = await loadDist("operate/telemetry/traces/call-kind.js");
+  const { SHOULD_RATE_LIMIT_PATH } = await loadDist("grpc/transport/load-proto.js");
   const env = {
     TRACING_ENABLED: "true",
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,

@@ -14,8 +14,8 @@ const load = (path) => import(pathToFileURL(`${folder}/dist/${path}`).href);
 const { loadScripts } = await load("stores/redis/scripts.js");
 const { packNumbers } = await load("stores/redis/packed-numbers.js");
 const { RedisBatch } = await load("stores/redis/batch.js");
-const { GROUP_WEIGHT_MAX, LOG_WEIGHT, TakeGroup } = await load("core/take.js");
-const { hashBucketKey } = await load("core/key-hash.js");
+const { GROUP_WEIGHT_MAX, LOG_WEIGHT, TakeGroup } = await load("engine/domain/take.js");
+const { hashBucketKey } = await load("engine/domain/key-hash.js");
 
 const LOGS_OF_ONE_CALL = Math.floor(GROUP_WEIGHT_MAX / LOG_WEIGHT);
 /** What the receipts of one call may weigh (src/stores/batching/receipts.ts), in logs. */

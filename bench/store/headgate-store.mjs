@@ -1,8 +1,8 @@
 // The service's Redis and PostgreSQL stores with nothing around them, for benches that compare them with other ways.
 
-import { LimitStats } from "../../dist/core/limit-stats.js";
-import { Mode, TakeGroup, Verdict } from "../../dist/core/take.js";
-import { hashBucketKey } from "../../dist/rules/bucket-key.js";
+import { LimitStats } from "../../dist/engine/domain/limit-stats.js";
+import { Mode, TakeGroup, Verdict } from "../../dist/engine/domain/take.js";
+import { hashBucketKey } from "../../dist/engine/rules/bucket-key.js";
 import { openPostgresStore } from "../../dist/stores/postgres/postgres-store.js";
 import { openRedisStore } from "../../dist/stores/redis/redis-store.js";
 import { SILENT_STORE_OBSERVER } from "../../dist/stores/store-observer.js";
@@ -31,7 +31,7 @@ export async function openStoreForBench({ port, limit: { ratePerSecond, burst } 
 
 /**
  * The same for PostgreSQL. `processes` stores with connections of their own share the callers, as processes would; calls
- * that were repeated count as often as they were sent. `mode` is that of all takes (core/take.ts), the rest options of the store.
+ * that were repeated count as often as they were sent. `mode` is that of all takes (engine/domain/take.ts), the rest options of the store.
  */
 export async function openPostgresForBench({ port, limit, processes = 1, mode, ...options }) {
   let calls = 0;

@@ -1,7 +1,7 @@
 // Limits as the compiler of rule files makes them, for benches that need no rule files.
 
-import { LimitStats } from "../../dist/core/limit-stats.js";
-import { limitKeySuffix } from "../../dist/rules/bucket-key.js";
+import { LimitStats } from "../../dist/engine/domain/limit-stats.js";
+import { limitKeySuffix } from "../../dist/engine/rules/bucket-key.js";
 
 /** A token bucket. */
 export function bucketOf({ amount, burst, windowSeconds = 1, sync = 0 }) {

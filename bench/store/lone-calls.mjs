@@ -2,7 +2,7 @@
 
 import { once } from "node:events";
 import { connect } from "node:net";
-import { TakeGroup } from "../../dist/core/take.js";
+import { TakeGroup } from "../../dist/engine/domain/take.js";
 import { RedisBatch } from "../../dist/stores/redis/batch.js";
 import { loadScripts } from "../../dist/stores/redis/scripts.js";
 import { bucketOf } from "./limits.mjs";

@@ -9,9 +9,9 @@ import { payHit } from "../harness/pay-hit.mjs";
 import { temporaryFolder } from "../harness/temporary-folder.mjs";
 import { loadDist } from "../load/dist.mjs";
 
-const { Algorithm } = await loadDist("core/limit.js");
-const { TakeGroup } = await loadDist("core/take.js");
-const { limitKeySuffix } = await loadDist("rules/bucket-key.js");
+const { Algorithm } = await loadDist("engine/domain/limit.js");
+const { TakeGroup } = await loadDist("engine/domain/take.js");
+const { limitKeySuffix } = await loadDist("engine/rules/bucket-key.js");
 const { MemoryStore } = await loadDist("stores/memory/memory-store.js");
 const { Snapshots } = await loadDist("stores/memory/snapshot/snapshots.js");
 

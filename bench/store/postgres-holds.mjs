@@ -4,8 +4,8 @@
 //   npm run build && node bench/store/postgres-holds.mjs
 
 import pg from "pg";
-import { hashBucketKey } from "../../dist/core/key-hash.js";
-import { Mode, TakeGroup, Verdict } from "../../dist/core/take.js";
+import { hashBucketKey } from "../../dist/engine/domain/key-hash.js";
+import { Mode, TakeGroup, Verdict } from "../../dist/engine/domain/take.js";
 import { openPostgresStore } from "../../dist/stores/postgres/postgres-store.js";
 import { cpuMicrosOf } from "../harness/cpu-time.mjs";
 import { clientFor, startPostgres } from "../harness/postgres.mjs";

@@ -44,7 +44,7 @@ for (const dist of values.dist) {
   const load = (path) => import(resolve(dist, path));
   const scripts = (await load("stores/redis/scripts.js")).loadScripts();
   const { RedisBatch } = await load("stores/redis/batch.js");
-  const { TakeGroup } = await load("core/take.js");
+  const { TakeGroup } = await load("engine/domain/take.js");
   for (const { text } of Object.values(scripts)) await client.script("LOAD", text);
   variants.push({ dist, scripts, RedisBatch, TakeGroup, least: SHAPES.map(() => Number.POSITIVE_INFINITY) });
 }

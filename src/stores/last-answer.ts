@@ -1,9 +1,9 @@
 // A bucket's state some time after the store's last answer, if nothing has happened to the bucket since: derived from the answer and the time
 // that has passed. Pure; the caller decides how long an answer may be used.
 
-import { Algorithm, endsAtOnce, type Limit } from "../core/limit.ts";
-import { refillOf, usToRefill, WAIT_US_MAX } from "../core/refill.ts";
-import { divideDown, MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../core/units.ts";
+import { divideDown, MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../engine/base/units.ts";
+import { Algorithm, endsAtOnce, type Limit } from "../engine/domain/limit.ts";
+import { refillOf, usToRefill, WAIT_US_MAX } from "../engine/domain/refill.ts";
 
 /** A store's answer about a bucket. Times are of this process's clock. */
 export interface LastAnswer {

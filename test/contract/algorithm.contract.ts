@@ -1,9 +1,9 @@
 // What each algorithm answers, number by number. Every implementation runs this: TypeScript in memory, Lua in Redis.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ALGORITHM_NAMES, Algorithm, type Limit } from "../../src/core/limit.ts";
-import { Mode, Outcome } from "../../src/core/take.ts";
-import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/core/units.ts";
+import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/engine/base/units.ts";
+import { ALGORITHM_NAMES, Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
+import { Mode, Outcome } from "../../src/engine/domain/take.ts";
 import { makeLimit } from "../support/builders.ts";
 import { advance, askOne, type HarnessFactory, look, SECOND_US, START_US, type StoreHarness } from "./store-harness.ts";
 

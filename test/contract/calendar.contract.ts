@@ -1,11 +1,11 @@
 // What windows of calendars promise at their edges, and where processes reckon edges otherwise. Every store runs this.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { CalendarWindows } from "../../src/core/calendar-windows.ts";
-import { Algorithm, type Limit } from "../../src/core/limit.ts";
-import { Mode, Outcome, Verdict } from "../../src/core/take.ts";
-import { limitKeySuffix } from "../../src/rules/bucket-key.ts";
-import { type Calendar, calendarKey, calendarWindows } from "../../src/rules/calendar.ts";
+import { CalendarWindows } from "../../src/engine/domain/calendar-windows.ts";
+import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
+import { Mode, Outcome, Verdict } from "../../src/engine/domain/take.ts";
+import { limitKeySuffix } from "../../src/engine/rules/bucket-key.ts";
+import { type Calendar, calendarKey, calendarWindows } from "../../src/engine/rules/calendar.ts";
 import { makeLimit } from "../support/builders.ts";
 import {
   advance,

@@ -2,7 +2,7 @@
 // to, and the rest of the call knows which of them were over.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { Kind, Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../src/core/take.ts";
+import { Kind, Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { makeLimit } from "../support/builders.ts";
 import {
   type Ask,

@@ -1,6 +1,6 @@
 // The denial memory in front of a store keeps the contract of stores: nobody notices that it is there.
 
-import type { TakeGroup } from "../../src/core/take.ts";
+import type { TakeGroup } from "../../src/engine/domain/take.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { describeAlgorithmContract } from "./algorithm.contract.ts";
 import { memoryHarness } from "./memory-harness.ts";

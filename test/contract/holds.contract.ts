@@ -1,9 +1,9 @@
 // What every store does with buckets that have many holds.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { Algorithm } from "../../src/core/limit.ts";
-import { HoldFound, Mode, Verdict } from "../../src/core/take.ts";
-import { CONCURRENT_KEY_SUFFIX } from "../../src/rules/bucket-key.ts";
+import { Algorithm } from "../../src/engine/domain/limit.ts";
+import { HoldFound, Mode, Verdict } from "../../src/engine/domain/take.ts";
+import { CONCURRENT_KEY_SUFFIX } from "../../src/engine/rules/bucket-key.ts";
 import { makeLimit } from "../support/builders.ts";
 import { advance, ask, type HarnessFactory, look, SECOND_US, type StoreHarness } from "./store-harness.ts";
 

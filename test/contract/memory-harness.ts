@@ -1,6 +1,6 @@
 // The memory store under a clock moved by hand.
 
-import type { TakeGroup } from "../../src/core/take.ts";
+import type { TakeGroup } from "../../src/engine/domain/take.ts";
 import { MemoryStore, type MemoryStoreOptions } from "../../src/stores/memory/memory-store.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { START_US, type StoreHarness } from "./store-harness.ts";

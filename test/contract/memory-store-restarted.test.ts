@@ -1,6 +1,6 @@
 // What a memory store promises holds also for one that is written down and read again before every take.
 
-import type { TakeGroup } from "../../src/core/take.ts";
+import type { TakeGroup } from "../../src/engine/domain/take.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { restore, snapshotOf } from "../support/snapshot-bytes.ts";

@@ -1,6 +1,6 @@
 // The PostgreSQL store over a real server, under a clock moved by hand.
 
-import type { TakeGroup } from "../../src/core/take.ts";
+import type { TakeGroup } from "../../src/engine/domain/take.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../src/stores/postgres/postgres-store.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";

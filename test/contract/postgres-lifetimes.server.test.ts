@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { WAIT_US_MAX } from "../../src/core/refill.ts";
-import { Mode } from "../../src/core/take.ts";
-import { AMOUNT_MAX } from "../../src/core/units.ts";
+import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
+import { WAIT_US_MAX } from "../../src/engine/domain/refill.ts";
+import { Mode } from "../../src/engine/domain/take.ts";
 import { limitOf } from "../property/histories.ts";
 import { bucketNumbers } from "../property/rates.ts";
 import { PostgresServer } from "../support/postgres-server.ts";

@@ -3,9 +3,9 @@
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Algorithm } from "../../src/core/limit.ts";
-import { Kind, Mode, Verdict } from "../../src/core/take.ts";
-import { AMOUNT_MAX } from "../../src/core/units.ts";
+import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
+import { Algorithm } from "../../src/engine/domain/limit.ts";
+import { Kind, Mode, Verdict } from "../../src/engine/domain/take.ts";
 import { calendarNumbers, type LimitNumbers, limitNumbers, limitOf } from "../property/histories.ts";
 import { bucketNumbers } from "../property/rates.ts";
 import { makeLimit } from "../support/builders.ts";

@@ -1,7 +1,7 @@
 // Stores on real Redis servers, under a clock moved by hand.
 
-import { copyQuestion, Mode, TakeGroup } from "../../src/core/take.ts";
-import { costToReturn } from "../../src/core/verdict.ts";
+import { copyQuestion, Mode, TakeGroup } from "../../src/engine/domain/take.ts";
+import { costToReturn } from "../../src/engine/domain/verdict.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";

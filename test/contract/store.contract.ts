@@ -1,9 +1,9 @@
 // What every store does with groups: all or nothing, kinds, modes, receipts. algorithm.contract.ts has the numbers.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
-import { GLOBAL_DESCRIPTOR, Kind, Mode, Outcome, Source, Verdict } from "../../src/core/take.ts";
-import { COST_ABOVE_ALL } from "../../src/core/units.ts";
+import { COST_ABOVE_ALL } from "../../src/engine/base/units.ts";
+import { ALGORITHM_NAMES, Algorithm } from "../../src/engine/domain/limit.ts";
+import { GLOBAL_DESCRIPTOR, Kind, Mode, Outcome, Source, Verdict } from "../../src/engine/domain/take.ts";
 import { makeLimit } from "../support/builders.ts";
 import { advance, ask, type HarnessFactory, look, SECOND_US, type StoreHarness, takeOf } from "./store-harness.ts";
 

@@ -1,8 +1,8 @@
 // A store that counts some limits in memory keeps the contract of stores, as long as the process is alone: then a share
 // is the whole limit. Of leases and periodic exchange the answers differ within their bounds (test/property).
 
-import { Algorithm, type Limit, Sync } from "../../src/core/limit.ts";
-import { Source, type Take, type TakeGroup } from "../../src/core/take.ts";
+import { Algorithm, type Limit, Sync } from "../../src/engine/domain/limit.ts";
+import { Source, type Take, type TakeGroup } from "../../src/engine/domain/take.ts";
 import { Share } from "../../src/stores/sync/share.ts";
 import { SyncStore } from "../../src/stores/sync/sync-store.ts";
 import { memoryHarness } from "./memory-harness.ts";

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { typedText } from "../../src/core/entry-text.ts";
+import { typedText } from "../../src/engine/domain/entry-text.ts";
 import { OtlpReceiver, type ReceivedSpan } from "../support/otlp-receiver.ts";
 import { runProgram } from "../support/run-program.ts";
 import { cluster, fromHeader, listener, route } from "./support/bootstrap.ts";

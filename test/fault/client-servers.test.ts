@@ -5,8 +5,8 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
 import { createLimiter } from "../../client/src/client.ts";
-import { HpackEncoder } from "../../src/transport/fast-lane/hpack/encoder.ts";
-import { ErrorCode, Flag, FrameType, PREFACE } from "../../src/transport/fast-lane/protocol.ts";
+import { HpackEncoder } from "../../src/grpc/transport/fast-lane/hpack/encoder.ts";
+import { ErrorCode, Flag, FrameType, PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
 import { frameOf, settingsOf, wordOf } from "../support/http2-peer.ts";
 import { startTestApp } from "../support/test-app.ts";
 

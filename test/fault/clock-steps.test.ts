@@ -2,7 +2,7 @@
 // (test/support/fake-clock.c); where there is no compiler for that these tests are left out.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Verdict } from "../../src/core/take.ts";
+import { Verdict } from "../../src/engine/domain/take.ts";
 import { makeLimit } from "../support/builders.ts";
 import { canFakeClocks, FakeClock } from "../support/fake-clock.ts";
 import { RedisServer } from "../support/redis-server.ts";

@@ -3,8 +3,8 @@
 
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Flag, FrameType, PREFACE, Setting } from "../../src/transport/fast-lane/protocol.ts";
-import { HEALTH_SERVICE, SHOULD_RATE_LIMIT_PATH } from "../../src/transport/load-proto.ts";
+import { Flag, FrameType, PREFACE, Setting } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { HEALTH_SERVICE, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import { Figures } from "../soak/figures.ts";
 import { callFields, frameOf, messageOf, plainBlock, settingsOf } from "../support/http2-peer.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";

@@ -5,8 +5,8 @@ import { request as httpRequest } from "node:http";
 import { connect, type Socket } from "node:net";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { HeldBodies, readBody } from "../../src/admin/body.ts";
-import { notFound, type Page, PageServer, READ, text } from "../../src/admin/page-server.ts";
+import { HeldBodies, readBody } from "../../src/operate/http/body.ts";
+import { notFound, type Page, PageServer, READ, text } from "../../src/operate/http/page-server.ts";
 import { runs } from "../support/runs.ts";
 
 const MAX = 40;

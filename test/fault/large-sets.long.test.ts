@@ -3,9 +3,9 @@
 
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { SystemClock } from "../../src/core/clock.ts";
-import { LimitStatsBook } from "../../src/telemetry/stats-book.ts";
-import type { XdsRules } from "../../src/xds/xds-rules.ts";
+import { SystemClock } from "../../src/engine/base/clock.ts";
+import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
+import type { XdsRules } from "../../src/rule-sources/xds/xds-rules.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { TurnWatch } from "../support/turn-watch.ts";
 import { startXdsServer, xdsServerProgram } from "../support/xds-server.ts";
@@ -34,7 +34,7 @@ describe.runIf(program !== undefined)("a set of 8 MB holds the event loop for le
   // Promise(turns): A set of 8 MB comes into force while calls go on.
   test.each([{ domains: 1 }, { domains: 40 }, { domains: 4_096 }])("in $domains domains", async ({ domains }) => {
     // As it is built: the thread that parses is a program of its own.
-    const built = (await import(resolve(import.meta.dirname, "../../dist/xds/xds-rules.js"))) as {
+    const built = (await import(resolve(import.meta.dirname, "../../dist/rule-sources/xds/xds-rules.js"))) as {
       XdsRules: typeof XdsRules;
     };
     const plane = await startXdsServer(program ?? "");

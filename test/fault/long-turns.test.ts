@@ -2,18 +2,18 @@
 // Each is made several times, afresh, and the quickest counts: a pause of the machine's is none of ours.
 
 import { describe, expect, test } from "vitest";
-import { runInTurns } from "../../src/config/run-in-turns.ts";
-import { SystemClock } from "../../src/core/clock.ts";
-import { OnStoreFailure } from "../../src/core/limit.ts";
-import { Limiter } from "../../src/limiter/limiter.ts";
-import { LocalFallback } from "../../src/limiter/local-fallback.ts";
-import { createJsonEndpoint, JSON_BYTES_MAX } from "../../src/rls/json.ts";
-import { RateLimitService } from "../../src/rls/service.ts";
+import { SystemClock } from "../../src/engine/base/clock.ts";
+import { OnStoreFailure } from "../../src/engine/domain/limit.ts";
+import { Limiter } from "../../src/engine/limiter/limiter.ts";
+import { LocalFallback } from "../../src/engine/limiter/local-fallback.ts";
+import { createJsonEndpoint, JSON_BYTES_MAX } from "../../src/grpc/rls/json.ts";
+import { RateLimitService } from "../../src/grpc/rls/service.ts";
+import { loadRegistry } from "../../src/grpc/transport/load-proto.ts";
+import { CallCounts } from "../../src/operate/telemetry/observers.ts";
+import { RateLimitedLog } from "../../src/operate/telemetry/rate-limited-log.ts";
+import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
+import { runInTurns } from "../../src/rule-sources/files/run-in-turns.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { CallCounts } from "../../src/telemetry/observers.ts";
-import { RateLimitedLog } from "../../src/telemetry/rate-limited-log.ts";
-import { LimitStatsBook } from "../../src/telemetry/stats-book.ts";
-import { loadRegistry } from "../../src/transport/load-proto.ts";
 import { rulesFromYaml } from "../support/rules.ts";
 import { BusyWatch, TurnWatch } from "../support/turn-watch.ts";
 import { bytesField } from "../support/wire.ts";

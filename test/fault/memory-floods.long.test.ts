@@ -5,8 +5,8 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { keyedOf } from "../../src/core/key-bytes.ts";
-import { Mode, TakeGroup } from "../../src/core/take.ts";
+import { keyedOf } from "../../src/engine/domain/key-bytes.ts";
+import { Mode, TakeGroup } from "../../src/engine/domain/take.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
@@ -19,8 +19,8 @@ const LOG_BYTES_MAX = 24 * MB;
 const MARGIN_BYTES = 60 * MB;
 
 const FLOODS = `
-const { TakeGroup } = await import("${DIST}/core/take.js");
-const { LimitStats } = await import("${DIST}/core/limit-stats.js");
+const { TakeGroup } = await import("${DIST}/engine/domain/take.js");
+const { LimitStats } = await import("${DIST}/engine/domain/limit-stats.js");
 const { MemoryStore } = await import("${DIST}/stores/memory/memory-store.js");
 const clock = { us: 1_767_225_600_000_000, nowUs: () => clock.us };
 const limitOf = (algorithm, amount) => ({ algorithm, amount, burst: amount, windowSeconds: 60, debtMax: amount, stats: new LimitStats() });

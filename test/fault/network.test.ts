@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Verdict } from "../../src/core/take.ts";
+import { Verdict } from "../../src/engine/domain/take.ts";
 import { FaultProxy, type NetworkFault } from "../support/fault-proxy.ts";
 import { type KindServer, SERVER_KINDS } from "./server-kinds.ts";
 import { groupOn, Load, settle, until } from "./store-rig.ts";

@@ -5,10 +5,10 @@ import { chmodSync, chownSync, copyFileSync, statSync, writeFileSync } from "nod
 import { createServer, type Server } from "node:net";
 import { join, resolve } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { PostgresTarget } from "../../src/core/store-address.ts";
-import { Verdict } from "../../src/core/take.ts";
+import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import type { PostgresTarget } from "../../src/stores/store-address.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { freePort } from "../support/redis-server.ts";
 import { whenUp } from "../support/when-up.ts";

@@ -1,7 +1,7 @@
 // Connections to PostgreSQL that are ended, busy or silent, while others are well; and what a crash leaves of payments.
 
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { Verdict } from "../../src/core/take.ts";
+import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { PostgresServer } from "../support/postgres-server.ts";

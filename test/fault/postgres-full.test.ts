@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { Verdict } from "../../src/core/take.ts";
+import { Verdict } from "../../src/engine/domain/take.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { debtOf, openPostgresRig } from "./postgres-rig.ts";
 import { groupOn, settle, until } from "./store-rig.ts";

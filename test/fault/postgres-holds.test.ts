@@ -2,8 +2,8 @@
 // drops, nonsense in rows.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { Algorithm, type Limit } from "../../src/core/limit.ts";
-import { HoldFound, Mode, type TakeGroup, Verdict } from "../../src/core/take.ts";
+import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
+import { HoldFound, Mode, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { type Ask, groupOf } from "../contract/store-harness.ts";

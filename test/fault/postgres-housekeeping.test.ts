@@ -1,8 +1,8 @@
 // Processes are counted and what has expired is dropped, however busy the connections of the takes are.
 
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { Algorithm } from "../../src/core/limit.ts";
-import { Verdict } from "../../src/core/take.ts";
+import { Algorithm } from "../../src/engine/domain/limit.ts";
+import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import type { PostgresBackend } from "../../src/stores/postgres/postgres-store.ts";
 import { makeLimit } from "../support/builders.ts";

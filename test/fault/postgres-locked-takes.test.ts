@@ -4,7 +4,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { Verdict } from "../../src/core/take.ts";
+import { Verdict } from "../../src/engine/domain/take.ts";
 import { openConnection, type PostgresConnection } from "../../src/stores/postgres/connect.ts";
 import { describeTrouble } from "../../src/stores/postgres/connect-trouble.ts";
 import { LOCK_BUCKETS, WRITE_BUCKETS } from "../../src/stores/postgres/statements.ts";

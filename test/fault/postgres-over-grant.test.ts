@@ -2,7 +2,7 @@
 // key are granted burst + rate x time and not one more, whichever way their calls are kept apart.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Verdict } from "../../src/core/take.ts";
+import { Verdict } from "../../src/engine/domain/take.ts";
 import { makeLimit } from "../support/builders.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { openPostgresRig } from "./postgres-rig.ts";

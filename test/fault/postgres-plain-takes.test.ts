@@ -2,8 +2,8 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { SystemClock } from "../../src/core/clock.ts";
-import { Verdict } from "../../src/core/take.ts";
+import { SystemClock } from "../../src/engine/base/clock.ts";
+import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { debtOf, debts, flush, openPostgresRig } from "./postgres-rig.ts";

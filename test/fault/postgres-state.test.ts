@@ -1,8 +1,8 @@
 // Rows with nonsense in them, rows that others hold, tables that go, a server that takes no writes: answered, counted, healed.
 
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { Algorithm } from "../../src/core/limit.ts";
-import { Verdict } from "../../src/core/take.ts";
+import { Algorithm } from "../../src/engine/domain/limit.ts";
+import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import type { PostgresBackend } from "../../src/stores/postgres/postgres-store.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";

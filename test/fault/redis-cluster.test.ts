@@ -3,8 +3,8 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
-import { Kind, TakeGroup, Verdict } from "../../src/core/take.ts";
-import { hashBucketKey } from "../../src/rules/bucket-key.ts";
+import { Kind, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
+import { hashBucketKey } from "../../src/engine/rules/bucket-key.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { ClusterTags } from "../../src/stores/redis/cluster-tags.ts";

@@ -6,7 +6,7 @@ import { connect, createServer, type Server } from "node:net";
 import { join, resolve } from "node:path";
 import { createServer as createTlsServer } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { Verdict } from "../../src/core/take.ts";
+import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import type { RedisTarget } from "../../src/stores/redis/connect.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";

@@ -4,7 +4,7 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Verdict } from "../../src/core/take.ts";
+import { Verdict } from "../../src/engine/domain/take.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import type { Store } from "../../src/stores/store.ts";

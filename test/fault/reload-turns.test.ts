@@ -5,9 +5,9 @@
 import { rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Reloader } from "../../src/config/reload.ts";
-import { SystemClock } from "../../src/core/clock.ts";
-import { LimitStatsBook } from "../../src/telemetry/stats-book.ts";
+import { SystemClock } from "../../src/engine/base/clock.ts";
+import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
+import type { Reloader } from "../../src/rule-sources/files/reload.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import { TurnWatch } from "../support/turn-watch.ts";
@@ -69,7 +69,7 @@ describe("a reload holds the event loop for less than 50 ms at a time", () => {
     { name: "100,000 ranges in one rule", text: manyRanges },
   ])("$name", async ({ text }) => {
     // As it is built: the thread that parses is a program of its own.
-    const built = (await import(resolve(import.meta.dirname, "../../dist/config/reload.js"))) as {
+    const built = (await import(resolve(import.meta.dirname, "../../dist/rule-sources/files/reload.js"))) as {
       Reloader: typeof Reloader;
     };
     const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { Verdict } from "../../src/core/take.ts";
+import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { whenUp } from "../support/when-up.ts";
 import { type KindServer, SERVER_KINDS } from "./server-kinds.ts";

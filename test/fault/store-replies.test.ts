@@ -2,8 +2,8 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { SystemClock } from "../../src/core/clock.ts";
-import { Mode, Verdict } from "../../src/core/take.ts";
+import { SystemClock } from "../../src/engine/base/clock.ts";
+import { Mode, Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { whenUp } from "../support/when-up.ts";

@@ -3,10 +3,10 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
-import type { StoreError } from "../../src/core/errors.ts";
-import type { Limit } from "../../src/core/limit.ts";
-import { TakeGroup, Verdict } from "../../src/core/take.ts";
-import { hashBucketKey } from "../../src/rules/bucket-key.ts";
+import type { StoreError } from "../../src/engine/base/errors.ts";
+import type { Limit } from "../../src/engine/domain/limit.ts";
+import { TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
+import { hashBucketKey } from "../../src/engine/rules/bucket-key.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
 import type { Store } from "../../src/stores/store.ts";

@@ -3,8 +3,8 @@
 
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { ErrorCode, Flag, FrameType, PREFACE } from "../../src/transport/fast-lane/protocol.ts";
-import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/transport/load-proto.ts";
+import { ErrorCode, Flag, FrameType, PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
 import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import {
   callFields,

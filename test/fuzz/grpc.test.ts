@@ -4,10 +4,10 @@
 import { type DescMessage, fromBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { HEADER_DIALECTS } from "../../src/core/header-dialects.ts";
-import { GrpcStatus } from "../../src/core/unary.ts";
-import { RateLimitService } from "../../src/rls/service.ts";
-import { loadRegistry } from "../../src/transport/load-proto.ts";
+import { HEADER_DIALECTS } from "../../src/grpc/header-dialects.ts";
+import { RateLimitService } from "../../src/grpc/rls/service.ts";
+import { loadRegistry } from "../../src/grpc/transport/load-proto.ts";
+import { GrpcStatus } from "../../src/grpc/unary.ts";
 import { BudgetsRig } from "../support/budgets.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import { holdFields, requestFieldsWithMerges } from "../support/request-arbitrary.ts";

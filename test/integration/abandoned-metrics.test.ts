@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { expect, test, vi } from "vitest";
-import { openMetricsServer } from "../../src/admin/server.ts";
+import { openMetricsServer } from "../../src/operate/http/server.ts";
 
 /** Only for a page that never ends. */
 const END_MS = 20_000;

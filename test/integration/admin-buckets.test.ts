@@ -5,7 +5,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Client, credentials } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { SHOULD_RATE_LIMIT_PATH } from "../../src/transport/load-proto.ts";
+import { SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import { callRaw } from "../support/grpc-test-server.ts";
 import { runProgram } from "../support/run-program.ts";
 import { type SharedServers, startPostgres, startRedis } from "../support/shared-stores.ts";

@@ -3,12 +3,12 @@
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import type { HttpAnswer, PageServer } from "../../src/admin/page-server.ts";
-import { type AdminSources, openAdminServer } from "../../src/admin/server.ts";
-import type { StateView } from "../../src/admin/state-json.ts";
-import { Tokens } from "../../src/admin/tokens.ts";
-import { RequestError } from "../../src/core/errors.ts";
-import { HealthState } from "../../src/core/health.ts";
+import { RequestError } from "../../src/engine/base/errors.ts";
+import { HealthState } from "../../src/engine/base/health.ts";
+import type { HttpAnswer, PageServer } from "../../src/operate/http/page-server.ts";
+import { type AdminSources, openAdminServer } from "../../src/operate/http/server.ts";
+import type { StateView } from "../../src/operate/http/state-json.ts";
+import { Tokens } from "../../src/operate/http/tokens.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 
 const SILENT = { onChange: () => undefined, onRefused: () => undefined };

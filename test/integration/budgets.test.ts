@@ -3,7 +3,7 @@
 
 import { Client, credentials } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { BUDGETS_SERVICE, HEALTH_SERVICE } from "../../src/transport/load-proto.ts";
+import { BUDGETS_SERVICE, HEALTH_SERVICE } from "../../src/grpc/transport/load-proto.ts";
 import { BUDGET_RULES, type BudgetsCaller, budgetLeft, callBudgets } from "../support/budgets.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { clientFor } from "../support/grpc-test-server.ts";

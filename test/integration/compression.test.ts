@@ -3,8 +3,8 @@
 
 import zlib, { deflateSync, gzipSync } from "node:zlib";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { Flag, FrameType } from "../../src/transport/fast-lane/protocol.ts";
-import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/transport/load-proto.ts";
+import { Flag, FrameType } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
 import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { startTestServer } from "../support/grpc-test-server.ts";
 import { callFields, frameOf, type Http2Peer, messageOf, peerOf, wordOf } from "../support/http2-peer.ts";

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Metadata } from "@grpc/grpc-js";
 import { describe, expect, test } from "vitest";
-import type { SimulationReport } from "../../src/simulate/report.ts";
+import type { SimulationReport } from "../../src/tools/simulate/report.ts";
 import { runProgram } from "../support/run-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { openClient, startTestApp } from "../support/test-app.ts";

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { readSettings } from "../../src/settings.ts";
+import { readSettings } from "../../src/process/settings.ts";
 
 const COMPOSE = resolve(import.meta.dirname, "../../deploy/compose");
 const RESET = { reset: true };

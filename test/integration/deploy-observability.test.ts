@@ -4,9 +4,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { SETTINGS } from "../../src/settings/table.ts";
-import { readSettings } from "../../src/settings.ts";
-import { METRICS, RULE_METRICS, WORKER_METRICS } from "../../src/telemetry/metrics.ts";
+import { METRICS, RULE_METRICS, WORKER_METRICS } from "../../src/operate/telemetry/metrics.ts";
+import { SETTINGS } from "../../src/process/settings/table.ts";
+import { readSettings } from "../../src/process/settings.ts";
 import { FETCH_MS, pythonPackage, runPython } from "../support/deploy-tools.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 

@@ -2,9 +2,9 @@
 
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { GrpcStatus, UnaryHandler } from "../../src/core/unary.ts";
-import { Flag, FrameType } from "../../src/transport/fast-lane/protocol.ts";
-import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/transport/load-proto.ts";
+import { Flag, FrameType } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
+import type { GrpcStatus, UnaryHandler } from "../../src/grpc/unary.ts";
 import { type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { startTestServer, type TestServer } from "../support/grpc-test-server.ts";
 import { callFields, type Field, frameOf, type Http2Peer, messageOf, peerOf, wordOf } from "../support/http2-peer.ts";

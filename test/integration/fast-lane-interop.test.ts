@@ -3,7 +3,7 @@
 
 import { execFile } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { GrpcStatus, UnaryHandler } from "../../src/core/unary.ts";
+import type { GrpcStatus, UnaryHandler } from "../../src/grpc/unary.ts";
 import { type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { goTool } from "../support/go-tool.ts";
 import { interopImplementation, interopService } from "../support/interop-service.ts";

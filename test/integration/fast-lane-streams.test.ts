@@ -3,8 +3,8 @@
 
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { afterEach, expect, test } from "vitest";
-import { Flag, FrameType, Setting } from "../../src/transport/fast-lane/protocol.ts";
-import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/transport/load-proto.ts";
+import { Flag, FrameType, Setting } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
 import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { callFields, frameOf, type Http2Peer, messageOf, wordOf } from "../support/http2-peer.ts";
 

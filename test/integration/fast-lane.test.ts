@@ -4,11 +4,11 @@
 import { connect } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { afterEach, describe, expect, test } from "vitest";
-import type { UnaryHandler, UnaryReply } from "../../src/core/unary.ts";
-import type { FastLaneOptions } from "../../src/transport/fast-lane/fast-lane-server.ts";
-import { Flag, FrameType, PREFACE, Setting } from "../../src/transport/fast-lane/protocol.ts";
-import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/transport/load-proto.ts";
-import { TlsFiles } from "../../src/transport/tls-files.ts";
+import type { FastLaneOptions } from "../../src/grpc/transport/fast-lane/fast-lane-server.ts";
+import { Flag, FrameType, PREFACE, Setting } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
+import { TlsFiles } from "../../src/grpc/transport/tls-files.ts";
+import type { UnaryHandler, UnaryReply } from "../../src/grpc/unary.ts";
 import { Authority } from "../support/certificates.ts";
 import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { callFields, frameOf, type Http2Peer, messageOf, peerOf, settingsOf, wordOf } from "../support/http2-peer.ts";

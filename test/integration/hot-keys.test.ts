@@ -4,11 +4,11 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type OpenedStore, openStore } from "../../src/app/open-store.ts";
-import { SystemClock } from "../../src/core/clock.ts";
-import { Algorithm, type Limit, Sync } from "../../src/core/limit.ts";
-import { Mode, Source, TakeGroup, Verdict } from "../../src/core/take.ts";
-import { readSettings } from "../../src/settings.ts";
+import { SystemClock } from "../../src/engine/base/clock.ts";
+import { Algorithm, type Limit, Sync } from "../../src/engine/domain/limit.ts";
+import { Mode, Source, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
+import { type OpenedStore, openStore } from "../../src/process/app/open-store.ts";
+import { readSettings } from "../../src/process/settings.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
 import { fillGroup } from "../contract/store-harness.ts";

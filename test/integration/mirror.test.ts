@@ -6,10 +6,10 @@ import { createServer } from "node:http2";
 import { join } from "node:path";
 import { Metadata, Server, ServerCredentials, status } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { Report } from "../../src/mirror/report.ts";
-import type { RunningMirror } from "../../src/mirror/run-mirror.ts";
-import { SHOULD_RATE_LIMIT_PATH } from "../../src/transport/load-proto.ts";
-import { passThroughDefinition } from "../../src/transport/unary-call.ts";
+import { SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
+import { passThroughDefinition } from "../../src/grpc/transport/unary-call.ts";
+import type { Report } from "../../src/tools/mirror/report.ts";
+import type { RunningMirror } from "../../src/tools/mirror/run-mirror.ts";
 import { startTestServer } from "../support/grpc-test-server.ts";
 import {
   answerBytes,

@@ -3,8 +3,8 @@
 
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Flag, FrameType } from "../../src/transport/fast-lane/protocol.ts";
-import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/transport/load-proto.ts";
+import { Flag, FrameType } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
 import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { startTestServer, type TestServer } from "../support/grpc-test-server.ts";
 import { callFields, type Field, frameOf, messageOf, peerOf, plainBlock, wordOf } from "../support/http2-peer.ts";

@@ -1,7 +1,7 @@
 // `headgate client` and `headgate mirror` from the command line, against real services.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { buildProgram } from "../../src/cli/program.ts";
+import { buildProgram } from "../../src/tools/cli/program.ts";
 import { RecordedTerminal } from "../support/recorded-terminal.ts";
 import { runProgram } from "../support/run-program.ts";
 import { askOnce, openClient, startTestApp, type TestApp } from "../support/test-app.ts";

@@ -7,10 +7,10 @@ import { gunzipSync } from "node:zlib";
 import * as grpc from "@grpc/grpc-js";
 import { credentials, Metadata, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { SystemClock } from "../../src/core/clock.ts";
-import { HEALTH_SERVICE, SHOULD_RATE_LIMIT_PATH } from "../../src/transport/load-proto.ts";
-import { Http2Target } from "../../src/transport/relay/http2-target.ts";
-import { type RelayedCall, RelayServer } from "../../src/transport/relay/relay-server.ts";
+import { SystemClock } from "../../src/engine/base/clock.ts";
+import { HEALTH_SERVICE, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
+import { Http2Target } from "../../src/grpc/transport/relay/http2-target.ts";
+import { type RelayedCall, RelayServer } from "../../src/grpc/transport/relay/relay-server.ts";
 import { clientFor, startTestServer, type TestServer } from "../support/grpc-test-server.ts";
 import { answerBytes, callBytes, openRawClient, requestBytes, until } from "../support/mirror-rig.ts";
 

@@ -4,9 +4,9 @@
 import { cpSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Reloader, type ReloaderOptions } from "../../src/config/reload.ts";
-import type { ReloadLog } from "../../src/config/rule-keeper.ts";
-import type { RuleSet } from "../../src/rules/rule-set.ts";
+import type { RuleSet } from "../../src/engine/rules/rule-set.ts";
+import { Reloader, type ReloaderOptions } from "../../src/rule-sources/files/reload.ts";
+import type { ReloadLog } from "../../src/rule-sources/files/rule-keeper.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { PlainStatsBook } from "../support/rules.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";

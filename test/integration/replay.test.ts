@@ -5,9 +5,9 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { status } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { SystemClock } from "../../src/core/clock.ts";
-import { readRecording } from "../../src/mirror/read-recording.ts";
-import { Recording } from "../../src/mirror/recording.ts";
+import { SystemClock } from "../../src/engine/base/clock.ts";
+import { readRecording } from "../../src/tools/mirror/read-recording.ts";
+import { Recording } from "../../src/tools/mirror/recording.ts";
 import { startTestServer } from "../support/grpc-test-server.ts";
 import {
   answerBytes,
@@ -141,7 +141,7 @@ test("a disk that is full ends a recording, which is said and counted", () => {
   const file = join(directory, "full.jsonl");
   // A process that may write no file longer than 64 KiB gets the error of a full disk, and no signal.
   const script = `
-    import { Recording } from ${JSON.stringify(resolve("dist/mirror/recording.js"))};
+    import { Recording } from ${JSON.stringify(resolve("dist/tools/mirror/recording.js"))};
     const said = [];
     const clock = { nowUs: () => 0 };
     const recording = await Recording.open({ file: ${JSON.stringify(file)}, bytesMax: 1e9, clock, onEnded: (why) => said.push(why) });

@@ -7,8 +7,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ConfigError } from "../../src/core/errors.ts";
-import { readSettings } from "../../src/settings.ts";
+import { ConfigError } from "../../src/engine/base/errors.ts";
+import { readSettings } from "../../src/process/settings.ts";
 import { PROGRAM } from "../support/built-program.ts";
 import { ownProcess } from "../support/child-processes.ts";
 import { PostgresServer } from "../support/postgres-server.ts";

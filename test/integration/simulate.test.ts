@@ -3,8 +3,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { buildProgram } from "../../src/cli/program.ts";
-import type { SimulationReport } from "../../src/simulate/report.ts";
+import { buildProgram } from "../../src/tools/cli/program.ts";
+import type { SimulationReport } from "../../src/tools/simulate/report.ts";
 import { RecordedTerminal } from "../support/recorded-terminal.ts";
 import { runProgram } from "../support/run-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";

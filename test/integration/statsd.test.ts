@@ -6,10 +6,10 @@ import { createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StatsD } from "hot-shots";
 import { describe, expect, test, vi } from "vitest";
-import { CallCounts } from "../../src/telemetry/observers.ts";
-import { RateLimitedLog } from "../../src/telemetry/rate-limited-log.ts";
-import { LimitStatsBook } from "../../src/telemetry/stats-book.ts";
-import { StatsdExporter } from "../../src/telemetry/statsd.ts";
+import { CallCounts } from "../../src/operate/telemetry/observers.ts";
+import { RateLimitedLog } from "../../src/operate/telemetry/rate-limited-log.ts";
+import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
+import { StatsdExporter } from "../../src/operate/telemetry/statsd.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { startTestApp } from "../support/test-app.ts";
 

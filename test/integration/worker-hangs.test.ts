@@ -4,10 +4,10 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { SystemClock } from "../../src/core/clock.ts";
-import { readSettings } from "../../src/settings.ts";
-import { createLogger } from "../../src/telemetry/logger.ts";
-import { Supervisor } from "../../src/workers/supervisor.ts";
+import { SystemClock } from "../../src/engine/base/clock.ts";
+import { createLogger } from "../../src/operate/telemetry/logger.ts";
+import { readSettings } from "../../src/process/settings.ts";
+import { Supervisor } from "../../src/process/workers/supervisor.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { isAlive } from "../support/worker-rig.ts";
 

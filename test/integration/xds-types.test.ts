@@ -3,7 +3,7 @@
 
 import { Server, ServerCredentials, type ServerDuplexStream } from "@grpc/grpc-js";
 import { afterEach, expect, test } from "vitest";
-import { RATE_LIMIT_TYPE } from "../../src/xds/discovery.ts";
+import { RATE_LIMIT_TYPE } from "../../src/rule-sources/xds/discovery.ts";
 import { resourceBytes } from "../support/resources.ts";
 import { startTestApp } from "../support/test-app.ts";
 import { bytesField } from "../support/wire.ts";

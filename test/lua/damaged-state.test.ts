@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/core/limit.ts";
-import { Mode, Outcome, Verdict } from "../../src/core/take.ts";
+import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/engine/domain/limit.ts";
+import { Mode, Outcome, Verdict } from "../../src/engine/domain/take.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { runs } from "../support/runs.ts";
 import { numbersOf, runOne, runScript, START_US } from "./script-rig.ts";

@@ -3,8 +3,8 @@
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Algorithm, type Limit } from "../../src/core/limit.ts";
-import { HoldFound, Mode, TakeGroup, Verdict } from "../../src/core/take.ts";
+import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
+import { HoldFound, Mode, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { HOLDS_FULL } from "../../src/stores/batching/reply.ts";
 import { RedisBatch } from "../../src/stores/redis/batch.ts";
 import { unpackNumbers } from "../../src/stores/redis/packed-numbers.ts";

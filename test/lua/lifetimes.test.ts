@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Mode } from "../../src/core/take.ts";
-import { AMOUNT_MAX } from "../../src/core/units.ts";
+import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
+import { Mode } from "../../src/engine/domain/take.ts";
 import { bucketNumbers } from "../property/rates.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { runs } from "../support/runs.ts";

@@ -1,6 +1,6 @@
 // Calls the scripts of lua/ on a real server without the store in between.
 
-import { Algorithm } from "../../src/core/limit.ts";
+import { Algorithm } from "../../src/engine/domain/limit.ts";
 import { packNumbers, unpackNumbers } from "../../src/stores/redis/packed-numbers.ts";
 import { loadScripts } from "../../src/stores/redis/scripts.ts";
 import { regularWindows } from "../support/builders.ts";

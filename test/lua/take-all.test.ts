@@ -2,9 +2,9 @@
 // numbers are those of the algorithms is the contract's business (test/contract, test/property).
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/core/limit.ts";
-import { Mode, Outcome, Verdict } from "../../src/core/take.ts";
-import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/core/units.ts";
+import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/engine/base/units.ts";
+import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/engine/domain/limit.ts";
+import { Mode, Outcome, Verdict } from "../../src/engine/domain/take.ts";
 import { unpackNumbers } from "../../src/stores/redis/packed-numbers.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { argumentsOf, numbersOf, runOne, runScript, type ScriptCall, START_US, TAKE_ALL } from "./script-rig.ts";

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Algorithm } from "../../src/core/limit.ts";
-import { Kind, Mode } from "../../src/core/take.ts";
+import { Algorithm } from "../../src/engine/domain/limit.ts";
+import { Kind, Mode } from "../../src/engine/domain/take.ts";
 import { bucketNumbers } from "../property/rates.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { runs } from "../support/runs.ts";

@@ -3,8 +3,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/core/limit.ts";
-import { Kind, Mode, TakeGroup } from "../../src/core/take.ts";
+import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/engine/domain/limit.ts";
+import { Kind, Mode, TakeGroup } from "../../src/engine/domain/take.ts";
 import { fillGroup, type StoreHarness } from "../contract/store-harness.ts";
 import { runs } from "../support/runs.ts";
 import {

@@ -2,10 +2,10 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Keyed } from "../../src/core/key-bytes.ts";
-import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/core/limit.ts";
-import { WAIT_US_MAX } from "../../src/core/refill.ts";
-import { Mode, Outcome, type Take } from "../../src/core/take.ts";
+import type { Keyed } from "../../src/engine/domain/key-bytes.ts";
+import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/engine/domain/limit.ts";
+import { WAIT_US_MAX } from "../../src/engine/domain/refill.ts";
+import { Mode, Outcome, type Take } from "../../src/engine/domain/take.ts";
 import { runs } from "../support/runs.ts";
 import { modelOf } from "./exact-models.ts";
 import { type History, type HistoryShape, histories, type LimitNumbers } from "./histories.ts";

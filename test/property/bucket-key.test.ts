@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Algorithm } from "../../src/core/limit.ts";
-import { oneByteOf } from "../../src/core/request.ts";
+import { Algorithm } from "../../src/engine/domain/limit.ts";
+import { oneByteOf } from "../../src/engine/domain/request.ts";
 import {
   domainKeyPrefix,
   entryKeyPart,
@@ -12,7 +12,7 @@ import {
   limitKeySuffix,
   sharedEntryKeyPart,
   VALUE_BYTES_IN_KEY_MAX,
-} from "../../src/rules/bucket-key.ts";
+} from "../../src/engine/rules/bucket-key.ts";
 import { runs } from "../support/runs.ts";
 
 interface Named {

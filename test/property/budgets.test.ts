@@ -3,10 +3,10 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { textOf } from "../../src/core/request.ts";
-import type { AskedCall } from "../../src/simulate/question.ts";
-import { readWrittenCall } from "../../src/simulate/sources/written-call.ts";
-import { DecisionLog } from "../../src/telemetry/decision-log.ts";
+import { textOf } from "../../src/engine/domain/request.ts";
+import { DecisionLog } from "../../src/operate/telemetry/decision-log.ts";
+import type { AskedCall } from "../../src/tools/simulate/question.ts";
+import { readWrittenCall } from "../../src/tools/simulate/sources/written-call.ts";
 import { SECOND_US } from "../contract/store-harness.ts";
 import { BudgetsRig, type ReservedReply } from "../support/budgets.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { CALENDAR_UNITS, type Calendar, calendarWindows } from "../../src/rules/calendar.ts";
+import { CALENDAR_UNITS, type Calendar, calendarWindows } from "../../src/engine/rules/calendar.ts";
 import { runs } from "../support/runs.ts";
 
 interface ZoneDays {

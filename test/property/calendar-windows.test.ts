@@ -3,9 +3,9 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Algorithm } from "../../src/core/limit.ts";
-import type { Take, TakeGroup } from "../../src/core/take.ts";
-import { Mode } from "../../src/core/take.ts";
+import { Algorithm } from "../../src/engine/domain/limit.ts";
+import type { Take, TakeGroup } from "../../src/engine/domain/take.ts";
+import { Mode } from "../../src/engine/domain/take.ts";
 import { memoryHarness } from "../contract/memory-harness.ts";
 import { ask, START_US } from "../contract/store-harness.ts";
 import { regularWindows } from "../support/builders.ts";

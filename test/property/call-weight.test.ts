@@ -3,9 +3,9 @@
 
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Algorithm, type Limit } from "../../src/core/limit.ts";
-import { GROUP_WEIGHT_MAX, HOLD_WEIGHT, LOG_WEIGHT, TakeGroup, Verdict } from "../../src/core/take.ts";
-import { LIMITS_PER_RULE_MAX } from "../../src/rules/schema.ts";
+import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
+import { GROUP_WEIGHT_MAX, HOLD_WEIGHT, LOG_WEIGHT, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
+import { LIMITS_PER_RULE_MAX } from "../../src/engine/rules/schema.ts";
 import { Intake } from "../../src/stores/batching/intake.ts";
 import { completeOptions } from "../../src/stores/batching/options.ts";
 import { ReplyReader } from "../../src/stores/batching/reply.ts";

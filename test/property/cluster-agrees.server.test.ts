@@ -3,8 +3,8 @@
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Algorithm } from "../../src/core/limit.ts";
-import { Kind, Mode } from "../../src/core/take.ts";
+import { Algorithm } from "../../src/engine/domain/limit.ts";
+import { Kind, Mode } from "../../src/engine/domain/take.ts";
 import { clusterHarness } from "../contract/redis-harness.ts";
 import type { StoreHarness } from "../contract/store-harness.ts";
 import { ClusterRig } from "../support/redis-cluster.ts";

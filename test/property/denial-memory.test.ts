@@ -3,8 +3,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Algorithm } from "../../src/core/limit.ts";
-import { Kind, Mode, Outcome, Source, TakeGroup, Verdict } from "../../src/core/take.ts";
+import { Algorithm } from "../../src/engine/domain/limit.ts";
+import { Kind, Mode, Outcome, Source, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { DENIAL_US_MAX, DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { fillGroup } from "../contract/store-harness.ts";
 import { ManualClock } from "../support/manual-clock.ts";

@@ -1,8 +1,8 @@
-// What each algorithm promises, said another way than src/algorithms says it: whole histories of payments in place of
+// What each algorithm promises, said another way than src/engine/algorithms says it: whole histories of payments in place of
 // state, BigInt in place of bounds on doubles. Slow and plain. Time only goes forward here.
 
-import { Algorithm } from "../../src/core/limit.ts";
-import { Mode, Outcome } from "../../src/core/take.ts";
+import { Algorithm } from "../../src/engine/domain/limit.ts";
+import { Mode, Outcome } from "../../src/engine/domain/take.ts";
 import type { LimitNumbers } from "./histories.ts";
 
 export interface ModelAnswer {

@@ -3,8 +3,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { UnaryReply } from "../../src/core/unary.ts";
-import { Flag, FrameType, Setting, WINDOW_DEFAULT } from "../../src/transport/fast-lane/protocol.ts";
+import { Flag, FrameType, Setting, WINDOW_DEFAULT } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import type { UnaryReply } from "../../src/grpc/unary.ts";
 import type { Act, FrameHistory } from "../support/frame-history.ts";
 import {
   callFields,

@@ -2,8 +2,8 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseFile } from "../../src/config/parse-file.ts";
-import { compileSet } from "../../src/xds/compile-set.ts";
+import { parseFile } from "../../src/rule-sources/files/parse-file.ts";
+import { compileSet } from "../../src/rule-sources/xds/compile-set.ts";
 import { resourceFile } from "../support/resources.ts";
 import { PlainStatsBook } from "../support/rules.ts";
 import { runs } from "../support/runs.ts";

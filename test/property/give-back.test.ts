@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/core/limit.ts";
-import { TakeGroup } from "../../src/core/take.ts";
+import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/engine/domain/limit.ts";
+import { TakeGroup } from "../../src/engine/domain/take.ts";
 import { fillGroup, takeOf } from "../contract/store-harness.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";

@@ -3,8 +3,8 @@
 
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { StoreError } from "../../src/core/errors.ts";
-import { TakeGroup } from "../../src/core/take.ts";
+import { StoreError } from "../../src/engine/base/errors.ts";
+import { TakeGroup } from "../../src/engine/domain/take.ts";
 import { Batch } from "../../src/stores/batching/batch.ts";
 import { Intake } from "../../src/stores/batching/intake.ts";
 import { completeOptions } from "../../src/stores/batching/options.ts";

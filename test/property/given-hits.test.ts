@@ -3,8 +3,8 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseFile } from "../../src/config/parse-file.ts";
-import { compileRules } from "../../src/rules/compile.ts";
+import { compileRules } from "../../src/engine/rules/compile.ts";
+import { parseFile } from "../../src/rule-sources/files/parse-file.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import { resourceFile, type WireDescriptor } from "../support/resources.ts";

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Algorithm } from "../../src/core/limit.ts";
-import { Kind, Mode, Outcome, TakeGroup, Verdict } from "../../src/core/take.ts";
+import { Algorithm } from "../../src/engine/domain/limit.ts";
+import { Kind, Mode, Outcome, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { type Ask, fillGroup } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";

@@ -1,7 +1,7 @@
 // Histories of calls whose buckets lie in several shards, and what a store over the shards tells exactly as one store does.
 
 import type fc from "fast-check";
-import { Kind, Mode } from "../../src/core/take.ts";
+import { Kind, Mode } from "../../src/engine/domain/take.ts";
 import { type History, type HistoryStep, type HistoryTake, histories } from "./histories.ts";
 import type { GroupAnswer } from "./replay.ts";
 

@@ -2,11 +2,11 @@
 // in replay.ts; histories that failed once are kept in replayed.ts.
 
 import fc from "fast-check";
-import { ALGORITHMS, Algorithm, type Limit, LOG_PAYMENTS_MAX } from "../../src/core/limit.ts";
-import { Kind, Mode } from "../../src/core/take.ts";
-import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/core/units.ts";
-import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "../../src/rules/bucket-key.ts";
-import { lowLimit, reserveOf } from "../../src/rules/priority.ts";
+import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/engine/base/units.ts";
+import { ALGORITHMS, Algorithm, type Limit, LOG_PAYMENTS_MAX } from "../../src/engine/domain/limit.ts";
+import { Kind, Mode } from "../../src/engine/domain/take.ts";
+import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "../../src/engine/rules/bucket-key.ts";
+import { lowLimit, reserveOf } from "../../src/engine/rules/priority.ts";
 import { makeLimit, regularWindows } from "../support/builders.ts";
 
 /** The numbers of a limit. Limits of one algorithm and window share their buckets, as an edited rule does. */

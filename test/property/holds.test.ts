@@ -3,10 +3,10 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { DebtLows } from "../../src/algorithms/debt-lows.ts";
-import { Algorithm } from "../../src/core/limit.ts";
-import { HoldFound, Mode, TakeGroup, Verdict } from "../../src/core/take.ts";
-import { CONCURRENT_KEY_SUFFIX } from "../../src/rules/bucket-key.ts";
+import { DebtLows } from "../../src/engine/algorithms/debt-lows.ts";
+import { Algorithm } from "../../src/engine/domain/limit.ts";
+import { HoldFound, Mode, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
+import { CONCURRENT_KEY_SUFFIX } from "../../src/engine/rules/bucket-key.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { fillGroup, SECOND_US, START_US } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";

@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
-import { StoreError } from "../../src/core/errors.ts";
-import { TakeGroup, Verdict } from "../../src/core/take.ts";
-import { MICROS_PER_MILLI } from "../../src/core/units.ts";
+import { StoreError } from "../../src/engine/base/errors.ts";
+import { MICROS_PER_MILLI } from "../../src/engine/base/units.ts";
+import { TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { Batch } from "../../src/stores/batching/batch.ts";
 import { Intake } from "../../src/stores/batching/intake.ts";
 import { completeOptions } from "../../src/stores/batching/options.ts";

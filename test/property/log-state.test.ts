@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { BLOCK_BYTES, LogBlocks } from "../../src/algorithms/log-blocks.ts";
-import { LogState } from "../../src/algorithms/log-state.ts";
-import { LOG_PAYMENTS_MAX } from "../../src/core/limit.ts";
+import { BLOCK_BYTES, LogBlocks } from "../../src/engine/algorithms/log-blocks.ts";
+import { LogState } from "../../src/engine/algorithms/log-state.ts";
+import { LOG_PAYMENTS_MAX } from "../../src/engine/domain/limit.ts";
 import { runs } from "../support/runs.ts";
 
 /** The same as a list. */

@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ErrorCode, Flag, FrameType, WINDOW_DEFAULT } from "../../src/transport/fast-lane/protocol.ts";
+import { ErrorCode, Flag, FrameType, WINDOW_DEFAULT } from "../../src/grpc/transport/fast-lane/protocol.ts";
 import {
   callFields,
   type Field,

@@ -3,8 +3,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { StoreError } from "../../src/core/errors.ts";
-import { copyQuestion, Mode, TakeGroup } from "../../src/core/take.ts";
+import { StoreError } from "../../src/engine/base/errors.ts";
+import { copyQuestion, Mode, TakeGroup } from "../../src/engine/domain/take.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
 import type { SettleListener, Store } from "../../src/stores/store.ts";

@@ -3,10 +3,10 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { UNIT_NAMES, Unit } from "../../src/core/limit.ts";
-import type { Take } from "../../src/core/take.ts";
-import { compileRules } from "../../src/rules/compile.ts";
-import type { RuleSet } from "../../src/rules/rule-set.ts";
+import { UNIT_NAMES, Unit } from "../../src/engine/domain/limit.ts";
+import type { Take } from "../../src/engine/domain/take.ts";
+import { compileRules } from "../../src/engine/rules/compile.ts";
+import type { RuleSet } from "../../src/engine/rules/rule-set.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { type AskedDescriptor, LimiterRig } from "../support/limiter-rig.ts";
 import { resourceFile, type WireDescriptor } from "../support/resources.ts";

@@ -4,7 +4,7 @@
 
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { TakeGroup, Verdict } from "../../src/core/take.ts";
+import { TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import type { BreakerOptions } from "../../src/stores/batching/breaker.ts";
 import { Intake } from "../../src/stores/batching/intake.ts";
 import { completeOptions } from "../../src/stores/batching/options.ts";

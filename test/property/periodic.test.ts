@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Algorithm, type Limit, Sync } from "../../src/core/limit.ts";
+import { Algorithm, type Limit, Sync } from "../../src/engine/domain/limit.ts";
 import { makeLimit } from "../support/builders.ts";
 import { runs } from "../support/runs.ts";
 import { calling, changing, weathers } from "../support/schedules.ts";

@@ -3,8 +3,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ALGORITHM_NAMES, Algorithm, type Limit, WRITTEN_ALGORITHMS } from "../../src/core/limit.ts";
-import { Mode, Outcome, type Take, TakeGroup } from "../../src/core/take.ts";
+import { ALGORITHM_NAMES, Algorithm, type Limit, WRITTEN_ALGORITHMS } from "../../src/engine/domain/limit.ts";
+import { Mode, Outcome, type Take, TakeGroup } from "../../src/engine/domain/take.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { fillGroup } from "../contract/store-harness.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";

@@ -1,9 +1,9 @@
 // Rates as people write them, and the token buckets that the compiler makes of them.
 
 import fc from "fast-check";
-import { Algorithm } from "../../src/core/limit.ts";
-import { AMOUNT_MAX } from "../../src/core/units.ts";
-import { rateOfDecimal, reduceRate } from "../../src/rules/limit-shape.ts";
+import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
+import { Algorithm } from "../../src/engine/domain/limit.ts";
+import { rateOfDecimal, reduceRate } from "../../src/engine/rules/limit-shape.ts";
 import type { LimitNumbers } from "./histories.ts";
 
 /** A decimal above 0 with up to seven digits behind the point, and the fraction it stands for. */

@@ -1,12 +1,12 @@
 // The settlement over a plain Map: what memory and Redis are compared with. It never sweeps and never evicts, so it
 // answers right also after time has stepped back.
 
-import type { BucketAccess, WorkingBucket } from "../../src/algorithms/bucket-access.ts";
-import { JointSettlement } from "../../src/algorithms/group-settlement.ts";
-import { HoldBook } from "../../src/algorithms/hold-book.ts";
-import { LogBlocks } from "../../src/algorithms/log-blocks.ts";
-import type { Clock } from "../../src/core/clock.ts";
-import type { TakeGroup } from "../../src/core/take.ts";
+import type { BucketAccess, WorkingBucket } from "../../src/engine/algorithms/bucket-access.ts";
+import { JointSettlement } from "../../src/engine/algorithms/group-settlement.ts";
+import { HoldBook } from "../../src/engine/algorithms/hold-book.ts";
+import { LogBlocks } from "../../src/engine/algorithms/log-blocks.ts";
+import type { Clock } from "../../src/engine/base/clock.ts";
+import type { TakeGroup } from "../../src/engine/domain/take.ts";
 import type { Store } from "../../src/stores/store.ts";
 
 interface Numbers {

@@ -1,8 +1,8 @@
 // Histories that a test failed on once, and the turns of a window. They run first, before any that is generated.
 
-import { Algorithm } from "../../src/core/limit.ts";
-import { Kind, Mode } from "../../src/core/take.ts";
-import { AMOUNT_MAX } from "../../src/core/units.ts";
+import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
+import { Algorithm } from "../../src/engine/domain/limit.ts";
+import { Kind, Mode } from "../../src/engine/domain/take.ts";
 import type { History, HistoryStep, LimitNumbers } from "./histories.ts";
 
 const START_US = 1_767_225_600_000_024;

@@ -2,9 +2,9 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { LimitStats } from "../../src/core/limit-stats.ts";
-import { SeriesBook } from "../../src/telemetry/series-book.ts";
-import { LimitStatsBook } from "../../src/telemetry/stats-book.ts";
+import { LimitStats } from "../../src/engine/domain/limit-stats.ts";
+import { SeriesBook } from "../../src/operate/telemetry/series-book.ts";
+import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
 
 const RULES_MAX = 3;
 const DOMAINS = ["edge", "mesh"];

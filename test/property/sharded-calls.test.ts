@@ -3,10 +3,10 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { StoreError } from "../../src/core/errors.ts";
-import { Algorithm } from "../../src/core/limit.ts";
-import { Kind, Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../src/core/take.ts";
-import { hashBucketKey } from "../../src/rules/bucket-key.ts";
+import { StoreError } from "../../src/engine/base/errors.ts";
+import { Algorithm } from "../../src/engine/domain/limit.ts";
+import { Kind, Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
+import { hashBucketKey } from "../../src/engine/rules/bucket-key.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
 import { ShardedCalls } from "../../src/stores/sharded/sharded-calls.ts";

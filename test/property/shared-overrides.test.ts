@@ -3,12 +3,12 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Limit, OnStoreFailure, Unit } from "../../src/core/limit.ts";
-import type { Take } from "../../src/core/take.ts";
-import { AMOUNT_MAX } from "../../src/core/units.ts";
-import { LimitCall } from "../../src/limiter/call.ts";
-import { TakeFiller } from "../../src/limiter/fill.ts";
-import { addDescriptor } from "../../src/simulate/question.ts";
+import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
+import { type Limit, OnStoreFailure, Unit } from "../../src/engine/domain/limit.ts";
+import type { Take } from "../../src/engine/domain/take.ts";
+import { LimitCall } from "../../src/engine/limiter/call.ts";
+import { TakeFiller } from "../../src/engine/limiter/fill.ts";
+import { addDescriptor } from "../../src/tools/simulate/question.ts";
 import { CountingStatsBook } from "../support/limiter-rig.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { rulesFromYaml } from "../support/rules.ts";

@@ -2,10 +2,10 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { LOG_PAYMENTS_MAX, quotaOf } from "../../src/core/limit.ts";
-import { Outcome } from "../../src/core/take.ts";
-import { addHeaders } from "../../src/rls/headers.ts";
-import { addMetadata } from "../../src/rls/metadata.ts";
+import { LOG_PAYMENTS_MAX, quotaOf } from "../../src/engine/domain/limit.ts";
+import { Outcome } from "../../src/engine/domain/take.ts";
+import { addHeaders } from "../../src/grpc/rls/headers.ts";
+import { addMetadata } from "../../src/grpc/rls/metadata.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import { runs } from "../support/runs.ts";
 

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { reportOf } from "../../src/simulate/report.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { reportOf } from "../../src/tools/simulate/report.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { drawnCalls, drawnRules } from "../support/recorded-calls.ts";
 import { PLAIN_SETTINGS, servedAnswers, simulatedAnswers } from "../support/recorded-service.ts";

@@ -3,9 +3,9 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Mode, type Take } from "../../src/core/take.ts";
-import { reportOf } from "../../src/simulate/report.ts";
-import { Simulation } from "../../src/simulate/simulation.ts";
+import { Mode, type Take } from "../../src/engine/domain/take.ts";
+import { reportOf } from "../../src/tools/simulate/report.ts";
+import { Simulation } from "../../src/tools/simulate/simulation.ts";
 import { PLAIN_SETTINGS } from "../support/recorded-service.ts";
 import { callsOfStreams, drawnStreams, type RecordedStream } from "../support/recorded-streams.ts";
 import { rulesFromYaml } from "../support/rules.ts";

@@ -1,7 +1,7 @@
 // One bucket on the reference store, for properties that go on where a history ends.
 
-import type { Limit } from "../../src/core/limit.ts";
-import { Mode, type Take, TakeGroup } from "../../src/core/take.ts";
+import type { Limit } from "../../src/engine/domain/limit.ts";
+import { Mode, type Take, TakeGroup } from "../../src/engine/domain/take.ts";
 import { fillGroup, takeOf } from "../contract/store-harness.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { type History, limitOf } from "./histories.ts";

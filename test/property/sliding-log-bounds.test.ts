@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Algorithm, LOG_PAYMENTS_MAX } from "../../src/core/limit.ts";
+import { Algorithm, LOG_PAYMENTS_MAX } from "../../src/engine/domain/limit.ts";
 import { runs } from "../support/runs.ts";
 import { SingleBucket } from "./single-bucket.ts";
 

@@ -3,10 +3,10 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { WorkingBucket } from "../../src/algorithms/bucket-access.ts";
-import { keyedOf } from "../../src/core/key-bytes.ts";
-import { Mode, TakeGroup } from "../../src/core/take.ts";
-import { CONCURRENT_KEY_SUFFIX } from "../../src/rules/bucket-key.ts";
+import { WorkingBucket } from "../../src/engine/algorithms/bucket-access.ts";
+import { keyedOf } from "../../src/engine/domain/key-bytes.ts";
+import { Mode, TakeGroup } from "../../src/engine/domain/take.ts";
+import { CONCURRENT_KEY_SUFFIX } from "../../src/engine/rules/bucket-key.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { type Ask, bucketKeyOf, fillGroup } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";

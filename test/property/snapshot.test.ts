@@ -3,12 +3,12 @@
 
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
-import { WorkingBucket } from "../../src/algorithms/bucket-access.ts";
-import type { LogState } from "../../src/algorithms/log-state.ts";
-import { type Keyed, keyedOf } from "../../src/core/key-bytes.ts";
-import { hashKeyInUse, useHashKey } from "../../src/core/key-hash.ts";
-import { Algorithm, type Limit } from "../../src/core/limit.ts";
-import { Mode, TakeGroup } from "../../src/core/take.ts";
+import { WorkingBucket } from "../../src/engine/algorithms/bucket-access.ts";
+import type { LogState } from "../../src/engine/algorithms/log-state.ts";
+import { type Keyed, keyedOf } from "../../src/engine/domain/key-bytes.ts";
+import { hashKeyInUse, useHashKey } from "../../src/engine/domain/key-hash.ts";
+import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
+import { Mode, TakeGroup } from "../../src/engine/domain/take.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { readSections, SnapshotRefused } from "../../src/stores/memory/snapshot/read-sections.ts";
 import { FIRST_LINE, RunningChecksum, SECTION_HEAD_BYTES } from "../../src/stores/memory/snapshot/sections.ts";

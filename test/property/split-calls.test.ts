@@ -3,9 +3,17 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { StoreError } from "../../src/core/errors.ts";
-import { copyAnswer, copyQuestion, Mode, Outcome, type Take, TakeGroup, Verdict } from "../../src/core/take.ts";
-import type { LimitCall } from "../../src/limiter/call.ts";
+import { StoreError } from "../../src/engine/base/errors.ts";
+import {
+  copyAnswer,
+  copyQuestion,
+  Mode,
+  Outcome,
+  type Take,
+  TakeGroup,
+  Verdict,
+} from "../../src/engine/domain/take.ts";
+import type { LimitCall } from "../../src/engine/limiter/call.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
 import type { SettleListener, Store } from "../../src/stores/store.ts";

@@ -3,8 +3,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { StreamTurns } from "../../src/transport/fast-lane/stream-turns.ts";
-import { type Shedder, shedStreams } from "../../src/transport/waiting-streams.ts";
+import { StreamTurns } from "../../src/grpc/transport/fast-lane/stream-turns.ts";
+import { type Shedder, shedStreams } from "../../src/grpc/transport/waiting-streams.ts";
 import { runs } from "../support/runs.ts";
 
 describe("streams that wait for their peers", () => {

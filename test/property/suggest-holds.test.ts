@@ -3,13 +3,13 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { RecordedQuestion } from "../../src/simulate/question.ts";
-import { reportOf } from "../../src/simulate/report.ts";
-import { Simulation } from "../../src/simulate/simulation.ts";
-import { RoundedCounts } from "../../src/simulate/suggest/rounded-counts.ts";
-import { rulesText } from "../../src/simulate/suggest/rules-text.ts";
-import type { Shape } from "../../src/simulate/suggest/shapes.ts";
-import { suggest } from "../../src/simulate/suggest/suggest.ts";
+import type { RecordedQuestion } from "../../src/tools/simulate/question.ts";
+import { reportOf } from "../../src/tools/simulate/report.ts";
+import { Simulation } from "../../src/tools/simulate/simulation.ts";
+import { RoundedCounts } from "../../src/tools/simulate/suggest/rounded-counts.ts";
+import { rulesText } from "../../src/tools/simulate/suggest/rules-text.ts";
+import type { Shape } from "../../src/tools/simulate/suggest/shapes.ts";
+import { suggest } from "../../src/tools/simulate/suggest/suggest.ts";
 import { PLAIN_SETTINGS } from "../support/recorded-service.ts";
 import { callsOfStreams, drawnStreams, type RecordedStream } from "../support/recorded-streams.ts";
 import { compileYaml } from "../support/rules.ts";

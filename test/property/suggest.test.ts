@@ -3,12 +3,12 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { reportOf } from "../../src/simulate/report.ts";
-import { Simulation } from "../../src/simulate/simulation.ts";
-import { CallerSample, SampleShare } from "../../src/simulate/suggest/caller-sample.ts";
-import { rulesText } from "../../src/simulate/suggest/rules-text.ts";
-import type { Shape } from "../../src/simulate/suggest/shapes.ts";
-import { suggest } from "../../src/simulate/suggest/suggest.ts";
+import { reportOf } from "../../src/tools/simulate/report.ts";
+import { Simulation } from "../../src/tools/simulate/simulation.ts";
+import { CallerSample, SampleShare } from "../../src/tools/simulate/suggest/caller-sample.ts";
+import { rulesText } from "../../src/tools/simulate/suggest/rules-text.ts";
+import type { Shape } from "../../src/tools/simulate/suggest/shapes.ts";
+import { suggest } from "../../src/tools/simulate/suggest/suggest.ts";
 import { type DrawnCall, drawnCalls } from "../support/recorded-calls.ts";
 import { PLAIN_SETTINGS } from "../support/recorded-service.ts";
 import { compileYaml } from "../support/rules.ts";

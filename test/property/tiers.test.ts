@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ALGORITHM_NAMES, WRITTEN_ALGORITHMS } from "../../src/core/limit.ts";
+import { ALGORITHM_NAMES, WRITTEN_ALGORITHMS } from "../../src/engine/domain/limit.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { type AskedDescriptor, LimiterRig } from "../support/limiter-rig.ts";
 import { runs } from "../support/runs.ts";

@@ -2,11 +2,11 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Algorithm, UNIT_SECONDS } from "../../src/core/limit.ts";
-import { refillOf, usToRefill, WAIT_US_MAX } from "../../src/core/refill.ts";
-import { Outcome } from "../../src/core/take.ts";
-import { AMOUNT_MAX } from "../../src/core/units.ts";
-import { rateOfDecimal, reduceRate } from "../../src/rules/limit-shape.ts";
+import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
+import { Algorithm, UNIT_SECONDS } from "../../src/engine/domain/limit.ts";
+import { refillOf, usToRefill, WAIT_US_MAX } from "../../src/engine/domain/refill.ts";
+import { Outcome } from "../../src/engine/domain/take.ts";
+import { rateOfDecimal, reduceRate } from "../../src/engine/rules/limit-shape.ts";
 import { makeLimit } from "../support/builders.ts";
 import { runs } from "../support/runs.ts";
 import type { History, LimitNumbers } from "./histories.ts";

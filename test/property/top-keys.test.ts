@@ -2,10 +2,10 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Sketch } from "../../src/telemetry/top/sketch.ts";
-import { mergeSummaries, summaryOf } from "../../src/telemetry/top/summary.ts";
-import { type Tally, TallySum } from "../../src/telemetry/top/tally.ts";
-import { TrackedKey } from "../../src/telemetry/top/tracked-keys.ts";
+import { Sketch } from "../../src/operate/telemetry/top/sketch.ts";
+import { mergeSummaries, summaryOf } from "../../src/operate/telemetry/top/summary.ts";
+import { type Tally, TallySum } from "../../src/operate/telemetry/top/tally.ts";
+import { TrackedKey } from "../../src/operate/telemetry/top/tracked-keys.ts";
 import { runs } from "../support/runs.ts";
 
 /** Keys in the order in which they come. */

@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { addMetadata } from "../../src/rls/metadata.ts";
+import { addMetadata } from "../../src/grpc/rls/metadata.ts";
 import { type AskedDescriptor, LimiterRig } from "../support/limiter-rig.ts";
 import { runs } from "../support/runs.ts";
 

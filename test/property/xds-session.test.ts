@@ -3,7 +3,7 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Answer, type SessionAction, XdsSession } from "../../src/xds/session.ts";
+import { type Answer, type SessionAction, XdsSession } from "../../src/rule-sources/xds/session.ts";
 import { runs } from "../support/runs.ts";
 
 const PAUSES = { initialMs: 1_000, maxMs: 60_000, jitters: true };

@@ -9,11 +9,11 @@ import {
   type ServiceDefinition,
   type ServiceError,
 } from "@grpc/grpc-js";
-import type { RequestError } from "../../src/core/errors.ts";
-import type { UnaryHandler } from "../../src/core/unary.ts";
-import { ReserveService, SettleService } from "../../src/rls/budgets.ts";
-import type { CallServiceOptions } from "../../src/rls/call-service.ts";
-import { BUDGETS_SERVICE, loadProto } from "../../src/transport/load-proto.ts";
+import type { RequestError } from "../../src/engine/base/errors.ts";
+import { ReserveService, SettleService } from "../../src/grpc/rls/budgets.ts";
+import type { CallServiceOptions } from "../../src/grpc/rls/call-service.ts";
+import { BUDGETS_SERVICE, loadProto } from "../../src/grpc/transport/load-proto.ts";
+import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import type { LimiterRig } from "./limiter-rig.ts";
 import type { TestApp } from "./test-app.ts";
 

@@ -1,10 +1,10 @@
 // Short ways to say what a test is about; everything not named gets a harmless default.
 
-import { CalendarWindows } from "../../src/core/calendar-windows.ts";
-import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure, Sync, Unit } from "../../src/core/limit.ts";
-import { LimitStats } from "../../src/core/limit-stats.ts";
-import { AMOUNT_MAX, divideDown, MICROS_PER_SECOND } from "../../src/core/units.ts";
-import { limitKeySuffix } from "../../src/rules/bucket-key.ts";
+import { AMOUNT_MAX, divideDown, MICROS_PER_SECOND } from "../../src/engine/base/units.ts";
+import { CalendarWindows } from "../../src/engine/domain/calendar-windows.ts";
+import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure, Sync, Unit } from "../../src/engine/domain/limit.ts";
+import { LimitStats } from "../../src/engine/domain/limit-stats.ts";
+import { limitKeySuffix } from "../../src/engine/rules/bucket-key.ts";
 
 /** A limit of the given algorithm; 10 per second unless told otherwise. */
 export function makeLimit(overrides: Partial<Limit> = {}): Limit {

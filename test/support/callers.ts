@@ -2,7 +2,7 @@
 // connection ends.
 
 import * as grpc from "@grpc/grpc-js";
-import { loadProto, SHOULD_RATE_LIMIT_PATH } from "../../src/transport/load-proto.ts";
+import { loadProto, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import { callRaw, type RawOutcome } from "./grpc-test-server.ts";
 
 const service = loadProto()["envoy.service.ratelimit.v3.RateLimitService"] as grpc.ServiceDefinition;

@@ -3,7 +3,7 @@
 import type { MethodDefinition } from "@grpc/grpc-js";
 import type { Answer } from "../../client/src/decision.ts";
 import { readAnswer } from "../../client/src/read-answer.ts";
-import { loadProto, RATE_LIMIT_SERVICE } from "../../src/transport/load-proto.ts";
+import { loadProto, RATE_LIMIT_SERVICE } from "../../src/grpc/transport/load-proto.ts";
 
 /** A RateLimitRequest in proto-loader's form; enums by name, numbers of 64 bits as text. */
 export interface ProtoRequest {

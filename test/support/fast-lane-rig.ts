@@ -1,14 +1,14 @@
 // A fast lane on a free port, with methods of the test's choice.
 
-import { SystemClock } from "../../src/core/clock.ts";
-import { HealthState } from "../../src/core/health.ts";
-import type { UnaryHandler } from "../../src/core/unary.ts";
+import { SystemClock } from "../../src/engine/base/clock.ts";
+import { HealthState } from "../../src/engine/base/health.ts";
 import {
   type FastLaneOptions,
   type FastLaneServer,
   startFastLane,
-} from "../../src/transport/fast-lane/fast-lane-server.ts";
-import { SHOULD_RATE_LIMIT_PATH } from "../../src/transport/load-proto.ts";
+} from "../../src/grpc/transport/fast-lane/fast-lane-server.ts";
+import { SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
+import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { type Http2Peer, peerOf } from "./http2-peer.ts";
 
 export const ECHO: UnaryHandler = { handle: (message, _deadlineUs, reply) => reply.ok(message) };

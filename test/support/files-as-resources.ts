@@ -1,8 +1,8 @@
 // Rule files as a control plane would send them, as far as its messages have fields for what they say.
 
-import { parseFile } from "../../src/config/parse-file.ts";
-import { UNIT_NAMES } from "../../src/core/limit.ts";
-import type { MappingNode, SourceFile, SourceNode } from "../../src/rules/source.ts";
+import { UNIT_NAMES } from "../../src/engine/domain/limit.ts";
+import type { MappingNode, SourceFile, SourceNode } from "../../src/engine/rules/source.ts";
+import { parseFile } from "../../src/rule-sources/files/parse-file.ts";
 import type { WireConfig, WireDescriptor } from "./resources.ts";
 
 /** The resources that say the same as the files; undefined if the files say what no message can. */

@@ -1,12 +1,12 @@
 // A gRPC server on a free port with a handler of the test's choice, and clients for it.
 
 import * as grpc from "@grpc/grpc-js";
-import { SystemClock } from "../../src/core/clock.ts";
-import { HealthState } from "../../src/core/health.ts";
-import type { UnaryHandler } from "../../src/core/unary.ts";
-import { startFastLane } from "../../src/transport/fast-lane/fast-lane-server.ts";
-import { type GrpcServer, type GrpcServerOptions, startGrpcServer } from "../../src/transport/grpc-server.ts";
-import { loadProto, SHOULD_RATE_LIMIT_PATH } from "../../src/transport/load-proto.ts";
+import { SystemClock } from "../../src/engine/base/clock.ts";
+import { HealthState } from "../../src/engine/base/health.ts";
+import { startFastLane } from "../../src/grpc/transport/fast-lane/fast-lane-server.ts";
+import { type GrpcServer, type GrpcServerOptions, startGrpcServer } from "../../src/grpc/transport/grpc-server.ts";
+import { loadProto, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
+import type { UnaryHandler } from "../../src/grpc/unary.ts";
 
 /** A server under test and what it reported. */
 export interface TestServer {

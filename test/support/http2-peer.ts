@@ -2,12 +2,12 @@
 
 import { connect as connectSocket } from "node:net";
 import type { Duplex } from "node:stream";
-import { FrameReader } from "../../src/transport/fast-lane/frame-reader.ts";
-import { HpackDecoder } from "../../src/transport/fast-lane/hpack/decoder.ts";
-import { HpackEncoder } from "../../src/transport/fast-lane/hpack/encoder.ts";
-import { HeaderList } from "../../src/transport/fast-lane/hpack/header-list.ts";
-import { writeFrameHead } from "../../src/transport/fast-lane/output.ts";
-import { Flag, FrameType, PREFACE } from "../../src/transport/fast-lane/protocol.ts";
+import { FrameReader } from "../../src/grpc/transport/fast-lane/frame-reader.ts";
+import { HpackDecoder } from "../../src/grpc/transport/fast-lane/hpack/decoder.ts";
+import { HpackEncoder } from "../../src/grpc/transport/fast-lane/hpack/encoder.ts";
+import { HeaderList } from "../../src/grpc/transport/fast-lane/hpack/header-list.ts";
+import { writeFrameHead } from "../../src/grpc/transport/fast-lane/output.ts";
+import { Flag, FrameType, PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
 
 /** What has not come after this never will, on however busy a machine. */
 const NEVER_MS = 40_000;

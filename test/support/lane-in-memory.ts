@@ -2,13 +2,13 @@
 
 import type { Socket } from "node:net";
 import type { ServerDuplexStream } from "@grpc/grpc-js";
-import { type Clock, SystemClock } from "../../src/core/clock.ts";
-import type { UnaryHandler } from "../../src/core/unary.ts";
-import { type Bounds, DEFAULT_BOUNDS, LaneCounts } from "../../src/transport/fast-lane/bounds.ts";
-import { Connection } from "../../src/transport/fast-lane/connection.ts";
-import { Lane } from "../../src/transport/fast-lane/lane.ts";
-import type { StreamMethod } from "../../src/transport/other-services.ts";
-import { CallContext, passThroughDefinition } from "../../src/transport/unary-call.ts";
+import { type Clock, SystemClock } from "../../src/engine/base/clock.ts";
+import { type Bounds, DEFAULT_BOUNDS, LaneCounts } from "../../src/grpc/transport/fast-lane/bounds.ts";
+import { Connection } from "../../src/grpc/transport/fast-lane/connection.ts";
+import { Lane } from "../../src/grpc/transport/fast-lane/lane.ts";
+import type { StreamMethod } from "../../src/grpc/transport/other-services.ts";
+import { CallContext, passThroughDefinition } from "../../src/grpc/transport/unary-call.ts";
+import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { duplexPair } from "./duplex-pair.ts";
 import { Http2Peer } from "./http2-peer.ts";
 

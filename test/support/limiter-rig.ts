@@ -1,23 +1,23 @@
 // A limiter with rules from text, a store in a test's hands and time moved by hand.
 
-import type { StoreError } from "../../src/core/errors.ts";
-import { type OnStoreFailure, OnStoreFailure as Policy } from "../../src/core/limit.ts";
+import type { StoreError } from "../../src/engine/base/errors.ts";
+import { type OnStoreFailure, OnStoreFailure as Policy } from "../../src/engine/domain/limit.ts";
 import {
   type LimitStats,
   LimitStats as Stats,
   type StatsBook,
   type ValueStatsBook,
-} from "../../src/core/limit-stats.ts";
-import { oneByteOf } from "../../src/core/request.ts";
-import { Verdict } from "../../src/core/take.ts";
-import { type CallFinisher, LimitCall } from "../../src/limiter/call.ts";
-import { Limiter } from "../../src/limiter/limiter.ts";
-import { LocalCache } from "../../src/limiter/local-cache.ts";
-import { LocalFallback } from "../../src/limiter/local-fallback.ts";
-import type { CallListener, LimiterObserver } from "../../src/limiter/observer.ts";
-import { addDescriptor } from "../../src/simulate/question.ts";
+} from "../../src/engine/domain/limit-stats.ts";
+import { oneByteOf } from "../../src/engine/domain/request.ts";
+import { Verdict } from "../../src/engine/domain/take.ts";
+import { type CallFinisher, LimitCall } from "../../src/engine/limiter/call.ts";
+import { Limiter } from "../../src/engine/limiter/limiter.ts";
+import { LocalCache } from "../../src/engine/limiter/local-cache.ts";
+import { LocalFallback } from "../../src/engine/limiter/local-fallback.ts";
+import type { CallListener, LimiterObserver } from "../../src/engine/limiter/observer.ts";
+import { UnmatchedBook } from "../../src/operate/telemetry/unmatched-book.ts";
 import type { Store } from "../../src/stores/store.ts";
-import { UnmatchedBook } from "../../src/telemetry/unmatched-book.ts";
+import { addDescriptor } from "../../src/tools/simulate/question.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { rulesFromYaml } from "./rules.ts";
 import { ScriptedStore } from "./scripted-store.ts";

@@ -1,6 +1,6 @@
 // Time that tests move by hand.
 
-import type { Clock } from "../../src/core/clock.ts";
+import type { Clock } from "../../src/engine/base/clock.ts";
 
 /** A clock that stands still until it is told otherwise. */
 export class ManualClock implements Clock {

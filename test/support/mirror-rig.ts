@@ -2,12 +2,12 @@
 
 import * as grpc from "@grpc/grpc-js";
 import { type Client, credentials, type MethodDefinition } from "@grpc/grpc-js";
-import { SystemClock } from "../../src/core/clock.ts";
-import type { UnaryHandler } from "../../src/core/unary.ts";
-import type { CompareOptions } from "../../src/mirror/compare.ts";
-import { type RunMirrorOptions, type RunningMirror, runMirror } from "../../src/mirror/run-mirror.ts";
-import { createLogger } from "../../src/telemetry/logger.ts";
-import { loadProto, RATE_LIMIT_SERVICE } from "../../src/transport/load-proto.ts";
+import { SystemClock } from "../../src/engine/base/clock.ts";
+import { loadProto, RATE_LIMIT_SERVICE } from "../../src/grpc/transport/load-proto.ts";
+import type { UnaryHandler } from "../../src/grpc/unary.ts";
+import { createLogger } from "../../src/operate/telemetry/logger.ts";
+import type { CompareOptions } from "../../src/tools/mirror/compare.ts";
+import { type RunMirrorOptions, type RunningMirror, runMirror } from "../../src/tools/mirror/run-mirror.ts";
 import { startTestServer, type TestServer } from "./grpc-test-server.ts";
 import type { AskedRequest, Reply } from "./test-app.ts";
 

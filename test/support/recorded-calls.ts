@@ -2,8 +2,8 @@
 // peeks, reports after the fact, refunds, limits that callers bring along.
 
 import fc from "fast-check";
-import { ALGORITHM_NAMES, WRITTEN_ALGORITHMS } from "../../src/core/limit.ts";
-import { loadProto, RATE_LIMIT_SERVICE } from "../../src/transport/load-proto.ts";
+import { ALGORITHM_NAMES, WRITTEN_ALGORITHMS } from "../../src/engine/domain/limit.ts";
+import { loadProto, RATE_LIMIT_SERVICE } from "../../src/grpc/transport/load-proto.ts";
 
 /** A call and when it was recorded. */
 export interface DrawnCall {

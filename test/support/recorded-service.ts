@@ -1,18 +1,18 @@
 // The service as it serves calls, bytes in and bytes out, on a store and a clock of the test's, deciding a recording at the
 // times of its calls. And the same of a simulation, to compare the two.
 
-import { OnStoreFailure } from "../../src/core/limit.ts";
-import { Limiter } from "../../src/limiter/limiter.ts";
-import { LocalFallback } from "../../src/limiter/local-fallback.ts";
-import { encodeDecision } from "../../src/rls/codec.ts";
-import { RateLimitService } from "../../src/rls/service.ts";
-import { WireWriter } from "../../src/rls/wire-writer.ts";
-import type { RuleSet } from "../../src/rules/rule-set.ts";
-import type { DecidingSettings } from "../../src/simulate/simulated-service.ts";
-import { Simulation } from "../../src/simulate/simulation.ts";
+import { OnStoreFailure } from "../../src/engine/domain/limit.ts";
+import { Limiter } from "../../src/engine/limiter/limiter.ts";
+import { LocalFallback } from "../../src/engine/limiter/local-fallback.ts";
+import type { RuleSet } from "../../src/engine/rules/rule-set.ts";
+import { encodeDecision } from "../../src/grpc/rls/codec.ts";
+import { RateLimitService } from "../../src/grpc/rls/service.ts";
+import { WireWriter } from "../../src/grpc/rls/wire-writer.ts";
+import type { DecisionLog } from "../../src/operate/telemetry/decision-log.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { Store } from "../../src/stores/store.ts";
-import type { DecisionLog } from "../../src/telemetry/decision-log.ts";
+import type { DecidingSettings } from "../../src/tools/simulate/simulated-service.ts";
+import { Simulation } from "../../src/tools/simulate/simulation.ts";
 import { CountingStatsBook, RecordingObserver } from "./limiter-rig.ts";
 import type { ManualClock } from "./manual-clock.ts";
 import type { DrawnCall } from "./recorded-calls.ts";

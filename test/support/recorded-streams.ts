@@ -1,7 +1,7 @@
 // Recordings of streams: calls that hold what they may cost when they begin, and say at their end what they have used.
 
 import fc from "fast-check";
-import type { RecordedQuestion } from "../../src/simulate/question.ts";
+import type { RecordedQuestion } from "../../src/tools/simulate/question.ts";
 
 const START_US = Date.UTC(2026, 0, 1) * 1_000;
 

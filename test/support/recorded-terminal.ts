@@ -1,6 +1,6 @@
 // A terminal that keeps what a command writes.
 
-import type { Terminal } from "../../src/cli/terminal.ts";
+import type { Terminal } from "../../src/tools/cli/terminal.ts";
 
 export class RecordedTerminal implements Terminal {
   readonly isColoured: boolean;

@@ -1,7 +1,7 @@
 // Generated RateLimitRequest messages: as fields on the wire in any order, and what they mean in plain form.
 
 import fc from "fast-check";
-import { type LimitRequest, textOf } from "../../src/core/request.ts";
+import { type LimitRequest, textOf } from "../../src/engine/domain/request.ts";
 import { bytesField, fixedField, groupField, varintField } from "./wire.ts";
 
 /** A request in the form that every decoder's result is brought to. */

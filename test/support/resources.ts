@@ -2,8 +2,8 @@
 
 import { resolve } from "node:path";
 import { loadSync, type MessageTypeDefinition } from "@grpc/proto-loader";
-import { parseHere } from "../../src/config/parse-in-thread.ts";
-import type { SourceFile } from "../../src/rules/source.ts";
+import type { SourceFile } from "../../src/engine/rules/source.ts";
+import { parseHere } from "../../src/rule-sources/files/parse-in-thread.ts";
 
 const PROTO_ROOT = resolve(import.meta.dirname, "../../proto");
 const TYPE = "ratelimit.config.ratelimit.v3.RateLimitConfig";

@@ -7,9 +7,9 @@ import {
   type Priority,
   SYNC_NAMES,
   UNIT_NAMES,
-} from "../../src/core/limit.ts";
-import { formatPlace } from "../../src/rules/problems.ts";
-import type { Rule, RuleSet, Tiers } from "../../src/rules/rule-set.ts";
+} from "../../src/engine/domain/limit.ts";
+import { formatPlace } from "../../src/engine/rules/problems.ts";
+import type { Rule, RuleSet, Tiers } from "../../src/engine/rules/rule-set.ts";
 
 const KIND_NAMES = ["ordinary", "quota", "shadow"] as const;
 

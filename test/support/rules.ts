@@ -1,11 +1,11 @@
 // Rule sets from YAML text, for tests that are about something else.
 
-import { parseFile } from "../../src/config/parse-file.ts";
-import type { LimitStats, StatsBook } from "../../src/core/limit-stats.ts";
-import { LimitStats as Stats } from "../../src/core/limit-stats.ts";
-import { type CompileOptions, type CompileResult, compileRules } from "../../src/rules/compile.ts";
-import { formatProblem } from "../../src/rules/problems.ts";
-import type { RuleSet } from "../../src/rules/rule-set.ts";
+import type { LimitStats, StatsBook } from "../../src/engine/domain/limit-stats.ts";
+import { LimitStats as Stats } from "../../src/engine/domain/limit-stats.ts";
+import { type CompileOptions, type CompileResult, compileRules } from "../../src/engine/rules/compile.ts";
+import { formatProblem } from "../../src/engine/rules/problems.ts";
+import type { RuleSet } from "../../src/engine/rules/rule-set.ts";
+import { parseFile } from "../../src/rule-sources/files/parse-file.ts";
 
 /** Remembers stats by their arguments, as telemetry does. */
 export class PlainStatsBook implements StatsBook {

@@ -1,7 +1,7 @@
 // Runs the command line program inside the test, with its output recorded.
 
-import { runCommandLine } from "../../src/cli/program.ts";
-import type { Terminal } from "../../src/cli/terminal.ts";
+import { runCommandLine } from "../../src/tools/cli/program.ts";
+import type { Terminal } from "../../src/tools/cli/terminal.ts";
 import { RecordedTerminal } from "./recorded-terminal.ts";
 
 /** What a run of the program came to. */

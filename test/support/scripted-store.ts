@@ -1,12 +1,12 @@
 // A store whose answers a test decides: settles from a map, fails, or answers later when told.
 
-import type { BucketAccess, WorkingBucket } from "../../src/algorithms/bucket-access.ts";
-import { JointSettlement } from "../../src/algorithms/group-settlement.ts";
-import { HoldBook } from "../../src/algorithms/hold-book.ts";
-import { LogBlocks } from "../../src/algorithms/log-blocks.ts";
-import type { Clock } from "../../src/core/clock.ts";
-import type { StoreError } from "../../src/core/errors.ts";
-import { type Take, type TakeGroup, Verdict } from "../../src/core/take.ts";
+import type { BucketAccess, WorkingBucket } from "../../src/engine/algorithms/bucket-access.ts";
+import { JointSettlement } from "../../src/engine/algorithms/group-settlement.ts";
+import { HoldBook } from "../../src/engine/algorithms/hold-book.ts";
+import { LogBlocks } from "../../src/engine/algorithms/log-blocks.ts";
+import type { Clock } from "../../src/engine/base/clock.ts";
+import type { StoreError } from "../../src/engine/base/errors.ts";
+import { type Take, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import type { LocalStore, SettleListener } from "../../src/stores/store.ts";
 
 interface Kept {

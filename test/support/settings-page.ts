@@ -1,12 +1,12 @@
 // Writes docs/settings.md from the table of settings, so that the two can't differ (test/unit/settings/page.test.ts).
 
-import { FOREIGN } from "../../src/settings/foreign-names.ts";
-import { SETTING_GROUPS, type Setting } from "../../src/settings/setting.ts";
-import { SETTINGS } from "../../src/settings/table.ts";
+import { FOREIGN } from "../../src/process/settings/foreign-names.ts";
+import { SETTING_GROUPS, type Setting } from "../../src/process/settings/setting.ts";
+import { SETTINGS } from "../../src/process/settings/table.ts";
 
 const INTRODUCTION = `# Settings
 
-<!-- Made from src/settings/table.ts; \`npx vitest run --project unit test/unit/settings -u\` writes it anew. -->
+<!-- Made from src/process/settings/table.ts; \`npx vitest run --project unit test/unit/settings -u\` writes it anew. -->
 
 Headgate reads its settings from environment variables, once, at start. A value that cannot be used ends the start; the message
 names all such values at once, with what was expected and what came. A variable that is set but empty counts as not set, and gives a

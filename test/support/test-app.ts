@@ -3,11 +3,11 @@
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { credentials, loadPackageDefinition, Metadata, type ServiceError } from "@grpc/grpc-js";
-import { type App, startApp } from "../../src/app.ts";
-import { type Clock, SystemClock } from "../../src/core/clock.ts";
-import { readSettings } from "../../src/settings.ts";
-import { createLogger } from "../../src/telemetry/logger.ts";
-import { loadProto } from "../../src/transport/load-proto.ts";
+import { type Clock, SystemClock } from "../../src/engine/base/clock.ts";
+import { loadProto } from "../../src/grpc/transport/load-proto.ts";
+import { createLogger } from "../../src/operate/telemetry/logger.ts";
+import { type App, startApp } from "../../src/process/app.ts";
+import { readSettings } from "../../src/process/settings.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 /** A request in proto field names. */

@@ -8,9 +8,9 @@ import {
   REQUEST_ERROR_CODES,
   SERVICE_ERROR_CODES,
   STORE_ERROR_CODES,
-} from "../../src/core/errors.ts";
-import { formatProblem } from "../../src/rules/problems.ts";
-import { METRICS, RULE_METRICS, WORKER_METRICS } from "../../src/telemetry/metrics.ts";
+} from "../../src/engine/base/errors.ts";
+import { formatProblem } from "../../src/engine/rules/problems.ts";
+import { METRICS, RULE_METRICS, WORKER_METRICS } from "../../src/operate/telemetry/metrics.ts";
 import { compileYaml } from "../support/rules.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");

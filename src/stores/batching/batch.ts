@@ -2,9 +2,9 @@
 // what is needed to read the reply even after the groups have returned to their pool. The store decides how a call is written, and how much it
 // may hold.
 
-import type { Limit } from "../../core/limit.ts";
-import type { LimitStats } from "../../core/limit-stats.ts";
-import type { TakeGroup } from "../../core/take.ts";
+import type { Limit } from "../../engine/domain/limit.ts";
+import type { LimitStats } from "../../engine/domain/limit-stats.ts";
+import type { TakeGroup } from "../../engine/domain/take.ts";
 import type { SettleListener } from "../store.ts";
 import type { Receipt } from "./receipts.ts";
 

@@ -1,6 +1,6 @@
 // Why a server can't be reached, as the end of a sentence that begins with the server's name. The store describes what the server itself says.
 
-import { errorCode } from "../../core/thrown.ts";
+import { errorCode } from "../../engine/base/thrown.ts";
 import { SilenceError } from "./time-limit.ts";
 
 /** For a server that closed the connection. */

@@ -1,10 +1,10 @@
 // The entrance to one server that takes travel to in batches: admits takes or says why not, gathers those of one turn of the event loop, and
 // has them sent when the turn ends. The store has connections and the form of a call; the settler answers.
 
-import { StoreError } from "../../core/errors.ts";
-import { Source, type TakeGroup, Verdict } from "../../core/take.ts";
-import { MICROS_PER_MILLI } from "../../core/units.ts";
-import { costToReturn } from "../../core/verdict.ts";
+import { StoreError } from "../../engine/base/errors.ts";
+import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import { Source, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
+import { costToReturn } from "../../engine/domain/verdict.ts";
 import type { SettleListener } from "../store.ts";
 import type { Batch } from "./batch.ts";
 import { Breaker } from "./breaker.ts";

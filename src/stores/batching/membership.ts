@@ -6,7 +6,7 @@
 // time: by then every live process has reported, whatever happened to the register's data. And a process hands nothing out in advance until
 // all others that do so have counted it.
 
-import { MICROS_PER_MILLI } from "../../core/units.ts";
+import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 
 /** A process that has been silent for this long is removed from the register. */
 export const GONE_AFTER_US = 10_000 * MICROS_PER_MILLI;

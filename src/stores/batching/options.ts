@@ -1,8 +1,8 @@
 // Options of all stores that takes travel to in batches, with their defaults.
 
-import { type Clock, SystemClock } from "../../core/clock.ts";
-import type { Take } from "../../core/take.ts";
-import { MICROS_PER_MILLI } from "../../core/units.ts";
+import { type Clock, SystemClock } from "../../engine/base/clock.ts";
+import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import type { Take } from "../../engine/domain/take.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
 import { BREAKER_DEFAULTS, type BreakerOptions } from "./breaker.ts";
 import type { StorePatience } from "./store-patience.ts";

@@ -1,9 +1,9 @@
 // Finds out by takes of its own that a server is well again: a process that is not ready because of its store may get nobody's takes, which
 // would show it.
 
-import { OWN_LIMIT } from "../../core/own-limit.ts";
-import { TakeGroup } from "../../core/take.ts";
-import { MICROS_PER_MILLI } from "../../core/units.ts";
+import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import { OWN_LIMIT } from "../../engine/domain/own-limit.ts";
+import { TakeGroup } from "../../engine/domain/take.ts";
 import type { SettleListener } from "../store.ts";
 
 /** A bucket for takes that only ask whether the server is well, and the lane of its key. */

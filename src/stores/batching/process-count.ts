@@ -2,9 +2,9 @@
 // that have reported lately. The store keeps the register; membership.ts concludes from its answers.
 
 import { randomUUID } from "node:crypto";
-import type { Clock } from "../../core/clock.ts";
-import { MICROS_PER_MILLI } from "../../core/units.ts";
-import { waitAtMost } from "../../core/wait-at-most.ts";
+import type { Clock } from "../../engine/base/clock.ts";
+import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import { waitAtMost } from "../../engine/base/wait-at-most.ts";
 import type { ProcessCounts } from "../store.ts";
 import { GONE_AFTER_US, Membership, type ProcessPlace } from "./membership.ts";
 

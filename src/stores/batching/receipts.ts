@@ -1,8 +1,8 @@
 // Payments that are to be given back with the next call to the store. Bounded in number and in time, because the store may be away for long;
 // those that are given up are counted.
 
-import { Algorithm, type Limit } from "../../core/limit.ts";
-import { weightOf } from "../../core/take.ts";
+import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
+import { weightOf } from "../../engine/domain/take.ts";
 
 /** A payment that is to be undone, in the window in which it was paid. */
 export interface Receipt {

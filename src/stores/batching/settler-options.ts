@@ -1,6 +1,6 @@
 // The options of a settler, with the functions that it calls when a batch has an outcome.
 
-import type { TakeGroup } from "../../core/take.ts";
+import type { TakeGroup } from "../../engine/domain/take.ts";
 import type { Batch, BatchedGroup } from "./batch.ts";
 import type { Breaker } from "./breaker.ts";
 import type { CompleteOptions } from "./options.ts";

@@ -1,11 +1,11 @@
 // Answers the groups of batches, each once: by the reply, at the deadline, or because the connection was lost. Keeps every batch without an
 // outcome. The store sends the batches.
 
-import { StoreError } from "../../core/errors.ts";
-import { HOLDS_FULL_ERROR } from "../../core/holds-full.ts";
-import { type TakeGroup, Verdict } from "../../core/take.ts";
-import { MICROS_PER_SECOND } from "../../core/units.ts";
-import { costToReturn } from "../../core/verdict.ts";
+import { StoreError } from "../../engine/base/errors.ts";
+import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { HOLDS_FULL_ERROR } from "../../engine/domain/holds-full.ts";
+import { type TakeGroup, Verdict } from "../../engine/domain/take.ts";
+import { costToReturn } from "../../engine/domain/verdict.ts";
 import type { SettleListener } from "../store.ts";
 import type { Batch, BatchedGroup, BatchedTake } from "./batch.ts";
 import { HELD, HOLDS_FULL, NO_COUNT, type ReplyReader, TOO_LATE } from "./reply.ts";

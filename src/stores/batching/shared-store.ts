@@ -1,7 +1,7 @@
 // The store that processes share, on any server or servers: takes go to its backend, and processes are counted beside it. openRedisStore,
 // openClusterStore and openPostgresStore make it around their own backends.
 
-import type { TakeGroup } from "../../core/take.ts";
+import type { TakeGroup } from "../../engine/domain/take.ts";
 import type { SettleListener, Store, StoreHealth } from "../store.ts";
 import type { ProcessCount } from "./process-count.ts";
 

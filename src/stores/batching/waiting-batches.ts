@@ -1,7 +1,7 @@
 // The batches that have not been sent, oldest first. Each lane has at most one that is still being filled. Without lanes, all takes have lane
 // 0.
 
-import type { TakeGroup } from "../../core/take.ts";
+import type { TakeGroup } from "../../engine/domain/take.ts";
 import type { Batch } from "./batch.ts";
 
 /** Keeps batches until they are sent. */

@@ -1,11 +1,11 @@
 // Refuses what a shared store has just refused, without asking the store again. It always stands in front of that store, so a caller that is
 // over its limit and keeps calling costs a look into memory. denial-table.ts keeps what is remembered, in bounded number.
 
-import type { Clock } from "../../core/clock.ts";
-import { hashBucketKey } from "../../core/key-hash.ts";
-import type { Limit } from "../../core/limit.ts";
-import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../core/take.ts";
-import { endOfDescriptor, isOver, VerdictFold } from "../../core/verdict.ts";
+import type { Clock } from "../../engine/base/clock.ts";
+import { hashBucketKey } from "../../engine/domain/key-hash.ts";
+import type { Limit } from "../../engine/domain/limit.ts";
+import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
+import { endOfDescriptor, isOver, VerdictFold } from "../../engine/domain/verdict.ts";
 import { noteAnswer, remainingOf, resetUsOf, tellsWaits, waitUsOf } from "../last-answer.ts";
 import { type BucketMemory, NOBODY, type SettleListener, type Store } from "../store.ts";
 import { DenialTable, type RememberedBucket } from "./denial-table.ts";

@@ -1,7 +1,7 @@
 // A table of remembered buckets with a fixed number of sets of a few slots. A key belongs to one set; if its slots are taken, the entry that ends
 // soonest is replaced. So the table never grows, moves entries, or has to be swept.
 
-import type { Limit } from "../../core/limit.ts";
+import type { Limit } from "../../engine/domain/limit.ts";
 import type { LastAnswer } from "../last-answer.ts";
 
 const SLOTS_PER_SET = 4;

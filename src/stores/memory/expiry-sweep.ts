@@ -1,8 +1,8 @@
 // Drops expired buckets a few at a time: one interval for the whole store, never a timer per key. It runs only while there are buckets,
 // and does not keep the process alive.
 
-import type { Clock } from "../../core/clock.ts";
-import { divideDown, MICROS_PER_SECOND } from "../../core/units.ts";
+import type { Clock } from "../../engine/base/clock.ts";
+import { divideDown, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import type { Buckets } from "./buckets.ts";
 
 const INTERVAL_MS = 50;

@@ -1,10 +1,10 @@
 // Keeps buckets in this process. A group is settled before `take` returns. The buckets end with the process, unless snapshot/ keeps a
 // copy in a file.
 
-import { type GroupSettlement, JointSettlement } from "../../algorithms/group-settlement.ts";
-import type { Clock } from "../../core/clock.ts";
-import { type Take, type TakeGroup, Verdict } from "../../core/take.ts";
-import { divideDown, MICROS_PER_SECOND } from "../../core/units.ts";
+import { type GroupSettlement, JointSettlement } from "../../engine/algorithms/group-settlement.ts";
+import type { Clock } from "../../engine/base/clock.ts";
+import { divideDown, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import type { LocalStore } from "../store.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
 import { Buckets, type BucketsOptions } from "./buckets.ts";

@@ -1,8 +1,8 @@
 // Settles the groups of a batch on its locked rows, one after another as the memory store does, and makes the reply that the batch's
 // settler reads. Knows no connection: locked-takes.ts brings the rows and writes them.
 
-import { JointSettlement } from "../../algorithms/group-settlement.ts";
-import { Mode, type Take, TakeGroup, Verdict } from "../../core/take.ts";
+import { JointSettlement } from "../../engine/algorithms/group-settlement.ts";
+import { Mode, type Take, TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import type { BatchedGroup } from "../batching/batch.ts";
 import type { Receipt } from "../batching/receipts.ts";
 import { HELD, HOLDS_FULL, OPENED, PAID, REPLY_HEAD_NUMBERS, ReplyReader, TOO_LATE } from "../batching/reply.ts";

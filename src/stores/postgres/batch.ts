@@ -1,9 +1,9 @@
 // The groups that travel in one call: how much one may hold, and what was asked in it.
 
 import { createHash } from "node:crypto";
-import { settledName } from "../../algorithms/hold-book.ts";
-import { Algorithm, type Limit } from "../../core/limit.ts";
-import { type Kind, Mode, Outcome, type TakeGroup } from "../../core/take.ts";
+import { settledName } from "../../engine/algorithms/hold-book.ts";
+import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
+import { type Kind, Mode, Outcome, type TakeGroup } from "../../engine/domain/take.ts";
 import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
 import { Lane } from "./lanes.ts";
 import type { Link } from "./link.ts";

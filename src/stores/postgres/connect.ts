@@ -5,9 +5,9 @@ import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { Client, type ClientConfig, DatabaseError, type QueryArrayConfig } from "pg";
-import type { PostgresTarget } from "../../core/store-address.ts";
 import { readClientTls } from "../batching/client-tls.ts";
 import { SilenceError, withTimeLimit } from "../batching/time-limit.ts";
+import type { PostgresTarget } from "../store-address.ts";
 
 /** Settings of every session. */
 export interface SessionSettings {

@@ -3,7 +3,7 @@
 // times. The settler matches answers with calls.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { StoreError } from "../../core/errors.ts";
+import { StoreError } from "../../engine/base/errors.ts";
 import type { Intake } from "../batching/intake.ts";
 import type { CompleteOptions } from "../batching/options.ts";
 import type { ReplyReader } from "../batching/reply.ts";

@@ -2,7 +2,7 @@
 // while it holds others: groups with locked rows are passed over, unpaid, and come again in the lane that waits.
 // If one transaction keeps a row for too long to wait, groups on that row fail at once.
 
-import type { TakeGroup } from "../../core/take.ts";
+import type { TakeGroup } from "../../engine/domain/take.ts";
 
 /** How a batch treats locked rows. */
 export const Lane = {

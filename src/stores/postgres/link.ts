@@ -1,11 +1,11 @@
 // Keeps one connection to PostgreSQL up: connects, makes the tables if they are missing, tests it, reports when it is up and when
 // it is lost, and tries again with growing pauses, without end. The store says what travels over it.
 
-import type { Clock } from "../../core/clock.ts";
-import type { PostgresTarget } from "../../core/store-address.ts";
+import type { Clock } from "../../engine/base/clock.ts";
 import { RetryPause } from "../batching/retry-pause.ts";
 import type { ServerTime } from "../batching/server-time.ts";
 import { withTimeLimit } from "../batching/time-limit.ts";
+import type { PostgresTarget } from "../store-address.ts";
 import { openConnection, type PostgresConnection, type SessionSettings } from "./connect.ts";
 import { describeTrouble, nameOfTarget } from "./connect-trouble.ts";
 import { type SchemaOptions, setUp } from "./schema.ts";

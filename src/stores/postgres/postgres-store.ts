@@ -2,15 +2,15 @@
 // dispatch sends them, and links keep the connections.
 
 import { randomUUID } from "node:crypto";
-import { StoreError } from "../../core/errors.ts";
-import type { PostgresTarget } from "../../core/store-address.ts";
-import { Source, type TakeGroup, Verdict } from "../../core/take.ts";
-import { MICROS_PER_MILLI } from "../../core/units.ts";
+import { StoreError } from "../../engine/base/errors.ts";
+import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import { Source, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { Intake } from "../batching/intake.ts";
 import { type CompleteOptions, completeOptions, type SharedStoreOptions } from "../batching/options.ts";
 import { ProcessCount } from "../batching/process-count.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
 import type { SettleListener } from "../store.ts";
+import type { PostgresTarget } from "../store-address.ts";
 import { isPlain, PostgresBatch, storedKey } from "./batch.ts";
 import type { SessionSettings } from "./connect.ts";
 import { describeTrouble, nameOfTarget, needsAnotherConnection } from "./connect-trouble.ts";

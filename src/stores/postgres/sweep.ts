@@ -1,7 +1,7 @@
 // Deletes expired buckets beside the takes, as fast as they expire and in short turns. A turn that fails is tried again at the
 // next time.
 
-import type { Clock } from "../../core/clock.ts";
+import type { Clock } from "../../engine/base/clock.ts";
 import type { AskBeside } from "./side-connection.ts";
 
 const SWEEP_MS = 1_000;

@@ -2,13 +2,13 @@
 // bucket has left, and when it is as new, is computed here from the state in the reply.
 // sql/take_each.sql says what arguments and rows mean.
 
-import { calendarWindow } from "../../algorithms/calendar-window.ts";
-import { fixedWindow } from "../../algorithms/fixed-window.ts";
-import { slidingWindow } from "../../algorithms/sliding-window.ts";
-import { BucketState, type Report } from "../../algorithms/step.ts";
-import { tokenBucket } from "../../algorithms/token-bucket.ts";
-import { Algorithm, type Limit } from "../../core/limit.ts";
-import { Outcome, Verdict } from "../../core/take.ts";
+import { calendarWindow } from "../../engine/algorithms/calendar-window.ts";
+import { fixedWindow } from "../../engine/algorithms/fixed-window.ts";
+import { slidingWindow } from "../../engine/algorithms/sliding-window.ts";
+import { BucketState, type Report } from "../../engine/algorithms/step.ts";
+import { tokenBucket } from "../../engine/algorithms/token-bucket.ts";
+import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
+import { Outcome, Verdict } from "../../engine/domain/take.ts";
 import { HELD, isReplyTo, PAID, ReplyReader, TOO_LATE } from "../batching/reply.ts";
 import { type PlainTake, type PostgresBatch, textArray } from "./batch.ts";
 import type { Rows } from "./connect.ts";

@@ -1,9 +1,9 @@
 // The groups that travel in one script call: how many fit, which script serves them, and the script's arguments. lua/take_all.lua explains
 // the arguments.
 
-import { Algorithm, COUNTER_NUMBER } from "../../core/limit.ts";
-import { Mode, type TakeGroup, weightOf } from "../../core/take.ts";
-import { MICROS_PER_SECOND } from "../../core/units.ts";
+import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { Algorithm, COUNTER_NUMBER } from "../../engine/domain/limit.ts";
+import { Mode, type TakeGroup, weightOf } from "../../engine/domain/take.ts";
 import { Batch, type BatchedHold, HEAD_NUMBERS, type ServerTimes, TAKE_NUMBERS } from "../batching/batch.ts";
 import type { ClusterTags } from "./cluster-tags.ts";
 import { packNumbers } from "./packed-numbers.ts";

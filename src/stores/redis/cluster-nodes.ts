@@ -1,10 +1,10 @@
 // The primaries of a Redis Cluster in use, and the hash slots that each serves. Nodes come and go with the cluster's topology; a batch that
 // was sent to the wrong node is sent on.
 
-import type { TcpAddress } from "../../core/store-address.ts";
 import { BreakerReports } from "../batching/breaker-reports.ts";
 import type { CompleteOptions } from "../batching/options.ts";
 import type { Receipt } from "../batching/receipts.ts";
+import type { TcpAddress } from "../store-address.ts";
 import type { StoreObserver } from "../store-observer.ts";
 import type { RedisBatch } from "./batch.ts";
 import { nodeNameOf, readRedirection, type SlotRange } from "./cluster-slots.ts";

@@ -1,6 +1,6 @@
 // Reads what a node of a Redis Cluster tells about the cluster: the slots of each primary, and the epoch of that view.
 
-import type { TcpAddress } from "../../core/store-address.ts";
+import type { TcpAddress } from "../store-address.ts";
 import { SLOTS } from "./key-slot.ts";
 
 /** Consecutive slots of one primary. */

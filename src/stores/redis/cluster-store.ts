@@ -2,8 +2,8 @@
 // its tag (cluster-tags.ts). Takes of one tag travel in one script call; sharded/sharded-calls.ts settles calls with buckets of several
 // tags. cluster-nodes.ts knows which node serves which slot.
 
-import { StoreError } from "../../core/errors.ts";
-import { type TakeGroup, Verdict } from "../../core/take.ts";
+import { StoreError } from "../../engine/base/errors.ts";
+import { type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { completeOptions } from "../batching/options.ts";
 import { ProcessCount } from "../batching/process-count.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";

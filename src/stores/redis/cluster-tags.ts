@@ -2,8 +2,8 @@
 // one script call (docs/decisions/0016-few-hash-tags.md). The tag stands in the stored key behind its prefix; rules and other stores don't
 // know of it. Counters of COMPATIBILITY_MODE keep the keys of envoyproxy/ratelimit, without a tag.
 
-import { hashBucketKey } from "../../core/key-hash.ts";
-import type { Take } from "../../core/take.ts";
+import { hashBucketKey } from "../../engine/domain/key-hash.ts";
+import type { Take } from "../../engine/domain/take.ts";
 import { keySlot, SLOTS } from "./key-slot.ts";
 
 /** Default of REDIS_CLUSTER_TAGS: good for three or four primaries, sufficient for eight. */

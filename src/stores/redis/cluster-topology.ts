@@ -1,9 +1,9 @@
 // Follows which primary serves which slots of a Redis Cluster: asks a node at intervals, and sooner when a call has failed or was
 // redirected. The owner decides what to do with the answer.
 
-import type { RedisAccess, TcpAddress } from "../../core/store-address.ts";
-import { errorMessage } from "../../core/thrown.ts";
+import { errorMessage } from "../../engine/base/thrown.ts";
 import { withTimeLimit } from "../batching/time-limit.ts";
+import type { RedisAccess, TcpAddress } from "../store-address.ts";
 import { readEpoch, readSlots, type SlotRange } from "./cluster-slots.ts";
 import { openConnection, type RedisConnection } from "./connect.ts";
 import { describeTrouble } from "./connect-trouble.ts";

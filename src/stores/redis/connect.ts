@@ -4,9 +4,9 @@
 
 import { readFileSync } from "node:fs";
 import { Command, Redis, type RedisOptions } from "ioredis";
-import type { RedisAccess, RedisAddress } from "../../core/store-address.ts";
 import { readClientTls } from "../batching/client-tls.ts";
 import { SilenceError, withTimeLimit } from "../batching/time-limit.ts";
+import type { RedisAccess, RedisAddress } from "../store-address.ts";
 
 /** A server and how to reach it. */
 export interface RedisTarget extends RedisAccess {

@@ -1,7 +1,7 @@
 // Sends batches to Redis and reads the replies. A batch is sent again only if Redis refused it before it ran anything: after NOSCRIPT, and in a
 // cluster after MOVED, ASK, TRYAGAIN, and for a short time CLUSTERDOWN. The settler passes replies to their groups.
 
-import { StoreError } from "../../core/errors.ts";
+import { StoreError } from "../../engine/base/errors.ts";
 import type { ServerTimes } from "../batching/batch.ts";
 import type { CompleteOptions } from "../batching/options.ts";
 import { isReplyTo, ReplyReader } from "../batching/reply.ts";

@@ -1,11 +1,11 @@
 // Keeps one connection to Redis up: finds the server, connects, tests the connection, reports when it is up and when it is lost, and tries
 // again for ever, with growing pauses. The store uses the connection.
 
-import type { Clock } from "../../core/clock.ts";
-import type { RedisAddress } from "../../core/store-address.ts";
+import type { Clock } from "../../engine/base/clock.ts";
 import { RetryPause } from "../batching/retry-pause.ts";
 import type { ServerTime } from "../batching/server-time.ts";
 import { withTimeLimit } from "../batching/time-limit.ts";
+import type { RedisAddress } from "../store-address.ts";
 import { isReplyError, openConnection, type RedisConnection, type RedisTarget } from "./connect.ts";
 import {
   describeConnectTrouble,

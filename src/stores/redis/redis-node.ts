@@ -1,8 +1,8 @@
 // One Redis server for takes: its link, its breaker, its bound on takes in flight, its receipts. It does not know other servers; a cluster has
 // several, and every batch has keys of one lane.
 
-import type { TakeGroup } from "../../core/take.ts";
-import { MICROS_PER_MILLI } from "../../core/units.ts";
+import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import type { TakeGroup } from "../../engine/domain/take.ts";
 import { Intake } from "../batching/intake.ts";
 import type { CompleteOptions, SharedStoreOptions } from "../batching/options.ts";
 import type { Receipt } from "../batching/receipts.ts";

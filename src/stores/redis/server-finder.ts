@@ -1,6 +1,6 @@
 // Finds the server of a link. It is asked before each attempt to connect, because the server may change.
 
-import type { RedisAddress } from "../../core/store-address.ts";
+import type { RedisAddress } from "../store-address.ts";
 import type { RedisTarget } from "./connect.ts";
 import { nameOfTarget } from "./connect-trouble.ts";
 

@@ -1,7 +1,7 @@
 // Several stores as one: each limit is kept in one of them. sharded-calls.ts settles calls that need more than one, all or nothing. Used for
 // a second Redis with the limits per second.
 
-import type { Take, TakeGroup } from "../../core/take.ts";
+import type { Take, TakeGroup } from "../../engine/domain/take.ts";
 import type { SettleListener, Store } from "../store.ts";
 import { ShardedCalls } from "./sharded-calls.ts";
 

@@ -1,6 +1,6 @@
 // A call whose buckets lie at several shards: its parts, and how the call is settled when every part has answered or failed. Pooled.
 
-import type { StoreError } from "../../core/errors.ts";
+import type { StoreError } from "../../engine/base/errors.ts";
 import {
   copyAnswer,
   copyQuestion,
@@ -11,8 +11,8 @@ import {
   type Take,
   TakeGroup,
   Verdict,
-} from "../../core/take.ts";
-import { collectReturns, costToReturn, isGroupRefused, isOver, Returns } from "../../core/verdict.ts";
+} from "../../engine/domain/take.ts";
+import { collectReturns, costToReturn, isGroupRefused, isOver, Returns } from "../../engine/domain/verdict.ts";
 import { NOBODY, type SettleListener } from "../store.ts";
 import { giveBackAtShards, type Shards } from "./shards.ts";
 

@@ -2,7 +2,7 @@
 // settles its part as a group of its own, all at the same time. If the call is refused, the payments of its parts are given back by receipt
 // (sharded-call.ts).
 
-import type { Take, TakeGroup } from "../../core/take.ts";
+import type { Take, TakeGroup } from "../../engine/domain/take.ts";
 import type { SettleListener } from "../store.ts";
 import { ShardedCall } from "./sharded-call.ts";
 import { giveBackAtShards, type Shards } from "./shards.ts";

@@ -1,6 +1,6 @@
 // The servers or stores that keep buckets, as sharded-calls.ts uses them.
 
-import { copyAnswer, copyQuestion, type Take, TakeGroup } from "../../core/take.ts";
+import { copyAnswer, copyQuestion, type Take, TakeGroup } from "../../engine/domain/take.ts";
 import type { SettleListener } from "../store.ts";
 
 /** Servers or stores, each of which keeps a part of all buckets. A shard settles all takes of a group as one. */

@@ -1,9 +1,9 @@
 // sync: lease. A process pays some tokens of a busy bucket in advance and spends them in memory. Tokens that it has not spent in time are
 // given back by receipt.
 
-import { endsAtOnce, type Limit } from "../../core/limit.ts";
-import { Mode, Outcome, type Take, TakeGroup } from "../../core/take.ts";
-import { divideDown } from "../../core/units.ts";
+import { divideDown } from "../../engine/base/units.ts";
+import { endsAtOnce, type Limit } from "../../engine/domain/limit.ts";
+import { Mode, Outcome, type Take, TakeGroup } from "../../engine/domain/take.ts";
 import { noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
 import type { Store } from "../store.ts";
 import { fillReceipt, LocalBucket, type NamedBucket } from "./local-bucket.ts";

@@ -1,7 +1,7 @@
 // What a process keeps of a bucket that it counts in memory, with any strategy.
 
-import type { Limit } from "../../core/limit.ts";
-import { Mode, type Take, type TakeGroup } from "../../core/take.ts";
+import type { Limit } from "../../engine/domain/limit.ts";
+import { Mode, type Take, type TakeGroup } from "../../engine/domain/take.ts";
 import type { LastAnswer } from "../last-answer.ts";
 
 /** A bucket, and its state by the shared store's last answer. */

@@ -1,8 +1,8 @@
 // sync: periodic. A process decides by the shared store's last answer about a bucket and by what it has spent since, and reports its spending
 // once per period. The next decisions follow the answer to that report. tracked-bucket.ts does the accounting.
 
-import { Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../core/take.ts";
-import { MICROS_PER_MILLI } from "../../core/units.ts";
+import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import { Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import type { SettleListener, Store } from "../store.ts";
 import { fillReceipt } from "./local-bucket.ts";
 import { type SyncStrategy, UNFOLLOWED } from "./sync-strategy.ts";

@@ -1,7 +1,7 @@
 // A call with limits that are counted partly in memory, partly at the shared store. Its takes are in two groups of its own, because the
 // call's group may be reused before the store answers. Pooled.
 
-import { copyAnswer, copyQuestion, Kind, Mode, type Take, TakeGroup } from "../../core/take.ts";
+import { copyAnswer, copyQuestion, Kind, Mode, type Take, TakeGroup } from "../../engine/domain/take.ts";
 import { NOBODY, type SettleListener } from "../store.ts";
 
 /** Goes on with a call when its shared part is settled. */

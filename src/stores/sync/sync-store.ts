@@ -1,8 +1,8 @@
 // Settles calls with limits that are counted partly in memory (lease, periodic, share), partly at the shared store. Local parts are taken first,
 // the rest in one group; if that is refused, the local parts are put back.
 
-import type { Clock } from "../../core/clock.ts";
-import { Sync } from "../../core/limit.ts";
+import type { Clock } from "../../engine/base/clock.ts";
+import { Sync } from "../../engine/domain/limit.ts";
 import {
   copyAnswer,
   copyQuestion,
@@ -16,8 +16,8 @@ import {
   type Take,
   TakeGroup,
   Verdict,
-} from "../../core/take.ts";
-import { costToReturn, endOfDescriptor, isGroupRefused, isOver, VerdictFold } from "../../core/verdict.ts";
+} from "../../engine/domain/take.ts";
+import { costToReturn, endOfDescriptor, isGroupRefused, isOver, VerdictFold } from "../../engine/domain/verdict.ts";
 import type { BucketMemory, SettleListener, Store } from "../store.ts";
 import { SplitCall, type SplitOwner } from "./split-call.ts";
 import { type SyncStrategy, UNFOLLOWED } from "./sync-strategy.ts";

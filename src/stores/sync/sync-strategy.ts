@@ -1,7 +1,7 @@
 // A way of counting a shared limit in memory: lease, periodic or share. sync-store.ts settles calls with it; each strategy states its bound in
 // its own file. Everything here is synchronous.
 
-import type { Take } from "../../core/take.ts";
+import type { Take } from "../../engine/domain/take.ts";
 import type { BucketMemory } from "../store.ts";
 
 export const UNFOLLOWED = -1;

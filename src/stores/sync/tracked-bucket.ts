@@ -5,10 +5,10 @@
 // answer contains only what the store had acknowledged when the question was sent, and what the question itself reported. All other spending
 // is subtracted from the answer.
 
-import { Algorithm, endsAtOnce, type Limit } from "../../core/limit.ts";
-import { usToRefill, WAIT_US_MAX } from "../../core/refill.ts";
-import { Kind, Mode, Outcome, type Take, type TakeGroup } from "../../core/take.ts";
-import { AMOUNT_MAX, MICROS_PER_TOKEN } from "../../core/units.ts";
+import { AMOUNT_MAX, MICROS_PER_TOKEN } from "../../engine/base/units.ts";
+import { Algorithm, endsAtOnce, type Limit } from "../../engine/domain/limit.ts";
+import { usToRefill, WAIT_US_MAX } from "../../engine/domain/refill.ts";
+import { Kind, Mode, Outcome, type Take, type TakeGroup } from "../../engine/domain/take.ts";
 import { microTokensOf, noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
 import { LocalBucket } from "./local-bucket.ts";
 

@@ -1,7 +1,7 @@
 // A rate limit service that keeps what Envoy asks, and answers as the request's own entries tell it.
 
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js";
-import { loadProto, RATE_LIMIT_SERVICE } from "../../../src/transport/load-proto.ts";
+import { loadProto, RATE_LIMIT_SERVICE } from "../../../src/grpc/transport/load-proto.ts";
 
 /** Key of the entry that names the case a call belongs to. */
 export const CASE_ENTRY = "case";

@@ -2,8 +2,8 @@
 
 import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
-import { judgeAccess } from "../../../src/admin/access.ts";
-import { Tokens } from "../../../src/admin/tokens.ts";
+import { judgeAccess } from "../../../src/operate/http/access.ts";
+import { Tokens } from "../../../src/operate/http/tokens.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 const TOKEN = "correct-horse-battery-staple";

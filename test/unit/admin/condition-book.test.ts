@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ConditionBook, GrowthBook } from "../../../src/admin/condition-book.ts";
-import type { Finding } from "../../../src/core/condition.ts";
+import type { Finding } from "../../../src/operate/condition.ts";
+import { ConditionBook, GrowthBook } from "../../../src/operate/http/condition-book.ts";
 
 const SECOND = 1_000_000;
 

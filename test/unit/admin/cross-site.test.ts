@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
-import { whyCrossSite, whyCrossSiteOnOpenPage } from "../../../src/admin/cross-site.ts";
+import { whyCrossSite, whyCrossSiteOnOpenPage } from "../../../src/operate/http/cross-site.ts";
 
 type Fields = readonly (readonly [name: string, value: string])[];
 

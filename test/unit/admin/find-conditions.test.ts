@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { findConditions, type ProcessFacts } from "../../../src/admin/find-conditions.ts";
+import { findConditions, type ProcessFacts } from "../../../src/operate/http/find-conditions.ts";
 
 const WELL: ProcessFacts = {
   troubles: new Map(),

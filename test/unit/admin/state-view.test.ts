@@ -1,11 +1,11 @@
 // The JSON of GET /state: what several workers say becomes one, and the table of rules stays readable however many there are.
 
 import { expect, test } from "vitest";
-import { ruleRows } from "../../../src/admin/rule-rows.ts";
-import { type ProcessState, type StateFacts, stateView } from "../../../src/admin/state-view.ts";
-import type { Condition } from "../../../src/core/condition.ts";
-import type { Limit } from "../../../src/core/limit.ts";
-import { runThrough } from "../../../src/core/long-work.ts";
+import { runThrough } from "../../../src/engine/base/long-work.ts";
+import type { Limit } from "../../../src/engine/domain/limit.ts";
+import type { Condition } from "../../../src/operate/condition.ts";
+import { ruleRows } from "../../../src/operate/http/rule-rows.ts";
+import { type ProcessState, type StateFacts, stateView } from "../../../src/operate/http/state-view.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 
 const SECOND = 1_000_000;

@@ -3,7 +3,7 @@
 import { rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Tokens } from "../../../src/admin/tokens.ts";
+import { Tokens } from "../../../src/operate/http/tokens.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 

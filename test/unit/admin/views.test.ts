@@ -1,9 +1,9 @@
 // What the HTTP pages show, from rule sets of YAML text.
 
 import { describe, expect, test } from "vitest";
-import { readBucketQuestion, readExplainQuestion } from "../../../src/admin/read-questions.ts";
-import { configView, limitLines, readinessView } from "../../../src/admin/views.ts";
-import type { RuleSet } from "../../../src/rules/rule-set.ts";
+import type { RuleSet } from "../../../src/engine/rules/rule-set.ts";
+import { readBucketQuestion, readExplainQuestion } from "../../../src/operate/http/read-questions.ts";
+import { configView, limitLines, readinessView } from "../../../src/operate/http/views.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 
 const limitsText = (rules: RuleSet | undefined) => [...limitLines(rules)].join("");

@@ -1,12 +1,12 @@
 // What a settlement reads and writes. What it answers is in the contract suites and in the properties of groups.
 
 import { describe, expect, test } from "vitest";
-import type { BucketAccess, WorkingBucket } from "../../../src/algorithms/bucket-access.ts";
-import { JointSettlement } from "../../../src/algorithms/group-settlement.ts";
-import { HoldBook } from "../../../src/algorithms/hold-book.ts";
-import { LogBlocks } from "../../../src/algorithms/log-blocks.ts";
-import { Algorithm, type Limit } from "../../../src/core/limit.ts";
-import { Kind, Mode, TakeGroup, Verdict } from "../../../src/core/take.ts";
+import type { BucketAccess, WorkingBucket } from "../../../src/engine/algorithms/bucket-access.ts";
+import { JointSettlement } from "../../../src/engine/algorithms/group-settlement.ts";
+import { HoldBook } from "../../../src/engine/algorithms/hold-book.ts";
+import { LogBlocks } from "../../../src/engine/algorithms/log-blocks.ts";
+import { Algorithm, type Limit } from "../../../src/engine/domain/limit.ts";
+import { Kind, Mode, TakeGroup, Verdict } from "../../../src/engine/domain/take.ts";
 import { type Ask, fillGroup, takeOf } from "../../contract/store-harness.ts";
 import { makeLimit } from "../../support/builders.ts";
 

@@ -1,9 +1,9 @@
 // How a token bucket works off its debt. What it answers is in the contract of the algorithms.
 
 import { describe, expect, test } from "vitest";
-import { BucketState } from "../../../src/algorithms/step.ts";
-import { tokenBucket } from "../../../src/algorithms/token-bucket.ts";
-import { AMOUNT_MAX } from "../../../src/core/units.ts";
+import { BucketState } from "../../../src/engine/algorithms/step.ts";
+import { tokenBucket } from "../../../src/engine/algorithms/token-bucket.ts";
+import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
 import { makeLimit } from "../../support/builders.ts";
 
 const NOW_US = 1_767_225_600_000_000;

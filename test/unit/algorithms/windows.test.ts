@@ -1,11 +1,11 @@
 // How both clock-aligned windows turn.
 
 import { describe, expect, test } from "vitest";
-import { windowStartUs } from "../../../src/algorithms/aligned-window.ts";
-import { fixedWindow } from "../../../src/algorithms/fixed-window.ts";
-import { slidingWindow } from "../../../src/algorithms/sliding-window.ts";
-import { BucketState } from "../../../src/algorithms/step.ts";
-import { Algorithm } from "../../../src/core/limit.ts";
+import { windowStartUs } from "../../../src/engine/algorithms/aligned-window.ts";
+import { fixedWindow } from "../../../src/engine/algorithms/fixed-window.ts";
+import { slidingWindow } from "../../../src/engine/algorithms/sliding-window.ts";
+import { BucketState } from "../../../src/engine/algorithms/step.ts";
+import { Algorithm } from "../../../src/engine/domain/limit.ts";
 import { makeLimit } from "../../support/builders.ts";
 
 const START_US = 1_767_225_600_000_000;

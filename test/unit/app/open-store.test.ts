@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { perSecondShard } from "../../../src/app/open-store.ts";
+import { perSecondShard } from "../../../src/process/app/open-store.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 import { runs } from "../../support/runs.ts";
 

@@ -1,8 +1,8 @@
 // What runs before a process says that it is ready.
 
 import { expect, test } from "vitest";
-import { warmUpCalls, warmUpStore } from "../../../src/app/warm-up.ts";
-import { StoreError } from "../../../src/core/errors.ts";
+import { StoreError } from "../../../src/engine/base/errors.ts";
+import { warmUpCalls, warmUpStore } from "../../../src/process/app/warm-up.ts";
 import { MemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { ScriptedStore } from "../../support/scripted-store.ts";

@@ -1,7 +1,13 @@
 // Answers as people read them.
 
 import { describe, expect, test } from "vitest";
-import { answerJson, answerLine, answerText, type RateLimitAnswer, totalsText } from "../../../src/cli/answer-text.ts";
+import {
+  answerJson,
+  answerLine,
+  answerText,
+  type RateLimitAnswer,
+  totalsText,
+} from "../../../src/tools/cli/answer-text.ts";
 import { RecordedTerminal } from "../../support/recorded-terminal.ts";
 
 const REFUSED: RateLimitAnswer = {

@@ -1,7 +1,7 @@
 // Addresses and numbers as they are typed. Descriptors: test/unit/core/entry-text.test.ts.
 
 import { expect, test } from "vitest";
-import { parseAuthority, parseWhole } from "../../../src/cli/arguments.ts";
+import { parseAuthority, parseWhole } from "../../../src/tools/cli/arguments.ts";
 import { runProgram } from "../../support/run-program.ts";
 
 test.each(["localhost:8081", "127.0.0.1:1", "[::1]:8081", "a.b-c_d:65535", "unix:80"])("%s is an address", (text) => {

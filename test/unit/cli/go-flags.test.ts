@@ -1,7 +1,7 @@
 // Flags as Go programs take them, and what is said of wrong ones.
 
 import { describe, expect, test } from "vitest";
-import { FlagError, type FlagKinds, parseGoFlags } from "../../../src/cli/go-flags.ts";
+import { FlagError, type FlagKinds, parseGoFlags } from "../../../src/tools/cli/go-flags.ts";
 
 const KINDS: FlagKinds = { name: "text", many: "list", on: "boolean" };
 

@@ -4,7 +4,7 @@
 import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { CoverageReport } from "../../../src/simulate/cases/coverage.ts";
+import type { CoverageReport } from "../../../src/tools/simulate/cases/coverage.ts";
 import { runProgram } from "../../support/run-program.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 

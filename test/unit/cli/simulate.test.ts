@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { SimulationReport } from "../../../src/simulate/report.ts";
+import type { SimulationReport } from "../../../src/tools/simulate/report.ts";
 import { runProgram } from "../../support/run-program.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 

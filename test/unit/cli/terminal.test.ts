@@ -1,7 +1,7 @@
 // How text looks on a terminal.
 
 import { expect, onTestFinished, test } from "vitest";
-import { count, paint, processTerminal, wrap } from "../../../src/cli/terminal.ts";
+import { count, paint, processTerminal, wrap } from "../../../src/tools/cli/terminal.ts";
 import { RecordedTerminal } from "../../support/recorded-terminal.ts";
 
 test.each([

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { topText } from "../../../src/cli/top-text.ts";
+import { topText } from "../../../src/tools/cli/top-text.ts";
 import { RecordedTerminal } from "../../support/recorded-terminal.ts";
 
 const AT = "2026-11-22T13:00:04.120Z";

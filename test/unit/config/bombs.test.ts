@@ -2,11 +2,11 @@
 // is what V8 does if a regular expression is compiled with little stack left.
 
 import { describe, expect, test } from "vitest";
-import { parseFile } from "../../../src/config/parse-file.ts";
-import { DEPTH_MAX } from "../../../src/config/yaml-tree.ts";
+import { parseFile } from "../../../src/rule-sources/files/parse-file.ts";
+import { DEPTH_MAX } from "../../../src/rule-sources/files/yaml-tree.ts";
 import { BusyWatch } from "../../support/turn-watch.ts";
 
-/** As much as is parsed beside calls, in their thread (config/parse-in-thread.ts). */
+/** As much as is parsed beside calls, in their thread (rule-sources/files/parse-in-thread.ts). */
 const INLINE_BYTES = 1_024;
 const TURN_MS_MAX = 50;
 

@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { loadError } from "../../../src/config/load.ts";
-import { DEPTH_MAX, NODES_MAX } from "../../../src/config/yaml-tree.ts";
-import { RULES_MAX, SECTION_KEYS } from "../../../src/rules/schema.ts";
+import { RULES_MAX, SECTION_KEYS } from "../../../src/engine/rules/schema.ts";
+import { loadError } from "../../../src/rule-sources/files/load.ts";
+import { DEPTH_MAX, NODES_MAX } from "../../../src/rule-sources/files/yaml-tree.ts";
 import { compileYaml } from "../../support/rules.ts";
 import { runs } from "../../support/runs.ts";
 

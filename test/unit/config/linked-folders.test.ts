@@ -3,7 +3,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { FOLDERS_MAX, readRuleFiles } from "../../../src/config/read-files.ts";
+import { FOLDERS_MAX, readRuleFiles } from "../../../src/rule-sources/files/read-files.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 /** A directory whose folders, links followed, are `links` to the power of each level. */

@@ -3,9 +3,9 @@
 import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type LoadOptions, loadError, loadRules } from "../../../src/config/load.ts";
-import { parseFile } from "../../../src/config/parse-file.ts";
-import { hashRuleFiles } from "../../../src/config/read-files.ts";
+import { type LoadOptions, loadError, loadRules } from "../../../src/rule-sources/files/load.ts";
+import { parseFile } from "../../../src/rule-sources/files/parse-file.ts";
+import { hashRuleFiles } from "../../../src/rule-sources/files/read-files.ts";
 import { PlainStatsBook } from "../../support/rules.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 

@@ -2,10 +2,10 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseFile } from "../../../src/config/parse-file.ts";
-import { LimitStats } from "../../../src/core/limit-stats.ts";
-import { compileRules } from "../../../src/rules/compile.ts";
-import { formatProblem } from "../../../src/rules/problems.ts";
+import { LimitStats } from "../../../src/engine/domain/limit-stats.ts";
+import { compileRules } from "../../../src/engine/rules/compile.ts";
+import { formatProblem } from "../../../src/engine/rules/problems.ts";
+import { parseFile } from "../../../src/rule-sources/files/parse-file.ts";
 import { resourceBytes, resourceFile, type WireConfig, type WireDescriptor } from "../../support/resources.ts";
 import { runs } from "../../support/runs.ts";
 

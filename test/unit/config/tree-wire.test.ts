@@ -1,11 +1,11 @@
-// The packed form of a parsed file (config/tree-wire.ts): what goes in comes out, whatever the tree.
+// The packed form of a parsed file (rule-sources/files/tree-wire.ts): what goes in comes out, whatever the tree.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseFile } from "../../../src/config/parse-file.ts";
-import { packFile, unpackFile } from "../../../src/config/tree-wire.ts";
-import { runThrough } from "../../../src/core/long-work.ts";
-import type { MappingEntry, ScalarNode, SourceFile, SourceNode } from "../../../src/rules/source.ts";
+import { runThrough } from "../../../src/engine/base/long-work.ts";
+import type { MappingEntry, ScalarNode, SourceFile, SourceNode } from "../../../src/engine/rules/source.ts";
+import { parseFile } from "../../../src/rule-sources/files/parse-file.ts";
+import { packFile, unpackFile } from "../../../src/rule-sources/files/tree-wire.ts";
 import { runs } from "../../support/runs.ts";
 
 const at = { file: "a.yaml", line: 3, column: 7 };

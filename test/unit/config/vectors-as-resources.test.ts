@@ -4,10 +4,10 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { parseFile } from "../../../src/config/parse-file.ts";
-import { compileRules } from "../../../src/rules/compile.ts";
-import type { RuleSet } from "../../../src/rules/rule-set.ts";
-import type { SourceFile } from "../../../src/rules/source.ts";
+import { compileRules } from "../../../src/engine/rules/compile.ts";
+import type { RuleSet } from "../../../src/engine/rules/rule-set.ts";
+import type { SourceFile } from "../../../src/engine/rules/source.ts";
+import { parseFile } from "../../../src/rule-sources/files/parse-file.ts";
 import { resourcesOf } from "../../support/files-as-resources.ts";
 import { resourceFile } from "../../support/resources.ts";
 import { PlainStatsBook } from "../../support/rules.ts";

@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { looksLikeTwo, readTyped } from "../../../src/core/entry-text.ts";
+import { looksLikeTwo, readTyped } from "../../../src/engine/domain/entry-text.ts";
 
 test.each([
   { name: "key and value", text: "a=b", expected: [{ key: "a", value: "b" }] },

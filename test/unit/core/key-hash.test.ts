@@ -3,8 +3,8 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
-import { keyedOf } from "../../../src/core/key-bytes.ts";
-import { hashBucketKey, useHashKey } from "../../../src/core/key-hash.ts";
+import { keyedOf } from "../../../src/engine/domain/key-bytes.ts";
+import { hashBucketKey, useHashKey } from "../../../src/engine/domain/key-hash.ts";
 
 const MASK = (1n << 64n) - 1n;
 const turn = (value: bigint, bits: bigint) => ((value << bits) | (value >> (64n - bits))) & MASK;

@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Algorithm, WINDOW_SECONDS_MAX } from "../../../src/core/limit.ts";
-import { partOfLimit } from "../../../src/core/limit-part.ts";
-import { AMOUNT_MAX } from "../../../src/core/units.ts";
+import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
+import { Algorithm, WINDOW_SECONDS_MAX } from "../../../src/engine/domain/limit.ts";
+import { partOfLimit } from "../../../src/engine/domain/limit-part.ts";
 import { makeLimit } from "../../support/builders.ts";
 import { runs } from "../../support/runs.ts";
 

@@ -1,7 +1,7 @@
 // The numbers by which limits travel to the scripts of shared stores.
 
 import { expect, test } from "vitest";
-import { ALGORITHMS, COUNTER_NUMBER } from "../../../src/core/limit.ts";
+import { ALGORITHMS, COUNTER_NUMBER } from "../../../src/engine/domain/limit.ts";
 
 test("no algorithm has the number of counters", () => {
   expect(ALGORITHMS).not.toContain(COUNTER_NUMBER);

@@ -4,7 +4,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { readTraceparent } from "../../../src/core/trace-context.ts";
+import { readTraceparent } from "../../../src/grpc/trace-context.ts";
 import { runs } from "../../support/runs.ts";
 
 const TRACE = "0af7651916cd43dd8448eb211c80319c";

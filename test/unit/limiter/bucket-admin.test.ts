@@ -2,15 +2,15 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { OpenedStore } from "../../../src/app/open-store.ts";
-import { StoreError } from "../../../src/core/errors.ts";
-import { OnStoreFailure } from "../../../src/core/limit.ts";
-import { oneByteOf } from "../../../src/core/request.ts";
-import { type AskedBuckets, BucketAdmin } from "../../../src/limiter/bucket-admin.ts";
-import { LimitCall } from "../../../src/limiter/call.ts";
-import { Limiter } from "../../../src/limiter/limiter.ts";
-import { LocalCache } from "../../../src/limiter/local-cache.ts";
-import { LocalFallback } from "../../../src/limiter/local-fallback.ts";
+import { StoreError } from "../../../src/engine/base/errors.ts";
+import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
+import { oneByteOf } from "../../../src/engine/domain/request.ts";
+import { type AskedBuckets, BucketAdmin } from "../../../src/engine/limiter/bucket-admin.ts";
+import { LimitCall } from "../../../src/engine/limiter/call.ts";
+import { Limiter } from "../../../src/engine/limiter/limiter.ts";
+import { LocalCache } from "../../../src/engine/limiter/local-cache.ts";
+import { LocalFallback } from "../../../src/engine/limiter/local-fallback.ts";
+import type { OpenedStore } from "../../../src/process/app/open-store.ts";
 import { DenialMemory } from "../../../src/stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";

@@ -1,8 +1,8 @@
 // One request in, one decision out: rules from text, a store that settles at once, time by hand.
 
 import { describe, expect, test } from "vitest";
-import { Sync, Unit } from "../../../src/core/limit.ts";
-import { AMOUNT_MAX } from "../../../src/core/units.ts";
+import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
+import { Sync, Unit } from "../../../src/engine/domain/limit.ts";
 import { LimiterRig } from "../../support/limiter-rig.ts";
 
 const GLOBAL_AND_KEYS = `

@@ -1,8 +1,8 @@
 // The local cache by itself: what it denies, what it learns, how large it grows.
 
 import { expect, test } from "vitest";
-import { Mode, Outcome, TakeGroup } from "../../../src/core/take.ts";
-import { LocalCache } from "../../../src/limiter/local-cache.ts";
+import { Mode, Outcome, TakeGroup } from "../../../src/engine/domain/take.ts";
+import { LocalCache } from "../../../src/engine/limiter/local-cache.ts";
 import { makeLimit } from "../../support/builders.ts";
 
 const limit = makeLimit({ isCounter: true, windowSeconds: 60 });

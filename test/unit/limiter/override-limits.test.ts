@@ -2,11 +2,11 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Limit, OnStoreFailure, Sync, Unit } from "../../../src/core/limit.ts";
-import { Descriptor } from "../../../src/core/request.ts";
-import { AMOUNT_MAX } from "../../../src/core/units.ts";
-import { OverrideLimits } from "../../../src/limiter/override-limits.ts";
-import type { Rule } from "../../../src/rules/rule-set.ts";
+import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
+import { type Limit, OnStoreFailure, Sync, Unit } from "../../../src/engine/domain/limit.ts";
+import { Descriptor } from "../../../src/engine/domain/request.ts";
+import { OverrideLimits } from "../../../src/engine/limiter/override-limits.ts";
+import type { Rule } from "../../../src/engine/rules/rule-set.ts";
 import { PlainStatsBook, rulesFromYaml } from "../../support/rules.ts";
 import { runs } from "../../support/runs.ts";
 

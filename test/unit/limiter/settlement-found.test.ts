@@ -1,8 +1,8 @@
 // One word for what a settlement found, though its limits differ: what was charged is never called settled before.
 
 import { expect, test } from "vitest";
-import { HoldFound, Mode } from "../../../src/core/take.ts";
-import { settlementFound } from "../../../src/limiter/settlement-found.ts";
+import { HoldFound, Mode } from "../../../src/engine/domain/take.ts";
+import { settlementFound } from "../../../src/engine/limiter/settlement-found.ts";
 import { groupOf } from "../../contract/store-harness.ts";
 import { makeLimit } from "../../support/builders.ts";
 

@@ -2,8 +2,8 @@
 // and what else the rule says of them. test/property/tiers.test.ts holds both ways equal.
 
 import { describe, expect, test } from "vitest";
-import { Unit } from "../../../src/core/limit.ts";
-import { textOf } from "../../../src/core/request.ts";
+import { Unit } from "../../../src/engine/domain/limit.ts";
+import { textOf } from "../../../src/engine/domain/request.ts";
 import { type AskedDescriptor, LimiterRig } from "../../support/limiter-rig.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 

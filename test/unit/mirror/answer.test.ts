@@ -2,8 +2,8 @@
 
 import { deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
-import { framed, messageOf, readAnswer, readRequest, UnreadableError } from "../../../src/mirror/answer.ts";
-import type { UnaryOutcome } from "../../../src/transport/relay/unary-exchange.ts";
+import type { UnaryOutcome } from "../../../src/grpc/transport/relay/unary-exchange.ts";
+import { framed, messageOf, readAnswer, readRequest, UnreadableError } from "../../../src/tools/mirror/answer.ts";
 import { answerBytes, requestBytes } from "../../support/mirror-rig.ts";
 
 type Answer = UnaryOutcome & { kind: "answer" };

@@ -1,8 +1,8 @@
 // What counts as a difference between two answers, and what is let pass.
 
 import { describe, expect, test } from "vitest";
-import type { ShownAnswer, ShownStatus } from "../../../src/mirror/answer.ts";
-import { type CompareOptions, compareAnswers, type Difference } from "../../../src/mirror/compare.ts";
+import type { ShownAnswer, ShownStatus } from "../../../src/tools/mirror/answer.ts";
+import { type CompareOptions, compareAnswers, type Difference } from "../../../src/tools/mirror/compare.ts";
 
 const LIMIT = { name: "per-user", requestsPerUnit: 10, unit: "MINUTE" };
 const STATUS: ShownStatus = { code: "OK", limit: LIMIT, remaining: 5, resetSeconds: 30 };

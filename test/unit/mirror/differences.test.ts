@@ -1,10 +1,10 @@
 // Counting differences by field and by rule, within bounds, and keeping callers' values out.
 
 import { describe, expect, test } from "vitest";
-import type { ShownAnswer, ShownRequest, ShownStatus } from "../../../src/mirror/answer.ts";
-import { type CompareOptions, compareAnswers } from "../../../src/mirror/compare.ts";
-import { Differences, EXAMPLES_MAX, RULES_MAX } from "../../../src/mirror/differences.ts";
-import { ValueGuard, type ValueMode } from "../../../src/mirror/value-guard.ts";
+import type { ShownAnswer, ShownRequest, ShownStatus } from "../../../src/tools/mirror/answer.ts";
+import { type CompareOptions, compareAnswers } from "../../../src/tools/mirror/compare.ts";
+import { Differences, EXAMPLES_MAX, RULES_MAX } from "../../../src/tools/mirror/differences.ts";
+import { ValueGuard, type ValueMode } from "../../../src/tools/mirror/value-guard.ts";
 
 const OPTIONS: CompareOptions = { ignored: new Set(), remainingTolerance: 0, durationToleranceSeconds: 0 };
 

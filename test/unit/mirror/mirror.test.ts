@@ -1,16 +1,16 @@
 // The mirror with targets in a test's hands: what callers wait for, what is given up, what is bounded.
 
 import { describe, expect, test } from "vitest";
-import { framed } from "../../../src/mirror/answer.ts";
-import { Differences } from "../../../src/mirror/differences.ts";
-import { Mirror, type MirrorOptions } from "../../../src/mirror/mirror.ts";
-import { ValueGuard } from "../../../src/mirror/value-guard.ts";
 import type {
   FailureReason,
   SendOptions,
   UnaryOutcome,
   UnaryTarget,
-} from "../../../src/transport/relay/unary-exchange.ts";
+} from "../../../src/grpc/transport/relay/unary-exchange.ts";
+import { framed } from "../../../src/tools/mirror/answer.ts";
+import { Differences } from "../../../src/tools/mirror/differences.ts";
+import { Mirror, type MirrorOptions } from "../../../src/tools/mirror/mirror.ts";
+import { ValueGuard } from "../../../src/tools/mirror/value-guard.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { answerBytes, requestBytes } from "../../support/mirror-rig.ts";
 

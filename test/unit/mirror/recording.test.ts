@@ -4,8 +4,8 @@ import { readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { type RecordedCall, readRecording } from "../../../src/mirror/read-recording.ts";
-import { Recording, recordedLine } from "../../../src/mirror/recording.ts";
+import { type RecordedCall, readRecording } from "../../../src/tools/mirror/read-recording.ts";
+import { Recording, recordedLine } from "../../../src/tools/mirror/recording.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 

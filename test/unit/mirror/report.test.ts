@@ -1,7 +1,7 @@
 // The report as text, and the share of calls that decides an exit code.
 
 import { describe, expect, test } from "vitest";
-import { type Report, reportText, troubleShare } from "../../../src/mirror/report.ts";
+import { type Report, reportText, troubleShare } from "../../../src/tools/mirror/report.ts";
 
 const REPORT: Report = {
   answer_from: "old:8081",

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { looksLikeTwo, readDescriptors, typedDescriptor } from "../../../page/read-descriptor.mjs";
 import { hides } from "../../../page/words.mjs";
-import { looksLikeTwo as looksLikeTwoThere, readTyped } from "../../../src/core/entry-text.ts";
+import { looksLikeTwo as looksLikeTwoThere, readTyped } from "../../../src/engine/domain/entry-text.ts";
 
 const ACME = { entries: [{ key: "tenant", value: "acme" }] };
 

@@ -1,17 +1,17 @@
 // What the codec makes of single messages: edges of numbers, bounds, and the words of its refusals.
 
 import { expect, test } from "vitest";
-import { Decision } from "../../../src/core/decision.ts";
-import { RequestError } from "../../../src/core/errors.ts";
+import { RequestError } from "../../../src/engine/base/errors.ts";
+import { Decision } from "../../../src/engine/domain/decision.ts";
 import {
   DESCRIPTORS_MAX,
   DOMAIN_BYTES_MAX,
   ENTRIES_MAX,
   ENTRY_BYTES_MAX,
   LimitRequest,
-} from "../../../src/core/request.ts";
-import { decodeRequest, encodeDecision } from "../../../src/rls/codec.ts";
-import { WireWriter } from "../../../src/rls/wire-writer.ts";
+} from "../../../src/engine/domain/request.ts";
+import { decodeRequest, encodeDecision } from "../../../src/grpc/rls/codec.ts";
+import { WireWriter } from "../../../src/grpc/rls/wire-writer.ts";
 import { makeLimit } from "../../support/builders.ts";
 import { bytesField, groupField, tag, varint, varintField } from "../../support/wire.ts";
 

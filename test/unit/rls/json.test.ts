@@ -2,11 +2,11 @@
 
 import type { MessageTypeDefinition } from "@grpc/proto-loader";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { RequestError } from "../../../src/core/errors.ts";
-import { runThrough } from "../../../src/core/long-work.ts";
-import { GrpcStatus, type UnaryReply } from "../../../src/core/unary.ts";
-import { createJsonEndpoint, type JsonAnswer } from "../../../src/rls/json.ts";
-import { loadProto, loadRegistry } from "../../../src/transport/load-proto.ts";
+import type { RequestError } from "../../../src/engine/base/errors.ts";
+import { runThrough } from "../../../src/engine/base/long-work.ts";
+import { createJsonEndpoint, type JsonAnswer } from "../../../src/grpc/rls/json.ts";
+import { loadProto, loadRegistry } from "../../../src/grpc/transport/load-proto.ts";
+import { GrpcStatus, type UnaryReply } from "../../../src/grpc/unary.ts";
 
 const proto = loadProto();
 const requestType = proto["envoy.service.ratelimit.v3.RateLimitRequest"] as MessageTypeDefinition<object, object>;

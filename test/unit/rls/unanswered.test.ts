@@ -1,11 +1,11 @@
 // What a call is told that the store gave no answer to: every policy, every kind of take, and whether the store may have counted it.
 
 import { describe, expect, test } from "vitest";
-import { StoreError } from "../../../src/core/errors.ts";
-import { OnStoreFailure } from "../../../src/core/limit.ts";
-import { GrpcStatus } from "../../../src/core/unary.ts";
-import { addMetadata } from "../../../src/rls/metadata.ts";
-import { failWithCallFailure } from "../../../src/rls/status.ts";
+import { StoreError } from "../../../src/engine/base/errors.ts";
+import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
+import { addMetadata } from "../../../src/grpc/rls/metadata.ts";
+import { failWithCallFailure } from "../../../src/grpc/rls/status.ts";
+import { GrpcStatus } from "../../../src/grpc/unary.ts";
 import { type AskedDescriptor, LimiterRig } from "../../support/limiter-rig.ts";
 
 const rulesWith = (policy: string) => `

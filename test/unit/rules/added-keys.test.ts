@@ -1,10 +1,10 @@
 // What a control plane's messages can't say: words in metadata, and the defaults that a file gives its domain.
 
 import { describe, expect, test } from "vitest";
-import { parseFile } from "../../../src/config/parse-file.ts";
-import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES } from "../../../src/core/limit.ts";
-import { compileRules } from "../../../src/rules/compile.ts";
-import { formatProblem } from "../../../src/rules/problems.ts";
+import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES } from "../../../src/engine/domain/limit.ts";
+import { compileRules } from "../../../src/engine/rules/compile.ts";
+import { formatProblem } from "../../../src/engine/rules/problems.ts";
+import { parseFile } from "../../../src/rule-sources/files/parse-file.ts";
 import { resourceFile, type WireDescriptor } from "../../support/resources.ts";
 import { PlainStatsBook } from "../../support/rules.ts";
 

@@ -1,9 +1,9 @@
 // What concerns whole sets: domains over files, names and ids, defaults, stats, all problems at once.
 
 import { describe, expect, test } from "vitest";
-import { OnStoreFailure } from "../../../src/core/limit.ts";
-import { LimitStats } from "../../../src/core/limit-stats.ts";
-import { PROBLEMS_MAX, ProblemLog } from "../../../src/rules/problems.ts";
+import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
+import { LimitStats } from "../../../src/engine/domain/limit-stats.ts";
+import { PROBLEMS_MAX, ProblemLog } from "../../../src/engine/rules/problems.ts";
 import { compileYaml, PlainStatsBook, rulesFromYaml } from "../../support/rules.ts";
 
 const LIMIT = "rate_limit: { requests_per_unit: 5, unit: minute }";

@@ -1,10 +1,10 @@
 // Rules found by the text key_value, the names of counters, and which limits are counters at all.
 
 import { describe, expect, test } from "vitest";
-import { Descriptor, oneByteOf } from "../../../src/core/request.ts";
-import { counterKey } from "../../../src/rules/counter-key.ts";
-import { findRule } from "../../../src/rules/match.ts";
-import type { DomainRules, Rule } from "../../../src/rules/rule-set.ts";
+import { Descriptor, oneByteOf } from "../../../src/engine/domain/request.ts";
+import { counterKey } from "../../../src/engine/rules/counter-key.ts";
+import { findRule } from "../../../src/engine/rules/match.ts";
+import type { DomainRules, Rule } from "../../../src/engine/rules/rule-set.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 
 const LIMIT = "rate_limit: { unit: day, requests_per_unit: 5 }";

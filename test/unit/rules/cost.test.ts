@@ -1,9 +1,9 @@
 // What hits cost, with and without a cost entry.
 
 import { describe, expect, test } from "vitest";
-import { Descriptor, oneByteOf } from "../../../src/core/request.ts";
-import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../../src/core/units.ts";
-import { costOf, parseWeight, refundOf } from "../../../src/rules/cost.ts";
+import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../../src/engine/base/units.ts";
+import { Descriptor, oneByteOf } from "../../../src/engine/domain/request.ts";
+import { costOf, parseWeight, refundOf } from "../../../src/engine/rules/cost.ts";
 
 function descriptorWith(weight: string | undefined): Descriptor {
   const descriptor = new Descriptor();

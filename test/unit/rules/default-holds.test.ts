@@ -2,11 +2,11 @@
 // such a gateway then do.
 
 import { describe, expect, test } from "vitest";
-import { parseFile } from "../../../src/config/parse-file.ts";
-import { compileRules } from "../../../src/rules/compile.ts";
-import { explainRequest } from "../../../src/rules/explain.ts";
-import { formatProblem } from "../../../src/rules/problems.ts";
-import type { Rule } from "../../../src/rules/rule-set.ts";
+import { compileRules } from "../../../src/engine/rules/compile.ts";
+import { explainRequest } from "../../../src/engine/rules/explain.ts";
+import { formatProblem } from "../../../src/engine/rules/problems.ts";
+import type { Rule } from "../../../src/engine/rules/rule-set.ts";
+import { parseFile } from "../../../src/rule-sources/files/parse-file.ts";
 import { LimiterRig } from "../../support/limiter-rig.ts";
 import { resourceFile, type WireDescriptor } from "../../support/resources.ts";
 

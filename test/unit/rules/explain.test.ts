@@ -2,17 +2,17 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { OnStoreFailure } from "../../../src/core/limit.ts";
-import { oneByteOf, textOf, type WrittenEntry } from "../../../src/core/request.ts";
-import type { Take } from "../../../src/core/take.ts";
-import { LimitCall } from "../../../src/limiter/call.ts";
-import { TakeFiller } from "../../../src/limiter/fill.ts";
-import { explainRequest } from "../../../src/rules/explain.ts";
-import { TRIED_MAX } from "../../../src/rules/explain-tried.ts";
-import { findRule } from "../../../src/rules/match.ts";
-import { formatPlace } from "../../../src/rules/problems.ts";
-import type { DomainRules, Rule, RuleSet } from "../../../src/rules/rule-set.ts";
-import { LimitStatsBook } from "../../../src/telemetry/stats-book.ts";
+import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
+import { oneByteOf, textOf, type WrittenEntry } from "../../../src/engine/domain/request.ts";
+import type { Take } from "../../../src/engine/domain/take.ts";
+import { LimitCall } from "../../../src/engine/limiter/call.ts";
+import { TakeFiller } from "../../../src/engine/limiter/fill.ts";
+import { explainRequest } from "../../../src/engine/rules/explain.ts";
+import { TRIED_MAX } from "../../../src/engine/rules/explain-tried.ts";
+import { findRule } from "../../../src/engine/rules/match.ts";
+import { formatPlace } from "../../../src/engine/rules/problems.ts";
+import type { DomainRules, Rule, RuleSet } from "../../../src/engine/rules/rule-set.ts";
+import { LimitStatsBook } from "../../../src/operate/telemetry/stats-book.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 import { runs } from "../../support/runs.ts";

@@ -4,7 +4,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { formatProblem } from "../../../src/rules/problems.ts";
+import { formatProblem } from "../../../src/engine/rules/problems.ts";
 import { summarise } from "../../support/rule-summary.ts";
 import { compileYaml } from "../../support/rules.ts";
 

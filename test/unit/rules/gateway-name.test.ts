@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { compileRules } from "../../../src/rules/compile.ts";
-import { explainRequest } from "../../../src/rules/explain.ts";
-import { type GatewayEntry, gatewayName } from "../../../src/rules/gateway-name.ts";
+import { compileRules } from "../../../src/engine/rules/compile.ts";
+import { explainRequest } from "../../../src/engine/rules/explain.ts";
+import { type GatewayEntry, gatewayName } from "../../../src/engine/rules/gateway-name.ts";
 import { resourceFile, type WireDescriptor } from "../../support/resources.ts";
 import { PlainStatsBook } from "../../support/rules.ts";
 import { runs } from "../../support/runs.ts";

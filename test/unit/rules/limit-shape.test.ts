@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { UNIT_NAMES, WINDOW_SECONDS_MAX } from "../../../src/core/limit.ts";
-import { AMOUNT_MAX } from "../../../src/core/units.ts";
-import { parseWindow, rateOfDecimal, unitOfWindow } from "../../../src/rules/limit-shape.ts";
+import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
+import { UNIT_NAMES, WINDOW_SECONDS_MAX } from "../../../src/engine/domain/limit.ts";
+import { parseWindow, rateOfDecimal, unitOfWindow } from "../../../src/engine/rules/limit-shape.ts";
 import { runs } from "../../support/runs.ts";
 
 describe("rates in decimal", () => {

@@ -1,8 +1,8 @@
 // The bound on matching: what one call may spend, and that a process which stands still is not held against it.
 
 import { describe, expect, test } from "vitest";
-import { RequestError } from "../../../src/core/errors.ts";
-import { ANY_MATCH_WORK, MATCH_US_MAX, MatchWork } from "../../../src/rules/match-work.ts";
+import { RequestError } from "../../../src/engine/base/errors.ts";
+import { ANY_MATCH_WORK, MATCH_US_MAX, MatchWork } from "../../../src/engine/rules/match-work.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 function workOf(clock: ManualClock, pieces: number, pieceUs: number): MatchWork {

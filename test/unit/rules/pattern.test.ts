@@ -1,7 +1,7 @@
 // How rule files say which values they mean, by what the compiled patterns accept.
 
 import { describe, expect, test } from "vitest";
-import { oneByteOf } from "../../../src/core/request.ts";
+import { oneByteOf } from "../../../src/engine/domain/request.ts";
 import { compileYaml, rulesFromYaml } from "../../support/rules.ts";
 
 function patternOf(match: string) {

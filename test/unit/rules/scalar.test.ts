@@ -1,7 +1,7 @@
 // Scalars mean what YAML 1.1 says, to the edge of every number form.
 
 import { describe, expect, test } from "vitest";
-import { resolvePlain, resolveScalar } from "../../../src/rules/scalar.ts";
+import { resolvePlain, resolveScalar } from "../../../src/engine/rules/scalar.ts";
 
 describe("plain scalars", () => {
   test.each([

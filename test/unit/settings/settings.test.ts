@@ -3,8 +3,14 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { ConfigError } from "../../../src/core/errors.ts";
-import { describeSettings, type Environment, readSettings, secretsOf, tableRows } from "../../../src/settings.ts";
+import { ConfigError } from "../../../src/engine/base/errors.ts";
+import {
+  describeSettings,
+  type Environment,
+  readSettings,
+  secretsOf,
+  tableRows,
+} from "../../../src/process/settings.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const directory = temporaryFolder("headgate-settings");

@@ -1,7 +1,7 @@
 // Settings of traces: who asks for them, which variable wins, and what is refused once they are asked for and not before.
 
 import { describe, expect, test } from "vitest";
-import { describeSettings, type Environment, readSettings, secretsOf } from "../../../src/settings.ts";
+import { describeSettings, type Environment, readSettings, secretsOf } from "../../../src/process/settings.ts";
 
 const ON = { TRACING_ENABLED: "true" };
 const traced = (env: Environment) => readSettings({ ...ON, ...env }).traces;

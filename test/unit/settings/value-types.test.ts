@@ -11,7 +11,7 @@ import {
   oneOf,
   parseGoDuration,
   showDuration,
-} from "../../../src/settings/value-types.ts";
+} from "../../../src/process/settings/value-types.ts";
 
 describe("durations", () => {
   test.each([

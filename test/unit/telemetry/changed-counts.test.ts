@@ -1,9 +1,9 @@
 // What a process tells of its counters between scrapes: only what has changed, all of it in the end.
 
 import { beforeEach, expect, test } from "vitest";
-import { ChangedCounts, TOLD_RULES_MAX } from "../../../src/telemetry/changed-counts.ts";
-import { LimitStatsBook } from "../../../src/telemetry/stats-book.ts";
-import { type Counts, readCounts } from "../../../src/telemetry/sum-pages.ts";
+import { ChangedCounts, TOLD_RULES_MAX } from "../../../src/operate/telemetry/changed-counts.ts";
+import { LimitStatsBook } from "../../../src/operate/telemetry/stats-book.ts";
+import { type Counts, readCounts } from "../../../src/operate/telemetry/sum-pages.ts";
 
 const HITS = "ratelimit_service_rate_limit_total_hits";
 const OVER = "ratelimit_service_rate_limit_over_limit";

@@ -1,7 +1,7 @@
 // Durations counted in buckets.
 
 import { expect, test } from "vitest";
-import { LATENCY_BOUNDS_US, LatencyHistogram } from "../../../src/telemetry/latency-histogram.ts";
+import { LATENCY_BOUNDS_US, LatencyHistogram } from "../../../src/operate/telemetry/latency-histogram.ts";
 
 test("counts each duration in the first bucket whose bound holds it", () => {
   const histogram = new LatencyHistogram();

@@ -1,7 +1,7 @@
 // Lines of the log in both formats, without secrets.
 
 import { expect, test } from "vitest";
-import { createLogger, type LoggerOptions } from "../../../src/telemetry/logger.ts";
+import { createLogger, type LoggerOptions } from "../../../src/operate/telemetry/logger.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 function makeLogger(options: Partial<LoggerOptions> = {}) {

@@ -2,8 +2,8 @@
 
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { LatencyHistogram } from "../../../src/telemetry/latency-histogram.ts";
-import { MirrorExporter } from "../../../src/telemetry/mirror-metrics.ts";
+import { LatencyHistogram } from "../../../src/operate/telemetry/latency-histogram.ts";
+import { MirrorExporter } from "../../../src/operate/telemetry/mirror-metrics.ts";
 
 const answering = new LatencyHistogram();
 answering.observe(900);

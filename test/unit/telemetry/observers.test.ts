@@ -1,11 +1,11 @@
 // What observers count and what they say in the log.
 
 import { expect, test } from "vitest";
-import { StoreError } from "../../../src/core/errors.ts";
-import { OnStoreFailure } from "../../../src/core/limit.ts";
-import { Source } from "../../../src/core/take.ts";
-import { CallCounts, StoreCounts } from "../../../src/telemetry/observers.ts";
-import { RateLimitedLog } from "../../../src/telemetry/rate-limited-log.ts";
+import { StoreError } from "../../../src/engine/base/errors.ts";
+import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
+import { Source } from "../../../src/engine/domain/take.ts";
+import { CallCounts, StoreCounts } from "../../../src/operate/telemetry/observers.ts";
+import { RateLimitedLog } from "../../../src/operate/telemetry/rate-limited-log.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 function makeObservers() {

@@ -1,15 +1,15 @@
 // What a scrape shows of what observers were told.
 
 import { describe, expect, test } from "vitest";
-import { StoreError } from "../../../src/core/errors.ts";
-import { OnStoreFailure } from "../../../src/core/limit.ts";
-import { Source } from "../../../src/core/take.ts";
-import { AdminCounts } from "../../../src/telemetry/admin-counts.ts";
-import { METRICS, RULE_METRICS } from "../../../src/telemetry/metrics.ts";
-import { CallCounts, StoreCounts } from "../../../src/telemetry/observers.ts";
-import { PrometheusExporter } from "../../../src/telemetry/prometheus.ts";
-import { RateLimitedLog } from "../../../src/telemetry/rate-limited-log.ts";
-import { LimitStatsBook } from "../../../src/telemetry/stats-book.ts";
+import { StoreError } from "../../../src/engine/base/errors.ts";
+import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
+import { Source } from "../../../src/engine/domain/take.ts";
+import { AdminCounts } from "../../../src/operate/telemetry/admin-counts.ts";
+import { METRICS, RULE_METRICS } from "../../../src/operate/telemetry/metrics.ts";
+import { CallCounts, StoreCounts } from "../../../src/operate/telemetry/observers.ts";
+import { PrometheusExporter } from "../../../src/operate/telemetry/prometheus.ts";
+import { RateLimitedLog } from "../../../src/operate/telemetry/rate-limited-log.ts";
+import { LimitStatsBook } from "../../../src/operate/telemetry/stats-book.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 const NO_SINK = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -1,7 +1,7 @@
 // Each kind of line once a second, and less often the longer it goes on.
 
 import { expect, test } from "vitest";
-import { LOG_KINDS_MAX, RateLimitedLog } from "../../../src/telemetry/rate-limited-log.ts";
+import { LOG_KINDS_MAX, RateLimitedLog } from "../../../src/operate/telemetry/rate-limited-log.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 function makeLog() {

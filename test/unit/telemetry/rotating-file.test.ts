@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from "
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { RotatingFile } from "../../../src/telemetry/rotating-file.ts";
+import { RotatingFile } from "../../../src/operate/telemetry/rotating-file.ts";
 import { runs } from "../../support/runs.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { FleetRuleCounts, ownRuleCount, RULE_COUNT_METRICS } from "../../../src/telemetry/rule-counts.ts";
-import { LimitStatsBook } from "../../../src/telemetry/stats-book.ts";
+import { FleetRuleCounts, ownRuleCount, RULE_COUNT_METRICS } from "../../../src/operate/telemetry/rule-counts.ts";
+import { LimitStatsBook } from "../../../src/operate/telemetry/stats-book.ts";
 
 const [HITS = "", REFUSED = ""] = RULE_COUNT_METRICS;
 

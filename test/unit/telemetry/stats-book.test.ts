@@ -2,8 +2,8 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { oneByteOf } from "../../../src/core/request.ts";
-import { LimitStatsBook, VALUE_ENTRIES_MAX } from "../../../src/telemetry/stats-book.ts";
+import { oneByteOf } from "../../../src/engine/domain/request.ts";
+import { LimitStatsBook, VALUE_ENTRIES_MAX } from "../../../src/operate/telemetry/stats-book.ts";
 
 describe("counters of rules", () => {
   test("are the same object for the same rule, over reloads", () => {

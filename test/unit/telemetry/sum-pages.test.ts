@@ -2,10 +2,16 @@
 
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { expect, test } from "vitest";
-import { METRICS, WORKER_METRICS } from "../../../src/telemetry/metrics.ts";
-import { PROCESS_GAUGES } from "../../../src/telemetry/process-gauges.ts";
-import { addCounts, type Counts, keepHigherCounts, PageSum, readCounts } from "../../../src/telemetry/sum-pages.ts";
-import { SupervisorPage } from "../../../src/telemetry/supervisor-page.ts";
+import { METRICS, WORKER_METRICS } from "../../../src/operate/telemetry/metrics.ts";
+import { PROCESS_GAUGES } from "../../../src/operate/telemetry/process-gauges.ts";
+import {
+  addCounts,
+  type Counts,
+  keepHigherCounts,
+  PageSum,
+  readCounts,
+} from "../../../src/operate/telemetry/sum-pages.ts";
+import { SupervisorPage } from "../../../src/operate/telemetry/supervisor-page.ts";
 
 async function sumOf(pages: readonly string[], ended: Counts = new Map()): Promise<string> {
   const sum = new PageSum();

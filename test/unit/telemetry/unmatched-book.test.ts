@@ -1,11 +1,11 @@
 // Descriptors that met no rule: counted by domain, told in the log, in bounded number.
 
 import { expect, test } from "vitest";
-import { Descriptor, oneByteOf } from "../../../src/core/request.ts";
-import { countUnmatched, OTHER_DOMAINS, type UnmatchedStats } from "../../../src/core/unmatched-stats.ts";
-import { RateLimitedLog } from "../../../src/telemetry/rate-limited-log.ts";
-import { SHOWN_BYTES_MAX } from "../../../src/telemetry/short-text.ts";
-import { UNKNOWN_DOMAINS_MAX, UnmatchedBook } from "../../../src/telemetry/unmatched-book.ts";
+import { Descriptor, oneByteOf } from "../../../src/engine/domain/request.ts";
+import { countUnmatched, OTHER_DOMAINS, type UnmatchedStats } from "../../../src/engine/domain/unmatched-stats.ts";
+import { RateLimitedLog } from "../../../src/operate/telemetry/rate-limited-log.ts";
+import { SHOWN_BYTES_MAX } from "../../../src/operate/telemetry/short-text.ts";
+import { UNKNOWN_DOMAINS_MAX, UnmatchedBook } from "../../../src/operate/telemetry/unmatched-book.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 function makeBook() {

@@ -1,7 +1,7 @@
 // Which connection goes when a process has more than its share.
 
 import { expect, test } from "vitest";
-import { chooseConnection, MovingAverage, SAMPLE_MS } from "../../../src/transport/connection-loads.ts";
+import { chooseConnection, MovingAverage, SAMPLE_MS } from "../../../src/grpc/transport/connection-loads.ts";
 
 test.each([
   { name: "of four alike any one, the first", loads: [50, 50, 50, 50], surplus: 200, chosen: 0 },

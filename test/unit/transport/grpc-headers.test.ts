@@ -1,7 +1,7 @@
 // What a grpc-timeout means.
 
 import { describe, expect, test } from "vitest";
-import { readTimeoutUs } from "../../../src/transport/grpc-headers.ts";
+import { readTimeoutUs } from "../../../src/grpc/transport/grpc-headers.ts";
 
 describe("a timeout", () => {
   test.each([

@@ -10,7 +10,7 @@ import {
   loadProto,
   loadRegistry,
   RATE_LIMIT_SERVICE,
-} from "../../../src/transport/load-proto.ts";
+} from "../../../src/grpc/transport/load-proto.ts";
 
 test("loads all services with their public paths", () => {
   const proto = loadProto();

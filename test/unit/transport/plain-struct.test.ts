@@ -2,10 +2,10 @@
 
 import type { MethodDefinition } from "@grpc/grpc-js";
 import { expect, test } from "vitest";
-import { writeStruct } from "../../../src/rls/struct.ts";
-import { WireWriter } from "../../../src/rls/wire-writer.ts";
-import { loadProto, RATE_LIMIT_SERVICE } from "../../../src/transport/load-proto.ts";
-import { plainStruct, type WireStruct } from "../../../src/transport/plain-struct.ts";
+import { writeStruct } from "../../../src/grpc/rls/struct.ts";
+import { WireWriter } from "../../../src/grpc/rls/wire-writer.ts";
+import { loadProto, RATE_LIMIT_SERVICE } from "../../../src/grpc/transport/load-proto.ts";
+import { plainStruct, type WireStruct } from "../../../src/grpc/transport/plain-struct.ts";
 
 const DYNAMIC_METADATA = 6;
 

@@ -1,7 +1,7 @@
 // Which worker gets a connection.
 
 import { expect, test } from "vitest";
-import { chooseWorker } from "../../../src/workers/choose-worker.ts";
+import { chooseWorker } from "../../../src/process/workers/choose-worker.ts";
 
 const taker = (name: string, connections: number, openStreams = 0, lastGiven = 0) => {
   return { name, connections, openStreams, lastGiven };

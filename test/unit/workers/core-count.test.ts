@@ -1,7 +1,7 @@
 // How many workers `auto` is in a container.
 
 import { expect, test } from "vitest";
-import { cpuQuota, workerCountOf } from "../../../src/workers/core-count.ts";
+import { cpuQuota, workerCountOf } from "../../../src/process/workers/core-count.ts";
 
 const V2 = "/sys/fs/cgroup/cpu.max";
 const V1 = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us";

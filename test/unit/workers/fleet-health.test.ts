@@ -1,7 +1,7 @@
 // What one worker hears of the others.
 
 import { expect, test } from "vitest";
-import { othersOf, workersForCalls } from "../../../src/workers/fleet-health.ts";
+import { othersOf, workersForCalls } from "../../../src/process/workers/fleet-health.ts";
 
 const worker = (number: number, troubles: Record<string, string> = {}, serves = true) => {
   return { number, serves, troubles, notes: { store: `slow ${number}` } };

@@ -1,9 +1,9 @@
 // One page for all workers: what it holds while they come, answer, hang, stop and die.
 
 import { beforeEach, expect, test, vi } from "vitest";
-import { type Counts, readCounts } from "../../../src/telemetry/sum-pages.ts";
-import { FleetPage, type PageWorker } from "../../../src/workers/fleet-page.ts";
-import type { ToWorker } from "../../../src/workers/messages.ts";
+import { type Counts, readCounts } from "../../../src/operate/telemetry/sum-pages.ts";
+import { FleetPage, type PageWorker } from "../../../src/process/workers/fleet-page.ts";
+import type { ToWorker } from "../../../src/process/workers/messages.ts";
 
 const HITS = "ratelimit_service_rate_limit_total_hits";
 const page = (name: string, ...samples: string[]) =>

@@ -1,9 +1,9 @@
 // Top keys of all workers: who answers in time counts, who hangs or ends is left out.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { NO_SUMMARY, type TopSummary } from "../../../src/telemetry/top/summary.ts";
-import { FleetTop } from "../../../src/workers/fleet-top.ts";
-import type { ToWorker } from "../../../src/workers/messages.ts";
+import { NO_SUMMARY, type TopSummary } from "../../../src/operate/telemetry/top/summary.ts";
+import { FleetTop } from "../../../src/process/workers/fleet-top.ts";
+import type { ToWorker } from "../../../src/process/workers/messages.ts";
 
 const WANTED = { window: "minute", keysMax: 200 } as const;
 

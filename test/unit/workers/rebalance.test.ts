@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { chooseMove, MOVE_INTERVAL_US, Rebalancer } from "../../../src/workers/rebalance.ts";
+import { chooseMove, MOVE_INTERVAL_US, Rebalancer } from "../../../src/process/workers/rebalance.ts";
 import { runs } from "../../support/runs.ts";
 
 const load = (name: string, connections: number, openStreams: number) => ({ name, connections, openStreams });

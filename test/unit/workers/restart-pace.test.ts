@@ -1,7 +1,7 @@
 // How long a worker that ended is waited for.
 
 import { expect, test } from "vitest";
-import { RestartPace } from "../../../src/workers/restart-pace.ts";
+import { RestartPace } from "../../../src/process/workers/restart-pace.ts";
 
 const SECOND_US = 1_000_000;
 

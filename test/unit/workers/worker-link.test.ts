@@ -3,11 +3,11 @@
 import { EventEmitter } from "node:events";
 import { Socket } from "node:net";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { HealthState } from "../../../src/core/health.ts";
-import type { CountChanges } from "../../../src/telemetry/changed-counts.ts";
-import { NO_SUMMARY } from "../../../src/telemetry/top/summary.ts";
-import type { FromWorker, ToWorker } from "../../../src/workers/messages.ts";
-import { type Channel, WorkerLink } from "../../../src/workers/worker-link.ts";
+import { HealthState } from "../../../src/engine/base/health.ts";
+import type { CountChanges } from "../../../src/operate/telemetry/changed-counts.ts";
+import { NO_SUMMARY } from "../../../src/operate/telemetry/top/summary.ts";
+import type { FromWorker, ToWorker } from "../../../src/process/workers/messages.ts";
+import { type Channel, WorkerLink } from "../../../src/process/workers/worker-link.ts";
 
 /** A supervisor that notes what it hears. */
 class FakeChannel extends EventEmitter implements Channel {

@@ -3,12 +3,12 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { runThrough } from "../../../src/core/long-work.ts";
-import { compileRules } from "../../../src/rules/compile.ts";
-import { formatProblem } from "../../../src/rules/problems.ts";
-import { digestOf, RATE_LIMIT_TYPE } from "../../../src/xds/discovery.ts";
-import { readDump } from "../../../src/xds/dump.ts";
-import { CacheFile } from "../../../src/xds/rules-cache.ts";
+import { runThrough } from "../../../src/engine/base/long-work.ts";
+import { compileRules } from "../../../src/engine/rules/compile.ts";
+import { formatProblem } from "../../../src/engine/rules/problems.ts";
+import { digestOf, RATE_LIMIT_TYPE } from "../../../src/rule-sources/xds/discovery.ts";
+import { readDump } from "../../../src/rule-sources/xds/dump.ts";
+import { CacheFile } from "../../../src/rule-sources/xds/rules-cache.ts";
 import { resourceBytes } from "../../support/resources.ts";
 import { PlainStatsBook } from "../../support/rules.ts";
 import { runProgram } from "../../support/run-program.ts";

@@ -1,13 +1,13 @@
 // Holds in a snapshot, as JSON, because they have texts and are few beside buckets. A bucket's record is written with its holds, both of
 // one moment: a hold without its payment would give back what nobody has paid.
 
-import type { Hold } from "../../../algorithms/hold-book.ts";
-import { CalendarWindows, type WindowEdges } from "../../../core/calendar-windows.ts";
-import { isRecord } from "../../../core/is-record.ts";
-import { keyedOf } from "../../../core/key-bytes.ts";
-import type { KeyHash } from "../../../core/key-hash.ts";
-import { Algorithm, type Limit, OnStoreFailure, Sync, Unit } from "../../../core/limit.ts";
-import { LimitStats } from "../../../core/limit-stats.ts";
+import type { Hold } from "../../../engine/algorithms/hold-book.ts";
+import { isRecord } from "../../../engine/base/is-record.ts";
+import { CalendarWindows, type WindowEdges } from "../../../engine/domain/calendar-windows.ts";
+import { keyedOf } from "../../../engine/domain/key-bytes.ts";
+import type { KeyHash } from "../../../engine/domain/key-hash.ts";
+import { Algorithm, type Limit, OnStoreFailure, Sync, Unit } from "../../../engine/domain/limit.ts";
+import { LimitStats } from "../../../engine/domain/limit-stats.ts";
 import { type BucketPages, RECORD_WORDS, writeEmptyRecord } from "../bucket-pages.ts";
 import type { Buckets, RecordViewer } from "../buckets.ts";
 

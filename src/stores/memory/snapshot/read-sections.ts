@@ -2,11 +2,11 @@
 // expected, what came, and at which byte.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { LogState } from "../../../algorithms/log-state.ts";
-import { HASH_KEY_BYTES } from "../../../core/key-hash.ts";
-import { type Limit, LOG_PAYMENTS_MAX } from "../../../core/limit.ts";
-import type { LongWork } from "../../../core/long-work.ts";
-import { divideDown, MICROS_PER_SECOND } from "../../../core/units.ts";
+import { LogState } from "../../../engine/algorithms/log-state.ts";
+import type { LongWork } from "../../../engine/base/long-work.ts";
+import { divideDown, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
+import { HASH_KEY_BYTES } from "../../../engine/domain/key-hash.ts";
+import { type Limit, LOG_PAYMENTS_MAX } from "../../../engine/domain/limit.ts";
 import { expiryOfRecord, RECORD_WORDS } from "../bucket-pages.ts";
 import type { Buckets } from "../buckets.ts";
 import { limitOfNumbers, readHoldText, type WrittenBucket } from "./hold-text.ts";

@@ -4,7 +4,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { errorCode } from "../../../core/thrown.ts";
+import { errorCode } from "../../../engine/base/thrown.ts";
 import type { ByteSource } from "./read-sections.ts";
 
 /** Only the owner may read the file, because it has the key of the hashes. */

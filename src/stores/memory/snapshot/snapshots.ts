@@ -3,11 +3,11 @@
 
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { Clock } from "../../../core/clock.ts";
-import { useHashKey } from "../../../core/key-hash.ts";
-import { errorMessage } from "../../../core/thrown.ts";
-import { MICROS_PER_SECOND } from "../../../core/units.ts";
-import { waitAtMost } from "../../../core/wait-at-most.ts";
+import type { Clock } from "../../../engine/base/clock.ts";
+import { errorMessage } from "../../../engine/base/thrown.ts";
+import { MICROS_PER_SECOND } from "../../../engine/base/units.ts";
+import { waitAtMost } from "../../../engine/base/wait-at-most.ts";
+import { useHashKey } from "../../../engine/domain/key-hash.ts";
 import type { MemoryStore } from "../memory-store.ts";
 import { type ReadSnapshot, readSections } from "./read-sections.ts";
 import { NoFileError, SnapshotFile } from "./snapshot-file.ts";

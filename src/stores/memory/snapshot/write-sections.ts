@@ -1,9 +1,9 @@
 // Makes the sections of a snapshot one after another, while takes come between them. Each bucket is copied at one moment between begin and
 // end of the snapshot; different buckets may be of different moments.
 
-import { LogState } from "../../../algorithms/log-state.ts";
-import { hashKeyInUse } from "../../../core/key-hash.ts";
-import { divideDown, MICROS_PER_SECOND } from "../../../core/units.ts";
+import { LogState } from "../../../engine/algorithms/log-state.ts";
+import { divideDown, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
+import { hashKeyInUse } from "../../../engine/domain/key-hash.ts";
 import { type BucketPages, PAGE_SLOTS, RECORD_WORDS } from "../bucket-pages.ts";
 import type { Buckets, RecordViewer } from "../buckets.ts";
 import { holdTexts } from "./hold-text.ts";

@@ -2,8 +2,8 @@
 // the tests stand where one would.
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { StoreError } from "../../../../src/core/errors.ts";
-import { TakeGroup, Verdict } from "../../../../src/core/take.ts";
+import { StoreError } from "../../../../src/engine/base/errors.ts";
+import { TakeGroup, Verdict } from "../../../../src/engine/domain/take.ts";
 import { Batch } from "../../../../src/stores/batching/batch.ts";
 import { Intake } from "../../../../src/stores/batching/intake.ts";
 import { type BatchingOptions, completeOptions } from "../../../../src/stores/batching/options.ts";

@@ -1,7 +1,7 @@
 // Counting the processes that share a store: when it begins, when it is asked for, what it outlives. Timers move by hand.
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { Clock } from "../../../../src/core/clock.ts";
+import type { Clock } from "../../../../src/engine/base/clock.ts";
 import { ProcessCount, type ProcessRegister } from "../../../../src/stores/batching/process-count.ts";
 
 /** A register in memory, that may be away or silent. */

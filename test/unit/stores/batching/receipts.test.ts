@@ -1,7 +1,7 @@
 // Receipts wait for the next call to the store, each lane's by themselves, and no more than so many.
 
 import { describe, expect, test } from "vitest";
-import { Algorithm } from "../../../../src/core/limit.ts";
+import { Algorithm } from "../../../../src/engine/domain/limit.ts";
 import { type Receipt, Receipts } from "../../../../src/stores/batching/receipts.ts";
 import { makeLimit } from "../../../support/builders.ts";
 

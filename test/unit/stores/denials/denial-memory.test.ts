@@ -2,9 +2,17 @@
 // the answers to those of the store.
 
 import { beforeEach, describe, expect, test } from "vitest";
-import { Algorithm } from "../../../../src/core/limit.ts";
-import { GLOBAL_DESCRIPTOR, Kind, Mode, Outcome, Source, type TakeGroup, Verdict } from "../../../../src/core/take.ts";
-import { lowLimit } from "../../../../src/rules/priority.ts";
+import { Algorithm } from "../../../../src/engine/domain/limit.ts";
+import {
+  GLOBAL_DESCRIPTOR,
+  Kind,
+  Mode,
+  Outcome,
+  Source,
+  type TakeGroup,
+  Verdict,
+} from "../../../../src/engine/domain/take.ts";
+import { lowLimit } from "../../../../src/engine/rules/priority.ts";
 import { DenialMemory } from "../../../../src/stores/denials/denial-memory.ts";
 import { type Ask, bucketKeyOf, groupOf, takeOf } from "../../../contract/store-harness.ts";
 import { makeLimit } from "../../../support/builders.ts";

@@ -2,10 +2,10 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { WorkingBucket } from "../../../../src/algorithms/bucket-access.ts";
-import { keyedOf } from "../../../../src/core/key-bytes.ts";
-import type { KeyHash } from "../../../../src/core/key-hash.ts";
-import { Algorithm } from "../../../../src/core/limit.ts";
+import { WorkingBucket } from "../../../../src/engine/algorithms/bucket-access.ts";
+import { keyedOf } from "../../../../src/engine/domain/key-bytes.ts";
+import type { KeyHash } from "../../../../src/engine/domain/key-hash.ts";
+import { Algorithm } from "../../../../src/engine/domain/limit.ts";
 import { PAGE_RECORDS_MAX } from "../../../../src/stores/memory/bucket-pages.ts";
 import { Buckets } from "../../../../src/stores/memory/buckets.ts";
 import { runs } from "../../../support/runs.ts";

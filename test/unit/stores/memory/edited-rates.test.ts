@@ -2,10 +2,10 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { JointSettlement } from "../../../../src/algorithms/group-settlement.ts";
-import { WAIT_US_MAX } from "../../../../src/core/refill.ts";
-import { Mode, type Take, TakeGroup } from "../../../../src/core/take.ts";
-import { AMOUNT_MAX } from "../../../../src/core/units.ts";
+import { JointSettlement } from "../../../../src/engine/algorithms/group-settlement.ts";
+import { AMOUNT_MAX } from "../../../../src/engine/base/units.ts";
+import { WAIT_US_MAX } from "../../../../src/engine/domain/refill.ts";
+import { Mode, type Take, TakeGroup } from "../../../../src/engine/domain/take.ts";
 import { Buckets } from "../../../../src/stores/memory/buckets.ts";
 import { fillGroup, START_US, takeOf } from "../../../contract/store-harness.ts";
 import { limitOf } from "../../../property/histories.ts";

@@ -1,8 +1,8 @@
 // What the memory store adds to settlement and buckets: bounds, reports, the sweep in the background.
 
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { Algorithm } from "../../../../src/core/limit.ts";
-import { Mode, TakeGroup } from "../../../../src/core/take.ts";
+import { Algorithm } from "../../../../src/engine/domain/limit.ts";
+import { Mode, TakeGroup } from "../../../../src/engine/domain/take.ts";
 import { MemoryStore } from "../../../../src/stores/memory/memory-store.ts";
 import { SILENT_STORE_OBSERVER } from "../../../../src/stores/store-observer.ts";
 import { type Ask, fillGroup, takeOf } from "../../../contract/store-harness.ts";

@@ -2,9 +2,9 @@
 
 import { endianness } from "node:os";
 import { afterEach, describe, expect, test } from "vitest";
-import { hashKeyInUse, useHashKey } from "../../../../src/core/key-hash.ts";
-import { Algorithm } from "../../../../src/core/limit.ts";
-import { TakeGroup } from "../../../../src/core/take.ts";
+import { hashKeyInUse, useHashKey } from "../../../../src/engine/domain/key-hash.ts";
+import { Algorithm } from "../../../../src/engine/domain/limit.ts";
+import { TakeGroup } from "../../../../src/engine/domain/take.ts";
 import { MemoryStore } from "../../../../src/stores/memory/memory-store.ts";
 import { readHoldText } from "../../../../src/stores/memory/snapshot/hold-text.ts";
 import { FIRST_LINE, RunningChecksum } from "../../../../src/stores/memory/snapshot/sections.ts";

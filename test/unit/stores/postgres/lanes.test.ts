@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { TakeGroup } from "../../../../src/core/take.ts";
+import { TakeGroup } from "../../../../src/engine/domain/take.ts";
 import { Lane, Lanes, UNKNOWN_HOLDER } from "../../../../src/stores/postgres/lanes.ts";
 import { makeLimit } from "../../../support/builders.ts";
 import { runs } from "../../../support/runs.ts";

@@ -1,7 +1,7 @@
 // Plain takes lock rows in the order of their keys, as takes under lock do, whatever their limits.
 
 import { expect, test } from "vitest";
-import { Algorithm } from "../../../../src/core/limit.ts";
+import { Algorithm } from "../../../../src/engine/domain/limit.ts";
 import { takeEachArguments } from "../../../../src/stores/postgres/take-each.ts";
 import { makeLimit } from "../../../support/builders.ts";
 

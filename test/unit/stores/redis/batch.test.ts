@@ -1,9 +1,9 @@
 // What a batch sends, how much it holds, and how its reply is read.
 
 import { describe, expect, test } from "vitest";
-import { Algorithm } from "../../../../src/core/limit.ts";
-import { LimitStats } from "../../../../src/core/limit-stats.ts";
-import { Kind, LOG_WEIGHT, Mode, TakeGroup } from "../../../../src/core/take.ts";
+import { Algorithm } from "../../../../src/engine/domain/limit.ts";
+import { LimitStats } from "../../../../src/engine/domain/limit-stats.ts";
+import { Kind, LOG_WEIGHT, Mode, TakeGroup } from "../../../../src/engine/domain/take.ts";
 import { isReplyTo, ReplyReader } from "../../../../src/stores/batching/reply.ts";
 import { BATCH_BYTES_MAX, BATCH_WEIGHT_MAX, RedisBatch } from "../../../../src/stores/redis/batch.ts";
 import { packNumbers, unpackNumbers } from "../../../../src/stores/redis/packed-numbers.ts";

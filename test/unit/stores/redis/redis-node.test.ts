@@ -2,7 +2,7 @@
 // were answered meanwhile take no room.
 
 import { expect, test, vi } from "vitest";
-import { TakeGroup } from "../../../../src/core/take.ts";
+import { TakeGroup } from "../../../../src/engine/domain/take.ts";
 import { completeOptions } from "../../../../src/stores/batching/options.ts";
 import { RedisBatch } from "../../../../src/stores/redis/batch.ts";
 import { RedisNode } from "../../../../src/stores/redis/redis-node.ts";

@@ -2,9 +2,17 @@
 // The bounds of each way to share are kept in test/property.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { StoreError } from "../../../../src/core/errors.ts";
-import { Algorithm, type Limit, Sync } from "../../../../src/core/limit.ts";
-import { GLOBAL_DESCRIPTOR, Kind, Mode, Outcome, Source, type TakeGroup, Verdict } from "../../../../src/core/take.ts";
+import { StoreError } from "../../../../src/engine/base/errors.ts";
+import { Algorithm, type Limit, Sync } from "../../../../src/engine/domain/limit.ts";
+import {
+  GLOBAL_DESCRIPTOR,
+  Kind,
+  Mode,
+  Outcome,
+  Source,
+  type TakeGroup,
+  Verdict,
+} from "../../../../src/engine/domain/take.ts";
 import { DenialMemory } from "../../../../src/stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../../../src/stores/memory/memory-store.ts";
 import { LEASE_US, Leases } from "../../../../src/stores/sync/lease.ts";

@@ -3,10 +3,10 @@
 import * as api from "@opentelemetry/api";
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base";
 import { expect, test } from "vitest";
-import { GrpcStatus, type UnaryReply } from "../../../../src/core/unary.ts";
-import { LimitCall } from "../../../../src/limiter/call.ts";
-import { rpcCalls } from "../../../../src/telemetry/traces/call-kind.ts";
-import { CallTracer } from "../../../../src/telemetry/traces/call-tracer.ts";
+import { LimitCall } from "../../../../src/engine/limiter/call.ts";
+import { GrpcStatus, type UnaryReply } from "../../../../src/grpc/unary.ts";
+import { rpcCalls } from "../../../../src/operate/telemetry/traces/call-kind.ts";
+import { CallTracer } from "../../../../src/operate/telemetry/traces/call-tracer.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 
 const DEADLINE_US = 50_000;

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { VERSIONS } from "../../../../src/telemetry/traces/load-packages.ts";
+import { VERSIONS } from "../../../../src/operate/telemetry/traces/load-packages.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../../..");
 const manifest = JSON.parse(readFileSync(resolve(ROOT, "package.json"), "utf8")) as Record<

@@ -3,7 +3,7 @@
 import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace-base";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { SpanQueue, type SpanQueueOptions } from "../../../../src/telemetry/traces/span-queue.ts";
+import { SpanQueue, type SpanQueueOptions } from "../../../../src/operate/telemetry/traces/span-queue.ts";
 import { runs } from "../../../support/runs.ts";
 
 const SUCCESS = { code: 0 };

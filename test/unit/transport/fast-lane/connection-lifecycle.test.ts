@@ -1,11 +1,11 @@
 // What a look once a second finds overdue on a connection, and what it must leave alone. Time is moved by hand.
 
 import { describe, expect, test } from "vitest";
-import type { UnaryHandler } from "../../../../src/core/unary.ts";
-import type { Bounds } from "../../../../src/transport/fast-lane/bounds.ts";
-import type { Connection } from "../../../../src/transport/fast-lane/connection.ts";
-import type { Lane } from "../../../../src/transport/fast-lane/lane.ts";
-import { ErrorCode, Flag, FrameType, Setting } from "../../../../src/transport/fast-lane/protocol.ts";
+import type { Bounds } from "../../../../src/grpc/transport/fast-lane/bounds.ts";
+import type { Connection } from "../../../../src/grpc/transport/fast-lane/connection.ts";
+import type { Lane } from "../../../../src/grpc/transport/fast-lane/lane.ts";
+import { ErrorCode, Flag, FrameType, Setting } from "../../../../src/grpc/transport/fast-lane/protocol.ts";
+import type { UnaryHandler } from "../../../../src/grpc/unary.ts";
 import { callFields, frameOf, type Http2Peer, messageOf, settingsOf } from "../../../support/http2-peer.ts";
 import { connectInMemory, laneInMemory, METHOD } from "../../../support/lane-in-memory.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";

@@ -1,7 +1,7 @@
 // Frames are cut the same however the bytes arrive, and a frame too long is refused by its head alone.
 
 import { describe, expect, test } from "vitest";
-import { FrameReader } from "../../../../src/transport/fast-lane/frame-reader.ts";
+import { FrameReader } from "../../../../src/grpc/transport/fast-lane/frame-reader.ts";
 import { frameOf } from "../../../support/http2-peer.ts";
 
 function readerInto(seen: string[], stopAfter = Number.POSITIVE_INFINITY): FrameReader {

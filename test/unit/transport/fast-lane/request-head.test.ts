@@ -1,10 +1,15 @@
 // Where requests go by their headers.
 
 import { describe, expect, test } from "vitest";
-import { HeaderList } from "../../../../src/transport/fast-lane/hpack/header-list.ts";
-import { nameIdOf } from "../../../../src/transport/fast-lane/hpack/header-names.ts";
-import { areTrailersValid, RequestHead, Route, readHead } from "../../../../src/transport/fast-lane/request-head.ts";
-import type { StreamMethod } from "../../../../src/transport/other-services.ts";
+import { HeaderList } from "../../../../src/grpc/transport/fast-lane/hpack/header-list.ts";
+import { nameIdOf } from "../../../../src/grpc/transport/fast-lane/hpack/header-names.ts";
+import {
+  areTrailersValid,
+  RequestHead,
+  Route,
+  readHead,
+} from "../../../../src/grpc/transport/fast-lane/request-head.ts";
+import type { StreamMethod } from "../../../../src/grpc/transport/other-services.ts";
 import { callFields, type Field } from "../../../support/http2-peer.ts";
 
 const UNARY = { path: "/a.B/Unary", handler: { handle: () => undefined } };

@@ -1,14 +1,17 @@
 // Parts of the fast lane that stand alone: what is remembered of blocks, streams and floods, and how a message is written.
 
 import { describe, expect, test, vi } from "vitest";
-import { LaneCounts } from "../../../../src/transport/fast-lane/bounds.ts";
-import { ControlFrame, ControlFrameAllowances } from "../../../../src/transport/fast-lane/control-frame-allowances.ts";
-import { Deadlines } from "../../../../src/transport/fast-lane/deadlines.ts";
-import { HeaderMemory, REMEMBERED_BLOCK_BYTES_MAX } from "../../../../src/transport/fast-lane/header-memory.ts";
-import { RequestHead, Route } from "../../../../src/transport/fast-lane/request-head.ts";
-import { percentEncoded, ResponseBlocks } from "../../../../src/transport/fast-lane/response-blocks.ts";
-import { Stream } from "../../../../src/transport/fast-lane/stream.ts";
-import { StreamTable } from "../../../../src/transport/fast-lane/stream-table.ts";
+import { LaneCounts } from "../../../../src/grpc/transport/fast-lane/bounds.ts";
+import {
+  ControlFrame,
+  ControlFrameAllowances,
+} from "../../../../src/grpc/transport/fast-lane/control-frame-allowances.ts";
+import { Deadlines } from "../../../../src/grpc/transport/fast-lane/deadlines.ts";
+import { HeaderMemory, REMEMBERED_BLOCK_BYTES_MAX } from "../../../../src/grpc/transport/fast-lane/header-memory.ts";
+import { RequestHead, Route } from "../../../../src/grpc/transport/fast-lane/request-head.ts";
+import { percentEncoded, ResponseBlocks } from "../../../../src/grpc/transport/fast-lane/response-blocks.ts";
+import { Stream } from "../../../../src/grpc/transport/fast-lane/stream.ts";
+import { StreamTable } from "../../../../src/grpc/transport/fast-lane/stream-table.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 
 describe("the memory of header blocks", () => {

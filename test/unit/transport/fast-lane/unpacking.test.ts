@@ -3,7 +3,7 @@
 import { deflateSync, gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Encoding, type Refusal, Unpacking } from "../../../../src/transport/fast-lane/unpacking.ts";
+import { type Encoding, type Refusal, Unpacking } from "../../../../src/grpc/transport/fast-lane/unpacking.ts";
 import { runs } from "../../../support/runs.ts";
 
 const LENGTH_MAX = 1_000_000;

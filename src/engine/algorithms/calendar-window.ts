@@ -1,0 +1,106 @@
+// Calendar window: one count per window of a calendar. The limit brings the ends of windows by this process's time zone data. The
+// state keeps the end that its window began with, so that processes with other zone data count in the same window. The same
+// algorithm stands in lua/calendar_window.lua and lua/take_each.lua; test/property/agreement.ts and test/lua/take-each.test.ts hold
+// them equal.
+//
+// In BucketState, `atUs` is the time of the window's first hit, and `previous` the whole seconds from the second of `atUs` to the
+// end of the window. A payment of an earlier window is older than `atUs`, so it is never given back to this window.
+
+import { invariant } from "../base/invariant.ts";
+import { divideDown, MICROS_PER_SECOND } from "../base/units.ts";
+import type { WindowEdges } from "../domain/calendar-windows.ts";
+import type { Limit } from "../domain/limit.ts";
+import { Outcome } from "../domain/take.ts";
+import { alignedWindow } from "./aligned-window.ts";
+import type { BucketState, Judgement, Report, Step } from "./step.ts";
+
+/** A window whose first hit lies further ahead of now than this counts as begun now. */
+const SKEW_US_MAX = 10 * MICROS_PER_SECOND;
+
+/**
+ * The largest shift of an edge that a change of zone can cause: from UTC-12 to UTC+14. A state whose end is later than the limit's
+ * end by more gets the limit's end; its count stays.
+ */
+const EDGE_SKEW_US_MAX = 26 * 3_600 * MICROS_PER_SECOND;
+
+/** End of the window that contains `atUs`. Outside the given edges, windows are as long as the nearest given one. */
+function calendarEndUs({ startUs, endUs, nextEndUs }: WindowEdges, atUs: number): number {
+  if (atUs < startUs) return startUs - divideDown(startUs - 1 - atUs, endUs - startUs) * (endUs - startUs);
+  if (atUs < endUs) return endUs;
+  return nextEndUs + (divideDown(atUs - nextEndUs, nextEndUs - endUs) + 1) * (nextEndUs - endUs);
+}
+
+function endUsOf(limit: Limit, atUs: number): number {
+  invariant(limit.calendar !== undefined, "a calendar window without a calendar");
+  return calendarEndUs(limit.calendar, atUs);
+}
+
+/** End of the state's window. */
+function stateEndUs({ atUs, previous }: BucketState): number {
+  return (divideDown(atUs, MICROS_PER_SECOND) + previous) * MICROS_PER_SECOND;
+}
+
+/** Has the state's window begin at `atUs`, `nowUs` at the latest, and end with the limit's. */
+function setEdges(state: BucketState, limit: Limit, atUs: number, nowUs: number): void {
+  state.atUs = atUs;
+  state.previous = endUsOf(limit, nowUs) / MICROS_PER_SECOND - divideDown(atUs, MICROS_PER_SECOND);
+}
+
+function clear(state: BucketState, limit: Limit, nowUs: number): void {
+  setEdges(state, limit, nowUs, nowUs);
+  state.used = 0;
+}
+
+// An unused window equals none, so it begins anew.
+function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
+  const endUs = stateEndUs(state);
+  if (state.used === 0 || nowUs >= endUs) clear(state, limit, nowUs);
+  else if (state.atUs - nowUs > SKEW_US_MAX || endUs - endUsOf(limit, nowUs) > EDGE_SKEW_US_MAX) {
+    // The count stays, so its payments still belong to the window and can be given back.
+    setEdges(state, limit, Math.min(state.atUs, nowUs), nowUs);
+    return true;
+  }
+  return false;
+}
+
+function judge(state: BucketState, limit: Limit, cost: number, nowUs: number, judgement: Judgement): void {
+  judgement.waitUs = 0;
+  if (cost > limit.amount) judgement.outcome = Outcome.never;
+  else if (state.used + cost <= limit.amount) judgement.outcome = Outcome.room;
+  else {
+    judgement.outcome = Outcome.over;
+    judgement.waitUs = stateEndUs(state) - nowUs;
+  }
+}
+
+function refund(state: BucketState, _limit: Limit, cost: number): void {
+  state.used = Math.max(0, state.used - cost);
+}
+
+function giveBack(state: BucketState, limit: Limit, cost: number, paidAtUs: number): void {
+  if (paidAtUs >= state.atUs) refund(state, limit, cost);
+}
+
+function report(state: BucketState, limit: Limit, nowUs: number, into: Report): void {
+  into.remaining = Math.max(0, limit.amount - state.used);
+  into.resetUs = state.used > 0 ? stateEndUs(state) - nowUs : 0;
+}
+
+function isAsNew(state: BucketState): boolean {
+  return state.used === 0;
+}
+
+/**
+ * Has room while count + cost <= amount in the state's window. Grants at most `amount` per window; where processes disagree about
+ * an edge, the time between both edges may be a window of its own. Post-paid hits count beyond the limit, up to AMOUNT_MAX.
+ */
+export const calendarWindow: Step<BucketState> = {
+  ...alignedWindow,
+  clear,
+  advance,
+  judge,
+  refund,
+  giveBack,
+  report,
+  isAsNew,
+};

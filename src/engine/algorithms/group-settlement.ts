@@ -1,0 +1,309 @@
+// Settles the takes of one call as a whole, so that a refused call pays nothing. The buckets belong to a BucketAccess. The memory
+// store, the PostgreSQL store and the reference model of the tests settle here; lua/take_all.lua does the same in Redis. counters.ts charges
+// counters of envoyproxy/ratelimit's kind, each for itself.
+
+import { StoreError } from "../base/errors.ts";
+import { InvariantError } from "../base/invariant.ts";
+import { HOLDS_FULL_ERROR } from "../domain/holds-full.ts";
+import type { Limit } from "../domain/limit.ts";
+import { WAIT_US_MAX } from "../domain/refill.ts";
+import { isOfCounter, Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../domain/take.ts";
+import { costToReturn, isGroupRefused } from "../domain/verdict.ts";
+import type { BucketAccess, WorkingBucket } from "./bucket-access.ts";
+import {
+  giveBackCost,
+  hasBucketChanged,
+  isBucketAsNew,
+  judgeTake,
+  mayOutliveItsRate,
+  paidAtUsOf,
+  payTake,
+  postPayCost,
+  refundTake,
+  reportBucket,
+  undoTake,
+} from "./bucket-steps.ts";
+import { chargeCounters } from "./counters.ts";
+import { closeHold, notePayment, openHold, opensHold, settleHold, waitForHold } from "./holds.ts";
+import type { Report } from "./step.ts";
+import { WorkingSet } from "./working-set.ts";
+
+const LIFETIME_MIN_US = 1_000;
+
+const LOGS_FULL = new StoreError(
+  "STORE_LOGS_FULL",
+  "expected room for a payment of a sliding log; SLIDING_LOG_BYTES_MAX is used up",
+);
+
+/** Settles groups synchronously. Never throws. */
+export interface GroupSettlement {
+  /** Writes the group's verdict and the answer of each take, and saves the buckets that changed. */
+  settle(group: TakeGroup, nowUs: number): void;
+  /** Gives back what the group paid, each payment in the window of its payment. Returns how many takes had paid. */
+  giveBack(group: TakeGroup, nowUs: number): number;
+  /** Ends expired holds of one more bucket, so that holds end even in buckets that no call asks about. */
+  expireNext(nowUs: number): void;
+  /** Drops the bucket of the take, and its holds. */
+  forget(take: Take, nowUs: number): void;
+}
+
+/**
+ * All or nothing: the limits of a descriptor are paid together or not at all, and the descriptors of a call too. Post-paid hits,
+ * refunds and charged counters stand in any case. A refusal without these writes nothing, but extends the lifetime of a bucket
+ * whose rate was lowered since it was written. A payment for which a sliding log has no memory is left unanswered; the answers of
+ * the other takes are valid.
+ */
+export class JointSettlement implements GroupSettlement {
+  readonly #access: BucketAccess;
+  readonly #working: WorkingSet;
+  #hasUnanswered = false;
+  /** The bucket of each take of the group, by the take's index. */
+  readonly #bucketOf: WorkingBucket[] = [];
+  /** Receives the bucket's state after a payment was given back; the take's own answer does not change. */
+  readonly #standing: Report = { remaining: 0, resetUs: 0 };
+  /** For buckets whose holds end while no call asks about them. */
+  readonly #asked = new TakeGroup();
+
+  constructor(access: BucketAccess) {
+    this.#access = access;
+    this.#working = new WorkingSet(access);
+  }
+
+  settle(group: TakeGroup, nowUs: number): void {
+    this.#working.reset();
+    if (group.takesWithHolds > 0 && !this.#hasRoomForHolds(group, nowUs)) {
+      this.#keepOpened(group, nowUs);
+      group.verdict = Verdict.failed;
+      group.failure = HOLDS_FULL_ERROR;
+      group.source = Source.store;
+      return;
+    }
+    if (group.hasCounters) chargeCounters(group, this.#working, nowUs);
+    const refused = this.#judge(group, nowUs);
+    if (refused) this.#undo(group, 0, group.size);
+    this.#refund(group, nowUs);
+    if (group.takesWithHolds > 0) {
+      this.#openHolds(group, nowUs);
+      this.#countHolds(group);
+    }
+    this.#report(group, nowUs);
+    this.#save(nowUs);
+    group.verdict = refused ? Verdict.refused : this.#hasUnanswered ? Verdict.failed : Verdict.allowed;
+    if (group.verdict === Verdict.failed) group.failure = LOGS_FULL;
+    group.source = Source.store;
+  }
+
+  giveBack(group: TakeGroup, nowUs: number): number {
+    let paidTakes = 0;
+    for (let i = 0; i < group.size; i++) {
+      const take = takeAt(group, i);
+      const cost = take.paid ? costToReturn(take) : 0;
+      if (cost === 0) continue;
+      paidTakes++;
+      // One take at a time, as in a shared store, where a batch brings the payments of many calls.
+      this.#working.reset();
+      const bucket = this.#working.open(take, nowUs);
+      if (take.limit.holdSeconds > 0) closeHold(bucket, take, cost, this.#access.holds, nowUs);
+      else giveBackCost(bucket, take.limit, cost, take.paidAtUs, nowUs);
+      this.#keep(bucket, take.limit, nowUs);
+    }
+    return paidTakes;
+  }
+
+  expireNext(nowUs: number): void {
+    const holds = this.#access.holds.nextBucket();
+    const first = holds?.first();
+    if (holds === undefined || first === undefined || first.endsAtUs > nowUs) return;
+    this.#asked.reset();
+    const take = this.#asked.add(holds.limit);
+    take.bucketKey = holds.bucketKey;
+    this.#working.reset();
+    this.#keep(this.#working.open(take, nowUs), holds.limit, nowUs);
+  }
+
+  forget(take: Take, nowUs: number): void {
+    this.#access.holds.drop(take.bucketKey);
+    this.#working.reset();
+    this.#access.remove(this.#working.open(take, nowUs));
+  }
+
+  /** Saves a bucket whose state is not reported to a take. */
+  #keep(bucket: WorkingBucket, limit: Limit, nowUs: number): void {
+    reportBucket(bucket, limit, nowUs, this.#standing);
+    keepFor(bucket, this.#standing.resetUs);
+    this.#save(nowUs);
+  }
+
+  #hasRoomForHolds(group: TakeGroup, nowUs: number): boolean {
+    for (let i = 0; i < group.size; i++) {
+      const take = takeAt(group, i);
+      if (take.mode !== Mode.pay || !opensHold(take)) continue;
+      this.#working.open(take, nowUs);
+      if (!this.#access.holds.hasRoom(take.bucketKey)) return false;
+    }
+    return true;
+  }
+
+  /** Saves the buckets in which holds have ended, though the group pays nothing. */
+  #keepOpened(group: TakeGroup, nowUs: number): void {
+    for (let i = 0; i < group.size; i++) {
+      const take = takeAt(group, i);
+      if (take.mode !== Mode.pay || !opensHold(take)) continue;
+      const bucket = this.#working.open(take, nowUs);
+      reportBucket(bucket, take.limit, nowUs, this.#standing);
+      keepFor(bucket, this.#standing.resetUs);
+    }
+    this.#save(nowUs);
+  }
+
+  #openHolds(group: TakeGroup, nowUs: number): void {
+    for (let i = 0; i < group.size; i++) {
+      const take = takeAt(group, i);
+      if (take.mode !== Mode.pay || take.limit.holdSeconds === 0) continue;
+      take.counted = take.paid && openHold(take, this.#access.holds, nowUs) ? 1 : 0;
+    }
+  }
+
+  /** Writes the number of live holds into the peeks. */
+  #countHolds(group: TakeGroup): void {
+    for (let i = 0; i < group.size; i++) {
+      const take = takeAt(group, i);
+      if (take.mode !== Mode.peek || take.limit.holdSeconds === 0) continue;
+      take.counted = this.#access.holds.of(take.bucketKey)?.size ?? 0;
+    }
+  }
+
+  /** Judges each descriptor on the state that earlier descriptors left, and pays it tentatively. True if the call is refused. */
+  #judge(group: TakeGroup, nowUs: number): boolean {
+    this.#hasUnanswered = false;
+    let isAnyOver = false;
+    let end = 0;
+    for (let start = 0; start < group.size; start = end) {
+      const { descriptor } = takeAt(group, start);
+      let isOver = false;
+      for (end = start; end < group.size; end++) {
+        const take = takeAt(group, end);
+        if (take.descriptor !== descriptor) break;
+        if (this.#judgeTake(take, end, nowUs)) isOver = true;
+      }
+      if (!isOver) continue;
+      isAnyOver = true;
+      this.#undo(group, start, end);
+    }
+    return isAnyOver && isGroupRefused(group);
+  }
+
+  /** True if the take puts its descriptor over. */
+  #judgeTake(take: Take, index: number, nowUs: number): boolean {
+    if (isOfCounter(take.mode)) return take.outcome === Outcome.over;
+    const bucket = this.#working.open(take, nowUs);
+    this.#bucketOf[index] = bucket;
+    take.paid = false;
+    take.paidAtUs = 0;
+    take.cappedHits = 0;
+    if (take.mode === Mode.refund || take.mode === Mode.postPaid || take.mode === Mode.settle) {
+      take.outcome = Outcome.room;
+      take.waitUs = 0;
+      if (take.mode === Mode.postPaid && this.#hasPlace(take, bucket)) {
+        if (take.limit.holdSeconds > 0) notePayment(bucket, take.limit, this.#access.holds, nowUs);
+        take.cappedHits = postPayCost(bucket, take.limit, take.cost, nowUs);
+        markPaid(take, bucket, nowUs);
+      }
+      return false;
+    }
+    judgeTake(bucket, take, nowUs);
+    if (take.outcome !== Outcome.room) {
+      if (take.limit.isConcurrent) this.#tellWait(take, nowUs);
+      return true;
+    }
+    if (take.mode === Mode.pay && this.#hasPlace(take, bucket)) {
+      if (take.limit.holdSeconds > 0) notePayment(bucket, take.limit, this.#access.holds, nowUs);
+      payTake(bucket, take);
+      markPaid(take, bucket, nowUs);
+    }
+    return false;
+  }
+
+  /** True if there is memory for the payment. If not, the take becomes unanswered. */
+  #hasPlace(take: Take, bucket: WorkingBucket): boolean {
+    if (bucket.log === undefined || this.#access.logs.reserve(bucket.log)) return true;
+    take.outcome = Outcome.unanswered;
+    this.#hasUnanswered = true;
+    return false;
+  }
+
+  /** Undoes the tentative payments of the takes from `start` to `end`; post-paid ones stay. */
+  #undo(group: TakeGroup, start: number, end: number): void {
+    for (let i = start; i < end; i++) {
+      const take = takeAt(group, i);
+      const bucket = this.#bucketOf[i];
+      if (bucket === undefined || !take.paid || take.mode !== Mode.pay) continue;
+      undoTake(bucket, take);
+      take.paid = false;
+      take.paidAtUs = 0;
+    }
+  }
+
+  #tellWait(take: Take, nowUs: number): void {
+    const holds = this.#access.holds.of(take.bucketKey);
+    const first = holds?.first();
+    if (holds !== undefined && first !== undefined) take.waitUs = waitForHold(first, holds.size, nowUs);
+  }
+
+  /** Applies refunds and settlements. They come last, so that no take of the same call passes because of them. */
+  #refund(group: TakeGroup, nowUs: number): void {
+    for (let i = 0; i < group.size; i++) {
+      const take = takeAt(group, i);
+      const bucket = this.#bucketOf[i];
+      if (bucket === undefined) continue;
+      if (take.mode === Mode.refund) {
+        refundTake(bucket, take, nowUs);
+        markPaid(take, bucket, nowUs);
+      } else if (take.mode === Mode.settle) {
+        take.cappedHits = settleHold(bucket, take, this.#access.holds, nowUs);
+        take.paid = true;
+      }
+    }
+  }
+
+  #report(group: TakeGroup, nowUs: number): void {
+    for (let i = 0; i < group.size; i++) {
+      const take = takeAt(group, i);
+      const bucket = this.#bucketOf[i];
+      if (bucket === undefined || isOfCounter(take.mode)) continue;
+      reportBucket(bucket, take.limit, nowUs, take);
+      keepFor(bucket, take.resetUs);
+    }
+  }
+
+  #save(nowUs: number): void {
+    const { buckets, size } = this.#working;
+    for (let i = 0; i < size; i++) {
+      const bucket = buckets[i];
+      if (bucket === undefined || bucket.limit?.isConcurrent) continue;
+      if (!hasBucketChanged(bucket)) {
+        // Its lifetime was set by the rate of the last payment; a lower rate needs a longer one.
+        if (mayOutliveItsRate(bucket)) this.#access.extend(bucket, nowUs + bucket.lifetimeUs);
+        continue;
+      }
+      if (isBucketAsNew(bucket)) this.#access.remove(bucket);
+      else this.#access.save(bucket, nowUs + Math.min(Math.max(bucket.lifetimeUs, LIFETIME_MIN_US), WAIT_US_MAX));
+    }
+  }
+}
+
+/** Limits that share a bucket may differ in amount (an override and a rule): the longest lifetime counts. */
+function keepFor(bucket: WorkingBucket, resetUs: number): void {
+  bucket.lifetimeUs = Math.max(bucket.lifetimeUs, resetUs);
+}
+
+function markPaid(take: Take, bucket: WorkingBucket, nowUs: number): void {
+  take.paid = true;
+  take.paidAtUs = paidAtUsOf(bucket, nowUs);
+}
+
+function takeAt(group: TakeGroup, index: number): Take {
+  const take = group.takes[index];
+  if (take === undefined) throw new InvariantError(`a group of ${group.size} has a take ${index}`);
+  return take;
+}

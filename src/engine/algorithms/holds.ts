@@ -1,0 +1,148 @@
+// Applies holds to their buckets. A payment on a limit with holds waits for its settlement, which corrects it to what was used. A
+// hold that is not settled in time is given back as of the moment of its end, however late the end is noticed. lua/holds.lua does
+// the same in Redis; test/property/agreement.ts holds them equal.
+
+import { MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../base/units.ts";
+import { Algorithm, type Limit } from "../domain/limit.ts";
+import { HoldFound, type Take } from "../domain/take.ts";
+import type { BucketAccess, WorkingBucket } from "./bucket-access.ts";
+import { advanceBucket, clearBucket, giveBackCost, postPayCost } from "./bucket-steps.ts";
+import type { BucketHolds, Hold, HoldBook } from "./hold-book.ts";
+import { tokenBucket } from "./token-bucket.ts";
+
+/** Shortest wait that a refusal by `concurrent` tells, unless the next hold ends sooner. */
+const WAIT_US_MIN = MICROS_PER_SECOND;
+
+/**
+ * Opens a bucket with holds and brings it to `nowUs`. Holds that have ended are given back, each as of the time of its end. True if
+ * a kept bucket's date was moved to now or its holds have ended. The bucket of `concurrent` is kept nowhere: its use is its number of live holds.
+ */
+export function openWithHolds(bucket: WorkingBucket, limit: Limit, access: BucketAccess, nowUs: number): boolean {
+  const { holds: book } = access;
+  const holds = book.of(bucket.bucketKey);
+  const isKept = !limit.isConcurrent && access.load(bucket);
+  if (!isKept) clearBucket(bucket, limit, nowUs);
+  const haveEnded = holds !== undefined && expireHolds(bucket, limit, holds, book, nowUs);
+  if (limit.isConcurrent && holds !== undefined) tokenBucket.pay(bucket.state, holds.size);
+  return isKept && (advanceBucket(bucket, limit, nowUs) || haveEnded);
+}
+
+function expireHolds(bucket: WorkingBucket, limit: Limit, holds: BucketHolds, book: HoldBook, nowUs: number): boolean {
+  let count = 0;
+  for (let hold = holds.first(); hold !== undefined; hold = holds.first()) {
+    if (hold.endsAtUs > nowUs || !book.mayEndOne()) break;
+    count++;
+    const atUs = Math.min(nowUs, Math.max(hold.endsAtUs, bucket.state.atUs));
+    advanceBucket(bucket, limit, atUs);
+    giveBackHeld(bucket, limit, holds, hold, hold.cost, atUs);
+    book.remove(holds, hold);
+  }
+  holds.stats.holdsExpired += count;
+  return count > 0;
+}
+
+/**
+ * Gives back `cost` of what the hold has paid. For a token bucket this is exact: at most what is still owed, and at most the lowest
+ * debt since the payment (DebtLows).
+ */
+function giveBackHeld(
+  bucket: WorkingBucket,
+  limit: Limit,
+  holds: BucketHolds,
+  hold: Hold,
+  cost: number,
+  nowUs: number,
+): void {
+  if (limit.algorithm !== Algorithm.tokenBucket || limit.isConcurrent) {
+    giveBackCost(bucket, limit, cost, hold.paidAtUs, nowUs);
+    return;
+  }
+  const owed = tokenBucket.debtAt(bucket.state, limit, nowUs);
+  const debt = Math.min(cost * MICROS_PER_TOKEN, holds.lows.since(hold.payment), owed);
+  tokenBucket.takeOff(bucket.state, limit, debt, nowUs);
+  holds.lows.takeOff(hold.payment, debt);
+}
+
+/** Must be called before each payment on a limit with holds: records the debt of a token bucket (DebtLows). */
+export function notePayment(bucket: WorkingBucket, limit: Limit, book: HoldBook, nowUs: number): void {
+  if (limit.algorithm !== Algorithm.tokenBucket || limit.isConcurrent) return;
+  book.of(bucket.bucketKey)?.lows.notePayment(tokenBucket.debtAt(bucket.state, limit, nowUs));
+}
+
+/** True if a payment of the take may open a hold. */
+export function opensHold({ limit, holdId }: Take): boolean {
+  return limit.holdSeconds > 0 && (limit.isConcurrent || holdId !== "");
+}
+
+/**
+ * Gives back a payment and ends its hold. If the hold has ended or was settled before, nothing is left to give back. A payment that
+ * opened no hold is given back as without holds.
+ */
+export function closeHold(bucket: WorkingBucket, take: Take, cost: number, book: HoldBook, nowUs: number): void {
+  const { limit, holdId, paidAtUs } = take;
+  const holds = book.of(take.bucketKey);
+  const named = holds?.find(holdId, nowUs);
+  const hold = named?.paidAtUs === paidAtUs ? named : limit.isConcurrent ? holds?.namelessPaidAt(paidAtUs) : undefined;
+  if (holds !== undefined && hold !== undefined) {
+    giveBackHeld(bucket, limit, holds, hold, cost, nowUs);
+    book.remove(holds, hold);
+    return;
+  }
+  // The payment opened no hold if it had no id, or if another payment's hold has its id.
+  if (named !== undefined || !opensHold(take)) giveBackCost(bucket, limit, cost, paidAtUs, nowUs);
+}
+
+/**
+ * Opens a hold for what the take has paid; true if it did. A payment whose id is already known opens none and is final, except on a
+ * `concurrent` limit, where the hold is opened without an id.
+ */
+export function openHold(take: Take, book: HoldBook, nowUs: number): boolean {
+  const { bucketKey, holdId, limit, cost, paidAtUs } = take;
+  const isKnown = book.knows(bucketKey, holdId, nowUs);
+  if (!limit.isConcurrent && (isKnown || holdId === "")) return false;
+  const id = isKnown ? "" : holdId;
+  const endsAtUs = nowUs + limit.holdSeconds * MICROS_PER_SECOND;
+  book.add(bucketKey, limit, take.stats, { id, cost, paidAtUs, endsAtUs });
+  return true;
+}
+
+/**
+ * Settles the take's hold: gives back what was held and not used, or charges what was used beyond. Without a live hold the whole
+ * use is charged, once; a `concurrent` limit charges nothing, but its id is settled, too. Writes `take.counted` (what was held, or a HoldFound). Returns the hits that could not be recorded.
+ */
+export function settleHold(bucket: WorkingBucket, take: Take, book: HoldBook, nowUs: number): number {
+  const { bucketKey, holdId, limit } = take;
+  const holds = book.of(bucketKey);
+  const hold = holds?.find(holdId, nowUs);
+  if (holds === undefined || hold === undefined) {
+    const isSettled = book.isSettled(bucketKey, holdId, nowUs);
+    take.counted = isSettled ? HoldFound.settled : HoldFound.none;
+    if (isSettled) return 0;
+    noteSettled(take, book, nowUs);
+    if (limit.isConcurrent) return 0;
+    notePayment(bucket, limit, book, nowUs);
+    return postPayCost(bucket, limit, take.cost, nowUs);
+  }
+  holds.countIn(take.stats);
+  take.counted = hold.cost;
+  const used = limit.isConcurrent ? 0 : take.cost;
+  if (used < hold.cost) giveBackHeld(bucket, limit, holds, hold, hold.cost - used, nowUs);
+  book.remove(holds, hold);
+  noteSettled(take, book, nowUs);
+  if (used <= hold.cost) return 0;
+  notePayment(bucket, limit, book, nowUs);
+  return postPayCost(bucket, limit, used - hold.cost, nowUs);
+}
+
+function noteSettled({ bucketKey, holdId, limit }: Take, book: HoldBook, nowUs: number): void {
+  book.noteSettled(bucketKey, holdId, nowUs, nowUs + limit.holdSeconds * MICROS_PER_SECOND);
+}
+
+/**
+ * Microseconds after which a caller that `concurrent` refused may try again. An estimate: if holds open at even intervals, the next
+ * one ends after about the oldest one's age divided by their number. At least WAIT_US_MIN, at most until the first hold ends.
+ */
+export function waitForHold(first: Hold, count: number, nowUs: number): number {
+  const ageUs = Math.max(0, nowUs - first.paidAtUs);
+  return Math.min(Math.max(1, first.endsAtUs - nowUs), Math.max(WAIT_US_MIN, Math.floor(ageUs / count)));
+}

@@ -1,0 +1,158 @@
+// A limit as the decision path sees it: plain numbers, made once from a rule file or from an override in a request.
+
+import type { CalendarWindows } from "./calendar-windows.ts";
+import type { LimitStats } from "./limit-stats.ts";
+
+/** How a limit counts. The number is sent to the stores' scripts. */
+export const Algorithm = {
+  tokenBucket: 0,
+  slidingWindow: 1,
+  fixedWindow: 2,
+  slidingLog: 3,
+  calendarWindow: 5,
+} as const;
+export type Algorithm = (typeof Algorithm)[keyof typeof Algorithm];
+
+/** The number sent to the stores' scripts for a counter (Limit.isCounter) in place of its algorithm. No algorithm may use it. */
+export const COUNTER_NUMBER = 4;
+
+/** All algorithms. */
+export const ALGORITHMS: readonly Algorithm[] = Object.values(Algorithm);
+
+/** The algorithms that `algorithm` in a rule file may name. A `window` with a calendar chooses calendarWindow by itself. */
+export const WRITTEN_ALGORITHMS = ALGORITHMS.filter((algorithm) => algorithm !== Algorithm.calendarWindow);
+
+/** Names of the algorithms as rule files, keys and metadata write them. */
+export const ALGORITHM_NAMES = {
+  [Algorithm.tokenBucket]: "token_bucket",
+  [Algorithm.slidingWindow]: "sliding_window",
+  [Algorithm.fixedWindow]: "fixed_window",
+  [Algorithm.slidingLog]: "sliding_log",
+  [Algorithm.calendarWindow]: "calendar_window",
+} as const satisfies Readonly<Record<Algorithm, string>>;
+
+/** Their short names in bucket keys. A state of another form needs another one, so that it is never read as what it is not. */
+export const ALGORITHM_KEYS = {
+  [Algorithm.tokenBucket]: "tb",
+  [Algorithm.slidingWindow]: "sw",
+  [Algorithm.fixedWindow]: "fw",
+  [Algorithm.slidingLog]: "log",
+  [Algorithm.calendarWindow]: "cw",
+} as const satisfies Readonly<Record<Algorithm, string>>;
+
+/** Most hits of a sliding log, and most payments that it keeps. */
+export const LOG_PAYMENTS_MAX = 1_000;
+
+/** Units by their numbers in the protocol (`RateLimitResponse.RateLimit.Unit`). */
+export const Unit = { unknown: 0, second: 1, minute: 2, hour: 3, day: 4, month: 5, year: 6, week: 7 } as const;
+export type Unit = (typeof Unit)[keyof typeof Unit];
+
+/** Seconds of each unit, by its number. A month is 30 days and a year 365, as in the reference service. */
+export const UNIT_SECONDS = [0, 1, 60, 3_600, 86_400, 2_592_000, 31_536_000, 604_800] as const;
+
+/** Names of the units in rule files, by number. */
+export const UNIT_NAMES = ["unknown", "second", "minute", "hour", "day", "month", "year", "week"] as const;
+
+/** Longest window, in seconds: a year. */
+export const WINDOW_SECONDS_MAX = 31_536_000;
+
+/** What happens to a call when the store gives no answer for the limit. */
+export const OnStoreFailure = { allow: 0, local: 1, deny: 2, error: 3 } as const;
+export type OnStoreFailure = (typeof OnStoreFailure)[keyof typeof OnStoreFailure];
+
+/** Names of the failure policies; the index is the OnStoreFailure. */
+export const ON_STORE_FAILURE_NAMES = ["allow", "local", "deny", "error"] as const;
+
+/**
+ * How a limit is counted that several processes share: `exact` asks the shared store on every call; the others count in memory and
+ * talk to the store now and then (docs/hot-keys.md has the bounds). Without effect on the memory store.
+ */
+export const Sync = { exact: 0, lease: 1, periodic: 2, share: 3 } as const;
+export type Sync = (typeof Sync)[keyof typeof Sync];
+
+/** Names of the sync strategies; the index is the Sync. */
+export const SYNC_NAMES = ["exact", "lease", "periodic", "share"] as const;
+
+/**
+ * One limit. One flat shape serves all algorithms, so that the decision path stays monomorphic.
+ * Every number is whole; amounts are at most 2^32 - 1.
+ */
+export interface Limit {
+  readonly algorithm: Algorithm;
+  /** Tokens that return, or hits that fit, per window. */
+  readonly amount: number;
+  /** Most tokens a bucket holds; equal to `amount` for the window algorithms. */
+  readonly burst: number;
+  /** Length of the window in whole seconds, which is also the length of a tick in microseconds. At most WINDOW_SECONDS_MAX. */
+  readonly windowSeconds: number;
+  /** The windows of a calendar window, whose `windowSeconds` is then only the usual length; undefined for other algorithms. */
+  readonly calendar: CalendarWindows | undefined;
+  /** The window as the rule file writes it, in seconds; 1 for a rate in tokens per second. */
+  readonly writtenSeconds: number;
+  /** How long a payment waits for its settlement before it is given back, in seconds. 0: payments are final. */
+  readonly holdSeconds: number;
+  /** True: counts live holds, each as 1, in a token bucket without refill (`concurrent`). Only with holds. */
+  readonly isConcurrent: boolean;
+  /** How much less room calls of low priority have than the whole limit. 0 unless this is `Priority.low` of a limit. */
+  readonly reserve: number;
+  /** What the limit keeps for calls of high priority; undefined: nothing, all calls are alike. */
+  readonly priority: Priority | undefined;
+  /** Largest debt in tokens that post-paid hits may run up (token bucket). From `burst` to AMOUNT_MAX. */
+  readonly debtMax: number;
+
+  /** The amount as the rule file writes it. */
+  readonly shownAmount: number;
+  /** The unit of `shownAmount`; Unit.unknown if the window is no unit. */
+  readonly shownUnit: Unit;
+  /** The limit's name, only characters that are safe in headers; empty if it has none. */
+  readonly name: string;
+  /** `name`, else a description of a gateway's keys (engine/rules/gateway-name.ts), else empty. One-byte. Only for people to read. */
+  readonly readableName: string;
+  /** Domain, path of the rule, and name if there is one. Unique in the rule set, unchanged by edits of the numbers. One-byte. */
+  readonly id: string;
+  /** Path of the rule in its domain, such as `plan=enterprise/api_key`; empty for the global limit. */
+  readonly path: string;
+  /** End of the bucket key: algorithm, window and name. */
+  readonly keySuffix: string;
+  /** True: counted as envoyproxy/ratelimit does, under the same key (COMPATIBILITY_MODE); see Mode.charge. */
+  readonly isCounter: boolean;
+  /** Largest part of the wait that may be added to Retry-After, 0 to 0.5. */
+  readonly retryAfterJitter: number;
+  readonly onStoreFailure: OnStoreFailure;
+  readonly sync: Sync;
+  /** Names of limits that this one replaces when both are found in one call. */
+  readonly replaces: readonly string[];
+  readonly stats: LimitStats;
+}
+
+/** True if everything used comes back at one moment, the end of the window. The bucket's reset time then tells that moment. */
+export function endsAtOnce({ algorithm }: Limit): boolean {
+  return algorithm === Algorithm.fixedWindow || algorithm === Algorithm.calendarWindow;
+}
+
+/**
+ * The part of a limit that is kept for calls of high priority, which an entry of the descriptor marks. Those calls pay the limit
+ * itself; all others pay `low`, which is the same bucket with less room.
+ */
+export interface Priority {
+  /** Key of the entry, one-byte. Skipped in matching and in keys throughout the domain. */
+  readonly entry: string;
+  /** Values of the entry that mean high priority, one-byte. */
+  readonly values: ReadonlySet<string>;
+  /** Part of the room that is kept, in percent, 1 to 99. */
+  readonly percent: number;
+  readonly low: Limit;
+}
+
+/**
+ * The largest possible `remaining`: a token bucket's burst, the amount of any other limit. Headers and `current_limit` show this
+ * number, so that callers never see more remaining than the limit.
+ */
+export function quotaOf(limit: Limit): number {
+  return limit.algorithm === Algorithm.tokenBucket ? limit.burst : limit.shownAmount;
+}
+
+/** The unit of the quota; Unit.unknown for a token bucket whose burst is not one unit's amount. */
+export function quotaUnitOf(limit: Limit): Unit {
+  return quotaOf(limit) === limit.shownAmount ? limit.shownUnit : Unit.unknown;
+}

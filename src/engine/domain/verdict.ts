@@ -1,0 +1,130 @@
+// How the answers to a call's takes fold into the verdict of the call, and which payments must be returned. All code that settles
+// calls in this process uses it; lua/take_all.lua has the same rules for calls that Redis settles.
+
+import { MICROS_PER_TOKEN } from "../base/units.ts";
+import { Algorithm } from "./limit.ts";
+import { usToRefill } from "./refill.ts";
+import { copyAnswer, copyQuestion, isOfCounter, Kind, Mode, Outcome, type Take, type TakeGroup } from "./take.ts";
+
+/** True if the take found no room for its cost. An unanswered take is not over. */
+export function isOver(take: Take): boolean {
+  return take.outcome >= Outcome.over;
+}
+
+/** True if the take can refuse its call: a payment, a peek or a counter. Refunds, reports and settlements never do. */
+export function canRefuseCall(take: Take): boolean {
+  return take.mode === Mode.pay || take.mode === Mode.peek || isOfCounter(take.mode);
+}
+
+/**
+ * Folds the descriptors of a call into its verdict. A descriptor is over when any of its takes is. An ordinary descriptor that is
+ * over refuses the call. Quota descriptors refuse it when all of them are over. Shadow descriptors never refuse it.
+ */
+export class VerdictFold {
+  #isRefused = false;
+  #quotas = 0;
+  #quotasOver = 0;
+
+  /** Begins another call. */
+  begin(): void {
+    this.#isRefused = false;
+    this.#quotas = 0;
+    this.#quotasOver = 0;
+  }
+
+  /** Adds the next descriptor. */
+  add(kind: Kind, isDescriptorOver: boolean): void {
+    if (kind === Kind.ordinary) this.#isRefused ||= isDescriptorOver;
+    else if (kind === Kind.quota) {
+      this.#quotas++;
+      if (isDescriptorOver) this.#quotasOver++;
+    }
+  }
+
+  /** Whether the call is refused. `hasSpareQuota`: a quota descriptor without a take passes (TakeGroup.hasSpareQuota). */
+  refuses(hasSpareQuota: boolean): boolean {
+    return this.#isRefused || (this.#quotas > 0 && this.#quotasOver === this.#quotas && !hasSpareQuota);
+  }
+}
+
+/** Index after the last take of the descriptor whose first take is at `start`. */
+export function endOfDescriptor(group: TakeGroup, start: number): number {
+  const descriptor = group.takes[start]?.descriptor;
+  let end = start + 1;
+  while (end < group.size && group.takes[end]?.descriptor === descriptor) end++;
+  return end;
+}
+
+/** Whether any of the takes from `start` up to, not including, `end` is over. */
+export function isAnyOver(group: TakeGroup, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) if (isOver(group.takes[i] as Take)) return true;
+  return false;
+}
+
+const FOLD = new VerdictFold();
+
+/** Whether the answers so far refuse the group; unanswered takes count as not over. */
+export function isGroupRefused(group: TakeGroup): boolean {
+  FOLD.begin();
+  let end = 0;
+  for (let start = 0; start < group.size; start = end) {
+    end = endOfDescriptor(group, start);
+    FOLD.add((group.takes[start] as Take).kind, isAnyOver(group, start, end));
+  }
+  return FOLD.refuses(group.hasSpareQuota);
+}
+
+/** The cost that giving a take back returns: what it paid, or 0 for modes whose payment stands (refunds, charges, settlements). */
+export function costToReturn(take: {
+  readonly mode: number;
+  readonly cost: number;
+  readonly cappedHits: number;
+}): number {
+  return take.mode === Mode.pay || take.mode === Mode.postPaid ? take.cost - take.cappedHits : 0;
+}
+
+/**
+ * Which payments of a group are returned. `over`: the call passes, and only descriptors that are over return theirs. `refused`: all
+ * payments made to pass. `unheard`: nobody gets an answer, so post-paid hits are returned too.
+ */
+export const Returns = { over: 0, refused: 1, unheard: 2 } as const;
+export type Returns = (typeof Returns)[keyof typeof Returns];
+
+/**
+ * Moves these payments to `returned`, for Store.giveBack, and updates the group's answers to the state of the buckets after that.
+ */
+export function collectReturns(group: TakeGroup, which: Returns, returned: TakeGroup): void {
+  let end = 0;
+  for (let start = 0; start < group.size; start = end) {
+    end = endOfDescriptor(group, start);
+    if (which === Returns.over && !isAnyOver(group, start, end)) continue;
+    for (let i = start; i < end; i++) {
+      const take = group.takes[i] as Take;
+      if (!take.paid || !(take.mode === Mode.pay || (take.mode === Mode.postPaid && which === Returns.unheard)))
+        continue;
+      copyAnswer(take, copyQuestion(take, returned));
+      take.paid = false;
+      take.paidAtUs = 0;
+    }
+  }
+  for (let r = 0; r < returned.size; r++) showReturned(group, returned.takes[r] as Take);
+}
+
+function showReturned(group: TakeGroup, returned: Take): void {
+  for (let i = 0; i < group.size; i++) {
+    const take = group.takes[i] as Take;
+    if (take.keyHash !== returned.keyHash || take.bucketKey !== returned.bucketKey) continue;
+    if (take.outcome !== Outcome.unanswered && take.byPolicy === returned.byPolicy)
+      addRemaining(take, costToReturn(returned));
+  }
+}
+
+// A token bucket gives back less by what has refilled since the payment, so `remaining` is too large by that much. Its reset is at
+// most a microsecond too long. The reset of other algorithms is only updated when the bucket becomes as new.
+function addRemaining(take: Take, cost: number): void {
+  const { limit } = take;
+  take.remaining = Math.min(limit.burst, take.remaining + cost);
+  if (take.remaining === limit.burst) take.resetUs = 0;
+  else if (limit.algorithm === Algorithm.tokenBucket && limit.amount > 0)
+    take.resetUs = Math.max(0, take.resetUs - usToRefill(cost * MICROS_PER_TOKEN, limit) + 1);
+}

@@ -1,0 +1,74 @@
+// One call on its way through the limiter. Pooled with everything that a call needs.
+
+import type { SettleListener } from "../../stores/store.ts";
+import type { StoreError } from "../base/errors.ts";
+import { Decision } from "../domain/decision.ts";
+import type { OnStoreFailure } from "../domain/limit.ts";
+import { LimitRequest } from "../domain/request.ts";
+import { type Take, TakeGroup } from "../domain/take.ts";
+import type { DomainRules, Rule } from "../rules/rule-set.ts";
+
+/** Why a call got no decision at all. */
+export type CallFailure =
+  | { readonly kind: "no-rules" }
+  | { readonly kind: "store"; readonly error: StoreError; readonly mayCountTwice: boolean }
+  | { readonly kind: "internal"; readonly error: unknown };
+
+/** Continues a call that the store did not settle at once. */
+export interface CallFinisher {
+  finish(call: LimitCall): void;
+}
+
+/** Request, takes and decision of one call. If the store settles it later, `finisher` is called then. */
+export class LimitCall implements SettleListener {
+  readonly request = new LimitRequest();
+  readonly group = new TakeGroup();
+  readonly decision = new Decision();
+
+  /** Rules of the request's domain; undefined if the domain is unknown. */
+  domain: DomainRules | undefined;
+  /** The rule of each descriptor; undefined if it has none, or if none of the rule's limits got a take. */
+  readonly rules: (Rule | undefined)[] = [];
+  /** Indexes of the descriptors that met no rule, limited or unlimited, in a domain that has rules. */
+  readonly unmatched: number[] = [];
+  /** Index of each descriptor's first take in the group, and as one more element the index after the last descriptor's takes. */
+  readonly firstTakes: number[] = [];
+  globalTake: Take | undefined;
+  /** The take whose limit the headers show; undefined if no limit was found. */
+  governing: Take | undefined;
+  /** The strictest failure policy that had a part in the decision; undefined if the store answered. */
+  policy: OnStoreFailure | undefined;
+  storeFailure: StoreError | undefined;
+  /** True if the call passed although a take of shadow mode (SHADOW_MODE or a shadow rule) was over. */
+  wasShadowed = false;
+  failure: CallFailure | undefined;
+  startedUs = 0;
+
+  readonly #finisher: CallFinisher;
+
+  constructor(finisher: CallFinisher) {
+    this.#finisher = finisher;
+  }
+
+  /** Called by the store. A late answer belongs to this call only if the generation is still the same. */
+  settled(group: TakeGroup, generation: number): void {
+    if (group.generation === generation) this.#finisher.finish(this);
+  }
+
+  /** Resets the call for its next request. Answers that are still under way will find another generation. */
+  reset(): void {
+    this.request.reset();
+    this.group.reset();
+    this.decision.reset();
+    this.domain = undefined;
+    this.rules.length = 0;
+    this.unmatched.length = 0;
+    this.firstTakes.length = 0;
+    this.globalTake = undefined;
+    this.governing = undefined;
+    this.policy = undefined;
+    this.storeFailure = undefined;
+    this.wasShadowed = false;
+    this.failure = undefined;
+  }
+}

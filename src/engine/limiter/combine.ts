@@ -1,0 +1,134 @@
+// Second half of a call: makes the decision from the settled takes. Of a descriptor's limits and the global limit, the strictest is
+// shown.
+
+import { AMOUNT_MAX } from "../base/units.ts";
+import type { Decision, Status } from "../domain/decision.ts";
+import { Kind, Outcome, type Take, Verdict } from "../domain/take.ts";
+import { isAnyOver, isOver, VerdictFold } from "../domain/verdict.ts";
+import type { LimitCall } from "./call.ts";
+import { canPassLater, resetSecondsOf, waitUsOf } from "./retry-after.ts";
+
+/**
+ * Writes the decision of a settled call: one status per descriptor, in order, which shows the descriptor's strictest limit. Also
+ * sets `call.governing`. Under SHADOW_MODE statuses keep their codes, and the call passes.
+ */
+export function combine(call: LimitCall): void {
+  const decision = call.decision;
+  const globalTake = call.globalTake;
+  const globalRefuses = globalTake !== undefined && isOver(globalTake);
+  decision.overLimit = call.group.verdict === Verdict.refused;
+  let governing: Take | undefined = globalRefuses ? globalTake : undefined;
+  for (let i = 0; i < call.request.descriptorCount; i++) {
+    let shown = strictestOf(call, i, globalRefuses ? globalTake : undefined);
+    const isUnlimited = call.rules[i]?.isUnlimited === true;
+    if (shown === undefined && !isUnlimited && globalTake?.outcome !== Outcome.unanswered) shown = globalTake;
+    const status = decision.addStatus();
+    if (shown === undefined) {
+      status.remaining = isUnlimited ? AMOUNT_MAX : 0;
+      continue;
+    }
+    showTake(status, shown, isShadowRule(call, shown));
+    governing = strictest(governing, shown);
+  }
+  call.governing = governing;
+  if (!decision.overLimit) call.wasShadowed = anyOverShadow(call);
+}
+
+/** Whether a call that was settled under SHADOW_MODE would have been refused without it. `quotaMode` is QUOTA_MODE. */
+export function wouldRefuse(call: LimitCall, quotaMode: boolean): boolean {
+  const fold = new VerdictFold();
+  for (let i = 0; i <= call.request.descriptorCount; i++) {
+    const isGlobal = i === call.request.descriptorCount;
+    const first = call.firstTakes[i] as number;
+    const end = isGlobal ? call.group.size : (call.firstTakes[i + 1] as number);
+    if (first === end) continue;
+    const rule = isGlobal ? undefined : call.rules[i];
+    const isQuota = !isGlobal && (quotaMode || rule?.isQuota === true);
+    const kind = rule?.kind === Kind.shadow ? Kind.shadow : isQuota ? Kind.quota : Kind.ordinary;
+    fold.add(kind, isAnyOver(call.group, first, end));
+  }
+  return fold.refuses(call.group.hasSpareQuota);
+}
+
+/**
+ * Sets `call.governing` as the reference service picks the descriptor of its headers: the first descriptor with the least
+ * remaining, unless descriptors refuse that are no quota descriptors; then the last of these. A global limit that refuses governs
+ * in any case, and one that does not if no descriptor has a limit of its own. Must be called after `combine`, whose choice it
+ * replaces.
+ */
+export function governAsReference(call: LimitCall, quotaMode: boolean): void {
+  if (call.globalTake !== undefined && isOver(call.globalTake)) return;
+  let governing: Take | undefined;
+  let hasOwn = false;
+  let least = AMOUNT_MAX;
+  for (let i = 0; i < call.request.descriptorCount; i++) {
+    const shown = strictestOf(call, i, undefined);
+    if (shown === undefined) continue;
+    hasOwn = true;
+    const takesOver = call.decision.statuses[i]?.overLimit === true && !quotaMode && call.rules[i]?.isQuota !== true;
+    if (!takesOver && shown.remaining >= least) continue;
+    governing = shown;
+    least = takesOver ? 0 : shown.remaining;
+  }
+  if (hasOwn) call.governing = governing;
+}
+
+/** Writes an answer that allows the call without any limit; statuses show no limit. */
+export function allowAll(decision: Decision, call: LimitCall): void {
+  decision.overLimit = false;
+  for (let i = 0; i < call.request.descriptorCount; i++) {
+    const status = decision.addStatus();
+    if (call.rules[i]?.isUnlimited === true) status.remaining = AMOUNT_MAX;
+  }
+}
+
+function showTake(status: Status, take: Take, isShadow: boolean): void {
+  const over = isOver(take);
+  status.overLimit = over && !isShadow;
+  status.limit = take.limit;
+  status.remaining = take.remaining;
+  status.hasReset = canPassLater(take);
+  status.resetSeconds = resetSecondsOf(take);
+}
+
+/** The strictest of `first` and the descriptor's answered takes; undefined if there is none. */
+function strictestOf(call: LimitCall, descriptor: number, first: Take | undefined): Take | undefined {
+  let shown = first;
+  const end = call.firstTakes[descriptor + 1] as number;
+  for (let t = call.firstTakes[descriptor] as number; t < end; t++) {
+    const take = call.group.takes[t] as Take;
+    if (take.outcome !== Outcome.unanswered) shown = strictest(shown, take);
+  }
+  return shown;
+}
+
+/**
+ * The stricter of two takes: one that refuses before one that allows. Of two that refuse, the longer wait; of two that allow, the
+ * one with less remaining. A `concurrent` limit that allows comes last, because its remaining places are another unit.
+ */
+function strictest(one: Take | undefined, other: Take): Take {
+  if (one === undefined) return other;
+  const oneOver = isOver(one);
+  if (oneOver !== isOver(other)) return oneOver ? one : other;
+  if (oneOver) return isLonger(other, one) ? other : one;
+  if (one.limit.isConcurrent !== other.limit.isConcurrent) return one.limit.isConcurrent ? other : one;
+  return other.remaining < one.remaining ? other : one;
+}
+
+/** Whether refusal `one` lasts longer than `other`. A cost that can never pass lasts longest. */
+function isLonger(one: Take, other: Take): boolean {
+  if (other.outcome === Outcome.never) return false;
+  return one.outcome === Outcome.never || waitUsOf(one) > waitUsOf(other);
+}
+
+function isShadowRule(call: LimitCall, take: Take): boolean {
+  return take.descriptor >= 0 && call.rules[take.descriptor]?.kind === Kind.shadow;
+}
+
+function anyOverShadow(call: LimitCall): boolean {
+  for (let i = 0; i < call.group.size; i++) {
+    const take = call.group.takes[i] as Take;
+    if (take.kind === Kind.shadow && isOver(take)) return true;
+  }
+  return false;
+}

@@ -1,0 +1,231 @@
+// Limits of overrides, which calls bring along: made once per rule, unit and amount, and kept in bounded number. An override replaces
+// the rule's amounts; the rule's other settings apply to it too.
+
+import { RequestError } from "../base/errors.ts";
+import { AMOUNT_MAX } from "../base/units.ts";
+import {
+  Algorithm,
+  type Limit,
+  type OnStoreFailure,
+  type Priority,
+  Sync,
+  UNIT_SECONDS,
+  Unit,
+} from "../domain/limit.ts";
+import type { StatsBook } from "../domain/limit-stats.ts";
+import type { Descriptor } from "../domain/request.ts";
+import { limitKeySuffix } from "../rules/bucket-key.ts";
+import { LOW_LABEL, lowLimit, reserveOf } from "../rules/priority.ts";
+import type { DomainRules, Rule } from "../rules/rule-set.ts";
+import { DEBT_BURSTS_DEFAULT } from "../rules/schema.ts";
+
+const SLOTS_PER_SET = 4;
+/**
+ * 4,096 limits in all, less than 1 MB, which is enough for the plans of a service. If callers bring ever new amounts, a larger table
+ * would cost more per call (bench/micro/overrides.mjs), because the garbage collector copies objects that live longer.
+ */
+const SET_BITS = 10;
+const SETS = 2 ** SET_BITS;
+
+/** 2^32 / golden ratio (Fibonacci hashing): spreads neighbouring numbers and multiples of ten over the sets. */
+const GOLDEN = 0x9e3779b1;
+
+export interface OverrideOptions {
+  /** The policy of overrides whose entries match no rule. */
+  readonly onStoreFailure: OnStoreFailure;
+  readonly retryAfterJitter: number;
+  readonly statsBook: StatsBook;
+}
+
+/** What all overrides of one unit share under one rule, or in one domain if the entries match no rule. */
+interface Template {
+  /** Unique number of the template, from 1. */
+  readonly number: number;
+  /** The limit with amount 0. */
+  readonly limit: Limit;
+  /** The priority of the rule's first limit. */
+  readonly priority: Priority | undefined;
+}
+
+/** By the number of the unit; undefined for Unit.unknown. */
+type Templates = readonly (Template | undefined)[];
+
+/**
+ * A set-associative cache of limits by template and amount. Leases and denial memory compare limits by identity, so an amount that
+ * calls keep bringing must stay the same object: a new limit replaces the least recently used slot of its set.
+ */
+class LimitTable {
+  // The amount and template number of each slot; number 0 means empty. Slots of one set are adjacent.
+  readonly #amounts = new Uint32Array(SETS * SLOTS_PER_SET);
+  readonly #numbers = new Uint32Array(SETS * SLOTS_PER_SET);
+  /** Value of `#asked` at the last use of each slot. */
+  readonly #askedAt = new Float64Array(SETS * SLOTS_PER_SET);
+  readonly #limits: (Limit | undefined)[] = new Array(SETS * SLOTS_PER_SET).fill(undefined);
+  #asked = 0;
+
+  /** The limit of that template and amount. */
+  limitOf(template: Template, amount: number): Limit {
+    this.#asked++;
+    const first = (Math.imul(amount + template.number, GOLDEN) >>> (32 - SET_BITS)) * SLOTS_PER_SET;
+    let oldest = first;
+    for (let slot = first; slot < first + SLOTS_PER_SET; slot++) {
+      if (this.#amounts[slot] === amount && this.#numbers[slot] === template.number) {
+        this.#askedAt[slot] = this.#asked;
+        return this.#limits[slot] as Limit;
+      }
+      if ((this.#askedAt[slot] as number) < (this.#askedAt[oldest] as number)) oldest = slot;
+    }
+    const limit = withAmount(template, amount);
+    this.#amounts[oldest] = amount;
+    this.#numbers[oldest] = template.number;
+    this.#askedAt[oldest] = this.#asked;
+    this.#limits[oldest] = limit;
+    return limit;
+  }
+}
+
+/** The path of the counters of all overrides of a domain. */
+export const OVERRIDE_PATH: readonly string[] = ["override"];
+
+/** Makes and caches limits of overrides. */
+export class OverrideLimits {
+  readonly #options: OverrideOptions;
+  readonly #templates = new WeakMap<Limit | DomainRules, Templates>();
+  /** Owner of `#lastTemplates`: the first limit of a rule. Never a domain, which would keep old rules in memory. */
+  #lastOwner: Limit | undefined;
+  #lastTemplates: Templates = [];
+  #templateCount = 0;
+  /** Made for the first override, because most services never get one. */
+  #table: LimitTable | undefined;
+
+  constructor(options: OverrideOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The limit of the descriptor's override. `rule` is a rule with limits; undefined if the entries match none. Throws RequestError for
+   * an unknown unit.
+   */
+  limitOf(descriptor: Descriptor, rules: DomainRules, rule: Rule | undefined): Limit {
+    const { overrideAmount: amount, overrideUnit: unit } = descriptor;
+    const template = this.#templatesOf(rules, rule)[unit];
+    if (template === undefined) throw unknownUnit(unit);
+    this.#table ??= new LimitTable();
+    return this.#table.limitOf(template, amount);
+  }
+
+  #templatesOf(rules: DomainRules, rule: Rule | undefined): Templates {
+    // An override replaces all limits of a rule; the settings of the first one apply to it.
+    const first = rule?.limits[0];
+    if (first !== undefined && first === this.#lastOwner) return this.#lastTemplates;
+    const owner = first ?? rules;
+    let templates = this.#templates.get(owner);
+    if (templates === undefined) {
+      templates = UNIT_SECONDS.map((_, unit) =>
+        unit === Unit.unknown ? undefined : this.#template(unit, rules, rule),
+      );
+      this.#templates.set(owner, templates);
+    }
+    this.#lastOwner = first;
+    this.#lastTemplates = templates;
+    return templates;
+  }
+
+  #template(unit: number, rules: DomainRules, rule: Rule | undefined): Template {
+    const first = rule?.limits[0];
+    const windowSeconds = UNIT_SECONDS[unit] as number;
+    const algorithm = rule?.hold === undefined ? Algorithm.slidingWindow : algorithmWithHolds(rule);
+    const limit: Limit = {
+      algorithm,
+      amount: 0,
+      burst: 0,
+      windowSeconds,
+      calendar: undefined,
+      writtenSeconds: windowSeconds,
+      debtMax: 0,
+      holdSeconds: rule?.hold?.seconds ?? 0,
+      isConcurrent: false,
+      reserve: 0,
+      priority: undefined,
+      shownAmount: 0,
+      shownUnit: unit as Unit,
+      name: "",
+      readableName: first?.readableName ?? "",
+      id: rule === undefined ? `${rules.domain}/override` : `${rules.domain}/${rule.path}#override`,
+      path: rule?.path ?? "override",
+      keySuffix: limitKeySuffix(algorithm, windowSeconds, ""),
+      isCounter: false,
+      retryAfterJitter: first?.retryAfterJitter ?? this.#options.retryAfterJitter,
+      onStoreFailure: first?.onStoreFailure ?? this.#options.onStoreFailure,
+      // A lease ends when another limit comes for its bucket. The other strategies have no bound if limits change with each call.
+      sync: first?.sync === Sync.lease ? Sync.lease : Sync.exact,
+      replaces: [],
+      // One series for all overrides of a domain, however many amounts callers bring.
+      stats: this.#options.statsBook.statsOf(rules.domain, OVERRIDE_PATH, ""),
+    };
+    this.#templateCount++;
+    return {
+      number: this.#templateCount,
+      limit:
+        rules.counterPrefix === undefined ? limit : { ...limit, algorithm: Algorithm.fixedWindow, isCounter: true },
+      priority: first?.priority,
+    };
+  }
+}
+
+// Field by field, because any call may bring a new amount, and an object spread takes several times as long.
+function withAmount({ limit: template, priority }: Template, amount: number): Limit {
+  const limit: { -readonly [Key in keyof Limit]: Limit[Key] } = {
+    algorithm: template.algorithm,
+    amount,
+    burst: amount,
+    windowSeconds: template.windowSeconds,
+    calendar: undefined,
+    writtenSeconds: template.writtenSeconds,
+    debtMax: template.algorithm === Algorithm.tokenBucket ? Math.min(amount * DEBT_BURSTS_DEFAULT, AMOUNT_MAX) : amount,
+    holdSeconds: template.holdSeconds,
+    isConcurrent: false,
+    reserve: 0,
+    priority: undefined,
+    shownAmount: amount,
+    shownUnit: template.shownUnit,
+    name: template.name,
+    readableName: template.readableName,
+    id: template.id,
+    path: template.path,
+    keySuffix: template.keySuffix,
+    isCounter: template.isCounter,
+    retryAfterJitter: template.retryAfterJitter,
+    onStoreFailure: template.onStoreFailure,
+    sync: template.sync,
+    replaces: template.replaces,
+    stats: template.stats,
+  };
+  if (priority !== undefined) limit.priority = overridden(priority, limit);
+  return limit;
+}
+
+/** The rule's priority with the amount of the override. */
+function overridden({ entry, values, percent }: Priority, limit: Limit): Priority {
+  const low = lowLimit(limit, reserveOf(limit.burst, percent), {
+    id: `${limit.id}/${LOW_LABEL}`,
+    stats: limit.stats,
+  });
+  return { entry, values, percent, low };
+}
+
+function unknownUnit(unit: number): RequestError {
+  return new RequestError(
+    "REQUEST_OVERRIDE_UNIT",
+    `the limit of a descriptor has unit ${unit}; expected 1 to 7 (SECOND, MINUTE, HOUR, DAY, MONTH, YEAR, WEEK)`,
+  );
+}
+
+/**
+ * The algorithm of an override under a rule with holds: that of the rule's own limit, because a sliding window can't give holds back
+ * exactly. A calendar window becomes a fixed one, because an override brings a unit without a calendar.
+ */
+function algorithmWithHolds({ limits }: Rule): Algorithm {
+  const algorithm = limits.find(({ isConcurrent }) => !isConcurrent)?.algorithm ?? Algorithm.tokenBucket;
+  return algorithm === Algorithm.calendarWindow ? Algorithm.fixedWindow : algorithm;
+}

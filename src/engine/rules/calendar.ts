@@ -1,0 +1,113 @@
+// Computes the windows of calendars: on which days they begin, and when these days begin in the time zone. Time zone data is that of
+// Node.js. Temporal gives the start of a day, even if its midnight is skipped or comes twice.
+
+import { Temporal } from "temporal-polyfill";
+import { MICROS_PER_MILLI } from "../base/units.ts";
+import { CalendarWindows, type WindowEdges } from "../domain/calendar-windows.ts";
+import { UNIT_SECONDS, Unit } from "../domain/limit.ts";
+
+/** Units of calendar windows, as rule files name them. */
+export const CALENDAR_UNITS = ["day", "week", "month", "quarter", "year"] as const;
+export type CalendarUnit = (typeof CALENDAR_UNITS)[number];
+
+/** Days of the week, as rule files name them. */
+export const WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"] as const;
+
+/** On which days windows begin, and in which time zone. */
+export interface Calendar {
+  readonly unit: CalendarUnit;
+  /** A name of the IANA time zone database, in its exact spelling. */
+  readonly timeZone: string;
+  /** Year: the month, 1 to 12. Quarter: the month in which the first quarter begins, 1 to 3. Others: 1. */
+  readonly month: number;
+  /** Week: the day, 1 for Monday. Month and longer: the day of the month, 1 to 31, or the last one if the month is shorter. Day: 1. */
+  readonly day: number;
+}
+
+/** By calendar unit: the unit that callers are shown, and the usual length of a window in seconds. */
+export const USUAL_WINDOWS: Readonly<Record<CalendarUnit, { readonly unit: Unit; readonly seconds: number }>> = {
+  day: { unit: Unit.day, seconds: UNIT_SECONDS[Unit.day] },
+  week: { unit: Unit.week, seconds: UNIT_SECONDS[Unit.week] },
+  month: { unit: Unit.month, seconds: UNIT_SECONDS[Unit.month] },
+  quarter: { unit: Unit.unknown, seconds: 91 * UNIT_SECONDS[Unit.day] },
+  year: { unit: Unit.year, seconds: UNIT_SECONDS[Unit.year] },
+};
+
+/** The calendar in bucket keys: equal for equal calendars, different for different ones. */
+export function calendarKey(calendar: Calendar): string {
+  const start = startOf(calendar);
+  return `${calendar.timeZone},${calendar.unit}${start === "" ? "" : `,${start}`}`;
+}
+
+/** The value of `starts_on` in a rule file; empty for a day. */
+function startOf({ unit, month, day }: Calendar): string {
+  if (unit === "day") return "";
+  if (unit === "week") return WEEKDAYS[day - 1] ?? "";
+  if (unit === "month") return String(day);
+  return `${String(month).padStart(2, "0")}-${String(day).padStart(2, "0")}`;
+}
+
+function wordsOf(calendar: Calendar): string {
+  const start = startOf(calendar);
+  const from = calendar.unit === "month" ? `day ${start}` : start;
+  return `calendar ${calendar.unit}${from === "" ? "" : ` from ${from}`} in ${calendar.timeZone}`;
+}
+
+/** The exact spelling of a time zone's name; undefined if there is no such time zone. */
+export function knownTimeZone(name: string): string | undefined {
+  if (!/^[A-Za-z]/.test(name)) return undefined;
+  try {
+    return new Temporal.ZonedDateTime(0n, name).timeZoneId;
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+/** The windows of a calendar, by this process's time zone data. */
+export function calendarWindows(calendar: Calendar): CalendarWindows {
+  return new CalendarWindows(wordsOf(calendar), (atUs) => edgesAround(calendar, atUs));
+}
+
+// When a zone crosses the date line, a skipped day begins at the same moment as the next one. Such empty windows are passed over.
+function edgesAround(calendar: Calendar, atUs: number): WindowEdges {
+  const startOfWindow = (number: number) => startUs(calendar, number);
+  let number = windowOf(calendar, atUs);
+  while (startOfWindow(number) > atUs) number--;
+  while (startOfWindow(number + 1) <= atUs) number++;
+  const endUs = startOfWindow(number + 1);
+  let next = number + 2;
+  while (startOfWindow(next) <= endUs) next++;
+  return { startUs: startOfWindow(number), endUs, nextEndUs: startOfWindow(next) };
+}
+
+const MONTHS: Readonly<Record<"month" | "quarter" | "year", number>> = { month: 1, quarter: 3, year: 12 };
+const DAYS_PER_WEEK = 7;
+/** A Monday. */
+const FIRST_DAY = "1970-01-05";
+
+/** Number of the window that contains the moment, or of a neighbouring window. */
+function windowOf({ unit, timeZone, month, day }: Calendar, atUs: number): number {
+  const date = Temporal.Instant.fromEpochMilliseconds(Math.floor(atUs / MICROS_PER_MILLI))
+    .toZonedDateTimeISO(timeZone)
+    .toPlainDate();
+  if (unit === "day" || unit === "week") {
+    const days = Temporal.PlainDate.from(FIRST_DAY).until(date, { largestUnit: "day" }).days;
+    return unit === "day" ? days : Math.floor((days - (day - 1)) / DAYS_PER_WEEK);
+  }
+  return Math.floor((date.year * 12 + date.month - month) / MONTHS[unit]);
+}
+
+/** Start of the window with that number, in microseconds since the epoch. */
+function startUs(calendar: Calendar, number: number): number {
+  return firstDay(calendar, number).toZonedDateTime(calendar.timeZone).epochMilliseconds * MICROS_PER_MILLI;
+}
+
+function firstDay({ unit, month, day }: Calendar, number: number): Temporal.PlainDate {
+  if (unit === "day" || unit === "week") {
+    const days = unit === "day" ? number : number * DAYS_PER_WEEK + day - 1;
+    return Temporal.PlainDate.from(FIRST_DAY).add({ days });
+  }
+  const months = number * MONTHS[unit] + month - 1;
+  return Temporal.PlainDate.from({ year: Math.floor(months / 12), month: (months % 12) + 1, day });
+}

@@ -1,0 +1,344 @@
+// Explains which rule applies to a descriptor and why, with its limits and buckets. Uses match.ts at every level, so that both can't
+// disagree (test/unit/rules/explain.test.ts).
+
+import { type LongWork, runThrough } from "../base/long-work.ts";
+import { nearestName } from "../base/near-name.ts";
+import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES } from "../domain/limit.ts";
+import { Descriptor, oneByteOf, oneByteValueOf, textOf, type WrittenEntry } from "../domain/request.ts";
+import { Kind } from "../domain/take.ts";
+import { entryKeyPart, sharedEntryKeyPart } from "./bucket-key.ts";
+import { costOf } from "./cost.ts";
+import { counterKey } from "./counter-key.ts";
+import type { DescriptorReport, EntryReport, ExplainReport, LimitReport } from "./explain-report.ts";
+import { triedRules } from "./explain-tried.ts";
+import { limitWords, listed, quoted } from "./explain-words.ts";
+import { isSettlement, marksSettlement } from "./hold-id.ts";
+import { findChild } from "./match.ts";
+import { limitForCall, limitForDescriptor } from "./priority.ts";
+import { formatPlace } from "./problems.ts";
+import type { CompositeIndex, DomainRules, KeyRules, Level, Rule, RuleSet } from "./rule-set.ts";
+import { ruleOfTier } from "./tiers.ts";
+
+/** Most names that are compared with a misspelt one, which bounds the time of a question. */
+const COMPARED_MAX = 200;
+/** Most rules that are searched for a key at another level. */
+const SEARCHED_MAX = 10_000;
+
+/** Explains a whole call in steps of one rule: each descriptor, and the domain's global limit. */
+export function* explainSteps(
+  rules: RuleSet,
+  domain: string,
+  descriptors: readonly (readonly WrittenEntry[])[],
+): LongWork<ExplainReport> {
+  const { version, hash } = rules;
+  const domainRules = rules.domains.get(oneByteOf(domain));
+  if (domainRules === undefined) {
+    const names = [...rules.domains.keys()];
+    const says =
+      names.length === 0
+        ? "there are no rules at all, so every call passes"
+        : `no rules are for domain ${quoted(oneByteOf(domain))}, so every call passes; domains: ${listed(names)}`;
+    return { domain, version, hash, says, ...didYouMean(nearestName(domain, names.map(textOf))), descriptors: [] };
+  }
+  const walks: Walk[] = [];
+  for (const entries of descriptors) walks.push(yield* walkEntries(domainRules, entries));
+  const replaced = new Set(walks.flatMap(replacedBy));
+  const reports = walks.map((walk) => descriptorReport(domainRules, walk, replaced));
+  const limited = reports.filter((report) => report.limits.length > 0).length;
+  const globalLimit = globalReportOf(domainRules, walks);
+  const found =
+    reports.length === 1
+      ? `the descriptor has ${limited === 0 ? "no limit" : "a limit"}`
+      : `${limited} of ${reports.length} descriptors have a limit`;
+  const says = globalLimit === undefined ? found : `${found}; every call also pays the domain's global limit`;
+  return {
+    domain,
+    version,
+    hash,
+    says,
+    descriptors: reports,
+    ...(globalLimit === undefined ? {} : { global_limit: globalLimit }),
+  };
+}
+
+/** Explains a call at once, for processes that answer no calls. */
+export function explainRequest(
+  rules: RuleSet,
+  domain: string,
+  descriptors: readonly (readonly WrittenEntry[])[],
+): ExplainReport {
+  return runThrough(explainSteps(rules, domain, descriptors));
+}
+
+function descriptorReport(domain: DomainRules, walk: Walk, replaced: ReadonlySet<string>): DescriptorReport {
+  const { rule, entries } = walk;
+  const descriptor = descriptorOf(entries);
+  const costEntry = rule?.hold === undefined ? rule?.cost : rule.hold.estimate;
+  const cost = costOf(1, costEntry, descriptor);
+  // As in the limiter: a settlement pays limits with holds only.
+  const paysNothing = walk.settles && rule?.hold === undefined;
+  if (rule === undefined || paysNothing)
+    return { outcome: "no limit", ...walk.end, entries: walk.entries, cost, limits: [] };
+  const base = walk.keyParts(rule.hashesValues);
+  const isReplaced = (limit: Limit) => limit.name !== "" && replaced.has(limit.name);
+  const keyOf = (limit: Limit) =>
+    limit.isCounter
+      ? `${counterKey(domain.counterPrefix ?? "", domain, descriptor, walk.matched)}<start of the window>`
+      : base + limit.keySuffix;
+  const limits = rule.limits.map((limit) =>
+    limitReport(limitForDescriptor(limit, descriptor), keyOf(limit), isReplaced(limit)),
+  );
+  const kind = rule.kind === Kind.shadow ? "shadow" : rule.isQuota ? "quota" : "ordinary";
+  return {
+    outcome: rule.isUnlimited ? "unlimited" : "limited",
+    ...walk.end,
+    entries: walk.entries,
+    rule: {
+      path: textOf(rule.path),
+      where: formatPlace(rule.at),
+      kind,
+      post_paid: rule.isPostPaid,
+      ...(rule.hold === undefined ? {} : { hold: walk.settles ? "settled" : "opened" }),
+      ...(costEntry === undefined || costEntry.per === 1 ? {} : { per: costEntry.per }),
+    },
+    cost,
+    limits,
+  };
+}
+
+interface Ending {
+  readonly says: string;
+  readonly suggestion?: string;
+}
+
+interface Walk {
+  readonly entries: readonly EntryReport[];
+  /** The rule whose limits apply. */
+  readonly rule: Rule | undefined;
+  readonly end: Ending;
+  /** Makes the bucket key of the entries, without a limit's suffix. */
+  readonly keyParts: (hashesValues: boolean) => string;
+  /** The rule of each entry that was matched. */
+  readonly matched: readonly Rule[];
+  /** True if an entry marks the descriptor as a settlement. */
+  readonly settles: boolean;
+}
+
+function* walkEntries(domain: DomainRules, asked: readonly WrittenEntry[]): LongWork<Walk> {
+  const entries: EntryReport[] = [];
+  const matched: { readonly rule: Rule; readonly key: string; readonly value: string }[] = [];
+  let level: Level | undefined = domain.root;
+  let end: Ending | undefined;
+  for (const entry of asked) {
+    const key = oneByteOf(entry.key);
+    const value = oneByteValueOf(entry);
+    const shown = shownEntry(entry);
+    yield;
+    if (domain.costEntries.has(key)) {
+      entries.push({
+        ...shown,
+        outcome: "cost",
+        tried: [],
+        left_out: 0,
+        says: marksSettlement(key, value, domain.settleEntries)
+          ? "marks a settlement in this domain: skipped in matching"
+          : "carries a cost, a hold, a priority or a tier of this domain: skipped in matching",
+      });
+    } else if (end !== undefined) {
+      entries.push({ ...shown, outcome: "not reached", tried: [], left_out: 0, says: "not reached" });
+    } else if (level === undefined) {
+      end = pathEnded(matched.at(-1)?.rule, key);
+      entries.push({ ...shown, outcome: "no match", tried: [], left_out: 0, says: "no rules are left to try" });
+    } else {
+      const rule = findChild(level, key, value);
+      yield;
+      entries.push(yield* entryReport(entry, level, rule));
+      if (rule === undefined) end = noMatch(domain, level, key, value);
+      else {
+        matched.push({ rule, key, value });
+        level = rule.children;
+      }
+    }
+  }
+  const base = end === undefined ? matched.at(-1)?.rule : undefined;
+  const last = base?.tiers === undefined ? base : ruleOfTier(base, base.tiers, descriptorOf(asked));
+  const keyParts = (hashesValues: boolean) =>
+    matched.reduce(
+      (text, { rule, key, value }) =>
+        text + (rule.sharesThreshold ? sharedEntryKeyPart(key, rule) : entryKeyPart(key, value, hashesValues)),
+      domain.keyPrefix,
+    );
+  const settles = isSettlement(descriptorOf(asked), domain.settleEntries);
+  return {
+    entries,
+    rule: last?.hasLimit ? last : undefined,
+    end: end ?? (settles ? settled(last) : reached(last, asked)),
+    keyParts,
+    matched: matched.map(({ rule }) => rule),
+    settles,
+  };
+}
+
+function shownEntry({ key, value, valueBase64 }: WrittenEntry): Pick<EntryReport, "key" | "value" | "value_base64"> {
+  return valueBase64 === undefined ? { key, value } : { key, value, value_base64: valueBase64 };
+}
+
+function* entryReport(entry: WrittenEntry, level: Level, matched: Rule | undefined): LongWork<EntryReport> {
+  const { tried, left_out } = yield* triedRules(level, oneByteOf(entry.key), oneByteValueOf(entry), matched);
+  const says = matched === undefined ? "no rule accepts this entry" : `matched by ${quoted(matched.pathElement)}`;
+  return { ...shownEntry(entry), outcome: matched === undefined ? "no match" : "matched", tried, left_out, says };
+}
+
+function pathEnded(rule: Rule | undefined, key: string): Ending {
+  if (rule === undefined) return { says: "the domain has no rules for descriptors" };
+  const says = `the path of rules ends at ${quoted(rule.path)}, which has no rules below it`;
+  if (!rule.hasLimit) return { says };
+  return {
+    says: `${says}; its own limit is not applied, because more entries follow`,
+    suggestion: `If ${quoted(key)} carries a cost, say so at that rule: cost: { entry: ${textOf(key)} }.`,
+  };
+}
+
+function noMatch(domain: DomainRules, level: Level, key: string, value: string): Ending {
+  if (level.composite !== undefined) return noComposite(level.composite, level.byKey.get(key), key, value);
+  const ofKey = level.byKey.get(key);
+  if (ofKey !== undefined) {
+    const values = firstOf(patternTexts(ofKey), COMPARED_MAX);
+    const more = ofKey.exact.size + ofKey.patterns.length > values.length ? " among others" : "";
+    return {
+      says: `no rule for key ${quoted(key)} accepts value ${quoted(value)}; values here: ${listed(values)}${more}`,
+      ...didYouMean(nearestName(textOf(value), values.map(textOf))),
+    };
+  }
+  const keys = keysOf(level);
+  if (keys.length === 0) return { says: "the domain has no rules for descriptors" };
+  const says = `no rule has key ${quoted(key)} at this level; keys here: ${listed(keys)}`;
+  const near = nearestName(textOf(key), keys.map(textOf));
+  if (near !== undefined) return { says, ...didYouMean(near) };
+  const elsewhere = findKey(domain.root, key);
+  if (elsewhere === undefined) return { says };
+  return {
+    says,
+    suggestion: `Entries count in their order; a rule with key ${quoted(key)} stands at ${quoted(elsewhere.path)}.`,
+  };
+}
+
+// Under COMPATIBILITY_MODE key and value are one text, so similar texts may be under any key.
+function noComposite({ byText }: CompositeIndex, ofKey: KeyRules | undefined, key: string, value: string): Ending {
+  const ofThisKey = ofKey === undefined ? [] : [...patternTexts(ofKey)].map((text) => `${key}_${text}`);
+  const texts = firstOf(ofThisKey.length > 0 ? ofThisKey : byText.keys(), COMPARED_MAX);
+  if (texts.length === 0) return { says: "the domain has no rules for descriptors" };
+  const text = `${key}_${value}`;
+  return {
+    says: `no rule accepts ${quoted(text)}, key and value as one; rules here: ${listed(texts)}`,
+    ...didYouMean(nearestName(textOf(text), texts.map(textOf))),
+  };
+}
+
+/** The first keys of a level, those with stars last. */
+function keysOf(level: Level): readonly string[] {
+  const starKeys = level.starKeyPatterns
+    .filter((rule) => rule.pattern.kind === "compositeWildcard")
+    .map((rule) => rule.key);
+  return [...new Set([...firstOf(level.byKey.keys(), COMPARED_MAX), ...starKeys.slice(0, COMPARED_MAX)])];
+}
+
+/** The patterns of a key's rules, as written. */
+function* patternTexts(rules: KeyRules): Generator<string> {
+  for (const rule of rules.exact.values()) yield rule.patternText;
+  for (const rule of rules.patterns) if (rule.pattern.kind !== "wildcard") yield rule.patternText;
+}
+
+function firstOf<T>(items: Iterable<T>, most: number): readonly T[] {
+  const first: T[] = [];
+  for (const item of items) {
+    if (first.length >= most) break;
+    first.push(item);
+  }
+  return first;
+}
+
+function settled(rule: Rule | undefined): Ending {
+  if (rule?.hold !== undefined) return { says: `the descriptor settles a hold of the rule ${quoted(rule.path)}` };
+  const what = rule === undefined ? "no rule" : `the rule ${quoted(rule.path)}, which has no holds`;
+  return { says: `the descriptor settles a hold, but leads to ${what}: nothing is paid` };
+}
+
+function reached(rule: Rule | undefined, asked: readonly WrittenEntry[]): Ending {
+  if (rule === undefined) return { says: "the descriptor has no entries to match, so it has no limit" };
+  const named = rule.limitsName === "" ? "" : ` with the limits ${quoted(rule.limitsName)}${whyTier(rule, asked)}`;
+  if (rule.isUnlimited)
+    return { says: `the rule ${quoted(rule.path)} is unlimited${named}: the descriptor always passes` };
+  if (rule.hasLimit) return { says: `the rule ${quoted(rule.path)} applies${named}` };
+  if (rule.children === undefined) {
+    return { says: `the rule ${quoted(rule.path)} has no limit and no rules below it: the descriptor always passes` };
+  }
+  const keys = keysOf(rule.children);
+  return {
+    says: `the rule ${quoted(rule.path)} has no limit of its own; rules below it want one more entry: ${listed(keys)}`,
+  };
+}
+
+/** Why the limits of that name apply; empty if the rule always has them. */
+function whyTier({ tiers }: Rule, asked: readonly WrittenEntry[]): string {
+  if (tiers === undefined) return "";
+  const entry = asked.find(({ key }) => oneByteOf(key) === tiers.entry);
+  if (entry === undefined) return `, because there is no entry ${quoted(tiers.entry)}`;
+  const value = oneByteValueOf(entry);
+  const said = `${quoted(tiers.entry)} is ${quoted(value)}`;
+  return tiers.byName.has(value) ? `, because ${said}` : `, because ${said}, and no limits have that name`;
+}
+
+function limitReport(limit: Limit, bucketKey: string, isReplaced: boolean): LimitReport {
+  return {
+    id: textOf(limit.id),
+    name: textOf(limit.readableName),
+    algorithm: ALGORITHM_NAMES[limit.algorithm],
+    amount: limit.amount,
+    burst: limit.burst,
+    window_seconds: limit.windowSeconds,
+    ...(limit.calendar === undefined ? {} : { calendar: limit.calendar.words }),
+    on_store_failure: ON_STORE_FAILURE_NAMES[limit.onStoreFailure],
+    sync: SYNC_NAMES[limit.sync],
+    bucket: textOf(bucketKey),
+    is_replaced: isReplaced,
+    says: `${limitWords(limit)}${isReplaced ? " (replaced by another limit of this call)" : ""}`,
+  };
+}
+
+function globalReportOf({ globalLimit }: DomainRules, walks: readonly Walk[]): LimitReport | undefined {
+  const onlySettles = walks.length > 0 && walks.every(({ settles }) => settles);
+  if (globalLimit === undefined || onlySettles) return undefined;
+  const { key, countsHits } = globalLimit;
+  const descriptors = walks.map(({ entries }) => descriptorOf(entries));
+  const limit = limitForCall(globalLimit.limit, { descriptors, descriptorCount: descriptors.length });
+  return { ...limitReport(limit, key.bucketKey, false), says: limitWords(limit, countsHits ? "hit" : "call") };
+}
+
+// As in the limiter: names from all descriptors of the call, and a limit that is replaced still replaces.
+function replacedBy({ rule }: Walk): readonly string[] {
+  return rule === undefined ? [] : [...rule.unlimitedReplaces, ...rule.limits.flatMap((limit) => limit.replaces)];
+}
+
+function findKey(root: Level, key: string): Rule | undefined {
+  const levels = [root];
+  let searched = 0;
+  for (let level = levels.shift(); level !== undefined; level = levels.shift()) {
+    for (const rule of level.rules) {
+      if (rule.key === key) return rule;
+      if (++searched > SEARCHED_MAX) return undefined;
+      if (rule.children !== undefined) levels.push(rule.children);
+    }
+  }
+  return undefined;
+}
+
+function descriptorOf(entries: readonly WrittenEntry[]): Descriptor {
+  const descriptor = new Descriptor();
+  for (const entry of entries) descriptor.addEntry(oneByteOf(entry.key), oneByteValueOf(entry));
+  return descriptor;
+}
+
+function didYouMean(near: string | undefined): { readonly suggestion?: string } {
+  return near === undefined || near === "" ? {} : { suggestion: `Did you mean '${near}'?` };
+}

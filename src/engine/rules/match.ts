@@ -1,0 +1,126 @@
+// Finds the rule that applies to a descriptor. Each entry chooses a rule of the next level: exact values first, then patterns, then the
+// bare key, without backtracking. Hot path without allocation. explain.ts describes the same walk in words.
+
+import type { Descriptor } from "../domain/request.ts";
+import { ANY_MATCH_WORK, type MatchWork } from "./match-work.ts";
+import type { CompositeIndex, CompositePattern, DomainRules, Level, Rule } from "./rule-set.ts";
+import { ruleOfTier } from "./tiers.ts";
+
+/**
+ * Finds the rule whose limits apply to the descriptor: the rule of the last entry, under the descriptor's tier, if it has a limit; else
+ * undefined. Cost entries are skipped; `matched` receives the rules of the other entries. Throws RequestError if `work` is exceeded.
+ */
+export function findRule(
+  rules: DomainRules,
+  descriptor: Descriptor,
+  matched: Rule[],
+  work: MatchWork = ANY_MATCH_WORK,
+): Rule | undefined {
+  let level: Level | undefined = rules.root;
+  let rule: Rule | undefined;
+  let depth = 0;
+  for (let i = 0; i < descriptor.entryCount; i++) {
+    const key = descriptor.keys[i] as string;
+    if (rules.costEntries.size > 0 && rules.costEntries.has(key)) continue;
+    if (level === undefined) return undefined;
+    rule = findChild(level, key, descriptor.values[i] as string, work);
+    if (rule === undefined) return undefined;
+    matched[depth++] = rule;
+    level = rule.children;
+  }
+  if (rule === undefined || !rule.hasLimit) return undefined;
+  return rule.tiers === undefined ? rule : ruleOfTier(rule, rule.tiers, descriptor);
+}
+
+/** True if any rule that the entries match, up to the first entry without a match, hides values (`hash_values`). */
+export function hidesValues(rules: DomainRules, descriptor: Descriptor, work: MatchWork = ANY_MATCH_WORK): boolean {
+  if (!rules.hasHashedValues) return false;
+  let level: Level | undefined = rules.root;
+  for (let i = 0; i < descriptor.entryCount && level !== undefined; i++) {
+    const key = descriptor.keys[i] as string;
+    if (rules.costEntries.has(key)) continue;
+    const rule = findChild(level, key, descriptor.values[i] as string, work);
+    if (rule?.hashesValues) return true;
+    level = rule?.children;
+  }
+  return false;
+}
+
+/** Finds the rule of one level that accepts the entry. Other rules are not tried, even if this one's subtree does not match. */
+export function findChild(
+  level: Level,
+  key: string,
+  value: string,
+  work: MatchWork = ANY_MATCH_WORK,
+): Rule | undefined {
+  if (level.composite !== undefined) return findComposite(level.composite, key, value, work);
+  const rules = level.byKey.get(key);
+  const exact = rules?.exact.get(value);
+  if (exact !== undefined) return exact;
+  const patterns = level.starKeyPatterns.length > 0 ? level.starKeyPatterns : rules?.patterns;
+  if (patterns !== undefined) {
+    for (let i = 0; i < patterns.length; i++) {
+      const rule = patterns[i] as Rule;
+      spend(work, rule, value);
+      if (accepts(rule, key, value)) return rule;
+    }
+  }
+  return rules?.any;
+}
+
+// COMPATIBILITY_MODE: the text `key_value`, then patterns in order, then the bare key.
+function findComposite(index: CompositeIndex, key: string, value: string, work: MatchWork): Rule | undefined {
+  const text = `${key}_${value}`;
+  const exact = index.byText.get(text);
+  if (exact !== undefined) return exact;
+  for (let i = 0; i < index.patterns.length; i++) {
+    const { rule, pieces } = index.patterns[i] as CompositePattern;
+    spend(work, rule, text);
+    if (pieces === undefined ? accepts(rule, key, value) : fitsPieces(pieces, text)) return rule;
+  }
+  return index.byText.get(key);
+}
+
+/** Whether the rule itself accepts the entry, regardless of other rules. */
+export function accepts(rule: Rule, key: string, value: string): boolean {
+  const pattern = rule.pattern;
+  if (pattern.kind === "compositeWildcard") return fitsPieces(pattern.pieces, `${key}_${value}`);
+  if (rule.key !== key) return false;
+  switch (pattern.kind) {
+    case "any":
+      return true;
+    case "exact":
+      return pattern.value === value;
+    case "wildcard":
+      return fitsPieces(pattern.pieces, value);
+    case "prefix":
+      return value.startsWith(pattern.prefix);
+    case "suffix":
+      return value.endsWith(pattern.suffix);
+    case "regex":
+    case "cidr":
+      return pattern.test(value);
+  }
+}
+
+function spend(work: MatchWork, rule: Rule, text: string): void {
+  if (rule.pattern.kind === "regex") work.spendLong();
+  else work.spendPattern(text.length);
+}
+
+/** Whether the text matches a pattern with stars, which `pieces` are split at: any text may be between two pieces. */
+export function fitsPieces(pieces: readonly string[], text: string): boolean {
+  const first = pieces[0] ?? "";
+  const last = pieces[pieces.length - 1] ?? "";
+  if (pieces.length === 1) return text === first;
+  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) return false;
+  const end = text.length - last.length;
+  let at = first.length;
+  for (let i = 1; i < pieces.length - 1; i++) {
+    const piece = pieces[i] as string;
+    const found = text.indexOf(piece, at);
+    if (found < 0 || found + piece.length > end) return false;
+    at = found + piece.length;
+  }
+  return true;
+}

@@ -1,0 +1,286 @@
+// Reads the tree of one file into drafts: rules with their patterns, limits and settings. build-rule.ts makes the checks that need more
+// than one rule (duplicates, unreachable rules, names).
+
+import type { LongWork } from "../base/long-work.ts";
+import { SYNC_NAMES, Sync } from "../domain/limit.ts";
+import { textOf } from "../domain/request.ts";
+import { Kind } from "../domain/take.ts";
+import { OTHER_DOMAINS } from "../domain/unmatched-stats.ts";
+import { type AddedKeys, addedKeys, type Defaults, defaultPostPaid, withoutOwnKeys } from "./added-keys.ts";
+import type { DefaultHold, DefaultHolds } from "./default-holds.ts";
+import {
+  type FileDraft,
+  type GlobalLimitDraft,
+  type LimitDraft,
+  type LimitsDraft,
+  limitsOfDraft,
+  type RuleDraft,
+  type TierDraft,
+} from "./draft.ts";
+import { type Fields, isNull, readFields } from "./fields.ts";
+import type { LimitsByName, ReadLimits } from "./named-limits.ts";
+import type { Place } from "./place.ts";
+import { describeSource, type ProblemLog } from "./problems.ts";
+import { readCostEntry, warnNoRoom } from "./read-cost.ts";
+import { checkHold, readHold } from "./read-hold.ts";
+import { readLimit, readOnStoreFailure } from "./read-limit.ts";
+import { readLimits, readNamed, readWritten } from "./read-limits.ts";
+import { readMetadata } from "./read-metadata.ts";
+import { readPatterns } from "./read-pattern.ts";
+import { checkTierLimits, readNamedChoice } from "./read-tier.ts";
+import { readMappings, readSection, readSwitch, readText, readWord } from "./readers.ts";
+import type { Regexes } from "./regexes.ts";
+import type { CostEntry } from "./rule-set.ts";
+import type { MappingNode, SourceFile } from "./source.ts";
+
+/** What is needed to read the files of a set. */
+interface ReadContext {
+  readonly regexes: Regexes;
+  readonly defaults: Defaults;
+  readonly holds: DefaultHolds;
+  /** The named limits by domain. */
+  readonly named: ReadonlyMap<string, LimitsByName>;
+}
+
+/** What is needed to read the rules of one file. */
+interface FileContext {
+  readonly regexes: Regexes;
+  readonly defaults: MappingNode | undefined;
+  /** The default hold of the domain, for resources only. */
+  readonly hold: DefaultHold | undefined;
+  readonly named: LimitsByName;
+  readonly isResource: boolean;
+}
+
+const NO_LIMITS: LimitsByName = new Map();
+
+/** Reads a parsed file in steps of at most one rule. Undefined if the file has no valid domain. */
+export function* readFile(
+  file: SourceFile,
+  { regexes, defaults, holds, named }: ReadContext,
+  log: ProblemLog,
+): LongWork<FileDraft | undefined> {
+  log.addAll(file.problems);
+  const isResource = file.isResource === true;
+  const root = readRoot(file, log);
+  if (root === undefined) return undefined;
+  const top = isResource ? root.at : topOf(file);
+  const fields = readFields("file", [root], log);
+  const field = fields.get("domain");
+  const domain = readText(fields, "domain", log) ?? "";
+  if (domain === "" && (field === undefined || field.value.kind === "scalar")) {
+    log.error(field?.value.at ?? top, "the domain is missing or empty; every file needs one, as callers name it");
+  }
+  if (domain === OTHER_DOMAINS)
+    log.error(field?.value.at ?? top, `metrics call all unknown domains '${OTHER_DOMAINS}'`, "Give it another domain.");
+  const globalLimit = readGlobalLimit(fields, log);
+  const ofDomain = { defaults: defaults.get(domain), named: named.get(domain) ?? NO_LIMITS };
+  const hold = isResource ? holds.get(domain) : undefined;
+  const rules = yield* readRules(fields, { regexes, isResource, hold, ...ofDomain }, log);
+  if (domain === "") return undefined;
+  const chargesGivenHits = isResource && defaultPostPaid(defaults.get(domain), [], undefined) === undefined;
+  const domainAt = field?.value.at ?? top;
+  return { file: file.name, isResource, chargesGivenHits, domain, domainAt, globalLimit, rules };
+}
+
+function readRoot(file: SourceFile, log: ProblemLog): MappingNode | undefined {
+  const { root } = file;
+  if (root === undefined || root.kind === "mapping") return root;
+  if (isNull(root)) log.error(topOf(file), "the file is empty: expected a 'domain' and its 'descriptors'");
+  else log.error(root.at, `expected a mapping with 'domain' and 'descriptors', got ${describeSource(root)}`);
+  return undefined;
+}
+
+function topOf({ name }: SourceFile): Place {
+  return { file: name, line: 1, column: 1 };
+}
+
+function* readRules(fields: Fields, context: FileContext, log: ProblemLog): LongWork<RuleDraft[]> {
+  const rules: RuleDraft[] = [];
+  for (const mapping of readMappings(fields.get("descriptors"), log)) {
+    const rule = yield* readRule(mapping, context, log);
+    yield;
+    if (rule !== undefined) rules.push(rule);
+  }
+  return rules;
+}
+
+function* readRule(written: MappingNode, context: FileContext, log: ProblemLog): LongWork<RuleDraft | undefined> {
+  const { isResource, defaults } = context;
+  const mapping = context.hold === undefined ? written : context.hold.placedAt(written, log);
+  const added = addedKeys(mapping, isResource, defaults, log);
+  const fields = readFields("rule", added.rule === undefined ? [mapping] : [added.rule, mapping], log);
+  const keyField = fields.get("key");
+  const key = readText(fields, "key", log) ?? "";
+  if (key === "" && (keyField === undefined ? !fields.hasRefused : keyField.value.kind === "scalar")) {
+    log.error(keyField?.value.at ?? mapping.at, "the rule's key is missing or empty");
+  }
+  const patterns = yield* readPatterns(key, fields, context.regexes, log);
+  const { hold, concurrent } = readHold(fields, log);
+  const read = readChosen(fields, context, added, log);
+  const limits = withConcurrent(read.limits, concurrent);
+  const tier = read.tier === undefined ? undefined : tierWithConcurrent(read.tier, concurrent);
+  // With a hold, the defaults' post_paid does not apply.
+  const postPaid = hold === undefined || fields.given("post_paid") !== undefined ? read.postPaid : undefined;
+  const modes = readModes(fields, log);
+  const draft: RuleDraft = {
+    at: mapping.at,
+    key,
+    keyAt: keyField?.value.at ?? mapping.at,
+    patterns,
+    limits,
+    limitsName: read.limitsName,
+    tier,
+    kind: modes.kind,
+    isQuota: modes.isQuota,
+    isPostPaid: postPaid === true,
+    chargesGivenHits: isResource && postPaid === undefined && hold === undefined,
+    cost: readCost(fields, log),
+    hold,
+    onStoreFailure: readOnStoreFailure(fields, log),
+    sharesThreshold: readSwitch(fields, "share_threshold", log),
+    hashesValues: readSwitch(fields, "hash_values", log),
+    detailedMetric: readSwitch(fields, "detailed_metric", log),
+    valueToMetric: readSwitch(fields, "value_to_metric", log),
+    metadata: readMetadata(withoutOwnKeys(fields.get("metadata"), isResource), log),
+    children: yield* readRules(fields, context, log),
+  };
+  checkSharing(draft, fields, log);
+  checkSettings(draft, fields, log);
+  checkHold(draft, fields, log);
+  return key === "" ? undefined : draft;
+}
+
+function readModes(fields: Fields, log: ProblemLog): { kind: Kind; isQuota: boolean } {
+  const isShadow = readSwitch(fields, "shadow_mode", log);
+  const isQuota = readSwitch(fields, "quota_mode", log);
+  return { kind: isShadow ? Kind.shadow : isQuota ? Kind.quota : Kind.ordinary, isQuota };
+}
+
+function readCost(rule: Fields, log: ProblemLog): CostEntry | undefined {
+  const section = readSection(rule.get("cost"), log);
+  if (section === undefined) return undefined;
+  const fields = readFields("cost", section, log);
+  const cost = readCostEntry("cost", fields, log);
+  if (cost === undefined && !fields.hasRefused && fields.firstGiven(["default", "max"]) === undefined)
+    log.error(fields.at, "cost: 'entry' is missing; it names the entry that carries the cost");
+  return cost;
+}
+
+/** All limits that may apply to a rule: its own, or named ones. */
+interface ChosenLimits extends ReadLimits {
+  /** Name of the limits; empty if the rule itself writes them. */
+  readonly limitsName: string;
+  readonly tier: TierDraft | undefined;
+}
+
+function readChosen(fields: Fields, context: FileContext, added: AddedKeys, log: ProblemLog): ChosenLimits {
+  const choice = readNamedChoice(fields, context.named, added, log);
+  if (choice === undefined) {
+    return { ...readLimits(fields, readWritten(fields, log), added, false, log), limitsName: "", tier: undefined };
+  }
+  const { byDefault, entry, among } = choice;
+  const read = readNamed(fields, byDefault, added, entry !== undefined, log);
+  if (entry === undefined) return { ...read, limitsName: byDefault.name, tier: undefined };
+  const byName = new Map<string, LimitsDraft>();
+  for (const named of among) {
+    byName.set(named.name, named === byDefault ? read.limits : readNamed(fields, named, added, true, log).limits);
+  }
+  checkTierLimits(byName.values(), log);
+  return { ...read, limitsName: byDefault.name, tier: { entry, byName } };
+}
+
+function withConcurrent(limits: LimitsDraft, concurrent: LimitDraft | undefined): LimitsDraft {
+  if (concurrent === undefined || limits.isUnlimited) return limits;
+  return { ...limits, hasLimit: true, limits: [...limits.limits, concurrent] };
+}
+
+/** Warns of named limits that no rule uses, and reports mistakes in them. Must be called when all files have been read. */
+export function checkUnused({ named, defaults }: ReadContext, log: ProblemLog): void {
+  for (const [domain, ofDomain] of named) {
+    for (const limits of ofDomain.values()) {
+      if (limits.isUsed) continue;
+      log.warn(limits.at, `${limits.title} is used by no rule`, "Take it by 'use' or 'tier', or remove it.");
+      const added = { rule: undefined, limit: undefined, defaults: defaults.get(domain) };
+      readLimits(readFields("rule", [], log), limits, added, false, log);
+    }
+  }
+}
+
+function tierWithConcurrent(tier: TierDraft, concurrent: LimitDraft | undefined): TierDraft {
+  const byName = [...tier.byName].map(([name, limits]): [string, LimitsDraft] => [
+    name,
+    withConcurrent(limits, concurrent),
+  ]);
+  return { ...tier, byName: new Map(byName) };
+}
+
+function readGlobalLimit(fields: Fields, log: ProblemLog): GlobalLimitDraft | undefined {
+  const section = readSection(fields.get("global_limit"), log);
+  if (section === undefined) return undefined;
+  const limitFields = readFields("global limit", section, log);
+  const limit = readLimit(limitFields, log);
+  const countsHits = readWord(limitFields, "count", ["calls", "hits"], log) === 1;
+  return limit === undefined ? undefined : { limit, countsHits };
+}
+
+const SHARING_HINT = "Remove it, or put a '*' into the value or use match with prefix, suffix, regex or cidr.";
+
+function checkSharing(draft: RuleDraft, fields: Fields, log: ProblemLog): void {
+  if (!draft.sharesThreshold) return;
+  const unshared = draft.patterns.find(({ pattern }) => pattern.kind === "exact" || pattern.kind === "any");
+  if (unshared === undefined) return;
+  const at = fields.get("share_threshold")?.keyAt ?? fields.at;
+  log.error(at, "share_threshold needs a pattern that several values match", SHARING_HINT);
+}
+
+// Reports settings that have no effect, because the rule has no limit or is unlimited. The reference's keys get a warning, because files
+// that it accepts must load; our own keys get an error.
+function checkSettings(draft: RuleDraft, fields: Fields, log: ProblemLog): void {
+  const choices = limitsOfDraft(draft);
+  const isUnlimited = choices.every((limits) => limits.isUnlimited);
+  const reason = !draft.limits.hasLimit ? "a rule without a limit" : isUnlimited ? "an unlimited rule" : undefined;
+  if (reason === undefined) {
+    warnNoRoom(draft, fields, log);
+    for (const { limits } of choices) {
+      if (draft.isPostPaid) refuseSync(limits, log);
+      else warnDebt(limits, log);
+    }
+    return;
+  }
+  const isOn = (name: string) => {
+    const value = fields.given(name)?.value;
+    return value !== undefined && !(value.kind === "scalar" && value.value.type === "boolean" && !value.value.boolean);
+  };
+  for (const name of ["shadow_mode", "quota_mode", "detailed_metric", "metadata"]) {
+    if (!isOn(name)) continue;
+    log.warn(
+      fields.get(name)?.keyAt ?? fields.at,
+      `'${name}' means nothing on ${reason}: it reaches neither rules above nor below`,
+    );
+  }
+  for (const name of ["cost", "post_paid", "on_store_failure", "hold"]) {
+    if (!isOn(name)) continue;
+    log.error(
+      fields.get(name)?.keyAt ?? fields.at,
+      `'${name}' means nothing on ${reason}`,
+      "Move it to the rule that has the limit.",
+    );
+  }
+}
+
+function refuseSync(limits: readonly LimitDraft[], log: ProblemLog): void {
+  for (const { sync, syncAt } of limits) {
+    if (sync === Sync.exact) continue;
+    const message = `sync: ${SYNC_NAMES[sync]} can't stand on a post-paid rule, whose hits are reported to the shared store in any case`;
+    log.error(syncAt, message, "Leave 'sync' out.");
+  }
+}
+
+function warnDebt(limits: readonly LimitDraft[], log: ProblemLog): void {
+  for (const { debtMaxAt, name } of limits) {
+    const which = name === "" ? "" : ` of '${textOf(name)}'`;
+    if (debtMaxAt !== undefined)
+      log.warn(debtMaxAt, `debt_max${which} means nothing without 'post_paid: true' on the rule`);
+  }
+}

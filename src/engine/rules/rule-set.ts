@@ -1,0 +1,205 @@
+// The immutable result of compiling rule files, for match.ts and the limiter. All text that is compared with requests is one-byte
+// (engine/domain/request.ts).
+
+import type { Keyed } from "../domain/key-bytes.ts";
+import type { Limit } from "../domain/limit.ts";
+import type { Kind } from "../domain/take.ts";
+import type { UnmatchedStats } from "../domain/unmatched-stats.ts";
+import type { Place } from "./place.ts";
+
+/** The entry that carries the cost of one hit, and the parts in which callers count. */
+export interface CostEntry {
+  /** Key of the entry, one-byte. The whole domain skips it in matching and keys. Undefined: a hit is one part. */
+  readonly entry: string | undefined;
+  /** Cost of one hit when the entry is absent, negative, zero or not a number, in parts. 1 to AMOUNT_MAX x per. */
+  readonly default: number;
+  /** Bound in parts: larger values count as this. 1 to AMOUNT_MAX x per. */
+  readonly max: number;
+  /** How many of the callers' parts make one unit of the limits. 1 to COST_PER_MAX. */
+  readonly per: number;
+}
+
+/** A rule's `hold`, with the entries that speak of holds. The whole domain skips these entries in matching and keys. */
+export interface HoldEntries {
+  /** Key of the entry that names the hold, one-byte. */
+  readonly idEntry: string;
+  /** Key of the entry that marks the descriptor that settles, one-byte. */
+  readonly settleEntry: string;
+  /** The value that the entry must have; undefined: any value. */
+  readonly settleValue: string | undefined;
+  /** The cost of a payment; undefined: 1 per hit. */
+  readonly estimate: CostEntry | undefined;
+  /** How long a payment waits for its settlement, in seconds. */
+  readonly seconds: number;
+}
+
+/** How a rule accepts the value of an entry. The entry's key must equal the rule's, except for `compositeWildcard`. */
+export type Pattern =
+  | { readonly kind: "exact"; readonly value: string }
+  | { readonly kind: "any" }
+  | { readonly kind: "wildcard"; readonly pieces: readonly string[] }
+  /** For a key with a star: the pieces are compared with `key_value`, as in the reference service. */
+  | { readonly kind: "compositeWildcard"; readonly pieces: readonly string[] }
+  | { readonly kind: "prefix"; readonly prefix: string }
+  | { readonly kind: "suffix"; readonly suffix: string }
+  /** `test` takes one-byte text, runs in linear time and tests only the beginning of long values (schema.ts). */
+  | { readonly kind: "regex"; readonly source: string; readonly test: (text: string) => boolean }
+  | { readonly kind: "cidr"; readonly ranges: readonly string[]; readonly test: (text: string) => boolean };
+
+/** The rule under each tier; an entry of the descriptor names the tier. */
+export interface Tiers {
+  /** Key of the entry, one-byte. The whole domain skips it in matching and keys. */
+  readonly entry: string;
+  /** The rule by the value of the entry. These rules differ only in their limits. */
+  readonly byName: ReadonlyMap<string, Rule>;
+}
+
+/** The settings of a rule that are the same for all its patterns and tiers. */
+export interface RuleSettings {
+  /** Key as written, one-byte. */
+  readonly key: string;
+  /** Place of the rule in its file or resource. */
+  readonly at: Place;
+  /** Shadow if the rule is in shadow mode, else quota if it is in quota mode, else ordinary. */
+  readonly kind: Kind;
+  /** `quota_mode` as written. A shadow rule with it is a quota descriptor that always passes. */
+  readonly isQuota: boolean;
+  /** True: hits are reported after the fact and charged in any case (`post_paid`). */
+  readonly isPostPaid: boolean;
+  /**
+   * True for rules of a control plane without `post_paid` (its messages can't say whether hits are reported after the fact). Hits of a
+   * descriptor's own are then charged in any case, and the call is refused if there was no room for them.
+   */
+  readonly chargesGivenHits: boolean;
+  readonly cost: CostEntry | undefined;
+  readonly hold: HoldEntries | undefined;
+  /** True: all values that this rule matches share one bucket, even if a deeper rule has the limit. */
+  readonly sharesThreshold: boolean;
+  readonly detailedMetric: boolean;
+  readonly valueToMetric: boolean;
+  /** Sent as dynamic metadata with passing descriptors; ordinary text. Undefined if the rule has none. */
+  readonly metadata: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** A node of a rules file. With tiers: the rule for callers whose entry names none. */
+export interface Rule extends RuleSettings {
+  readonly pattern: Pattern;
+  /** The pattern as text: `value`, `foo*`, `prefix:/api`, ... ; empty for `any`. One-byte. */
+  readonly patternText: string;
+  /** Element of the rule's path: `key`, `key=value`, `key=prefix:...`. One-byte, readable. */
+  readonly pathElement: string;
+  /** Path from the domain's root, elements joined by `/`. */
+  readonly path: string;
+
+  /** True if the rule has a limit or is unlimited. */
+  readonly hasLimit: boolean;
+  readonly isUnlimited: boolean;
+  /** Safe names of the limits that an unlimited rule replaces; else empty. */
+  readonly unlimitedReplaces: readonly string[];
+  /** `requests_per_unit` of an unlimited rule, which has no effect but is shown as the reference shows it; else 0. */
+  readonly unlimitedRequests: number;
+  /** The limits in the order of the file; empty if the rule is unlimited or has none. */
+  readonly limits: readonly Limit[];
+  /** Name of the limits in the file's `limits`, one-byte; empty if the rule itself writes them. */
+  readonly limitsName: string;
+  /** The rule under each tier; undefined if it has the same limits for all callers. */
+  readonly tiers: Tiers | undefined;
+  /** True: values of descriptors that match this rule, or a rule below it, are shown as hashes. */
+  readonly hashesValues: boolean;
+  readonly children: Level | undefined;
+}
+
+/** The rules of one level that have the same key. */
+export interface KeyRules {
+  /** Rules for one value each (`value`, `one_of`). */
+  readonly exact: ReadonlyMap<string, Rule>;
+  /** Wildcards, prefixes, regexes and the rest, in the order of the file. */
+  readonly patterns: readonly Rule[];
+  /** The rule without a value, which accepts any value. */
+  readonly any: Rule | undefined;
+}
+
+/** A rule with a pattern, under COMPATIBILITY_MODE. */
+export interface CompositePattern {
+  readonly rule: Rule;
+  /** The pieces that `key_value` must match; undefined if the rule compares key and value separately. */
+  readonly pieces: readonly string[] | undefined;
+}
+
+/** The rules of one level as envoyproxy/ratelimit looks them up (composite.ts). */
+export interface CompositeIndex {
+  /** Rules by `key_value`, or by the key alone if the rule has no value. */
+  readonly byText: ReadonlyMap<string, Rule>;
+  /** In the order of the file. */
+  readonly patterns: readonly CompositePattern[];
+}
+
+/** The rules below one node. */
+export interface Level {
+  readonly byKey: ReadonlyMap<string, KeyRules>;
+  /**
+   * If a key of this level contains a star: all rules with patterns, in the order of the file, which are tried in place of
+   * KeyRules.patterns. Else empty.
+   */
+  readonly starKeyPatterns: readonly Rule[];
+  /** Only under COMPATIBILITY_MODE; matching then uses this index alone. */
+  readonly composite: CompositeIndex | undefined;
+  /** All rules in the order of the file, for explain. */
+  readonly rules: readonly Rule[];
+}
+
+/** A domain's limit that every call pays in addition to the limits of its descriptors. */
+export interface GlobalLimit {
+  readonly limit: Limit;
+  /** True: counts the call's hits_addend; false: counts calls. */
+  readonly countsHits: boolean;
+  /** The key of its bucket. */
+  readonly key: Keyed;
+}
+
+/** All rules of one domain. */
+export interface DomainRules {
+  /** One-byte. */
+  readonly domain: string;
+  /** Start of every bucket key of this domain, up to the open hash tag (bucket-key.ts). */
+  readonly keyPrefix: string;
+  /** Start of every counter's key (counter-key.ts); undefined unless COMPATIBILITY_MODE is on. */
+  readonly counterPrefix: string | undefined;
+  readonly root: Level;
+  readonly globalLimit: GlobalLimit | undefined;
+  /** Keys of entries that matching and bucket keys skip: they carry costs, holds, priorities or tiers. */
+  readonly costEntries: ReadonlySet<string>;
+  /** The entries that mark a settlement, each with its values; an empty set means any value. */
+  readonly settleEntries: ReadonlyMap<string, ReadonlySet<string>>;
+  /** True if any limit of the domain replaces another. If not, calls skip that step. */
+  readonly hasReplaces: boolean;
+  /** True if any rule of the domain hides values. */
+  readonly hasHashedValues: boolean;
+  /** As Rule.chargesGivenHits, for overrides that match no rule: true for a control plane's domain without a default `post_paid`. */
+  readonly chargesGivenHits: boolean;
+  /** Counters of descriptors that met no rule. The only part of the set that changes. */
+  readonly unmatched: UnmatchedStats;
+  /** Limits of this domain's rules and its global limit, for pages and metrics. */
+  readonly limits: readonly Limit[];
+  /** Files of the domain, relative to the rules directory, and names of its resources. */
+  readonly files: readonly string[];
+}
+
+/** A mistake in a rule file, with its place. An error refuses the whole set. */
+export interface Problem extends Place {
+  readonly severity: "error" | "warning";
+  readonly message: string;
+  /** What to change, or what the author may have meant, as a sentence. */
+  readonly suggestion?: string;
+}
+
+/** The rules of all domains. Immutable; a reload makes a new set. */
+export interface RuleSet {
+  /** 1 for the first set of the process, plus 1 for each reload that took effect. */
+  readonly version: number;
+  /** SHA-256 over the names and contents of the files (and the set of a control plane), in hex. */
+  readonly hash: string;
+  readonly domains: ReadonlyMap<string, DomainRules>;
+  readonly files: readonly string[];
+  readonly warnings: readonly Problem[];
+}

@@ -1,0 +1,17 @@
+// Tiers: a rule whose limits depend on an entry of the descriptor. There is one rule per tier; they differ only in limits.
+
+import type { Descriptor } from "../domain/request.ts";
+import type { Rule, Tiers } from "./rule-set.ts";
+
+/** The rule under the descriptor's tier. Of several such entries the first counts; an unknown value counts as no entry. */
+export function ruleOfTier(rule: Rule, { entry, byName }: Tiers, descriptor: Descriptor): Rule {
+  for (let i = 0; i < descriptor.entryCount; i++) {
+    if (descriptor.keys[i] === entry) return byName.get(descriptor.values[i] as string) ?? rule;
+  }
+  return rule;
+}
+
+/** The rules of all tiers; the rule alone if it has no tiers. */
+export function rulesOfTiers(rule: Rule): readonly Rule[] {
+  return rule.tiers === undefined ? [rule] : [...rule.tiers.byName.values()];
+}

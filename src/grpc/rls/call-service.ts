@@ -1,0 +1,122 @@
+// Base of the unary methods whose calls the limiter decides. Subclasses decode requests and encode answers. The answer is sent before
+// `handle` returns whenever the limiter can decide at once.
+
+import { RequestError } from "../../engine/base/errors.ts";
+import type { LimitRequest } from "../../engine/domain/request.ts";
+import { type CallFinisher, LimitCall } from "../../engine/limiter/call.ts";
+import type { Limiter } from "../../engine/limiter/limiter.ts";
+import type { SpanIds } from "../trace-context.ts";
+import type { UnaryHandler, UnaryReply } from "../unary.ts";
+import { failWithCallFailure, failWithError } from "./status.ts";
+
+/** Most calls kept for reuse; calls beyond are left to the garbage collector. */
+const POOLED_CALLS_MAX = 4_096;
+
+export interface CallServiceOptions {
+  readonly limiter: Limiter;
+  /** Called with errors that are bugs of this service; must not throw. */
+  readonly onInternalError: (error: unknown) => void;
+  /** Called with requests that could not be understood; must not throw. */
+  readonly onRequestError: (error: RequestError) => void;
+  /** Gets every decision; must not throw. Default: none. */
+  readonly decisions?: DecisionListener | undefined;
+  /** Makes a span for every call; must not throw. Default: no call has a span. */
+  readonly tracer?: CallTracer | undefined;
+}
+
+/** Gets every decision, one by one. */
+interface DecisionListener {
+  /**
+   * `traceparent` is the caller's header, if it sent one; `span` is the span of the call, if it is recorded. The call is reused when
+   * this returns.
+   */
+  decided(call: LimitCall, traceparent: string | undefined, span: SpanIds | undefined): void;
+}
+
+/** Makes spans of calls. */
+interface CallTracer {
+  /** Begins a span. The call must be answered through the reply that this returns. */
+  begin(reply: UnaryReply, deadlineUs: number): TracedReply;
+}
+
+/** The reply of a call with a span; it records the status of the answer. */
+interface TracedReply extends UnaryReply {
+  /** Ends the span; called after the answer. Returns the ids of the span; undefined if it is not recorded. */
+  end(call: LimitCall): SpanIds | undefined;
+}
+
+/** A call with the reply that takes its answer. */
+class ServedCall extends LimitCall {
+  reply: UnaryReply | undefined;
+  /** Equal to `reply` if the call has a span. */
+  traced: TracedReply | undefined;
+}
+
+/** Decodes a call, has the limiter decide it, and answers it. */
+export abstract class CallService implements UnaryHandler, CallFinisher {
+  readonly #options: CallServiceOptions;
+  readonly #pool: ServedCall[] = [];
+
+  constructor(options: CallServiceOptions) {
+    this.#options = options;
+  }
+
+  /** Resets `into` and fills it from the message. Throws RequestError for a message that can't be understood. */
+  protected abstract read(message: Buffer, into: LimitRequest): void;
+
+  /** Answers a call that was decided. */
+  protected abstract answer(call: LimitCall, reply: UnaryReply): void;
+
+  handle(message: Buffer, deadlineUs: number, reply: UnaryReply): void {
+    const call = this.#pool.pop() ?? new ServedCall(this);
+    const { tracer } = this.#options;
+    if (tracer === undefined) call.reply = reply;
+    else call.reply = call.traced = tracer.begin(reply, deadlineUs);
+    try {
+      this.read(message, call.request);
+      if (this.#options.limiter.decide(call, deadlineUs)) this.#answer(call);
+    } catch (error) {
+      this.#fail(call, error);
+    }
+  }
+
+  /** Called when the store has settled the call later. */
+  finish(call: LimitCall): void {
+    const served = call as ServedCall;
+    try {
+      this.#options.limiter.conclude(served);
+      if (served.group.takesWithHolds > 0 && served.reply?.isGone) this.#options.limiter.giveBackUnheard(served);
+      this.#answer(served);
+    } catch (error) {
+      this.#fail(served, error);
+    }
+  }
+
+  #answer(call: ServedCall): void {
+    const reply = call.reply as UnaryReply;
+    const { failure } = call;
+    if (failure === undefined) this.answer(call, reply);
+    else {
+      if (failure.kind === "internal") this.#options.onInternalError(failure.error);
+      failWithCallFailure(reply, failure);
+    }
+    const span = call.traced?.end(call);
+    if (failure === undefined) this.#options.decisions?.decided(call, reply.traceparent, span);
+    this.#release(call);
+  }
+
+  #fail(call: ServedCall, error: unknown): void {
+    if (error instanceof RequestError) this.#options.onRequestError(error);
+    else this.#options.onInternalError(error);
+    failWithError(call.reply as UnaryReply, error);
+    call.traced?.end(call);
+    this.#release(call);
+  }
+
+  #release(call: ServedCall): void {
+    call.reply = undefined;
+    call.traced = undefined;
+    call.reset();
+    if (this.#pool.length < POOLED_CALLS_MAX) this.#pool.push(call);
+  }
+}

@@ -1,0 +1,202 @@
+// Decodes and encodes the messages of ShouldRateLimit, on the hot path of every call. Requests are read from the buffer and answers
+// written into one without intermediate objects: only strings are allocated (bench/micro/codec.mjs). test/property/codec.test.ts
+// holds it equal to proto/.
+
+import { RequestError } from "../../engine/base/errors.ts";
+import type { Decision, Status } from "../../engine/domain/decision.ts";
+import { type Limit, quotaOf, quotaUnitOf } from "../../engine/domain/limit.ts";
+import {
+  DESCRIPTORS_MAX,
+  type Descriptor,
+  DOMAIN_BYTES_MAX,
+  ENTRIES_MAX,
+  ENTRY_BYTES_MAX,
+  type LimitRequest,
+} from "../../engine/domain/request.ts";
+import { writeStructField } from "./struct.ts";
+import { WireReader, WireType } from "./wire-reader.ts";
+import type { WireWriter } from "./wire-writer.ts";
+
+const VARINT = WireType.varint;
+const BYTES = WireType.bytes;
+
+/** One reader for all calls of all methods, because decoding is synchronous. */
+export const reader = new WireReader();
+
+/**
+ * Resets `into` and fills it from the wire form of a RateLimitRequest. Nothing of `message` is kept. Throws RequestError for a
+ * malformed message or one beyond the bounds of engine/domain/request.ts; `into` is then partly filled. Does not check for an empty domain,
+ * missing descriptors or valid UTF-8.
+ */
+export function decodeRequest(message: Buffer, into: LimitRequest): void {
+  into.reset();
+  reader.open(message);
+  try {
+    while (reader.position < reader.end) {
+      const tag = reader.readTag();
+      if (tag === ((1 << 3) | BYTES)) into.domain = readDomain();
+      else if (tag === ((2 << 3) | BYTES)) readDescriptor(into);
+      else if (tag === ((3 << 3) | VARINT)) into.hitsAddend = reader.readVarint();
+      else reader.skip(tag);
+    }
+  } finally {
+    reader.close();
+  }
+}
+
+/** Reads a domain at the reader's position. */
+export function readDomain(): string {
+  const end = reader.readEnd();
+  const length = end - reader.position;
+  if (length > DOMAIN_BYTES_MAX) {
+    throw new RequestError(
+      "REQUEST_DOMAIN_TOO_LONG",
+      `expected a domain of at most ${DOMAIN_BYTES_MAX} bytes, got ${length}`,
+    );
+  }
+  return reader.readText(end);
+}
+
+function readDescriptor(into: LimitRequest): void {
+  const end = reader.readEnd();
+  if (into.descriptorCount === DESCRIPTORS_MAX) {
+    throw new RequestError("REQUEST_DESCRIPTORS_TOO_MANY", `expected at most ${DESCRIPTORS_MAX} descriptors, got more`);
+  }
+  const descriptor = into.addDescriptor();
+  const outerEnd = reader.end;
+  reader.end = end;
+  while (reader.position < end) {
+    const tag = reader.readTag();
+    if (tag === ((1 << 3) | BYTES)) readEntry(descriptor);
+    else if (tag === ((2 << 3) | BYTES)) readOverride(descriptor);
+    else if (tag === ((3 << 3) | BYTES)) readHits(descriptor);
+    else if (tag === ((4 << 3) | VARINT)) descriptor.isRefund = (reader.readVarint() | reader.high) !== 0;
+    else reader.skip(tag);
+  }
+  reader.end = outerEnd;
+}
+
+/** Reads an entry at the reader's position into the descriptor. */
+export function readEntry(descriptor: Descriptor): void {
+  const end = reader.readEnd();
+  if (descriptor.entryCount === ENTRIES_MAX) {
+    throw new RequestError("REQUEST_ENTRIES_TOO_MANY", `expected at most ${ENTRIES_MAX} entries, got more`);
+  }
+  const outerEnd = reader.end;
+  reader.end = end;
+  let key = "";
+  let value = "";
+  while (reader.position < end) {
+    const tag = reader.readTag();
+    if (tag === ((1 << 3) | BYTES)) key = readEntryText("the key of an entry");
+    else if (tag === ((2 << 3) | BYTES)) value = readEntryText("the value of an entry");
+    else reader.skip(tag);
+  }
+  reader.end = outerEnd;
+  descriptor.addEntry(key, value);
+}
+
+/** Reads text of at most ENTRY_BYTES_MAX bytes at the reader's position. `what` names it in the error. */
+export function readEntryText(what: string): string {
+  const end = reader.readEnd();
+  const length = end - reader.position;
+  if (length > ENTRY_BYTES_MAX) {
+    throw new RequestError(
+      "REQUEST_ENTRY_TOO_LONG",
+      `expected ${what} in at most ${ENTRY_BYTES_MAX} bytes, got ${length}`,
+    );
+  }
+  return reader.readText(end);
+}
+
+// As protobuf requires, a message that is sent twice is merged: fields that the second one lacks stay as the first one set them.
+function readOverride(descriptor: Descriptor): void {
+  const end = reader.readEnd();
+  const outerEnd = reader.end;
+  reader.end = end;
+  descriptor.hasOverride = true;
+  while (reader.position < end) {
+    const tag = reader.readTag();
+    if (tag === ((1 << 3) | VARINT)) descriptor.overrideAmount = reader.readVarint();
+    // Enums are signed: a negative unit is a varint of ten bytes.
+    else if (tag === ((2 << 3) | VARINT)) descriptor.overrideUnit = reader.readVarint() | 0;
+    else reader.skip(tag);
+  }
+  reader.end = outerEnd;
+}
+
+function readHits(descriptor: Descriptor): void {
+  const end = reader.readEnd();
+  const outerEnd = reader.end;
+  reader.end = end;
+  descriptor.hasHits = true;
+  while (reader.position < end) {
+    const tag = reader.readTag();
+    if (tag === ((1 << 3) | VARINT)) {
+      const low = reader.readVarint();
+      descriptor.hits = reader.high === 0 ? low : reader.high * 4_294_967_296 + low;
+    } else reader.skip(tag);
+  }
+  reader.end = outerEnd;
+}
+
+/** RateLimitResponse.Code. The numbers of RLS v3, which headgate.v1 uses, too. */
+export const CODE_OK = 1;
+export const CODE_OVER_LIMIT = 2;
+const UINT32_MAX = 0xffff_ffff;
+/** Largest google.protobuf.Duration, about 10,000 years. */
+const DURATION_SECONDS_MAX = 315_576_000_000;
+
+/**
+ * Writes the wire form of a RateLimitResponse. Returns a view into the writer's buffer, valid until its next use. The overall code is
+ * OK or OVER_LIMIT, never UNKNOWN, which callers would treat as allowed.
+ */
+export function encodeDecision(decision: Decision, writer: WireWriter): Uint8Array {
+  writer.clear();
+  writer.writeVarintField(1, decision.overLimit ? CODE_OVER_LIMIT : CODE_OK);
+  for (let i = 0; i < decision.statusCount; i++) writeStatus(decision.statuses[i] as Status, writer);
+  for (let i = 0; i < decision.headerCount; i++) {
+    const header = decision.headers[i];
+    if (header !== undefined) writeHeader(header.key, header.value, writer);
+  }
+  if (decision.metadata !== undefined) writeStructField(6, decision.metadata, writer);
+  return writer.view();
+}
+
+function writeStatus(status: Status, writer: WireWriter): void {
+  const at = writer.openMessage(2);
+  writer.writeVarintField(1, status.overLimit ? CODE_OVER_LIMIT : CODE_OK);
+  if (status.limit !== undefined) writeLimit(status.limit, writer);
+  const remaining = clamp(status.remaining, UINT32_MAX);
+  if (remaining !== 0) writer.writeVarintField(3, remaining);
+  if (status.hasReset) {
+    const durationAt = writer.openMessage(4);
+    const seconds = clamp(status.resetSeconds, DURATION_SECONDS_MAX);
+    if (seconds !== 0) writer.writeVarintField(1, seconds);
+    writer.closeMessage(durationAt);
+  }
+  writer.closeMessage(at);
+}
+
+function writeLimit(limit: Limit, writer: WireWriter): void {
+  const at = writer.openMessage(2);
+  const amount = clamp(quotaOf(limit), UINT32_MAX);
+  const unit = quotaUnitOf(limit);
+  if (amount !== 0) writer.writeVarintField(1, amount);
+  if (unit !== 0) writer.writeVarintField(2, unit);
+  if (limit.name !== "") writer.writeTextField(3, limit.name);
+  writer.closeMessage(at);
+}
+
+function writeHeader(key: string, value: string, writer: WireWriter): void {
+  const at = writer.openMessage(3);
+  if (key !== "") writer.writeTextField(1, key);
+  if (value !== "") writer.writeTextField(2, value);
+  writer.closeMessage(at);
+}
+
+/** `value` rounded down and limited to 0..max; 0 for NaN. */
+function clamp(value: number, max: number): number {
+  if (value >= max) return max;
+  return value > 0 ? Math.floor(value) : 0;
+}

@@ -1,0 +1,100 @@
+// Adds rate limit headers to a decision, one function per dialect. All names and values must be safe in an HTTP/1.1 response, because
+// Envoy writes them as they are, even with line feeds.
+
+import { divideUp, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import type { Decision } from "../../engine/domain/decision.ts";
+import { ALGORITHM_NAMES, type Limit, quotaOf } from "../../engine/domain/limit.ts";
+import { GLOBAL_DESCRIPTOR, type Take } from "../../engine/domain/take.ts";
+import type { LimitCall } from "../../engine/limiter/call.ts";
+import { canPassLater, resetSecondsOf, retryAfterSeconds } from "../../engine/limiter/retry-after.ts";
+import type { HeaderDialect } from "../header-dialects.ts";
+
+export interface HeaderOptions {
+  readonly dialects: readonly HeaderDialect[];
+  /** Names of the `ratelimit` dialect's headers. */
+  readonly limitHeader: string;
+  readonly remainingHeader: string;
+  readonly resetHeader: string;
+  /** False: no Retry-After and X-RateLimit-Reason on refusal. Default: true. */
+  readonly explainsRefusals?: boolean;
+}
+
+/** Parameters of the structured dialect's draft; an open proposal renames them. */
+const STRUCTURED = { quota: "q", window: "w", left: "r", seconds: "t" } as const;
+
+/** What the headers of one answer show: the governing limit and its state. */
+interface Shown {
+  readonly limit: Limit;
+  readonly remaining: number;
+  /** Undefined if waiting does not help. */
+  readonly resetSeconds: number | undefined;
+}
+
+/** Adds the headers of each dialect, and on refusal Retry-After and X-RateLimit-Reason. Adds nothing if no limit was found. */
+export function addHeaders(call: LimitCall, options: HeaderOptions): void {
+  const take = call.governing;
+  if (take === undefined || options.dialects.length === 0) return;
+  const { decision } = call;
+  const shown: Shown = {
+    limit: take.limit,
+    remaining: take.remaining,
+    resetSeconds: canPassLater(take) ? resetSecondsOf(take) : undefined,
+  };
+  for (const dialect of options.dialects) ADD[dialect](decision, shown, options);
+  if (!decision.overLimit || options.explainsRefusals === false) return;
+  if (shown.resetSeconds !== undefined) decision.addHeader("Retry-After", String(retryAfterSeconds(take)));
+  decision.addHeader("X-RateLimit-Reason", reasonOf(take));
+}
+
+const X_RATELIMIT = {
+  limitHeader: "X-RateLimit-Limit",
+  remainingHeader: "X-RateLimit-Remaining",
+  resetHeader: "X-RateLimit-Reset",
+} as const;
+
+/** The reference's triple, the structured fields of draft-ietf-httpapi-ratelimit-headers-11, X-RateLimit. */
+const ADD: Readonly<Record<HeaderDialect, (decision: Decision, shown: Shown, options: HeaderOptions) => void>> = {
+  ratelimit: (decision, shown, options) => addTriple(decision, options, shown),
+  structured: addStructured,
+  "x-ratelimit": (decision, shown) => addTriple(decision, X_RATELIMIT, shown),
+};
+
+/** The value of X-RateLimit-Reason: names the algorithm of the governing limit, or the global limit, or `concurrent`. */
+export function reasonOf(take: Take): string {
+  if (take.descriptor === GLOBAL_DESCRIPTOR) return "global_limit_exceeded";
+  if (take.limit.isConcurrent) return "concurrent_exceeded";
+  return `${ALGORITHM_NAMES[take.limit.algorithm]}_exceeded`;
+}
+
+function addTriple(
+  decision: Decision,
+  names: { readonly limitHeader: string; readonly remainingHeader: string; readonly resetHeader: string },
+  shown: Shown,
+): void {
+  decision.addHeader(names.limitHeader, String(quotaOf(shown.limit)));
+  decision.addHeader(names.remainingHeader, String(shown.remaining));
+  if (shown.resetSeconds !== undefined) decision.addHeader(names.resetHeader, String(shown.resetSeconds));
+}
+
+// For a token bucket, `q` is the burst and `w` the time in which an empty bucket fills, so that `r` never exceeds `q`. For a calendar,
+// `w` is the length of the window that this process used last.
+function addStructured(decision: Decision, shown: Shown): void {
+  const { limit } = shown;
+  const name = policyName(limit);
+  const { calendar } = limit;
+  const ownSeconds =
+    calendar === undefined ? limit.windowSeconds : (calendar.endUs - calendar.startUs) / MICROS_PER_SECOND;
+  const windowSeconds = limit.amount === 0 ? ownSeconds : divideUp(limit.burst * ownSeconds, limit.amount);
+  decision.addHeader(
+    "RateLimit-Policy",
+    `${name};${STRUCTURED.quota}=${limit.burst};${STRUCTURED.window}=${Math.max(1, windowSeconds)}`,
+  );
+  const seconds = shown.resetSeconds === undefined ? "" : `;${STRUCTURED.seconds}=${shown.resetSeconds}`;
+  decision.addHeader("RateLimit", `${name};${STRUCTURED.left}=${shown.remaining}${seconds}`);
+}
+
+/** The limit's readable name, else its rule's path, as a quoted string of RFC 9651. Characters that need escapes become `_`. */
+function policyName(limit: Limit): string {
+  const text = limit.readableName !== "" ? limit.readableName : limit.path !== "" ? limit.path : "global";
+  return `"${text.replace(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "_")}"`;
+}

@@ -1,0 +1,239 @@
+// POST /json: ShouldRateLimit for callers without gRPC. The body in proto3 JSON becomes the bytes of a request for the same handler as
+// every call; the answer's bytes become JSON and an HTTP status. admin/ serves the socket.
+
+import {
+  type DescMessage,
+  type FileRegistry,
+  fromBinary,
+  fromJson,
+  fromJsonString,
+  type JsonValue,
+  type Message,
+  toBinary,
+  toJson,
+} from "@bufbuild/protobuf";
+import { RequestError } from "../../engine/base/errors.ts";
+import { invariant } from "../../engine/base/invariant.ts";
+import { isRecord } from "../../engine/base/is-record.ts";
+import type { LongWork } from "../../engine/base/long-work.ts";
+import { errorMessage } from "../../engine/base/thrown.ts";
+import { DESCRIPTORS_MAX, ENTRIES_MAX } from "../../engine/domain/request.ts";
+import { GrpcStatus, type HttpCaller, type UnaryHandler } from "../unary.ts";
+import { CODE_OVER_LIMIT } from "./codec.ts";
+
+/** An HTTP answer. The case of header names is as the decision has it. */
+export interface JsonAnswer {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+interface JsonEndpointOptions {
+  readonly handler: UnaryHandler;
+  /** The message types of proto/. */
+  readonly registry: FileRegistry;
+  /** Most requests at once whose bodies are there; more are answered with 503. */
+  readonly inFlightMax: number;
+  /** Runs long work beside other calls. */
+  readonly joinInPieces: <T>(steps: LongWork<T>) => Promise<T>;
+  /** Called for each request beyond `inFlightMax`; must not throw. */
+  readonly onOverload: () => void;
+  /** Called with errors that are bugs of this service; must not throw. */
+  readonly onInternalError: (error: unknown) => void;
+  /** Called with bodies that could not be understood; must not throw. */
+  readonly onRequestError: (error: RequestError) => void;
+}
+
+/** `/json`: the rate limit call in JSON over HTTP. */
+interface JsonEndpoint {
+  /**
+   * Answers one request: 200 or 429 with JSON, other statuses with a sentence of plain text. Rejects only if `readBody` rejects.
+   */
+  answer(readBody: () => Promise<Buffer>, caller?: HttpCaller): Promise<JsonAnswer>;
+}
+
+/** Longest body in bytes. Checking one takes up to 25 ms, during which no other call is answered (test/fault/long-turns.test.ts). */
+export const JSON_BYTES_MAX = 131_072;
+
+const REQUEST_TYPE = "envoy.service.ratelimit.v3.RateLimitRequest";
+const RESPONSE_TYPE = "envoy.service.ratelimit.v3.RateLimitResponse";
+/** Used as a type without fields. */
+const EMPTY_TYPE = "grpc.health.v1.HealthListRequest";
+/** Descriptors parsed per step, which takes about 3 ms if they have all the entries they may have. */
+const DESCRIPTORS_PER_STEP = 8;
+/** Bodies up to this length are parsed in one step, which takes up to 5 ms. */
+const AT_ONCE_BYTES_MAX = 4_096;
+/** Bounds the parser's message, which may quote the body. */
+const REASON_CHARS_MAX = 512;
+
+const HTTP_STATUS: Readonly<Partial<Record<GrpcStatus, number>>> = {
+  [GrpcStatus.invalidArgument]: 400,
+  [GrpcStatus.resourceExhausted]: 429,
+  [GrpcStatus.unavailable]: 503,
+  [GrpcStatus.deadlineExceeded]: 504,
+};
+
+/** The HTTP status of an answer, by its gRPC status. */
+export function httpStatusOf({ status, isRefused }: { readonly status: number; readonly isRefused?: boolean }): number {
+  if (status === GrpcStatus.ok) return isRefused === true ? 429 : 200;
+  return HTTP_STATUS[status as GrpcStatus] ?? 500;
+}
+
+const WHO_STAYS: HttpCaller = { isGone: () => false };
+
+interface RequestTypes {
+  readonly requestType: DescMessage;
+  readonly emptyType: DescMessage;
+}
+
+/** Builds the JSON endpoint in front of `handler`. */
+export function createJsonEndpoint(options: JsonEndpointOptions): JsonEndpoint {
+  const { registry, handler, inFlightMax, joinInPieces } = options;
+  const types = { requestType: messageType(registry, REQUEST_TYPE), emptyType: messageType(registry, EMPTY_TYPE) };
+  const responseType = messageType(registry, RESPONSE_TYPE);
+  const decide = async (body: Buffer, caller: HttpCaller): Promise<JsonAnswer> => {
+    try {
+      const outcome = await ask(handler, await joinInPieces(requestSteps(types, body)), caller);
+      if (outcome.status !== GrpcStatus.ok) return plainText(httpStatusOf(outcome), outcome.text);
+      return jsonAnswer(responseType, outcome.message);
+    } catch (error) {
+      if (error instanceof RequestError) {
+        options.onRequestError(error);
+        return plainText(400, `${error.code}: ${error.message}`);
+      }
+      options.onInternalError(error);
+      return plainText(500, "SERVICE_INTERNAL: the request could not be answered; the server's log has the cause");
+    }
+  };
+  let inFlight = 0;
+  return {
+    async answer(readBody, caller = WHO_STAYS) {
+      // A caller that sends no body takes nobody's place.
+      const body = await readBody();
+      if (inFlight >= inFlightMax) {
+        options.onOverload();
+        return plainText(503, `SERVICE_OVERLOADED: more than ${inFlightMax} requests to /json under way`);
+      }
+      inFlight++;
+      try {
+        return await decide(body, caller);
+      } finally {
+        inFlight--;
+      }
+    },
+  };
+}
+
+function messageType(registry: FileRegistry, name: string): DescMessage {
+  const type = registry.getMessage(name);
+  invariant(type !== undefined, `the registry knows ${name}`);
+  return type;
+}
+
+// Refuses unknown fields, duplicate fields and bodies that are no object; accepts both spellings of field names. In protobuf the
+// concatenation of two messages is their merge, so a long list of descriptors is converted in pieces, one per step.
+function* requestSteps({ requestType, emptyType }: RequestTypes, body: Buffer): LongWork<Buffer> {
+  const text = textOfBody(body);
+  if (body.length <= AT_ONCE_BYTES_MAX) return bytesOf(requestType, () => fromJsonString(requestType, text));
+  // With a type without fields and unknown fields ignored, this checks only that the body is an object without duplicate fields.
+  bytesOf(emptyType, () => fromJsonString(emptyType, text, { ignoreUnknownFields: true }));
+  yield;
+  const request = JSON.parse(text) as JsonValue;
+  if (!hasDescriptors(request)) return bytesOf(requestType, () => fromJson(requestType, request));
+  const { descriptors, ...rest } = request;
+  checkSizes(descriptors);
+  const parts = [bytesOf(requestType, () => fromJson(requestType, rest))];
+  for (let i = 0; i < descriptors.length; i += DESCRIPTORS_PER_STEP) {
+    yield;
+    const piece = { descriptors: descriptors.slice(i, i + DESCRIPTORS_PER_STEP) };
+    parts.push(bytesOf(requestType, () => fromJson(requestType, piece)));
+  }
+  return Buffer.concat(parts);
+}
+
+function textOfBody(body: Buffer): string {
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(body);
+  } catch (error) {
+    throw new RequestError("REQUEST_BODY", `expected a body in UTF-8: ${reasonOf(error)}`);
+  }
+  if (text.trim() !== "") return text;
+  throw new RequestError("REQUEST_BODY", "expected a RateLimitRequest as JSON, got an empty body");
+}
+
+function bytesOf(type: DescMessage, read: () => Message): Buffer {
+  try {
+    return Buffer.from(toBinary(type, read()));
+  } catch (error) {
+    // The message may name the type without fields.
+    const reason = reasonOf(error).replaceAll(type.typeName, REQUEST_TYPE);
+    throw new RequestError("REQUEST_BODY", `expected a RateLimitRequest as JSON: ${reason}`);
+  }
+}
+
+function hasDescriptors(request: JsonValue): request is { descriptors: JsonValue[] } {
+  return isRecord(request) && Array.isArray(request.descriptors);
+}
+
+// Checked before anything is allocated for them: a body can hold a descriptor per three bytes.
+function checkSizes(descriptors: readonly JsonValue[]): void {
+  if (descriptors.length > DESCRIPTORS_MAX) {
+    throw new RequestError("REQUEST_DESCRIPTORS_TOO_MANY", `expected at most ${DESCRIPTORS_MAX} descriptors, got more`);
+  }
+  for (const descriptor of descriptors) {
+    if (isRecord(descriptor) && Array.isArray(descriptor.entries) && descriptor.entries.length > ENTRIES_MAX) {
+      throw new RequestError("REQUEST_ENTRIES_TOO_MANY", `expected at most ${ENTRIES_MAX} entries, got more`);
+    }
+  }
+}
+
+type Outcome =
+  | { readonly status: typeof GrpcStatus.ok; readonly message: Uint8Array }
+  | { readonly status: Exclude<GrpcStatus, typeof GrpcStatus.ok>; readonly text: string };
+
+function ask(handler: UnaryHandler, message: Buffer, caller: HttpCaller): Promise<Outcome> {
+  return new Promise((resolve) => {
+    // HTTP has no deadline; the store's own deadline bounds the wait.
+    handler.handle(message, Number.POSITIVE_INFINITY, {
+      traceparent: caller.traceparent,
+      get isGone() {
+        return caller.isGone();
+      },
+      ok: (answer) => resolve({ status: GrpcStatus.ok, message: Uint8Array.from(answer) }),
+      fail: (status, text) => {
+        invariant(status !== GrpcStatus.ok, "a call does not fail with status OK");
+        resolve({ status, text });
+      },
+    });
+  });
+}
+
+// The fields of a response that are read here, as fromBinary names them for RESPONSE_TYPE.
+interface ResponseFields {
+  readonly overallCode: number;
+  readonly responseHeadersToAdd: readonly { readonly key: string; readonly value: string }[];
+}
+
+function jsonAnswer(type: DescMessage, message: Uint8Array): JsonAnswer {
+  const response = fromBinary(type, message);
+  const { overallCode, responseHeadersToAdd } = response as unknown as ResponseFields;
+  const headers: Record<string, string> = {};
+  for (const header of responseHeadersToAdd) headers[header.key] = header.value;
+  headers["content-type"] = "application/json";
+  return {
+    status: httpStatusOf({ status: GrpcStatus.ok, isRefused: overallCode === CODE_OVER_LIMIT }),
+    headers,
+    body: `${JSON.stringify(toJson(type, response))}\n`,
+  };
+}
+
+function plainText(status: number, text: string): JsonAnswer {
+  return { status, headers: { "content-type": "text/plain; charset=utf-8" }, body: `${text}\n` };
+}
+
+// The message may quote the body, line feeds and all; a reason is one line.
+function reasonOf(error: unknown): string {
+  const reason = errorMessage(error).slice(0, REASON_CHARS_MAX);
+  return reason.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}

@@ -1,0 +1,207 @@
+// Makes the dynamic metadata of an answer: which rule refused, and where the answer came from.
+
+import { isRecord } from "../../engine/base/is-record.ts";
+import {
+  ALGORITHM_NAMES,
+  type Limit,
+  ON_STORE_FAILURE_NAMES,
+  OnStoreFailure,
+  UNIT_NAMES,
+} from "../../engine/domain/limit.ts";
+import { type Descriptor, textOf } from "../../engine/domain/request.ts";
+import { GLOBAL_DESCRIPTOR, Kind, Outcome, Source, type Take } from "../../engine/domain/take.ts";
+import { isOver } from "../../engine/domain/verdict.ts";
+import type { LimitCall } from "../../engine/limiter/call.ts";
+import { shownValues } from "../../engine/limiter/hidden-values.ts";
+import { losesMetadata } from "../../engine/limiter/reference-metadata-loss.ts";
+import { canPassLater, resetSecondsOf } from "../../engine/limiter/retry-after.ts";
+import { reasonOf } from "./headers.ts";
+
+/**
+ * When metadata is sent. `off`: never. `notable`: with refusals, shadowed and degraded answers, unknown domains, and descriptors
+ * without a rule. `full`: always, with the reference's fields too. `reference`: always, with the reference's fields alone.
+ */
+export type MetadataMode = "off" | "notable" | "full" | "reference";
+
+const SOURCE_NAMES: Readonly<Record<Source, string>> = {
+  [Source.store]: "store",
+  [Source.denialMemory]: "denial_memory",
+  [Source.leaseOrPeriodic]: "lease",
+  [Source.local]: "local",
+};
+
+/** Sets `call.decision.metadata`, if the mode sends any for this call. */
+export function addMetadata(call: LimitCall, mode: MetadataMode): void {
+  if (mode === "off") return;
+  if (mode === "reference") {
+    call.decision.metadata = referenceFields(call, losesMetadata);
+    return;
+  }
+  const isNotable = call.decision.overLimit || call.wasShadowed || call.policy !== undefined;
+  if (mode === "notable" && !isNotable && call.domain !== undefined) {
+    if (call.unmatched.length > 0) call.decision.metadata = unmatchedFields(call.unmatched);
+    return;
+  }
+  if (mode === "notable" && call.decision.overLimit && !call.wasShadowed && call.policy === undefined) {
+    call.decision.metadata = refusalFields(call);
+    return;
+  }
+  call.decision.metadata = { ...(mode === "full" ? referenceFields(call, keepsAll) : {}), ...ownFields(call) };
+}
+
+/** Metadata of passing calls with one descriptor without a rule, by its index. Reused, because such calls may be frequent. */
+const unmatchedAlone: Readonly<Record<string, unknown>>[] = [];
+
+// Frozen, so that the encoded bytes are cached too (struct.ts).
+function unmatchedFields(unmatched: readonly number[]): Readonly<Record<string, unknown>> {
+  const [first = 0] = unmatched;
+  if (unmatched.length > 1) return { code: "OK", unmatched: [...unmatched] };
+  let fields = unmatchedAlone[first];
+  if (fields === undefined) {
+    fields = Object.freeze({ code: "OK", unmatched: Object.freeze([first]) });
+    unmatchedAlone[first] = fields;
+  }
+  return fields;
+}
+
+interface Refusal {
+  /** Index of the only descriptor without a rule; -1 if all have one. */
+  readonly unmatched: number;
+  readonly outcome: Outcome;
+  readonly isGlobal: boolean;
+  readonly source: Source;
+  readonly remaining: number;
+  readonly resetSeconds: number;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** The last refusal by each limit: its metadata stays equal for callers who ask again within the same second. */
+const lastRefusals = new WeakMap<Limit, Refusal>();
+
+// Frozen, so that the encoded bytes are cached too (struct.ts).
+function refusalFields(call: LimitCall): Readonly<Record<string, unknown>> {
+  const take = call.governing;
+  if (take === undefined || call.unmatched.length > 1) return ownFields(call);
+  const unmatched = call.unmatched[0] ?? -1;
+  const { limit, outcome, remaining } = take;
+  const { source } = call.group;
+  const isGlobal = take.descriptor === GLOBAL_DESCRIPTOR;
+  const resetSeconds = resetSecondsOf(take);
+  const last = lastRefusals.get(limit);
+  if (
+    last !== undefined &&
+    last.remaining === remaining &&
+    last.resetSeconds === resetSeconds &&
+    last.outcome === outcome &&
+    last.source === source &&
+    last.isGlobal === isGlobal &&
+    last.unmatched === unmatched
+  ) {
+    return last.fields;
+  }
+  const fields = Object.freeze(ownFields(call));
+  lastRefusals.set(limit, { unmatched, outcome, isGlobal, source, remaining, resetSeconds, fields });
+  return fields;
+}
+
+function ownFields(call: LimitCall): Record<string, unknown> {
+  const take = call.wasShadowed ? (overShadow(call) ?? call.governing) : call.governing;
+  const fields: Record<string, unknown> = { code: call.decision.overLimit ? "OVER_LIMIT" : "OK" };
+  if (call.domain === undefined) fields.unknown_domain = true;
+  if (call.unmatched.length > 0) fields.unmatched = [...call.unmatched];
+  if (take !== undefined) Object.assign(fields, fieldsOf(take));
+  if (take !== undefined && isOver(take)) fields.reason = reasonOf(take);
+  if (take?.outcome === Outcome.never) fields.can_never_pass = true;
+  if (call.wasShadowed) fields.shadowed = true;
+  fields.source = sourceOf(call, take);
+  if (call.policy !== undefined) {
+    fields.degraded = { policy: ON_STORE_FAILURE_NAMES[call.policy], failure: call.storeFailure?.code ?? "" };
+  }
+  return fields;
+}
+
+/** Where the answer of the shown take came from, also if another take of the call was decided by a policy. */
+function sourceOf(call: LimitCall, take: Take | undefined): string {
+  if (call.policy === undefined) return SOURCE_NAMES[call.group.source];
+  if (take === undefined) return "policy";
+  if (!take.byPolicy) return SOURCE_NAMES[Source.store];
+  return take.limit.onStoreFailure === OnStoreFailure.local ? SOURCE_NAMES[Source.local] : "policy";
+}
+
+function fieldsOf(take: Take): Record<string, unknown> {
+  return {
+    rule: textOf(take.limit.id),
+    // A name that the rule file gives is part of the id already.
+    ...(take.limit.name === take.limit.readableName ? {} : { name: textOf(take.limit.readableName) }),
+    path: take.descriptor === GLOBAL_DESCRIPTOR ? "global_limit" : textOf(take.limit.path),
+    algorithm: ALGORITHM_NAMES[take.limit.algorithm],
+    remaining: take.remaining,
+    ...(canPassLater(take) ? { reset_seconds: resetSecondsOf(take) } : {}),
+  };
+}
+
+function overShadow(call: LimitCall): Take | undefined {
+  for (let i = 0; i < call.group.size; i++) {
+    const take = call.group.takes[i] as Take;
+    if (take.kind === Kind.shadow && isOver(take)) return take;
+  }
+  return undefined;
+}
+
+// The reference service's fields: domain, descriptors, hitsAddend, and the metadata of rules that are not over.
+function referenceFields(call: LimitCall, isLost: typeof losesMetadata): Record<string, unknown> {
+  const { request } = call;
+  const fields: Record<string, unknown> = {
+    domain: textOf(request.domain),
+    descriptors: request.descriptors
+      .slice(0, request.descriptorCount)
+      .map((descriptor, i) => descriptorFields(descriptor, shownValues(call, i))),
+  };
+  if (request.hitsAddend !== 0) fields.hitsAddend = request.hitsAddend;
+  const metadata = mergedMetadata(call, isLost);
+  if (metadata !== undefined) fields.metadata = metadata;
+  return fields;
+}
+
+function descriptorFields(descriptor: Descriptor, values: readonly string[]): Record<string, unknown> {
+  const entries = values.map((value, i) => `${textOf(descriptor.keys[i] as string)}=${textOf(value)}`);
+  const fields: Record<string, unknown> = { entries };
+  if (descriptor.hasOverride) fields.limit = overrideText(descriptor);
+  if (descriptor.hasHits) fields.hitsAddend = descriptor.hits;
+  return fields;
+}
+
+// The protobuf text form of the override, without zero fields. WEEK is a number, because the enum of the override lacks it.
+function overrideText(descriptor: Descriptor): string {
+  const parts: string[] = [];
+  if (descriptor.overrideAmount !== 0) parts.push(`requests_per_unit:${descriptor.overrideAmount}`);
+  const unit = descriptor.overrideUnit;
+  if (unit !== 0) parts.push(`unit:${unit === 7 ? "7" : (UNIT_NAMES[unit]?.toUpperCase() ?? unit)}`);
+  return parts.join(" ");
+}
+
+const keepsAll = () => false;
+
+// Merges in request order; of equal keys the first wins; nested maps merge, lists do not. The rules' own maps are not changed.
+function mergedMetadata(call: LimitCall, isLost: typeof losesMetadata): Record<string, unknown> | undefined {
+  let merged: Record<string, unknown> | undefined;
+  for (let i = 0; i < call.request.descriptorCount; i++) {
+    const rule = call.rules[i];
+    if (rule?.metadata === undefined || rule.isUnlimited || call.decision.statuses[i]?.overLimit) continue;
+    if (isLost(call, i)) continue;
+    merged = mergeUnder(merged ?? {}, rule.metadata);
+  }
+  return merged;
+}
+
+function mergeUnder(
+  first: Readonly<Record<string, unknown>>,
+  second: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const merged: Record<string, unknown> = { ...second, ...first };
+  for (const [key, value] of Object.entries(first)) {
+    const other = second[key];
+    if (isRecord(value) && isRecord(other)) merged[key] = mergeUnder(value, other);
+  }
+  return merged;
+}

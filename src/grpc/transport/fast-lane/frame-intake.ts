@@ -1,0 +1,356 @@
+// The frames that arrive on one connection: each goes to the part that handles it. Streams are opened here; everything else that happens
+// to a connection is in connection.ts.
+
+import { GrpcStatus } from "../../unary.ts";
+import { INVALID_TIMEOUT } from "../grpc-headers.ts";
+import type { StreamMethod } from "../other-services.ts";
+import type { ConnectionLifecycle } from "./connection-lifecycle.ts";
+import { ControlFrame, type ControlFrameAllowances } from "./control-frame-allowances.ts";
+import type { FrameSink } from "./frame-reader.ts";
+import { type BlockSink, HeaderIntake } from "./header-intake.ts";
+import { HeaderMemory } from "./header-memory.ts";
+import { HpackDecoder } from "./hpack/decoder.ts";
+import { HeaderList } from "./hpack/header-list.ts";
+import type { Lane } from "./lane.ts";
+import { applySettings, type SettingsOwner } from "./peer-settings.ts";
+import {
+  ConnectionError,
+  ErrorCode,
+  Flag,
+  FrameType,
+  PING_BYTES,
+  PRIORITY_BYTES,
+  SETTING_BYTES,
+  WINDOW_DEFAULT,
+  WINDOW_LARGEST,
+} from "./protocol.ts";
+import { areTrailersValid, RequestHead, Route, readHead } from "./request-head.ts";
+import type { Sender } from "./sender.ts";
+import type { Stream } from "./stream.ts";
+import type { StreamTable } from "./stream-table.ts";
+import { StreamedCall } from "./streamed-call.ts";
+import { TurnedAwayStream } from "./turned-away-stream.ts";
+import type { CallOwner } from "./unary-stream.ts";
+
+/** Bytes of DATA that a peer may have under way on all its streams together (the connection's flow control window). */
+export const RECEIVE_WINDOW = 1_048_576;
+/** A DATA frame with less payload counts as a control frame, unless it ends its stream. */
+const WORTHY_DATA_BYTES = 16;
+/** Longer SETTINGS count as several frames; no peer needs more than a dozen settings. */
+const SETTINGS_BYTES_PER_CONTROL_FRAME = 16 * SETTING_BYTES;
+
+/** The connection, as its frame intake sees it. */
+export interface IntakeOwner extends CallOwner, SettingsOwner {
+  readonly lane: Lane;
+  /** Why no call of this peer is served; undefined if calls are served. */
+  readonly refusal: string | undefined;
+  readonly allowances: ControlFrameAllowances;
+  readonly life: ConnectionLifecycle;
+  /** Sends RST_STREAM, which counts as the peer's; ends the connection if it is one too many. */
+  refuse(id: number, code: ErrorCode): void;
+  /** Forgets a stream that has ended. */
+  remove(stream: Stream): void;
+}
+
+export class FrameIntake implements FrameSink, BlockSink {
+  readonly #connection: IntakeOwner;
+  readonly #lane: Lane;
+  readonly #sender: Sender;
+  readonly #streams: StreamTable;
+  readonly #allowances: ControlFrameAllowances;
+  readonly #blocks: HeaderIntake;
+  readonly #decoder: HpackDecoder;
+  readonly #list = new HeaderList();
+  readonly #memory = new HeaderMemory();
+  readonly #head = new RequestHead();
+  #receiveWindow = RECEIVE_WINDOW;
+  #hasSettings = false;
+  /** Number of complete frames and header blocks. */
+  pieces = 0;
+
+  constructor(connection: IntakeOwner) {
+    const { lane } = connection;
+    this.#connection = connection;
+    this.#lane = lane;
+    this.#sender = connection.sender;
+    this.#streams = connection.streams;
+    this.#allowances = connection.allowances;
+    this.#blocks = new HeaderIntake(this, lane.bounds, lane.counts);
+    this.#decoder = new HpackDecoder({ listBytesMax: lane.bounds.headerListBytesMax }, lane.headerScratch);
+  }
+
+  /** True if a header block has begun and not ended. */
+  get isWithinBlock(): boolean {
+    return this.#blocks.openStreamId !== 0;
+  }
+
+  takeFrame(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): boolean {
+    if (this.#blocks.openStreamId !== 0 && type !== FrameType.continuation) {
+      throw protocolError("a frame within a header block");
+    }
+    if (!this.#hasSettings && (type !== FrameType.settings || (flags & Flag.ack) !== 0)) {
+      throw protocolError("the first frame is not SETTINGS");
+    }
+    switch (type) {
+      case FrameType.data:
+        this.#takeData(flags, streamId, bytes, start, end);
+        break;
+      case FrameType.headers:
+        this.#blocks.takeHeaders(streamId, flags, bytes, start, end);
+        break;
+      case FrameType.continuation:
+        this.#blocks.takeContinuation(streamId, flags, bytes, start, end);
+        break;
+      case FrameType.windowUpdate:
+        this.#takeWindowUpdate(streamId, bytes, start, end);
+        break;
+      case FrameType.rstStream:
+        this.#takeReset(streamId, bytes, start, end);
+        break;
+      case FrameType.settings:
+        this.#takeSettings(flags, streamId, bytes, start, end);
+        break;
+      case FrameType.ping:
+        this.#takePing(flags, streamId, bytes, start, end);
+        break;
+      default:
+        this.#takeOther(type, streamId, bytes, start, end);
+    }
+    if (this.#blocks.openStreamId === 0) this.pieces++;
+    return !this.#connection.isClosed;
+  }
+
+  #takeData(flags: number, id: number, bytes: Buffer, frameStart: number, frameEnd: number): void {
+    if (id === 0) throw protocolError("DATA on stream 0");
+    const size = frameEnd - frameStart;
+    let start = frameStart;
+    let end = frameEnd;
+    if (flags & Flag.padded) {
+      end -= bytes[start++] as number;
+      if (size === 0 || end < start) throw protocolError("more padding than payload");
+    }
+    this.#receiveWindow -= size;
+    if (this.#receiveWindow < 0)
+      throw new ConnectionError(ErrorCode.flowControlError, "more DATA than the window allows");
+    if (this.#receiveWindow < RECEIVE_WINDOW / 2) {
+      this.#sender.windowUpdate(0, RECEIVE_WINDOW - this.#receiveWindow);
+      this.#receiveWindow = RECEIVE_WINDOW;
+    }
+    const isEnd = (flags & Flag.endStream) !== 0;
+    // Padding does not count: no frame is sent for it.
+    if (end - start < WORTHY_DATA_BYTES && !isEnd) this.#allowances.spend(ControlFrame.other);
+    const stream = this.#streams.get(id);
+    if (stream === undefined) {
+      this.#takeForClosed(id, "DATA");
+      return;
+    }
+    stream.receiveWindow -= size;
+    stream.received += end - start;
+    const fault = faultOfData(stream, isEnd);
+    if (fault !== ErrorCode.noError) {
+      this.#connection.reset(stream, fault);
+      return;
+    }
+    if (isEnd) stream.isRemoteDone = true;
+    else if (size > end - start) this.#connection.credit(stream, size - (end - start));
+    stream.takeData(bytes, start, end, isEnd);
+  }
+
+  // A frame for an unknown stream is an error, unless it may have been under way when we closed the stream.
+  #takeForClosed(id: number, what: string): void {
+    if (id > this.#streams.lastId || id % 2 === 0) throw protocolError(`${what} on a stream that was never opened`);
+    this.#allowances.spend(ControlFrame.other);
+    if (!this.#streams.wasReset(id)) this.#connection.refuse(id, ErrorCode.streamClosed);
+  }
+
+  takeHeaderBlock(id: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void {
+    if (id <= this.#streams.lastId || id % 2 === 0) {
+      this.#takeLateHeaders(id, isEnd, bytes, start, end);
+      return;
+    }
+    this.#streams.lastId = id;
+    const { generation } = this.#decoder.table;
+    let head = this.#memory.find(bytes, start, end, generation);
+    if (head !== undefined) this.#lane.counts.headerBlocksRemembered++;
+    else {
+      head = this.#head;
+      this.#decode(bytes, start, end);
+      readHead(this.#list, this.#lane.known, head);
+      if (this.#list.isRepeatable && head.route === Route.unary)
+        this.#memory.remember(bytes, start, end, generation, head);
+    }
+    if (this.#connection.life.isClosedTo(id)) this.#streams.noteReset(id);
+    else if (head.route === Route.malformed || (isEnd && head.contentLength > 0)) {
+      this.#connection.refuse(id, ErrorCode.protocolError);
+    } else if (this.#streams.size >= this.#lane.options.maxConcurrentStreams) {
+      this.#connection.refuse(id, ErrorCode.refusedStream);
+    } else {
+      this.#open(id, head, isEnd);
+      this.#lane.shedIfCrowded();
+    }
+  }
+
+  #open(id: number, head: RequestHead, isEnd: boolean): void {
+    if (head.route === Route.notGrpc) {
+      const stream = new TurnedAwayStream(this.#connection, id, this.#lane.options.httpHint);
+      stream.contentLength = head.contentLength;
+      this.#add(stream, isEnd);
+      if (isEnd) stream.takeData(NOTHING, 0, 0, true);
+    } else if (this.#connection.refusal !== undefined) {
+      this.#turnAway(id, GrpcStatus.unauthenticated, this.#connection.refusal, isEnd);
+    } else if (head.route === Route.unary) this.#openUnary(id, head, isEnd);
+    else if (head.route === Route.streamed) this.#openStreamed(id, head, isEnd);
+    else if (head.route === Route.badTimeout) this.#turnAway(id, GrpcStatus.internal, INVALID_TIMEOUT, isEnd);
+    else if (head.route === Route.badEncoding) this.#refuseEncoding(id, head, isEnd);
+    else this.#turnAway(id, GrpcStatus.unimplemented, `The server does not implement the method ${head.path}`, isEnd);
+  }
+
+  #refuseEncoding(id: number, head: RequestHead, isEnd: boolean): void {
+    const taken = head.method === undefined ? "identity" : "identity,deflate,gzip";
+    this.#turnAway(id, GrpcStatus.unimplemented, `unknown grpc-encoding; expected ${taken}`, isEnd, taken);
+  }
+
+  #turnAway(id: number, status: GrpcStatus, why: string, isEnd: boolean, encodings = ""): void {
+    this.#allowances.spend(ControlFrame.other);
+    this.#sender.headers(id, this.#sender.blocks.trailersOnly(status, why, encodings), true);
+    if (!isEnd) this.#connection.refuse(id, ErrorCode.noError);
+  }
+
+  // Trailers, or an error. They are decoded in any case, because they may change the header table.
+  #takeLateHeaders(id: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void {
+    this.#decode(bytes, start, end);
+    const stream = this.#streams.get(id);
+    if (stream === undefined) {
+      this.#allowances.spend(ControlFrame.other);
+      if (this.#streams.wasReset(id)) return;
+      const code = id % 2 === 0 ? ErrorCode.protocolError : ErrorCode.streamClosed;
+      throw new ConnectionError(code, "HEADERS on a stream that is closed, or not the client's to open");
+    }
+    if (stream.isRemoteDone) this.#connection.reset(stream, ErrorCode.streamClosed);
+    else if (!isEnd || !areTrailersValid(this.#list)) this.#connection.reset(stream, ErrorCode.protocolError);
+    else if (stream.contentLength >= 0 && stream.contentLength !== stream.received) {
+      this.#connection.reset(stream, ErrorCode.protocolError);
+    } else {
+      stream.isRemoteDone = true;
+      stream.takeData(NOTHING, 0, 0, true);
+    }
+  }
+
+  #decode(bytes: Buffer, start: number, end: number): void {
+    this.#lane.counts.headerBlocksDecoded++;
+    this.#decoder.decode(bytes, start, end, this.#list);
+  }
+
+  #openUnary(id: number, head: RequestHead, isEnd: boolean): void {
+    const stream = this.#lane.takeStream();
+    stream.open(this.#connection, id, head);
+    this.#add(stream, isEnd);
+    if (isEnd) stream.takeData(NOTHING, 0, 0, true);
+  }
+
+  #openStreamed(id: number, head: RequestHead, isEnd: boolean): void {
+    const method = this.#lane.known.streams.get(head.path) as StreamMethod;
+    this.#lane.counts.streams++;
+    const stream = new StreamedCall(this.#lane, this.#connection, head, method, id);
+    this.#add(stream, isEnd);
+    stream.takeData(NOTHING, 0, 0, isEnd);
+  }
+
+  #add(stream: Stream, isEnd: boolean): void {
+    stream.sendWindow = this.#sender.streamWindow;
+    stream.receiveWindow = WINDOW_DEFAULT;
+    stream.isRemoteDone = isEnd;
+    this.#lane.streams++;
+    this.#streams.add(stream);
+  }
+
+  #takeWindowUpdate(id: number, bytes: Buffer, start: number, end: number): void {
+    if (end - start !== 4) throw new ConnectionError(ErrorCode.frameSizeError, "a WINDOW_UPDATE that is not 4 bytes");
+    this.#allowances.spend(ControlFrame.other);
+    const more = bytes.readUInt32BE(start) & 0x7fff_ffff;
+    if (id === 0) {
+      if (more === 0) throw protocolError("a WINDOW_UPDATE of nothing");
+      if (!this.#sender.widen(more))
+        throw new ConnectionError(ErrorCode.flowControlError, "a window of more than 2^31 - 1");
+      this.#sender.resumeHeld();
+      return;
+    }
+    const stream = this.#streams.get(id);
+    if (stream === undefined) {
+      if (id > this.#streams.lastId || id % 2 === 0)
+        throw protocolError("WINDOW_UPDATE on a stream that was never opened");
+      if (more === 0) this.#connection.refuse(id, ErrorCode.protocolError);
+    } else if (more === 0) this.#connection.reset(stream, ErrorCode.protocolError);
+    else if (stream.sendWindow + more > WINDOW_LARGEST) this.#connection.reset(stream, ErrorCode.flowControlError);
+    else {
+      stream.sendWindow += more;
+      if (this.#sender.release(stream)) stream.resume();
+    }
+  }
+
+  #takeReset(id: number, bytes: Buffer, start: number, end: number): void {
+    if (end - start !== 4) throw new ConnectionError(ErrorCode.frameSizeError, "a RST_STREAM that is not 4 bytes");
+    const stream = this.#streams.get(id);
+    if (stream === undefined) {
+      if (id > this.#streams.lastId || id % 2 === 0)
+        throw protocolError("RST_STREAM on a stream that was never opened");
+      this.#allowances.spend(ControlFrame.other);
+      return;
+    }
+    this.#allowances.spend(ControlFrame.reset);
+    this.#connection.remove(stream);
+    stream.abandon(bytes.readUInt32BE(start) as ErrorCode);
+  }
+
+  #takeSettings(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
+    if (id !== 0) throw protocolError("SETTINGS on a stream");
+    // Each change of the window visits every stream, and one frame has room for thousands of settings.
+    for (let at = start; at === start || at < end; at += SETTINGS_BYTES_PER_CONTROL_FRAME)
+      this.#allowances.spend(ControlFrame.settings);
+    if (flags & Flag.ack) {
+      if (end !== start) throw new ConnectionError(ErrorCode.frameSizeError, "an acknowledgement that is not empty");
+      return;
+    }
+    this.#hasSettings = true;
+    applySettings(this.#connection, bytes, start, end);
+    this.#sender.acknowledgeSettings();
+    this.#sender.resumeAll();
+  }
+
+  #takePing(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
+    if (id !== 0) throw protocolError("PING on a stream");
+    if (end - start !== PING_BYTES) throw new ConnectionError(ErrorCode.frameSizeError, "a PING that is not 8 bytes");
+    this.#allowances.spend(ControlFrame.ping);
+    const payload = bytes.subarray(start, end);
+    if (flags & Flag.ack) this.#connection.life.takePong(payload);
+    else this.#sender.ping(payload, true);
+  }
+
+  // PRIORITY is obsolete, a client's GOAWAY changes nothing for us, and unknown frames are ignored.
+  #takeOther(type: number, id: number, bytes: Buffer, start: number, end: number): void {
+    this.#allowances.spend(ControlFrame.other);
+    if (type === FrameType.pushPromise) throw protocolError("a client that pushes");
+    if (type === FrameType.goaway && id !== 0) throw protocolError("GOAWAY on a stream");
+    if (type !== FrameType.priority) return;
+    if (id === 0) throw protocolError("PRIORITY on stream 0");
+    if (end - start !== PRIORITY_BYTES)
+      throw new ConnectionError(ErrorCode.frameSizeError, "a PRIORITY that is not 5 bytes");
+    if ((bytes.readUInt32BE(start) & 0x7fff_ffff) === id) throw protocolError("a stream that depends on itself");
+  }
+}
+
+const NOTHING = Buffer.alloc(0);
+
+function faultOfData(stream: Stream, isEnd: boolean): ErrorCode {
+  if (stream.isRemoteDone) return ErrorCode.streamClosed;
+  if (stream.receiveWindow < 0) return ErrorCode.flowControlError;
+  const { contentLength, received } = stream;
+  if (contentLength >= 0 && (received > contentLength || (isEnd && received !== contentLength))) {
+    return ErrorCode.protocolError;
+  }
+  return ErrorCode.noError;
+}
+
+function protocolError(message: string): ConnectionError {
+  return new ConnectionError(ErrorCode.protocolError, message);
+}

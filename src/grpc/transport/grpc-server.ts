@@ -1,0 +1,181 @@
+// gRPC on a port or a Unix socket, by grpc-js: listens, drains, stops.
+
+import type { Socket } from "node:net";
+import { Server, ServerCredentials } from "@grpc/grpc-js";
+import type { Clock } from "../../engine/base/clock.ts";
+import type { HealthState } from "../../engine/base/health.ts";
+import type { SocketSource } from "../../engine/base/socket-source.ts";
+import { type ConnectionLoads, MovingAverage } from "./connection-loads.ts";
+import { grpcCannotListen } from "./grpc-cannot-listen.ts";
+import { refuseBodies } from "./grpc-js-requests.ts";
+import { GRPC_JS_WAITING_STREAMS_MAX, GrpcJsStreams } from "./grpc-js-streams.ts";
+import type { HealthService } from "./health-service.ts";
+import { type GrpcService, otherServices } from "./other-services.ts";
+import { clientNameInterceptor, FileCredentials } from "./tls-credentials.ts";
+import type { TlsFiles } from "./tls-files.ts";
+import {
+  CallContext,
+  passThroughDefinition,
+  type TransportObserver,
+  type UnaryMethod,
+  unaryImplementation,
+} from "./unary-call.ts";
+import { removeAbandonedSocket } from "./unix-socket.ts";
+
+export interface GrpcServerOptions {
+  readonly methods: readonly UnaryMethod[];
+  readonly clock: Clock;
+  readonly health: HealthState;
+  readonly reflection: boolean;
+  /** Age at which a connection is asked to go, varied by up to a tenth, so that load moves. In milliseconds; Infinity: never. */
+  readonly maxConnectionAgeMs: number;
+  /** How long the calls of such a connection may take to finish, in milliseconds. */
+  readonly maxConnectionAgeGraceMs: number;
+  /** Interval of pings on quiet connections, in milliseconds. Infinity: never. */
+  readonly keepaliveMs: number;
+  readonly maxConcurrentStreams: number;
+  /** Longer requests get RESOURCE_EXHAUSTED. In bytes. */
+  readonly maxMessageBytes: number;
+  /** Calls that may wait for their answer, over all connections; further ones get RESOURCE_EXHAUSTED. */
+  readonly inFlightMax: number;
+  readonly observer: TransportObserver;
+  /** Services besides `methods` and health. */
+  readonly services?: readonly GrpcService[];
+  readonly host: string;
+  /** 0 picks a free port. */
+  readonly port: number;
+  /** Path of a Unix socket to listen on in place of host and port. */
+  readonly unixSocket?: string | undefined;
+  /** Certificates for TLS; undefined serves plaintext. */
+  readonly tls?: TlsFiles | undefined;
+  /** The source of connections if another process listens in place of this one; then host, port and socket are its own. */
+  readonly sockets?: SocketSource | undefined;
+}
+
+/**
+ * Streams that a connection may have open; node:http2 refuses more, and ends a connection after a hundred refusals. A call takes grpc-js
+ * 40 us, so as many fill a core even if the store takes 20 ms.
+ */
+const STREAMS_PER_CONNECTION_MAX = 512;
+
+/** A listening server. */
+export interface GrpcServer {
+  /** The port; 0 for a Unix socket. */
+  readonly port: number;
+  /** Calls that wait for their answer. */
+  inFlight(): number;
+  /** Connections that were ended and streams that were reset because of what peers did, by kind. */
+  readonly troubles: Readonly<Record<string, number>>;
+  /** The load of its connections. */
+  readonly loads: ConnectionLoads;
+  /**
+   * Accepts no new connections and calls, lets calls under way finish, and cuts off what is left after `graceMs` milliseconds. Resolves
+   * when all is closed. A second call gets the same promise.
+   */
+  drain(graceMs: number): Promise<void>;
+}
+
+/** Starts to listen. Rejects with ConfigError if it can't, in one sentence that names address and settings. */
+export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
+  const services = createServices(options);
+  const port = await (options.sockets === undefined
+    ? bind(services, options)
+    : enter(options.sockets, services, options));
+  const streams = new GrpcJsStreams(GRPC_JS_WAITING_STREAMS_MAX);
+  streams.watch(services.server);
+  let drained: Promise<void> | undefined;
+  return {
+    port: options.unixSocket === undefined ? port : 0,
+    inFlight: () => services.context.inFlight,
+    troubles: streams.troubles,
+    loads: loadsOf(services),
+    drain(graceMs) {
+      options.sockets?.close();
+      drained ??= drain(services, graceMs);
+      return drained;
+    },
+  };
+}
+
+/** A grpc-js server with everything registered, and its health service. */
+interface GrpcServices {
+  readonly server: Server;
+  readonly health: HealthService;
+  readonly context: CallContext;
+}
+
+const KEEPALIVE_TIMEOUT_MS = 20_000;
+/** 20 days: grpc-js waits for up to a tenth more, and a timer of Node.js that is longer than 24 days fires at once. */
+const AGE_MS_MAX = 1_728_000_000;
+/** Streams of health's Watch: they wait for nothing, so they are not among those that grpc-js-streams.ts bounds. */
+const HEALTH_WATCHERS_MAX = 1_000;
+
+function createServices(options: GrpcServerOptions): GrpcServices {
+  const clientName = options.tls?.names.clientName;
+  const server = new Server({
+    "grpc.max_concurrent_streams": Math.min(options.maxConcurrentStreams, STREAMS_PER_CONNECTION_MAX),
+    "grpc.max_receive_message_length": options.maxMessageBytes,
+    ...(Number.isFinite(options.maxConnectionAgeMs) && {
+      "grpc.max_connection_age_ms": Math.min(options.maxConnectionAgeMs, AGE_MS_MAX),
+      "grpc.max_connection_age_grace_ms": options.maxConnectionAgeGraceMs,
+    }),
+    ...(Number.isFinite(options.keepaliveMs) && {
+      "grpc.keepalive_time_ms": options.keepaliveMs,
+      "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
+    }),
+    interceptors: [refuseBodies, ...(clientName === undefined ? [] : [clientNameInterceptor(clientName)])],
+  });
+  const context = new CallContext(options);
+  for (const method of options.methods) {
+    const name = method.path.slice(method.path.lastIndexOf("/") + 1);
+    server.addService({ [name]: passThroughDefinition(method.path) }, { [name]: unaryImplementation(method, context) });
+  }
+  const { services, health } = otherServices(options, HEALTH_WATCHERS_MAX);
+  for (const { definition, implementation } of services) server.addService(definition, implementation);
+  return { server, health, context };
+}
+
+async function bind(services: GrpcServices, options: GrpcServerOptions): Promise<number> {
+  if (options.unixSocket !== undefined) await removeAbandonedSocket(options.unixSocket);
+  const host = options.host.includes(":") ? `[${options.host}]` : options.host;
+  const address = options.unixSocket === undefined ? `${host}:${options.port}` : `unix:${options.unixSocket}`;
+  return new Promise((resolve, reject) => {
+    services.server.bindAsync(address, credentialsOf(options), (error, port) => {
+      if (error === null) resolve(port);
+      else reject(grpcCannotListen(address, options, error));
+    });
+  });
+}
+
+function enter(sockets: SocketSource, services: GrpcServices, options: GrpcServerOptions): Promise<number> {
+  const injector = services.server.createConnectionInjector(credentialsOf(options));
+  return sockets.open((socket: Socket) => injector.injectConnection(socket));
+}
+
+// grpc-js does not show its connections, so their calls are counted together, and no connection is sent away before its age.
+function loadsOf({ context }: GrpcServices): ConnectionLoads {
+  const average = new MovingAverage();
+  return {
+    sample: () => average.add(context.inFlight),
+    openStreams: () => average.value,
+    moveAway: () => undefined,
+  };
+}
+
+function credentialsOf({ tls }: GrpcServerOptions): ServerCredentials {
+  return tls === undefined ? ServerCredentials.createInsecure() : new FileCredentials(tls);
+}
+
+function drain(services: GrpcServices, graceMs: number): Promise<void> {
+  services.health.close();
+  return new Promise((resolve) => {
+    const cut = setTimeout(() => {
+      services.server.forceShutdown();
+      resolve();
+    }, graceMs);
+    services.server.tryShutdown(() => {
+      clearTimeout(cut);
+      resolve();
+    });
+  });
+}

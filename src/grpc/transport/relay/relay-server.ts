@@ -1,0 +1,237 @@
+// A port that takes gRPC over HTTP/2 and passes on what it gets, bytes unchanged: whole unary calls of one method to a handler, every
+// other stream to the target that answers. It decodes no messages.
+
+import {
+  constants,
+  createServer,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+  type ServerStreamResponseOptions,
+} from "node:http2";
+import type { AddressInfo, Socket } from "node:net";
+import { listenTrouble } from "../../../engine/base/cannot-listen.ts";
+import { ConfigError } from "../../../engine/base/errors.ts";
+import { MICROS_PER_MILLI } from "../../../engine/base/units.ts";
+import { GrpcStatus } from "../../unary.ts";
+import { readTimeoutUs } from "../grpc-headers.ts";
+import type { Http2Target } from "./http2-target.ts";
+import { FRAME_HEADER_BYTES, headerLines, type RelayedRequest, type UnaryOutcome } from "./unary-exchange.ts";
+
+/** A call that waits for its answer. */
+export interface RelayedCall {
+  readonly request: RelayedRequest;
+  /** Sends the outcome to the caller, once; does nothing if the caller has gone. */
+  answer(outcome: UnaryOutcome): void;
+  /** `ended` is called once, when the caller has read the whole answer, or has gone. */
+  onEnded(ended: () => void): void;
+}
+
+interface RelayServerOptions {
+  readonly host: string;
+  /** 0 picks a free port. */
+  readonly port: number;
+  /** The method whose calls go to the handler, as `/package.Service/Method`. */
+  readonly path: string;
+  readonly handle: (call: RelayedCall) => void;
+  /** The target of all other streams. */
+  readonly passOn: Http2Target;
+  readonly messageBytesMax: number;
+  /** Calls that may wait for their answer; further ones get RESOURCE_EXHAUSTED. */
+  readonly inFlightMax: number;
+  /** Time limit of a call, in milliseconds; a shorter `grpc-timeout` counts before it. */
+  readonly callMsMax: number;
+}
+
+const STREAMS_MAX = 4_096;
+const WINDOW_BYTES = 1_048_576;
+const SESSION_MEGABYTES_MAX = 64;
+const KEEPALIVE_MS = 60_000;
+const HTTP_OK = 200;
+/** Percent codes of characters that gRPC leaves plain in a grpc-message: ASCII from space to tilde, except the percent sign. */
+const PLAIN = /%(?!25)[2-7][0-9A-F](?<!%7F)/g;
+
+/** The port of a relay. */
+export class RelayServer {
+  readonly #options: RelayServerOptions;
+  readonly #server: Http2Server;
+  readonly #sessions = new Set<ServerHttp2Session>();
+  #inFlight = 0;
+
+  constructor(options: RelayServerOptions) {
+    this.#options = options;
+    this.#server = createServer({
+      maxSessionMemory: SESSION_MEGABYTES_MAX,
+      settings: { maxConcurrentStreams: STREAMS_MAX, initialWindowSize: WINDOW_BYTES },
+    });
+    // TCP keepalive finds out that a caller's machine has vanished, and closes the connection.
+    this.#server.on("connection", (socket: Socket) => socket.setKeepAlive(true, KEEPALIVE_MS));
+    this.#server.on("session", (session) => {
+      this.#sessions.add(session);
+      session.once("close", () => this.#sessions.delete(session));
+    });
+    // An error of one caller's connection must end only its own streams.
+    this.#server.on("sessionError", (_error, session) => session?.destroy());
+    this.#server.on(
+      "stream",
+      (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _flags: number, raw: readonly string[]) =>
+        this.#take(stream, headerLines(headers, raw)),
+    );
+  }
+
+  /** Calls that wait for their answer. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** Starts to listen; resolves to the port. Rejects with ConfigError if it can't. */
+  listen(): Promise<number> {
+    const { host, port } = this.#options;
+    return new Promise((resolve, reject) => {
+      this.#server.once("error", (cause: NodeJS.ErrnoException) => {
+        reject(new ConfigError("CONFIG_SETTINGS", `gRPC can't listen on ${host}:${port}: ${listenTrouble(cause)}`));
+      });
+      this.#server.listen(port, host, () => resolve((this.#server.address() as AddressInfo).port));
+    });
+  }
+
+  /** Accepts no new connections and calls, lets calls under way finish, and cuts off what is left after `graceMs` milliseconds. */
+  close(graceMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cut = setTimeout(() => {
+        for (const session of this.#sessions) session.destroy();
+      }, graceMs);
+      this.#server.close(() => {
+        clearTimeout(cut);
+        resolve();
+      });
+      for (const session of this.#sessions) session.close();
+    });
+  }
+
+  #take(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+    // Its close follows, and that is handled.
+    stream.on("error", () => stream.close());
+    if (headers[":path"] !== this.#options.path) {
+      passStreamOn(stream, headers, this.#options.passOn);
+      return;
+    }
+    if (this.#inFlight >= this.#options.inFlightMax) {
+      failStream(stream, GrpcStatus.resourceExhausted, `more than ${this.#options.inFlightMax} calls in flight`);
+      return;
+    }
+    this.#inFlight++;
+    const overdue = this.#endAtDeadline(stream, headers);
+    stream.once("close", () => {
+      this.#inFlight--;
+      clearTimeout(overdue);
+    });
+    this.#collect(stream, headers);
+  }
+
+  // The time runs from the headers, so that a request which never ends is dropped too. The handler learns of it by the stream's close.
+  #endAtDeadline(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): NodeJS.Timeout {
+    const { callMsMax } = this.#options;
+    const askedMs = Math.ceil(readTimeoutUs(String(headers["grpc-timeout"])) / MICROS_PER_MILLI);
+    const afterMs = askedMs < callMsMax ? askedMs : callMsMax;
+    return setTimeout(() => {
+      failStream(stream, GrpcStatus.deadlineExceeded, `no answer within ${afterMs} ms`);
+      // If an answer is on its way, its rest is not waited for.
+      stream.close(stream.writableEnded ? constants.NGHTTP2_NO_ERROR : constants.NGHTTP2_CANCEL);
+    }, afterMs);
+  }
+
+  #collect(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+    const { messageBytesMax, handle } = this.#options;
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    stream.on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= messageBytesMax + FRAME_HEADER_BYTES) chunks.push(chunk);
+      else if (!stream.headersSent) {
+        chunks.length = 0;
+        failStream(stream, GrpcStatus.resourceExhausted, `expected a message of at most ${messageBytesMax} bytes`);
+      }
+    });
+    stream.once("end", () => {
+      if (stream.headersSent || stream.destroyed) return;
+      const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, bytes);
+      handle({
+        request: { headers, body },
+        answer: (outcome) => answerStream(stream, outcome),
+        onEnded: (ended) => stream.once("close", ended),
+      });
+    });
+  }
+}
+
+function answerStream(stream: ServerHttp2Stream, outcome: UnaryOutcome): void {
+  if (stream.destroyed || stream.closed) return;
+  if (outcome.kind === "failure") {
+    failStream(stream, GrpcStatus.unavailable, outcome.message);
+    return;
+  }
+  const { headers, body, trailers } = outcome;
+  if (trailers === undefined && body.length === 0) {
+    respond(stream, headers, { endStream: true });
+    return;
+  }
+  respond(stream, headers, { waitForTrailers: trailers !== undefined });
+  if (trailers !== undefined) stream.once("wantTrailers", () => sendTrailers(stream, trailers));
+  stream.end(body);
+}
+
+// No `date` is added: a target that wants one has sent it. Node's types lack the option.
+function respond(stream: ServerHttp2Stream, headers: OutgoingHttpHeaders, options: ServerStreamResponseOptions): void {
+  const withoutDate: ServerStreamResponseOptions & { readonly sendDate: boolean } = { ...options, sendDate: false };
+  stream.respond(headers, withoutDate);
+}
+
+function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders): void {
+  if (!stream.destroyed && !stream.closed) stream.sendTrailers(trailers);
+}
+
+function failStream(stream: ServerHttp2Stream, status: GrpcStatus, message: string): void {
+  if (stream.destroyed || stream.closed || stream.headersSent) return;
+  respond(
+    stream,
+    {
+      ":status": HTTP_OK,
+      "content-type": "application/grpc",
+      "grpc-status": String(status),
+      "grpc-message": encodeURIComponent(message).replace(PLAIN, decodeURIComponent),
+    },
+    { endStream: true },
+  );
+}
+
+// Passes a stream on in both directions, at the pace of the slower side.
+function passStreamOn(caller: ServerHttp2Stream, headers: IncomingHttpHeaders, target: Http2Target): void {
+  const onward = target.open(headers, caller.endAfterHeaders);
+  if (onward === undefined) {
+    failStream(caller, GrpcStatus.unavailable, `no connection to ${target.authority}`);
+    return;
+  }
+  let trailers: IncomingHttpHeaders | undefined;
+  onward.on("response", (joined: IncomingHttpHeaders, flags: number, raw: readonly string[]) => {
+    if (caller.destroyed || caller.closed) return;
+    const endStream = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
+    respond(caller, headerLines(joined, raw), { endStream, waitForTrailers: !endStream });
+  });
+  onward.on("trailers", (joined: IncomingHttpHeaders, _flags: number, raw: readonly string[]) => {
+    trailers = headerLines(joined, raw);
+  });
+  caller.on("wantTrailers", () => sendTrailers(caller, trailers ?? {}));
+  // Its close follows and decides what happens.
+  onward.on("error", () => onward.close());
+  onward.once("close", () => {
+    if (caller.headersSent) {
+      if (onward.rstCode !== 0) caller.close(onward.rstCode);
+    } else failStream(caller, GrpcStatus.unavailable, `${target.authority} broke off the call`);
+  });
+  caller.once("close", () => onward.close(constants.NGHTTP2_CANCEL));
+  if (!caller.endAfterHeaders) caller.pipe(onward);
+  onward.pipe(caller);
+}

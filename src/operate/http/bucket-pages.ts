@@ -1,0 +1,112 @@
+// POST /buckets/peek and /buckets/reset: an operator reads the state of buckets, or resets them. Reads the question, writes the
+// answer, and reports who did what. engine/limiter/bucket-admin.ts does the work.
+
+import type { IncomingMessage } from "node:http";
+import { StoreError } from "../../engine/base/errors.ts";
+import { ALGORITHM_NAMES, SYNC_NAMES } from "../../engine/domain/limit.ts";
+import { base64Unless, textOf } from "../../engine/domain/request.ts";
+import type { AskedBuckets, BucketReport, BucketSnapshot, ResetReport } from "../../engine/limiter/bucket-admin.ts";
+import type { Caller } from "./access.ts";
+import { readBody } from "./body.ts";
+import { type HttpAnswer, json, text } from "./page-server.ts";
+import { readBucketQuestion } from "./read-questions.ts";
+
+/** Peeks at buckets and resets them (BucketAdmin does). Each may reject with RequestError or StoreError. */
+export interface BucketSource {
+  readonly peek: (asked: AskedBuckets) => Promise<readonly BucketReport[]>;
+  readonly reset: (asked: AskedBuckets) => Promise<readonly ResetReport[]>;
+}
+
+/** One allowed use of a page. The names of buckets contain what the operator typed. */
+export interface AuditEntry {
+  readonly action: "peek" | "reset";
+  readonly caller: Caller;
+  readonly domain: string;
+  /** The first AUDITED_MAX buckets; `more` is the number of the others. */
+  readonly buckets: readonly object[];
+  readonly more: number;
+}
+
+interface BucketPageOptions {
+  readonly bytesMax: number;
+  readonly buckets: BucketSource;
+  readonly audit: (entry: AuditEntry) => void;
+}
+
+/** Most buckets in one line of the log. */
+const AUDITED_MAX = 32;
+
+/** Answers one of the two pages; 503 if the store fails. Rejects with RequestError or BodyTooLargeError. */
+export async function answerBuckets(
+  action: "peek" | "reset",
+  request: IncomingMessage,
+  caller: Caller,
+  { bytesMax, buckets, audit }: BucketPageOptions,
+): Promise<HttpAnswer> {
+  const asked = readBucketQuestion(await readBody(request, bytesMax));
+  try {
+    const shown =
+      action === "peek" ? (await buckets.peek(asked)).map(peekView) : (await buckets.reset(asked)).map(resetView);
+    audit({
+      action,
+      caller,
+      domain: asked.domain,
+      buckets: shown.slice(0, AUDITED_MAX).map(auditView),
+      more: Math.max(0, shown.length - AUDITED_MAX),
+    });
+    return json(200, { domain: asked.domain, says: sayFound(shown.length, action), buckets: shown });
+  } catch (error) {
+    if (error instanceof StoreError) return text(503, `${error.code}: ${error.message}\n`);
+    throw error;
+  }
+}
+
+interface BucketView {
+  readonly rule: string;
+  readonly bucket: string;
+  /** Present if the bucket's name has bytes that are not UTF-8, which `bucket` can't show. */
+  readonly bucket_base64?: string;
+  readonly [more: string]: unknown;
+}
+
+function peekView(report: BucketReport): BucketView {
+  return { ...identityView(report), ...snapshotView(report.snapshot) };
+}
+
+function resetView(report: ResetReport): BucketView {
+  return { ...identityView(report), before: snapshotView(report.before), after: snapshotView(report.snapshot) };
+}
+
+function identityView({ descriptor, limit, bucketKey }: BucketReport): BucketView {
+  const base64 = base64Unless(bucketKey);
+  return {
+    descriptor: descriptor ?? "global_limit",
+    rule: textOf(limit.id),
+    path: textOf(limit.path),
+    name: textOf(limit.readableName),
+    algorithm: limit.isCounter ? "counter" : ALGORITHM_NAMES[limit.algorithm],
+    amount: limit.amount,
+    burst: limit.burst,
+    window_seconds: limit.windowSeconds,
+    ...(limit.calendar === undefined ? {} : { calendar: limit.calendar.words }),
+    sync: SYNC_NAMES[limit.sync],
+    bucket: textOf(bucketKey),
+    ...(base64 === undefined ? {} : { bucket_base64: base64 }),
+  };
+}
+
+function snapshotView({ remaining, waitSeconds, resetSeconds, liveHolds }: BucketSnapshot): object {
+  const holds = liveHolds === undefined ? {} : { live_holds: liveHolds };
+  return { remaining, wait_seconds: waitSeconds, reset_seconds: resetSeconds, ...holds };
+}
+
+function auditView({ rule, bucket, bucket_base64: base64, remaining, before, after }: BucketView): object {
+  const named = { rule, bucket, ...(base64 === undefined ? {} : { bucket_base64: base64 }) };
+  return before === undefined ? { ...named, remaining } : { ...named, before, after };
+}
+
+function sayFound(count: number, action: "peek" | "reset"): string {
+  if (count === 0) return "no limit is met, so there is no bucket; /explain says why";
+  const buckets = count === 1 ? "1 bucket" : `${count} buckets`;
+  return action === "peek" ? `${buckets}; nothing was paid` : `${buckets} reset`;
+}

@@ -1,0 +1,145 @@
+// Reads the JSON bodies that the admin pages are sent: a domain and descriptors, bounded and checked field by field.
+
+import { RequestError } from "../../engine/base/errors.ts";
+import { isRecord } from "../../engine/base/is-record.ts";
+import { nearestName } from "../../engine/base/near-name.ts";
+import { AMOUNT_MAX } from "../../engine/base/units.ts";
+import { visible } from "../../engine/base/visible.ts";
+import { UNIT_NAMES } from "../../engine/domain/limit.ts";
+import { DOMAIN_BYTES_MAX, ENTRIES_MAX, textOf, type WrittenEntry } from "../../engine/domain/request.ts";
+import type { AskedBuckets, AskedDescriptor } from "../../engine/limiter/bucket-admin.ts";
+
+/** The question of `POST /explain`, in the text that people write. */
+export interface ExplainQuestion {
+  readonly domain: string;
+  readonly descriptors: readonly (readonly WrittenEntry[])[];
+}
+
+/** Bounds of a question. They are lower than those of calls, because an answer names many rules for each entry. */
+const EXPLAINED_DESCRIPTORS_MAX = 32;
+const EXPLAINED_TEXT_BYTES_MAX = 4_096;
+
+/** The keys of each object of a question. */
+const EXPLAIN_KEYS = ["domain", "descriptors"];
+const BUCKETS_KEYS = [...EXPLAIN_KEYS, "global_limit"];
+/** `/explain` passes over `limit`: which rule matches does not depend on it. */
+const DESCRIPTOR_KEYS = ["entries", "limit"];
+const ENTRY_KEYS = ["key", "value", "value_base64"];
+/** Of an unknown key an error shows this much. */
+const SHOWN_KEY_LENGTH_MAX = 64;
+const LIMIT_KEYS = ["requests_per_unit", "unit"];
+
+/** Reads the body of `POST /explain`. Throws RequestError REQUEST_BODY, which names the field, if its shape is wrong. */
+export function readExplainQuestion(body: Buffer): ExplainQuestion {
+  const question = asRecord(parseJson(body), "the body", EXPLAIN_KEYS);
+  if (question.descriptors === undefined)
+    throw refused(`a list of at most ${EXPLAINED_DESCRIPTORS_MAX} as descriptors`);
+  const { domain, descriptors } = readAsked(question);
+  return { domain, descriptors: descriptors.map(({ entries }) => entries) };
+}
+
+/** Reads the body of `POST /buckets/peek` and `/buckets/reset`. Throws as `readExplainQuestion` does. */
+export function readBucketQuestion(body: Buffer): AskedBuckets {
+  const question = asRecord(parseJson(body), "the body", BUCKETS_KEYS);
+  const { domain, descriptors } = readAsked(question);
+  const globalLimit = question.global_limit ?? false;
+  if (typeof globalLimit !== "boolean") throw refused("true or false as global_limit");
+  return {
+    domain,
+    globalLimit,
+    descriptors: descriptors.map(({ entries, more, at }): AskedDescriptor => {
+      if (more.limit === undefined) return { entries };
+      return { entries, override: readOverride(asRecord(more.limit, `${at}.limit`, LIMIT_KEYS), `${at}.limit`) };
+    }),
+  };
+}
+
+function readOverride(
+  { requests_per_unit: amount, unit }: Record<string, unknown>,
+  at: string,
+): { amount: number; unit: number } {
+  const number = UNIT_NAMES.indexOf(String(unit).toLowerCase() as (typeof UNIT_NAMES)[number]);
+  if (number <= 0) throw refused(`one of ${UNIT_NAMES.slice(1).join(", ")} as ${at}.unit`);
+  if (typeof amount === "number" && Number.isInteger(amount) && amount >= 0 && amount <= AMOUNT_MAX)
+    return { amount, unit: number };
+  throw refused(`a whole number up to ${AMOUNT_MAX} as ${at}.requests_per_unit`);
+}
+
+interface ReadDescriptor {
+  readonly entries: readonly WrittenEntry[];
+  readonly more: Record<string, unknown>;
+  readonly at: string;
+}
+
+function readAsked(question: Record<string, unknown>): { domain: string; descriptors: readonly ReadDescriptor[] } {
+  const domain = asText(question.domain, "domain", DOMAIN_BYTES_MAX);
+  const descriptors = asList(question.descriptors ?? [], "descriptors", EXPLAINED_DESCRIPTORS_MAX).map(
+    (descriptor, i) => {
+      const at = `descriptors[${i}]`;
+      const more = asRecord(descriptor, at, DESCRIPTOR_KEYS);
+      const entries = asList(more.entries ?? [], `${at}.entries`, ENTRIES_MAX);
+      return { entries: entries.map((entry, j) => readEntry(entry, `${at}.entries[${j}]`)), more, at };
+    },
+  );
+  return { domain, descriptors };
+}
+
+function readEntry(entry: unknown, at: string): WrittenEntry {
+  const { key: givenKey, value, value_base64: base64 } = asRecord(entry, at, ENTRY_KEYS);
+  const key = asText(givenKey, `${at}.key`, EXPLAINED_TEXT_BYTES_MAX);
+  if (base64 === undefined) return { key, value: asText(value ?? "", `${at}.value`, EXPLAINED_TEXT_BYTES_MAX) };
+  if (value !== undefined) throw refused(`either value or value_base64 in ${at}`);
+  const bytes = asBytes(base64, `${at}.value_base64`, EXPLAINED_TEXT_BYTES_MAX);
+  return { key, value: textOf(bytes.toString("latin1")), valueBase64: bytes.toString("base64") };
+}
+
+// Both base64 alphabets, with or without padding: proto3 JSON accepts all of these for `bytes`.
+function asBytes(value: unknown, at: string, bytesMax: number): Buffer {
+  const text =
+    typeof value === "string"
+      ? value
+          .replace(/={1,2}$/, "")
+          .replaceAll("-", "+")
+          .replaceAll("_", "/")
+      : "?";
+  const bytes = Buffer.from(text, "base64");
+  if (bytes.length <= bytesMax && bytes.toString("base64").replace(/=+$/, "") === text) return bytes;
+  throw refused(`base64 of at most ${bytesMax} bytes as ${at}`);
+}
+
+// Bytes that are not UTF-8 are refused, as by /json: decoded with U+FFFD they would name another caller's bucket.
+function parseJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+  } catch (cause) {
+    if (cause instanceof SyntaxError) throw refused("JSON in the body");
+    if (cause instanceof TypeError) throw refused("a body in UTF-8; value_base64 names a value that is none");
+    throw cause;
+  }
+}
+
+// An unknown key is refused: the answer would be one to another question than was asked.
+function asRecord(value: unknown, at: string, keys: readonly string[]): Record<string, unknown> {
+  if (!isRecord(value)) throw refused(`an object as ${at}`);
+  const unknown = Object.keys(value).find((key) => !keys.includes(key));
+  if (unknown === undefined) return value;
+  const nearest = nearestName(unknown, keys);
+  const hint = nearest === undefined ? "" : `; did you mean ${nearest}?`;
+  throw refused(
+    `${keys.join(" or ")} as keys of ${at}, got '${visible(unknown.slice(0, SHOWN_KEY_LENGTH_MAX))}'${hint}`,
+  );
+}
+
+function asList(value: unknown, at: string, lengthMax: number): readonly unknown[] {
+  if (Array.isArray(value) && value.length <= lengthMax) return value;
+  throw refused(`a list of at most ${lengthMax} as ${at}`);
+}
+
+function asText(value: unknown, at: string, bytesMax: number): string {
+  if (typeof value === "string" && Buffer.byteLength(value) <= bytesMax) return value;
+  throw refused(`text of at most ${bytesMax} bytes as ${at}`);
+}
+
+function refused(expected: string): RequestError {
+  return new RequestError("REQUEST_BODY", `expected ${expected}`);
+}

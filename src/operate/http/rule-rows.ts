@@ -1,0 +1,114 @@
+// The rules in force as table rows, in the order of the files, with the counters of each limit. Pure.
+
+import type { LongWork } from "../../engine/base/long-work.ts";
+import type { Limit } from "../../engine/domain/limit.ts";
+import type { RuleCount } from "../../engine/domain/limit-stats.ts";
+import { textOf } from "../../engine/domain/request.ts";
+import { Kind } from "../../engine/domain/take.ts";
+import { limitWords } from "../../engine/rules/explain-words.ts";
+import { formatPlace } from "../../engine/rules/problems.ts";
+import type { DomainRules, Level, Rule, RuleSet } from "../../engine/rules/rule-set.ts";
+import { rulesOfTiers } from "../../engine/rules/tiers.ts";
+import { addCounts } from "../telemetry/rule-counts.ts";
+import type { RuleRow, RuleRows } from "./state-json.ts";
+
+/** Most rows of a table. A larger rule set shows the limits that refuse most, under their whole paths. */
+const RULE_ROWS_MAX = 200;
+
+/** Limits whose counters are read in one step; other work may run between steps. */
+const LIMITS_PER_STEP = 100;
+
+type CountOf = (limit: Limit) => RuleCount;
+
+/** The rows of a rule set; none if it is undefined. */
+export function* ruleRows(rules: RuleSet | undefined, countOf: CountOf): LongWork<RuleRows> {
+  const domains = [...(rules?.domains.values() ?? [])];
+  const rows: RuleRow[] = [];
+  for (const domain of domains) {
+    for (const row of domainRows(domain, countOf)) {
+      if (rows.length === RULE_ROWS_MAX) return yield* mostRefusing(domains, countOf);
+      rows.push(row);
+      yield;
+    }
+  }
+  return { rows, left_out: 0 };
+}
+
+interface Counted {
+  readonly limit: Limit;
+  readonly count: RuleCount;
+}
+
+/** There may be a hundred thousand limits, so words are made only for those that are shown. */
+function* mostRefusing(domains: readonly DomainRules[], countOf: CountOf): LongWork<RuleRows> {
+  let kept: Counted[] = [];
+  let seen = 0;
+  for (const { limits } of domains) {
+    for (const limit of limits) {
+      const count = countOf(limit);
+      if (count.hits > 0) kept.push({ limit, count });
+      if (kept.length === 2 * RULE_ROWS_MAX) kept = mostOf(kept);
+      if (++seen % LIMITS_PER_STEP === 0) yield;
+    }
+  }
+  const rows = mostOf(kept).map(({ limit, count }): RuleRow => {
+    return { id: textOf(limit.id), depth: 1, name: textOf(limit.id), says: limitWords(limit), count };
+  });
+  return { rows, left_out: seen - rows.length };
+}
+
+function mostOf(counted: readonly Counted[]): Counted[] {
+  return counted.toSorted(byRefusals).slice(0, RULE_ROWS_MAX);
+}
+
+function byRefusals({ count: one }: Counted, { count: other }: Counted): number {
+  return other.refused - one.refused || other.hits - one.hits;
+}
+
+function* domainRows({ domain, globalLimit, root }: DomainRules, countOf: CountOf): Generator<RuleRow> {
+  const name = textOf(domain);
+  const head = { id: name, depth: 0, name };
+  if (globalLimit === undefined) yield head;
+  else {
+    const { limit, countsHits } = globalLimit;
+    const says = `every call: ${limitWords(limit, countsHits ? "hit" : "call")}`;
+    yield { ...head, ...limitFields(limit, countOf), says };
+  }
+  yield* levelRows(root, name, 1, countOf);
+}
+
+function* levelRows(level: Level, parent: string, depth: number, countOf: CountOf): Generator<RuleRow> {
+  for (const rule of level.rules) {
+    const name = textOf(rule.pathElement);
+    const head = { id: `${parent}/${name}`, depth, name, where: formatPlace(rule.at) };
+    const rows = rulesOfTiers(rule).flatMap((one) => limitRows(one, head, countOf));
+    if (rows.length === 0) yield head;
+    yield* rows;
+    if (rule.children !== undefined) yield* levelRows(rule.children, head.id, depth + 1, countOf);
+  }
+}
+
+function limitRows(rule: Rule, head: RuleRow, countOf: CountOf): RuleRow[] {
+  if (rule.isUnlimited) return [{ ...head, says: "unlimited" }];
+  const mode = rule.kind === Kind.shadow ? "shadow" : rule.isQuota ? "quota" : undefined;
+  return rule.limits.map((limit) => ({
+    ...head,
+    ...limitFields(limit, countOf),
+    ...(mode === undefined ? {} : { mode }),
+  }));
+}
+
+function limitFields(limit: Limit, countOf: CountOf) {
+  const name = textOf(limit.readableName);
+  return {
+    id: textOf(limit.id),
+    ...(name === "" ? {} : { limit: name }),
+    says: limitWords(limit),
+    count: countWithLow(limit, countOf),
+  };
+}
+
+function countWithLow(limit: Limit, countOf: CountOf): RuleCount {
+  const low = limit.priority?.low;
+  return low === undefined ? countOf(limit) : addCounts(countOf(limit), countOf(low));
+}

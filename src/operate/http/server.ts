@@ -1,0 +1,165 @@
+// The HTTP port: the operator's page, /json, health, metrics, the rules in force, and the guarded pages. It knows nothing of limits
+// or stores: functions give it what it shows. page-server.ts serves the pages.
+
+import type { IncomingMessage } from "node:http";
+import type { HealthState } from "../../engine/base/health.ts";
+import { errorMessage } from "../../engine/base/thrown.ts";
+import type { HttpCaller } from "../../grpc/unary.ts";
+import { joinInPieces } from "../telemetry/join-in-pieces.ts";
+import { HeldBodies, readBody } from "./body.ts";
+import { whyCrossSiteOnOpenPage } from "./cross-site.ts";
+import { type GuardedSources, guardedPages } from "./guarded-pages.ts";
+import { readOperatorsPage, wantsPage } from "./operators-page.ts";
+import {
+  type HttpAnswer,
+  json,
+  notFound,
+  type Page,
+  type PageAddress,
+  PageServer,
+  READ,
+  text,
+  withHeaders,
+} from "./page-server.ts";
+import { configView, limitLines, type RulesState, readinessView } from "./views.ts";
+
+/** Where the pages get what they show. */
+export interface AdminSources extends GuardedSources {
+  /** Decides a request in proto3 JSON, unless too many are under way. Rejects only with what `readBody` rejects with. */
+  readonly answerJson: (readBody: () => Promise<Buffer>, caller: HttpCaller) => Promise<HttpAnswer>;
+  readonly health: HealthState;
+  readonly metricsText: () => AsyncIterable<string>;
+  readonly metricsContentType: string;
+  readonly rulesState: () => RulesState;
+  /** Every setting by name, secrets redacted. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** The state of the gRPC port's certificates; undefined without TLS. */
+  readonly tls?: (() => object | undefined) | undefined;
+  /** The state of the memory store's snapshots; undefined without them. */
+  readonly snapshot?: (() => object | undefined) | undefined;
+  /** The state of each worker; undefined if this process is the only one. */
+  readonly workers?: (() => Promise<readonly object[]>) | undefined;
+  /** Told of internal errors; must not throw. */
+  readonly onError: (error: unknown) => void;
+}
+
+interface AdminOptions {
+  readonly metricsPath: string;
+  /** Longest body that is read. */
+  readonly bodyBytesMax: number;
+  /** HTTP_HOSTS. */
+  readonly hosts: readonly string[];
+}
+
+/** Most bytes of incomplete bodies to /json; 512 of the longest. */
+const HELD_BYTES_MAX = 67_108_864;
+
+/** Makes the HTTP server of the process; it does not listen yet. */
+export function openAdminServer(address: PageAddress, options: AdminOptions, sources: AdminSources): PageServer {
+  const pages = makePages(options, sources);
+  return new PageServer({ ...address, pages, otherPage: notFound, onError: sources.onError });
+}
+
+/** Makes a server that shows the metrics and nothing else. */
+export function openMetricsServer(
+  address: PageAddress,
+  metricsPath: string,
+  sources: Pick<AdminSources, "metricsText" | "metricsContentType" | "onError">,
+): PageServer {
+  const pages = new Map([[metricsPath, metricsPage(sources)]]);
+  return new PageServer({ ...address, pages, otherPage: notFound, onError: sources.onError });
+}
+
+function metricsPage({
+  metricsText,
+  metricsContentType,
+}: Pick<AdminSources, "metricsText" | "metricsContentType">): Page {
+  return {
+    methods: READ,
+    help: "metrics for Prometheus",
+    async answer({ method }) {
+      const headers = { "content-type": metricsContentType };
+      // The client gets no body, so the page is never begun.
+      if (method === "HEAD") return { status: 200, headers, body: metricsText() };
+      const pieces = metricsText()[Symbol.asyncIterator]();
+      try {
+        // A failure before the first piece becomes a 503; a later one breaks the connection off.
+        const first = await pieces.next();
+        return { status: 200, headers, body: startingWith(first, pieces) };
+      } catch (error) {
+        return text(503, `the metrics can't be shown: ${errorMessage(error)}\n`);
+      }
+    },
+  };
+}
+
+// No generator: one that is never read, because the client has left, would not end the other one.
+function startingWith(first: IteratorResult<string>, rest: AsyncIterator<string>): AsyncIterable<string> {
+  let held: IteratorResult<string> | undefined = first;
+  const pieces: AsyncIterator<string> = {
+    async next() {
+      const next = held ?? (await rest.next());
+      held = undefined;
+      return next;
+    },
+    async return() {
+      await rest.return?.();
+      return { done: true, value: undefined };
+    },
+  };
+  return { [Symbol.asyncIterator]: () => pieces };
+}
+
+function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<string, Page> {
+  const { answerJson, health, rulesState, settings, tls, snapshot, workers } = sources;
+  const { bodyBytesMax, hosts } = options;
+  const pages = new Map<string, Page>();
+  const add = (path: string, help: string, methods: Page["methods"], answer: Page["answer"]) =>
+    pages.set(path, { help, methods, answer });
+  // For pages that pay, or that show the rules; probes and scrapers are no browsers and need no such check.
+  const addOwn: typeof add = (path, help, methods, answer) =>
+    add(path, help, methods, (request) => refuseForeign(request, hosts) ?? answer(request));
+  const held = new HeldBodies(HELD_BYTES_MAX);
+  const { page, files } = readOperatorsPage();
+  add("/", "this list; in a browser the operator's page", READ, (request) =>
+    wantsPage(request) ? page : withHeaders(text(200, index(pages)), { vary: "accept" }),
+  );
+  addOwn("/json", "POST a RateLimitRequest as JSON, get a decision", undefined, async (request) =>
+    // Several headers of one name are joined by commas here, and the result is not a valid traceparent.
+    answerJson(() => readBody(request, bodyBytesMax, held), {
+      traceparent: request.headers.traceparent?.toString(),
+      isGone: () => request.socket.destroyed,
+    }),
+  );
+  for (const [path, page] of guardedPages(sources, bodyBytesMax)) pages.set(path, page);
+  add("/healthcheck", "200 OK or 500", undefined, () =>
+    health.isServing() ? text(200, "OK") : { status: 500, headers: {}, body: "" },
+  );
+  add("/livez", "200 as long as the process works at all", READ, () => text(200, "OK\n"));
+  add("/readyz", "200, or 503 with the reasons", READ, () =>
+    json(health.isServing() ? 200 : 503, readinessView(health.troubles(), health.notes(), rulesState().lastFailure)),
+  );
+  pages.set(options.metricsPath, metricsPage(sources));
+  addOwn("/config", "rule files, hash, last error, warnings, certificates, snapshot, settings", READ, async () =>
+    json(200, configView(rulesState(), settings, { tls: tls?.(), snapshot: snapshot?.(), workers: await workers?.() })),
+  );
+  addOwn("/rlconfig", "one line per limit in force", READ, () =>
+    text(200, joinInPieces(limitLines(rulesState().rules))),
+  );
+  for (const [path, file] of files) pages.set(path, file);
+  return pages;
+}
+
+/** The answer to a request that a page of another site may have sent; undefined for others. */
+export function refuseForeign(request: IncomingMessage, hosts: readonly string[]): HttpAnswer | undefined {
+  const why = whyCrossSiteOnOpenPage(request, hosts);
+  if (why === undefined) return undefined;
+  const answer = text(403, `403 this page is for programs and for pages of this port, and this request ${why}\n`);
+  // The rest of the request is not read, so the connection can't be used again.
+  return withHeaders(answer, { connection: "close" });
+}
+
+function index(pages: ReadonlyMap<string, Page>): string {
+  const listed = [...pages].filter(([, { help }]) => help !== "");
+  return listed.map(([path, { help }]) => `${path.padEnd(14)} ${help}\n`).join("");
+}

@@ -1,0 +1,127 @@
+// Makes the JSON of GET /state, which the operator's page shows: what is wrong now, and the counters. Pure.
+
+import { isoTime } from "../../engine/base/units.ts";
+import type { Condition } from "../condition.ts";
+import { inOrder } from "./condition-book.ts";
+import type { CallTotals, ConditionView, RulesInForce, StateView } from "./state-json.ts";
+
+/** What one process reports: one of several workers, or the only process. */
+export interface ProcessState {
+  /** The worker's number; undefined if this process is the only one. */
+  readonly worker: number | undefined;
+  readonly conditions: readonly Condition[];
+  readonly rules: { readonly hash: string | null; readonly loadedAtUs?: number | undefined };
+  /** The worker's row on the page, as JSON. */
+  readonly shown?: Readonly<Record<string, unknown>>;
+}
+
+/** What `stateView` is made of. */
+export interface StateFacts {
+  readonly nowUs: number;
+  readonly instance: string;
+  readonly version: string;
+  readonly store: string;
+  /** The number of the worker that answers; undefined if this process is the only one. */
+  readonly answeredBy: number | undefined;
+  readonly processes: readonly ProcessState[];
+  readonly calls: CallTotals;
+  readonly rules: RulesInForce;
+  readonly unmatched: StateView["unmatched"];
+  readonly keepsTopKeys: boolean;
+  readonly certificate: StateView["certificate"];
+}
+
+/** Puts the JSON together. */
+export function stateView(facts: StateFacts): StateView {
+  const { nowUs, instance, version, store, processes, calls, rules, unmatched, certificate, answeredBy, keepsTopKeys } =
+    facts;
+  const conditions = joinConditions(processes, nowUs);
+  return {
+    at: isoTime(nowUs),
+    instance,
+    version,
+    store,
+    status: conditions[0]?.severity ?? "well",
+    conditions,
+    calls,
+    rules,
+    unmatched,
+    keeps_top_keys: keepsTopKeys,
+    certificate,
+    ...(answeredBy === undefined
+      ? {}
+      : { answered_by: answeredBy, workers: processes.flatMap(({ shown }) => (shown === undefined ? [] : [shown])) }),
+  };
+}
+
+interface Joined extends Condition {
+  readonly workers: readonly number[];
+}
+
+/**
+ * A condition that several workers report is shown once, with the time of the worker that saw it first; what others say differently is a
+ * detail. So is what another condition explains.
+ */
+function joinConditions(processes: readonly ProcessState[], nowUs: number): readonly ConditionView[] {
+  const joined = new Map<string, Joined>();
+  for (const { worker, conditions } of processes) {
+    for (const condition of conditions) {
+      const known = joined.get(condition.id);
+      const workers = worker === undefined ? [] : [worker];
+      joined.set(condition.id, known === undefined ? { ...condition, workers } : bothOf(known, condition, workers));
+    }
+  }
+  for (const symptom of joined.values()) {
+    const cause = joined.get(symptom.causedBy ?? "");
+    if (cause === undefined) continue;
+    joined.delete(symptom.id);
+    joined.set(cause.id, { ...cause, details: [...(cause.details ?? []), saysOf(symptom)] });
+  }
+  const differing = differingRules(processes, nowUs);
+  return inOrder([...joined.values(), ...(differing === undefined ? [] : [{ ...differing, workers: [] }])]).map(viewOf);
+}
+
+function bothOf(known: Joined, condition: Condition, workers: readonly number[]): Joined {
+  const { count, says, sinceUs, details = [] } = condition;
+  const differs = count === undefined && says !== known.says ? [`worker ${workers.join()}: ${says}`] : [];
+  return {
+    ...known,
+    ...(count === undefined ? {} : { count: count + (known.count ?? 0) }),
+    sinceUs: Math.min(sinceUs, known.sinceUs),
+    details: [...new Set([...(known.details ?? []), ...details, ...differs])],
+    workers: [...known.workers, ...workers],
+  };
+}
+
+function saysOf({ count, says }: Condition): string {
+  return count === undefined ? says : `${count} ${says}`;
+}
+
+function viewOf(condition: Joined): ConditionView {
+  const { id, severity, advice, see, details = [], sinceUs, workers } = condition;
+  const said = { id, severity, says: saysOf(condition), advice, see, details, since: isoTime(sinceUs) };
+  return workers.length === 0 ? said : { ...said, workers };
+}
+
+function differingRules(processes: readonly ProcessState[], nowUs: number): Condition | undefined {
+  const byHash = new Map<string, number[]>();
+  const loadedUs: number[] = [];
+  for (const { worker, rules } of processes) {
+    if (rules.hash === null || worker === undefined) continue;
+    byHash.set(rules.hash, [...(byHash.get(rules.hash) ?? []), worker]);
+    loadedUs.push(rules.loadedAtUs ?? nowUs);
+  }
+  if (byHash.size < 2) return undefined;
+  const sets = [...byHash].map(([hash, workers]) => `${hash.slice(0, 12)}: worker ${workers.join(", ")}`);
+  return {
+    id: "rules differ",
+    severity: "warning",
+    says: "Workers decide by different rules.",
+    advice:
+      "A new set has not reached all of them, or some refuse it: the log says why. SIGHUP has all read them again.",
+    see: "headgaterulesdiffer",
+    details: sets,
+    // The sets were equal until the newest of them was loaded.
+    sinceUs: Math.max(...loadedUs),
+  };
+}

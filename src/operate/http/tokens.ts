@@ -1,0 +1,121 @@
+// The tokens that admin pages ask for: one from the environment, or a file of them, which is read again when it changes.
+// access.ts decides what a token opens.
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+import type { Clock } from "../../engine/base/clock.ts";
+import { ConfigError } from "../../engine/base/errors.ts";
+import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
+import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { ADMIN_TOKEN } from "../../process/settings/value-types.ts";
+
+const TOKENS_MAX = 64;
+/** The file is looked at no more often than this. */
+const LOOK_EVERY_US = MICROS_PER_SECOND;
+const NAME = /^[A-Za-z0-9._-]{1,64}$/;
+
+interface TokensOptions {
+  /** ADMIN_TOKEN. */
+  readonly token: string | undefined;
+  /** ADMIN_TOKEN_FILE: a token per line, optionally with a name before it. Not read if there is a `token`. */
+  readonly file: string | undefined;
+  readonly clock: Clock;
+  /** Told the names of the tokens when a changed file is in force. */
+  readonly onChange: (names: readonly string[]) => void;
+  /** Told why a changed file can't be used; the tokens before it stay in force. */
+  readonly onRefused: (why: string) => void;
+}
+
+interface Token {
+  readonly name: string;
+  /** SHA-256 of the token. Digests have one length, so comparing them reveals nothing about the token's length. */
+  readonly digest: Buffer;
+}
+
+/** The tokens in force. */
+export class Tokens {
+  readonly #options: TokensOptions;
+  #tokens: readonly Token[];
+  #stamp: string;
+  #lookedUs: number;
+
+  /** Reads the file, if one counts. Throws ConfigError if it can't be used. */
+  constructor(options: TokensOptions) {
+    const { token, file, clock } = options;
+    this.#options = options;
+    this.#lookedUs = clock.nowUs();
+    this.#stamp = "";
+    this.#tokens = token === undefined ? [] : [{ name: "ADMIN_TOKEN", digest: digestOf(token) }];
+    if (token !== undefined || file === undefined) return;
+    try {
+      this.#stamp = stampOf(file);
+      this.#tokens = readTokens(file);
+    } catch (cause) {
+      throw new ConfigError("CONFIG_SETTINGS", `ADMIN_TOKEN_FILE: ${errorMessage(cause)}`);
+    }
+  }
+
+  /** False if no token is configured: then access depends on the caller's address. */
+  get isAsked(): boolean {
+    return this.#options.token !== undefined || this.#options.file !== undefined;
+  }
+
+  /** The name of the token, or undefined if it is not in force. The time taken depends on the text's length alone. */
+  nameOf(text: string): string | undefined {
+    this.#look();
+    const digest = digestOf(text);
+    let name: string | undefined;
+    for (const token of this.#tokens) if (timingSafeEqual(token.digest, digest)) name = token.name;
+    return name;
+  }
+
+  #look(): void {
+    const { file, token, clock, onChange, onRefused } = this.#options;
+    const nowUs = clock.nowUs();
+    if (file === undefined || token !== undefined || nowUs - this.#lookedUs < LOOK_EVERY_US) return;
+    this.#lookedUs = nowUs;
+    const stamp = stampOf(file);
+    if (stamp === this.#stamp) return;
+    // Remembered before the file is read, so that a file that can't be used is reported once.
+    this.#stamp = stamp;
+    try {
+      this.#tokens = readTokens(file);
+      onChange(this.#tokens.map(({ name }) => name));
+    } catch (cause) {
+      onRefused(errorMessage(cause));
+    }
+  }
+}
+
+/** Reads the file. Messages name lines, never their text. */
+function readTokens(file: string): readonly Token[] {
+  const tokens: Token[] = [];
+  for (const [index, line] of readFileSync(file, "utf8").split(/\r?\n/).entries()) {
+    const words = line.trim().split(/\s+/);
+    if (words[0] === "" || words[0]?.startsWith("#")) continue;
+    const text = words.at(-1) ?? "";
+    const name = words.length === 1 ? `line ${index + 1}` : (words[0] ?? "");
+    const at = `line ${index + 1} of ${file}`;
+    if (words.length > 2 || (words.length === 2 && !NAME.test(name)))
+      throw new Error(`expected \`token\` or \`name token\` in ${at}`);
+    if (ADMIN_TOKEN.parse(text) === undefined) throw new Error(`expected ${ADMIN_TOKEN.expects} as the token in ${at}`);
+    if (tokens.length === TOKENS_MAX) throw new Error(`expected at most ${TOKENS_MAX} tokens in ${file}`);
+    tokens.push({ name, digest: digestOf(text) });
+  }
+  if (tokens.length === 0) throw new Error(`expected a token in ${file}, found none`);
+  return tokens;
+}
+
+// The inode counts too: Kubernetes changes a mounted file by swapping a link. A file that can't be looked at can't be read either.
+function stampOf(file: string): string {
+  try {
+    const { ino, mtimeMs, size } = statSync(file);
+    return `${ino} ${mtimeMs} ${size}`;
+  } catch (cause) {
+    return errorCode(cause) ?? "unreadable";
+  }
+}
+
+function digestOf(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}

@@ -1,0 +1,214 @@
+// Writes single decisions, refusals or all, as lines that `headgate simulate` reads. Sampled, and bounded in rate per limit, so that
+// an attack does not write more than an ordinary day.
+
+import type { Clock } from "../../engine/base/clock.ts";
+import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { base64Unless, type Descriptor, HoldAsk, textOf } from "../../engine/domain/request.ts";
+import type { LimitCall } from "../../engine/limiter/call.ts";
+import { shownBeside, shownValues } from "../../engine/limiter/hidden-values.ts";
+import { waitUsOf } from "../../engine/limiter/retry-after.ts";
+import type { DomainRules } from "../../engine/rules/rule-set.ts";
+import { readTraceparent, type SpanIds } from "../../grpc/trace-context.ts";
+
+/** Longer lines are left out: a call may have 256 descriptors of 64 KiB each. In UTF-16 units. */
+const LINE_CHARS_MAX = 65_536;
+
+export interface DecisionLogOptions {
+  readonly kind: "refusals" | "all";
+  /** Share of the decisions that are written, 0 to 1. */
+  readonly share: number;
+  /** Lines per second for each limit, and the burst. */
+  readonly linesPerSecond: number;
+  readonly clock: Clock;
+  /** Takes a line without its line feed; returns false if there is no room for it. What becomes of lines it took, `noteEnd` is told. */
+  readonly write: (line: string, fields: DecisionLine) => boolean;
+  /** Uniform in 0 to 1; Math.random unless given. */
+  readonly random?: () => number;
+}
+
+/** A line. `domain`, `descriptors` and `hits_addend` are the request in the form of a body of /json. */
+interface DecisionLine {
+  readonly at: string;
+  readonly domain: string;
+  readonly descriptors: readonly object[];
+  readonly hits_addend?: number;
+  readonly code: "OK" | "OVER_LIMIT";
+  /** The limit that governs the answer; absent if no limit applied. */
+  readonly limit?: string;
+  readonly cost?: number;
+  readonly remaining?: number;
+  readonly wait_seconds?: number;
+  /** The trace of the call's span, or else of the caller; absent if there is neither. */
+  readonly trace_id?: string;
+  /** The call's span, if it is recorded. */
+  readonly span_id?: string;
+  /** Decisions of this limit that were left out since its last line, by the rate or because the disk is too slow; not those that the disk lost. */
+  readonly left_out?: number;
+}
+
+/** The trace that a line names, and the call's span in it if that is recorded. */
+interface LineTrace {
+  readonly traceId: string | undefined;
+  readonly spanId?: string;
+}
+
+/** What is left of one limit's rate. */
+interface Allowance {
+  lines: number;
+  atUs: number;
+  leftOut: number;
+}
+
+/** Writes decisions. `decided` is on the decision path: a call that is not written costs a comparison and a random number. */
+export class DecisionLog {
+  readonly #options: DecisionLogOptions;
+  readonly #random: () => number;
+  readonly #allowances = new Map<string, Allowance>();
+  /** Lines written, and decisions left out by the rate or by the disk. Decisions that sampling skips count in neither. */
+  written = 0;
+  leftOut = 0;
+
+  constructor(options: DecisionLogOptions) {
+    this.#options = options;
+    this.#random = options.random ?? Math.random;
+  }
+
+  /** Takes a decided call, with the caller's `traceparent`, if there is one, and the call's span, if it is recorded. */
+  decided(call: LimitCall, traceparent: string | undefined, span?: SpanIds): void {
+    const { kind, share } = this.#options;
+    if (kind === "refusals" && !call.decision.overLimit) return;
+    if (share < 1 && this.#random() >= share) return;
+    // The map is bounded: a rule set has few limits, and limits that callers send in requests share one id per domain.
+    const allowance = this.#allowanceOf(call.governing?.limit.id ?? "");
+    const isTaken =
+      this.#spend(allowance) &&
+      this.#write(decisionLine(call, span ?? { traceId: readTraceparent(traceparent)?.traceId }, allowance.leftOut));
+    if (isTaken) {
+      allowance.leftOut = 0;
+    } else {
+      allowance.leftOut++;
+      this.leftOut++;
+    }
+  }
+
+  /** Notes how many of the lines that `write` took are written now, and how many are lost. */
+  noteEnd(written: number, lost: number): void {
+    this.written += written;
+    this.leftOut += lost;
+  }
+
+  #write(fields: DecisionLine): boolean {
+    const line = JSON.stringify(fields);
+    return line.length <= LINE_CHARS_MAX && this.#options.write(line, fields);
+  }
+
+  #allowanceOf(id: string): Allowance {
+    let allowance = this.#allowances.get(id);
+    if (allowance === undefined) {
+      allowance = { lines: this.#options.linesPerSecond, atUs: this.#options.clock.nowUs(), leftOut: 0 };
+      this.#allowances.set(id, allowance);
+    }
+    return allowance;
+  }
+
+  #spend(allowance: Allowance): boolean {
+    const { linesPerSecond, clock } = this.#options;
+    const nowUs = clock.nowUs();
+    const returned = ((nowUs - allowance.atUs) * linesPerSecond) / MICROS_PER_SECOND;
+    allowance.lines = Math.min(linesPerSecond, allowance.lines + Math.max(0, returned));
+    allowance.atUs = nowUs;
+    if (allowance.lines < 1) return false;
+    allowance.lines--;
+    return true;
+  }
+}
+
+function decisionLine(call: LimitCall, { traceId, spanId }: LineTrace, leftOut: number): DecisionLine {
+  const { request, decision, governing } = call;
+  return {
+    // Date has milliseconds; the last three digits are added so that the line has the microseconds of the process's clock.
+    at: `${isoTime(call.startedUs).slice(0, -1)}${String(call.startedUs % 1_000).padStart(3, "0")}Z`,
+    domain: textOf(request.domain),
+    ...askedOf(call),
+    code: decision.overLimit ? "OVER_LIMIT" : "OK",
+    ...(governing === undefined
+      ? {}
+      : { limit: textOf(governing.limit.id), cost: governing.cost, remaining: governing.remaining }),
+    ...(governing !== undefined && decision.overLimit ? { wait_seconds: waitUsOf(governing) / MICROS_PER_SECOND } : {}),
+    ...(traceId === undefined ? {} : { trace_id: traceId }),
+    ...(spanId === undefined ? {} : { span_id: spanId }),
+    ...(leftOut === 0 ? {} : { left_out: leftOut }),
+  };
+}
+
+function descriptorOf(call: LimitCall, index: number): object {
+  const descriptor = call.request.descriptors[index] as Descriptor;
+  return {
+    entries: shownEntries(call, index),
+    ...(descriptor.hasHits ? { hits_addend: descriptor.hits } : {}),
+    ...(descriptor.isRefund ? { is_negative_hits: true } : {}),
+    ...(descriptor.hasOverride
+      ? { limit: { requests_per_unit: descriptor.overrideAmount, unit: descriptor.overrideUnit } }
+      : {}),
+  };
+}
+
+interface WrittenEntry {
+  readonly key: string;
+}
+
+function shownEntries(call: LimitCall, index: number): readonly WrittenEntry[] {
+  const { keys } = call.request.descriptors[index] as Descriptor;
+  return shownValues(call, index).map((value, i) => entryOf(keys[i] as string, value));
+}
+
+function entryOf(key: string, value: string): WrittenEntry {
+  const base64 = base64Unless(value);
+  const text = base64 === undefined ? { value: textOf(value) } : { value_base64: base64 };
+  return { key: textOf(key), ...text };
+}
+
+/** Descriptors and hits of the call, in the form of a body of /json. */
+function askedOf(call: LimitCall): Pick<DecisionLine, "descriptors" | "hits_addend"> {
+  const { request } = call;
+  if (request.holdAsk !== HoldAsk.none) return heldAsEntries(call);
+  return {
+    descriptors: request.descriptors.slice(0, request.descriptorCount).map((_, i) => descriptorOf(call, i)),
+    // One hit, said or not, is the same for all but settlements: to them it says what was used.
+    ...(request.hitsAddend > 0 ? { hits_addend: request.hitsAddend } : {}),
+  };
+}
+
+// A hold that the request names in its fields is written as the entries that mean the same, so that a simulation repeats it.
+function heldAsEntries(call: LimitCall): Pick<DecisionLine, "descriptors" | "hits_addend"> {
+  const { holdAsk, holdId, holdAmount } = call.request;
+  const entries = shownEntries(call, 0);
+  const hold = call.rules[0]?.hold;
+  if (hold === undefined) return { descriptors: [{ entries }] };
+  const { idEntry, settleEntry, settleValue, estimate } = hold;
+  const names = [idEntry, settleEntry, estimate?.entry].map((name) => name !== undefined && textOf(name));
+  const written = [
+    ...entries.filter(({ key }) => !names.includes(key)),
+    entryOf(idEntry, shownBeside(call, 0, holdId)),
+  ];
+  if (holdAsk === HoldAsk.settle) {
+    const settled = [...written, entryOf(settleEntry, settleValue ?? "")];
+    return { descriptors: [{ entries: settled, hits_addend: holdAmount }] };
+  }
+  if (estimate?.entry !== undefined) {
+    const amount = unmarked(estimate.entry, String(holdAmount), call.domain?.settleEntries);
+    return { descriptors: [{ entries: [...written, entryOf(estimate.entry, amount)] }] };
+  }
+  const hits = Math.max(1, holdAmount);
+  // Under a rule that marks by value, a descriptor with hits of its own would only ask.
+  if (settleValue !== undefined) return { descriptors: [{ entries: written }], hits_addend: hits };
+  return { descriptors: [{ entries: written, hits_addend: hits }] };
+}
+
+/** The number as the value of an entry that does not mark a settlement: a zero before it changes nothing. */
+function unmarked(key: string, number: string, settleEntries: DomainRules["settleEntries"] | undefined): string {
+  const marks = settleEntries?.get(key);
+  let text = number;
+  while (marks?.has(text)) text = `0${text}`;
+  return text;
+}

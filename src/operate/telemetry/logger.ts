@@ -1,0 +1,68 @@
+// The process's log, by pino: one JSON object per line, or lines for people. Secrets are removed from every line.
+
+import { destination, type Logger as PinoLogger, pino } from "pino";
+import type { Clock } from "../../engine/base/clock.ts";
+import { isoTime } from "../../engine/base/units.ts";
+import { visibleJson } from "../../engine/base/visible.ts";
+import { formatLogLine } from "./log-line.ts";
+
+export type Logger = PinoLogger;
+
+export interface LoggerOptions {
+  readonly level: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
+  readonly format: "json" | "text";
+  readonly clock: Clock;
+  /** The worker's number, which stands in every line; undefined if there is one process. */
+  readonly worker?: number | undefined;
+  /** Texts that no line may contain, such as passwords. Those shorter than four characters are ignored. */
+  readonly secrets: readonly string[];
+  /** Takes each finished line with its line feed; writes to standard output unless given. */
+  readonly write?: (line: string) => void;
+}
+
+const CENSOR = "[redacted]";
+const SECRET_FIELDS = ["password", "auth", "authorization", "REDIS_AUTH", "secret", "token"];
+const SECRET_LENGTH_MIN = 4;
+/** Bytes of lines that wait for room on the disk; further lines are dropped. */
+const BACKLOG_BYTES_MAX = 1_048_576;
+
+/** Makes the log. A line is written before the call returns, so none is lost when the process ends; on a full disk it may be. */
+export function createLogger(options: LoggerOptions): Logger {
+  const write = options.write ?? standardOutput();
+  const secrets = asWritten(options.secrets);
+  const finish = options.format === "text" ? formatLogLine : (line: string) => line;
+  return pino(
+    {
+      level: options.level,
+      base: options.worker === undefined ? null : { worker: options.worker },
+      // The process's clock, so that tests can move time by hand; Date is used for the format alone.
+      timestamp: () => `,"time":"${isoTime(options.clock.nowUs())}"`,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: SECRET_FIELDS.flatMap((field) => [field, `*.${field}`]), censor: CENSOR },
+    },
+    { write: (line: string) => write(finish(visibleJson(withoutSecrets(line, secrets)))) },
+  );
+}
+
+// On a full disk lines are lost, but the service goes on. Up to BACKLOG_BYTES_MAX of them are written when there is room again.
+function standardOutput(): (line: string) => void {
+  const output = destination({ dest: 1, sync: true, maxLength: BACKLOG_BYTES_MAX });
+  output.on("error", () => undefined);
+  return (line) => {
+    output.write(line);
+  };
+}
+
+// JSON may write a secret with escapes, and a URL with percent signs.
+function asWritten(secrets: readonly string[]): string[] {
+  const long = secrets.filter((secret) => secret.length >= SECRET_LENGTH_MIN);
+  return [
+    ...new Set(long.flatMap((secret) => [JSON.stringify(secret).slice(1, -1), secret, encodeURIComponent(secret)])),
+  ];
+}
+
+function withoutSecrets(line: string, secrets: readonly string[]): string {
+  let clean = line;
+  for (const secret of secrets) if (clean.includes(secret)) clean = clean.replaceAll(secret, CENSOR);
+  return clean;
+}

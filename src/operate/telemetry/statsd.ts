@@ -1,0 +1,268 @@
+// Sends counters to a statsd server by hot-shots, under the names of envoyproxy/ratelimit. Reads plain counters now and then and sends
+// what has changed; nothing here runs on the decision path. Response times go to Prometheus only: statsd would need each one.
+
+import { StatsD } from "hot-shots";
+import type { Clock } from "../../engine/base/clock.ts";
+import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { waitAtMost } from "../../engine/base/wait-at-most.ts";
+import type { LimitStats } from "../../engine/domain/limit-stats.ts";
+import { oneByteOf, textOf } from "../../engine/domain/request.ts";
+import type { CallCounts } from "./observers.ts";
+import type { LocalCacheNumbers } from "./prometheus.ts";
+import type { RateLimitedLog } from "./rate-limited-log.ts";
+import { shortText } from "./short-text.ts";
+import type { LimitStatsBook } from "./stats-book.ts";
+
+interface StatsdOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly protocol: "tcp" | "udp";
+  readonly flushMs: number;
+  /** Added to every name as `.__key=value`, or sent as DogStatsD tags. */
+  readonly tags: ReadonlyMap<string, string>;
+  /** DogStatsD: tags are separate from the name. */
+  readonly isDog: boolean;
+  /**
+   * This worker's number among several; undefined if there is one process. The server adds up their counters. Their gauges would
+   * overwrite each other, so a gauge carries the number as a tag.
+   */
+  readonly worker?: number | undefined;
+}
+
+interface StatsdSources {
+  readonly calls: CallCounts;
+  readonly reloads: () => { readonly loads: number; readonly failures: number };
+  readonly statsBook: LimitStatsBook;
+  /** Undefined without a local cache. */
+  readonly localCache: LocalCacheNumbers | undefined;
+  readonly log: RateLimitedLog;
+  readonly clock: Clock;
+}
+
+/** Counters of a rule: the field of LimitStats, and the last part of the name. */
+const RULE_COUNTERS = [
+  ["totalHits", "total_hits"],
+  ["overLimit", "over_limit"],
+  ["nearLimit", "near_limit"],
+  ["overLimitWithLocalCache", "over_limit_with_local_cache"],
+  ["deniedUnanswered", "denied_unanswered"],
+  ["withinLimit", "within_limit"],
+  ["shadowMode", "shadow_mode"],
+  ["holdsOpened", "hold_opened"],
+  ["holdsExpired", "hold_expired"],
+  ["settlements", "hold_settlements"],
+  ["heldUnused", "hold_unused_hits"],
+  ["usedUnheld", "hold_exceeded_hits"],
+  ["settledLate", "hold_late_settlements"],
+  ["settledAgain", "hold_repeated_settlements"],
+] as const;
+/** Fits into an Ethernet packet; hot-shots fills a packet with as many counters as fit. */
+const BUFFER_BYTES = 1_400;
+/** Longest part of a name that rules and callers choose; the whole name then fits into a packet. */
+const NAME_BYTES_MAX = 512;
+const BUFFER_FLUSH_MS = 20;
+/** A TCP server that takes nothing for this long gets a new connection. */
+const SILENCE_US_MAX = 10 * MICROS_PER_SECOND;
+/** Most changed counters that wait for the server; those beyond are lost, and count as errors. */
+const DUE_MAX = 1_000_000;
+/** Longest wait for the last counters to be written. */
+const CLOSE_MS_MAX = 1_000;
+
+/** Sends changes every `flushMs` milliseconds, and once more when it is closed. */
+export class StatsdExporter {
+  readonly #options: StatsdOptions;
+  readonly #sources: StatsdSources;
+  readonly #suffix: string;
+  readonly #gaugeSuffix: string;
+  readonly #gaugeTags: Record<string, string>;
+  readonly #timer: NodeJS.Timeout;
+  /** What was read of each counter but those of rules. */
+  readonly #read = new Map<string, number>();
+  /** What was read of a rule's counters, in the order of RULE_COUNTERS; dropped with the rule. */
+  readonly #readOfRules = new WeakMap<LimitStats, Float64Array>();
+  /** Changes by name that are to be sent. They outlive their rule. */
+  #due = new Map<string, number>();
+  /** What the last flush sent. */
+  #last = new Map<string, number>();
+  #link: { readonly client: StatsD; hasFailed: boolean };
+  /** Since when the connection has had something to write. */
+  #writesSinceUs: number | undefined;
+  /** Errors while sending, since the start. */
+  errors = 0;
+
+  constructor(options: StatsdOptions, sources: StatsdSources) {
+    const { flushMs, tags, isDog, worker } = options;
+    this.#options = options;
+    this.#sources = sources;
+    this.#suffix = isDog ? "" : tagSuffix(tags);
+    const own = worker === undefined ? [] : ([["worker", String(worker)]] as const);
+    this.#gaugeSuffix = isDog ? "" : tagSuffix(new Map([...tags, ...own]));
+    this.#gaugeTags = isDog ? Object.fromEntries(own) : {};
+    this.#link = this.#open();
+    this.#timer = setInterval(() => this.flush(), flushMs).unref();
+  }
+
+  /** Sends what has changed since the last flush, once that is written: a server that takes nothing must not cost memory. Never throws. */
+  flush(): void {
+    this.#collect();
+    if (this.#stillWrites()) return;
+    this.#mend();
+    for (const [name, delta] of this.#due) this.#link.client.increment(name + this.#suffix, delta);
+    this.#last = this.#due;
+    this.#due = new Map();
+    this.#showLocalCache();
+  }
+
+  #collect(): void {
+    const { calls, reloads, statsBook } = this.#sources;
+    for (const { domain, path, stats } of statsBook.entries()) {
+      const rule = `ratelimit.service.rate_limit.${ruleName(domain, path)}`;
+      this.#countRule(rule, stats);
+    }
+    for (const { domain, hasRules, descriptors } of calls.unmatched.entries()) {
+      const name = `ratelimit.service.rate_limit.${sanitized(domain)}.domain_not_found`;
+      // What met no rule while the domain had rules is not sent when a reload takes them away.
+      if (hasRules) this.#read.set(name, descriptors);
+      else this.#count(name, descriptors);
+    }
+    const { loads, failures } = reloads();
+    this.#count("ratelimit.service.config_load_success", loads);
+    this.#count("ratelimit.service.config_load_error", failures);
+    this.#count("ratelimit.service.global_shadow_mode", calls.globalShadows);
+    this.#count("ratelimit.service.call.should_rate_limit.redis_error", calls.storeErrors());
+    this.#count("ratelimit.service.call.should_rate_limit.service_error", calls.serviceErrors());
+    this.#count(
+      "ratelimit_server.ShouldRateLimit.total_requests",
+      calls.responseTime.count() + calls.storeErrors() + calls.serviceErrors(),
+    );
+  }
+
+  /** Sends the last changes and closes the socket, within CLOSE_MS_MAX or a little more. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    this.flush();
+    const { client } = this.#link;
+    const closed = new Promise<void>((resolve) => {
+      client.close(() => resolve());
+    });
+    // What still has to be written would keep the process.
+    if (!(await waitAtMost(CLOSE_MS_MAX, closed))) client.socket.close();
+  }
+
+  #open(): { readonly client: StatsD; hasFailed: boolean } {
+    const { host, port, protocol, tags, isDog } = this.#options;
+    const client = new StatsD({
+      host,
+      port,
+      protocol,
+      maxBufferSize: BUFFER_BYTES,
+      // A flush leaves within BUFFER_FLUSH_MS; the default of hot-shots is a second.
+      bufferFlushInterval: BUFFER_FLUSH_MS,
+      globalTags: isDog ? Object.fromEntries(tags) : {},
+      includeDataDogTags: isDog,
+      // hot-shots gives up for ever if a connection is refused within its first second; #mend opens a new one instead.
+      tcpGracefulErrorHandling: false,
+      errorHandler: (error) => this.#fail(link, error.message),
+    });
+    const link = { client, hasFailed: false };
+    return link;
+  }
+
+  #fail(link: { hasFailed: boolean }, reason: string): void {
+    link.hasFailed = true;
+    this.errors++;
+    this.#sources.log.warn("statsd", "statsd does not take counters", () => ({ reason }));
+  }
+
+  #stillWrites(): boolean {
+    const { client, hasFailed } = this.#link;
+    // Not in the types of hot-shots: packets that the system has not taken yet.
+    const { messagesInFlight = 0 } = client as { readonly messagesInFlight?: number };
+    if (this.#options.protocol === "udp" || hasFailed || messagesInFlight === 0) {
+      this.#writesSinceUs = undefined;
+      return false;
+    }
+    const nowUs = this.#sources.clock.nowUs();
+    this.#writesSinceUs ??= nowUs;
+    if (nowUs - this.#writesSinceUs < SILENCE_US_MAX) return true;
+    this.#writesSinceUs = undefined;
+    client.socket.close();
+    this.#fail(this.#link, `it has read nothing for ${SILENCE_US_MAX / MICROS_PER_SECOND} s`);
+    return false;
+  }
+
+  // Over TCP a server that was away gets what it missed: the failed flush is sent again on a new socket. What the server had
+  // read before the connection broke counts twice, at most one flush. Over UDP nobody reports which packets arrived: what is lost stays
+  // lost, and nothing counts twice.
+  #mend(): void {
+    if (!this.#link.hasFailed) return;
+    if (this.#options.protocol === "tcp") for (const [name, delta] of this.#last) this.#add(name, delta);
+    this.#link.client.close(() => undefined);
+    this.#link = this.#open();
+  }
+
+  // Two limits of one rule share a name, as in envoyproxy/ratelimit; the server adds them up.
+  #countRule(rule: string, stats: LimitStats): void {
+    let read = this.#readOfRules.get(stats);
+    if (read === undefined) {
+      read = new Float64Array(RULE_COUNTERS.length);
+      this.#readOfRules.set(stats, read);
+    }
+    for (const [i, [field, name]] of RULE_COUNTERS.entries()) {
+      this.#add(`${rule}.${name}`, stats[field] - (read[i] ?? 0));
+      read[i] = stats[field];
+    }
+  }
+
+  #count(name: string, value: number): void {
+    this.#add(name, value - (this.#read.get(name) ?? 0));
+    this.#read.set(name, value);
+  }
+
+  #add(name: string, delta: number): void {
+    if (delta === 0) return;
+    const due = this.#due.get(name);
+    // A server that is away for many reloads must not cost memory for the rules of all of them.
+    if (due === undefined && this.#due.size >= DUE_MAX) this.errors++;
+    else this.#due.set(name, (due ?? 0) + delta);
+  }
+
+  #showLocalCache(): void {
+    const { localCache } = this.#sources;
+    if (localCache === undefined) return;
+    const { size, lookups, hits, expired, evicted } = localCache;
+    const gauges = {
+      entryCount: size,
+      lookupCount: lookups,
+      hitCount: hits,
+      missCount: lookups - hits,
+      expiredCount: expired,
+      evacuateCount: evicted,
+    };
+    for (const [name, value] of Object.entries(gauges)) {
+      this.#link.client.gauge(`ratelimit.localcache.${name}${this.#gaugeSuffix}`, value, this.#gaugeTags);
+    }
+  }
+}
+
+/** The name of a rule in envoyproxy/ratelimit: the domain, a dot, and the elements of the path (maybe none), joined by dots. */
+function ruleName(domain: string, path: readonly string[]): string {
+  return sanitized(`${textOf(domain)}.${path.map(textOf).join(".")}`);
+}
+
+// `:` and `|` end a name in statsd, and dots separate its parts, so the dots of an IPv4 address are replaced. Other dots stay, as in
+// envoyproxy/ratelimit. Long names are cut.
+function sanitized(name: string): string {
+  const whole = name
+    .replace(/(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])/g, (address) => address.replaceAll(".", "_"))
+    .replace(/[:|\n]/g, "_");
+  const isLong = Buffer.byteLength(whole) > NAME_BYTES_MAX;
+  return isLong ? textOf(shortText(oneByteOf(whole), NAME_BYTES_MAX)) : whole;
+}
+
+function tagSuffix(tags: ReadonlyMap<string, string>): string {
+  return [...tags]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([key, value]) => `.__${key}=${value}`)
+    .join("");
+}

@@ -1,0 +1,44 @@
+// The text of bucket keys for /top, bounded in length because it is kept for as long as a key is counted.
+
+import type { Keyed } from "../../../engine/domain/key-bytes.ts";
+import { copyOf, type Descriptor } from "../../../engine/domain/request.ts";
+import type { Take } from "../../../engine/domain/take.ts";
+import type { LimitCall } from "../../../engine/limiter/call.ts";
+import { entriesOfBucketKey } from "../../../engine/rules/bucket-key.ts";
+import { counterKey } from "../../../engine/rules/counter-key.ts";
+import { shortText } from "../short-text.ts";
+import type { KeyEntry, KeyText } from "./tracked-keys.ts";
+
+/** Longest text of a key, in bytes. A longer one is cut and ends with a hash. Most have less than 100. */
+export const KEY_BYTES_MAX = 256;
+
+/** The text of a take's key. `key` is the take itself, or for a counter its key without the window. */
+export function keyTextOf(key: Keyed, take: Take, call: LimitCall): KeyText {
+  const text = key.bucketKey;
+  const short = text.length <= KEY_BYTES_MAX ? text : copyOf(shortText(text, KEY_BYTES_MAX));
+  return { key: short, entries: take.limit.isCounter ? entriesOfCounter(text, take, call) : undefined };
+}
+
+/** The entries that a tracked key was made of; undefined if the key does not tell, because they are hidden, shared or long. */
+export function entriesOf({ key, entries }: KeyText): readonly KeyEntry[] | undefined {
+  return entries ?? entriesOfBucketKey(key);
+}
+
+/** The key of a counter without its last part, the start of the window (engine/rules/counter-key.ts). */
+export function nameOfCounter(bucketKey: string): string {
+  return bucketKey.slice(0, bucketKey.lastIndexOf("_"));
+}
+
+// A counter's key escapes nothing, so it can't be parsed. Instead the key is built from the descriptor's entries. If the result is the
+// same text, those are its entries; otherwise the key has a pattern or a hash in place of a value.
+function entriesOfCounter(text: string, take: Take, { domain, request }: LimitCall): readonly KeyEntry[] | undefined {
+  const descriptor: Descriptor | undefined = request.descriptors[take.descriptor];
+  if (descriptor === undefined || domain?.counterPrefix === undefined || text.length > KEY_BYTES_MAX) return undefined;
+  if (nameOfCounter(counterKey(domain.counterPrefix, domain, descriptor, undefined)) !== text) return undefined;
+  const entries: KeyEntry[] = [];
+  for (let i = 0; i < descriptor.entryCount; i++) {
+    const key = descriptor.keys[i] as string;
+    if (!domain.costEntries.has(key)) entries.push({ key, value: descriptor.values[i] as string });
+  }
+  return entries;
+}

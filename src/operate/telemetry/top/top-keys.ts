@@ -1,0 +1,150 @@
+// Who asks and who is refused, over all rules, in the last minute and the last hour. Takes are counted in parts of ten seconds. A part
+// that ends goes to the minute, and is added to the hour's present part of ten minutes. A key is a bucket: one caller under one limit.
+// Bounds and reasons: docs/decisions/0023-top-keys.md.
+
+import { MICROS_PER_SECOND } from "../../../engine/base/units.ts";
+import { KeyBytes, Keyed } from "../../../engine/domain/key-bytes.ts";
+import type { Limit } from "../../../engine/domain/limit.ts";
+import type { LimitStats } from "../../../engine/domain/limit-stats.ts";
+import { Kind, type Take } from "../../../engine/domain/take.ts";
+import { canRefuseCall, isOver } from "../../../engine/domain/verdict.ts";
+import type { LimitCall } from "../../../engine/limiter/call.ts";
+import type { CallListener } from "../../../engine/limiter/observer.ts";
+import { keyTextOf, nameOfCounter } from "./key-text.ts";
+import { EndedParts, type Part } from "./parts.ts";
+import { Sketch } from "./sketch.ts";
+import { TallySum } from "./tally.ts";
+import { type RuleLabels, type TrackedKey, TrackedKeys } from "./tracked-keys.ts";
+
+/** Ended parts of a window beside the present one. So a window covers its length, and up to one part more. */
+const PARTS = 6;
+
+/** The windows and their lengths in seconds. */
+export const TOP_WINDOWS = { minute: 60, hour: 3_600 } as const;
+export type TopWindow = keyof typeof TOP_WINDOWS;
+
+interface TopKeysOptions {
+  /** Slots for keys that passed, and as many for keys that were refused (TOP_KEYS). */
+  readonly keysMax: number;
+  readonly nowUs: number;
+  /** The names of a limit in the metrics' labels; undefined if a reload has dropped the limit. */
+  readonly labelsOf: (stats: LimitStats) => RuleLabels | undefined;
+}
+
+export class TopKeys implements CallListener {
+  readonly keysMax: number;
+  readonly #labelsOf: TopKeysOptions["labelsOf"];
+  /** When this process began to count. */
+  readonly #beganUs: number;
+  readonly #keys = new TrackedKeys();
+  readonly #release = (key: TrackedKey) => this.#keys.release(key);
+  readonly #passed: Sketch<TrackedKey>;
+  readonly #refused: Sketch<TrackedKey>;
+  readonly #minute: EndedParts;
+  readonly #hour: EndedParts;
+  #hourPassed = new TallySum<TrackedKey>();
+  #hourRefused = new TallySum<TrackedKey>();
+  #partEndUs: number;
+  readonly #counterKey = new Keyed(new KeyBytes());
+
+  constructor({ keysMax, nowUs, labelsOf }: TopKeysOptions) {
+    this.keysMax = keysMax;
+    this.#labelsOf = labelsOf;
+    this.#beganUs = nowUs;
+    this.#passed = new Sketch(keysMax, this.#release);
+    this.#refused = new Sketch(keysMax, this.#release);
+    const partsOf = (seconds: number) =>
+      new EndedParts((seconds * MICROS_PER_SECOND) / PARTS, PARTS, nowUs, (part) => this.#drop(part));
+    this.#minute = partsOf(TOP_WINDOWS.minute);
+    this.#hour = partsOf(TOP_WINDOWS.hour);
+    this.#partEndUs = this.#minute.endUs;
+  }
+
+  /** Number of keys whose text is kept. */
+  get trackedKeys(): number {
+    return this.#keys.size;
+  }
+
+  /** Counts each take of a decided call that can refuse the call. If the clock steps back, the take counts in the present part. */
+  decided(call: LimitCall, nowUs: number): void {
+    if (nowUs >= this.#partEndUs) this.#endPart(nowUs);
+    const { group } = call;
+    const isRefused = call.decision.overLimit;
+    for (let i = 0; i < group.size; i++) {
+      const take = group.takes[i] as Take;
+      if (!canRefuseCall(take)) continue;
+      const key = take.limit.isCounter ? this.#withoutWindow(take) : take;
+      const isOverHere = isRefused && isOver(take) && take.kind !== Kind.shadow;
+      const sketch = isOverHere ? this.#refused : this.#passed;
+      const slot = sketch.add(key);
+      if (slot < 0) continue;
+      if (sketch.named[slot] === undefined) this.#name(sketch, slot, key, take, call);
+      if (isOverHere) sketch.named[slot]?.noteRefused(nowUs);
+    }
+  }
+
+  /** The parts of a window. They contain all takes since `fromUs`, and none before. */
+  partsOf(window: TopWindow, nowUs: number): { readonly parts: readonly Part[]; readonly fromUs: number } {
+    if (nowUs >= this.#partEndUs) this.#endPart(nowUs);
+    const ended = window === "minute" ? this.#minute : this.#hour;
+    const parts = [...ended.parts, this.#partInHand()];
+    if (window === "hour") parts.push(this.#hourPart());
+    return { parts, fromUs: Math.max(ended.fromUs, this.#beganUs) };
+  }
+
+  #name(sketch: Sketch<TrackedKey>, slot: number, key: Keyed, take: Take, call: LimitCall): void {
+    if (!sketch.isWorthName(slot)) return;
+    sketch.named[slot] = this.#keys.use(key, () => keyTextOf(key, take, call), this.#labels(take.limit, call));
+  }
+
+  #labels({ stats, path, readableName }: Limit, call: LimitCall): RuleLabels {
+    return this.#labelsOf(stats) ?? { domain: call.request.domain, rule: path, limit: readableName };
+  }
+
+  // A counter's key names its window; here all windows of a caller are one key.
+  #withoutWindow(take: Take): Keyed {
+    const key = this.#counterKey;
+    key.keys.clear();
+    key.keys.write(nameOfCounter(take.bucketKey));
+    key.endKey(0);
+    return key;
+  }
+
+  #partInHand(): Part {
+    return { passed: this.#passed.tally(), refused: this.#refused.tally() };
+  }
+
+  #hourPart(): Part {
+    return { passed: this.#hourPassed.tally(), refused: this.#hourRefused.tally() };
+  }
+
+  #endPart(nowUs: number): void {
+    const part = this.#partInHand();
+    // From here on the part holds the keys, so the sketches need not release them.
+    this.#passed.clear();
+    this.#refused.clear();
+    this.#addToHour(part);
+    if (nowUs >= this.#hour.endUs) {
+      this.#hour.end(this.#hourPart(), nowUs);
+      this.#hourPassed = new TallySum();
+      this.#hourRefused = new TallySum();
+    }
+    this.#minute.end(part, nowUs);
+    this.#partEndUs = this.#minute.endUs;
+  }
+
+  #addToHour({ passed, refused }: Part): void {
+    const use = (key: TrackedKey) => {
+      key.uses++;
+    };
+    this.#hourPassed.add(passed, use);
+    this.#hourPassed.prune(this.keysMax, this.#release);
+    this.#hourRefused.add(refused, use);
+    this.#hourRefused.prune(this.keysMax, this.#release);
+  }
+
+  #drop({ passed, refused }: Part): void {
+    passed.keys.forEach(this.#release);
+    refused.keys.forEach(this.#release);
+  }
+}

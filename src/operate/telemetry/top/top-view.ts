@@ -1,0 +1,64 @@
+// Makes the JSON of /top.
+
+import { isoTime } from "../../../engine/base/units.ts";
+import { base64Unless, textOf } from "../../../engine/domain/request.ts";
+import { entriesOf } from "./key-text.ts";
+import { firstOf, type TopOrder, type TopRow, type TopSummary } from "./summary.ts";
+import { TOP_WINDOWS, type TopWindow } from "./top-keys.ts";
+import { QUIET_US } from "./tracked-keys.ts";
+
+/** A question of `GET /top`. */
+export interface TopQuestion {
+  readonly window: TopWindow;
+  readonly by: TopOrder;
+  readonly keys: number;
+}
+
+/** `workers`: how many workers answered; undefined if this process is the only one. */
+export function topView(
+  { window, by, keys }: TopQuestion,
+  { fromUs, rows, asked, refused }: TopSummary,
+  nowUs: number,
+  workers?: number,
+): object {
+  return {
+    at: isoTime(nowUs),
+    from: isoTime(fromUs),
+    window,
+    window_seconds: TOP_WINDOWS[window],
+    by,
+    asked,
+    refused,
+    keys: firstOf(rows, by, keys).map((row) => rowView(row, nowUs)),
+    ...(workers === undefined ? {} : { workers }),
+  };
+}
+
+function rowView({ domain, rule, limit, text, asked, refused, refusedSinceUs, lastRefusedUs }: TopRow, nowUs: number) {
+  const isRefused = lastRefusedUs !== null && refusedSinceUs !== null && nowUs - lastRefusedUs <= QUIET_US;
+  const askedOvercount = asked.most - asked.least;
+  const refusedOvercount = refused.most - refused.least;
+  const base64 = base64Unless(text.key);
+  const entries = entriesOf(text);
+  return {
+    domain: textOf(domain),
+    rule: textOf(rule),
+    limit: textOf(limit),
+    key: textOf(text.key),
+    ...(base64 === undefined ? {} : { key_base64: base64 }),
+    ...(entries === undefined ? {} : { descriptor: entries.map(({ key, value }) => entryView(key, value)) }),
+    asked: asked.most,
+    refused: refused.most,
+    overcount: Math.max(askedOvercount, refusedOvercount),
+    asked_overcount: askedOvercount,
+    refused_overcount: refusedOvercount,
+    refused_since: isRefused ? isoTime(refusedSinceUs) : null,
+    last_refused: lastRefusedUs === null ? null : isoTime(lastRefusedUs),
+  };
+}
+
+// Bytes that are not UTF-8 are shown as U+FFFD, with the value in base64 beside them.
+function entryView(key: string, value: string): object {
+  const base64 = base64Unless(value);
+  return { key: textOf(key), value: textOf(value), ...(base64 === undefined ? {} : { value_base64: base64 }) };
+}

@@ -1,0 +1,88 @@
+// What is known of a key with a slot in a sketch: its text, its rule, and since when it has been refused. There is one object per key,
+// however many sketches and tallies use it; it goes with its last use. Text is bounded.
+
+import { MICROS_PER_SECOND } from "../../../engine/base/units.ts";
+import type { KeyHash } from "../../../engine/domain/key-hash.ts";
+
+/** A refusal that comes later than this after the one before starts a new stretch: for a whole minute nothing was refused. */
+export const QUIET_US = 60 * MICROS_PER_SECOND;
+
+/** A limit in the text of the metrics' labels. One-byte text. */
+export interface RuleLabels {
+  readonly domain: string;
+  readonly rule: string;
+  readonly limit: string;
+}
+
+/** An entry of a descriptor. One-byte text. */
+export interface KeyEntry {
+  readonly key: string;
+  readonly value: string;
+}
+
+/** The text of a key. One-byte, bounded in length. */
+export interface KeyText {
+  readonly key: string;
+  /** The entries that the key was made of, if the key alone does not tell them. */
+  readonly entries: readonly KeyEntry[] | undefined;
+}
+
+/** A key that a sketch or a tally uses. */
+export class TrackedKey {
+  readonly hash0: number;
+  readonly hash1: number;
+  readonly text: KeyText;
+  /** The labels of the limit that used the key last; several limits may share a bucket. */
+  labels: RuleLabels;
+  /** Number of slots and tallies that use the key. */
+  uses = 0;
+  /** Start of the present stretch of refusals, and the last refusal; -Infinity before the first. */
+  refusedSinceUs = Number.NEGATIVE_INFINITY;
+  lastRefusedUs = Number.NEGATIVE_INFINITY;
+
+  constructor({ keyHash, keyHash1 }: KeyHash, text: KeyText, labels: RuleLabels) {
+    this.hash0 = keyHash;
+    this.hash1 = keyHash1;
+    this.text = text;
+    this.labels = labels;
+  }
+
+  noteRefused(nowUs: number): void {
+    if (nowUs - this.lastRefusedUs > QUIET_US) this.refusedSinceUs = nowUs;
+    this.lastRefusedUs = nowUs;
+  }
+}
+
+/** All tracked keys, by hash. */
+export class TrackedKeys {
+  readonly #byHash = new Map<number, TrackedKey>();
+
+  get size(): number {
+    return this.#byHash.size;
+  }
+
+  /** Returns the key with this hash, made if it is new, and adds a use. */
+  use(hash: KeyHash, readText: () => KeyText, labels: RuleLabels): TrackedKey {
+    const number = numberOf(hash.keyHash, hash.keyHash1);
+    let key = this.#byHash.get(number);
+    if (key === undefined || key.hash1 !== hash.keyHash1) {
+      key = new TrackedKey(hash, readText(), labels);
+      this.#byHash.set(number, key);
+    }
+    key.labels = labels;
+    key.uses++;
+    return key;
+  }
+
+  /** Removes a use. */
+  release(key: TrackedKey): void {
+    key.uses--;
+    const number = numberOf(key.hash0, key.hash1);
+    if (key.uses === 0 && this.#byHash.get(number) === key) this.#byHash.delete(number);
+  }
+}
+
+/** 53 bits of the hash, as many as a number holds. Two keys that differ only in the other 11 bits replace each other in the map. */
+function numberOf(hash0: number, hash1: number): number {
+  return hash0 * 2 ** 21 + (hash1 >>> 11);
+}

@@ -1,0 +1,142 @@
+// Spans of calls. A span is made after its call has been answered, with times that were read before. So no span stays open, and a call
+// that is not recorded costs two clock reads and a look at its header.
+
+import type { Attributes, HrTime, Tracer } from "@opentelemetry/api";
+import type { Clock } from "../../../engine/base/clock.ts";
+import { divideDown, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
+import { ON_STORE_FAILURE_NAMES } from "../../../engine/domain/limit.ts";
+import { textOf } from "../../../engine/domain/request.ts";
+import type { LimitCall } from "../../../engine/limiter/call.ts";
+import { readTraceparent, type SpanIds } from "../../../grpc/trace-context.ts";
+import { GrpcStatus, type UnaryReply } from "../../../grpc/unary.ts";
+import { SOURCE_NAMES } from "../observers.ts";
+import { CANCELLED, type CallKind, serverFailure } from "./call-kind.ts";
+import type { TracePackages } from "./load-packages.ts";
+
+/** Longest domain in a span: callers choose the domain. */
+const DOMAIN_CHARS_MAX = 256;
+
+interface CallTracerOptions {
+  readonly api: TracePackages["api"];
+  readonly tracer: Tracer;
+  readonly clock: Clock;
+  /** True for parent-based samplers: a call whose caller's span is not sampled is skipped without asking the sampler. */
+  readonly followsCaller: boolean;
+  readonly kind: CallKind;
+}
+
+/** Makes the spans of one kind of call. */
+export class CallTracer {
+  readonly #options: CallTracerOptions;
+
+  constructor(options: CallTracerOptions) {
+    this.#options = options;
+  }
+
+  /** Begins a span. The call must be answered through the returned reply. */
+  begin(reply: UnaryReply, deadlineUs: number): TracedReply {
+    return new TracedReply(reply, deadlineUs, this.#options);
+  }
+}
+
+/** A reply that notes how and when the call is answered. */
+class TracedReply implements UnaryReply {
+  readonly traceparent: string | undefined;
+  readonly #reply: UnaryReply;
+  readonly #options: CallTracerOptions;
+  readonly #deadlineUs: number;
+  readonly #beganUs: number;
+  #answeredUs = 0;
+  #status: GrpcStatus | typeof CANCELLED = GrpcStatus.ok;
+  #failure = "";
+
+  constructor(reply: UnaryReply, deadlineUs: number, options: CallTracerOptions) {
+    this.#reply = reply;
+    this.#options = options;
+    this.#deadlineUs = deadlineUs;
+    this.#beganUs = options.clock.nowUs();
+    this.traceparent = reply.traceparent;
+  }
+
+  get isGone(): boolean {
+    return this.#reply.isGone === true;
+  }
+
+  ok(message: Uint8Array): void {
+    this.#note(GrpcStatus.ok);
+    this.#reply.ok(message);
+  }
+
+  fail(status: GrpcStatus, message: string): void {
+    this.#failure = message;
+    this.#note(status);
+    this.#reply.fail(status, message);
+  }
+
+  // Noted before the answer is sent, because after that every call looks gone. Nobody hears a late answer: the deadline here is that of the
+  // caller plus the way of the call, and grpc-js may have answered at this moment by itself, which it does not tell.
+  #note(status: GrpcStatus): void {
+    this.#answeredUs = this.#options.clock.nowUs();
+    if (this.#answeredUs >= this.#deadlineUs) this.#status = GrpcStatus.deadlineExceeded;
+    else this.#status = this.isGone ? CANCELLED : status;
+  }
+
+  /** Ends the span; to be called after the answer. Returns the ids of the span, or undefined if it is not recorded. */
+  end(call: LimitCall): SpanIds | undefined {
+    const { api, tracer, kind, followsCaller } = this.#options;
+    const parent = readTraceparent(this.traceparent);
+    if (followsCaller && parent?.isSampled === false) return undefined;
+    const { ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } = api;
+    const context =
+      parent === undefined
+        ? ROOT_CONTEXT
+        : trace.setSpanContext(ROOT_CONTEXT, {
+            traceId: parent.traceId,
+            spanId: parent.spanId,
+            traceFlags: parent.isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE,
+            isRemote: true,
+          });
+    const startTime = hrTime(this.#beganUs);
+    const span = tracer.startSpan(
+      kind.spanName,
+      { kind: SpanKind.SERVER, startTime, attributes: kind.attributes },
+      context,
+    );
+    if (!span.isRecording()) return undefined;
+    const isDecided = call.failure === undefined && this.#failure === "";
+    const isRefused = isDecided && call.decision.overLimit;
+    span.setAttributes(kind.endAttributes({ status: this.#status, isRefused }));
+    span.setAttributes(callAttributes(call));
+    if (isDecided) span.setAttributes(decisionAttributes(call));
+    const failure = serverFailure(this.#status);
+    if (failure !== undefined) {
+      span.setAttribute("error.type", failure);
+      span.setStatus({ code: SpanStatusCode.ERROR, message: this.#failure });
+    }
+    span.end(hrTime(this.#answeredUs));
+    return span.spanContext();
+  }
+}
+
+// Values of descriptors are left out: they are people's addresses and keys. The decision log has those that no rule hides.
+function callAttributes({ request, policy, storeFailure }: LimitCall): Attributes {
+  return {
+    "rate_limit.domain": textOf(request.domain).slice(0, DOMAIN_CHARS_MAX),
+    "headgate.degraded": policy === undefined ? undefined : ON_STORE_FAILURE_NAMES[policy],
+    "headgate.degraded_reason": storeFailure?.code,
+  };
+}
+
+function decisionAttributes({ decision, governing, group, wasShadowed }: LimitCall): Attributes {
+  return {
+    "rate_limit.decision": decision.overLimit ? "denied" : "allowed",
+    "rate_limit.policy": governing === undefined ? undefined : textOf(governing.limit.id),
+    "rate_limit.remaining": governing?.remaining,
+    "headgate.source": SOURCE_NAMES[group.source],
+    "headgate.shadowed": wasShadowed || undefined,
+  };
+}
+
+function hrTime(us: number): HrTime {
+  return [divideDown(us, MICROS_PER_SECOND), (us % MICROS_PER_SECOND) * 1_000];
+}

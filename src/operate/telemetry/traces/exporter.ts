@@ -1,0 +1,72 @@
+// Makes the exporter that sends spans by OTLP over HTTP or gRPC. Both exporters are OpenTelemetry's; this file adds a way to end their
+// connections.
+
+import { readFileSync } from "node:fs";
+import type { Agent } from "node:http";
+import { createSecureContext } from "node:tls";
+import { credentials, Metadata } from "@grpc/grpc-js";
+import type { SpanExporter } from "@opentelemetry/sdk-trace-base";
+import { ConfigError } from "../../../engine/base/errors.ts";
+import { errorMessage } from "../../../engine/base/thrown.ts";
+import type { TraceSettings } from "../../../process/settings/trace-settings.ts";
+import { loadGrpcExporter, loadHttpExporter } from "./load-packages.ts";
+
+interface OpenExporter {
+  readonly exporter: SpanExporter;
+  /** Closes connections without waiting for answers. The next spans open new ones. */
+  cutOff(): void;
+}
+
+/** Rejects with ConfigError if packages are missing or certificate files can't be used. */
+export async function openExporter(settings: TraceSettings): Promise<OpenExporter> {
+  try {
+    return await (settings.protocol === "grpc" ? openGrpcExporter(settings) : openHttpExporter(settings));
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    const names = "OTEL_EXPORTER_OTLP_CERTIFICATE, _CLIENT_CERTIFICATE, _CLIENT_KEY";
+    throw new ConfigError(
+      "CONFIG_SETTINGS",
+      `${names}: expected certificates and a key in PEM: ${errorMessage(error)}`,
+    );
+  }
+}
+
+async function openHttpExporter({ url, headers, ...files }: TraceSettings): Promise<OpenExporter> {
+  const { OTLPTraceExporter } = await loadHttpExporter();
+  const { Agent } = url.startsWith("https:") ? await import("node:https") : await import("node:http");
+  const tls = readFiles(files);
+  // Throws on bad certificates now; the agent would notice them only with the first spans.
+  createSecureContext(tls);
+  // One batch is under way at a time. The second connection is for the batch after one that was cut off.
+  const agent: Agent = new Agent({ keepAlive: true, maxSockets: 2, maxFreeSockets: 1, ...tls });
+  return {
+    exporter: new OTLPTraceExporter({ url, headers: { ...headers }, httpAgentOptions: () => agent }),
+    cutOff: () => agent.destroy(),
+  };
+}
+
+// grpc-js sets a deadline for each request and reads at most 4 MB of an answer, so nothing needs to be cut off.
+async function openGrpcExporter({ url, headers, ...files }: TraceSettings): Promise<OpenExporter> {
+  const { OTLPTraceExporter } = await loadGrpcExporter();
+  const metadata = new Metadata();
+  for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
+  const { ca, cert, key } = readFiles(files);
+  const channel = url.startsWith("https:")
+    ? credentials.createSsl(ca ?? null, key ?? null, cert ?? null)
+    : credentials.createInsecure();
+  return { exporter: new OTLPTraceExporter({ url, metadata, credentials: channel }), cutOff: () => undefined };
+}
+
+type TlsFiles = Pick<TraceSettings, "caFile" | "certFile" | "keyFile">;
+
+function readFiles({ caFile, certFile, keyFile }: TlsFiles): {
+  readonly ca?: Buffer;
+  readonly cert?: Buffer;
+  readonly key?: Buffer;
+} {
+  return {
+    ...(caFile === undefined ? {} : { ca: readFileSync(caFile) }),
+    ...(certFile === undefined ? {} : { cert: readFileSync(certFile) }),
+    ...(keyFile === undefined ? {} : { key: readFileSync(keyFile) }),
+  };
+}

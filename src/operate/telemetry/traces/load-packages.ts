@@ -1,0 +1,62 @@
+// Loads OpenTelemetry's packages, which are needed only for traces (docs/decisions/0024-traces.md).
+
+import { ConfigError } from "../../../engine/base/errors.ts";
+import { errorCode } from "../../../engine/base/thrown.ts";
+import type { TraceProtocol } from "../../../process/settings/trace-settings.ts";
+
+type Exporters = Readonly<Record<TraceProtocol, string>>;
+const EXPORTERS: Exporters = {
+  "http/protobuf": "@opentelemetry/exporter-trace-otlp-proto",
+  grpc: "@opentelemetry/exporter-trace-otlp-grpc",
+};
+/** The versions of `peerDependencies` in package.json; test/unit/telemetry/traces/load-packages.test.ts keeps both equal. */
+export const VERSIONS: Readonly<Record<string, string>> = {
+  "@opentelemetry/api": "1.9",
+  "@opentelemetry/resources": "2.12",
+  "@opentelemetry/sdk-trace-base": "2.12",
+  [EXPORTERS["http/protobuf"]]: "0.223",
+  [EXPORTERS.grpc]: "0.223",
+};
+
+/** The packages that every protocol needs. */
+export interface TracePackages {
+  readonly api: typeof import("@opentelemetry/api");
+  readonly sdk: typeof import("@opentelemetry/sdk-trace-base");
+  readonly resources: typeof import("@opentelemetry/resources");
+}
+
+export async function loadPackages(protocol: TraceProtocol): Promise<TracePackages> {
+  return orSayWhatIsMissing(protocol, async () => ({
+    api: await import("@opentelemetry/api"),
+    sdk: await import("@opentelemetry/sdk-trace-base"),
+    resources: await import("@opentelemetry/resources"),
+  }));
+}
+
+export async function loadHttpExporter(): Promise<typeof import("@opentelemetry/exporter-trace-otlp-proto")> {
+  return orSayWhatIsMissing("http/protobuf", () => import("@opentelemetry/exporter-trace-otlp-proto"));
+}
+
+export async function loadGrpcExporter(): Promise<typeof import("@opentelemetry/exporter-trace-otlp-grpc")> {
+  return orSayWhatIsMissing("grpc", () => import("@opentelemetry/exporter-trace-otlp-grpc"));
+}
+
+/** Rejects with ConfigError, which shows the command that installs the packages, if one is missing. */
+async function orSayWhatIsMissing<T>(protocol: TraceProtocol, load: () => Promise<T>): Promise<T> {
+  try {
+    return await load();
+  } catch (error) {
+    if (errorCode(error) !== "ERR_MODULE_NOT_FOUND") throw error;
+    throw new ConfigError(
+      "CONFIG_SETTINGS",
+      `traces are asked for (TRACING_ENABLED, OTEL_TRACES_EXPORTER), and packages of OpenTelemetry are missing; install them beside Headgate:\n  ${installCommand(protocol)}`,
+    );
+  }
+}
+
+/** The command to run where Headgate is installed. */
+function installCommand(protocol: TraceProtocol): string {
+  const ofOthers = Object.values(EXPORTERS).filter((name) => name !== EXPORTERS[protocol]);
+  const names = Object.entries(VERSIONS).filter(([name]) => !ofOthers.includes(name));
+  return `npm install ${names.map(([name, version]) => `${name}@${version}`).join(" ")}`;
+}

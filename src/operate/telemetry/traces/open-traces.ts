@@ -1,0 +1,95 @@
+// Connects the parts of tracing: OpenTelemetry's provider and sampler, the queue and the exporter. Used only if settings ask for traces.
+
+import { randomUUID } from "node:crypto";
+import type { Sampler } from "@opentelemetry/sdk-trace-base";
+import type { Clock } from "../../../engine/base/clock.ts";
+import { errorCode, errorMessage } from "../../../engine/base/thrown.ts";
+import { waitAtMost } from "../../../engine/base/wait-at-most.ts";
+import type { Settings } from "../../../process/settings.ts";
+import type { RateLimitedLog } from "../rate-limited-log.ts";
+import type { CallKind } from "./call-kind.ts";
+import { CallTracer } from "./call-tracer.ts";
+import { openExporter } from "./exporter.ts";
+import { loadPackages, type TracePackages } from "./load-packages.ts";
+import { SpanQueue } from "./span-queue.ts";
+
+interface TracesOptions {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly version: string;
+  readonly rareLog: RateLimitedLog;
+}
+
+/** Numbers of spans: taken by the collector, lost in sending, and never sent. */
+interface SpanCounts {
+  readonly sent: number;
+  readonly failed: number;
+  readonly dropped: number;
+}
+
+const REASON_CHARS_MAX = 256;
+
+/** The traces of one process. */
+export interface Traces {
+  readonly counts: SpanCounts;
+  /** Makes the spans of one kind of call. */
+  tracerOf(kind: CallKind): CallTracer;
+  /** Sends what waits, for at most `waitMs` milliseconds, then drops the rest. */
+  close(waitMs: number): Promise<void>;
+}
+
+/** Undefined unless settings ask for traces. Rejects with ConfigError if packages are missing or certificates can't be used. */
+export async function openTraces({ settings, clock, version, rareLog }: TracesOptions): Promise<Traces | undefined> {
+  const { traces, spansMax, spanBatchMax, spanDelayMs, spanExportMs } = settings;
+  if (traces === undefined) return undefined;
+  const { api, sdk, resources } = await loadPackages(traces.protocol);
+  const { exporter, cutOff } = await openExporter(traces);
+  const queue = new SpanQueue({
+    exporter,
+    cutOff,
+    spansMax,
+    batchSpansMax: Math.min(spanBatchMax, spansMax),
+    delayMs: spanDelayMs,
+    exportMs: spanExportMs,
+    onTrouble: (error) =>
+      rareLog.warn("spans lost", "spans did not reach the collector", () => ({ reason: reasonOf(error) })),
+  });
+  const attributes = { "service.instance.id": randomUUID(), ...traces.resource, "service.version": version };
+  const provider = new sdk.BasicTracerProvider({
+    resource: resources.defaultResource().merge(resources.resourceFromAttributes(attributes)),
+    sampler: samplerOf(sdk, traces),
+    spanProcessors: [queue],
+  });
+  const tracer = provider.getTracer("headgate", version);
+  const followsCaller = traces.sampler.startsWith("parentbased_");
+  return {
+    counts: queue,
+    tracerOf: (kind) => new CallTracer({ api, tracer, clock, followsCaller, kind }),
+    async close(waitMs) {
+      await waitAtMost(waitMs, queue.forceFlush());
+      await queue.shutdown();
+      // Not waited for: the exporter waits for all answers, however long they take.
+      exporter.shutdown().catch(() => undefined);
+      if (queue.dropped > 0 || queue.failed > 0)
+        rareLog.warn("spans at end", "spans were lost since the start", () => ({
+          failed: queue.failed,
+          dropped: queue.dropped,
+        }));
+    },
+  };
+}
+
+function samplerOf(sdk: TracePackages["sdk"], { sampler, samplingRate }: NonNullable<Settings["traces"]>): Sampler {
+  const { AlwaysOffSampler, AlwaysOnSampler, ParentBasedSampler, TraceIdRatioBasedSampler } = sdk;
+  const root = sampler.endsWith("always_on")
+    ? new AlwaysOnSampler()
+    : sampler.endsWith("always_off")
+      ? new AlwaysOffSampler()
+      : new TraceIdRatioBasedSampler(samplingRate);
+  return sampler.startsWith("parentbased_") ? new ParentBasedSampler({ root }) : root;
+}
+
+/** Cut, because the collector chooses the text. An error of several addresses has a code but no message. */
+function reasonOf(error: unknown): string {
+  return (errorMessage(error) || (errorCode(error) ?? "")).slice(0, REASON_CHARS_MAX);
+}

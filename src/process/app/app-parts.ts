@@ -1,0 +1,260 @@
+// Connects the store (open-store.ts) with limiter, rules and counters, and puts rules in force. open-ports.ts listens.
+
+import { type Clock, SystemClock, WallClock } from "../../engine/base/clock.ts";
+import { HealthState } from "../../engine/base/health.ts";
+import { isoTime } from "../../engine/base/units.ts";
+import { ON_STORE_FAILURE_NAMES, OnStoreFailure, Sync } from "../../engine/domain/limit.ts";
+import type { LimitStats } from "../../engine/domain/limit-stats.ts";
+import { BucketAdmin } from "../../engine/limiter/bucket-admin.ts";
+import { Limiter } from "../../engine/limiter/limiter.ts";
+import { LocalCache } from "../../engine/limiter/local-cache.ts";
+import { LocalFallback } from "../../engine/limiter/local-fallback.ts";
+import { OVERRIDE_PATH } from "../../engine/limiter/override-limits.ts";
+import type { RuleSet } from "../../engine/rules/rule-set.ts";
+import type { LaneCounts } from "../../grpc/transport/fast-lane/bounds.ts";
+import type { GrpcServer } from "../../grpc/transport/grpc-server.ts";
+import type { TlsFiles } from "../../grpc/transport/tls-files.ts";
+import { AdminCounts } from "../../operate/telemetry/admin-counts.ts";
+import type { Logger } from "../../operate/telemetry/logger.ts";
+import { CallCounts, StoreCounts } from "../../operate/telemetry/observers.ts";
+import { RateLimitedLog } from "../../operate/telemetry/rate-limited-log.ts";
+import { SeriesBook } from "../../operate/telemetry/series-book.ts";
+import { LimitStatsBook } from "../../operate/telemetry/stats-book.ts";
+import { StatsdExporter } from "../../operate/telemetry/statsd.ts";
+import type { TopKeys } from "../../operate/telemetry/top/top-keys.ts";
+import type { Traces } from "../../operate/telemetry/traces/open-traces.ts";
+import type { RuleSource } from "../../rule-sources/files/rule-keeper.ts";
+import { runInTurns } from "../../rule-sources/files/run-in-turns.ts";
+import type { XdsRules, XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
+import { MemoryStore } from "../../stores/memory/memory-store.ts";
+import type { Snapshots } from "../../stores/memory/snapshot/snapshots.ts";
+import type { Store, StoreHealth } from "../../stores/store.ts";
+import type { Settings } from "../settings.ts";
+import { partPrefix } from "../workers/fleet-health.ts";
+import type { WorkerLink } from "../workers/worker-link.ts";
+import { type OpenDecisionLog, openDecisionLog } from "./open-decision-log.ts";
+import { openRules } from "./open-rules.ts";
+import { makeSnapshots } from "./open-snapshots.ts";
+import { openMemoryStore, openStore } from "./open-store.ts";
+import { openTopKeys } from "./open-top.ts";
+
+export interface AppOptions {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly version: string;
+  /** The channel to the supervisor, if this process is one of several workers (WORKERS). */
+  readonly link?: WorkerLink | undefined;
+}
+
+/** How often summaries of counted events and of suppressed lines are logged. */
+const LOG_LOOK_MS = 1_000;
+
+/** The parts of a process, which app/ shares. */
+export interface AppParts extends AppOptions {
+  readonly health: HealthState;
+  readonly calls: CallCounts;
+  readonly storeCounts: StoreCounts;
+  readonly statsBook: LimitStatsBook;
+  readonly series: SeriesBook;
+  readonly store: Store;
+  readonly storeHealth: StoreHealth;
+  /** Undefined without MEMORY_SNAPSHOT. */
+  readonly snapshots: Snapshots | undefined;
+  readonly limiter: Limiter;
+  readonly buckets: BucketAdmin;
+  /** Undefined if TOP_KEYS is 0. */
+  readonly topKeys: TopKeys | undefined;
+  readonly adminCounts: AdminCounts;
+  readonly reloader: RuleSource;
+  /** The control plane that sends the rules; undefined if they come from files. */
+  readonly xds: XdsRules | undefined;
+  readonly rareLog: RateLimitedLog;
+  /** Undefined without LOCAL_CACHE_SIZE_IN_BYTES. */
+  readonly localCache: LocalCache | undefined;
+  /** Undefined without DECISION_LOG. */
+  readonly decisionLog: OpenDecisionLog | undefined;
+  /** Parts that exist only once the process starts. */
+  readonly running: {
+    grpc?: GrpcServer;
+    tls?: TlsFiles | undefined;
+    statsd?: StatsdExporter | undefined;
+    /** Undefined without TRACING_ENABLED. */
+    traces?: Traces | undefined;
+    laneCounts?: LaneCounts;
+    /** Timers of what looks at the process again and again. */
+    readonly watches: NodeJS.Timeout[];
+  };
+}
+
+/** Builds everything that does not listen. Rules come in force as soon as they are loaded. Throws ConfigError. */
+export function buildAppParts(options: AppOptions): AppParts {
+  const { settings, clock, logger, link } = options;
+  const rareLog = new RateLimitedLog(logger, clock);
+  const calls = new CallCounts(rareLog);
+  const storeCounts = new StoreCounts(rareLog);
+  const statsBook = new LimitStatsBook(settings.metricValuesMax);
+  const series = new SeriesBook(statsBook, settings.metricRulesMax);
+  const health = new HealthState(link === undefined ? "" : partPrefix(link.number));
+  const { store, health: storeHealth, processes, memories } = openStore({ settings, clock, observer: storeCounts });
+  const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
+  const onStoreFailure = ON_STORE_FAILURE_NAMES.indexOf(settings.onStoreFailure) as OnStoreFailure;
+  const cacheBytes = settings.compatibilityMode ? settings.localCacheBytes : 0;
+  const localCache = cacheBytes > 0 ? new LocalCache(cacheBytes) : undefined;
+  const limiting = {
+    store,
+    clock,
+    shadowMode: settings.shadowMode,
+    quotaMode: settings.quotaMode,
+    onStoreFailure,
+    retryAfterJitter: settings.retryAfterJitter,
+    statsBook,
+    localCache,
+    ...compatibleLimiting(options),
+  };
+  const topKeys = openTopKeys(settings.topKeysMax, clock, statsBook);
+  const limiter = new Limiter({
+    ...limiting,
+    observer: calls,
+    listener: topKeys,
+    fallback: new LocalFallback(openLocalStore, () => processes.count()),
+    nearLimitRatio: settings.nearLimitRatio,
+  });
+  const compile = {
+    cacheKeyPrefix: settings.cacheKeyPrefix,
+    mergeDomains: settings.mergesDomains,
+    defaultOnStoreFailure: onStoreFailure,
+    defaultRetryAfterJitter: settings.retryAfterJitter,
+    statsBook,
+    unmatchedBook: calls.unmatched,
+    compatible: settings.compatibilityMode,
+  };
+  const { reloader, xds } = openRules(options, compile, () => showRulesHealth(parts));
+  const parts: AppParts = {
+    ...options,
+    health,
+    calls,
+    storeCounts,
+    statsBook,
+    series,
+    store,
+    storeHealth,
+    snapshots: makeSnapshots({ settings, clock, logger, health, store }),
+    limiter,
+    buckets: new BucketAdmin({ ...limiting, memories, rules: () => limiter.rules }),
+    topKeys,
+    adminCounts: new AdminCounts(),
+    reloader,
+    xds,
+    rareLog,
+    localCache,
+    decisionLog: openDecisionLog({ settings, clock, logger, rareLog, worker: link?.number }),
+    running: { watches: [] },
+  };
+  parts.running.statsd = openStatsd(parts);
+  const tellLog = () => {
+    calls.unmatched.tell(rareLog);
+    rareLog.tellDue();
+  };
+  parts.running.watches.push(setInterval(tellLog, LOG_LOOK_MS).unref());
+  reloader.subscribe((rules) => {
+    putInForce(parts, rules);
+    // The first question makes a store begin to count processes. `local` needs the count when the store no longer answers.
+    if (needsProcessCount(rules)) processes.count();
+  });
+  return parts;
+}
+
+// In Redis other processes count in the same windows, so windows follow the host's wall clock, as in envoyproxy/ratelimit.
+function compatibleLimiting({ settings, clock }: AppOptions) {
+  const { compatibilityMode, stopsAtOver } = settings;
+  return {
+    compatible: compatibilityMode,
+    stopsAtOver,
+    windowClock: settings.redis !== undefined && clock instanceof SystemClock ? new WallClock() : clock,
+  };
+}
+
+function openStatsd({
+  settings,
+  clock,
+  link,
+  calls,
+  reloader,
+  statsBook,
+  localCache,
+  rareLog,
+}: AppParts): StatsdExporter | undefined {
+  if (settings.disablesStats || !(settings.usesStatsd || settings.usesDogStatsd)) return undefined;
+  return new StatsdExporter(
+    {
+      host: settings.statsdHost,
+      port: settings.statsdPort,
+      protocol: settings.statsdProtocol,
+      flushMs: settings.statsFlushIntervalMs,
+      tags: settings.extraTags,
+      isDog: settings.usesDogStatsd,
+      worker: link?.number,
+    },
+    { calls, reloads: () => reloader.status(), statsBook, localCache, log: rareLog, clock },
+  );
+}
+
+function putInForce(parts: AppParts, rules: RuleSet): void {
+  parts.limiter.useRules(rules);
+  const inUse = new Set<LimitStats>();
+  const held = new Set<LimitStats>();
+  for (const domain of rules.domains.values()) {
+    for (const { stats, holdSeconds } of domain.limits) {
+      inUse.add(stats);
+      if (holdSeconds > 0) held.add(stats);
+    }
+    const overrides = parts.statsBook.find(domain.domain, OVERRIDE_PATH, "");
+    if (overrides !== undefined) inUse.add(overrides);
+  }
+  // Counts of rules that are dropped now must not be lost between two flushes.
+  parts.running.statsd?.flush();
+  parts.statsBook.retainOnly(inUse);
+  parts.series.forgetDropped();
+  parts.calls.unmatched.retain(rules.domains.values());
+  const { store } = parts;
+  if (store instanceof MemoryStore) void runInTurns(store.buckets.holds.leaveCounts(held));
+  showRulesHealth(parts);
+}
+
+function needsProcessCount({ domains }: RuleSet): boolean {
+  return [...domains.values()].some(({ limits }) =>
+    limits.some(({ onStoreFailure, sync }) => onStoreFailure === OnStoreFailure.local || sync !== Sync.exact),
+  );
+}
+
+/** Shows on the health pages whether there are rules to decide by. */
+export function showRulesHealth({ health, reloader, settings, xds }: AppParts): void {
+  const { current } = reloader;
+  let trouble: string | undefined;
+  let note: string | undefined;
+  if (current === undefined) {
+    const lastError = reloader.status().lastError?.message;
+    const nothing = xds === undefined ? "the rule files have not been read yet" : "the control plane has sent none yet";
+    trouble = `no rules are in force: ${lastError ?? nothing}; see /config`;
+  } else if (settings.readyNeedsDomain && current.domains.size === 0) {
+    trouble = "no domain is configured, and HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED asks for one";
+  }
+  // A gateway without policies is sent no rules; if that made it unready, probes would end the process.
+  if (current === undefined && xds !== undefined && settings.startsWithoutRules && !settings.readyNeedsDomain) {
+    note = trouble;
+    trouble = undefined;
+  }
+  health.setTrouble("rules", trouble);
+  health.setNote("rules", note);
+  if (xds !== undefined) health.setNote("control plane", planeNote(xds.xdsStatus()));
+}
+
+function planeNote({ state, server, lastEnd, isKept, heardAtUs }: XdsStatus): string | undefined {
+  const kept = `the rules in force are those that RULES_CACHE kept at ${isoTime(heardAtUs ?? 0)}`;
+  if (state === "not connected") {
+    const why = lastEnd === undefined ? "" : `: ${lastEnd}`;
+    return `not connected to ${server}${why}; ${isKept ? kept : "the rules in force stay"}`;
+  }
+  return isKept ? `${server} has not sent anything yet; ${kept}` : undefined;
+}

@@ -1,0 +1,253 @@
+// Everything that listens: the gRPC port with its services, the HTTP port with its pages, and the certificates.
+
+import { cannotListen } from "../../engine/base/cannot-listen.ts";
+import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { explainSteps } from "../../engine/rules/explain.ts";
+import type { HeaderDialect } from "../../grpc/header-dialects.ts";
+import { ReserveService, SettleService } from "../../grpc/rls/budgets.ts";
+import { createJsonEndpoint, httpStatusOf, JSON_BYTES_MAX } from "../../grpc/rls/json.ts";
+import type { MetadataMode } from "../../grpc/rls/metadata.ts";
+import { RateLimitService, type ServiceOptions } from "../../grpc/rls/service.ts";
+import { type FastLaneOptions, startFastLane } from "../../grpc/transport/fast-lane/fast-lane-server.ts";
+import { type GrpcServer, startGrpcServer } from "../../grpc/transport/grpc-server.ts";
+import { loadRegistry, RESERVE_PATH, SETTLE_PATH, SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
+import type { PageServer } from "../../operate/http/page-server.ts";
+import type { ExplainQuestion } from "../../operate/http/read-questions.ts";
+import { type AdminSources, openAdminServer } from "../../operate/http/server.ts";
+import type { RulesState } from "../../operate/http/views.ts";
+import { ChangedCounts, type CountChanges } from "../../operate/telemetry/changed-counts.ts";
+import { PrometheusExporter } from "../../operate/telemetry/prometheus.ts";
+import { httpCalls, rpcCalls } from "../../operate/telemetry/traces/call-kind.ts";
+import { runInTurns } from "../../rule-sources/files/run-in-turns.ts";
+import { MemoryStore } from "../../stores/memory/memory-store.ts";
+import { describeSettings, type Settings } from "../settings.ts";
+import { openTokens, watchAdmin } from "./admin-watch.ts";
+import type { AppParts } from "./app-parts.ts";
+import { ConditionWatch } from "./condition-watch.ts";
+import { snapshotNumbers, snapshotView } from "./open-snapshots.ts";
+import { topRefused, topSource } from "./open-top.ts";
+import { openSidePorts, type SidePorts } from "./side-ports.ts";
+import { readState } from "./state-page.ts";
+import { openTls, tlsNumbers, tlsView } from "./tls-watch.ts";
+import { workerService, workersView } from "./worker-service.ts";
+
+const KEEPALIVE_MS = 60_000;
+const CONCURRENT_STREAMS_MAX = 4_096;
+/** Most complete requests to /json under way, however high IN_FLIGHT_MAX is: each may hold a body of JSON_BYTES_MAX bytes. */
+const JSON_IN_FLIGHT_MAX = 1_000;
+
+/** The HTTP port, and the ports beside it. */
+export interface OpenPages {
+  readonly admin: PageServer;
+  readonly httpPort: number;
+  readonly side: SidePorts;
+}
+
+/** Opens the HTTP port and the ports beside it. Rejects with ConfigError if the HTTP port can't be opened. */
+export async function openAdmin(parts: AppParts): Promise<OpenPages> {
+  const { settings } = parts;
+  const sources = adminSources(parts);
+  const address = { host: settings.httpHost, port: settings.httpPort, sockets: parts.link?.socketSource("http") };
+  const bodyBytesMax = Math.min(settings.requestBytesMax, JSON_BYTES_MAX);
+  const admin = openAdminServer(
+    address,
+    { metricsPath: settings.prometheusPath, bodyBytesMax, hosts: settings.httpHosts },
+    sources,
+  );
+  const httpPort = await listenOrExplain(admin, settings);
+  return { admin, httpPort, side: await openSidePorts(parts, sources) };
+}
+
+/** Opens the gRPC port. Rejects with ConfigError if that fails, or if its certificates can't be used. */
+export async function openGrpc(parts: AppParts, httpPort: number): Promise<GrpcServer> {
+  const { settings, calls } = parts;
+  parts.running.tls = openTls(parts);
+  const service = serviceOptions(parts, settings.responseHeaders);
+  const traced = (path: string) => ({ ...service, tracer: parts.running.traces?.tracerOf(rpcCalls(path)) });
+  const options: FastLaneOptions = {
+    httpPort,
+    host: settings.grpcHost,
+    port: settings.grpcPort,
+    unixSocket: settings.grpcUnixSocket,
+    sockets: parts.link?.socketSource("grpc"),
+    tls: parts.running.tls,
+    methods: [
+      { path: SHOULD_RATE_LIMIT_PATH, handler: new RateLimitService(traced(SHOULD_RATE_LIMIT_PATH)) },
+      { path: RESERVE_PATH, handler: new ReserveService(traced(RESERVE_PATH)) },
+      { path: SETTLE_PATH, handler: new SettleService(traced(SETTLE_PATH)) },
+    ],
+    clock: parts.clock,
+    health: parts.health,
+    reflection: settings.grpcReflection,
+    maxConnectionAgeMs: settings.grpcMaxConnectionAgeMs || Number.POSITIVE_INFINITY,
+    maxConnectionAgeGraceMs: settings.grpcMaxConnectionAgeGraceMs,
+    keepaliveMs: KEEPALIVE_MS,
+    maxConcurrentStreams: CONCURRENT_STREAMS_MAX,
+    maxMessageBytes: settings.requestBytesMax,
+    inFlightMax: settings.inFlightMax,
+    observer: {
+      handlerFailed: (path, error) =>
+        calls.internalFailed(new Error(`the handler of ${path} failed`, { cause: error })),
+      overloaded: () => calls.overloaded(),
+    },
+  };
+  const grpc =
+    settings.grpcTransport === "grpc-js" ? await startGrpcServer(options) : await openFastLane(parts, options);
+  parts.running.grpc = grpc;
+  return grpc;
+}
+
+async function openFastLane(parts: AppParts, options: FastLaneOptions): Promise<GrpcServer> {
+  const lane = await startFastLane(options);
+  parts.running.laneCounts = lane.counts;
+  return lane;
+}
+
+function serviceOptions(
+  { limiter, calls, settings, decisionLog }: AppParts,
+  dialects: readonly HeaderDialect[],
+): ServiceOptions {
+  const { limitHeader, remainingHeader, resetHeader } = settings;
+  return {
+    limiter,
+    headers: { dialects, limitHeader, remainingHeader, resetHeader, explainsRefusals: !settings.compatibilityMode },
+    metadata: metadataMode(settings),
+    onInternalError: (error) => calls.internalFailed(error),
+    onRequestError: (error) => calls.requestFailed(error.code),
+    decisions: decisionLog?.log,
+  };
+}
+
+function metadataMode({ responseDynamicMetadata, compatibilityMode }: Settings): MetadataMode {
+  if (compatibilityMode) return responseDynamicMetadata === true ? "reference" : "off";
+  if (responseDynamicMetadata === undefined) return "notable";
+  return responseDynamicMetadata ? "full" : "off";
+}
+
+function adminSources(parts: AppParts): AdminSources {
+  const { settings, calls, health } = parts;
+  // Callers over HTTP get headers even if none are configured for Envoy: no proxy adds headers for them.
+  const dialects: readonly HeaderDialect[] =
+    settings.responseHeaders.length > 0 || settings.compatibilityMode ? settings.responseHeaders : ["x-ratelimit"];
+  const options = serviceOptions(parts, dialects);
+  const endpoint = createJsonEndpoint({
+    handler: new RateLimitService({
+      ...options,
+      tracer: parts.running.traces?.tracerOf(httpCalls("/json", httpStatusOf)),
+    }),
+    registry: loadRegistry(),
+    inFlightMax: Math.min(settings.inFlightMax, JSON_IN_FLIGHT_MAX),
+    joinInPieces: runInTurns,
+    onOverload: () => calls.overloaded(),
+    onInternalError: options.onInternalError,
+    onRequestError: options.onRequestError,
+  });
+  const { link } = parts;
+  const exporter = new PrometheusExporter(metricSources(parts));
+  const watch = new ConditionWatch(parts);
+  parts.running.watches.push(watch.start());
+  const conditions = () => watch.look();
+  link?.attach(workerService(parts, { page: () => exporter.metricsText(), counts: countsOf(parts), conditions }));
+  return {
+    answerJson: (readBody, caller) => endpoint.answer(readBody, caller),
+    health,
+    metricsText: () => link?.fleetPage() ?? exporter.metricsText(),
+    metricsContentType: exporter.contentType,
+    rulesState: () => rulesState(parts),
+    settings: describeSettings(settings),
+    tls: () => tlsView(parts.running.tls),
+    snapshot: () => snapshotView(parts.snapshots),
+    workers: link === undefined ? undefined : () => workersView(link),
+    explain: (question) => explainQuestion(parts, question),
+    buckets: parts.buckets,
+    state: () => readState(parts, conditions()),
+    top: topSource(parts),
+    tokens: openTokens(parts),
+    watch: watchAdmin(parts, parts.adminCounts),
+    onError: (error) => calls.internalFailed(error),
+  };
+}
+
+// Uses an exporter of its own: to read the metrics of Node.js resets its lags, which the next scrape would then miss.
+function countsOf(parts: AppParts): () => Promise<CountChanges> {
+  const { series, reloader } = parts;
+  const exporter = new PrometheusExporter(metricSources(parts), false);
+  const rulesHash = () => reloader.current?.hash;
+  const changed = new ChangedCounts({ page: () => exporter.fixedText(), series, rulesHash });
+  return () => changed.take();
+}
+
+function metricSources(parts: AppParts): ConstructorParameters<typeof PrometheusExporter>[0] {
+  const { calls, storeCounts, series, store, reloader, clock, health, version, running, localCache, xds } = parts;
+  return {
+    calls,
+    store: storeCounts,
+    admin: parts.adminCounts,
+    reloads: () => reloader.status(),
+    series,
+    statsdErrors: () => running.statsd?.errors,
+    rules: () => {
+      const { current } = reloader;
+      const loadedAtUs = reloader.status().loadedAtUs;
+      if (current === undefined || loadedAtUs === undefined) return undefined;
+      let limits = 0;
+      for (const domain of current.domains.values()) limits += domain.limits.length;
+      return {
+        version: current.version,
+        hash: current.hash,
+        limits,
+        ageSeconds: (clock.nowUs() - loadedAtUs) / MICROS_PER_SECOND,
+      };
+    },
+    localCache,
+    decisionLog: parts.decisionLog?.log,
+    spans: () => running.traces?.counts,
+    topRefused: topRefused(parts, parts.settings.topKeysShown),
+    buckets: () => (store instanceof MemoryStore ? store.bucketCount : undefined),
+    inFlight: () => running.grpc?.inFlight() ?? 0,
+    lane: () => running.laneCounts,
+    grpcTroubles: () => running.grpc?.troubles ?? {},
+    snapshot: () => snapshotNumbers(parts.snapshots, clock),
+    tls: () => tlsNumbers(running.tls),
+    plane: () => {
+      const status = xds?.xdsStatus();
+      if (status === undefined) return undefined;
+      const { heardAtUs } = status;
+      const setAgeSeconds = heardAtUs === undefined ? undefined : (clock.nowUs() - heardAtUs) / MICROS_PER_SECOND;
+      return { ...status, setAgeSeconds };
+    },
+    isReady: () => health.isServing(),
+    version,
+  };
+}
+
+function rulesState({ reloader, settings, calls, xds }: AppParts): RulesState {
+  const { loadedAtUs, lastError } = reloader.status();
+  return {
+    directory: settings.readsFiles ? settings.rulesDir : undefined,
+    plane: xds?.xdsStatus(),
+    rules: reloader.current,
+    loadedAtUs,
+    lastFailure: lastError,
+    unmatched: calls.unmatched.entries(),
+  };
+}
+
+async function explainQuestion({ reloader, calls }: AppParts, question: ExplainQuestion): Promise<unknown> {
+  const rules = reloader.current;
+  if (rules === undefined) return { says: "no rules are in force; /config says why" };
+  const report = await runInTurns(explainSteps(rules, question.domain, question.descriptors));
+  for (const { domain, descriptors, exampleKeys } of calls.unmatched.entries()) {
+    if (domain === question.domain) return { ...report, unmatched: { descriptors, example_keys: exampleKeys } };
+  }
+  return report;
+}
+
+async function listenOrExplain(admin: PageServer, { httpHost, httpPort }: Settings): Promise<number> {
+  try {
+    return await admin.listen();
+  } catch (cause) {
+    if (!(cause instanceof Error)) throw cause;
+    throw cannotListen("HTTP", `${httpHost}:${httpPort}`, "HOST and PORT", cause);
+  }
+}

@@ -1,0 +1,68 @@
+// Chooses the source of rules: files, or a control plane with optional files.
+
+import type { Clock } from "../../engine/base/clock.ts";
+import type { CompileOptions } from "../../engine/rules/compile.ts";
+import { Reloader } from "../../rule-sources/files/reload.ts";
+import type { ReloadLog, RuleSource } from "../../rule-sources/files/rule-keeper.ts";
+import type { ControlPlane } from "../../rule-sources/xds/ads-stream.ts";
+import { XdsRules } from "../../rule-sources/xds/xds-rules.ts";
+import type { Settings } from "../settings.ts";
+
+/** The source of rules; `xds` is the same object if it is a control plane. */
+interface OpenRules {
+  readonly reloader: RuleSource;
+  readonly xds: XdsRules | undefined;
+}
+
+interface OpenRulesOptions {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly logger: ReloadLog;
+  readonly version: string;
+  /** Its number, if this process is one of several workers. */
+  readonly link?: { readonly number: number } | undefined;
+}
+
+/** Makes the source; its `start` reads. `changed` is called when the control plane connects, disconnects or sends rules. */
+export function openRules(
+  { settings, clock, logger, version, link }: OpenRulesOptions,
+  compile: Omit<CompileOptions, "version" | "hash">,
+  changed: () => void,
+): OpenRules {
+  const choice = { everyFile: settings.readsEveryFile, dotFiles: !settings.ignoresDotFiles };
+  const { rulesDir: directory, rulesPollIntervalMs: pollIntervalMs } = settings;
+  if (settings.configType === "file") {
+    const load = { ...compile, ...choice };
+    return { reloader: new Reloader({ directory, load, clock, log: logger, pollIntervalMs }), xds: undefined };
+  }
+  const xds = new XdsRules({
+    plane: planeOf(settings, version),
+    pauses: {
+      initialMs: settings.xdsInitialPauseMs ?? settings.xdsRetryMs,
+      maxMs: settings.xdsMaxPauseMs,
+      jitters: settings.xdsJitters,
+    },
+    compile,
+    files: settings.readsFiles ? { directory, choice, pollIntervalMs } : undefined,
+    cacheFile: settings.rulesCache,
+    // Every worker reads the cache; the first one writes it.
+    writesCache: link === undefined || link.number === 1,
+    clock,
+    log: logger,
+    changed,
+  });
+  return { reloader: xds, xds };
+}
+
+function planeOf(settings: Settings, programVersion: string): ControlPlane {
+  const { xdsCaFile: caFile, xdsCertFile: certFile, xdsKeyFile: keyFile, xdsServerName: serverName } = settings;
+  return {
+    url: settings.xdsUrl,
+    nodeId: settings.xdsNodeId,
+    nodeMetadata: settings.xdsNodeMetadata,
+    headers: settings.xdsHeaders ?? new Map(),
+    bounds: { messageBytesMax: settings.xdsMessageBytesMax, resourcesMax: settings.xdsResourcesMax },
+    tls: settings.xdsUsesTls ? { caFile, certFile, keyFile, serverName } : undefined,
+    programVersion,
+  };
+}

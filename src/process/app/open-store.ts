@@ -1,0 +1,181 @@
+// Opens the store that the settings name. Around a shared store it puts what answers some takes locally.
+
+import type { Clock } from "../../engine/base/clock.ts";
+import { invariant } from "../../engine/base/invariant.ts";
+import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import type { Take } from "../../engine/domain/take.ts";
+import { BreakerReports } from "../../stores/batching/breaker-reports.ts";
+import type { SharedStore } from "../../stores/batching/shared-store.ts";
+import { DenialMemory } from "../../stores/denials/denial-memory.ts";
+import { MemoryStore } from "../../stores/memory/memory-store.ts";
+import { openPostgresStore } from "../../stores/postgres/postgres-store.ts";
+import { type ClusterStoreOptions, openClusterStore } from "../../stores/redis/cluster-store.ts";
+import { openRedisStore } from "../../stores/redis/redis-store.ts";
+import { SeveralStores } from "../../stores/sharded/several-stores.ts";
+import type { BucketMemory, ProcessCounts, Store, StoreHealth } from "../../stores/store.ts";
+import type { StoreObserver } from "../../stores/store-observer.ts";
+import { Leases } from "../../stores/sync/lease.ts";
+import { Periodic } from "../../stores/sync/periodic.ts";
+import { Share } from "../../stores/sync/share.ts";
+import { SyncStore } from "../../stores/sync/sync-store.ts";
+import type { RedisSettings, Settings } from "../settings.ts";
+
+interface StoreChoice {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly observer: StoreObserver;
+}
+
+/** The store of the process, with its health, its count of processes, and its local memories. */
+export interface OpenedStore {
+  readonly store: Store;
+  readonly health: StoreHealth;
+  readonly processes: ProcessCounts;
+  /** The layers around the store that remember buckets. */
+  readonly memories: readonly BucketMemory[];
+}
+
+const ALONE: ProcessCounts = { count: () => 1, sureCount: () => 1, index: () => 0 };
+const ALWAYS_WELL: StoreHealth = { trouble: () => undefined };
+
+/** Opens the store. A shared store connects in the background; `health` reports its troubles. */
+export function openStore(choice: StoreChoice): OpenedStore {
+  const { settings, clock, observer } = choice;
+  switch (settings.backendType) {
+    case "redis":
+      return openRedisStores(choice);
+    case "postgres":
+      return openPostgres(choice);
+    case "memory":
+      return { store: openMemoryStore(settings, clock, observer), health: ALWAYS_WELL, processes: ALONE, memories: [] };
+  }
+}
+
+function openRedisStores(choice: StoreChoice): OpenedStore {
+  const {
+    redis,
+    perSecondRedis,
+    expirationJitterSecondsMax: jitterSecondsMax,
+    redisClusterTags: tags,
+  } = choice.settings;
+  invariant(redis !== undefined, "settings say where Redis is");
+  return withMemories(choice, (options) =>
+    openOneOrTwo([redis, perSecondRedis], { ...options, jitterSecondsMax, tags }),
+  );
+}
+
+function openPostgres(choice: StoreChoice): OpenedStore {
+  const { settings } = choice;
+  const { postgres, postgresUnlogged: unlogged } = settings;
+  invariant(postgres !== undefined, "settings say where PostgreSQL is");
+  return withMemories(choice, (options) => {
+    const store = openPostgresStore({
+      ...options,
+      target: postgres,
+      schema: settings.postgresSchema,
+      connections: settings.postgresConnections,
+      waitsForDisk: settings.postgresSynchronousCommit,
+      ...(unlogged === undefined ? {} : { unlogged }),
+    });
+    return { store, health: store, processes: store.processes };
+  });
+}
+
+type SharedOptions = ReturnType<typeof sharedOptions>;
+
+/** Opens a shared store, and puts around it what remembers its buckets. */
+function withMemories(choice: StoreChoice, open: (options: SharedOptions) => SharedParts): OpenedStore {
+  const { settings, clock } = choice;
+  let memory: DenialMemory | undefined;
+  // A remembered refusal may come from what was paid for a moment and given back, so the refusal is forgotten.
+  const opened = open(sharedOptions(choice, (take) => memory?.forgetRefusal(take)));
+  memory = openDenialMemory(opened.store, settings, clock);
+  return countInMemory(opened, memory, settings, clock);
+}
+
+/** Options of every shared store. */
+function sharedOptions({ settings, clock, observer }: StoreChoice, onUndone: DenialMemory["forgetRefusal"]) {
+  return {
+    keyPrefix: settings.cacheKeyPrefix,
+    deadlineMs: settings.storeDeadlineUs / MICROS_PER_MILLI,
+    patienceMs: settings.storePatienceMs,
+    takesInFlightMax: settings.storeQueueMax,
+    breaker: {
+      windowUs: settings.breakerWindowMs * MICROS_PER_MILLI,
+      outcomesMin: settings.breakerCallsMin,
+      failureShare: settings.breakerFailureRatio,
+      pauseUs: settings.breakerProbeIntervalMs * MICROS_PER_MILLI,
+    },
+    observer,
+    clock,
+    onUndone,
+  };
+}
+
+/** Opens an empty store in this process's memory. */
+export function openMemoryStore(settings: Settings, clock: Clock, observer?: StoreObserver): MemoryStore {
+  const { bucketsMax, slidingLogBytesMax: logBytesMax } = settings;
+  return new MemoryStore({ clock, bucketsMax, logBytesMax, ...(observer === undefined ? {} : { observer }) });
+}
+
+type SharedParts = Omit<OpenedStore, "memories">;
+
+type RedisOptions = Omit<ClusterStoreOptions, "target"> & SharedOptions;
+
+/** With REDIS_PERSECOND there are two stores; processes are counted in the first. */
+function openOneOrTwo(
+  [redis, perSecondRedis]: readonly [RedisSettings, RedisSettings | undefined],
+  options: RedisOptions,
+): SharedParts {
+  if (perSecondRedis === undefined) {
+    const store = openRedis(redis, options);
+    return { store, health: store, processes: store.processes };
+  }
+  const breakers = new BreakerReports(options.observer);
+  const open = (one: RedisSettings, suffix?: string) =>
+    openRedis(one, { ...options, observer: breakers.observer(suffix) });
+  const [first, second] = [open(redis), open(perSecondRedis, " for limits per second")];
+  return {
+    store: new SeveralStores([first, second], perSecondShard, options.onUndone),
+    health: { trouble: () => first.trouble() ?? second.trouble() },
+    processes: first.processes,
+  };
+}
+
+function openRedis(redis: RedisSettings, options: RedisOptions): SharedStore {
+  return redis.kind === "cluster"
+    ? openClusterStore({ ...options, target: redis })
+    : openRedisStore({ ...options, target: redis });
+}
+
+/** Puts limits that are written per second in the second store (REDIS_PERSECOND); a changed number moves no bucket. */
+export function perSecondShard({ limit }: Pick<Take, "limit">): number {
+  return limit.writtenSeconds === 1 ? 1 : 0;
+}
+
+/** Lies directly around the shared store, so that it also answers the questions of sync strategies. Undefined if DENIALS_MAX is 0. */
+function openDenialMemory(shared: Store, { denialsMax }: Settings, clock: Clock): DenialMemory | undefined {
+  return denialsMax === 0 ? undefined : new DenialMemory(shared, { clock, entriesMax: denialsMax });
+}
+
+/** Adds the sync strategies around `memory`, if there is one, or else around the shared store. */
+function countInMemory(
+  shared: SharedParts,
+  memory: DenialMemory | undefined,
+  settings: Settings,
+  clock: Clock,
+): OpenedStore {
+  const { processes } = shared;
+  const store = memory ?? shared.store;
+  const sync = new SyncStore(store, {
+    clock,
+    lease: new Leases({ store, processCount: () => processes.sureCount() }),
+    periodic: new Periodic({ store, periodMs: settings.syncPeriodMs, now: () => clock.nowUs() }),
+    share: new Share({
+      memory: openMemoryStore(settings, clock),
+      processCount: () => processes.count(),
+      processIndex: () => processes.index(),
+    }),
+  });
+  return { ...shared, store: sync, memories: memory === undefined ? [sync] : [sync, memory] };
+}

@@ -1,0 +1,62 @@
+// Connects the top keys with the limiter that feeds them and the pages that show them, for this process or for all workers.
+
+import type { Clock } from "../../engine/base/clock.ts";
+import { textOf } from "../../engine/domain/request.ts";
+import type { TopSource } from "../../operate/http/top-page.ts";
+import type { LimitStatsBook } from "../../operate/telemetry/stats-book.ts";
+import {
+  firstOf,
+  mergeSummaries,
+  NO_SUMMARY,
+  summaryOf,
+  type TopSummary,
+} from "../../operate/telemetry/top/summary.ts";
+import { TopKeys } from "../../operate/telemetry/top/top-keys.ts";
+import { topView } from "../../operate/telemetry/top/top-view.ts";
+import type { TopWanted } from "../workers/messages.ts";
+import type { WorkerLink } from "../workers/worker-link.ts";
+
+/** Keys that each worker reports per key asked for: a key that many workers see rarely is found only in longer lists. */
+const TOLD_PER_KEY = 10;
+
+interface TopParts {
+  readonly topKeys: TopKeys | undefined;
+  readonly clock: Clock;
+  /** Undefined unless this process is one of several workers. */
+  readonly link?: WorkerLink | undefined;
+}
+
+/** Undefined if `keysMax` (TOP_KEYS) is 0. */
+export function openTopKeys(keysMax: number, clock: Clock, statsBook: LimitStatsBook): TopKeys | undefined {
+  if (keysMax === 0) return undefined;
+  return new TopKeys({ keysMax, nowUs: clock.nowUs(), labelsOf: (stats) => statsBook.ownerOf(stats) });
+}
+
+/** The top keys of this process alone; none if TOP_KEYS is 0. */
+export function ownTop({ topKeys, clock }: TopParts, wanted: TopWanted): TopSummary {
+  if (topKeys === undefined) return NO_SUMMARY;
+  const { parts, fromUs } = topKeys.partsOf(wanted.window, clock.nowUs());
+  return summaryOf(parts, fromUs, wanted.keysMax);
+}
+
+/** Makes the JSON of /top; undefined if TOP_KEYS is 0. */
+export function topSource(parts: TopParts): TopSource {
+  const { topKeys, link, clock } = parts;
+  if (topKeys === undefined) return undefined;
+  return async (question) => {
+    const { window, keys } = question;
+    if (link === undefined) return topView(question, ownTop(parts, { window, keysMax: keys }), clock.nowUs());
+    const tops = await link.fleetTops({ window, keysMax: keys * TOLD_PER_KEY });
+    return topView(question, mergeSummaries(tops), clock.nowUs(), tops.length);
+  };
+}
+
+/** The keys that this process refuses most, with labels for the metrics; undefined without TOP_KEYS or TOP_KEYS_METRICS. */
+export function topRefused(parts: TopParts, keysMax: number) {
+  if (parts.topKeys === undefined || keysMax === 0) return undefined;
+  return () =>
+    firstOf(ownTop(parts, { window: "minute", keysMax }).rows, "refused", keysMax).map(
+      ({ domain, rule, text, refused }) =>
+        [refused.most, { domain: textOf(domain), rule: textOf(rule), key: textOf(text.key) }] as const,
+    );
+}

@@ -1,0 +1,67 @@
+// The optional ports: the debug port and a second address for metrics. If one can't be opened, that is logged and the process
+// serves calls without it.
+
+import { errorMessage } from "../../engine/base/thrown.ts";
+import { openDebugServer } from "../../operate/http/debug-server.ts";
+import type { PageAddress, PageServer } from "../../operate/http/page-server.ts";
+import { type AdminSources, openMetricsServer } from "../../operate/http/server.ts";
+import type { AppParts } from "./app-parts.ts";
+
+/** The optional ports; undefined where nothing listens. */
+export interface SidePorts {
+  readonly debugPort: number | undefined;
+  readonly metricsPort: number | undefined;
+  /** Closes both; answers under way may take `graceMs` milliseconds at most. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** Opens the ports that the settings name. Never rejects because a port is taken. */
+export async function openSidePorts(parts: AppParts, sources: AdminSources): Promise<SidePorts> {
+  const { settings, reloader, link } = parts;
+  const { debugHost, debugPort, httpHosts: hosts, prometheusAddress, prometheusPath } = settings;
+  const servers: PageServer[] = [];
+  const open = async (
+    name: "debug" | "metrics",
+    variable: string,
+    address: PageAddress | undefined,
+    serverAt: (address: PageAddress) => PageServer,
+  ): Promise<number | undefined> => {
+    const sockets = link?.socketSource(name);
+    if (address === undefined || (link !== undefined && sockets === undefined)) return undefined;
+    const server = serverAt({ ...address, sockets });
+    try {
+      const port = await server.listen();
+      servers.push(server);
+      return port;
+    } catch (cause) {
+      parts.logger.error(
+        { variable, where: `${address.host}:${address.port}`, reason: errorMessage(cause) },
+        "a port that calls don't need can't be opened; going on without it",
+      );
+      return undefined;
+    }
+  };
+  const debugAddress = debugPort === undefined ? undefined : { host: debugHost, port: debugPort };
+  const debugSources = { rules: () => reloader.current, stats: processStats, hosts, onError: sources.onError };
+  const ports = {
+    debugPort: await open("debug", "DEBUG_PORT", debugAddress, (at) => openDebugServer(at, debugSources)),
+    metricsPort: await open("metrics", "PROMETHEUS_ADDR", prometheusAddress, (at) =>
+      openMetricsServer(at, prometheusPath, sources),
+    ),
+  };
+  return {
+    ...ports,
+    async close(graceMs) {
+      await Promise.all(servers.map((server) => server.close(graceMs)));
+    },
+  };
+}
+
+// The names of Go's runtime with the nearest values of Node. Of the command line only the program: arguments may hold secrets.
+function processStats(): object {
+  const { heapUsed, heapTotal, rss, external } = process.memoryUsage();
+  return {
+    cmdline: process.argv.slice(0, 2),
+    memstats: { Alloc: heapUsed, HeapAlloc: heapUsed, HeapSys: heapTotal, OtherSys: external, Sys: rss },
+  };
+}

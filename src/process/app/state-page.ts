@@ -1,0 +1,125 @@
+// Gathers what GET /state shows, of this process or of all workers.
+
+import { hostname } from "node:os";
+import { isoTime } from "../../engine/base/units.ts";
+import type { Limit } from "../../engine/domain/limit.ts";
+import type { RuleCount } from "../../engine/domain/limit-stats.ts";
+import { textOf } from "../../engine/domain/request.ts";
+import type { Condition } from "../../operate/condition.ts";
+import { ruleRows } from "../../operate/http/rule-rows.ts";
+import type { CallTotals, StateView } from "../../operate/http/state-json.ts";
+import { type ProcessState, stateView } from "../../operate/http/state-view.ts";
+import { METRICS } from "../../operate/telemetry/metrics.ts";
+import { sumOf } from "../../operate/telemetry/observers.ts";
+import {
+  FleetRuleCounts,
+  ownRuleCount,
+  RULE_COUNT_METRICS,
+  type SeriesValues,
+} from "../../operate/telemetry/rule-counts.ts";
+import { runInTurns } from "../../rule-sources/files/run-in-turns.ts";
+import type { WorkerLink } from "../workers/worker-link.ts";
+import type { AppParts } from "./app-parts.ts";
+import { tlsView } from "./tls-watch.ts";
+import { workerView } from "./worker-service.ts";
+
+const { decisions, degraded, requestErrors, unmatched } = METRICS;
+const ASKED = [...RULE_COUNT_METRICS, decisions.name, degraded.name, requestErrors.name, unmatched.name];
+
+/** Most domains in the answer; the page offers them for questions to /explain. */
+const DOMAINS_MAX = 200;
+
+/** The parts of the answer that other workers contribute to. */
+interface Together {
+  readonly processes: readonly ProcessState[];
+  readonly calls: CallTotals;
+  readonly countOf: (limit: Limit) => RuleCount;
+  readonly unmatched: StateView["unmatched"];
+}
+
+/** Makes the JSON of GET /state. `conditions` are those of this process. */
+export async function readState(parts: AppParts, conditions: readonly Condition[]): Promise<StateView> {
+  const { link, clock, reloader, settings, version, running, xds } = parts;
+  const {
+    processes,
+    calls,
+    countOf,
+    unmatched: entries,
+  } = link === undefined ? alone(parts, conditions) : await fleet(parts, link, conditions);
+  const { current } = reloader;
+  const { loadedAtUs } = reloader.status();
+  return stateView({
+    nowUs: clock.nowUs(),
+    instance: `${hostname()}:${link === undefined ? process.pid : process.ppid}`,
+    version,
+    store: settings.backendType,
+    answeredBy: link?.number,
+    processes,
+    calls,
+    rules: {
+      version: current?.version ?? null,
+      hash: current?.hash ?? null,
+      loaded_at: loadedAtUs === undefined ? null : isoTime(loadedAtUs),
+      source:
+        xds === undefined ? `the files in ${settings.rulesDir}` : `the control plane at ${xds.xdsStatus().server}`,
+      domains: [...(current?.domains.keys() ?? [])].slice(0, DOMAINS_MAX).map(textOf),
+      ...(await runInTurns(ruleRows(current, countOf))),
+    },
+    unmatched: entries,
+    keepsTopKeys: parts.topKeys !== undefined,
+    certificate: tlsView(running.tls) ?? null,
+  });
+}
+
+function alone(parts: AppParts, conditions: readonly Condition[]): Together {
+  const { calls, statsBook, reloader } = parts;
+  const rules = { hash: reloader.current?.hash ?? null };
+  return {
+    processes: [{ worker: undefined, conditions, rules }],
+    calls: {
+      allowed: sumOf(calls.allowed),
+      refused: sumOf(calls.refused),
+      degraded: calls.degradedCalls(),
+      errors: calls.storeErrors() + calls.serviceErrors(),
+    },
+    countOf: ({ stats }) => ownRuleCount(statsBook, stats),
+    unmatched: [...calls.unmatched.entries()].map(({ domain, descriptors }) => ({ domain, descriptors })),
+  };
+}
+
+async function fleet(parts: AppParts, link: WorkerLink, conditions: readonly Condition[]): Promise<Together> {
+  const [views, counts] = await Promise.all([link.fleetViews(), link.fleetCounts(ASKED)]);
+  const rules = new FleetRuleCounts(counts, parts.statsBook);
+  const decided = Object.entries(counts[decisions.name] ?? {});
+  const withOutcome = (outcome: string) => decided.filter(([series]) => series.includes(`outcome="${outcome}"`));
+  return {
+    processes: views.map((view) => ({
+      worker: view.worker,
+      // This worker's conditions are known now; the supervisor has those of the last report.
+      conditions: view.worker === link.number ? conditions : (view.conditions ?? []),
+      rules: view.rules ?? { hash: null },
+      shown: workerView(view),
+    })),
+    calls: {
+      allowed: sumOf(withOutcome("allowed").map(([, value]) => value)),
+      refused: sumOf(withOutcome("refused").map(([, value]) => value)),
+      degraded: sumOf(valuesOf(counts, degraded.name)),
+      errors: sumOf(valuesOf(counts, requestErrors.name)),
+    },
+    countOf: ({ stats }) => rules.of(stats),
+    unmatched: Object.entries(counts[unmatched.name] ?? {}).map(([series, descriptors]) => ({
+      domain: labelOf(series),
+      descriptors,
+    })),
+  };
+}
+
+function valuesOf(counts: SeriesValues, metric: string): readonly number[] {
+  return Object.values(counts[metric] ?? {});
+}
+
+/** The value of a series' only label, without the escapes of the Prometheus text format. */
+function labelOf(series: string): string {
+  const written = /="(.*)"\}$/s.exec(series)?.[1] ?? "";
+  return written.replace(/\\(.)/g, (_, char: string) => (char === "n" ? "\n" : char));
+}

@@ -1,0 +1,327 @@
+// Reads and checks the settings of the process from environment variables, and reports all mistakes at once. process/settings/table.ts has
+// names and defaults, process/settings/value-types.ts the accepted texts.
+
+import { accessSync, constants } from "node:fs";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ConfigError } from "../engine/base/errors.ts";
+import { errorCode } from "../engine/base/thrown.ts";
+import type { HeaderDialect } from "../grpc/header-dialects.ts";
+import type { PostgresTarget } from "../stores/store-address.ts";
+import { findForeignNames } from "./settings/foreign-names.ts";
+import { parsePostgresUrl, settlePostgres, showPostgresUrl } from "./settings/postgres-settings.ts";
+import { quoted } from "./settings/quoted.ts";
+import { parseRedisUrl, RedisUrlError, showRedisUrl } from "./settings/redis-address.ts";
+import { type RedisSettings, settleRedis } from "./settings/redis-settings.ts";
+import type { Setting } from "./settings/setting.ts";
+import type { BackendType } from "./settings/store-table.ts";
+import { type OnStoreFailureName, SETTINGS, type TableValues } from "./settings/table.ts";
+import { settleTraces, showOtlpUrl, type TraceSettings } from "./settings/trace-settings.ts";
+
+export type { RedisSettings } from "./settings/redis-settings.ts";
+
+/** All settings, complete and frozen. The names of durations end in their unit. */
+export interface Settings extends TableValues {
+  /** Absolute path of the directory of the rule files. */
+  readonly rulesDir: string;
+  /** True for the RUNTIME_* directory: every file in it is a rule file, whatever its name. */
+  readonly readsEveryFile: boolean;
+  /** False: rules come from a control plane alone. */
+  readonly readsFiles: boolean;
+  readonly backendType: BackendType;
+  readonly onStoreFailure: OnStoreFailureName;
+  readonly ignoresDotFiles: boolean;
+  readonly grpcReflection: boolean;
+  /** 1 with the memory store, whatever WORKERS says. */
+  readonly workers: number | "auto";
+  /** Families of headers to send, with the one of LIMIT_RESPONSE_HEADERS_ENABLED. */
+  readonly responseHeaders: readonly HeaderDialect[];
+  readonly usesStatsd: boolean;
+  /** Port of the debug pages; undefined: none. */
+  readonly debugPort: number | undefined;
+  /** Address that also serves the metrics; undefined: only the HTTP port does. */
+  readonly prometheusAddress: TableValues["prometheusAddress"];
+  /** Where Redis is and how to reach it; undefined unless `backendType` is redis. */
+  readonly redis: RedisSettings | undefined;
+  /** The Redis of limits per second, if they have one of their own. */
+  readonly perSecondRedis: RedisSettings | undefined;
+  /** Where PostgreSQL is and how to reach it; undefined unless `backendType` is postgres. */
+  readonly postgres: PostgresTarget | undefined;
+  /** How calls are traced; undefined if they are not. */
+  readonly traces: TraceSettings | undefined;
+  /** What the operator should know, one line per warning. */
+  readonly warnings: readonly string[];
+}
+
+/** Environment variables by name, as `process.env` has them. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Shown in place of secrets. */
+const REDACTED = "[redacted]";
+
+type AnySetting = Setting<unknown, unknown>;
+
+/** The rules that come with the package; src/ and dist/ are equally deep. */
+const PACKAGE_RULES_DIR = fileURLToPath(new URL("../../deploy/rules", import.meta.url));
+
+/** Defaults of the reference service. */
+const REFERENCE_DEBUG_PORT = 6070;
+const REFERENCE_PROMETHEUS_ADDRESS = Object.freeze({ host: "0.0.0.0", port: 9090 });
+
+/** Envoy's default timeout for a rate limit service. */
+const ENVOY_TIMEOUT_US = 20_000;
+
+/**
+ * Reads and checks all settings. Throws ConfigError CONFIG_SETTINGS with one line per mistake (name, what was expected, what came;
+ * secrets are not shown). Opens no file, but checks that the files of settings can be read.
+ */
+export function readSettings(env: Environment): Settings {
+  const mistakes: string[] = [];
+  const warnings: string[] = [];
+  const values = readTable(env, mistakes, warnings);
+  const known = Object.values(SETTINGS).map((setting) => setting.name);
+  warnings.push(...findForeignNames(env, known));
+  checkTogether(values, mistakes, warnings);
+  const backendType = backendTypeOf(values);
+  const { redis, perSecondRedis } = settleRedis(values, backendType, mistakes, warnings);
+  const postgres = settlePostgres(values, backendType, mistakes, warnings);
+  if (values.memorySnapshot !== undefined && backendType !== "memory")
+    warnings.push(`MEMORY_SNAPSHOT: without effect, because buckets live in ${backendType}`);
+  const traces = settleTraces(values, mistakes);
+  const workers = settleWorkers(values.workers, backendType, warnings);
+  if (mistakes.length > 0) {
+    const count = mistakes.length === 1 ? "1 setting" : `${mistakes.length} settings`;
+    throw new ConfigError("CONFIG_SETTINGS", `${count} can't be used:\n${mistakes.join("\n")}`, mistakes);
+  }
+  return Object.freeze({
+    ...values,
+    ...rulesPlace(values, env),
+    backendType,
+    // The reference service's default under COMPATIBILITY_MODE.
+    onStoreFailure: values.onStoreFailure ?? (values.compatibilityMode ? "error" : "allow"),
+    workers,
+    grpcReflection: values.grpcReflection ?? !values.compatibilityMode,
+    // As in the reference service, STATSD_HOST alone turns statsd on.
+    usesStatsd: values.usesStatsd ?? (values.compatibilityMode && (env.STATSD_HOST ?? "").trim() !== ""),
+    // Envoy Gateway's command line reads /rlconfig on this port.
+    debugPort:
+      values.debugPort ?? (values.compatibilityMode || values.configType !== "file" ? REFERENCE_DEBUG_PORT : undefined),
+    prometheusAddress: prometheusAddress(values),
+    ignoresDotFiles: values.ignoresDotFiles ?? !values.compatibilityMode,
+    responseHeaders: headersOf(values),
+    redis,
+    perSecondRedis,
+    postgres,
+    traces,
+    warnings: Object.freeze(warnings),
+  });
+}
+
+/** Every setting in force by the name of its variable, with secrets redacted; "" if it has no value. */
+export function describeSettings(settings: Settings): Readonly<Record<string, string>> {
+  const shown: Record<string, string> = {};
+  for (const [field, setting] of tableRows()) {
+    const value = settings[field];
+    shown[setting.name] =
+      value === undefined ? "" : setting.secret ? showSecret(settings, field, value) : setting.type.show(value);
+  }
+  return shown;
+}
+
+/** All secret texts, which must never be logged or shown. */
+export function secretsOf(settings: Settings): readonly string[] {
+  const texts = [
+    ...[settings.redis, settings.perSecondRedis].flatMap((redis) => [
+      redis?.login?.password,
+      redis?.kind === "sentinel" ? redis.sentinelAccess.login?.password : undefined,
+    ]),
+    settings.redisAuth,
+    settings.redisSentinelAuth,
+    settings.redisPerSecondAuth,
+    settings.redisPerSecondSentinelAuth,
+    settings.postgres?.password,
+    settings.postgresPassword,
+    settings.adminToken,
+    ...(settings.xdsHeaders?.values() ?? []),
+    ...Object.values(settings.traces?.headers ?? {}),
+  ].filter((text) => text !== undefined);
+  return [...new Set(texts)];
+}
+
+/** The rows of the table with their fields, typed for iteration. */
+export function tableRows(): readonly (readonly [keyof TableValues, AnySetting])[] {
+  return Object.entries(SETTINGS) as unknown as (readonly [keyof TableValues, AnySetting])[];
+}
+
+function readTable(env: Environment, mistakes: string[], warnings: string[]): TableValues {
+  const values: Record<string, unknown> = {};
+  for (const [field, setting] of tableRows()) {
+    values[field] = setting.default;
+    const raw = env[setting.name];
+    if (raw === undefined) continue;
+    const text = setting.secret ? raw : raw.trim();
+    if (text.trim() === "") {
+      warnings.push(`${setting.name}: set but empty, which counts as not set`);
+      continue;
+    }
+    const value = setting.type.parse(text);
+    if (value === undefined)
+      mistakes.push(`${setting.name}: expected ${setting.type.expects}, got ${showGiven(setting, text)}`);
+    else values[field] = value;
+    if (setting.isFile && value !== undefined) checkReadable(setting.name, text, mistakes);
+  }
+  return values as unknown as TableValues;
+}
+
+function showGiven(setting: AnySetting, text: string): string {
+  if (setting.secret) return `something else (${text.length} characters, not shown)`;
+  const shown = quoted(text);
+  // Kubernetes sets such values for Services: one named "grpc" sets GRPC_PORT.
+  const isServiceLink = /^(?:tcp|udp):\/\//.test(text);
+  return isServiceLink ? `${shown} (set by Kubernetes for a Service of that name? see enableServiceLinks)` : shown;
+}
+
+const UNREADABLE: Readonly<Record<string, string>> = {
+  ENOENT: "it does not exist",
+  ENOTDIR: "a part of the path is no directory",
+  EACCES: "this user may not read it",
+};
+
+function checkReadable(name: string, path: string, mistakes: string[]): void {
+  try {
+    accessSync(path, constants.R_OK);
+  } catch (cause) {
+    const code = errorCode(cause) ?? String(cause);
+    mistakes.push(`${name}: expected a file that can be read, got ${quoted(path)}: ${UNREADABLE[code] ?? code}`);
+  }
+}
+
+function checkTogether(values: TableValues, mistakes: string[], warnings: string[]): void {
+  if (
+    values.grpcUnixSocket === undefined &&
+    values.grpcPort !== 0 &&
+    values.grpcPort === values.httpPort &&
+    values.grpcHost === values.httpHost
+  ) {
+    mistakes.push(`GRPC_PORT: expected a port other than PORT, got ${values.grpcPort} for both`);
+  }
+  checkTls(values, mistakes);
+  checkXds(values, mistakes, warnings);
+  if (values.adminToken !== undefined && values.adminTokenFile !== undefined)
+    mistakes.push("ADMIN_TOKEN, ADMIN_TOKEN_FILE: expected one of the two, got both");
+  const headers = [values.limitHeader, values.remainingHeader, values.resetHeader];
+  if (new Set(headers.map((name) => name.toLowerCase())).size < headers.length) {
+    mistakes.push(
+      `LIMIT_LIMIT_HEADER, LIMIT_REMAINING_HEADER, LIMIT_RESET_HEADER: expected three names, got ${headers.join(", ")}`,
+    );
+  }
+  warnOfSurprises(values, warnings);
+}
+
+/** Warns of valid settings that may not do what the operator expects. */
+function warnOfSurprises(values: TableValues, warnings: string[]): void {
+  const { compatibilityMode, backendType, redisUrl, postgresUrl } = values;
+  if (compatibilityMode && backendType === undefined && redisUrl === undefined && postgresUrl === undefined) {
+    warnings.push("REDIS_URL: not set, so counters live in this process and are shared with nobody");
+  }
+  if (!compatibilityMode && (values.stopsAtOver || values.localCacheBytes > 0)) {
+    warnings.push(
+      "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, LOCAL_CACHE_SIZE_IN_BYTES: without effect, because COMPATIBILITY_MODE is false",
+    );
+  }
+  if (values.storeDeadlineUs >= ENVOY_TIMEOUT_US) {
+    warnings.push(
+      "STORE_DEADLINE: Envoy gives up after 20ms unless told otherwise, so a slow store would go unnoticed here",
+    );
+  }
+}
+
+function checkTls(values: TableValues, mistakes: string[]): void {
+  const files = { GRPC_SERVER_TLS_CERT: values.grpcTlsCertFile, GRPC_SERVER_TLS_KEY: values.grpcTlsKeyFile };
+  for (const [name, file] of Object.entries(files)) {
+    if (values.grpcUsesTls && file === undefined)
+      mistakes.push(`${name}: expected a file, because GRPC_SERVER_USE_TLS is true; got nothing`);
+  }
+  const clientCa = values.grpcClientCaFile ?? values.grpcGatewayCaFile;
+  if (clientCa !== undefined && !values.grpcUsesTls)
+    mistakes.push("GRPC_CLIENT_TLS_CACERT: callers would not be checked, because GRPC_SERVER_USE_TLS is not true");
+  if (values.grpcClientName !== undefined && clientCa === undefined)
+    mistakes.push("GRPC_CLIENT_TLS_SAN: callers would not be checked, because GRPC_CLIENT_TLS_CACERT is not set");
+}
+
+function checkXds(values: TableValues, mistakes: string[], warnings: string[]): void {
+  const { configType, xdsUsesTls, xdsCertFile, xdsKeyFile, xdsCaFile, xdsServerName, rulesCache } = values;
+  if ((xdsCertFile === undefined) !== (xdsKeyFile === undefined))
+    mistakes.push("CONFIG_GRPC_XDS_CLIENT_TLS_CERT, CONFIG_GRPC_XDS_CLIENT_TLS_KEY: expected both or none, got one");
+  if (!xdsUsesTls && [xdsCertFile, xdsCaFile, xdsServerName].some((value) => value !== undefined)) {
+    warnings.push(
+      "CONFIG_GRPC_XDS_CLIENT_TLS_CERT, CONFIG_GRPC_XDS_SERVER_TLS_CACERT, CONFIG_GRPC_XDS_SERVER_TLS_SAN: without effect, because CONFIG_GRPC_XDS_SERVER_USE_TLS is false",
+    );
+  }
+  if (configType === "file" && rulesCache !== undefined)
+    warnings.push("RULES_CACHE: without effect, because CONFIG_TYPE is FILE");
+}
+
+/** BACKEND_TYPE, else the store whose URL is set, else memory. */
+function backendTypeOf({ backendType, redisUrl, postgresUrl }: TableValues): BackendType {
+  if (backendType !== undefined) return backendType;
+  if (redisUrl !== undefined) return "redis";
+  return postgresUrl === undefined ? "memory" : "postgres";
+}
+
+function settleWorkers(
+  workers: TableValues["workers"],
+  backendType: BackendType,
+  warnings: string[],
+): Settings["workers"] {
+  if (workers === 1 || backendType !== "memory") return workers;
+  warnings.push(
+    `WORKERS: staying at 1 in place of ${workers}, because the memory store lives in one process and each of several would grant the whole limit; REDIS_URL or POSTGRES_URL give them a store to share`,
+  );
+  return 1;
+}
+
+function rulesPlace(
+  values: TableValues,
+  env: Environment,
+): Pick<Settings, "rulesDir" | "readsEveryFile" | "readsFiles"> {
+  if (values.rulesDir !== undefined)
+    return { rulesDir: resolve(values.rulesDir), readsEveryFile: false, readsFiles: true };
+  const readsFiles = values.configType === "file";
+  const usesRuntime = [env.RUNTIME_ROOT, env.RUNTIME_SUBDIRECTORY].some((text) => (text ?? "").trim() !== "");
+  if (!usesRuntime) return { rulesDir: PACKAGE_RULES_DIR, readsEveryFile: false, readsFiles };
+  const directory = join(values.runtimeRoot, values.runtimeSubdirectory, values.runtimeAppDirectory);
+  return { rulesDir: resolve(directory), readsEveryFile: true, readsFiles };
+}
+
+function prometheusAddress(values: TableValues): TableValues["prometheusAddress"] {
+  const { usesPrometheus, prometheusAddress: address, compatibilityMode } = values;
+  if (usesPrometheus === false) return undefined;
+  return address ?? (usesPrometheus === true && compatibilityMode ? REFERENCE_PROMETHEUS_ADDRESS : undefined);
+}
+
+function headersOf(values: TableValues): readonly HeaderDialect[] {
+  if (!values.limitHeadersEnabled || values.responseHeaders.includes("ratelimit")) return values.responseHeaders;
+  return Object.freeze<HeaderDialect[]>(["ratelimit", ...values.responseHeaders]);
+}
+
+function showSecret(settings: Settings, field: keyof TableValues, value: unknown): string {
+  if (field === "redisUrl") return showRedis(String(value), settings.redisType);
+  if (field === "redisPerSecondUrl") return showRedis(String(value), settings.redisPerSecondType);
+  if (field === "otlpEndpoint" || field === "otlpTracesEndpoint") return showOtlpUrl(String(value)) ?? REDACTED;
+  if (field === "postgresUrl") {
+    const url = parsePostgresUrl(String(value));
+    if (url !== undefined) return showPostgresUrl(url);
+  }
+  return REDACTED;
+}
+
+function showRedis(text: string, type: TableValues["redisType"]): string {
+  try {
+    return showRedisUrl(parseRedisUrl(text, type));
+  } catch (error) {
+    // A URL that is not used was never checked.
+    if (error instanceof RedisUrlError) return REDACTED;
+    throw error;
+  }
+}

@@ -1,0 +1,109 @@
+// Finds variables that look like settings but are not read: those of envoyproxy/ratelimit without an equivalent here, and names similar
+// to a setting's.
+
+import { nearestName } from "../../engine/base/near-name.ts";
+
+/** A variable that is not read. */
+interface ForeignVariable {
+  /** What to use or to know instead, as the end of a sentence. */
+  readonly note: string;
+  /** Values in lower case that cause no warning, because Headgate behaves like that anyway. */
+  readonly harmless: readonly string[];
+}
+
+const OFF: readonly string[] = ["false", "f", "0"];
+
+const MEMCACHE_NOTE = "stores are memory, redis and postgres; BACKEND_TYPE=memcache ends the start";
+
+/** The other service's variables that have no equivalent here, by name. */
+export const FOREIGN: ReadonlyMap<string, ForeignVariable> = new Map([
+  ...named("USE_DOG_STATSD_MOGRIFIERS", "names are sent unchanged; relabel them at the server"),
+  ...named(
+    "PROMETHEUS_MAPPER_YAML",
+    "names and labels are fixed (docs/metrics.md); relabel them when they are scraped",
+  ),
+  ...named("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "times are in seconds", { harmless: OFF }),
+  ...named(
+    "REDIS_POOL_SIZE REDIS_POOL_ON_EMPTY_BEHAVIOR REDIS_PERSECOND_POOL_SIZE REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR",
+    "one connection to each server carries all calls, many at once",
+  ),
+  ...named(
+    "REDIS_PIPELINE_WINDOW REDIS_PIPELINE_LIMIT REDIS_CLUSTER_PIPELINE_PARALLELISM REDIS_PERSECOND_PIPELINE_WINDOW" +
+      " REDIS_PERSECOND_PIPELINE_LIMIT REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM",
+    "calls are always batched, and sent to all nodes at the same time",
+  ),
+  ...named("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "health always tells the state of Redis"),
+  ...named(
+    "REDIS_STARTUP_INITIAL_INTERVAL REDIS_STARTUP_MAX_INTERVAL REDIS_STARTUP_MAX_ELAPSED_TIME",
+    "the process waits for Redis without end",
+  ),
+  ...named(
+    "MEMCACHE_HOST_PORT MEMCACHE_SRV MEMCACHE_SRV_REFRESH MEMCACHE_MAX_IDLE_CONNS MEMCACHE_TLS_CLIENT_CERT" +
+      " MEMCACHE_TLS_CLIENT_KEY MEMCACHE_TLS_CACERT",
+    MEMCACHE_NOTE,
+  ),
+  ...named("MEMCACHE_TLS MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION", MEMCACHE_NOTE, { harmless: OFF }),
+]);
+
+/** Prefixes that only settings of this service have. GRPC_ alone is not one: gRPC libraries read GRPC_TRACE and others. */
+const OUR_PREFIXES = [
+  "RULES_",
+  "STORE_",
+  "BREAKER_",
+  "LIMIT_",
+  "RUNTIME_",
+  "REDIS_",
+  "SHUTDOWN_",
+  "RESPONSE_",
+  "GRPC_MAX_",
+];
+
+/** Variables that Kubernetes sets in every container for a Service: REDIS_SERVICE_HOST, REDIS_PORT_6379_TCP and so on. */
+const SERVICE_LINK = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT|PORT_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)$/;
+
+/** Shorter variables are not compared, because too many short names are near each other by chance. */
+const NEAR_NAME_LENGTH_MIN = 6;
+
+/** One warning line for each such variable in `env`. `known` are the names of all settings. */
+export function findForeignNames(
+  env: Readonly<Record<string, string | undefined>>,
+  known: readonly string[],
+): readonly string[] {
+  const warnings: string[] = [];
+  for (const [name, text] of Object.entries(env)) {
+    if (text === undefined || known.includes(name)) continue;
+    const foreign = FOREIGN.get(name);
+    if (foreign === undefined) {
+      const warning = lookAlike(name, known);
+      if (warning !== undefined) warnings.push(warning);
+      continue;
+    }
+    const value = text.trim();
+    if (value === "" || foreign.harmless.includes(value.toLowerCase())) continue;
+    warnings.push(`${name}: not supported; ${foreign.note}`);
+  }
+  return warnings;
+}
+
+function lookAlike(name: string, known: readonly string[]): string | undefined {
+  // OpenTelemetry's own libraries read more OTEL_ variables than the settings.
+  if (SERVICE_LINK.test(name) || name.startsWith("OTEL_")) return undefined;
+  const bare = name.replace(/^HEADGATE_/, "");
+  if (bare !== name && (known.includes(bare) || FOREIGN.has(bare))) {
+    return `${name}: no such setting; settings have no prefix, did you mean ${bare}?`;
+  }
+  if (name.length < NEAR_NAME_LENGTH_MIN || name !== name.toUpperCase()) return undefined;
+  const near = nearestName(name, known);
+  if (near !== undefined) return `${name}: no such setting; did you mean ${near}?`;
+  const isOurs = bare !== name || OUR_PREFIXES.some((prefix) => name.startsWith(prefix));
+  return isOurs ? `${name}: no such setting` : undefined;
+}
+
+function named(
+  names: string,
+  note: string,
+  extras: { readonly harmless?: readonly string[] } = {},
+): [string, ForeignVariable][] {
+  const { harmless = [] } = extras;
+  return names.split(" ").map((name) => [name, { note, harmless }]);
+}

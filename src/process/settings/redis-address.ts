@@ -1,0 +1,269 @@
+// Parses REDIS_URL and REDIS_AUTH: a single server, a primary that sentinels know by name, or the seed nodes of a cluster. Opens
+// nothing. redis-settings.ts combines them with the other settings.
+
+import { nearestName } from "../../engine/base/near-name.ts";
+import type { RedisAddress, RedisLogin, TcpAddress } from "../../stores/store-address.ts";
+
+/** Kinds of deployments, as REDIS_TYPE names them. */
+export const REDIS_TYPES = ["single", "sentinel", "cluster"] as const;
+export type RedisType = (typeof REDIS_TYPES)[number];
+
+/** Which servers to connect to. */
+export type RedisPlace =
+  | { readonly kind: "single"; readonly address: RedisAddress }
+  | { readonly kind: "sentinel"; readonly primaryName: string; readonly sentinels: readonly TcpAddress[] }
+  | { readonly kind: "cluster"; readonly seeds: readonly TcpAddress[] };
+
+/** The parts of a REDIS_URL. */
+export interface RedisUrl {
+  readonly place: RedisPlace;
+  /** Database number, 0 unless the URL names one. */
+  readonly database: number;
+  readonly login: RedisLogin | undefined;
+  /** True for `rediss` schemes and for `?tls=true`. */
+  readonly usesTls: boolean;
+  /** Login of the sentinels. */
+  readonly sentinelLogin: RedisLogin | undefined;
+  /** Whether sentinels use TLS; undefined: as the Redis servers do. */
+  readonly sentinelUsesTls: boolean | undefined;
+}
+
+const PORT_DEFAULT = 6_379;
+const SENTINEL_PORT_DEFAULT = 26_379;
+const DATABASE_MAX = 65_535;
+const SERVERS_MAX = 64;
+
+/** Kind and TLS of each URL scheme. */
+const SCHEMES: Readonly<Record<string, { readonly type: RedisType; readonly usesTls: boolean }>> = {
+  redis: { type: "single", usesTls: false },
+  rediss: { type: "single", usesTls: true },
+  unix: { type: "single", usesTls: false },
+  "redis-sentinel": { type: "sentinel", usesTls: false },
+  "rediss-sentinel": { type: "sentinel", usesTls: true },
+  "redis-cluster": { type: "cluster", usesTls: false },
+  "rediss-cluster": { type: "cluster", usesTls: true },
+};
+
+/** A mistake in the text. The message follows the setting's name in a line; it contains no secret. */
+export class RedisUrlError extends Error {
+  override readonly name = "RedisUrlError";
+}
+
+/**
+ * Reads a URL with one of the schemes above, or text without a scheme, whose form depends on `type`: `host:port` or a socket's path
+ * (single, the default), `name,host:port,...` (sentinel), `host:port,...` (cluster). Throws RedisUrlError.
+ */
+export function parseRedisUrl(text: string, type: RedisType | undefined): RedisUrl {
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return parseUrl(text, type);
+  return { ...PLAIN, place: parsePlain(text, type ?? "single") };
+}
+
+/** Splits `user:password` at the first colon. Text without a colon is a password; `:a:b` is the password `a:b`. */
+export function parseRedisAuth(text: string): RedisLogin {
+  const colon = text.indexOf(":");
+  if (colon < 0) return { username: undefined, password: text };
+  return { username: colon === 0 ? undefined : text.slice(0, colon), password: text.slice(colon + 1) };
+}
+
+/** The URL without its logins. */
+export function showRedisUrl(url: RedisUrl): string {
+  const { place, database } = url;
+  const login = url.login === undefined ? "" : "[redacted]@";
+  const queries: string[] = [];
+  if (url.sentinelLogin !== undefined) queries.push("sentinel_password=[redacted]");
+  if (url.sentinelUsesTls !== undefined) queries.push(`sentinel_tls=${url.sentinelUsesTls}`);
+  const query = queries.length === 0 ? "" : `?${queries.join("&")}`;
+  const scheme = url.usesTls ? "rediss" : "redis";
+  const path = database === 0 ? "" : `/${database}`;
+  if (place.kind === "sentinel")
+    return `${scheme}-sentinel://${login}${showList(place.sentinels)}/${place.primaryName}${path}${query}`;
+  if (place.kind === "cluster") return `${scheme}-cluster://${login}${showList(place.seeds)}`;
+  if (place.address.kind === "unix")
+    return `unix://${login}${place.address.path}${database === 0 ? "" : `?db=${database}`}`;
+  return `${scheme}://${login}${showList([place.address])}${path}`;
+}
+
+const PLAIN = {
+  database: 0,
+  login: undefined,
+  usesTls: false,
+  sentinelLogin: undefined,
+  sentinelUsesTls: undefined,
+} as const;
+
+function parsePlain(text: string, type: RedisType): RedisPlace {
+  if (type === "cluster") return { kind: "cluster", seeds: parseList(text, PORT_DEFAULT) };
+  if (type === "sentinel") {
+    const comma = text.indexOf(",");
+    const primaryName = text.slice(0, Math.max(0, comma)).trim();
+    if (!isName(primaryName))
+      throw new RedisUrlError(
+        "expected the primary's name, then sentinels (name,host:port,host:port), got no such list",
+      );
+    return { kind: "sentinel", primaryName, sentinels: parseList(text.slice(comma + 1), SENTINEL_PORT_DEFAULT) };
+  }
+  if (text.startsWith("/") || text.startsWith("../../settings/"))
+    return { kind: "single", address: { kind: "unix", path: text } };
+  if (text.includes(",")) {
+    throw new RedisUrlError(
+      "expected one server, got several; write redis-sentinel://host:port,host:port/name or redis-cluster://host:port,host:port",
+    );
+  }
+  return { kind: "single", address: parseServer(text, PORT_DEFAULT) };
+}
+
+// A regex and not `URL`, which accepts no list of hosts with ports.
+function parseUrl(text: string, type: RedisType | undefined): RedisUrl {
+  const [, schemeText = "", beforePath = "", path = "", query = ""] =
+    /^([^:]*):\/\/([^/?#]*)([^?#]*)(?:\?([^#]*))?$/s.exec(text) ?? [];
+  const scheme = schemeText.toLowerCase();
+  const { kind, usesTls } = readScheme(scheme, type);
+  const at = beforePath.lastIndexOf("@");
+  const login = at < 0 ? undefined : parseLogin(beforePath.slice(0, at));
+  const hosts = beforePath.slice(at + 1);
+  const asked = parseQuery(query, kind);
+  const { place, databaseText } = scheme === "unix" ? parseSocket(hosts, path) : parseHosts(kind, hosts, path);
+  const database = databaseOf(databaseText === "" ? (asked.get("db") ?? "") : databaseText);
+  if (kind === "cluster" && database !== 0)
+    throw new RedisUrlError("expected database 0, the only one that a cluster has, got another one");
+  return {
+    place,
+    database,
+    login,
+    usesTls: asked.has("tls") ? booleanOf(asked, "tls") === true : usesTls,
+    sentinelLogin: sentinelLoginOf(asked),
+    sentinelUsesTls: booleanOf(asked, "sentinel_tls"),
+  };
+}
+
+function readScheme(
+  scheme: string,
+  type: RedisType | undefined,
+): { readonly kind: RedisType; readonly usesTls: boolean } {
+  const known = SCHEMES[scheme];
+  if (known === undefined) {
+    // The scheme is not shown, because it may be the beginning of a misplaced password.
+    const meant = nearestName(scheme, Object.keys(SCHEMES));
+    const hint = meant === undefined ? "" : `; did you mean ${meant}://?`;
+    throw new RedisUrlError(
+      `expected host:port, the path of a socket, or a URL of redis, rediss, redis-sentinel, redis-cluster or unix, got another scheme${hint}`,
+    );
+  }
+  // As in other tools, a cluster may be given by the redis:// URL of one node.
+  const kind = type === "cluster" && scheme.startsWith("redis") ? "cluster" : known.type;
+  if (type !== undefined && type !== kind)
+    throw new RedisUrlError(`expected a URL that fits REDIS_TYPE ${type}, got one of ${scheme}://`);
+  return { kind, usesTls: known.usesTls };
+}
+
+function parseSocket(hosts: string, path: string): { readonly place: RedisPlace; readonly databaseText: string } {
+  if (hosts !== "" || path === "") throw new RedisUrlError("expected unix:///path/to/socket, got no path or a host");
+  return { place: { kind: "single", address: { kind: "unix", path: decoded(path) } }, databaseText: "" };
+}
+
+function parseHosts(
+  kind: RedisType,
+  hosts: string,
+  path: string,
+): { readonly place: RedisPlace; readonly databaseText: string } {
+  const parts = path.split("/").slice(1);
+  if (kind === "sentinel") {
+    const [name = "", databaseText = "", ...rest] = parts;
+    const primaryName = decoded(name);
+    if (!isName(primaryName))
+      throw new RedisUrlError(
+        "expected the primary's name after the sentinels (redis-sentinel://host:port,host:port/name), got none",
+      );
+    if (rest.length > 0) throw new RedisUrlError("expected at most a database after the primary's name, got more");
+    const sentinels = parseList(hosts, SENTINEL_PORT_DEFAULT);
+    return { place: { kind, primaryName, sentinels }, databaseText };
+  }
+  const [databaseText = "", ...rest] = parts;
+  if (rest.length > 0) throw new RedisUrlError("expected at most a database number as the path, got more");
+  if (kind === "cluster") return { place: { kind, seeds: parseList(hosts, PORT_DEFAULT) }, databaseText };
+  if (hosts.includes(","))
+    throw new RedisUrlError("expected one server, got several; redis-sentinel:// and redis-cluster:// take lists");
+  return { place: { kind, address: parseServer(hosts, PORT_DEFAULT) }, databaseText };
+}
+
+function parseList(text: string, portDefault: number): TcpAddress[] {
+  const parts = text.split(",");
+  const servers = parts.map((one, i) => parseServer(one.trim(), portDefault, ` as server ${i + 1} of ${parts.length}`));
+  if (servers.length > SERVERS_MAX)
+    throw new RedisUrlError(`expected at most ${SERVERS_MAX} servers, got ${servers.length}`);
+  return servers;
+}
+
+// `which` names the server's place in a list in messages. The text itself is not shown: it may contain a misplaced password.
+function parseServer(text: string, portDefault: number, which = ""): TcpAddress {
+  const match = /^(?:\[([0-9A-Fa-f:.%]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(text);
+  const host = match?.[1] ?? match?.[2];
+  if (host === undefined)
+    throw new RedisUrlError(`expected host or host:port${which}, got ${text === "" ? "nothing" : "something else"}`);
+  const port = match?.[3] === undefined ? portDefault : Number(match[3]);
+  if (port < 1 || port > 65_535) throw new RedisUrlError(`expected a port from 1 to 65535${which}, got ${port}`);
+  return { kind: "tcp", host, port };
+}
+
+function parseLogin(text: string): RedisLogin {
+  const colon = text.indexOf(":");
+  const username = decoded(colon < 0 ? text : text.slice(0, colon));
+  const password = colon < 0 ? "" : decoded(text.slice(colon + 1));
+  if (password === "") throw new RedisUrlError("expected user:password or :password before the @, got no password");
+  return { username: username === "" ? undefined : username, password };
+}
+
+function parseQuery(text: string, kind: RedisType): Map<string, string> {
+  const known = [
+    "db",
+    "tls",
+    ...(kind === "sentinel" ? ["sentinel_username", "sentinel_password", "sentinel_tls"] : []),
+  ];
+  const asked = new Map<string, string>();
+  for (const part of text.split("&").filter((one) => one !== "")) {
+    const equals = part.indexOf("=");
+    const name = equals < 0 ? part : part.slice(0, equals);
+    if (!known.includes(name))
+      throw new RedisUrlError(`expected ${known.join(", ")} after the question mark, got something else`);
+    asked.set(name, equals < 0 ? "" : decoded(part.slice(equals + 1)));
+  }
+  return asked;
+}
+
+function sentinelLoginOf(asked: ReadonlyMap<string, string>): RedisLogin | undefined {
+  const username = asked.get("sentinel_username");
+  const password = asked.get("sentinel_password") ?? "";
+  if (password !== "") return { username: username === "" ? undefined : username, password };
+  if (username !== undefined) throw new RedisUrlError("expected sentinel_password beside sentinel_username, got none");
+  return undefined;
+}
+
+function booleanOf(asked: ReadonlyMap<string, string>, name: string): boolean | undefined {
+  const text = asked.get(name);
+  if (text === undefined) return undefined;
+  if (text === "true" || text === "false") return text === "true";
+  throw new RedisUrlError(`expected ${name}=true or ${name}=false, got something else`);
+}
+
+function databaseOf(text: string): number {
+  if (text === "") return 0;
+  if (/^\d{1,5}$/.test(text) && Number(text) <= DATABASE_MAX) return Number(text);
+  throw new RedisUrlError(`expected a database number from 0 to ${DATABASE_MAX}, got something else`);
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (cause) {
+    throw new RedisUrlError("expected every % to begin two hex digits, got another one", { cause });
+  }
+}
+
+// The names that Sentinel accepts in its configuration.
+function isName(text: string): boolean {
+  return /^[\w.-]{1,256}$/.test(text);
+}
+
+function showList(servers: readonly TcpAddress[]): string {
+  return servers.map(({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port}`).join(",");
+}

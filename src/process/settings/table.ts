@@ -1,0 +1,29 @@
+// All settings that Headgate reads, with name, type, default and help. settings.ts reads them, docs/settings.md lists them.
+
+import type { ON_STORE_FAILURE_NAMES } from "../../engine/domain/limit.ts";
+import { ANSWER_SETTINGS } from "./answers-table.ts";
+import { LISTENING_SETTINGS } from "./listening-table.ts";
+import { RULE_SETTINGS } from "./rules-table.ts";
+import type { Setting } from "./setting.ts";
+import { STORE_SETTINGS } from "./store-table.ts";
+import { TELEMETRY_SETTINGS } from "./telemetry-table.ts";
+import { TRACES_SETTINGS } from "./traces-table.ts";
+import { XDS_SETTINGS } from "./xds-table.ts";
+
+export type OnStoreFailureName = (typeof ON_STORE_FAILURE_NAMES)[number];
+
+/** All settings by the field of Settings, in the order of the docs. */
+export const SETTINGS = {
+  ...RULE_SETTINGS,
+  ...XDS_SETTINGS,
+  ...LISTENING_SETTINGS,
+  ...STORE_SETTINGS,
+  ...ANSWER_SETTINGS,
+  ...TELEMETRY_SETTINGS,
+  ...TRACES_SETTINGS,
+} as const;
+
+/** Values of the settings by field, before settings.ts resolves those that depend on each other. */
+export type TableValues = {
+  readonly [Field in keyof typeof SETTINGS]: (typeof SETTINGS)[Field] extends Setting<infer T, infer D> ? T | D : never;
+};

@@ -1,0 +1,144 @@
+// Parses rule files in a worker thread, so that calls don't wait: parsing takes about a millisecond per dozen rules. Small files are
+// parsed in the caller's thread, because starting a thread takes longer.
+
+import { totalmem } from "node:os";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
+import { runThrough } from "../../engine/base/long-work.ts";
+import { errorCode } from "../../engine/base/thrown.ts";
+import { makeProblem } from "../../engine/rules/problems.ts";
+import type { SourceFile } from "../../engine/rules/source.ts";
+import { parseFile } from "./parse-file.ts";
+import type { ReadFile } from "./read-files.ts";
+import { runInTurns } from "./run-in-turns.ts";
+import { type PackedFile, packFile, unpackFile } from "./tree-wire.ts";
+
+/** Up to this many bytes in all files together are parsed in this thread. The costliest text of this size takes 10 ms. */
+const INLINE_BYTES_MAX = 1_024;
+/** Bytes of a resource that count as one byte here, because reading protobuf is that much cheaper than parsing text. */
+const RESOURCE_BYTES_PER_BYTE = 32;
+
+/** A file that takes longer to parse than this is refused. */
+const PARSE_MS_MAX = 60_000;
+/** A file that needs more memory than this, or more than a third of the process's memory, is refused: calls need the rest. */
+const MEMORY_MB_MAX = 512;
+const MEMORY_MB_MIN = 64;
+const MEMORY_PARTS = 3;
+const MIB = 1_048_576;
+
+// If the TypeScript sources run without a build, this file does not exist, and files are parsed in the caller's thread.
+const WORKER = new URL("./parse-worker.js", import.meta.url);
+
+/** Parses all files in their order. Never rejects: the mistakes of a file are in its `problems`. */
+export async function parseInThread(files: readonly ReadFile[]): Promise<SourceFile[]> {
+  const bytes = files.reduce(
+    (sum, file) => sum + file.bytes.length / (file.isResource === true ? RESOURCE_BYTES_PER_BYTE : 1),
+    0,
+  );
+  const parser = bytes > INLINE_BYTES_MAX ? await ThreadParser.start() : undefined;
+  const sources: SourceFile[] = [];
+  try {
+    for (const file of files) {
+      sources.push(parser === undefined ? parseHere(file) : await parseIn(parser, file));
+      // Lets calls be answered between two files.
+      await nextTurn();
+    }
+  } finally {
+    await parser?.close();
+  }
+  return sources;
+}
+
+/** Parses a file in this thread. */
+export function parseHere(file: ReadFile): SourceFile {
+  const parsed = parseFile(file);
+  return file.isResource === true ? runThrough(unpackFile(packFile(parsed))) : parsed;
+}
+
+async function parseIn(parser: ThreadParser, file: ReadFile): Promise<SourceFile> {
+  const packed = await parser.parse(file);
+  if (typeof packed !== "string") return runInTurns(unpackFile(packed));
+  if (file.isResource !== true) {
+    const problem = makeProblem("error", { file: file.name, line: 1, column: 1 }, packed, undefined);
+    return { name: file.name, root: undefined, problems: [problem] };
+  }
+  // The name of a resource is inside its bytes, which could not be read.
+  const name = `resource of ${file.bytes.length} bytes`;
+  const problem = makeProblem("error", { file: name, line: 0, column: 0, path: "" }, packed, undefined);
+  return { name, isResource: true, root: undefined, problems: [problem] };
+}
+
+/** A worker thread, which ends with the load that it was started for. */
+class ThreadParser {
+  readonly #worker: Worker;
+  #answer: ((answer: PackedFile | string) => void) | undefined;
+  #trouble: string | undefined;
+
+  private constructor(worker: Worker) {
+    this.#worker = worker;
+    worker.on("message", (packed: PackedFile) => this.#settle(packed));
+    worker.on("error", (error) => this.#fail(whyEnded(error)));
+    worker.on("exit", () => this.#fail("its thread ended"));
+  }
+
+  /** Starts the thread. Undefined if that fails. */
+  static start(): Promise<ThreadParser | undefined> {
+    return new Promise((resolve) => {
+      const worker = new Worker(WORKER, {
+        stdout: false,
+        stderr: false,
+        resourceLimits: { maxOldGenerationSizeMb: memoryMbMax() },
+      });
+      const failed = () => resolve(undefined);
+      worker.once("error", failed);
+      worker.once("exit", failed);
+      worker.once("message", () => {
+        worker.off("error", failed);
+        worker.off("exit", failed);
+        resolve(new ThreadParser(worker));
+      });
+    });
+  }
+
+  /** The packed file, or a sentence that says why it can't be parsed. */
+  async parse(file: ReadFile): Promise<PackedFile | string> {
+    if (this.#trouble !== undefined) return this.#trouble;
+    const timer = setTimeout(() => {
+      this.#fail(`it took longer than ${PARSE_MS_MAX / 1_000} seconds`);
+    }, PARSE_MS_MAX);
+    const answer = await new Promise<PackedFile | string>((resolve) => {
+      this.#answer = resolve;
+      this.#worker.postMessage(file);
+    });
+    clearTimeout(timer);
+    return answer;
+  }
+
+  async close(): Promise<void> {
+    this.#answer = undefined;
+    await this.#worker.terminate();
+  }
+
+  #fail(why: string): void {
+    this.#trouble ??= `it can't be parsed: ${why}`;
+    this.#settle(this.#trouble);
+  }
+
+  #settle(answer: PackedFile | string): void {
+    const settle = this.#answer;
+    this.#answer = undefined;
+    settle?.(answer);
+  }
+}
+
+/** The memory bound of the thread in MiB: a third of the container's bound, or of the machine's memory if there is none. */
+function memoryMbMax(): number {
+  const bounded = process.constrainedMemory() || Number.POSITIVE_INFINITY;
+  const parts = Math.floor(Math.min(bounded, totalmem()) / MEMORY_PARTS / MIB);
+  return Math.max(MEMORY_MB_MIN, Math.min(MEMORY_MB_MAX, parts));
+}
+
+function whyEnded(error: Error): string {
+  const isFull = errorCode(error) === "ERR_WORKER_OUT_OF_MEMORY";
+  return isFull ? `it needs more than ${memoryMbMax()} MiB of memory to be read` : error.message;
+}

@@ -1,0 +1,151 @@
+// Parses YAML text as the reference service's parser does: only the first document, and it refuses the same syntax. yaml-tree.ts then
+// converts the document.
+
+import { Composer, type CST, type Document, isMap, isSeq, LineCounter, Parser, type YAMLError } from "yaml";
+import { errorMessage } from "../../engine/base/thrown.ts";
+import { makeProblem } from "../../engine/rules/problems.ts";
+import type { Problem } from "../../engine/rules/rule-set.ts";
+import type { Place, SourceFile } from "../../engine/rules/source.ts";
+import { checkText } from "./yaml-text.ts";
+import { DEPTH_MAX, emptyScalar, TreeConverter } from "./yaml-tree.ts";
+import { parserWords, wordComplaint } from "./yaml-words.ts";
+
+/** Parses one file. Never throws: if it can't be parsed, `problems` says why and `root` is undefined. */
+export function parseYaml(name: string, text: string): SourceFile {
+  const lines = new LineCounter();
+  const placeOf = (offset: number): Place => {
+    const { line, col } = lines.linePos(Math.max(0, offset));
+    return { file: name, line: Math.max(1, line), column: Math.max(1, col) };
+  };
+  const fail = (problems: Problem[]): SourceFile => ({ name, root: undefined, problems });
+  const unreadable = checkText(name, text);
+  if (unreadable !== undefined) return fail([unreadable]);
+  let document: Document.Parsed | undefined;
+  let secondAt: number | undefined;
+  try {
+    ({ document, secondAt } = composeFirst(text, lines));
+  } catch (cause) {
+    if (cause instanceof TooDeep) {
+      const message = `nested deeper than ${DEPTH_MAX} levels`;
+      return fail([makeProblem("error", placeOf(cause.offset), message, undefined)]);
+    }
+    // The parser collects errors and is not known to throw; if it does, that must not end the process.
+    return fail([makeProblem("error", placeOf(0), parserWords(errorMessage(cause)), undefined)]);
+  }
+  if (document === undefined) return { name, root: emptyScalar(placeOf(0)), problems: [] };
+  const { contents } = document;
+  const problems = problemsOf(document.errors, contents, text, placeOf);
+  if (secondAt !== undefined) {
+    const message = "a second document begins here; only the first one is read";
+    problems.push(makeProblem("warning", placeOf(secondAt), message, "Give it a file of its own."));
+  }
+  if (problems.some(({ severity }) => severity === "error")) return fail(problems);
+  const converter = new TreeConverter(placeOf, text.endsWith("\n") ? Number.POSITIVE_INFINITY : text.length);
+  const root = converter.convertRoot(contents);
+  return converter.problems.length > 0 ? fail(converter.problems) : { name, root, problems };
+}
+
+// One mistake often causes further errors, which would only distract.
+const SYNTAX_ERRORS_MAX = 3;
+/** Most errors that are worded to find these. Wording one may read the whole text. */
+const WORDED_MAX = 20;
+
+function problemsOf(
+  errors: readonly YAMLError[],
+  root: Document.Parsed["contents"],
+  text: string,
+  placeOf: (offset: number) => Place,
+): Problem[] {
+  const problems: Problem[] = [];
+  const noticedAt = new Set<number>();
+  for (const error of errors) {
+    if (root !== null && isBehind(error, root, placeOf)) {
+      // The reference stops at the end of the first document, whatever follows it.
+      const message = "the document ends before this; nothing from here on is read";
+      problems.push(makeProblem("warning", placeOf(error.pos[0]), message, "Check the indentation and the brackets."));
+      break;
+    }
+    // Of several errors at one place, the first is the clearest.
+    if (noticedAt.has(error.pos[0])) continue;
+    if (noticedAt.size >= WORDED_MAX) break;
+    noticedAt.add(error.pos[0]);
+    const { message, suggestion, offset } = wordComplaint(text, { message: error.message, offset: error.pos[0] });
+    const at = placeOf(offset);
+    if (problems.some(({ line, column }) => line === at.line && column === at.column)) continue;
+    problems.push(makeProblem("error", at, message, suggestion));
+    if (problems.length === SYNTAX_ERRORS_MAX) break;
+  }
+  return problems;
+}
+
+function isBehind(
+  error: YAMLError,
+  root: NonNullable<Document.Parsed["contents"]>,
+  placeOf: (offset: number) => Place,
+): boolean {
+  if (error.code !== "UNEXPECTED_TOKEN" || error.pos[0] < root.range[1]) return false;
+  const isBlock = (isMap(root) || isSeq(root)) && root.flow !== true;
+  return !isBlock || placeOf(error.pos[0]).column < placeOf(root.range[0]).column;
+}
+
+const END_OF_DOCUMENT: ReadonlySet<string> = new Set(["document", "directive", "doc-end"]);
+
+// As in the reference, text after the first document is not parsed, so mistakes there do no harm.
+function composeFirst(
+  text: string,
+  lines: LineCounter,
+): { readonly document: Document.Parsed | undefined; readonly secondAt: number | undefined } {
+  const composer = new Composer({
+    schema: "failsafe",
+    resolveKnownTags: false,
+    uniqueKeys: false,
+    strict: false,
+    prettyErrors: false,
+    logLevel: "silent",
+  });
+  let hasDocument = false;
+  let hasEnded = false;
+  let first: Document.Parsed | undefined;
+  for (const token of new Parser(lines.addNewLine).parse(text)) {
+    hasEnded ||= hasDocument && END_OF_DOCUMENT.has(token.type);
+    if (hasEnded) {
+      if (token.type !== "document" || token.value === undefined) continue;
+      return { document: first ?? composeRest(composer, text), secondAt: token.offset };
+    }
+    if (token.type === "document") {
+      hasDocument = true;
+      refuseDeep(token.value);
+    }
+    for (const document of composer.next(token)) first ??= document as Document.Parsed;
+  }
+  return { document: first ?? composeRest(composer, text), secondAt: undefined };
+}
+
+/** The text nests lists or mappings deeper than DEPTH_MAX, at `offset`. */
+class TooDeep extends Error {
+  readonly offset: number;
+
+  constructor(offset: number) {
+    super("nested too deeply");
+    this.offset = offset;
+  }
+}
+
+// The composer is recursive. It takes a millisecond per hundred levels, and when the stack is nearly used up V8 may end the process
+// instead of throwing. So deep text is refused before it is composed, by a loop without recursion.
+function refuseDeep(root: CST.Token | undefined): void {
+  let level: CST.Token[] = root === undefined ? [] : [root];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > DEPTH_MAX) throw new TooDeep(level[0]?.offset ?? 0);
+    level = level.flatMap((token) => ("items" in token ? token.items.flatMap(partsOf) : []));
+  }
+}
+
+function partsOf({ key, value }: { readonly key?: CST.Token | null; readonly value?: CST.Token }): CST.Token[] {
+  return [key, value].filter((part) => part !== undefined && part !== null);
+}
+
+function composeRest(composer: Composer, text: string): Document.Parsed | undefined {
+  for (const document of composer.end(true, text.length)) return document as Document.Parsed;
+  return undefined;
+}

@@ -1,0 +1,111 @@
+// Rules from a directory: loads them at the start and whenever the directory changes. The last good set stays in force until a new one
+// has loaded without errors (rule-keeper.ts).
+
+import type { Clock } from "../../engine/base/clock.ts";
+import type { RuleSet } from "../../engine/rules/rule-set.ts";
+import { type LoadOptions, type LoadResult, loadError, loadRules } from "./load.ts";
+import { type ReloadLog, RuleKeeper, type RuleSource, type RulesStatus } from "./rule-keeper.ts";
+import { DirectoryWatcher } from "./watch.ts";
+
+/** The result of one attempt to load. */
+type ReloadOutcome = "loaded" | "unchanged" | "refused";
+
+export interface ReloaderOptions {
+  readonly directory: string;
+  /** Options of each load; the reloader sets the version. */
+  readonly load: Omit<LoadOptions, "version">;
+  readonly clock: Clock;
+  readonly log: ReloadLog;
+  /** False: only `start` and `reload` read the directory. Default: true. */
+  readonly watches?: boolean;
+  readonly pollIntervalMs?: number;
+  readonly debounceMs?: number;
+}
+
+/** Loads a rules directory, keeps the last good set, and loads again on changes and on `reload`. */
+export class Reloader implements RuleSource {
+  readonly #options: ReloaderOptions;
+  readonly #keeper: RuleKeeper;
+  readonly #watcher: DirectoryWatcher | undefined;
+  /** Hash of the last attempt, good or bad: the watcher ignores contents with this hash. */
+  #seenHash: string | undefined;
+  #running: Promise<ReloadOutcome> | undefined;
+  #next: Promise<ReloadOutcome> | undefined;
+
+  constructor(options: ReloaderOptions) {
+    this.#options = options;
+    const { clock, log, directory } = options;
+    this.#keeper = new RuleKeeper({ clock, log, origin: { directory } });
+    if (options.watches === false) return;
+    this.#watcher = new DirectoryWatcher({
+      directory,
+      choice: options.load,
+      isKnown: (hash) => hash === this.#seenHash,
+      onChange: async () => {
+        await this.reload();
+      },
+      pollIntervalMs: options.pollIntervalMs,
+      debounceMs: options.debounceMs,
+    });
+  }
+
+  get current(): RuleSet | undefined {
+    return this.#keeper.current;
+  }
+
+  /** Loads for the first time, then watches. Never rejects: if the first set is refused, `current` stays undefined. */
+  async start(): Promise<ReloadOutcome> {
+    const outcome = await this.reload();
+    this.#watcher?.start();
+    return outcome;
+  }
+
+  /**
+   * Loads now, whether or not the watcher has seen a change (SIGHUP). Never rejects. While a load runs, further calls share one more
+   * load that begins after it, so that each call sees everything written before it.
+   */
+  reload(): Promise<ReloadOutcome> {
+    if (this.#running === undefined) {
+      this.#running = this.#load().finally(() => {
+        this.#running = undefined;
+      });
+      return this.#running;
+    }
+    this.#next ??= this.#running.then(() => {
+      this.#next = undefined;
+      return this.reload();
+    });
+    return this.#next;
+  }
+
+  subscribe(listener: (ruleSet: RuleSet) => void): () => void {
+    return this.#keeper.subscribe(listener);
+  }
+
+  status(): RulesStatus {
+    return this.#keeper.status();
+  }
+
+  /** Stops watching. The set in force stays. */
+  close(): void {
+    this.#watcher?.close();
+  }
+
+  async #load(): Promise<ReloadOutcome> {
+    try {
+      return await this.#attempt();
+    } catch (cause) {
+      this.#keeper.fault("files", cause);
+      return "refused";
+    }
+  }
+
+  async #attempt(): Promise<ReloadOutcome> {
+    const { directory, load } = this.#options;
+    const result: LoadResult = await loadRules(directory, { ...load, version: this.#keeper.nextVersion });
+    this.#seenHash = result.hash;
+    if (result.ruleSet !== undefined) return this.#keeper.accept("files", result.ruleSet);
+    this.#keeper.refuse("files", loadError(directory, result), result.problems);
+    return "refused";
+  }
+}

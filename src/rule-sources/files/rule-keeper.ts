@@ -1,0 +1,158 @@
+// Holds the rules in force and the results of attempts to replace them, whatever the source of rules is. Reports them to subscribers,
+// pages, metrics and the log.
+
+import type { Clock } from "../../engine/base/clock.ts";
+import type { ConfigError } from "../../engine/base/errors.ts";
+import { formatProblem } from "../../engine/rules/problems.ts";
+import type { Problem, RuleSet } from "../../engine/rules/rule-set.ts";
+
+/** A source of rules: files (reload.ts) or a control plane (rule-sources/xds/xds-rules.ts). */
+export interface RuleSource {
+  /** The set in force; undefined until the first good load. */
+  readonly current: RuleSet | undefined;
+  /** Calls `listener` with the set in force, if any, and with each new one. The function returned unsubscribes it. */
+  subscribe(listener: (ruleSet: RuleSet) => void): () => void;
+  status(): RulesStatus;
+  /** Resolves when the first rules are in force, or when `status` says why not. Never rejects. */
+  start(): Promise<unknown>;
+  /** Checks the source now. Never rejects. */
+  reload(): Promise<unknown>;
+  /** Stops checking the source. The set in force stays. */
+  close(): void;
+}
+
+/** The state of the rules, for pages and metrics. Times are microseconds since the Unix epoch. */
+export interface RulesStatus {
+  /** When the set in force was loaded; undefined without one. */
+  readonly loadedAtUs: number | undefined;
+  /** The last refusal that still holds: nothing good has come in its place. Undefined if there is none. */
+  readonly lastError: RulesFailure | undefined;
+  /** Attempts that put a set in force, and attempts that were refused. */
+  readonly loads: number;
+  readonly failures: number;
+}
+
+/** What is judged by itself. A mistake in one of them holds until that one is good again, whatever the other brings. */
+export type RulesPart = "files" | "set";
+
+/** A load that was refused. */
+export interface RulesFailure {
+  readonly atUs: number;
+  /** What was refused. */
+  readonly part: RulesPart;
+  /** One sentence. */
+  readonly message: string;
+  /** Errors and warnings of that load. */
+  readonly problems: readonly Problem[];
+}
+
+/** The logger; pino's loggers have this shape. */
+export interface ReloadLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+/** Most problems of one load in the log, and most names in one of its lines; /config shows all. */
+const LOGGED_MAX = 20;
+
+interface RuleKeeperOptions {
+  readonly clock: Clock;
+  readonly log: ReloadLog;
+  /** Fields of each log line that name the source. */
+  readonly origin: object;
+}
+
+/** Holds the last good set, which is the set in force. */
+export class RuleKeeper {
+  readonly #options: RuleKeeperOptions;
+  readonly #listeners = new Set<(ruleSet: RuleSet) => void>();
+  #current: RuleSet | undefined;
+  #loadedAtUs: number | undefined;
+  /** The refusals that still hold, in the order in which they came. */
+  readonly #errors = new Map<RulesPart, RulesFailure>();
+  #loads = 0;
+  #failures = 0;
+
+  constructor(options: RuleKeeperOptions) {
+    this.#options = options;
+  }
+
+  get current(): RuleSet | undefined {
+    return this.#current;
+  }
+
+  /** The version of the next set. */
+  get nextVersion(): number {
+    return (this.#current?.version ?? 0) + 1;
+  }
+
+  subscribe(listener: (ruleSet: RuleSet) => void): () => void {
+    this.#listeners.add(listener);
+    if (this.#current !== undefined) listener(this.#current);
+    return () => this.#listeners.delete(listener);
+  }
+
+  status(): RulesStatus {
+    return {
+      loadedAtUs: this.#loadedAtUs,
+      lastError: [...this.#errors.values()].at(-1),
+      loads: this.#loads,
+      failures: this.#failures,
+    };
+  }
+
+  /** Puts a good set in force, unless it is in force already. `part` is what has been found good. */
+  accept(part: RulesPart, ruleSet: RuleSet): "loaded" | "unchanged" {
+    const { clock, log, origin } = this.#options;
+    this.forgetError(part);
+    if (ruleSet.hash === this.#current?.hash) {
+      log.info({ ...origin, hash: ruleSet.hash, version: this.#current.version }, "rules are unchanged");
+      return "unchanged";
+    }
+    this.#current = ruleSet;
+    this.#loadedAtUs = clock.nowUs();
+    this.#loads++;
+    const { version, hash, files, domains, warnings } = ruleSet;
+    for (const warning of warnings.slice(0, LOGGED_MAX)) log.warn(origin, formatProblem(warning));
+    const more = warnings.length - LOGGED_MAX;
+    if (more > 0) log.warn({ ...origin, more }, "the rules have more warnings; /config shows all");
+    const names = { files: firstOf(files), domains: firstOf([...domains.keys()]) };
+    log.info({ ...origin, version, hash, ...names }, "rules are in force");
+    for (const listener of this.#listeners) listener(ruleSet);
+    return "loaded";
+  }
+
+  /** What was refused of `part` is no longer there. */
+  forgetError(part: RulesPart): void {
+    this.#errors.delete(part);
+  }
+
+  /** Records and logs a refused attempt; the set in force stays. */
+  refuse(part: RulesPart, error: ConfigError, all: readonly Problem[]): void {
+    const { log, origin } = this.#options;
+    const { code, message, problems } = error;
+    const state = this.#current === undefined ? "no rules are in force" : "the last good rules stay in force";
+    const lines = problems.slice(0, LOGGED_MAX);
+    log.error({ code, ...origin, problems: lines, more: problems.length - lines.length }, `${message}; ${state}`);
+    this.#remember(part, message, all);
+  }
+
+  /** Records and logs an unexpected error. The set in force is still good, so the process goes on. */
+  fault(part: RulesPart, cause: unknown): void {
+    const { log, origin } = this.#options;
+    log.error({ err: cause, ...origin }, "loading the rules failed unexpectedly");
+    this.#remember(part, `loading failed unexpectedly: ${String(cause)}`, []);
+  }
+
+  #remember(part: RulesPart, message: string, problems: readonly Problem[]): void {
+    this.#failures++;
+    this.#errors.delete(part);
+    this.#errors.set(part, { atUs: this.#options.clock.nowUs(), part, message, problems });
+  }
+}
+
+function firstOf(names: readonly string[]): readonly string[] {
+  const more = names.length - LOGGED_MAX;
+  return more > 0 ? [...names.slice(0, LOGGED_MAX), `and ${more} more`] : names;
+}

@@ -1,0 +1,132 @@
+// Notices changes of the rules directory: edited, added, renamed and removed files, and swapped symbolic links. File system events make
+// it quick, polling a hash of the contents makes it reliable. reload.ts and rule-sources/xds/xds-rules.ts react to changes.
+
+import { type FSWatcher, watch } from "node:fs";
+import { type FileChoice, hashRuleFiles } from "./read-files.ts";
+
+/** How often the contents are hashed without an event: network mounts and swapped links cause no events. */
+const POLL_INTERVAL_MS = 2_000;
+
+/** How long the contents must stay unchanged before they count as complete. */
+const DEBOUNCE_MS = 100;
+
+// A directory that keeps changing is loaded anyway after this many hashes.
+const SETTLE_LOOKS_MAX = 20;
+
+interface WatchOptions {
+  readonly directory: string;
+  readonly choice: FileChoice;
+  /** True if contents with this hash were handled before. */
+  readonly isKnown: (hash: string) => boolean;
+  /** Called when the contents have an unknown hash; never while an earlier call runs. Must not reject. */
+  readonly onChange: () => Promise<void>;
+  /** Default: POLL_INTERVAL_MS. */
+  readonly pollIntervalMs?: number | undefined;
+  /** Default: DEBOUNCE_MS. */
+  readonly debounceMs?: number | undefined;
+}
+
+/** Watches one directory until closed. The directory may be missing, replaced or unreadable meanwhile. */
+export class DirectoryWatcher {
+  readonly #options: WatchOptions;
+  readonly #pollIntervalMs: number;
+  readonly #debounceMs: number;
+  #watcher: FSWatcher | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #noticeTimer: NodeJS.Timeout | undefined;
+  #isChecking = false;
+  #checkAgain = false;
+  #isClosed = false;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    this.#pollIntervalMs = options.pollIntervalMs ?? POLL_INTERVAL_MS;
+    this.#debounceMs = options.debounceMs ?? DEBOUNCE_MS;
+  }
+
+  /** Begins to watch. The contents are hashed at once, so that earlier changes are noticed too. */
+  start(): void {
+    this.#poll();
+  }
+
+  /** Ends all watching; no call of `onChange` begins after this. */
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    clearTimeout(this.#noticeTimer);
+    this.#disarm();
+  }
+
+  #poll(): void {
+    if (this.#isClosed) return;
+    this.#arm();
+    void this.#check().finally(() => {
+      if (this.#isClosed) return;
+      this.#timer = setTimeout(() => this.#poll(), this.#pollIntervalMs);
+      this.#timer.unref();
+    });
+  }
+
+  // Events come for the directory itself; changes in subfolders are found by polling. If watching fails (missing directory, no watches
+  // left, some mounts), polling goes on alone.
+  #arm(): void {
+    if (this.#watcher !== undefined) return;
+    try {
+      this.#watcher = watch(this.#options.directory, { persistent: false }, () => this.#notice());
+      this.#watcher.on("error", () => this.#disarm());
+    } catch {
+      this.#disarm();
+    }
+  }
+
+  #disarm(): void {
+    this.#watcher?.close();
+    this.#watcher = undefined;
+  }
+
+  #notice(): void {
+    if (this.#isClosed || this.#noticeTimer !== undefined) return;
+    this.#noticeTimer = setTimeout(() => {
+      this.#noticeTimer = undefined;
+      void this.#check();
+    }, this.#debounceMs);
+    this.#noticeTimer.unref();
+  }
+
+  async #check(): Promise<void> {
+    if (this.#isChecking) {
+      this.#checkAgain = true;
+      return;
+    }
+    this.#isChecking = true;
+    try {
+      do {
+        this.#checkAgain = false;
+        await this.#look();
+      } while (this.#checkAgain && !this.#isClosed);
+    } finally {
+      this.#isChecking = false;
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { directory, choice, isKnown, onChange } = this.#options;
+    let hash = await hashRuleFiles(directory, choice);
+    if (isKnown(hash)) return;
+    for (let looks = 0; looks < SETTLE_LOOKS_MAX; looks++) {
+      await pause(this.#debounceMs);
+      const next = await hashRuleFiles(directory, choice);
+      if (next === hash) break;
+      hash = next;
+    }
+    if (isKnown(hash) || this.#isClosed) return;
+    // The path may lead to another directory now, but a watch stays with the directory for which it was made.
+    this.#disarm();
+    this.#arm();
+    await onChange();
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms).unref());
+}

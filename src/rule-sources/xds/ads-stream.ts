@@ -1,0 +1,194 @@
+// One stream to a control plane by grpc-js, with a channel of its own and the certificates as they are when it opens. session.ts decides
+// what is sent.
+
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import {
+  type ChannelCredentials,
+  Client,
+  type ClientDuplexStream,
+  credentials,
+  Metadata,
+  type MethodDefinition,
+} from "@grpc/grpc-js";
+import { loadSync } from "@grpc/proto-loader";
+import { errorMessage } from "../../engine/base/thrown.ts";
+import { type AnswerBounds, RATE_LIMIT_TYPE } from "./discovery.ts";
+
+/** Where the control plane is, and what the client tells it. */
+export interface ControlPlane {
+  /** A gRPC target. */
+  readonly url: string;
+  readonly nodeId: string;
+  readonly nodeMetadata: ReadonlyMap<string, string>;
+  /** Metadata of the stream. */
+  readonly headers: ReadonlyMap<string, string>;
+  readonly bounds: AnswerBounds;
+  /** Undefined: plaintext. */
+  readonly tls: ControlPlaneTls | undefined;
+  /** Version of this program. */
+  readonly programVersion: string;
+}
+
+/** TLS towards the control plane. Files are PEM and read again for every stream, so that renewed ones take effect. */
+interface ControlPlaneTls {
+  /** Authorities of the server's certificate; undefined: those of Node.js. */
+  readonly caFile: string | undefined;
+  readonly certFile: string | undefined;
+  readonly keyFile: string | undefined;
+  /** The name that the server's certificate must carry; undefined: the host of the URL. */
+  readonly serverName: string | undefined;
+}
+
+/** Gets the events of a stream. `ended` is the last one and comes once. */
+interface StreamListener {
+  connected(): void;
+  message(bytes: Buffer): void;
+  ended(why: string): void;
+}
+
+/** The parts of a DiscoveryRequest that differ from request to request. */
+interface StreamRequest {
+  readonly version: string;
+  readonly nonce: string;
+  readonly refusal: string | undefined;
+}
+
+/** HTTP/2 pings, which find a peer that is gone without closing the connection. */
+interface Pings {
+  readonly everyMs: number;
+  readonly answerMs: number;
+}
+
+/**
+ * A grpc-go server closes connections that ping more often than every five minutes, unless it is configured otherwise; those of
+ * gateways are not. A dead peer is found after 5.5 minutes at most.
+ */
+export const PINGS: Pings = { everyMs: 310_000, answerMs: 20_000 };
+/** How long connecting may take. */
+const CONNECT_MS_MAX = 20_000;
+/** Sets up to this many times as long as the bound are received, and refused. */
+const RECEIVED_PER_BYTE_MAX = 2;
+/** Longest refusal that is sent: servers may not read the whole list of a large set's mistakes. */
+const REFUSAL_CHARS_MAX = 4_000;
+
+type Duplex = ClientDuplexStream<object, Buffer>;
+
+/** One stream. Connecting begins in the constructor. */
+export class AdsStream {
+  readonly #plane: ControlPlane;
+  readonly #listener: StreamListener;
+  #client: Client | undefined;
+  #call: Duplex | undefined;
+  #connectTimer: NodeJS.Timeout | undefined;
+  #isEnded = false;
+
+  constructor(plane: ControlPlane, listener: StreamListener, pings = PINGS) {
+    this.#plane = plane;
+    this.#listener = listener;
+    try {
+      this.#begin(pings);
+    } catch (cause) {
+      // A certificate that can't be read, or an invalid target. Reported after the constructor, as every other end.
+      const why = errorMessage(cause);
+      setImmediate(() => this.#end(why));
+    }
+  }
+
+  send({ version, nonce, refusal }: StreamRequest): void {
+    const { nodeId, nodeMetadata, programVersion } = this.#plane;
+    const fields = Object.fromEntries([...nodeMetadata].map(([key, value]) => [key, { stringValue: value }]));
+    this.#call?.write({
+      version_info: version,
+      node: {
+        id: nodeId,
+        ...(nodeMetadata.size === 0 ? {} : { metadata: { fields } }),
+        user_agent_name: "headgate",
+        user_agent_version: programVersion,
+      },
+      type_url: RATE_LIMIT_TYPE,
+      response_nonce: nonce,
+      ...(refusal === undefined ? {} : { error_detail: { message: refusal.slice(0, REFUSAL_CHARS_MAX) } }),
+    });
+  }
+
+  /** Ends the stream without calling the listener. */
+  close(): void {
+    this.#isEnded = true;
+    clearTimeout(this.#connectTimer);
+    this.#call?.cancel();
+    this.#client?.close();
+  }
+
+  #begin(pings: Pings): void {
+    const { url, headers } = this.#plane;
+    const client = new Client(url, credentialsOf(this.#plane.tls), channelOptions(this.#plane, pings));
+    this.#client = client;
+    const metadata = new Metadata();
+    for (const [key, value] of headers) metadata.add(key, value);
+    const { path, requestSerialize } = streamMethod();
+    const call = client.makeBidiStreamRequest(path, requestSerialize, (bytes: Buffer) => bytes, metadata) as Duplex;
+    this.#call = call;
+    call.on("data", (bytes: Buffer) => {
+      if (!this.#isEnded) this.#listener.message(bytes);
+    });
+    // An end without an error causes only the status event, an error causes both.
+    call.on("error", (error) => this.#end(error.message));
+    call.on("status", ({ code, details }) => this.#end(`the server ended the stream: ${details || `status ${code}`}`));
+    this.#watchConnection(client);
+  }
+
+  #watchConnection(client: Client): void {
+    const late = () => this.#end(`no connection within ${CONNECT_MS_MAX / 1_000} s`);
+    this.#connectTimer = setTimeout(late, CONNECT_MS_MAX);
+    client.waitForReady(Number.POSITIVE_INFINITY, (error) => {
+      clearTimeout(this.#connectTimer);
+      if (!this.#isEnded && !error) this.#listener.connected();
+    });
+  }
+
+  #end(why: string): void {
+    if (this.#isEnded) return;
+    this.close();
+    this.#listener.ended(why);
+  }
+}
+
+function credentialsOf(tls: ControlPlaneTls | undefined): ChannelCredentials {
+  if (tls === undefined) return credentials.createInsecure();
+  const { caFile, certFile, keyFile } = tls;
+  const read = (file: string | undefined) => (file === undefined ? null : readFileSync(file));
+  return credentials.createSsl(read(caFile), read(keyFile), read(certFile));
+}
+
+function channelOptions({ bounds, tls }: ControlPlane, { everyMs, answerMs }: Pings): object {
+  return {
+    // What is not received can't be refused either: the stream ends.
+    "grpc.max_receive_message_length": RECEIVED_PER_BYTE_MAX * bounds.messageBytesMax,
+    "grpc.keepalive_time_ms": everyMs,
+    "grpc.keepalive_timeout_ms": answerMs,
+    "grpc.enable_retries": 0,
+    "grpc.service_config_disable_resolution": 1,
+    // A new channel must not wait for the connection backoff of an earlier one.
+    "grpc.use_local_subchannel_pool": 1,
+    ...(tls?.serverName === undefined
+      ? {}
+      : { "grpc.ssl_target_name_override": tls.serverName, "grpc.default_authority": tls.serverName }),
+  };
+}
+
+const METHOD = "StreamAggregatedResources";
+const SERVICE = "envoy.service.discovery.v3.AggregatedDiscoveryService";
+// src/rule-sources/xds and dist/rule-sources/xds are equally deep.
+const PROTO_ROOT = fileURLToPath(new URL("../../../proto/", import.meta.url));
+
+let method: MethodDefinition<object, Buffer> | undefined;
+
+function streamMethod(): MethodDefinition<object, Buffer> {
+  if (method !== undefined) return method;
+  const definition = loadSync(["envoy/service/discovery/v3/ads.proto"], { includeDirs: [PROTO_ROOT], keepCase: true });
+  const service = definition[SERVICE] as unknown as Readonly<Record<string, MethodDefinition<object, Buffer>>>;
+  method = service[METHOD];
+  if (method === undefined) throw new Error(`proto/ has no ${SERVICE}/${METHOD}`);
+  return method;
+}

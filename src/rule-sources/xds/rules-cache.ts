@@ -1,0 +1,144 @@
+// Keeps the last good set of a control plane in a file (RULES_CACHE): a head line, then one line per resource. The file is replaced
+// atomically, so a reader never finds half a set.
+
+import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { isRecord } from "../../engine/base/is-record.ts";
+import { runThrough } from "../../engine/base/long-work.ts";
+import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
+import { isoTime } from "../../engine/base/units.ts";
+import { type DiscoveryAnswer, digestOf, RATE_LIMIT_TYPE, type WireResource } from "./discovery.ts";
+
+/** A kept set, and when it was kept. */
+interface KeptSet {
+  readonly set: Pick<DiscoveryAnswer, "version" | "resources" | "digest">;
+  readonly savedAtUs: number;
+}
+
+/** The logger. */
+interface CacheLog {
+  warn(fields: object, message: string): void;
+}
+
+/** The `format` of the head line. */
+const FORMAT = "headgate rules cache 1";
+/** Characters written between two turns of the event loop. */
+const PART_CHARS = 1_048_576;
+
+interface Head {
+  readonly format: string;
+  readonly saved_at: string;
+  readonly version: string;
+  /** Digest of all resources (`digestOf`), to detect a file that was cut or changed. */
+  readonly digest: string;
+}
+
+/** True if the text begins as a RULES_CACHE file. */
+export function isCacheText(text: string): boolean {
+  return text.startsWith(`{"format":"${FORMAT}"`);
+}
+
+/** The set in a file's text. Throws an Error with one sentence if the text is damaged. */
+export function readCacheText(text: string): KeptSet {
+  const [first = "", ...lines] = text.split("\n");
+  const { version, savedAtUs, digest } = readHead(first);
+  // The text after the last line feed must be empty. A resource itself may be an empty line.
+  if (lines.pop() !== "") throw new Error("its last line has no end: it was cut or changed");
+  const resources: WireResource[] = lines.map((line) => ({
+    typeUrl: RATE_LIMIT_TYPE,
+    value: Buffer.from(new Uint8Array(Buffer.from(line, "base64")).buffer),
+  }));
+  if (runThrough(digestOf(resources)) !== digest) throw new Error("its digest is another one: it was cut or changed");
+  return { set: { version, resources, digest }, savedAtUs };
+}
+
+function readHead(line: string): { version: string; savedAtUs: number; digest: string } {
+  const head: unknown = JSON.parse(line);
+  if (!isHead(head)) throw new Error(`expected a first line with format '${FORMAT}', saved_at, version and digest`);
+  const savedAtUs = Date.parse(head.saved_at) * 1_000;
+  if (Number.isNaN(savedAtUs)) throw new Error(`expected a time as saved_at, got ${JSON.stringify(head.saved_at)}`);
+  return { version: head.version, savedAtUs, digest: head.digest };
+}
+
+function isHead(value: unknown): value is Head {
+  if (!isRecord(value) || value.format !== FORMAT) return false;
+  return [value.saved_at, value.version, value.digest].every((text) => typeof text === "string");
+}
+
+/** The file of one control plane. */
+export class CacheFile {
+  readonly #path: string;
+  readonly #log: CacheLog;
+  #writtenDigest: string | undefined;
+  /** The newest set that is not being written yet. */
+  #next: KeptSet | undefined;
+  #writing: Promise<void> | undefined;
+
+  constructor(path: string, log: CacheLog) {
+    this.#path = path;
+    this.#log = log;
+  }
+
+  /** The kept set. Undefined if there is no file, or if it can't be used, which is logged. */
+  async read(): Promise<KeptSet | undefined> {
+    try {
+      return readCacheText(await readFile(this.#path, "utf8"));
+    } catch (cause) {
+      if (errorCode(cause) === "ENOENT") return undefined;
+      this.#log.warn(
+        { file: this.#path, reason: errorMessage(cause) },
+        "the rules that RULES_CACHE has kept can't be read",
+      );
+      return undefined;
+    }
+  }
+
+  /**
+   * Keeps a set. Of several sets that come while one is written, only the last is written. Resolves when the last set is written or
+   * has failed. Never rejects, because rules are in force without the file too: failures are logged.
+   */
+  write(set: KeptSet["set"], savedAtUs: number): Promise<void> {
+    this.#next = { set, savedAtUs };
+    this.#writing ??= this.#writeAll().finally(() => {
+      this.#writing = undefined;
+    });
+    return this.#writing;
+  }
+
+  async #writeAll(): Promise<void> {
+    for (let next = this.#next; next !== undefined; next = this.#next) {
+      this.#next = undefined;
+      if (next.set.digest !== this.#writtenDigest) await this.#writeOne(next);
+    }
+  }
+
+  async #writeOne({ set: { version, resources, digest }, savedAtUs }: KeptSet): Promise<void> {
+    const draft = `${this.#path}.new`;
+    try {
+      await mkdir(dirname(this.#path), { recursive: true });
+      const file = await open(draft, "w", 0o600);
+      try {
+        const head: Head = { format: FORMAT, saved_at: isoTime(savedAtUs), version, digest };
+        await file.write(`${JSON.stringify(head)}\n`);
+        let part = "";
+        for (const { value } of resources) {
+          part += `${value.toString("base64")}\n`;
+          if (part.length < PART_CHARS) continue;
+          await file.write(part);
+          await nextTurn();
+          part = "";
+        }
+        await file.write(part);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await rename(draft, this.#path);
+      this.#writtenDigest = digest;
+    } catch (cause) {
+      await rm(draft, { force: true }).catch(() => undefined);
+      this.#log.warn({ file: this.#path, reason: errorMessage(cause) }, "the rules can't be kept in RULES_CACHE");
+    }
+  }
+}

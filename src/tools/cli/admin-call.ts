@@ -1,0 +1,99 @@
+// Asks the guarded pages of a running server's HTTP port, with the token that the environment names.
+
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import http from "node:http";
+import https from "node:https";
+import { text } from "node:stream/consumers";
+import { visible } from "../../engine/base/visible.ts";
+import type { WrittenEntry } from "../../engine/domain/request.ts";
+import type { Terminal } from "./terminal.ts";
+
+const SERVER_TIMEOUT_MS = 5_000;
+const SHOWN_CHARS_MAX = 500;
+
+/** Where to ask. */
+interface AdminTarget {
+  /** `http://host:port` or `host:port`. */
+  readonly server: string;
+  /** A file whose first token is sent; otherwise ADMIN_TOKEN or ADMIN_TOKEN_FILE of the environment, if set. */
+  readonly tokenFile?: string | undefined;
+}
+
+/** Sends `question` as JSON; GET without one. Returns the answer's JSON; undefined if there is none, after the terminal was told why. */
+export async function askAdmin(
+  path: string,
+  question: object | undefined,
+  { server, tokenFile }: AdminTarget,
+  terminal: Terminal,
+): Promise<unknown> {
+  const url = `${/^https?:\/\//.test(server) ? "" : "http://"}${server.replace(/\/+$/, "")}${path}`;
+  try {
+    const token = findToken(tokenFile, terminal.env);
+    const { status, body } = await send(new URL(url), token, question);
+    if (status >= 200 && status < 300) {
+      const answer = parse(body);
+      if (answer !== undefined) return answer;
+    }
+    // The text of a refusal begins with its status, which the message already has.
+    const why = body.trim().replace(new RegExp(`^${status} `), "");
+    terminal.err(`${visible(url)} answered ${status}: ${visible(why.slice(0, SHOWN_CHARS_MAX))}\n`);
+  } catch (cause) {
+    // Every address of a name that refused is an error of its own; one tells enough.
+    const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
+    const why = first instanceof Error ? first.message : String(first);
+    terminal.err(`can't ask ${visible(url)}: ${visible(why)}\n`);
+  }
+  return undefined;
+}
+
+// Not fetch: it refuses ports that browsers keep for other protocols, such as 10080.
+async function send(
+  url: URL,
+  token: string | undefined,
+  question: object | undefined,
+): Promise<{ readonly status: number; readonly body: string }> {
+  const signal = AbortSignal.timeout(SERVER_TIMEOUT_MS);
+  const call = (url.protocol === "https:" ? https : http).request(url, {
+    method: question === undefined ? "GET" : "POST",
+    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    signal,
+  });
+  call.end(question === undefined ? undefined : JSON.stringify(question));
+  try {
+    const [response] = (await once(call, "response")) as [http.IncomingMessage];
+    return { status: response.statusCode ?? 0, body: await text(response) };
+  } catch (cause) {
+    throw signal.aborted ? signal.reason : cause;
+  }
+}
+
+/** A descriptor in the JSON of these pages. */
+export function askedDescriptor(entries: readonly WrittenEntry[]): object {
+  return {
+    entries: entries.map(({ key, value, valueBase64 }) =>
+      valueBase64 === undefined ? { key, value } : { key, value_base64: valueBase64 },
+    ),
+  };
+}
+
+function findToken(tokenFile: string | undefined, env: Terminal["env"]): string | undefined {
+  const { ADMIN_TOKEN: token = "", ADMIN_TOKEN_FILE: fileOfServer = "" } = env;
+  if (tokenFile === undefined && token !== "") return token;
+  const file = tokenFile ?? (fileOfServer === "" ? undefined : fileOfServer);
+  if (file === undefined) return undefined;
+  const line = readFileSync(file, "utf8")
+    .split(/\r?\n/)
+    .map((text) => text.trim())
+    .find((text) => text !== "" && !text.startsWith("#"));
+  return line?.split(/\s+/).at(-1);
+}
+
+function parse(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch (cause) {
+    if (cause instanceof SyntaxError) return undefined;
+    throw cause;
+  }
+}

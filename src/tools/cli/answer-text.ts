@@ -1,0 +1,172 @@
+// Writes an answer of ShouldRateLimit as text for people or as JSON for machines.
+
+import { durationWords } from "../../engine/base/units.ts";
+import { visible } from "../../engine/base/visible.ts";
+import { typedText } from "../../engine/domain/entry-text.ts";
+import { plainStruct, type WireStruct } from "../../grpc/transport/plain-struct.ts";
+import { type TypedDescriptor, unmetText } from "./arguments.ts";
+import { paint, type Terminal } from "./terminal.ts";
+
+/** What the service answered, as proto-loader gives it. */
+export interface RateLimitAnswer {
+  readonly overall_code: string;
+  readonly statuses: readonly AnswerStatus[];
+  readonly response_headers_to_add: readonly AnswerHeader[];
+  readonly request_headers_to_add: readonly AnswerHeader[];
+  readonly dynamic_metadata: WireStruct | null;
+}
+
+interface AnswerStatus {
+  readonly code: string;
+  readonly current_limit: { readonly requests_per_unit: number; readonly unit: string; readonly name: string } | null;
+  readonly limit_remaining: number;
+  readonly duration_until_reset: { readonly seconds: string; readonly nanos: number } | null;
+}
+
+interface AnswerHeader {
+  readonly key: string;
+  readonly value: string;
+}
+
+/** An answer and what it answers. */
+interface ShownAnswer {
+  readonly answer: RateLimitAnswer;
+  readonly elapsedMs: number;
+  readonly number: number;
+  readonly options: {
+    readonly domain: string;
+    readonly server: string;
+    readonly descriptors: readonly TypedDescriptor[];
+  };
+}
+
+/** What remains of an unlimited descriptor, as the service answers it. */
+const UNLIMITED = 4_294_967_295;
+
+/** The whole answer, over several lines. */
+export function answerText({ answer, elapsedMs, options }: ShownAnswer, terminal: Terminal): string {
+  const where = `domain ${visible(options.domain)} at ${visible(options.server)}, ${elapsedMs.toFixed(1)} ms`;
+  let text = `${codeText(answer.overall_code, terminal)}  ${paint(terminal, "dim", where)}\n`;
+  const degraded = degradedText(answer);
+  if (degraded !== undefined) text += `${paint(terminal, "yellow", degraded)}\n`;
+  if (isUnknownDomain(answer)) text += `${paint(terminal, "yellow", UNKNOWN_DOMAIN)}\n`;
+  const unmatched = unmatchedIn(answer);
+  answer.statuses.forEach((status, i) => {
+    const descriptor = typedText(options.descriptors[i] ?? []);
+    text += `\n${paint(terminal, "bold", visible(descriptor === "" ? "(no entries)" : descriptor))}\n`;
+    text += `  ${codeText(status.code, terminal)}  ${statusText(status, degraded !== undefined)}\n`;
+    if (status.current_limit !== null && unmatched.has(i)) text += `  ${paint(terminal, "yellow", UNMATCHED)}\n`;
+  });
+  const unmet = answer.statuses.flatMap((status, at) => (isUnmet(status) || unmatched.has(at) ? [at] : []));
+  if (degraded === undefined && !isUnknownDomain(answer)) text += unmetText(unmet, options.descriptors);
+  text += section("headers for the client", headerLines(answer.response_headers_to_add), terminal);
+  text += section("headers for the upstream", headerLines(answer.request_headers_to_add), terminal);
+  return text + section("metadata", metadataLines(answer), terminal);
+}
+
+/** The answer in one line, for when there are many answers. */
+export function answerLine({ answer, elapsedMs, number }: ShownAnswer, terminal: Terminal): string {
+  const notes = degradedText(answer) ?? (isUnknownDomain(answer) ? UNKNOWN_DOMAIN : undefined);
+  const unmatched = unmatchedIn(answer);
+  const shown = (status: AnswerStatus, i: number) =>
+    status.current_limit !== null && unmatched.has(i) ? `no rule, ${shortStatus(status)}` : shortStatus(status);
+  const rest = notes ?? answer.statuses.map(shown).join(" | ");
+  const code = codeText(answer.overall_code.padEnd("OVER_LIMIT".length), terminal);
+  return `${String(number).padStart(4)}  ${code}  ${elapsedMs.toFixed(1).padStart(6)} ms  ${rest}\n`;
+}
+
+/** The answer for machines. */
+export function answerJson({ answer, elapsedMs, options }: ShownAnswer): object {
+  return {
+    code: answer.overall_code,
+    elapsed_ms: Math.round(elapsedMs * 1_000) / 1_000,
+    statuses: answer.statuses.map((status, i) => ({
+      descriptor: options.descriptors[i] ?? [],
+      code: status.code,
+      limit: status.current_limit,
+      remaining: status.limit_remaining,
+      reset_seconds: status.duration_until_reset === null ? null : Number(status.duration_until_reset.seconds),
+    })),
+    response_headers: answer.response_headers_to_add.map(({ key, value }) => ({ key, value })),
+    request_headers: answer.request_headers_to_add.map(({ key, value }) => ({ key, value })),
+    metadata: answer.dynamic_metadata === null ? null : plainStruct(answer.dynamic_metadata),
+  };
+}
+
+/** How many calls passed and how many did not. */
+export function totalsText(totals: { readonly passed: number; readonly refused: number }, terminal: Terminal): string {
+  const refused = `${totals.refused} over limit`;
+  return `\n${paint(terminal, "green", `${totals.passed} passed`)}, ${totals.refused === 0 ? refused : paint(terminal, "red", refused)}\n`;
+}
+
+function codeText(code: string, terminal: Terminal): string {
+  return paint(terminal, code.trim() === "OVER_LIMIT" ? "red" : code.trim() === "OK" ? "green" : "yellow", code);
+}
+
+/** Says that the store did not decide: the answer's numbers do not show it. */
+function degradedText({ dynamic_metadata: metadata }: RateLimitAnswer): string | undefined {
+  const degraded = metadata === null ? undefined : plainStruct(metadata).degraded;
+  if (typeof degraded !== "object" || degraded === null) return undefined;
+  const { policy, failure } = degraded as { readonly policy?: unknown; readonly failure?: unknown };
+  return visible(`answered without the store (${failure}), by on_store_failure: ${policy}`);
+}
+
+/** Shown if the service has no rules for the domain: then OK says nothing about any limit. */
+const UNKNOWN_DOMAIN =
+  "the service has no rules for this domain, so nothing is limited; /config on its HTTP port lists them";
+
+function isUnknownDomain({ dynamic_metadata: metadata }: RateLimitAnswer): boolean {
+  return metadata !== null && plainStruct(metadata).unknown_domain === true;
+}
+
+/** Shown beside the global limit, which looks like a rule's limit in a status. */
+const UNMATCHED = "no rule applies to this descriptor: only the global limit counts it";
+
+/** Indexes of the descriptors that met no rule. */
+function unmatchedIn({ dynamic_metadata: metadata }: RateLimitAnswer): ReadonlySet<unknown> {
+  const unmatched = metadata === null ? undefined : plainStruct(metadata).unmatched;
+  return new Set(Array.isArray(unmatched) ? unmatched : []);
+}
+
+function isUnmet({ current_limit: limit, limit_remaining: remaining }: AnswerStatus): boolean {
+  return limit === null && remaining !== UNLIMITED;
+}
+
+function statusText(status: AnswerStatus, isDegraded: boolean): string {
+  const limit = status.current_limit;
+  if (limit === null && isDegraded) return "not checked";
+  if (limit === null)
+    return status.limit_remaining === UNLIMITED ? "unlimited" : "no rule applies: passes without a limit";
+  const name = limit.name === "" ? "" : `${visible(limit.name)}: `;
+  const reset = resetText(status);
+  // A bucket that does not fill in one unit, or a window that is not one unit long: its rate is in the rules.
+  if (limit.unit === "UNKNOWN") return `${name}${status.limit_remaining} of ${limit.requests_per_unit} left${reset}`;
+  return `${name}${limit.requests_per_unit} per ${limit.unit.toLowerCase()}, ${status.limit_remaining} left${reset}`;
+}
+
+function resetText({ code, duration_until_reset: reset }: AnswerStatus): string {
+  if (reset === null) return "";
+  return `, ${code === "OVER_LIMIT" ? "room" : "full"} again in ${durationWords(Number(reset.seconds))}`;
+}
+
+function shortStatus(status: AnswerStatus): string {
+  if (status.current_limit === null) return status.limit_remaining === UNLIMITED ? "unlimited" : "no rule";
+  const reset = status.duration_until_reset;
+  return `${status.limit_remaining} left${reset === null ? "" : `, ${durationWords(Number(reset.seconds))}`}`;
+}
+
+function headerLines(headers: readonly AnswerHeader[]): string[] {
+  return headers.map(({ key, value }) => `${visible(key)}: ${visible(value)}`);
+}
+
+function metadataLines({ dynamic_metadata: metadata }: RateLimitAnswer): string[] {
+  if (metadata === null) return [];
+  return Object.entries(plainStruct(metadata)).map(([key, value]) => {
+    return `${visible(key)}: ${visible(typeof value === "string" ? value : JSON.stringify(value))}`;
+  });
+}
+
+function section(title: string, lines: readonly string[], terminal: Terminal): string {
+  if (lines.length === 0) return "";
+  return `\n${paint(terminal, "bold", title)}\n${lines.map((line) => `  ${line}\n`).join("")}`;
+}

@@ -1,0 +1,127 @@
+// `headgate ask`: sends real ShouldRateLimit requests over gRPC. How an answer looks is left to answer-text.ts.
+
+import {
+  Client,
+  connectivityState,
+  credentials,
+  type MethodDefinition,
+  type ServiceError,
+  status,
+} from "@grpc/grpc-js";
+import { type Clock, SystemClock } from "../../engine/base/clock.ts";
+import { visible } from "../../engine/base/visible.ts";
+import { loadProto, RATE_LIMIT_SERVICE } from "../../grpc/transport/load-proto.ts";
+import { answerJson, answerLine, answerText, type RateLimitAnswer, totalsText } from "./answer-text.ts";
+import type { TypedDescriptor } from "./arguments.ts";
+import { paint, type Terminal } from "./terminal.ts";
+
+interface AskOptions {
+  readonly domain: string;
+  readonly descriptors: readonly TypedDescriptor[];
+  /** `host:port`. */
+  readonly server: string;
+  /** Undefined: the protocol's default, one. 0: a peek. */
+  readonly hits: number | undefined;
+  readonly isRefund: boolean;
+  readonly times: number;
+  readonly timeoutMs: number;
+  readonly asJson: boolean;
+}
+
+/** Sends the request `times` times. Returns the exit code: 0 if all passed, 1 if one was over limit, 2 at the first error. */
+export async function ask(options: AskOptions, terminal: Terminal): Promise<0 | 1 | 2> {
+  // With its scheme, so that a host named as another scheme is a host.
+  const client = new Client(`dns:${options.server}`, credentials.createInsecure());
+  const clock = new SystemClock();
+  const totals = { passed: 0, refused: 0 };
+  try {
+    await connect(client, clock.nowUs() / 1_000 + options.timeoutMs);
+    for (let i = 0; i < options.times; i++) {
+      const startedUs = clock.nowUs();
+      const answer = await send(client, options, clock);
+      const elapsedMs = (clock.nowUs() - startedUs) / 1_000;
+      if (answer.overall_code === "OVER_LIMIT") totals.refused++;
+      else totals.passed++;
+      const shown = { answer, elapsedMs, options, number: i + 1 };
+      if (options.asJson) terminal.out(`${JSON.stringify(answerJson(shown))}\n`);
+      else terminal.out(options.times > 1 ? answerLine(shown, terminal) : answerText(shown, terminal));
+    }
+    if (options.times > 1 && !options.asJson) terminal.out(totalsText(totals, terminal));
+    return totals.refused > 0 ? 1 : 0;
+  } catch (error) {
+    if (!isServiceError(error)) throw error;
+    terminal.err(`${paint(terminal, "red", errorText(error, options))}\n`);
+    return 2;
+  } finally {
+    client.close();
+  }
+}
+
+/** Waits until the connection is ready or has failed once, so that the times shown are of calls only. The call says why it failed. */
+async function connect(client: Client, deadlineMs: number): Promise<void> {
+  const channel = client.getChannel();
+  let state = channel.getConnectivityState(true);
+  while (state === connectivityState.IDLE || state === connectivityState.CONNECTING) {
+    const isOver = await new Promise<boolean>((resolve) => {
+      channel.watchConnectivityState(state, deadlineMs, (error) => resolve(error !== undefined));
+    });
+    if (isOver) return;
+    state = channel.getConnectivityState(true);
+  }
+}
+
+function send(client: Client, options: AskOptions, clock: Clock): Promise<RateLimitAnswer> {
+  const method = shouldRateLimit();
+  const deadline = clock.nowUs() / 1_000 + options.timeoutMs;
+  return new Promise((resolve, reject) => {
+    client.makeUnaryRequest(
+      method.path,
+      method.requestSerialize,
+      method.responseDeserialize,
+      requestOf(options),
+      { deadline },
+      (error, answer) => {
+        if (error !== null) reject(error);
+        else resolve(answer as RateLimitAnswer);
+      },
+    );
+  });
+}
+
+function requestOf({ domain, descriptors, hits, isRefund }: AskOptions): object {
+  // 0 hits of a request count as 1, so a peek sets 0 on every descriptor.
+  const onDescriptor = hits === 0 || isRefund ? { hits_addend: { value: hits ?? 1 } } : {};
+  return {
+    domain,
+    descriptors: descriptors.map((entries) => ({ entries, ...onDescriptor, is_negative_hits: isRefund })),
+    hits_addend: hits ?? 0,
+  };
+}
+
+function shouldRateLimit(): MethodDefinition<object, object> {
+  const service = loadProto()[RATE_LIMIT_SERVICE] as unknown as { ShouldRateLimit: MethodDefinition<object, object> };
+  return service.ShouldRateLimit;
+}
+
+function errorText(error: ServiceError, { server, timeoutMs }: AskOptions): string {
+  const name = status[error.code] ?? String(error.code);
+  if (error.code === status.DEADLINE_EXCEEDED)
+    return `${name}: no answer from ${visible(server)} within ${timeoutMs} ms`;
+  const hint = /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|No connection|Name resolution/.test(error.details)
+    ? `\nIs the service running there? --server says where to ask; its gRPC port is 8081 by default.`
+    : "";
+  return `${name}: ${visible(plainDetails(error.details))}${hint}`;
+}
+
+/** The text of an error: the system's words, without those that the library adds. */
+function plainDetails(details: string): string {
+  return details
+    .replace(/^(?:No connection established\. Last error: )+(?:Error: )?/, "can't connect: ")
+    .replace(/ \(\d{4}-[\w:.-]+\)/, "")
+    .replace(/\.? *Resolution note: *$/, "")
+    .replace("for target dns:", "for ");
+}
+
+function isServiceError(error: unknown): error is ServiceError {
+  return error instanceof Error && "code" in error && "details" in error;
+}

@@ -1,0 +1,159 @@
+// `headgate buckets peek|reset`: shows single buckets of a running service, or resets them.
+
+import type { Command } from "commander";
+import { durationWords } from "../../engine/base/units.ts";
+import { visible } from "../../engine/base/visible.ts";
+import { askAdmin, askedDescriptor } from "./admin-call.ts";
+import { collect, descriptorParser, type TypedDescriptor, unmetText } from "./arguments.ts";
+import { count, paint, type Terminal } from "./terminal.ts";
+
+interface BucketFlags {
+  readonly domain: string;
+  readonly server: string;
+  readonly tokenFile?: string;
+  readonly globalLimit?: true;
+  readonly json?: true;
+}
+
+/** Adds the command with its two ways. */
+export function addBuckets(program: Command, terminal: Terminal): void {
+  const buckets = program
+    .command("buckets")
+    .summary("see what a caller has left, or reset it")
+    .description("Shows what is left in the buckets that descriptors pay at a running service, or resets them.")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headgate buckets peek --domain edge tenant=acme
+  headgate buckets reset --domain edge tenant=acme
+`,
+    );
+  addWay(buckets, terminal, "peek", "see what is left, pay nothing");
+  addWay(buckets, terminal, "reset", "fill the buckets up again");
+}
+
+function addWay(buckets: Command, terminal: Terminal, way: "peek" | "reset", summary: string): void {
+  buckets
+    .command(way)
+    .summary(summary)
+    .description(
+      `${way === "peek" ? "Shows what is left in" : "Resets"} every bucket that a call with these descriptors would pay.` +
+        " Exits 0 if there is one, 1 if no limit applies, 2 on an error." +
+        " A token comes from ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file.",
+    )
+    .argument(
+      "[descriptors...]",
+      "descriptors as key=value,key2=value2; in a value \\, is a comma, \\xff the byte 0xff",
+      collect(descriptorParser(terminal)),
+    )
+    .requiredOption("-d, --domain <name>", "domain of the calls")
+    .option("-s, --server <url>", "HTTP port of the service", "localhost:8080")
+    .option("--token-file <path>", "file with the token to send")
+    .option("--global-limit", "the domain's global limit too")
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headgate buckets ${way} --domain edge tenant=acme
+  headgate buckets ${way} --domain edge --server ratelimit:8080 --token-file token plan=free,api_key=abc
+  headgate buckets ${way} --domain edge --global-limit
+`,
+    )
+    .action((descriptors: readonly TypedDescriptor[] | undefined, flags: BucketFlags) =>
+      askBuckets(way, descriptors ?? [], flags, terminal),
+    );
+}
+
+interface BucketAnswer {
+  readonly says: string;
+  readonly buckets: readonly ShownBucket[];
+}
+
+interface ShownSnapshot {
+  readonly remaining: number;
+  readonly wait_seconds: number;
+  readonly reset_seconds: number;
+  readonly live_holds?: number;
+}
+
+interface ShownBucket extends ShownSnapshot {
+  /** Place of the descriptor among those asked for, from 0 on; `global_limit` for the domain's. */
+  readonly descriptor: number | string;
+  readonly rule: string;
+  readonly algorithm: string;
+  readonly burst: number;
+  readonly bucket: string;
+  readonly bucket_base64?: string;
+  readonly before?: ShownSnapshot;
+  readonly after?: ShownSnapshot;
+}
+
+async function askBuckets(
+  way: "peek" | "reset",
+  descriptors: readonly TypedDescriptor[],
+  flags: BucketFlags,
+  terminal: Terminal,
+): Promise<void> {
+  const question = {
+    domain: flags.domain,
+    descriptors: descriptors.map(askedDescriptor),
+    global_limit: flags.globalLimit ?? false,
+  };
+  const answer = await askAdmin(`/buckets/${way}`, question, flags, terminal);
+  if (!isAnswer(answer)) {
+    if (answer !== undefined)
+      terminal.err("the answer is not Headgate's; --server takes the HTTP port, 8080 by default\n");
+    terminal.setExitCode(2);
+    return;
+  }
+  terminal.setExitCode(answer.buckets.length > 0 ? 0 : 1);
+  terminal.out(flags.json ? `${JSON.stringify(answer, null, 2)}\n` : answerText(answer, descriptors, terminal));
+}
+
+function answerText({ says, buckets }: BucketAnswer, asked: readonly TypedDescriptor[], terminal: Terminal): string {
+  let text = `${paint(terminal, "bold", visible(says))}\n`;
+  for (const bucket of buckets) {
+    text += `\n${visible(bucket.rule)}: ${visible(bucket.algorithm)} of ${bucket.burst}\n`;
+    text += `  bucket  ${bucketText(bucket)}\n`;
+    if (bucket.before === undefined || bucket.after === undefined) text += `  left    ${snapshotText(bucket)}\n`;
+    else text += `  before  ${snapshotText(bucket.before)}\n  now     ${snapshotText(bucket.after)}\n`;
+  }
+  const unmet = [...asked.keys()].filter((at) => !buckets.some(({ descriptor }) => descriptor === at));
+  return text + unmetText(unmet, asked);
+}
+
+// Writes bytes that are no text as the arguments take them.
+function bucketText({ bucket, bucket_base64: base64 }: ShownBucket): string {
+  if (base64 === undefined) return visible(bucket);
+  const bytes = Buffer.from(base64, "base64");
+  let text = "";
+  for (let i = 0; i < bytes.length; ) {
+    const length = [1, 2, 3, 4].find((each) => isText(bytes.subarray(i, i + each))) ?? 0;
+    const part = bytes.subarray(i, i + Math.max(1, length));
+    text += length === 0 ? `\\x${part.toString("hex")}` : visible(part.toString());
+    i += part.length;
+  }
+  return text;
+}
+
+function isText(bytes: Buffer): boolean {
+  return Buffer.from(bytes.toString()).equals(bytes);
+}
+
+function snapshotText({
+  remaining,
+  wait_seconds: wait,
+  reset_seconds: reset,
+  live_holds: held,
+}: ShownSnapshot): string {
+  const waiting = wait > 0 ? `, passes again in ${durationWords(wait)}` : "";
+  const holds = held === undefined ? "" : `, ${count(held, "live hold")}`;
+  return `${remaining}${waiting}, ${reset > 0 ? `full again in ${durationWords(reset)}` : "full"}${holds}`;
+}
+
+// Enough to tell an answer from that of another program on the port.
+function isAnswer(value: unknown): value is BucketAnswer {
+  return typeof value === "object" && value !== null && "buckets" in value && Array.isArray(value.buckets);
+}

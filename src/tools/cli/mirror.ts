@@ -1,0 +1,214 @@
+// `headgate mirror` and `headgate mirror replay`: options in, report out. What they do is in src/tools/mirror.
+
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Clock, SystemClock } from "../../engine/base/clock.ts";
+import { createLogger } from "../../operate/telemetry/logger.ts";
+import { LISTEN_ADDRESS, listOf, oneOf } from "../../process/settings/value-types.ts";
+import { type CompareOptions, IGNORABLE_FIELDS, type IgnorableField } from "../mirror/compare.ts";
+import { type Report, reportText, troubleShare } from "../mirror/report.ts";
+import type { ListenAddress } from "../mirror/run-mirror.ts";
+import { VALUE_MODES, type ValueMode } from "../mirror/value-guard.ts";
+import { parseAuthority, parseWhole } from "./arguments.ts";
+import { orTrouble } from "./or-trouble.ts";
+import type { Terminal } from "./terminal.ts";
+import { duration, parseShare, readAs, typed } from "./typed-options.ts";
+
+interface SharedFlags {
+  readonly compareWith?: string;
+  readonly ignore: readonly IgnorableField[];
+  readonly remainingTolerance: number;
+  readonly durationTolerance: number;
+  readonly values: ValueMode;
+  readonly json?: true;
+}
+
+interface MirrorFlags extends SharedFlags {
+  readonly answerFrom?: string;
+  readonly listen: ListenAddress;
+  readonly http: ListenAddress;
+  readonly compareTimeout: number;
+  readonly comparisonsMax: number;
+  readonly memoryMax: number;
+  readonly record?: string;
+  readonly recordMax: number;
+}
+
+interface ReplayFlags extends SharedFlags {
+  readonly target: string;
+  readonly speed: number;
+  readonly inFlight?: number;
+  readonly timeout: number;
+  readonly tolerate: number;
+}
+
+const MEBIBYTE = 1_048_576;
+const HOUR_MS = 3_600_000;
+/** Most calls under way at once if the recording sets the pace. */
+const PACED_IN_FLIGHT = 256;
+
+/** Adds `mirror` with `replay` below it. `untilStopped` resolves when a running mirror is to end. */
+export function addMirror(program: Command, terminal: Terminal, untilStopped = untilSignal): void {
+  const mirror = program
+    .command("mirror")
+    .summary("answer from one service and compare another with it")
+    .description(
+      "Takes the service's place: sends each call to two services, answers from one of them and reports by rule what" +
+        " the other would have answered differently, on GET /report and when it is stopped.",
+    )
+    .enablePositionalOptions()
+    .option("--answer-from <host:port>", "gRPC address of the service whose answers callers get", parseAuthority);
+  addSharedOptions(mirror)
+    .addOption(typed("--listen <host:port>", "take calls here", readAs(LISTEN_ADDRESS), "0.0.0.0:8081"))
+    .addOption(typed("--http <host:port>", "show report and metrics here", readAs(LISTEN_ADDRESS), "0.0.0.0:8080"))
+    .addOption(
+      typed("--compare-timeout <time>", "give up on the compared service after this", duration(1, HOUR_MS), "1s"),
+    )
+    .option("--comparisons-max <n>", "calls under comparison at once", parseWhole(1, 100_000), 1_000)
+    .option("--memory-max <MiB>", "most that they may hold", parseWhole(1, 4_096), 64)
+    .option("--record <file>", "record the calls too; gzip if the name ends in .gz")
+    .option("--record-max <MiB>", "longest recording", parseWhole(1, 1_048_576), 256)
+    .addHelpText("after", MIRROR_EXAMPLES)
+    .action((flags: MirrorFlags) => runUntilStopped(mirror, flags, terminal, untilStopped));
+  addReplay(mirror, terminal);
+}
+
+const MIRROR_EXAMPLES = `
+Examples:
+  headgate mirror --answer-from ratelimit:8081 --compare-with headgate:8081
+  headgate mirror --answer-from old:8081 --compare-with new:8081 --json
+  headgate mirror --answer-from ratelimit:8081 --record calls.jsonl.gz
+`;
+
+function addReplay(mirror: Command, terminal: Terminal): void {
+  const command = mirror
+    .command("replay")
+    .summary("send recorded calls again and compare")
+    .description(
+      "Sends the calls of a recording to one service, or to two that are compared, and prints the report. Ends with 1 if" +
+        " more than --tolerate differed or could not be compared, with 2 if the recording can't be read.",
+    )
+    .argument("<file>", "a recording of `headgate mirror --record`")
+    .requiredOption("--target <host:port>", "gRPC address of the service", parseAuthority);
+  addSharedOptions(command)
+    .addOption(
+      typed("--speed <factor>", "2x is twice as fast as recorded, max as fast as answers come", parseSpeed, "1x"),
+    )
+    .option("--in-flight <n>", "calls under way at once (default: 1 at max, else 256)", parseWhole(1, 10_000))
+    .addOption(typed("--timeout <time>", "longest wait for an answer", duration(1, HOUR_MS), "1s"))
+    .addOption(typed("--tolerate <share>", "share of calls that may differ, such as 0.5%", parseShare, "0%"))
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headgate mirror replay calls.jsonl.gz --target new:8081 --compare-with old:8081
+  headgate mirror replay calls.jsonl --target new:8081 --speed max
+`,
+    )
+    .action((file: string, flags: ReplayFlags) => replayFile(file, flags, terminal));
+}
+
+function addSharedOptions(command: Command): Command {
+  return command
+    .option("--compare-with <host:port>", "gRPC address of the service to compare", parseAuthority)
+    .addOption(
+      new Option("--ignore <parts>", `what need not be equal: ${IGNORABLE_FIELDS.join(",")}`)
+        .argParser(readAs(listOf(IGNORABLE_FIELDS)))
+        .default([], "nothing"),
+    )
+    .option("--remaining-tolerance <n>", "remaining may differ by this much", parseWhole(0, 4_294_967_295), 0)
+    .addOption(
+      typed("--duration-tolerance <time>", "time until reset may differ by this much", duration(0, HOUR_MS), "1s"),
+    )
+    .option(
+      "--values <mode>",
+      `values of entries in reports: ${VALUE_MODES.join(", ")}`,
+      readAs(oneOf(VALUE_MODES)),
+      "hide",
+    )
+    .option("--json", "print the report as JSON");
+}
+
+async function runUntilStopped(
+  command: Command,
+  flags: MirrorFlags,
+  terminal: Terminal,
+  untilStopped: () => Promise<void>,
+): Promise<void> {
+  const { answerFrom, compareWith, record } = flags;
+  // Not a required option: then `replay` would need it, too.
+  if (answerFrom === undefined)
+    return command.error("error: required option '--answer-from <host:port>' not specified");
+  if (compareWith === undefined && record === undefined) {
+    return command.error("error: nothing to do: give --compare-with, --record or both");
+  }
+  const clock: Clock = new SystemClock();
+  // Only the report goes to standard output.
+  const write = (line: string) => terminal.err(line);
+  const { runMirror } = await import("../mirror/run-mirror.ts");
+  const running = await runMirror({
+    answerFrom,
+    compareWith,
+    grpc: flags.listen,
+    http: flags.http,
+    compare: compareOptions(flags),
+    values: flags.values,
+    comparisonsMax: flags.comparisonsMax,
+    heldBytesMax: flags.memoryMax * MEBIBYTE,
+    compareTimeoutMs: flags.compareTimeout,
+    record: record === undefined ? undefined : { file: record, bytesMax: flags.recordMax * MEBIBYTE },
+    clock,
+    logger: createLogger({ level: "info", format: "text", clock, secrets: [], write }),
+  });
+  await untilStopped();
+  printReport(await running.stop(), flags, terminal);
+}
+
+async function replayFile(file: string, flags: ReplayFlags, terminal: Terminal): Promise<void> {
+  const isPaced = Number.isFinite(flags.speed);
+  const { replay } = await import("../mirror/replay.ts");
+  const report = await orTrouble(terminal, () =>
+    replay({
+      file,
+      target: flags.target,
+      compareWith: flags.compareWith,
+      speed: flags.speed,
+      inFlightMax: flags.inFlight ?? (isPaced ? PACED_IN_FLIGHT : 1),
+      timeoutMs: flags.timeout,
+      compare: compareOptions(flags),
+      values: flags.values,
+      clock: new SystemClock(),
+    }),
+  );
+  if (report === undefined) return;
+  printReport(report, flags, terminal);
+  terminal.setExitCode(troubleShare(report) > flags.tolerate ? 1 : 0);
+}
+
+function printReport(report: Report, flags: SharedFlags, terminal: Terminal): void {
+  terminal.out(flags.json === true ? `${JSON.stringify(report, null, 2)}\n` : reportText(report));
+}
+
+function compareOptions(flags: SharedFlags): CompareOptions {
+  return {
+    ignored: new Set(flags.ignore),
+    remainingTolerance: flags.remainingTolerance,
+    durationToleranceSeconds: flags.durationTolerance / 1_000,
+  };
+}
+
+async function untilSignal(): Promise<void> {
+  const signals = ["SIGTERM", "SIGINT"] as const;
+  await new Promise<void>((resolve) => {
+    for (const signal of signals) process.once(signal, () => resolve());
+  });
+  // A second signal ends the process at once.
+  for (const signal of signals) process.once(signal, () => process.exit(1));
+}
+
+/** Reads `host:port`; the host may be `[::1]`. */
+function parseSpeed(text: string): number {
+  if (text === "max") return Number.POSITIVE_INFINITY;
+  const speed = /^\d{1,6}(?:\.\d{1,3})?x?$/.test(text) ? Number.parseFloat(text) : 0;
+  if (speed > 0) return speed;
+  throw new InvalidArgumentError("Expected a factor such as 2x or 0.5x, or max.");
+}

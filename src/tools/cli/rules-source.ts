@@ -1,0 +1,147 @@
+// Loads rules for the commands that look at files: a directory as the service would, or a single file.
+
+import { stat } from "node:fs/promises";
+import { buffer } from "node:stream/consumers";
+import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
+import { visible } from "../../engine/base/visible.ts";
+import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../../engine/domain/limit.ts";
+import { LimitStats, type StatsBook } from "../../engine/domain/limit-stats.ts";
+import { type CompileOptions, type CompileResult, compileRules } from "../../engine/rules/compile.ts";
+import { formatProblem, makeProblem } from "../../engine/rules/problems.ts";
+import type { RuleSet } from "../../engine/rules/rule-set.ts";
+import type { SourceFile, SourceNode } from "../../engine/rules/source.ts";
+import { readSettings, type Settings } from "../../process/settings.ts";
+import { compileFiles, type LoadResult, loadRules } from "../../rule-sources/files/load.ts";
+import { readOneFile } from "../../rule-sources/files/read-files.ts";
+import { readDump } from "../../rule-sources/xds/dump.ts";
+import { paint, type Terminal } from "./terminal.ts";
+
+/** Which rules to load. */
+export interface RulesChoice {
+  /** A directory or a file, `-` for standard input; undefined: where the service would look. */
+  readonly path: string | undefined;
+  /** Joins files of the same domain; undefined: as the service would. */
+  readonly mergesDomains: true | undefined;
+  /** Reads files of a named directory whatever their ending, as the reference service does; not unless given. */
+  readonly everyFile?: boolean;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Rules that a command loads need no counters. */
+const NO_STATS: StatsBook = { statsOf: () => new LimitStats() };
+
+/** The settings that say where rules are. Commands ignore mistakes in other settings. */
+const RULES_SETTINGS = /^(?:RULES_DIR|RUNTIME_[A-Z]+|MERGE_DOMAIN_CONFIG|COMPATIBILITY_MODE|CACHE_KEY_PREFIX)$/;
+
+/** Further settings that decisions depend on. All others matter only to the service. */
+const DECIDING_SETTINGS =
+  /^(?:SHADOW_MODE|QUOTA_MODE|ON_STORE_FAILURE|RETRY_AFTER_JITTER|NEAR_LIMIT_RATIO|STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT|RESPONSE_HEADERS|LIMIT_[A-Z_]+)$/;
+
+/** The settings for loading rules and deciding calls, as the service would read them. Throws ConfigError. */
+export function decidingSettings(env: Environment): Settings {
+  return pickedSettings(env, (name) => RULES_SETTINGS.test(name) || DECIDING_SETTINGS.test(name));
+}
+
+function pickedSettings(env: Environment, isPicked: (name: string) => boolean): Settings {
+  return readSettings(Object.fromEntries(Object.entries(env).filter(([name]) => isPicked(name))));
+}
+
+/** What was loaded, with the bytes of a single file: a pipe can't be read again. */
+interface ChosenRules extends LoadResult {
+  readonly file?: { readonly name: string; readonly bytes: Buffer };
+}
+
+/** Loads the chosen rules. Missing, unreadable and bad files are among the result's problems. Rejects with ConfigError for settings. */
+export async function loadChosen(
+  choice: RulesChoice,
+  env: Environment,
+  settings = pickedSettings(env, (name) => RULES_SETTINGS.test(name)),
+): Promise<ChosenRules> {
+  const mergeDomains = choice.mergesDomains ?? settings.mergesDomains;
+  const options = { ...compileOptions(settings), mergeDomains, dotFiles: !settings.ignoresDotFiles };
+  if (choice.path === undefined) {
+    const { rulesDir, readsEveryFile } = settings;
+    return loadRules(rulesDir, { ...options, everyFile: readsEveryFile, namePrefix: asFolder(rulesDir) });
+  }
+  const isStandardInput = /^(?:-|\/dev\/stdin)$/.test(choice.path);
+  if (!isStandardInput && !(await isFile(choice.path))) {
+    return loadRules(choice.path, {
+      ...options,
+      everyFile: choice.everyFile ?? false,
+      namePrefix: asFolder(choice.path),
+    });
+  }
+  const read = isStandardInput
+    ? { files: [{ name: "stdin", bytes: await buffer(process.stdin) }], failures: [], hash: "" }
+    : await readOneFile(choice.path);
+  const [file] = read.files;
+  const resources = file && resourcesOf(file.name, file.bytes);
+  if (resources !== undefined) {
+    const names = resources.map(({ name }) => name);
+    return { ...compileRules(resources, options), hash: "", files: names };
+  }
+  return { ...compileFiles(choice.path, read, options), ...(file === undefined ? {} : { file }) };
+}
+
+/** The chosen rules; undefined once standard error was told why `called` (as "the rules") can't be used. */
+export async function rulesOrTrouble(
+  choice: RulesChoice,
+  called: string,
+  terminal: Terminal,
+  settings?: Settings,
+): Promise<RuleSet | undefined> {
+  const { ruleSet, problems } = await loadChosen(choice, terminal.env, settings);
+  if (ruleSet !== undefined) return ruleSet;
+  for (const problem of problems) terminal.err(`${visible(formatProblem(problem))}\n`);
+  terminal.err(`${paint(terminal, "red", `${called} can't be used`)}\n`);
+  return undefined;
+}
+
+/** The rules that a control plane has sent, if the file holds such. */
+function resourcesOf(path: string, bytes: Buffer): SourceFile[] | undefined {
+  try {
+    return readDump(bytes.toString("utf8"));
+  } catch (cause) {
+    const message = `the kept rules can't be read: ${errorMessage(cause)}`;
+    const problem = makeProblem("error", { file: path, line: 1, column: 1 }, message, undefined);
+    return [{ name: path, root: undefined, problems: [problem] }];
+  }
+}
+
+/** Compiles rules inside another file; problems have their places in that file. */
+export function compileNode(file: string, root: SourceNode, settings: Settings): CompileResult {
+  return compileRules([{ name: file, root, problems: [] }], compileOptions(settings));
+}
+
+/** What rules of a command are compiled with. */
+export function compileOptions(settings: Settings): CompileOptions {
+  return {
+    statsBook: NO_STATS,
+    compatible: settings.compatibilityMode,
+    cacheKeyPrefix: settings.cacheKeyPrefix,
+    defaultOnStoreFailure: policyOf(settings),
+    defaultRetryAfterJitter: settings.retryAfterJitter,
+  };
+}
+
+/** ON_STORE_FAILURE as limits have it. */
+export function policyOf({ onStoreFailure }: Settings): OnStoreFailure {
+  return ON_STORE_FAILURE_NAMES.indexOf(onStoreFailure) as OnStoreFailure;
+}
+
+// Paths stay as typed, so that editors and people find the files from their working directory.
+function asFolder(path: string): string {
+  return /[/\\]$/.test(path) ? path : `${path}/`;
+}
+
+async function isFile(path: string): Promise<boolean> {
+  try {
+    // Pipes, too, as in `check <(make-rules)`.
+    return !(await stat(path)).isDirectory();
+  } catch (cause) {
+    // loadRules reports a path that is not there.
+    if (errorCode(cause) !== undefined) return false;
+    throw cause;
+  }
+}

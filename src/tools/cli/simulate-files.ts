@@ -1,0 +1,121 @@
+// Loads the rules, runs the simulation, prints its report.
+
+import { stat } from "node:fs/promises";
+import { SystemClock } from "../../engine/base/clock.ts";
+import { isoTime } from "../../engine/base/units.ts";
+import { visible, visibleJson } from "../../engine/base/visible.ts";
+import type { RuleSet } from "../../engine/rules/rule-set.ts";
+import type { Settings } from "../../process/settings.ts";
+import type { SimulationReport } from "../simulate/report.ts";
+import { type Progress, simulate } from "../simulate/simulate.ts";
+import type { Mapping } from "../simulate/sources/mapping.ts";
+import type { FileChoiceFlags } from "./call-options.ts";
+import { orTrouble } from "./or-trouble.ts";
+import { decidingSettings, rulesOrTrouble } from "./rules-source.ts";
+import { sayLines } from "./say-lines.ts";
+import { simulationText } from "./simulation-text.ts";
+import type { Terminal } from "./terminal.ts";
+import { virtualSettings } from "./virtual-settings.ts";
+
+export interface SimulateFlags extends FileChoiceFlags {
+  readonly rules?: string;
+  readonly against?: string;
+  readonly mergeDomains?: true;
+  readonly explain: number;
+  readonly tolerate?: number;
+  readonly json?: true;
+}
+
+interface SimulateOptions {
+  readonly files: readonly string[];
+  readonly flags: SimulateFlags;
+  readonly mapping: Mapping | undefined;
+}
+
+/** Simulates the files. Exit code 0, or 1 if more was refused than is tolerated, or 2 if settings, rules or files can't be used. */
+export async function simulateFiles({ files, flags, mapping }: SimulateOptions, terminal: Terminal): Promise<void> {
+  const settings = await orTrouble(terminal, () => decidingSettings(terminal.env));
+  if (settings === undefined) return;
+  const ruleSet = await rulesAt(flags.rules, flags, settings, terminal);
+  const against = flags.against === undefined ? undefined : await rulesAt(flags.against, flags, settings, terminal);
+  if (ruleSet === undefined || (flags.against !== undefined && against === undefined)) {
+    terminal.setExitCode(2);
+    return;
+  }
+  const progress = new ProgressLine(await bytesOf(files), terminal);
+  const result = await orTrouble(terminal, () =>
+    simulate({
+      ruleSet,
+      against,
+      settings: virtualSettings(settings),
+      files,
+      mapping,
+      lateMaxUs: flags.late * 1_000,
+      explainMax: flags.explain,
+      hashesAll: flags.values === "hash",
+      clock: new SystemClock(),
+      onProgress: (now) => progress.show(now),
+    }),
+  );
+  progress.clear();
+  if (result === undefined) return;
+  const { report, lines } = result;
+  sayLines(lines, terminal);
+  terminal.out(
+    flags.json === true ? `${visibleJson(JSON.stringify(report, null, 2))}\n` : simulationText(report, terminal),
+  );
+  terminal.setExitCode(flags.tolerate !== undefined && refusedShare(report) > flags.tolerate ? 1 : 0);
+}
+
+function rulesAt(
+  path: string | undefined,
+  { mergeDomains }: SimulateFlags,
+  settings: Settings,
+  terminal: Terminal,
+): Promise<RuleSet | undefined> {
+  const called = path === undefined ? "the rules" : `the rules in ${visible(path)}`;
+  return rulesOrTrouble({ path, mergesDomains: mergeDomains }, called, terminal, settings);
+}
+
+function refusedShare({ calls, changes }: SimulationReport): number {
+  if (calls.read === 0) return 0;
+  return (changes === null ? calls.refused : changes.newly_refused.calls) / calls.read;
+}
+
+/** Bytes of all files. Whoever reads a file reports it if it is not there. */
+async function bytesOf(files: readonly string[]): Promise<number> {
+  const sizes = await Promise.all(
+    files.map((file) =>
+      stat(file).then(
+        ({ size }) => size,
+        () => 0,
+      ),
+    ),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+/** One line on standard error that says how far a run is, if somebody watches. */
+class ProgressLine {
+  readonly #bytes: number;
+  readonly #terminal: Terminal;
+  #width = 0;
+
+  constructor(bytes: number, terminal: Terminal) {
+    this.#bytes = bytes;
+    this.#terminal = terminal;
+  }
+
+  show({ calls, bytesRead, atUs }: Progress): void {
+    if (!this.#terminal.isWatched) return;
+    const share = this.#bytes === 0 ? 0 : Math.min(1, bytesRead / this.#bytes);
+    const text = `${calls} calls, ${isoTime(atUs)}, ${Math.floor(share * 100)} %`;
+    this.#terminal.err(`\r${text.padEnd(this.#width)}`);
+    this.#width = text.length;
+  }
+
+  clear(): void {
+    if (this.#width > 0) this.#terminal.err(`\r${" ".repeat(this.#width)}\r`);
+    this.#width = 0;
+  }
+}

@@ -1,0 +1,43 @@
+// `headgate simulate`: options in, report out. What it does is in src/tools/simulate.
+
+import type { Command } from "commander";
+import { parseWhole } from "./arguments.ts";
+import { addCallOptions, mappingOf } from "./call-options.ts";
+import type { SimulateFlags } from "./simulate-files.ts";
+import type { Terminal } from "./terminal.ts";
+import { parseShare } from "./typed-options.ts";
+
+/** Adds the command. */
+export function addSimulate(program: Command, terminal: Terminal): void {
+  const command = program
+    .command("simulate")
+    .summary("see what rules would have done to recorded calls")
+    .description(
+      "Decides recorded calls by rules as the service would have, at the times at which they came, and tells per limit" +
+        " what it refused, whom, and which burst would have refused nobody. Reads recordings of `headgate mirror" +
+        " --record`, decision logs, and access logs in JSON or CSV (gzip if a name ends in .gz).",
+    )
+    .argument("<calls...>", "files of calls; several are put in order by their times")
+    .option("-r, --rules <path>", "directory or file with the rules (default: what the service would read)")
+    .option("--against <path>", "compare with these rules")
+    .option("--explain <n>", "show so many refusals with buckets before and after", parseWhole(0, 10_000), 0)
+    .option("--tolerate <share>", "end with 1 if more calls are refused (with --against: newly refused)", parseShare)
+    .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does");
+  addCallOptions(command, terminal)
+    .option("--json", "print the report as JSON")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headgate simulate --rules rules/ calls.jsonl.gz
+  headgate simulate --rules new/ --against old/ --explain 3 calls.jsonl.gz
+  headgate simulate --domain edge --time start_time \\
+    --descriptor 'remote_address={downstream_remote_address|host}' access.log.gz
+`,
+    )
+    .action(async (files: readonly string[], flags: SimulateFlags) => {
+      const mapping = mappingOf(command, flags);
+      const { simulateFiles } = await import("./simulate-files.ts");
+      await simulateFiles({ files, flags, mapping }, terminal);
+    });
+}

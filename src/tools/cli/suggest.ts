@@ -1,0 +1,68 @@
+// `headgate suggest`: options in, rules out. What it does is in src/tools/simulate/suggest.
+
+import { type Command, InvalidArgumentError } from "commander";
+import { readTyped } from "../../engine/domain/entry-text.ts";
+import { addCallOptions, mappingOf } from "./call-options.ts";
+import type { SuggestFlags } from "./suggest-rules.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** Adds the command. */
+export function addSuggest(program: Command, terminal: Terminal): void {
+  const command = program
+    .command("suggest")
+    .summary("make rules from recorded calls")
+    .description(
+      "Prints a rule file with a limit per kind of descriptor under which the chosen share of callers would never have" +
+        " been refused, and in comments what those limits would have done.",
+    )
+    .argument("<calls...>", "files of calls, as simulate reads them")
+    .option("--percentile <n>", "share of callers in percent that no limit refuses", parsePercentile, 99)
+    .option("--headroom <factor>", "what rates and bursts are multiplied by", parseHeadroom, 1.2)
+    .option(
+      "--hold <entries>",
+      "entries that speak of holds: id=request_id,estimate=max_tokens and, unless it is that, settle=settle",
+      parseHold,
+    )
+    .option("--out <directory>", "write a file per domain there, in place of printing");
+  addCallOptions(command, terminal)
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headgate suggest calls.jsonl.gz > rules/edge.yaml
+  headgate suggest --percentile 99.9 --headroom 2 calls.jsonl.gz --out rules
+  headgate suggest --hold id=request_id,estimate=max_tokens calls.jsonl.gz
+`,
+    )
+    .action(async (files: readonly string[], flags: SuggestFlags) => {
+      const mapping = mappingOf(command, flags);
+      const { suggestRules } = await import("./suggest-rules.ts");
+      await suggestRules({ files, flags, mapping }, terminal);
+    });
+}
+
+/** The keys of entries about holds, in ordinary text. */
+function parseHold(text: string): NonNullable<SuggestFlags["hold"]> {
+  const entries = readTyped(text);
+  const said = new Map(typeof entries === "string" ? [] : entries.map(({ key, value }) => [key, value]));
+  const { id = "", estimate = "", settle = "settle" } = Object.fromEntries(said);
+  const known = [...said.keys()].every((key) => key === "id" || key === "estimate" || key === "settle");
+  const names = { id, estimate, settle };
+  if (known && Object.values(names).every((name) => name !== "") && new Set(Object.values(names)).size === 3)
+    return names;
+  throw new InvalidArgumentError(
+    "Expected id=KEY,estimate=KEY or id=KEY,estimate=KEY,settle=KEY, with different keys.",
+  );
+}
+
+function parsePercentile(text: string): number {
+  const value = /^\d{1,3}(?:\.\d{1,4})?$/.test(text) ? Number(text) : 0;
+  if (value > 0 && value <= 100) return value;
+  throw new InvalidArgumentError("Expected a number above 0 and up to 100.");
+}
+
+function parseHeadroom(text: string): number {
+  const value = /^\d{1,4}(?:\.\d{1,4})?$/.test(text) ? Number(text) : 0;
+  if (value >= 1) return value;
+  throw new InvalidArgumentError("Expected a number from 1 on.");
+}

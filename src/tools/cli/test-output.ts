@@ -1,0 +1,154 @@
+// Prints results of cases: for people, as TAP, as JUnit's XML, as annotations of GitHub, as JSON.
+
+import { visible, visibleJson } from "../../engine/base/visible.ts";
+import { formatProblem } from "../../engine/rules/problems.ts";
+import { type CaseResult, formatFailure } from "../simulate/cases/run-case.ts";
+import { githubAnnotation } from "./github-annotations.ts";
+import { count, paint, type Terminal } from "./terminal.ts";
+import type { TestFlags } from "./test-options.ts";
+import type { FileResult, TestRun } from "./test-results.ts";
+
+/** Most names shown of rules that no case meets. */
+const UNCOVERED_SHOWN = 20;
+/** Most names shown of files that were skipped. */
+const SKIPPED_SHOWN = 5;
+
+const WRITERS: Readonly<Record<TestFlags["format"], (run: TestRun, terminal: Terminal) => string>> = {
+  text: textOf,
+  tap: tapOf,
+  junit: junitOf,
+  github: (run) => `${annotationsOf(run)}${summaryOf(run)}\n`,
+  json: ({ files, coverage }) => `${visibleJson(JSON.stringify({ files, coverage }, null, 2))}\n`,
+};
+
+/** Prints the run in the format that is asked for. */
+export function printResults(run: TestRun, { format }: TestFlags, terminal: Terminal): void {
+  terminal.out(WRITERS[format](run, terminal));
+  if (run.skipped.length === 0) return;
+  const names = run.skipped.slice(0, SKIPPED_SHOWN).join(", ");
+  const more = run.skipped.length > SKIPPED_SHOWN ? ` and ${run.skipped.length - SKIPPED_SHOWN} more` : "";
+  terminal.err(`${visible(`skipped ${count(run.skipped.length, "file")} without 'cases': ${names}${more}`)}\n`);
+}
+
+function textOf(run: TestRun, terminal: Terminal): string {
+  const lines: string[] = [];
+  for (const { name, problems, cases } of run.files) {
+    lines.push(paint(terminal, "bold", visible(name)));
+    for (const problem of problems) lines.push(`  ${visible(formatProblem(problem))}`);
+    for (const one of cases) {
+      const passed = isPassed(one);
+      const mark = passed ? paint(terminal, "green", "ok     ") : paint(terminal, "red", "FAILED ");
+      lines.push(`  ${mark}${visible(one.name)}`);
+      for (const failure of one.failures) lines.push(`         ${visible(formatFailure(failure))}`);
+    }
+    lines.push("");
+  }
+  for (const { rules, report } of run.coverage) {
+    const { met, all, refusing, limits, neverMet, neverRefusing } = report;
+    lines.push(
+      visible(`${rules}: ${met} of ${count(all, "rule")} met, ${refusing} of ${count(limits, "limit")} refused a call`),
+    );
+    if (neverMet.length > 0) lines.push(...wrapped("never met", neverMet));
+    const quiet = neverRefusing.filter((name) => !neverMet.includes(name));
+    if (quiet.length > 0) lines.push(...wrapped("never refused", quiet));
+  }
+  const failed = run.files.some(hasFailed) || run.files.length === 0;
+  lines.push(paint(terminal, failed ? "red" : "green", summaryOf(run)));
+  return `${lines.join("\n")}\n`;
+}
+
+function wrapped(title: string, names: readonly string[]): string[] {
+  const shown = names.slice(0, UNCOVERED_SHOWN).map((name) => `    ${visible(name)}`);
+  const more = names.length > UNCOVERED_SHOWN ? [`    and ${names.length - UNCOVERED_SHOWN} more`] : [];
+  return [`  ${title}:`, ...shown, ...more];
+}
+
+function summaryOf({ files }: TestRun): string {
+  if (files.length === 0) return "no files of cases were found";
+  const cases = files.flatMap((file) => file.cases);
+  const failed = cases.filter((one) => !isPassed(one)).length;
+  const unusable = files.filter((file) => file.problems.some(({ severity }) => severity === "error")).length;
+  const calls = cases.reduce((sum, one) => sum + one.calls, 0);
+  const parts = [`${cases.length - failed} of ${count(cases.length, "case")} passed`, count(calls, "call")];
+  if (unusable > 0) parts.push(`${count(unusable, "file")} can't be used`);
+  return parts.join(", ");
+}
+
+/** TAP version 14: one test point per case, and one per file that can't be used. */
+function tapOf({ files }: TestRun): string {
+  const lines: string[] = [];
+  let number = 0;
+  const point = (ok: boolean, name: string, notes: readonly string[]) => {
+    number++;
+    lines.push(`${ok ? "ok" : "not ok"} ${number} - ${tapText(name)}`);
+    lines.push(...notes.map((note) => `# ${visible(note)}`));
+  };
+  for (const { name, problems, cases } of files) {
+    if (cases.length === 0) point(false, name, problems.map(formatProblem));
+    for (const one of cases) point(isPassed(one), `${name}: ${one.name}`, one.failures.map(formatFailure));
+  }
+  return `TAP version 14\n1..${number}\n${lines.map((line) => `${line}\n`).join("")}`;
+}
+
+function tapText(text: string): string {
+  return visible(text).replaceAll("\\", "\\\\").replaceAll("#", "\\#");
+}
+
+/** XML as JUnit's runners write it: a suite per file, a failure per case, an error per file that can't be used. */
+function junitOf({ files }: TestRun): string {
+  const suites = files.map((file) => suiteOf(file));
+  return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n${suites.join("")}</testsuites>\n`;
+}
+
+function suiteOf({ name, problems, cases }: FileResult): string {
+  const failed = cases.filter((one) => !isPassed(one)).length;
+  const lacking = cases.length === 0;
+  const head = `name="${xml(name)}" tests="${Math.max(1, cases.length)}" failures="${failed}" errors="${lacking ? 1 : 0}"`;
+  const bodies = cases.map((one) => {
+    const open = `    <testcase classname="${xml(name)}" name="${xml(one.name)}"`;
+    if (isPassed(one)) return `${open}/>\n`;
+    const messages = one.failures.map(formatFailure);
+    const text = `<failure message="${xml(messages[0] ?? "")}">${xml(messages.join("\n"))}</failure>`;
+    return `${open}>\n      ${text}\n    </testcase>\n`;
+  });
+  if (lacking) {
+    const messages = problems.map(formatProblem);
+    const text = `<error message="${xml(messages[0] ?? "no cases")}">${xml(messages.join("\n"))}</error>`;
+    bodies.push(`    <testcase classname="${xml(name)}" name="${xml(name)}">\n      ${text}\n    </testcase>\n`);
+  }
+  return `  <testsuite ${head}>\n${bodies.join("")}  </testsuite>\n`;
+}
+
+const XML_ESCAPES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "\n": "&#10;",
+};
+
+function xml(text: string): string {
+  const lines = text.split("\n").map(visible).join("\n");
+  return lines.replace(/[&<>"\n]/g, (char) => XML_ESCAPES[char] ?? char);
+}
+
+function annotationsOf({ files }: TestRun): string {
+  let text = "";
+  for (const { problems, cases } of files) {
+    for (const { severity, message, suggestion, ...at } of problems) {
+      text += githubAnnotation(severity, at, "headgate test", [message, suggestion].filter(Boolean).join(". "));
+    }
+    for (const one of cases) {
+      for (const { at, message } of one.failures) text += githubAnnotation("error", at, one.name, message);
+    }
+  }
+  return text;
+}
+
+function hasFailed({ problems, cases }: FileResult): boolean {
+  return problems.some(({ severity }) => severity === "error") || cases.some((one) => !isPassed(one));
+}
+
+function isPassed({ failures }: CaseResult): boolean {
+  return failures.length === 0;
+}

@@ -1,0 +1,34 @@
+// `headgate test`: options in, results out. What it does is in src/tools/simulate/cases.
+
+import { type Command, Option } from "commander";
+import type { Terminal } from "./terminal.ts";
+import { TEST_FORMATS, type TestFlags } from "./test-options.ts";
+
+/** Adds the command. `untilStopped` resolves when `--watch` shall end; never unless given. */
+export function addTest(program: Command, terminal: Terminal, untilStopped?: () => Promise<void>): void {
+  program
+    .command("test")
+    .summary("check that rules answer calls as cases say")
+    .description(
+      "Runs files of cases: calls on a time line, each with what it must be answered, decided by the service's own" +
+        " code in virtual time. Ends with 1 if an answer is another one, with 2 if rules or cases can't be used.",
+    )
+    .argument("<files...>", "files of cases, or directories with them (*.yaml, *.yml)")
+    .option("-r, --rules <path>", "test these rules, whatever the files say")
+    .addOption(new Option("-f, --format <format>", "how to print results").choices(TEST_FORMATS).default("text"))
+    .option("--require-coverage", "end with 1 if a rule is met by no case")
+    .option("--watch", "run again whenever cases or rules change")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headgate test cases/
+  headgate test --rules rules/ cases/edge.yaml --watch
+  headgate test cases/ --format junit > results.xml
+`,
+    )
+    .action(async (paths: readonly string[], flags: TestFlags) => {
+      const { testFiles } = await import("./test-files.ts");
+      await testFiles(paths, flags, terminal, untilStopped);
+    });
+}

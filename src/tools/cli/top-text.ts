@@ -1,0 +1,107 @@
+// An answer of /top as a table for people.
+
+import { isRecord } from "../../engine/base/is-record.ts";
+import { visible } from "../../engine/base/visible.ts";
+import { typedText } from "../../engine/domain/entry-text.ts";
+import { count, paint, type Terminal } from "./terminal.ts";
+
+/** What /top answered, as far as it is shown here. */
+export interface TopAnswer {
+  readonly at: string;
+  readonly window: string;
+  readonly by: string;
+  readonly keys: readonly TopKey[];
+  /** Of all keys. */
+  readonly asked: number;
+  readonly refused: number;
+  readonly workers?: number;
+}
+
+interface TopKey {
+  readonly domain: string;
+  readonly rule: string;
+  readonly limit: string;
+  readonly key: string;
+  readonly descriptor?: readonly { readonly key: string; readonly value: string }[];
+  readonly asked: number;
+  readonly refused: number;
+  readonly asked_overcount: number;
+  readonly refused_overcount: number;
+  readonly refused_since: string | null;
+  readonly last_refused: string | null;
+}
+
+/** Enough to tell an answer from what something else on that port says. */
+export function isTopAnswer(value: unknown): value is TopAnswer {
+  return isRecord(value) && typeof value.at === "string" && Array.isArray(value.keys);
+}
+
+const TITLES = ["REFUSED", "ASKED", "SINCE", "LAST", "RULE", "KEY"];
+/** Columns of numbers stand to the right. */
+const NUMBERS = 4;
+/** What rules and keys keep on a narrow screen. */
+const TEXT_COLUMNS_MIN = 10;
+
+/** The table, with a line above it. On a screen each row is one line: long rules and keys are cut. */
+export function topText(answer: TopAnswer, terminal: Terminal): string {
+  const { at, window, by, keys, workers } = answer;
+  const who = by === "refused" ? "refused most" : "asking most";
+  const of = workers === undefined ? "" : `, ${count(workers, "worker")}`;
+  const head = paint(terminal, "bold", visible(`${who} within the last ${window}, ${at.slice(11, 19)} UTC${of}`));
+  if (keys.length === 0) return `${head}\n\n${withoutKeys(answer)}\n`;
+  const rows = keys.map((key) => cellsOf(key, at));
+  const widths = fitted(
+    TITLES.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]?.length ?? 0))),
+    terminal.screenColumns,
+  );
+  const line = (cells: readonly string[]) => cells.map((cell, i) => padded(cell, i, widths[i] ?? 0)).join("  ");
+  return `${head}\n\n${paint(terminal, "dim", line(TITLES))}\n${rows.map((row) => `${line(row)}\n`).join("")}`;
+}
+
+function withoutKeys({ by, asked, refused }: TopAnswer): string {
+  const [all, noun, none] =
+    by === "refused" ? [refused, "refusal", "nobody is refused"] : [asked, "question", "nobody asks"];
+  return all === 0 ? none : `no key stands out among ${count(all, noun)}`;
+}
+
+function cellsOf(key: TopKey, at: string): readonly string[] {
+  const limit = key.limit === "" ? "" : `#${key.limit}`;
+  return [
+    between(key.refused, key.refused_overcount),
+    between(key.asked, key.asked_overcount),
+    sinceWords(key.refused_since, at),
+    sinceWords(key.last_refused, at),
+    visible(`${key.domain}/${key.rule === "" ? "(global limit)" : key.rule}${limit}`),
+    visible(
+      key.rule === "" ? "all calls of the domain" : key.descriptor === undefined ? key.key : typedText(key.descriptor),
+    ),
+  ];
+}
+
+/** Widths with which a row fits the screen: the rule gets at most half of what numbers leave, the key the rest. */
+function fitted(widths: readonly number[], screenColumns = Number.POSITIVE_INFINITY): readonly number[] {
+  const numbers = widths.slice(0, NUMBERS);
+  const [rule = 0, key = 0] = widths.slice(NUMBERS);
+  const room = screenColumns - numbers.reduce((sum, width) => sum + width + 2, 2);
+  const ruleWidth = Math.max(TEXT_COLUMNS_MIN, Math.min(rule, Math.max(Math.floor(room / 2), room - key)));
+  return [...numbers, ruleWidth, Math.max(TEXT_COLUMNS_MIN, Math.min(key, room - ruleWidth))];
+}
+
+function padded(text: string, column: number, width: number): string {
+  const cell = text.length > width ? `${text.slice(0, width - 3)}...` : text;
+  if (column < NUMBERS) return cell.padStart(width);
+  return column < TITLES.length - 1 ? cell.padEnd(width) : cell;
+}
+
+/** A count that may be too high, as the least and the most that it may be. */
+function between(most: number, overcount: number): string {
+  return overcount === 0 ? `${most}` : `${most - overcount}-${most}`;
+}
+
+/** How long ago, in the largest unit that is full. */
+function sinceWords(since: string | null, at: string): string {
+  if (since === null) return "-";
+  const seconds = Math.max(0, Math.round((Date.parse(at) - Date.parse(since)) / 1_000));
+  if (seconds < 60) return `${seconds} s`;
+  return seconds < 3_600 ? `${Math.floor(seconds / 60)} min` : `${Math.floor(seconds / 3_600)} h`;
+}

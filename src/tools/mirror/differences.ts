@@ -1,0 +1,192 @@
+// Keeps the results of comparing: counts by field and by rule, and the first differing calls in full. report.ts and
+// operate/telemetry/mirror-metrics.ts show them.
+
+import { isoTime } from "../../engine/base/units.ts";
+import type { ShownAnswer, ShownRequest, ShownStatus } from "./answer.ts";
+import { DIFFERENCE_FIELDS, type Difference, type DifferenceField, limitText } from "./compare.ts";
+import { short, type ValueGuard } from "./value-guard.ts";
+
+/** Most differing calls that are kept in full. */
+export const EXAMPLES_MAX = 100;
+/** Most rules that are counted separately; the differences of further rules are counted as `other`. */
+export const RULES_MAX = 500;
+const DESCRIPTORS_SHOWN_MAX = 20;
+
+/** Differences on one rule, which is identified by the keys of the descriptor and the limits of both answers. */
+export interface RuleDifferences {
+  readonly domain: string;
+  /** Keys of the descriptor, joined by `/`. */
+  readonly keys: string;
+  /** The limit that each target shows. */
+  readonly answeringLimit: string;
+  readonly comparedLimit: string;
+  /** Calls in which anything of this rule differed. */
+  calls: number;
+  /** The part of `calls` that only one target had over limit. Noise is about even on both sides, a stricter rule is not. */
+  overOnlyAnswering: number;
+  overOnlyCompared: number;
+  readonly fields: Partial<Record<DifferenceField, number>>;
+}
+
+/** A difference with its values cut and hidden (value-guard.ts), safe to show. */
+interface ShownDifference {
+  readonly field: DifferenceField;
+  readonly descriptor?: number;
+  readonly path?: string;
+  readonly answering: string;
+  readonly compared: string;
+}
+
+/** A differing call in full. */
+export interface Example {
+  /** When the call came, in ISO 8601. */
+  readonly at: string;
+  readonly domain: string;
+  readonly hitsAddend: number;
+  /** Entries as `key=value`, or `key` alone if values are hidden. */
+  readonly descriptors: readonly string[];
+  readonly differences: readonly ShownDifference[];
+}
+
+/** One compared call. */
+interface ComparedAnswers {
+  readonly request: ShownRequest;
+  readonly answering: ShownAnswer;
+  readonly compared: ShownAnswer;
+  readonly differences: readonly Difference[];
+  /** When the call came, in microseconds since the epoch. */
+  readonly atUs: number;
+}
+
+/** The counts and examples of one run. */
+export class Differences {
+  same = 0;
+  different = 0;
+  readonly fields: Record<DifferenceField, number>;
+  readonly examples: Example[] = [];
+  readonly #rules = new Map<string, RuleDifferences>();
+  readonly #guard: ValueGuard;
+
+  constructor(guard: ValueGuard) {
+    this.#guard = guard;
+    this.fields = Object.fromEntries(DIFFERENCE_FIELDS.map((field) => [field, 0])) as Record<DifferenceField, number>;
+  }
+
+  /** Rules with differences, most differing calls first. */
+  rules(): RuleDifferences[] {
+    return [...this.#rules.values()].toSorted((a, b) => b.calls - a.calls);
+  }
+
+  /** Counts one compared call; each field and each rule counts once per call. */
+  enter(call: ComparedAnswers): void {
+    if (call.differences.length === 0) {
+      this.same++;
+      return;
+    }
+    this.different++;
+    for (const field of new Set(call.differences.map((difference) => difference.field))) this.fields[field]++;
+    for (const [descriptor, fields] of fieldsByDescriptor(call)) this.#enterRule(call, descriptor, fields);
+    if (this.examples.length < EXAMPLES_MAX) this.examples.push(this.#exampleOf(call));
+  }
+
+  #enterRule(call: ComparedAnswers, descriptor: number, fields: ReadonlySet<DifferenceField>): void {
+    const rule = this.#ruleOf(call, descriptor);
+    rule.calls++;
+    const isOverA = isOver(call.answering.statuses[descriptor]);
+    const isOverB = isOver(call.compared.statuses[descriptor]);
+    if (isOverA && !isOverB) rule.overOnlyAnswering++;
+    if (isOverB && !isOverA) rule.overOnlyCompared++;
+    for (const field of fields) rule.fields[field] = (rule.fields[field] ?? 0) + 1;
+  }
+
+  #ruleOf({ request, answering, compared }: ComparedAnswers, descriptor: number): RuleDifferences {
+    const keys = (request.descriptors[descriptor]?.entries ?? []).map(({ key }) => key).join("/");
+    const name = {
+      domain: short(request.domain),
+      keys: short(keys),
+      answeringLimit: shownLimit(answering, descriptor),
+      comparedLimit: shownLimit(compared, descriptor),
+    };
+    const id = JSON.stringify(Object.values(name));
+    const known = this.#rules.get(id) ?? (this.#rules.size >= RULES_MAX ? this.#rules.get("") : undefined);
+    if (known !== undefined) return known;
+    const isFull = this.#rules.size >= RULES_MAX;
+    const rule: RuleDifferences = {
+      ...(isFull ? { domain: "other", keys: "other", answeringLimit: "other", comparedLimit: "other" } : name),
+      calls: 0,
+      overOnlyAnswering: 0,
+      overOnlyCompared: 0,
+      fields: {},
+    };
+    this.#rules.set(isFull ? "" : id, rule);
+    return rule;
+  }
+
+  #exampleOf({ request, differences, atUs }: ComparedAnswers): Example {
+    return {
+      at: isoTime(atUs),
+      domain: short(request.domain),
+      hitsAddend: request.hitsAddend,
+      descriptors: request.descriptors
+        .slice(0, DESCRIPTORS_SHOWN_MAX)
+        .map(({ entries }) => entries.map((entry) => this.#guard.entryText(entry)).join(",")),
+      differences: differences.map((difference) => this.#shown(difference)),
+    };
+  }
+
+  #shown(difference: Difference): ShownDifference {
+    const { field, descriptor, path, answering, compared } = difference;
+    const isWhole = path === "" && (field === "metadata" || field === "body");
+    // Only metadata may repeat what callers sent; the other fields come from rules.
+    const textOf = (value: unknown): string => {
+      if (value === undefined) return "none";
+      if (isWhole) return "present";
+      return field === "metadata" ? this.#guard.leafText(value) : short(String(value));
+    };
+    return {
+      field,
+      ...(descriptor >= 0 && { descriptor }),
+      ...(path !== "" && { path: short(path) }),
+      answering: textOf(answering),
+      compared: textOf(compared),
+    };
+  }
+}
+
+// Differences of the answer as a whole count for the descriptors that differ, or if none does, for the one that decided.
+function fieldsByDescriptor(call: ComparedAnswers): Map<number, Set<DifferenceField>> {
+  const fields = new Map<number, Set<DifferenceField>>();
+  const add = (descriptor: number, field: DifferenceField) => {
+    const known = fields.get(descriptor) ?? new Set();
+    fields.set(descriptor, known.add(field));
+  };
+  for (const { descriptor, field } of call.differences) if (descriptor >= 0) add(descriptor, field);
+  const owners = fields.size > 0 ? [...fields.keys()] : [decidingDescriptor(call)];
+  for (const { descriptor, field } of call.differences) {
+    if (descriptor < 0) for (const owner of owners) add(owner, field);
+  }
+  return fields;
+}
+
+function decidingDescriptor({ answering, compared }: ComparedAnswers): number {
+  const statuses = answering.statuses.length > 0 ? answering.statuses : compared.statuses;
+  const over = statuses.findIndex(isOver);
+  if (over >= 0) return over;
+  let best = 0;
+  let least = Number.POSITIVE_INFINITY;
+  statuses.forEach(({ limit, remaining }, i) => {
+    if (limit === undefined || remaining >= least) return;
+    least = remaining;
+    best = i;
+  });
+  return best;
+}
+
+function isOver(status: ShownStatus | undefined): boolean {
+  return status?.code === "OVER_LIMIT";
+}
+
+function shownLimit(answer: ShownAnswer, descriptor: number): string {
+  if (answer.grpcCode !== 0) return `error ${answer.grpcCode}`;
+  return short(limitText(answer.statuses[descriptor]?.limit));
+}

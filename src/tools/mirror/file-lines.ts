@@ -1,0 +1,91 @@
+// Reads the lines of a file, compressed or not, in chunks.
+
+import { createReadStream } from "node:fs";
+import type { Readable } from "node:stream";
+import { createGunzip, constants as zlib } from "node:zlib";
+import { ConfigError } from "../../engine/base/errors.ts";
+import { errorMessage } from "../../engine/base/thrown.ts";
+
+/** Longest line: a message of 4 MiB in base64, and the JSON around it. */
+const LINE_BYTES_MAX = 6_000_000;
+const LINE_FEED = 10;
+/** A gzip member ends with its length, unpacked. */
+const LENGTH_BYTES = 4;
+const BYTE_ORDER_MARK = Buffer.from("\ufeff");
+
+interface LineOptions {
+  /** Called if the file can't be read; must throw. */
+  readonly fail: (file: string, why: string) => never;
+  /** True: a last line without a line feed counts. Default: false, because a killed process may leave part of a line. */
+  readonly keepsLastPart?: boolean;
+  /** Default: latin1, for lines of ASCII. */
+  readonly encoding?: "latin1" | "utf8";
+  /** Called with the number of bytes of each read from disk. */
+  readonly onRead?: (bytes: number) => void;
+  /** Called at the end of a file that ends in the middle of a line or of its compressed data, with the number of whole lines. */
+  readonly onCutOff?: (lines: number) => void;
+}
+
+/**
+ * Yields the lines in order, several at a time, without a byte order mark before the first. Files whose name ends in .gz are
+ * decompressed.
+ */
+export async function* readLines(file: string, options: LineOptions): AsyncGenerator<readonly string[]> {
+  const { fail, keepsLastPart = false, encoding = "latin1", onRead, onCutOff } = options;
+  const disk = createReadStream(file, { highWaterMark: 262_144 });
+  const isZipped = file.endsWith(".gz");
+  let lastBytes: Buffer = Buffer.alloc(0);
+  disk.on("data", (chunk) => {
+    onRead?.(chunk.length);
+    const ending = Buffer.from(chunk.slice(-LENGTH_BYTES));
+    lastBytes = Buffer.concat([lastBytes, ending]).subarray(-LENGTH_BYTES);
+  });
+  const input = isZipped ? unzipped(disk) : disk;
+  let size = 0;
+  let number = 1;
+  let rest: Buffer = Buffer.alloc(0);
+  const textOf = (bytes: Buffer) => (number === 1 ? withoutMark(bytes) : bytes).toString(encoding);
+  try {
+    for await (const chunk of input as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      const end = chunk.lastIndexOf(LINE_FEED);
+      const whole = end < 0 ? undefined : Buffer.concat([rest, chunk.subarray(0, end)]);
+      if (whole === undefined) rest = Buffer.concat([rest, chunk]);
+      else {
+        rest = Buffer.from(chunk.subarray(end + 1));
+        const lines = textOf(whole).split("\n");
+        yield lines;
+        number += lines.length;
+      }
+      if (rest.length > LINE_BYTES_MAX) fail(file, `line ${number} is longer than ${LINE_BYTES_MAX} bytes`);
+    }
+    const isCutOff = isZipped ? !endsWithLength(lastBytes, size) : !keepsLastPart && rest.length > 0;
+    if (isCutOff) onCutOff?.(number - 1);
+    else if (keepsLastPart && rest.length > 0) yield [textOf(rest)];
+  } catch (cause) {
+    if (cause instanceof ConfigError) throw cause;
+    const why = errorMessage(cause);
+    fail(file, number === 1 ? why : `${why}, in or after line ${number}`);
+  } finally {
+    disk.destroy();
+    input.destroy();
+  }
+}
+
+/**
+ * Whether a gzip file of this size, unpacked, can end with these bytes: the size of its last member. Data that was cut off ends with
+ * other bytes, which are nearly always a larger number.
+ */
+function endsWithLength(bytes: Buffer, size: number): boolean {
+  return bytes.length === LENGTH_BYTES && (size >= 2 ** 32 || bytes.readUInt32LE() <= size);
+}
+
+function withoutMark(bytes: Buffer): Buffer {
+  return bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? bytes.subarray(3) : bytes;
+}
+
+function unzipped(disk: Readable): Readable {
+  const input = createGunzip({ finishFlush: zlib.Z_SYNC_FLUSH });
+  disk.on("error", (error) => input.destroy(error));
+  return disk.pipe(input);
+}

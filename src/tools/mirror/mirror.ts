@@ -1,0 +1,327 @@
+// Sends each call to two targets. The caller gets the answer of the first at once; the answer of the second is compared afterwards,
+// within bounds. Knows no sockets; run-mirror.ts connects it to them.
+
+import type { Clock } from "../../engine/base/clock.ts";
+import type { RelayedCall } from "../../grpc/transport/relay/relay-server.ts";
+import {
+  type FailureReason,
+  grpcCodeOf,
+  type RelayedRequest,
+  type SentCall,
+  type UnaryOutcome,
+  type UnaryTarget,
+} from "../../grpc/transport/relay/unary-exchange.ts";
+import { LatencyHistogram } from "../../operate/telemetry/latency-histogram.ts";
+import { messageOf, readAnswer, readRequest, UnreadableError } from "./answer.ts";
+import { type CompareOptions, compareAnswers } from "./compare.ts";
+import type { Differences } from "./differences.ts";
+
+/** Why a call was not compared. */
+const NOT_COMPARED_REASONS = [
+  "busy",
+  "answering_failed",
+  "caller_gone",
+  "compared_unreachable",
+  "compared_too_slow",
+  "compared_broken",
+  "too_large",
+  "unreadable",
+  "fault",
+  "ended",
+] as const;
+type NotComparedReason = (typeof NOT_COMPARED_REASONS)[number];
+
+/** Records calls; must not throw. */
+export interface CallRecorder {
+  record(message: Buffer): void;
+}
+
+export interface MirrorOptions {
+  readonly answering: UnaryTarget;
+  /** The target whose answers are compared. Undefined: calls are only passed on and recorded. */
+  readonly compared: UnaryTarget | undefined;
+  readonly compare: CompareOptions;
+  readonly book: Differences;
+  readonly recorder: CallRecorder | undefined;
+  readonly clock: Clock;
+  /** Most calls under comparison at once. */
+  readonly comparisonsMax: number;
+  /** Most bytes of requests and answers that these calls hold together, and most bytes of answers on their way to callers. */
+  readonly heldBytesMax: number;
+  /** How long the compared target may take, in microseconds. */
+  readonly compareTimeoutUs: number;
+  /** Called with errors that are bugs of the mirror. */
+  readonly onFault: (error: unknown) => void;
+  /** Called after each comparison has ended; must not throw. */
+  readonly onSettled?: (() => void) | undefined;
+}
+
+/** A call under comparison. */
+interface Comparison {
+  readonly request: RelayedRequest;
+  readonly startedUs: number;
+  heldBytes: number;
+  sent: SentCall | undefined;
+  sentUs: number;
+  answering: UnaryOutcome | undefined;
+  compared: UnaryOutcome | undefined;
+}
+
+/**
+ * How long answers are compared per turn of the event loop: as long as the rest of the last turn took, within these bounds. So comparing
+ * keeps up with a busy process and never delays callers noticeably.
+ */
+const TURN_US_MIN = 500;
+const TURN_US_MAX = 2_000;
+const PEEKS_AT_TIMEOUTS_MS = 20;
+
+/** The mirror and its counters. */
+export class Mirror {
+  readonly #options: MirrorOptions;
+  /** Calls under comparison, in the order in which they began. */
+  readonly #open = new Set<Comparison>();
+  #toSend: Comparison[] = [];
+  readonly #toCompare: Comparison[] = [];
+  #workedUs = 0;
+  #turn: NodeJS.Immediate | undefined;
+  #timeouts: NodeJS.Timeout | undefined;
+  #heldBytes = 0;
+  /** Bytes of the answering target's answers that are not complete, or that callers have not read yet. */
+  #answerBytes = 0;
+  /** Number of calls passed on to the answering target. */
+  relayed = 0;
+  readonly answeringFailures = new Map<FailureReason, number>();
+  readonly notCompared: Record<NotComparedReason, number>;
+  readonly answeringLatency = new LatencyHistogram();
+  readonly comparedLatency = new LatencyHistogram();
+
+  constructor(options: MirrorOptions) {
+    this.#options = options;
+    this.notCompared = Object.fromEntries(NOT_COMPARED_REASONS.map((reason) => [reason, 0])) as Record<
+      NotComparedReason,
+      number
+    >;
+  }
+
+  /** Number of calls under comparison. */
+  get comparisons(): number {
+    return this.#open.size;
+  }
+
+  /** Bytes that calls under comparison hold. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /** Passes one call on to the answering target, then records it and begins the comparison. */
+  handle(call: RelayedCall): void {
+    const { answering, clock } = this.#options;
+    const { request } = call;
+    this.relayed++;
+    const sentUs = clock.nowUs();
+    let comparison: Comparison | undefined;
+    let bytes = 0;
+    const admits = (more: number): boolean => {
+      if (this.#answerBytes + more > this.#options.heldBytesMax) return false;
+      bytes += more;
+      this.#answerBytes += more;
+      return true;
+    };
+    const sent = answering.send(request, { admits }, (outcome) => {
+      call.answer(outcome);
+      this.#noteAnswering(outcome, sentUs);
+      if (comparison !== undefined) this.#answered(comparison, outcome);
+    });
+    call.onEnded(() => {
+      sent.cancel("cancelled");
+      this.#answerBytes -= bytes;
+      bytes = 0;
+    });
+    this.#record(request);
+    comparison = this.#begin(request, sentUs);
+  }
+
+  /** Waits up to `timeoutMs` until all comparisons have ended; the rest counts as `ended`. */
+  async finish(timeoutMs: number): Promise<void> {
+    const endUs = this.#options.clock.nowUs() + timeoutMs * 1_000;
+    while (this.#open.size > 0 && this.#options.clock.nowUs() < endUs) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    for (const comparison of [...this.#open]) this.#drop(comparison, "ended");
+    clearInterval(this.#timeouts);
+  }
+
+  #noteAnswering(outcome: UnaryOutcome, sentUs: number): void {
+    if (outcome.kind === "answer") this.answeringLatency.observe(this.#options.clock.nowUs() - sentUs);
+    else this.answeringFailures.set(outcome.reason, (this.answeringFailures.get(outcome.reason) ?? 0) + 1);
+  }
+
+  #record(request: RelayedRequest): void {
+    const { recorder } = this.#options;
+    if (recorder === undefined) return;
+    try {
+      recorder.record(messageOf(request.body, request.headers));
+    } catch (error) {
+      // Not a message; the answering target reports that to its caller.
+      if (!(error instanceof UnreadableError)) throw error;
+    }
+  }
+
+  #begin(request: RelayedRequest, startedUs: number): Comparison | undefined {
+    const { compared, comparisonsMax } = this.#options;
+    if (compared === undefined) return undefined;
+    if (this.#open.size >= comparisonsMax || !this.#hasRoom(request.body.length)) {
+      this.notCompared.busy++;
+      return undefined;
+    }
+    const comparison: Comparison = {
+      request,
+      startedUs,
+      heldBytes: 0,
+      sent: undefined,
+      sentUs: 0,
+      answering: undefined,
+      compared: undefined,
+    };
+    this.#open.add(comparison);
+    this.#hold(comparison, request.body.length);
+    this.#toSend.push(comparison);
+    this.#schedule();
+    return comparison;
+  }
+
+  #hasRoom(bytes: number): boolean {
+    return this.#heldBytes + bytes <= this.#options.heldBytesMax;
+  }
+
+  #hold(comparison: Comparison, bytes: number): void {
+    comparison.heldBytes += bytes;
+    this.#heldBytes += bytes;
+  }
+
+  // In a later turn, when all calls that were read from the sockets have been sent to the answering target.
+  #schedule(): void {
+    this.#turn ??= setImmediate(() => {
+      this.#turn = undefined;
+      this.#work();
+    });
+  }
+
+  #work(): void {
+    const toSend = this.#toSend;
+    this.#toSend = [];
+    for (const comparison of toSend) if (this.#open.has(comparison)) this.#send(comparison);
+    this.#compareSome();
+    if (this.#toCompare.length > 0) this.#schedule();
+  }
+
+  #compareSome(): void {
+    const { clock } = this.#options;
+    const startUs = clock.nowUs();
+    const endUs = startUs + Math.min(TURN_US_MAX, Math.max(TURN_US_MIN, startUs - this.#workedUs));
+    let done = 0;
+    for (const comparison of this.#toCompare) {
+      this.#settle(comparison);
+      done++;
+      if (clock.nowUs() >= endUs) break;
+    }
+    this.#toCompare.splice(0, done);
+    this.#workedUs = clock.nowUs();
+  }
+
+  #send(comparison: Comparison): void {
+    const { compared, clock } = this.#options;
+    comparison.sentUs = clock.nowUs();
+    const admits = (bytes: number): boolean => {
+      if (!this.#open.has(comparison)) return true;
+      if (!this.#hasRoom(bytes)) return false;
+      this.#hold(comparison, bytes);
+      return true;
+    };
+    comparison.sent = compared?.send(comparison.request, { admits }, (outcome) => {
+      if (outcome.kind === "answer") this.comparedLatency.observe(clock.nowUs() - comparison.sentUs);
+      comparison.compared = outcome;
+      this.#advance(comparison);
+    });
+    this.#timeouts ??= setInterval(() => this.#endSlow(), PEEKS_AT_TIMEOUTS_MS).unref();
+  }
+
+  #answered(comparison: Comparison, outcome: UnaryOutcome): void {
+    if (!this.#open.has(comparison)) return;
+    if (outcome.kind === "failure") {
+      this.#drop(comparison, outcome.reason === "cancelled" ? "caller_gone" : "answering_failed");
+    } else if (!this.#hasRoom(outcome.body.length)) this.#drop(comparison, "busy");
+    else {
+      this.#hold(comparison, outcome.body.length);
+      comparison.answering = outcome;
+      this.#advance(comparison);
+    }
+  }
+
+  #advance(comparison: Comparison): void {
+    if (!this.#open.has(comparison)) return;
+    const { answering, compared } = comparison;
+    if (compared?.kind === "failure") this.#drop(comparison, reasonOf(compared.reason));
+    else if (answering?.kind === "answer" && compared !== undefined) {
+      if (isByteEqual(answering, compared)) {
+        this.#options.book.same++;
+        this.#close(comparison);
+        return;
+      }
+      this.#toCompare.push(comparison);
+      this.#schedule();
+    }
+  }
+
+  #settle(comparison: Comparison): void {
+    const { answering, compared } = comparison;
+    if (!this.#open.has(comparison) || answering?.kind !== "answer" || compared?.kind !== "answer") return;
+    const { book, compare } = this.#options;
+    try {
+      const a = readAnswer(answering);
+      const b = readAnswer(compared);
+      const differences = compareAnswers(a, b, compare);
+      const request = readRequest(messageOf(comparison.request.body, comparison.request.headers));
+      book.enter({ request, answering: a, compared: b, differences, atUs: comparison.startedUs });
+    } catch (error) {
+      // A bug of the mirror costs a comparison, never a call.
+      const isOurs = !(error instanceof UnreadableError);
+      this.notCompared[isOurs ? "fault" : "unreadable"]++;
+      if (isOurs) this.#options.onFault(error);
+    }
+    this.#close(comparison);
+  }
+
+  // All have the same timeout, so the oldest one reaches it first.
+  #endSlow(): void {
+    const nowUs = this.#options.clock.nowUs();
+    for (const comparison of this.#open) {
+      if (comparison.sentUs + this.#options.compareTimeoutUs > nowUs) return;
+      if (comparison.compared === undefined) comparison.sent?.cancel("too_slow");
+    }
+  }
+
+  #drop(comparison: Comparison, reason: NotComparedReason): void {
+    this.notCompared[reason]++;
+    this.#close(comparison);
+    // Calls whose answer is not needed must not pile up. The target has counted the call already.
+    comparison.sent?.cancel("cancelled");
+  }
+
+  #close(comparison: Comparison): void {
+    this.#open.delete(comparison);
+    this.#heldBytes -= comparison.heldBytes;
+    comparison.heldBytes = 0;
+    this.#options.onSettled?.();
+  }
+}
+
+function reasonOf(reason: FailureReason): NotComparedReason {
+  if (reason === "unreachable" || reason === "refused") return "compared_unreachable";
+  if (reason === "too_slow") return "compared_too_slow";
+  return reason === "too_large" ? "too_large" : "compared_broken";
+}
+
+function isByteEqual(a: UnaryOutcome & { kind: "answer" }, b: UnaryOutcome & { kind: "answer" }): boolean {
+  return a.body.equals(b.body) && a.body.length > 0 && grpcCodeOf(a) === 0 && grpcCodeOf(b) === 0;
+}

@@ -1,0 +1,74 @@
+// Reads recordings, which recording.ts writes, and reports damaged lines.
+
+import { ConfigError } from "../../engine/base/errors.ts";
+import { isRecord } from "../../engine/base/is-record.ts";
+import { readLines } from "./file-lines.ts";
+import { checksumOf, RECORDING_VERSION } from "./recording.ts";
+
+/** A recorded call. */
+export interface RecordedCall {
+  /** Microseconds since the recording began. */
+  readonly atUs: number;
+  /** The message of the request, without framing and compression. */
+  readonly message: Buffer;
+}
+
+/** The first line of a recording. */
+interface RecordingHead {
+  /** When the recording began, in microseconds since the Unix epoch; undefined if the line has no valid time. */
+  readonly startedUs: number | undefined;
+}
+
+/**
+ * Reads the calls of a file in order; lines may end in LF or CRLF. Throws ConfigError if it is no recording, or with the number of a
+ * damaged line. A last line without a line feed is left out, because a killed process may leave one.
+ */
+export async function* readRecording(file: string): AsyncGenerator<RecordedCall> {
+  let number = 0;
+  for await (const lines of readLines(file, { fail })) {
+    for (const line of lines) {
+      number++;
+      if (number === 1) parseHead(file, line);
+      else yield parseCall(file, line, number);
+    }
+  }
+  if (number === 0) fail(file, "it is empty");
+}
+
+/** Reads the first line of a file. Throws ConfigError if it is no recording, or one of another version. */
+export function parseHead(file: string, line: string): RecordingHead {
+  const head = parseJson(line);
+  const found = head?.headgate_recording;
+  if (found === undefined) fail(file, `its first line is not {"headgate_recording":${RECORDING_VERSION},...}`);
+  if (found !== RECORDING_VERSION)
+    fail(file, `it has format ${String(found)}; this version reads ${RECORDING_VERSION}`);
+  const startedMs = Date.parse(String(head?.started_at));
+  return { startedUs: Number.isNaN(startedMs) ? undefined : startedMs * 1_000 };
+}
+
+/** Reads line `number` of the file. Throws ConfigError if it is damaged. */
+export function parseCall(file: string, line: string, number: number): RecordedCall {
+  return parseLine(line) ?? fail(file, `line ${number} is damaged: no recorded call with the checksum of its own`);
+}
+
+function parseLine(line: string): RecordedCall | undefined {
+  const { at_us: atUs, message, crc32 } = parseJson(line) ?? {};
+  if (typeof atUs !== "number" || !(atUs >= 0) || typeof message !== "string") return undefined;
+  if (checksumOf(atUs, message) !== crc32) return undefined;
+  const bytes = Buffer.from(message, "base64");
+  return bytes.toString("base64") === message ? { atUs, message: bytes } : undefined;
+}
+
+function parseJson(line: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isRecord(value) ? value : undefined;
+  } catch (cause) {
+    if (cause instanceof SyntaxError) return undefined;
+    throw cause;
+  }
+}
+
+function fail(file: string, why: string): never {
+  throw new ConfigError("CONFIG_SETTINGS", `can't read the recording ${file}: ${why}`);
+}

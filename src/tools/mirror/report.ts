@@ -1,0 +1,208 @@
+// The report of a mirror or replay, as JSON and as text for people.
+
+import { visible } from "../../engine/base/visible.ts";
+import { LATENCY_BOUNDS_US, type LatencyHistogram } from "../../operate/telemetry/latency-histogram.ts";
+import type { CompareOptions } from "./compare.ts";
+import type { Differences, Example, RuleDifferences } from "./differences.ts";
+import type { Mirror } from "./mirror.ts";
+import type { Recording } from "./recording.ts";
+
+/** A report, in the form of its JSON. */
+export interface Report {
+  readonly answer_from: string;
+  readonly compare_with: string | null;
+  readonly seconds: number;
+  readonly ignored: readonly string[];
+  readonly remaining_tolerance: number;
+  readonly duration_tolerance_seconds: number;
+  readonly calls: {
+    readonly relayed: number;
+    readonly same: number;
+    readonly different: number;
+    readonly not_compared: Readonly<Record<string, number>>;
+    readonly not_answered: Readonly<Record<string, number>>;
+  };
+  readonly differences_by_field: Readonly<Record<string, number>>;
+  readonly rules: readonly RuleDifferences[];
+  /** Upper bounds of the quantiles, in microseconds; null without measurements, or above the histogram's largest bound. */
+  readonly latency_us: Readonly<Record<"answering" | "compared", Latency>>;
+  readonly recording: RecordingReport | null;
+  readonly first_differences: readonly Example[];
+}
+
+interface Latency {
+  readonly p50: number | null;
+  readonly p99: number | null;
+}
+
+interface RecordingReport {
+  readonly file: string;
+  readonly calls: number;
+  readonly left_out: number;
+  readonly failure: string | null;
+}
+
+interface ReportSources {
+  readonly answerFrom: string;
+  readonly compareWith: string | undefined;
+  readonly mirror: Mirror;
+  readonly book: Differences;
+  readonly compare: CompareOptions;
+  readonly recording: Recording | undefined;
+  readonly seconds: number;
+}
+
+/** Makes the report of the current state. */
+export function makeReport({ mirror, book, compare, recording, ...of }: ReportSources): Report {
+  return {
+    answer_from: of.answerFrom,
+    compare_with: of.compareWith ?? null,
+    seconds: Math.round(of.seconds * 1_000) / 1_000,
+    ignored: [...compare.ignored],
+    remaining_tolerance: compare.remainingTolerance,
+    duration_tolerance_seconds: compare.durationToleranceSeconds,
+    calls: {
+      relayed: mirror.relayed,
+      same: book.same,
+      different: book.different,
+      not_compared: withoutZeros(mirror.notCompared),
+      not_answered: Object.fromEntries(mirror.answeringFailures),
+    },
+    differences_by_field: withoutZeros(book.fields),
+    rules: book.rules(),
+    latency_us: { answering: latencyOf(mirror.answeringLatency), compared: latencyOf(mirror.comparedLatency) },
+    recording:
+      recording === undefined
+        ? null
+        : {
+            file: recording.file,
+            calls: recording.calls,
+            left_out: recording.leftOut,
+            failure: recording.failure ?? null,
+          },
+    first_differences: book.examples,
+  };
+}
+
+/**
+ * The share of calls, 0 to 1, that differed or could not be compared; without a second target, that were not answered. 0 without calls.
+ */
+export function troubleShare(report: Report): number {
+  const { same, different, not_compared, not_answered, relayed } = report.calls;
+  if (report.compare_with === null) return relayed === 0 ? 0 : sum(not_answered) / relayed;
+  const failed = sum(not_compared);
+  const all = same + different + failed;
+  return all === 0 ? 0 : (different + failed) / all;
+}
+
+/** The report as text for people. */
+export function reportText(report: Report): string {
+  const { calls } = report;
+  const compared = calls.same + calls.different;
+  const lines = [
+    `answers from ${report.answer_from}${report.compare_with === null ? "" : `, compared with ${report.compare_with}`}`,
+    `${calls.relayed} calls in ${report.seconds} s${notes("not answered", calls.not_answered)}`,
+  ];
+  if (report.compare_with !== null) {
+    lines.push(
+      `${compared} compared: ${calls.same} equal, ${calls.different} different${percent(calls.different, compared)}`,
+    );
+    if (sum(calls.not_compared) > 0) lines.push(`not compared${notes("", calls.not_compared)}`);
+    const ignored = report.ignored.length === 0 ? "" : `; ignored: ${report.ignored.join(", ")}`;
+    lines.push(
+      `equal means: remaining within ${report.remaining_tolerance}, duration within ${report.duration_tolerance_seconds} s${ignored}`,
+    );
+  }
+  lines.push(...latencyLines(report), ...recordingLines(report.recording));
+  if (calls.different > 0)
+    lines.push("", ...fieldLines(report), "", ...ruleLines(report.rules), "", ...exampleLines(report));
+  return `${lines.map(visible).join("\n")}\n`;
+}
+
+function latencyLines({ latency_us: { answering, compared }, compare_with }: Report): string[] {
+  const shown = (latency: Latency) =>
+    `half within ${milliseconds(latency.p50)}, 99 % within ${milliseconds(latency.p99)}`;
+  const lines = [`answering target: ${shown(answering)}`];
+  if (compare_with !== null) lines.push(`compared target:  ${shown(compared)}`);
+  return lines;
+}
+
+function recordingLines(recording: RecordingReport | null): string[] {
+  if (recording === null) return [];
+  const leftOut = recording.left_out === 0 ? "" : `, ${recording.left_out} left out`;
+  const failure = recording.failure === null ? "" : `; writing failed: ${recording.failure}`;
+  return [`recorded ${recording.calls} calls to ${recording.file}${leftOut}${failure}`];
+}
+
+function fieldLines(report: Report): string[] {
+  const fields = Object.entries(report.differences_by_field);
+  return ["what differed (calls):", ...fields.map(([field, count]) => `  ${field.padEnd(14)} ${count}`)];
+}
+
+function ruleLines(rules: readonly RuleDifferences[]): string[] {
+  const lines = ["where (calls; over limit only for the answering / only for the compared target):"];
+  for (const rule of rules) {
+    const limits =
+      rule.answeringLimit === rule.comparedLimit
+        ? rule.answeringLimit
+        : `${rule.answeringLimit}, compared: ${rule.comparedLimit}`;
+    const fields = Object.entries(rule.fields).map(([field, count]) => `${field} ${count}`);
+    lines.push(
+      `  ${rule.domain}: ${rule.keys === "" ? "(no entries)" : rule.keys}  [${limits}]`,
+      `    ${rule.calls} calls; ${rule.overOnlyAnswering} / ${rule.overOnlyCompared}; ${fields.join(", ")}`,
+    );
+  }
+  return lines;
+}
+
+function exampleLines(report: Report): string[] {
+  const lines = [`the first ${report.first_differences.length} of ${report.calls.different} differing calls:`];
+  for (const { at, domain, descriptors, differences } of report.first_differences) {
+    lines.push(`  ${at} ${domain} ${descriptors.map((descriptor) => `[${descriptor}]`).join(" ")}`);
+    for (const { field, descriptor, path, answering, compared } of differences) {
+      const where = descriptor === undefined ? "" : ` of descriptor ${descriptor}`;
+      lines.push(`    ${field}${where}${path === undefined ? "" : ` ${path}`}: ${answering}, compared: ${compared}`);
+    }
+  }
+  return lines;
+}
+
+function notes(title: string, counts: Readonly<Record<string, number>>): string {
+  const parts = Object.entries(counts).map(([reason, count]) => `${count} ${reason.replaceAll("_", " ")}`);
+  if (parts.length === 0) return "";
+  return title === "" ? `: ${parts.join(", ")}` : `; ${title}: ${parts.join(", ")}`;
+}
+
+function percent(part: number, whole: number): string {
+  if (part === 0 || whole === 0) return "";
+  const share = (part / whole) * 100;
+  return ` (${share >= 1 ? share.toFixed(1) : share.toPrecision(1)} %)`;
+}
+
+function milliseconds(us: number | null): string {
+  return us === null ? "(unknown)" : `${us / 1_000} ms`;
+}
+
+function latencyOf(histogram: LatencyHistogram): Latency {
+  return { p50: quantile(histogram, 0.5), p99: quantile(histogram, 0.99) };
+}
+
+// The upper bound of the bucket that contains the quantile.
+function quantile(histogram: LatencyHistogram, share: number): number | null {
+  const wanted = histogram.count() * share;
+  if (wanted === 0) return null;
+  let seen = 0;
+  for (const [i, count] of histogram.counts.entries()) {
+    seen += count;
+    if (seen >= wanted) return LATENCY_BOUNDS_US[i] ?? null;
+  }
+  return null;
+}
+
+function withoutZeros(counts: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0));
+}
+
+function sum(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((total, count) => total + count, 0);
+}

@@ -1,0 +1,52 @@
+// Callers as text for reports: entries of descriptors, with values hidden if their rule says so (`hash_values`).
+
+import { type Descriptor, textOf } from "../../engine/domain/request.ts";
+import { GLOBAL_DESCRIPTOR, type Take } from "../../engine/domain/take.ts";
+import type { LimitCall } from "../../engine/limiter/call.ts";
+import { shownValues } from "../../engine/limiter/hidden-values.ts";
+import { shownValue } from "../../engine/rules/bucket-key.ts";
+
+/** Longer entries are cut, so that a report stays readable whatever callers send. */
+const ENTRY_CHARS_MAX = 120;
+const ENTRIES_MAX = 8;
+/** Most characters of a whole descriptor: reports remember hundreds of thousands of callers. */
+const TEXT_CHARS_MAX = 240;
+
+/** Writes callers of one run. `hashesAll` hides all values, whatever the rules say. */
+export class CallText {
+  readonly #hashesAll: boolean;
+
+  constructor(hashesAll: boolean) {
+    this.#hashesAll = hashesAll;
+  }
+
+  /** The entries that tell the take's bucket from others; of the global limit, that it is for every call. */
+  callerOf(call: LimitCall, take: Take): string {
+    if (take.descriptor === GLOBAL_DESCRIPTOR) return "every call";
+    const { domain } = call;
+    return this.#entriesText(call, take.descriptor, (key) => domain?.costEntries.has(key) !== true);
+  }
+
+  /** A whole descriptor. */
+  descriptorOf(call: LimitCall, index: number): string {
+    return this.#entriesText(call, index, () => true);
+  }
+
+  #entriesText(call: LimitCall, index: number, isShown: (key: string) => boolean): string {
+    const { keys } = call.request.descriptors[index] as Descriptor;
+    const values = shownValues(call, index);
+    const shown = values.map((value, i) => ({ key: keys[i] ?? "", value })).filter(({ key }) => isShown(key));
+    const entries = shown
+      .slice(0, ENTRIES_MAX)
+      .map(({ key, value }) =>
+        cut(textOf(`${key}=${this.#hashesAll ? shownValue(value, true) : value}`), ENTRY_CHARS_MAX),
+      );
+    if (shown.length > ENTRIES_MAX) entries.push(`and ${shown.length - ENTRIES_MAX} entries more`);
+    return entries.length === 0 ? "(no entries)" : cut(entries.join(", "), TEXT_CHARS_MAX);
+  }
+}
+
+// A slice of a string keeps the whole string alive; a new string does not.
+function cut(text: string, charsMax: number): string {
+  return text.length <= charsMax ? text : Buffer.from(`${text.slice(0, charsMax - 3)}...`).toString();
+}

@@ -1,0 +1,82 @@
+// Which rules and limits of a rule set the calls of cases have met, and which limits have refused a call.
+
+import type { Limit } from "../../../engine/domain/limit.ts";
+import { textOf } from "../../../engine/domain/request.ts";
+import type { Take } from "../../../engine/domain/take.ts";
+import { isOver } from "../../../engine/domain/verdict.ts";
+import type { LimitCall } from "../../../engine/limiter/call.ts";
+import type { DomainRules, Level, Rule, RuleSet } from "../../../engine/rules/rule-set.ts";
+import { rulesOfTiers } from "../../../engine/rules/tiers.ts";
+
+/** What cases have met of one rule set. */
+export interface CoverageReport {
+  /** Limits and rules that let pass without one. */
+  readonly all: number;
+  readonly met: number;
+  readonly limits: number;
+  /** Limits that refused at least one call. */
+  readonly refusing: number;
+  readonly neverMet: readonly string[];
+  readonly neverRefusing: readonly string[];
+}
+
+/** Gathers over all cases on one rule set. */
+export class Coverage {
+  readonly #ruleSet: RuleSet;
+  readonly #met = new Set<Limit | Rule>();
+  readonly #refusing = new Set<Limit>();
+
+  constructor(ruleSet: RuleSet) {
+    this.#ruleSet = ruleSet;
+  }
+
+  /** Looks at a decided call. */
+  look(call: LimitCall): void {
+    for (const rule of call.rules) if (rule !== undefined) this.#met.add(rule);
+    for (let i = 0; i < call.group.size; i++) {
+      const take = call.group.takes[i] as Take;
+      this.#met.add(take.limit);
+      if (isOver(take)) this.#refusing.add(take.limit);
+    }
+  }
+
+  report(): CoverageReport {
+    const neverMet: string[] = [];
+    const neverRefusing: string[] = [];
+    let limits = 0;
+    let passing = 0;
+    for (const domain of this.#ruleSet.domains.values()) {
+      for (const limit of domain.limits) {
+        limits++;
+        if (!this.#met.has(limit)) neverMet.push(textOf(limit.id));
+        if (!this.#refusing.has(limit)) neverRefusing.push(textOf(limit.id));
+      }
+      for (const rule of passingRules(domain.root)) {
+        passing++;
+        if (!this.#met.has(rule)) neverMet.push(passingName(domain, rule));
+      }
+    }
+    const all = limits + passing;
+    return {
+      all,
+      met: all - neverMet.length,
+      limits,
+      refusing: limits - neverRefusing.length,
+      neverMet,
+      neverRefusing,
+    };
+  }
+}
+
+/** Rules whose descriptors pass: unlimited ones, of each tier too. */
+function* passingRules(level: Level): Generator<Rule> {
+  for (const rule of level.rules) {
+    for (const one of rulesOfTiers(rule)) if (one.isUnlimited) yield one;
+    if (rule.children !== undefined) yield* passingRules(rule.children);
+  }
+}
+
+function passingName({ domain }: DomainRules, rule: Rule): string {
+  const tier = rule.tiers === undefined ? "" : `#${textOf(rule.limitsName)}`;
+  return `${textOf(domain)}/${textOf(rule.path)}${tier} (unlimited)`;
+}

@@ -1,0 +1,241 @@
+// Turns a parsed file into its cases, or into every problem in it. docs/testing-rules.md describes the format.
+
+import { AMOUNT_MAX } from "../../../engine/base/units.ts";
+import { looksLikeTwo, readTyped } from "../../../engine/domain/entry-text.ts";
+import { UNIT_NAMES } from "../../../engine/domain/limit.ts";
+import { oneByteOf, oneByteValueOf } from "../../../engine/domain/request.ts";
+import { ProblemLog } from "../../../engine/rules/problems.ts";
+import type { Problem } from "../../../engine/rules/rule-set.ts";
+import type { MappingNode, SourceFile, SourceNode } from "../../../engine/rules/source.ts";
+import type { AskedCall, AskedDescriptor } from "../question.ts";
+import { timeOfCall } from "../sources/time-of-call.ts";
+import { type CaseFile, type Expectation, FOUND, type Step, type TestCase } from "./case-file.ts";
+import { CaseFields, mappingOf, textOf } from "./read-fields.ts";
+
+const TIMES_MAX = 1_000_000;
+/** When cases begin by default: at the start of a day, where windows up to a day begin, too. */
+const START_US = Date.UTC(2026, 0, 1) * 1_000;
+
+const FILE_KEYS = ["rules", "domain", "settings", "start", "cases"];
+const CASE_KEYS = ["name", "domain", "start", "steps"];
+const STEP_KEYS = [
+  "after",
+  "at",
+  "store",
+  "domain",
+  "call",
+  "hits",
+  "peek",
+  "refund",
+  "override",
+  "times",
+  "every",
+  "expect",
+];
+const DESCRIPTOR_KEYS = ["entries", "hits", "peek", "refund", "override"];
+const EXPECT_KEYS = [
+  "code",
+  "rule",
+  "remaining",
+  "wait",
+  "reset",
+  "headers",
+  "matches",
+  "statuses",
+  "reserved",
+  "found",
+];
+const OVERRIDE_KEYS = ["requests_per_unit", "unit"];
+const CODES = ["OK", "OVER_LIMIT", "UNAVAILABLE", "INVALID_ARGUMENT", "INTERNAL"];
+
+/** A read file of cases; `file` is undefined if any problem is an error. */
+interface ReadCases {
+  readonly file: CaseFile | undefined;
+  readonly problems: readonly Problem[];
+}
+
+/** Reads a file of cases. */
+export function readCases(source: SourceFile): ReadCases {
+  const log = new ProblemLog();
+  log.addAll(source.problems);
+  const file = source.root === undefined ? undefined : readFile(source.name, source.root, log);
+  return { file: log.hasErrors ? undefined : file, problems: log.sorted() };
+}
+
+/** False for a file that is no file of cases, such as rules. True where that can't be told. */
+export function hasCases({ root, problems }: SourceFile): boolean {
+  if (root?.kind === "mapping") return root.entries.some(({ key }) => key.text === "cases");
+  return problems.some(({ severity }) => severity === "error");
+}
+
+/** Defaults of cases and steps. */
+interface Defaults {
+  readonly domain: string | undefined;
+  readonly startUs: number;
+}
+
+function readFile(name: string, root: SourceNode, log: ProblemLog): CaseFile | undefined {
+  const mapping = mappingOf(root, "a file of cases", log);
+  if (mapping === undefined) return undefined;
+  const fields = new CaseFields(mapping, FILE_KEYS, "at the top of the file", log);
+  const rules = fields.get("rules");
+  const defaults = { domain: fields.text("domain") ?? domainOf(rules), startUs: readTime(fields, "start") ?? START_US };
+  const cases = fields.mappings("cases").map((one) => readCase(one, defaults, log));
+  if (cases.length === 0) log.error(mapping.at, "cases: expected at least one case");
+  const settings = [...fields.texts("settings")].map(([key, value]) => [key, value ?? ""]);
+  return {
+    name,
+    rules: rules?.kind === "scalar" ? rules.text : rules,
+    settings: Object.fromEntries(settings),
+    cases,
+  };
+}
+
+/** The domain of the rules inside the file: calls need not repeat it. */
+function domainOf(rules: SourceNode | undefined): string | undefined {
+  if (rules?.kind !== "mapping") return undefined;
+  const value = rules.entries.find(({ key }) => key.text === "domain")?.value;
+  return value?.kind === "scalar" ? value.text : undefined;
+}
+
+function readCase(node: MappingNode, { domain, startUs }: Defaults, log: ProblemLog): TestCase {
+  const fields = new CaseFields(node, CASE_KEYS, "in a case", log);
+  const own = { domain: fields.text("domain") ?? domain, startUs: readTime(fields, "start") ?? startUs };
+  const steps = fields.mappings("steps").map((step) => readStep(step, own, log));
+  const name = fields.text("name");
+  if (name === undefined) log.error(node.at, "a case needs a 'name'");
+  if (steps.length === 0) log.error(node.at, "steps: expected at least one step");
+  return { name: name ?? "", at: node.at, startUs: own.startUs, steps };
+}
+
+function readStep(node: MappingNode, { domain }: Defaults, log: ProblemLog): Step {
+  const fields = new CaseFields(node, STEP_KEYS, "in a step", log);
+  const call = readCall(fields, fields.text("domain") ?? domain, log);
+  const expect = fields.get("expect");
+  const hasCallKey = ["hits", "peek", "refund", "override", "times", "every", "expect"].find((key) => fields.get(key));
+  if (fields.get("call") === undefined && hasCallKey !== undefined) {
+    log.error(node.at, `'${hasCallKey}' means something beside a 'call' only`);
+  }
+  return {
+    at: node.at,
+    afterUs: fields.duration("after") ?? 0,
+    setUs: readTime(fields, "at"),
+    store: fields.word("store", ["away", "back"]),
+    call,
+    times: fields.whole("times", 1, TIMES_MAX) ?? 1,
+    everyUs: fields.duration("every") ?? 0,
+    expect: expect === undefined ? undefined : readExpectation(expect, log),
+  };
+}
+
+function readCall(fields: CaseFields, domain: string | undefined, log: ProblemLog): AskedCall | undefined {
+  const node = fields.get("call");
+  if (node === undefined) return undefined;
+  if (domain === undefined) {
+    log.error(node.at, "the call has no domain", "Write 'domain' at the top of the file, in the case or in the step.");
+  }
+  const own = readAsked(fields, log);
+  const items = node.kind === "sequence" ? node.items : [node];
+  const descriptors = items.map((item) => {
+    const asked = readDescriptor(item, log);
+    return { ...own, ...asked };
+  });
+  return { domain: oneByteOf(domain ?? ""), descriptors, hitsAddend: 0 };
+}
+
+function readDescriptor(node: SourceNode, log: ProblemLog): AskedDescriptor {
+  if (node.kind === "scalar") return { entries: readEntries(node, log) };
+  const mapping = mappingOf(node, "call", log);
+  if (mapping === undefined) return { entries: [] };
+  const fields = new CaseFields(mapping, DESCRIPTOR_KEYS, "in a descriptor of a call", log);
+  const entries = fields.get("entries");
+  return { entries: entries === undefined ? [] : readEntries(entries, log), ...readAsked(fields, log) };
+}
+
+/** Hits, refund and override of a call or of one descriptor; only those that are given. */
+function readAsked(fields: CaseFields, log: ProblemLog): Omit<AskedDescriptor, "entries"> {
+  const hits = fields.flag("peek") ? 0 : fields.whole("hits", 0, Number.MAX_SAFE_INTEGER);
+  const override = fields.get("override");
+  return {
+    ...(hits === undefined ? {} : { hits }),
+    ...(fields.flag("refund") ? { isRefund: true } : {}),
+    ...(override === undefined ? {} : { override: readOverride(override, log) }),
+  };
+}
+
+/** `key=value,key2=value2` as `ask` takes it, or a mapping of keys to values. */
+function readEntries(node: SourceNode, log: ProblemLog): AskedDescriptor["entries"] {
+  if (node.kind === "mapping") {
+    return node.entries.map(({ key, value }) => [oneByteOf(key.text), oneByteOf(textOf(value, key.text, log) ?? "")]);
+  }
+  const text = textOf(node, "call", log) ?? "";
+  const entries = readTyped(text);
+  if (typeof entries === "string") {
+    log.error(node.at, `call: ${entries}`);
+    return [];
+  }
+  const doubt = looksLikeTwo(entries);
+  if (doubt !== undefined) log.warn(node.at, `call: ${doubt}`);
+  return entries.map((entry) => [oneByteOf(entry.key), oneByteValueOf(entry)]);
+}
+
+function readOverride(node: SourceNode, log: ProblemLog): AskedDescriptor["override"] {
+  const mapping = mappingOf(node, "override", log);
+  if (mapping === undefined) return undefined;
+  const fields = new CaseFields(mapping, OVERRIDE_KEYS, "in 'override'", log);
+  const unit = fields.word("unit", UNIT_NAMES);
+  return {
+    amount: fields.whole("requests_per_unit", 0, AMOUNT_MAX) ?? 0,
+    unit: unit === undefined ? 0 : UNIT_NAMES.indexOf(unit),
+  };
+}
+
+function readExpectation(node: SourceNode, log: ProblemLog): Expectation {
+  if (node.kind === "scalar") return { ...NOTHING_EXPECTED, at: node.at, code: readCode(node, log) };
+  const mapping = mappingOf(node, "expect", log);
+  if (mapping === undefined) return { ...NOTHING_EXPECTED, at: node.at };
+  const fields = new CaseFields(mapping, EXPECT_KEYS, "in 'expect'", log);
+  const code = fields.get("code");
+  const matches = fields.list("matches");
+  return {
+    at: node.at,
+    code: code === undefined ? undefined : readCode(code, log),
+    rule: fields.text("rule"),
+    remaining: fields.whole("remaining", 0, Number.MAX_SAFE_INTEGER),
+    waitUs: fields.duration("wait"),
+    resetUs: fields.duration("reset"),
+    headers: fields.texts("headers"),
+    matches: matches?.map((path) => (path === "nothing" ? "" : path)),
+    statuses: fields.list("statuses"),
+    reserved: fields.wholes("reserved", 0, Number.MAX_SAFE_INTEGER)?.map(String),
+    found: fields.words("found", FOUND),
+  };
+}
+
+const NOTHING_EXPECTED: Omit<Expectation, "at"> = {
+  code: undefined,
+  rule: undefined,
+  remaining: undefined,
+  waitUs: undefined,
+  resetUs: undefined,
+  headers: new Map(),
+  matches: undefined,
+  statuses: undefined,
+  reserved: undefined,
+  found: undefined,
+};
+
+function readCode(node: SourceNode, log: ProblemLog): string | undefined {
+  const code = textOf(node, "expect", log);
+  if (code !== undefined && CODES.includes(code)) return code;
+  if (code !== undefined) log.error(node.at, `expected one of ${CODES.join(", ")}, got '${code}'`);
+  return undefined;
+}
+
+function readTime(fields: CaseFields, name: string): number | undefined {
+  const node = fields.get(name);
+  if (node === undefined) return undefined;
+  const us = node.kind === "scalar" ? timeOfCall(node.text) : undefined;
+  if (us === undefined) fields.log.error(node.at, `${name}: expected a time such as 2026-01-31T10:00:00Z`);
+  return us;
+}

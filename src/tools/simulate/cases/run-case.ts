@@ -1,0 +1,220 @@
+// Runs the time line of a case through the real limiter and reports answers that are not as expected.
+
+import { RequestError } from "../../../engine/base/errors.ts";
+import { durationWords, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
+import { textOf } from "../../../engine/domain/request.ts";
+import type { Take } from "../../../engine/domain/take.ts";
+import type { LimitCall } from "../../../engine/limiter/call.ts";
+import { waitUsOf } from "../../../engine/limiter/retry-after.ts";
+import type { Place } from "../../../engine/rules/place.ts";
+import { formatPlace } from "../../../engine/rules/problems.ts";
+import type { RuleSet } from "../../../engine/rules/rule-set.ts";
+import { addHeaders, type HeaderOptions } from "../../../grpc/rls/headers.ts";
+import { failWithCallFailure, failWithError } from "../../../grpc/rls/status.ts";
+import { GrpcStatus } from "../../../grpc/unary.ts";
+import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
+import { TIME_US_MAX } from "../sources/time-of-call.ts";
+import type { Expectation, Step, TestCase } from "./case-file.ts";
+import type { Coverage } from "./coverage.ts";
+import { foundBy, reservedBy } from "./held.ts";
+import { SwitchedStore } from "./switched-store.ts";
+
+interface CaseOptions {
+  readonly ruleSet: RuleSet;
+  readonly settings: DecidingSettings;
+  readonly headers: HeaderOptions;
+  readonly coverage: Coverage;
+}
+
+/** A difference between an answer and what was expected. */
+interface Failure {
+  readonly at: Place;
+  readonly message: string;
+}
+
+/** The result of a case. */
+export interface CaseResult {
+  readonly name: string;
+  readonly at: Place;
+  /** Empty if it passed. The case ends with the first step that fails. */
+  readonly failures: readonly Failure[];
+  readonly calls: number;
+}
+
+/** The answer to a call. */
+interface Answer {
+  readonly code: string;
+  /** Undefined if no limit decided, or the call ended with an error. */
+  readonly governing: Take | undefined;
+  readonly call: LimitCall;
+  /** Message of the error, if it ended with one. */
+  readonly error: string | undefined;
+}
+
+/** Runs one case, on buckets of its own. */
+export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }: CaseOptions): CaseResult {
+  let store: SwitchedStore | undefined;
+  const service = new SimulatedService({
+    ruleSet,
+    settings,
+    openStore: (options) => {
+      store = new SwitchedStore(options);
+      return store;
+    },
+  });
+  let nowUs = test.startUs;
+  let calls = 0;
+  const done = (failures: readonly Failure[]) => {
+    void service.close();
+    return { name: test.name, at: test.at, failures, calls };
+  };
+  for (const step of test.steps) {
+    nowUs = (step.setUs ?? nowUs) + step.afterUs;
+    if (store !== undefined && step.store !== undefined) store.isAway = step.store === "away";
+    for (let i = 1; i <= step.times && step.call !== undefined; i++) {
+      calls++;
+      if (i > 1) nowUs += step.everyUs;
+      if (nowUs > TIME_US_MAX) return done([{ at: step.at, message: "the case goes on beyond the year 2199" }]);
+      const answer = ask(service, step.call, nowUs, headers);
+      coverage.look(answer.call);
+      const failures = judge(answer, step, i);
+      if (failures.length > 0) return done(failures);
+    }
+  }
+  return done([]);
+}
+
+function ask(
+  service: SimulatedService,
+  question: NonNullable<Step["call"]>,
+  nowUs: number,
+  headers: HeaderOptions,
+): Answer {
+  const { call } = service;
+  try {
+    service.decide(question, nowUs);
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    return { ...statusOf((reply) => failWithError(reply, error)), governing: undefined, call };
+  }
+  const { failure } = call;
+  if (failure !== undefined) {
+    return { ...statusOf((reply) => failWithCallFailure(reply, failure)), governing: undefined, call };
+  }
+  addHeaders(call, headers);
+  return {
+    code: call.decision.overLimit ? "OVER_LIMIT" : "OK",
+    governing: call.governing,
+    call,
+    error: undefined,
+  };
+}
+
+/** The name of the gRPC status that a reply ends with, and its message. */
+function statusOf(fail: (reply: Parameters<typeof failWithError>[0]) => void): { code: string; error: string } {
+  let code = "";
+  let error = "";
+  fail({
+    ok: () => undefined,
+    fail: (status, message) => {
+      const name = Object.entries(GrpcStatus).find(([, number]) => number === status)?.[0] ?? String(status);
+      code = name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+      error = message;
+    },
+  });
+  return { code, error };
+}
+
+function judge(answer: Answer, step: Step, number: number): readonly Failure[] {
+  const { expect } = step;
+  if (expect === undefined) return [];
+  const at = expect.at;
+  const which = step.times === 1 ? "" : ` of call ${number} of ${step.times}`;
+  const failures: Failure[] = [];
+  const want = (what: string, expected: unknown, found: unknown) => {
+    if (expected === undefined || expected === found) return;
+    failures.push({
+      at,
+      message: `expected ${what} ${String(expected)}${which}, got ${String(found)}; ${told(answer)}`,
+    });
+  };
+  want("the code", expect.code, answer.code);
+  if (number < step.times || failures.length > 0) return failures;
+  const { governing, call } = answer;
+  if (expect.rule !== undefined && !namesOf(answer).includes(expect.rule)) {
+    want("the rule", expect.rule, governing === undefined ? "none" : textOf(governing.limit.id));
+  }
+  want("remaining", expect.remaining, governing?.remaining);
+  want("a wait of", shownTime(expect.waitUs), shownTime(governing === undefined ? undefined : waitUsOf(governing)));
+  want("a reset in", shownTime(expect.resetUs), shownTime(governing?.resetUs));
+  for (const [name, value] of expect.headers) want(`the header ${name}`, value, headerOf(call, name));
+  judgeDescriptors(expect, call, want);
+  return failures;
+}
+
+function judgeDescriptors(
+  { matches, statuses, reserved, found }: Expectation,
+  call: LimitCall,
+  want: (what: string, expected: unknown, found: unknown) => void,
+): void {
+  const count = call.request.descriptorCount;
+  if (matches !== undefined) {
+    const shown = (paths: readonly string[]) => paths.map((path) => (path === "" ? "nothing" : path)).join(", ");
+    const met = each((i) => textOf(call.rules[i]?.path ?? ""));
+    want("matches of", shown(oneForAll(matches)), shown(met));
+  }
+  if (statuses !== undefined) {
+    const given = call.decision.statuses.slice(0, call.decision.statusCount);
+    want("statuses", statuses.join(", "), given.map(({ overLimit }) => (overLimit ? "OVER_LIMIT" : "OK")).join(", "));
+  }
+  if (reserved !== undefined) {
+    const held = each((i) => String(reservedBy(call, i)));
+    want("a reservation of", oneForAll(reserved).join(", "), held.join(", "));
+  }
+  if (found !== undefined) {
+    const settled = each((i) => foundBy(call, i));
+    want("settlements to find", oneForAll(found).join(", "), settled.join(", "));
+  }
+
+  function each(of: (index: number) => string): string[] {
+    return Array.from({ length: count }, (_, i) => of(i));
+  }
+  // A single word is for all descriptors: `matches: nothing`.
+  function oneForAll(wanted: readonly string[]): readonly string[] {
+    return wanted.length === 1 ? each(() => wanted[0] as string) : wanted;
+  }
+}
+
+/** Names of a limit that an expectation may use: `edge/tenant#daily`, `tenant#daily`, `daily`, `tenant`. */
+function namesOf({ governing, call }: Answer): readonly string[] {
+  if (governing === undefined) return ["none"];
+  const { id, name, readableName, path } = governing.limit;
+  const withoutDomain = id.slice(call.request.domain.length).replace(/^\//, "");
+  return [id, withoutDomain, name, readableName, path].filter((text) => text !== "").map(textOf);
+}
+
+function headerOf(call: LimitCall, name: string): string | null {
+  const headers = call.decision.headers.slice(0, call.decision.headerCount);
+  return headers.find(({ key }) => key.toLowerCase() === name.toLowerCase())?.value ?? null;
+}
+
+function told({ error, governing, code, call }: Answer): string {
+  if (error !== undefined) return `it ended with ${error}`;
+  if (governing === undefined) {
+    return call.domain === undefined ? "the domain has no rules" : `no limit decided the ${code}`;
+  }
+  const { remaining, limit, resetUs } = governing;
+  const wait = call.decision.overLimit ? `, a wait of ${shownTime(waitUsOf(governing))}` : "";
+  return `${textOf(limit.id)} governs it: ${remaining} left${wait}, full again in ${durationWords(resetUs / MICROS_PER_SECOND)}`;
+}
+
+/** Microseconds as `1.5s` or `100ms`, exactly. */
+function shownTime(us: number | undefined): string | undefined {
+  if (us === undefined) return undefined;
+  return us === 0 || us >= 1_000_000 ? `${us / 1_000_000}s` : `${us / 1_000}ms`;
+}
+
+/** A failure on one line, with its place. */
+export function formatFailure({ at, message }: Failure): string {
+  return `${formatPlace(at)}: ${message}`;
+}

@@ -1,0 +1,109 @@
+// Compares new rules with old ones, call by call: which of them refuse it, by which limit, and whom.
+
+import { isoTime } from "../../engine/base/units.ts";
+import { textOf } from "../../engine/domain/request.ts";
+import type { LimitCall } from "../../engine/limiter/call.ts";
+import { limitWords } from "../../engine/rules/explain-words.ts";
+import type { RuleSet } from "../../engine/rules/rule-set.ts";
+import type { CallText } from "./call-text.ts";
+import { callerOf } from "./caller-of.ts";
+
+/** Most limits and callers told apart. Limits of overrides share one name, so the rule files bound the number of limits. */
+const CALLERS_MAX = 200_000;
+const EXAMPLES_MAX = 10;
+
+/** Calls that one limit refuses and the other rule set lets pass. */
+export interface ChangedLimit {
+  readonly limit: string;
+  calls: number;
+  callers: number;
+}
+
+/** A call that the two rule sets answer differently. */
+export interface ChangedCall {
+  readonly call: number;
+  readonly at: string;
+  readonly refused_by: "new" | "old";
+  readonly limit: string;
+  readonly caller: string;
+}
+
+/** A limit whose numbers differ, or that only one of the rule sets has. */
+export interface EditedLimit {
+  readonly limit: string;
+  readonly old: string | null;
+  readonly new: string | null;
+}
+
+class ChangedCalls {
+  calls = 0;
+  readonly #limits = new Map<string, ChangedLimit>();
+  readonly #callers = new Set<string>();
+
+  add(limit: string, caller: number): void {
+    this.calls++;
+    let counted = this.#limits.get(limit);
+    if (counted === undefined) {
+      counted = { limit: textOf(limit), calls: 0, callers: 0 };
+      this.#limits.set(limit, counted);
+    }
+    counted.calls++;
+    const id = `${limit} ${caller}`;
+    if (this.#callers.has(id) || this.#callers.size >= CALLERS_MAX) return;
+    this.#callers.add(id);
+    counted.callers++;
+  }
+
+  list(): readonly ChangedLimit[] {
+    return [...this.#limits.values()].sort((a, b) => b.calls - a.calls);
+  }
+}
+
+/** Compares two services that decide the same calls. */
+export class Changes {
+  refusedByBoth = 0;
+  /** Calls that the old rules answer with an error, by its code. They are compared with nothing. */
+  readonly rejectedByOld = new Map<string, number>();
+  readonly newlyRefused = new ChangedCalls();
+  readonly newlyAllowed = new ChangedCalls();
+  readonly examples: ChangedCall[] = [];
+  readonly #text: CallText;
+
+  constructor(text: CallText) {
+    this.#text = text;
+  }
+
+  compare(now: LimitCall, old: LimitCall, number: number, atUs: number): void {
+    const { overLimit } = now.decision;
+    if (overLimit === old.decision.overLimit) {
+      if (overLimit) this.refusedByBoth++;
+      return;
+    }
+    const refused = overLimit ? now : old;
+    const { governing } = refused;
+    const limit = governing?.limit.id ?? "";
+    (overLimit ? this.newlyRefused : this.newlyAllowed).add(limit, governing === undefined ? 0 : callerOf(governing));
+    if (this.examples.length >= EXAMPLES_MAX || governing === undefined) return;
+    this.examples.push({
+      call: number,
+      at: isoTime(atUs),
+      refused_by: overLimit ? "new" : "old",
+      limit: textOf(limit),
+      caller: this.#text.callerOf(refused, governing),
+    });
+  }
+}
+
+/** The limits that are not the same in both rule sets. */
+export function editedLimits(now: RuleSet, old: RuleSet): readonly EditedLimit[] {
+  const nowWords = wordsByLimit(now);
+  const oldWords = wordsByLimit(old);
+  return [...new Set([...nowWords.keys(), ...oldWords.keys()])]
+    .map((limit) => ({ limit: textOf(limit), old: oldWords.get(limit) ?? null, new: nowWords.get(limit) ?? null }))
+    .filter((limit) => limit.old !== limit.new);
+}
+
+function wordsByLimit(ruleSet: RuleSet): ReadonlyMap<string, string> {
+  const limits = [...ruleSet.domains.values()].flatMap((domain) => domain.limits);
+  return new Map(limits.map((limit) => [limit.id, limitWords(limit)]));
+}

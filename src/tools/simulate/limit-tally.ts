@@ -1,0 +1,140 @@
+// What a simulation counts of one limit: its calls, those that it refused, whose, and for how long.
+
+import type { Limit } from "../../engine/domain/limit.ts";
+import type { Take } from "../../engine/domain/take.ts";
+import { canRefuseCall, isOver } from "../../engine/domain/verdict.ts";
+import { waitUsOf } from "../../engine/limiter/retry-after.ts";
+import { callerOf } from "./caller-of.ts";
+import { HoldTally } from "./hold-tally.ts";
+
+/** Callers told apart over all limits, some 60 bytes each. With more callers their numbers are lower bounds. */
+const CALLERS_MAX = 2_000_000;
+/** Refused callers remembered over all limits, some 300 bytes each. Others are counted, but never among the worst. */
+const REFUSED_CALLERS_MAX = 300_000;
+
+/** What is left of these two bounds; all limits of a simulation share it. */
+export class CallerRoom {
+  callers = CALLERS_MAX;
+  refusedCallers = REFUSED_CALLERS_MAX;
+}
+
+/** A caller that a limit refused at least once. */
+interface RefusedCaller {
+  readonly label: string;
+  readonly firstUs: number;
+  refused: number;
+  /** When the refusals since the last admitted call began; -1 if the last call was admitted. */
+  sinceUs: number;
+  /** When the last of these refused calls would have passed. */
+  untilUs: number;
+  refusedSince: number;
+}
+
+/** Refusals of one caller with no admitted call between them. */
+interface Stretch {
+  readonly caller: string;
+  readonly fromUs: number;
+  /** When the last refused call would have passed. */
+  readonly untilUs: number;
+  readonly calls: number;
+}
+
+/** Counts of one limit. */
+export class LimitTally {
+  readonly limit: Limit;
+  /** Calls (descriptors of calls) that asked the limit whether they may pass, without reports after the fact. */
+  asked = 0;
+  refused = 0;
+  /** Reports of post-paid hits, refunds and settlements. */
+  reported = 0;
+  /** Undefined for a limit whose payments are final. */
+  readonly holds: HoldTally | undefined;
+  firstRefusal: { readonly atUs: number; readonly caller: string } | undefined;
+  /** The smallest burst (of windows: amount) under which every call would have had room. */
+  needed = 0;
+  callers = 0;
+  refusedCallers = 0;
+  /** False: the numbers of callers are lower bounds. */
+  countsAllCallers = true;
+  readonly #room: CallerRoom;
+  readonly #seen = new Set<number>();
+  readonly #refusedBy = new Map<number, RefusedCaller>();
+  #longest: Stretch | undefined;
+
+  constructor(limit: Limit, room: CallerRoom) {
+    this.limit = limit;
+    this.holds = limit.holdSeconds > 0 ? new HoldTally() : undefined;
+    this.#room = room;
+  }
+
+  /** Counts a settled take. `labelOf` names its caller, and is called only for callers that are remembered. */
+  count(take: Take, atUs: number, labelOf: (take: Take) => string): void {
+    const caller = callerOf(take);
+    this.#see(caller);
+    if (!canRefuseCall(take)) {
+      this.reported++;
+      return;
+    }
+    this.asked++;
+    if (isOver(take)) this.#refuse(take, caller, atUs, labelOf);
+    else if (this.#refusedBy.size > 0) this.#admit(caller);
+  }
+
+  /** The longest stretch of refusals, even if the recording's end cuts it off. */
+  longest(): Stretch | undefined {
+    for (const caller of this.#refusedBy.values()) this.#endStretch(caller);
+    return this.#longest;
+  }
+
+  /** The callers refused most often, the worst first. */
+  worst(count: number): readonly RefusedCaller[] {
+    return [...this.#refusedBy.values()].sort((a, b) => b.refused - a.refused || a.firstUs - b.firstUs).slice(0, count);
+  }
+
+  #see(caller: number): void {
+    if (this.#seen.has(caller)) return;
+    if (this.#room.callers === 0) {
+      this.countsAllCallers = false;
+      return;
+    }
+    this.#room.callers--;
+    this.#seen.add(caller);
+    this.callers++;
+  }
+
+  #refuse(take: Take, id: number, atUs: number, labelOf: (take: Take) => string): void {
+    this.refused++;
+    let caller = this.#refusedBy.get(id);
+    if (caller === undefined) {
+      if (this.#room.refusedCallers === 0) {
+        this.countsAllCallers = false;
+        return;
+      }
+      this.#room.refusedCallers--;
+      this.refusedCallers++;
+      caller = { label: labelOf(take), firstUs: atUs, refused: 0, sinceUs: -1, untilUs: 0, refusedSince: 0 };
+      this.#refusedBy.set(id, caller);
+      this.firstRefusal ??= { atUs, caller: caller.label };
+    }
+    caller.refused++;
+    if (caller.sinceUs < 0) {
+      caller.sinceUs = atUs;
+      caller.refusedSince = 0;
+    }
+    caller.refusedSince++;
+    caller.untilUs = atUs + waitUsOf(take);
+  }
+
+  #admit(id: number): void {
+    const caller = this.#refusedBy.get(id);
+    if (caller === undefined || caller.sinceUs < 0) return;
+    this.#endStretch(caller);
+    caller.sinceUs = -1;
+  }
+
+  #endStretch({ label, sinceUs, untilUs, refusedSince }: RefusedCaller): void {
+    if (sinceUs < 0) return;
+    if (this.#longest !== undefined && this.#longest.untilUs - this.#longest.fromUs >= untilUs - sinceUs) return;
+    this.#longest = { caller: label, fromUs: sinceUs, untilUs, calls: refusedSince };
+  }
+}

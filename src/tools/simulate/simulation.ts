@@ -1,0 +1,170 @@
+// Sends recorded calls through the real limiter in virtual time and counts the outcomes. report.ts makes the report.
+
+import { RequestError } from "../../engine/base/errors.ts";
+import type { Limit } from "../../engine/domain/limit.ts";
+import type { Take } from "../../engine/domain/take.ts";
+import type { LimitCall } from "../../engine/limiter/call.ts";
+import type { RuleSet } from "../../engine/rules/rule-set.ts";
+import { MemoryStore } from "../../stores/memory/memory-store.ts";
+import { CallText } from "./call-text.ts";
+import { Changes } from "./changes.ts";
+import { CallerRoom, LimitTally } from "./limit-tally.ts";
+import { NeededBursts } from "./needed-bursts.ts";
+import type { RecordedQuestion } from "./question.ts";
+import { Refusals } from "./refusals.ts";
+import { RefusedHolds } from "./refused-holds.ts";
+import { type DecidingSettings, SimulatedService } from "./simulated-service.ts";
+import { Timeline } from "./timeline.ts";
+import { UnmatchedShapes } from "./unmatched-shapes.ts";
+
+export interface SimulationOptions {
+  readonly ruleSet: RuleSet;
+  /** Rules to compare with. */
+  readonly against?: RuleSet | undefined;
+  readonly settings: DecidingSettings;
+  /** How many refusals to report in full. */
+  readonly explainMax?: number;
+  /** Hides all values of callers, not only those that rules hide. */
+  readonly hashesAll?: boolean;
+  /** Gets every decided call; for tests. The next call reuses the object. */
+  readonly onDecided?: (call: LimitCall) => void;
+}
+
+/** Decides calls in their order and counts. */
+export class Simulation {
+  readonly ruleSet: RuleSet;
+  readonly against: RuleSet | undefined;
+  readonly timeline = new Timeline();
+  readonly unmatched = new UnmatchedShapes();
+  readonly changes: Changes;
+  readonly refusals: Refusals;
+  /** Calls that the service would refuse as mistakes, by the code of the error. */
+  readonly rejected = new Map<string, number>();
+  allowed = 0;
+  refused = 0;
+  /** Calls that only a shadow rule or SHADOW_MODE let pass. */
+  shadowed = 0;
+  /** Calls with a limit that could not decide: sliding logs are out of memory. */
+  undecided = 0;
+  readonly #options: SimulationOptions;
+  readonly #service: SimulatedService;
+  #refusedHolds: RefusedHolds | undefined;
+  readonly #old: SimulatedService | undefined;
+  readonly #needs: NeededBursts;
+  readonly #text: CallText;
+  readonly #room = new CallerRoom();
+  readonly #tallies = new Map<Limit, LimitTally>();
+  readonly #overrides = new Map<string, LimitTally>();
+  readonly #labelOf: (take: Take) => string;
+  readonly #onNeed: (take: Take, needed: number) => void;
+
+  constructor(options: SimulationOptions) {
+    const { ruleSet, against, settings } = options;
+    this.#options = options;
+    this.ruleSet = ruleSet;
+    this.against = against;
+    this.#service = new SimulatedService({
+      ruleSet,
+      settings,
+      openStore: (memory) => {
+        this.#refusedHolds = new RefusedHolds(new MemoryStore(memory));
+        return this.#refusedHolds;
+      },
+    });
+    this.#old =
+      against === undefined
+        ? undefined
+        : new SimulatedService({
+            ruleSet: against,
+            settings,
+            openStore: (memory) => new RefusedHolds(new MemoryStore(memory)),
+          });
+    this.#needs = new NeededBursts(this.#service.clock, settings);
+    this.#text = new CallText(options.hashesAll === true);
+    this.changes = new Changes(this.#text);
+    this.refusals = new Refusals(options.explainMax ?? 0, this.#text);
+    for (const domain of ruleSet.domains.values()) {
+      for (const limit of domain.limits) this.#tallies.set(limit, new LimitTally(limit, this.#room));
+    }
+    this.#labelOf = (take) => this.#text.callerOf(this.#service.call, take);
+    this.#onNeed = (take, needed) => {
+      const tally = this.#tallyOf(take.limit);
+      if (needed > tally.needed) tally.needed = needed;
+    };
+  }
+
+  /** Buckets that were dropped before they had expired: the outcome is lenient by that much. */
+  get evicted(): number {
+    return this.#service.evicted;
+  }
+
+  /** Counts of all limits, in the order of the files; limits that calls bring along come last. */
+  tallies(): readonly LimitTally[] {
+    return [...this.#tallies.values()];
+  }
+
+  /** Decides a call, later than the one before or at the same time, and counts it. */
+  feed({ atUs, question }: RecordedQuestion): void {
+    const nowUs = this.timeline.place(atUs);
+    const { call } = this.#service;
+    const isDecided = decides(this.#service, question, nowUs, this.rejected);
+    const old = this.#old;
+    // The old rules are asked in any case: what they let pass counts in their buckets.
+    const isDecidedByOld = old !== undefined && decides(old, question, nowUs, this.changes.rejectedByOld);
+    if (!isDecided) return;
+    this.#count(call, nowUs);
+    this.#needs.settle(call.group, this.#onNeed);
+    if (isDecidedByOld) this.changes.compare(call, old.call, this.timeline.calls, nowUs);
+    this.#options.onDecided?.(call);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#service.close(), this.#old?.close(), this.#needs.close()]);
+  }
+
+  #count(call: LimitCall, nowUs: number): void {
+    if (call.failure !== undefined || call.policy !== undefined) this.undecided++;
+    if (call.decision.overLimit) {
+      this.refused++;
+      this.refusals.look(call, this.timeline.calls, nowUs);
+    } else if (call.failure === undefined) this.allowed++;
+    if (call.wasShadowed) this.shadowed++;
+    this.unmatched.count(call);
+    for (let i = 0; i < call.group.size; i++) {
+      const take = call.group.takes[i] as Take;
+      const tally = this.#tallyOf(take.limit);
+      tally.count(take, nowUs, this.#labelOf);
+      tally.holds?.count(take, nowUs, this.#refusedHolds?.leftOut.has(take) === true);
+    }
+  }
+
+  // Limits of overrides are made per amount and unit, and share an id per rule.
+  #tallyOf(limit: Limit): LimitTally {
+    const known = this.#tallies.get(limit);
+    if (known !== undefined) return known;
+    let tally = this.#overrides.get(limit.id);
+    if (tally === undefined) {
+      tally = new LimitTally(limit, this.#room);
+      this.#overrides.set(limit.id, tally);
+    }
+    this.#tallies.set(limit, tally);
+    return tally;
+  }
+}
+
+/** Decides the question, or counts it as rejected: as a mistake that the service would answer with an error. */
+function decides(
+  service: SimulatedService,
+  question: RecordedQuestion["question"],
+  atUs: number,
+  rejected: Map<string, number>,
+): boolean {
+  try {
+    service.decide(question, atUs);
+    return true;
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    rejected.set(error.code, (rejected.get(error.code) ?? 0) + 1);
+    return false;
+  }
+}

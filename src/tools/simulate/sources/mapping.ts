@@ -1,0 +1,169 @@
+// How the fields of a log become a call: which field is its time, and which make up the entries of its descriptors.
+
+import { AMOUNT_MAX } from "../../../engine/base/units.ts";
+import { oneByteOf } from "../../../engine/domain/request.ts";
+import type { AskedCall, AskedDescriptor, RecordedQuestion } from "../question.ts";
+import { timeOfCall } from "./time-of-call.ts";
+
+/** Text with `{field}` in it, split into fixed text and fields. */
+export type Template = readonly (string | FieldReference)[];
+
+interface FieldReference {
+  readonly field: string;
+  readonly part: Part | undefined;
+}
+
+const PARTS = {
+  /** An address without its port. */
+  host: (text: string) => text.replace(/^\[(.*)\](?::\d+)?$/, "$1").replace(/^([^:]*):\d+$/, "$1"),
+  /** A path without its query. */
+  path: (text: string) => text.replace(/[?#].*$/s, ""),
+} as const;
+type Part = keyof typeof PARTS;
+
+/** How every line of a log is read. */
+export interface Mapping {
+  readonly domain: Template;
+  /** Name of the field that holds the time. */
+  readonly time: string;
+  /** The descriptors. As in Envoy, a descriptor is left out if one of its fields is missing. */
+  readonly descriptors: readonly (readonly { readonly key: string; readonly value: Template }[])[];
+  /** Name of the field that holds the hits; 1 without. */
+  readonly hits: string | undefined;
+}
+
+/** The fields of a line, by name; undefined for one that is not there. */
+export type Fields = (name: string) => unknown;
+
+/** Why a line holds no call. */
+export class NoCall {
+  readonly why: string;
+  constructor(why: string) {
+    this.why = why;
+  }
+}
+
+/** Most fields of a line that are named. */
+const FIELDS_SHOWN_MAX = 20;
+
+/** Finds out which of a mapping's fields no line has. A field that is there without a value, as Envoy writes `-`, is there. */
+export class UnseenFields {
+  readonly #names: Set<string>;
+  /** Fields of the first line. */
+  #found: readonly string[] | undefined;
+
+  constructor({ domain, time, descriptors, hits }: Mapping) {
+    const templates = [domain, ...descriptors.flatMap((entries) => entries.map(({ value }) => value))];
+    const references = templates.flat().filter((piece) => typeof piece !== "string");
+    this.#names = new Set([time, ...(hits === undefined ? [] : [hits]), ...references.map(({ field }) => field)]);
+  }
+
+  /** In the order of the mapping. */
+  get names(): readonly string[] {
+    return [...this.#names];
+  }
+
+  /** Such as "no line has 'pth'; fields are start_time, path". */
+  get says(): string {
+    const names = this.names.map((name) => `'${name}'`).join(" and ");
+    const found = this.#found ?? [];
+    const shown = found.slice(0, FIELDS_SHOWN_MAX).join(", ");
+    const more = found.length > FIELDS_SHOWN_MAX ? ` and ${found.length - FIELDS_SHOWN_MAX} more` : "";
+    return `no line has ${names}; fields are ${shown}${more}`;
+  }
+
+  /** Takes a line's fields; `names` tells how the line calls them. */
+  see(fields: Fields, names: () => readonly string[]): void {
+    this.#found ??= names();
+    for (const name of this.#names) if (fields(name) !== undefined) this.#names.delete(name);
+  }
+}
+
+/** Reads `{field}`, `{field|host}` and `{field|path}` inside other text. Returns what is wrong with it instead. */
+export function parseTemplate(text: string): Template | { readonly problem: string } {
+  const pieces: (string | FieldReference)[] = [];
+  for (const piece of text.split(/(\{[^{}]*\})/)) {
+    if (piece === "") continue;
+    if (!piece.startsWith("{")) {
+      if (/[{}]/.test(piece)) return { problem: `an unmatched brace in '${text}'` };
+      pieces.push(piece);
+      continue;
+    }
+    const [field = "", part] = piece.slice(1, -1).split("|");
+    if (field === "") return { problem: `no field between the braces in '${text}'` };
+    if (part !== undefined && !Object.hasOwn(PARTS, part)) {
+      return { problem: `'${part}' is no part of a field; there are ${Object.keys(PARTS).join(" and ")}` };
+    }
+    pieces.push({ field, part: part as Part | undefined });
+  }
+  return pieces;
+}
+
+/** The call of a line, or why there is none: its time is missing, or no descriptor is left. */
+export function callOf(fields: Fields, mapping: Mapping): RecordedQuestion | NoCall {
+  const time = fields(mapping.time);
+  const atUs = timeOfCall(time);
+  if (atUs === undefined) {
+    const found = isAbsent(time) ? "nothing" : JSON.stringify(time);
+    return new NoCall(`expected a time in '${mapping.time}', found ${found}`);
+  }
+  const domain = filled(mapping.domain, fields);
+  if (domain === undefined) return new NoCall("expected a domain, found nothing in its field");
+  const descriptors: AskedDescriptor[] = [];
+  for (const wanted of mapping.descriptors) {
+    const descriptor = descriptorOf(wanted, fields);
+    if (descriptor !== undefined) descriptors.push(descriptor);
+  }
+  if (descriptors.length === 0) return new NoCall("expected the fields of at least one descriptor");
+  const hitsAddend = mapping.hits === undefined ? 1 : hitsOf(fields(mapping.hits));
+  const question: AskedCall = { domain: oneByteOf(domain), descriptors, hitsAddend };
+  return { atUs, question };
+}
+
+/** The named fields of an object. A name with dots leads into inner objects, unless a field has exactly that name. */
+export function fieldsOf(object: Readonly<Record<string, unknown>>): Fields {
+  return (name) => {
+    if (Object.hasOwn(object, name)) return object[name];
+    let value: unknown = object;
+    for (const step of name.split(".")) {
+      if (typeof value !== "object" || value === null || !Object.hasOwn(value, step)) return undefined;
+      value = (value as Readonly<Record<string, unknown>>)[step];
+    }
+    return value;
+  };
+}
+
+function descriptorOf(wanted: Mapping["descriptors"][number], fields: Fields): AskedDescriptor | undefined {
+  const entries: [string, string][] = [];
+  for (const { key, value } of wanted) {
+    const text = filled(value, fields);
+    if (text === undefined) return undefined;
+    entries.push([oneByteOf(key), oneByteOf(text)]);
+  }
+  return { entries };
+}
+
+function filled(template: Template, fields: Fields): string | undefined {
+  let text = "";
+  for (const piece of template) {
+    if (typeof piece === "string") {
+      text += piece;
+      continue;
+    }
+    const value = fields(piece.field);
+    if (isAbsent(value)) return undefined;
+    const written = typeof value === "string" ? value : JSON.stringify(value);
+    text += piece.part === undefined ? written : PARTS[piece.part](written);
+  }
+  return text;
+}
+
+// Envoy writes `-`, or null in JSON, for fields that a request did not have.
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null || value === "" || value === "-";
+}
+
+function hitsOf(value: unknown): number {
+  const hits = Math.floor(Number(value));
+  return hits >= 1 ? Math.min(hits, AMOUNT_MAX) : 1;
+}

@@ -1,0 +1,192 @@
+// Reads files of calls: recordings of the mirror, decision logs, and logs in JSON or CSV that a mapping describes. The first
+// line tells which kind a file is.
+
+import { stat } from "node:fs/promises";
+import { ConfigError } from "../../../engine/base/errors.ts";
+import { readLines } from "../../mirror/file-lines.ts";
+import { parseCall, parseHead } from "../../mirror/read-recording.ts";
+import type { RecordedQuestion } from "../question.ts";
+import { CsvRows } from "./csv-rows.ts";
+import { merged, sorted } from "./in-order.ts";
+import { callOf, type Fields, fieldsOf, type Mapping, NoCall, UnseenFields } from "./mapping.ts";
+import { TIME_US_MAX } from "./time-of-call.ts";
+import { looksWritten, readWrittenCall } from "./written-call.ts";
+
+export interface CallFilesOptions {
+  readonly files: readonly string[];
+  /** How to read logs; undefined if no file is a log. */
+  readonly mapping: Mapping | undefined;
+  /** How late a line of a log may come; recordings are in order. */
+  readonly lateMaxUs: number;
+  readonly onRead?: ((bytes: number) => void) | undefined;
+}
+
+/** What is said of the lines of logs. */
+export class LineCounts {
+  lines = 0;
+  /** Lines that hold no call. */
+  skipped = 0;
+  /** `file, line n: why` of the first of them. */
+  firstSkipped: string | undefined;
+  /** Files that end in the middle of a line or of their compressed data, each with the number of its whole lines. */
+  readonly cutOff = new Map<string, number>();
+  /** The mapping's fields that no line has; undefined if no file is read by a mapping. */
+  unseen: UnseenFields | undefined;
+}
+
+type Batches = AsyncGenerator<readonly RecordedQuestion[]>;
+
+/**
+ * Yields the calls of all files in the order of their times, some at a time. Throws ConfigError for a file that can't be read,
+ * a damaged recording, and a log without any call. A line of a log without a call is counted and skipped.
+ */
+export async function* openCalls(options: CallFilesOptions, counts: LineCounts): Batches {
+  yield* merged(options.files.map((file) => callsOf(file, options, counts)));
+}
+
+async function* callsOf(file: string, options: CallFilesOptions, counts: LineCounts): Batches {
+  const head = await firstLineOf(file);
+  const onRead = options.onRead ?? (() => undefined);
+  const onCutOff = (lines: number) => counts.cutOff.set(file, lines);
+  const object = objectOf(head);
+  if (object !== undefined && Object.hasOwn(object, "headgate_recording")) {
+    yield* recordedCalls(file, readLines(file, { fail, onRead, onCutOff }));
+    return;
+  }
+  const lines = readLines(file, { fail, onRead, onCutOff, encoding: "utf8", keepsLastPart: true });
+  const readLine = lineReader(file, head, object, options.mapping, counts);
+  yield* sorted(logCalls(file, lines, readLine, counts), options.lateMaxUs);
+}
+
+async function firstLineOf(file: string): Promise<string> {
+  // A file that can't be read is reported where it is read.
+  const info = await stat(file).catch(() => undefined);
+  if (info?.isFIFO() || info?.isSocket()) {
+    return fail(
+      file,
+      "expected a file, because calls are read more than once; it is a pipe. Write the calls to a file first",
+    );
+  }
+  for await (const [line = ""] of readLines(file, { fail, encoding: "utf8", keepsLastPart: true })) return line;
+  return fail(file, "it is empty");
+}
+
+async function* recordedCalls(file: string, batches: AsyncIterable<readonly string[]>): Batches {
+  let number = 0;
+  let startedUs = 0;
+  for await (const batch of batches) {
+    const calls: RecordedQuestion[] = [];
+    for (const line of batch) {
+      number++;
+      if (number === 1) startedUs = parseHead(file, line).startedUs ?? 0;
+      else {
+        const { atUs, message } = parseCall(file, line, number);
+        const us = startedUs + atUs;
+        if (!Number.isInteger(us) || us < 0 || us > TIME_US_MAX) {
+          fail(file, `line ${number}: expected a time from 1970 to 2199`);
+        }
+        calls.push({ atUs: us, question: message });
+      }
+    }
+    yield calls;
+  }
+}
+
+const UNMAPPED_HINT = "; logs other than a decision log want --domain, --time and --descriptor";
+
+/** Reads a line: a call, why it is none, or undefined if the line is part of a row or holds nothing. */
+type ReadLine = (line: string) => RecordedQuestion | NoCall | undefined;
+
+function lineReader(
+  file: string,
+  head: string,
+  object: Readonly<Record<string, unknown>> | undefined,
+  mapping: Mapping | undefined,
+  counts: LineCounts,
+): ReadLine {
+  // A service's log has lines that are no decisions, too.
+  const isWritten = object !== undefined && (mapping === undefined || looksWritten(object));
+  if (isWritten) return (line) => onObject(line, readWrittenCall);
+  if (mapping === undefined) {
+    fail(file, "it is neither a recording nor a decision log; for other logs give --domain, --time and --descriptor");
+  }
+  counts.unseen ??= new UnseenFields(mapping);
+  const { unseen } = counts;
+  const mapped = (fields: Fields, names: () => readonly string[]) => {
+    unseen.see(fields, names);
+    return callOf(fields, mapping);
+  };
+  if (object !== undefined) {
+    return (line) => onObject(line, (found) => mapped(fieldsOf(found), () => Object.keys(found)));
+  }
+  const rows = new CsvRows(head);
+  let isHeader = true;
+  return (line) => {
+    if (isHeader) {
+      isHeader = false;
+      return undefined;
+    }
+    const fields = rows.next(line);
+    if (fields === null) return new NoCall("expected a row; a quote seems not to be closed");
+    return fields === undefined || line === "" ? undefined : mapped(fields, () => rows.columns);
+  };
+}
+
+function onObject(
+  line: string,
+  read: (object: Readonly<Record<string, unknown>>) => RecordedQuestion | NoCall,
+): RecordedQuestion | NoCall | undefined {
+  if (line.trim() === "") return undefined;
+  const object = objectOf(line);
+  return object === undefined ? new NoCall("expected a JSON object") : read(object);
+}
+
+async function* logCalls(
+  file: string,
+  batches: AsyncIterable<readonly string[]>,
+  readLine: ReadLine,
+  counts: LineCounts,
+): Batches {
+  let number = 0;
+  let found = 0;
+  let firstSkipped: string | undefined;
+  for await (const batch of batches) {
+    const calls: RecordedQuestion[] = [];
+    for (const line of batch) {
+      number++;
+      const call = readLine(line);
+      if (call === undefined) continue;
+      counts.lines++;
+      if (!(call instanceof NoCall)) {
+        found++;
+        calls.push(call);
+        continue;
+      }
+      counts.skipped++;
+      firstSkipped ??= `line ${number}: ${call.why}`;
+      counts.firstSkipped ??= `${file}, line ${number}: ${call.why}`;
+    }
+    yield calls;
+  }
+  if (found === 0) fail(file, `${firstSkipped ?? "it holds no calls"}${whyNone(counts)}`);
+}
+
+/** What may be the reason that a log has no calls. */
+function whyNone({ unseen }: LineCounts): string {
+  if (unseen === undefined) return UNMAPPED_HINT;
+  return unseen.names.length === 0 ? "" : `; ${unseen.says}`;
+}
+
+function objectOf(line: string): Readonly<Record<string, unknown>> | undefined {
+  if (!line.trimStart().startsWith("{")) return undefined;
+  try {
+    return JSON.parse(line) as Readonly<Record<string, unknown>>;
+  } catch (cause) {
+    if (cause instanceof SyntaxError) return undefined;
+    throw cause;
+  }
+}
+
+function fail(file: string, why: string): never {
+  throw new ConfigError("CONFIG_SETTINGS", `can't read the calls in ${file}: ${why}`);
+}

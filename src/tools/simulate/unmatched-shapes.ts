@@ -1,0 +1,70 @@
+// Descriptors that met no rule, and domains without rules, by their names: what a rule file forgets.
+
+import { type Descriptor, textOf } from "../../engine/domain/request.ts";
+import type { LimitCall } from "../../engine/limiter/call.ts";
+import { findRule } from "../../engine/rules/match.ts";
+
+/** Shapes told apart; callers choose keys and domains, so there may be any number. */
+const SHAPES_MAX = 200;
+/** How many keys and characters of a shape are shown and compared. */
+const KEYS_SHOWN_MAX = 16;
+const NAME_CHARS_MAX = 120;
+
+/** Descriptors of one domain with the same keys that met no rule. */
+interface UnmatchedShape {
+  readonly domain: string;
+  /** Keys in their order; empty for a descriptor without entries. */
+  readonly keys: readonly string[];
+  descriptors: number;
+  /** False: the domain has no rules at all. */
+  readonly isDomainKnown: boolean;
+}
+
+/** Counts them. */
+export class UnmatchedShapes {
+  readonly #shapes = new Map<string, UnmatchedShape>();
+  /** Descriptors of shapes beyond the bound. */
+  others = 0;
+  descriptors = 0;
+
+  /** Looks at a decided call. */
+  count(call: LimitCall): void {
+    for (let i = 0; i < call.request.descriptorCount; i++) {
+      const descriptor = call.request.descriptors[i] as Descriptor;
+      if (call.rules[i] !== undefined || descriptor.hasOverride) continue;
+      if (!hasRule(call, descriptor)) this.#add(call, descriptor);
+    }
+  }
+
+  /** The most frequent first. */
+  list(): readonly UnmatchedShape[] {
+    return [...this.#shapes.values()].sort((a, b) => b.descriptors - a.descriptors);
+  }
+
+  #add(call: LimitCall, descriptor: Descriptor): void {
+    this.descriptors++;
+    const domain = shown(call.request.domain);
+    const keys = descriptor.keys.slice(0, Math.min(descriptor.entryCount, KEYS_SHOWN_MAX)).map(shown);
+    const id = JSON.stringify([domain, ...keys]);
+    let shape = this.#shapes.get(id);
+    if (shape === undefined) {
+      if (this.#shapes.size >= SHAPES_MAX) {
+        this.others++;
+        return;
+      }
+      const isDomainKnown = call.domain !== undefined;
+      shape = { domain, keys, descriptors: 0, isDomainKnown };
+      this.#shapes.set(id, shape);
+    }
+    shape.descriptors++;
+  }
+}
+
+// A rule is met even if another rule replaces all its limits, or if its limits take no settlements.
+function hasRule({ domain }: LimitCall, descriptor: Descriptor): boolean {
+  return domain !== undefined && findRule(domain, descriptor, []) !== undefined;
+}
+
+function shown(oneByte: string): string {
+  return oneByte.length <= NAME_CHARS_MAX ? textOf(oneByte) : `${textOf(oneByte.slice(0, NAME_CHARS_MAX))}...`;
+}
