@@ -15,7 +15,7 @@ const CONNECT_MS = 5_000;
  */
 export async function openService(env = {}, rules = "hot", openTracer = () => undefined) {
   const { SystemClock } = await loadDist("engine/base/clock.js");
-  const { readSettings } = await loadDist("settings.js");
+  const { readSettings } = await loadDist("process/settings.js");
   const { createLogger } = await loadDist("operate/telemetry/logger.js");
   const { buildAppParts } = await loadDist("process/app/app-parts.js");
   const { RateLimitService } = await loadDist("grpc/rls/service.js");

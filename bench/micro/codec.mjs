@@ -31,7 +31,7 @@ const REQUESTS = Array.from({ length: 1_024 }, (_, i) =>
     ],
   }),
 );
-const LIMIT = { shownAmount: 100, shownUnit: 1, name: "per-second" };
+const LIMIT = { shownAmount: 100, shownUnit: 1, names: { name: "per-second" } };
 
 function fillDecision(decision) {
   decision.reset();

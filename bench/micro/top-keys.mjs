@@ -91,7 +91,7 @@ async function openCounter(keysMax) {
   const { LimitStats } = await loadDist("engine/domain/limit-stats.js");
   const { Outcome } = await loadDist("engine/domain/take.js");
   const { TopKeys } = await loadDist("operate/telemetry/top/top-keys.js");
-  const limit = { isCounter: false, stats: new LimitStats(), path: "tenant", readableName: "" };
+  const limit = { isCounter: false, stats: new LimitStats(), names: { path: "tenant", readableName: "" } };
   const call = new LimitCall({ finish: () => undefined });
   const top = new TopKeys({ keysMax, nowUs: START_US, labelsOf: () => LABELS });
   const prepare = (key, isRefused) => {

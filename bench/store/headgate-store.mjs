@@ -1,11 +1,11 @@
 // The service's Redis and PostgreSQL stores with nothing around them, for benches that compare them with other ways.
 
-import { LimitStats } from "../../dist/engine/domain/limit-stats.js";
 import { Mode, TakeGroup, Verdict } from "../../dist/engine/domain/take.js";
 import { hashBucketKey } from "../../dist/engine/rules/bucket-key.js";
 import { openPostgresStore } from "../../dist/stores/postgres/postgres-store.js";
 import { openRedisStore } from "../../dist/stores/redis/redis-store.js";
 import { SILENT_STORE_OBSERVER } from "../../dist/stores/store-observer.js";
+import { bucketOf } from "./limits.mjs";
 
 const START_MS = 5_000;
 
@@ -51,26 +51,7 @@ export async function openPostgresForBench({ port, limit, processes = 1, mode, .
 }
 
 function limitOf({ ratePerSecond, burst }) {
-  return {
-    algorithm: 0,
-    amount: ratePerSecond,
-    burst,
-    windowSeconds: 1,
-    debtMax: burst,
-    shownAmount: ratePerSecond,
-    shownUnit: 1,
-    name: "",
-    id: "bench",
-    path: "bench",
-    keySuffix: "}|tb/1",
-    isCounter: false,
-    holdSeconds: 0,
-    isConcurrent: false,
-    retryAfterJitter: 0,
-    onStoreFailure: 0,
-    replaces: [],
-    stats: new LimitStats(),
-  };
+  return bucketOf({ amount: ratePerSecond, burst });
 }
 
 function clientOf(stores, limit, callsSent, mode = Mode.pay) {

@@ -17,7 +17,7 @@ function syncHarness(isShared: (limit: Limit) => boolean): StoreHarness {
   const store = new SyncStore(behind.store, { clock: behind, share });
   const shared = new WeakMap<Limit, Limit>();
   const sharedOf = (limit: Limit) => {
-    const kept = shared.get(limit) ?? { ...limit, sync: Sync.share };
+    const kept = shared.get(limit) ?? { ...limit, policy: { ...limit.policy, sync: Sync.share } };
     shared.set(limit, kept);
     return kept;
   };

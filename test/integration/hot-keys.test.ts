@@ -87,7 +87,7 @@ async function hammer(limit: Limit, by = stores): Promise<Counts & { elapsedS: n
     const group = new TakeGroup();
     while (performance.now() - started < RUN_MS) {
       group.reset();
-      fillGroup(group, [{ limit, identity: `hot:${limit.sync}:${limit.algorithm}` }], "", false);
+      fillGroup(group, [{ limit, identity: `hot:${limit.policy.sync}:${limit.algorithm}` }], "", false);
       await new Promise<void>((resolve) => {
         if (store.take(group, { settled: () => resolve() })) setImmediate(resolve);
       });
@@ -164,7 +164,7 @@ describe("a hot bucket of three processes on one Redis", () => {
 
   test("what was leased and not spent comes back when a process ends", async () => {
     const limit = makeLimit({ amount: 600, burst: 600, windowSeconds: 86_400, sync: Sync.lease });
-    const exact = { ...limit, sync: Sync.exact };
+    const exact = { ...limit, policy: { ...limit.policy, sync: Sync.exact } };
     const ask = async (store: Store, of: Limit, mode: Mode) => {
       const group = new TakeGroup();
       fillGroup(group, [{ limit: of, mode }], "", false);

@@ -88,7 +88,7 @@ export function limitOf({ keySeconds, keeps, zoneSeed, ...numbers }: LimitNumber
   const calendar = zoneSeed === undefined ? {} : { calendar: regularWindows(numbers.windowSeconds, zoneSeed) };
   const limit = makeLimit({ ...numbers, ...calendar, keySuffix });
   if (keeps === undefined) return limit;
-  const low = lowLimit(limit, keeps, { id: `${limit.id}/low`, stats: limit.stats });
+  const low = lowLimit(limit, keeps, { id: `${limit.names.id}/low`, stats: limit.stats });
   return { ...limit, priority: { entry: "priority", values: new Set(["high"]), percent: 1, low } };
 }
 

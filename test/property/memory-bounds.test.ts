@@ -68,7 +68,7 @@ describe("the memory store's bytes", () => {
         for (const { keys, length, times, limit, advanceSeconds, seed } of floods) {
           clock.advanceSeconds(advanceSeconds);
           for (let i = 0; i < keys * times; i++) {
-            take(store, group, limit, `${seed}:${i % keys}:${limit.name}:${limit.algorithm}`.padEnd(length, "k"));
+            take(store, group, limit, `${seed}:${i % keys}:${limit.names.name}:${limit.algorithm}`.padEnd(length, "k"));
           }
           made += keys;
           expect(store.bucketCount).toBeLessThanOrEqual(bucketsMax);
@@ -163,7 +163,7 @@ describe("the memory store's bytes", () => {
       for (const [i, limit] of [limits[4] as Limit, ...others].entries()) {
         const asked = group.add(limit);
         const at = group.keys.end;
-        group.keys.write(`user-2 ${limit.name}`);
+        group.keys.write(`user-2 ${limit.names.name}`);
         asked.endKey(at);
         Object.assign(asked, { descriptor: i, kind: Kind.ordinary, mode: Mode.pay, cost: 1 });
       }

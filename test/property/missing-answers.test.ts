@@ -141,7 +141,7 @@ class Shard extends ScriptedStore {
     for (const take of group.takes.slice(0, group.size)) {
       const peek = new TakeGroup();
       copyQuestion(take, peek).mode = Mode.peek;
-      this.#peeks.set(`${take.limit.path}#${take.limit.name}`, peek);
+      this.#peeks.set(`${take.limit.names.path}#${take.limit.names.name}`, peek);
     }
     return super.take(group, then);
   }
@@ -166,7 +166,7 @@ function compare(shape: Shape, schedule: readonly (readonly boolean[])[]): void 
   const openStore = (clock: ManualClock) => {
     const pair: [Shard, Shard] = [new Shard(clock), new Shard(clock)];
     shards.push(...pair);
-    return inFrontOf(new SeveralStores(pair, ({ limit }) => Number(limit.name[2])), clock);
+    return inFrontOf(new SeveralStores(pair, ({ limit }) => Number(limit.names.name[2])), clock);
   };
   const rig = new LimiterRig(rulesText(shape), { openStore, shadowMode: shape.shadowMode });
   const oracle = new Oracle(shape);

@@ -82,7 +82,12 @@ const asked = fc.record(
 
 /** What the takes of a call ask, but for what tells the limits apart: names, and where hits are counted. */
 function questionOf({ limit, mode, kind, cost, bucketKey, outcome, paid }: Take): object {
-  const { sync, onStoreFailure, retryAfterJitter, amount, windowSeconds, algorithm } = limit;
+  const {
+    policy: { sync, onStoreFailure, retryAfterJitter },
+    amount,
+    windowSeconds,
+    algorithm,
+  } = limit;
   const by = { sync, onStoreFailure, retryAfterJitter, amount, windowSeconds, algorithm };
   return { by, mode, kind, cost, bucketKey, outcome, paid };
 }

@@ -118,9 +118,9 @@ describe("two rules never share a bucket", () => {
         const call = callOf(domain, entries, false);
         filler.fill(call, domain);
         for (const { bucketKey, limit } of takesOf(call)) {
-          if (ownerOf.get(bucketKey) === limit.id) shared++;
-          expect(`${bucketKey} ${ownerOf.get(bucketKey) ?? limit.id}`).toBe(`${bucketKey} ${limit.id}`);
-          ownerOf.set(bucketKey, limit.id);
+          if (ownerOf.get(bucketKey) === limit.names.id) shared++;
+          expect(`${bucketKey} ${ownerOf.get(bucketKey) ?? limit.names.id}`).toBe(`${bucketKey} ${limit.names.id}`);
+          ownerOf.set(bucketKey, limit.names.id);
         }
       }
     };

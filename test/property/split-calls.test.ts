@@ -138,7 +138,11 @@ class DistantShard implements Store {
       }
       this.behind.giveBack(returned);
       for (const take of returned.takes.slice(0, returned.size)) {
-        this.leftThen.push({ limitId: take.limit.id, left: leftIn(this.behind, take), atUs: this.#clock.nowUs() });
+        this.leftThen.push({
+          limitId: take.limit.names.id,
+          left: leftIn(this.behind, take),
+          atUs: this.#clock.nowUs(),
+        });
       }
     });
   }
@@ -165,7 +169,7 @@ function paymentsOf(group: TakeGroup): Payment[] {
   return group.takes
     .slice(0, group.size)
     .filter(({ paid, byPolicy }) => paid && !byPolicy)
-    .map(({ limit, cost, paidAtUs }) => ({ limitId: limit.id, cost, atUs: paidAtUs }));
+    .map(({ limit, cost, paidAtUs }) => ({ limitId: limit.names.id, cost, atUs: paidAtUs }));
 }
 
 /** A call: after what pause, which descriptors with what hits, and when its caller goes, if it does. */
@@ -205,7 +209,7 @@ function play(asked: readonly Asked[], allWays: readonly Way[]) {
     let memory: DenialMemory | undefined;
     const several = new SeveralStores(
       [first, ...others],
-      ({ limit }) => Number(limit.path.at(-1)),
+      ({ limit }) => Number(limit.names.path.at(-1)),
       (take) => memory?.forgetRefusal(take),
     );
     memory = new DenialMemory(several, { clock, entriesMax: 100 });
@@ -264,19 +268,19 @@ test("late, lost and crossing answers let nothing pass beyond a limit, and keep 
         const shard = shards[Number(key.at(-1))] as DistantShard;
         const take = standing
           .flatMap(({ group }) => group.takes.slice(0, group.size))
-          .find(({ limit }) => limit.path === key);
+          .find(({ limit }) => limit.names.path === key);
         if (take === undefined) continue;
         const { limit } = take;
         const left = leftIn(shard.behind, take);
-        const paid = payments.filter(({ limitId }) => limitId === limit.id);
+        const paid = payments.filter(({ limitId }) => limitId === limit.names.id);
         if (limit.windowSeconds === 86_400) {
           const sum = paid.reduce((all, { cost }) => all + cost, 0);
           expect({ key, left }).toEqual({ key, left: limit.amount - sum });
           continue;
         }
-        const heldInVain = ((shard.heldUs.get(limit.id) ?? 0) * RATE) / 1e6;
+        const heldInVain = ((shard.heldUs.get(limit.names.id) ?? 0) * RATE) / 1e6;
         expect(left).toBeGreaterThan(BURST - debtAfter(paid, clock.nowUs()) - heldInVain - 1.001);
-        for (const then of shard.leftThen.filter(({ limitId }) => limitId === limit.id)) {
+        for (const then of shard.leftThen.filter(({ limitId }) => limitId === limit.names.id)) {
           const before = paid.filter(({ atUs }) => atUs < then.atUs);
           expect(then.left).toBeLessThanOrEqual(BURST - debtAfter(before, then.atUs) + 1e-6);
         }

@@ -2,43 +2,56 @@
 
 import { AMOUNT_MAX, divideDown, MICROS_PER_SECOND } from "../../src/engine/base/units.ts";
 import { CalendarWindows } from "../../src/engine/domain/calendar-windows.ts";
-import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure, Sync, Unit } from "../../src/engine/domain/limit.ts";
+import {
+  ALGORITHM_NAMES,
+  Algorithm,
+  type Limit,
+  type Names,
+  OnStoreFailure,
+  type Policy,
+  Sync,
+  Unit,
+} from "../../src/engine/domain/limit.ts";
 import { LimitStats } from "../../src/engine/domain/limit-stats.ts";
 import { limitKeySuffix } from "../../src/engine/rules/bucket-key.ts";
 
 /** A limit of the given algorithm; 10 per second unless told otherwise. */
-export function makeLimit(overrides: Partial<Limit> = {}): Limit {
+export function makeLimit(overrides: Partial<Limit & Policy & Names> = {}): Limit {
+  const { onStoreFailure, sync, retryAfterJitter, replaces, id, path, name = "", readableName, ...numbers } = overrides;
   const algorithm = overrides.algorithm ?? Algorithm.tokenBucket;
   const amount = overrides.amount ?? 10;
   const burst = overrides.burst ?? amount;
   const windowSeconds = overrides.windowSeconds ?? 1;
-  const name = overrides.name ?? "";
   return {
     algorithm,
     amount,
     burst,
     windowSeconds,
     calendar: algorithm === Algorithm.calendarWindow ? regularWindows(windowSeconds) : undefined,
-    writtenSeconds: windowSeconds,
     debtMax: Math.min(burst * 10, AMOUNT_MAX),
     holdSeconds: 0,
     isConcurrent: false,
+    isCounter: false,
     reserve: 0,
-    priority: undefined,
+    keySuffix: limitKeySuffix(algorithm, windowSeconds, name),
     shownAmount: amount,
     shownUnit: windowSeconds === 1 ? Unit.second : Unit.unknown,
-    name,
-    readableName: name,
-    id: `test/${ALGORITHM_NAMES[algorithm]}`,
-    path: "test",
-    keySuffix: limitKeySuffix(algorithm, windowSeconds, name),
-    isCounter: false,
-    retryAfterJitter: 0,
-    onStoreFailure: OnStoreFailure.allow,
-    sync: Sync.exact,
-    replaces: [],
+    writtenSeconds: windowSeconds,
+    priority: undefined,
+    policy: {
+      onStoreFailure: onStoreFailure ?? OnStoreFailure.allow,
+      sync: sync ?? Sync.exact,
+      retryAfterJitter: retryAfterJitter ?? 0,
+      replaces: replaces ?? [],
+    },
+    names: {
+      id: id ?? `test/${ALGORITHM_NAMES[algorithm]}`,
+      path: path ?? "test",
+      name,
+      readableName: readableName ?? name,
+    },
     stats: new LimitStats(),
-    ...overrides,
+    ...numbers,
   };
 }
 

@@ -62,13 +62,21 @@ function summariseRule(rule: Rule): unknown {
 }
 
 function summariseLimit(limit: Limit): object {
-  const { algorithm, amount, burst, windowSeconds, debtMax, shownAmount, shownUnit, retryAfterJitter, replaces } =
-    limit;
+  const {
+    algorithm,
+    amount,
+    burst,
+    windowSeconds,
+    debtMax,
+    shownAmount,
+    shownUnit,
+    policy: { retryAfterJitter, replaces },
+  } = limit;
   return {
-    id: limit.id,
+    id: limit.names.id,
     ...(limit.holdSeconds === 0 ? {} : { holdSeconds: limit.holdSeconds }),
     ...(limit.isConcurrent ? { isConcurrent: true } : {}),
-    ...(limit.name === "" ? {} : { name: limit.name }),
+    ...(limit.names.name === "" ? {} : { name: limit.names.name }),
     algorithm: ALGORITHM_NAMES[algorithm],
     amount,
     windowSeconds,
@@ -78,8 +86,10 @@ function summariseLimit(limit: Limit): object {
     shown: `${shownAmount}/${UNIT_NAMES[shownUnit]}`,
     keySuffix: limit.keySuffix,
     ...(retryAfterJitter === 0 ? {} : { retryAfterJitter }),
-    ...(limit.onStoreFailure === 0 ? {} : { onStoreFailure: ON_STORE_FAILURE_NAMES[limit.onStoreFailure] }),
-    ...(limit.sync === 0 ? {} : { sync: SYNC_NAMES[limit.sync] }),
+    ...(limit.policy.onStoreFailure === 0
+      ? {}
+      : { onStoreFailure: ON_STORE_FAILURE_NAMES[limit.policy.onStoreFailure] }),
+    ...(limit.policy.sync === 0 ? {} : { sync: SYNC_NAMES[limit.policy.sync] }),
     ...(replaces.length === 0 ? {} : { replaces }),
     ...(limit.reserve === 0 ? {} : { reserve: limit.reserve }),
     ...(limit.priority === undefined ? {} : { priority: summarisePriority(limit.priority) }),

@@ -73,9 +73,32 @@ export type Sync = (typeof Sync)[keyof typeof Sync];
 /** Names of the sync strategies; the index is the Sync. */
 export const SYNC_NAMES = ["exact", "lease", "periodic", "share"] as const;
 
+/** What the limiter decides by, besides numbers. */
+export interface Policy {
+  readonly onStoreFailure: OnStoreFailure;
+  readonly sync: Sync;
+  /** Largest part of the wait that may be added to Retry-After, 0 to 0.5. */
+  readonly retryAfterJitter: number;
+  /** Names of limits that this one replaces when both are found in one call. */
+  readonly replaces: readonly string[];
+}
+
+/** What a limit is called. All text is one-byte. */
+export interface Names {
+  /** Domain, path of the rule, and name if there is one. Unique in the rule set, unchanged by edits of the numbers. */
+  readonly id: string;
+  /** Path of the rule in its domain, such as `plan=enterprise/api_key`; empty for the global limit. */
+  readonly path: string;
+  /** The limit's name, only characters that are safe in headers; empty if it has none. */
+  readonly name: string;
+  /** `name`, else a description of a gateway's keys (engine/rules/gateway-name.ts), else empty. Only for people to read. */
+  readonly readableName: string;
+}
+
 /**
- * One limit. One flat shape serves all algorithms, so that the decision path stays monomorphic.
- * Every number is whole; amounts are at most 2^32 - 1.
+ * One limit: its numbers, which stores count by, and what it shares with its variants: overrides, the part of one process and the
+ * limit for low priority have other numbers, but the same policy and mostly the same names and stats. One flat shape serves all
+ * algorithms, so that the decision path stays monomorphic. Every number is whole; amounts are at most 2^32 - 1.
  */
 export interface Limit {
   readonly algorithm: Algorithm;
@@ -87,41 +110,27 @@ export interface Limit {
   readonly windowSeconds: number;
   /** The windows of a calendar window, whose `windowSeconds` is then only the usual length; undefined for other algorithms. */
   readonly calendar: CalendarWindows | undefined;
-  /** The window as the rule file writes it, in seconds; 1 for a rate in tokens per second. */
-  readonly writtenSeconds: number;
+  /** Largest debt in tokens that post-paid hits may run up (token bucket). From `burst` to AMOUNT_MAX. */
+  readonly debtMax: number;
   /** How long a payment waits for its settlement before it is given back, in seconds. 0: payments are final. */
   readonly holdSeconds: number;
   /** True: counts live holds, each as 1, in a token bucket without refill (`concurrent`). Only with holds. */
   readonly isConcurrent: boolean;
-  /** How much less room calls of low priority have than the whole limit. 0 unless this is `Priority.low` of a limit. */
-  readonly reserve: number;
-  /** What the limit keeps for calls of high priority; undefined: nothing, all calls are alike. */
-  readonly priority: Priority | undefined;
-  /** Largest debt in tokens that post-paid hits may run up (token bucket). From `burst` to AMOUNT_MAX. */
-  readonly debtMax: number;
-
-  /** The amount as the rule file writes it. */
-  readonly shownAmount: number;
-  /** The unit of `shownAmount`; Unit.unknown if the window is no unit. */
-  readonly shownUnit: Unit;
-  /** The limit's name, only characters that are safe in headers; empty if it has none. */
-  readonly name: string;
-  /** `name`, else a description of a gateway's keys (engine/rules/gateway-name.ts), else empty. One-byte. Only for people to read. */
-  readonly readableName: string;
-  /** Domain, path of the rule, and name if there is one. Unique in the rule set, unchanged by edits of the numbers. One-byte. */
-  readonly id: string;
-  /** Path of the rule in its domain, such as `plan=enterprise/api_key`; empty for the global limit. */
-  readonly path: string;
-  /** End of the bucket key: algorithm, window and name. */
-  readonly keySuffix: string;
   /** True: counted as envoyproxy/ratelimit does, under the same key (COMPATIBILITY_MODE); see Mode.charge. */
   readonly isCounter: boolean;
-  /** Largest part of the wait that may be added to Retry-After, 0 to 0.5. */
-  readonly retryAfterJitter: number;
-  readonly onStoreFailure: OnStoreFailure;
-  readonly sync: Sync;
-  /** Names of limits that this one replaces when both are found in one call. */
-  readonly replaces: readonly string[];
+  /** How much less room calls of low priority have than the whole limit. 0 unless this is `Priority.low` of a limit. */
+  readonly reserve: number;
+  /** End of the bucket key: algorithm, window and name. */
+  readonly keySuffix: string;
+  /** The amount, its unit (Unit.unknown if the window is no unit) and the window in seconds (1 for tokens per second) as written. */
+  readonly shownAmount: number;
+  readonly shownUnit: Unit;
+  readonly writtenSeconds: number;
+
+  /** What the limit keeps for calls of high priority; undefined: nothing, all calls are alike. */
+  readonly priority: Priority | undefined;
+  readonly policy: Policy;
+  readonly names: Names;
   readonly stats: LimitStats;
 }
 

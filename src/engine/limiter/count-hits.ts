@@ -69,7 +69,7 @@ export function looksLikeLateReport(take: Take): boolean {
 }
 
 function wasDenied(take: Take): boolean {
-  return take.byPolicy && take.limit.onStoreFailure === OnStoreFailure.deny;
+  return take.byPolicy && take.limit.policy.onStoreFailure === OnStoreFailure.deny;
 }
 
 function countOver(take: Take, source: Source): void {

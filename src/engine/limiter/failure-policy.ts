@@ -78,7 +78,9 @@ function denyUnanswered(group: TakeGroup): OnStoreFailure {
   for (let i = 0; i < group.size; i++) {
     const take = group.takes[i] as Take;
     if (take.outcome !== Outcome.unanswered) continue;
-    const { onStoreFailure } = take.limit;
+    const {
+      policy: { onStoreFailure },
+    } = take.limit;
     if (onStoreFailure === OnStoreFailure.error) continue;
     if (policy === undefined || onStoreFailure > policy) policy = onStoreFailure;
     if (onStoreFailure === OnStoreFailure.deny && canRefuseCall(take)) deny(take);
@@ -97,7 +99,7 @@ function deny(take: Take): void {
 function hasUnanswered(group: TakeGroup, policy: OnStoreFailure): boolean {
   for (let i = 0; i < group.size; i++) {
     const take = group.takes[i] as Take;
-    if (take.outcome !== Outcome.unanswered || take.limit.onStoreFailure !== policy) continue;
+    if (take.outcome !== Outcome.unanswered || take.limit.policy.onStoreFailure !== policy) continue;
     if (policy === OnStoreFailure.local || take.kind !== Kind.shadow) return true;
   }
   return false;

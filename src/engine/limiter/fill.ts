@@ -145,7 +145,7 @@ export class TakeFiller {
   }
 
   #isReplaced(limit: Limit): boolean {
-    return this.#replaced.size > 0 && this.#replaced.has(limit.name);
+    return this.#replaced.size > 0 && this.#replaced.has(limit.names.name);
   }
 
   #countByValue(group: TakeGroup, rules: DomainRules, descriptor: Descriptor, firstTake: number): void {
@@ -177,7 +177,7 @@ export class TakeFiller {
       const rule = descriptor.hasOverride ? undefined : findRule(rules, descriptor, this.#matched, this.#work);
       if (rule === undefined) continue;
       for (const name of rule.unlimitedReplaces) this.#replaced.add(name);
-      for (const limit of rule.limits) for (const name of limit.replaces) this.#replaced.add(name);
+      for (const limit of rule.limits) for (const name of limit.policy.replaces) this.#replaced.add(name);
     }
   }
 }

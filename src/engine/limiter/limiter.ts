@@ -126,8 +126,8 @@ export class Limiter {
     if (shadowMode && wouldRefuse(call, quotaMode)) observer.globalShadow();
     for (let i = 0; i < call.group.size; i++) {
       const take = call.group.takes[i] as Take;
-      if (take.cappedHits > 0) observer.debtCapped(take.limit.id, take.cappedHits);
-      else if (looksLikeLateReport(take)) observer.suspectedLateReport(take.limit.id);
+      if (take.cappedHits > 0) observer.debtCapped(take.limit.names.id, take.cappedHits);
+      else if (looksLikeLateReport(take)) observer.suspectedLateReport(take.limit.names.id);
     }
   }
 

@@ -54,7 +54,11 @@ export class LocalFallback {
   storeAnswered(group: TakeGroup, nowUs: number): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
-      if (take.limit.onStoreFailure !== OnStoreFailure.local || take.byPolicy || take.outcome === Outcome.unanswered)
+      if (
+        take.limit.policy.onStoreFailure !== OnStoreFailure.local ||
+        take.byPolicy ||
+        take.outcome === Outcome.unanswered
+      )
         continue;
       if (this.#store !== undefined && this.#known.get(take.bucketKey)?.isCountedHere) this.#store.forget(take);
       const resetUs = isOver(take) ? Math.max(take.waitUs, take.resetUs) : take.resetUs;
@@ -80,7 +84,7 @@ export class LocalFallback {
     this.#asked.hasSpareQuota = true;
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
-      if (take.outcome !== Outcome.unanswered || take.limit.onStoreFailure !== OnStoreFailure.local) continue;
+      if (take.outcome !== Outcome.unanswered || take.limit.policy.onStoreFailure !== OnStoreFailure.local) continue;
       if (take.mode === Mode.settle && !this.#store.knowsHold(take)) continue;
       this.#decided.push(take);
       const asked = copyQuestion(take, this.#asked);

@@ -41,10 +41,8 @@ export interface OverrideOptions {
 interface Template {
   /** Unique number of the template, from 1. */
   readonly number: number;
-  /** The limit with amount 0. */
+  /** The limit with amount 0, and with the priority of the rule's first limit. */
   readonly limit: Limit;
-  /** The priority of the rule's first limit. */
-  readonly priority: Priority | undefined;
 }
 
 /** By the number of the unit; undefined for Unit.unknown. */
@@ -75,7 +73,7 @@ class LimitTable {
       }
       if ((this.#askedAt[slot] as number) < (this.#askedAt[oldest] as number)) oldest = slot;
     }
-    const limit = withAmount(template, amount);
+    const limit = withAmount(template.limit, amount);
     this.#amounts[oldest] = amount;
     this.#numbers[oldest] = template.number;
     this.#askedAt[oldest] = this.#asked;
@@ -134,81 +132,76 @@ export class OverrideLimits {
   #template(unit: number, rules: DomainRules, rule: Rule | undefined): Template {
     const first = rule?.limits[0];
     const windowSeconds = UNIT_SECONDS[unit] as number;
+    const isCounter = rules.counterPrefix !== undefined;
     const algorithm = rule?.hold === undefined ? Algorithm.slidingWindow : algorithmWithHolds(rule);
+    const { onStoreFailure, retryAfterJitter } = first?.policy ?? this.#options;
+    this.#templateCount++;
     const limit: Limit = {
-      algorithm,
+      algorithm: isCounter ? Algorithm.fixedWindow : algorithm,
       amount: 0,
       burst: 0,
       windowSeconds,
       calendar: undefined,
-      writtenSeconds: windowSeconds,
       debtMax: 0,
       holdSeconds: rule?.hold?.seconds ?? 0,
       isConcurrent: false,
+      isCounter,
       reserve: 0,
-      priority: undefined,
+      keySuffix: limitKeySuffix(algorithm, windowSeconds, ""),
       shownAmount: 0,
       shownUnit: unit as Unit,
-      name: "",
-      readableName: first?.readableName ?? "",
-      id: rule === undefined ? `${rules.domain}/override` : `${rules.domain}/${rule.path}#override`,
-      path: rule?.path ?? "override",
-      keySuffix: limitKeySuffix(algorithm, windowSeconds, ""),
-      isCounter: false,
-      retryAfterJitter: first?.retryAfterJitter ?? this.#options.retryAfterJitter,
-      onStoreFailure: first?.onStoreFailure ?? this.#options.onStoreFailure,
-      // A lease ends when another limit comes for its bucket. The other strategies have no bound if limits change with each call.
-      sync: first?.sync === Sync.lease ? Sync.lease : Sync.exact,
-      replaces: [],
+      writtenSeconds: windowSeconds,
+      priority: first?.priority,
+      policy: {
+        onStoreFailure,
+        // A lease ends when another limit comes for its bucket. The other strategies have no bound if limits change with each call.
+        sync: first?.policy.sync === Sync.lease ? Sync.lease : Sync.exact,
+        retryAfterJitter,
+        replaces: [],
+      },
+      names: {
+        id: rule === undefined ? `${rules.domain}/override` : `${rules.domain}/${rule.path}#override`,
+        path: rule?.path ?? "override",
+        name: "",
+        readableName: first?.names.readableName ?? "",
+      },
       // One series for all overrides of a domain, however many amounts callers bring.
       stats: this.#options.statsBook.statsOf(rules.domain, OVERRIDE_PATH, ""),
     };
-    this.#templateCount++;
-    return {
-      number: this.#templateCount,
-      limit:
-        rules.counterPrefix === undefined ? limit : { ...limit, algorithm: Algorithm.fixedWindow, isCounter: true },
-      priority: first?.priority,
-    };
+    return { number: this.#templateCount, limit };
   }
 }
 
 // Field by field, because any call may bring a new amount, and an object spread takes several times as long.
-function withAmount({ limit: template, priority }: Template, amount: number): Limit {
+function withAmount(template: Limit, amount: number): Limit {
   const limit: { -readonly [Key in keyof Limit]: Limit[Key] } = {
     algorithm: template.algorithm,
     amount,
     burst: amount,
     windowSeconds: template.windowSeconds,
     calendar: undefined,
-    writtenSeconds: template.writtenSeconds,
     debtMax: template.algorithm === Algorithm.tokenBucket ? Math.min(amount * DEBT_BURSTS_DEFAULT, AMOUNT_MAX) : amount,
     holdSeconds: template.holdSeconds,
     isConcurrent: false,
+    isCounter: template.isCounter,
     reserve: 0,
-    priority: undefined,
+    keySuffix: template.keySuffix,
     shownAmount: amount,
     shownUnit: template.shownUnit,
-    name: template.name,
-    readableName: template.readableName,
-    id: template.id,
-    path: template.path,
-    keySuffix: template.keySuffix,
-    isCounter: template.isCounter,
-    retryAfterJitter: template.retryAfterJitter,
-    onStoreFailure: template.onStoreFailure,
-    sync: template.sync,
-    replaces: template.replaces,
+    writtenSeconds: template.writtenSeconds,
+    priority: undefined,
+    policy: template.policy,
+    names: template.names,
     stats: template.stats,
   };
-  if (priority !== undefined) limit.priority = overridden(priority, limit);
+  if (template.priority !== undefined) limit.priority = overridden(template.priority, limit);
   return limit;
 }
 
 /** The rule's priority with the amount of the override. */
 function overridden({ entry, values, percent }: Priority, limit: Limit): Priority {
   const low = lowLimit(limit, reserveOf(limit.burst, percent), {
-    id: `${limit.id}/${LOW_LABEL}`,
+    id: `${limit.names.id}/${LOW_LABEL}`,
     stats: limit.stats,
   });
   return { entry, values, percent, low };

@@ -30,7 +30,9 @@ export function resetSecondsOf(take: Take): number {
  * The part is a hash of the bucket key: one caller always gets the same jitter from every process, and callers spread out.
  */
 export function retryAfterSeconds(take: Take): number {
-  const { retryAfterJitter } = take.limit;
+  const {
+    policy: { retryAfterJitter },
+  } = take.limit;
   const share = retryAfterJitter === 0 ? 0 : retryAfterJitter * (stableHash(take.bucketKey) / 4_294_967_296);
   return Math.max(1, Math.ceil((waitUsOf(take) * (1 + share)) / MICROS_PER_SECOND));
 }

@@ -156,7 +156,8 @@ function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetCo
     globalLimit,
     costEntries,
     settleEntries,
-    hasReplaces: context.limits.some((limit) => limit.replaces.length > 0) || root.rules.some(replacesWhileUnlimited),
+    hasReplaces:
+      context.limits.some((limit) => limit.policy.replaces.length > 0) || root.rules.some(replacesWhileUnlimited),
     hasHashedValues: context.hasHashedValues,
     chargesGivenHits: parts.some((part) => part.chargesGivenHits),
     // A refused set must not create lasting stats.

@@ -80,7 +80,7 @@ function descriptorReport(domain: DomainRules, walk: Walk, replaced: ReadonlySet
   if (rule === undefined || paysNothing)
     return { outcome: "no limit", ...walk.end, entries: walk.entries, cost, limits: [] };
   const base = walk.keyParts(rule.hashesValues);
-  const isReplaced = (limit: Limit) => limit.name !== "" && replaced.has(limit.name);
+  const isReplaced = (limit: Limit) => limit.names.name !== "" && replaced.has(limit.names.name);
   const keyOf = (limit: Limit) =>
     limit.isCounter
       ? `${counterKey(domain.counterPrefix ?? "", domain, descriptor, walk.matched)}<start of the window>`
@@ -291,15 +291,15 @@ function whyTier({ tiers }: Rule, asked: readonly WrittenEntry[]): string {
 
 function limitReport(limit: Limit, bucketKey: string, isReplaced: boolean): LimitReport {
   return {
-    id: textOf(limit.id),
-    name: textOf(limit.readableName),
+    id: textOf(limit.names.id),
+    name: textOf(limit.names.readableName),
     algorithm: ALGORITHM_NAMES[limit.algorithm],
     amount: limit.amount,
     burst: limit.burst,
     window_seconds: limit.windowSeconds,
     ...(limit.calendar === undefined ? {} : { calendar: limit.calendar.words }),
-    on_store_failure: ON_STORE_FAILURE_NAMES[limit.onStoreFailure],
-    sync: SYNC_NAMES[limit.sync],
+    on_store_failure: ON_STORE_FAILURE_NAMES[limit.policy.onStoreFailure],
+    sync: SYNC_NAMES[limit.policy.sync],
     bucket: textOf(bucketKey),
     is_replaced: isReplaced,
     says: `${limitWords(limit)}${isReplaced ? " (replaced by another limit of this call)" : ""}`,
@@ -317,7 +317,9 @@ function globalReportOf({ globalLimit }: DomainRules, walks: readonly Walk[]): L
 
 // As in the limiter: names from all descriptors of the call, and a limit that is replaced still replaces.
 function replacedBy({ rule }: Walk): readonly string[] {
-  return rule === undefined ? [] : [...rule.unlimitedReplaces, ...rule.limits.flatMap((limit) => limit.replaces)];
+  return rule === undefined
+    ? []
+    : [...rule.unlimitedReplaces, ...rule.limits.flatMap((limit) => limit.policy.replaces)];
 }
 
 function findKey(root: Level, key: string): Rule | undefined {

@@ -2,7 +2,7 @@
 // bucket's state is what was spent, so less room is only a smaller burst or amount, and stores know nothing of priorities.
 
 import { divideUp } from "../base/units.ts";
-import { Algorithm, type Limit, type Priority } from "../domain/limit.ts";
+import { Algorithm, type Limit, type Names, type Priority } from "../domain/limit.ts";
 import type { Descriptor, LimitRequest } from "../domain/request.ts";
 
 /** The settings of `priority` in a rule file. */
@@ -17,32 +17,18 @@ export function reserveOf(quota: number, percent: number): number {
 }
 
 /** The limit for calls of low priority: `reserve` less room, with the same debtMax, window and bucket. */
-export function lowLimit(whole: Limit, reserve: number, own: Pick<Limit, "id" | "stats">): Limit {
-  const isBucket = whole.algorithm === Algorithm.tokenBucket;
+export function lowLimit(whole: Limit, reserve: number, own: Pick<Names, "id"> & Pick<Limit, "stats">): Limit {
+  const { amount, burst, shownAmount, names } = whole;
+  const less = whole.algorithm === Algorithm.tokenBucket ? 0 : reserve;
+  const readableName = names.readableName === "" ? LOW_LABEL : `${names.readableName}/${LOW_LABEL}`;
   return {
-    algorithm: whole.algorithm,
-    amount: isBucket ? whole.amount : whole.amount - reserve,
-    burst: whole.burst - reserve,
-    windowSeconds: whole.windowSeconds,
-    calendar: whole.calendar,
-    writtenSeconds: whole.writtenSeconds,
-    debtMax: whole.debtMax,
-    holdSeconds: whole.holdSeconds,
-    isConcurrent: false,
+    ...whole,
+    amount: amount - less,
+    burst: burst - reserve,
+    shownAmount: shownAmount - less,
     reserve,
     priority: undefined,
-    shownAmount: isBucket ? whole.shownAmount : whole.shownAmount - reserve,
-    shownUnit: whole.shownUnit,
-    name: whole.name,
-    readableName: whole.readableName === "" ? LOW_LABEL : `${whole.readableName}/${LOW_LABEL}`,
-    id: own.id,
-    path: whole.path,
-    keySuffix: whole.keySuffix,
-    isCounter: false,
-    retryAfterJitter: whole.retryAfterJitter,
-    onStoreFailure: whole.onStoreFailure,
-    sync: whole.sync,
-    replaces: whole.replaces,
+    names: { ...names, id: own.id, readableName },
     stats: own.stats,
   };
 }

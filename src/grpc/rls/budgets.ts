@@ -32,7 +32,7 @@ export class ReserveService extends CallService {
       overLimit,
       remaining: remainingOf(call),
       retryAfterSeconds: refusing !== undefined && canPassLater(refusing) ? retryAfterSeconds(refusing) : undefined,
-      rule: governing === undefined ? "" : textOf(governing.limit.id),
+      rule: governing === undefined ? "" : textOf(governing.limit.names.id),
       reason: refusing === undefined ? "" : reasonOf(refusing),
       reserved: paidBy(call),
       degraded: call.policy === undefined ? undefined : degradedBy(call.policy, call),

@@ -184,7 +184,7 @@ function writeLimit(limit: Limit, writer: WireWriter): void {
   const unit = quotaUnitOf(limit);
   if (amount !== 0) writer.writeVarintField(1, amount);
   if (unit !== 0) writer.writeVarintField(2, unit);
-  if (limit.name !== "") writer.writeTextField(3, limit.name);
+  if (limit.names.name !== "") writer.writeTextField(3, limit.names.name);
   writer.closeMessage(at);
 }
 

@@ -95,6 +95,7 @@ function addStructured(decision: Decision, shown: Shown): void {
 
 /** The limit's readable name, else its rule's path, as a quoted string of RFC 9651. Characters that need escapes become `_`. */
 function policyName(limit: Limit): string {
-  const text = limit.readableName !== "" ? limit.readableName : limit.path !== "" ? limit.path : "global";
+  const text =
+    limit.names.readableName !== "" ? limit.names.readableName : limit.names.path !== "" ? limit.names.path : "global";
   return `"${text.replace(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "_")}"`;
 }

@@ -125,15 +125,15 @@ function sourceOf(call: LimitCall, take: Take | undefined): string {
   if (call.policy === undefined) return SOURCE_NAMES[call.group.source];
   if (take === undefined) return "policy";
   if (!take.byPolicy) return SOURCE_NAMES[Source.store];
-  return take.limit.onStoreFailure === OnStoreFailure.local ? SOURCE_NAMES[Source.local] : "policy";
+  return take.limit.policy.onStoreFailure === OnStoreFailure.local ? SOURCE_NAMES[Source.local] : "policy";
 }
 
 function fieldsOf(take: Take): Record<string, unknown> {
   return {
-    rule: textOf(take.limit.id),
+    rule: textOf(take.limit.names.id),
     // A name that the rule file gives is part of the id already.
-    ...(take.limit.name === take.limit.readableName ? {} : { name: textOf(take.limit.readableName) }),
-    path: take.descriptor === GLOBAL_DESCRIPTOR ? "global_limit" : textOf(take.limit.path),
+    ...(take.limit.names.name === take.limit.names.readableName ? {} : { name: textOf(take.limit.names.readableName) }),
+    path: take.descriptor === GLOBAL_DESCRIPTOR ? "global_limit" : textOf(take.limit.names.path),
     algorithm: ALGORITHM_NAMES[take.limit.algorithm],
     remaining: take.remaining,
     ...(canPassLater(take) ? { reset_seconds: resetSecondsOf(take) } : {}),

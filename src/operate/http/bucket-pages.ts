@@ -81,15 +81,15 @@ function identityView({ descriptor, limit, bucketKey }: BucketReport): BucketVie
   const base64 = base64Unless(bucketKey);
   return {
     descriptor: descriptor ?? "global_limit",
-    rule: textOf(limit.id),
-    path: textOf(limit.path),
-    name: textOf(limit.readableName),
+    rule: textOf(limit.names.id),
+    path: textOf(limit.names.path),
+    name: textOf(limit.names.readableName),
     algorithm: limit.isCounter ? "counter" : ALGORITHM_NAMES[limit.algorithm],
     amount: limit.amount,
     burst: limit.burst,
     window_seconds: limit.windowSeconds,
     ...(limit.calendar === undefined ? {} : { calendar: limit.calendar.words }),
-    sync: SYNC_NAMES[limit.sync],
+    sync: SYNC_NAMES[limit.policy.sync],
     bucket: textOf(bucketKey),
     ...(base64 === undefined ? {} : { bucket_base64: base64 }),
   };

@@ -52,7 +52,7 @@ function* mostRefusing(domains: readonly DomainRules[], countOf: CountOf): LongW
     }
   }
   const rows = mostOf(kept).map(({ limit, count }): RuleRow => {
-    return { id: textOf(limit.id), depth: 1, name: textOf(limit.id), says: limitWords(limit), count };
+    return { id: textOf(limit.names.id), depth: 1, name: textOf(limit.names.id), says: limitWords(limit), count };
   });
   return { rows, left_out: seen - rows.length };
 }
@@ -99,9 +99,9 @@ function limitRows(rule: Rule, head: RuleRow, countOf: CountOf): RuleRow[] {
 }
 
 function limitFields(limit: Limit, countOf: CountOf) {
-  const name = textOf(limit.readableName);
+  const name = textOf(limit.names.readableName);
   return {
-    id: textOf(limit.id),
+    id: textOf(limit.names.id),
     ...(name === "" ? {} : { limit: name }),
     says: limitWords(limit),
     count: countWithLow(limit, countOf),

@@ -182,7 +182,7 @@ function ownText(limit: Limit, rule?: Rule): string {
     `window: ${limit.calendar?.words ?? `${limit.windowSeconds}s`}`,
   ];
   if (limit.burst !== limit.amount) parts.push(`burst: ${limit.burst}`);
-  if (limit.readableName !== "") parts.push(`name: ${visible(textOf(limit.readableName))}`);
+  if (limit.names.readableName !== "") parts.push(`name: ${visible(textOf(limit.names.readableName))}`);
   if (rule?.isPostPaid === true) parts.push("post_paid: true");
   if (limit.priority !== undefined) {
     const { entry, values, percent } = limit.priority;

@@ -79,7 +79,7 @@ export class DecisionLog {
     if (kind === "refusals" && !call.decision.overLimit) return;
     if (share < 1 && this.#random() >= share) return;
     // The map is bounded: a rule set has few limits, and limits that callers send in requests share one id per domain.
-    const allowance = this.#allowanceOf(call.governing?.limit.id ?? "");
+    const allowance = this.#allowanceOf(call.governing?.limit.names.id ?? "");
     const isTaken =
       this.#spend(allowance) &&
       this.#write(decisionLine(call, span ?? { traceId: readTraceparent(traceparent)?.traceId }, allowance.leftOut));
@@ -133,7 +133,7 @@ function decisionLine(call: LimitCall, { traceId, spanId }: LineTrace, leftOut: 
     code: decision.overLimit ? "OVER_LIMIT" : "OK",
     ...(governing === undefined
       ? {}
-      : { limit: textOf(governing.limit.id), cost: governing.cost, remaining: governing.remaining }),
+      : { limit: textOf(governing.limit.names.id), cost: governing.cost, remaining: governing.remaining }),
     ...(governing !== undefined && decision.overLimit ? { wait_seconds: waitUsOf(governing) / MICROS_PER_SECOND } : {}),
     ...(traceId === undefined ? {} : { trace_id: traceId }),
     ...(spanId === undefined ? {} : { span_id: spanId }),

@@ -224,7 +224,9 @@ function putInForce(parts: AppParts, rules: RuleSet): void {
 
 function needsProcessCount({ domains }: RuleSet): boolean {
   return [...domains.values()].some(({ limits }) =>
-    limits.some(({ onStoreFailure, sync }) => onStoreFailure === OnStoreFailure.local || sync !== Sync.exact),
+    limits.some(
+      ({ policy: { onStoreFailure, sync } }) => onStoreFailure === OnStoreFailure.local || sync !== Sync.exact,
+    ),
   );
 }
 

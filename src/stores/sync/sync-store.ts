@@ -81,7 +81,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
       if (!take.paid || costToReturn(take) === 0) continue;
-      if (this.#strategies[take.limit.sync]?.giveBack(take, nowUs)) continue;
+      if (this.#strategies[take.limit.policy.sync]?.giveBack(take, nowUs)) continue;
       copyAnswer(take, copyQuestion(take, this.#rest));
     }
     if (this.#rest.size > 0) this.#store.giveBack(this.#rest);
@@ -128,7 +128,9 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
 
   /** True if memory knows that the take is over. */
   #takeOne(take: Take, index: number, nowUs: number): boolean {
-    const { sync } = take.limit;
+    const {
+      policy: { sync },
+    } = take.limit;
     const strategy = !isOfCounter(take.mode) ? this.#strategies[sync] : undefined;
     const isLocal = strategy?.take(take, nowUs) === true;
     this.#isLocal[index] = isLocal;
@@ -153,7 +155,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
 
   #putBack(take: Take, nowUs: number): void {
     if (!take.paid || take.mode !== Mode.pay) return;
-    this.#strategies[take.limit.sync]?.undo(take, nowUs);
+    this.#strategies[take.limit.policy.sync]?.undo(take, nowUs);
     take.paid = false;
     take.paidAtUs = 0;
   }
@@ -167,7 +169,8 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
         const isRefund = take.mode === Mode.refund;
         const isUndone = take.mode === Mode.pay && (isRefused || this.#isOver[i] === true);
         // The second pass writes the state that the first one has left.
-        if (pass === 0 ? isUndone || isRefund : !isRefund) this.#strategies[take.limit.sync]?.conclude(take, nowUs);
+        if (pass === 0 ? isUndone || isRefund : !isRefund)
+          this.#strategies[take.limit.policy.sync]?.conclude(take, nowUs);
       }
     }
   }
@@ -185,7 +188,9 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
     call.askedTakes = call.remote.size;
     for (let i = 0; i < call.askedTakes; i++) {
       const asked = call.remote.takes[i] as Take;
-      const { sync } = asked.limit;
+      const {
+        policy: { sync },
+      } = asked.limit;
       const strategy = asked.mode === Mode.pay ? this.#strategies[sync] : undefined;
       if (strategy !== undefined) this.#startMaintenance(strategy, sync);
       const hasRoom = call.remote.weight + LOG_WEIGHT <= GROUP_WEIGHT_MAX;
@@ -205,7 +210,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
       const asked = remote.takes[i] as Take;
       // An answer of a denial memory is up to a second old: good for refusing, not for granting.
       const isFromStore = asked.outcome !== Outcome.unanswered && remote.source === Source.store;
-      this.#strategies[asked.limit.sync]?.learn(
+      this.#strategies[asked.limit.policy.sync]?.learn(
         asked,
         isFromStore ? asked : undefined,
         call.prefetchOf(i),
@@ -226,7 +231,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
     }
     for (let i = 0; i < local.size; i++) {
       const take = local.takes[i] as Take;
-      if (take.mode === Mode.refund || hasChanged) this.#strategies[take.limit.sync]?.conclude(take, nowUs);
+      if (take.mode === Mode.refund || hasChanged) this.#strategies[take.limit.policy.sync]?.conclude(take, nowUs);
     }
     if (isCurrent) writeAnswer(call, group);
     else {
@@ -241,7 +246,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
 
 /** Whether a strategy counts any limit of the group. */
 function isShared(group: TakeGroup): boolean {
-  for (let i = 0; i < group.size; i++) if ((group.takes[i] as Take).limit.sync !== Sync.exact) return true;
+  for (let i = 0; i < group.size; i++) if ((group.takes[i] as Take).limit.policy.sync !== Sync.exact) return true;
   return false;
 }
 

@@ -81,7 +81,7 @@ export class Changes {
     }
     const refused = overLimit ? now : old;
     const { governing } = refused;
-    const limit = governing?.limit.id ?? "";
+    const limit = governing?.limit.names.id ?? "";
     (overLimit ? this.newlyRefused : this.newlyAllowed).add(limit, governing === undefined ? 0 : callerOf(governing));
     if (this.examples.length >= EXAMPLES_MAX || governing === undefined) return;
     this.examples.push({
@@ -105,5 +105,5 @@ export function editedLimits(now: RuleSet, old: RuleSet): readonly EditedLimit[]
 
 function wordsByLimit(ruleSet: RuleSet): ReadonlyMap<string, string> {
   const limits = [...ruleSet.domains.values()].flatMap((domain) => domain.limits);
-  return new Map(limits.map((limit) => [limit.id, limitWords(limit)]));
+  return new Map(limits.map((limit) => [limit.names.id, limitWords(limit)]));
 }

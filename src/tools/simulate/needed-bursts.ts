@@ -3,7 +3,7 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { AMOUNT_MAX } from "../../engine/base/units.ts";
-import { Algorithm, type Limit, Sync } from "../../engine/domain/limit.ts";
+import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
 import { LimitStats } from "../../engine/domain/limit-stats.ts";
 import { isOfCounter, Kind, Mode, Outcome, type Take, TakeGroup } from "../../engine/domain/take.ts";
 import { MemoryStore, type MemoryStoreOptions } from "../../stores/memory/memory-store.ts";
@@ -73,7 +73,6 @@ function twinOf(limit: Limit): Limit {
     amount: isBucket ? limit.amount : AMOUNT_MAX,
     burst: AMOUNT_MAX,
     debtMax: AMOUNT_MAX,
-    sync: Sync.exact,
     stats: new LimitStats(),
   };
 }

@@ -52,7 +52,7 @@ export class Refusals {
   look(call: LimitCall, number: number, atUs: number): void {
     const { governing } = call;
     if (this.told.length >= this.#max || governing === undefined) return;
-    const id = `${governing.limit.id} ${callerOf(governing)}`;
+    const id = `${governing.limit.names.id} ${callerOf(governing)}`;
     if (this.#seen.has(id)) return;
     this.#seen.add(id);
     const takes = call.group.takes.slice(0, call.group.size);
@@ -63,7 +63,7 @@ export class Refusals {
       descriptors: call.request.descriptors
         .slice(0, call.request.descriptorCount)
         .map((_, i) => this.#text.descriptorOf(call, i)),
-      limit: textOf(governing.limit.id),
+      limit: textOf(governing.limit.names.id),
       limits: takes.map((take) => this.#tell(call, take)),
     });
   }
@@ -72,7 +72,7 @@ export class Refusals {
     const over = isOver(take);
     const waitUs = waitUsOf(take);
     return {
-      limit: textOf(take.limit.id),
+      limit: textOf(take.limit.names.id),
       caller: this.#text.callerOf(call, take),
       cost: take.cost,
       had_room: !over,

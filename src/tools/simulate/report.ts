@@ -168,7 +168,7 @@ function limitReport(tally: LimitTally, endUs: number): LimitReport {
   const { limit, asked, refused, firstRefusal, needed } = tally;
   const longest = tally.longest();
   return {
-    limit: textOf(limit.id),
+    limit: textOf(limit.names.id),
     words: textOf(limitWords(limit)),
     asked,
     allowed: asked - refused,

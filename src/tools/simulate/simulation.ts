@@ -142,10 +142,10 @@ export class Simulation {
   #tallyOf(limit: Limit): LimitTally {
     const known = this.#tallies.get(limit);
     if (known !== undefined) return known;
-    let tally = this.#overrides.get(limit.id);
+    let tally = this.#overrides.get(limit.names.id);
     if (tally === undefined) {
       tally = new LimitTally(limit, this.#room);
-      this.#overrides.set(limit.id, tally);
+      this.#overrides.set(limit.names.id, tally);
     }
     this.#tallies.set(limit, tally);
     return tally;

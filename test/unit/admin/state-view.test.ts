@@ -104,7 +104,7 @@ descriptors:
       - { name: b, requests_per_unit: 5, unit: day, algorithm: fixed_window }
   - { key: probe, rate_limit: { unlimited: true } }
 `);
-  const countOf = ({ name }: Limit) => (name === "b" ? { hits: 7, refused: 2, shadowed: 0 } : NONE);
+  const countOf = ({ names: { name } }: Limit) => (name === "b" ? { hits: 7, refused: 2, shadowed: 0 } : NONE);
   expect(rowsOf(rules, countOf)).toEqual({
     left_out: 0,
     rows: [
@@ -145,7 +145,11 @@ test("of very many rules those that refuse most are shown under their whole path
     (_, i) => `  - { key: k${i}, rate_limit: { requests_per_unit: 1, unit: hour } }`,
   );
   const rules = rulesFromYaml(`domain: edge\ndescriptors:\n${descriptors.join("\n")}\n`);
-  const countOf = ({ path }: Limit) => ({ hits: Number(path.slice(1)), refused: path === "k7" ? 1 : 0, shadowed: 0 });
+  const countOf = ({ names: { path } }: Limit) => ({
+    hits: Number(path.slice(1)),
+    refused: path === "k7" ? 1 : 0,
+    shadowed: 0,
+  });
   const { rows, left_out: leftOut } = rowsOf(rules, countOf);
   expect(rows.slice(0, 3).map(({ name }) => name)).toEqual(["edge/k7", "edge/k299", "edge/k298"]);
   expect([rows.length, leftOut]).toEqual([200, 100]);

@@ -128,7 +128,7 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]`;
     hit({ tenant: "a", plan: "gold" }, 75);
     const left = async (more: object) => {
       const [report] = await admin.peek(of({ tenant: "a", ...more }));
-      return [report?.limit.id, report?.snapshot.remaining];
+      return [report?.limit.names.id, report?.snapshot.remaining];
     };
     expect(await left({})).toEqual(["edge/tenant#free", 0]);
     expect(await left({ plan: "gold" })).toEqual(["edge/tenant#gold/low", 5]);
@@ -274,7 +274,7 @@ descriptors:
     rate_limit: { requests_per_unit: 10, unit: day }
 `;
   const meant = async (asked: AskedBuckets) =>
-    (await openRig(rules).admin.peek(asked)).map(({ descriptor, limit }) => [descriptor ?? "global", limit.name]);
+    (await openRig(rules).admin.peek(asked)).map(({ descriptor, limit }) => [descriptor ?? "global", limit.names.name]);
 
   test.each([
     {

@@ -324,7 +324,7 @@ describe("overrides", () => {
       const rig = new LimiterRig(RULES.replace("hour }", `hour, sync: ${sync} }`));
       const call = rig.begin([{ entries: { a: "x" }, override: { amount: 4, unit: Unit.hour } }], 0, "edge");
       rig.limiter.decide(call, Number.POSITIVE_INFINITY);
-      expect(call.group.takes[0]?.limit.sync).toBe(becomes);
+      expect(call.group.takes[0]?.limit.policy.sync).toBe(becomes);
     },
   );
 

@@ -51,11 +51,11 @@ describe("limits of overrides", () => {
         for (const [amount, unit, rule] of asked) {
           const limit = ask(limits, amount, unit, rule);
           const id = rule === undefined ? "edge/override" : `edge/${rule.path}#override`;
-          expect(limit).toMatchObject({ amount, burst: amount, shownAmount: amount, shownUnit: unit, id });
+          expect(limit).toMatchObject({ amount, burst: amount, shownAmount: amount, shownUnit: unit, names: { id } });
           const isLeased = rule === owners[1];
-          expect(limit.sync).toBe(isLeased ? Sync.lease : Sync.exact);
+          expect(limit.policy.sync).toBe(isLeased ? Sync.lease : Sync.exact);
           const byRule = isLeased ? OnStoreFailure.deny : OnStoreFailure.allow;
-          expect(limit.onStoreFailure).toBe(rule === undefined ? OnStoreFailure.local : byRule);
+          expect(limit.policy.onStoreFailure).toBe(rule === undefined ? OnStoreFailure.local : byRule);
         }
       }),
       { numRuns: runs(300) },

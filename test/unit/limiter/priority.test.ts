@@ -144,7 +144,7 @@ descriptors:
     const low = limit.priority?.low as Limit;
     const differs = Object.keys(limit).filter((key) => limit[key as keyof Limit] !== low[key as keyof Limit]);
     const room = limit.algorithm === Algorithm.tokenBucket ? ["burst"] : ["amount", "burst", "shownAmount"];
-    expect(differs.sort()).toEqual([...room, "id", "priority", "readableName", "reserve", "stats"].sort());
+    expect(differs.sort()).toEqual([...room, "names", "priority", "reserve", "stats"].sort());
     expect(Object.keys(low)).toEqual(Object.keys(limit));
     expect(low.burst + low.reserve).toBe(limit.burst);
   }

@@ -171,7 +171,7 @@ limits: { "gold plus": { requests_per_unit: 10, unit: month } }
 descriptors: [{ key: tenant, tier: { entry: plan, default: gold plus } }]
 `);
     const [limit] = rig.limiter.rules?.domains.get("edge")?.limits ?? [];
-    expect([limit?.id, limit?.readableName].map((text) => textOf(text ?? ""))).toEqual([
+    expect([limit?.names.id, limit?.names.readableName].map((text) => textOf(text ?? ""))).toEqual([
       "edge/tenant#gold_plus",
       "gold_plus",
     ]);

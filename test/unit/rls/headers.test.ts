@@ -208,7 +208,7 @@ describe("metadata", () => {
     const openStore = (clock: ManualClock) => {
       const pair: [ScriptedStore, ScriptedStore] = [new ScriptedStore(clock), new ScriptedStore(clock)];
       stores.push(...pair);
-      return new SeveralStores(pair, ({ limit }) => (limit.path === "bucket" ? 0 : 1));
+      return new SeveralStores(pair, ({ limit }) => (limit.names.path === "bucket" ? 0 : 1));
     };
     const rig = new LimiterRig(RULES, { openStore });
     for (const store of stores.slice(1)) store.failure = new StoreError("STORE_TIMEOUT", "no reply");

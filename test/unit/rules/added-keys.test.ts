@@ -38,8 +38,8 @@ const shown = (limit: Limit | undefined) =>
         ALGORITHM_NAMES[limit.algorithm],
         `${limit.amount}/${limit.windowSeconds}`,
         limit.burst,
-        ON_STORE_FAILURE_NAMES[limit.onStoreFailure],
-        SYNC_NAMES[limit.sync],
+        ON_STORE_FAILURE_NAMES[limit.policy.onStoreFailure],
+        SYNC_NAMES[limit.policy.sync],
       ].join(" ");
 
 function withWords(words: object, more: object = {}): WireDescriptor {
@@ -83,7 +83,7 @@ limits:
     expect(used.limits?.map(shown)).toEqual(["token_bucket 9/1 9 allow exact", "sliding_window 5/86400 5 allow exact"]);
     const chosen = compile([withWords({ tier: { entry: "plan", default: "free" } })], file);
     expect(chosen.problems).toEqual([]);
-    expect(chosen.limits?.map(({ id }) => id)).toEqual([
+    expect(chosen.limits?.map(({ names: { id } }) => id)).toEqual([
       "edge/user#free",
       "edge/user#gold/rate",
       "edge/user#gold/sliding_window/86400",

@@ -62,7 +62,7 @@ descriptors:
       { defaultOnStoreFailure: OnStoreFailure.error, defaultRetryAfterJitter: 0.3, cacheKeyPrefix: "p:" },
     ).domains.get("d");
     expect(domain?.keyPrefix).toBe("p:{d");
-    expect(domain?.limits.map((limit) => [limit.onStoreFailure, limit.retryAfterJitter])).toEqual([
+    expect(domain?.limits.map((limit) => [limit.policy.onStoreFailure, limit.policy.retryAfterJitter])).toEqual([
       [OnStoreFailure.error, 0.3],
       [OnStoreFailure.deny, 0.1],
       [OnStoreFailure.local, 0.3],
@@ -77,7 +77,7 @@ descriptors:
   - { key: a, value: b, descriptors: [{ key: c, ${LIMIT} }] }
 `,
     ).domains.get("d");
-    expect(domain?.limits.map(({ id }) => id)).toEqual(["d/a=b/c", "d/a=b/c~2"]);
+    expect(domain?.limits.map(({ names: { id } }) => id)).toEqual(["d/a=b/c", "d/a=b/c~2"]);
   });
 
   test("stats are asked for by the reference's stat path", () => {
@@ -121,8 +121,8 @@ descriptors:
   - { key: c, rate_limit: { rps: 1, name: c, replaces: [{ name: a b }] } }
 `,
     ).domains.get("d");
-    expect(domain?.limits.map(({ name }) => name)).toEqual(["a_b_2", "a_b", "c"]);
-    expect(domain?.limits[2]?.replaces).toEqual(["a_b_2"]);
+    expect(domain?.limits.map(({ names: { name } }) => name)).toEqual(["a_b_2", "a_b", "c"]);
+    expect(domain?.limits[2]?.policy.replaces).toEqual(["a_b_2"]);
     expect(domain?.hasReplaces).toBe(true);
   });
 
@@ -134,7 +134,7 @@ descriptors:
   - { key: c, rate_limit: { unlimited: true, replaces: [{ name: a_b }] } }
 `);
     const domain = ruleSet?.domains.get("d");
-    expect(domain?.limits.map(({ name, replaces }) => [name, replaces])).toEqual([
+    expect(domain?.limits.map(({ names: { name }, policy: { replaces } }) => [name, replaces])).toEqual([
       ["a_b", []],
       ["b", []],
     ]);

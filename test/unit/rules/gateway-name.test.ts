@@ -126,17 +126,17 @@ describe("words for a gateway's limit", () => {
         const { ruleSet } = compileRules([resource], { statsBook });
         const limit = ruleSet?.domains.get("edge")?.limits[0];
         if (ruleSet === undefined || limit === undefined) throw new Error("the chain has no limit");
-        expect(limit.name).toBe("");
+        expect(limit.names.name).toBe("");
         expect(limit.keySuffix).toBe("}|sw/3600");
         // A byte below a space takes three.
-        expect(limit.readableName.length).toBeLessThanOrEqual(600);
-        expect([...limit.readableName].every((byte) => byte >= " " && byte !== "\x7f")).toBe(true);
+        expect(limit.names.readableName.length).toBeLessThanOrEqual(600);
+        expect([...limit.names.readableName].every((byte) => byte >= " " && byte !== "\x7f")).toBe(true);
         const [stats] = statsBook.stats.keys();
-        expect(JSON.parse(stats ?? "[]").at(-1)).toBe(limit.readableName);
+        expect(JSON.parse(stats ?? "[]").at(-1)).toBe(limit.names.readableName);
         const asked = all.map(({ key, value }) => ({ key, value: value === "" ? "x" : value }));
         const [found] = explainRequest(ruleSet, "edge", [asked]).descriptors[0]?.limits ?? [];
         expect(Buffer.from(found?.name ?? "")).toEqual(
-          Buffer.from(Buffer.from(limit.readableName, "latin1").toString()),
+          Buffer.from(Buffer.from(limit.names.readableName, "latin1").toString()),
         );
       }),
       { numRuns: runs(100) },

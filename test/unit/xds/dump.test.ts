@@ -33,7 +33,7 @@ function limitsOf(text: string) {
   const { ruleSet, problems } = compileRules(files, { statsBook: new PlainStatsBook() });
   return {
     problems: problems.map(formatProblem),
-    ids: [...(ruleSet?.domains.values() ?? [])].flatMap(({ limits }) => limits.map(({ id }) => id)),
+    ids: [...(ruleSet?.domains.values() ?? [])].flatMap(({ limits }) => limits.map(({ names: { id } }) => id)),
   };
 }
 

@@ -97,7 +97,7 @@ export class TopKeys implements CallListener {
     sketch.named[slot] = this.#keys.use(key, () => keyTextOf(key, take, call), this.#labels(take.limit, call));
   }
 
-  #labels({ stats, path, readableName }: Limit, call: LimitCall): RuleLabels {
+  #labels({ stats, names: { path, readableName } }: Limit, call: LimitCall): RuleLabels {
     return this.#labelsOf(stats) ?? { domain: call.request.domain, rule: path, limit: readableName };
   }
 

@@ -130,7 +130,7 @@ function callAttributes({ request, policy, storeFailure }: LimitCall): Attribute
 function decisionAttributes({ decision, governing, group, wasShadowed }: LimitCall): Attributes {
   return {
     "rate_limit.decision": decision.overLimit ? "denied" : "allowed",
-    "rate_limit.policy": governing === undefined ? undefined : textOf(governing.limit.id),
+    "rate_limit.policy": governing === undefined ? undefined : textOf(governing.limit.names.id),
     "rate_limit.remaining": governing?.remaining,
     "headgate.source": SOURCE_NAMES[group.source],
     "headgate.shadowed": wasShadowed || undefined,

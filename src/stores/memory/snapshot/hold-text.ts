@@ -6,8 +6,9 @@ import { isRecord } from "../../../engine/base/is-record.ts";
 import { CalendarWindows, type WindowEdges } from "../../../engine/domain/calendar-windows.ts";
 import { keyedOf } from "../../../engine/domain/key-bytes.ts";
 import type { KeyHash } from "../../../engine/domain/key-hash.ts";
-import { Algorithm, type Limit, OnStoreFailure, Sync, Unit } from "../../../engine/domain/limit.ts";
+import { Algorithm, type Limit } from "../../../engine/domain/limit.ts";
 import { LimitStats } from "../../../engine/domain/limit-stats.ts";
+import { OWN_LIMIT } from "../../../engine/domain/own-limit.ts";
 import { type BucketPages, RECORD_WORDS, writeEmptyRecord } from "../bucket-pages.ts";
 import type { Buckets, RecordViewer } from "../buckets.ts";
 
@@ -127,12 +128,12 @@ export function readHoldText(text: string): WrittenHolds | undefined {
   return isRecord(read) && isGood ? { buckets, settled } : undefined;
 }
 
-/** A limit with these numbers, and without anything that is shown to people. */
+/** A limit with these numbers, for a store alone: without a policy or names of its own. */
 export function limitOfNumbers(numbers: WrittenLimit): Limit {
   const [algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent, ...edges] = numbers;
   const [startUs = 0, endUs = 0, nextEndUs = 0] = edges;
   return {
-    ...UNSEEN,
+    ...OWN_LIMIT,
     algorithm: algorithm as Algorithm,
     amount,
     burst,
@@ -194,21 +195,3 @@ function isTuple(value: unknown, kinds: readonly string[]): boolean {
 function isWhole(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
-
-const UNSEEN = {
-  reserve: 0,
-  priority: undefined,
-  writtenSeconds: 1,
-  shownAmount: 0,
-  shownUnit: Unit.unknown,
-  name: "",
-  readableName: "",
-  id: "",
-  path: "",
-  keySuffix: "",
-  isCounter: false,
-  retryAfterJitter: 0,
-  onStoreFailure: OnStoreFailure.allow,
-  sync: Sync.exact,
-  replaces: [],
-} as const;

@@ -48,8 +48,8 @@ export class Coverage {
     for (const domain of this.#ruleSet.domains.values()) {
       for (const limit of domain.limits) {
         limits++;
-        if (!this.#met.has(limit)) neverMet.push(textOf(limit.id));
-        if (!this.#refusing.has(limit)) neverRefusing.push(textOf(limit.id));
+        if (!this.#met.has(limit)) neverMet.push(textOf(limit.names.id));
+        if (!this.#refusing.has(limit)) neverRefusing.push(textOf(limit.names.id));
       }
       for (const rule of passingRules(domain.root)) {
         passing++;

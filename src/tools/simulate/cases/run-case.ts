@@ -142,7 +142,7 @@ function judge(answer: Answer, step: Step, number: number): readonly Failure[] {
   if (number < step.times || failures.length > 0) return failures;
   const { governing, call } = answer;
   if (expect.rule !== undefined && !namesOf(answer).includes(expect.rule)) {
-    want("the rule", expect.rule, governing === undefined ? "none" : textOf(governing.limit.id));
+    want("the rule", expect.rule, governing === undefined ? "none" : textOf(governing.limit.names.id));
   }
   want("remaining", expect.remaining, governing?.remaining);
   want("a wait of", shownTime(expect.waitUs), shownTime(governing === undefined ? undefined : waitUsOf(governing)));
@@ -188,7 +188,9 @@ function judgeDescriptors(
 /** Names of a limit that an expectation may use: `edge/tenant#daily`, `tenant#daily`, `daily`, `tenant`. */
 function namesOf({ governing, call }: Answer): readonly string[] {
   if (governing === undefined) return ["none"];
-  const { id, name, readableName, path } = governing.limit;
+  const {
+    names: { id, name, readableName, path },
+  } = governing.limit;
   const withoutDomain = id.slice(call.request.domain.length).replace(/^\//, "");
   return [id, withoutDomain, name, readableName, path].filter((text) => text !== "").map(textOf);
 }
@@ -205,7 +207,7 @@ function told({ error, governing, code, call }: Answer): string {
   }
   const { remaining, limit, resetUs } = governing;
   const wait = call.decision.overLimit ? `, a wait of ${shownTime(waitUsOf(governing))}` : "";
-  return `${textOf(limit.id)} governs it: ${remaining} left${wait}, full again in ${durationWords(resetUs / MICROS_PER_SECOND)}`;
+  return `${textOf(limit.names.id)} governs it: ${remaining} left${wait}, full again in ${durationWords(resetUs / MICROS_PER_SECOND)}`;
 }
 
 /** Microseconds as `1.5s` or `100ms`, exactly. */

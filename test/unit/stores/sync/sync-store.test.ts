@@ -243,7 +243,7 @@ describe("lease", () => {
     ask({ limit: leased });
     expect(leftBehind(leased)).toBe(93);
     processes = Number.POSITIVE_INFINITY;
-    const other = { ...leased, name: "other", keySuffix: "}|fw/86400/other" };
+    const other = { ...leased, keySuffix: "}|fw/86400/other" };
     ask({ limit: other });
     ask({ limit: other });
     expect(leftBehind(other)).toBe(98);
