@@ -15,7 +15,7 @@ export interface CountChanges {
 
 interface CountSources {
   /** Everything but the counters of rules, as a page in Prometheus's text format. */
-  readonly page: () => Promise<string>;
+  readonly page: () => string;
   readonly series: SeriesSource;
   /** Changes when other rules come in force. */
   readonly rulesHash: () => string | undefined;
@@ -41,8 +41,8 @@ export class ChangedCounts {
   }
 
   /** The counters that have changed since the last call; of rules at most TOLD_RULES_MAX entries. */
-  async take(): Promise<CountChanges> {
-    const page = await this.#sources.page();
+  take(): CountChanges {
+    const page = this.#sources.page();
     const hash = this.#sources.rulesHash();
     const isAfresh = hash !== this.#rulesHash;
     if (isAfresh) {

@@ -1,4 +1,4 @@
-// Counts durations in fixed buckets, on plain numbers, so that it is cheap enough for every call. prometheus.ts exports it.
+// Counts durations in fixed buckets, on plain numbers, so that it is cheap enough for every call. metric-text.ts writes it.
 
 /** Upper bounds of the buckets in microseconds, inclusive. 20 ms is the default timeout of Envoy's rate limit filter. */
 export const LATENCY_BOUNDS_US: readonly number[] = [

@@ -1,4 +1,4 @@
-// Every metric that Headgate exports: name, kind, help, labels. docs/metrics.md explains them; prometheus.ts fills them.
+// Every metric that Headgate exports: name, kind, help, labels. docs/metrics.md explains them; process/app/process-metrics.ts fills them.
 // A metric that envoyproxy/ratelimit has keeps its name, so that dashboards keep working.
 
 import { PROCESS_GAUGES } from "./process-gauges.ts";
@@ -152,7 +152,7 @@ export const METRICS = {
   internalErrors: counter("headgate_internal_errors_total", "Calls that failed because of a fault of Headgate itself."),
   overloaded: counter(
     "headgate_overloaded_total",
-    "Calls that were refused because IN_FLIGHT_MAX calls were under way.",
+    "Calls that were refused because IN_FLIGHT_MAX calls, or 1,000 requests to /json, were under way.",
   ),
   suspectedLateReports: counter(
     "headgate_suspected_late_reports_total",

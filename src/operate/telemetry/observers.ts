@@ -1,4 +1,4 @@
-// Counts what limiter, stores and the gRPC edge report, as plain numbers; prometheus.ts reads them when it is scraped. Troubles are
+// Counts what limiter, stores and the gRPC edge report, as plain numbers, which the metrics are made of. Troubles are
 // also logged: each kind at most once a second, and less often while it lasts.
 
 import {
@@ -96,16 +96,25 @@ export class CallCounts implements LimiterObserver {
     this.requestErrors.set(code, (this.requestErrors.get(code) ?? 0) + 1);
   }
 
-  /** A call was turned away because IN_FLIGHT_MAX calls were under way. */
+  /** A call was turned away because as many as there may be were under way. */
   overloaded(): void {
     this.overloadedCalls++;
-    this.#log.warn("overloaded", "calls were turned away: more are under way than IN_FLIGHT_MAX", () => ({}));
+    this.#log.warn(
+      "overloaded",
+      "calls were turned away: more are under way than IN_FLIGHT_MAX, or than 1,000 to /json",
+      () => ({}),
+    );
   }
 
   /** A call failed because of an internal error. */
   internalFailed(error: unknown): void {
     this.internalErrors++;
     this.#log.error("internal error", "a call failed by a fault of Headgate itself", () => ({ err: error }));
+  }
+
+  /** Calls, whatever their outcome. */
+  total(): number {
+    return this.responseTime.count() + this.storeErrors() + this.serviceErrors();
   }
 
   /** Calls that on_store_failure decided, fully or in part. */

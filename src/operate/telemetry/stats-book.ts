@@ -147,7 +147,7 @@ function joined(parts: readonly string[]): string {
 
 /** The labels of an entry in Prometheus's text format; the arguments are one-byte text. */
 export function labelsOf(domain: string, path: readonly string[], limit: string): string {
-  const label = (name: string, oneByte: string) => `${name}="${escapeLabel(textOf(oneByte))}"`;
+  const label = (name: string, oneByte: string) => labelText(name, textOf(oneByte));
   return [
     label("domain", domain),
     label("key1", path[0] ?? ""),
@@ -157,7 +157,7 @@ export function labelsOf(domain: string, path: readonly string[], limit: string)
   ].join(",");
 }
 
-/** Text between the quotes of a label, escaped as Prometheus's text format asks. */
-function escapeLabel(text: string): string {
-  return text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+/** A label with its value, escaped as Prometheus's text format asks. */
+export function labelText(name: string, value: string): string {
+  return `${name}="${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")}"`;
 }

@@ -7,8 +7,8 @@ import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { waitAtMost } from "../../engine/base/wait-at-most.ts";
 import type { LimitStats } from "../../engine/domain/limit-stats.ts";
 import { oneByteOf, textOf } from "../../engine/domain/request.ts";
+import type { LocalCache } from "../../engine/limiter/local-cache.ts";
 import type { CallCounts } from "./observers.ts";
-import type { LocalCacheNumbers } from "./prometheus.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
 import { shortText } from "./short-text.ts";
 import type { LimitStatsBook } from "./stats-book.ts";
@@ -34,7 +34,7 @@ interface StatsdSources {
   readonly reloads: () => { readonly loads: number; readonly failures: number };
   readonly statsBook: LimitStatsBook;
   /** Undefined without a local cache. */
-  readonly localCache: LocalCacheNumbers | undefined;
+  readonly localCache: Pick<LocalCache, "size" | "lookups" | "hits" | "expired" | "evicted"> | undefined;
   readonly log: RateLimitedLog;
   readonly clock: Clock;
 }
@@ -131,10 +131,7 @@ export class StatsdExporter {
     this.#count("ratelimit.service.global_shadow_mode", calls.globalShadows);
     this.#count("ratelimit.service.call.should_rate_limit.redis_error", calls.storeErrors());
     this.#count("ratelimit.service.call.should_rate_limit.service_error", calls.serviceErrors());
-    this.#count(
-      "ratelimit_server.ShouldRateLimit.total_requests",
-      calls.responseTime.count() + calls.storeErrors() + calls.serviceErrors(),
-    );
+    this.#count("ratelimit_server.ShouldRateLimit.total_requests", calls.total());
   }
 
   /** Sends the last changes and closes the socket, within CLOSE_MS_MAX or a little more. */

@@ -3,6 +3,7 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { joinInPieces } from "./join-in-pieces.ts";
+import { numberText } from "./metric-text.ts";
 import { type Aggregation, aggregationOf } from "./metrics.ts";
 
 /** Lines read in one turn of the event loop; other work runs between turns. */
@@ -137,9 +138,4 @@ function* linesOf(page: string): Generator<string> {
     yield page.slice(start, end < 0 ? page.length : end);
     start = end < 0 ? page.length : end + 1;
   }
-}
-
-function numberText(value: number): string {
-  if (Number.isFinite(value)) return String(value);
-  return Number.isNaN(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf";
 }

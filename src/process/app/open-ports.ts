@@ -1,7 +1,6 @@
 // Everything that listens: the gRPC port with its services, the HTTP port with its pages, and the certificates.
 
 import { cannotListen } from "../../engine/base/cannot-listen.ts";
-import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { explainSteps } from "../../engine/rules/explain.ts";
 import type { HeaderDialect } from "../../grpc/header-dialects.ts";
 import { ReserveService, SettleService } from "../../grpc/rls/budgets.ts";
@@ -16,19 +15,19 @@ import type { ExplainQuestion } from "../../operate/http/read-questions.ts";
 import { type AdminSources, openAdminServer } from "../../operate/http/server.ts";
 import type { RulesState } from "../../operate/http/views.ts";
 import { ChangedCounts, type CountChanges } from "../../operate/telemetry/changed-counts.ts";
-import { PrometheusExporter } from "../../operate/telemetry/prometheus.ts";
+import { METRICS_TYPE, openProcessMetrics } from "../../operate/telemetry/metric-text.ts";
 import { httpCalls, rpcCalls } from "../../operate/telemetry/traces/call-kind.ts";
 import { runInTurns } from "../../rule-sources/files/run-in-turns.ts";
-import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import { describeSettings, type Settings } from "../settings.ts";
 import { openTokens, watchAdmin } from "./admin-watch.ts";
 import type { AppParts } from "./app-parts.ts";
 import { ConditionWatch } from "./condition-watch.ts";
-import { snapshotNumbers, snapshotView } from "./open-snapshots.ts";
-import { topRefused, topSource } from "./open-top.ts";
+import { snapshotView } from "./open-snapshots.ts";
+import { topSource } from "./open-top.ts";
+import { fixedMetrics, metricsText } from "./process-metrics.ts";
 import { openSidePorts, type SidePorts } from "./side-ports.ts";
 import { readState } from "./state-page.ts";
-import { openTls, tlsNumbers, tlsView } from "./tls-watch.ts";
+import { openTls, tlsView } from "./tls-watch.ts";
 import { workerService, workersView } from "./worker-service.ts";
 
 const KEEPALIVE_MS = 60_000;
@@ -143,16 +142,17 @@ function adminSources(parts: AppParts): AdminSources {
     onRequestError: options.onRequestError,
   });
   const { link } = parts;
-  const exporter = new PrometheusExporter(metricSources(parts));
+  const ofProcess = openProcessMetrics();
+  const ownPage = () => metricsText(parts, ofProcess);
   const watch = new ConditionWatch(parts);
   parts.running.watches.push(watch.start());
   const conditions = () => watch.look();
-  link?.attach(workerService(parts, { page: () => exporter.metricsText(), counts: countsOf(parts), conditions }));
+  link?.attach(workerService(parts, { page: ownPage, counts: countsOf(parts), conditions }));
   return {
     answerJson: (readBody, caller) => endpoint.answer(readBody, caller),
     health,
-    metricsText: () => link?.fleetPage() ?? exporter.metricsText(),
-    metricsContentType: exporter.contentType,
+    metricsText: () => link?.fleetPage() ?? ownPage(),
+    metricsContentType: METRICS_TYPE,
     rulesState: () => rulesState(parts),
     settings: describeSettings(settings),
     tls: () => tlsView(parts.running.tls),
@@ -168,57 +168,14 @@ function adminSources(parts: AppParts): AdminSources {
   };
 }
 
-// Uses an exporter of its own: to read the metrics of Node.js resets its lags, which the next scrape would then miss.
-function countsOf(parts: AppParts): () => Promise<CountChanges> {
+function countsOf(parts: AppParts): () => CountChanges {
   const { series, reloader } = parts;
-  const exporter = new PrometheusExporter(metricSources(parts), false);
-  const rulesHash = () => reloader.current?.hash;
-  const changed = new ChangedCounts({ page: () => exporter.fixedText(), series, rulesHash });
-  return () => changed.take();
-}
-
-function metricSources(parts: AppParts): ConstructorParameters<typeof PrometheusExporter>[0] {
-  const { calls, storeCounts, series, store, reloader, clock, health, version, running, localCache, xds } = parts;
-  return {
-    calls,
-    store: storeCounts,
-    admin: parts.adminCounts,
-    reloads: () => reloader.status(),
+  const changed = new ChangedCounts({
+    page: () => fixedMetrics(parts),
     series,
-    statsdErrors: () => running.statsd?.errors,
-    rules: () => {
-      const { current } = reloader;
-      const loadedAtUs = reloader.status().loadedAtUs;
-      if (current === undefined || loadedAtUs === undefined) return undefined;
-      let limits = 0;
-      for (const domain of current.domains.values()) limits += domain.limits.length;
-      return {
-        version: current.version,
-        hash: current.hash,
-        limits,
-        ageSeconds: (clock.nowUs() - loadedAtUs) / MICROS_PER_SECOND,
-      };
-    },
-    localCache,
-    decisionLog: parts.decisionLog?.log,
-    spans: () => running.traces?.counts,
-    topRefused: topRefused(parts, parts.settings.topKeysShown),
-    buckets: () => (store instanceof MemoryStore ? store.bucketCount : undefined),
-    inFlight: () => running.grpc?.inFlight() ?? 0,
-    lane: () => running.laneCounts,
-    grpcTroubles: () => running.grpc?.troubles ?? {},
-    snapshot: () => snapshotNumbers(parts.snapshots, clock),
-    tls: () => tlsNumbers(running.tls),
-    plane: () => {
-      const status = xds?.xdsStatus();
-      if (status === undefined) return undefined;
-      const { heardAtUs } = status;
-      const setAgeSeconds = heardAtUs === undefined ? undefined : (clock.nowUs() - heardAtUs) / MICROS_PER_SECOND;
-      return { ...status, setAgeSeconds };
-    },
-    isReady: () => health.isServing(),
-    version,
-  };
+    rulesHash: () => reloader.current?.hash,
+  });
+  return () => changed.take();
 }
 
 function rulesState({ reloader, settings, calls, xds }: AppParts): RulesState {

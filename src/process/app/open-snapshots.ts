@@ -3,9 +3,8 @@
 import type { Clock } from "../../engine/base/clock.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
 import type { HealthState } from "../../engine/base/health.ts";
-import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { isoTime } from "../../engine/base/units.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
-import type { SnapshotNumbers } from "../../operate/telemetry/prometheus.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import { LockHeldError } from "../../stores/memory/snapshot/snapshot-lock.ts";
 import { Snapshots } from "../../stores/memory/snapshot/snapshots.ts";
@@ -48,14 +47,6 @@ export async function openSnapshots(snapshots: Snapshots | undefined): Promise<v
 /** Writes the last snapshot and releases the file. */
 export async function closeSnapshots(snapshots: Snapshots | undefined, { shutdownGraceMs }: Settings): Promise<void> {
   await snapshots?.close(Math.max(shutdownGraceMs, LAST_MS_MIN));
-}
-
-/** The numbers of snapshots for the metrics; undefined without snapshots. */
-export function snapshotNumbers(snapshots: Snapshots | undefined, clock: Clock): SnapshotNumbers | undefined {
-  if (snapshots === undefined) return undefined;
-  const { beganAtUs, bytes, seconds, written, failed, refused } = snapshots.status;
-  const ageSeconds = beganAtUs === undefined ? undefined : (clock.nowUs() - beganAtUs) / MICROS_PER_SECOND;
-  return { ageSeconds, bytes, seconds, written, failed, refused };
 }
 
 /** The snapshots' part of `/config`; undefined without snapshots. */

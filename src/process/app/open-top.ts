@@ -3,6 +3,7 @@
 import type { Clock } from "../../engine/base/clock.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { TopSource } from "../../operate/http/top-page.ts";
+import type { Sample } from "../../operate/telemetry/metric-text.ts";
 import type { LimitStatsBook } from "../../operate/telemetry/stats-book.ts";
 import {
   firstOf,
@@ -51,12 +52,11 @@ export function topSource(parts: TopParts): TopSource {
   };
 }
 
-/** The keys that this process refuses most, with labels for the metrics; undefined without TOP_KEYS or TOP_KEYS_METRICS. */
-export function topRefused(parts: TopParts, keysMax: number) {
-  if (parts.topKeys === undefined || keysMax === 0) return undefined;
-  return () =>
-    firstOf(ownTop(parts, { window: "minute", keysMax }).rows, "refused", keysMax).map(
-      ({ domain, rule, text, refused }) =>
-        [refused.most, { domain: textOf(domain), rule: textOf(rule), key: textOf(text.key) }] as const,
-    );
+/** The `keysMax` (TOP_KEYS_METRICS) keys that this process refuses most, for the metrics; none if TOP_KEYS is 0. */
+export function topRefused(parts: TopParts, keysMax: number): readonly Sample[] {
+  if (keysMax === 0) return [];
+  const { rows } = ownTop(parts, { window: "minute", keysMax });
+  return firstOf(rows, "refused", keysMax).map(({ domain, rule, text, refused }): Sample => {
+    return [refused.most, { domain: textOf(domain), rule: textOf(rule), key: textOf(text.key) }];
+  });
 }

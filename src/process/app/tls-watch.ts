@@ -3,7 +3,6 @@
 import { WallClock } from "../../engine/base/clock.ts";
 import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { TlsFiles } from "../../grpc/transport/tls-files.ts";
-import type { TlsNumbers } from "../../operate/telemetry/prometheus.ts";
 import type { AppParts } from "./app-parts.ts";
 
 /**
@@ -39,7 +38,7 @@ export function openTls({ settings, logger, health }: AppParts): TlsFiles | unde
 }
 
 /** The numbers of certificates for the metrics; undefined without TLS. */
-export function tlsNumbers(files: TlsFiles | undefined): TlsNumbers | undefined {
+export function tlsNumbers(files: TlsFiles | undefined) {
   if (files === undefined) return undefined;
   const { validFromUs, validToUs, renewals, refusals, refusal } = files.status();
   return {
@@ -47,6 +46,7 @@ export function tlsNumbers(files: TlsFiles | undefined): TlsNumbers | undefined 
     lifetimeSeconds: (validToUs - validFromUs) / MICROS_PER_SECOND,
     renewals,
     refusals,
+    /** True while the files hold certificates that are not in force. */
     isRefused: refusal !== undefined,
   };
 }

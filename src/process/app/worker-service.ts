@@ -30,7 +30,7 @@ export function workerService(parts: AppParts, { page, counts, conditions }: Tol
       const { lastError, loadedAtUs } = reloader.status();
       return {
         openStreams: loads()?.openStreams() ?? 0,
-        calls: calls.responseTime.count() + calls.storeErrors() + calls.serviceErrors(),
+        calls: calls.total(),
         rules: {
           version: reloader.current?.version ?? null,
           hash: reloader.current?.hash ?? null,

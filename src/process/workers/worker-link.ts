@@ -35,7 +35,7 @@ export interface WorkerService {
   /** The metrics of this process, in pieces. */
   page(): AsyncIterable<string>;
   /** The counters of this process that have changed since the last call. */
-  counts(): Promise<CountChanges>;
+  counts(): CountChanges;
   /** The top keys of this process. */
   top(wanted: TopWanted): TopSummary;
   /** Sends a connection away; returns the number of streams on it, or undefined if none is suitable. */
@@ -70,7 +70,6 @@ export class WorkerLink {
   #orders: WorkerOrders | undefined;
   #nextId = 1;
   #reports: NodeJS.Timeout | undefined;
-  #isCounting = false;
 
   private constructor(channel: Channel, start: Extract<ToWorker, { kind: "start" }>) {
     this.#channel = channel;
@@ -130,7 +129,7 @@ export class WorkerLink {
     tellHealth();
     this.#reports = setInterval(() => {
       this.#sendReport();
-      void this.#sendCounts(service);
+      this.#sendCounts(service);
     }, REPORT_MS).unref();
   }
 
@@ -280,16 +279,9 @@ export class WorkerLink {
     if (this.#service !== undefined) this.#send({ kind: "report", report: this.#service.report() });
   }
 
-  // One at a time, so that reports arrive in the order in which the counters were read.
-  async #sendCounts(service: WorkerService): Promise<void> {
-    if (this.#isCounting) return;
-    this.#isCounting = true;
-    try {
-      const { text, isAfresh } = await service.counts();
-      if (text !== "" || isAfresh) this.#send({ kind: "counts", text, isAfresh });
-    } finally {
-      this.#isCounting = false;
-    }
+  #sendCounts(service: WorkerService): void {
+    const { text, isAfresh } = service.counts();
+    if (text !== "" || isAfresh) this.#send({ kind: "counts", text, isAfresh });
   }
 
   async #sendPage(id: number): Promise<void> {

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { listenTrouble } from "../../engine/base/cannot-listen.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
-import type { MirrorExporter } from "../../operate/telemetry/mirror-metrics.ts";
+import { METRICS_TYPE } from "../../operate/telemetry/metric-text.ts";
 import { type Report, reportText } from "./report.ts";
 
 interface PagesOptions {
@@ -12,7 +12,8 @@ interface PagesOptions {
   /** 0: any free port. */
   readonly port: number;
   readonly report: () => Report;
-  readonly exporter: MirrorExporter;
+  /** The text of all metrics. */
+  readonly metrics: () => Promise<string>;
   /** Whether the answering target is connected. */
   readonly isReady: () => boolean;
   readonly onError: (error: unknown) => void;
@@ -79,7 +80,7 @@ async function answer(request: IncomingMessage, options: PagesOptions): Promise<
     case "/report":
       return reportPage(options.report(), wantsJson(request, query));
     case "/metrics":
-      return { status: 200, type: options.exporter.contentType, body: await options.exporter.metricsText() };
+      return { status: 200, type: METRICS_TYPE, body: await options.metrics() };
     case "/healthcheck":
       return options.isReady()
         ? { status: 200, type: TEXT, body: "OK" }

@@ -7,7 +7,8 @@ import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
 import { Http2Target } from "../../grpc/transport/relay/http2-target.ts";
 import { RelayServer } from "../../grpc/transport/relay/relay-server.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
-import { MirrorExporter } from "../../operate/telemetry/mirror-metrics.ts";
+import { openProcessMetrics } from "../../operate/telemetry/metric-text.ts";
+import { mirrorText } from "../../operate/telemetry/mirror-metrics.ts";
 import type { CompareOptions } from "./compare.ts";
 import { Differences } from "./differences.ts";
 import { Mirror } from "./mirror.ts";
@@ -77,10 +78,11 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
     await recording?.abandon();
     throw error;
   };
+  const ofProcess = openProcessMetrics();
   const pages = await openPages({
     ...options.http,
     report,
-    exporter: new MirrorExporter(metricSources(parts)),
+    metrics: async () => `${await ofProcess()}\n${mirrorText(mirrorNumbers(parts))}`,
     isReady: () => {
       answering.connect();
       return answering.isConnected;
@@ -143,19 +145,20 @@ async function buildMirrorParts(options: RunMirrorOptions): Promise<MirrorParts>
   return { answering, compared, mirror, book, recording };
 }
 
-function metricSources({ mirror, book, recording }: MirrorParts): ConstructorParameters<typeof MirrorExporter>[0] {
+function mirrorNumbers({ mirror, book, recording }: MirrorParts): Parameters<typeof mirrorText>[0] {
+  const { relayed, notCompared, answeringFailures: notAnswered, comparisons, heldBytes } = mirror;
   return {
-    relayed: () => mirror.relayed,
-    same: () => book.same,
-    different: () => book.different,
-    notCompared: () => mirror.notCompared,
-    notAnswered: () => mirror.answeringFailures,
-    differencesByField: () => book.fields,
-    rules: () =>
-      book.rules().map(({ domain, keys, answeringLimit, calls }) => ({ domain, keys, limit: answeringLimit, calls })),
-    comparisons: () => mirror.comparisons,
-    heldBytes: () => mirror.heldBytes,
-    recorded: () => ({ calls: recording?.calls ?? 0, leftOut: recording?.leftOut ?? 0 }),
+    relayed,
+    same: book.same,
+    different: book.different,
+    notCompared,
+    notAnswered,
+    differencesByField: book.fields,
+    rules: book.rules(),
+    comparisons,
+    heldBytes,
+    recorded: recording?.calls ?? 0,
+    notRecorded: recording?.leftOut ?? 0,
     latency: { answering: mirror.answeringLatency, compared: mirror.comparedLatency },
   };
 }

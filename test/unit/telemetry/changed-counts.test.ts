@@ -16,7 +16,7 @@ beforeEach(() => {
   page = "";
   statsBook = new LimitStatsBook(200);
   rulesHash = "a";
-  changed = new ChangedCounts({ page: async () => page, series: statsBook, rulesHash: () => rulesHash });
+  changed = new ChangedCounts({ page: () => page, series: statsBook, rulesHash: () => rulesHash });
 });
 
 function ruleOf(key: string) {
@@ -24,56 +24,56 @@ function ruleOf(key: string) {
 }
 
 /** What was told by the next call, by metric. */
-async function next(): Promise<Readonly<Record<string, readonly number[]>>> {
+function next(): Readonly<Record<string, readonly number[]>> {
   const counts: Counts = new Map();
-  readCounts((await changed.take()).text, counts);
+  readCounts(changed.take().text, counts);
   return Object.fromEntries([...counts].map(([metric, series]) => [metric, [...series.values()]]));
 }
 
-test("counters and histograms are told when they have changed, gauges never", async () => {
+test("counters and histograms are told when they have changed, gauges never", () => {
   const histogram = '# TYPE h histogram\nh_bucket{le="1"} 1\nh_sum 0.5\nh_count 1\n';
   page = `# HELP a_total A.\n# TYPE a_total counter\na_total{x="1"} 1\na_total{x="2"} 1\n# TYPE g gauge\ng 7\n${histogram}`;
-  expect(await next()).toEqual({ a_total: [1, 1], h: [1, 0.5, 1] });
-  expect(await next()).toEqual({});
+  expect(next()).toEqual({ a_total: [1, 1], h: [1, 0.5, 1] });
+  expect(next()).toEqual({});
   page = page.replace('a_total{x="2"} 1', 'a_total{x="2"} 5').replace("g 7", "g 8");
-  expect(await next()).toEqual({ a_total: [5] });
+  expect(next()).toEqual({ a_total: [5] });
 });
 
-test("a rule is told when one of its counters has changed, and not before its first hit", async () => {
+test("a rule is told when one of its counters has changed, and not before its first hit", () => {
   const stats = ruleOf("a");
-  expect(await next()).toEqual({});
+  expect(next()).toEqual({});
   stats.totalHits = 3;
-  expect(await next()).toMatchObject({ [HITS]: [3], [OVER]: [0] });
-  expect(await next()).toEqual({});
+  expect(next()).toMatchObject({ [HITS]: [3], [OVER]: [0] });
+  expect(next()).toEqual({});
   stats.overLimit = 1;
-  expect(await next()).toMatchObject({ [HITS]: [3], [OVER]: [1] });
+  expect(next()).toMatchObject({ [HITS]: [3], [OVER]: [1] });
 });
 
-test("of holds are told what only grows", async () => {
+test("of holds are told what only grows", () => {
   const stats = ruleOf("a");
   Object.assign(stats, { totalHits: 3, holdsOpened: 2, holdsLive: 2 });
-  const told = await next();
+  const told = next();
   expect(told).toMatchObject({ headgate_hold_opened_total: [2] });
   expect(told).not.toHaveProperty("headgate_hold_live");
 });
 
-test("many rules are told over several calls, none twice and none left out, whatever moves meanwhile", async () => {
+test("many rules are told over several calls, none twice and none left out, whatever moves meanwhile", () => {
   const all = Array.from({ length: 2 * TOLD_RULES_MAX + 10 }, (_, i) => ruleOf(`k${i}`));
   for (const stats of all) stats.totalHits = 1;
-  const first = await next();
+  const first = next();
   // Those at the front go on moving, and must not keep the others from their turn.
   for (const stats of all.slice(0, TOLD_RULES_MAX)) stats.totalHits = 2;
-  const told = [first, await next(), await next()].map((counts) => counts[HITS] ?? []);
+  const told = [first, next(), next()].map((counts) => counts[HITS] ?? []);
   expect(told.map(({ length }) => length)).toEqual([TOLD_RULES_MAX, TOLD_RULES_MAX, 10]);
   expect(new Set(told.flat())).toEqual(new Set([1]));
-  expect((await next())[HITS]).toEqual(Array(TOLD_RULES_MAX).fill(2));
+  expect(next()[HITS]).toEqual(Array(TOLD_RULES_MAX).fill(2));
 });
 
-test("with other rules in force all of them are told again, and that they are", async () => {
+test("with other rules in force all of them are told again, and that they are", () => {
   ruleOf("a").totalHits = 1;
-  expect((await changed.take()).isAfresh).toBe(true);
-  expect(await changed.take()).toEqual({ text: "", isAfresh: false });
+  expect(changed.take().isAfresh).toBe(true);
+  expect(changed.take()).toEqual({ text: "", isAfresh: false });
   rulesHash = "b";
-  const told = await changed.take();
+  const told = changed.take();
   expect([told.isAfresh, told.text.includes(`${HITS}{`)]).toEqual([true, true]);
 });

@@ -68,7 +68,7 @@ function attach(link: WorkerLink, page: readonly string[] = []): void {
     async *page() {
       yield* page;
     },
-    counts: async () => told.shift() ?? { text: "", isAfresh: false },
+    counts: () => told.shift() ?? { text: "", isAfresh: false },
     moveAway: (surplus) => (surplus > 10 ? 4 : undefined),
     top: () => ({ ...NO_SUMMARY, fromUs: 7 }),
   });
