@@ -5,6 +5,8 @@ import { readFileSync } from "node:fs";
 import http from "node:http";
 import https from "node:https";
 import { text } from "node:stream/consumers";
+import { isRecord } from "../../engine/base/is-record.ts";
+import { errorMessage } from "../../engine/base/thrown.ts";
 import { visible } from "../../engine/base/visible.ts";
 import type { WrittenEntry } from "../../engine/domain/request.ts";
 import type { Terminal } from "./terminal.ts";
@@ -20,20 +22,30 @@ interface AdminTarget {
   readonly tokenFile?: string | undefined;
 }
 
-/** Sends `question` as JSON; GET without one. Returns the answer's JSON; undefined if there is none, after the terminal was told why. */
-export async function askAdmin(
-  path: string,
-  question: object | undefined,
+/** What is asked. */
+interface AdminQuestion<Answer> {
+  readonly path: string;
+  /** Sent as JSON; GET without one. */
+  readonly question?: object;
+  /** A member with a list, by which an answer is told from that of another program on the port. */
+  readonly list: keyof Answer & string;
+}
+
+/** Returns the answer's JSON; undefined if there is none, after the terminal was told why. */
+export async function askAdmin<Answer extends object>(
+  { path, question, list }: AdminQuestion<Answer>,
   { server, tokenFile }: AdminTarget,
   terminal: Terminal,
-): Promise<unknown> {
+): Promise<Answer | undefined> {
   const url = `${/^https?:\/\//.test(server) ? "" : "http://"}${server.replace(/\/+$/, "")}${path}`;
   try {
     const token = findToken(tokenFile, terminal.env);
     const { status, body } = await send(new URL(url), token, question);
-    if (status >= 200 && status < 300) {
-      const answer = parse(body);
-      if (answer !== undefined) return answer;
+    const answer = status >= 200 && status < 300 ? parse(body) : undefined;
+    if (answer !== undefined) {
+      if (isRecord(answer) && Array.isArray(answer[list])) return answer as Answer;
+      terminal.err("the answer is not Headgate's; --server takes the HTTP port, 8080 by default\n");
+      return undefined;
     }
     // The text of a refusal begins with its status, which the message already has.
     const why = body.trim().replace(new RegExp(`^${status} `), "");
@@ -41,8 +53,7 @@ export async function askAdmin(
   } catch (cause) {
     // Every address of a name that refused is an error of its own; one tells enough.
     const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
-    const why = first instanceof Error ? first.message : String(first);
-    terminal.err(`can't ask ${visible(url)}: ${visible(why)}\n`);
+    terminal.err(`can't ask ${visible(url)}: ${visible(errorMessage(first))}\n`);
   }
   return undefined;
 }

@@ -33,32 +33,29 @@ interface ShownAnswer {
   readonly answer: RateLimitAnswer;
   readonly elapsedMs: number;
   readonly number: number;
-  readonly options: {
-    readonly domain: string;
-    readonly server: string;
-    readonly descriptors: readonly TypedDescriptor[];
-  };
+  readonly descriptors: readonly TypedDescriptor[];
+  readonly flags: { readonly domain: string; readonly server: string };
 }
 
 /** What remains of an unlimited descriptor, as the service answers it. */
 const UNLIMITED = 4_294_967_295;
 
 /** The whole answer, over several lines. */
-export function answerText({ answer, elapsedMs, options }: ShownAnswer, terminal: Terminal): string {
-  const where = `domain ${visible(options.domain)} at ${visible(options.server)}, ${elapsedMs.toFixed(1)} ms`;
+export function answerText({ answer, elapsedMs, descriptors, flags }: ShownAnswer, terminal: Terminal): string {
+  const where = `domain ${visible(flags.domain)} at ${visible(flags.server)}, ${elapsedMs.toFixed(1)} ms`;
   let text = `${codeText(answer.overall_code, terminal)}  ${paint(terminal, "dim", where)}\n`;
   const degraded = degradedText(answer);
   if (degraded !== undefined) text += `${paint(terminal, "yellow", degraded)}\n`;
   if (isUnknownDomain(answer)) text += `${paint(terminal, "yellow", UNKNOWN_DOMAIN)}\n`;
   const unmatched = unmatchedIn(answer);
   answer.statuses.forEach((status, i) => {
-    const descriptor = typedText(options.descriptors[i] ?? []);
+    const descriptor = typedText(descriptors[i] ?? []);
     text += `\n${paint(terminal, "bold", visible(descriptor === "" ? "(no entries)" : descriptor))}\n`;
     text += `  ${codeText(status.code, terminal)}  ${statusText(status, degraded !== undefined)}\n`;
     if (status.current_limit !== null && unmatched.has(i)) text += `  ${paint(terminal, "yellow", UNMATCHED)}\n`;
   });
   const unmet = answer.statuses.flatMap((status, at) => (isUnmet(status) || unmatched.has(at) ? [at] : []));
-  if (degraded === undefined && !isUnknownDomain(answer)) text += unmetText(unmet, options.descriptors);
+  if (degraded === undefined && !isUnknownDomain(answer)) text += unmetText(unmet, descriptors);
   text += section("headers for the client", headerLines(answer.response_headers_to_add), terminal);
   text += section("headers for the upstream", headerLines(answer.request_headers_to_add), terminal);
   return text + section("metadata", metadataLines(answer), terminal);
@@ -76,12 +73,12 @@ export function answerLine({ answer, elapsedMs, number }: ShownAnswer, terminal:
 }
 
 /** The answer for machines. */
-export function answerJson({ answer, elapsedMs, options }: ShownAnswer): object {
+export function answerJson({ answer, elapsedMs, descriptors }: ShownAnswer): object {
   return {
     code: answer.overall_code,
     elapsed_ms: Math.round(elapsedMs * 1_000) / 1_000,
     statuses: answer.statuses.map((status, i) => ({
-      descriptor: options.descriptors[i] ?? [],
+      descriptor: descriptors[i] ?? [],
       code: status.code,
       limit: status.current_limit,
       remaining: status.limit_remaining,

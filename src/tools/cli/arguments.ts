@@ -1,35 +1,50 @@
-// What is typed on a command line: descriptors, addresses, numbers.
+// What is typed on a command line: descriptors, addresses, and values that are read as settings are.
 
-import { InvalidArgumentError } from "commander";
+import { InvalidArgumentError, Option } from "commander";
 import { visible } from "../../engine/base/visible.ts";
 import { looksLikeTwo, readTyped } from "../../engine/domain/entry-text.ts";
 import type { WrittenEntry } from "../../engine/domain/request.ts";
-import { LISTEN_ADDRESS } from "../../process/settings/value-types.ts";
+import {
+  decimalNumber,
+  durationMs,
+  LISTEN_ADDRESS,
+  type SettingType,
+  wholeNumber,
+} from "../../process/settings/value-types.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
 /** A descriptor as typed. */
 export type TypedDescriptor = readonly WrittenEntry[];
 
-/** Reads `key=value,key2=value2`, and warns of a value that looks like two entries. */
-export function descriptorParser(terminal: Terminal): (text: string) => TypedDescriptor {
-  return (text) => {
-    const entries = readTyped(text);
-    if (typeof entries === "string") throw expected(entries);
-    const doubt = looksLikeTwo(entries);
-    if (doubt !== undefined) terminal.err(`${paint(terminal, "yellow", visible(`warning: ${doubt}`))}\n`);
-    return entries;
-  };
+export const DESCRIPTORS = "descriptors as key=value,key2=value2; in a value \\, is a comma";
+
+/** Reads `key=value,key2=value2`, and warns of a value that looks like two entries. For arguments that repeat. */
+export function descriptorParser(terminal: Terminal): Repeatable<TypedDescriptor> {
+  return collect((text) => readDescriptor(text, terminal));
 }
 
 /** The same for values that must be text. */
-export function textParser(terminal: Terminal): (text: string) => TypedDescriptor {
-  const parse = descriptorParser(terminal);
-  return (text) => {
-    const entries = parse(text);
+export function textParser(terminal: Terminal): Repeatable<TypedDescriptor> {
+  return collect((text) => {
+    const entries = readDescriptor(text, terminal);
     const odd = entries.find(({ valueBase64 }) => valueBase64 !== undefined);
     if (odd !== undefined) throw expected(`expected UTF-8 as the value of '${odd.key}', got '${text}'`);
     return entries;
-  };
+  });
+}
+
+function readDescriptor(text: string, terminal: Terminal): TypedDescriptor {
+  const entries = readTyped(text);
+  if (typeof entries === "string") throw expected(entries);
+  const doubt = looksLikeTwo(entries);
+  if (doubt !== undefined) terminal.err(`${paint(terminal, "yellow", visible(`warning: ${doubt}`))}\n`);
+  return entries;
+}
+
+type Repeatable<T> = (text: string, before: readonly T[] | undefined) => readonly T[];
+
+function collect<T>(parse: (text: string) => T): Repeatable<T> {
+  return (text, before = []) => [...before, parse(text)];
 }
 
 /** Reads `host:port`. */
@@ -40,23 +55,44 @@ export function parseAuthority(text: string): string {
   throw expected(`expected host:port${hint}, got '${text}'`);
 }
 
-/** For options that repeat. */
-export function collect<T>(
-  parse: (text: string) => T,
-): (text: string, before: readonly T[] | undefined) => readonly T[] {
-  return (text, before = []) => [...before, parse(text)];
+/** An option whose default is given and shown in the help as one would type it. */
+export function typed<T>(flags: string, description: string, parse: (text: string) => T, preset: string): Option {
+  return new Option(flags, description).argParser(parse).default(parse(preset), preset);
 }
 
-/** A whole number within bounds, for options. */
-export function parseWhole(min: number, max: number): (text: string) => number {
+/** Reads an option like a setting of that type. */
+export function readAs<T>(type: SettingType<T>): (text: string) => T {
   return (text) => {
-    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-    if (value >= min && value <= max) return value;
-    throw expected(`expected a whole number from ${min} to ${max}`);
+    const value = type.parse(text);
+    if (value === undefined) throw expected(`expected ${type.expects}`);
+    return value;
   };
 }
 
-function expected(says: string): InvalidArgumentError {
+/** Reads a whole number. */
+export function whole(min: number, max: number): (text: string) => number {
+  return readAs(wholeNumber(min, max));
+}
+
+/** Reads a decimal number. */
+export function decimal(min: number, max: number): (text: string) => number {
+  return readAs(decimalNumber(min, max));
+}
+
+/** Reads a time such as 100ms or 1m. */
+export function duration(minMs: number, maxMs: number): (text: string) => number {
+  return readAs(durationMs(minMs, maxMs));
+}
+
+/** Reads a share in percent as 0 to 1. */
+export function parseShare(text: string): number {
+  const percent = /^\d{1,3}(?:\.\d{1,6})?%?$/.test(text) ? Number.parseFloat(text) : Number.NaN;
+  if (percent <= 100) return percent / 100;
+  throw expected("expected a share such as 1%");
+}
+
+/** An error that commander shows after the option's name. */
+export function expected(says: string): InvalidArgumentError {
   return new InvalidArgumentError(`${says.charAt(0).toUpperCase()}${visible(says.slice(1))}.`);
 }
 

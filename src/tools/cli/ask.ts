@@ -15,42 +15,48 @@ import { answerJson, answerLine, answerText, type RateLimitAnswer, totalsText } 
 import type { TypedDescriptor } from "./arguments.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
-interface AskOptions {
+/** Flags of `ask`. */
+export interface AskFlags {
   readonly domain: string;
-  readonly descriptors: readonly TypedDescriptor[];
   /** `host:port`. */
   readonly server: string;
-  /** Undefined: the protocol's default, one. 0: a peek. */
-  readonly hits: number | undefined;
-  readonly isRefund: boolean;
+  /** Undefined: the protocol's default, one. */
+  readonly hits?: number;
+  readonly peek?: true;
+  readonly refund?: true;
   readonly times: number;
-  readonly timeoutMs: number;
-  readonly asJson: boolean;
+  /** Longest wait for an answer, in milliseconds. */
+  readonly timeout: number;
+  readonly json?: true;
 }
 
 /** Sends the request `times` times. Returns the exit code: 0 if all passed, 1 if one was over limit, 2 at the first error. */
-export async function ask(options: AskOptions, terminal: Terminal): Promise<0 | 1 | 2> {
+export async function ask(
+  descriptors: readonly TypedDescriptor[],
+  flags: AskFlags,
+  terminal: Terminal,
+): Promise<0 | 1 | 2> {
   // With its scheme, so that a host named as another scheme is a host.
-  const client = new Client(`dns:${options.server}`, credentials.createInsecure());
+  const client = new Client(`dns:${flags.server}`, credentials.createInsecure());
   const clock = new SystemClock();
   const totals = { passed: 0, refused: 0 };
   try {
-    await connect(client, clock.nowUs() / 1_000 + options.timeoutMs);
-    for (let i = 0; i < options.times; i++) {
+    await connect(client, clock.nowUs() / 1_000 + flags.timeout);
+    for (let i = 0; i < flags.times; i++) {
       const startedUs = clock.nowUs();
-      const answer = await send(client, options, clock);
+      const answer = await send(client, descriptors, flags, clock);
       const elapsedMs = (clock.nowUs() - startedUs) / 1_000;
       if (answer.overall_code === "OVER_LIMIT") totals.refused++;
       else totals.passed++;
-      const shown = { answer, elapsedMs, options, number: i + 1 };
-      if (options.asJson) terminal.out(`${JSON.stringify(answerJson(shown))}\n`);
-      else terminal.out(options.times > 1 ? answerLine(shown, terminal) : answerText(shown, terminal));
+      const shown = { answer, elapsedMs, descriptors, flags, number: i + 1 };
+      if (flags.json) terminal.out(`${JSON.stringify(answerJson(shown))}\n`);
+      else terminal.out(flags.times > 1 ? answerLine(shown, terminal) : answerText(shown, terminal));
     }
-    if (options.times > 1 && !options.asJson) terminal.out(totalsText(totals, terminal));
+    if (flags.times > 1 && !flags.json) terminal.out(totalsText(totals, terminal));
     return totals.refused > 0 ? 1 : 0;
   } catch (error) {
     if (!isServiceError(error)) throw error;
-    terminal.err(`${paint(terminal, "red", errorText(error, options))}\n`);
+    terminal.err(`${paint(terminal, "red", errorText(error, flags))}\n`);
     return 2;
   } finally {
     client.close();
@@ -70,15 +76,20 @@ async function connect(client: Client, deadlineMs: number): Promise<void> {
   }
 }
 
-function send(client: Client, options: AskOptions, clock: Clock): Promise<RateLimitAnswer> {
+function send(
+  client: Client,
+  descriptors: readonly TypedDescriptor[],
+  flags: AskFlags,
+  clock: Clock,
+): Promise<RateLimitAnswer> {
   const method = shouldRateLimit();
-  const deadline = clock.nowUs() / 1_000 + options.timeoutMs;
+  const deadline = clock.nowUs() / 1_000 + flags.timeout;
   return new Promise((resolve, reject) => {
     client.makeUnaryRequest(
       method.path,
       method.requestSerialize,
       method.responseDeserialize,
-      requestOf(options),
+      requestOf(descriptors, flags),
       { deadline },
       (error, answer) => {
         if (error !== null) reject(error);
@@ -88,12 +99,12 @@ function send(client: Client, options: AskOptions, clock: Clock): Promise<RateLi
   });
 }
 
-function requestOf({ domain, descriptors, hits, isRefund }: AskOptions): object {
+function requestOf(descriptors: readonly TypedDescriptor[], { domain, hits, peek, refund }: AskFlags): object {
   // 0 hits of a request count as 1, so a peek sets 0 on every descriptor.
-  const onDescriptor = hits === 0 || isRefund ? { hits_addend: { value: hits ?? 1 } } : {};
+  const onDescriptor = peek || refund ? { hits_addend: { value: peek ? 0 : (hits ?? 1) } } : {};
   return {
     domain,
-    descriptors: descriptors.map((entries) => ({ entries, ...onDescriptor, is_negative_hits: isRefund })),
+    descriptors: descriptors.map((entries) => ({ entries, ...onDescriptor, is_negative_hits: refund === true })),
     hits_addend: hits ?? 0,
   };
 }
@@ -103,10 +114,9 @@ function shouldRateLimit(): MethodDefinition<object, object> {
   return service.ShouldRateLimit;
 }
 
-function errorText(error: ServiceError, { server, timeoutMs }: AskOptions): string {
+function errorText(error: ServiceError, { server, timeout }: AskFlags): string {
   const name = status[error.code] ?? String(error.code);
-  if (error.code === status.DEADLINE_EXCEEDED)
-    return `${name}: no answer from ${visible(server)} within ${timeoutMs} ms`;
+  if (error.code === status.DEADLINE_EXCEEDED) return `${name}: no answer from ${visible(server)} within ${timeout} ms`;
   const hint = /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|No connection|Name resolution/.test(error.details)
     ? `\nIs the service running there? --server says where to ask; its gRPC port is 8081 by default.`
     : "";

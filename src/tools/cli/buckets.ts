@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { durationWords } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { askAdmin, askedDescriptor } from "./admin-call.ts";
-import { collect, descriptorParser, type TypedDescriptor, unmetText } from "./arguments.ts";
+import { DESCRIPTORS, descriptorParser, type TypedDescriptor, unmetText } from "./arguments.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
 
 interface BucketFlags {
@@ -42,11 +42,7 @@ function addWay(buckets: Command, terminal: Terminal, way: "peek" | "reset", sum
         " Exits 0 if there is one, 1 if no limit applies, 2 on an error." +
         " A token comes from ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file.",
     )
-    .argument(
-      "[descriptors...]",
-      "descriptors as key=value,key2=value2; in a value \\, is a comma, \\xff the byte 0xff",
-      collect(descriptorParser(terminal)),
-    )
+    .argument("[descriptors...]", `${DESCRIPTORS}, \\xff the byte 0xff`, descriptorParser(terminal))
     .requiredOption("-d, --domain <name>", "domain of the calls")
     .option("-s, --server <url>", "HTTP port of the service", "localhost:8080")
     .option("--token-file <path>", "file with the token to send")
@@ -101,10 +97,9 @@ async function askBuckets(
     descriptors: descriptors.map(askedDescriptor),
     global_limit: flags.globalLimit ?? false,
   };
-  const answer = await askAdmin(`/buckets/${way}`, question, flags, terminal);
-  if (!isAnswer(answer)) {
-    if (answer !== undefined)
-      terminal.err("the answer is not Headgate's; --server takes the HTTP port, 8080 by default\n");
+  const asked = { path: `/buckets/${way}`, question, list: "buckets" } as const;
+  const answer = await askAdmin<BucketAnswer>(asked, flags, terminal);
+  if (answer === undefined) {
     terminal.setExitCode(2);
     return;
   }
@@ -151,9 +146,4 @@ function snapshotText({
   const waiting = wait > 0 ? `, passes again in ${durationWords(wait)}` : "";
   const holds = held === undefined ? "" : `, ${count(held, "live hold")}`;
   return `${remaining}${waiting}, ${reset > 0 ? `full again in ${durationWords(reset)}` : "full"}${holds}`;
-}
-
-// Enough to tell an answer from that of another program on the port.
-function isAnswer(value: unknown): value is BucketAnswer {
-  return typeof value === "object" && value !== null && "buckets" in value && Array.isArray(value.buckets);
 }

@@ -4,7 +4,8 @@
 import { Algorithm, type Limit, UNIT_NAMES, Unit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { formatPlace } from "../../engine/rules/problems.ts";
-import type { DomainRules, Level, RuleSet } from "../../engine/rules/rule-set.ts";
+import type { DomainRules, RuleSet } from "../../engine/rules/rule-set.ts";
+import { allRules, rulesOfTiers } from "../../engine/rules/tiers.ts";
 import { count } from "./terminal.ts";
 
 const MEANINGS: ReadonlyMap<Unit, string> = new Map([
@@ -32,15 +33,9 @@ export function calendarHints(ruleSet: RuleSet): readonly string[] {
 
 function gather({ domain, globalLimit, root }: DomainRules, found: Map<Unit, Found>): void {
   if (globalLimit !== undefined) note(globalLimit.limit, `the global limit of '${textOf(domain)}'`, found);
-  gatherLevel(root, found);
-}
-
-function gatherLevel({ rules }: Level, found: Map<Unit, Found>): void {
-  for (const rule of rules) {
-    for (const { limits } of rule.tiers?.byName.values() ?? [rule]) {
-      for (const limit of limits) note(limit, `at ${formatPlace(rule.at)}`, found);
-    }
-    if (rule.children !== undefined) gatherLevel(rule.children, found);
+  for (const rule of allRules(root)) {
+    const limits = rulesOfTiers(rule).flatMap((one) => one.limits);
+    for (const limit of limits) note(limit, `at ${formatPlace(rule.at)}`, found);
   }
 }
 

@@ -1,10 +1,11 @@
-// Options that say how to read files of calls, for the commands that do.
+// Options that say how to read files of calls, for the commands that do, and what is said of lines that hold none.
 
 import { type Command, Option } from "commander";
+import { visible } from "../../engine/base/visible.ts";
 import { type Mapping, parseTemplate, type Template } from "../simulate/sources/mapping.ts";
-import { collect, type TypedDescriptor, textParser } from "./arguments.ts";
-import type { Terminal } from "./terminal.ts";
-import { duration, typed } from "./typed-options.ts";
+import type { LineCounts } from "../simulate/sources/open-calls.ts";
+import { duration, type TypedDescriptor, textParser, typed } from "./arguments.ts";
+import { paint, type Terminal } from "./terminal.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -23,11 +24,7 @@ export function addCallOptions(command: Command, terminal: Terminal): Command {
   return command
     .option("-d, --domain <name>", "logs: domain of the calls; {field} is what the field holds")
     .option("--time <field>", "logs: field with the time (ISO 8601, or since 1970 in s, ms or us)")
-    .option(
-      "--descriptor <entries>",
-      "logs: a descriptor as key={field},key2=text; repeatable",
-      collect(textParser(terminal)),
-    )
+    .option("--descriptor <entries>", "logs: a descriptor as key={field},key2=text; repeatable", textParser(terminal))
     .option("--hits <field>", "logs: field with the hits (default: 1 each)")
     .addOption(typed("--late <time>", "logs: how late a line may come to be put in order", duration(0, HOUR_MS), "60s"))
     .addOption(
@@ -58,4 +55,13 @@ function template(command: Command, text: string): Template {
   const read = parseTemplate(text);
   if (!("problem" in read)) return read;
   return command.error(`error: ${read.problem}`);
+}
+
+/** Says which lines were passed over, which files are cut off, and which fields no line has. Nothing if all were read as asked. */
+export function sayLines({ lines, skipped, firstSkipped = "", cutOff, unseen }: LineCounts, terminal: Terminal): void {
+  const say = (text: string) => terminal.err(`${paint(terminal, "yellow", visible(text))}\n`);
+  if (skipped > 0) say(`${skipped} of ${lines} lines hold no call and were passed over; the first: ${firstSkipped}`);
+  for (const [file, whole] of cutOff) say(`${file} is cut off after line ${whole}; only what comes before was read`);
+  if (unseen === undefined || unseen.names.length === 0) return;
+  say(`${unseen.says}. A descriptor without its field is left out, a call without its hits counts as 1`);
 }

@@ -3,7 +3,8 @@
 import { visible } from "../../engine/base/visible.ts";
 import { isInResource } from "../../engine/rules/place.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
-import type { Level, Problem, RuleSet } from "../../engine/rules/rule-set.ts";
+import type { Problem, RuleSet } from "../../engine/rules/rule-set.ts";
+import { allRules } from "../../engine/rules/tiers.ts";
 import type { LoadResult } from "../../rule-sources/files/load.ts";
 import { calendarHints } from "./calendar-hints.ts";
 import { Excerpts } from "./excerpts.ts";
@@ -11,33 +12,39 @@ import { githubAnnotation } from "./github-annotations.ts";
 import { loadChosen, type RulesChoice } from "./rules-source.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
 
-interface CheckOptions extends RulesChoice {
+/** Flags of `check`. */
+export interface CheckFlags {
+  readonly mergeDomains?: true;
   /** Warnings count as errors. */
-  readonly isStrict: boolean;
-  readonly asJson: boolean;
-  /** Problems as annotations of a pull request, in a workflow of GitHub Actions. */
-  readonly asAnnotations: boolean;
+  readonly strict?: true;
+  /** `github`: problems as annotations of a pull request, in a workflow of GitHub Actions. */
+  readonly format: "text" | "json" | "github";
+  readonly json?: true;
 }
 
 /** Checks a directory or file. Exit code 0 if it can be used, else 1. */
-export async function checkRules(options: CheckOptions, terminal: Terminal): Promise<void> {
-  const result = await loadChosen(options, terminal.env);
+export async function checkRules(
+  choice: RulesChoice,
+  flags: Pick<CheckFlags, "strict" | "format" | "json">,
+  terminal: Terminal,
+): Promise<void> {
+  const result = await loadChosen(choice, terminal.env);
   const errors = result.problems.filter((problem) => problem.severity === "error").length;
   const warnings = result.problems.length - errors;
-  const isGood = errors === 0 && (warnings === 0 || !options.isStrict);
+  const isGood = errors === 0 && (warnings === 0 || flags.strict !== true);
   terminal.setExitCode(isGood ? 0 : 1);
   const hints = [
     ...(result.ruleSet === undefined ? [] : calendarHints(result.ruleSet)),
     ...controlPlaneHints(result.ruleSet, terminal.env),
   ];
-  if (options.asJson) {
+  if (flags.json === true || flags.format === "json") {
     const summary = result.ruleSet === undefined ? null : summaryOf(result.ruleSet);
     terminal.out(
       `${JSON.stringify({ ok: isGood, files: result.files, summary, problems: result.problems, hints }, null, 2)}\n`,
     );
     return;
   }
-  if (options.asAnnotations) {
+  if (flags.format === "github") {
     for (const { severity, message, suggestion, ...at } of result.problems) {
       const text = suggestion === undefined ? message : `${message}. ${suggestion}`;
       terminal.out(githubAnnotation(severity, at, "headgate check", text));
@@ -92,12 +99,8 @@ function summaryOf(ruleSet: RuleSet): { readonly domains: number; readonly rules
   let rules = 0;
   let limits = 0;
   for (const domain of ruleSet.domains.values()) {
-    rules += countRules(domain.root);
+    for (const _ of allRules(domain.root)) rules++;
     limits += domain.limits.length;
   }
   return { domains: ruleSet.domains.size, rules, limits };
-}
-
-function countRules(level: Level): number {
-  return level.rules.reduce((sum, { children }) => sum + 1 + (children === undefined ? 0 : countRules(children)), 0);
 }

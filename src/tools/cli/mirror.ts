@@ -1,6 +1,6 @@
 // `headgate mirror` and `headgate mirror replay`: options in, report out. What they do is in src/tools/mirror.
 
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { type Clock, SystemClock } from "../../engine/base/clock.ts";
 import { createLogger } from "../../operate/telemetry/logger.ts";
 import { LISTEN_ADDRESS, listOf, oneOf } from "../../process/settings/value-types.ts";
@@ -8,10 +8,8 @@ import { type CompareOptions, IGNORABLE_FIELDS, type IgnorableField } from "../m
 import { type Report, reportText, troubleShare } from "../mirror/report.ts";
 import type { ListenAddress } from "../mirror/run-mirror.ts";
 import { VALUE_MODES, type ValueMode } from "../mirror/value-guard.ts";
-import { parseAuthority, parseWhole } from "./arguments.ts";
-import { orTrouble } from "./or-trouble.ts";
-import type { Terminal } from "./terminal.ts";
-import { duration, parseShare, readAs, typed } from "./typed-options.ts";
+import { duration, expected, parseAuthority, parseShare, readAs, typed, whole } from "./arguments.ts";
+import { orTrouble, type Terminal } from "./terminal.ts";
 
 interface SharedFlags {
   readonly compareWith?: string;
@@ -63,10 +61,10 @@ export function addMirror(program: Command, terminal: Terminal, untilStopped = u
     .addOption(
       typed("--compare-timeout <time>", "give up on the compared service after this", duration(1, HOUR_MS), "1s"),
     )
-    .option("--comparisons-max <n>", "calls under comparison at once", parseWhole(1, 100_000), 1_000)
-    .option("--memory-max <MiB>", "most that they may hold", parseWhole(1, 4_096), 64)
+    .option("--comparisons-max <n>", "calls under comparison at once", whole(1, 100_000), 1_000)
+    .option("--memory-max <MiB>", "most that they may hold", whole(1, 4_096), 64)
     .option("--record <file>", "record the calls too; gzip if the name ends in .gz")
-    .option("--record-max <MiB>", "longest recording", parseWhole(1, 1_048_576), 256)
+    .option("--record-max <MiB>", "longest recording", whole(1, 1_048_576), 256)
     .addHelpText("after", MIRROR_EXAMPLES)
     .action((flags: MirrorFlags) => runUntilStopped(mirror, flags, terminal, untilStopped));
   addReplay(mirror, terminal);
@@ -93,7 +91,7 @@ function addReplay(mirror: Command, terminal: Terminal): void {
     .addOption(
       typed("--speed <factor>", "2x is twice as fast as recorded, max as fast as answers come", parseSpeed, "1x"),
     )
-    .option("--in-flight <n>", "calls under way at once (default: 1 at max, else 256)", parseWhole(1, 10_000))
+    .option("--in-flight <n>", "calls under way at once (default: 1 at max, else 256)", whole(1, 10_000))
     .addOption(typed("--timeout <time>", "longest wait for an answer", duration(1, HOUR_MS), "1s"))
     .addOption(typed("--tolerate <share>", "share of calls that may differ, such as 0.5%", parseShare, "0%"))
     .addHelpText(
@@ -115,7 +113,7 @@ function addSharedOptions(command: Command): Command {
         .argParser(readAs(listOf(IGNORABLE_FIELDS)))
         .default([], "nothing"),
     )
-    .option("--remaining-tolerance <n>", "remaining may differ by this much", parseWhole(0, 4_294_967_295), 0)
+    .option("--remaining-tolerance <n>", "remaining may differ by this much", whole(0, 4_294_967_295), 0)
     .addOption(
       typed("--duration-tolerance <time>", "time until reset may differ by this much", duration(0, HOUR_MS), "1s"),
     )
@@ -205,10 +203,9 @@ async function untilSignal(): Promise<void> {
   for (const signal of signals) process.once(signal, () => process.exit(1));
 }
 
-/** Reads `host:port`; the host may be `[::1]`. */
 function parseSpeed(text: string): number {
   if (text === "max") return Number.POSITIVE_INFINITY;
   const speed = /^\d{1,6}(?:\.\d{1,3})?x?$/.test(text) ? Number.parseFloat(text) : 0;
   if (speed > 0) return speed;
-  throw new InvalidArgumentError("Expected a factor such as 2x or 0.5x, or max.");
+  throw expected("expected a factor such as 2x or 0.5x, or max");
 }

@@ -2,17 +2,13 @@
 // command runs: loading takes longer than all the rest.
 
 import { Command, CommanderError, Option } from "commander";
-import {
-  collect,
-  descriptorParser,
-  parseAuthority,
-  parseWhole,
-  type TypedDescriptor,
-  textParser,
-} from "./arguments.ts";
+import { DESCRIPTORS, descriptorParser, parseAuthority, type TypedDescriptor, textParser, whole } from "./arguments.ts";
+import type { AskFlags } from "./ask.ts";
 import { addBuckets } from "./buckets.ts";
+import type { CheckFlags } from "./check-rules.ts";
+import type { ExplainFlags } from "./explain-rules.ts";
 import { addMirror } from "./mirror.ts";
-import { addReferenceCommands } from "./reference-commands.ts";
+import { addReferenceCommands, withTwoDashes } from "./reference-commands.ts";
 import { addSimulate } from "./simulate.ts";
 import { addSuggest } from "./suggest.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
@@ -38,7 +34,7 @@ const EXIT_USAGE = 2;
 export async function runCommandLine(options: ProgramOptions, argv: readonly string[]): Promise<void> {
   const { terminal = processTerminal() } = options;
   try {
-    await buildProgram({ ...options, terminal }).parseAsync(argv);
+    await buildProgram({ ...options, terminal }).parseAsync(withTwoDashes(argv));
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     // Printing the help or the version ends a run like this, too.
@@ -141,36 +137,10 @@ Examples:
   headgate check --format github rules/        # annotations of pull requests
 `,
     )
-    .action(async (path: string | undefined, options: CheckFlags) => {
+    .action(async (path: string | undefined, flags: CheckFlags) => {
       const { checkRules } = await import("./check-rules.ts");
-      await checkRules(
-        {
-          path,
-          mergesDomains: options.mergeDomains,
-          isStrict: options.strict ?? false,
-          asJson: options.json === true || options.format === "json",
-          asAnnotations: options.json !== true && options.format === "github",
-        },
-        terminal,
-      );
+      await checkRules({ path, mergeDomains: flags.mergeDomains }, flags, terminal);
     });
-}
-
-interface CheckFlags {
-  readonly mergeDomains?: true;
-  readonly strict?: true;
-  readonly format: "text" | "json" | "github";
-  readonly json?: true;
-}
-
-interface ExplainFlags {
-  readonly domain: string;
-  readonly rules?: string;
-  readonly server?: string;
-  readonly tokenFile?: string;
-  readonly mergeDomains?: true;
-  readonly requireMatch?: true;
-  readonly json?: true;
 }
 
 function addExplain(program: Command, terminal: Terminal): void {
@@ -181,7 +151,7 @@ function addExplain(program: Command, terminal: Terminal): void {
       "Shows for each descriptor which rules are tried at each entry, which one matches and why the others don't, the" +
         " limits that apply and the buckets they are counted in.",
     )
-    .argument("<descriptors...>", DESCRIPTORS, collect(descriptorParser(terminal)))
+    .argument("<descriptors...>", DESCRIPTORS, descriptorParser(terminal))
     .requiredOption("-d, --domain <name>", "domain of the call")
     .option("-r, --rules <path>", "directory or file with the rules (default: what the service would read)")
     .option("-s, --server <url>", "ask a running server's HTTP port instead, such as localhost:8080")
@@ -200,34 +170,9 @@ Examples:
     )
     .action(async (descriptors: readonly TypedDescriptor[], flags: ExplainFlags) => {
       const { explainRules } = await import("./explain-rules.ts");
-      await explainRules(
-        {
-          domain: flags.domain,
-          descriptors,
-          path: flags.rules,
-          mergesDomains: flags.mergeDomains,
-          server: flags.server,
-          tokenFile: flags.tokenFile,
-          requiresMatch: flags.requireMatch ?? false,
-          asJson: flags.json ?? false,
-        },
-        terminal,
-      );
+      await explainRules(descriptors, flags, terminal);
     });
 }
-
-interface AskFlags {
-  readonly domain: string;
-  readonly server: string;
-  readonly hits?: number;
-  readonly peek?: true;
-  readonly refund?: true;
-  readonly times: number;
-  readonly timeout: number;
-  readonly json?: true;
-}
-
-const DESCRIPTORS = "descriptors as key=value,key2=value2; \\, is a comma in a value";
 
 const HITS_MAX = 4_294_967_295;
 
@@ -239,14 +184,14 @@ function addAsk(program: Command, terminal: Terminal): void {
       "Sends a ShouldRateLimit request and prints the answer. Ends with 0 if every call passed, with 1 if one was over" +
         " limit, with 2 on an error.",
     )
-    .argument("<descriptors...>", DESCRIPTORS, collect(textParser(terminal)))
+    .argument("<descriptors...>", DESCRIPTORS, textParser(terminal))
     .requiredOption("-d, --domain <name>", "domain of the call")
     .option("-s, --server <host:port>", "gRPC address of the service", parseAuthority, "localhost:8081")
-    .option("--hits <n>", "hits that the call stands for", parseWhole(1, HITS_MAX))
+    .option("--hits <n>", "hits that the call stands for", whole(1, HITS_MAX))
     .addOption(new Option("--peek", "pay nothing, only ask whether one more would pass").conflicts(["hits", "refund"]))
     .option("--refund", "give the hits back")
-    .option("-n, --times <n>", "send it so many times, one after another", parseWhole(1, 1_000_000), 1)
-    .option("--timeout <ms>", "wait this long for each answer", parseWhole(1, 3_600_000), 1_000)
+    .option("-n, --times <n>", "send it so many times, one after another", whole(1, 1_000_000), 1)
+    .option("--timeout <ms>", "wait this long for each answer", whole(1, 3_600_000), 1_000)
     .option("--json", "print one JSON object per answer")
     .addHelpText(
       "after",
@@ -259,19 +204,6 @@ Examples:
     )
     .action(async (descriptors: readonly TypedDescriptor[], flags: AskFlags) => {
       const { ask } = await import("./ask.ts");
-      const code = await ask(
-        {
-          domain: flags.domain,
-          descriptors,
-          server: flags.server,
-          hits: flags.peek ? 0 : flags.hits,
-          isRefund: flags.refund ?? false,
-          times: flags.times,
-          timeoutMs: flags.timeout,
-          asJson: flags.json ?? false,
-        },
-        terminal,
-      );
-      terminal.setExitCode(code);
+      terminal.setExitCode(await ask(descriptors, flags, terminal));
     });
 }

@@ -14,6 +14,7 @@ import { readSettings, type Settings } from "../../process/settings.ts";
 import { compileFiles, type LoadResult, loadRules } from "../../rule-sources/files/load.ts";
 import { readOneFile } from "../../rule-sources/files/read-files.ts";
 import { readDump } from "../../rule-sources/xds/dump.ts";
+import type { DecidingSettings } from "../simulate/simulated-service.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
 /** Which rules to load. */
@@ -21,7 +22,7 @@ export interface RulesChoice {
   /** A directory or a file, `-` for standard input; undefined: where the service would look. */
   readonly path: string | undefined;
   /** Joins files of the same domain; undefined: as the service would. */
-  readonly mergesDomains: true | undefined;
+  readonly mergeDomains: true | undefined;
   /** Reads files of a named directory whatever their ending, as the reference service does; not unless given. */
   readonly everyFile?: boolean;
 }
@@ -33,6 +34,10 @@ const NO_STATS: StatsBook = { statsOf: () => new LimitStats() };
 
 /** The settings that say where rules are. Commands ignore mistakes in other settings. */
 const RULES_SETTINGS = /^(?:RULES_DIR|RUNTIME_[A-Z]+|MERGE_DOMAIN_CONFIG|COMPATIBILITY_MODE|CACHE_KEY_PREFIX)$/;
+
+/** Memory bound of a run that decides calls itself: at most 141 MB of buckets, twice, and once more with --against. */
+const BUCKETS_MAX = 1_000_000;
+const LOG_BYTES_MAX = 268_435_456;
 
 /** Further settings that decisions depend on. All others matter only to the service. */
 const DECIDING_SETTINGS =
@@ -58,7 +63,7 @@ export async function loadChosen(
   env: Environment,
   settings = pickedSettings(env, (name) => RULES_SETTINGS.test(name)),
 ): Promise<ChosenRules> {
-  const mergeDomains = choice.mergesDomains ?? settings.mergesDomains;
+  const mergeDomains = choice.mergeDomains ?? settings.mergesDomains;
   const options = { ...compileOptions(settings), mergeDomains, dotFiles: !settings.ignoresDotFiles };
   if (choice.path === undefined) {
     const { rulesDir, readsEveryFile } = settings;
@@ -126,8 +131,23 @@ export function compileOptions(settings: Settings): CompileOptions {
 }
 
 /** ON_STORE_FAILURE as limits have it. */
-export function policyOf({ onStoreFailure }: Settings): OnStoreFailure {
+function policyOf({ onStoreFailure }: Settings): OnStoreFailure {
   return ON_STORE_FAILURE_NAMES.indexOf(onStoreFailure) as OnStoreFailure;
+}
+
+/** The settings of the service that decisions depend on, with the memory of a command. */
+export function virtualSettings(settings: Settings): DecidingSettings {
+  return {
+    shadowMode: settings.shadowMode,
+    quotaMode: settings.quotaMode,
+    onStoreFailure: policyOf(settings),
+    retryAfterJitter: settings.retryAfterJitter,
+    nearLimitRatio: settings.nearLimitRatio,
+    compatible: settings.compatibilityMode,
+    stopsAtOver: settings.stopsAtOver,
+    bucketsMax: BUCKETS_MAX,
+    logBytesMax: LOG_BYTES_MAX,
+  };
 }
 
 // Paths stay as typed, so that editors and people find the files from their working directory.

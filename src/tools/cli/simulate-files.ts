@@ -9,13 +9,10 @@ import type { Settings } from "../../process/settings.ts";
 import type { SimulationReport } from "../simulate/report.ts";
 import { type Progress, simulate } from "../simulate/simulate.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";
-import type { FileChoiceFlags } from "./call-options.ts";
-import { orTrouble } from "./or-trouble.ts";
-import { decidingSettings, rulesOrTrouble } from "./rules-source.ts";
-import { sayLines } from "./say-lines.ts";
+import { type FileChoiceFlags, sayLines } from "./call-options.ts";
+import { decidingSettings, rulesOrTrouble, virtualSettings } from "./rules-source.ts";
 import { simulationText } from "./simulation-text.ts";
-import type { Terminal } from "./terminal.ts";
-import { virtualSettings } from "./virtual-settings.ts";
+import { orTrouble, type Terminal } from "./terminal.ts";
 
 export interface SimulateFlags extends FileChoiceFlags {
   readonly rules?: string;
@@ -74,7 +71,7 @@ function rulesAt(
   terminal: Terminal,
 ): Promise<RuleSet | undefined> {
   const called = path === undefined ? "the rules" : `the rules in ${visible(path)}`;
-  return rulesOrTrouble({ path, mergesDomains: mergeDomains }, called, terminal, settings);
+  return rulesOrTrouble({ path, mergeDomains }, called, terminal, settings);
 }
 
 function refusedShare({ calls, changes }: SimulationReport): number {

@@ -1,11 +1,10 @@
 // `headgate simulate`: options in, report out. What it does is in src/tools/simulate.
 
 import type { Command } from "commander";
-import { parseWhole } from "./arguments.ts";
+import { parseShare, whole } from "./arguments.ts";
 import { addCallOptions, mappingOf } from "./call-options.ts";
 import type { SimulateFlags } from "./simulate-files.ts";
 import type { Terminal } from "./terminal.ts";
-import { parseShare } from "./typed-options.ts";
 
 /** Adds the command. */
 export function addSimulate(program: Command, terminal: Terminal): void {
@@ -20,7 +19,7 @@ export function addSimulate(program: Command, terminal: Terminal): void {
     .argument("<calls...>", "files of calls; several are put in order by their times")
     .option("-r, --rules <path>", "directory or file with the rules (default: what the service would read)")
     .option("--against <path>", "compare with these rules")
-    .option("--explain <n>", "show so many refusals with buckets before and after", parseWhole(0, 10_000), 0)
+    .option("--explain <n>", "show so many refusals with buckets before and after", whole(0, 10_000), 0)
     .option("--tolerate <share>", "end with 1 if more calls are refused (with --against: newly refused)", parseShare)
     .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does");
   addCallOptions(command, terminal)

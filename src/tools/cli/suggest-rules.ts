@@ -16,13 +16,10 @@ import type { HoldNames } from "../simulate/suggest/hold-names.ts";
 import { type RulesTextOptions, rulesText } from "../simulate/suggest/rules-text.ts";
 import type { Shape } from "../simulate/suggest/shapes.ts";
 import { suggest } from "../simulate/suggest/suggest.ts";
-import type { FileChoiceFlags } from "./call-options.ts";
-import { orTrouble } from "./or-trouble.ts";
-import { compileOptions, decidingSettings } from "./rules-source.ts";
-import { sayLines } from "./say-lines.ts";
+import { type FileChoiceFlags, sayLines } from "./call-options.ts";
+import { compileOptions, decidingSettings, virtualSettings } from "./rules-source.ts";
 import { headText, notesOf } from "./suggest-notes.ts";
-import { paint, type Terminal } from "./terminal.ts";
-import { virtualSettings } from "./virtual-settings.ts";
+import { orTrouble, paint, type Terminal } from "./terminal.ts";
 
 export interface SuggestFlags extends FileChoiceFlags {
   readonly percentile: number;

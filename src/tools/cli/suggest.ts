@@ -1,7 +1,8 @@
 // `headgate suggest`: options in, rules out. What it does is in src/tools/simulate/suggest.
 
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { readTyped } from "../../engine/domain/entry-text.ts";
+import { decimal, expected } from "./arguments.ts";
 import { addCallOptions, mappingOf } from "./call-options.ts";
 import type { SuggestFlags } from "./suggest-rules.ts";
 import type { Terminal } from "./terminal.ts";
@@ -16,8 +17,8 @@ export function addSuggest(program: Command, terminal: Terminal): void {
         " been refused, and in comments what those limits would have done.",
     )
     .argument("<calls...>", "files of calls, as simulate reads them")
-    .option("--percentile <n>", "share of callers in percent that no limit refuses", parsePercentile, 99)
-    .option("--headroom <factor>", "what rates and bursts are multiplied by", parseHeadroom, 1.2)
+    .option("--percentile <n>", "share of callers in percent that no limit refuses", decimal(0.0001, 100), 99)
+    .option("--headroom <factor>", "what rates and bursts are multiplied by", decimal(1, 9999), 1.2)
     .option(
       "--hold <entries>",
       "entries that speak of holds: id=request_id,estimate=max_tokens and, unless it is that, settle=settle",
@@ -50,19 +51,5 @@ function parseHold(text: string): NonNullable<SuggestFlags["hold"]> {
   const names = { id, estimate, settle };
   if (known && Object.values(names).every((name) => name !== "") && new Set(Object.values(names)).size === 3)
     return names;
-  throw new InvalidArgumentError(
-    "Expected id=KEY,estimate=KEY or id=KEY,estimate=KEY,settle=KEY, with different keys.",
-  );
-}
-
-function parsePercentile(text: string): number {
-  const value = /^\d{1,3}(?:\.\d{1,4})?$/.test(text) ? Number(text) : 0;
-  if (value > 0 && value <= 100) return value;
-  throw new InvalidArgumentError("Expected a number above 0 and up to 100.");
-}
-
-function parseHeadroom(text: string): number {
-  const value = /^\d{1,4}(?:\.\d{1,4})?$/.test(text) ? Number(text) : 0;
-  if (value >= 1) return value;
-  throw new InvalidArgumentError("Expected a number from 1 on.");
+  throw expected("expected id=KEY,estimate=KEY or id=KEY,estimate=KEY,settle=KEY, with different keys");
 }

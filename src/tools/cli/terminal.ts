@@ -1,5 +1,8 @@
 // Where commands write, and how text looks there: colour only for people, lines broken at the edge.
 
+import { ConfigError } from "../../engine/base/errors.ts";
+import { visibleLines } from "../../engine/base/visible.ts";
+
 /** How a command talks to its caller. */
 export interface Terminal {
   out(text: string): void;
@@ -78,4 +81,16 @@ export function wrap(text: string, width: number, first = "", hang = first): str
 /** `1 rule`, `2 rules`. */
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+/** The result of `work`. If that throws ConfigError: undefined, exit code 2, and the reason on standard error. */
+export async function orTrouble<T>(terminal: Terminal, work: () => T | Promise<T>): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    terminal.err(`${paint(terminal, "red", visibleLines(error.message))}\n`);
+    terminal.setExitCode(2);
+    return undefined;
+  }
 }

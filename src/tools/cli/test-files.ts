@@ -15,12 +15,9 @@ import type { CaseFile } from "../simulate/cases/case-file.ts";
 import { Coverage } from "../simulate/cases/coverage.ts";
 import { hasCases, readCases } from "../simulate/cases/read-cases.ts";
 import { runCase } from "../simulate/cases/run-case.ts";
-import { compileNode, loadChosen } from "./rules-source.ts";
+import { compileNode, loadChosen, virtualSettings } from "./rules-source.ts";
 import type { Terminal } from "./terminal.ts";
-import type { TestFlags } from "./test-options.ts";
-import { printResults } from "./test-output.ts";
-import type { FileResult, TestRun } from "./test-results.ts";
-import { virtualSettings } from "./virtual-settings.ts";
+import { type FileResult, printResults, type TestFlags, type TestRun } from "./test-output.ts";
 
 /** How often `--watch` looks at the files. */
 const LOOK_MS = 300;
@@ -38,12 +35,11 @@ export async function testFiles(
     terminal.setExitCode(exitCodeOf(run, flags));
     return;
   }
-  let isStopped = false;
-  const stopped = untilStopped().then(() => {
-    isStopped = true;
-  });
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  void untilStopped().then(() => stopping.abort());
   let watched: readonly string[] = [];
-  while (!isStopped) {
+  while (!signal.aborted) {
     // Taken before the run, to notice a change during it. The rules' paths are known after the first run.
     const before = await stampOf([...paths, ...watched]);
     const run = await runFiles(paths, flags);
@@ -54,8 +50,8 @@ export async function testFiles(
     printResults(run, flags, terminal);
     terminal.setExitCode(exitCodeOf(run, flags));
     terminal.err("waiting for a change; Ctrl-C ends this\n");
-    while (!isStopped && (await stampOf([...paths, ...watched])) === before)
-      await Promise.race([sleep(LOOK_MS), stopped]);
+    while (!signal.aborted && (await stampOf([...paths, ...watched])) === before)
+      await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined);
   }
 }
 
@@ -159,7 +155,7 @@ class RulesOfCases {
     const { ruleSet, problems } =
       path === undefined && typeof rules === "object"
         ? compileNode(file.name, rules, settings)
-        : await loadChosen({ path, mergesDomains: undefined }, {}, settings);
+        : await loadChosen({ path, mergeDomains: undefined }, {}, settings);
     if (ruleSet === undefined) return { ruleSet, problems };
     const loaded = { title, ruleSet, settings, coverage: new Coverage(ruleSet) };
     this.#loaded.set(key, loaded);

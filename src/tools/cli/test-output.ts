@@ -2,11 +2,38 @@
 
 import { visible, visibleJson } from "../../engine/base/visible.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
+import type { Problem } from "../../engine/rules/rule-set.ts";
+import type { CoverageReport } from "../simulate/cases/coverage.ts";
 import { type CaseResult, formatFailure } from "../simulate/cases/run-case.ts";
 import { githubAnnotation } from "./github-annotations.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
-import type { TestFlags } from "./test-options.ts";
-import type { FileResult, TestRun } from "./test-results.ts";
+
+/** Flags of `test`. */
+export interface TestFlags {
+  readonly rules?: string;
+  readonly format: "text" | "tap" | "junit" | "github" | "json";
+  readonly requireCoverage?: true;
+  readonly watch?: true;
+}
+
+/** One file of cases. */
+export interface FileResult {
+  readonly name: string;
+  /** Problems of the file and of its rules. With an error among them no case was run. */
+  readonly problems: readonly Problem[];
+  readonly cases: readonly CaseResult[];
+}
+
+/** All files. */
+export interface TestRun {
+  readonly files: readonly FileResult[];
+  /** Files of folders that have no `cases`, such as rule files. */
+  readonly skipped: readonly string[];
+  /** The coverage of each rule set that was tested. */
+  readonly coverage: readonly { readonly rules: string; readonly report: CoverageReport }[];
+  /** Paths of rules, for `--watch`. */
+  readonly watched: readonly string[];
+}
 
 /** Most names shown of rules that no case meets. */
 const UNCOVERED_SHOWN = 20;

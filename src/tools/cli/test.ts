@@ -2,7 +2,10 @@
 
 import { type Command, Option } from "commander";
 import type { Terminal } from "./terminal.ts";
-import { TEST_FORMATS, type TestFlags } from "./test-options.ts";
+import type { TestFlags } from "./test-output.ts";
+
+/** How results are printed. */
+const FORMATS: readonly TestFlags["format"][] = ["text", "tap", "junit", "github", "json"];
 
 /** Adds the command. `untilStopped` resolves when `--watch` shall end; never unless given. */
 export function addTest(program: Command, terminal: Terminal, untilStopped?: () => Promise<void>): void {
@@ -15,7 +18,7 @@ export function addTest(program: Command, terminal: Terminal, untilStopped?: () 
     )
     .argument("<files...>", "files of cases, or directories with them (*.yaml, *.yml)")
     .option("-r, --rules <path>", "test these rules, whatever the files say")
-    .addOption(new Option("-f, --format <format>", "how to print results").choices(TEST_FORMATS).default("text"))
+    .addOption(new Option("-f, --format <format>", "how to print results").choices(FORMATS).default("text"))
     .option("--require-coverage", "end with 1 if a rule is met by no case")
     .option("--watch", "run again whenever cases or rules change")
     .addHelpText(

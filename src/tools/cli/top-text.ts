@@ -1,6 +1,5 @@
 // An answer of /top as a table for people.
 
-import { isRecord } from "../../engine/base/is-record.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
@@ -29,11 +28,6 @@ interface TopKey {
   readonly refused_overcount: number;
   readonly refused_since: string | null;
   readonly last_refused: string | null;
-}
-
-/** Enough to tell an answer from what something else on that port says. */
-export function isTopAnswer(value: unknown): value is TopAnswer {
-  return isRecord(value) && typeof value.at === "string" && Array.isArray(value.keys);
 }
 
 const TITLES = ["REFUSED", "ASKED", "SINCE", "LAST", "RULE", "KEY"];

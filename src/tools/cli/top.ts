@@ -1,11 +1,11 @@
 // `headgate top`: who asks a running service and whom it refuses, as a table that refreshes.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { askAdmin } from "./admin-call.ts";
-import { parseWhole } from "./arguments.ts";
+import { duration, typed, whole } from "./arguments.ts";
 import type { Terminal } from "./terminal.ts";
-import { isTopAnswer, type TopAnswer, topText } from "./top-text.ts";
-import { duration, typed } from "./typed-options.ts";
+import { type TopAnswer, topText } from "./top-text.ts";
 
 interface TopFlags {
   readonly server: string;
@@ -38,7 +38,7 @@ export function addTop(program: Command, terminal: Terminal, untilStopped?: () =
     .option("--token-file <path>", "file with the token to send")
     .addOption(new Option("--window <window>", "how far back").choices(["minute", "hour"]).default("minute"))
     .addOption(new Option("--by <count>", "what counts").choices(["refused", "asked"]).default("refused"))
-    .option("-k, --keys <n>", "so many keys", parseWhole(1, KEYS_MAX), 20)
+    .option("-k, --keys <n>", "so many keys", whole(1, KEYS_MAX), 20)
     .addOption(typed("--every <time>", "how often to ask", duration(EVERY_MS_MIN, EVERY_MS_MAX), "2s"))
     .option("--once", "print one table and end")
     .option("--json", "print one answer as JSON and end")
@@ -71,33 +71,20 @@ async function refresh(
   terminal: Terminal,
   untilStopped: () => Promise<void> = () => new Promise(() => undefined),
 ): Promise<void> {
-  let isStopped = false;
-  let wake: () => void = () => undefined;
-  const stopped = untilStopped().then(() => {
-    isStopped = true;
-    wake();
-  });
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  void untilStopped().then(() => stopping.abort());
   let shown: TopAnswer | undefined = first;
-  while (!isStopped) {
+  while (!signal.aborted) {
     // Why there is none was said below the last table, which stays until there is another.
     if (shown !== undefined) terminal.out(`${TO_THE_CORNER}${topText(shown, terminal)}`);
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, flags.every);
-      wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    if (!isStopped) shown = await ask(flags, terminal);
+    await sleep(flags.every, undefined, { signal }).catch(() => undefined);
+    if (!signal.aborted) shown = await ask(flags, terminal);
   }
-  await stopped;
 }
 
 /** Undefined once the terminal was told why there is none. */
-async function ask(flags: TopFlags, terminal: Terminal): Promise<TopAnswer | undefined> {
+function ask(flags: TopFlags, terminal: Terminal): Promise<TopAnswer | undefined> {
   const path = `/top?window=${flags.window}&by=${flags.by}&keys=${flags.keys}`;
-  const answer = await askAdmin(path, undefined, flags, terminal);
-  if (answer === undefined || isTopAnswer(answer)) return answer;
-  terminal.err("the answer is none of Headgate's; --server is the HTTP port, 8080 by default\n");
-  return undefined;
+  return askAdmin<TopAnswer>({ path, list: "keys" }, flags, terminal);
 }

@@ -48,19 +48,16 @@ const SHOWN = {
   answer: REFUSED,
   elapsedMs: 1.84,
   number: 3,
-  options: {
-    domain: "shop",
-    server: "localhost:8081",
-    descriptors: [
-      [{ key: "tier", value: "free" }],
-      [
-        { key: "a", value: "1" },
-        { key: "b", value: "2" },
-      ],
-      [],
-      [],
+  flags: { domain: "shop", server: "localhost:8081" },
+  descriptors: [
+    [{ key: "tier", value: "free" }],
+    [
+      { key: "a", value: "1" },
+      { key: "b", value: "2" },
     ],
-  },
+    [],
+    [],
+  ],
 };
 
 test("says code, limits, what is left, headers and metadata", () => {

@@ -1,7 +1,7 @@
-// Addresses and numbers as they are typed. Descriptors: test/unit/core/entry-text.test.ts.
+// Descriptors and addresses as they are typed; how descriptors are read is in test/unit/core/entry-text.test.ts.
 
 import { expect, test } from "vitest";
-import { parseAuthority, parseWhole } from "../../../src/tools/cli/arguments.ts";
+import { parseAuthority } from "../../../src/tools/cli/arguments.ts";
 import { runProgram } from "../../support/run-program.ts";
 
 test.each(["localhost:8081", "127.0.0.1:1", "[::1]:8081", "a.b-c_d:65535", "unix:80"])("%s is an address", (text) => {
@@ -67,10 +67,4 @@ test("ask, client and the options of logs want text", async () => {
     expect(run.err).toContain("xpected UTF-8 as the value of 'a', got 'a=\\xff'");
     expect(run.exitCode).toBe(2);
   }
-});
-
-test("whole numbers stay within their bounds", () => {
-  const parse = parseWhole(1, 10);
-  expect(["1", "10"].map(parse)).toEqual([1, 10]);
-  for (const text of ["0", "11", "1.5", "-1", "", "x"]) expect(() => parse(text)).toThrow(/from 1 to 10/);
 });

@@ -5,8 +5,8 @@ import { textOf } from "../../../engine/domain/request.ts";
 import type { Take } from "../../../engine/domain/take.ts";
 import { isOver } from "../../../engine/domain/verdict.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
-import type { DomainRules, Level, Rule, RuleSet } from "../../../engine/rules/rule-set.ts";
-import { rulesOfTiers } from "../../../engine/rules/tiers.ts";
+import type { DomainRules, Rule, RuleSet } from "../../../engine/rules/rule-set.ts";
+import { allRules, rulesOfTiers } from "../../../engine/rules/tiers.ts";
 
 /** What cases have met of one rule set. */
 export interface CoverageReport {
@@ -51,7 +51,9 @@ export class Coverage {
         if (!this.#met.has(limit)) neverMet.push(textOf(limit.names.id));
         if (!this.#refusing.has(limit)) neverRefusing.push(textOf(limit.names.id));
       }
-      for (const rule of passingRules(domain.root)) {
+      // Rules whose descriptors pass: unlimited ones, of each tier too.
+      const passingRules = [...allRules(domain.root)].flatMap(rulesOfTiers).filter((rule) => rule.isUnlimited);
+      for (const rule of passingRules) {
         passing++;
         if (!this.#met.has(rule)) neverMet.push(passingName(domain, rule));
       }
@@ -65,14 +67,6 @@ export class Coverage {
       neverMet,
       neverRefusing,
     };
-  }
-}
-
-/** Rules whose descriptors pass: unlimited ones, of each tier too. */
-function* passingRules(level: Level): Generator<Rule> {
-  for (const rule of level.rules) {
-    for (const one of rulesOfTiers(rule)) if (one.isUnlimited) yield one;
-    if (rule.children !== undefined) yield* passingRules(rule.children);
   }
 }
 
