@@ -69,7 +69,7 @@ export function harnessOver(store: Store, clock: ManualClock, keyPrefix: string)
     settle,
     giveBack: async (group) => {
       store.giveBack(group);
-      // Receipts travel ahead of the takes of the same turn and lane, two on logs in each call at most: one peek for each. What
+      // Receipts travel ahead of the takes of the same turn and queue, two on logs in each call at most: one peek for each. What
       // was not paid has none, and a peek would date a bucket anew whose time lies too far ahead.
       for (const take of group.takes.slice(0, group.size)) {
         if (!take.paid || costToReturn(take) === 0) continue;

@@ -44,7 +44,7 @@ const loadKeys = Array.from({ length: KEYS }, (_, index) => `load:${index}`);
 
 /** What a bucket is kept under. */
 function storedKey(bucketKey: string, tags = new ClusterTags()): string {
-  return tags.storedKey(bucketKey, tags.laneOf({ bucketKey, limit: LEDGER }));
+  return tags.storedKey(bucketKey, tags.queueOf({ bucketKey, limit: LEDGER }));
 }
 
 const slotOf = (bucketKey: string) => keySlot(storedKey(bucketKey));

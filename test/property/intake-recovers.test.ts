@@ -34,16 +34,16 @@ class World {
   constructor() {
     this.intake = new Intake(completeOptions({ clock: this.clock, deadlineMs: 15 }), {
       name: "The server",
-      newBatch: (lane) => new SmallBatch(lane),
+      newBatch: (queue) => new SmallBatch(queue),
       isUp: () => this.isUp,
       downSentence: () => "The server is away",
       send: () => undefined,
       onSilence: () => this.goDown(),
-      probeBucket: () => ({ bucketKey: "own", lane: 9 }),
+      probeBucket: () => ({ bucketKey: "own", queue: 9 }),
     });
   }
 
-  take(lane: number, deadlineMs = Number.POSITIVE_INFINITY): TakeGroup {
+  take(queue: number, deadlineMs = Number.POSITIVE_INFINITY): TakeGroup {
     const group = new TakeGroup();
     group.add(limit).bucketKey = "a";
     group.deadlineUs = this.clock.nowUs() + deadlineMs * MICROS_PER_MILLI;
@@ -52,7 +52,7 @@ class World {
     const settled = () => {
       call.answers++;
     };
-    if (this.intake.take(group, { settled }, lane)) settled();
+    if (this.intake.take(group, { settled }, queue)) settled();
     return group;
   }
 
@@ -66,7 +66,7 @@ class World {
   send(most = Number.POSITIVE_INFINITY): void {
     if (!this.isUp) return;
     for (let i = 0; i < most; i++) {
-      const batch = this.intake.next((lane) => this.intake.settler.underWay(lane) < 2);
+      const batch = this.intake.next((queue) => this.intake.settler.underWay(queue) < 2);
       if (batch === undefined) break;
       if (this.intake.settler.begin(batch)) this.sent.push(batch);
     }

@@ -62,10 +62,10 @@ export abstract class Batch {
   readonly groups: BatchedGroup[] = [];
   readonly receipts: Receipt[] = [];
   /**
-   * Takes travel together only if they have the same lane, a number that the store gives a meaning. In a cluster all keys of a lane have one
+   * Takes travel together only if they have the same queue, a number that the store gives a meaning. In a cluster all keys of a queue have one
    * hash slot (redis/cluster-tags.ts). 0 if all takes may travel together.
    */
-  readonly lane: number;
+  readonly queue: number;
   takes = 0;
   /** Number of takes on sliding logs. */
   takesOnLogs = 0;
@@ -89,8 +89,8 @@ export abstract class Batch {
   readonly #keyPlaces = new Map<string, number>();
   readonly #limitPlaces = new Map<Limit, number>();
 
-  constructor(lane = 0) {
-    this.lane = lane;
+  constructor(queue = 0) {
+    this.queue = queue;
   }
 
   /** Whether the group fits beside what the batch has. An empty batch takes any group. */

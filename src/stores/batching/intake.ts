@@ -17,13 +17,13 @@ import { Settler } from "./settler.ts";
 import { WaitingBatches } from "./waiting-batches.ts";
 
 /**
- * Number of a lane's calls under way from which takes are held back for batching. The server settles one while the next waits for it; more
+ * Number of a queue's calls under way from which takes are held back for batching. The server settles one while the next waits for it; more
  * calls would only queue there, each with its own overhead.
  */
 const UNDER_WAY_MAX = 2;
 /**
  * Most calls of receipts alone under way: those of an outage would keep takes waiting, which carry receipts as well. A call that is refused over
- * several lanes of a cluster is undone at once all the same.
+ * several queues of a cluster is undone at once all the same.
  */
 const ALONE_MAX = 8;
 /** Closing waits for answers at least this long. */
@@ -37,7 +37,7 @@ const REFUSED_MS = 10;
 interface ServerSide<B extends Batch> {
   /** The server's name in sentences, such as Redis. */
   readonly name: string;
-  readonly newBatch: (lane: number) => B;
+  readonly newBatch: (queue: number) => B;
   readonly isUp: () => boolean;
   /** Why the server is not up, in one sentence. */
   readonly downSentence: () => string;
@@ -49,8 +49,8 @@ interface ServerSide<B extends Batch> {
   readonly probeBucket: () => ProbeBucket | undefined;
   /** See SettlerOptions. Absent: the server passes over no group. */
   readonly onHeld?: (bucketKey: string, holder: number, group: TakeGroup) => number | undefined;
-  /** The lane in which payments of a lane are given back. Absent: the same lane. */
-  readonly laneOfReceipts?: (lane: number) => number;
+  /** The queue in which payments of a queue are given back. Absent: the same queue. */
+  readonly queueOfReceipts?: (queue: number) => number;
 }
 
 /** Admits and gathers the takes for one server. */
@@ -98,22 +98,22 @@ export class Intake<B extends Batch> {
       pauseUs: options.breaker.pauseUs,
       areNeeded: () => !this.#isClosed && server.isUp() && this.trouble() !== undefined,
       bucket: server.probeBucket,
-      take: (group, then, lane) => this.take(group, then, lane),
+      take: (group, then, queue) => this.take(group, then, queue),
     });
     this.settler = new Settler<B>({
       ...options,
       serverName: name,
       serverTime: this.serverTime,
       breaker: this.#breaker,
-      giveBack: (receipt, lane) => {
+      giveBack: (receipt, queue) => {
         options.onUndone(receipt);
-        this.addReceipt(receipt, lane);
+        this.addReceipt(receipt, queue);
       },
       onGivenBack: () => this.#receiptPause.reset(),
-      onNotGivenBack: (receipts, lane) => this.#giveBackLater(receipts, lane),
+      onNotGivenBack: (receipts, queue) => this.#giveBackLater(receipts, queue),
       onHeld: (bucketKey, holder, group) => server.onHeld?.(bucketKey, holder, group),
-      again: (batched, lane) => {
-        this.settler.addAgain(this.#batchFor(batched.group, lane), batched);
+      again: (batched, queue) => {
+        this.settler.addAgain(this.#batchFor(batched.group, queue), batched);
         this.schedule();
       },
       onUnsent: (batch) => this.#gathering.remove(batch),
@@ -124,46 +124,46 @@ export class Intake<B extends Batch> {
     });
   }
 
-  /** Like Store.take; all takes of the group belong to `lane`, 0 without lanes. */
-  take(group: TakeGroup, then: SettleListener, lane = 0): boolean {
+  /** Like Store.take; all takes of the group belong to `queue`, 0 without queues. */
+  take(group: TakeGroup, then: SettleListener, queue = 0): boolean {
     group.source = Source.store;
     if (group.size === 0) {
       group.verdict = Verdict.allowed;
       return true;
     }
-    const error = this.#reasonNotToSend(group, lane);
+    const error = this.#reasonNotToSend(group, queue);
     if (error !== undefined) {
       group.verdict = Verdict.failed;
       group.failure = error;
       this.#options.observer.failed(error);
       return true;
     }
-    const batch = this.#batchFor(group, lane);
+    const batch = this.#batchFor(group, queue);
     this.settler.add(batch, group, then);
     this.schedule();
     return false;
   }
 
-  /** Like Store.giveBack; all takes of the group belong to `lane`. */
-  giveBack(group: TakeGroup, lane = 0): void {
+  /** Like Store.giveBack; all takes of the group belong to `queue`. */
+  giveBack(group: TakeGroup, queue = 0): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i];
       if (!take?.paid) continue;
       const cost = costToReturn(take);
       const { bucketKey, limit, paidAtUs, holdId } = take;
       const sinceUs = this.#options.clock.nowUs();
-      if (cost > 0) this.addReceipt({ bucketKey, limit, cost, paidAtUs, holdId, sinceUs }, lane);
+      if (cost > 0) this.addReceipt({ bucketKey, limit, cost, paidAtUs, holdId, sinceUs }, queue);
     }
   }
 
-  /** Gives a payment back with the next call of its lane. */
-  addReceipt(receipt: Receipt, lane: number): void {
-    this.#receipts.add(receipt, this.#server.laneOfReceipts?.(lane) ?? lane);
+  /** Gives a payment back with the next call of its queue. */
+  addReceipt(receipt: Receipt, queue: number): void {
+    this.#receipts.add(receipt, this.#server.queueOfReceipts?.(queue) ?? queue);
     if (this.#server.isUp()) this.schedule();
   }
 
   /** Passes on the outstanding receipts, because another server keeps their buckets now. */
-  drainReceipts(each: (receipt: Receipt, lane: number) => void): void {
+  drainReceipts(each: (receipt: Receipt, queue: number) => void): void {
     this.#receipts.drain(each);
   }
 
@@ -175,7 +175,7 @@ export class Intake<B extends Batch> {
   }
 
   /**
-   * Removes and returns what was gathered, with receipts; or receipts alone. While a lane has UNDER_WAY_MAX calls under way, its takes wait
+   * Removes and returns what was gathered, with receipts; or receipts alone. While a queue has UNDER_WAY_MAX calls under way, its takes wait
    * until one of them is answered or their batch is full. So a busy server gets fewer and larger calls, and an idle one is asked at once.
    */
   takeReady(): B[] {
@@ -192,10 +192,10 @@ export class Intake<B extends Batch> {
   }
 
   /**
-   * Removes and returns the oldest batch whose lane `hasRoom`, with receipts; before it receipts alone, if no batch of their lane waits, and in
+   * Removes and returns the oldest batch whose queue `hasRoom`, with receipts; before it receipts alone, if no batch of their queue waits, and in
    * turns with takes, because there may be only one connection. Undefined if nothing can be sent.
    */
-  next(hasRoom: (lane: number) => boolean = () => true): B | undefined {
+  next(hasRoom: (queue: number) => boolean = () => true): B | undefined {
     const alone = this.#wasAlone ? undefined : this.#nextAlone(hasRoom);
     const batch = alone ?? this.#nextOfTakes(hasRoom) ?? this.#nextAlone(hasRoom);
     this.#wasAlone = batch !== undefined && this.#alone.has(batch);
@@ -280,13 +280,13 @@ export class Intake<B extends Batch> {
     this.#receipts.dropAll();
   }
 
-  #reasonNotToSend(group: TakeGroup, lane: number): StoreError | undefined {
+  #reasonNotToSend(group: TakeGroup, queue: number): StoreError | undefined {
     if (this.#isClosed) return CLOSED;
     const breaker = this.#breaker;
     if (breaker.state !== "closed") {
       if (!breaker.admits(this.#options.clock.nowUs())) return this.#pauseError;
       const probe = this.#probe;
-      if (probe !== undefined && probe !== this.#gathering.batchFor(group, lane)) return this.#pauseError;
+      if (probe !== undefined && probe !== this.#gathering.batchFor(group, queue)) return this.#pauseError;
     }
     if (!this.#server.isUp()) {
       const isProbe = breaker.state === "probing";
@@ -298,10 +298,10 @@ export class Intake<B extends Batch> {
     return undefined;
   }
 
-  #batchFor(group: TakeGroup, lane: number): B {
-    let batch = this.#gathering.batchFor(group, lane);
+  #batchFor(group: TakeGroup, queue: number): B {
+    let batch = this.#gathering.batchFor(group, queue);
     if (batch === undefined) {
-      batch = this.#server.newBatch(lane);
+      batch = this.#server.newBatch(queue);
       this.#gathering.begin(batch);
     }
     if (this.#breaker.state === "probing") {
@@ -317,28 +317,28 @@ export class Intake<B extends Batch> {
     else this.failGathered();
   };
 
-  readonly #hasRoom = (lane: number): boolean => this.settler.underWay(lane) < UNDER_WAY_MAX;
+  readonly #hasRoom = (queue: number): boolean => this.settler.underWay(queue) < UNDER_WAY_MAX;
 
-  #nextOfTakes(hasRoom: (lane: number) => boolean): B | undefined {
+  #nextOfTakes(hasRoom: (queue: number) => boolean): B | undefined {
     const batch = this.#gathering.shift(hasRoom);
     if (batch !== undefined && this.#canGiveBack()) this.#addReceiptsTo(batch);
     return batch;
   }
 
   // One at a time, because each needs a connection.
-  #nextAlone(hasRoom: (lane: number) => boolean): B | undefined {
+  #nextAlone(hasRoom: (queue: number) => boolean): B | undefined {
     if (!this.#canGiveBack()) return undefined;
-    return this.#receiptsAlone(1, (lane) => hasRoom(lane) && !this.#gathering.has(lane));
+    return this.#receiptsAlone(1, (queue) => hasRoom(queue) && !this.#gathering.has(queue));
   }
 
-  /** A batch of the receipts that have waited longest, of lanes that may send one; undefined if none may, or `countMax` are under way. */
-  #receiptsAlone(countMax: number, mayBe: (lane: number) => boolean = () => true): B | undefined {
+  /** A batch of the receipts that have waited longest, of queues that may send one; undefined if none may, or `countMax` are under way. */
+  #receiptsAlone(countMax: number, mayBe: (queue: number) => boolean = () => true): B | undefined {
     for (const batch of this.#alone) if (batch.isDone || batch.isHandedOver) this.#alone.delete(batch);
     // When closing, all can leave at once.
     if (this.#alone.size >= countMax && !this.#isClosed) return undefined;
-    for (const lane of this.#receipts.lanes()) {
-      if (!mayBe(lane)) continue;
-      const batch = this.#server.newBatch(lane);
+    for (const queue of this.#receipts.queues()) {
+      if (!mayBe(queue)) continue;
+      const batch = this.#server.newBatch(queue);
       this.#addReceiptsTo(batch);
       // They may all have waited too long.
       if (batch.receipts.length === 0) continue;
@@ -350,7 +350,7 @@ export class Intake<B extends Batch> {
 
   #addReceiptsTo(batch: B): void {
     if (!batch.carriesReceipts) return;
-    this.#receipts.moveTo(batch.receipts, batch.lane, this.#options.clock.nowUs());
+    this.#receipts.moveTo(batch.receipts, batch.queue, this.#options.clock.nowUs());
   }
 
   /** A failing server gets only what it must. */
@@ -359,8 +359,8 @@ export class Intake<B extends Batch> {
   }
 
   /** The server ran nothing of the batch: its receipts are sent again, after growing pauses while the server keeps refusing. */
-  #giveBackLater(receipts: readonly Receipt[], lane: number): void {
-    for (const receipt of receipts) this.#receipts.add(receipt, lane);
+  #giveBackLater(receipts: readonly Receipt[], queue: number): void {
+    for (const receipt of receipts) this.#receipts.add(receipt, queue);
     this.#receiptTimer ??= setTimeout(() => {
       this.#receiptTimer = undefined;
       if (this.#server.isUp()) this.schedule();

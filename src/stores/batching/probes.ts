@@ -6,10 +6,10 @@ import { OWN_LIMIT } from "../../engine/domain/own-limit.ts";
 import { TakeGroup } from "../../engine/domain/take.ts";
 import type { SettleListener } from "../store.ts";
 
-/** A bucket for takes that only ask whether the server is well, and the lane of its key. */
+/** A bucket for takes that only ask whether the server is well, and the queue of its key. */
 export interface ProbeBucket {
   readonly bucketKey: string;
-  readonly lane: number;
+  readonly queue: number;
 }
 
 interface ProbesOptions {
@@ -19,7 +19,7 @@ interface ProbesOptions {
   readonly areNeeded: () => boolean;
   /** Undefined if the server has no bucket now. */
   readonly bucket: () => ProbeBucket | undefined;
-  readonly take: (group: TakeGroup, then: SettleListener, lane: number) => boolean;
+  readonly take: (group: TakeGroup, then: SettleListener, queue: number) => boolean;
 }
 
 /** Sends one take after each pause for as long as they are needed. It pays, because a server that refuses writes may still answer peeks. */
@@ -54,6 +54,6 @@ export class Probes {
     }
     const group = new TakeGroup();
     group.add(OWN_LIMIT).bucketKey = `${own.bucketKey}:probe`;
-    if (take(group, { settled }, own.lane)) settled();
+    if (take(group, { settled }, own.queue)) settled();
   }
 }

@@ -25,7 +25,7 @@ const WAIT_US_MAX = 600_000_000;
 /** Greatest weight of the receipts of one call: 64 receipts, or 16 with holds, or five on sliding logs. */
 const WEIGHT_PER_CALL_MAX = 64;
 
-/** Receipts by lane, in the order in which they came. Without lanes, all have lane 0. */
+/** Receipts by queue, in the order in which they came. Without queues, all have queue 0. */
 export class Receipts {
   readonly #waiting = new Map<number, Receipt[]>();
   readonly #onDropped: (count: number) => void;
@@ -40,27 +40,27 @@ export class Receipts {
     return this.#count === 0;
   }
 
-  /** The lanes with receipts, the one that has waited longest first. */
-  lanes(): IterableIterator<number> {
+  /** The queues with receipts, the one that has waited longest first. */
+  queues(): IterableIterator<number> {
     return this.#waiting.keys();
   }
 
-  add(receipt: Receipt, lane = 0): void {
-    const oldest = this.lanes().next().value;
+  add(receipt: Receipt, queue = 0): void {
+    const oldest = this.queues().next().value;
     if (this.#count >= RECEIPTS_MAX && oldest !== undefined) {
       this.#onDropped(this.#remove(oldest, RECEIPTS_MAX / 10).length);
     }
-    const waiting = this.#waiting.get(lane);
-    if (waiting === undefined) this.#waiting.set(lane, [receipt]);
+    const waiting = this.#waiting.get(queue);
+    if (waiting === undefined) this.#waiting.set(queue, [receipt]);
     else waiting.push(receipt);
     this.#count++;
   }
 
-  /** Moves as many of a lane's receipts to `into` as one call should carry; gives up those that have waited too long. */
-  moveTo(into: Receipt[], lane: number, nowUs: number): void {
+  /** Moves as many of a queue's receipts to `into` as one call should carry; gives up those that have waited too long. */
+  moveTo(into: Receipt[], queue: number, nowUs: number): void {
     if (this.#count === 0) return;
     let dropped = 0;
-    for (const receipt of this.#remove(lane, this.#countForCall(lane))) {
+    for (const receipt of this.#remove(queue, this.#countForCall(queue))) {
       if (nowUs - receipt.sinceUs > WAIT_US_MAX) dropped++;
       else into.push(receipt);
     }
@@ -75,17 +75,17 @@ export class Receipts {
   }
 
   /** Passes all receipts to `each`, and keeps none. */
-  drain(each: (receipt: Receipt, lane: number) => void): void {
+  drain(each: (receipt: Receipt, queue: number) => void): void {
     const waiting = [...this.#waiting];
     this.#waiting.clear();
     this.#count = 0;
-    for (const [lane, receipts] of waiting) for (const receipt of receipts) each(receipt, lane);
+    for (const [queue, receipts] of waiting) for (const receipt of receipts) each(receipt, queue);
   }
 
-  #countForCall(lane: number): number {
+  #countForCall(queue: number): number {
     let count = 0;
     let weight = 0;
-    for (const { limit } of this.#waiting.get(lane) ?? []) {
+    for (const { limit } of this.#waiting.get(queue) ?? []) {
       weight += weightOf(1, limit.algorithm === Algorithm.slidingLog ? 1 : 0, limit.holdSeconds > 0 ? 1 : 0);
       if (weight > WEIGHT_PER_CALL_MAX) break;
       count++;
@@ -93,12 +93,12 @@ export class Receipts {
     return count;
   }
 
-  #remove(lane: number, countMax: number): Receipt[] {
-    const waiting = this.#waiting.get(lane);
+  #remove(queue: number, countMax: number): Receipt[] {
+    const waiting = this.#waiting.get(queue);
     if (waiting === undefined) return [];
     const removed = waiting.splice(0, countMax);
     this.#count -= removed.length;
-    if (waiting.length === 0) this.#waiting.delete(lane);
+    if (waiting.length === 0) this.#waiting.delete(queue);
     return removed;
   }
 }

@@ -37,9 +37,9 @@ export class Settler<B extends Batch> {
     return this.#takes;
   }
 
-  /** Number of this lane's sent batches without an outcome; those do not count for which nobody waits: of receipts, or all answered. */
-  underWay(lane: number): number {
-    return this.#underWay.count(lane);
+  /** Number of this queue's sent batches without an outcome; those do not count for which nobody waits: of receipts, or all answered. */
+  underWay(queue: number): number {
+    return this.#underWay.count(queue);
   }
 
   /** Adds the group to the batch. */
@@ -133,7 +133,7 @@ export class Settler<B extends Batch> {
     this.#noteIdle();
   }
 
-  #noteReceipts({ receipts, lane }: B, { notGivenBack }: ReplyReader): void {
+  #noteReceipts({ receipts, queue }: B, { notGivenBack }: ReplyReader): void {
     const { observer, onGivenBack, onNotGivenBack } = this.#options;
     const count = receipts.length - notGivenBack.length;
     if (count > 0) {
@@ -142,13 +142,13 @@ export class Settler<B extends Batch> {
     }
     if (notGivenBack.length > 0) {
       const waiting = receipts.filter((_, place) => notGivenBack.includes(place));
-      onNotGivenBack(waiting, lane);
+      onNotGivenBack(waiting, queue);
     }
   }
 
   /** Fails the batch's groups, because it was not sent or was refused; nothing was paid or given back. */
   fail(batch: B, error: StoreError): void {
-    if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch.receipts, batch.lane);
+    if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch.receipts, batch.queue);
     this.#failGroups(batch, error);
   }
 
@@ -274,15 +274,15 @@ export class Settler<B extends Batch> {
 
   #passOver(batch: B, batched: BatchedGroup, bucketKey: string, holder: number): void {
     const { onHeld, again, serverName } = this.#options;
-    const lane = onHeld(bucketKey, holder, batched.group);
-    if (lane === undefined) {
+    const queue = onHeld(bucketKey, holder, batched.group);
+    if (queue === undefined) {
       const text = `somebody else has held rows of the call in ${serverName} for long`;
       this.#fail(batch, batched, new StoreError("STORE_TIMEOUT", text));
       return;
     }
     batched.isAnswered = true;
     batch.waiting--;
-    again(batched, lane);
+    again(batched, queue);
   }
 
   #giveBackPaid(batch: B, batched: BatchedGroup, reader: ReplyReader): void {
@@ -292,7 +292,7 @@ export class Settler<B extends Batch> {
       const { bucketKey, limit, mode, holdId } = take;
       const cost = costToReturn({ mode, cost: take.cost, cappedHits });
       const sinceUs = this.#options.clock.nowUs();
-      if (cost > 0) this.#options.giveBack({ bucketKey, limit, cost, paidAtUs, holdId, sinceUs }, batch.lane);
+      if (cost > 0) this.#options.giveBack({ bucketKey, limit, cost, paidAtUs, holdId, sinceUs }, batch.queue);
     });
   }
 
@@ -343,7 +343,7 @@ export class Settler<B extends Batch> {
   };
 
   #dropUnsent(batch: B): void {
-    if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch.receipts, batch.lane);
+    if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch.receipts, batch.queue);
     this.#options.onUnsent(batch);
     this.finish(batch);
     this.#noteIdle();

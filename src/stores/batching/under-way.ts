@@ -2,7 +2,7 @@
 
 import type { Batch } from "./batch.ts";
 
-/** The sent batches; those that somebody waits for are counted by lane. */
+/** The sent batches; those that somebody waits for are counted by queue. */
 export class UnderWay<B extends Batch> {
   /** Whether somebody waited for the batch when it was sent. */
   readonly #batches = new Map<B, boolean>();
@@ -14,9 +14,9 @@ export class UnderWay<B extends Batch> {
     this.#onRoom = onRoom;
   }
 
-  /** Number of this lane's batches under way that somebody waits for. */
-  count(lane: number): number {
-    return this.#counts.get(lane) ?? 0;
+  /** Number of this queue's batches under way that somebody waits for. */
+  count(queue: number): number {
+    return this.#counts.get(queue) ?? 0;
   }
 
   /** A batch that is sent again is under way once. */
@@ -24,7 +24,7 @@ export class UnderWay<B extends Batch> {
     if (this.#batches.has(batch)) return;
     const isAwaited = batch.waiting > 0;
     this.#batches.set(batch, isAwaited);
-    if (isAwaited) this.#counts.set(batch.lane, this.count(batch.lane) + 1);
+    if (isAwaited) this.#counts.set(batch.queue, this.count(batch.queue) + 1);
   }
 
   /** The batch has its outcome, or nobody waits for it any more. */
@@ -33,9 +33,9 @@ export class UnderWay<B extends Batch> {
     if (wasAwaited === undefined) return;
     this.#batches.delete(batch);
     if (wasAwaited) {
-      const left = this.count(batch.lane) - 1;
-      if (left > 0) this.#counts.set(batch.lane, left);
-      else this.#counts.delete(batch.lane);
+      const left = this.count(batch.queue) - 1;
+      if (left > 0) this.#counts.set(batch.queue, left);
+      else this.#counts.delete(batch.queue);
     }
     this.#onRoom();
   }

@@ -1,4 +1,4 @@
-// The batches that have not been sent, oldest first. Each lane has at most one that is still being filled. Without lanes, all takes have lane
+// The batches that have not been sent, oldest first. Each queue has at most one that is still being filled. Without queues, all takes have queue
 // 0.
 
 import type { TakeGroup } from "../../engine/domain/take.ts";
@@ -13,40 +13,40 @@ export class WaitingBatches<B extends Batch> {
     return this.#batches.length === 0;
   }
 
-  /** The batch that the group can join; undefined if none of its lane has room. */
-  batchFor(group: TakeGroup, lane: number): B | undefined {
-    const batch = this.#filling.get(lane);
+  /** The batch that the group can join; undefined if none of its queue has room. */
+  batchFor(group: TakeGroup, queue: number): B | undefined {
+    const batch = this.#filling.get(queue);
     return batch?.hasRoomFor(group) === true ? batch : undefined;
   }
 
-  /** Whether a batch of this lane is being filled. */
-  has(lane: number): boolean {
-    return this.#filling.has(lane);
+  /** Whether a batch of this queue is being filled. */
+  has(queue: number): boolean {
+    return this.#filling.has(queue);
   }
 
-  /** Adds a batch; takes of its lane join it from now on. */
+  /** Adds a batch; takes of its queue join it from now on. */
   begin(batch: B): void {
     this.#batches.push(batch);
-    this.#filling.set(batch.lane, batch);
+    this.#filling.set(batch.queue, batch);
   }
 
-  /** Removes and returns the oldest batch whose lane `hasRoom`. */
-  shift(hasRoom: (lane: number) => boolean): B | undefined {
-    const batch = this.#batches.find(({ lane }) => hasRoom(lane));
+  /** Removes and returns the oldest batch whose queue `hasRoom`. */
+  shift(hasRoom: (queue: number) => boolean): B | undefined {
+    const batch = this.#batches.find(({ queue }) => hasRoom(queue));
     if (batch !== undefined) this.remove(batch);
     return batch;
   }
 
-  /** Removes and returns all full batches, and of those being filled the ones whose lane `hasRoom`. */
-  takeReady(hasRoom: (lane: number) => boolean): B[] {
+  /** Removes and returns all full batches, and of those being filled the ones whose queue `hasRoom`. */
+  takeReady(hasRoom: (queue: number) => boolean): B[] {
     const ready: B[] = [];
     const held: B[] = [];
     for (const batch of this.#batches) {
-      const isFilling = this.#filling.get(batch.lane) === batch;
-      if (isFilling && !hasRoom(batch.lane)) held.push(batch);
+      const isFilling = this.#filling.get(batch.queue) === batch;
+      if (isFilling && !hasRoom(batch.queue)) held.push(batch);
       else {
         ready.push(batch);
-        if (isFilling) this.#filling.delete(batch.lane);
+        if (isFilling) this.#filling.delete(batch.queue);
       }
     }
     this.#batches = held;
@@ -73,6 +73,6 @@ export class WaitingBatches<B extends Batch> {
   }
 
   #close(batch: B): void {
-    if (this.#filling.get(batch.lane) === batch) this.#filling.delete(batch.lane);
+    if (this.#filling.get(batch.queue) === batch) this.#filling.delete(batch.queue);
   }
 }

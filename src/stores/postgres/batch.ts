@@ -5,8 +5,8 @@ import { settledName } from "../../engine/algorithms/hold-book.ts";
 import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
 import { type Kind, Mode, Outcome, type TakeGroup } from "../../engine/domain/take.ts";
 import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
-import { Lane } from "./lanes.ts";
 import type { Link } from "./link.ts";
+import { Queue } from "./locked-keys.ts";
 
 /** Bound of one call, so that its rows are locked for two or three milliseconds at most. A larger group travels alone. */
 const BATCH_TAKES_MAX = 256;
@@ -44,9 +44,9 @@ export class PostgresBatch extends Batch {
   /** The connection it was sent over. */
   link: Link | undefined;
 
-  constructor(lane: number) {
-    super(lane);
-    this.waits = lane === Lane.contended;
+  constructor(queue: number) {
+    super(queue);
+    this.waits = queue === Queue.contended;
   }
 
   hasRoomFor(group: TakeGroup): boolean {
@@ -96,7 +96,7 @@ export class PostgresBatch extends Batch {
    * Undefined as a whole if a group is not plain.
    */
   plainTakes(latestOf: (batched: BatchedGroup) => number): readonly (PlainTake | undefined)[] | undefined {
-    if (this.lane !== Lane.plain || this.receipts.length > 0) return undefined;
+    if (this.queue !== Queue.plain || this.receipts.length > 0) return undefined;
     return this.groups.map((batched) => {
       const at = batched.at + HEAD_NUMBERS;
       const place = this.numbers[at] ?? 0;

@@ -17,8 +17,8 @@ import {
   ranNothing,
   waitedTooLong,
 } from "./connect.ts";
-import { Lane, NOT_PLAIN, UNKNOWN_HOLDER } from "./lanes.ts";
 import type { Link } from "./link.ts";
+import { NOT_PLAIN, Queue, UNKNOWN_HOLDER } from "./locked-keys.ts";
 import { settleLocked } from "./locked-takes.ts";
 import { TAKE_EACH } from "./statements.ts";
 import { readTakeEach, takeEachArguments } from "./take-each.ts";
@@ -76,10 +76,10 @@ export class Dispatch {
   }
 
   /** Batches that wait for rows, or whose rows are locked for long, use one connection and leave the others free. */
-  readonly #hasRoom = (lane: number): boolean => {
-    if (lane === Lane.free) return true;
-    const most = lane === Lane.plain ? PLAIN_UNDER_WAY_MAX : 1;
-    return this.#options.intake.settler.underWay(lane) < most;
+  readonly #hasRoom = (queue: number): boolean => {
+    if (queue === Queue.free) return true;
+    const most = queue === Queue.plain ? PLAIN_UNDER_WAY_MAX : 1;
+    return this.#options.intake.settler.underWay(queue) < most;
   };
 
   async #send(batch: PostgresBatch, link: Link): Promise<void> {
@@ -146,7 +146,7 @@ export class Dispatch {
     }
     if (batch.waits || !waitedTooLong(error)) return false;
     // Somebody holds a row of a take_each call, which does not tell which one. Under lock that row can be passed over.
-    if (batch.lane === Lane.plain) return settler.passOver(batch, () => true, NOT_PLAIN) > 0;
+    if (batch.queue === Queue.plain) return settler.passOver(batch, () => true, NOT_PLAIN) > 0;
     // A call that waits for no row waits for a table: for that of settled holds, if others can go on without it.
     return settler.passOver(batch, ({ limit }) => limit.holdSeconds > 0, UNKNOWN_HOLDER) > 0;
   }

@@ -15,8 +15,8 @@ import { isPlain, PostgresBatch, storedKey } from "./batch.ts";
 import type { SessionSettings } from "./connect.ts";
 import { describeTrouble, nameOfTarget, needsAnotherConnection } from "./connect-trouble.ts";
 import { Dispatch } from "./dispatch.ts";
-import { Lane, Lanes, NOT_PLAIN } from "./lanes.ts";
 import { Link, type LinkOptions } from "./link.ts";
+import { LockedKeys, NOT_PLAIN, Queue } from "./locked-keys.ts";
 import { ProcessTable } from "./process-table.ts";
 import { SideConnection } from "./side-connection.ts";
 import { Sweep } from "./sweep.ts";
@@ -74,30 +74,33 @@ export class PostgresBackend implements Backend {
   readonly #asideLink: Link;
   readonly #dispatch: Dispatch;
   readonly #sweep: Sweep;
-  readonly #lanes: Lanes;
+  readonly #lockedKeys: LockedKeys;
 
   constructor(options: PostgresStoreOptions, onAsideUp: () => void) {
     this.#options = options;
     this.#complete = completeOptions(options);
     // Calls are told apart by how long they may wait, less the resolution of timers.
-    this.#lanes = new Lanes((this.#heldMs - LITTLE_MS) * MICROS_PER_MILLI);
+    this.#lockedKeys = new LockedKeys((this.#heldMs - LITTLE_MS) * MICROS_PER_MILLI);
     const serverName = nameOfTarget(options.target);
     // No other process has this key, so none locks its row.
-    const probeBucket = { bucketKey: `${options.keyPrefix ?? ""}headgate:self-test:${randomUUID()}`, lane: Lane.free };
+    const probeBucket = {
+      bucketKey: `${options.keyPrefix ?? ""}headgate:self-test:${randomUUID()}`,
+      queue: Queue.free,
+    };
     this.#intake = new Intake<PostgresBatch>(this.#complete, {
       name: "PostgreSQL",
-      newBatch: (lane) => new PostgresBatch(lane),
+      newBatch: (queue) => new PostgresBatch(queue),
       isUp: () => this.#isUp(),
       downSentence: () => this.#links[0]?.trouble ?? "PostgreSQL is not connected",
       send: () => this.#send(),
       onSilence: (batch, trouble) => batch.link?.reconnect(`${serverName} ${trouble}`),
       probeBucket: () => probeBucket,
       onHeld: (bucketKey, holder, group) => {
-        if (holder === NOT_PLAIN) return Lane.free;
-        return this.#lanes.passedOver(group, bucketKey, holder, this.#complete.clock.nowUs());
+        if (holder === NOT_PLAIN) return Queue.free;
+        return this.#lockedKeys.passedOver(group, bucketKey, holder, this.#complete.clock.nowUs());
       },
       // What is to be given back can wait until its row is free, so it never waits with other rows locked.
-      laneOfReceipts: () => Lane.free,
+      queueOfReceipts: () => Queue.free,
     });
     const length = options.connections ?? CONNECTIONS;
     // All connections that meet the same held row, one after another, wait no longer than a call that waits for it.
@@ -140,9 +143,9 @@ export class PostgresBackend implements Backend {
   }
 
   take(group: TakeGroup, then: SettleListener): boolean {
-    const lane = this.#lanes.laneOf(group, this.#complete.clock.nowUs());
-    if (lane === Lane.free && isPlain(group)) return this.#intake.take(group, then, Lane.plain);
-    if (lane !== Lane.closed) return this.#intake.take(group, then, lane);
+    const queue = this.#lockedKeys.queueOf(group, this.#complete.clock.nowUs());
+    if (queue === Queue.free && isPlain(group)) return this.#intake.take(group, then, Queue.plain);
+    if (queue !== Queue.closed) return this.#intake.take(group, then, queue);
     group.source = Source.store;
     group.verdict = Verdict.failed;
     group.failure = CLOSED_ERROR;

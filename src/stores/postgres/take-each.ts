@@ -12,7 +12,7 @@ import { Outcome, Verdict } from "../../engine/domain/take.ts";
 import { HELD, isReplyTo, PAID, ReplyReader, TOO_LATE } from "../batching/reply.ts";
 import { type PlainTake, type PostgresBatch, textArray } from "./batch.ts";
 import type { Rows } from "./connect.ts";
-import { NOT_PLAIN } from "./lanes.ts";
+import { NOT_PLAIN } from "./locked-keys.ts";
 
 /** What all takes of a batch pay one bucket. */
 interface Payment {

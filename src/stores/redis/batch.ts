@@ -28,8 +28,8 @@ export class RedisBatch extends Batch {
   readonly #tags: ClusterTags | undefined;
 
   /** `tags` only for a cluster. */
-  constructor(lane = 0, tags?: ClusterTags) {
-    super(lane);
+  constructor(queue = 0, tags?: ClusterTags) {
+    super(queue);
     this.#tags = tags;
   }
 
@@ -124,6 +124,6 @@ export class RedisBatch extends Batch {
 
   #storedKeys(): readonly string[] {
     const tags = this.#tags;
-    return tags === undefined ? this.keys : this.keys.map((key) => tags.storedKey(key, this.lane));
+    return tags === undefined ? this.keys : this.keys.map((key) => tags.storedKey(key, this.queue));
   }
 }

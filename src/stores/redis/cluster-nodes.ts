@@ -214,15 +214,15 @@ export class ClusterNodes {
   #drop(one: ClusterNode): void {
     this.#nodes.delete(one.name);
     this.#breakers.drop(one.observer);
-    one.node.drainReceipts((receipt, lane) => this.#giveBack(receipt, lane));
+    one.node.drainReceipts((receipt, queue) => this.#giveBack(receipt, queue));
     // If the node has only given its slots away, it still answers the calls under way.
     void one.node.drain().then(() => one.node.close());
   }
 
-  #giveBack(receipt: Receipt, lane: number): void {
-    const owner = this.#owners[this.#options.tags.slotOf(lane)];
+  #giveBack(receipt: Receipt, queue: number): void {
+    const owner = this.#owners[this.#options.tags.slotOf(queue)];
     if (owner === undefined) this.#options.observer.keptPaid(1);
-    else owner.node.addReceipt(receipt, lane);
+    else owner.node.addReceipt(receipt, queue);
   }
 
   // Nothing was run, so the batch may be sent again. MOVED is valid for the whole slot from now on, ASK for this batch only.

@@ -67,12 +67,12 @@ class ClusterBackend implements Backend {
       onUp,
     });
     const shards: Omit<Shards, "shardOf"> = {
-      takeAt: (lane, group, then) => this.#takeAt(lane, group, then),
-      giveBackAt: (lane, group) => this.#giveBackAt(lane, group),
+      takeAt: (queue, group, then) => this.#takeAt(queue, group, then),
+      giveBackAt: (queue, group) => this.#giveBackAt(queue, group),
       onUndone: complete.onUndone,
     };
-    this.#calls = new ShardedCalls({ ...shards, shardOf: (take) => this.#tags.laneOf(take) });
-    this.#callsApart = new ShardedCalls({ ...shards, shardOf: (take) => this.#tags.laneAlone(take) });
+    this.#calls = new ShardedCalls({ ...shards, shardOf: (take) => this.#tags.queueOf(take) });
+    this.#callsApart = new ShardedCalls({ ...shards, shardOf: (take) => this.#tags.queueAlone(take) });
   }
 
   start(): void {
@@ -105,9 +105,9 @@ class ClusterBackend implements Backend {
     this.#nodes.close();
   }
 
-  #takeAt(lane: number, group: TakeGroup, then: SettleListener): boolean {
-    const node = this.#nodes.ownerOf(this.#tags.slotOf(lane));
-    if (node !== undefined) return node.take(group, then, lane);
+  #takeAt(queue: number, group: TakeGroup, then: SettleListener): boolean {
+    const node = this.#nodes.ownerOf(this.#tags.slotOf(queue));
+    if (node !== undefined) return node.take(group, then, queue);
     if (group.size === 0) {
       group.verdict = Verdict.allowed;
       return true;
@@ -119,18 +119,18 @@ class ClusterBackend implements Backend {
     return true;
   }
 
-  #giveBackAt(lane: number, group: TakeGroup): void {
-    const node = this.#nodes.ownerOf(this.#tags.slotOf(lane));
-    if (node !== undefined) node.giveBack(group, lane);
+  #giveBackAt(queue: number, group: TakeGroup): void {
+    const node = this.#nodes.ownerOf(this.#tags.slotOf(queue));
+    if (node !== undefined) node.giveBack(group, queue);
     else this.#observer.keptPaid(group.size);
   }
 
   /** Sends each bucket of the batch by itself, within the times that the groups have left. */
   #sendApart(batch: RedisBatch): void {
     for (const receipt of batch.receipts) {
-      const lane = this.#tags.laneAlone(receipt);
-      const node = this.#nodes.ownerOf(this.#tags.slotOf(lane));
-      if (node !== undefined) node.addReceipt(receipt, lane);
+      const queue = this.#tags.queueAlone(receipt);
+      const node = this.#nodes.ownerOf(this.#tags.slotOf(queue));
+      if (node !== undefined) node.addReceipt(receipt, queue);
       else this.#observer.keptPaid(1);
     }
     for (const { group, generation, then, isAnswered, answerByUs } of batch.groups) {

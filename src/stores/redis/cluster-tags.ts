@@ -9,11 +9,11 @@ import { keySlot, SLOTS } from "./key-slot.ts";
 /** Default of REDIS_CLUSTER_TAGS: good for three or four primaries, sufficient for eight. */
 const TAGS_DEFAULT = 16;
 
-/** Lanes from here on belong to one bucket each. */
+/** LockedKeys from here on belong to one bucket each. */
 const ALONE = 2 ** 32;
 
 /**
- * The tags of a cluster. A lane is a number for buckets that may travel together: a hash slot, for counters; SLOTS plus the number of a
+ * The tags of a cluster. A queue is a number for buckets that may travel together: a hash slot, for counters; SLOTS plus the number of a
  * tag; or, while a slot moves, a number of one bucket alone.
  */
 export class ClusterTags {
@@ -29,37 +29,37 @@ export class ClusterTags {
   }
 
   /**
-   * The lane of a take's bucket. The slot that the key has without a tag decides the tag, so all limits of one descriptor get one tag. The
+   * The queue of a take's bucket. The slot that the key has without a tag decides the tag, so all limits of one descriptor get one tag. The
    * tag's own slot is in the middle of the SLOTS / count slots that get it.
    */
-  laneOf({ bucketKey, limit }: Pick<Take, "bucketKey" | "limit">): number {
+  queueOf({ bucketKey, limit }: Pick<Take, "bucketKey" | "limit">): number {
     const slot = keySlot(bucketKey);
     return limit.isCounter ? slot : SLOTS + Math.floor((slot * this.count) / SLOTS);
   }
 
-  /** A lane for this bucket alone, with the same slot. */
-  laneAlone(take: Pick<Take, "bucketKey" | "limit">): number {
-    return (this.laneOf(take) + 1) * ALONE + hashBucketKey(take.bucketKey);
+  /** A queue for this bucket alone, with the same slot. */
+  queueAlone(take: Pick<Take, "bucketKey" | "limit">): number {
+    return (this.queueOf(take) + 1) * ALONE + hashBucketKey(take.bucketKey);
   }
 
-  /** The hash slot of all stored keys of a lane. */
-  slotOf(lane: number): number {
-    const shared = sharedLane(lane);
+  /** The hash slot of all stored keys of a queue. */
+  slotOf(queue: number): number {
+    const shared = sharedQueue(queue);
     return shared < SLOTS ? shared : slotOfTag(shared - SLOTS, this.count);
   }
 
-  /** The key that a bucket of the lane is stored under. */
-  storedKey(bucketKey: string, lane: number): string {
-    const tag = this.#tags[sharedLane(lane) - SLOTS];
+  /** The key that a bucket of the queue is stored under. */
+  storedKey(bucketKey: string, queue: number): string {
+    const tag = this.#tags[sharedQueue(queue) - SLOTS];
     if (tag === undefined) return bucketKey;
     const prefix = bucketKey.startsWith(this.#keyPrefix) ? this.#keyPrefix : "";
     return `${prefix}{${tag}}${bucketKey.slice(prefix.length)}`;
   }
 }
 
-/** The lane that a single bucket's lane was derived from; any other lane unchanged. */
-function sharedLane(lane: number): number {
-  return lane < ALONE ? lane : Math.floor(lane / ALONE) - 1;
+/** The queue that a single bucket's queue was derived from; any other queue unchanged. */
+function sharedQueue(queue: number): number {
+  return queue < ALONE ? queue : Math.floor(queue / ALONE) - 1;
 }
 
 /** The slot of a tag: in the middle of the slots whose keys get the tag. */

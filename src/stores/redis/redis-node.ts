@@ -1,5 +1,5 @@
 // One Redis server for takes: its link, its breaker, its bound on takes in flight, its receipts. It does not know other servers; a cluster has
-// several, and every batch has keys of one lane.
+// several, and every batch has keys of one queue.
 
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import type { TakeGroup } from "../../engine/domain/take.ts";
@@ -58,7 +58,7 @@ export class RedisNode implements Backend {
     this.#options = options;
     this.#intake = new Intake<RedisBatch>(options, {
       name: options.name ?? "Redis",
-      newBatch: (lane) => new RedisBatch(lane, options.tags),
+      newBatch: (queue) => new RedisBatch(queue, options.tags),
       isUp: () => this.#link.connection !== undefined,
       downSentence: () => this.#link.trouble ?? "Redis is not connected",
       send: () => this.#send(),
@@ -66,7 +66,7 @@ export class RedisNode implements Backend {
       probeBucket: () => {
         const [bucketKey] = options.selfTestKeys();
         if (bucketKey === undefined) return undefined;
-        return { bucketKey, lane: options.tags === undefined ? 0 : keySlot(bucketKey) };
+        return { bucketKey, queue: options.tags === undefined ? 0 : keySlot(bucketKey) };
       },
     });
     const { settler, serverTime } = this.#intake;
@@ -113,23 +113,23 @@ export class RedisNode implements Backend {
     return Math.floor(this.#intake.serverTime.estimateUs(this.#options.clock.nowUs()) / MICROS_PER_MILLI);
   }
 
-  /** Like Store.take; all takes of the group belong to `lane`. */
-  take(group: TakeGroup, then: SettleListener, lane = 0): boolean {
-    return this.#intake.take(group, then, lane);
+  /** Like Store.take; all takes of the group belong to `queue`. */
+  take(group: TakeGroup, then: SettleListener, queue = 0): boolean {
+    return this.#intake.take(group, then, queue);
   }
 
-  /** Like Store.giveBack; all takes of the group belong to `lane`. */
-  giveBack(group: TakeGroup, lane = 0): void {
-    this.#intake.giveBack(group, lane);
+  /** Like Store.giveBack; all takes of the group belong to `queue`. */
+  giveBack(group: TakeGroup, queue = 0): void {
+    this.#intake.giveBack(group, queue);
   }
 
-  /** Gives a payment back with the next call of its lane. */
-  addReceipt(receipt: Receipt, lane: number): void {
-    this.#intake.addReceipt(receipt, lane);
+  /** Gives a payment back with the next call of its queue. */
+  addReceipt(receipt: Receipt, queue: number): void {
+    this.#intake.addReceipt(receipt, queue);
   }
 
   /** Passes on the outstanding receipts, because other nodes keep their buckets now. */
-  drainReceipts(each: (receipt: Receipt, lane: number) => void): void {
+  drainReceipts(each: (receipt: Receipt, queue: number) => void): void {
     this.#intake.drainReceipts(each);
   }
 
@@ -148,7 +148,7 @@ export class RedisNode implements Backend {
       return;
     }
     // Without groups no deadline ends the batch. Waiting here, receipts are bounded and counted, and passed on if this node is dropped.
-    for (const receipt of batch.receipts.splice(0)) this.#intake.addReceipt(receipt, batch.lane);
+    for (const receipt of batch.receipts.splice(0)) this.#intake.addReceipt(receipt, batch.queue);
     if (batch.waiting > 0 && this.#hasRoomToAdopt()) this.#adopted.push({ batch, isAsking });
     else settler.fail(batch, this.#intake.unreachable());
   }

@@ -1,4 +1,4 @@
-// What is to be given back when a store closes leaves before it is closed, over however many lanes it lies. The test
+// What is to be given back when a store closes leaves before it is closed, over however many queues it lies. The test
 // stands where a server would.
 
 import fc from "fast-check";
@@ -59,7 +59,7 @@ function open({ connections, answerMs }: Server): { intake: Intake<SmallBatch>; 
   };
   const intake = new Intake(completeOptions({ clock, deadlineMs: 15 }), {
     name: "The server",
-    newBatch: (lane) => new SmallBatch(lane),
+    newBatch: (queue) => new SmallBatch(queue),
     isUp: () => true,
     downSentence: () => "The server is away",
     send,
@@ -75,15 +75,15 @@ afterEach(() => void vi.useRealTimers());
 describe("closing", () => {
   // Promise(hot): A process gives back its leases before it ends.
   test.each([
-    { name: "by lanes, all over one connection", connections: Number.POSITIVE_INFINITY, lanes: 16_384 },
-    { name: "over two connections that carry a call each", connections: 2, lanes: 1 },
-  ])("gives everything back first, $name", async ({ connections, lanes }) => {
-    const receipts = fc.array(fc.nat({ max: lanes - 1 }), { minLength: 1, maxLength: 600, size: "max" });
+    { name: "by queues, all over one connection", connections: Number.POSITIVE_INFINITY, queues: 16_384 },
+    { name: "over two connections that carry a call each", connections: 2, queues: 1 },
+  ])("gives everything back first, $name", async ({ connections, queues }) => {
+    const receipts = fc.array(fc.nat({ max: queues - 1 }), { minLength: 1, maxLength: 600, size: "max" });
     await fc.assert(
       fc.asyncProperty(receipts, fc.integer({ min: 0, max: 20 }), async (list, answerMs) => {
         const { intake, settled } = open({ connections, answerMs });
-        for (const [i, lane] of list.entries()) {
-          intake.addReceipt({ bucketKey: `k${i}`, limit, cost: 1, paidAtUs: i, holdId: "", sinceUs: START_US }, lane);
+        for (const [i, queue] of list.entries()) {
+          intake.addReceipt({ bucketKey: `k${i}`, limit, cost: 1, paidAtUs: i, holdId: "", sinceUs: START_US }, queue);
         }
         const wasSettled = intake.close().then(() => settled.length);
         await vi.runAllTimersAsync();

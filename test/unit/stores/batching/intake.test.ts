@@ -29,13 +29,13 @@ const silent: string[] = [];
 function open(options: BatchingOptions = {}): Intake<SmallBatch> {
   return new Intake(completeOptions({ clock, deadlineMs: 15, patienceMs: 100, ...options }), {
     name: "The server",
-    newBatch: (lane) => new SmallBatch(lane),
+    newBatch: (queue) => new SmallBatch(queue),
     isUp: () => isUp,
     downSentence: () => "The server is away",
     send: () => {
       turns++;
     },
-    probeBucket: () => ({ bucketKey: "own", lane: 3 }),
+    probeBucket: () => ({ bucketKey: "own", queue: 3 }),
     onSilence: (_batch, trouble) => silent.push(trouble),
   });
 }
@@ -60,9 +60,9 @@ class Call {
   }
 }
 
-function take(intake: Intake<SmallBatch>, key: string, lane = 0): Call {
+function take(intake: Intake<SmallBatch>, key: string, queue = 0): Call {
   const call = new Call(key);
-  if (intake.take(call.group, call, lane)) call.settled();
+  if (intake.take(call.group, call, queue)) call.settled();
   return call;
 }
 
@@ -97,12 +97,12 @@ describe("groups of one turn", () => {
     expect(intake.takeReady()).toEqual([]);
   });
 
-  test("travel in a batch of their lane each", () => {
+  test("travel in a batch of their queue each", () => {
     const intake = open();
-    for (const [key, lane] of [["a", 7] as const, ["b", 9] as const, ["c", 7] as const]) take(intake, key, lane);
-    expect(intake.takeReady().map(({ lane, takes }) => ({ lane, takes }))).toEqual([
-      { lane: 7, takes: 2 },
-      { lane: 9, takes: 1 },
+    for (const [key, queue] of [["a", 7] as const, ["b", 9] as const, ["c", 7] as const]) take(intake, key, queue);
+    expect(intake.takeReady().map(({ queue, takes }) => ({ queue, takes }))).toEqual([
+      { queue: 7, takes: 2 },
+      { queue: 9, takes: 1 },
     ]);
   });
 
@@ -121,10 +121,10 @@ describe("a server that is asked already", () => {
   function send(intake: Intake<SmallBatch>): SmallBatch[] {
     return intake.takeReady().filter((batch) => intake.settler.begin(batch));
   }
-  function busy(lane = 0): { intake: Intake<SmallBatch>; underWay: SmallBatch[] } {
+  function busy(queue = 0): { intake: Intake<SmallBatch>; underWay: SmallBatch[] } {
     const intake = open();
     const underWay = ["a", "b"].flatMap((key) => {
-      take(intake, key, lane);
+      take(intake, key, queue);
       return send(intake);
     });
     expect(underWay.map(({ takes }) => takes)).toEqual([1, 1]);
@@ -151,11 +151,11 @@ describe("a server that is asked already", () => {
     expect(send(intake).map(({ takes }) => takes)).toEqual([3]);
   });
 
-  test("gets takes of another lane at once", () => {
+  test("gets takes of another queue at once", () => {
     const { intake } = busy(7);
     take(intake, "c", 7);
     take(intake, "d", 8);
-    expect(send(intake).map(({ lane }) => lane)).toEqual([8]);
+    expect(send(intake).map(({ queue }) => queue)).toEqual([8]);
   });
 
   test.each([
@@ -314,9 +314,9 @@ describe("a group is answered once", () => {
 describe("a server that hands its keys over", () => {
   const breaker = { windowUs: 1_000_000, outcomesMin: 5, failureShare: 0.5, pauseUs: 250_000 };
 
-  /** Calls of as many lanes, sent; the server says nothing until their deadlines have passed. */
+  /** Calls of as many queues, sent; the server says nothing until their deadlines have passed. */
   async function sendUnanswered(intake: Intake<SmallBatch>, calls: number): Promise<SmallBatch[]> {
-    for (let lane = 0; lane < calls; lane++) take(intake, `k${lane}`, lane);
+    for (let queue = 0; queue < calls; queue++) take(intake, `k${queue}`, queue);
     const batches = intake.takeReady().filter((batch) => intake.settler.begin(batch));
     await passMs(100);
     return batches;
@@ -347,7 +347,7 @@ describe("a server that hands its keys over", () => {
     const observer = { ...SILENT_STORE_OBSERVER, breakerChanged: (state: string) => void states.push(state) };
     const from = open({ breaker });
     const to = open({ breaker, observer });
-    for (let lane = 0; lane < 50; lane++) take(from, `k${lane}`, lane);
+    for (let queue = 0; queue < 50; queue++) take(from, `k${queue}`, queue);
     const batches = from.takeReady().filter((batch) => from.settler.begin(batch));
     await passMs(90);
     for (const batch of batches) {
@@ -396,7 +396,7 @@ describe("a take fails at once", () => {
     clock.advanceMs(250);
     const probing = ["a", "b", "c"].map((key) => take(intake, key));
     expect(take(intake, "d").code).toBe("STORE_BREAKER_OPEN");
-    expect(take(intake, "other lane", 5).code).toBe("STORE_BREAKER_OPEN");
+    expect(take(intake, "other queue", 5).code).toBe("STORE_BREAKER_OPEN");
     const [probe] = intake.takeReady();
     if (probe === undefined) throw new Error("nothing gathered");
     intake.settler.begin(probe);
@@ -414,7 +414,7 @@ describe("a take fails at once", () => {
       expect(intake.takeReady()).toEqual([]);
       await passMs(5);
       const [probe] = intake.takeReady() as [SmallBatch];
-      expect([probe.lane, probe.takes, probe.isProbe]).toEqual([3, 1, true]);
+      expect([probe.queue, probe.takes, probe.isProbe]).toEqual([3, 1, true]);
       intake.settler.begin(probe);
       if (end === "fail") intake.settler.fail(probe, lost);
       else intake.settler.settle(probe, allowing(1));
@@ -491,12 +491,12 @@ describe("a server that owes an answer for too long is given up", () => {
   });
 });
 
-/** Has `count` payments of a lane given back. */
-function giveBack(intake: Intake<SmallBatch>, count: number, lane = 0): void {
+/** Has `count` payments of a queue given back. */
+function giveBack(intake: Intake<SmallBatch>, count: number, queue = 0): void {
   for (let i = 0; i < count; i++) {
     const { group } = new Call(`k${i}`);
     Object.assign(group.takes[0] ?? {}, { paid: true, paidAtUs: 5 });
-    intake.giveBack(group, lane);
+    intake.giveBack(group, queue);
   }
 }
 
@@ -536,7 +536,7 @@ describe("what is to be given back", () => {
 
   test.each([
     { what: "another server's", isAdopted: true },
-    // As after TRYAGAIN: what it had goes on in lanes of single buckets.
+    // As after TRYAGAIN: what it had goes on in queues of single buckets.
     { what: "nobody's any more", isAdopted: false },
   ])("goes on while calls of it are $what", ({ isAdopted }) => {
     const intake = open();
@@ -549,17 +549,17 @@ describe("what is to be given back", () => {
     expect(sizes(intake.takeReady())).toEqual([64, 24]);
   });
 
-  test("of one call over several lanes leaves at once", () => {
+  test("of one call over several queues leaves at once", () => {
     const intake = open();
-    for (let lane = 0; lane < 6; lane++) giveBack(intake, 1, lane);
-    expect(intake.takeReady().map(({ lane }) => lane)).toEqual([0, 1, 2, 3, 4, 5]);
+    for (let queue = 0; queue < 6; queue++) giveBack(intake, 1, queue);
+    expect(intake.takeReady().map(({ queue }) => queue)).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
   test("takes turns with takes over a single connection", () => {
     const intake = open();
     giveBack(intake, 9_000);
     const kinds = Array.from({ length: 6 }, (_, i) => {
-      // Calls of lane 1 carry nothing of lane 0.
+      // Calls of queue 1 carry nothing of queue 0.
       take(intake, `k${i}`, 1);
       const batch = intake.next() ?? new SmallBatch();
       intake.settler.begin(batch);

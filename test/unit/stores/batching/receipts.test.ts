@@ -1,4 +1,4 @@
-// Receipts wait for the next call to the store, each lane's by themselves, and no more than so many.
+// Receipts wait for the next call to the store, each queue's by themselves, and no more than so many.
 
 import { describe, expect, test } from "vitest";
 import { Algorithm } from "../../../../src/engine/domain/limit.ts";
@@ -24,9 +24,9 @@ const open = () => {
   });
 };
 
-function movedFrom(receipts: Receipts, lane = 0, nowUs = 0): string[] {
+function movedFrom(receipts: Receipts, queue = 0, nowUs = 0): string[] {
   const into: Receipt[] = [];
-  receipts.moveTo(into, lane, nowUs);
+  receipts.moveTo(into, queue, nowUs);
   return into.map(({ bucketKey }) => bucketKey);
 }
 
@@ -50,17 +50,17 @@ describe("receipts", () => {
     expect(movedFrom(receipts)).toEqual(["log5", "k"]);
   });
 
-  test("of one lane never travel with those of another", () => {
+  test("of one queue never travel with those of another", () => {
     const receipts = open();
     receipts.add(receiptOf("a"), 7);
     receipts.add(receiptOf("b"), 9);
     receipts.add(receiptOf("c"), 7);
-    expect([...receipts.lanes()]).toEqual([7, 9]);
+    expect([...receipts.queues()]).toEqual([7, 9]);
     expect(movedFrom(receipts, 8)).toEqual([]);
     expect(movedFrom(receipts, 7)).toEqual(["a", "c"]);
-    expect([...receipts.lanes()]).toEqual([9]);
+    expect([...receipts.queues()]).toEqual([9]);
     expect(movedFrom(receipts, 9)).toEqual(["b"]);
-    expect([...receipts.lanes()]).toEqual([]);
+    expect([...receipts.queues()]).toEqual([]);
   });
 
   test("that wait too long for a store give way to newer ones", () => {

@@ -1,4 +1,4 @@
-// The hash tags of a Redis Cluster: every key that is sent lies in the slot of its lane, and tags are spread evenly.
+// The hash tags of a Redis Cluster: every key that is sent lies in the slot of its queue, and tags are spread evenly.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -28,7 +28,7 @@ function tagsOf(count: number, prefix: string): ClusterTags {
 
 describe("every key", () => {
   // Promise(redis): Every key is in the slot of its tag, and no two buckets share a key.
-  test("is kept in the slot of its lane, behind the prefix, and no two keys under one name", () => {
+  test("is kept in the slot of its queue, behind the prefix, and no two keys under one name", () => {
     fc.assert(
       fc.property(
         counts,
@@ -40,11 +40,11 @@ describe("every key", () => {
           const tags = tagsOf(count, prefix);
           const [first, second] = [one, other].map((text) => {
             const take = { bucketKey: prefix + text, limit };
-            const lanes = [tags.laneOf(take), tags.laneAlone(take)];
-            const stored = lanes.map((lane) => tags.storedKey(take.bucketKey, lane));
+            const queues = [tags.queueOf(take), tags.queueAlone(take)];
+            const stored = queues.map((queue) => tags.storedKey(take.bucketKey, queue));
             expect(stored[1]).toBe(stored[0]);
             expect(stored[0]?.startsWith(prefix)).toBe(true);
-            for (const lane of lanes) expect(tags.slotOf(lane)).toBe(keySlot(stored[0] ?? ""));
+            for (const queue of queues) expect(tags.slotOf(queue)).toBe(keySlot(stored[0] ?? ""));
             return stored[0];
           });
           expect(first === second).toBe(one === other);
@@ -58,15 +58,15 @@ describe("every key", () => {
   test("of a counter stays as envoyproxy/ratelimit writes it", () => {
     const tags = new ClusterTags(64, "rl:");
     const take = { bucketKey: "rl:edge_{a}_b_0", limit: counter };
-    expect(tags.storedKey(take.bucketKey, tags.laneOf(take))).toBe(take.bucketKey);
-    expect(tags.laneOf(take)).toBe(keySlot("a"));
+    expect(tags.storedKey(take.bucketKey, tags.queueOf(take))).toBe(take.bucketKey);
+    expect(tags.queueOf(take)).toBe(keySlot("a"));
   });
 
   test("of one descriptor gets one tag, whatever its limit, and is told from the others alone", () => {
     const tags = new ClusterTags(64);
     const lanesOf = (key: string) => [
-      tags.laneOf({ bucketKey: key, limit: bucket }),
-      tags.laneAlone({ bucketKey: key, limit: bucket }),
+      tags.queueOf({ bucketKey: key, limit: bucket }),
+      tags.queueAlone({ bucketKey: key, limit: bucket }),
     ];
     const [second, day] = [lanesOf("{edge|tenant=a}|tb/1"), lanesOf("{edge|tenant=a}|fw/86400")];
     expect(second[0]).toBe(day[0]);
@@ -80,7 +80,7 @@ test("tags lie at equal distances, and the slot that a key would have by itself 
       const tags = tagsOf(count, "");
       const slots = Array.from({ length: count }, (_, index) => tags.slotOf(SLOTS + index));
       expect(slots).toEqual(slots.map((_, index) => Math.floor(((index + 0.5) * SLOTS) / count)));
-      const slot = tags.slotOf(tags.laneOf({ bucketKey: text, limit: bucket }));
+      const slot = tags.slotOf(tags.queueOf({ bucketKey: text, limit: bucket }));
       expect(Math.abs(slot - keySlot(text))).toBeLessThanOrEqual(SLOTS / count / 2 + 1);
     }),
     { numRuns: runs(200) },

@@ -1,11 +1,11 @@
 // Keeps calls on locked rows away from the rest. A call takes the rows that it gets at once, and never waits for a row
-// while it holds others: groups with locked rows are passed over, unpaid, and come again in the lane that waits.
+// while it holds others: groups with locked rows are passed over, unpaid, and come again in the queue that waits.
 // If one transaction keeps a row for too long to wait, groups on that row fail at once.
 
 import type { TakeGroup } from "../../engine/domain/take.ts";
 
 /** How a batch treats locked rows. */
-export const Lane = {
+export const Queue = {
   /** Waits for no row. */
   free: 0,
   /** Waits for rows that other calls of Headgate lock, for milliseconds. One call at a time. */
@@ -24,7 +24,7 @@ export const UNKNOWN_HOLDER = -1;
 /** In place of a holder: nobody holds the row, but take_each has left the take to the settlement under lock. */
 export const NOT_PLAIN = -2;
 
-/** How long a key stays in its lane after its row was last found locked. */
+/** How long a key stays in its queue after its row was last found locked. */
 const STAYS_US = 200_000;
 /** How long a key stays closed, in waits: others wait that long at most for the rows of the call that looks again. */
 const CLOSED_WAITS = 10;
@@ -36,12 +36,12 @@ interface HeldKey {
   readonly holder: number;
   /** When this transaction was first seen to hold it. */
   readonly sinceUs: number;
-  readonly lane: number;
+  readonly queue: number;
   readonly untilUs: number;
 }
 
 /** Remembers locked rows. Times are microseconds of the process's Clock. */
-export class Lanes {
+export class LockedKeys {
   readonly #heldUs: number;
   readonly #keys = new Map<string, HeldKey>();
 
@@ -50,20 +50,20 @@ export class Lanes {
     this.#heldUs = heldUs;
   }
 
-  /** The lane of a group: the worst lane of its keys. */
-  laneOf(group: TakeGroup, nowUs: number): number {
-    if (this.#keys.size === 0) return Lane.free;
-    let lane: number = Lane.free;
+  /** The queue of a group: the worst queue of its keys. */
+  queueOf(group: TakeGroup, nowUs: number): number {
+    if (this.#keys.size === 0) return Queue.free;
+    let queue: number = Queue.free;
     for (let i = 0; i < group.size; i++) {
       const key = group.takes[i]?.bucketKey ?? "";
       const held = this.#keys.get(key);
-      if (held !== undefined && held.untilUs > nowUs) lane = Math.max(lane, held.lane);
+      if (held !== undefined && held.untilUs > nowUs) queue = Math.max(queue, held.queue);
     }
-    return lane;
+    return queue;
   }
 
   /**
-   * Notes that a group was passed over because `holder` (UNKNOWN_HOLDER, too) has the row of this key. Returns the lane in which the group
+   * Notes that a group was passed over because `holder` (UNKNOWN_HOLDER, too) has the row of this key. Returns the queue in which the group
    * waits; undefined: it waits no more.
    */
   passedOver(group: TakeGroup, key: string, holder: number, nowUs: number): number | undefined {
@@ -73,14 +73,14 @@ export class Lanes {
     const sinceUs = isKnown ? known.sinceUs : nowUs;
     // Without a holder the row was inserted at this moment.
     const isLong = holder !== 0 && nowUs - sinceUs >= (holder === UNKNOWN_HOLDER ? this.#heldUs / 2 : this.#heldUs);
-    const lane = !isLong ? Lane.contended : holder === UNKNOWN_HOLDER ? Lane.closed : Lane.held;
-    const staysUs = lane === Lane.closed ? CLOSED_WAITS * this.#heldUs : STAYS_US;
+    const queue = !isLong ? Queue.contended : holder === UNKNOWN_HOLDER ? Queue.closed : Queue.held;
+    const staysUs = queue === Queue.closed ? CLOSED_WAITS * this.#heldUs : STAYS_US;
     this.#keys.delete(key);
-    this.#keys.set(key, { holder, sinceUs, lane, untilUs: nowUs + staysUs });
+    this.#keys.set(key, { holder, sinceUs, queue, untilUs: nowUs + staysUs });
     if (this.#keys.size > KEYS_MAX) this.#keys.delete(this.#keys.keys().next().value ?? "");
     if (isLong) return undefined;
-    // The worst lane of its keys: if it waited for a row that is held for long, it would keep the others locked meanwhile.
-    const worst = this.laneOf(group, nowUs);
-    return worst === Lane.closed ? undefined : worst;
+    // The worst queue of its keys: if it waited for a row that is held for long, it would keep the others locked meanwhile.
+    const worst = this.queueOf(group, nowUs);
+    return worst === Queue.closed ? undefined : worst;
   }
 }
