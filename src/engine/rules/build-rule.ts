@@ -13,10 +13,10 @@ import { isInResource } from "./place.ts";
 import { limitsOnBucket } from "./priority.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
 import { patternIdentity } from "./read-pattern.ts";
-import type { KeyRules, Level, Rule } from "./rule-set.ts";
+import type { Level, Rule } from "./rule-set.ts";
 import type { Place } from "./source.ts";
-import { warnBypass } from "./warn-bypass.ts";
-import { warnUnreachable } from "./warn-unreachable.ts";
+import { rulesOfTiers } from "./tiers.ts";
+import { BypassCheck, warnHidden } from "./warn-rules.ts";
 
 /** What is needed to build the rules of one domain. */
 export interface DomainContext {
@@ -32,6 +32,8 @@ export interface DomainContext {
   readonly log: ProblemLog;
   /** Receives every limit built, in the order of the files. */
   readonly limits: Limit[];
+  /** Set to true by the first limit that replaces others. */
+  hasReplaces: boolean;
   /** Set to true by the first rule that hides values. */
   hasHashedValues: boolean;
 }
@@ -55,8 +57,30 @@ export function countRules(drafts: readonly RuleDraft[]): number {
 }
 
 /** Builds the root level of a domain, one rule per step. The drafts must become at most RULES_MAX rules (`countRules`). */
-export function* buildRoot(drafts: readonly RuleDraft[], context: DomainContext): LongWork<Level> {
-  return yield* buildLevel(drafts, { path: "", statPath: [], entries: [], hashesValues: false }, context);
+export function buildRoot(drafts: readonly RuleDraft[], context: DomainContext): LongWork<Level> {
+  return buildLevel(drafts, { path: "", statPath: [], entries: [], hashesValues: false }, context);
+}
+
+// Each value of `one_of` becomes a rule of its own.
+function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: DomainContext): LongWork<Level> {
+  const level = new LevelBuilder(context.log);
+  const bypasses = new BypassCheck();
+  const seen = new Map<string, Place>();
+  for (const draft of drafts) {
+    for (const pattern of draft.patterns) {
+      yield;
+      if (isDuplicate(draft, pattern, seen, context)) continue;
+      const place = placeOf(draft, pattern, parent, context);
+      const rule = buildRule(draft, place, context);
+      if (draft.children.length > 0) setChildren(rule, yield* buildLevel(draft.children, place, context));
+      level.add(rule);
+      bypasses.add(rule, pattern.coversPrivateNetwork === true);
+    }
+  }
+  // Rules of a control plane are generated, so the same advice would repeat for many of them.
+  const isResource = drafts[0] !== undefined && isInResource(drafts[0].at);
+  if (!context.compatible && !isResource) bypasses.warn(context.log);
+  return level.finish(context.compatible);
 }
 
 interface MutableKeyRules {
@@ -65,147 +89,139 @@ interface MutableKeyRules {
   any: Rule | undefined;
 }
 
-function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: DomainContext): LongWork<Level> {
-  const byKey = new Map<string, MutableKeyRules>();
-  const rules: Rule[] = [];
-  const patterns: Rule[] = [];
-  let hasStarKey = false;
-  for (const [draft, pattern] of yield* distinctPatterns(drafts, context)) {
-    const rule = yield* buildRule(draft, pattern, parent, context);
-    yield;
-    rules.push(rule);
+class LevelBuilder {
+  readonly #log: ProblemLog;
+  readonly #byKey = new Map<string, MutableKeyRules>();
+  readonly #rules: Rule[] = [];
+  readonly #patterns: Rule[] = [];
+  #hasStarKey = false;
+
+  constructor(log: ProblemLog) {
+    this.#log = log;
+  }
+
+  /** Adds the next rule, which no earlier one equals. */
+  add(rule: Rule): void {
     const { kind } = rule.pattern;
+    this.#rules.push(rule);
+    if (kind !== "exact" && kind !== "any") this.#patterns.push(rule);
     if (kind === "compositeWildcard") {
-      hasStarKey = true;
-      patterns.push(rule);
-      continue;
+      this.#hasStarKey = true;
+      return;
     }
-    let keyRules = byKey.get(rule.key);
+    let keyRules = this.#byKey.get(rule.key);
     if (keyRules === undefined) {
       keyRules = { exact: new Map(), patterns: [], any: undefined };
-      byKey.set(rule.key, keyRules);
+      this.#byKey.set(rule.key, keyRules);
     }
     if (kind === "any") keyRules.any = rule;
     else if (kind === "exact") keyRules.exact.set(rule.patternText, rule);
     else {
+      warnHidden(rule, keyRules.patterns, this.#log);
       keyRules.patterns.push(rule);
-      patterns.push(rule);
       // As in the reference, a value equal to the wildcard's own text matches exactly.
       if (kind === "wildcard" && !keyRules.exact.has(rule.patternText)) keyRules.exact.set(rule.patternText, rule);
     }
   }
-  yield* warnUnreachable(rules, context.log);
-  // Rules of a control plane are generated, so the same advice would repeat for many of them.
-  if (!context.compatible && !(rules[0] !== undefined && isInResource(rules[0].at)))
-    yield* warnBypass(rules, context.log);
-  const frozen: ReadonlyMap<string, KeyRules> = byKey;
-  return {
-    byKey: frozen,
-    starKeyPatterns: hasStarKey ? patterns : [],
-    composite: context.compatible ? buildCompositeIndex(rules) : undefined,
-    rules,
-  };
-}
 
-// Makes each value of `one_of` a rule of its own. A second rule with the same key and pattern is an error.
-function* distinctPatterns(
-  drafts: readonly RuleDraft[],
-  context: DomainContext,
-): LongWork<[RuleDraft, PatternDraft][]> {
-  const seen = new Map<string, Place>();
-  const distinct: [RuleDraft, PatternDraft][] = [];
-  for (const draft of drafts) {
-    for (const pattern of draft.patterns) {
-      yield;
-      const identity = JSON.stringify([draft.key, patternIdentity(pattern)]);
-      const first = seen.get(identity);
-      if (first === undefined) {
-        seen.set(identity, pattern.pattern.kind === "any" ? draft.at : pattern.at);
-        distinct.push([draft, pattern]);
-        continue;
-      }
-      const what = textOf(
-        pattern.text === "" ? `key '${draft.key}'` : `key '${draft.key}' and value '${pattern.text}'`,
-      );
-      const at = pattern.pattern.kind === "any" ? draft.keyAt : pattern.at;
-      if (isInResource(first) && !isInResource(at)) {
-        // A mistake in a file must never refuse a control plane's set.
-        const message = `${what} comes from ${formatPlace(first)}, so this rule and those below it are left out`;
-        context.log.warn(at, message, "Give the rule another key or value, or remove it.");
-        continue;
-      }
-      context.log.error(
-        at,
-        `duplicate rule: ${what} stands at ${formatPlace(first)} already, in domain '${textOf(context.domain)}'`,
-        "Remove one of the two; one rule can have several limits, under 'rate_limits'.",
-      );
-    }
+  finish(compatible: boolean): Level {
+    // Matching tries the rule without a value last, wherever it is in the file.
+    for (const { any, patterns } of this.#byKey.values()) if (any !== undefined) warnHidden(any, patterns, this.#log);
+    return {
+      byKey: this.#byKey,
+      starKeyPatterns: this.#hasStarKey ? this.#patterns : [],
+      composite: compatible ? buildCompositeIndex(this.#rules) : undefined,
+      rules: this.#rules,
+    };
   }
-  return distinct;
 }
 
-function* buildRule(
+/** True if an earlier rule of the level has the same key and pattern, which is an error. */
+function isDuplicate(
   draft: RuleDraft,
-  patternDraft: PatternDraft,
-  parent: Parent,
-  context: DomainContext,
-): LongWork<Rule> {
-  const { pattern, text } = patternDraft;
-  const { pathElement, path, statPath, entries } = namesOf(draft, text, parent);
-  const hashesValues = draft.hashesValues || parent.hashesValues;
+  pattern: PatternDraft,
+  seen: Map<string, Place>,
+  { domain, log }: DomainContext,
+): boolean {
+  const isAny = pattern.pattern.kind === "any";
+  const identity = JSON.stringify([draft.key, patternIdentity(pattern)]);
+  const first = seen.get(identity);
+  if (first === undefined) {
+    seen.set(identity, isAny ? draft.at : pattern.at);
+    return false;
+  }
+  const what = textOf(pattern.text === "" ? `key '${draft.key}'` : `key '${draft.key}' and value '${pattern.text}'`);
+  const at = isAny ? draft.keyAt : pattern.at;
+  if (isInResource(first) && !isInResource(at)) {
+    // A mistake in a file must never refuse a control plane's set.
+    const message = `${what} comes from ${formatPlace(first)}, so this rule and those below it are left out`;
+    log.warn(at, message, "Give the rule another key or value, or remove it.");
+    return true;
+  }
+  log.error(
+    at,
+    `duplicate rule: ${what} stands at ${formatPlace(first)} already, in domain '${textOf(domain)}'`,
+    "Remove one of the two; one rule can have several limits, under 'rate_limits'.",
+  );
+  return true;
+}
+
+/** Builds a rule with its tiers, without the rules below it. */
+function buildRule(draft: RuleDraft, place: RulePlace, context: DomainContext): MutableRule {
   if (draft.hold !== undefined) refuseHold(draft, context);
-  if (hashesValues) context.hasHashedValues = true;
   const owner: Omit<LimitOwner, "isList" | "limitsName"> = {
     domain: context.domain,
-    path,
-    statPath,
-    readableName: draft.limits.limits.length === 0 ? "" : visible(gatewayName(entries)),
+    path: place.path,
+    statPath: place.statPath,
+    readableName: draft.limits.limits.length === 0 ? "" : visible(gatewayName(place.entries)),
     onStoreFailure: draft.onStoreFailure,
-    isOwnKind: isOwnKind(draft) || hashesValues,
+    isOwnKind: isOwnKind(draft) || place.hashesValues,
     holdSeconds: draft.hold?.seconds ?? 0,
   };
   const labels = new Map<string, Place>();
-  const limitsOf = (limitsName: string, limits: LimitsDraft): OwnLimits => {
+  const ruleWith = (limitsName: string, limits: LimitsDraft): MutableRule => {
     const safeName = context.limitsNames.safe(limitsName);
     const limitOwner = { ...owner, isList: limits.isList, limitsName: safeName };
     const built = buildLimits(limits.limits, limitOwner, labels, context);
-    return { limitsName, limits, built };
+    return makeRule(draft, place, { limitsName, limits, built }, context);
   };
-  const own = limitsOf(draft.limitsName, draft.limits);
-  const children =
-    draft.children.length === 0
-      ? undefined
-      : yield* buildLevel(draft.children, { path, statPath, entries, hashesValues }, context);
-  const place = { pattern, text, pathElement, path, hashesValues, children };
-  const rule = makeRule(draft, place, own, context);
+  const rule = ruleWith(draft.limitsName, draft.limits);
   if (draft.tier === undefined) return rule;
   const byName = new Map<string, MutableRule>();
   for (const [name, limits] of draft.tier.byName) {
-    yield;
-    byName.set(name, name === draft.limitsName ? rule : makeRule(draft, place, limitsOf(name, limits), context));
+    byName.set(name, name === draft.limitsName ? rule : ruleWith(name, limits));
   }
   const tiers = { entry: draft.tier.entry, byName };
   for (const one of byName.values()) one.tiers = tiers;
   return rule;
 }
 
-/** The names of a rule: path element and path, stat path, and the entries for gateway-name.ts. */
-function namesOf(draft: RuleDraft, text: string, parent: Parent) {
+function setChildren(rule: MutableRule, children: Level): void {
+  for (const one of rulesOfTiers(rule) as readonly MutableRule[]) one.children = children;
+}
+
+/** A rule's pattern and names, which are equal under all its tiers. It is the parent of the level below. */
+interface RulePlace extends Parent, Pick<Rule, "pattern" | "patternText" | "pathElement"> {}
+
+function placeOf(draft: RuleDraft, { pattern, text }: PatternDraft, parent: Parent, context: DomainContext): RulePlace {
+  const isResource = isInResource(draft.at);
   // Gateways use the same text as key and value for routes and headers; it is shown once.
-  const isTwice = isInResource(draft.at) && text === draft.key;
+  const isTwice = isResource && text === draft.key;
   const pathElement = visible(text === "" || isTwice ? draft.key : `${draft.key}=${text}`);
-  const path = parent.path === "" ? pathElement : `${parent.path}/${pathElement}`;
-  const statPath = [...parent.statPath, text === "" ? draft.key : `${draft.key}_${text}`];
-  const entries = isInResource(draft.at) ? [...parent.entries, { key: draft.key, value: text }] : [];
-  return { pathElement, path, statPath, entries };
+  const hashesValues = draft.hashesValues || parent.hashesValues;
+  if (hashesValues) context.hasHashedValues = true;
+  return {
+    pattern,
+    patternText: text,
+    pathElement,
+    path: parent.path === "" ? pathElement : `${parent.path}/${pathElement}`,
+    statPath: [...parent.statPath, text === "" ? draft.key : `${draft.key}_${text}`],
+    entries: isResource ? [...parent.entries, { key: draft.key, value: text }] : [],
+    hashesValues,
+  };
 }
 
-type MutableRule = Omit<Rule, "tiers"> & { tiers: Rule["tiers"] };
-
-/** The parts of a rule that are equal under all its tiers. */
-interface RulePlace extends Pick<Rule, "pattern" | "pathElement" | "path" | "hashesValues" | "children"> {
-  readonly text: string;
-}
+type MutableRule = Omit<Rule, "tiers" | "children"> & { tiers: Rule["tiers"]; children: Rule["children"] };
 
 /** Limits of a rule, and the drafts that they were built from. */
 interface OwnLimits {
@@ -217,20 +233,23 @@ interface OwnLimits {
 // The only object literal of rules, so that all rules have one shape and the decision path stays monomorphic.
 function makeRule(
   draft: RuleDraft,
-  { pattern, text, pathElement, path, hashesValues, children }: RulePlace,
+  { pattern, patternText, pathElement, path, hashesValues }: RulePlace,
   { limitsName, limits, built }: OwnLimits,
-  { names }: DomainContext,
+  context: DomainContext,
 ): MutableRule {
+  const unlimitedReplaces = context.names.safeOfKnown(limits.unlimitedReplaces);
+  if (unlimitedReplaces.length > 0 || built.some(({ policy }) => policy.replaces.length > 0))
+    context.hasReplaces = true;
   return {
     key: draft.key,
     pattern,
-    patternText: text,
+    patternText,
     pathElement,
     path,
     at: draft.at,
     hasLimit: limits.hasLimit,
     isUnlimited: limits.isUnlimited,
-    unlimitedReplaces: names.safeOfKnown(limits.unlimitedReplaces),
+    unlimitedReplaces,
     unlimitedRequests: limits.unlimitedRequests,
     limits: built,
     limitsName,
@@ -246,7 +265,7 @@ function makeRule(
     detailedMetric: draft.detailedMetric,
     valueToMetric: draft.valueToMetric,
     metadata: draft.metadata,
-    children,
+    children: undefined,
   };
 }
 

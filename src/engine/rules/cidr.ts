@@ -1,7 +1,6 @@
 // Ranges of addresses. IPv4-mapped IPv6 addresses (::ffff:10.0.0.1) count as IPv4, in rules and in values.
 
 import ipaddr from "ipaddr.js";
-import type { LongWork } from "../base/long-work.ts";
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
@@ -34,23 +33,41 @@ export function parseRange(text: string): Range | string {
   return { text: `${first}/${networkBits}`, network, bits: networkBits };
 }
 
-/** Makes a test whether a text is an address in one of the ranges. The test's time does not depend on the number of ranges. */
-export function* rangeTestSteps(ranges: readonly Range[]): LongWork<(text: string) => boolean> {
-  const networks = new Set<string>();
-  const bitsOf = { ipv4: new Set<number>(), ipv6: new Set<number>() };
-  for (const { network, bits } of ranges) {
-    yield;
-    bitsOf[network.kind()].add(bits);
-    networks.add(networkKey(network.toByteArray(), bits));
+/** Tests whether a text is an address in one of its ranges. The time does not depend on the number of ranges. */
+export class AddressRanges {
+  readonly #networks = new Set<string>();
+  readonly #bitsOf = { ipv4: new Set<number>(), ipv6: new Set<number>() };
+
+  add({ network, bits }: Range): void {
+    this.#bitsOf[network.kind()].add(bits);
+    this.#networks.add(networkKey(network.toByteArray(), bits));
   }
-  return (text) => {
+
+  has(text: string): boolean {
     if (text !== last.text) last = { text, ...addressIn(text) };
     const { kind, bytes } = last;
     if (kind === undefined) return false;
     // One lookup per prefix length that occurs.
-    for (const bits of bitsOf[kind]) if (networks.has(networkKey(bytes, bits))) return true;
+    for (const bits of this.#bitsOf[kind]) if (this.#networks.has(networkKey(bytes, bits))) return true;
     return false;
-  };
+  }
+}
+
+const PRIVATE_RANGES = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"].map(
+  (text) => parseRange(text) as Range,
+);
+
+/** Ranges with at least this many bits are taken as single hosts and not as a network of many callers. */
+const HOSTS_BITS = { ipv4: 24, ipv6: 64 } as const;
+
+/** Whether many callers of a private network may have addresses of the range. */
+export function coversPrivateNetwork(range: Range): boolean {
+  return range.bits < HOSTS_BITS[range.network.kind()] && PRIVATE_RANGES.some((each) => doMeet(each, range));
+}
+
+function doMeet(one: Range, other: Range): boolean {
+  const bits = Math.min(one.bits, other.bits);
+  return networkKey(one.network.toByteArray(), bits) === networkKey(other.network.toByteArray(), bits);
 }
 
 interface ParsedText {

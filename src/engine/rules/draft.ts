@@ -64,6 +64,8 @@ export interface PatternDraft {
   /** The pattern in paths and shared bucket keys; empty for `any`. */
   readonly text: string;
   readonly at: Place;
+  /** True for ranges of addresses that many callers of a private network may have. */
+  readonly coversPrivateNetwork?: boolean;
 }
 
 /** The limits among which an entry chooses (`tier`). */
@@ -85,25 +87,12 @@ export interface RuleDraft extends RuleSettings {
   readonly onStoreFailure: OnStoreFailure | undefined;
   /** `hash_values` as written; it applies to all rules below, too. */
   readonly hashesValues: boolean;
-  readonly children: readonly RuleDraft[];
+  readonly children: RuleDraft[];
 }
 
 export interface GlobalLimitDraft {
   readonly limit: LimitDraft;
   readonly countsHits: boolean;
-}
-
-/** One file's part of a domain. */
-export interface FileDraft {
-  readonly file: string;
-  /** True for a resource; see SourceFile. */
-  readonly isResource: boolean;
-  /** See DomainRules. */
-  readonly chargesGivenHits: boolean;
-  readonly domain: string;
-  readonly domainAt: Place;
-  readonly globalLimit: GlobalLimitDraft | undefined;
-  readonly rules: readonly RuleDraft[];
 }
 
 /** All limits that the rule may apply. */

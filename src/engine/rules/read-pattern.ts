@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import type { LongWork } from "../base/long-work.ts";
 import { textOf } from "../domain/request.ts";
-import { parseRange, type Range, rangeTestSteps } from "./cidr.ts";
+import { AddressRanges, coversPrivateNetwork, parseRange } from "./cidr.ts";
 import type { PatternDraft } from "./draft.ts";
 import { type Field, type Fields, readFields } from "./fields.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
@@ -103,15 +103,21 @@ function makePattern(name: string, text: string, at: Place, regexes: Regexes, lo
 }
 
 function* readCidr(field: Field, log: ProblemLog): LongWork<PatternDraft[]> {
-  const ranges: Range[] = [];
+  const ranges = new AddressRanges();
+  const texts: string[] = [];
+  let isPrivate = false;
   for (const scalar of readScalars(field, log)) {
     yield;
     const range = parseRange(scalar.text);
-    if (typeof range !== "string") ranges.push(range);
-    else log.error(scalar.at, `cidr: ${range}, got ${describeSource(scalar)}`);
+    if (typeof range === "string") {
+      log.error(scalar.at, `cidr: ${range}, got ${describeSource(scalar)}`);
+      continue;
+    }
+    ranges.add(range);
+    texts.push(range.text);
+    isPrivate ||= coversPrivateNetwork(range);
   }
-  if (ranges.length === 0) return [];
-  const texts = ranges.map((range) => range.text);
-  const pattern: Pattern = { kind: "cidr", ranges: texts, test: yield* rangeTestSteps(ranges) };
-  return [{ pattern, text: `cidr:${shownRanges(texts)}`, at: field.value.at }];
+  if (texts.length === 0) return [];
+  const pattern: Pattern = { kind: "cidr", ranges: texts, test: (text) => ranges.has(text) };
+  return [{ pattern, text: `cidr:${shownRanges(texts)}`, at: field.value.at, coversPrivateNetwork: isPrivate }];
 }

@@ -8,19 +8,20 @@ import { Kind } from "../domain/take.ts";
 import { OTHER_DOMAINS } from "../domain/unmatched-stats.ts";
 import { type AddedKeys, addedKeys, type Defaults, defaultPostPaid, withoutOwnKeys } from "./added-keys.ts";
 import type { DefaultHold, DefaultHolds } from "./default-holds.ts";
+import { DomainDraft } from "./domain-draft.ts";
 import {
-  type FileDraft,
   type GlobalLimitDraft,
   type LimitDraft,
   type LimitsDraft,
   limitsOfDraft,
+  type PatternDraft,
   type RuleDraft,
   type TierDraft,
 } from "./draft.ts";
 import { type Fields, isNull, readFields } from "./fields.ts";
 import type { LimitsByName, ReadLimits } from "./named-limits.ts";
-import type { Place } from "./place.ts";
-import { describeSource, type ProblemLog } from "./problems.ts";
+import { isInResource, type Place } from "./place.ts";
+import { describeSource, formatPlace, type ProblemLog } from "./problems.ts";
 import { readCostEntry, warnNoRoom } from "./read-cost.ts";
 import { checkHold, readHold } from "./read-hold.ts";
 import { readLimit, readOnStoreFailure } from "./read-limit.ts";
@@ -34,16 +35,21 @@ import type { CostEntry } from "./rule-set.ts";
 import type { MappingNode, SourceFile } from "./source.ts";
 
 /** What is needed to read the files of a set. */
-interface ReadContext {
+interface SetContext {
+  /** True: files of one domain are merged. */
+  readonly mergesDomains: boolean;
   readonly regexes: Regexes;
   readonly defaults: Defaults;
   readonly holds: DefaultHolds;
   /** The named limits by domain. */
   readonly named: ReadonlyMap<string, LimitsByName>;
+  /** The domains that have been read so far. */
+  readonly domains: Map<string, DomainDraft>;
 }
 
 /** What is needed to read the rules of one file. */
 interface FileContext {
+  readonly draft: DomainDraft;
   readonly regexes: Regexes;
   readonly defaults: MappingNode | undefined;
   /** The default hold of the domain, for resources only. */
@@ -54,33 +60,53 @@ interface FileContext {
 
 const NO_LIMITS: LimitsByName = new Map();
 
-/** Reads a parsed file in steps of at most one rule. Undefined if the file has no valid domain. */
-export function* readFile(
-  file: SourceFile,
-  { regexes, defaults, holds, named }: ReadContext,
-  log: ProblemLog,
-): LongWork<FileDraft | undefined> {
+/** Reads a parsed file into the draft of its domain, one rule or value per step. A file without a valid domain is only checked. */
+export function* readFile(file: SourceFile, set: SetContext, log: ProblemLog): LongWork<void> {
   log.addAll(file.problems);
   const isResource = file.isResource === true;
   const root = readRoot(file, log);
-  if (root === undefined) return undefined;
-  const top = isResource ? root.at : topOf(file);
+  if (root === undefined) return;
   const fields = readFields("file", [root], log);
   const field = fields.get("domain");
+  const domainAt = field?.value.at ?? (isResource ? root.at : topOf(file));
   const domain = readText(fields, "domain", log) ?? "";
   if (domain === "" && (field === undefined || field.value.kind === "scalar")) {
-    log.error(field?.value.at ?? top, "the domain is missing or empty; every file needs one, as callers name it");
+    log.error(domainAt, "the domain is missing or empty; every file needs one, as callers name it");
   }
   if (domain === OTHER_DOMAINS)
-    log.error(field?.value.at ?? top, `metrics call all unknown domains '${OTHER_DOMAINS}'`, "Give it another domain.");
+    log.error(domainAt, `metrics call all unknown domains '${OTHER_DOMAINS}'`, "Give it another domain.");
+  const draft = draftOf(domain, domainAt, isResource, set, log);
+  const defaults = set.defaults.get(domain);
+  draft.files.push(file.name);
+  draft.chargesGivenHits ||= isResource && defaultPostPaid(defaults, [], undefined) === undefined;
   const globalLimit = readGlobalLimit(fields, log);
-  const ofDomain = { defaults: defaults.get(domain), named: named.get(domain) ?? NO_LIMITS };
-  const hold = isResource ? holds.get(domain) : undefined;
-  const rules = yield* readRules(fields, { regexes, isResource, hold, ...ofDomain }, log);
-  if (domain === "") return undefined;
-  const chargesGivenHits = isResource && defaultPostPaid(defaults.get(domain), [], undefined) === undefined;
-  const domainAt = field?.value.at ?? top;
-  return { file: file.name, isResource, chargesGivenHits, domain, domainAt, globalLimit, rules };
+  if (globalLimit !== undefined) draft.addGlobalLimit(globalLimit);
+  const named = set.named.get(domain) ?? NO_LIMITS;
+  const hold = isResource ? set.holds.get(domain) : undefined;
+  yield* readRules(fields, draft.rules, { draft, regexes: set.regexes, isResource, defaults, hold, named }, log);
+}
+
+/** The draft that a file adds to; one that nobody uses if the file has no domain, or another file has the same. */
+function draftOf(
+  domain: string,
+  at: Place,
+  isResource: boolean,
+  { domains, mergesDomains }: SetContext,
+  log: ProblemLog,
+): DomainDraft {
+  const own = new DomainDraft(domain, at);
+  const known = domains.get(domain);
+  if (domain === "") return own;
+  if (known === undefined) {
+    domains.set(domain, own);
+    return own;
+  }
+  // The first file beside a control plane's resources is no conflict.
+  const isFirstFile = !isResource && known.files.length === 1 && isInResource(known.at);
+  if (mergesDomains || isFirstFile) return known;
+  const message = `domain '${textOf(domain)}' stands at ${formatPlace(known.at)} already`;
+  log.error(at, message, "Give it another domain, or set MERGE_DOMAIN_CONFIG=true to join the files.");
+  return own;
 }
 
 function readRoot(file: SourceFile, log: ProblemLog): MappingNode | undefined {
@@ -95,44 +121,53 @@ function topOf({ name }: SourceFile): Place {
   return { file: name, line: 1, column: 1 };
 }
 
-function* readRules(fields: Fields, context: FileContext, log: ProblemLog): LongWork<RuleDraft[]> {
-  const rules: RuleDraft[] = [];
-  for (const mapping of readMappings(fields.get("descriptors"), log)) {
-    const rule = yield* readRule(mapping, context, log);
+function* readRules(fields: Fields, into: RuleDraft[], context: FileContext, log: ProblemLog): LongWork<void> {
+  for (const written of readMappings(fields.get("descriptors"), log)) {
     yield;
-    if (rule !== undefined) rules.push(rule);
+    const mapping = context.hold === undefined ? written : context.hold.placedAt(written, log);
+    const added = addedKeys(mapping, context.isResource, context.defaults, log);
+    const rule = readFields("rule", added.rule === undefined ? [mapping] : [added.rule, mapping], log);
+    const key = readText(rule, "key", log) ?? "";
+    const patterns = yield* readPatterns(key, rule, context.regexes, log);
+    const draft = readRule(mapping.at, key, patterns, rule, added, context, log);
+    if (key !== "") {
+      into.push(draft);
+      context.draft.note(draft);
+    }
+    yield* readRules(rule, draft.children, context, log);
   }
-  return rules;
 }
 
-function* readRule(written: MappingNode, context: FileContext, log: ProblemLog): LongWork<RuleDraft | undefined> {
-  const { isResource, defaults } = context;
-  const mapping = context.hold === undefined ? written : context.hold.placedAt(written, log);
-  const added = addedKeys(mapping, isResource, defaults, log);
-  const fields = readFields("rule", added.rule === undefined ? [mapping] : [added.rule, mapping], log);
+/** Reads a rule without those below it. */
+function readRule(
+  at: Place,
+  key: string,
+  patterns: readonly PatternDraft[],
+  fields: Fields,
+  added: AddedKeys,
+  context: FileContext,
+  log: ProblemLog,
+): RuleDraft {
+  const { isResource } = context;
   const keyField = fields.get("key");
-  const key = readText(fields, "key", log) ?? "";
   if (key === "" && (keyField === undefined ? !fields.hasRefused : keyField.value.kind === "scalar")) {
-    log.error(keyField?.value.at ?? mapping.at, "the rule's key is missing or empty");
+    log.error(keyField?.value.at ?? at, "the rule's key is missing or empty");
   }
-  const patterns = yield* readPatterns(key, fields, context.regexes, log);
   const { hold, concurrent } = readHold(fields, log);
   const read = readChosen(fields, context, added, log);
   const limits = withConcurrent(read.limits, concurrent);
   const tier = read.tier === undefined ? undefined : tierWithConcurrent(read.tier, concurrent);
   // With a hold, the defaults' post_paid does not apply.
   const postPaid = hold === undefined || fields.given("post_paid") !== undefined ? read.postPaid : undefined;
-  const modes = readModes(fields, log);
   const draft: RuleDraft = {
-    at: mapping.at,
+    at,
     key,
-    keyAt: keyField?.value.at ?? mapping.at,
+    keyAt: keyField?.value.at ?? at,
     patterns,
     limits,
     limitsName: read.limitsName,
     tier,
-    kind: modes.kind,
-    isQuota: modes.isQuota,
+    ...readModes(fields, log),
     isPostPaid: postPaid === true,
     chargesGivenHits: isResource && postPaid === undefined && hold === undefined,
     cost: readCost(fields, log),
@@ -143,12 +178,12 @@ function* readRule(written: MappingNode, context: FileContext, log: ProblemLog):
     detailedMetric: readSwitch(fields, "detailed_metric", log),
     valueToMetric: readSwitch(fields, "value_to_metric", log),
     metadata: readMetadata(withoutOwnKeys(fields.get("metadata"), isResource), log),
-    children: yield* readRules(fields, context, log),
+    children: [],
   };
   checkSharing(draft, fields, log);
   checkSettings(draft, fields, log);
   checkHold(draft, fields, log);
-  return key === "" ? undefined : draft;
+  return draft;
 }
 
 function readModes(fields: Fields, log: ProblemLog): { kind: Kind; isQuota: boolean } {
@@ -196,7 +231,7 @@ function withConcurrent(limits: LimitsDraft, concurrent: LimitDraft | undefined)
 }
 
 /** Warns of named limits that no rule uses, and reports mistakes in them. Must be called when all files have been read. */
-export function checkUnused({ named, defaults }: ReadContext, log: ProblemLog): void {
+export function checkUnused({ named, defaults }: SetContext, log: ProblemLog): void {
   for (const [domain, ofDomain] of named) {
     for (const limits of ofDomain.values()) {
       if (limits.isUsed) continue;

@@ -15,7 +15,7 @@ export function* fieldsOfFiles(
   log: ProblemLog,
 ): Generator<{ readonly domain: string; readonly field: Field }> {
   for (const { root, isResource } of files) {
-    if (root?.kind !== "mapping" || isResource === true) continue;
+    if (isResource === true || root?.kind !== "mapping") continue;
     if (!root.entries.some(({ key }) => key.text === name)) continue;
     // Mistakes in the file's other keys are reported when the whole file is read.
     const fields = readFields("file", [root], log);

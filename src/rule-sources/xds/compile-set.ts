@@ -1,15 +1,11 @@
 // Compiles the resources of a control plane together with the rule files beside them. Only mistakes in resources refuse the set; a file
 // with mistakes is left out.
 
-import type { LongWork } from "../../engine/base/long-work.ts";
 import { type CompileOptions, type CompileResult, compileSteps } from "../../engine/rules/compile.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { Problem, RuleSet } from "../../engine/rules/rule-set.ts";
 import type { SourceFile } from "../../engine/rules/source.ts";
 import { runInTurns } from "../files/run-in-turns.ts";
-
-/** Files that are merged in one step. */
-const MERGED_PER_STEP = 1_024;
 
 /** The result of compiling a set. */
 export interface SetResult extends CompileResult {
@@ -30,7 +26,7 @@ export async function compileSet(
   files: readonly SourceFile[],
   options: CompileOptions,
 ): Promise<SetResult> {
-  const sorted = await runInTurns(sortedByName(resources));
+  const sorted = resources.toSorted(compareNames);
   const problems: Problem[] = [];
   const leftOut: string[] = [];
   const faults: Problem[] = [];
@@ -42,7 +38,7 @@ export async function compileSet(
     if (ruleSet === undefined && beside.length === 0) return { ...result, domains: [], leftOut, faults };
     if (ruleSet !== undefined) {
       const all = [...result.problems, ...problems];
-      const domains = await runInTurns(domainsWithout(beside, ruleSet));
+      const domains = domainsWithout(beside, ruleSet);
       return { ruleSet: { ...ruleSet, warnings: all }, problems: all, domains, leftOut, faults };
     }
     const errors = result.problems.filter(({ severity }) => severity === "error");
@@ -61,37 +57,14 @@ export async function compileSet(
 }
 
 /** The domains that have rules from others than these files. */
-function* domainsWithout(files: readonly SourceFile[], { domains }: RuleSet): LongWork<string[]> {
+function domainsWithout(files: readonly SourceFile[], { domains }: RuleSet): string[] {
   const names = new Set(files.map(({ name }) => name));
-  const found: string[] = [];
-  for (const { domain, files: all } of domains.values()) {
-    if (all.some((name) => !names.has(name))) found.push(domain);
-    yield;
-  }
-  return found;
+  const others = [...domains.values()].filter((rules) => rules.files.some((name) => !names.has(name)));
+  return others.map(({ domain }) => domain);
 }
 
-/** A merge sort: to sort tens of thousands of names at once would delay calls. */
-function* sortedByName(files: readonly SourceFile[]): LongWork<readonly SourceFile[]> {
-  let runs: (readonly SourceFile[])[] = files.map((file) => [file]);
-  while (runs.length > 1) {
-    const longer: (readonly SourceFile[])[] = [];
-    for (let i = 0; i < runs.length; i += 2) longer.push(yield* merged(runs[i] ?? [], runs[i + 1] ?? []));
-    runs = longer;
-  }
-  return runs[0] ?? [];
-}
-
-function* merged(left: readonly SourceFile[], right: readonly SourceFile[]): LongWork<readonly SourceFile[]> {
-  const all: SourceFile[] = [];
-  let i = 0;
-  for (const file of left) {
-    for (let next = right[i]; next !== undefined && next.name < file.name; next = right[++i]) all.push(next);
-    all.push(file);
-    if (all.length % MERGED_PER_STEP === 0) yield;
-  }
-  yield;
-  return [...all, ...right.slice(i)];
+function compareNames({ name: a }: SourceFile, { name: b }: SourceFile): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 function leftOutWarning(file: string, errors: readonly Problem[]): Problem {
