@@ -5,13 +5,16 @@ import { connect } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { RequestError } from "../../src/engine/base/errors.ts";
 import { HealthState } from "../../src/engine/base/health.ts";
+import { AdminWatch } from "../../src/operate/http/admin-watch.ts";
 import type { HttpAnswer, PageServer } from "../../src/operate/http/page-server.ts";
 import { type AdminSources, openAdminServer } from "../../src/operate/http/server.ts";
 import type { StateView } from "../../src/operate/http/state-json.ts";
 import { Tokens } from "../../src/operate/http/tokens.ts";
+import { createLogger } from "../../src/operate/telemetry/logger.ts";
+import { RateLimitedLog } from "../../src/operate/telemetry/rate-limited-log.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 
-const SILENT = { onChange: () => undefined, onRefused: () => undefined };
+const SILENT = createLogger({ level: "silent", format: "json", clock: new ManualClock(), secrets: [] });
 
 const servers: PageServer[] = [];
 afterEach(() => Promise.all(servers.splice(0).map((server) => server.close(0))));
@@ -42,8 +45,8 @@ async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax =
       buckets: { peek: async () => [], reset: async () => [] },
       state: async () => ({ status: "well" }) as StateView,
       top: undefined,
-      tokens: new Tokens({ token: undefined, file: undefined, clock: new ManualClock(), ...SILENT }),
-      watch: { used: () => undefined, refused: () => undefined, audited: () => undefined },
+      tokens: new Tokens({ token: undefined, file: undefined, clock: new ManualClock(), log: SILENT }),
+      watch: new AdminWatch(SILENT, new RateLimitedLog(SILENT, new ManualClock())),
       onError: (error) => errors.push(error),
       ...overrides,
     },

@@ -5,55 +5,34 @@ import type { IncomingMessage } from "node:http";
 import { StoreError } from "../../engine/base/errors.ts";
 import { ALGORITHM_NAMES, SYNC_NAMES } from "../../engine/domain/limit.ts";
 import { base64Unless, textOf } from "../../engine/domain/request.ts";
-import type { AskedBuckets, BucketReport, BucketSnapshot, ResetReport } from "../../engine/limiter/bucket-admin.ts";
+import type { BucketAdmin, BucketReport, BucketSnapshot, ResetReport } from "../../engine/limiter/bucket-admin.ts";
 import type { Caller } from "./access.ts";
+import type { AdminWatch } from "./admin-watch.ts";
 import { readBody } from "./body.ts";
 import { type HttpAnswer, json, text } from "./page-server.ts";
 import { readBucketQuestion } from "./read-questions.ts";
 
-/** Peeks at buckets and resets them (BucketAdmin does). Each may reject with RequestError or StoreError. */
-export interface BucketSource {
-  readonly peek: (asked: AskedBuckets) => Promise<readonly BucketReport[]>;
-  readonly reset: (asked: AskedBuckets) => Promise<readonly ResetReport[]>;
-}
-
-/** One allowed use of a page. The names of buckets contain what the operator typed. */
-export interface AuditEntry {
-  readonly action: "peek" | "reset";
-  readonly caller: Caller;
-  readonly domain: string;
-  /** The first AUDITED_MAX buckets; `more` is the number of the others. */
-  readonly buckets: readonly object[];
-  readonly more: number;
-}
+/** Peeks at buckets and resets them. Each may reject with RequestError or StoreError. */
+export type BucketSource = Pick<BucketAdmin, "peek" | "reset">;
 
 interface BucketPageOptions {
   readonly bytesMax: number;
   readonly buckets: BucketSource;
-  readonly audit: (entry: AuditEntry) => void;
+  readonly watch: AdminWatch;
 }
-
-/** Most buckets in one line of the log. */
-const AUDITED_MAX = 32;
 
 /** Answers one of the two pages; 503 if the store fails. Rejects with RequestError or BodyTooLargeError. */
 export async function answerBuckets(
   action: "peek" | "reset",
   request: IncomingMessage,
   caller: Caller,
-  { bytesMax, buckets, audit }: BucketPageOptions,
+  { bytesMax, buckets, watch }: BucketPageOptions,
 ): Promise<HttpAnswer> {
   const asked = readBucketQuestion(await readBody(request, bytesMax));
   try {
     const shown =
       action === "peek" ? (await buckets.peek(asked)).map(peekView) : (await buckets.reset(asked)).map(resetView);
-    audit({
-      action,
-      caller,
-      domain: asked.domain,
-      buckets: shown.slice(0, AUDITED_MAX).map(auditView),
-      more: Math.max(0, shown.length - AUDITED_MAX),
-    });
+    watch.audited(action, caller, asked.domain, shown.map(auditView));
     return json(200, { domain: asked.domain, says: sayFound(shown.length, action), buckets: shown });
   } catch (error) {
     if (error instanceof StoreError) return text(503, `${error.code}: ${error.message}\n`);

@@ -10,25 +10,16 @@ const AT_REST_US = 60 * MICROS_PER_SECOND;
 export class ConditionBook {
   readonly #sinceUs = new Map<string, number>();
 
-  /** Gives each finding of this look its time, in the order of `inOrder`. A remembered finding that is not among them is over. */
+  /** Gives each finding of this look its time. A remembered finding that is not among them is over. */
   note(findings: readonly Finding[], nowUs: number): readonly Condition[] {
     const ids = new Set(findings.map(({ id }) => id));
     for (const id of this.#sinceUs.keys()) if (!ids.has(id)) this.#sinceUs.delete(id);
-    const conditions = findings.map((finding): Condition => {
+    return findings.map((finding): Condition => {
       const sinceUs = this.#sinceUs.get(finding.id) ?? nowUs;
       this.#sinceUs.set(finding.id, sinceUs);
       return { ...finding, sinceUs };
     });
-    return inOrder(conditions);
   }
-}
-
-/** Critical conditions before warnings; among equals the oldest first. */
-export function inOrder<C extends Condition>(conditions: readonly C[]): readonly C[] {
-  return conditions.toSorted((one, other) => {
-    if (one.severity !== other.severity) return one.severity === "critical" ? -1 : 1;
-    return one.sinceUs - other.sinceUs;
-  });
 }
 
 interface Spell {

@@ -27,25 +27,6 @@ export interface RuleRows {
   readonly left_out: number;
 }
 
-/** Numbers of calls since the start; workers that have ended count too. */
-export interface CallTotals {
-  readonly allowed: number;
-  readonly refused: number;
-  /** Calls decided by on_store_failure in place of the store. */
-  readonly degraded: number;
-  /** Calls answered with an error. */
-  readonly errors: number;
-}
-
-export interface RulesInForce extends RuleRows {
-  readonly version: number | null;
-  readonly hash: string | null;
-  readonly loaded_at: string | null;
-  /** The origin of the rules, in words. */
-  readonly source: string;
-  readonly domains: readonly string[];
-}
-
 /** Something that is wrong. `workers` has the numbers of the workers that report it, if there are several. */
 export interface ConditionView {
   readonly id: string;
@@ -67,8 +48,23 @@ export interface StateView {
   readonly store: string;
   readonly status: "well" | Severity;
   readonly conditions: readonly ConditionView[];
-  readonly calls: CallTotals;
-  readonly rules: RulesInForce;
+  /** Since the start; workers that have ended count too. */
+  readonly calls: {
+    readonly allowed: number;
+    readonly refused: number;
+    /** Calls decided by on_store_failure in place of the store. */
+    readonly degraded: number;
+    /** Calls answered with an error. */
+    readonly errors: number;
+  };
+  readonly rules: RuleRows & {
+    readonly version: number | null;
+    readonly hash: string | null;
+    readonly loaded_at: string | null;
+    /** The origin of the rules, in words. */
+    readonly source: string;
+    readonly domains: readonly string[];
+  };
   /** Descriptors that have met no rule since the start, by domain. */
   readonly unmatched: readonly { readonly domain: string; readonly descriptors: number }[];
   /** Whether GET /top has something to show (TOP_KEYS). */

@@ -8,6 +8,7 @@ import { ConfigError } from "../../engine/base/errors.ts";
 import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { ADMIN_TOKEN } from "../../process/settings/value-types.ts";
+import type { Logger } from "../telemetry/logger.ts";
 
 const TOKENS_MAX = 64;
 /** The file is looked at no more often than this. */
@@ -20,10 +21,7 @@ interface TokensOptions {
   /** ADMIN_TOKEN_FILE: a token per line, optionally with a name before it. Not read if there is a `token`. */
   readonly file: string | undefined;
   readonly clock: Clock;
-  /** Told the names of the tokens when a changed file is in force. */
-  readonly onChange: (names: readonly string[]) => void;
-  /** Told why a changed file can't be used; the tokens before it stay in force. */
-  readonly onRefused: (why: string) => void;
+  readonly log: Pick<Logger, "info" | "error">;
 }
 
 interface Token {
@@ -70,7 +68,7 @@ export class Tokens {
   }
 
   #look(): void {
-    const { file, token, clock, onChange, onRefused } = this.#options;
+    const { file, token, clock, log } = this.#options;
     const nowUs = clock.nowUs();
     if (file === undefined || token !== undefined || nowUs - this.#lookedUs < LOOK_EVERY_US) return;
     this.#lookedUs = nowUs;
@@ -80,9 +78,10 @@ export class Tokens {
     this.#stamp = stamp;
     try {
       this.#tokens = readTokens(file);
-      onChange(this.#tokens.map(({ name }) => name));
+      log.info({ file, names: this.#tokens.map(({ name }) => name) }, "changed admin tokens are in force");
     } catch (cause) {
-      onRefused(errorMessage(cause));
+      const why = errorMessage(cause);
+      log.error({ file, why }, "changed admin tokens can't be used; the old ones stay in force");
     }
   }
 }

@@ -95,7 +95,7 @@ export function readinessView(
 export function* limitLines(rules: RuleSet | undefined): Generator<string> {
   for (const domain of rules?.domains.values() ?? []) {
     const name = visible(textOf(domain.domain));
-    yield* levelLines(domain.root, name);
+    yield* levelLines(domain.root, name, false);
     if (domain.globalLimit === undefined) continue;
     const { limit } = domain.globalLimit;
     yield `${name}: ${limitText(limit)}, shadow_mode: false, quota_mode: false, global_limit: true${ownText(limit)}\n`;
@@ -104,7 +104,7 @@ export function* limitLines(rules: RuleSet | undefined): Generator<string> {
 
 /** The lines of the debug port's `/rlconfig`: only the fields of envoyproxy/ratelimit, one line per limit. */
 export function* referenceLimitLines(rules: RuleSet): Generator<string> {
-  for (const domain of rules.domains.values()) yield* referenceLines(domain.root, visible(textOf(domain.domain)));
+  for (const domain of rules.domains.values()) yield* levelLines(domain.root, visible(textOf(domain.domain)), true);
 }
 
 function planeView(plane: PlaneState): object {
@@ -141,35 +141,22 @@ function domainView(domain: DomainRules): object {
   };
 }
 
-function* levelLines(level: Level, parent: string): Generator<string> {
+function* levelLines(level: Level, parent: string, isReference: boolean): Generator<string> {
   for (const rule of level.rules) {
     const name = nameOf(rule, parent);
-    const modes = modesText(rule);
-    for (const { isUnlimited, limits } of rulesOfTiers(rule)) {
-      if (isUnlimited) yield `${name}: unit=UNKNOWN requests_per_unit=0, ${modes}, unlimited: true\n`;
-      for (const limit of limits) yield `${name}: ${limitText(limit)}, ${modes}${ownText(limit, rule)}\n`;
-    }
-    if (rule.children !== undefined) yield* levelLines(rule.children, name);
-  }
-}
-
-function* referenceLines(level: Level, parent: string): Generator<string> {
-  for (const rule of level.rules) {
-    const name = nameOf(rule, parent);
+    const modes = `shadow_mode: ${rule.kind === Kind.shadow}, quota_mode: ${rule.isQuota}`;
     for (const { isUnlimited, unlimitedRequests, limits } of rulesOfTiers(rule)) {
-      if (isUnlimited) yield `${name}: unit=UNKNOWN requests_per_unit=${unlimitedRequests}, ${modesText(rule)}\n`;
-      for (const limit of limits) yield `${name}: ${limitText(limit)}, ${modesText(rule)}\n`;
+      const own = isReference ? `${unlimitedRequests}, ${modes}` : `0, ${modes}, unlimited: true`;
+      if (isUnlimited) yield `${name}: unit=UNKNOWN requests_per_unit=${own}\n`;
+      for (const limit of limits)
+        yield `${name}: ${limitText(limit)}, ${modes}${isReference ? "" : ownText(limit, rule)}\n`;
     }
-    if (rule.children !== undefined) yield* referenceLines(rule.children, name);
+    if (rule.children !== undefined) yield* levelLines(rule.children, name, isReference);
   }
 }
 
 function nameOf(rule: Rule, parent: string): string {
   return visible(`${parent}.${textOf(rule.key)}${rule.patternText === "" ? "" : `_${textOf(rule.patternText)}`}`);
-}
-
-function modesText(rule: Rule): string {
-  return `shadow_mode: ${rule.kind === Kind.shadow}, quota_mode: ${rule.isQuota}`;
 }
 
 function limitText(limit: Limit): string {

@@ -14,7 +14,7 @@ import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { LaneCounts } from "../../grpc/transport/fast-lane/bounds.ts";
 import type { GrpcServer } from "../../grpc/transport/grpc-server.ts";
 import type { TlsFiles } from "../../grpc/transport/tls-files.ts";
-import { AdminCounts } from "../../operate/telemetry/admin-counts.ts";
+import { AdminWatch } from "../../operate/http/admin-watch.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
 import { CallCounts, StoreCounts } from "../../operate/telemetry/observers.ts";
 import { RateLimitedLog } from "../../operate/telemetry/rate-limited-log.ts";
@@ -65,7 +65,7 @@ export interface AppParts extends AppOptions {
   readonly buckets: BucketAdmin;
   /** Undefined if TOP_KEYS is 0. */
   readonly topKeys: TopKeys | undefined;
-  readonly adminCounts: AdminCounts;
+  readonly adminWatch: AdminWatch;
   readonly reloader: RuleSource;
   /** The control plane that sends the rules; undefined if they come from files. */
   readonly xds: XdsRules | undefined;
@@ -143,7 +143,7 @@ export function buildAppParts(options: AppOptions): AppParts {
     limiter,
     buckets: new BucketAdmin({ ...limiting, memories, rules: () => limiter.rules }),
     topKeys,
-    adminCounts: new AdminCounts(),
+    adminWatch: new AdminWatch(logger, rareLog),
     reloader,
     xds,
     rareLog,

@@ -1,9 +1,8 @@
 // Looks once a second for what is wrong with this process, so that its pages can say since when.
 
 import type { Condition } from "../../operate/condition.ts";
-import type { Mishap } from "../../operate/http/advice.ts";
 import { ConditionBook, GrowthBook } from "../../operate/http/condition-book.ts";
-import { findConditions, type ProcessFacts } from "../../operate/http/find-conditions.ts";
+import { findConditions, type Mishap, type ProcessFacts } from "../../operate/http/find-conditions.ts";
 import type { AppParts } from "./app-parts.ts";
 import { tlsNumbers } from "./tls-watch.ts";
 

@@ -13,13 +13,13 @@ import { loadRegistry, RESERVE_PATH, SETTLE_PATH, SHOULD_RATE_LIMIT_PATH } from 
 import type { PageServer } from "../../operate/http/page-server.ts";
 import type { ExplainQuestion } from "../../operate/http/read-questions.ts";
 import { type AdminSources, openAdminServer } from "../../operate/http/server.ts";
+import { Tokens } from "../../operate/http/tokens.ts";
 import type { RulesState } from "../../operate/http/views.ts";
 import { ChangedCounts, type CountChanges } from "../../operate/telemetry/changed-counts.ts";
 import { METRICS_TYPE, openProcessMetrics } from "../../operate/telemetry/metric-text.ts";
 import { httpCalls, rpcCalls } from "../../operate/telemetry/traces/call-kind.ts";
 import { runInTurns } from "../../rule-sources/files/run-in-turns.ts";
 import { describeSettings, type Settings } from "../settings.ts";
-import { openTokens, watchAdmin } from "./admin-watch.ts";
 import type { AppParts } from "./app-parts.ts";
 import { ConditionWatch } from "./condition-watch.ts";
 import { snapshotView } from "./open-snapshots.ts";
@@ -162,8 +162,13 @@ function adminSources(parts: AppParts): AdminSources {
     buckets: parts.buckets,
     state: () => readState(parts, conditions()),
     top: topSource(parts),
-    tokens: openTokens(parts),
-    watch: watchAdmin(parts, parts.adminCounts),
+    tokens: new Tokens({
+      token: settings.adminToken,
+      file: settings.adminTokenFile,
+      clock: parts.clock,
+      log: parts.logger,
+    }),
+    watch: parts.adminWatch,
     onError: (error) => calls.internalFailed(error),
   };
 }

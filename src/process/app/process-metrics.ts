@@ -3,7 +3,7 @@
 import type { Clock } from "../../engine/base/clock.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { ON_STORE_FAILURE_NAMES } from "../../engine/domain/limit.ts";
-import { ADMIN_ACTIONS, ADMIN_OUTCOMES } from "../../operate/telemetry/admin-counts.ts";
+import { ADMIN_ACTIONS, ADMIN_OUTCOMES } from "../../operate/http/admin-watch.ts";
 import { joinInPieces } from "../../operate/telemetry/join-in-pieces.ts";
 import { byLabel, latencyText, metricText, ruleLines, type Sample } from "../../operate/telemetry/metric-text.ts";
 import { METRICS } from "../../operate/telemetry/metrics.ts";
@@ -167,7 +167,7 @@ function tlsMetrics({ running }: AppParts): string[] {
 
 function adminMetrics(parts: AppParts): string[] {
   const requests = ADMIN_ACTIONS.flatMap((action) =>
-    ADMIN_OUTCOMES.map((outcome): Sample => [parts.adminCounts.of(action, outcome), { action, outcome }]),
+    ADMIN_OUTCOMES.map((outcome): Sample => [parts.adminWatch.of(action, outcome), { action, outcome }]),
   );
   return [
     metricText(METRICS.topRefused, topRefused(parts, parts.settings.topKeysShown)),

@@ -6,9 +6,9 @@ import type { Limit } from "../../engine/domain/limit.ts";
 import type { RuleCount } from "../../engine/domain/limit-stats.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { Condition } from "../../operate/condition.ts";
+import { joinConditions, type ProcessState } from "../../operate/http/join-conditions.ts";
 import { ruleRows } from "../../operate/http/rule-rows.ts";
-import type { CallTotals, StateView } from "../../operate/http/state-json.ts";
-import { type ProcessState, stateView } from "../../operate/http/state-view.ts";
+import type { StateView } from "../../operate/http/state-json.ts";
 import { METRICS } from "../../operate/telemetry/metrics.ts";
 import { sumOf } from "../../operate/telemetry/observers.ts";
 import {
@@ -29,32 +29,28 @@ const ASKED = [...RULE_COUNT_METRICS, decisions.name, degraded.name, requestErro
 /** Most domains in the answer; the page offers them for questions to /explain. */
 const DOMAINS_MAX = 200;
 
-/** The parts of the answer that other workers contribute to. */
-interface Together {
+/** What other workers contribute to. */
+interface Together extends Pick<StateView, "calls" | "unmatched" | "answered_by" | "workers"> {
   readonly processes: readonly ProcessState[];
-  readonly calls: CallTotals;
   readonly countOf: (limit: Limit) => RuleCount;
-  readonly unmatched: StateView["unmatched"];
 }
 
 /** Makes the JSON of GET /state. `conditions` are those of this process. */
-export async function readState(parts: AppParts, conditions: readonly Condition[]): Promise<StateView> {
+export async function readState(parts: AppParts, own: readonly Condition[]): Promise<StateView> {
   const { link, clock, reloader, settings, version, running, xds } = parts;
-  const {
-    processes,
-    calls,
-    countOf,
-    unmatched: entries,
-  } = link === undefined ? alone(parts, conditions) : await fleet(parts, link, conditions);
+  const { processes, countOf, calls, unmatched, ...workers } =
+    link === undefined ? alone(parts, own) : await fleet(parts, link, own);
   const { current } = reloader;
   const { loadedAtUs } = reloader.status();
-  return stateView({
-    nowUs: clock.nowUs(),
+  const nowUs = clock.nowUs();
+  const conditions = joinConditions(processes, nowUs);
+  return {
+    at: isoTime(nowUs),
     instance: `${hostname()}:${link === undefined ? process.pid : process.ppid}`,
     version,
     store: settings.backendType,
-    answeredBy: link?.number,
-    processes,
+    status: conditions[0]?.severity ?? "well",
+    conditions,
     calls,
     rules: {
       version: current?.version ?? null,
@@ -65,10 +61,11 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
       domains: [...(current?.domains.keys() ?? [])].slice(0, DOMAINS_MAX).map(textOf),
       ...(await runInTurns(ruleRows(current, countOf))),
     },
-    unmatched: entries,
-    keepsTopKeys: parts.topKeys !== undefined,
+    unmatched,
+    keeps_top_keys: parts.topKeys !== undefined,
     certificate: tlsView(running.tls) ?? null,
-  });
+    ...workers,
+  };
 }
 
 function alone(parts: AppParts, conditions: readonly Condition[]): Together {
@@ -98,8 +95,9 @@ async function fleet(parts: AppParts, link: WorkerLink, conditions: readonly Con
       // This worker's conditions are known now; the supervisor has those of the last report.
       conditions: view.worker === link.number ? conditions : (view.conditions ?? []),
       rules: view.rules ?? { hash: null },
-      shown: workerView(view),
     })),
+    answered_by: link.number,
+    workers: views.map(workerView),
     calls: {
       allowed: sumOf(withOutcome("allowed").map(([, value]) => value)),
       refused: sumOf(withOutcome("refused").map(([, value]) => value)),

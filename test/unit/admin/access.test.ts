@@ -9,8 +9,7 @@ import { ManualClock } from "../../support/manual-clock.ts";
 const TOKEN = "correct-horse-battery-staple";
 
 function tokens(token?: string): Tokens {
-  const ignore = () => undefined;
-  return new Tokens({ token, file: undefined, clock: new ManualClock(), onChange: ignore, onRefused: ignore });
+  return new Tokens({ token, file: undefined, clock: new ManualClock(), log: {} as never });
 }
 
 function request(remoteAddress: string | undefined, headers: Readonly<Record<string, string>>): IncomingMessage {

@@ -25,8 +25,10 @@ function open() {
     token: undefined,
     file,
     clock,
-    onChange: (names) => events.push(`changed: ${names.join()}`),
-    onRefused: (why) => events.push(`refused: ${why}`),
+    log: {
+      info: ({ names }: { names: readonly string[] }) => events.push(`changed: ${names.join()}`),
+      error: ({ why }: { why: string }) => events.push(`refused: ${why}`),
+    } as never,
   });
   /** Names after the file may be looked at again. */
   const later = (text: string) => {

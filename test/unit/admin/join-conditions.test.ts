@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import { runThrough } from "../../../src/engine/base/long-work.ts";
 import type { Limit } from "../../../src/engine/domain/limit.ts";
 import type { Condition } from "../../../src/operate/condition.ts";
+import { joinConditions, type ProcessState } from "../../../src/operate/http/join-conditions.ts";
 import { ruleRows } from "../../../src/operate/http/rule-rows.ts";
-import { type ProcessState, type StateFacts, stateView } from "../../../src/operate/http/state-view.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 
 const SECOND = 1_000_000;
@@ -17,60 +17,36 @@ function condition(id: string, sinceS: number, says = id): Condition {
   return { id, severity: "warning", says, advice: "", see: "", sinceUs: sinceS * SECOND };
 }
 
-function view(processes: readonly ProcessState[], more: Partial<StateFacts> = {}) {
-  return stateView({
-    nowUs: 100 * SECOND,
-    instance: "host:1",
-    version: "1",
-    store: "memory",
-    answeredBy: undefined,
-    processes,
-    calls: { allowed: 1, refused: 2, degraded: 3, errors: 4 },
-    rules: { version: 1, hash: "a", loaded_at: null, source: "files", domains: [], rows: [], left_out: 0 },
-    unmatched: [],
-    keepsTopKeys: false,
-    certificate: null,
-    ...more,
-  });
-}
-
-test("a process without anything wrong is well, and tells of no workers", () => {
-  const state = view([{ worker: undefined, conditions: [], rules: { hash: "a" } }]);
-  expect(state).toMatchObject({ at: "1970-01-01T00:01:40.000Z", status: "well", conditions: [], certificate: null });
-  expect(state).not.toHaveProperty("workers");
-});
+const view = (processes: readonly ProcessState[]) => joinConditions(processes, 100 * SECOND);
 
 test("what several workers report is told once, since the first saw it, with their counts added up", () => {
-  const state = view(
-    [
-      { worker: 1, conditions: [condition("store", 50), condition("x", 9, "five")], rules: { hash: "a" } },
-      { worker: 2, conditions: [condition("store", 40), condition("x", 8, "six")], rules: { hash: "a" } },
-      { worker: 3, conditions: [{ ...condition("late", 60, "answers"), count: 2 }], rules: { hash: "a" } },
-      { worker: 4, conditions: [{ ...condition("late", 70, "answers"), count: 3 }], rules: { hash: "a" } },
-    ],
-    { answeredBy: 2 },
-  );
-  expect(
-    state.conditions.map(({ says, since, workers, details }) => [says, since.slice(17, 19), workers, details]),
-  ).toEqual([
+  const conditions = view([
+    { worker: 1, conditions: [condition("store", 50), condition("x", 9, "five")], rules: { hash: "a" } },
+    { worker: 2, conditions: [condition("store", 40), condition("x", 8, "six")], rules: { hash: "a" } },
+    { worker: 3, conditions: [{ ...condition("late", 60, "answers"), count: 2 }], rules: { hash: "a" } },
+    { worker: 4, conditions: [{ ...condition("late", 70, "answers"), count: 3 }], rules: { hash: "a" } },
+  ]);
+  expect(conditions.map(({ says, since, workers, details }) => [says, since.slice(17, 19), workers, details])).toEqual([
     ["five", "08", [1, 2], ["worker 2: six"]],
     ["store", "40", [1, 2], []],
     ["5 answers", "00", [3, 4], []],
   ]);
-  expect(state).toMatchObject({ status: "warning", answered_by: 2 });
 });
 
-test("what another condition explains is a detail of it, and stands alone without it", () => {
+test("what another condition explains is a detail of it, and stands alone without it; critical ones come first", () => {
   const symptoms = [
     { ...condition("breaker", 30, "The breaker is open."), causedBy: "store" },
     { ...condition("degraded", 20, "calls without the store."), causedBy: "store", count: 7 },
   ];
-  const both = view([{ worker: undefined, conditions: [...symptoms, condition("store", 40)], rules: { hash: "a" } }]);
-  expect(both.conditions).toEqual([
+  const store: Condition = { ...condition("store", 40), severity: "critical" };
+  const conditions = [...symptoms, condition("older", 10), store];
+  const both = view([{ worker: undefined, conditions, rules: { hash: "a" } }]);
+  expect(both).toEqual([
     expect.objectContaining({ id: "store", details: ["The breaker is open.", "7 calls without the store."] }),
+    expect.objectContaining({ id: "older" }),
   ]);
   const alone = view([{ worker: undefined, conditions: symptoms, rules: { hash: "a" } }]);
-  expect(alone.conditions.map(({ says }) => says)).toEqual(["7 calls without the store.", "The breaker is open."]);
+  expect(alone.map(({ says }) => says)).toEqual(["7 calls without the store.", "The breaker is open."]);
 });
 
 test("workers that decide by different rules are told apart by their hashes, since the newest rules came", () => {
@@ -79,7 +55,7 @@ test("workers that decide by different rules are told apart by their hashes, sin
     { worker: 2, conditions: [], rules: { hash: "b".repeat(64), loadedAtUs: 30 * SECOND } },
     { worker: 3, conditions: [], rules: { hash: null } },
   ];
-  expect(view(processes).conditions).toMatchObject([
+  expect(view(processes)).toMatchObject([
     {
       says: "Workers decide by different rules.",
       see: "headgaterulesdiffer",
@@ -87,7 +63,7 @@ test("workers that decide by different rules are told apart by their hashes, sin
       details: ["aaaaaaaaaaaa: worker 1", "bbbbbbbbbbbb: worker 2"],
     },
   ]);
-  expect(view(processes.slice(1)).conditions).toEqual([]);
+  expect(view(processes.slice(1))).toEqual([]);
 });
 
 test("rules are rows in the order of their files, with what each limit allows and has counted", () => {

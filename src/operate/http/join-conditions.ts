@@ -1,9 +1,8 @@
-// Makes the JSON of GET /state, which the operator's page shows: what is wrong now, and the counters. Pure.
+// What is wrong now, of one process or of several workers, as GET /state shows it. Pure.
 
 import { isoTime } from "../../engine/base/units.ts";
 import type { Condition } from "../condition.ts";
-import { inOrder } from "./condition-book.ts";
-import type { CallTotals, ConditionView, RulesInForce, StateView } from "./state-json.ts";
+import type { ConditionView } from "./state-json.ts";
 
 /** What one process reports: one of several workers, or the only process. */
 export interface ProcessState {
@@ -11,47 +10,6 @@ export interface ProcessState {
   readonly worker: number | undefined;
   readonly conditions: readonly Condition[];
   readonly rules: { readonly hash: string | null; readonly loadedAtUs?: number | undefined };
-  /** The worker's row on the page, as JSON. */
-  readonly shown?: Readonly<Record<string, unknown>>;
-}
-
-/** What `stateView` is made of. */
-export interface StateFacts {
-  readonly nowUs: number;
-  readonly instance: string;
-  readonly version: string;
-  readonly store: string;
-  /** The number of the worker that answers; undefined if this process is the only one. */
-  readonly answeredBy: number | undefined;
-  readonly processes: readonly ProcessState[];
-  readonly calls: CallTotals;
-  readonly rules: RulesInForce;
-  readonly unmatched: StateView["unmatched"];
-  readonly keepsTopKeys: boolean;
-  readonly certificate: StateView["certificate"];
-}
-
-/** Puts the JSON together. */
-export function stateView(facts: StateFacts): StateView {
-  const { nowUs, instance, version, store, processes, calls, rules, unmatched, certificate, answeredBy, keepsTopKeys } =
-    facts;
-  const conditions = joinConditions(processes, nowUs);
-  return {
-    at: isoTime(nowUs),
-    instance,
-    version,
-    store,
-    status: conditions[0]?.severity ?? "well",
-    conditions,
-    calls,
-    rules,
-    unmatched,
-    keeps_top_keys: keepsTopKeys,
-    certificate,
-    ...(answeredBy === undefined
-      ? {}
-      : { answered_by: answeredBy, workers: processes.flatMap(({ shown }) => (shown === undefined ? [] : [shown])) }),
-  };
 }
 
 interface Joined extends Condition {
@@ -62,7 +20,7 @@ interface Joined extends Condition {
  * A condition that several workers report is shown once, with the time of the worker that saw it first; what others say differently is a
  * detail. So is what another condition explains.
  */
-function joinConditions(processes: readonly ProcessState[], nowUs: number): readonly ConditionView[] {
+export function joinConditions(processes: readonly ProcessState[], nowUs: number): readonly ConditionView[] {
   const joined = new Map<string, Joined>();
   for (const { worker, conditions } of processes) {
     for (const condition of conditions) {
@@ -79,6 +37,14 @@ function joinConditions(processes: readonly ProcessState[], nowUs: number): read
   }
   const differing = differingRules(processes, nowUs);
   return inOrder([...joined.values(), ...(differing === undefined ? [] : [{ ...differing, workers: [] }])]).map(viewOf);
+}
+
+/** Critical conditions before warnings; among equals the oldest first. */
+function inOrder(conditions: readonly Joined[]): readonly Joined[] {
+  return conditions.toSorted((one, other) => {
+    if (one.severity !== other.severity) return one.severity === "critical" ? -1 : 1;
+    return one.sinceUs - other.sinceUs;
+  });
 }
 
 function bothOf(known: Joined, condition: Condition, workers: readonly number[]): Joined {

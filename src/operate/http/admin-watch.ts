@@ -1,0 +1,51 @@
+// Counts requests to the guarded pages, and logs who used or was refused them.
+
+import type { Logger } from "../telemetry/logger.ts";
+import type { RateLimitedLog } from "../telemetry/rate-limited-log.ts";
+import type { Caller } from "./access.ts";
+
+export const ADMIN_ACTIONS = ["explain", "peek", "reset", "state", "top"] as const;
+export type AdminAction = (typeof ADMIN_ACTIONS)[number];
+export const ADMIN_OUTCOMES = ["done", "refused", "failed"] as const;
+type AdminOutcome = (typeof ADMIN_OUTCOMES)[number];
+
+/** Most buckets in one line of the log. */
+const LOGGED_BUCKETS_MAX = 32;
+
+export class AdminWatch {
+  readonly #counts = new Map<string, number>();
+  readonly #logger: Logger;
+  readonly #rareLog: RateLimitedLog;
+
+  constructor(logger: Logger, rareLog: RateLimitedLog) {
+    this.#logger = logger;
+    this.#rareLog = rareLog;
+  }
+
+  /** The number of requests with this action and outcome, since the start of the process. */
+  of(action: AdminAction, outcome: AdminOutcome): number {
+    return this.#counts.get(`${action} ${outcome}`) ?? 0;
+  }
+
+  used(action: AdminAction, isDone: boolean): void {
+    this.#count(action, isDone ? "done" : "failed");
+  }
+
+  refused(action: AdminAction, peer: string, reason: string): void {
+    this.#count(action, "refused");
+    this.#rareLog.warn(`admin ${action}`, "an admin page was refused", () => ({ action, peer, reason }));
+  }
+
+  /** Buckets were read or reset. A reset is a warning, so that it is logged at most levels: it changes what callers may do. */
+  audited(action: "peek" | "reset", { who, peer }: Caller, domain: string, buckets: readonly object[]): void {
+    const more = buckets.length - LOGGED_BUCKETS_MAX;
+    const shown = buckets.slice(0, LOGGED_BUCKETS_MAX);
+    const fields = { who, peer, domain, buckets: shown, ...(more > 0 ? { more } : {}) };
+    if (action === "reset") this.#logger.warn(fields, "buckets were reset");
+    else this.#logger.info(fields, "buckets were looked at");
+  }
+
+  #count(action: AdminAction, outcome: AdminOutcome): void {
+    this.#counts.set(`${action} ${outcome}`, this.of(action, outcome) + 1);
+  }
+}
