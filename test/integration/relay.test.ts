@@ -9,6 +9,7 @@ import { credentials, Metadata, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SystemClock } from "../../src/engine/base/clock.ts";
 import { HEALTH_SERVICE, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
+import { ByteBudget } from "../../src/grpc/transport/relay/byte-budget.ts";
 import { Http2Target } from "../../src/grpc/transport/relay/http2-target.ts";
 import { type RelayedCall, RelayServer } from "../../src/grpc/transport/relay/relay-server.ts";
 import { clientFor, startTestServer, type TestServer } from "../support/grpc-test-server.ts";
@@ -28,11 +29,13 @@ async function startRelay(
   options: {
     readonly messageBytesMax?: number;
     readonly inFlightMax?: number;
+    readonly memory?: ByteBudget;
     readonly callMsMax?: number;
     handle?: (call: RelayedCall) => void;
   } = {},
 ): Promise<Relay> {
   const { messageBytesMax = 65_536, inFlightMax = 100, callMsMax = 30_000 } = options;
+  const memory = options.memory ?? new ByteBudget(1_000_000);
   const target = new Http2Target({ authority, messageBytesMax, clock: new SystemClock() });
   const handle = options.handle ?? ((call) => target.send(call.request, {}, (outcome) => call.answer(outcome)));
   const server = new RelayServer({
@@ -42,6 +45,7 @@ async function startRelay(
     handle,
     passOn: target,
     messageBytesMax,
+    memory,
     inFlightMax,
     callMsMax,
   });
@@ -166,6 +170,29 @@ test("turns calls away that are more than it may hold, until others are answered
   );
   client.close();
   await relay.close();
+});
+
+test("holds at most so many bytes of requests, from their first piece until they are answered", async () => {
+  const memory = new ByteBudget(20_000);
+  const waiting: RelayedCall[] = [];
+  const relay = await startRelay("127.0.0.1:1", { memory, handle: (call) => waiting.push(call) });
+  const client = openRawClient(relay.port);
+  const large = requestBytes({ a: "b".repeat(9_000) });
+  const first = [callBytes(client, large), callBytes(client, large)];
+  await until(() => waiting.length === 2);
+  const refused = await callBytes(client, large);
+  expect([refused.code, refused.details]).toEqual([
+    status.RESOURCE_EXHAUSTED,
+    "calls under way hold more than 20000 bytes",
+  ]);
+  for (const call of waiting) call.answer({ kind: "failure", reason: "broken", message: "" });
+  await Promise.all(first);
+  await until(() => memory.held === 0);
+  void callBytes(client, large);
+  await until(() => waiting.length === 3);
+  client.close();
+  await relay.close();
+  expect(memory.held).toBe(0);
 });
 
 test("loses no call when the target asks its connections to end again and again", async () => {

@@ -110,7 +110,7 @@ describe("a recording with other line ends or a byte order mark", () => {
     const file = join(folder, "calls.jsonl");
     writeFileSync(file, text);
     const calls: RecordedCall[] = [];
-    for await (const call of readRecording(file)) calls.push(call);
+    for await (const read of readRecording(file)) calls.push(...read.calls);
     return calls;
   }
 

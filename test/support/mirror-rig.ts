@@ -6,6 +6,7 @@ import { SystemClock } from "../../src/engine/base/clock.ts";
 import { loadProto, RATE_LIMIT_SERVICE } from "../../src/grpc/transport/load-proto.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
+import { framed, readAnswer, type TargetAnswer } from "../../src/tools/mirror/answer.ts";
 import type { CompareOptions } from "../../src/tools/mirror/compare.ts";
 import { type RunMirrorOptions, type RunningMirror, runMirror } from "../../src/tools/mirror/run-mirror.ts";
 import { startTestServer, type TestServer } from "./grpc-test-server.ts";
@@ -67,6 +68,23 @@ export function requestBytes(entries: Readonly<Record<string, string>>): Buffer 
 /** An answer's message. */
 export function answerBytes(answer: object): Buffer {
   return shouldRateLimit().responseSerialize(answer as Partial<Reply>);
+}
+
+/** What a target answered, read from its bytes. */
+export function targetAnswer(answer: object, grpcCode = 0): TargetAnswer {
+  const trailers = { "grpc-status": String(grpcCode) };
+  return readAnswer({ kind: "answer", headers: {}, body: framed(answerBytes(answer)), trailers });
+}
+
+/** Plain values as the fields of a Struct. */
+export function structOf(plain: object): object {
+  return { fields: Object.fromEntries(Object.entries(plain).map(([key, value]) => [key, structValue(value)])) };
+}
+
+function structValue(value: unknown): object {
+  if (Array.isArray(value)) return { listValue: { values: value.map(structValue) } };
+  if (typeof value === "object" && value !== null) return { structValue: structOf(value) };
+  return { [`${value === null ? "null" : typeof value}Value`.replace("boolean", "bool")]: value ?? 0 };
 }
 
 /** A target that answers every call OK, `delayMs` late; never if that is undefined. */

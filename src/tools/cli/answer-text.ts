@@ -3,30 +3,10 @@
 import { durationWords } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
-import { plainStruct, type WireStruct } from "../../grpc/transport/plain-struct.ts";
+import { plainStruct } from "../../grpc/transport/plain-struct.ts";
+import type { AnswerHeader, AnswerStatus, RateLimitAnswer } from "../mirror/answer.ts";
 import { type TypedDescriptor, unmetText } from "./arguments.ts";
 import { paint, type Terminal } from "./terminal.ts";
-
-/** What the service answered, as proto-loader gives it. */
-export interface RateLimitAnswer {
-  readonly overall_code: string;
-  readonly statuses: readonly AnswerStatus[];
-  readonly response_headers_to_add: readonly AnswerHeader[];
-  readonly request_headers_to_add: readonly AnswerHeader[];
-  readonly dynamic_metadata: WireStruct | null;
-}
-
-interface AnswerStatus {
-  readonly code: string;
-  readonly current_limit: { readonly requests_per_unit: number; readonly unit: string; readonly name: string } | null;
-  readonly limit_remaining: number;
-  readonly duration_until_reset: { readonly seconds: string; readonly nanos: number } | null;
-}
-
-interface AnswerHeader {
-  readonly key: string;
-  readonly value: string;
-}
 
 /** An answer and what it answers. */
 interface ShownAnswer {

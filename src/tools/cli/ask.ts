@@ -1,17 +1,10 @@
 // `headgate ask`: sends real ShouldRateLimit requests over gRPC. How an answer looks is left to answer-text.ts.
 
-import {
-  Client,
-  connectivityState,
-  credentials,
-  type MethodDefinition,
-  type ServiceError,
-  status,
-} from "@grpc/grpc-js";
+import { Client, connectivityState, credentials, type ServiceError, status } from "@grpc/grpc-js";
 import { type Clock, SystemClock } from "../../engine/base/clock.ts";
 import { visible } from "../../engine/base/visible.ts";
-import { loadProto, RATE_LIMIT_SERVICE } from "../../grpc/transport/load-proto.ts";
-import { answerJson, answerLine, answerText, type RateLimitAnswer, totalsText } from "./answer-text.ts";
+import { type RateLimitAnswer, shouldRateLimit } from "../mirror/answer.ts";
+import { answerJson, answerLine, answerText, totalsText } from "./answer-text.ts";
 import type { TypedDescriptor } from "./arguments.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
@@ -107,11 +100,6 @@ function requestOf(descriptors: readonly TypedDescriptor[], { domain, hits, peek
     descriptors: descriptors.map((entries) => ({ entries, ...onDescriptor, is_negative_hits: refund === true })),
     hits_addend: hits ?? 0,
   };
-}
-
-function shouldRateLimit(): MethodDefinition<object, object> {
-  const service = loadProto()[RATE_LIMIT_SERVICE] as unknown as { ShouldRateLimit: MethodDefinition<object, object> };
-  return service.ShouldRateLimit;
 }
 
 function errorText(error: ServiceError, { server, timeout }: AskFlags): string {

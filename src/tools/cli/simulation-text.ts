@@ -2,6 +2,7 @@
 
 import { durationWords } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
+import { percent } from "../mirror/report.ts";
 import type { ShownRefusal, ToldLimit } from "../simulate/refusals.ts";
 import type { LimitReport, SimulationReport } from "../simulate/report.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
@@ -162,10 +163,4 @@ function toldLimit(told: ToldLimit): string {
   const wait = told.wait_seconds === undefined ? "" : `, room again in ${durationWords(told.wait_seconds)}`;
   const full = told.full_in_seconds === 0 ? "" : `, full again in ${durationWords(told.full_in_seconds)}`;
   return `  ${verdict}: ${told.limit} for ${told.caller}, cost ${told.cost}; ${told.before} left before, ${told.after} after${wait}${full}`;
-}
-
-function percent(part: number, whole: number): string {
-  if (part === 0 || whole === 0) return "";
-  const share = (part / whole) * 100;
-  return ` (${share >= 1 ? share.toFixed(1) : share.toPrecision(1)} %)`;
 }

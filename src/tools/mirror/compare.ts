@@ -1,6 +1,7 @@
 // Finds the differences between two answers to one call. Pure; differences.ts counts them.
 
-import type { ShownAnswer, ShownHeader, ShownLimit, ShownStatus } from "./answer.ts";
+import { plainStruct } from "../../grpc/transport/plain-struct.ts";
+import type { AnswerHeader, AnswerLimit, AnswerStatus, TargetAnswer } from "./answer.ts";
 
 /** The fields that are compared, as reports, metrics and `--ignore` name them. */
 export const DIFFERENCE_FIELDS = [
@@ -30,8 +31,8 @@ export interface CompareOptions {
 }
 
 /**
- * One difference between two answers. Values are those of the answers, undefined if an answer has none. If only one answer has
- * metadata, its value is `true`.
+ * One difference between two answers. Values are those of the answers, undefined if an answer has none; of bodies, and if only
+ * one answer has metadata, `true`.
  */
 export interface Difference {
   readonly field: DifferenceField;
@@ -51,7 +52,7 @@ const WHOLE_CALL = -1;
  * All differences between the answers; empty if they are equal. Differences that follow from others are left out: if only one is an
  * error, nothing else is compared, and if limits differ, neither remaining nor reset is.
  */
-export function compareAnswers(answering: ShownAnswer, compared: ShownAnswer, options: CompareOptions): Difference[] {
+export function compareAnswers(answering: TargetAnswer, compared: TargetAnswer, options: CompareOptions): Difference[] {
   const found: Difference[] = [];
   const add: Add = (field, descriptor, a, b, path = "") =>
     found.push({ field, descriptor, path, answering: a, compared: b });
@@ -59,49 +60,56 @@ export function compareAnswers(answering: ShownAnswer, compared: ShownAnswer, op
     add("grpc_code", WHOLE_CALL, answering.grpcCode, compared.grpcCode);
     return found;
   }
-  if (answering.code !== compared.code) add("overall_code", WHOLE_CALL, answering.code, compared.code);
+  const [code, otherCode] = [answering.overall_code, compared.overall_code];
+  if (code !== otherCode) add("overall_code", WHOLE_CALL, code, otherCode);
   if (answering.statuses.length !== compared.statuses.length) {
     add("status_count", WHOLE_CALL, answering.statuses.length, compared.statuses.length);
   } else {
     answering.statuses.forEach((status, i) => {
-      compareStatuses(status, compared.statuses[i] as ShownStatus, i, options, add);
+      compareStatuses(status, compared.statuses[i] as AnswerStatus, i, options, add);
     });
   }
   if (!options.ignored.has("headers")) {
-    compareHeaders(answering.responseHeaders, compared.responseHeaders, "response", options, add);
-    compareHeaders(answering.requestHeaders, compared.requestHeaders, "request", options, add);
+    compareHeaders(answering.response_headers_to_add, compared.response_headers_to_add, "response", options, add);
+    compareHeaders(answering.request_headers_to_add, compared.request_headers_to_add, "request", options, add);
   }
-  if (!options.ignored.has("metadata")) compareMetadata(answering.metadata, compared.metadata, options, add);
-  if (answering.rawBody !== compared.rawBody) {
-    const shown = (body: string) => (body === "" ? undefined : body);
-    add("body", WHOLE_CALL, shown(answering.rawBody), shown(compared.rawBody));
+  if (!options.ignored.has("metadata"))
+    compareMetadata(answering.dynamic_metadata, compared.dynamic_metadata, options, add);
+  if (!answering.raw_body.equals(compared.raw_body)) {
+    add("body", WHOLE_CALL, answering.raw_body.length > 0 || undefined, compared.raw_body.length > 0 || undefined);
   }
   return found;
 }
 
 type Add = (field: DifferenceField, descriptor: number, answering: unknown, compared: unknown, path?: string) => void;
 
-function compareStatuses(a: ShownStatus, b: ShownStatus, descriptor: number, options: CompareOptions, add: Add): void {
+function compareStatuses(
+  a: AnswerStatus,
+  b: AnswerStatus,
+  descriptor: number,
+  options: CompareOptions,
+  add: Add,
+): void {
   if (a.code !== b.code) add("status_code", descriptor, a.code, b.code);
-  if (!isSameLimit(a.limit, b.limit)) {
-    add("limit", descriptor, limitText(a.limit), limitText(b.limit));
+  const [limit, otherLimit] = [limitText(a.current_limit), limitText(b.current_limit)];
+  if (limit !== otherLimit) {
+    add("limit", descriptor, limit, otherLimit);
     return;
   }
-  if (!isNear("remaining", a.remaining, b.remaining, options)) add("remaining", descriptor, a.remaining, b.remaining);
-  if (!isNear("duration", a.resetSeconds, b.resetSeconds, options)) {
-    add("duration", descriptor, a.resetSeconds, b.resetSeconds);
-  }
+  const [left, otherLeft] = [a.limit_remaining, b.limit_remaining];
+  if (!isNear("remaining", left, otherLeft, options)) add("remaining", descriptor, left, otherLeft);
+  const [reset, otherReset] = [secondsOf(a.duration_until_reset), secondsOf(b.duration_until_reset)];
+  if (!isNear("duration", reset, otherReset, options)) add("duration", descriptor, reset, otherReset);
 }
 
-/** The limit as text, such as `per-user 10/MINUTE`; "no limit" for undefined. */
-export function limitText(limit: ShownLimit | undefined): string {
-  if (limit === undefined) return "no limit";
-  return `${limit.name === "" ? "" : `${limit.name} `}${limit.requestsPerUnit}/${limit.unit}`;
+/** The limit as text, such as `per-user 10/MINUTE`; "no limit" for null. */
+export function limitText(limit: AnswerLimit | null | undefined): string {
+  if (limit === null || limit === undefined) return "no limit";
+  return `${limit.name === "" ? "" : `${limit.name} `}${limit.requests_per_unit}/${limit.unit}`;
 }
 
-function isSameLimit(a: ShownLimit | undefined, b: ShownLimit | undefined): boolean {
-  if (a === undefined || b === undefined) return a === b;
-  return a.name === b.name && a.requestsPerUnit === b.requestsPerUnit && a.unit === b.unit;
+function secondsOf(duration: AnswerStatus["duration_until_reset"]): number | undefined {
+  return duration === null ? undefined : Number(duration.seconds) + duration.nanos / 1e9;
 }
 
 function isNear(
@@ -117,8 +125,8 @@ function isNear(
 }
 
 function compareHeaders(
-  a: readonly ShownHeader[],
-  b: readonly ShownHeader[],
+  a: readonly AnswerHeader[],
+  b: readonly AnswerHeader[],
   side: string,
   options: CompareOptions,
   add: Add,
@@ -146,7 +154,7 @@ function isSameStructured(a: string | undefined, b: string | undefined, options:
 }
 
 // Header names are case-insensitive, and one header may be sent in several parts.
-function byName(headers: readonly ShownHeader[]): Map<string, string> {
+function byName(headers: readonly AnswerHeader[]): Map<string, string> {
   const values = new Map<string, string>();
   for (const { key, value } of headers) {
     const name = key.toLowerCase();
@@ -156,13 +164,15 @@ function byName(headers: readonly ShownHeader[]): Map<string, string> {
   return values;
 }
 
-function compareMetadata(a: unknown, b: unknown, options: CompareOptions, add: Add): void {
-  if (a === undefined || b === undefined) {
-    if (a !== b) add("metadata", WHOLE_CALL, a === undefined ? undefined : true, b === undefined ? undefined : true);
+type Metadata = TargetAnswer["dynamic_metadata"];
+
+function compareMetadata(a: Metadata, b: Metadata, options: CompareOptions, add: Add): void {
+  if (a === null || b === null) {
+    if (a !== b) add("metadata", WHOLE_CALL, a !== null || undefined, b !== null || undefined);
     return;
   }
-  const left = leavesOf(a);
-  const right = leavesOf(b);
+  const left = leavesOf(plainStruct(a));
+  const right = leavesOf(plainStruct(b));
   let count = 0;
   for (const [place, { path }] of new Map([...left, ...right])) {
     const one = left.get(place)?.value;

@@ -2,13 +2,13 @@
 // operate/telemetry/mirror-metrics.ts show them.
 
 import { isoTime } from "../../engine/base/units.ts";
-import type { ShownAnswer, ShownRequest, ShownStatus } from "./answer.ts";
+import type { AnswerStatus, AskedRequest, TargetAnswer } from "./answer.ts";
 import { DIFFERENCE_FIELDS, type Difference, type DifferenceField, limitText } from "./compare.ts";
 import { short, type ValueGuard } from "./value-guard.ts";
 
 /** Most differing calls that are kept in full. */
 export const EXAMPLES_MAX = 100;
-/** Most rules that are counted separately; the differences of further rules are counted as `other`. */
+/** Most rules that are counted separately; further rules are counted together, under names that no rule has: empty ones. */
 export const RULES_MAX = 500;
 const DESCRIPTORS_SHOWN_MAX = 20;
 
@@ -50,9 +50,9 @@ export interface Example {
 
 /** One compared call. */
 interface ComparedAnswers {
-  readonly request: ShownRequest;
-  readonly answering: ShownAnswer;
-  readonly compared: ShownAnswer;
+  readonly request: AskedRequest;
+  readonly answering: TargetAnswer;
+  readonly compared: TargetAnswer;
   readonly differences: readonly Difference[];
   /** When the call came, in microseconds since the epoch. */
   readonly atUs: number;
@@ -101,24 +101,20 @@ export class Differences {
 
   #ruleOf({ request, answering, compared }: ComparedAnswers, descriptor: number): RuleDifferences {
     const keys = (request.descriptors[descriptor]?.entries ?? []).map(({ key }) => key).join("/");
-    const name = {
+    let name = {
       domain: short(request.domain),
       keys: short(keys),
       answeringLimit: shownLimit(answering, descriptor),
       comparedLimit: shownLimit(compared, descriptor),
     };
-    const id = JSON.stringify(Object.values(name));
-    const known = this.#rules.get(id) ?? (this.#rules.size >= RULES_MAX ? this.#rules.get("") : undefined);
+    const idOf = () => JSON.stringify(Object.values(name));
+    if (this.#rules.size >= RULES_MAX && !this.#rules.has(idOf())) {
+      name = { domain: "", keys: "", answeringLimit: "", comparedLimit: "" };
+    }
+    const known = this.#rules.get(idOf());
     if (known !== undefined) return known;
-    const isFull = this.#rules.size >= RULES_MAX;
-    const rule: RuleDifferences = {
-      ...(isFull ? { domain: "other", keys: "other", answeringLimit: "other", comparedLimit: "other" } : name),
-      calls: 0,
-      overOnlyAnswering: 0,
-      overOnlyCompared: 0,
-      fields: {},
-    };
-    this.#rules.set(isFull ? "" : id, rule);
+    const rule: RuleDifferences = { ...name, calls: 0, overOnlyAnswering: 0, overOnlyCompared: 0, fields: {} };
+    this.#rules.set(idOf(), rule);
     return rule;
   }
 
@@ -126,7 +122,7 @@ export class Differences {
     return {
       at: isoTime(atUs),
       domain: short(request.domain),
-      hitsAddend: request.hitsAddend,
+      hitsAddend: request.hits_addend,
       descriptors: request.descriptors
         .slice(0, DESCRIPTORS_SHOWN_MAX)
         .map(({ entries }) => entries.map((entry) => this.#guard.entryText(entry)).join(",")),
@@ -174,19 +170,19 @@ function decidingDescriptor({ answering, compared }: ComparedAnswers): number {
   if (over >= 0) return over;
   let best = 0;
   let least = Number.POSITIVE_INFINITY;
-  statuses.forEach(({ limit, remaining }, i) => {
-    if (limit === undefined || remaining >= least) return;
+  statuses.forEach(({ current_limit: limit, limit_remaining: remaining }, i) => {
+    if (limit === null || remaining >= least) return;
     least = remaining;
     best = i;
   });
   return best;
 }
 
-function isOver(status: ShownStatus | undefined): boolean {
+function isOver(status: AnswerStatus | undefined): boolean {
   return status?.code === "OVER_LIMIT";
 }
 
-function shownLimit(answer: ShownAnswer, descriptor: number): string {
+function shownLimit(answer: TargetAnswer, descriptor: number): string {
   if (answer.grpcCode !== 0) return `error ${answer.grpcCode}`;
-  return short(limitText(answer.statuses[descriptor]?.limit));
+  return short(limitText(answer.statuses[descriptor]?.current_limit));
 }

@@ -13,7 +13,7 @@ const LINE_FEED = 10;
 const LENGTH_BYTES = 4;
 const BYTE_ORDER_MARK = Buffer.from("\ufeff");
 
-interface LineOptions {
+export interface LineOptions {
   /** Called if the file can't be read; must throw. */
   readonly fail: (file: string, why: string) => never;
   /** True: a last line without a line feed counts. Default: false, because a killed process may leave part of a line. */

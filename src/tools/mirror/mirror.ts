@@ -2,6 +2,7 @@
 // within bounds. Knows no sockets; run-mirror.ts connects it to them.
 
 import type { Clock } from "../../engine/base/clock.ts";
+import { ByteAccount, ByteBudget } from "../../grpc/transport/relay/byte-budget.ts";
 import type { RelayedCall } from "../../grpc/transport/relay/relay-server.ts";
 import {
   type FailureReason,
@@ -46,8 +47,10 @@ export interface MirrorOptions {
   readonly clock: Clock;
   /** Most calls under comparison at once. */
   readonly comparisonsMax: number;
-  /** Most bytes of requests and answers that these calls hold together, and most bytes of answers on their way to callers. */
+  /** Most bytes of requests and answers that these calls hold together. */
   readonly heldBytesMax: number;
+  /** Bounds what answers take on their way to callers. */
+  readonly memory: ByteBudget;
   /** How long the compared target may take, in microseconds. */
   readonly compareTimeoutUs: number;
   /** Called with errors that are bugs of the mirror. */
@@ -60,7 +63,7 @@ export interface MirrorOptions {
 interface Comparison {
   readonly request: RelayedRequest;
   readonly startedUs: number;
-  heldBytes: number;
+  readonly account: ByteAccount;
   sent: SentCall | undefined;
   sentUs: number;
   answering: UnaryOutcome | undefined;
@@ -85,9 +88,8 @@ export class Mirror {
   #workedUs = 0;
   #turn: NodeJS.Immediate | undefined;
   #timeouts: NodeJS.Timeout | undefined;
-  #heldBytes = 0;
-  /** Bytes of the answering target's answers that are not complete, or that callers have not read yet. */
-  #answerBytes = 0;
+  /** What calls under comparison hold. */
+  readonly #held: ByteBudget;
   /** Number of calls passed on to the answering target. */
   relayed = 0;
   readonly answeringFailures = new Map<FailureReason, number>();
@@ -97,6 +99,7 @@ export class Mirror {
 
   constructor(options: MirrorOptions) {
     this.#options = options;
+    this.#held = new ByteBudget(options.heldBytesMax);
     this.notCompared = Object.fromEntries(NOT_COMPARED_REASONS.map((reason) => [reason, 0])) as Record<
       NotComparedReason,
       number
@@ -110,7 +113,7 @@ export class Mirror {
 
   /** Bytes that calls under comparison hold. */
   get heldBytes(): number {
-    return this.#heldBytes;
+    return this.#held.held;
   }
 
   /** Passes one call on to the answering target, then records it and begins the comparison. */
@@ -120,13 +123,8 @@ export class Mirror {
     this.relayed++;
     const sentUs = clock.nowUs();
     let comparison: Comparison | undefined;
-    let bytes = 0;
-    const admits = (more: number): boolean => {
-      if (this.#answerBytes + more > this.#options.heldBytesMax) return false;
-      bytes += more;
-      this.#answerBytes += more;
-      return true;
-    };
+    const account = new ByteAccount(this.#options.memory);
+    const admits = (bytes: number) => account.take(bytes);
     const sent = answering.send(request, { admits }, (outcome) => {
       call.answer(outcome);
       this.#noteAnswering(outcome, sentUs);
@@ -134,8 +132,7 @@ export class Mirror {
     });
     call.onEnded(() => {
       sent.cancel("cancelled");
-      this.#answerBytes -= bytes;
-      bytes = 0;
+      account.close();
     });
     this.#record(request);
     comparison = this.#begin(request, sentUs);
@@ -170,33 +167,24 @@ export class Mirror {
   #begin(request: RelayedRequest, startedUs: number): Comparison | undefined {
     const { compared, comparisonsMax } = this.#options;
     if (compared === undefined) return undefined;
-    if (this.#open.size >= comparisonsMax || !this.#hasRoom(request.body.length)) {
+    const account = new ByteAccount(this.#held);
+    if (this.#open.size >= comparisonsMax || !account.take(request.body.length)) {
       this.notCompared.busy++;
       return undefined;
     }
     const comparison: Comparison = {
       request,
       startedUs,
-      heldBytes: 0,
+      account,
       sent: undefined,
       sentUs: 0,
       answering: undefined,
       compared: undefined,
     };
     this.#open.add(comparison);
-    this.#hold(comparison, request.body.length);
     this.#toSend.push(comparison);
     this.#schedule();
     return comparison;
-  }
-
-  #hasRoom(bytes: number): boolean {
-    return this.#heldBytes + bytes <= this.#options.heldBytesMax;
-  }
-
-  #hold(comparison: Comparison, bytes: number): void {
-    comparison.heldBytes += bytes;
-    this.#heldBytes += bytes;
   }
 
   // In a later turn, when all calls that were read from the sockets have been sent to the answering target.
@@ -232,12 +220,7 @@ export class Mirror {
   #send(comparison: Comparison): void {
     const { compared, clock } = this.#options;
     comparison.sentUs = clock.nowUs();
-    const admits = (bytes: number): boolean => {
-      if (!this.#open.has(comparison)) return true;
-      if (!this.#hasRoom(bytes)) return false;
-      this.#hold(comparison, bytes);
-      return true;
-    };
+    const admits = (bytes: number) => !this.#open.has(comparison) || comparison.account.take(bytes);
     comparison.sent = compared?.send(comparison.request, { admits }, (outcome) => {
       if (outcome.kind === "answer") this.comparedLatency.observe(clock.nowUs() - comparison.sentUs);
       comparison.compared = outcome;
@@ -250,9 +233,8 @@ export class Mirror {
     if (!this.#open.has(comparison)) return;
     if (outcome.kind === "failure") {
       this.#drop(comparison, outcome.reason === "cancelled" ? "caller_gone" : "answering_failed");
-    } else if (!this.#hasRoom(outcome.body.length)) this.#drop(comparison, "busy");
+    } else if (!comparison.account.take(outcome.body.length)) this.#drop(comparison, "busy");
     else {
-      this.#hold(comparison, outcome.body.length);
       comparison.answering = outcome;
       this.#advance(comparison);
     }
@@ -310,8 +292,7 @@ export class Mirror {
 
   #close(comparison: Comparison): void {
     this.#open.delete(comparison);
-    this.#heldBytes -= comparison.heldBytes;
-    comparison.heldBytes = 0;
+    comparison.account.close();
     this.#options.onSettled?.();
   }
 }

@@ -2,7 +2,7 @@
 
 import { ConfigError } from "../../engine/base/errors.ts";
 import { isRecord } from "../../engine/base/is-record.ts";
-import { readLines } from "./file-lines.ts";
+import { type LineOptions, readLines } from "./file-lines.ts";
 import { checksumOf, RECORDING_VERSION } from "./recording.ts";
 
 /** A recorded call. */
@@ -13,42 +13,47 @@ export interface RecordedCall {
   readonly message: Buffer;
 }
 
-/** The first line of a recording. */
-interface RecordingHead {
-  /** When the recording began, in microseconds since the Unix epoch; undefined if the line has no valid time. */
+/** Calls that were read together. */
+interface RecordedCalls {
+  /** When the recording began, in microseconds since the Unix epoch; undefined if its first line has no valid time. */
   readonly startedUs: number | undefined;
+  readonly calls: readonly RecordedCall[];
 }
 
 /**
  * Reads the calls of a file in order; lines may end in LF or CRLF. Throws ConfigError if it is no recording, or with the number of a
  * damaged line. A last line without a line feed is left out, because a killed process may leave one.
  */
-export async function* readRecording(file: string): AsyncGenerator<RecordedCall> {
+export async function* readRecording(
+  file: string,
+  options: Pick<LineOptions, "onRead" | "onCutOff"> = {},
+): AsyncGenerator<RecordedCalls> {
   let number = 0;
-  for await (const lines of readLines(file, { fail })) {
+  let startedUs: number | undefined;
+  for await (const lines of readLines(file, { ...options, fail })) {
+    const calls: RecordedCall[] = [];
     for (const line of lines) {
       number++;
-      if (number === 1) parseHead(file, line);
-      else yield parseCall(file, line, number);
+      if (number === 1) startedUs = startOf(file, line);
+      else
+        calls.push(
+          parseLine(line) ?? fail(file, `line ${number} is damaged: no recorded call with the checksum of its own`),
+        );
     }
+    yield { startedUs, calls };
   }
   if (number === 0) fail(file, "it is empty");
 }
 
-/** Reads the first line of a file. Throws ConfigError if it is no recording, or one of another version. */
-export function parseHead(file: string, line: string): RecordingHead {
+/** Reads the first line. Throws ConfigError if it is not that of a recording, or of one of another version. */
+function startOf(file: string, line: string): number | undefined {
   const head = parseJson(line);
   const found = head?.headgate_recording;
   if (found === undefined) fail(file, `its first line is not {"headgate_recording":${RECORDING_VERSION},...}`);
   if (found !== RECORDING_VERSION)
     fail(file, `it has format ${String(found)}; this version reads ${RECORDING_VERSION}`);
   const startedMs = Date.parse(String(head?.started_at));
-  return { startedUs: Number.isNaN(startedMs) ? undefined : startedMs * 1_000 };
-}
-
-/** Reads line `number` of the file. Throws ConfigError if it is damaged. */
-export function parseCall(file: string, line: string, number: number): RecordedCall {
-  return parseLine(line) ?? fail(file, `line ${number} is damaged: no recorded call with the checksum of its own`);
+  return Number.isNaN(startedMs) ? undefined : startedMs * 1_000;
 }
 
 function parseLine(line: string): RecordedCall | undefined {

@@ -1,15 +1,17 @@
 // Sends the calls of a recording again: at the recorded pace, a multiple of it, or as fast as answers come. With two targets the mirror
 // compares their answers.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../../engine/base/clock.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
+import { ByteBudget } from "../../grpc/transport/relay/byte-budget.ts";
 import { Http2Target } from "../../grpc/transport/relay/http2-target.ts";
 import type { RelayedRequest } from "../../grpc/transport/relay/unary-exchange.ts";
 import { framed } from "./answer.ts";
 import type { CompareOptions } from "./compare.ts";
 import { Differences } from "./differences.ts";
 import { Mirror } from "./mirror.ts";
-import { type RecordedCall, readRecording } from "./read-recording.ts";
+import { readRecording } from "./read-recording.ts";
 import { makeReport, type Report } from "./report.ts";
 import { ValueGuard, type ValueMode } from "./value-guard.ts";
 
@@ -27,8 +29,6 @@ interface ReplayOptions {
   readonly compare: CompareOptions;
   readonly values: ValueMode;
   readonly clock: Clock;
-  /** Ends the replay early; the report then covers the calls sent so far. */
-  readonly signal?: AbortSignal | undefined;
 }
 
 const MESSAGE_BYTES_MAX = 4_194_304;
@@ -51,6 +51,7 @@ export async function replay(options: ReplayOptions): Promise<Report> {
     clock,
     comparisonsMax: options.inFlightMax,
     heldBytesMax: HELD_BYTES_MAX,
+    memory: new ByteBudget(HELD_BYTES_MAX),
     compareTimeoutUs: options.timeoutMs * 1_000,
     onFault: (error) => {
       throw error;
@@ -59,7 +60,7 @@ export async function replay(options: ReplayOptions): Promise<Report> {
   });
   const startUs = clock.nowUs();
   try {
-    await sender.sendAll(readRecording(file), mirror);
+    await sender.sendAll(file, mirror);
     await mirror.finish(options.timeoutMs + 1_000);
   } finally {
     answering.close();
@@ -89,16 +90,18 @@ class Sender {
     this.#headers = headersOf(options.timeoutMs);
   }
 
-  /** Sends all calls and waits until all are answered. */
-  async sendAll(calls: AsyncIterable<RecordedCall>, mirror: Mirror): Promise<void> {
-    const { clock, speed, signal, inFlightMax } = this.#options;
+  /** Sends all calls of the file and waits until all are answered. */
+  async sendAll(file: string, mirror: Mirror): Promise<void> {
+    const { clock, speed, inFlightMax } = this.#options;
     const startUs = clock.nowUs();
-    for await (const call of calls) {
-      await sleepUntil(startUs + call.atUs / speed, clock, signal);
-      // A call is under way until both targets have answered it.
-      while (Math.max(this.#inFlight, mirror.comparisons) >= inFlightMax) await this.#someEnd();
-      if (signal?.aborted === true) break;
-      this.#send(call.message, mirror);
+    for await (const { calls } of readRecording(file)) {
+      for (const { atUs, message } of calls) {
+        const waitMs = Math.floor((startUs + atUs / speed - clock.nowUs()) / 1_000);
+        if (waitMs > 0) await sleep(waitMs);
+        // A call is under way until both targets have answered it.
+        while (Math.max(this.#inFlight, mirror.comparisons) >= inFlightMax) await this.#someEnd();
+        this.#send(message, mirror);
+      }
     }
     while (this.#inFlight > 0) await this.#someEnd();
   }
@@ -145,18 +148,4 @@ function headersOf(timeoutMs: number): RelayedRequest["headers"] {
     "grpc-timeout": `${timeoutMs}m`,
     "user-agent": "headgate-replay",
   };
-}
-
-async function sleepUntil(atUs: number, clock: Clock, signal: AbortSignal | undefined): Promise<void> {
-  const waitMs = Math.floor((atUs - clock.nowUs()) / 1_000);
-  if (waitMs <= 0 || signal?.aborted === true) return;
-  await new Promise<void>((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, waitMs);
-    signal?.addEventListener("abort", done);
-  });
 }

@@ -147,8 +147,11 @@ function ruleLines(rules: readonly RuleDifferences[]): string[] {
         ? rule.answeringLimit
         : `${rule.answeringLimit}, compared: ${rule.comparedLimit}`;
     const fields = Object.entries(rule.fields).map(([field, count]) => `${field} ${count}`);
+    const isOfFurther = rule.answeringLimit === "";
     lines.push(
-      `  ${rule.domain}: ${rule.keys === "" ? "(no entries)" : rule.keys}  [${limits}]`,
+      isOfFurther
+        ? "  further rules"
+        : `  ${rule.domain}: ${rule.keys === "" ? "(no entries)" : rule.keys}  [${limits}]`,
       `    ${rule.calls} calls; ${rule.overOnlyAnswering} / ${rule.overOnlyCompared}; ${fields.join(", ")}`,
     );
   }
@@ -173,7 +176,8 @@ function notes(title: string, counts: Readonly<Record<string, number>>): string 
   return title === "" ? `: ${parts.join(", ")}` : `; ${title}: ${parts.join(", ")}`;
 }
 
-function percent(part: number, whole: number): string {
+/** The share as the end of a sentence; empty for none. */
+export function percent(part: number, whole: number): string {
   if (part === 0 || whole === 0) return "";
   const share = (part / whole) * 100;
   return ` (${share >= 1 ? share.toFixed(1) : share.toPrecision(1)} %)`;

@@ -4,6 +4,7 @@
 import type { Clock } from "../../engine/base/clock.ts";
 import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
+import { ByteBudget } from "../../grpc/transport/relay/byte-budget.ts";
 import { Http2Target } from "../../grpc/transport/relay/http2-target.ts";
 import { RelayServer } from "../../grpc/transport/relay/relay-server.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
@@ -65,6 +66,7 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
   const startUs = clock.nowUs();
   const report = () => makeReport({ ...options, ...parts, seconds: (clock.nowUs() - startUs) / MICROS_PER_SECOND });
   const relay = new RelayServer({
+    memory: parts.memory,
     ...options.grpc,
     path: SHOULD_RATE_LIMIT_PATH,
     handle: (call) => mirror.handle(call),
@@ -118,6 +120,8 @@ interface MirrorParts {
   readonly mirror: Mirror;
   readonly book: Differences;
   readonly recording: Recording | undefined;
+  /** For requests and answers on their way. */
+  readonly memory: ByteBudget;
 }
 
 async function buildMirrorParts(options: RunMirrorOptions): Promise<MirrorParts> {
@@ -130,7 +134,9 @@ async function buildMirrorParts(options: RunMirrorOptions): Promise<MirrorParts>
       ? undefined
       : new Http2Target({ authority: compareWith, messageBytesMax: COMPARED_BYTES_MAX, clock });
   const book = new Differences(new ValueGuard(options.values));
+  const memory = new ByteBudget(options.heldBytesMax);
   const mirror = new Mirror({
+    memory,
     answering,
     compared,
     compare: options.compare,
@@ -142,7 +148,7 @@ async function buildMirrorParts(options: RunMirrorOptions): Promise<MirrorParts>
     compareTimeoutUs: options.compareTimeoutMs * MICROS_PER_MILLI,
     onFault: (error) => logger.error({ err: error }, "a comparison failed"),
   });
-  return { answering, compared, mirror, book, recording };
+  return { answering, compared, mirror, book, recording, memory };
 }
 
 function mirrorNumbers({ mirror, book, recording }: MirrorParts): Parameters<typeof mirrorText>[0] {

@@ -1,7 +1,7 @@
 // Keeps callers' values out of reports: values of entries, and text in metadata, are hidden, hashed or, on request, shown.
 
 import { createHmac, randomBytes } from "node:crypto";
-import type { ShownDescriptor } from "./answer.ts";
+import type { AnswerHeader } from "./answer.ts";
 
 export const VALUE_MODES = ["hide", "hash", "show"] as const;
 export type ValueMode = (typeof VALUE_MODES)[number];
@@ -20,7 +20,7 @@ export class ValueGuard {
   }
 
   /** An entry as `key=value` with the value hashed or shown, or as `key` alone if values are hidden. */
-  entryText({ key, value }: ShownDescriptor["entries"][number]): string {
+  entryText({ key, value }: AnswerHeader): string {
     return this.#mode === "hide" ? short(key) : `${short(key)}=${this.#text(value)}`;
   }
 

@@ -1,49 +1,30 @@
 // Answers as people read them.
 
 import { describe, expect, test } from "vitest";
-import {
-  answerJson,
-  answerLine,
-  answerText,
-  type RateLimitAnswer,
-  totalsText,
-} from "../../../src/tools/cli/answer-text.ts";
+import { answerJson, answerLine, answerText, totalsText } from "../../../src/tools/cli/answer-text.ts";
+import { structOf, targetAnswer } from "../../support/mirror-rig.ts";
 import { RecordedTerminal } from "../../support/recorded-terminal.ts";
 
-const REFUSED: RateLimitAnswer = {
+const REFUSED = targetAnswer({
   overall_code: "OVER_LIMIT",
   statuses: [
     {
       code: "OVER_LIMIT",
       current_limit: { requests_per_unit: 5, unit: "MINUTE", name: "free" },
-      limit_remaining: 0,
-      duration_until_reset: { seconds: "12", nanos: 0 },
+      duration_until_reset: { seconds: 12 },
     },
     {
       code: "OK",
-      current_limit: { requests_per_unit: 7, unit: "UNKNOWN", name: "" },
+      current_limit: { requests_per_unit: 7, unit: "UNKNOWN" },
       limit_remaining: 6,
-      duration_until_reset: { seconds: "30", nanos: 0 },
+      duration_until_reset: { seconds: 30 },
     },
-    { code: "OK", current_limit: null, limit_remaining: 4_294_967_295, duration_until_reset: null },
-    { code: "OK", current_limit: null, limit_remaining: 0, duration_until_reset: null },
+    { code: "OK", limit_remaining: 4_294_967_295 },
+    { code: "OK" },
   ],
   response_headers_to_add: [{ key: "Retry-After", value: "12" }],
-  request_headers_to_add: [],
-  dynamic_metadata: {
-    fields: {
-      rule: { kind: "stringValue", stringValue: "shop/tier" },
-      reset: { kind: "numberValue", numberValue: 0 },
-      nested: {
-        kind: "structValue",
-        structValue: {
-          fields: { list: { kind: "listValue", listValue: { values: [{ kind: "boolValue", boolValue: false }] } } },
-        },
-      },
-      nothing: { kind: "nullValue" },
-    },
-  },
-};
+  dynamic_metadata: structOf({ rule: "shop/tier", reset: 0, nested: { list: [false] }, nothing: null }),
+});
 const SHOWN = {
   answer: REFUSED,
   elapsedMs: 1.84,
@@ -114,14 +95,12 @@ test("sums up", () => {
 });
 
 describe("an answer that was made without the store", () => {
-  const text = (value: string) => ({ kind: "stringValue" as const, stringValue: value });
-  const structValue = { fields: { policy: text("allow"), failure: text("STORE_TIMEOUT") } };
-  const answer: RateLimitAnswer = {
-    ...REFUSED,
+  const answer = targetAnswer({
     overall_code: "OK",
-    statuses: [{ code: "OK", current_limit: null, limit_remaining: 0, duration_until_reset: null }],
-    dynamic_metadata: { fields: { degraded: { kind: "structValue", structValue } } },
-  };
+    statuses: [{ code: "OK" }],
+    response_headers_to_add: [{ key: "Retry-After", value: "12" }],
+    dynamic_metadata: structOf({ degraded: { policy: "allow", failure: "STORE_TIMEOUT" } }),
+  });
   const said = "answered without the store (STORE_TIMEOUT), by on_store_failure: allow";
 
   test("says so before anything else, and of no descriptor that it has no limit", () => {

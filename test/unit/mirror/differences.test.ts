@@ -1,37 +1,34 @@
 // Counting differences by field and by rule, within bounds, and keeping callers' values out.
 
 import { describe, expect, test } from "vitest";
-import type { ShownAnswer, ShownRequest, ShownStatus } from "../../../src/tools/mirror/answer.ts";
+import type { AskedRequest, TargetAnswer } from "../../../src/tools/mirror/answer.ts";
 import { type CompareOptions, compareAnswers } from "../../../src/tools/mirror/compare.ts";
 import { Differences, EXAMPLES_MAX, RULES_MAX } from "../../../src/tools/mirror/differences.ts";
 import { ValueGuard, type ValueMode } from "../../../src/tools/mirror/value-guard.ts";
+import { structOf, targetAnswer } from "../../support/mirror-rig.ts";
 
 const OPTIONS: CompareOptions = { ignored: new Set(), remainingTolerance: 0, durationToleranceSeconds: 0 };
 
-const status = (amount: number, code = "OK"): ShownStatus => ({
+const status = (amount: number, code = "OK") => ({
   code,
-  limit: { name: "", requestsPerUnit: amount, unit: "SECOND" },
-  remaining: 1,
-  resetSeconds: 1,
+  current_limit: { requests_per_unit: amount, unit: "SECOND" },
+  limit_remaining: 1,
 });
 
-const answer = (statuses: readonly ShownStatus[], metadata?: unknown): ShownAnswer => ({
-  grpcCode: 0,
-  code: statuses.some(({ code }) => code === "OVER_LIMIT") ? "OVER_LIMIT" : "OK",
-  statuses,
-  responseHeaders: [],
-  requestHeaders: [],
-  rawBody: "",
-  metadata,
-});
+const answer = (statuses: readonly { readonly code: string }[], metadata?: object): TargetAnswer =>
+  targetAnswer({
+    overall_code: statuses.some(({ code }) => code === "OVER_LIMIT") ? "OVER_LIMIT" : "OK",
+    statuses,
+    dynamic_metadata: metadata === undefined ? null : structOf(metadata),
+  });
 
-const request = (...keys: string[]): ShownRequest => ({
+const request = (...keys: string[]): AskedRequest => ({
   domain: "edge",
-  hitsAddend: 0,
+  hits_addend: 0,
   descriptors: keys.map((key) => ({ entries: [{ key, value: `value of ${key}` }] })),
 });
 
-function enter(book: Differences, asked: ShownRequest, answering: ShownAnswer, compared: ShownAnswer): void {
+function enter(book: Differences, asked: AskedRequest, answering: TargetAnswer, compared: TargetAnswer): void {
   const differences = compareAnswers(answering, compared, OPTIONS);
   book.enter({ request: asked, answering, compared, differences, atUs: 1_700_000_000_000_000 });
 }
@@ -72,8 +69,7 @@ describe("the book of differences", () => {
 
   test("puts an error beside the limit that the other shows", () => {
     const book = newBook();
-    const error: ShownAnswer = { ...answer([]), grpcCode: 14, code: "" };
-    enter(book, request("a"), error, answer([status(3)]));
+    enter(book, request("a"), targetAnswer({}, 14), answer([status(3)]));
     expect(book.rules()[0]).toMatchObject({ keys: "a", answeringLimit: "error 14", comparedLimit: "3/SECOND" });
   });
 
@@ -94,11 +90,11 @@ describe("the book of differences", () => {
     expect(book.rules()[0]?.calls).toBe(EXAMPLES_MAX + 50);
   });
 
-  test("tells so many rules apart and counts the others under one name", () => {
+  test("tells so many rules apart and counts the others under a name that no rule has", () => {
     const book = newBook();
     for (let i = 0; i < RULES_MAX + 20; i++) enter(book, request(`k${i}`), answer([status(1)]), answer([status(2)]));
     expect(book.rules()).toHaveLength(RULES_MAX + 1);
-    expect(book.rules()[0]).toMatchObject({ domain: "other", calls: 20 });
+    expect(book.rules()[0]).toMatchObject({ domain: "", answeringLimit: "", calls: 20 });
   });
 });
 

@@ -1,6 +1,7 @@
 // The mirror with targets in a test's hands: what callers wait for, what is given up, what is bounded.
 
 import { describe, expect, test } from "vitest";
+import { ByteBudget } from "../../../src/grpc/transport/relay/byte-budget.ts";
 import type {
   FailureReason,
   SendOptions,
@@ -52,6 +53,7 @@ function makeRig(options: Partial<MirrorOptions> = {}) {
     clock,
     comparisonsMax: 10,
     heldBytesMax: 100_000,
+    memory: new ByteBudget(100_000),
     compareTimeoutUs: 1_000_000,
     onFault: (error) => faults.push(error),
     ...options,

@@ -16,7 +16,7 @@ afterEach(() => {
 
 async function readAll(file: string): Promise<RecordedCall[]> {
   const calls: RecordedCall[] = [];
-  for await (const call of readRecording(file)) calls.push(call);
+  for await (const read of readRecording(file)) calls.push(...read.calls);
   return calls;
 }
 

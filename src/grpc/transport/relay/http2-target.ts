@@ -10,6 +10,7 @@ import {
   type IncomingHttpHeaders,
 } from "node:http2";
 import type { Clock } from "../../../engine/base/clock.ts";
+import { PIECE_BYTES } from "./byte-budget.ts";
 import {
   type FailureReason,
   FRAME_HEADER_BYTES,
@@ -38,8 +39,6 @@ const WINDOW_BYTES = 1_048_576;
 /** Node.js refuses streams above this; its default of 10 is too little for thousands of calls at once. */
 const SESSION_MEGABYTES_MAX = 64;
 const SENDS_MAX = 2;
-/** What a piece of an answer takes beside its bytes; a piece may have one byte. */
-const PIECE_BYTES = 256;
 
 /** A target at `host:port`. */
 export class Http2Target implements UnaryTarget {

@@ -17,6 +17,7 @@ import { ConfigError } from "../../../engine/base/errors.ts";
 import { MICROS_PER_MILLI } from "../../../engine/base/units.ts";
 import { GrpcStatus } from "../../unary.ts";
 import { readTimeoutUs } from "../grpc-headers.ts";
+import { ByteAccount, type ByteBudget, PIECE_BYTES } from "./byte-budget.ts";
 import type { Http2Target } from "./http2-target.ts";
 import { FRAME_HEADER_BYTES, headerLines, type RelayedRequest, type UnaryOutcome } from "./unary-exchange.ts";
 
@@ -39,6 +40,8 @@ interface RelayServerOptions {
   /** The target of all other streams. */
   readonly passOn: Http2Target;
   readonly messageBytesMax: number;
+  /** Bounds what all requests take, from their first byte until their streams close. */
+  readonly memory: ByteBudget;
   /** Calls that may wait for their answer; further ones get RESOURCE_EXHAUSTED. */
   readonly inFlightMax: number;
   /** Time limit of a call, in milliseconds; a shorter `grpc-timeout` counts before it. */
@@ -144,16 +147,24 @@ export class RelayServer {
   }
 
   #collect(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
-    const { messageBytesMax, handle } = this.#options;
+    const { messageBytesMax, memory, handle } = this.#options;
+    const account = new ByteAccount(memory);
+    stream.once("close", () => account.close());
     const chunks: Buffer[] = [];
     let bytes = 0;
+    const refuse = (why: string) => {
+      chunks.length = 0;
+      account.close();
+      failStream(stream, GrpcStatus.resourceExhausted, why);
+    };
     stream.on("data", (chunk: Buffer) => {
+      if (stream.headersSent) return;
       bytes += chunk.length;
-      if (bytes <= messageBytesMax + FRAME_HEADER_BYTES) chunks.push(chunk);
-      else if (!stream.headersSent) {
-        chunks.length = 0;
-        failStream(stream, GrpcStatus.resourceExhausted, `expected a message of at most ${messageBytesMax} bytes`);
-      }
+      if (bytes > messageBytesMax + FRAME_HEADER_BYTES) {
+        refuse(`expected a message of at most ${messageBytesMax} bytes`);
+      } else if (!account.take(chunk.length + PIECE_BYTES)) {
+        refuse(`calls under way hold more than ${memory.max} bytes`);
+      } else chunks.push(chunk);
     });
     stream.once("end", () => {
       if (stream.headersSent || stream.destroyed) return;

@@ -4,7 +4,7 @@
 import { stat } from "node:fs/promises";
 import { ConfigError } from "../../../engine/base/errors.ts";
 import { readLines } from "../../mirror/file-lines.ts";
-import { parseCall, parseHead } from "../../mirror/read-recording.ts";
+import { readRecording } from "../../mirror/read-recording.ts";
 import type { RecordedQuestion } from "../question.ts";
 import { CsvRows } from "./csv-rows.ts";
 import { merged, sorted } from "./in-order.ts";
@@ -50,7 +50,7 @@ async function* callsOf(file: string, options: CallFilesOptions, counts: LineCou
   const onCutOff = (lines: number) => counts.cutOff.set(file, lines);
   const object = objectOf(head);
   if (object !== undefined && Object.hasOwn(object, "headgate_recording")) {
-    yield* recordedCalls(file, readLines(file, { fail, onRead, onCutOff }));
+    yield* recordedCalls(file, { onRead, onCutOff });
     return;
   }
   const lines = readLines(file, { fail, onRead, onCutOff, encoding: "utf8", keepsLastPart: true });
@@ -71,24 +71,17 @@ async function firstLineOf(file: string): Promise<string> {
   return fail(file, "it is empty");
 }
 
-async function* recordedCalls(file: string, batches: AsyncIterable<readonly string[]>): Batches {
-  let number = 0;
-  let startedUs = 0;
-  for await (const batch of batches) {
-    const calls: RecordedQuestion[] = [];
-    for (const line of batch) {
+async function* recordedCalls(file: string, options: Parameters<typeof readRecording>[1]): Batches {
+  let number = 1;
+  for await (const { startedUs = 0, calls } of readRecording(file, options)) {
+    yield calls.map(({ atUs, message }) => {
       number++;
-      if (number === 1) startedUs = parseHead(file, line).startedUs ?? 0;
-      else {
-        const { atUs, message } = parseCall(file, line, number);
-        const us = startedUs + atUs;
-        if (!Number.isInteger(us) || us < 0 || us > TIME_US_MAX) {
-          fail(file, `line ${number}: expected a time from 1970 to 2199`);
-        }
-        calls.push({ atUs: us, question: message });
+      const us = startedUs + atUs;
+      if (!Number.isInteger(us) || us < 0 || us > TIME_US_MAX) {
+        fail(file, `line ${number}: expected a time from 1970 to 2199`);
       }
-    }
-    yield calls;
+      return { atUs: us, question: message };
+    });
   }
 }
 
