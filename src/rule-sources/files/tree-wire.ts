@@ -22,7 +22,7 @@ const Kind = { scalar: 0, sequence: 1, mapping: 2, again: 3 } as const;
 
 const VALUE_TYPES = ["null", "text", "boolean", "integer", "large integer", "float", "binary"] as const;
 
-/** Nodes that `unpackFile` reads between two yields. */
+/** Nodes that `unpackFile` reads between two yields; keys don't count. */
 const NODES_PER_STEP = 256;
 
 /** Packs a file at once. The time grows with the tree, so large files are packed in the worker thread. */
@@ -81,25 +81,9 @@ export function* unpackFile(packed: PackedFile): LongWork<SourceFile> {
   const { name, isResource, problems, numbers } = packed;
   const about = isResource ? { name, isResource, problems } : { name, problems };
   if (numbers.length === 0) return { ...about, root: undefined };
-  const unpacker = new Unpacker(packed);
-  for (let nodes = 0; !unpacker.isDone; nodes++) {
-    unpacker.next();
-    if (nodes % NODES_PER_STEP === 0) yield;
-  }
-  return { ...about, root: unpacker.root };
+  const root = yield* new Unpacker(packed).read(isResource ? new ResourcePlace(name, undefined, "") : undefined);
+  return { ...about, root };
 }
-
-/** A list or mapping that is not complete yet; `left` items or entries are missing. */
-type Open =
-  | { readonly kind: "sequence"; readonly at: Place; readonly items: SourceNode[]; left: number }
-  | {
-      readonly kind: "mapping";
-      readonly at: Place;
-      readonly entries: MappingEntry[];
-      left: number;
-      isMerged: boolean;
-      key: ScalarNode | undefined;
-    };
 
 /** A place in a resource. There may be millions and few are ever shown, so the path is computed only when it is read. */
 class ResourcePlace implements Place {
@@ -131,10 +115,9 @@ class ResourcePlace implements Place {
 const VALUES: Readonly<Record<"null" | "text", ScalarValue>> = { null: { type: "null" }, text: { type: "text" } };
 
 class Unpacker {
-  root: SourceNode | undefined;
   readonly #packed: PackedFile;
   readonly #nodes: SourceNode[] = [];
-  readonly #open: Open[] = [];
+  #reads = 0;
   #at = 0;
   #textAt = 0;
 
@@ -142,71 +125,61 @@ class Unpacker {
     this.#packed = packed;
   }
 
-  get isDone(): boolean {
-    return this.root !== undefined && this.#open.length === 0;
-  }
-
-  /** Reads one node and adds it to its parent. */
-  next(): void {
-    const parent = this.#open.at(-1);
-    if (parent?.kind === "mapping" && parent.key === undefined) parent.isMerged = this.#number() === 1;
-    const node = this.#read();
-    if (parent === undefined) this.root = node;
-    else if (parent.kind === "sequence") {
-      parent.items.push(node);
-      parent.left--;
-    } else if (parent.key === undefined) parent.key = node as ScalarNode;
-    else {
-      parent.entries.push({ key: parent.key, value: node, isMerged: parent.isMerged });
-      parent.key = undefined;
-      parent.left--;
-    }
-    while (this.#open.at(-1)?.left === 0) this.#open.pop();
-  }
-
-  #read(): SourceNode {
+  /** Reads a node with all below it. `at` is its place in a resource; undefined in a file, whose places are packed. */
+  *read(at: Place | undefined): LongWork<SourceNode> {
+    if (++this.#reads % NODES_PER_STEP === 0) yield;
     const kind = this.#number();
     if (kind === Kind.again) return this.#nodes[this.#number()] as SourceNode;
-    const line = this.#number();
-    const column = this.#number();
-    if (kind === Kind.scalar) return this.#readScalar(line, column);
-    return this.#readParent(kind, this.#placeOf(line, column, undefined));
+    if (kind === Kind.scalar) return this.#readScalar(at);
+    return kind === Kind.sequence ? yield* this.#readItems(at) : yield* this.#readEntries(at);
   }
 
-  /** The place of the next node. `keyText` is its text if it is a scalar: for a key, this is the last step of its path. */
-  #placeOf(line: number, column: number, keyText: string | undefined): Place {
-    const { name: file, isResource } = this.#packed;
-    if (!isResource) return { file, line, column };
-    const parent = this.#open.at(-1);
-    if (parent === undefined) return new ResourcePlace(file, undefined, "");
-    if (parent.kind === "sequence") return new ResourcePlace(file, parent.at, parent.items.length);
-    // A value has the same place as its key.
-    return parent.key?.at ?? new ResourcePlace(file, parent.at, keyText ?? "");
-  }
-
-  #readScalar(line: number, column: number): ScalarNode {
-    const isQuoted = this.#number() === 1;
-    const text = this.#text();
-    const at = this.#placeOf(line, column, text);
-    const node: ScalarNode = { kind: "scalar", at, text, isQuoted, value: this.#value() };
+  *#readItems(place: Place | undefined): LongWork<SourceNode> {
+    const items: SourceNode[] = [];
+    const at = this.#placeOf(place);
+    const node: SourceNode = { kind: "sequence", at, items };
     this.#nodes.push(node);
+    const count = this.#number();
+    for (let i = 0; i < count; i++) {
+      items.push(yield* this.read(place && new ResourcePlace(this.#packed.name, place, i)));
+    }
     return node;
   }
 
-  #readParent(kind: number, at: Place): SourceNode {
-    const left = this.#number();
-    if (kind === Kind.sequence) {
-      const items: SourceNode[] = [];
-      const node: SourceNode = { kind: "sequence", at, items };
-      this.#nodes.push(node);
-      this.#open.push({ kind: "sequence", at, items, left });
-      return node;
-    }
+  *#readEntries(place: Place | undefined): LongWork<SourceNode> {
     const entries: MappingEntry[] = [];
+    const at = this.#placeOf(place);
     const node: SourceNode = { kind: "mapping", at, entries };
     this.#nodes.push(node);
-    this.#open.push({ kind: "mapping", at, entries, left, isMerged: false, key: undefined });
+    const count = this.#number();
+    for (let i = 0; i < count; i++) {
+      const isMerged = this.#number() === 1;
+      const key = this.#readKey(place);
+      // A value has the same place as its key.
+      entries.push({ key, value: yield* this.read(place && key.at), isMerged });
+    }
     return node;
+  }
+
+  #readKey(above: Place | undefined): ScalarNode {
+    if (this.#number() === Kind.again) return this.#nodes[this.#number()] as ScalarNode;
+    return this.#readScalar(above, true);
+  }
+
+  #readScalar(place: Place | undefined, isKey = false): ScalarNode {
+    const at = this.#placeOf(place);
+    const isQuoted = this.#number() === 1;
+    const text = this.#text();
+    const ofKey = isKey && place !== undefined ? new ResourcePlace(this.#packed.name, place, text) : at;
+    const node: ScalarNode = { kind: "scalar", at: ofKey, text, isQuoted, value: this.#value() };
+    this.#nodes.push(node);
+    return node;
+  }
+
+  #placeOf(place: Place | undefined): Place {
+    const line = this.#number();
+    const column = this.#number();
+    return place ?? { file: this.#packed.name, line, column };
   }
 
   #value(): ScalarValue {
