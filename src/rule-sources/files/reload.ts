@@ -2,6 +2,7 @@
 // has loaded without errors (rule-keeper.ts).
 
 import type { Clock } from "../../engine/base/clock.ts";
+import { LatestRun } from "../../engine/base/latest-run.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import { type LoadOptions, type LoadResult, loadError, loadRules } from "./load.ts";
 import { type ReloadLog, RuleKeeper, type RuleSource, type RulesStatus } from "./rule-keeper.ts";
@@ -29,8 +30,7 @@ export class Reloader implements RuleSource {
   readonly #watcher: DirectoryWatcher | undefined;
   /** Hash of the last attempt, good or bad: the watcher ignores contents with this hash. */
   #seenHash: string | undefined;
-  #running: Promise<ReloadOutcome> | undefined;
-  #next: Promise<ReloadOutcome> | undefined;
+  readonly #loads = new LatestRun<void, ReloadOutcome>(() => this.#load());
 
   constructor(options: ReloaderOptions) {
     this.#options = options;
@@ -65,17 +65,7 @@ export class Reloader implements RuleSource {
    * load that begins after it, so that each call sees everything written before it.
    */
   reload(): Promise<ReloadOutcome> {
-    if (this.#running === undefined) {
-      this.#running = this.#load().finally(() => {
-        this.#running = undefined;
-      });
-      return this.#running;
-    }
-    this.#next ??= this.#running.then(() => {
-      this.#next = undefined;
-      return this.reload();
-    });
-    return this.#next;
+    return this.#loads.run();
   }
 
   subscribe(listener: (ruleSet: RuleSet) => void): () => void {

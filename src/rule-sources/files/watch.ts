@@ -2,6 +2,7 @@
 // it quick, polling a hash of the contents makes it reliable. reload.ts and rule-sources/xds/xds-rules.ts react to changes.
 
 import { type FSWatcher, watch } from "node:fs";
+import { LatestRun } from "../../engine/base/latest-run.ts";
 import { type FileChoice, hashRuleFiles } from "./read-files.ts";
 
 /** How often the contents are hashed without an event: network mounts and swapped links cause no events. */
@@ -34,8 +35,7 @@ export class DirectoryWatcher {
   #watcher: FSWatcher | undefined;
   #timer: NodeJS.Timeout | undefined;
   #noticeTimer: NodeJS.Timeout | undefined;
-  #isChecking = false;
-  #checkAgain = false;
+  readonly #checks = new LatestRun<void, void>(() => this.#check());
   #isClosed = false;
 
   constructor(options: WatchOptions) {
@@ -60,7 +60,7 @@ export class DirectoryWatcher {
   #poll(): void {
     if (this.#isClosed) return;
     this.#arm();
-    void this.#check().finally(() => {
+    void this.#checks.run().finally(() => {
       if (this.#isClosed) return;
       this.#timer = setTimeout(() => this.#poll(), this.#pollIntervalMs);
       this.#timer.unref();
@@ -88,28 +88,13 @@ export class DirectoryWatcher {
     if (this.#isClosed || this.#noticeTimer !== undefined) return;
     this.#noticeTimer = setTimeout(() => {
       this.#noticeTimer = undefined;
-      void this.#check();
+      void this.#checks.run();
     }, this.#debounceMs);
     this.#noticeTimer.unref();
   }
 
   async #check(): Promise<void> {
-    if (this.#isChecking) {
-      this.#checkAgain = true;
-      return;
-    }
-    this.#isChecking = true;
-    try {
-      do {
-        this.#checkAgain = false;
-        await this.#look();
-      } while (this.#checkAgain && !this.#isClosed);
-    } finally {
-      this.#isChecking = false;
-    }
-  }
-
-  async #look(): Promise<void> {
+    if (this.#isClosed) return;
     const { directory, choice, isKnown, onChange } = this.#options;
     let hash = await hashRuleFiles(directory, choice);
     if (isKnown(hash)) return;

@@ -1,6 +1,7 @@
 // Keeps a stream to the control plane: connects the state machine (session.ts) with streams, timers and the judge of sets.
 
 import type { Clock } from "../../engine/base/clock.ts";
+import { LatestRun } from "../../engine/base/latest-run.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
 import { runInTurns } from "../files/run-in-turns.ts";
 import { AdsStream, type ControlPlane } from "./ads-stream.ts";
@@ -48,9 +49,8 @@ export class XdsClient {
   readonly #session: XdsSession<DiscoveryAnswer>;
   #stream: AdsStream | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** The last message that nobody reads yet. */
-  #unread: Message | undefined;
-  #reading: Promise<void> | undefined;
+  /** Reads messages while calls are answered. The server expects an answer to its last message only, so older ones are dropped. */
+  readonly #reads = new LatestRun<Message, void>((message) => this.#read(message));
   /** Number of the last stream. */
   #streams = 0;
   #answers = 0;
@@ -96,24 +96,9 @@ export class XdsClient {
     this.#streams = stream;
     this.#stream = new AdsStream(this.#options.plane, {
       connected: () => this.#handle({ kind: "connected", stream }),
-      message: (bytes) => this.#receive({ stream, bytes }),
+      message: (bytes) => void this.#reads.run({ stream, bytes }),
       ended: (why) => this.#handle({ kind: "ended", stream, why }),
     });
-  }
-
-  #receive(message: Message): void {
-    this.#unread = message;
-    this.#reading ??= this.#readAll().finally(() => {
-      this.#reading = undefined;
-    });
-  }
-
-  /** Reads messages while calls are answered. The server expects an answer to its last message only, so older ones are dropped. */
-  async #readAll(): Promise<void> {
-    for (let next = this.#unread; next !== undefined; next = this.#unread) {
-      this.#unread = undefined;
-      await this.#read(next);
-    }
   }
 
   async #read({ stream, bytes }: Message): Promise<void> {

@@ -5,6 +5,7 @@ import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { isRecord } from "../../engine/base/is-record.ts";
+import { LatestRun } from "../../engine/base/latest-run.ts";
 import { runThrough } from "../../engine/base/long-work.ts";
 import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
 import { isoTime } from "../../engine/base/units.ts";
@@ -70,10 +71,8 @@ function isHead(value: unknown): value is Head {
 export class CacheFile {
   readonly #path: string;
   readonly #log: CacheLog;
+  readonly #writes = new LatestRun<KeptSet, void>((kept) => this.#write(kept));
   #writtenDigest: string | undefined;
-  /** The newest set that is not being written yet. */
-  #next: KeptSet | undefined;
-  #writing: Promise<void> | undefined;
 
   constructor(path: string, log: CacheLog) {
     this.#path = path;
@@ -95,25 +94,15 @@ export class CacheFile {
   }
 
   /**
-   * Keeps a set. Of several sets that come while one is written, only the last is written. Resolves when the last set is written or
-   * has failed. Never rejects, because rules are in force without the file too: failures are logged.
+   * Keeps a set. Of several sets that come while one is written, only the last is written. Resolves when this set or a later one is
+   * written or has failed. Never rejects, because rules are in force without the file too: failures are logged.
    */
   write(set: KeptSet["set"], savedAtUs: number): Promise<void> {
-    this.#next = { set, savedAtUs };
-    this.#writing ??= this.#writeAll().finally(() => {
-      this.#writing = undefined;
-    });
-    return this.#writing;
+    return this.#writes.run({ set, savedAtUs });
   }
 
-  async #writeAll(): Promise<void> {
-    for (let next = this.#next; next !== undefined; next = this.#next) {
-      this.#next = undefined;
-      if (next.set.digest !== this.#writtenDigest) await this.#writeOne(next);
-    }
-  }
-
-  async #writeOne({ set: { version, resources, digest }, savedAtUs }: KeptSet): Promise<void> {
+  async #write({ set: { version, resources, digest }, savedAtUs }: KeptSet): Promise<void> {
+    if (digest === this.#writtenDigest) return;
     const draft = `${this.#path}.new`;
     try {
       await mkdir(dirname(this.#path), { recursive: true });
