@@ -8,13 +8,15 @@ import { loadDist } from "../load/dist.mjs";
 import { openService } from "../load/service.mjs";
 
 const { SystemClock } = await loadDist("engine/base/clock.js");
-const { DEFAULT_BOUNDS, LaneCounts } = await loadDist("grpc/transport/fast-lane/bounds.js");
+const { DEFAULT_BOUNDS, ServerCounts } = await loadDist("grpc/transport/fast-lane/bounds.js");
 const { Connection } = await loadDist("grpc/transport/fast-lane/connection.js");
 const { HpackEncoder } = await loadDist("grpc/transport/fast-lane/hpack/encoder.js");
-const { Lane } = await loadDist("grpc/transport/fast-lane/lane.js");
+const { FrameIntake } = await loadDist("grpc/transport/fast-lane/frame-intake.js");
+const { Http2Server } = await loadDist("grpc/transport/fast-lane/http2-server.js");
 const { writeFrameHead } = await loadDist("grpc/transport/fast-lane/output.js");
 const { Flag, FrameType, Setting } = await loadDist("grpc/transport/fast-lane/protocol.js");
 const { SHOULD_RATE_LIMIT_PATH } = await loadDist("grpc/transport/load-proto.js");
+const { UnaryCalls } = await loadDist("grpc/transport/fast-lane/unary-stream.js");
 const { CallContext } = await loadDist("grpc/transport/unary-call.js");
 
 /** Calls in one read of the socket, as h2load sends them with 50 streams. */
@@ -44,7 +46,7 @@ function frame(type, flags, streamId, payload) {
 function openConnection(handler) {
   const clock = new SystemClock();
   const observer = { handlerFailed: (path, error) => console.error(path, error), overloaded: () => undefined };
-  const lane = new Lane({
+  const server = new Http2Server({
     options: {
       maxConcurrentStreams: 4_096,
       maxMessageBytes: 1_048_576,
@@ -54,7 +56,7 @@ function openConnection(handler) {
       httpHint: "",
     },
     bounds: DEFAULT_BOUNDS,
-    counts: new LaneCounts(),
+    counts: new ServerCounts(),
     clock,
     context: new CallContext({ clock, observer, inFlightMax: 10_000 }),
     known: {
@@ -71,7 +73,8 @@ function openConnection(handler) {
     pause: nothing,
     resume: nothing,
   };
-  return { connection: new Connection(lane, socket, undefined), written };
+  const connection = new Connection(server, socket, undefined);
+  return { connection, intake: new FrameIntake(connection, new UnaryCalls(server)), written };
 }
 
 function blockOf(encoder) {
@@ -82,7 +85,7 @@ function blockOf(encoder) {
 
 /** Nanoseconds of CPU per call, the median of several rounds. */
 async function measure(handler) {
-  const { connection, written } = openConnection(handler);
+  const { connection, intake, written } = openConnection(handler);
   const encoder = new HpackEncoder(() => true);
   const call = (block) =>
     Buffer.concat([
@@ -90,7 +93,7 @@ async function measure(handler) {
       frame(FrameType.data, Flag.endStream, 1, MESSAGE),
     ]);
   const windows = frame(FrameType.settings, 0, 0, Buffer.from([0, Setting.initialWindowSize, 0x3f, 0xff, 0xff, 0xff]));
-  connection.read(Buffer.concat([windows, call(blockOf(encoder))]), 0);
+  intake.read(Buffer.concat([windows, call(blockOf(encoder))]), 0);
   const one = call(blockOf(encoder));
   const dataAt = one.length - MESSAGE.length - 9;
   const template = Buffer.concat(Array.from({ length: CALLS_PER_READ }, () => one));
@@ -106,7 +109,7 @@ async function measure(handler) {
         bytes.writeUInt32BE(streamId, i * one.length + dataAt + 5);
       }
       connection.sender.window = 1_000_000_000;
-      connection.read(bytes, 0);
+      intake.read(bytes, 0);
       // Calls are served when all sockets of a turn were read.
       await nextTurn();
       for (const done of written.splice(0)) done();
@@ -114,7 +117,7 @@ async function measure(handler) {
     const { user, system } = process.cpuUsage(before);
     rounds.push(((user + system) * 1_000) / (READS * CALLS_PER_READ));
   }
-  if (connection.lane.counts.unaryCalls !== 1 + ROUNDS * READS * CALLS_PER_READ)
+  if (connection.server.counts.unaryCalls !== 1 + ROUNDS * READS * CALLS_PER_READ)
     throw new Error("not every call was served");
   return Math.round(median(rounds.slice(WARM_UP_ROUNDS)));
 }

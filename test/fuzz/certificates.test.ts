@@ -66,8 +66,8 @@ function harm(file: "certFile" | "keyFile" | "clientCaFile", apply: (good: Buffe
 }
 
 /** Throws unless a server could take what is in force. */
-function serveWith({ material: { cert, key, clientCa } }: TlsFiles): void {
-  createSecureContext({ cert, key, ...(clientCa === undefined ? {} : { ca: clientCa }) });
+function serveWith({ options }: TlsFiles): void {
+  createSecureContext(options);
 }
 
 test(
@@ -115,7 +115,7 @@ test(
         files.refresh();
         // Whatever came between, good files are back in force, or were never out of it.
         expect(said.filter((line) => line !== "renewed")).toEqual([]);
-        expect(files.material).toMatchObject({ cert: good.cert, key: good.key });
+        expect(files.options).toMatchObject({ cert: good.cert, key: good.key });
       }),
       { numRuns: runs(30) },
     );

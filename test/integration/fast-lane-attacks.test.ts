@@ -253,7 +253,8 @@ describe("windows that are tampered with cost the connection:", () => {
   test("more DATA than the window of a stream allows ends that stream", async () => {
     const peer = rig.peer();
     const part = frameOf(FrameType.data, 0, 1, Buffer.alloc(16_384));
-    peer.send(peer.headers(1, callFields("/grpc.health.v1.Health/Watch")), part, part, part, part, part);
+    const reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+    peer.send(peer.headers(1, callFields(reflection)), part, part, part, part, part);
     expect((await peer.seen(FrameType.rstStream, 1)).payload).toEqual(wordOf(ErrorCode.flowControlError));
   });
 });

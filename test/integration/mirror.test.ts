@@ -275,7 +275,10 @@ describe("the compared target in trouble is unseen by callers", () => {
     expect(few.report().calls.not_compared.busy).toBe(90);
     expect(target.calls()).toBeLessThanOrEqual(10);
 
-    const small = await open(`127.0.0.1:${app.grpcPort}`, target.target, { heldBytesMax: 3_000, compareTimeoutMs: 2_000 });
+    const small = await open(`127.0.0.1:${app.grpcPort}`, target.target, {
+      heldBytesMax: 3_000,
+      compareTimeoutMs: 2_000,
+    });
     const other = openRawClient(small.grpcPort);
     closers.push(() => other.close());
     for (let i = 0; i < 60; i++) expect((await callBytes(other, requestBytes({ user: "few" }))).code).toBe(status.OK);

@@ -3,9 +3,12 @@
 import type { Socket } from "node:net";
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { type Clock, SystemClock } from "../../src/engine/base/clock.ts";
-import { type Bounds, DEFAULT_BOUNDS, LaneCounts } from "../../src/grpc/transport/fast-lane/bounds.ts";
-import { Connection } from "../../src/grpc/transport/fast-lane/connection.ts";
-import { Lane } from "../../src/grpc/transport/fast-lane/lane.ts";
+import { AcceptedSocket } from "../../src/grpc/transport/fast-lane/accepted-socket.ts";
+import { type Bounds, DEFAULT_BOUNDS, ServerCounts } from "../../src/grpc/transport/fast-lane/bounds.ts";
+import type { Connection } from "../../src/grpc/transport/fast-lane/connection.ts";
+import { Http2Server } from "../../src/grpc/transport/fast-lane/http2-server.ts";
+import { PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { UnaryCalls } from "../../src/grpc/transport/fast-lane/unary-stream.ts";
 import type { StreamMethod } from "../../src/grpc/transport/other-services.ts";
 import { CallContext, passThroughDefinition } from "../../src/grpc/transport/unary-call.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
@@ -26,13 +29,13 @@ export function laneInMemory(
     bounds = {},
     way = "on bytes",
   }: { clock?: Clock; bounds?: Partial<Bounds>; way?: Way } = {},
-): { readonly lane: Lane; readonly failures: unknown[] } {
+): { readonly lane: Http2Server; readonly failures: unknown[] } {
   const failures: unknown[] = [];
   const observer = {
     handlerFailed: (_path: string, error: unknown) => failures.push(error),
     overloaded: () => undefined,
   };
-  const lane = new Lane({
+  const lane = new Http2Server({
     options: {
       maxConcurrentStreams: 100,
       maxMessageBytes: 100_000,
@@ -42,7 +45,7 @@ export function laneInMemory(
       httpHint: "",
     },
     bounds: { ...DEFAULT_BOUNDS, ...bounds },
-    counts: new LaneCounts(),
+    counts: new ServerCounts(),
     clock,
     context: new CallContext({ clock, observer, inFlightMax: 10_000 }),
     known: {
@@ -89,11 +92,14 @@ function streamMethodOf(handler: UnaryHandler, requestStream: boolean): StreamMe
 }
 
 /** A connection past its preface, and the peer at its other end, who sends no preface. */
-export function connectInMemory(lane: Lane): { readonly connection: Connection; readonly peer: Http2Peer } {
+export function connectInMemory(lane: Http2Server): {
+  readonly connection: Connection;
+  readonly accepted: AcceptedSocket;
+  readonly peer: Http2Peer;
+} {
   const [near, far] = duplexPair();
   // All that a connection asks of a socket is what any duplex stream has.
-  const connection = new Connection(lane, near as unknown as Socket, undefined);
-  near.on("data", (chunk: Buffer) => connection.read(chunk, 0));
-  near.on("close", () => connection.socketClosed());
-  return { connection, peer: new Http2Peer(far) };
+  const accepted = new AcceptedSocket(lane, new UnaryCalls(lane), near as unknown as Socket);
+  near.emit("data", PREFACE);
+  return { connection: accepted.connection as Connection, accepted, peer: new Http2Peer(far) };
 }

@@ -66,6 +66,8 @@ export interface GrpcServer {
   inFlight(): number;
   /** Connections that were ended and streams that were reset because of what peers did, by kind. */
   readonly troubles: Readonly<Record<string, number>>;
+  /** What the fast lane has read; grpc-js counts nothing. */
+  readonly counts?: { readonly connections: number; readonly unaryCalls: number; readonly streams: number };
   /** The load of its connections. */
   readonly loads: ConnectionLoads;
   /**

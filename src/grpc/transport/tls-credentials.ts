@@ -1,6 +1,5 @@
 // TLS for grpc-js: certificates that may change while it serves, and a required name in client certificates.
 
-import type { SecureContextOptions } from "node:tls";
 import {
   ServerCredentials,
   ServerInterceptingCall,
@@ -8,17 +7,17 @@ import {
   ServerListenerBuilder,
   status,
 } from "@grpc/grpc-js";
-import { type TlsFiles, type TlsMaterial, whyNotNamed } from "./tls-files.ts";
+import { type TlsFiles, whyNotNamed } from "./tls-files.ts";
 
 /** Credentials that follow `files`. Clients must show a certificate if there are authorities for them. */
 export class FileCredentials extends ServerCredentials {
   readonly #files: TlsFiles;
 
   constructor(files: TlsFiles) {
-    const asksClients = files.names.clientCaFile !== undefined;
-    super({ requestCert: asksClients, rejectUnauthorized: asksClients }, contextOf(files.material));
+    const { requestCert = false, rejectUnauthorized = false } = files.options;
+    super({ requestCert, rejectUnauthorized }, files.options);
     this.#files = files;
-    files.subscribe((material) => this.updateSecureContextOptions(contextOf(material)));
+    files.subscribe((options) => this.updateSecureContextOptions(options));
   }
 
   _equals(other: ServerCredentials): boolean {
@@ -38,9 +37,4 @@ export function clientNameInterceptor(name: string): ServerInterceptor {
       },
     });
   };
-}
-
-// With `ca` set, Node trusts these authorities alone.
-function contextOf({ cert, key, clientCa }: TlsMaterial): SecureContextOptions {
-  return { cert, key, ...(clientCa === undefined ? {} : { ca: clientCa }), minVersion: "TLSv1.2" };
 }

@@ -3,7 +3,7 @@
 
 import { createHash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { createSecureContext } from "node:tls";
+import { createSecureContext, type TlsOptions } from "node:tls";
 import { type Clock, WallClock } from "../../engine/base/clock.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
@@ -21,13 +21,6 @@ export interface TlsFileNames {
   readonly clientCaFile: string | undefined;
   /** DNS name that client certificates must carry; undefined accepts every certificate of the authorities. */
   readonly clientName: string | undefined;
-}
-
-/** The certificates and key in force, as PEM. */
-export interface TlsMaterial {
-  readonly cert: Buffer;
-  readonly key: Buffer;
-  readonly clientCa: Buffer | undefined;
 }
 
 interface TlsFilesObserver {
@@ -58,7 +51,7 @@ interface TlsStatus {
 /** Files that were read, and that TLS accepts. */
 interface Candidate {
   readonly hash: string;
-  readonly material: TlsMaterial;
+  readonly options: TlsOptions;
   readonly chain: readonly Placed[];
   readonly authorities: readonly Placed[];
 }
@@ -74,7 +67,7 @@ export class TlsFiles {
   readonly names: TlsFileNames;
   readonly #observer: TlsFilesObserver;
   readonly #clock: Clock;
-  readonly #listeners = new Set<(material: TlsMaterial) => void>();
+  readonly #listeners = new Set<(options: TlsOptions) => void>();
   readonly #timer: NodeJS.Timeout;
   #inForce: Candidate;
   /** The last files that were read, and what came of them, so that each change is parsed once. */
@@ -99,8 +92,9 @@ export class TlsFiles {
     this.#timer = setInterval(() => this.refresh(), pollMs ?? POLL_MS).unref();
   }
 
-  get material(): TlsMaterial {
-    return this.#inForce.material;
+  /** What is in force; the same object until it changes. Clients must show a certificate if there are authorities for them. */
+  get options(): TlsOptions {
+    return this.#inForce.options;
   }
 
   /** The present state. */
@@ -119,9 +113,9 @@ export class TlsFiles {
   }
 
   /** Calls `listener`, which must not throw, with what is in force now and after each change. */
-  subscribe(listener: (material: TlsMaterial) => void): void {
+  subscribe(listener: (options: TlsOptions) => void): void {
     this.#listeners.add(listener);
-    listener(this.material);
+    listener(this.options);
   }
 
   /** Reads the files now. Unchanged files that were refused are judged again, because their validity may have begun. Never throws. */
@@ -157,7 +151,7 @@ export class TlsFiles {
   #putInForce(found: Candidate): void {
     this.#inForce = found;
     this.#renewals++;
-    for (const listener of this.#listeners) listener(found.material);
+    for (const listener of this.#listeners) listener(found.options);
     this.#observer.renewed(found.chain[0]?.certificate.validTo ?? "");
   }
 
@@ -171,13 +165,11 @@ export class TlsFiles {
 
   #read(): Candidate {
     const { certFile, keyFile, clientCaFile } = this.names;
-    const material = {
-      cert: readFileSync(certFile),
-      key: readFileSync(keyFile),
-      clientCa: clientCaFile === undefined ? undefined : readFileSync(clientCaFile),
-    };
-    const hash = hashOf(material);
-    if (this.#tried?.hash !== hash) this.#tried = { hash, found: tryOut(material, this.names, hash) };
+    const files = [certFile, keyFile, ...(clientCaFile === undefined ? [] : [clientCaFile])].map((file) =>
+      readFileSync(file),
+    );
+    const hash = hashOf(files);
+    if (this.#tried?.hash !== hash) this.#tried = { hash, found: tryOut(files, this.names, hash) };
     const { found } = this.#tried;
     if (found instanceof Error) throw found;
     return found;
@@ -185,26 +177,30 @@ export class TlsFiles {
 }
 
 function tryOut(
-  material: TlsMaterial,
+  files: readonly Buffer[],
   { certFile, keyFile, clientCaFile }: TlsFileNames,
   hash: string,
 ): Candidate | Error {
-  const { cert, key, clientCa } = material;
+  const [cert, key, ca] = files as [Buffer, Buffer, Buffer | undefined];
+  const asksClients = ca !== undefined;
   try {
     const chain = readCertificates(cert, certFile);
-    const authorities = clientCa === undefined ? [] : readCertificates(clientCa, clientCaFile ?? "");
+    const authorities = asksClients ? readCertificates(ca, clientCaFile ?? "") : [];
     if (chain[0] !== undefined) requireKeyOf(chain[0], key, keyFile);
+    // With `ca` set, Node trusts these authorities alone.
+    const context = { cert, key, ...(asksClients && { ca }), minVersion: "TLSv1.2" as const };
     // Throws on what the checks above accept and OpenSSL does not.
-    createSecureContext({ cert, key, ...(clientCa === undefined ? {} : { ca: clientCa }) });
-    return { hash, material, chain, authorities };
+    createSecureContext(context);
+    const options = { ...context, requestCert: asksClients, rejectUnauthorized: asksClients };
+    return { hash, options, chain, authorities };
   } catch (cause) {
     return cause instanceof Error ? cause : new Error(String(cause));
   }
 }
 
-function hashOf({ cert, key, clientCa }: TlsMaterial): string {
+function hashOf(files: readonly Buffer[]): string {
   const hash = createHash("sha256");
-  for (const part of [cert, key, clientCa ?? Buffer.alloc(0)]) hash.update(`${part.length}:`).update(part);
+  for (const file of files) hash.update(`${file.length}:`).update(file);
   return hash.digest("hex");
 }
 

@@ -165,9 +165,12 @@ export const METRICS = {
   ),
   inFlight: gauge("headgate_calls_in_flight", "Calls that wait for their decision."),
 
-  laneCalls: counter("headgate_fast_lane_calls_total", "Calls for decisions and budgets that the fast lane read."),
-  laneStreams: counter("headgate_fast_lane_streams_total", "Calls of health and reflection that the fast lane read."),
-  laneConnections: counter("headgate_fast_lane_connections_total", "Connections that the fast lane accepted."),
+  fastLaneCalls: counter("headgate_fast_lane_calls_total", "Calls for decisions and budgets that the fast lane read."),
+  fastLaneStreams: counter(
+    "headgate_fast_lane_streams_total",
+    "Calls of health and reflection that the fast lane read.",
+  ),
+  fastLaneConnections: counter("headgate_fast_lane_connections_total", "Connections that the fast lane accepted."),
   grpcTroubles: counter(
     "headgate_grpc_troubles_total",
     "Connections that were ended and streams that were refused or reset because of what the peer did. With GRPC_TRANSPORT=grpc-js `waiting_streams` and `stream_flood` only.",

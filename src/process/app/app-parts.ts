@@ -11,7 +11,6 @@ import { LocalCache } from "../../engine/limiter/local-cache.ts";
 import { LocalFallback } from "../../engine/limiter/local-fallback.ts";
 import { OVERRIDE_PATH } from "../../engine/limiter/override-limits.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
-import type { LaneCounts } from "../../grpc/transport/fast-lane/bounds.ts";
 import type { GrpcServer } from "../../grpc/transport/grpc-server.ts";
 import type { TlsFiles } from "../../grpc/transport/tls-files.ts";
 import { AdminWatch } from "../../operate/http/admin-watch.ts";
@@ -81,7 +80,6 @@ export interface AppParts extends AppOptions {
     statsd?: StatsdExporter | undefined;
     /** Undefined without TRACING_ENABLED. */
     traces?: Traces | undefined;
-    laneCounts?: LaneCounts;
     /** Timers of what looks at the process again and again. */
     readonly watches: NodeJS.Timeout[];
   };

@@ -90,16 +90,9 @@ export async function openGrpc(parts: AppParts, httpPort: number): Promise<GrpcS
       overloaded: () => calls.overloaded(),
     },
   };
-  const grpc =
-    settings.grpcTransport === "grpc-js" ? await startGrpcServer(options) : await openFastLane(parts, options);
+  const grpc = settings.grpcTransport === "grpc-js" ? await startGrpcServer(options) : await startFastLane(options);
   parts.running.grpc = grpc;
   return grpc;
-}
-
-async function openFastLane(parts: AppParts, options: FastLaneOptions): Promise<GrpcServer> {
-  const lane = await startFastLane(options);
-  parts.running.laneCounts = lane.counts;
-  return lane;
 }
 
 function serviceOptions(

@@ -79,11 +79,11 @@ function callMetrics({ calls, running, decisionLog }: AppParts): string[] {
   ];
 }
 
-function transportMetrics({ running: { laneCounts, grpc } }: AppParts): string[] {
+function transportMetrics({ running: { grpc } }: AppParts): string[] {
   return [
-    metricText(METRICS.laneCalls, laneCounts?.unaryCalls ?? 0),
-    metricText(METRICS.laneStreams, laneCounts?.streams ?? 0),
-    metricText(METRICS.laneConnections, laneCounts?.connections ?? 0),
+    metricText(METRICS.fastLaneCalls, grpc?.counts?.unaryCalls ?? 0),
+    metricText(METRICS.fastLaneStreams, grpc?.counts?.streams ?? 0),
+    metricText(METRICS.fastLaneConnections, grpc?.counts?.connections ?? 0),
     metricText(METRICS.grpcTroubles, byLabel("trouble", Object.entries(grpc?.troubles ?? {}))),
   ];
 }

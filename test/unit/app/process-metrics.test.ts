@@ -69,8 +69,11 @@ function countedParts(): AppParts {
     reloader: { current, status: () => status } as unknown as AppParts["reloader"],
     localCache: { size: 3, lookups: 10, hits: 4, expired: 2, evicted: 1 } as AppParts["localCache"],
     running: {
-      grpc: { inFlight: () => 5, troubles: { ping_flood: 1 } },
-      laneCounts: { connections: 2, unaryCalls: 30, streams: 4 },
+      grpc: {
+        inFlight: () => 5,
+        troubles: { ping_flood: 1 },
+        counts: { connections: 2, unaryCalls: 30, streams: 4 },
+      },
       statsd: { errors: 7 },
       tls: { status: () => ({ validFromUs: 0, validToUs: 86_400_000_000, renewals: 2, refusals: 1, refusal: "no" }) },
       traces: { counts: { sent: 8, failed: 1, dropped: 2 } },

@@ -72,7 +72,7 @@ test("an expired certificate does not replace one that is valid, and the sentenc
   clock.advanceSeconds(2 * DAY_S);
   swapIn(files, short);
   files.refresh();
-  expect(files.material.cert).toEqual(long.cert);
+  expect(files.options.cert).toEqual(long.cert);
   expect(said).toHaveLength(1);
   expect(said[0]).toMatch(
     new RegExp(`^the certificate in ${names.certFile} \\(CN=headgate.test\\) expired at 20\\d\\d-`),
@@ -95,7 +95,7 @@ test("while the one in force is expired too, the newest files are taken", () => 
   const files = open(short);
   clock.advanceSeconds(50 * DAY_S);
   swapIn(files, long);
-  expect(files.material.cert).toEqual(long.cert);
+  expect(files.options.cert).toEqual(long.cert);
   expect(files.status().fault).toMatch(/expired at/);
 });
 
@@ -105,7 +105,7 @@ test("an expired one that waits is taken no sooner than the one in force expires
   swapIn(files, short);
   clock.advanceSeconds(30 * DAY_S);
   files.refresh();
-  expect(files.material.cert).toEqual(short.cert);
+  expect(files.options.cert).toEqual(short.cert);
 });
 
 test("at start an expired certificate serves, and is said to be expired", () => {
@@ -117,7 +117,7 @@ test("at start an expired certificate serves, and is said to be expired", () => 
 test("a key that belongs to another certificate is refused with both files in the sentence", () => {
   const files = open(long);
   swapIn(files, { cert: longer.cert, key: short.key });
-  expect(files.material.cert).toEqual(long.cert);
+  expect(files.options.cert).toEqual(long.cert);
   expect(said).toEqual([
     `expected the private key of the certificate in ${names.certFile} (CN=headgate.test) in ${names.keyFile}, got the key of another`,
   ]);
@@ -142,7 +142,7 @@ test.each([
 ])("a chain is refused when $name", ({ cert, says }) => {
   const files = open(whole);
   swapIn(files, { cert, key: through.own.key });
-  expect(files.material.cert).toEqual(whole.cert);
+  expect(files.options.cert).toEqual(whole.cert);
   expect(said).toEqual([expect.stringMatching(says)]);
 });
 

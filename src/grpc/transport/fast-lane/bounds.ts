@@ -1,106 +1,92 @@
-// All bounds of the fast lane, and the counters of what exceeded them.
+// All bounds of the fast lane, and the counters of what exceeded them: memory and time, then control frames, which carry no work.
+
+import { ConnectionError, ErrorCode } from "./protocol.ts";
 
 /**
  * How much one peer, or all peers together, may use. Each bound says why its default has that size, what happens beyond it, and what
  * grpc-js (on node:http2) and Envoy have in its place. "Ends" means that the connection ends and the bound's counter grows.
  */
-export interface Bounds {
+export const DEFAULT_BOUNDS = {
   /**
    * Bytes of the decoded fields of one header block, plus 32 for each field (RFC 9113). A call's fields take some 300 bytes; with the
    * cookies and tokens that a mesh passes on, thousands. Beyond it the connection ends: the rest of the block can't be skipped, because
    * it may change the connection's header table. node:http2: 65,535; Envoy: 60 KiB (max_request_headers_kb).
    */
-  readonly headerListBytesMax: number;
+  headerListBytesMax: 65_536,
   /**
    * Bytes of one header block as sent, over all its frames: as many as the decoded fields may have, because coding makes no block longer.
    * Beyond it the connection ends. node:http2 and Envoy bound only the decoded fields.
    */
-  readonly headerBlockBytesMax: number;
+  headerBlockBytesMax: 65_536,
   /**
    * Frames of one header block. 64 KiB fill four frames; eight times as many allow for peers that send smaller ones. Beyond it the
    * connection ends. nghttp2, behind node:http2: 8 CONTINUATION frames; Envoy leaves it to its codec.
    */
-  readonly headerFramesMax: number;
+  headerFramesMax: 32,
   /**
    * Streams of all connections that wait for their peer: for the rest of a request, for a window for the answer, or in a call of health
    * or reflection for whatever comes. Some hundred bytes each, 2 KB in such a call. Beyond it every connection with more than its share (half of the bound, divided by the connections) loses its oldest ones
    * above the share, until it passes the bound on resets. So a peer with one such stream never loses it. Must be at least twice
    * `connectionsMax`. grpc-js: grpc-js-streams.ts; Envoy: max_concurrent_streams, per connection only.
    */
-  readonly waitingStreamsMax: number;
+  waitingStreamsMax: 65_536,
   /**
    * Bytes per connection of requests that are not whole or not handled, and of answers of health and reflection that the peer does not
    * read. Room for four of the longest requests (4 MiB). Beyond it the call that needed the last bytes gets RESOURCE_EXHAUSTED. grpc-js: one message per stream; Envoy: 1 MiB
    * (per_connection_buffer_limit_bytes).
    */
-  readonly partialBytesMax: number;
+  partialBytesMax: 16_777_216,
   /**
    * The same on all connections: sixteen connections at their bound. Beyond it the call that needed the last bytes gets RESOURCE_EXHAUSTED. grpc-js: none; Envoy: its overload manager, if configured.
    */
-  readonly partialBytesTotalMax: number;
+  partialBytesTotalMax: 268_435_456,
   /**
    * Bytes, compressed and decompressed, of all messages that are being decompressed. Room for eight of the longest, or for hundreds of
    * usual ones. Beyond it a call gets RESOURCE_EXHAUSTED. grpc-js: none, so calls that it answers may not be compressed
    * (grpc-js-requests.ts); Envoy decompresses only where a filter says so.
    */
-  readonly unpackedBytesTotalMax: number;
+  unpackedBytesTotalMax: 33_554_432,
   /**
    * Bytes of output per connection that the peer has not read: a hundred thousand answers. Beyond it the connection ends. grpc-js: none;
    * Envoy stops reading at 1 MiB.
    */
-  readonly unreadBytesMax: number;
+  unreadBytesMax: 8_388_608,
   /**
    * Bytes of unread output on all connections: 32 of them at their bound. Beyond it the connection with the most unread output ends.
    * grpc-js: none; Envoy: its overload manager, if configured.
    */
-  readonly unreadBytesTotalMax: number;
+  unreadBytesTotalMax: 268_435_456,
   /**
    * Bytes of unread output at which this process stops reading from the peer, until half of it has gone. Ten thousand answers: more than
    * any caller has under way. Envoy: 1 MiB, too (per_connection_buffer_limit_bytes); node:http2: only flow control windows.
    */
-  readonly unreadBytesPause: number;
+  unreadBytesPause: 1_048_576,
   /**
    * Time from the accepted socket to the end of TLS and preface: a few round trips, on a busy machine at either end. Beyond it the socket
    * is closed. Node: 120 s for TLS, none for the preface; Envoy: none by default.
    */
-  readonly handshakeMs: number;
+  handshakeMs: 10_000,
   /**
    * Time within which a frame or header block that has begun must end: its sender had all of it when it began. Beyond it the connection
    * ends. node:http2: none; Envoy: stream_idle_timeout, 5 min.
    */
-  readonly headerBlockMs: number;
+  headerBlockMs: 10_000,
   /**
    * Time within which output must make progress (bytes for the socket, and answers that wait for a window), and within which a request
    * must arrive completely. Networks lose packets for seconds, not for this long. Beyond it the connection ends, or the incomplete call.
    * grpc-js: none; Envoy: stream_idle_timeout, 5 min.
    */
-  readonly stallMs: number;
+  stallMs: 30_000,
   /** Time within which a ping must be answered; gRPC's own default. Beyond it the connection ends. grpc-js: the same; Envoy: as configured. */
-  readonly keepaliveTimeoutMs: number;
+  keepaliveTimeoutMs: 20_000,
   /**
    * Open connections: some 10 KB each while they idle, 200 MB in all. Beyond it a new socket is closed at once. grpc-js: none; Envoy: its
    * overload manager, if configured.
    */
-  readonly connectionsMax: number;
-}
-
-export const DEFAULT_BOUNDS: Bounds = {
-  headerListBytesMax: 65_536,
-  headerBlockBytesMax: 65_536,
-  headerFramesMax: 32,
-  waitingStreamsMax: 65_536,
-  partialBytesMax: 16_777_216,
-  partialBytesTotalMax: 268_435_456,
-  unpackedBytesTotalMax: 33_554_432,
-  unreadBytesMax: 8_388_608,
-  unreadBytesTotalMax: 268_435_456,
-  unreadBytesPause: 1_048_576,
-  handshakeMs: 10_000,
-  headerBlockMs: 10_000,
-  stallMs: 30_000,
-  keepaliveTimeoutMs: 20_000,
   connectionsMax: 20_000,
 };
+
+export type Bounds = Readonly<typeof DEFAULT_BOUNDS>;
 
 /** What a peer may do to have its connection ended or a stream refused. Each has a counter. */
 const TROUBLES = [
@@ -128,7 +114,7 @@ const TROUBLES = [
 export type Trouble = (typeof TROUBLES)[number];
 
 /** Counters of the fast lane; they only grow. */
-export class LaneCounts {
+export class ServerCounts {
   readonly troubles: Record<Trouble, number> = Object.fromEntries(TROUBLES.map((name) => [name, 0])) as Record<
     Trouble,
     number
@@ -139,3 +125,79 @@ export class LaneCounts {
   headerBlocksRemembered = 0;
   headerBlocksDecoded = 0;
 }
+
+interface Allowance {
+  readonly trouble: Trouble;
+  readonly stockMax: number;
+  readonly perSecond: number;
+  readonly perCall: number;
+}
+
+/** Kinds of control frames, as indices of ALLOWANCES. A RST_STREAM that the peer makes us send counts as its own. */
+export const ControlFrame = { reset: 0, ping: 1, settings: 2, other: 3, refused: 4 } as const;
+export type ControlFrame = (typeof ControlFrame)[keyof typeof ControlFrame];
+
+// In the order of ControlFrame. A peer that uses an allowance up loses its connection (ENHANCE_YOUR_CALM), and the counter `trouble`
+// grows.
+const ALLOWANCES: readonly Allowance[] = [
+  // A proxy cancels a thousand calls at once when the store behind us is slow, which is no attack. Each served call allows one more
+  // reset. Envoy: 500 streams reset early; node:http2: 1,000 at once, then 33 a second.
+  { trouble: "reset_flood", stockMax: 4_096, perSecond: 400, perCall: 1 },
+  // A gRPC client that measures bandwidth sends a ping per round trip while it is served. nghttp2, behind node:http2, and Envoy: 1,000
+  // answers that the peer has not read.
+  { trouble: "ping_flood", stockMax: 256, perSecond: 32, perCall: 1 },
+  // A client sends its settings once, and acknowledges ours once. nghttp2 and Envoy: the same bound as for pings.
+  { trouble: "settings_flood", stockMax: 64, perSecond: 4, perCall: 0 },
+  // Window updates, priorities, empty frames and unknown ones; a call needs two or three of them. Envoy: one empty frame in a row, 100
+  // priorities per stream, 10 window updates per DATA frame sent; node:http2: none.
+  { trouble: "frame_flood", stockMax: 8_192, perSecond: 1_024, perCall: 8 },
+  // Streams that are refused because too many are open; as many as resets, because each makes us send one. node:http2: 100 refused
+  // streams (maxSessionRejectedStreams); Envoy: none.
+  { trouble: "stream_flood", stockMax: 4_096, perSecond: 400, perCall: 1 },
+];
+
+/** A connection's allowances. Time refills them, and so does every served call: a busy peer may ping and cancel more than an idle one. */
+export class ControlFrameAllowances {
+  readonly #counts: ServerCounts;
+  readonly #left = ALLOWANCES.map(({ stockMax }) => stockMax);
+  // Served calls that the allowances have not been refilled for yet.
+  #served = 0;
+
+  constructor(counts: ServerCounts) {
+    this.#counts = counts;
+  }
+
+  /** Notes a served call. */
+  noteCall(): void {
+    this.#served++;
+  }
+
+  /** Takes one frame from its allowance. Throws FloodError if none is left. */
+  spend(frame: ControlFrame): void {
+    const flood = this.overdraw(frame);
+    if (flood !== undefined) throw flood;
+  }
+
+  /** Takes one frame from its allowance. Returns the error to end the connection with if none was left. */
+  overdraw(frame: ControlFrame): FloodError | undefined {
+    const left = this.#left[frame] as number;
+    if (left === 0) this.refill(0);
+    this.#left[frame] = (this.#left[frame] as number) - 1;
+    if ((this.#left[frame] as number) >= 0) return undefined;
+    const { trouble } = ALLOWANCES[frame] as Allowance;
+    this.#counts.troubles[trouble]++;
+    return new FloodError(ErrorCode.enhanceYourCalm, trouble);
+  }
+
+  /** Refills the allowances for `seconds` of time, and for the calls that were served since. */
+  refill(seconds: number): void {
+    for (let i = 0; i < ALLOWANCES.length; i++) {
+      const { stockMax, perSecond, perCall } = ALLOWANCES[i] as Allowance;
+      this.#left[i] = Math.min(stockMax, (this.#left[i] as number) + seconds * perSecond + this.#served * perCall);
+    }
+    this.#served = 0;
+  }
+}
+
+/** Ends a connection for a bound whose counter has already grown. */
+export class FloodError extends ConnectionError {}

@@ -1,126 +1,121 @@
-// One connection after its preface: its streams, when output goes to the socket, and how it ends. frame-intake.ts reads frames;
-// connection-lifecycle.ts has age, keepalive and drain. What those ask of the connection are interfaces in their own files: StreamOwner,
-// CallOwner, IntakeOwner, LifecycleOwner, LaneConnection.
+// One connection: its streams, when output goes to the socket, and how it ends. frame-intake.ts reads what the peer sends,
+// accepted-socket.ts looks for what is overdue.
 
 import type { Socket } from "node:net";
-import type { GrpcStatus } from "../../unary.ts";
-import type { Trouble } from "./bounds.ts";
-import { ConnectionLifecycle, type LifecycleOwner } from "./connection-lifecycle.ts";
-import { ControlFrame, ControlFrameAllowances, FloodError } from "./control-frame-allowances.ts";
-import { FrameIntake, type IntakeOwner, RECEIVE_WINDOW } from "./frame-intake.ts";
-import { FrameReader } from "./frame-reader.ts";
+import { MICROS_PER_MILLI } from "../../../engine/base/units.ts";
+import { ControlFrame, ControlFrameAllowances, FloodError, type Trouble } from "./bounds.ts";
 import { HeaderListTooLarge } from "./hpack/decoder.ts";
-import type { Lane, LaneConnection } from "./lane.ts";
-import { Output, type OutputOwner } from "./output.ts";
-import { ConnectionError, ErrorCode, Setting, WINDOW_DEFAULT } from "./protocol.ts";
+import type { Http2Server } from "./http2-server.ts";
+import { Output } from "./output.ts";
+import { ConnectionError, ErrorCode, Setting, STREAM_ID_LARGEST, WINDOW_DEFAULT } from "./protocol.ts";
 import { Sender } from "./sender.ts";
 import type { Stream } from "./stream.ts";
 import { StreamTable } from "./stream-table.ts";
-import type { UnaryStream } from "./unary-stream.ts";
 
-/** Made by the listener, which passes it what the socket reads. */
-export class Connection implements IntakeOwner, LaneConnection, LifecycleOwner, OutputOwner {
-  readonly lane: Lane;
+/** Bytes of DATA that a peer may have under way on all its streams together (the connection's flow control window). */
+export const RECEIVE_WINDOW = 1_048_576;
+const DRAIN_PING = Buffer.from("draining", "latin1");
+
+/**
+ * How far a connection is on its way to its end. `noticed`: the first GOAWAY is sent; `drained`: the second, which names the last stream;
+ * `closed`: nothing more is read or sent, except for what was written before.
+ */
+type State = "open" | "noticed" | "drained" | "closed";
+
+export class Connection {
+  readonly server: Http2Server;
   readonly socket: Socket;
+  /** Why no call of this peer is served; undefined if calls are served. */
   readonly refusal: string | undefined;
   readonly sender: Sender;
   readonly streams = new StreamTable();
   readonly allowances: ControlFrameAllowances;
-  readonly life: ConnectionLifecycle;
+  /** This connection's share of `Http2Server.partialBytes`. */
   partialBytes = 0;
-  isClosed = false;
-  readonly #intake: FrameIntake;
-  readonly #reader: FrameReader;
+  state: State = "open";
+  /** When it left the state `open`, and when it closed. */
+  noticedUs = Number.POSITIVE_INFINITY;
+  closedUs = Number.POSITIVE_INFINITY;
+  /** How long its calls may take after that. */
+  graceUs = Number.POSITIVE_INFINITY;
+  /** Something was read, or written, since this was last set to false; and when our PING was sent that has no answer yet. */
+  hasRead = true;
+  hasWritten = true;
+  pingedUs = Number.POSITIVE_INFINITY;
+  #lastStreamId = STREAM_ID_LARGEST;
   #notedUnread = 0;
-  #isReading = false;
-  #willFlush = false;
+  // Output of a read goes out at its end; other output when the code that runs now has ended.
+  #flushing: "idle" | "reading" | "due" = "idle";
   #isPaused = false;
+  readonly #flush = () => this.flush();
 
-  constructor(lane: Lane, socket: Socket, refusal: string | undefined) {
-    this.lane = lane;
+  constructor(server: Http2Server, socket: Socket, refusal: string | undefined) {
+    this.server = server;
     this.refusal = refusal;
     this.socket = socket;
-    this.sender = new Sender(new Output(socket, lane.chunks, this));
-    this.allowances = new ControlFrameAllowances(lane.counts);
-    this.life = new ConnectionLifecycle(this);
-    this.#intake = new FrameIntake(this);
-    this.#reader = new FrameReader(this.#intake);
-    lane.connections.add(this);
-    lane.counts.connections++;
+    const { bounds, options } = server;
+    this.sender = new Sender(new Output(socket, server.chunks, () => this.#outputWritten()), bounds.unreadBytesPause);
+    this.allowances = new ControlFrameAllowances(server.counts);
+    server.connections.add(this);
+    server.counts.connections++;
     this.sender.settings([
-      [Setting.maxConcurrentStreams, lane.options.maxConcurrentStreams],
-      [Setting.maxHeaderListSize, lane.bounds.headerListBytesMax],
+      [Setting.maxConcurrentStreams, options.maxConcurrentStreams],
+      [Setting.maxHeaderListSize, bounds.headerListBytesMax],
     ]);
     this.sender.windowUpdate(0, RECEIVE_WINDOW - WINDOW_DEFAULT);
+  }
+
+  get isClosed(): boolean {
+    return this.state === "closed";
   }
 
   get unreadBytes(): number {
     return this.sender.output.unread;
   }
 
-  get isFull(): boolean {
-    return this.unreadBytes > this.lane.bounds.unreadBytesPause;
+  /** Begins a read of the socket, which `flush` ends. The bytes of one read belong to one turn. */
+  beginRead(): void {
+    this.server.beginTurn();
+    this.hasRead = true;
+    this.#flushing = "reading";
   }
 
-  get isWithinFrame(): boolean {
-    return this.#reader.isWithinFrame || this.#intake.isWithinBlock;
-  }
-
-  get piecesRead(): number {
-    return this.#intake.pieces;
-  }
-
-  /** Takes what the socket has read, from `start` on. The bytes of one read belong to one turn, and answers go out at its end. */
-  read(chunk: Buffer, start: number): void {
-    if (this.isClosed) return;
-    this.lane.beginTurn();
-    this.life.noteRead();
-    this.#isReading = true;
-    try {
-      this.#reader.read(chunk, start);
-    } catch (error) {
-      this.fail(error);
-    }
-    this.#isReading = false;
-    this.flush();
-  }
-
-  answer(stream: UnaryStream, message: Uint8Array): void {
-    if (this.sender.answer(stream, message)) this.#finish(stream);
-    this.flushSoon();
-  }
-
-  answerRest(stream: UnaryStream, answer: Buffer, sent: number): void {
-    if (this.sender.answerRest(stream, answer, sent)) this.#finish(stream);
-    this.flushSoon();
-  }
-
-  answerFailure(stream: UnaryStream, status: GrpcStatus, message: string): void {
-    this.sender.headers(stream.id, this.sender.blocks.trailersOnly(status, message), true);
+  /** Sends the whole answer of a good call at once, and closes its stream. False if a window is too small: then nothing was sent. */
+  answer(stream: Stream, message: Uint8Array): boolean {
+    if (!this.sender.answerAtOnce(stream, message)) return false;
     this.#finish(stream);
     this.flushSoon();
+    return true;
   }
 
-  #finish(stream: UnaryStream): void {
-    this.end(stream);
-    stream.closed();
+  /** Sends what waits on a stream as far as the peer allows, and closes the stream after its end. */
+  send(stream: Stream): void {
+    if (this.isClosed) return;
+    if (this.sender.send(stream)) this.#finish(stream);
+    else stream.afterSending();
+    this.flushSoon();
   }
 
-  end(stream: Stream): void {
+  // What the peer still sends on the stream is ignored.
+  #finish(stream: Stream): void {
     this.remove(stream);
     if (stream.isRemoteDone) this.allowances.noteCall();
     else this.refuse(stream.id, ErrorCode.noError);
+    stream.closed();
   }
 
+  /** Ends a stream by RST_STREAM. */
   reset(stream: Stream, code: ErrorCode): void {
     this.remove(stream);
-    stream.abandon(code);
+    stream.closed();
     this.refuse(stream.id, code);
     this.flushSoon();
   }
 
-  // All RST_STREAMs are sent here. The peer has caused each of them, and this process may have worked for it, so each counts as a reset by
-  // the peer. The connection may be closed when this returns.
+  /**
+   * Sends RST_STREAM; all of them are sent here. The peer has caused each of them, and this process may have worked for it, so each counts
+   * as a reset by the peer. The connection may be closed when this returns.
+   */
   refuse(id: number, code: ErrorCode): void {
     this.streams.noteReset(id);
     this.sender.rstStream(id, code);
@@ -130,13 +125,15 @@ export class Connection implements IntakeOwner, LaneConnection, LifecycleOwner, 
     if (flood !== undefined) this.fail(flood);
   }
 
+  /** Forgets a stream that has ended. */
   remove(stream: Stream): void {
-    this.lane.streams--;
+    this.server.streams--;
     this.streams.remove(stream);
     if (this.sender.blocked.size > 0) this.sender.release(stream);
-    if (this.streams.size === 0) this.life.noteQuiet();
+    if (this.state === "drained") this.#leaveIfQuiet();
   }
 
+  /** Returns `bytes`, which were consumed, to the stream's receive window. */
   credit(stream: Stream, bytes: number): void {
     stream.consumed += bytes;
     if (stream.consumed < WINDOW_DEFAULT / 2 || stream.isRemoteDone) return;
@@ -146,43 +143,61 @@ export class Connection implements IntakeOwner, LaneConnection, LifecycleOwner, 
     this.flushSoon();
   }
 
+  /** Continues with the streams that wait for the connection, one after another, while its window is open. */
+  resumeHeld(): void {
+    const { sender } = this;
+    let left = sender.held.size;
+    for (const stream of sender.held) {
+      if (left-- === 0 || sender.window <= 0) return;
+      sender.release(stream);
+      this.send(stream);
+    }
+  }
+
+  /** Continues with every stream that waits, because the peer's settings have changed the windows of all. */
+  resumeAll(): void {
+    for (const stream of [...this.sender.blocked]) {
+      this.sender.release(stream);
+      this.send(stream);
+    }
+  }
+
+  /** Has output sent after the code that runs now. */
   flushSoon(): void {
-    if (this.#isReading || this.#willFlush) return;
-    this.#willFlush = true;
-    this.lane.flushSoon(this);
+    if (this.#flushing !== "idle") return;
+    this.#flushing = "due";
+    process.nextTick(this.#flush);
   }
 
   flush(): void {
-    this.#willFlush = false;
+    this.#flushing = "idle";
     const { output } = this.sender;
     output.flush();
     this.#noteUnread();
-    const { bounds } = this.lane;
-    if (output.unread <= bounds.unreadBytesPause || this.isClosed) return;
-    if (output.unread > bounds.unreadBytesMax) this.cut("unread_output");
+    if (!this.sender.isFull || this.isClosed) return;
+    if (output.unread > this.server.bounds.unreadBytesMax) this.cut("unread_output");
     else if (!this.#isPaused) {
       this.#isPaused = true;
       this.socket.pause();
     }
   }
 
-  outputWritten(): void {
-    this.life.noteWritten();
+  #outputWritten(): void {
+    this.hasWritten = true;
     this.#noteUnread();
-    if (this.unreadBytes > this.lane.bounds.unreadBytesPause / 2) return;
+    if (this.unreadBytes > this.server.bounds.unreadBytesPause / 2) return;
     if (this.#isPaused) {
       this.#isPaused = false;
       this.socket.resume();
     }
-    this.sender.resumeHeld();
+    this.resumeHeld();
   }
 
   #noteUnread(): void {
-    const unread = this.sender.output.unread;
-    const change = unread - this.#notedUnread;
+    const change = this.unreadBytes - this.#notedUnread;
     if (change === 0) return;
-    this.#notedUnread = unread;
-    this.lane.noteUnread(change);
+    this.#notedUnread += change;
+    this.server.noteUnread(change);
   }
 
   expireCalls(nowUs: number): number {
@@ -192,29 +207,68 @@ export class Connection implements IntakeOwner, LaneConnection, LifecycleOwner, 
     return nextUs;
   }
 
-  look(nowUs: number, seconds: number): void {
-    this.allowances.refill(seconds);
-    this.life.look(nowUs);
-  }
-
   shed(share: number): void {
     if (this.streams.size <= share) return;
     const waiting = this.streams.all().filter((stream) => stream.waitsForPeer);
-    for (let i = 0; i < waiting.length - share && !this.isClosed; i++) {
-      const stream = waiting[i] as Stream;
-      this.lane.counts.troubles.waiting_streams++;
+    for (const stream of waiting.slice(0, Math.max(0, waiting.length - share))) {
+      if (this.isClosed) return;
+      this.server.counts.troubles.waiting_streams++;
       // A client may send a refused call again, so only one that no handler has seen is refused.
       this.reset(stream, stream.isRemoteDone ? ErrorCode.enhanceYourCalm : ErrorCode.refusedStream);
     }
   }
 
+  /** True for a stream opened after the last one that our final GOAWAY allows. */
+  isClosedTo(id: number): boolean {
+    return id > this.#lastStreamId;
+  }
+
+  /**
+   * Asks the peer to go. The first GOAWAY asks for no more streams. When everything that the peer sent before has been read, the second
+   * names the last stream that is served. The connection ends with its last stream, or after `graceMs` milliseconds.
+   */
   drain(graceMs: number): void {
-    this.life.drain(graceMs);
+    if (this.isClosed) return;
+    const graceUs = graceMs * MICROS_PER_MILLI;
+    if (this.state !== "open") {
+      // It drains already, because of its age; only the end may come sooner now.
+      this.graceUs = Math.min(this.graceUs, this.server.nowUs() - this.noticedUs + graceUs);
+      return;
+    }
+    this.state = "noticed";
+    this.noticedUs = this.server.nowUs();
+    this.graceUs = graceUs;
+    this.sender.goaway(STREAM_ID_LARGEST, ErrorCode.noError);
+    this.sender.ping(DRAIN_PING, false);
+    this.flushSoon();
+  }
+
+  takePong(payload: Buffer): void {
+    this.pingedUs = Number.POSITIVE_INFINITY;
+    if (payload.equals(DRAIN_PING)) this.drained();
+  }
+
+  /** Notes that what the peer sent before our first GOAWAY has been read, or is not waited for any more. */
+  drained(): void {
+    if (this.state !== "noticed") return;
+    this.state = "drained";
+    this.#lastStreamId = this.streams.lastId;
+    this.sender.goaway(this.streams.lastId, ErrorCode.noError);
+    this.flushSoon();
+    this.#leaveIfQuiet();
+  }
+
+  // Not at once: the caller of this may still have to write the end of the stream.
+  #leaveIfQuiet(): void {
+    if (this.streams.size > 0) return;
+    process.nextTick(() => {
+      if (this.streams.size === 0) this.#leave();
+    });
   }
 
   /** Ends the connection for an error: with the code of a ConnectionError, or else as an internal error. */
   fail(error: unknown): void {
-    const { counts, context } = this.lane;
+    const { counts, context } = this.server;
     if (error instanceof ConnectionError) {
       if (error instanceof HeaderListTooLarge) counts.troubles.headers_too_large++;
       else if (!(error instanceof FloodError)) counts.troubles.protocol_error++;
@@ -225,51 +279,46 @@ export class Connection implements IntakeOwner, LaneConnection, LifecycleOwner, 
     this.finish(ErrorCode.internalError, "internal error");
   }
 
+  /** Ends the connection because of a bound, without GOAWAY, and counts it. */
   cut(trouble: Trouble): void {
     if (this.isClosed) return;
-    this.lane.counts.troubles[trouble]++;
-    this.destroy();
+    this.server.counts.troubles[trouble]++;
+    this.#close();
+    this.socket.destroy();
   }
 
+  /** Sends GOAWAY and ends the connection; no stream is answered any more. */
   finish(code: ErrorCode, debug: string): void {
     if (this.isClosed) return;
     this.sender.goaway(this.streams.lastId, code, debug);
-    this.leave();
+    this.#leave();
   }
 
-  leave(): void {
+  #leave(): void {
     if (this.isClosed) return;
     this.sender.output.flushLast();
     this.#close();
-    this.life.noteEnding();
     this.socket.end();
     // What the peer still sends is read and dropped: unread bytes would turn our close into a TCP reset.
     this.socket.resume();
   }
 
-  /** Ends the connection at once, without GOAWAY. */
-  destroy(): void {
-    this.#close();
-    this.socket.destroy();
-  }
-
   #close(): void {
     if (this.isClosed) return;
-    this.isClosed = true;
+    this.state = "closed";
+    this.closedUs = this.server.nowUs();
     this.sender.output.close();
     this.#noteUnread();
-    this.lane.turns.leave(this);
+    this.server.turns.leave(this);
     for (const stream of this.streams.all()) {
-      this.lane.streams--;
-      this.streams.remove(stream);
-      stream.abandon(ErrorCode.cancel);
+      this.remove(stream);
+      stream.closed();
     }
-    this.sender.blocked.clear();
   }
 
   /** Notes that the socket has closed. */
   socketClosed(): void {
     this.#close();
-    this.lane.connections.delete(this);
+    this.server.connections.delete(this);
   }
 }

@@ -1,17 +1,18 @@
 // gRPC by the fast lane: listens, drains and stops in place of grpc-server.ts, with the same interface.
 
 import type { Server } from "node:net";
+import { type ConnectionLoads, chooseConnection } from "../connection-loads.ts";
 import { grpcCannotListen } from "../grpc-cannot-listen.ts";
 import type { GrpcServer, GrpcServerOptions } from "../grpc-server.ts";
 import type { HealthService } from "../health-service.ts";
 import { methodsOf, otherServices } from "../other-services.ts";
 import { CallContext } from "../unary-call.ts";
 import { removeAbandonedSocket } from "../unix-socket.ts";
-import { type Bounds, DEFAULT_BOUNDS, LaneCounts } from "./bounds.ts";
-import { Lane } from "./lane.ts";
-import { LaneLoads } from "./lane-loads.ts";
+import type { AcceptedSocket } from "./accepted-socket.ts";
+import { type Bounds, DEFAULT_BOUNDS, ServerCounts } from "./bounds.ts";
+import { Http2Server } from "./http2-server.ts";
 import { Listener } from "./listener.ts";
-import { tlsSourceOf } from "./tls-source.ts";
+import { UnaryStream } from "./unary-stream.ts";
 
 /** Connections that may wait to be accepted; the system may allow fewer (net.core.somaxconn). */
 const BACKLOG = 1_024;
@@ -25,7 +26,7 @@ export interface FastLaneOptions extends GrpcServerOptions {
 
 /** A listening server and its counters. */
 export interface FastLaneServer extends GrpcServer {
-  readonly counts: LaneCounts;
+  readonly counts: ServerCounts;
 }
 
 /** Starts to listen. Rejects with ConfigError if it can't, in one sentence that names address and settings. */
@@ -33,9 +34,9 @@ export async function startFastLane(options: FastLaneOptions): Promise<FastLaneS
   // Watches are bounded as all streams that wait (Bounds.waitingStreamsMax).
   const { services, health } = otherServices(options, Number.POSITIVE_INFINITY);
   const context = new CallContext(options);
-  const counts = new LaneCounts();
+  const counts = new ServerCounts();
   const { httpPort } = options;
-  const lane = new Lane({
+  const http2 = new Http2Server({
     options: {
       ...options,
       httpHint: httpPort === undefined ? "HTTP is served elsewhere." : `HTTP is on port ${httpPort}.`,
@@ -49,7 +50,7 @@ export async function startFastLane(options: FastLaneOptions): Promise<FastLaneS
       streams: methodsOf(services),
     },
   });
-  const listener = new Listener(lane, options.tls === undefined ? undefined : tlsSourceOf(options.tls));
+  const listener = new Listener(http2, options.tls);
   const port = await listen(listener.server, options).catch((error: unknown) => {
     listener.destroy();
     throw error;
@@ -60,9 +61,9 @@ export async function startFastLane(options: FastLaneOptions): Promise<FastLaneS
     counts,
     troubles: counts.troubles,
     inFlight: () => context.inFlight,
-    loads: new LaneLoads(lane),
+    loads: loadsOf(listener, options),
     drain(graceMs) {
-      drained ??= drain({ health, lane, listener }, graceMs, options);
+      drained ??= drain({ health, http2, listener }, graceMs, options);
       return drained;
     },
   };
@@ -85,20 +86,52 @@ async function listen(server: Server, options: FastLaneOptions): Promise<number>
 
 interface Running {
   readonly health: HealthService;
-  readonly lane: Lane;
+  readonly http2: Http2Server;
   readonly listener: Listener;
 }
 
 async function drain(running: Running, graceMs: number, { sockets }: FastLaneOptions): Promise<void> {
-  const { health, lane, listener } = running;
+  const { health, http2, listener } = running;
   sockets?.close();
   // Removes a Unix socket, too, at once: the path may be another process's before this one has ended.
   listener.close();
   health.close();
-  for (const connection of lane.connections) connection.drain(graceMs);
+  for (const { connection } of listener.accepted) connection?.drain(graceMs);
   const cut = setTimeout(() => listener.destroy(), graceMs);
   await listener.emptied();
   clearTimeout(cut);
   listener.destroy();
-  lane.deadlines.close();
+  http2.deadlines.close();
+}
+
+// Open unary calls, and the GOAWAY for one connection. Calls of health and reflection don't count: a Watch of health stays open for days
+// and costs nothing.
+function loadsOf({ accepted }: Listener, { maxConnectionAgeGraceMs }: FastLaneOptions): ConnectionLoads {
+  return {
+    sample() {
+      for (const each of accepted) each.load.add(unaryCallsOf(each));
+    },
+    openStreams() {
+      let sum = 0;
+      for (const { load } of accepted) sum += load.value;
+      return sum;
+    },
+    moveAway(surplus) {
+      const staying = [...accepted].filter(({ connection }) => connection?.state === "open");
+      // The only connection would take the whole load along.
+      if (staying.length < 2) return undefined;
+      const chosen = chooseConnection(
+        staying.map(({ load }) => load.value),
+        surplus,
+      );
+      if (chosen === undefined) return undefined;
+      staying[chosen]?.connection?.drain(maxConnectionAgeGraceMs);
+      return staying[chosen]?.load.value;
+    },
+  };
+}
+
+function unaryCallsOf({ connection }: AcceptedSocket): number {
+  if (connection === undefined || connection.streams.size === 0) return 0;
+  return connection.streams.all().filter((stream) => stream instanceof UnaryStream).length;
 }

@@ -1,18 +1,18 @@
-// The frames that arrive on one connection: each goes to the part that handles it. Streams are opened here; everything else that happens
-// to a connection is in connection.ts.
+// What a connection's peer sends: bytes to frames, and each frame to the part that handles it. Streams are opened here; everything else
+// that happens to a connection is in connection.ts.
 
 import { GrpcStatus } from "../../unary.ts";
 import { INVALID_TIMEOUT } from "../grpc-headers.ts";
 import type { StreamMethod } from "../other-services.ts";
-import type { ConnectionLifecycle } from "./connection-lifecycle.ts";
-import { ControlFrame, type ControlFrameAllowances } from "./control-frame-allowances.ts";
-import type { FrameSink } from "./frame-reader.ts";
-import { type BlockSink, HeaderIntake } from "./header-intake.ts";
+import { ControlFrame, type ControlFrameAllowances } from "./bounds.ts";
+import { type Connection, RECEIVE_WINDOW } from "./connection.ts";
+import { FrameReader, type FrameSink } from "./frame-reader.ts";
+import { HeaderIntake } from "./header-intake.ts";
 import { HeaderMemory } from "./header-memory.ts";
 import { HpackDecoder } from "./hpack/decoder.ts";
 import { HeaderList } from "./hpack/header-list.ts";
-import type { Lane } from "./lane.ts";
-import { applySettings, type SettingsOwner } from "./peer-settings.ts";
+import type { Http2Server } from "./http2-server.ts";
+import { applySettings } from "./peer-settings.ts";
 import {
   ConnectionError,
   ErrorCode,
@@ -30,34 +30,21 @@ import type { Stream } from "./stream.ts";
 import type { StreamTable } from "./stream-table.ts";
 import { StreamedCall } from "./streamed-call.ts";
 import { TurnedAwayStream } from "./turned-away-stream.ts";
-import type { CallOwner } from "./unary-stream.ts";
+import type { UnaryCalls } from "./unary-stream.ts";
 
-/** Bytes of DATA that a peer may have under way on all its streams together (the connection's flow control window). */
-export const RECEIVE_WINDOW = 1_048_576;
 /** A DATA frame with less payload counts as a control frame, unless it ends its stream. */
 const WORTHY_DATA_BYTES = 16;
 /** Longer SETTINGS count as several frames; no peer needs more than a dozen settings. */
 const SETTINGS_BYTES_PER_CONTROL_FRAME = 16 * SETTING_BYTES;
 
-/** The connection, as its frame intake sees it. */
-export interface IntakeOwner extends CallOwner, SettingsOwner {
-  readonly lane: Lane;
-  /** Why no call of this peer is served; undefined if calls are served. */
-  readonly refusal: string | undefined;
-  readonly allowances: ControlFrameAllowances;
-  readonly life: ConnectionLifecycle;
-  /** Sends RST_STREAM, which counts as the peer's; ends the connection if it is one too many. */
-  refuse(id: number, code: ErrorCode): void;
-  /** Forgets a stream that has ended. */
-  remove(stream: Stream): void;
-}
-
-export class FrameIntake implements FrameSink, BlockSink {
-  readonly #connection: IntakeOwner;
-  readonly #lane: Lane;
+export class FrameIntake implements FrameSink {
+  readonly #connection: Connection;
+  readonly #server: Http2Server;
+  readonly #calls: UnaryCalls;
   readonly #sender: Sender;
   readonly #streams: StreamTable;
   readonly #allowances: ControlFrameAllowances;
+  readonly #reader = new FrameReader(this);
   readonly #blocks: HeaderIntake;
   readonly #decoder: HpackDecoder;
   readonly #list = new HeaderList();
@@ -68,20 +55,34 @@ export class FrameIntake implements FrameSink, BlockSink {
   /** Number of complete frames and header blocks. */
   pieces = 0;
 
-  constructor(connection: IntakeOwner) {
-    const { lane } = connection;
+  constructor(connection: Connection, calls: UnaryCalls) {
+    const { server } = connection;
     this.#connection = connection;
-    this.#lane = lane;
+    this.#server = server;
+    this.#calls = calls;
     this.#sender = connection.sender;
     this.#streams = connection.streams;
     this.#allowances = connection.allowances;
-    this.#blocks = new HeaderIntake(this, lane.bounds, lane.counts);
-    this.#decoder = new HpackDecoder({ listBytesMax: lane.bounds.headerListBytesMax }, lane.headerScratch);
+    this.#blocks = new HeaderIntake(server.bounds, server.counts);
+    this.#decoder = new HpackDecoder({ listBytesMax: server.bounds.headerListBytesMax }, server.headerScratch);
   }
 
-  /** True if a header block has begun and not ended. */
-  get isWithinBlock(): boolean {
-    return this.#blocks.openStreamId !== 0;
+  /** True if a frame or a header block has begun and not ended. */
+  get isWithinFrame(): boolean {
+    return this.#reader.isWithinFrame || this.#blocks.openStreamId !== 0;
+  }
+
+  /** Takes what the socket has read, from `start` on. */
+  read(chunk: Buffer, start: number): void {
+    const connection = this.#connection;
+    if (connection.isClosed) return;
+    connection.beginRead();
+    try {
+      this.#reader.read(chunk, start);
+    } catch (error) {
+      connection.fail(error);
+    }
+    connection.flush();
   }
 
   takeFrame(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): boolean {
@@ -96,16 +97,16 @@ export class FrameIntake implements FrameSink, BlockSink {
         this.#takeData(flags, streamId, bytes, start, end);
         break;
       case FrameType.headers:
-        this.#blocks.takeHeaders(streamId, flags, bytes, start, end);
+        if (this.#blocks.takeHeaders(streamId, flags, bytes, start, end)) this.#takeBlock(streamId);
         break;
       case FrameType.continuation:
-        this.#blocks.takeContinuation(streamId, flags, bytes, start, end);
+        if (this.#blocks.takeContinuation(streamId, flags, bytes, start, end)) this.#takeBlock(streamId);
         break;
       case FrameType.windowUpdate:
         this.#takeWindowUpdate(streamId, bytes, start, end);
         break;
       case FrameType.rstStream:
-        this.#takeReset(streamId, bytes, start, end);
+        this.#takeReset(streamId, end - start);
         break;
       case FrameType.settings:
         this.#takeSettings(flags, streamId, bytes, start, end);
@@ -163,7 +164,10 @@ export class FrameIntake implements FrameSink, BlockSink {
     if (!this.#streams.wasReset(id)) this.#connection.refuse(id, ErrorCode.streamClosed);
   }
 
-  takeHeaderBlock(id: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void {
+  #takeBlock(id: number): void {
+    const { bytes, start, end, isEnd } = this.#blocks;
+    // An idle connection must not keep what it read last.
+    this.#blocks.bytes = NOTHING;
     if (id <= this.#streams.lastId || id % 2 === 0) {
       this.#takeLateHeaders(id, isEnd, bytes, start, end);
       return;
@@ -171,28 +175,28 @@ export class FrameIntake implements FrameSink, BlockSink {
     this.#streams.lastId = id;
     const { generation } = this.#decoder.table;
     let head = this.#memory.find(bytes, start, end, generation);
-    if (head !== undefined) this.#lane.counts.headerBlocksRemembered++;
+    if (head !== undefined) this.#server.counts.headerBlocksRemembered++;
     else {
       head = this.#head;
       this.#decode(bytes, start, end);
-      readHead(this.#list, this.#lane.known, head);
+      readHead(this.#list, this.#server.known, head);
       if (this.#list.isRepeatable && head.route === Route.unary)
         this.#memory.remember(bytes, start, end, generation, head);
     }
-    if (this.#connection.life.isClosedTo(id)) this.#streams.noteReset(id);
+    if (this.#connection.isClosedTo(id)) this.#streams.noteReset(id);
     else if (head.route === Route.malformed || (isEnd && head.contentLength > 0)) {
       this.#connection.refuse(id, ErrorCode.protocolError);
-    } else if (this.#streams.size >= this.#lane.options.maxConcurrentStreams) {
+    } else if (this.#streams.size >= this.#server.options.maxConcurrentStreams) {
       this.#connection.refuse(id, ErrorCode.refusedStream);
     } else {
       this.#open(id, head, isEnd);
-      this.#lane.shedIfCrowded();
+      this.#server.shedIfCrowded();
     }
   }
 
   #open(id: number, head: RequestHead, isEnd: boolean): void {
     if (head.route === Route.notGrpc) {
-      const stream = new TurnedAwayStream(this.#connection, id, this.#lane.options.httpHint);
+      const stream = new TurnedAwayStream(this.#connection, id);
       stream.contentLength = head.contentLength;
       this.#add(stream, isEnd);
       if (isEnd) stream.takeData(NOTHING, 0, 0, true);
@@ -212,7 +216,7 @@ export class FrameIntake implements FrameSink, BlockSink {
 
   #turnAway(id: number, status: GrpcStatus, why: string, isEnd: boolean, encodings = ""): void {
     this.#allowances.spend(ControlFrame.other);
-    this.#sender.headers(id, this.#sender.blocks.trailersOnly(status, why, encodings), true);
+    this.#sender.headers(id, this.#sender.blocks.failure(status, why, false, encodings), true);
     if (!isEnd) this.#connection.refuse(id, ErrorCode.noError);
   }
 
@@ -237,21 +241,20 @@ export class FrameIntake implements FrameSink, BlockSink {
   }
 
   #decode(bytes: Buffer, start: number, end: number): void {
-    this.#lane.counts.headerBlocksDecoded++;
+    this.#server.counts.headerBlocksDecoded++;
     this.#decoder.decode(bytes, start, end, this.#list);
   }
 
   #openUnary(id: number, head: RequestHead, isEnd: boolean): void {
-    const stream = this.#lane.takeStream();
-    stream.open(this.#connection, id, head);
+    const stream = this.#calls.open(this.#connection, id, head);
     this.#add(stream, isEnd);
     if (isEnd) stream.takeData(NOTHING, 0, 0, true);
   }
 
   #openStreamed(id: number, head: RequestHead, isEnd: boolean): void {
-    const method = this.#lane.known.streams.get(head.path) as StreamMethod;
-    this.#lane.counts.streams++;
-    const stream = new StreamedCall(this.#lane, this.#connection, head, method, id);
+    const method = this.#server.known.streams.get(head.path) as StreamMethod;
+    this.#server.counts.streams++;
+    const stream = new StreamedCall(this.#server, this.#connection, head, method, id);
     this.#add(stream, isEnd);
     stream.takeData(NOTHING, 0, 0, isEnd);
   }
@@ -260,7 +263,7 @@ export class FrameIntake implements FrameSink, BlockSink {
     stream.sendWindow = this.#sender.streamWindow;
     stream.receiveWindow = WINDOW_DEFAULT;
     stream.isRemoteDone = isEnd;
-    this.#lane.streams++;
+    this.#server.streams++;
     this.#streams.add(stream);
   }
 
@@ -272,7 +275,7 @@ export class FrameIntake implements FrameSink, BlockSink {
       if (more === 0) throw protocolError("a WINDOW_UPDATE of nothing");
       if (!this.#sender.widen(more))
         throw new ConnectionError(ErrorCode.flowControlError, "a window of more than 2^31 - 1");
-      this.#sender.resumeHeld();
+      this.#connection.resumeHeld();
       return;
     }
     const stream = this.#streams.get(id);
@@ -284,12 +287,12 @@ export class FrameIntake implements FrameSink, BlockSink {
     else if (stream.sendWindow + more > WINDOW_LARGEST) this.#connection.reset(stream, ErrorCode.flowControlError);
     else {
       stream.sendWindow += more;
-      if (this.#sender.release(stream)) stream.resume();
+      if (this.#sender.release(stream)) this.#connection.send(stream);
     }
   }
 
-  #takeReset(id: number, bytes: Buffer, start: number, end: number): void {
-    if (end - start !== 4) throw new ConnectionError(ErrorCode.frameSizeError, "a RST_STREAM that is not 4 bytes");
+  #takeReset(id: number, size: number): void {
+    if (size !== 4) throw new ConnectionError(ErrorCode.frameSizeError, "a RST_STREAM that is not 4 bytes");
     const stream = this.#streams.get(id);
     if (stream === undefined) {
       if (id > this.#streams.lastId || id % 2 === 0)
@@ -299,7 +302,7 @@ export class FrameIntake implements FrameSink, BlockSink {
     }
     this.#allowances.spend(ControlFrame.reset);
     this.#connection.remove(stream);
-    stream.abandon(bytes.readUInt32BE(start) as ErrorCode);
+    stream.closed();
   }
 
   #takeSettings(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
@@ -314,7 +317,7 @@ export class FrameIntake implements FrameSink, BlockSink {
     this.#hasSettings = true;
     applySettings(this.#connection, bytes, start, end);
     this.#sender.acknowledgeSettings();
-    this.#sender.resumeAll();
+    this.#connection.resumeAll();
   }
 
   #takePing(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
@@ -322,7 +325,7 @@ export class FrameIntake implements FrameSink, BlockSink {
     if (end - start !== PING_BYTES) throw new ConnectionError(ErrorCode.frameSizeError, "a PING that is not 8 bytes");
     this.#allowances.spend(ControlFrame.ping);
     const payload = bytes.subarray(start, end);
-    if (flags & Flag.ack) this.#connection.life.takePong(payload);
+    if (flags & Flag.ack) this.#connection.takePong(payload);
     else this.#sender.ping(payload, true);
   }
 

@@ -1,34 +1,32 @@
 // Puts header blocks together from HEADERS and CONTINUATION frames, without padding and priority.
 
-import type { Bounds, LaneCounts } from "./bounds.ts";
-import { FloodError } from "./control-frame-allowances.ts";
+import { type Bounds, FloodError, type ServerCounts } from "./bounds.ts";
 import { ConnectionError, ErrorCode, Flag, PRIORITY_BYTES } from "./protocol.ts";
 
-/** Takes whole blocks. */
-export interface BlockSink {
-  /** The block is `bytes` from `start` to `end` (exclusive), valid until this returns. */
-  takeHeaderBlock(streamId: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void;
-}
+const NOTHING = Buffer.alloc(0);
 
 export class HeaderIntake {
-  readonly #sink: BlockSink;
   readonly #bounds: Bounds;
-  readonly #counts: LaneCounts;
+  readonly #counts: ServerCounts;
   /** The stream whose block has begun and not ended; 0 if none. No other frame may come before its end. */
   openStreamId = 0;
-  #isEnd = false;
-  #block: Buffer | undefined;
+  /** The last whole block, `bytes` from `start` to `end` (exclusive), until the next frame; and whether it ends its stream. */
+  bytes: Buffer = NOTHING;
+  start = 0;
+  end = 0;
+  isEnd = false;
+  // The block that is put together.
+  #block: Buffer = NOTHING;
   #filled = 0;
   #frames = 0;
 
-  constructor(sink: BlockSink, bounds: Bounds, counts: LaneCounts) {
-    this.#sink = sink;
+  constructor(bounds: Bounds, counts: ServerCounts) {
     this.#bounds = bounds;
     this.#counts = counts;
   }
 
-  /** Takes the payload of a HEADERS frame. */
-  takeHeaders(streamId: number, flags: number, bytes: Buffer, from: number, to: number): void {
+  /** Takes the payload of a HEADERS frame. True if the block is whole. */
+  takeHeaders(streamId: number, flags: number, bytes: Buffer, from: number, to: number): boolean {
     if (streamId === 0) throw protocolError("HEADERS on stream 0");
     let start = from;
     let end = to;
@@ -43,27 +41,31 @@ export class HeaderIntake {
       if (dependency === streamId) throw protocolError("a stream that depends on itself");
       start += PRIORITY_BYTES;
     }
-    const isEnd = (flags & Flag.endStream) !== 0;
-    if (flags & Flag.endHeaders) {
-      this.#sink.takeHeaderBlock(streamId, isEnd, bytes, start, end);
-      return;
-    }
+    this.isEnd = (flags & Flag.endStream) !== 0;
+    if (flags & Flag.endHeaders) return this.#pass(bytes, start, end);
     this.openStreamId = streamId;
-    this.#isEnd = isEnd;
     this.#frames = 0;
     this.#filled = 0;
     this.#append(bytes, start, end);
+    return false;
   }
 
-  /** Takes the payload of a CONTINUATION frame. */
-  takeContinuation(streamId: number, flags: number, bytes: Buffer, start: number, end: number): void {
+  /** Takes the payload of a CONTINUATION frame. True if the block is whole. */
+  takeContinuation(streamId: number, flags: number, bytes: Buffer, start: number, end: number): boolean {
     if (this.openStreamId === 0 || streamId !== this.openStreamId) throw protocolError("CONTINUATION of nothing");
     this.#append(bytes, start, end);
-    if ((flags & Flag.endHeaders) === 0) return;
-    const block = this.#block as Buffer;
+    if ((flags & Flag.endHeaders) === 0) return false;
     this.openStreamId = 0;
-    this.#block = undefined;
-    this.#sink.takeHeaderBlock(streamId, this.#isEnd, block, 0, this.#filled);
+    const block = this.#block;
+    this.#block = NOTHING;
+    return this.#pass(block, 0, this.#filled);
+  }
+
+  #pass(bytes: Buffer, start: number, end: number): true {
+    this.bytes = bytes;
+    this.start = start;
+    this.end = end;
+    return true;
   }
 
   #append(bytes: Buffer, start: number, end: number): void {
@@ -73,9 +75,9 @@ export class HeaderIntake {
       this.#counts.troubles.header_flood++;
       throw new FloodError(ErrorCode.enhanceYourCalm, "a header block without end");
     }
-    if (this.#block === undefined || size > this.#block.length) {
+    if (size > this.#block.length) {
       const larger = Buffer.allocUnsafe(Math.min(headerBlockBytesMax, Math.max(2 * size, 1_024)));
-      this.#block?.copy(larger, 0, 0, this.#filled);
+      this.#block.copy(larger, 0, 0, this.#filled);
       this.#block = larger;
     }
     bytes.copy(this.#block, this.#filled, start, end);

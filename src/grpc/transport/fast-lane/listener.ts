@@ -1,12 +1,11 @@
-// Accepts sockets, plain or TLS, and checks that they begin with the preface of HTTP/2. Everything after the preface goes to the
-// Connection.
+// Accepts sockets, plain or TLS.
 
 import { createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
-import { Connection } from "./connection.ts";
-import type { Lane } from "./lane.ts";
-import { PREFACE } from "./protocol.ts";
-import type { TlsSource } from "./tls-source.ts";
+import { type TlsFiles, whyNotNamed } from "../tls-files.ts";
+import { AcceptedSocket } from "./accepted-socket.ts";
+import type { Http2Server } from "./http2-server.ts";
+import { UnaryCalls } from "./unary-stream.ts";
 
 const ALPN = ["h2"];
 const LOOKS_MS = 1_000;
@@ -14,24 +13,29 @@ const LOOKS_MS = 1_000;
 /** A server that does not listen yet. */
 export class Listener {
   readonly server: Server;
-  readonly #lane: Lane;
-  // Sockets whose preface is not complete.
-  readonly #entering = new Set<Entrance>();
+  /** The sockets that may speak HTTP/2: under TLS those whose handshake has ended. */
+  readonly accepted = new Set<AcceptedSocket>();
+  readonly #http2: Http2Server;
+  readonly #calls: UnaryCalls;
   readonly #sockets = new Set<Socket>();
   readonly #look: NodeJS.Timeout;
   #isClosed = false;
 
-  constructor(lane: Lane, tls: TlsSource | undefined) {
-    this.#lane = lane;
+  constructor(http2: Http2Server, tls: TlsFiles | undefined) {
+    this.#http2 = http2;
+    this.#calls = new UnaryCalls(http2);
     this.server = tls === undefined ? this.#plain() : this.#secure(tls);
-    this.#look = setInterval(() => this.#lookAround(), LOOKS_MS).unref();
+    this.#look = setInterval(() => {
+      const nowUs = http2.nowUs();
+      for (const each of this.accepted) each.look(nowUs, LOOKS_MS / 1_000);
+    }, LOOKS_MS).unref();
   }
 
   /** Stops accepting. Connections stay open. */
   close(): void {
     this.#isClosed = true;
     this.server.close();
-    for (const entrance of this.#entering) entrance.socket.destroy();
+    for (const { connection, socket } of this.accepted) if (connection === undefined) socket.destroy();
   }
 
   /** Closes every connection at once. */
@@ -51,32 +55,33 @@ export class Listener {
     });
   }
 
-  #secure(tls: TlsSource): Server {
-    let inForce = tls.current();
-    const { handshakeMs } = this.#lane.bounds;
+  #secure(tls: TlsFiles): Server {
+    const { clientName } = tls.names;
+    let inForce = tls.options;
+    const { handshakeMs } = this.#http2.bounds;
     const server = createTlsServer({ ...inForce, ALPNProtocols: ALPN, handshakeTimeout: handshakeMs, noDelay: true });
     // Runs before the TLS server's own listener, so that this connection gets the certificates in force now.
     server.prependListener("connection", (socket: Socket) => {
-      const now = tls.current();
-      if (now !== inForce) server.setSecureContext(now);
-      inForce = now;
+      if (tls.options !== inForce) server.setSecureContext(tls.options);
+      inForce = tls.options;
       this.#accept(socket);
     });
     server.on("tlsClientError", (_error, socket) => {
-      this.#lane.counts.troubles.tls_failed++;
+      this.#http2.counts.troubles.tls_failed++;
       socket.destroy();
     });
     server.on("secureConnection", (socket) => {
       socket.on("error", ignore);
-      this.#enter(socket, tls.refusalOf(socket));
+      const isNamed = clientName === undefined;
+      this.#enter(socket, isNamed ? undefined : whyNotNamed(socket.getPeerCertificate().raw, clientName));
     });
     return server;
   }
 
   #accept(socket: Socket): boolean {
     socket.on("error", ignore);
-    if (this.#sockets.size >= this.#lane.bounds.connectionsMax) {
-      this.#lane.counts.troubles.too_many_connections++;
+    if (this.#sockets.size >= this.#http2.bounds.connectionsMax) {
+      this.#http2.counts.troubles.too_many_connections++;
       socket.destroy();
       return false;
     }
@@ -91,84 +96,10 @@ export class Listener {
       socket.destroy();
       return;
     }
-    const entrance = new Entrance(this.#lane, socket, refusal, () => this.#entering.delete(entrance));
-    this.#entering.add(entrance);
+    const accepted = new AcceptedSocket(this.#http2, this.#calls, socket, refusal);
+    this.accepted.add(accepted);
+    socket.on("close", () => this.accepted.delete(accepted));
   }
-
-  #lookAround(): void {
-    const nowUs = this.#lane.nowUs();
-    for (const entrance of this.#entering) entrance.look(nowUs);
-    for (const connection of this.#lane.connections) connection.look(nowUs, LOOKS_MS / 1_000);
-  }
-}
-
-/** A socket until its preface is complete; after that it passes bytes to the connection. */
-class Entrance {
-  readonly socket: Socket;
-  readonly #lane: Lane;
-  readonly #sinceUs: number;
-  readonly #refusal: string | undefined;
-  readonly #onDone: () => void;
-  #matched = 0;
-  #connection: Connection | undefined;
-
-  constructor(lane: Lane, socket: Socket, refusal: string | undefined, onDone: () => void) {
-    this.#lane = lane;
-    this.socket = socket;
-    this.#refusal = refusal;
-    this.#onDone = onDone;
-    this.#sinceUs = lane.nowUs();
-    socket.on("data", (chunk: Buffer) => this.#take(chunk));
-    socket.on("close", () => {
-      this.#connection?.socketClosed();
-      this.#onDone();
-    });
-  }
-
-  /** Closes the socket if its preface takes too long. */
-  look(nowUs: number): void {
-    if (nowUs - this.#sinceUs <= this.#lane.bounds.handshakeMs * 1_000) return;
-    this.#lane.counts.troubles.handshake_timeout++;
-    this.socket.destroy();
-  }
-
-  #take(chunk: Buffer): void {
-    if (this.#connection !== undefined) this.#connection.read(chunk, 0);
-    else this.#match(chunk);
-  }
-
-  #match(chunk: Buffer): void {
-    if (this.#matched < 0) return;
-    let at = 0;
-    while (at < chunk.length && this.#matched < PREFACE.length && chunk[at] === PREFACE[this.#matched]) {
-      at++;
-      this.#matched++;
-    }
-    if (this.#matched === PREFACE.length && !isForeignTls(this.socket)) {
-      this.#onDone();
-      this.#connection = new Connection(this.#lane, this.socket, this.#refusal);
-      this.#connection.read(chunk, at);
-    } else if (at < chunk.length || this.#matched === PREFACE.length) this.#turnAway();
-  }
-
-  // One answer that a person with curl can read.
-  #turnAway(): void {
-    this.#matched = -1;
-    this.#lane.counts.troubles.bad_preface++;
-    const text = `This port speaks gRPC over HTTP/2. ${this.#lane.options.httpHint}\n`;
-    const head = [
-      "HTTP/1.1 400 Bad Request",
-      "content-type: text/plain",
-      `content-length: ${text.length}`,
-      "connection: close",
-    ];
-    this.socket.end(`${head.join("\r\n")}\r\n\r\n${text}`);
-  }
-}
-
-// A client that offered only other protocols has failed the handshake; one that offered none gets here.
-function isForeignTls(socket: Socket): boolean {
-  return "alpnProtocol" in socket && socket.alpnProtocol !== "h2";
 }
 
 function ignore(): void {

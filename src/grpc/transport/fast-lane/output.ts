@@ -21,16 +21,9 @@ export class ChunkPool {
   }
 }
 
-/** Told when the socket has taken output. */
-export interface OutputOwner {
-  /** Some output has left this process. */
-  outputWritten(): void;
-}
-
 export class Output {
   readonly #socket: Socket;
   readonly #pool: ChunkPool;
-  readonly #owner: OutputOwner;
   // The full chunks of this turn, and the chunk that is being filled.
   #full: Buffer[] = [];
   #bytes: Buffer | undefined;
@@ -42,11 +35,11 @@ export class Output {
   /** Bytes written here for which the socket has not called back. */
   unread = 0;
 
-  constructor(socket: Socket, pool: ChunkPool, owner: OutputOwner) {
+  /** `written` is called whenever some output has left this process. */
+  constructor(socket: Socket, pool: ChunkPool, written: () => void) {
     this.#socket = socket;
     this.#pool = pool;
-    this.#owner = owner;
-    this.#onWritten = (error) => this.#written(error);
+    this.#onWritten = (error) => this.#written(error, written);
   }
 
   /** Returns a buffer with room for `size` bytes, at most CHUNK_BYTES, from `at` on. */
@@ -73,18 +66,12 @@ export class Output {
     this.#at = end;
   }
 
-  /** Writes the nine bytes of a frame's head; the caller must have reserved room. */
-  frameHead(length: number, type: number, flags: number, streamId: number): void {
-    const end = writeFrameHead(this.#bytes as Buffer, this.#at, length, type, flags, streamId);
-    this.advanceTo(end);
-  }
-
   /** Writes a frame with a payload of at most 16 KiB. */
   frame(type: (typeof FrameType)[keyof typeof FrameType], flags: number, streamId: number, payload: Uint8Array): void {
     const into = this.reserve(FRAME_HEAD_BYTES + payload.length);
-    this.frameHead(payload.length, type, flags, streamId);
-    into.set(payload, this.#at);
-    this.advanceTo(this.#at + payload.length);
+    const at = writeFrameHead(into, this.#at, payload.length, type, flags, streamId);
+    into.set(payload, at);
+    this.advanceTo(at + payload.length);
   }
 
   /** Hands full chunks to the socket; the last one too, unless the socket is behind. */
@@ -129,14 +116,14 @@ export class Output {
   }
 
   // The socket calls back in the order of the writes.
-  #written(error: Error | null | undefined): void {
+  #written(error: Error | null | undefined, written: () => void): void {
     const bytes = this.#handed.shift();
     // After an error the socket may still use the chunk.
     if (bytes === undefined || error || this.#isClosed) return;
     this.unread -= bytes.length;
     this.#pool.giveBack(Buffer.from(bytes.buffer, 0, CHUNK_BYTES));
     if (this.#handed.length === 0) this.flush();
-    this.#owner.outputWritten();
+    written();
   }
 }
 

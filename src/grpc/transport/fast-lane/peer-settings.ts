@@ -1,5 +1,6 @@
 // Applies the peer's SETTINGS, which change how we send.
 
+import type { Connection } from "./connection.ts";
 import {
   ConnectionError,
   ErrorCode,
@@ -9,17 +10,9 @@ import {
   Setting,
   WINDOW_LARGEST,
 } from "./protocol.ts";
-import type { Sender } from "./sender.ts";
-import type { StreamTable } from "./stream-table.ts";
-
-/** The part of a connection that settings change. */
-export interface SettingsOwner {
-  readonly sender: Sender;
-  readonly streams: StreamTable;
-}
 
 /** Applies the settings in `bytes` from `start` to `end` (exclusive), in order. Throws ConnectionError. */
-export function applySettings(connection: SettingsOwner, bytes: Buffer, start: number, end: number): void {
+export function applySettings(connection: Connection, bytes: Buffer, start: number, end: number): void {
   if ((end - start) % SETTING_BYTES !== 0) {
     throw new ConnectionError(ErrorCode.frameSizeError, "SETTINGS that are not pairs of six bytes");
   }
@@ -28,7 +21,7 @@ export function applySettings(connection: SettingsOwner, bytes: Buffer, start: n
   }
 }
 
-function applySetting({ sender, streams }: SettingsOwner, id: number, value: number): void {
+function applySetting({ sender, streams }: Connection, id: number, value: number): void {
   switch (id) {
     case Setting.headerTableSize:
       sender.blocks.encoder.allowTableSize(value);

@@ -15,8 +15,8 @@ export class ResponseBlocks {
 
   /** The headers before a message. */
   head(): Buffer {
-    if (this.#head !== undefined && this.#generation === this.encoder.generation) return this.#head;
-    this.#forget();
+    this.#forgetOld();
+    if (this.#head !== undefined) return this.#head;
     const { encoder } = this;
     encoder.begin();
     encoder.field(":status", "200");
@@ -28,8 +28,8 @@ export class ResponseBlocks {
 
   /** The trailers after a message, with status OK. At most OK_TRAILERS_BYTES_MAX bytes. */
   okTrailers(): Buffer {
-    if (this.#okTrailers !== undefined && this.#generation === this.encoder.generation) return this.#okTrailers;
-    this.#forget();
+    this.#forgetOld();
+    if (this.#okTrailers !== undefined) return this.#okTrailers;
     const { encoder } = this;
     encoder.begin();
     encoder.field("grpc-status", "0");
@@ -38,31 +38,31 @@ export class ResponseBlocks {
     return block;
   }
 
-  /** The only block of a call that failed: headers and trailers in one. */
-  trailersOnly(status: number, message: string, acceptEncoding = ""): Buffer {
+  /** The last block of a call that failed: its trailers, and its headers too unless they were sent. */
+  failure(status: number, message: string, hasHead: boolean, acceptEncoding = ""): Buffer {
     const { encoder } = this;
     encoder.begin();
-    encoder.field(":status", "200");
-    encoder.field("content-type", CONTENT_TYPE);
+    if (!hasHead) {
+      encoder.field(":status", "200");
+      encoder.field("content-type", CONTENT_TYPE);
+    }
     if (acceptEncoding !== "") encoder.field("grpc-accept-encoding", acceptEncoding);
-    this.#status(status, message);
+    encoder.field("grpc-status", String(status));
+    if (message !== "") encoder.field("grpc-message", percentEncoded(message));
     return encoder.end();
   }
 
-  /** The trailers of a stream that fails after its headers were sent. */
-  failureTrailers(status: number, message: string): Buffer {
-    this.encoder.begin();
-    this.#status(status, message);
-    return this.encoder.end();
-  }
-
-  #status(status: number, message: string): void {
-    this.encoder.field("grpc-status", String(status));
-    if (message !== "") this.encoder.field("grpc-message", percentEncoded(message));
+  /** The headers of an answer to a request that is not gRPC. */
+  notGrpc(): Buffer {
+    const { encoder } = this;
+    encoder.begin();
+    encoder.field(":status", "415");
+    encoder.field("content-type", "text/plain");
+    return encoder.end();
   }
 
   // Blocks of another generation are invalid. The two kept blocks have one generation.
-  #forget(): void {
+  #forgetOld(): void {
     if (this.#generation === this.encoder.generation) return;
     this.#generation = this.encoder.generation;
     this.#head = undefined;

@@ -1,6 +1,7 @@
 // The sending half of a connection: answers and control frames, in the order in which they may go, within the peer's windows. A stream
-// keeps what has to wait for a window.
+// keeps what has to wait for a window, or for the socket.
 
+import { GrpcStatus } from "../../unary.ts";
 import { type Output, writeFrameHead } from "./output.ts";
 import {
   type ErrorCode,
@@ -14,15 +15,9 @@ import {
   WINDOW_LARGEST,
 } from "./protocol.ts";
 import { OK_TRAILERS_BYTES_MAX, ResponseBlocks } from "./response-blocks.ts";
-import type { Stream } from "./stream.ts";
+import type { Ending, Stream } from "./stream.ts";
 
 const GOAWAY_DEBUG_CHARS_MAX = 200;
-
-/** A stream whose answer is one message. */
-export interface AnsweredStream extends Stream {
-  /** Keeps an answer whose first `sent` bytes have been sent; `resume` sends the rest. */
-  wait(answer: Buffer, sent: number): void;
-}
 
 export class Sender {
   readonly output: Output;
@@ -35,23 +30,27 @@ export class Sender {
   frameBytesMax = FRAME_BYTES_DEFAULT;
   /** Streams that have something to send and wait for a window. */
   readonly blocked = new Set<Stream>();
-  // Streams among them that wait for the connection's window or output, in the order in which they will get it; only these are resumed
-  // when it grows.
-  readonly #held = new Set<Stream>();
+  /** Those of them that wait for the connection's window or output, in the order in which they get it; only these continue when it grows. */
+  readonly held = new Set<Stream>();
+  readonly #unreadBytesPause: number;
 
-  constructor(output: Output) {
+  /** While the peer leaves more than `unreadBytesPause` bytes of output unread, answers that wait go on waiting. */
+  constructor(output: Output, unreadBytesPause: number) {
     this.output = output;
+    this.#unreadBytesPause = unreadBytesPause;
   }
 
-  /** Sends a good answer. True if all of it was sent; otherwise the stream keeps the rest until the windows allow more. */
-  answer(stream: AnsweredStream, message: Uint8Array): boolean {
+  /** True while the peer leaves so much output unread that what can wait has to. */
+  get isFull(): boolean {
+    return this.output.unread > this.#unreadBytesPause;
+  }
+
+  /** Sends the whole answer of a good call at once. False if a window is too small for it: then nothing was sent. */
+  answerAtOnce(stream: Stream, message: Uint8Array): boolean {
     const { output, blocks } = this;
-    const head = blocks.head();
     const size = message.length + MESSAGE_HEAD_BYTES;
-    if (size > this.frameBytesMax || size > this.window || size > stream.sendWindow) {
-      this.headers(stream.id, head, false);
-      return this.answerRest(stream, messageOf(message), 0);
-    }
+    if (size > this.frameBytesMax || size > this.window || size > stream.sendWindow) return false;
+    const head = blocks.head();
     const { id } = stream;
     const into = output.reserve(head.length + size + 3 * FRAME_HEAD_BYTES + OK_TRAILERS_BYTES_MAX);
     let at = writeFrameHead(into, output.at, head.length, FrameType.headers, Flag.endHeaders, id);
@@ -66,29 +65,45 @@ export class Sender {
     return true;
   }
 
-  /** Sends the rest of an answer whose headers were sent. True if all of it was sent; its trailers go after its last byte. */
-  answerRest(stream: AnsweredStream, answer: Buffer, sent: number): boolean {
-    const now = this.data(stream, answer, sent, false);
-    if (now < answer.length) {
-      stream.wait(answer, now);
-      this.hold(stream);
-      return false;
+  /** Sends the answers that wait on a stream, as far as the peer allows, and then its end. True if the stream has ended. */
+  send(stream: Stream): boolean {
+    const { answers } = stream;
+    if (answers.length > 0 && !stream.hasHead) {
+      stream.hasHead = true;
+      this.headers(stream.id, this.blocks.head(), false);
     }
-    this.headers(stream.id, this.blocks.okTrailers(), true);
+    while (answers.length > 0) {
+      const answer = answers[0] as Buffer;
+      const sent = this.isFull ? stream.sent : this.#data(stream, answer, stream.sent);
+      if (sent > stream.sent) stream.starvedUs = 0;
+      stream.sent = sent;
+      if (sent < answer.length) {
+        this.blocked.add(stream);
+        if (stream.sendWindow > 0) this.held.add(stream);
+        return false;
+      }
+      answers.shift();
+      stream.sent = 0;
+    }
+    if (stream.ending === undefined) return false;
+    this.#end(stream, stream.ending);
     return true;
   }
 
-  /**
-   * Sends `bytes` from `start` on, as far as the windows allow; returns the start of the rest. With `isEnd` the last byte ends our side
-   * of the stream.
-   */
-  data(stream: Stream, bytes: Uint8Array, start: number, isEnd: boolean): number {
+  #end(stream: Stream, ending: Ending): void {
+    const { blocks } = this;
+    if (ending === "body") this.output.frame(FrameType.data, Flag.endStream, stream.id, NOTHING);
+    else if (stream.hasHead && ending.code === GrpcStatus.ok) this.headers(stream.id, blocks.okTrailers(), true);
+    else this.headers(stream.id, blocks.failure(ending.code, ending.details, stream.hasHead), true);
+  }
+
+  // Returns the start of the rest.
+  #data(stream: Stream, bytes: Uint8Array, start: number): number {
     let at = start;
     while (at < bytes.length) {
       const size = Math.min(bytes.length - at, this.frameBytesMax, this.window, stream.sendWindow);
       if (size <= 0) return at;
-      const flags = isEnd && at + size === bytes.length ? Flag.endStream : 0;
-      this.output.frame(FrameType.data, flags, stream.id, bytes.subarray(at, at + size));
+      this.output.frame(FrameType.data, 0, stream.id, bytes.subarray(at, at + size));
       this.window -= size;
       stream.sendWindow -= size;
       at += size;
@@ -152,34 +167,10 @@ export class Sender {
     return this.window <= WINDOW_LARGEST;
   }
 
-  /** Notes that a stream has more to send than it may now. */
-  hold(stream: Stream): void {
-    this.blocked.add(stream);
-    if (stream.sendWindow > 0) this.#held.add(stream);
-  }
-
   /** Notes that a stream no longer waits; returns whether it did. */
   release(stream: Stream): boolean {
-    this.#held.delete(stream);
+    this.held.delete(stream);
     return this.blocked.delete(stream);
-  }
-
-  /** Resumes the streams that wait for the connection, one after another, while its window is open. */
-  resumeHeld(): void {
-    let left = this.#held.size;
-    for (const stream of this.#held) {
-      if (left-- === 0 || this.window <= 0) return;
-      this.release(stream);
-      stream.resume();
-    }
-  }
-
-  /** Resumes every stream that waits, because the peer's settings have changed the windows of all. */
-  resumeAll(): void {
-    for (const stream of [...this.blocked]) {
-      this.release(stream);
-      stream.resume();
-    }
   }
 
   #words(type: (typeof FrameType)[keyof typeof FrameType], streamId: number, word: number): void {

@@ -1,23 +1,18 @@
 // A request that is not gRPC: answered with 415 and a line for its sender, once its body has arrived.
 
-import type { ErrorCode } from "./protocol.ts";
+import type { Connection } from "./connection.ts";
 import { Stream } from "./stream.ts";
-import type { StreamOwner } from "./stream-owner.ts";
 
 /** The rest of a longer body is not waited for. */
 const BODY_BYTES_MAX = 65_536;
 
 export class TurnedAwayStream extends Stream {
-  readonly #connection: StreamOwner;
-  readonly #text: Buffer;
-  #sent = 0;
-  #state: "reading" | "answering" | "over" = "reading";
+  readonly #connection: Connection;
 
-  constructor(connection: StreamOwner, id: number, hint: string) {
+  constructor(connection: Connection, id: number) {
     super();
     this.id = id;
     this.#connection = connection;
-    this.#text = Buffer.from(`This port speaks gRPC: expected content-type application/grpc. ${hint}\n`, "utf8");
   }
 
   get waitsForPeer(): boolean {
@@ -25,39 +20,23 @@ export class TurnedAwayStream extends Stream {
   }
 
   takeData(_bytes: Buffer, start: number, end: number, isEnd: boolean): void {
-    if (this.#state !== "reading") return;
+    if (this.ending !== undefined) return;
     this.#connection.credit(this, end - start);
-    if (isEnd || this.received > BODY_BYTES_MAX) this.#begin();
+    if (!isEnd && this.received <= BODY_BYTES_MAX) return;
+    const { sender, server } = this.#connection;
+    sender.headers(this.id, sender.blocks.notGrpc(), false);
+    this.hasHead = true;
+    this.keepAnswer(
+      Buffer.from(
+        `This port speaks gRPC: expected content-type application/grpc. ${server.options.httpHint}\n`,
+        "utf8",
+      ),
+    );
+    this.ending = "body";
+    this.#connection.send(this);
   }
 
-  #begin(): void {
-    this.#state = "answering";
-    const { sender } = this.#connection;
-    const { encoder } = sender.blocks;
-    encoder.begin();
-    encoder.field(":status", "415");
-    encoder.field("content-type", "text/plain");
-    sender.headers(this.id, encoder.end(), false);
-    this.resume();
-  }
-
-  resume(): void {
-    if (this.#state !== "answering") return;
-    const { sender } = this.#connection;
-    this.#sent = sender.data(this, this.#text, this.#sent, true);
-    if (this.#sent < this.#text.length) sender.hold(this);
-    else {
-      this.#state = "over";
-      this.#connection.end(this);
-    }
-    this.#connection.flushSoon();
-  }
-
-  abandon(_code: ErrorCode): void {
-    this.#state = "over";
-  }
-
-  giveUp(): void {
-    // It waits only for the peer; the end of the connection ends it.
+  closed(): void {
+    // Nothing is kept for it.
   }
 }

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { Bounds } from "../../../../src/grpc/transport/fast-lane/bounds.ts";
 import type { Connection } from "../../../../src/grpc/transport/fast-lane/connection.ts";
-import type { Lane } from "../../../../src/grpc/transport/fast-lane/lane.ts";
+import type { Http2Server } from "../../../../src/grpc/transport/fast-lane/http2-server.ts";
 import { ErrorCode, Flag, FrameType, Setting } from "../../../../src/grpc/transport/fast-lane/protocol.ts";
 import type { UnaryHandler } from "../../../../src/grpc/unary.ts";
 import { callFields, frameOf, type Http2Peer, messageOf, settingsOf } from "../../../support/http2-peer.ts";
@@ -11,7 +11,7 @@ import { connectInMemory, laneInMemory, METHOD } from "../../../support/lane-in-
 import { ManualClock } from "../../../support/manual-clock.ts";
 
 interface Rig {
-  readonly lane: Lane;
+  readonly lane: Http2Server;
   readonly connection: Connection;
   readonly peer: Http2Peer;
   /** Lets so much time pass, with a look every second. */
@@ -23,7 +23,7 @@ const ECHO: UnaryHandler = { handle: (message, _deadlineUs, reply) => reply.ok(m
 async function start(bounds: Partial<Bounds> = {}, handler = ECHO): Promise<Rig> {
   const clock = new ManualClock();
   const { lane } = laneInMemory(handler, { clock, bounds });
-  const { connection, peer } = connectInMemory(lane);
+  const { connection, accepted, peer } = connectInMemory(lane);
   peer.send(settingsOf());
   await peer.seen(FrameType.settings, 0, Flag.ack);
   return {
@@ -35,7 +35,7 @@ async function start(bounds: Partial<Bounds> = {}, handler = ECHO): Promise<Rig>
         each();
         await new Promise((resolve) => setImmediate(resolve));
         clock.advanceSeconds(1);
-        connection.life.look(clock.nowUs());
+        accepted.look(clock.nowUs(), 1);
       }
     },
   };
@@ -59,17 +59,16 @@ describe("a look at a connection", () => {
       peer.send(Buffer.concat([rest, call.subarray(0, 20)]));
       rest = call.subarray(20);
     });
-    expect(connection.isWithinFrame).toBe(true);
     expect(peer.isClosed).toBe(false);
     await pass(5);
-    expect(connection.lane.counts.troubles.header_timeout).toBe(1);
+    expect(connection.server.counts.troubles.header_timeout).toBe(1);
   });
 
   test("cuts one whose header block goes on and on, frame by frame", async () => {
     const { connection, peer, pass } = await start({ headerBlockMs: 3_000 });
     peer.send(peer.headers(1, callFields(METHOD), 0));
     await pass(5, () => peer.send(frameOf(FrameType.continuation, 0, 1)));
-    expect(connection.lane.counts.troubles.header_timeout).toBe(1);
+    expect(connection.server.counts.troubles.header_timeout).toBe(1);
   });
 
   // Promise(grpc): A call is answered by its deadline even if its message never comes.
@@ -100,9 +99,9 @@ test("a connection that is going because of its age goes sooner when the server 
   const { connection, peer, pass } = await start();
   peer.answersPings = true;
   peer.send(peer.headers(1, callFields(METHOD)));
-  connection.life.drain(60_000);
+  connection.drain(60_000);
   await pass(2);
-  connection.life.drain(2_000);
+  connection.drain(2_000);
   await pass(1);
   expect(connection.isClosed).toBe(false);
   await pass(2);

@@ -25,7 +25,7 @@ function slowSocket(): { readonly socket: Socket; readonly writes: Write[] } {
 function newOutput(): { readonly output: Output; readonly writes: Write[]; readonly written: () => number } {
   const { socket, writes } = slowSocket();
   let count = 0;
-  const output = new Output(socket, new ChunkPool(), { outputWritten: () => count++ });
+  const output = new Output(socket, new ChunkPool(), () => count++);
   return { output, writes, written: () => count };
 }
 

@@ -1,11 +1,7 @@
 // Parts of the fast lane that stand alone: what is remembered of blocks, streams and floods, and how a message is written.
 
 import { describe, expect, test, vi } from "vitest";
-import { LaneCounts } from "../../../../src/grpc/transport/fast-lane/bounds.ts";
-import {
-  ControlFrame,
-  ControlFrameAllowances,
-} from "../../../../src/grpc/transport/fast-lane/control-frame-allowances.ts";
+import { ControlFrame, ControlFrameAllowances, ServerCounts } from "../../../../src/grpc/transport/fast-lane/bounds.ts";
 import { Deadlines } from "../../../../src/grpc/transport/fast-lane/deadlines.ts";
 import { HeaderMemory, REMEMBERED_BLOCK_BYTES_MAX } from "../../../../src/grpc/transport/fast-lane/header-memory.ts";
 import { RequestHead, Route } from "../../../../src/grpc/transport/fast-lane/request-head.ts";
@@ -71,9 +67,7 @@ describe("the memory of header blocks", () => {
 class PlainStream extends Stream {
   override waitsForPeer = true;
   override takeData = () => undefined;
-  override resume = () => undefined;
-  override abandon = () => undefined;
-  override giveUp = () => undefined;
+  override closed = () => undefined;
 }
 
 test("the table of streams finds each by its number, the newest and older ones, until it is removed", () => {
@@ -96,7 +90,7 @@ describe("allowances", () => {
   };
 
   test("end at their stock, and count once", () => {
-    const counts = new LaneCounts();
+    const counts = new ServerCounts();
     const allowances = new ControlFrameAllowances(counts);
     spend(allowances, ControlFrame.settings, 64);
     expect(() => allowances.spend(ControlFrame.settings)).toThrow("settings_flood");
@@ -104,7 +98,7 @@ describe("allowances", () => {
   });
 
   test("grow with time, but not above their stock", () => {
-    const allowances = new ControlFrameAllowances(new LaneCounts());
+    const allowances = new ControlFrameAllowances(new ServerCounts());
     spend(allowances, ControlFrame.ping, 256);
     allowances.refill(1);
     spend(allowances, ControlFrame.ping, 32);
@@ -114,7 +108,7 @@ describe("allowances", () => {
   });
 
   test("grow with the calls that were served", () => {
-    const allowances = new ControlFrameAllowances(new LaneCounts());
+    const allowances = new ControlFrameAllowances(new ServerCounts());
     for (let call = 0; call < 10_000; call++) {
       allowances.spend(ControlFrame.ping);
       allowances.noteCall();
