@@ -18,7 +18,7 @@ const { GROUP_WEIGHT_MAX, LOG_WEIGHT, TakeGroup } = await load("engine/domain/ta
 const { hashBucketKey } = await load("engine/domain/key-hash.js");
 
 const LOGS_OF_ONE_CALL = Math.floor(GROUP_WEIGHT_MAX / LOG_WEIGHT);
-/** What the receipts of one call may weigh (src/stores/batching/receipts.ts), in logs. */
+/** What the receipts of one call may weigh (src/stores/batching/queues.ts), in logs. */
 const RECEIPTS = Math.floor(64 / LOG_WEIGHT);
 const AMOUNT = 1_000;
 const WINDOW_SECONDS = 60;

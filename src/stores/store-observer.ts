@@ -23,10 +23,8 @@ export interface StoreObserver {
   gaveBack(takes: number): void;
   /** Payments could not be given back: the call with their receipts was lost, or the store refused for too long. */
   keptPaid(takes: number): void;
-  /** The worst breaker state among the store's servers has changed. */
-  breakerChanged(state: "closed" | "open" | "probing"): void;
   /** The breaker state of one server has changed; a server that is no longer used counts as closed. */
-  serverBreakerChanged(server: string, state: "closed" | "open" | "probing"): void;
+  breakerChanged(server: string, state: "closed" | "open" | "probing"): void;
 }
 
 const ignore = () => undefined;
@@ -44,5 +42,4 @@ export const SILENT_STORE_OBSERVER: StoreObserver = {
   gaveBack: ignore,
   keptPaid: ignore,
   breakerChanged: ignore,
-  serverBreakerChanged: ignore,
 };

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { Verdict } from "../../src/engine/domain/take.ts";
 import { openConnection, type PostgresConnection } from "../../src/stores/postgres/connect.ts";
 import { describeTrouble } from "../../src/stores/postgres/connect-trouble.ts";
-import { LOCK_BUCKETS, WRITE_BUCKETS } from "../../src/stores/postgres/statements.ts";
+import { LOCK_BUCKETS, WRITE_BUCKETS } from "../../src/stores/postgres/locked-takes.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { startService } from "../support/service-process.ts";

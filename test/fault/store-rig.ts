@@ -61,11 +61,7 @@ export class Reports implements StoreObserver {
   keptPaid(takes: number): void {
     this.takesKeptPaid += takes;
   }
-  serverBreakerChanged(): void {
-    // Told beside breakerChanged.
-  }
-
-  breakerChanged(state: string): void {
+  breakerChanged(_server: string, state: string): void {
     this.breakerStates.push(state);
   }
 }

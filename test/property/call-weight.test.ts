@@ -3,16 +3,16 @@
 
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { SystemClock } from "../../src/engine/base/clock.ts";
 import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
 import { GROUP_WEIGHT_MAX, HOLD_WEIGHT, LOG_WEIGHT, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { LIMITS_PER_RULE_MAX } from "../../src/engine/rules/schema.ts";
-import { Intake } from "../../src/stores/batching/intake.ts";
-import { completeOptions } from "../../src/stores/batching/options.ts";
 import { ReplyReader } from "../../src/stores/batching/reply.ts";
 import { RedisBatch } from "../../src/stores/redis/batch.ts";
 import { makeLimit } from "../support/builders.ts";
 import { type AskedDescriptor, LimiterRig } from "../support/limiter-rig.ts";
 import { runs } from "../support/runs.ts";
+import { TestIntake } from "../support/test-intake.ts";
 
 const weightOf = (limits: readonly Limit[]): number =>
   limits.reduce((sum, { algorithm, holdSeconds }) => {
@@ -107,27 +107,22 @@ test("no batch weighs more than GROUP_WEIGHT_MAX with its receipts, and all rece
   await fc.assert(
     fc.asyncProperty(fc.array(event, { maxLength: 40 }), async (events) => {
       const sent: RedisBatch[] = [];
-      const options = completeOptions({});
-      const intake = new Intake<RedisBatch>(options, {
-        name: "Redis",
-        newBatch: (slot) => new RedisBatch(slot),
-        isUp: () => true,
-        downSentence: () => "",
-        send: () => {
-          for (const batch of intake.takeReady()) {
+      const intake = new TestIntake<RedisBatch>({
+        options: {},
+        newBatch: (queue) => new RedisBatch(queue),
+        send: (intake) => {
+          for (const batch of intake.ready()) {
             sent.push(batch);
-            if (!intake.settler.begin(batch)) continue;
             const answers = batch.groups.flatMap(({ size }) => [Verdict.allowed, ...Array(size * 6).fill(5)]);
             intake.settler.settle(batch, new ReplyReader([0, 0, ...answers]));
           }
         },
-        probeBucket: () => undefined,
-        onSilence: () => undefined,
       });
+      const clock = new SystemClock();
       let receipts = 0;
       for (const { receipts: paid, logs, holds, others, endsTurn } of events) {
         for (const limit of paid) {
-          const sinceUs = options.clock.nowUs();
+          const sinceUs = clock.nowUs();
           intake.addReceipt({ bucketKey: `r${receipts++}`, limit, cost: 1, paidAtUs: 5, holdId: "", sinceUs }, 0);
         }
         const group = new TakeGroup();

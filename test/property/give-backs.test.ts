@@ -5,23 +5,14 @@ import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { StoreError } from "../../src/engine/base/errors.ts";
 import { TakeGroup } from "../../src/engine/domain/take.ts";
-import { Batch } from "../../src/stores/batching/batch.ts";
-import { Intake } from "../../src/stores/batching/intake.ts";
-import { completeOptions } from "../../src/stores/batching/options.ts";
-import { ReplyReader } from "../../src/stores/batching/reply.ts";
 import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
+import { allowing, SmallBatch, TestIntake } from "../support/test-intake.ts";
 
 const limit = makeLimit({ amount: 7 });
 const failed = new StoreError("STORE_COMMAND", "the server refuses");
-
-class SmallBatch extends Batch {
-  hasRoomFor(group: TakeGroup): boolean {
-    return this.takes + group.size <= 4;
-  }
-}
 
 type Event =
   | { readonly what: "add"; readonly slot: number; readonly count: number }
@@ -46,9 +37,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
 /** An intake, and a server that does as it is told. */
 class Rig {
   readonly #clock = new ManualClock();
-  readonly #ways: "all" | "one by one";
   does: (Event & { what: "server" })["does"] = "runs";
-  isUp = true;
   added = 0;
   keptPaid = 0;
   /** Given back by calls whose reply was lost: counted, because nobody can know. */
@@ -56,22 +45,26 @@ class Rig {
   /** How often each was given back. */
   readonly givenBack = new Map<number, number>();
   readonly #unanswered: (() => void)[] = [];
-  readonly intake: Intake<SmallBatch>;
+  readonly intake: TestIntake;
 
   constructor(ways: "all" | "one by one") {
-    this.#ways = ways;
     const keptPaid = (takes: number) => {
       this.keptPaid += takes;
     };
     const observer = { ...SILENT_STORE_OBSERVER, keptPaid };
-    this.intake = new Intake(completeOptions({ clock: this.#clock, deadlineMs: 15, observer }), {
-      name: "The server",
+    this.intake = new TestIntake({
+      options: { clock: this.#clock, deadlineMs: 15, observer },
       newBatch: (slot) => new SmallBatch(slot),
-      isUp: () => this.isUp,
-      downSentence: () => "The server is away",
-      send: () => this.#send(),
-      probeBucket: () => undefined,
-      onSilence: () => undefined,
+      isOneByOne: ways === "one by one",
+      send: (intake) => {
+        if (ways === "all") for (const batch of intake.ready()) this.#answer(batch);
+        else {
+          const batch = intake.next();
+          if (batch === undefined) return;
+          this.#answer(batch);
+          intake.schedule();
+        }
+      },
     });
   }
 
@@ -114,16 +107,10 @@ class Rig {
   }
 
   #setUp(isUp: boolean): void {
-    if (this.isUp && !isUp) this.loseAll();
-    this.isUp = isUp;
+    if (this.intake.isUp && !isUp) this.loseAll();
+    this.intake.isUp = isUp;
     if (isUp) this.intake.onUp();
     else this.intake.failGathered();
-  }
-
-  #send(): void {
-    const next = this.#ways === "all" ? this.intake.takeReady() : [this.intake.next()];
-    for (const batch of next) if (batch !== undefined && this.intake.settler.begin(batch)) this.#answer(batch);
-    if (this.#ways === "one by one" && next[0] !== undefined) this.intake.schedule();
   }
 
   #answer(batch: SmallBatch): void {
@@ -134,7 +121,7 @@ class Rig {
       if (this.does !== "loses before") this.#run(batch);
       if (this.does === "loses after") this.ranAndLost += batch.receipts.length;
       if (this.does !== "runs") settler.lose(batch, failed);
-      else settler.settle(batch, new ReplyReader([0, 0, ...batch.groups.flatMap(() => [1, 1, 6, 0, 9, 0, 0])]));
+      else settler.settle(batch, allowing(batch));
     }
   }
 

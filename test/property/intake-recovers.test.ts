@@ -5,43 +5,26 @@ import { expect, test, vi } from "vitest";
 import { StoreError } from "../../src/engine/base/errors.ts";
 import { MICROS_PER_MILLI } from "../../src/engine/base/units.ts";
 import { TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
-import { Batch } from "../../src/stores/batching/batch.ts";
-import { Intake } from "../../src/stores/batching/intake.ts";
-import { completeOptions } from "../../src/stores/batching/options.ts";
-import { ReplyReader } from "../../src/stores/batching/reply.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
+import { allowing, SmallBatch, TestIntake } from "../support/test-intake.ts";
 
 const limit = makeLimit({ amount: 7 });
 const LOST = new StoreError("STORE_UNREACHABLE", "the connection is gone");
 /** The breaker's pause is 250 ms. */
 const ROUND_MS = 300;
 
-class SmallBatch extends Batch {
-  hasRoomFor(group: TakeGroup): boolean {
-    return this.takes + group.size <= 3;
-  }
-}
-
 class World {
   readonly clock = new ManualClock();
-  readonly intake: Intake<SmallBatch>;
+  readonly intake = new TestIntake({
+    options: { clock: this.clock, deadlineMs: 15 },
+    newBatch: (queue) => new SmallBatch(queue),
+    probe: { bucketKey: "own", queue: 9 },
+    isOneByOne: true,
+  });
   readonly calls: { group: TakeGroup; answers: number }[] = [];
   sent: SmallBatch[] = [];
-  isUp = true;
-
-  constructor() {
-    this.intake = new Intake(completeOptions({ clock: this.clock, deadlineMs: 15 }), {
-      name: "The server",
-      newBatch: (queue) => new SmallBatch(queue),
-      isUp: () => this.isUp,
-      downSentence: () => "The server is away",
-      send: () => undefined,
-      onSilence: () => this.goDown(),
-      probeBucket: () => ({ bucketKey: "own", queue: 9 }),
-    });
-  }
 
   take(queue: number, deadlineMs = Number.POSITIVE_INFINITY): TakeGroup {
     const group = new TakeGroup();
@@ -64,38 +47,36 @@ class World {
 
   /** As a turn's end: sends what may be sent, `most` batches at most. */
   send(most = Number.POSITIVE_INFINITY): void {
-    if (!this.isUp) return;
+    if (!this.intake.isUp) return;
     for (let i = 0; i < most; i++) {
-      const batch = this.intake.next((queue) => this.intake.settler.underWay(queue) < 2);
+      const batch = this.intake.next();
       if (batch === undefined) break;
-      if (this.intake.settler.begin(batch)) this.sent.push(batch);
+      this.sent.push(batch);
     }
-    this.intake.setDeadlines();
   }
 
   answer(which: number, how: "allows" | "refuses"): void {
     const [batch] = this.sent.splice(which % Math.max(1, this.sent.length), 1);
-    if (batch === undefined || batch.isDone) return;
+    if (batch === undefined || batch.state === "done") return;
     if (how === "refuses") {
       this.intake.onRefusal("no");
       this.intake.settler.fail(batch, new StoreError("STORE_COMMAND", "no"));
       return;
     }
-    const answers = batch.groups.map(() => [1, 5, 6, 0, 9, 77, 0]);
     this.intake.onAnswer();
-    this.intake.settler.settle(batch, new ReplyReader([this.clock.nowUs(), 0, ...answers.flat()]));
+    this.intake.settler.settle(batch, allowing(batch, this.clock.nowUs()));
   }
 
   goDown(): void {
-    this.isUp = false;
+    this.intake.isUp = false;
     this.sent = [];
     this.intake.settler.loseSent(LOST);
     this.intake.failGathered();
   }
 
   comeUp(): void {
-    if (this.isUp) return;
-    this.isUp = true;
+    if (this.intake.isUp) return;
+    this.intake.isUp = true;
     this.intake.onUp();
   }
 }

@@ -5,9 +5,7 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
-import type { BreakerOptions } from "../../src/stores/batching/breaker.ts";
-import { Intake } from "../../src/stores/batching/intake.ts";
-import { completeOptions } from "../../src/stores/batching/options.ts";
+import { BREAKER_DEFAULTS, type BreakerOptions } from "../../src/stores/batching/breaker.ts";
 import { RedisBatch } from "../../src/stores/redis/batch.ts";
 import type { RedisConnection } from "../../src/stores/redis/connect.ts";
 import { Dispatch } from "../../src/stores/redis/dispatch.ts";
@@ -16,6 +14,7 @@ import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
+import { TestIntake } from "../support/test-intake.ts";
 
 const LIMIT = makeLimit({ amount: 1_000_000, burst: 1_000_000 });
 const DOWN = "CLUSTERDOWN The cluster is down";
@@ -48,7 +47,7 @@ class Rig {
   readonly paid = new Map<string, number>();
   readonly sends = new Map<string, number>();
   keptPaid = 0;
-  readonly intake: Intake<RedisBatch>;
+  readonly intake: TestIntake<RedisBatch>;
   readonly #dispatch: Dispatch;
   readonly #connection: RedisConnection;
 
@@ -57,39 +56,36 @@ class Rig {
     const observer = {
       ...SILENT_STORE_OBSERVER,
       failed: ({ code }: { code: string }) => this.failures.push(code),
-      breakerChanged: (state: string) => this.breakerStates.push(state),
+      breakerChanged: (_: string, state: string) => this.breakerStates.push(state),
       keptPaid: (count: number) => {
         this.keptPaid += count;
       },
     };
-    const options = completeOptions({ clock, deadlineMs: 15, patienceMs: 1_000, observer });
-    this.intake = new Intake<RedisBatch>(
-      { ...options, breaker: { ...options.breaker, ...breaker } },
-      {
-        name: "Redis",
-        newBatch: (slot) => new RedisBatch(slot),
-        isUp: () => true,
-        downSentence: () => "Redis is away",
-        send: () => {
-          for (const batch of this.intake.takeReady()) this.#dispatch.send(batch, this.#connection);
-        },
-        probeBucket: () => undefined,
-        onSilence: () => undefined,
+    this.intake = new TestIntake<RedisBatch>({
+      options: {
+        clock,
+        deadlineMs: 15,
+        patienceMs: 1_000,
+        observer,
+        breaker: { ...BREAKER_DEFAULTS, ...breaker },
       },
-    );
+      newBatch: (slot) => new RedisBatch(slot),
+      send: (intake) => {
+        for (const batch of intake.ready()) this.#dispatch.send(batch, this.#connection);
+      },
+    });
     // As a connection learns when it is up.
     const nowUs = clock.nowUs();
     this.intake.serverTime.observe({ sentUs: nowUs, serverUs: nowUs, receivedUs: nowUs });
     const script = { text: "text", sha: "sha" };
     this.#dispatch = new Dispatch({
       scripts: { takeAll: script, takeEach: script },
-      settler: this.intake.settler,
+      intake: this.intake,
+      clock,
       injectedTime: undefined,
-      bucketTimeUs: () => clock.nowUs(),
       jitterSecondsMax: 0,
       describe: (error) => String(error),
       onRefusal: () => undefined,
-      onAnswer: () => undefined,
       onTrouble: () => undefined,
       redirect: () => false,
     });

@@ -2,7 +2,7 @@
 
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
-import { keySlot } from "../../src/stores/redis/key-slot.ts";
+import { keySlot } from "../../src/stores/redis/cluster-tags.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
 import type { Store, StoreHealth } from "../../src/stores/store.ts";

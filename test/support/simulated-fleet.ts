@@ -4,7 +4,7 @@
 import { MICROS_PER_SECOND } from "../../src/engine/base/units.ts";
 import type { Limit } from "../../src/engine/domain/limit.ts";
 import { Mode, Source, type Take, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
-import { Membership } from "../../src/stores/batching/membership.ts";
+import { Membership } from "../../src/stores/batching/process-count.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { Leases } from "../../src/stores/sync/lease.ts";

@@ -3,7 +3,7 @@
 
 import { StoreError } from "../../src/engine/base/errors.ts";
 import { copyAnswer, copyQuestion, type Take, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
-import { GONE_AFTER_US, type ProcessPlace } from "../../src/stores/batching/membership.ts";
+import { GONE_AFTER_US, type ProcessPlace } from "../../src/stores/batching/process-count.ts";
 import type { SettleListener, Store } from "../../src/stores/store.ts";
 import { ReferenceStore } from "../property/reference-store.ts";
 import { ManualClock } from "./manual-clock.ts";

@@ -140,6 +140,7 @@ export class StoreCounts implements StoreObserver {
   readonly roundTrip = new LatencyHistogram();
   readonly failures: CodeCounts = zeroCodes();
   readonly breakerChanges = new Map<BreakerState, number>(BREAKER_STATES.map((state) => [state, 0]));
+  /** The worst of all servers. */
   breakerState: BreakerState = "closed";
   /** Breakers that are not closed, by the name of their server. */
   readonly serverBreakers = new Map<string, BreakerState>();
@@ -214,7 +215,15 @@ export class StoreCounts implements StoreObserver {
     this.#log.warn("kept paid", message, () => ({ takes }));
   }
 
-  breakerChanged(state: BreakerState): void {
+  breakerChanged(server: string, state: BreakerState): void {
+    if (state === "closed") this.serverBreakers.delete(server);
+    else this.serverBreakers.set(server, state);
+    const states = [...this.serverBreakers.values()];
+    const worst = states.includes("open") ? "open" : (states[0] ?? "closed");
+    if (worst !== this.breakerState) this.#worstChanged(worst);
+  }
+
+  #worstChanged(state: BreakerState): void {
     this.breakerState = state;
     this.breakerChanges.set(state, (this.breakerChanges.get(state) ?? 0) + 1);
     const message = {
@@ -224,11 +233,6 @@ export class StoreCounts implements StoreObserver {
     }[state];
     if (state === "probing") this.#log.info("breaker probing", message, () => ({}));
     else this.#log.warn(`breaker ${state}`, message, () => ({}));
-  }
-
-  serverBreakerChanged(server: string, state: BreakerState): void {
-    if (state === "closed") this.serverBreakers.delete(server);
-    else this.serverBreakers.set(server, state);
   }
 }
 

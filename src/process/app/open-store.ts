@@ -4,7 +4,6 @@ import type { Clock } from "../../engine/base/clock.ts";
 import { invariant } from "../../engine/base/invariant.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import type { Take } from "../../engine/domain/take.ts";
-import { BreakerReports } from "../../stores/batching/breaker-reports.ts";
 import type { SharedStore } from "../../stores/batching/shared-store.ts";
 import { DenialMemory } from "../../stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
@@ -131,10 +130,8 @@ function openOneOrTwo(
     const store = openRedis(redis, options);
     return { store, health: store, processes: store.processes };
   }
-  const breakers = new BreakerReports(options.observer);
-  const open = (one: RedisSettings, suffix?: string) =>
-    openRedis(one, { ...options, observer: breakers.observer(suffix) });
-  const [first, second] = [open(redis), open(perSecondRedis, " for limits per second")];
+  const first = openRedis(redis, options);
+  const second = openRedis(perSecondRedis, { ...options, nameSuffix: " for limits per second" });
   return {
     store: new SeveralStores([first, second], perSecondShard, options.onUndone),
     health: { trouble: () => first.trouble() ?? second.trouble() },

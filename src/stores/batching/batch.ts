@@ -6,13 +6,26 @@ import type { Limit } from "../../engine/domain/limit.ts";
 import type { LimitStats } from "../../engine/domain/limit-stats.ts";
 import type { TakeGroup } from "../../engine/domain/take.ts";
 import type { SettleListener } from "../store.ts";
-import type { Receipt } from "./receipts.ts";
 
 /** Numbers of a group's head (takes, latest time of payment, flags), and of a take (see `add`). */
 export const HEAD_NUMBERS = 3;
 export const TAKE_NUMBERS = 6;
 
-/** A group of a batch. `isAnswered`: it was answered without the store, and must no longer be written. */
+/** A payment that is to be undone, in the window in which it was paid. */
+export interface Receipt {
+  readonly bucketKey: string;
+  readonly limit: Limit;
+  /** The cost that was paid, without capped hits; 1 to COST_ABOVE_ALL. */
+  readonly cost: number;
+  /** The store's time of the payment, in microseconds. */
+  readonly paidAtUs: number;
+  /** The hold that it opened, if any (Take.holdId). */
+  readonly holdId: string;
+  /** Since when it waits, in microseconds of this process's Clock. */
+  readonly sinceUs: number;
+}
+
+/** A group of a batch. */
 export interface BatchedGroup {
   readonly group: TakeGroup;
   readonly generation: number;
@@ -21,12 +34,15 @@ export interface BatchedGroup {
   /** Index of the group's head in the batch's numbers. */
   readonly at: number;
   /**
-   * When the group is answered without the store, in microseconds of the process's Clock: the call's own deadline, until the settler sets an
-   * earlier time.
+   * When the group is answered without the store, in microseconds of the process's Clock: while it is only added, the call's own deadline;
+   * then the time that the settler has set.
    */
   answerByUs: number;
-  hasDeadline: boolean;
-  isAnswered: boolean;
+  /**
+   * `added`: nobody looks after its deadline yet. `timed`: it is answered at `answerByUs` at the latest. `answered`: its caller has the answer,
+   * and it must no longer be written.
+   */
+  state: "added" | "timed" | "answered";
 }
 
 /** A take or receipt on a limit with holds. */
@@ -62,8 +78,8 @@ export abstract class Batch {
   readonly groups: BatchedGroup[] = [];
   readonly receipts: Receipt[] = [];
   /**
-   * Takes travel together only if they have the same queue, a number that the store gives a meaning. In a cluster all keys of a queue have one
-   * hash slot (redis/cluster-tags.ts). 0 if all takes may travel together.
+   * Takes travel together only if they wait in the same queue, a number that the store gives a meaning. In a cluster all keys of a queue have
+   * one hash slot (redis/cluster-tags.ts). 0 if all takes may travel together.
    */
   readonly queue: number;
   takes = 0;
@@ -71,16 +87,16 @@ export abstract class Batch {
   takesOnLogs = 0;
   /** Bytes of all keys, each counted once. */
   keyBytes = 0;
+  /** Whether its outcome decides whether the breaker closes. */
   isProbe = false;
-  /** True after a redirection from another server, which has used some of its calls' time. */
-  isHandedOver = false;
-  isSent = false;
+  /** How often another server has passed it on, which has used some of its calls' time. */
+  redirections = 0;
+  /** `waiting`: not sent yet. `done`: its outcome is known or given up, and a later reply is ignored. */
+  state: "waiting" | "sent" | "done" = "waiting";
   sentUs = 0;
   /** Groups that still wait for their answer. */
   waiting = 0;
   timer: NodeJS.Timeout | undefined;
-  /** True once its outcome is known or given up; a later reply is ignored. */
-  isDone = false;
 
   protected readonly keys: string[] = [];
   protected readonly limits: Limit[] = [];
@@ -126,8 +142,7 @@ export abstract class Batch {
       size: group.size,
       at,
       answerByUs: group.deadlineUs,
-      hasDeadline: false,
-      isAnswered: false,
+      state: "added",
     });
     this.takes += group.size;
     this.takesOnLogs += group.takesOnLogs;

@@ -1,131 +1,158 @@
-// The entrance to one server that takes travel to in batches: admits takes or says why not, gathers those of one turn of the event loop, and
-// has them sent when the turn ends. The store has connections and the form of a call; the settler answers.
+// The way of takes to one server, whatever protocol it has: admits them or says why not, gathers those of one turn of the event loop, and has
+// them sent when the turn ends. The settler answers them. A subclass has the connections and the form of a call.
+//
+// - A take is refused at once if the store is closing, the breaker is open, the server is away, or too many takes have no outcome yet.
+// - Admitted takes join the batch of their queue that is being filled. While the breaker probes there is one such batch, the probe.
+// - A batch leaves when its queue has room, or when it is full (unless the server's connections carry one call each). Until then its takes are
+//   answered by their deadlines all the same.
+// - Receipts travel with the takes of their queue, or alone if none waits there. They leave only while the breaker is closed and the last ones
+//   were not refused, and in turns with takes.
+// - Nothing is sent but by `#onTurnEnd`, once a turn, so a caller that takes again when it is answered waits for the next turn.
 
 import { StoreError } from "../../engine/base/errors.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import { Source, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { costToReturn } from "../../engine/domain/verdict.ts";
 import type { SettleListener } from "../store.ts";
-import type { Batch } from "./batch.ts";
-import { Breaker } from "./breaker.ts";
+import type { Batch, Receipt } from "./batch.ts";
+import { Breaker, type ProbeBucket, Probes } from "./breaker.ts";
 import type { CompleteOptions } from "./options.ts";
-import { type ProbeBucket, Probes } from "./probes.ts";
-import { type Receipt, Receipts } from "./receipts.ts";
-import { RetryPause } from "./retry-pause.ts";
+import { BatchQueues, Receipts } from "./queues.ts";
 import { ServerTime } from "./server-time.ts";
 import { Settler } from "./settler.ts";
-import { WaitingBatches } from "./waiting-batches.ts";
 
 /**
  * Number of a queue's calls under way from which takes are held back for batching. The server settles one while the next waits for it; more
  * calls would only queue there, each with its own overhead.
  */
 const UNDER_WAY_MAX = 2;
-/**
- * Most calls of receipts alone under way: those of an outage would keep takes waiting, which carry receipts as well. A call that is refused over
- * several queues of a cluster is undone at once all the same.
- */
-const ALONE_MAX = 8;
 /** Closing waits for answers at least this long. */
 const CLOSE_MS_MIN = 250;
 /** Closing waits at most this long for receipts to be given back. */
 const GIVE_BACK_MS_MAX = 1_000;
-/** Interval at which closing checks whether receipts that the server refused can be sent again. */
-const REFUSED_MS = 10;
+/** Interval at which closing looks whether it may end. */
+const CLOSE_LOOK_MS = 5;
 
-/** What an intake asks of the code for its server. */
-interface ServerSide<B extends Batch> {
+/** What tells one kind of server from another. */
+interface ServerKind {
   /** The server's name in sentences, such as Redis. */
   readonly name: string;
-  readonly newBatch: (queue: number) => B;
-  readonly isUp: () => boolean;
-  /** Why the server is not up, in one sentence. */
-  readonly downSentence: () => string;
-  /** Called at the end of a turn while the server is up: has to send what was gathered, from `takeReady` or `next`. */
-  readonly send: () => void;
-  /** The batch has had no answer for so long that its connection should be given up. */
-  readonly onSilence: (batch: B, trouble: string) => void;
-  /** See ProbesOptions. */
-  readonly probeBucket: () => ProbeBucket | undefined;
-  /** See SettlerOptions. Absent: the server passes over no group. */
-  readonly onHeld?: (bucketKey: string, holder: number, group: TakeGroup) => number | undefined;
-  /** The queue in which payments of a queue are given back. Absent: the same queue. */
-  readonly queueOfReceipts?: (queue: number) => number;
+  /**
+   * Most calls of receipts alone under way. Those of an outage would keep takes waiting, which carry receipts as well. But a call that is refused
+   * over several queues of a cluster is undone at once.
+   */
+  readonly receiptsAloneMax: number;
+  /** Whether a full batch leaves however many are under way, because a connection carries any number of calls. */
+  readonly sendsFullBatches: boolean;
 }
 
 /** Admits and gathers the takes for one server. */
-export class Intake<B extends Batch> {
+export abstract class Intake<B extends Batch> {
   /** Answers the takes. */
   readonly settler: Settler<B>;
   readonly serverTime = new ServerTime();
-  readonly #options: CompleteOptions;
-  readonly #server: ServerSide<B>;
+  protected readonly options: CompleteOptions;
+  /** The server's name in sentences. */
+  protected readonly name: string;
+  protected readonly queues = new BatchQueues<B>();
+  readonly #kind: ServerKind;
   readonly #breaker: Breaker;
   readonly #probes: Probes;
   readonly #receipts: Receipts;
-  readonly #receiptPause = new RetryPause();
-  /** While it runs, receipts wait, because the server has refused the last ones. */
-  #receiptTimer: NodeJS.Timeout | undefined;
-  readonly #gathering = new WaitingBatches<B>();
   readonly #pauseError: StoreError;
   readonly #fullError: StoreError;
+  #unreachableError: StoreError | undefined;
+  #state: "open" | "closing" = "open";
   #isScheduled = false;
-  #isClosed = false;
   /** The one batch that may be sent while the breaker probes. */
   #probe: B | undefined;
-  /** The batches of receipts alone that are under way. */
-  readonly #alone = new Set<B>();
-  /** Whether the batch that `next` returned last was one of them. */
+  /** Whether the batch that `next` returned last had receipts alone. */
   #wasAlone = false;
   /** What the server refused last; undefined once it settles a call. */
   #refusal: string | undefined;
 
-  constructor(options: CompleteOptions, server: ServerSide<B>) {
-    this.#options = options;
-    this.#server = server;
-    const { name } = server;
+  constructor(options: CompleteOptions, kind: ServerKind) {
+    const { observer } = options;
+    const name = `${kind.name}${options.nameSuffix}`;
+    this.options = options;
+    this.name = name;
+    this.#kind = kind;
     this.#pauseError = new StoreError("STORE_BREAKER_OPEN", pauseSentence(name));
     this.#fullError = new StoreError("STORE_QUEUE_FULL", `too many takes wait for ${name}`);
-    this.#receipts = new Receipts((count) => options.observer.keptPaid(count));
+    this.#receipts = new Receipts(
+      (count) => observer.keptPaid(count),
+      () => this.#scheduleIfUp(),
+    );
     this.#breaker = new Breaker(options.breaker, (state) => {
       this.#probe = undefined;
-      options.observer.breakerChanged(state);
-      options.observer.serverBreakerChanged(name, state);
+      // A server that is no longer used has no trouble to report.
+      if (this.#state === "open") observer.breakerChanged(name, state);
       if (state === "closed" && !this.#receipts.isEmpty) this.schedule();
       if (state === "open") this.#probes.begin();
     });
     this.#probes = new Probes({
       pauseUs: options.breaker.pauseUs,
-      areNeeded: () => !this.#isClosed && server.isUp() && this.trouble() !== undefined,
-      bucket: server.probeBucket,
-      take: (group, then, queue) => this.take(group, then, queue),
+      areNeeded: () => this.#state === "open" && this.isUp && this.trouble() !== undefined,
+      bucket: () => this.probeBucket(),
+      take: (group, then, queue) => this.#take(group, then, queue),
     });
     this.settler = new Settler<B>({
       ...options,
       serverName: name,
       serverTime: this.serverTime,
       breaker: this.#breaker,
+      queues: this.queues,
+      onRoom: () => {
+        if (!this.queues.isEmpty || this.#canGiveBack()) this.schedule();
+      },
       giveBack: (receipt, queue) => {
         options.onUndone(receipt);
         this.addReceipt(receipt, queue);
       },
-      onGivenBack: () => this.#receiptPause.reset(),
-      onNotGivenBack: (receipts, queue) => this.#giveBackLater(receipts, queue),
-      onHeld: (bucketKey, holder, group) => server.onHeld?.(bucketKey, holder, group),
+      onGivenBack: () => this.#receipts.onGivenBack(),
+      onNotGivenBack: (receipts, queue) => this.#receipts.putBack(receipts, queue),
+      onHeld: (bucketKey, holder, group) => this.queueOfHeld(bucketKey, holder, group),
       again: (batched, queue) => {
         this.settler.addAgain(this.#batchFor(batched.group, queue), batched);
         this.schedule();
       },
-      onUnsent: (batch) => this.#gathering.remove(batch),
-      onRoom: () => {
-        if (!this.#gathering.isEmpty || this.#canGiveBack()) this.schedule();
-      },
-      onSilence: server.onSilence,
+      onSilence: (batch, trouble) => this.onSilence(batch, trouble),
     });
+  }
+
+  /** Whether something can be sent. */
+  protected abstract get isUp(): boolean;
+  /** Why the server is not up, in one sentence. */
+  protected abstract get downSentence(): string;
+  protected abstract newBatch(queue: number): B;
+  /** Called at the end of a turn while the server is up: has to send what `next` returns. */
+  protected abstract send(): void;
+  /** The batch has had no answer for so long that its connection should be given up. */
+  protected abstract onSilence(batch: B, trouble: string): void;
+  /** The bucket of takes that only ask whether the server is well. Undefined if there is none now. */
+  protected abstract probeBucket(): ProbeBucket | undefined;
+
+  /** A group was passed over because `holder` holds this key. Returns the queue in which it waits; undefined if it shall fail. */
+  protected queueOfHeld(_bucketKey: string, _holder: number, _group: TakeGroup): number | undefined {
+    return undefined;
+  }
+
+  /** The queue in which payments of a queue are given back. */
+  protected queueOfReceipts(queue: number): number {
+    return queue;
+  }
+
+  /** Whether another call of this queue may be sent. */
+  protected hasRoom(queue: number): boolean {
+    return this.queues.underWay(queue) < UNDER_WAY_MAX;
   }
 
   /** Like Store.take; all takes of the group belong to `queue`, 0 without queues. */
   take(group: TakeGroup, then: SettleListener, queue = 0): boolean {
+    return this.#take(group, then, queue);
+  }
+
+  #take(group: TakeGroup, then: SettleListener, queue: number): boolean {
     group.source = Source.store;
     if (group.size === 0) {
       group.verdict = Verdict.allowed;
@@ -133,15 +160,20 @@ export class Intake<B extends Batch> {
     }
     const error = this.#reasonNotToSend(group, queue);
     if (error !== undefined) {
-      group.verdict = Verdict.failed;
-      group.failure = error;
-      this.#options.observer.failed(error);
+      this.fail(group, error);
       return true;
     }
-    const batch = this.#batchFor(group, queue);
-    this.settler.add(batch, group, then);
+    this.settler.add(this.#batchFor(group, queue), group, then);
     this.schedule();
     return false;
+  }
+
+  /** Answers a group that is not sent. */
+  protected fail(group: TakeGroup, error: StoreError): void {
+    group.source = Source.store;
+    group.verdict = Verdict.failed;
+    group.failure = error;
+    this.options.onFailed(error);
   }
 
   /** Like Store.giveBack; all takes of the group belong to `queue`. */
@@ -151,15 +183,20 @@ export class Intake<B extends Batch> {
       if (!take?.paid) continue;
       const cost = costToReturn(take);
       const { bucketKey, limit, paidAtUs, holdId } = take;
-      const sinceUs = this.#options.clock.nowUs();
+      const sinceUs = this.options.clock.nowUs();
       if (cost > 0) this.addReceipt({ bucketKey, limit, cost, paidAtUs, holdId, sinceUs }, queue);
     }
   }
 
   /** Gives a payment back with the next call of its queue. */
   addReceipt(receipt: Receipt, queue: number): void {
-    this.#receipts.add(receipt, this.#server.queueOfReceipts?.(queue) ?? queue);
-    if (this.#server.isUp()) this.schedule();
+    this.#receipts.add(receipt, this.queueOfReceipts(queue));
+    this.#scheduleIfUp();
+  }
+
+  /** Reports the breaker as closed, because the server is no longer used. */
+  forgetBreaker(): void {
+    if (this.#breaker.state !== "closed") this.options.observer.breakerChanged(this.name, "closed");
   }
 
   /** Passes on the outstanding receipts, because another server keeps their buckets now. */
@@ -174,37 +211,24 @@ export class Intake<B extends Batch> {
     setImmediate(this.#onTurnEnd);
   }
 
-  /**
-   * Removes and returns what was gathered, with receipts; or receipts alone. While a queue has UNDER_WAY_MAX calls under way, its takes wait
-   * until one of them is answered or their batch is full. So a busy server gets fewer and larger calls, and an idle one is asked at once.
-   */
-  takeReady(): B[] {
-    const batches = this.#gathering.takeReady(this.#hasRoom);
-    this.setDeadlines();
-    if (!this.#canGiveBack()) return batches;
-    for (const batch of batches) this.#addReceiptsTo(batch);
-    // Further receipts follow when these have their answer; when closing, all of them at once.
-    for (;;) {
-      const alone = this.#receiptsAlone(ALONE_MAX);
-      if (alone === undefined) return batches;
-      batches.push(alone);
-    }
+  #scheduleIfUp(): void {
+    if (this.isUp) this.schedule();
   }
 
   /**
-   * Removes and returns the oldest batch whose queue `hasRoom`, with receipts; before it receipts alone, if no batch of their queue waits, and in
-   * turns with takes, because there may be only one connection. Undefined if nothing can be sent.
+   * Removes and returns the next batch to send, already begun: takes with receipts, or receipts alone, in turns. Undefined if nothing can be sent
+   * now. While a queue has no room, its takes wait until a call is answered or their batch is full. So a busy server gets fewer and larger
+   * calls, and an idle one is asked at once.
    */
-  next(hasRoom: (queue: number) => boolean = () => true): B | undefined {
-    const alone = this.#wasAlone ? undefined : this.#nextAlone(hasRoom);
-    const batch = alone ?? this.#nextOfTakes(hasRoom) ?? this.#nextAlone(hasRoom);
-    this.#wasAlone = batch !== undefined && this.#alone.has(batch);
-    return batch;
-  }
-
-  /** Sets deadlines for gathered takes that may have to wait: each group is answered in time, sent or not. */
-  setDeadlines(): void {
-    for (const batch of this.#gathering) this.settler.setDeadlines(batch);
+  next(): B | undefined {
+    const alone = this.#wasAlone ? undefined : this.#receiptsAlone();
+    const batch = alone ?? this.#takes() ?? this.#receiptsAlone();
+    if (batch === undefined) return undefined;
+    this.#wasAlone = batch.groups.length === 0;
+    if (this.settler.begin(batch)) return batch;
+    // Its callers have been answered. What they ask next belongs to the next turn.
+    this.schedule();
+    return undefined;
   }
 
   /** Notes a new connection: the cause of failures may be gone. */
@@ -212,12 +236,12 @@ export class Intake<B extends Batch> {
     this.#refusal = undefined;
     this.#breaker.endPause();
     this.#probes.begin();
-    if (!this.#receipts.isEmpty || !this.#gathering.isEmpty) this.schedule();
+    if (!this.#receipts.isEmpty || !this.queues.isEmpty) this.schedule();
   }
 
   /** Fails what was gathered, because nothing can be sent. */
   failGathered(): void {
-    for (const batch of this.#gathering.takeAll()) this.settler.fail(batch, this.unreachable());
+    for (const batch of this.queues.takeAll()) this.settler.fail(batch, this.unreachable());
   }
 
   /** Notes that the server refused a call, with a sentence that says how. */
@@ -233,76 +257,70 @@ export class Intake<B extends Batch> {
 
   /** Undefined while the server is up and gets takes; otherwise the reason, in one sentence. */
   trouble(): string | undefined {
-    if (!this.#server.isUp()) return this.#server.downSentence();
+    if (!this.isUp) return this.downSentence;
     if (this.#refusal !== undefined) return this.#refusal;
-    return this.#breaker.state === "closed" ? undefined : pauseSentence(this.#server.name);
+    return this.#breaker.state === "closed" ? undefined : pauseSentence(this.name);
   }
 
   /** The error of takes that get no answer. One object per trouble, because creating an error with its stack costs more than a take. */
   unreachable(): StoreError {
-    const sentence = this.#server.downSentence();
+    const sentence = this.downSentence;
     if (this.#unreachableError?.message !== sentence) {
       this.#unreachableError = new StoreError("STORE_UNREACHABLE", sentence);
     }
     return this.#unreachableError;
   }
-  #unreachableError: StoreError | undefined;
 
   /**
    * Refuses new takes, and waits for outstanding answers, and until everything has been given back, within bounds; then the connections can be
    * closed (test/unit/stores/batching/closing.test.ts).
    */
-  async close(): Promise<void> {
-    this.#isClosed = true;
+  async drain(): Promise<void> {
+    this.#state = "closing";
     this.#onTurnEnd();
-    const { deadlineUs, patienceUs } = this.#options;
+    const { deadlineUs, patienceUs } = this.options;
     const slowestMs = Math.max(deadlineUs, patienceUs) / MICROS_PER_MILLI;
-    await this.settler.whenIdle(Math.max(CLOSE_MS_MIN, 2 * slowestMs));
-    let isLate = false;
-    const timer = setTimeout(() => {
-      isLate = true;
-    }, GIVE_BACK_MS_MAX);
+    await waitFor(() => this.settler.isIdle, Math.max(CLOSE_MS_MIN, 2 * slowestMs));
     // Calls that were under way may have left more to give back.
-    while (!isLate && this.#server.isUp() && !this.#receipts.isEmpty && this.#breaker.state === "closed") {
-      this.#onTurnEnd();
-      await this.settler.whenIdle(GIVE_BACK_MS_MAX);
-      await new Promise((resolve) => setTimeout(resolve, this.#receiptTimer === undefined ? 0 : REFUSED_MS));
-    }
-    clearTimeout(timer);
+    if (this.#receipts.isEmpty) return;
+    await waitFor(() => {
+      if (!this.isUp || this.#breaker.state !== "closed") return true;
+      if (!this.#receipts.isEmpty) this.#onTurnEnd();
+      return this.#receipts.isEmpty && this.settler.isIdle;
+    }, GIVE_BACK_MS_MAX);
   }
 
   /** Notes that the connections are closed: unanswered takes fail, and payments that were to be given back stay paid. */
-  end(): void {
-    clearTimeout(this.#receiptTimer);
+  protected end(): void {
     this.#probes.end();
     this.failGathered();
     this.settler.loseSent(this.unreachable());
-    this.#receipts.dropAll();
+    this.#receipts.end();
   }
 
   #reasonNotToSend(group: TakeGroup, queue: number): StoreError | undefined {
-    if (this.#isClosed) return CLOSED;
+    if (this.#state === "closing") return CLOSED;
     const breaker = this.#breaker;
     if (breaker.state !== "closed") {
-      if (!breaker.admits(this.#options.clock.nowUs())) return this.#pauseError;
+      if (!breaker.admits(this.options.clock.nowUs())) return this.#pauseError;
       const probe = this.#probe;
-      if (probe !== undefined && probe !== this.#gathering.batchFor(group, queue)) return this.#pauseError;
+      if (probe !== undefined && probe !== this.queues.batchFor(group, queue)) return this.#pauseError;
     }
-    if (!this.#server.isUp()) {
+    if (!this.isUp) {
       const isProbe = breaker.state === "probing";
-      breaker.record({ succeeded: 0, failed: 1, isProbe }, this.#options.clock.nowUs());
+      breaker.record({ succeeded: 0, failed: 1, isProbe }, this.options.clock.nowUs());
       return this.unreachable();
     }
     const { takes } = this.settler;
-    if (takes > 0 && takes + group.size > this.#options.takesInFlightMax) return this.#fullError;
+    if (takes > 0 && takes + group.size > this.options.takesInFlightMax) return this.#fullError;
     return undefined;
   }
 
   #batchFor(group: TakeGroup, queue: number): B {
-    let batch = this.#gathering.batchFor(group, queue);
+    let batch = this.queues.batchFor(group, queue);
     if (batch === undefined) {
-      batch = this.#server.newBatch(queue);
-      this.#gathering.begin(batch);
+      batch = this.newBatch(queue);
+      this.queues.add(batch);
     }
     if (this.#breaker.state === "probing") {
       batch.isProbe = true;
@@ -313,58 +331,47 @@ export class Intake<B extends Batch> {
 
   readonly #onTurnEnd = (): void => {
     this.#isScheduled = false;
-    if (this.#server.isUp()) this.#server.send();
-    else this.failGathered();
+    if (!this.isUp) {
+      this.failGathered();
+      return;
+    }
+    this.send();
+    for (const batch of this.queues) this.settler.setDeadlines(batch);
   };
 
-  readonly #hasRoom = (queue: number): boolean => this.settler.underWay(queue) < UNDER_WAY_MAX;
-
-  #nextOfTakes(hasRoom: (queue: number) => boolean): B | undefined {
-    const batch = this.#gathering.shift(hasRoom);
+  #takes(): B | undefined {
+    const batch = this.queues.shift(this.#mayGo);
     if (batch !== undefined && this.#canGiveBack()) this.#addReceiptsTo(batch);
     return batch;
   }
 
-  // One at a time, because each needs a connection.
-  #nextAlone(hasRoom: (queue: number) => boolean): B | undefined {
-    if (!this.#canGiveBack()) return undefined;
-    return this.#receiptsAlone(1, (queue) => hasRoom(queue) && !this.#gathering.has(queue));
-  }
+  readonly #mayGo = (queue: number, isFull: boolean): boolean =>
+    (isFull && this.#kind.sendsFullBatches) || this.hasRoom(queue);
 
-  /** A batch of the receipts that have waited longest, of queues that may send one; undefined if none may, or `countMax` are under way. */
-  #receiptsAlone(countMax: number, mayBe: (queue: number) => boolean = () => true): B | undefined {
-    for (const batch of this.#alone) if (batch.isDone || batch.isHandedOver) this.#alone.delete(batch);
+  /** A batch of the receipts that have waited longest; undefined if none may go, or enough of them are under way. */
+  #receiptsAlone(): B | undefined {
     // When closing, all can leave at once.
-    if (this.#alone.size >= countMax && !this.#isClosed) return undefined;
+    const isFull = this.queues.unawaited >= this.#kind.receiptsAloneMax && this.#state === "open";
+    if (isFull || !this.#canGiveBack()) return undefined;
     for (const queue of this.#receipts.queues()) {
-      if (!mayBe(queue)) continue;
-      const batch = this.#server.newBatch(queue);
+      // Takes carry what is in their queue.
+      if (this.queues.isFilling(queue) || !this.hasRoom(queue)) continue;
+      const batch = this.newBatch(queue);
       this.#addReceiptsTo(batch);
       // They may all have waited too long.
-      if (batch.receipts.length === 0) continue;
-      this.#alone.add(batch);
-      return batch;
+      if (batch.receipts.length > 0) return batch;
     }
     return undefined;
   }
 
   #addReceiptsTo(batch: B): void {
     if (!batch.carriesReceipts) return;
-    this.#receipts.moveTo(batch.receipts, batch.queue, this.#options.clock.nowUs());
+    this.#receipts.moveTo(batch.receipts, batch.queue, this.options.clock.nowUs());
   }
 
   /** A failing server gets only what it must. */
   #canGiveBack(): boolean {
-    return !this.#receipts.isEmpty && this.#receiptTimer === undefined && this.#breaker.state === "closed";
-  }
-
-  /** The server ran nothing of the batch: its receipts are sent again, after growing pauses while the server keeps refusing. */
-  #giveBackLater(receipts: readonly Receipt[], queue: number): void {
-    for (const receipt of receipts) this.#receipts.add(receipt, queue);
-    this.#receiptTimer ??= setTimeout(() => {
-      this.#receiptTimer = undefined;
-      if (this.#server.isUp()) this.schedule();
-    }, this.#receiptPause.next()).unref();
+    return !this.#receipts.isEmpty && !this.#receipts.isPaused && this.#breaker.state === "closed";
   }
 }
 
@@ -372,4 +379,10 @@ const CLOSED = new StoreError("STORE_CLOSED", "the store is closed");
 
 function pauseSentence(name: string): string {
   return `${name} failed too many takes lately and is given a pause`;
+}
+
+async function waitFor(isSo: () => boolean, ms: number): Promise<void> {
+  for (let waitedMs = 0; waitedMs < ms && !isSo(); waitedMs += CLOSE_LOOK_MS) {
+    await new Promise((resolve) => setTimeout(resolve, CLOSE_LOOK_MS));
+  }
 }

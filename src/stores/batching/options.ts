@@ -1,11 +1,12 @@
 // Options of all stores that takes travel to in batches, with their defaults.
 
 import { type Clock, SystemClock } from "../../engine/base/clock.ts";
+import type { StoreError } from "../../engine/base/errors.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import type { Take } from "../../engine/domain/take.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
 import { BREAKER_DEFAULTS, type BreakerOptions } from "./breaker.ts";
-import type { StorePatience } from "./store-patience.ts";
+import type { StorePatience } from "./server-time.ts";
 
 /** Options of a store on a server. */
 export interface BatchingOptions {
@@ -28,6 +29,8 @@ export interface BatchingOptions {
   readonly onUndone?: (take: Pick<Take, "bucketKey" | "limit">) => void;
   /** The clock of the buckets, in place of the server's; for tests. */
   readonly injectedTime?: Clock;
+  /** Added to the names of servers in messages, to tell two stores apart; begins with a blank. Default: empty. */
+  readonly nameSuffix?: string;
 }
 
 /** Options of a store that processes share, on one server or on several. */
@@ -43,8 +46,11 @@ export interface CompleteOptions extends StorePatience {
   readonly breaker: BreakerOptions;
   readonly observer: StoreObserver;
   readonly clock: Clock;
+  /** Told of each group that the store fails. A cluster looks for its nodes then. */
+  readonly onFailed: (error: StoreError) => void;
   readonly onUndone: (take: Pick<Take, "bucketKey" | "limit">) => void;
   readonly injectedTime: Clock | undefined;
+  readonly nameSuffix: string;
 }
 
 const DEADLINE_MS = 15;
@@ -56,15 +62,18 @@ export function completeOptions(options: BatchingOptions): CompleteOptions {
   const deadlineMs = options.deadlineMs ?? DEADLINE_MS;
   const patienceMs = options.patienceMs ?? deadlineMs;
   const silenceMsMax = Math.max(options.silenceMsMax ?? SILENCE_MS_MAX, deadlineMs, patienceMs);
+  const observer = options.observer ?? SILENT_STORE_OBSERVER;
   return {
     deadlineUs: deadlineMs * MICROS_PER_MILLI,
     patienceUs: patienceMs * MICROS_PER_MILLI,
     silenceUsMax: silenceMsMax * MICROS_PER_MILLI,
     takesInFlightMax: options.takesInFlightMax ?? TAKES_IN_FLIGHT_MAX,
     breaker: options.breaker ?? BREAKER_DEFAULTS,
-    observer: options.observer ?? SILENT_STORE_OBSERVER,
+    observer,
     clock: options.clock ?? new SystemClock(),
+    onFailed: (error) => observer.failed(error),
     onUndone: options.onUndone ?? (() => undefined),
     injectedTime: options.injectedTime,
+    nameSuffix: options.nameSuffix ?? "",
   };
 }

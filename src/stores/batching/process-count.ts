@@ -1,12 +1,11 @@
 // Counts the processes that share a store's buckets, and finds this one's place among them: each reports itself every second, and counts those
-// that have reported lately. The store keeps the register; membership.ts concludes from its answers.
+// that have reported lately. The store keeps the register.
 
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../engine/base/clock.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import { waitAtMost } from "../../engine/base/wait-at-most.ts";
 import type { ProcessCounts } from "../store.ts";
-import { GONE_AFTER_US, Membership, type ProcessPlace } from "./membership.ts";
 
 const BEAT_MS = 1_000;
 /** Second report of a process, so that processes that start together soon count each other. */
@@ -79,5 +78,91 @@ export class ProcessCount implements ProcessCounts {
     this.#timer = setInterval(() => void this.beat(), BEAT_MS).unref();
     this.#secondBeat = setTimeout(() => void this.beat(), SECOND_BEAT_MS).unref();
     void this.beat();
+  }
+}
+
+/** A process that has been silent for this long is removed from the register. */
+export const GONE_AFTER_US = 10_000 * MICROS_PER_MILLI;
+/** A process that has counted within this time hands out by that count. */
+const FRESH_US = 2_500 * MICROS_PER_MILLI;
+/** A process on the register for this long is in every count that is fresh, and was when the leases of such counts began. */
+const KNOWN_AFTER_US = 2_800 * MICROS_PER_MILLI;
+
+/** The register's answer to a report. */
+export interface ProcessPlace {
+  /** Number of live processes, with this one. */
+  readonly count: number;
+  /** This process's place among them, from 0. */
+  readonly index: number;
+  /** True if the process was not on the register before this report. */
+  readonly isNew: boolean;
+}
+
+/**
+ * What a process can know about the others that share its store, from its own reports alone. Pure; times are of its own clock.
+ *
+ * A count that is too high costs room: each process grants less than it could. A count that is too low would grant too much. So the count rises
+ * at once, and falls only when this process has been on the register without a gap for GONE_AFTER_US and has seen no higher count in that
+ * time: by then every live process has reported, whatever happened to the register's data. And a process hands nothing out in advance until
+ * all others that do so have counted it.
+ */
+export class Membership {
+  #count = 1;
+  #index = -1;
+  /** True if the others keep a place for this process. */
+  #isKnown = false;
+  #reportedUs = Number.NEGATIVE_INFINITY;
+  /** When the last answered report was sent. */
+  #countedUs = Number.NEGATIVE_INFINITY;
+  /** Since when this process has been on the register without a gap. */
+  #sinceUs = Number.POSITIVE_INFINITY;
+  /** Since when all counts were lower than `#count`, and the highest of them. */
+  #fewerSinceUs = 0;
+  #fewer = 0;
+
+  /** Number of live processes: at least as many as hand anything out. 1 until the first answer. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** This process's place among them; -1 while the others may not have counted it. */
+  get index(): number {
+    return this.#isKnown ? this.#index : -1;
+  }
+
+  /**
+   * The divisor for what is handed out in advance: at any moment all processes that do so divide by at least their number. Infinity while
+   * that is not sure.
+   */
+  sureCount(nowUs: number): number {
+    const isSure = nowUs - this.#sinceUs >= KNOWN_AFTER_US && nowUs - this.#countedUs <= FRESH_US;
+    return isSure ? this.#count : Number.POSITIVE_INFINITY;
+  }
+
+  /** Notes a report. A process that stood still for long has been removed from the register meanwhile. */
+  onReport(nowUs: number): void {
+    if (nowUs - this.#reportedUs >= GONE_AFTER_US) this.#isKnown = false;
+    this.#reportedUs = nowUs;
+  }
+
+  /** Takes the answer to the report sent at `sentUs`. */
+  onAnswer(place: ProcessPlace, sentUs: number, nowUs: number): void {
+    // A process that missed the answer to its first report does not know how long it has been on the register.
+    if (place.isNew || this.#sinceUs === Number.POSITIVE_INFINITY) {
+      // It was off for long, or the register has lost its data. Only in the second case the others still keep its place.
+      if (nowUs - this.#countedUs >= GONE_AFTER_US) this.#isKnown = false;
+      this.#sinceUs = nowUs;
+      this.#fewerSinceUs = nowUs;
+      this.#fewer = 0;
+    }
+    this.#countedUs = Math.max(this.#countedUs, sentUs);
+    if (nowUs - this.#sinceUs >= KNOWN_AFTER_US) this.#isKnown = true;
+    this.#fewer = Math.max(this.#fewer, place.count);
+    const mayFall = nowUs - this.#fewerSinceUs >= GONE_AFTER_US;
+    if (place.count < this.#count && !mayFall) return;
+    this.#count = place.count < this.#count ? this.#fewer : place.count;
+    this.#index = place.index;
+    this.#fewerSinceUs = nowUs;
+    this.#fewer = 0;
   }
 }

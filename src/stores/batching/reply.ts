@@ -3,6 +3,7 @@
 // was paid, and opened a hold), remaining, wait, reset, time of payment or count, capped hits. At the end, for each bucket whose holds have
 // ended, the place of its key and their number.
 
+import { StoreError } from "../../engine/base/errors.ts";
 import { Mode, type Outcome, type TakeGroup, type Verdict } from "../../engine/domain/take.ts";
 import type { Batch, BatchedGroup } from "./batch.ts";
 
@@ -18,6 +19,12 @@ export const TOO_LATE = 3;
 
 /** Verdict of a group with a counter whose key holds something else; nothing follows. */
 export const NO_COUNT = 4;
+export const NO_COUNT_ERROR = new StoreError(
+  "STORE_COUNTER",
+  "the key of a counter holds no count; the call's other counters were charged",
+  undefined,
+  true,
+);
 
 /** Verdict of a group that was passed over, unpaid. The place of the held key follows, and who holds it. */
 export const HELD = 5;

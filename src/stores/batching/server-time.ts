@@ -1,5 +1,21 @@
-// Estimates the server's clock. Every reply carries the server's time, so every round trip is a sample; the shortest one of the last minute is
-// the most exact.
+// How long calls wait for a server, and what its clock shows meanwhile. Pure.
+
+/** The longest wait of a call for the store: STORE_DEADLINE, or more for calls that have the time. In microseconds. */
+export interface StorePatience {
+  /** Longest wait of any call, unless its own deadline is earlier. */
+  readonly deadlineUs: number;
+  /** Longest wait of a call whose own deadline leaves at least twice as long. */
+  readonly patienceUs: number;
+}
+
+/**
+ * When a call sent at `sentUs` is answered without the store. It waits for `deadlineUs`, or longer: for half of what its own deadline leaves,
+ * but at most for `patienceUs`; never beyond its own deadline. All in microseconds.
+ */
+export function answerByUs(sentUs: number, callDeadlineUs: number, { deadlineUs, patienceUs }: StorePatience): number {
+  const leftUs = callDeadlineUs - sentUs;
+  return sentUs + Math.min(leftUs, Math.max(deadlineUs, Math.min(patienceUs, leftUs / 2)));
+}
 
 /** A round trip: the server read `serverUs` between `sentUs` and `receivedUs` of this process's Clock. */
 interface Sample {
@@ -10,7 +26,10 @@ interface Sample {
 
 const HALF_MINUTE_US = 30_000_000;
 
-/** Converts times of this process to the server's clock. Needs a sample first. */
+/**
+ * Estimates the server's clock. Every reply carries the server's time, so every round trip is a sample; the shortest one of the last minute is
+ * the most exact.
+ */
 export class ServerTime {
   // The shortest round trips of the present and of the last half minute.
   #current: Sample | undefined;

@@ -1,5 +1,13 @@
-// Answers the groups of batches, each once: by the reply, at the deadline, or because the connection was lost. Keeps every batch without an
-// outcome. The store sends the batches.
+// Answers the groups of batches: by the reply, at the deadline, or because the connection was lost.
+//
+// - Each group is answered exactly once (BatchedGroup.state), and never written after its generation has changed.
+// - Each batch has one outcome (Batch.state): settled by its reply, failed (nothing was paid), lost (unknown what was), or released to another
+//   server's settler. Until then it is in `#open`, and its takes count against the bound on takes in flight.
+// - What a reply says was paid for a group that was answered already is given back by receipt. Of a lost batch nothing is given back, because
+//   its payments are unknown.
+// - A batch has a timer for its earliest deadline, or while it is sent for the connection's silence. Timers act after the sockets were read.
+// - The breaker hears of each group once: as a success if the server answered it, as a failure if it got no answer in time. Groups of a batch
+//   that was redirected count as failures nowhere, and a probe always gets an outcome.
 
 import { StoreError } from "../../engine/base/errors.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
@@ -7,39 +15,59 @@ import { HOLDS_FULL_ERROR } from "../../engine/domain/holds-full.ts";
 import { type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { costToReturn } from "../../engine/domain/verdict.ts";
 import type { SettleListener } from "../store.ts";
-import type { Batch, BatchedGroup, BatchedTake } from "./batch.ts";
-import { HELD, HOLDS_FULL, NO_COUNT, type ReplyReader, TOO_LATE } from "./reply.ts";
-import type { SettlerOptions } from "./settler-options.ts";
-import { answerByUs } from "./store-patience.ts";
-import { UnderWay } from "./under-way.ts";
+import type { Batch, BatchedGroup, BatchedTake, Receipt } from "./batch.ts";
+import type { Breaker } from "./breaker.ts";
+import type { CompleteOptions } from "./options.ts";
+import type { BatchQueues } from "./queues.ts";
+import { HELD, NO_COUNT, NO_COUNT_ERROR, type ReplyReader, TOO_LATE } from "./reply.ts";
+import { answerByUs, type ServerTime } from "./server-time.ts";
 
 /** A latest time of payment that is in the past for every server. */
 const NEVER_PAY_US = 1;
 /** Means no latest time to the server. */
 const ANY_TIME = 0;
 
-/** The batches without an outcome: those being filled, and those under way. */
+interface SettlerOptions<B extends Batch> extends Omit<CompleteOptions, "breaker"> {
+  /** The server's name in sentences, such as Redis. */
+  readonly serverName: string;
+  readonly serverTime: ServerTime;
+  readonly breaker: Breaker;
+  readonly queues: BatchQueues<B>;
+  /** A sent batch has its outcome, or all its callers were answered: its queue has room for another. */
+  readonly onRoom: () => void;
+  /** Takes a payment of a group that had been answered without the store. */
+  readonly giveBack: (receipt: Receipt, queue: number) => void;
+  /** The server gave something back. */
+  readonly onGivenBack: () => void;
+  /** The server did not give these receipts back, so they have to be sent again. */
+  readonly onNotGivenBack: (receipts: readonly Receipt[], queue: number) => void;
+  /** A group was passed over because `holder` holds this key. Returns the queue in which it waits, or undefined if it shall fail. */
+  readonly onHeld: (bucketKey: string, holder: number, group: TakeGroup) => number | undefined;
+  /** Sends a group again, in this queue. */
+  readonly again: (batched: BatchedGroup, queue: number) => void;
+  /** A sent batch has had no answer for so long that its connection should be given up. */
+  readonly onSilence: (batch: B, trouble: string) => void;
+}
+
+/** Keeps the batches without an outcome: those being filled, and those under way. */
 export class Settler<B extends Batch> {
   readonly #options: SettlerOptions<B>;
   /** In the order in which they came. */
   readonly #open = new Set<B>();
-  readonly #underWay: UnderWay<B>;
   #takes = 0;
-  #onIdle: (() => void) | undefined;
 
   constructor(options: SettlerOptions<B>) {
     this.#options = options;
-    this.#underWay = new UnderWay(options.onRoom);
+  }
+
+  /** Whether every batch has an outcome. */
+  get isIdle(): boolean {
+    return this.#open.size === 0;
   }
 
   /** Takes of batches without an outcome; those answered without it count too. */
   get takes(): number {
     return this.#takes;
-  }
-
-  /** Number of this queue's sent batches without an outcome; those do not count for which nobody waits: of receipts, or all answered. */
-  underWay(queue: number): number {
-    return this.#underWay.count(queue);
   }
 
   /** Adds the group to the batch. */
@@ -55,7 +83,7 @@ export class Settler<B extends Batch> {
     const added = batch.groups.at(-1);
     if (added === undefined) return;
     added.answerByUs = answerByUs;
-    added.hasDeadline = true;
+    added.state = "timed";
     this.#arm(batch);
   }
 
@@ -72,9 +100,9 @@ export class Settler<B extends Batch> {
     const { length } = batch.groups;
     for (let i = 0; i < length; i++) {
       const batched = batch.groups[i];
-      if (batched === undefined || batched.hasDeadline || batched.isAnswered) continue;
+      if (batched?.state !== "added") continue;
       hasNewDeadline = true;
-      batched.hasDeadline = true;
+      batched.state = "timed";
       batched.answerByUs = answerByUs(nowUs, batched.answerByUs, this.#options);
       if (batched.answerByUs > nowUs) continue;
       tooLate ??= new StoreError("STORE_TOO_LATE", "the call's deadline passed before its takes could be sent");
@@ -101,8 +129,8 @@ export class Settler<B extends Batch> {
       if (batch.isProbe) this.#record(batch, 0, 1);
       return false;
     }
-    this.#underWay.enter(batch);
-    batch.isSent = true;
+    this.#options.queues.enter(batch);
+    batch.state = "sent";
     batch.sentUs = this.#options.clock.nowUs();
     this.#open.add(batch);
     if (batch.waiting === 0) this.#arm(batch);
@@ -111,7 +139,7 @@ export class Settler<B extends Batch> {
 
   /** The latest server time at which a group may still pay. */
   readonly latestOf = (batched: BatchedGroup): number => {
-    if (batched.isAnswered) return NEVER_PAY_US;
+    if (batched.state === "answered") return NEVER_PAY_US;
     const { injectedTime, serverTime } = this.#options;
     // With an injected time no call can be late, because the time does not depend on when the call arrives.
     if (injectedTime !== undefined) return ANY_TIME;
@@ -130,7 +158,6 @@ export class Settler<B extends Batch> {
     if (batch.receipts.length > 0) this.#noteReceipts(batch, reader);
     this.#settleGroups(batch, reader, receivedUs);
     if (batch.asksOfHolds) reader.eachEnded((place, count) => batch.countEnded(place, count));
-    this.#noteIdle();
   }
 
   #noteReceipts({ receipts, queue }: B, { notGivenBack }: ReplyReader): void {
@@ -140,10 +167,8 @@ export class Settler<B extends Batch> {
       observer.gaveBack(count);
       onGivenBack();
     }
-    if (notGivenBack.length > 0) {
-      const waiting = receipts.filter((_, place) => notGivenBack.includes(place));
-      onNotGivenBack(waiting, queue);
-    }
+    const waiting = receipts.filter((_, place) => notGivenBack.includes(place));
+    if (waiting.length > 0) onNotGivenBack(waiting, queue);
   }
 
   /** Fails the batch's groups, because it was not sent or was refused; nothing was paid or given back. */
@@ -156,17 +181,16 @@ export class Settler<B extends Batch> {
     this.finish(batch);
     let failed = 0;
     for (const batched of batch.groups) {
-      if (batched.isAnswered) continue;
+      if (batched.state === "answered") continue;
       this.#fail(batch, batched, error);
       failed++;
     }
     this.#record(batch, 0, failed);
-    this.#noteIdle();
   }
 
   /** Fails the batch's groups; it is unknown what was paid and given back. */
   lose(batch: B, error: StoreError): void {
-    if (batch.isDone) return;
+    if (batch.state === "done") return;
     const { observer } = this.#options;
     if (batch.groups.length > 0) observer.outcomeUnknown(batch.groups.length);
     // To give back twice would let more pass than the limit allows, so these receipts are dropped.
@@ -181,7 +205,7 @@ export class Settler<B extends Batch> {
   passOver(batch: B, isHeld: (take: BatchedTake) => boolean, holder: number): number {
     let count = 0;
     for (const batched of batch.groups) {
-      for (let i = 0; i < batched.size && !batched.isAnswered; i++) {
+      for (let i = 0; i < batched.size && batched.state !== "answered"; i++) {
         const take = batch.takeOf(batched, i);
         if (take === undefined || !isHeld(take)) continue;
         this.#passOver(batch, batched, take.bucketKey, holder);
@@ -195,19 +219,7 @@ export class Settler<B extends Batch> {
 
   /** Loses the sent batches of a lost connection, which `isOverIt` finds. */
   loseSent(error: StoreError, isOverIt: (batch: B) => boolean = () => true): void {
-    for (const batch of [...this.#open]) if (batch.isSent && isOverIt(batch)) this.lose(batch, error);
-  }
-
-  /** Resolves when every batch has an outcome, or after `ms` milliseconds. */
-  async whenIdle(ms: number): Promise<void> {
-    if (this.#open.size === 0) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#onIdle = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+    for (const batch of [...this.#open]) if (batch.state === "sent" && isOverIt(batch)) this.lose(batch, error);
   }
 
   /**
@@ -219,57 +231,49 @@ export class Settler<B extends Batch> {
     this.#record(batch, 1, 0);
     this.#options.breaker.noteAlive();
     batch.isProbe = false;
-    batch.isSent = false;
-    this.#noteIdle();
   }
 
   /** Takes over a batch that another settler has released. Its groups keep the times at which they are answered. */
   adopt(batch: B): void {
-    batch.isHandedOver = true;
-    batch.isDone = false;
+    batch.redirections++;
+    batch.state = "waiting";
     this.#open.add(batch);
     this.#takes += batch.takes;
     this.#arm(batch);
   }
 
   #settleGroups(batch: B, reader: ReplyReader, receivedUs: number): void {
-    const { serverName, observer } = this.#options;
     let succeeded = 0;
     let failed = 0;
     let late = 0;
     for (const batched of batch.groups) {
-      if (batched.isAnswered || batched.group.generation !== batched.generation) {
+      const { verdict } = reader;
+      if (batched.state === "answered" || batched.group.generation !== batched.generation) {
         this.#giveBackPaid(batch, batched, reader);
-        reader.skip(batched);
-      } else if (reader.verdict === TOO_LATE) {
-        const error = `${serverName} came to the call's takes after their deadline, and paid nothing`;
-        this.#fail(batch, batched, new StoreError("STORE_TOO_LATE", error));
-        reader.skip(batched);
+      } else if (verdict === TOO_LATE) {
         failed++;
-      } else if (reader.verdict === NO_COUNT) {
-        const error = "the key of a counter holds no count; the call's other counters were charged";
-        this.#fail(batch, batched, new StoreError("STORE_COUNTER", error, undefined, true));
-        reader.skip(batched);
-        succeeded++;
-      } else if (reader.verdict === HOLDS_FULL) {
-        this.#fail(batch, batched, HOLDS_FULL_ERROR);
-        reader.skip(batched);
-        succeeded++;
-      } else if (reader.verdict === HELD) {
-        const { place, holder } = reader.held;
-        this.#passOver(batch, batched, batch.keyAt(place), holder);
-        reader.skip(batched);
-        // The server works.
-        succeeded++;
+        const text = `${this.#options.serverName} came to the call's takes after their deadline, and paid nothing`;
+        this.#fail(batch, batched, new StoreError("STORE_TOO_LATE", text));
       } else {
-        if (batched.answerByUs < receivedUs) late++;
+        // The server works, even if it did not settle this group.
         succeeded++;
-        reader.writeTo(batched.group, batched);
-        this.#answer(batch, batched);
+        if (verdict > TOO_LATE) this.#endUnpaid(batch, batched, reader);
+        else {
+          if (batched.answerByUs < receivedUs) late++;
+          reader.writeTo(batched.group, batched);
+          this.#answer(batch, batched);
+          continue;
+        }
       }
+      reader.skip(batched);
     }
-    if (late > 0) observer.loopLate(late);
+    if (late > 0) this.#options.observer.loopLate(late);
     this.#record(batch, succeeded, failed);
+  }
+
+  #endUnpaid(batch: B, batched: BatchedGroup, { verdict, held }: ReplyReader): void {
+    if (verdict === HELD) this.#passOver(batch, batched, batch.keyAt(held.place), held.holder);
+    else this.#fail(batch, batched, verdict === NO_COUNT ? NO_COUNT_ERROR : HOLDS_FULL_ERROR);
   }
 
   #passOver(batch: B, batched: BatchedGroup, bucketKey: string, holder: number): void {
@@ -280,7 +284,7 @@ export class Settler<B extends Batch> {
       this.#fail(batch, batched, new StoreError("STORE_TIMEOUT", text));
       return;
     }
-    batched.isAnswered = true;
+    batched.state = "answered";
     batch.waiting--;
     again(batched, queue);
   }
@@ -298,9 +302,9 @@ export class Settler<B extends Batch> {
 
   #arm(batch: B): void {
     clearTimeout(batch.timer);
-    let earliestUs = batch.isSent ? batch.sentUs + this.#options.silenceUsMax : Number.POSITIVE_INFINITY;
+    let earliestUs = batch.state === "sent" ? batch.sentUs + this.#options.silenceUsMax : Number.POSITIVE_INFINITY;
     for (const batched of batch.groups) {
-      if (!batched.isAnswered && batched.answerByUs < earliestUs) earliestUs = batched.answerByUs;
+      if (batched.state !== "answered" && batched.answerByUs < earliestUs) earliestUs = batched.answerByUs;
     }
     if (earliestUs === Number.POSITIVE_INFINITY) return;
     const ms = Math.max(1, Math.ceil((earliestUs - this.#options.clock.nowUs()) / 1000));
@@ -314,65 +318,61 @@ export class Settler<B extends Batch> {
   };
 
   readonly #expire = (batch: B): void => {
-    // A batch that was handed over at this moment belongs to another settler, which has its own timer for it.
+    // A batch that was redirected at this moment belongs to another settler, which has its own timer for it.
     if (!this.#open.has(batch)) return;
     const { clock, deadlineUs, serverName, silenceUsMax, onSilence } = this.#options;
     const nowUs = clock.nowUs();
+    const isSent = batch.state === "sent";
     let error: StoreError | undefined;
     let failed = 0;
     for (const batched of batch.groups) {
-      if (batched.isAnswered || batched.answerByUs > nowUs) continue;
+      if (batched.state === "answered" || batched.answerByUs > nowUs) continue;
       const text = `no reply from ${serverName} within ${deadlineUs / 1000} ms or the call's deadline`;
-      error ??= new StoreError("STORE_TIMEOUT", text, undefined, batch.isSent);
+      error ??= new StoreError("STORE_TIMEOUT", text, undefined, isSent);
       this.#fail(batch, batched, error);
       failed++;
     }
     this.#record(batch, 0, failed);
-    if (batch.waiting === 0 && !batch.isSent) {
-      this.#dropUnsent(batch);
+    if (batch.waiting === 0 && !isSent) {
+      if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch.receipts, batch.queue);
+      this.#options.queues.remove(batch);
+      this.finish(batch);
       return;
     }
     // A connection may be lost without any error. It is given up then, and its takes fail.
-    if (batch.isSent && nowUs - batch.sentUs >= silenceUsMax) {
+    if (isSent && nowUs - batch.sentUs >= silenceUsMax) {
       onSilence(batch, `has not answered for ${silenceUsMax / MICROS_PER_SECOND} seconds`);
       return;
     }
     // Other calls need not wait for an answer that nobody waits for.
-    if (batch.waiting === 0) this.#underWay.leave(batch);
+    if (batch.waiting === 0) this.#leave(batch);
     this.#arm(batch);
   };
-
-  #dropUnsent(batch: B): void {
-    if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch.receipts, batch.queue);
-    this.#options.onUnsent(batch);
-    this.finish(batch);
-    this.#noteIdle();
-  }
 
   /** Ends the wait for the batch's outcome, whatever happened to its groups. */
   finish(batch: B): void {
     clearTimeout(batch.timer);
-    batch.isDone = true;
+    batch.state = "done";
     if (!this.#open.delete(batch)) return;
     this.#takes -= batch.takes;
-    this.#underWay.leave(batch);
+    this.#leave(batch);
   }
 
-  #noteIdle(): void {
-    if (this.#open.size === 0) this.#onIdle?.();
+  #leave(batch: B): void {
+    if (this.#options.queues.leave(batch)) this.#options.onRoom();
   }
 
   #fail(batch: B, batched: BatchedGroup, error: StoreError): void {
     if (batched.group.generation === batched.generation) {
       batched.group.verdict = Verdict.failed;
       batched.group.failure = error;
-      this.#options.observer.failed(error);
+      this.#options.onFailed(error);
     }
     this.#answer(batch, batched);
   }
 
   #answer(batch: B, batched: BatchedGroup): void {
-    batched.isAnswered = true;
+    batched.state = "answered";
     batch.waiting--;
     if (batched.group.generation !== batched.generation) return;
     try {
@@ -386,8 +386,8 @@ export class Settler<B extends Batch> {
   }
 
   #record(batch: B, succeeded: number, failures: number): void {
-    // A group's deadline that passes after a hand-over tells nothing about this server.
-    const failed = batch.isHandedOver ? 0 : failures;
+    // A group's deadline that passes after a redirection tells nothing about this server.
+    const failed = batch.redirections > 0 ? 0 : failures;
     if (succeeded === 0 && failed === 0) return;
     const { breaker, clock } = this.#options;
     breaker.record({ succeeded, failed, isProbe: batch.isProbe }, clock.nowUs());

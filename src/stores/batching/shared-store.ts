@@ -1,11 +1,12 @@
 // The store that processes share, on any server or servers: takes go to its backend, and processes are counted beside it. openRedisStore,
 // openClusterStore and openPostgresStore make it around their own backends.
 
+import type { Clock } from "../../engine/base/clock.ts";
 import type { TakeGroup } from "../../engine/domain/take.ts";
 import type { SettleListener, Store, StoreHealth } from "../store.ts";
-import type { ProcessCount } from "./process-count.ts";
+import { ProcessCount, type ProcessRegister } from "./process-count.ts";
 
-/** One server that keeps buckets, or several that do so together. */
+/** One server that keeps buckets (intake.ts), or several that do so together. */
 export interface Backend extends StoreHealth {
   /** Begins to connect; to be called once. */
   start(): void;
@@ -26,9 +27,9 @@ export class SharedStore<B extends Backend = Backend> implements Store, StoreHea
   readonly processes: ProcessCount;
   #isClosed = false;
 
-  constructor(backend: B, processes: ProcessCount) {
+  constructor(backend: B, register: ProcessRegister, clock: Clock) {
     this.backend = backend;
-    this.processes = processes;
+    this.processes = new ProcessCount(register, clock);
     backend.start();
   }
 

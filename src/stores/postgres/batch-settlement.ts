@@ -3,8 +3,7 @@
 
 import { JointSettlement } from "../../engine/algorithms/group-settlement.ts";
 import { Mode, type Take, TakeGroup, Verdict } from "../../engine/domain/take.ts";
-import type { BatchedGroup } from "../batching/batch.ts";
-import type { Receipt } from "../batching/receipts.ts";
+import type { BatchedGroup, Receipt } from "../batching/batch.ts";
 import { HELD, HOLDS_FULL, OPENED, PAID, REPLY_HEAD_NUMBERS, ReplyReader, TOO_LATE } from "../batching/reply.ts";
 import { type PostgresBatch, storedKey } from "./batch.ts";
 import type { Rows } from "./connect.ts";

@@ -5,7 +5,8 @@ import { settledName } from "../../engine/algorithms/hold-book.ts";
 import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
 import { type Kind, Mode, Outcome, type TakeGroup } from "../../engine/domain/take.ts";
 import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
-import type { Link } from "./link.ts";
+import type { Link } from "../batching/link.ts";
+import type { PostgresConnection } from "./connect.ts";
 import { Queue } from "./locked-keys.ts";
 
 /** Bound of one call, so that its rows are locked for two or three milliseconds at most. A larger group travels alone. */
@@ -42,7 +43,7 @@ export class PostgresBatch extends Batch {
   /** Whether it waits for rows that others hold. */
   waits: boolean;
   /** The connection it was sent over. */
-  link: Link | undefined;
+  link: Link<PostgresConnection> | undefined;
 
   constructor(queue: number) {
     super(queue);
@@ -101,7 +102,7 @@ export class PostgresBatch extends Batch {
       const at = batched.at + HEAD_NUMBERS;
       const place = this.numbers[at] ?? 0;
       const limit = this.limits[(this.numbers[at + 1] ?? 0) - 1];
-      if (limit === undefined || batched.isAnswered) return undefined;
+      if (limit === undefined || batched.state === "answered") return undefined;
       const cost = this.numbers[at + 5] ?? 0;
       return { place, storedKey: storedKey(this.keyAt(place)), limit, cost, latestUs: latestOf(batched) };
     });

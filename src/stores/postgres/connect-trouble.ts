@@ -1,7 +1,7 @@
 // Says in one sentence why PostgreSQL can't be used. Never quotes a password or a statement: uses only the server's error codes
 // and names from the settings.
 
-import { describeConnectError, HUNG_UP, type OwnTroubles } from "../batching/connect-troubles.ts";
+import { describeConnectError, HUNG_UP, type OwnTroubles } from "../batching/connecting.ts";
 import type { PostgresTarget } from "../store-address.ts";
 import { isRefusal } from "./connect.ts";
 import { SchemaError } from "./schema.ts";

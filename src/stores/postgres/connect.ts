@@ -5,8 +5,7 @@ import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { Client, type ClientConfig, DatabaseError, type QueryArrayConfig } from "pg";
-import { readClientTls } from "../batching/client-tls.ts";
-import { SilenceError, withTimeLimit } from "../batching/time-limit.ts";
+import { readClientTls, SilenceError, withTimeLimit } from "../batching/connecting.ts";
 import type { PostgresTarget } from "../store-address.ts";
 
 /** Settings of every session. */

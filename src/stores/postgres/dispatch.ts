@@ -17,17 +17,11 @@ import {
   ranNothing,
   waitedTooLong,
 } from "./connect.ts";
-import type { Link } from "./link.ts";
+import type { PostgresLink } from "./link.ts";
 import { NOT_PLAIN, Queue, UNKNOWN_HOLDER } from "./locked-keys.ts";
 import { settleLocked } from "./locked-takes.ts";
-import { TAKE_EACH } from "./statements.ts";
-import { readTakeEach, takeEachArguments } from "./take-each.ts";
+import { readTakeEach, TAKE_EACH, takeEachArguments } from "./take-each.ts";
 
-/**
- * From this many calls of plain takes under way on, further takes wait and gather: one call may carry all takes of some turns.
- * Three or four calls at once cost the server a tenth more: they are smaller and wait for each other's rows.
- */
-const PLAIN_UNDER_WAY_MAX = 2;
 /** How often a call is sent at most. */
 const ATTEMPTS_MAX = 6;
 /** From the third attempt on there is a pause first, of a random length that may double each time. */
@@ -38,12 +32,10 @@ interface DispatchOptions extends Pick<CompleteOptions, "clock" | "injectedTime"
   /** How long a call waits for locked rows, unless it is one of plain takes. */
   readonly lockTimeoutMs: number;
   /** A connection that is free for a statement. */
-  readonly freeLink: () => Link | undefined;
+  readonly freeLink: () => PostgresLink | undefined;
   readonly describe: (error: unknown) => string;
-  /** PostgreSQL and its address, as the beginning of sentences. */
-  readonly serverName: string;
   /** PostgreSQL refused a call, over that connection. */
-  readonly onRefusal: (error: unknown, sentence: string, link: Link) => void;
+  readonly onRefusal: (error: unknown, sentence: string, link: PostgresLink) => void;
 }
 
 /** Sends batches to PostgreSQL and takes the replies, over any free connection. */
@@ -64,25 +56,13 @@ export class Dispatch {
   pump(): void {
     const { freeLink, intake } = this.#options;
     for (let link = freeLink(); link !== undefined; link = freeLink()) {
-      const batch = intake.next(this.#hasRoom);
+      const batch = intake.next();
       if (batch === undefined) return;
-      if (!intake.settler.begin(batch)) {
-        // Takes that its callers ask next belong to the next turn.
-        intake.schedule();
-        return;
-      }
       void this.#send(batch, link);
     }
   }
 
-  /** Batches that wait for rows, or whose rows are locked for long, use one connection and leave the others free. */
-  readonly #hasRoom = (queue: number): boolean => {
-    if (queue === Queue.free) return true;
-    const most = queue === Queue.plain ? PLAIN_UNDER_WAY_MAX : 1;
-    return this.#options.intake.settler.underWay(queue) < most;
-  };
-
-  async #send(batch: PostgresBatch, link: Link): Promise<void> {
+  async #send(batch: PostgresBatch, link: PostgresLink): Promise<void> {
     batch.link = link;
     try {
       await link.use(async (connection) => {
@@ -122,7 +102,7 @@ export class Dispatch {
 
   /** Whether the batch is sent again, after a pause if it was in conflict repeatedly. */
   async #repeats(batch: PostgresBatch, error: unknown): Promise<boolean> {
-    if (batch.isDone) return false;
+    if (batch.state === "done") return false;
     if (this.#passesOver(batch, error)) return batch.waiting > 0 || batch.receipts.length > 0;
     if (batch.waits && waitedTooLong(error)) {
       // Its rows that are not locked can still be paid.
@@ -151,21 +131,21 @@ export class Dispatch {
     return settler.passOver(batch, ({ limit }) => limit.holdSeconds > 0, UNKNOWN_HOLDER) > 0;
   }
 
-  #onReply(batch: PostgresBatch, link: Link, reader: ReplyReader | undefined): void {
-    if (batch.isDone) return;
-    const { intake, serverName } = this.#options;
+  #onReply(batch: PostgresBatch, link: PostgresLink, reader: ReplyReader | undefined): void {
+    if (batch.state === "done") return;
+    const { intake } = this.#options;
     if (reader === undefined) {
       const trouble = "sent a reply that does not fit the take";
       intake.settler.lose(batch, new StoreError("STORE_REPLY", `PostgreSQL ${trouble}`));
-      link.reconnect(`${serverName} ${trouble}`);
+      link.reconnect(`${link.name} ${trouble}`);
       return;
     }
     intake.onAnswer();
     intake.settler.settle(batch, reader);
   }
 
-  #onError(batch: PostgresBatch, link: Link, error: unknown): void {
-    if (batch.isDone) return;
+  #onError(batch: PostgresBatch, link: PostgresLink, error: unknown): void {
+    if (batch.state === "done") return;
     const { intake, describe, onRefusal } = this.#options;
     const sentence = describe(error);
     if (!isRefusal(error)) {

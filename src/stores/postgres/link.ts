@@ -1,21 +1,22 @@
-// Keeps one connection to PostgreSQL up: connects, makes the tables if they are missing, tests it, reports when it is up and when
-// it is lost, and tries again with growing pauses, without end. The store says what travels over it.
+// A connection to PostgreSQL, which carries one call at a time: how it is set up, and what is tested before takes use it.
 
 import type { Clock } from "../../engine/base/clock.ts";
-import { RetryPause } from "../batching/retry-pause.ts";
+import { InvariantError } from "../../engine/base/invariant.ts";
+import { withTimeLimit } from "../batching/connecting.ts";
+import { Link, type LinkEvents } from "../batching/link.ts";
 import type { ServerTime } from "../batching/server-time.ts";
-import { withTimeLimit } from "../batching/time-limit.ts";
 import type { PostgresTarget } from "../store-address.ts";
 import { openConnection, type PostgresConnection, type SessionSettings } from "./connect.ts";
 import { describeTrouble, nameOfTarget } from "./connect-trouble.ts";
+import { LOCK_BUCKETS, WRITE_BUCKETS } from "./locked-takes.ts";
 import { type SchemaOptions, setUp } from "./schema.ts";
-import { LOCK_BUCKETS, TAKE_EACH, WRITE_BUCKETS } from "./statements.ts";
+import { TAKE_EACH } from "./take-each.ts";
 
 const TIME_PINGS = 3;
 /** Setting up waits for other processes that do the same. */
 const SET_UP_MS_MAX = 60_000;
 
-export interface LinkOptions {
+interface PostgresLinkOptions extends LinkEvents {
   readonly target: PostgresTarget;
   readonly session: SessionSettings;
   readonly tables: SchemaOptions;
@@ -23,123 +24,61 @@ export interface LinkOptions {
   readonly selfTestKey: string;
   readonly clock: Clock;
   readonly serverTime: ServerTime;
-  /** The connection is up. */
-  readonly onUp: () => void;
-  /** Its statement was answered: another one can be sent. */
+  /** A statement was answered: another one can be sent. */
   readonly onFree: () => void;
-  /** The connection is gone: what was sent over it gets no answer. */
-  readonly onLost: (link: Link) => void;
 }
 
 /** One connection at a time, always wanted, carrying one statement at a time. */
-export class Link {
-  readonly #options: LinkOptions;
-  #connection: PostgresConnection | undefined;
-  #isBusy = false;
-  #trouble: string | undefined;
-  readonly #pause = new RetryPause();
-  #timer: NodeJS.Timeout | undefined;
-  #isClosed = false;
+export class PostgresLink extends Link<PostgresConnection> {
+  readonly #options: PostgresLinkOptions;
+  /** The connection that carries a statement now. */
+  #busy: PostgresConnection | undefined;
 
-  constructor(options: LinkOptions) {
+  constructor(options: PostgresLinkOptions) {
+    super(nameOfTarget(options.target), options);
     this.#options = options;
-    this.#trouble = `${nameOfTarget(options.target)} is not connected yet`;
   }
 
-  get isUp(): boolean {
-    return this.#connection !== undefined;
-  }
-
-  /** Why there is no connection; undefined if there is one. */
-  get trouble(): string | undefined {
-    return this.#trouble;
-  }
-
-  /** True if a statement can be sent now. */
+  /** Whether a statement can be sent now. */
   get isFree(): boolean {
-    return this.#connection !== undefined && !this.#isBusy;
-  }
-
-  /** Begins to connect. Never throws; a PostgreSQL that is away is waited for. */
-  start(): void {
-    void this.#attempt();
+    return this.connection !== undefined && this.connection !== this.#busy;
   }
 
   /** Runs `work` over the connection, which nobody else uses meanwhile. Only while `isFree`. */
   async use<T>(work: (connection: PostgresConnection) => Promise<T>): Promise<T> {
-    const connection = this.#connection;
-    if (connection === undefined || this.#isBusy) throw new Error("the connection is not free");
-    this.#isBusy = true;
+    const { connection } = this;
+    if (connection === undefined || !this.isFree) throw new InvariantError("the connection is not free");
+    this.#busy = connection;
     try {
       return await work(connection);
     } finally {
-      if (connection === this.#connection) {
-        this.#isBusy = false;
+      if (connection === this.connection) {
+        this.#busy = undefined;
         this.#options.onFree();
       }
     }
   }
 
-  /** Gives the connection up, because of that trouble, and opens another one. */
-  reconnect(trouble: string): void {
-    if (this.#connection === undefined) return;
-    this.#connection.drop();
-    this.#lose(trouble);
+  get name(): string {
+    return nameOfTarget(this.#options.target);
   }
 
-  close(): void {
-    this.#isClosed = true;
-    clearTimeout(this.#timer);
-    this.#connection?.drop();
-    this.#connection = undefined;
-    this.#trouble = `${nameOfTarget(this.#options.target)} is no longer used: the store is closed`;
+  protected async open(onLost: () => void): Promise<PostgresConnection> {
+    return await openConnection(this.#options.target, this.#options.session, onLost);
   }
 
-  async #attempt(): Promise<void> {
-    const { target, session } = this.#options;
-    let connection: PostgresConnection | undefined;
-    let isLost = false;
-    try {
-      connection = await openConnection(target, session, () => {
-        isLost = true;
-        if (connection !== undefined && connection === this.#connection) {
-          this.#lose(`${nameOfTarget(target)} closed the connection`);
-        }
-      });
-      await withTimeLimit(SET_UP_MS_MAX, setUp(connection, this.#options.tables));
-      await withTimeLimit(target.connectTimeoutMs, this.#test(connection));
-      if (isLost) throw new Error("closed");
-      if (this.#isClosed) connection.drop();
-      else this.#take(connection);
-    } catch (error) {
-      connection?.drop();
-      if (!this.#isClosed) this.#trouble = describeTrouble(error, target);
-      this.#retryLater();
-    }
+  protected describeAttempt(error: unknown): string {
+    return describeTrouble(error, this.#options.target);
   }
 
-  #take(connection: PostgresConnection): void {
-    this.#connection = connection;
-    this.#isBusy = false;
-    this.#trouble = undefined;
-    this.#pause.reset();
-    this.#options.onUp();
-  }
-
-  #lose(trouble: string): void {
-    this.#connection = undefined;
-    this.#trouble = trouble;
-    this.#options.onLost(this);
-    this.#retryLater();
-  }
-
-  #retryLater(): void {
-    if (this.#isClosed) return;
-    this.#timer = setTimeout(() => void this.#attempt(), this.#pause.next());
+  protected async test(connection: PostgresConnection): Promise<void> {
+    const { target, tables } = this.#options;
+    await withTimeLimit(SET_UP_MS_MAX, setUp(connection, tables));
+    await withTimeLimit(target.connectTimeoutMs, this.#testUse(connection));
   }
 
   /** Does once what takes do later: reads the server's time, pays 1 of a fixed window, and writes it again. */
-  async #test(connection: PostgresConnection): Promise<void> {
+  async #testUse(connection: PostgresConnection): Promise<void> {
     const { clock, serverTime, session, selfTestKey } = this.#options;
     for (let i = 0; i < TIME_PINGS; i++) {
       const sentUs = clock.nowUs();

@@ -7,11 +7,28 @@ import { type PostgresBatch, storedKey, textArray } from "./batch.ts";
 import type { BatchSettlement } from "./batch-settlement.ts";
 import { isRefusal, type PostgresConnection, type Rows, type Statement } from "./connect.ts";
 import type { Row } from "./locked-rows.ts";
-import { LOCK_BUCKETS, READ_SETTLED, WRITE_BUCKETS, WRITE_SETTLED } from "./statements.ts";
+
+export const LOCK_BUCKETS = {
+  name: "lock_buckets",
+  text: "SELECT * FROM lock_buckets($1::text[], $2::boolean, $3::bigint)",
+} as const;
+export const WRITE_BUCKETS = {
+  name: "write_buckets",
+  text: `SELECT write_buckets($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::int, $8::bigint)`,
+} as const;
+const READ_SETTLED = {
+  name: "read_settled",
+  text: "SELECT name, until_us FROM settled_hold WHERE name = ANY ($1::text[])",
+} as const;
+const WRITE_SETTLED = {
+  name: "write_settled",
+  text: `INSERT INTO settled_hold SELECT * FROM unnest($1::text[], $2::bigint[]) ORDER BY 1
+    ON CONFLICT (name) DO UPDATE SET until_us = excluded.until_us`,
+} as const;
 
 /**
- * Resolves to the reply once all is committed; to undefined if PostgreSQL's answer is none, and the connection has to go. Rejects with what PostgreSQL refused, after which nothing is paid, or with another
- * error if it is unknown what was.
+ * Resolves to the reply once all is committed; to undefined if PostgreSQL's answer is none, and the connection has to go. Rejects with what
+ * PostgreSQL refused, after which nothing is paid, or with another error if it is unknown what was.
  */
 export async function settleLocked(
   batch: PostgresBatch,

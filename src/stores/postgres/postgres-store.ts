@@ -4,18 +4,19 @@
 import { randomUUID } from "node:crypto";
 import { StoreError } from "../../engine/base/errors.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
-import { Source, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
+import type { TakeGroup } from "../../engine/domain/take.ts";
+import type { ProbeBucket } from "../batching/breaker.ts";
 import { Intake } from "../batching/intake.ts";
-import { type CompleteOptions, completeOptions, type SharedStoreOptions } from "../batching/options.ts";
-import { ProcessCount } from "../batching/process-count.ts";
+import type { LinkEvents } from "../batching/link.ts";
+import { completeOptions, type SharedStoreOptions } from "../batching/options.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
 import type { SettleListener } from "../store.ts";
 import type { PostgresTarget } from "../store-address.ts";
 import { isPlain, PostgresBatch, storedKey } from "./batch.ts";
 import type { SessionSettings } from "./connect.ts";
-import { describeTrouble, nameOfTarget, needsAnotherConnection } from "./connect-trouble.ts";
+import { describeTrouble, needsAnotherConnection } from "./connect-trouble.ts";
 import { Dispatch } from "./dispatch.ts";
-import { Link, type LinkOptions } from "./link.ts";
+import { PostgresLink } from "./link.ts";
 import { LockedKeys, NOT_PLAIN, Queue } from "./locked-keys.ts";
 import { ProcessTable } from "./process-table.ts";
 import { SideConnection } from "./side-connection.ts";
@@ -51,89 +52,66 @@ const CLOSED_ERROR = new StoreError(
   "somebody else has inserted a row of the call into PostgreSQL and not committed for long",
 );
 
+/**
+ * From this many calls of plain takes under way on, further takes wait and gather: one call may carry all takes of some turns.
+ * Three or four calls at once cost the server a tenth more: they are smaller and wait for each other's rows.
+ */
+const PLAIN_UNDER_WAY_MAX = 2;
+
 /** Opens the store, which connects by itself and keeps trying. Never throws because PostgreSQL is away: `trouble` says so. */
 export function openPostgresStore(options: PostgresStoreOptions): SharedStore<PostgresBackend> {
-  const backend: PostgresBackend = new PostgresBackend(options, () => void processes.beat());
-  const processes = new ProcessCount(
-    new ProcessTable(backend.ask, options.keyPrefix ?? ""),
-    completeOptions(options).clock,
-  );
-  return new SharedStore(backend, processes);
+  const backend = new PostgresBackend(options);
+  const register = new ProcessTable(backend.ask, options.keyPrefix ?? "");
+  return new SharedStore(backend, register, completeOptions(options).clock);
 }
 
 /** One PostgreSQL and the connections to it. */
-export class PostgresBackend implements Backend {
+export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
   /** Asks everything but takes, over a connection that takes do not use. */
   readonly ask: SideConnection["ask"];
   readonly #options: PostgresStoreOptions;
-  readonly #complete: CompleteOptions;
-  readonly #intake: Intake<PostgresBatch>;
   /** Connections for takes. */
-  readonly #links: readonly Link[];
+  readonly #links: readonly PostgresLink[];
   /** The connection for all else, so that no load keeps it waiting. */
-  readonly #asideLink: Link;
+  readonly #asideLink: PostgresLink;
   readonly #dispatch: Dispatch;
   readonly #sweep: Sweep;
   readonly #lockedKeys: LockedKeys;
+  // No other process has this key, so none locks its row.
+  readonly #probeBucket: ProbeBucket;
 
-  constructor(options: PostgresStoreOptions, onAsideUp: () => void) {
+  constructor(options: PostgresStoreOptions) {
+    // A call of receipts alone needs a connection, so there is one at a time.
+    super(completeOptions(options), { name: "PostgreSQL", receiptsAloneMax: 1, sendsFullBatches: false });
+    const { keyPrefix = "", connections = CONNECTIONS, target, injectedTime } = options;
+    const { clock, silenceUsMax } = this.options;
     this.#options = options;
-    this.#complete = completeOptions(options);
+    this.#probeBucket = { bucketKey: `${keyPrefix}headgate:self-test:${randomUUID()}`, queue: Queue.free };
     // Calls are told apart by how long they may wait, less the resolution of timers.
     this.#lockedKeys = new LockedKeys((this.#heldMs - LITTLE_MS) * MICROS_PER_MILLI);
-    const serverName = nameOfTarget(options.target);
-    // No other process has this key, so none locks its row.
-    const probeBucket = {
-      bucketKey: `${options.keyPrefix ?? ""}headgate:self-test:${randomUUID()}`,
-      queue: Queue.free,
-    };
-    this.#intake = new Intake<PostgresBatch>(this.#complete, {
-      name: "PostgreSQL",
-      newBatch: (queue) => new PostgresBatch(queue),
-      isUp: () => this.#isUp(),
-      downSentence: () => this.#links[0]?.trouble ?? "PostgreSQL is not connected",
-      send: () => this.#send(),
-      onSilence: (batch, trouble) => batch.link?.reconnect(`${serverName} ${trouble}`),
-      probeBucket: () => probeBucket,
-      onHeld: (bucketKey, holder, group) => {
-        if (holder === NOT_PLAIN) return Queue.free;
-        return this.#lockedKeys.passedOver(group, bucketKey, holder, this.#complete.clock.nowUs());
-      },
-      // What is to be given back can wait until its row is free, so it never waits with other rows locked.
-      queueOfReceipts: () => Queue.free,
-    });
-    const length = options.connections ?? CONNECTIONS;
     // All connections that meet the same held row, one after another, wait no longer than a call that waits for it.
-    const plainWaitMs = Math.max(LITTLE_MS, Math.floor(this.#heldMs / length));
-    this.#links = Array.from({ length }, () =>
-      this.#newLink(plainWaitMs, {
-        onUp: () => this.#intake.onUp(),
+    const plainWaitMs = Math.max(LITTLE_MS, Math.floor(this.#heldMs / connections));
+    this.#links = Array.from({ length: connections }, () => {
+      const link = this.#newLink(plainWaitMs, {
+        onUp: () => this.onUp(),
         // In the next turn, so that takes of what was just answered join in.
-        onFree: () => this.#intake.schedule(),
-        onLost: (link) => this.#onLost(link),
-      }),
-    );
-    this.#asideLink = this.#newLink(this.#lockTimeoutMs, {
-      onUp: onAsideUp,
-      onFree: () => undefined,
-      onLost: () => undefined,
+        onFree: () => this.schedule(),
+        onLost: () => this.#onLost(link),
+      });
+      return link;
     });
+    const ignore = () => undefined;
+    this.#asideLink = this.#newLink(this.#lockTimeoutMs, { onUp: ignore, onFree: ignore, onLost: ignore });
     this.#dispatch = new Dispatch({
-      ...this.#complete,
-      intake: this.#intake,
+      ...this.options,
+      intake: this,
       lockTimeoutMs: this.#lockTimeoutMs,
       freeLink: () => this.#freeLink(),
-      serverName,
-      describe: (error) => describeTrouble(error, options.target),
-      onRefusal: (error, sentence, link) => this.#onRefusal(error, sentence, link),
+      describe: (error) => describeTrouble(error, target),
+      onRefusal: (error, sentence, link) => this.#onRefused(error, sentence, link),
     });
-    const { ask } = new SideConnection(
-      this.#asideLink,
-      () => this.#freeLink(),
-      this.#complete.silenceUsMax / MICROS_PER_MILLI,
-    );
-    this.ask = ask;
-    this.#sweep = new Sweep({ ask, clock: this.#complete.clock, injectedTime: options.injectedTime });
+    this.ask = new SideConnection(this.#asideLink, () => this.#freeLink(), silenceUsMax / MICROS_PER_MILLI).ask;
+    this.#sweep = new Sweep({ ask: this.ask, clock, injectedTime });
   }
 
   start(): void {
@@ -142,23 +120,12 @@ export class PostgresBackend implements Backend {
     this.#asideLink.start();
   }
 
-  take(group: TakeGroup, then: SettleListener): boolean {
-    const queue = this.#lockedKeys.queueOf(group, this.#complete.clock.nowUs());
-    if (queue === Queue.free && isPlain(group)) return this.#intake.take(group, then, Queue.plain);
-    if (queue !== Queue.closed) return this.#intake.take(group, then, queue);
-    group.source = Source.store;
-    group.verdict = Verdict.failed;
-    group.failure = CLOSED_ERROR;
-    this.#complete.observer.failed(CLOSED_ERROR);
+  override take(group: TakeGroup, then: SettleListener): boolean {
+    const queue = this.#lockedKeys.queueOf(group, this.options.clock.nowUs());
+    if (queue === Queue.free && isPlain(group)) return super.take(group, then, Queue.plain);
+    if (queue !== Queue.closed) return super.take(group, then, queue);
+    this.fail(group, CLOSED_ERROR);
     return true;
-  }
-
-  giveBack(group: TakeGroup): void {
-    this.#intake.giveBack(group);
-  }
-
-  trouble(): string | undefined {
-    return this.#intake.trouble();
   }
 
   /** Deletes some expired rows now. Resolves to how many; undefined if that is not possible now. */
@@ -166,19 +133,59 @@ export class PostgresBackend implements Backend {
     return await this.#sweep.sweep();
   }
 
-  async drain(): Promise<void> {
-    await this.#intake.close();
+  override async drain(): Promise<void> {
+    await super.drain();
     this.#sweep.stop();
   }
 
   close(): void {
     for (const link of [...this.#links, this.#asideLink]) link.close();
-    this.#intake.end();
+    this.end();
   }
 
-  #newLink(lockTimeoutMs: number, events: Pick<LinkOptions, "onUp" | "onFree" | "onLost">): Link {
+  protected get isUp(): boolean {
+    return this.#links.some(({ connection }) => connection !== undefined);
+  }
+
+  protected get downSentence(): string {
+    return this.#links[0]?.trouble ?? "PostgreSQL is not connected";
+  }
+
+  protected newBatch(queue: number): PostgresBatch {
+    return new PostgresBatch(queue);
+  }
+
+  protected send(): void {
+    this.#dispatch.pump();
+  }
+
+  protected onSilence({ link }: PostgresBatch, trouble: string): void {
+    link?.reconnect(`${link.name} ${trouble}`);
+  }
+
+  protected probeBucket(): ProbeBucket {
+    return this.#probeBucket;
+  }
+
+  protected override queueOfHeld(bucketKey: string, holder: number, group: TakeGroup): number | undefined {
+    if (holder === NOT_PLAIN) return Queue.free;
+    return this.#lockedKeys.passedOver(group, bucketKey, holder, this.options.clock.nowUs());
+  }
+
+  /** What is to be given back can wait until its row is free, so it never waits with other rows locked. */
+  protected override queueOfReceipts(): number {
+    return Queue.free;
+  }
+
+  /** Batches that wait for rows, or whose rows are locked for long, use one connection and leave the others free. */
+  protected override hasRoom(queue: number): boolean {
+    if (queue === Queue.free) return true;
+    return this.queues.underWay(queue) < (queue === Queue.plain ? PLAIN_UNDER_WAY_MAX : 1);
+  }
+
+  #newLink(lockTimeoutMs: number, events: LinkEvents & { readonly onFree: () => void }): PostgresLink {
     const { target, schema = "headgate", keyPrefix = "", unlogged, waitsForDisk = false, isolation } = this.#options;
-    const { clock, deadlineUs, patienceUs, silenceUsMax } = this.#complete;
+    const { clock, deadlineUs, patienceUs, silenceUsMax } = this.options;
     const session: SessionSettings = {
       schema,
       waitsForDisk,
@@ -187,13 +194,13 @@ export class PostgresBackend implements Backend {
       statementTimeoutMs: silenceUsMax / MICROS_PER_MILLI,
       idleTimeoutMs: Math.max(IDLE_MS_MIN, Math.ceil(Math.max(deadlineUs, patienceUs) / MICROS_PER_MILLI)),
     };
-    return new Link({
+    return new PostgresLink({
       target,
       session,
       tables: { schema, unlogged },
       selfTestKey: `${storedKey(keyPrefix)}headgate:self-test:${randomUUID()}`,
       clock,
-      serverTime: this.#intake.serverTime,
+      serverTime: this.serverTime,
       ...events,
     });
   }
@@ -203,7 +210,7 @@ export class PostgresBackend implements Backend {
    * short enough that calls beside a row that is locked for longer are still answered. With SERIALIZABLE: as long as a call may last.
    */
   get #heldMs(): number {
-    const { deadlineUs, patienceUs } = this.#complete;
+    const { deadlineUs, patienceUs } = this.options;
     if (this.#options.isolation === "serializable")
       return Math.ceil(Math.max(deadlineUs, patienceUs) / MICROS_PER_MILLI);
     return Math.max(LITTLE_MS + 1, Math.floor(deadlineUs / (HELD_PER_DEADLINE * MICROS_PER_MILLI)));
@@ -215,30 +222,20 @@ export class PostgresBackend implements Backend {
     return Math.max(LITTLE_MS, Math.floor(this.#heldMs / WAITS_PER_HELD));
   }
 
-  #isUp(): boolean {
-    return this.#links.some((link) => link.isUp);
-  }
-
-  #freeLink(): Link | undefined {
+  #freeLink(): PostgresLink | undefined {
     return this.#links.find((link) => link.isFree);
   }
 
-  #send(): void {
-    this.#intake.setDeadlines();
-    this.#dispatch.pump();
-  }
-
-  #onLost(link: Link): void {
-    const { settler, serverTime } = this.#intake;
-    settler.loseSent(this.#intake.unreachable(), (batch) => batch.link === link);
-    if (this.#isUp()) return;
+  #onLost(link: PostgresLink): void {
+    this.settler.loseSent(this.unreachable(), (batch) => batch.link === link);
+    if (this.isUp) return;
     // The next connection may lead to another server.
-    serverTime.forget();
-    this.#intake.failGathered();
+    this.serverTime.forget();
+    this.failGathered();
   }
 
-  #onRefusal(error: unknown, sentence: string, link: Link): void {
-    this.#intake.onRefusal(sentence);
+  #onRefused(error: unknown, sentence: string, link: PostgresLink): void {
+    this.onRefusal(sentence);
     if (needsAnotherConnection(error)) link.reconnect(sentence);
   }
 }

@@ -1,7 +1,6 @@
 // The table of processes that share the PostgreSQL, each with the server's time of its last report (sql/housekeeping.sql).
 
-import type { ProcessPlace } from "../batching/membership.ts";
-import type { ProcessRegister } from "../batching/process-count.ts";
+import type { ProcessPlace, ProcessRegister } from "../batching/process-count.ts";
 import { storedKey } from "./batch.ts";
 import type { AskBeside } from "./side-connection.ts";
 

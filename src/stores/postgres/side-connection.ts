@@ -1,9 +1,9 @@
 // Statements beside the takes have their own connection, so that processes are counted and expired rows are deleted however busy
 // the others are. While this connection is lost, a free connection of the takes is used.
 
-import { SilenceError, withTimeLimit } from "../batching/time-limit.ts";
+import { SilenceError, withTimeLimit } from "../batching/connecting.ts";
 import type { Statement } from "./connect.ts";
-import type { Link } from "./link.ts";
+import type { PostgresLink } from "./link.ts";
 
 /** Asks for one text. Never rejects: undefined if there is no connection, or if it failed. */
 export type AskBeside = (statement: Statement) => Promise<string | undefined>;
@@ -13,13 +13,13 @@ const WAITING_MAX = 8;
 
 /** Sends one statement after another. A connection that is silent for `silenceMs` is given up. */
 export class SideConnection {
-  readonly #link: Link;
-  readonly #freeLink: () => Link | undefined;
+  readonly #link: PostgresLink;
+  readonly #freeLink: () => PostgresLink | undefined;
   readonly #silenceMs: number;
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
-  constructor(link: Link, freeLink: () => Link | undefined, silenceMs: number) {
+  constructor(link: PostgresLink, freeLink: () => PostgresLink | undefined, silenceMs: number) {
     this.#link = link;
     this.#freeLink = freeLink;
     this.#silenceMs = silenceMs;
@@ -44,7 +44,7 @@ export class SideConnection {
       const rows = link.use((connection) => withTimeLimit(this.#silenceMs, connection.query(statement)));
       return (await rows)[0]?.[0] ?? undefined;
     } catch (error) {
-      if (error instanceof SilenceError) link.reconnect(error.message);
+      if (error instanceof SilenceError) link.reconnect(`${link.name} does not answer (${error.message})`);
       // A conflict or a lost connection: the statement comes again soon, and takes report trouble that lasts.
       return undefined;
     }

@@ -14,6 +14,12 @@ import { type PlainTake, type PostgresBatch, textArray } from "./batch.ts";
 import type { Rows } from "./connect.ts";
 import { NOT_PLAIN } from "./locked-keys.ts";
 
+/** Pays plain takes; waits for rows as long as the session's lock_timeout. */
+export const TAKE_EACH = {
+  name: "take_each",
+  text: "SELECT * FROM take_each($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint)",
+} as const;
+
 /** What all takes of a batch pay one bucket. */
 interface Payment {
   readonly key: string;

@@ -21,8 +21,6 @@ const TAKE_BYTES = 48;
 
 /** Groups and receipts for one script call. They are encoded anew each time the call is sent. */
 export class RedisBatch extends Batch {
-  /** How often a node of a cluster has redirected it. */
-  redirections = 0;
   /** How often a node has answered it with CLUSTERDOWN. */
   clusterDowns = 0;
   readonly #tags: ClusterTags | undefined;

@@ -1,20 +1,22 @@
 // The primaries of a Redis Cluster in use, and the hash slots that each serves. Nodes come and go with the cluster's topology; a batch that
 // was sent to the wrong node is sent on.
 
-import { BreakerReports } from "../batching/breaker-reports.ts";
+import type { Receipt } from "../batching/batch.ts";
 import type { CompleteOptions } from "../batching/options.ts";
-import type { Receipt } from "../batching/receipts.ts";
 import type { TcpAddress } from "../store-address.ts";
-import type { StoreObserver } from "../store-observer.ts";
 import type { RedisBatch } from "./batch.ts";
-import { nodeNameOf, readRedirection, type SlotRange } from "./cluster-slots.ts";
-import type { ClusterTags } from "./cluster-tags.ts";
-import { type ClusterTarget, ClusterTopology, type OpenNode } from "./cluster-topology.ts";
+import { type ClusterTags, keySlot, SLOTS } from "./cluster-tags.ts";
+import {
+  type ClusterTarget,
+  ClusterTopology,
+  nodeNameOf,
+  readRedirection,
+  type SlotRange,
+} from "./cluster-topology.ts";
 import { CLUSTER_NODE, nameOfTarget } from "./connect-trouble.ts";
-import { keySlot, SLOTS } from "./key-slot.ts";
+import { fixedServer } from "./link.ts";
 import { RedisNode } from "./redis-node.ts";
 import type { Scripts } from "./scripts.ts";
-import { fixedServer } from "./server-finder.ts";
 import { TagCount } from "./tag-count.ts";
 
 /** Most primaries. Further ones are not connected to, so their slots count as unserved. */
@@ -30,8 +32,6 @@ interface ClusterNodesOptions extends CompleteOptions {
   readonly scripts: Scripts;
   readonly jitterSecondsMax: number;
   readonly tags: ClusterTags;
-  /** Called when calls may succeed that failed before: a node's connection is up and tested, or the number of tags is known. */
-  readonly onUp: () => void;
   /** Called if nothing of the batch was run because its buckets lie on two nodes; then each bucket has to be sent by itself. */
   readonly sendApart: (batch: RedisBatch) => void;
 }
@@ -40,7 +40,6 @@ interface ClusterNode {
   readonly name: string;
   readonly address: TcpAddress;
   readonly node: RedisNode;
-  readonly observer: StoreObserver;
   /** Number of slots that it serves. Without any, the node is dropped at the next view of the topology. */
   slots: number;
   /** One of its slots; -1 without any. */
@@ -54,7 +53,6 @@ export class ClusterNodes {
   readonly #options: ClusterNodesOptions;
   readonly #topology: ClusterTopology;
   readonly #tagCount: TagCount;
-  readonly #breakers: BreakerReports;
   readonly #nodes = new Map<string, ClusterNode>();
   /** By slot. */
   readonly #owners: (ClusterNode | undefined)[] = new Array<undefined>(SLOTS).fill(undefined);
@@ -66,19 +64,11 @@ export class ClusterNodes {
 
   constructor(options: ClusterNodesOptions) {
     this.#options = options;
-    this.#breakers = new BreakerReports(options.observer);
     const key = `${options.keyPrefix}headgate:cluster-tags`;
-    const owner = () => this.#owners[keySlot(key)]?.node;
-    this.#tagCount = new TagCount({
-      count: options.tags.count,
-      key,
-      connection: () => owner()?.connection,
-      onNews: options.onUp,
-      describe: (error) => owner()?.describe(error) ?? String(error),
-    });
+    this.#tagCount = new TagCount(options.tags.count, key, () => this.#owners[keySlot(key)]?.node);
     this.#topology = new ClusterTopology({
       target: options.target,
-      openNodes: () => this.#openNodes(),
+      nodes: () => [...this.#nodes.values()],
       onSlots: (ranges) => this.#onSlots(ranges),
       isWell: () => this.trouble() === undefined,
     });
@@ -125,15 +115,6 @@ export class ClusterNodes {
     for (const { node } of this.#nodes.values()) node.close();
   }
 
-  #openNodes(): OpenNode[] {
-    const open: OpenNode[] = [];
-    for (const { address, node } of this.#nodes.values()) {
-      const { connection } = node;
-      if (connection !== undefined) open.push({ address, connection });
-    }
-    return open;
-  }
-
   #onSlots(ranges: readonly SlotRange[]): void {
     for (const one of this.#nodes.values()) {
       one.slots = 0;
@@ -163,7 +144,7 @@ export class ClusterNodes {
     for (const one of [...this.#nodes.values()]) {
       if (one.slots === 0 && !inUse.has(one) && one.awaitedUntilUs <= nowUs) this.#drop(one);
     }
-    void this.#tagCount.look();
+    void this.#tagCount.check();
   }
 
   #nodeAt(address: TcpAddress): ClusterNode | undefined {
@@ -178,43 +159,34 @@ export class ClusterNodes {
   }
 
   #open(name: string, address: TcpAddress): ClusterNode {
-    const { target, scripts, keyPrefix, jitterSecondsMax, tags, onUp, ...options } = this.#options;
+    const { target, keyPrefix, ...options } = this.#options;
     const { database, login, loginFile, tls, connectTimeoutMs } = target;
     const server = { database, login, loginFile, tls, connectTimeoutMs, address, called: CLUSTER_NODE };
-    const whole = this.#breakers.observer();
-    const observer: StoreObserver = {
-      ...whole,
-      failed: (error) => {
-        whole.failed(error);
-        this.askSoon();
-      },
-    };
     const node = new RedisNode({
       ...options,
-      observer,
+      onFailed: (error) => {
+        options.onFailed(error);
+        this.askSoon();
+      },
       name: nameOfTarget(server),
       finder: fixedServer(server),
-      scripts,
       // A node without slots accepts no key yet.
       selfTestKeys: () => (made.oneSlot < 0 ? [] : [keyIn(made.oneSlot, `${keyPrefix}headgate:self-test`)]),
-      jitterSecondsMax,
-      tags,
       onUp: () => {
         if (this.#awaited !== undefined) this.#onSlots(this.#awaited);
-        else void this.#tagCount.look();
-        onUp();
+        else void this.#tagCount.check();
       },
       redirect: (batch, message) => this.#redirect(made, batch, message),
     });
-    const made: ClusterNode = { name, address, node, observer: whole, slots: 0, oneSlot: -1, awaitedUntilUs: 0 };
+    const made: ClusterNode = { name, address, node, slots: 0, oneSlot: -1, awaitedUntilUs: 0 };
     return made;
   }
 
   /** Other nodes serve its slots now; they get its outstanding receipts. */
   #drop(one: ClusterNode): void {
     this.#nodes.delete(one.name);
-    this.#breakers.drop(one.observer);
     one.node.drainReceipts((receipt, queue) => this.#giveBack(receipt, queue));
+    one.node.forgetBreaker();
     // If the node has only given its slots away, it still answers the calls under way.
     void one.node.drain().then(() => one.node.close());
   }
@@ -241,7 +213,6 @@ export class ClusterNodes {
       // Other slots may have moved too.
       this.askSoon();
     }
-    batch.redirections++;
     this.#noteRedirection();
     from.node.release(batch);
     to.node.adopt(batch, redirection.isAsk);

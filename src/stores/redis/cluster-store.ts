@@ -5,7 +5,6 @@
 import { StoreError } from "../../engine/base/errors.ts";
 import { type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { completeOptions } from "../batching/options.ts";
-import { ProcessCount } from "../batching/process-count.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
 import { ShardedCalls } from "../sharded/sharded-calls.ts";
 import type { Shards } from "../sharded/shards.ts";
@@ -13,9 +12,8 @@ import type { SettleListener } from "../store.ts";
 import type { StoreObserver } from "../store-observer.ts";
 import type { RedisBatch } from "./batch.ts";
 import { ClusterNodes } from "./cluster-nodes.ts";
-import { ClusterTags } from "./cluster-tags.ts";
+import { ClusterTags, keySlot } from "./cluster-tags.ts";
 import type { ClusterTarget } from "./cluster-topology.ts";
-import { keySlot } from "./key-slot.ts";
 import { ProcessSet } from "./process-set.ts";
 import type { RedisNode, RedisOptions } from "./redis-node.ts";
 import { loadScripts } from "./scripts.ts";
@@ -29,16 +27,9 @@ export interface ClusterStoreOptions extends RedisOptions {
 
 /** Opens the store, which finds and connects its nodes in the background. Never throws because they are away; `trouble` tells. */
 export function openClusterStore(options: ClusterStoreOptions): SharedStore<ClusterBackend> {
-  const key = `${options.keyPrefix ?? ""}headgate:processes`;
-  const backend: ClusterBackend = new ClusterBackend(options, () => void processes.beat());
-  const node = () => backend.ownerOf(keySlot(key));
-  const set = new ProcessSet({
-    key,
-    connection: () => node()?.connection,
-    serverTimeMs: () => node()?.serverTimeMs() ?? 0,
-  });
-  const processes = new ProcessCount(set, completeOptions(options).clock);
-  return new SharedStore(backend, processes);
+  const backend = new ClusterBackend(options);
+  const register = new ProcessSet(options.keyPrefix ?? "", (key) => backend.ownerOf(keySlot(key)));
+  return new SharedStore(backend, register, completeOptions(options).clock);
 }
 
 /** The nodes of a cluster. A call with buckets of several tags is settled over the nodes that serve them. */
@@ -51,7 +42,7 @@ class ClusterBackend implements Backend {
   readonly #observer: StoreObserver;
   #isClosed = false;
 
-  constructor(options: ClusterStoreOptions, onUp: () => void) {
+  constructor(options: ClusterStoreOptions) {
     const { target, keyPrefix = "", jitterSecondsMax = 0 } = options;
     const complete = completeOptions(options);
     this.#observer = complete.observer;
@@ -64,7 +55,6 @@ class ClusterBackend implements Backend {
       sendApart: (batch) => this.#sendApart(batch),
       scripts: loadScripts(),
       jitterSecondsMax,
-      onUp,
     });
     const shards: Omit<Shards, "shardOf"> = {
       takeAt: (queue, group, then) => this.#takeAt(queue, group, then),
@@ -133,8 +123,8 @@ class ClusterBackend implements Backend {
       if (node !== undefined) node.addReceipt(receipt, queue);
       else this.#observer.keptPaid(1);
     }
-    for (const { group, generation, then, isAnswered, answerByUs } of batch.groups) {
-      if (isAnswered || group.generation !== generation) continue;
+    for (const { group, generation, then, state, answerByUs } of batch.groups) {
+      if (state === "answered" || group.generation !== generation) continue;
       // Called later, so that an exception of one caller does not reach the other groups.
       if (this.#callsApart.takeBy(answerByUs, group, then)) queueMicrotask(() => then.settled(group, generation));
     }

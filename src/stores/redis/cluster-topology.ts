@@ -2,9 +2,9 @@
 // redirected. The owner decides what to do with the answer.
 
 import { errorMessage } from "../../engine/base/thrown.ts";
-import { withTimeLimit } from "../batching/time-limit.ts";
+import { withTimeLimit } from "../batching/connecting.ts";
 import type { RedisAccess, TcpAddress } from "../store-address.ts";
-import { readEpoch, readSlots, type SlotRange } from "./cluster-slots.ts";
+import { SLOTS } from "./cluster-tags.ts";
 import { openConnection, type RedisConnection } from "./connect.ts";
 import { describeTrouble } from "./connect-trouble.ts";
 import { firstAnswer } from "./first-answer.ts";
@@ -18,21 +18,28 @@ const PAUSE_MS_MIN = 50;
 /** Most nodes asked in one round. */
 const ASKED_MAX = 16;
 
+/** Consecutive slots of one primary. */
+export interface SlotRange {
+  readonly first: number;
+  readonly last: number;
+  readonly primary: TcpAddress;
+}
+
 /** Addresses of some nodes, and how to reach every node. */
 export interface ClusterTarget extends RedisAccess {
   readonly seeds: readonly TcpAddress[];
 }
 
-/** A node that can be asked over its open connection. */
-export interface OpenNode {
+/** A node that is used; it can be asked while its connection is up. */
+interface KnownNode {
   readonly address: TcpAddress;
-  readonly connection: RedisConnection;
+  readonly node: { readonly connection: RedisConnection | undefined };
 }
 
 interface TopologyOptions {
   /** The cluster; its seeds are asked too if no open node answers. */
   readonly target: ClusterTarget;
-  readonly openNodes: () => OpenNode[];
+  readonly nodes: () => readonly KnownNode[];
   readonly onSlots: (ranges: readonly SlotRange[]) => void;
   /** Whether every slot is served by a connected node. */
   readonly isWell: () => boolean;
@@ -118,15 +125,18 @@ export class ClusterTopology {
 
   /** The first view that is not older than the last one; if there is none, the latest of the older ones. */
   async #firstView(): Promise<View> {
-    const { target, openNodes } = this.#options;
-    const open = openNodes();
+    const { target, nodes } = this.#options;
+    const open = nodes().flatMap(({ address, node: { connection } }) =>
+      connection === undefined ? [] : [{ address, connection }],
+    );
     // Begins with another node each time, so that a node that is cut off is not the only one heard.
     this.#turn++;
-    const rotated = open.map((_, index) => open[(index + this.#turn) % open.length] as OpenNode);
-    const asked = new Set(open.map(({ address }) => `${address.host}:${address.port}`));
-    const others = target.seeds.filter(({ host, port }) => !asked.has(`${host}:${port}`));
+    const first = this.#turn % Math.max(1, open.length);
+    const rotated = [...open.slice(first), ...open.slice(0, first)];
+    const asked = new Set(open.map(({ address }) => nodeNameOf(address)));
+    const others = target.seeds.filter((seed) => !asked.has(nodeNameOf(seed)));
     const askers = [
-      ...rotated.map((node) => () => this.#askOne(node.address, node.connection)),
+      ...rotated.map((one) => () => this.#askOne(one.address, one.connection)),
       ...others.map((address) => () => this.#connectAndAsk(address)),
     ];
     let latest: View | undefined;
@@ -176,3 +186,49 @@ export class ClusterTopology {
 
 /** A node did not answer; the message is a sentence without its full stop. */
 class UnusableView extends Error {}
+
+/** Most ranges in a reply: one per slot. */
+const RANGES_MAX = SLOTS;
+
+/** The ranges of a CLUSTER SLOTS reply. `asked` is the address of a node that the reply names without one. Throws TypeError. */
+export function readSlots(reply: unknown, asked: TcpAddress): SlotRange[] {
+  if (!Array.isArray(reply) || reply.length > RANGES_MAX)
+    throw new TypeError("CLUSTER SLOTS replied with something else");
+  return reply.map((entry: unknown) => {
+    const [first, last, node]: unknown[] = Array.isArray(entry) ? entry : [];
+    const [host, port]: unknown[] = Array.isArray(node) ? node : [];
+    if (typeof first !== "number" || typeof last !== "number" || first < 0 || first > last || last >= SLOTS)
+      throw new TypeError("CLUSTER SLOTS named slots that are none");
+    return { first, last, primary: addressOf(host, port, asked) };
+  });
+}
+
+/** The epoch of a CLUSTER INFO reply; a later view of the cluster has a higher one. 0 if the reply has none. */
+export function readEpoch(reply: unknown): number {
+  const epoch = /^cluster_current_epoch:(\d{1,15})/m.exec(String(reply))?.[1];
+  return epoch === undefined ? 0 : Number(epoch);
+}
+
+/** The target of a MOVED or ASK error from the node at `asked`; undefined if the error is neither. */
+export function readRedirection(
+  message: string,
+  asked: TcpAddress,
+): { readonly isAsk: boolean; readonly slot: number; readonly address: TcpAddress } | undefined {
+  const [, word, slotText, host, port] = /^(MOVED|ASK) (\d{1,5}) (.*):(\d{1,5})$/.exec(message) ?? [];
+  const slot = Number(slotText);
+  if (word === undefined || !(slot < SLOTS)) return undefined;
+  return { isAsk: word === "ASK", slot, address: addressOf(host, Number(port), asked) };
+}
+
+/** The name of a node: its address. */
+export function nodeNameOf({ host, port }: TcpAddress): string {
+  return `${host}:${port}`;
+}
+
+function addressOf(host: unknown, port: unknown, asked: TcpAddress): TcpAddress {
+  const text = host === null || host === undefined ? "" : String(host);
+  // A node that does not know its own address sends an empty string or a question mark.
+  const known = text === "" || text === "?" ? asked.host : text;
+  if (typeof port !== "number" || port < 1 || port > 65_535) throw new TypeError("a node of the cluster has no port");
+  return { kind: "tcp", host: known, port };
+}

@@ -7,7 +7,7 @@ import {
   type MessageTroubles,
   type OwnTroubles,
   troubleOf,
-} from "../batching/connect-troubles.ts";
+} from "../batching/connecting.ts";
 import { isReplyError, type RedisTarget } from "./connect.ts";
 
 /** What messages call a node of a cluster. */

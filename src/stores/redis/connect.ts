@@ -1,11 +1,10 @@
 // Opens one connection to one server and logs in. The store sees a RedisConnection and nothing of ioredis, whose own support for Sentinel and
-// Cluster may send a command twice; server-finder.ts and cluster-store.ts take its place. The owner of a connection decides what happens when
+// Cluster may send a command twice; link.ts and cluster-store.ts take its place. The owner of a connection decides what happens when
 // it is lost.
 
 import { readFileSync } from "node:fs";
 import { Command, Redis, type RedisOptions } from "ioredis";
-import { readClientTls } from "../batching/client-tls.ts";
-import { SilenceError, withTimeLimit } from "../batching/time-limit.ts";
+import { readClientTls, SilenceError, withTimeLimit } from "../batching/connecting.ts";
 import type { RedisAccess, RedisAddress } from "../store-address.ts";
 
 /** A server and how to reach it. */

@@ -1,32 +1,31 @@
 // Sends batches to Redis and reads the replies. A batch is sent again only if Redis refused it before it ran anything: after NOSCRIPT, and in a
 // cluster after MOVED, ASK, TRYAGAIN, and for a short time CLUSTERDOWN. The settler passes replies to their groups.
 
+import type { Clock } from "../../engine/base/clock.ts";
 import { StoreError } from "../../engine/base/errors.ts";
 import type { ServerTimes } from "../batching/batch.ts";
-import type { CompleteOptions } from "../batching/options.ts";
+import type { Intake } from "../batching/intake.ts";
 import { isReplyTo, ReplyReader } from "../batching/reply.ts";
-import type { Settler } from "../batching/settler.ts";
 import type { RedisBatch } from "./batch.ts";
 import { isReplyError, type RedisConnection, wasNeverSent } from "./connect.ts";
 import { ranNothing } from "./connect-trouble.ts";
 import { unpackNumbers } from "./packed-numbers.ts";
 import type { Scripts } from "./scripts.ts";
 
-interface DispatchOptions extends Pick<CompleteOptions, "injectedTime"> {
+interface DispatchOptions {
   readonly scripts: Scripts;
-  readonly settler: Settler<RedisBatch>;
-  /** The time that the clock of the buckets most likely shows, in microseconds since the epoch. */
-  readonly bucketTimeUs: () => number;
+  readonly intake: Intake<RedisBatch>;
+  readonly clock: Clock;
+  /** The clock of the buckets, in place of the server's; for tests. */
+  readonly injectedTime: Clock | undefined;
   /** EXPIRATION_JITTER_MAX_SECONDS; only for counters. */
   readonly jitterSecondsMax: number;
   /** Describes an error in one sentence. */
   readonly describe: (error: unknown) => string;
   /** Redis refused a call, or sent a reply that can't be read. */
   readonly onRefusal: (error: unknown, sentence: string) => void;
-  /** Redis has settled a call. */
-  readonly onAnswer: () => void;
   /** The connection should be replaced, for this reason. */
-  readonly onTrouble: (trouble: string) => void;
+  readonly onTrouble: (reason: string) => void;
   /** Passes the batch to another node of a cluster; true if it did, and then the batch is no longer ours. */
   readonly redirect: ((batch: RedisBatch, message: string) => boolean) | undefined;
 }
@@ -45,21 +44,29 @@ export class Dispatch {
   readonly #times: ServerTimes;
 
   constructor(options: DispatchOptions) {
+    const { intake, injectedTime, clock } = options;
     this.#options = options;
-    this.#times = { latestOf: options.settler.latestOf, bucketTimeUs: options.bucketTimeUs };
+    this.#times = {
+      latestOf: intake.settler.latestOf,
+      bucketTimeUs: () => injectedTime?.nowUs() ?? intake.serverTime.estimateUs(clock.nowUs()),
+    };
   }
 
-  /** Sends the batch; every group is settled by its deadline at the latest. `isAsking`: another node has answered with ASK. */
+  /** Sends a batch again, or for another node, unless it is over. */
+  sendAgain(batch: RedisBatch, connection: RedisConnection, isAsking: boolean): void {
+    if (batch.state !== "done" && this.#options.intake.settler.begin(batch)) this.send(batch, connection, isAsking);
+  }
+
+  /** Sends a batch that the settler has begun. `isAsking`: another node has answered with ASK. */
   send(batch: RedisBatch, connection: RedisConnection, isAsking = false): void {
-    const { settler, scripts, injectedTime, jitterSecondsMax } = this.#options;
-    if (!settler.begin(batch)) return;
+    const { scripts, injectedTime, jitterSecondsMax } = this.#options;
     const script = batch.isOfPlainTakes() ? scripts.takeEach : scripts.takeAll;
     const args = batch.encode(injectedTime?.nowUs() ?? 0, this.#times, jitterSecondsMax);
     const reply = (value: unknown) => this.#onReply(batch, value);
     const fail = (error: unknown) => this.#onError(batch, error, connection, isAsking);
     if (isAsking) ask(connection);
     connection.commandOfBytes("evalsha", [script.sha, ...args]).then(reply, (error: unknown) => {
-      if (batch.isDone || !isReplyError(error) || !error.message.startsWith("NOSCRIPT")) {
+      if (batch.state === "done" || !isReplyError(error) || !error.message.startsWith("NOSCRIPT")) {
         fail(error);
         return;
       }
@@ -69,29 +76,28 @@ export class Dispatch {
   }
 
   #onReply(batch: RedisBatch, reply: unknown): void {
-    if (batch.isDone) return;
-    const { settler, onTrouble, onAnswer } = this.#options;
+    if (batch.state === "done") return;
+    const { intake, onTrouble } = this.#options;
     const numbers = unpackNumbers(reply);
     if (!isReplyTo(batch, numbers)) {
       const trouble = "sent a reply that does not fit the take";
-      settler.lose(batch, new StoreError("STORE_REPLY", `Redis ${trouble}`));
+      intake.settler.lose(batch, new StoreError("STORE_REPLY", `Redis ${trouble}`));
       onTrouble(trouble);
       return;
     }
-    onAnswer();
-    settler.settle(batch, new ReplyReader(numbers));
+    intake.onAnswer();
+    intake.settler.settle(batch, new ReplyReader(numbers));
   }
 
   #onError(batch: RedisBatch, error: unknown, connection: RedisConnection, isAsking: boolean): void {
-    if (batch.isDone) return;
-    const { settler, describe, onRefusal, redirect } = this.#options;
+    if (batch.state === "done") return;
+    const { describe, onRefusal, redirect } = this.#options;
+    const { settler } = this.#options.intake;
     if (redirect !== undefined && isReplyError(error)) {
       if (redirect(batch, error.message)) return;
       if (error.message.startsWith("CLUSTERDOWN")) batch.clusterDowns++;
       if (batch.waiting > 0 && isPassing(batch, error.message)) {
-        setTimeout(() => {
-          if (!batch.isDone) this.send(batch, connection, isAsking);
-        }, TRY_AGAIN_MS);
+        setTimeout(() => this.sendAgain(batch, connection, isAsking), TRY_AGAIN_MS);
         return;
       }
     }

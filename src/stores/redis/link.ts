@@ -1,10 +1,9 @@
-// Keeps one connection to Redis up: finds the server, connects, tests the connection, reports when it is up and when it is lost, and tries
-// again for ever, with growing pauses. The store uses the connection.
+// A connection to Redis: how its server is found, and what is tested before takes use it.
 
 import type { Clock } from "../../engine/base/clock.ts";
-import { RetryPause } from "../batching/retry-pause.ts";
+import { withTimeLimit } from "../batching/connecting.ts";
+import { Link, type LinkEvents } from "../batching/link.ts";
 import type { ServerTime } from "../batching/server-time.ts";
-import { withTimeLimit } from "../batching/time-limit.ts";
 import type { RedisAddress } from "../store-address.ts";
 import { isReplyError, openConnection, type RedisConnection, type RedisTarget } from "./connect.ts";
 import {
@@ -19,11 +18,37 @@ import {
 } from "./connect-trouble.ts";
 import { packNumbers } from "./packed-numbers.ts";
 import type { Scripts } from "./scripts.ts";
-import type { ServerFinder } from "./server-finder.ts";
 
 const TIME_PINGS = 3;
 
-interface LinkOptions {
+/** Finds the server of a link. It is asked before each attempt to connect, because the server may change. */
+export interface ServerFinder {
+  /** What messages call the server before it is found. */
+  readonly name: string;
+  /** Whether the found server must confirm by ROLE that it is a primary. */
+  readonly wantsPrimary: boolean;
+  /** The server to connect to now. Rejects with FindError (connect-trouble.ts) if it can't be found. */
+  find(): Promise<RedisTarget>;
+  /** Notes that the server found last is in use. */
+  onUsed(): void;
+  /** Calls `onMoved` with the server's address whenever it may have changed; to be called once. */
+  watch(onMoved: (address: RedisAddress) => void): void;
+  close(): void;
+}
+
+/** A server with a fixed address. */
+export function fixedServer(target: RedisTarget): ServerFinder {
+  return {
+    name: nameOfTarget(target),
+    wantsPrimary: false,
+    find: () => Promise.resolve(target),
+    onUsed: () => undefined,
+    watch: () => undefined,
+    close: () => undefined,
+  };
+}
+
+interface RedisLinkOptions extends LinkEvents {
   readonly finder: ServerFinder;
   readonly scripts: Scripts;
   /**
@@ -33,140 +58,88 @@ interface LinkOptions {
   readonly selfTestKeys: () => readonly string[];
   readonly clock: Clock;
   readonly serverTime: ServerTime;
-  /** The connection is up and tested. `refusal` says what Redis refused in the test for now. */
-  readonly onUp: (refusal: string | undefined) => void;
-  /** The connection is lost: commands under way get no reply. */
-  readonly onLost: () => void;
 }
 
 /** Keeps one connection up until it is closed. */
-export class Link {
-  readonly #options: LinkOptions;
-  #connection: RedisConnection | undefined;
+export class RedisLink extends Link<RedisConnection> {
+  readonly #options: RedisLinkOptions;
   /** The server of the present connection, or of the last one. */
   #target: RedisTarget | undefined;
   /** The server's address by the last message since the attempt began. */
   #latest: RedisAddress | undefined;
-  #trouble: string | undefined;
-  readonly #pause = new RetryPause();
-  #timer: NodeJS.Timeout | undefined;
-  #isClosed = false;
+  #refusal: string | undefined;
 
-  constructor(options: LinkOptions) {
+  constructor(options: RedisLinkOptions) {
+    const { finder, onUp, onLost } = options;
+    super(finder.name, {
+      onUp: () => {
+        finder.onUsed();
+        onUp();
+      },
+      onLost,
+    });
     this.#options = options;
-    this.#trouble = `${options.finder.name} is not connected yet`;
   }
 
-  /** The connection, if it is up and has passed its test. */
-  get connection(): RedisConnection | undefined {
-    return this.#connection;
-  }
-
-  /** Why there is no connection; undefined while it is up. */
-  get trouble(): string | undefined {
-    return this.#trouble;
+  /** What Redis refused for now in the test of the connection. */
+  get refusal(): string | undefined {
+    return this.#refusal;
   }
 
   /** Describes an error as a sentence without its full stop. */
   describe(error: unknown): string {
     const target = this.#target;
     if (error instanceof FindError) return error.message;
-    return target === undefined ? `${this.#options.finder.name} can't be used` : describeTrouble(error, target);
+    return target === undefined ? `${this.name} can't be used` : describeTrouble(error, target);
   }
 
-  #describeConnecting(error: unknown): string {
+  override start(): void {
+    this.#options.finder.watch((address) => this.#onMoved(address));
+    super.start();
+  }
+
+  override close(): void {
+    this.#options.finder.close();
+    super.close();
+  }
+
+  get name(): string {
+    return this.#target === undefined ? this.#options.finder.name : nameOfTarget(this.#target);
+  }
+
+  protected describeAttempt(error: unknown): string {
     if (error instanceof FindError || this.#target === undefined) return this.describe(error);
     return describeConnectTrouble(error, this.#target);
   }
 
-  /** Begins to connect. Never throws; waits for a Redis that is away. */
-  start(): void {
-    this.#options.finder.watch((address) => this.#onMoved(address));
-    void this.#attempt();
+  protected async open(onLost: () => void): Promise<RedisConnection> {
+    this.#latest = undefined;
+    const target = await this.#options.finder.find();
+    this.#target = target;
+    return await openConnection(target, onLost);
   }
 
-  /** Drops the connection because of `reason`, and opens another one. */
-  reconnect(reason: string): void {
-    if (this.#connection === undefined) return;
-    this.#connection.drop();
-    this.#lose(`${this.#name()} ${reason}`);
-  }
-
-  close(): void {
-    this.#isClosed = true;
-    clearTimeout(this.#timer);
-    this.#options.finder.close();
-    this.#connection?.drop();
-    this.#connection = undefined;
-    this.#trouble = `${this.#name()} is no longer used: the store is closed`;
-  }
-
-  #name(): string {
-    return this.#target === undefined ? this.#options.finder.name : nameOfTarget(this.#target);
+  protected async test(connection: RedisConnection): Promise<void> {
+    const target = this.#target;
+    if (target === undefined) return;
+    this.#refusal = await withTimeLimit(target.connectTimeoutMs, this.#testUse(connection));
+    if (this.#latest !== undefined && !isSameAddress(this.#latest, target.address))
+      throw new WrongRoleError("is no longer the primary");
   }
 
   // The primary has moved, so the next attempt need not wait for its pause.
   #onMoved(address: RedisAddress): void {
     this.#latest = address;
-    if (this.#isClosed || isSameAddress(address, this.#target?.address)) return;
-    if (this.#connection !== undefined) this.reconnect("is no longer the primary");
-    if (this.#timer === undefined) return;
-    clearTimeout(this.#timer);
-    void this.#attempt();
-  }
-
-  async #attempt(): Promise<void> {
-    this.#timer = undefined;
-    let connection: RedisConnection | undefined;
-    let isLost = false;
-    try {
-      this.#latest = undefined;
-      const target = await this.#options.finder.find();
-      this.#target = target;
-      connection = await openConnection(target, () => {
-        isLost = true;
-        if (connection !== undefined && connection === this.#connection)
-          this.#lose(`${nameOfTarget(target)} closed the connection`);
-      });
-      const refusal = await withTimeLimit(target.connectTimeoutMs, this.#test(connection));
-      if (isLost) throw new Error("Connection is closed.");
-      if (this.#latest !== undefined && !isSameAddress(this.#latest, target.address))
-        throw new WrongRoleError("is no longer the primary");
-      if (this.#isClosed) connection.drop();
-      else this.#use(connection, refusal);
-    } catch (error) {
-      connection?.drop();
-      this.#trouble = this.#describeConnecting(error);
-      this.#retryLater();
-    }
-  }
-
-  #use(connection: RedisConnection, refusal: string | undefined): void {
-    this.#connection = connection;
-    this.#trouble = undefined;
-    this.#pause.reset();
-    this.#options.finder.onUsed();
-    this.#options.onUp(refusal);
-  }
-
-  #lose(trouble: string): void {
-    this.#connection = undefined;
-    this.#trouble = trouble;
-    this.#options.serverTime.forget();
-    this.#options.onLost();
-    this.#retryLater();
-  }
-
-  #retryLater(): void {
-    if (this.#isClosed) return;
-    this.#timer = setTimeout(() => void this.#attempt(), this.#pause.next());
+    if (isSameAddress(address, this.#target?.address)) return;
+    if (this.connection !== undefined) this.reconnect(`${this.name} is no longer the primary`);
+    this.retryNow();
   }
 
   /**
    * Tests what takes will need: reads the server's time, runs the scripts, pays a cost. Rejects if the connection can't be used; resolves to
    * what Redis refuses only for now.
    */
-  async #test(connection: RedisConnection): Promise<string | undefined> {
+  async #testUse(connection: RedisConnection): Promise<string | undefined> {
     const { finder, clock, serverTime } = this.#options;
     if (finder.wantsPrimary) await checkIsPrimary(connection);
     for (let i = 0; i < TIME_PINGS; i++) {

@@ -3,31 +3,26 @@
 // lifetime: with a volatile-* policy a full Redis evicts keys with a lifetime, even if they are in use. The last process to end properly
 // empties the set, which removes it.
 
-import type { ProcessPlace } from "../batching/membership.ts";
-import type { ProcessRegister } from "../batching/process-count.ts";
-import type { RedisConnection } from "./connect.ts";
-
-interface ProcessSetOptions {
-  readonly key: string;
-  /** The present connection, if there is one. */
-  readonly connection: () => RedisConnection | undefined;
-  /** The server's time in milliseconds. */
-  readonly serverTimeMs: () => number;
-}
+import type { ProcessPlace, ProcessRegister } from "../batching/process-count.ts";
+import type { RedisNode } from "./redis-node.ts";
 
 /** A process's place is that of its id in sorted order. */
 export class ProcessSet implements ProcessRegister {
-  readonly #options: ProcessSetOptions;
+  readonly #key: string;
+  readonly #node: () => RedisNode | undefined;
 
-  constructor(options: ProcessSetOptions) {
-    this.#options = options;
+  /** `node` is the one that keeps the set now, if known. */
+  constructor(keyPrefix: string, node: (key: string) => RedisNode | undefined) {
+    this.#key = `${keyPrefix}headgate:processes`;
+    this.#node = () => node(this.#key);
   }
 
   async report(id: string, goneAfterMs: number): Promise<ProcessPlace | undefined> {
-    const connection = this.#options.connection();
-    if (connection === undefined) return undefined;
-    const { key } = this.#options;
-    const nowMs = this.#options.serverTimeMs();
+    const node = this.#node();
+    const connection = node?.connection;
+    if (node === undefined || connection === undefined) return undefined;
+    const key = this.#key;
+    const nowMs = node.serverTimeMs();
     const replies = await Promise.allSettled([
       connection.command("zadd", [key, String(nowMs), id]),
       connection.command("zremrangebyscore", [key, "-inf", String(nowMs - goneAfterMs)]),
@@ -42,7 +37,6 @@ export class ProcessSet implements ProcessRegister {
   }
 
   async leave(id: string): Promise<void> {
-    const { connection, key } = this.#options;
-    await Promise.allSettled([connection()?.command("zrem", [key, id])]);
+    await Promise.allSettled([this.#node()?.connection?.command("zrem", [this.#key, id])]);
   }
 }

@@ -1,25 +1,23 @@
-// One Redis server for takes: its link, its breaker, its bound on takes in flight, its receipts. It does not know other servers; a cluster has
-// several, and every batch has keys of one queue.
+// One Redis server for takes: its connection, and the dispatch of its batches. It does not know other servers; a cluster has several, and every
+// batch has keys of one queue.
 
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
-import type { TakeGroup } from "../../engine/domain/take.ts";
+import type { ProbeBucket } from "../batching/breaker.ts";
 import { Intake } from "../batching/intake.ts";
 import type { CompleteOptions, SharedStoreOptions } from "../batching/options.ts";
-import type { Receipt } from "../batching/receipts.ts";
 import type { Backend } from "../batching/shared-store.ts";
-import type { SettleListener } from "../store.ts";
 import { RedisBatch } from "./batch.ts";
-import type { ClusterTags } from "./cluster-tags.ts";
+import { type ClusterTags, keySlot } from "./cluster-tags.ts";
 import type { RedisConnection } from "./connect.ts";
 import { isReadOnlyReply } from "./connect-trouble.ts";
 import { Dispatch } from "./dispatch.ts";
-import { keySlot } from "./key-slot.ts";
-import { Link } from "./link.ts";
+import { RedisLink, type ServerFinder } from "./link.ts";
 import type { Scripts } from "./scripts.ts";
-import type { ServerFinder } from "./server-finder.ts";
 
 /** Most redirected batches that wait for this node's connection. */
 const ADOPTED_MAX = 1_024;
+/** Most calls of receipts alone under way. */
+const RECEIPTS_ALONE_MAX = 8;
 
 /** Options of stores with one node or with many. */
 export interface RedisOptions extends SharedStoreOptions {
@@ -39,61 +37,46 @@ interface RedisNodeOptions extends CompleteOptions {
   /** The tags of its cluster; undefined outside a cluster. */
   readonly tags?: ClusterTags;
   /** Called when the connection is up and tested. */
-  readonly onUp: () => void;
+  readonly onUp?: () => void;
   /** See DispatchOptions; undefined outside a cluster. */
   readonly redirect?: (batch: RedisBatch, message: string) => boolean;
 }
 
 /** Takes on one Redis. A take is answered in a later turn, except one that can't be sent at all. */
-export class RedisNode implements Backend {
+export class RedisNode extends Intake<RedisBatch> implements Backend {
   readonly #options: RedisNodeOptions;
-  readonly #intake: Intake<RedisBatch>;
-  readonly #link: Link;
+  readonly #link: RedisLink;
   readonly #dispatch: Dispatch;
   /** Redirected batches that wait for the connection. Their groups are answered by their deadlines all the same. */
   #adopted: { readonly batch: RedisBatch; readonly isAsking: boolean }[] = [];
 
   constructor(options: RedisNodeOptions) {
-    const { finder, scripts, clock, injectedTime } = options;
-    this.#options = options;
-    this.#intake = new Intake<RedisBatch>(options, {
+    super(options, {
       name: options.name ?? "Redis",
-      newBatch: (queue) => new RedisBatch(queue, options.tags),
-      isUp: () => this.#link.connection !== undefined,
-      downSentence: () => this.#link.trouble ?? "Redis is not connected",
-      send: () => this.#send(),
-      onSilence: (_batch, trouble) => this.#link.reconnect(trouble),
-      probeBucket: () => {
-        const [bucketKey] = options.selfTestKeys();
-        if (bucketKey === undefined) return undefined;
-        return { bucketKey, queue: options.tags === undefined ? 0 : keySlot(bucketKey) };
+      receiptsAloneMax: RECEIPTS_ALONE_MAX,
+      sendsFullBatches: true,
+    });
+    this.#options = options;
+    const link = new RedisLink({
+      ...options,
+      serverTime: this.serverTime,
+      onUp: () => this.#onUp(),
+      onLost: () => {
+        this.serverTime.forget();
+        this.settler.loseSent(this.unreachable());
       },
     });
-    const { settler, serverTime } = this.#intake;
-    this.#link = new Link({
-      finder,
-      scripts,
-      selfTestKeys: options.selfTestKeys,
-      clock,
-      serverTime,
-      onUp: (refusal) => this.#onUp(refusal),
-      onLost: () => settler.loseSent(this.#intake.unreachable()),
-    });
+    this.#link = link;
     this.#dispatch = new Dispatch({
-      scripts,
-      settler,
-      injectedTime,
-      bucketTimeUs: () => injectedTime?.nowUs() ?? serverTime.estimateUs(clock.nowUs()),
-      jitterSecondsMax: options.jitterSecondsMax,
-      describe: (error) => this.#link.describe(error),
-      onRefusal: (error, sentence) => this.#onRefusal(error, sentence),
-      onAnswer: () => this.#intake.onAnswer(),
-      onTrouble: (trouble) => this.#link.reconnect(trouble),
+      ...options,
+      intake: this,
+      describe: (error) => link.describe(error),
+      onRefusal: (error, sentence) => this.#onRefused(error, sentence),
+      onTrouble: (reason) => link.reconnect(`${link.name} ${reason}`),
       redirect: options.redirect,
     });
   }
 
-  /** Begins to connect; to be called once. */
   start(): void {
     this.#link.start();
   }
@@ -110,93 +93,81 @@ export class RedisNode implements Backend {
 
   /** The server's time in milliseconds since the epoch. */
   serverTimeMs(): number {
-    return Math.floor(this.#intake.serverTime.estimateUs(this.#options.clock.nowUs()) / MICROS_PER_MILLI);
-  }
-
-  /** Like Store.take; all takes of the group belong to `queue`. */
-  take(group: TakeGroup, then: SettleListener, queue = 0): boolean {
-    return this.#intake.take(group, then, queue);
-  }
-
-  /** Like Store.giveBack; all takes of the group belong to `queue`. */
-  giveBack(group: TakeGroup, queue = 0): void {
-    this.#intake.giveBack(group, queue);
-  }
-
-  /** Gives a payment back with the next call of its queue. */
-  addReceipt(receipt: Receipt, queue: number): void {
-    this.#intake.addReceipt(receipt, queue);
-  }
-
-  /** Passes on the outstanding receipts, because other nodes keep their buckets now. */
-  drainReceipts(each: (receipt: Receipt, queue: number) => void): void {
-    this.#intake.drainReceipts(each);
+    return Math.floor(this.serverTime.estimateUs(this.options.clock.nowUs()) / MICROS_PER_MILLI);
   }
 
   /** Gives up a batch that this server has redirected, unpaid; another node gets it by `adopt`. */
   release(batch: RedisBatch): void {
-    this.#intake.settler.release(batch);
+    this.settler.release(batch);
   }
 
   /** Sends a batch that another node has released, within its groups' deadlines. `isAsking`: after an ASK. */
   adopt(batch: RedisBatch, isAsking: boolean): void {
-    const { settler } = this.#intake;
-    settler.adopt(batch);
+    this.settler.adopt(batch);
     const { connection } = this.#link;
     if (connection !== undefined) {
-      connection.together(() => this.#dispatch.send(batch, connection, isAsking));
+      connection.together(() => this.#dispatch.sendAgain(batch, connection, isAsking));
       return;
     }
     // Without groups no deadline ends the batch. Waiting here, receipts are bounded and counted, and passed on if this node is dropped.
-    for (const receipt of batch.receipts.splice(0)) this.#intake.addReceipt(receipt, batch.queue);
+    for (const receipt of batch.receipts.splice(0)) this.addReceipt(receipt, batch.queue);
     if (batch.waiting > 0 && this.#hasRoomToAdopt()) this.#adopted.push({ batch, isAsking });
-    else settler.fail(batch, this.#intake.unreachable());
+    else this.settler.fail(batch, this.unreachable());
   }
 
-  /** Undefined while takes are sent and settled; otherwise the reason, in one sentence. */
-  trouble(): string | undefined {
-    return this.#intake.trouble();
-  }
-
-  /** Refuses new takes, and waits a moment for outstanding answers. */
-  async drain(): Promise<void> {
-    await this.#intake.close();
-  }
-
-  /** Closes the connection. */
   close(): void {
     this.#link.close();
-    this.#intake.end();
+    this.end();
+  }
+
+  protected get isUp(): boolean {
+    return this.#link.connection !== undefined;
+  }
+
+  protected get downSentence(): string {
+    return this.#link.trouble ?? "Redis is not connected";
+  }
+
+  protected newBatch(queue: number): RedisBatch {
+    return new RedisBatch(queue, this.#options.tags);
+  }
+
+  protected send(): void {
+    const { connection } = this.#link;
+    connection?.together(() => {
+      for (let batch = this.next(); batch !== undefined; batch = this.next()) this.#dispatch.send(batch, connection);
+    });
+  }
+
+  protected onSilence(_batch: RedisBatch, trouble: string): void {
+    this.#link.reconnect(`${this.#link.name} ${trouble}`);
+  }
+
+  protected probeBucket(): ProbeBucket | undefined {
+    const [bucketKey] = this.#options.selfTestKeys();
+    if (bucketKey === undefined) return undefined;
+    return { bucketKey, queue: this.#options.tags === undefined ? 0 : keySlot(bucketKey) };
   }
 
   // Waiting batches whose groups have all been answered by their deadlines are dropped.
   #hasRoomToAdopt(): boolean {
-    if (this.#adopted.length >= ADOPTED_MAX) this.#adopted = this.#adopted.filter(({ batch }) => !batch.isDone);
+    if (this.#adopted.length >= ADOPTED_MAX)
+      this.#adopted = this.#adopted.filter(({ batch }) => batch.state !== "done");
     return this.#adopted.length < ADOPTED_MAX;
   }
 
-  #send(): void {
-    const { connection } = this.#link;
-    if (connection === undefined) return;
-    connection.together(() => {
-      for (const batch of this.#intake.takeReady()) this.#dispatch.send(batch, connection);
-    });
-  }
-
-  #onUp(refusal: string | undefined): void {
-    this.#intake.onUp();
-    if (refusal !== undefined) this.#intake.onRefusal(refusal);
-    const { connection } = this.#link;
+  #onUp(): void {
+    const { connection, refusal } = this.#link;
+    this.onUp();
+    if (refusal !== undefined) this.onRefusal(refusal);
     connection?.together(() => {
-      for (const { batch, isAsking } of this.#adopted.splice(0)) {
-        if (!batch.isDone) this.#dispatch.send(batch, connection, isAsking);
-      }
+      for (const { batch, isAsking } of this.#adopted.splice(0)) this.#dispatch.sendAgain(batch, connection, isAsking);
     });
-    this.#options.onUp();
+    this.#options.onUp?.();
   }
 
-  #onRefusal(error: unknown, sentence: string): void {
-    this.#intake.onRefusal(sentence);
-    if (isReadOnlyReply(error)) this.#link.reconnect("is a read-only replica");
+  #onRefused(error: unknown, sentence: string): void {
+    this.onRefusal(sentence);
+    if (isReadOnlyReply(error)) this.#link.reconnect(`${this.#link.name} is a read-only replica`);
   }
 }

@@ -1,14 +1,13 @@
 // The store that keeps buckets in one Redis, which any number of processes share: a node, and the count of processes.
 
 import { completeOptions } from "../batching/options.ts";
-import { ProcessCount } from "../batching/process-count.ts";
 import { SharedStore } from "../batching/shared-store.ts";
 import type { RedisTarget } from "./connect.ts";
+import { fixedServer } from "./link.ts";
 import { ProcessSet } from "./process-set.ts";
 import { RedisNode, type RedisOptions } from "./redis-node.ts";
 import { loadScripts } from "./scripts.ts";
 import { SentinelFinder, type SentinelTarget } from "./sentinel-finder.ts";
-import { fixedServer } from "./server-finder.ts";
 
 /** Options of a Redis store. With an injected time keys live a minute longer. */
 export interface RedisStoreOptions extends RedisOptions {
@@ -20,20 +19,13 @@ export interface RedisStoreOptions extends RedisOptions {
 export function openRedisStore(options: RedisStoreOptions): SharedStore<RedisNode> {
   const { target, keyPrefix = "", jitterSecondsMax = 0 } = options;
   const complete = completeOptions(options);
-  const node: RedisNode = new RedisNode({
+  const node = new RedisNode({
     ...complete,
     finder: "sentinels" in target ? new SentinelFinder(target) : fixedServer(target),
     scripts: loadScripts(),
     // The keys have different hash slots, so that a node of a cluster is noticed now and not at some later call.
     selfTestKeys: () => [`${keyPrefix}headgate:self-test`, `${keyPrefix}headgate:self-test:2`],
     jitterSecondsMax,
-    onUp: () => void processes.beat(),
   });
-  const set = new ProcessSet({
-    key: `${keyPrefix}headgate:processes`,
-    connection: () => node.connection,
-    serverTimeMs: () => node.serverTimeMs(),
-  });
-  const processes = new ProcessCount(set, complete.clock);
-  return new SharedStore(node, processes);
+  return new SharedStore(node, new ProcessSet(keyPrefix, () => node), complete.clock);
 }

@@ -1,12 +1,12 @@
 // Finds the primary that sentinels know by a name, and learns of its changes from them. Sentinels are asked one after another, the next one
 // as soon as one is slow; sentinels that they name are asked too. The link checks whether the found server is a primary.
 
-import { withTimeLimit } from "../batching/time-limit.ts";
+import { withTimeLimit } from "../batching/connecting.ts";
 import type { RedisAccess, RedisAddress, TcpAddress } from "../store-address.ts";
 import { openConnection, type RedisConnection, type RedisTarget } from "./connect.ts";
 import { describeTrouble, FindError } from "./connect-trouble.ts";
 import { firstAnswer } from "./first-answer.ts";
-import type { ServerFinder } from "./server-finder.ts";
+import type { ServerFinder } from "./link.ts";
 
 /** Most sentinels: those of the settings, then those learned. */
 const SENTINELS_MAX = 32;

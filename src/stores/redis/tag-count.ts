@@ -1,31 +1,24 @@
 // The number of hash tags that the processes on a Redis Cluster use. It is stored in the cluster, so that two processes never keep one bucket
 // under different tags. The first process writes it; a process that finds another number than its own is not used. The key has no lifetime;
-// after a flush it is written again at the next look.
+// after a flush it is written again at the next check.
 
-import type { RedisConnection } from "./connect.ts";
-
-interface TagCountOptions {
-  /** REDIS_CLUSTER_TAGS of this process. */
-  readonly count: number;
-  readonly key: string;
-  /** The connection to the node that serves the key, if there is one now. */
-  readonly connection: () => RedisConnection | undefined;
-  /** Called when the result of a look has changed. */
-  readonly onNews: () => void;
-  /** Describes an error of Redis in one sentence. */
-  readonly describe: (error: unknown) => string;
-}
+import type { RedisNode } from "./redis-node.ts";
 
 const NOT_READ = "the Redis Cluster was not asked yet how many hash tags its processes use";
 
 /** Compares this process's number with the cluster's. */
 export class TagCount {
-  readonly #options: TagCountOptions;
+  readonly #count: number;
+  readonly #key: string;
+  readonly #node: () => Pick<RedisNode, "connection" | "describe"> | undefined;
   #trouble: string | undefined = NOT_READ;
   #wasAgreed = false;
 
-  constructor(options: TagCountOptions) {
-    this.#options = options;
+  /** `count` is REDIS_CLUSTER_TAGS of this process; `node` serves the key, if it is known which does. */
+  constructor(count: number, key: string, node: () => Pick<RedisNode, "connection" | "describe"> | undefined) {
+    this.#count = count;
+    this.#key = key;
+    this.#node = node;
   }
 
   /**
@@ -42,16 +35,17 @@ export class TagCount {
   }
 
   /** Writes the number if there is none, and reads it. Never rejects; if Redis can't be asked, the last result stays. */
-  async look(): Promise<void> {
-    const { count, key, connection, onNews, describe } = this.#options;
-    const to = connection();
-    if (to === undefined) return;
-    const before = this.#trouble;
+  async check(): Promise<void> {
+    const node = this.#node();
+    const connection = node?.connection;
+    if (node === undefined || connection === undefined) return;
+    const count = this.#count;
+    const key = this.#key;
     try {
       // A server that refuses writes, because it is full or lacks replicas, refuses this one even if there is nothing to write.
       const [written, read] = await Promise.allSettled([
-        to.command("set", [key, String(count), "NX"]),
-        to.command("get", [key]),
+        connection.command("set", [key, String(count), "NX"]),
+        connection.command("get", [key]),
       ]);
       if (read.status === "rejected") throw read.reason;
       const found = read.value;
@@ -59,9 +53,8 @@ export class TagCount {
       this.#trouble = String(found) === String(count) ? undefined : differs(String(found), count, key);
       this.#wasAgreed ||= this.#trouble === undefined;
     } catch (error) {
-      if (!this.#wasAgreed) this.#trouble = describe(error);
+      if (!this.#wasAgreed) this.#trouble = node.describe(error);
     }
-    if (this.#trouble !== before) onNews();
   }
 }
 

@@ -68,10 +68,22 @@ test("a fault of ours is logged with its error", () => {
   expect(lines).toMatchObject([{ level: "error", err: fault }]);
 });
 
-test("the breaker's changes are counted and said, the probe quietly", () => {
+test("the worst breaker of all servers is counted and said, a probe quietly", () => {
   const { lines, store } = makeObservers();
-  for (const state of ["open", "probing", "closed"] as const) store.breakerChanged(state);
-  expect(store.breakerState).toBe("closed");
+  store.breakerChanged("a", "open");
+  store.breakerChanged("b", "open");
+  store.breakerChanged("b", "probing");
+  expect([store.breakerState, [...store.serverBreakers]]).toEqual([
+    "open",
+    [
+      ["a", "open"],
+      ["b", "probing"],
+    ],
+  ]);
+  store.breakerChanged("a", "closed");
+  store.breakerChanged("b", "closed");
+  store.breakerChanged("never open", "closed");
+  expect([store.breakerState, store.serverBreakers.size]).toEqual(["closed", 0]);
   expect(Object.fromEntries(store.breakerChanges)).toEqual({ open: 1, probing: 1, closed: 1 });
   expect(lines.map((line) => line.level)).toEqual(["warn", "info", "warn"]);
 });

@@ -3,22 +3,13 @@
 
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Batch } from "../../../../src/stores/batching/batch.ts";
-import { Intake } from "../../../../src/stores/batching/intake.ts";
-import { completeOptions } from "../../../../src/stores/batching/options.ts";
-import { ReplyReader } from "../../../../src/stores/batching/reply.ts";
 import { makeLimit } from "../../../support/builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { runs } from "../../../support/runs.ts";
+import { allowing, SmallBatch, TestIntake } from "../../../support/test-intake.ts";
 
 const limit = makeLimit({ amount: 7 });
 const START_US = new ManualClock().nowUs();
-
-class SmallBatch extends Batch {
-  hasRoomFor(): boolean {
-    return this.takes < 3;
-  }
-}
 
 interface Server {
   /** Calls that the server takes at once; the others wait for a free connection. */
@@ -27,44 +18,30 @@ interface Server {
 }
 
 /** An intake whose server answers in its time; `settled` collects what came back to it. */
-function open({ connections, answerMs }: Server): { intake: Intake<SmallBatch>; settled: number[] } {
+function open({ connections, answerMs }: Server): { intake: TestIntake; settled: number[] } {
   const settled: number[] = [];
   const clock = new ManualClock();
   let free = connections;
-  const send = () => {
-    const ready = connections === Number.POSITIVE_INFINITY ? intake.takeReady() : oneByOne();
-    const batches = ready.filter((batch) => intake.settler.begin(batch));
-    if (batches.length === 0) return;
-    free -= batches.length;
-    const answer = () => {
-      free += batches.length;
-      for (const batch of batches) {
-        for (const { paidAtUs } of batch.receipts) settled.push(paidAtUs);
-        intake.settler.settle(batch, new ReplyReader([clock.nowUs(), 0]));
-      }
-      intake.schedule();
-    };
-    // Before this turn is over, or some time later.
-    if (answerMs === 0) queueMicrotask(answer);
-    else setTimeout(answer, answerMs);
+  const answer = (intake: TestIntake, batch: SmallBatch) => {
+    free++;
+    for (const { paidAtUs } of batch.receipts) settled.push(paidAtUs);
+    intake.settler.settle(batch, allowing(batch, clock.nowUs()));
+    intake.schedule();
   };
-  const oneByOne = () => {
-    const batches: SmallBatch[] = [];
-    while (batches.length < free) {
-      const batch = intake.next();
-      if (batch === undefined) break;
-      batches.push(batch);
-    }
-    return batches;
-  };
-  const intake = new Intake(completeOptions({ clock, deadlineMs: 15 }), {
-    name: "The server",
+  const intake = new TestIntake({
+    options: { clock, deadlineMs: 15 },
     newBatch: (queue) => new SmallBatch(queue),
-    isUp: () => true,
-    downSentence: () => "The server is away",
-    send,
-    probeBucket: () => undefined,
-    onSilence: () => undefined,
+    isOneByOne: connections !== Number.POSITIVE_INFINITY,
+    send: (intake) => {
+      while (free > 0) {
+        const batch = intake.next();
+        if (batch === undefined) break;
+        free--;
+        // Before this turn is over, or some time later.
+        if (answerMs === 0) queueMicrotask(() => answer(intake, batch));
+        else setTimeout(answer, answerMs, intake, batch);
+      }
+    },
   });
   return { intake, settled };
 }
@@ -85,7 +62,7 @@ describe("closing", () => {
         for (const [i, queue] of list.entries()) {
           intake.addReceipt({ bucketKey: `k${i}`, limit, cost: 1, paidAtUs: i, holdId: "", sinceUs: START_US }, queue);
         }
-        const wasSettled = intake.close().then(() => settled.length);
+        const wasSettled = intake.drain().then(() => settled.length);
         await vi.runAllTimersAsync();
         expect(await wasSettled).toBe(list.length);
         expect(new Set(settled).size).toBe(list.length);
@@ -98,7 +75,7 @@ describe("closing", () => {
     const { intake } = open({ connections: Number.POSITIVE_INFINITY, answerMs: 3_600_000 });
     intake.addReceipt({ bucketKey: "k", limit, cost: 1, paidAtUs: 1, holdId: "", sinceUs: START_US }, 0);
     const closed = vi.fn();
-    void intake.close().then(closed);
+    void intake.drain().then(closed);
     await vi.advanceTimersByTimeAsync(1_500);
     expect(closed).toHaveBeenCalled();
   });

@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import { Algorithm } from "../../../../src/engine/domain/limit.ts";
-import { type Receipt, Receipts } from "../../../../src/stores/batching/receipts.ts";
+import type { Receipt } from "../../../../src/stores/batching/batch.ts";
+import { Receipts } from "../../../../src/stores/batching/queues.ts";
 import { makeLimit } from "../../../support/builders.ts";
 
 const limit = makeLimit({ amount: 7 });
@@ -19,9 +20,12 @@ const MINUTE_US = 60_000_000;
 let dropped = 0;
 const open = () => {
   dropped = 0;
-  return new Receipts((count) => {
-    dropped += count;
-  });
+  return new Receipts(
+    (count) => {
+      dropped += count;
+    },
+    () => undefined,
+  );
 };
 
 function movedFrom(receipts: Receipts, queue = 0, nowUs = 0): string[] {
@@ -33,7 +37,7 @@ function movedFrom(receipts: Receipts, queue = 0, nowUs = 0): string[] {
 describe("receipts", () => {
   test("leave in the order they came, as many as one call carries", () => {
     const receipts = open();
-    for (let i = 0; i < 70; i++) receipts.add(receiptOf(`k${i}`));
+    for (let i = 0; i < 70; i++) receipts.add(receiptOf(`k${i}`), 0);
     expect(movedFrom(receipts)).toEqual(Array.from({ length: 64 }, (_, i) => `k${i}`));
     expect(receipts.isEmpty).toBe(false);
     expect(movedFrom(receipts)).toEqual(["k64", "k65", "k66", "k67", "k68", "k69"]);
@@ -44,8 +48,8 @@ describe("receipts", () => {
   test("on sliding logs weigh as much as many others", () => {
     const receipts = open();
     const log = makeLimit({ algorithm: Algorithm.slidingLog });
-    for (let i = 0; i < 6; i++) receipts.add({ ...receiptOf(`log${i}`), limit: log });
-    receipts.add(receiptOf("k"));
+    for (let i = 0; i < 6; i++) receipts.add({ ...receiptOf(`log${i}`), limit: log }, 0);
+    receipts.add(receiptOf("k"), 0);
     expect(movedFrom(receipts)).toEqual(["log0", "log1", "log2", "log3", "log4"]);
     expect(movedFrom(receipts)).toEqual(["log5", "k"]);
   });
@@ -65,7 +69,7 @@ describe("receipts", () => {
 
   test("that wait too long for a store give way to newer ones", () => {
     const receipts = open();
-    for (let i = 0; i <= 10_000; i++) receipts.add(receiptOf(`k${i}`));
+    for (let i = 0; i <= 10_000; i++) receipts.add(receiptOf(`k${i}`), 0);
     let left = 0;
     let first: string | undefined;
     while (!receipts.isEmpty) {
@@ -78,12 +82,12 @@ describe("receipts", () => {
 
   test("that wait for longer than ten minutes are given up, and counted", () => {
     const receipts = open();
-    receipts.add(receiptOf("old", 0));
-    receipts.add(receiptOf("new", MINUTE_US));
+    receipts.add(receiptOf("old", 0), 0);
+    receipts.add(receiptOf("new", MINUTE_US), 0);
     expect(movedFrom(receipts, 0, 10.5 * MINUTE_US)).toEqual(["new"]);
     expect([dropped, receipts.isEmpty]).toEqual([1, true]);
     for (let i = 0; i < 3; i++) receipts.add(receiptOf(`k${i}`), i);
-    receipts.dropAll();
+    receipts.end();
     expect([dropped, receipts.isEmpty]).toEqual([4, true]);
   });
 });

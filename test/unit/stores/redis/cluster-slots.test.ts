@@ -1,7 +1,7 @@
 // What nodes of a cluster say of it, as bytes off the wire may have it.
 
 import { expect, test } from "vitest";
-import { readEpoch, readRedirection, readSlots } from "../../../../src/stores/redis/cluster-slots.ts";
+import { readEpoch, readRedirection, readSlots } from "../../../../src/stores/redis/cluster-topology.ts";
 
 const asked = { kind: "tcp", host: "10.0.0.1", port: 7000 } as const;
 const at = (host: string, port: number) => ({ kind: "tcp", host, port });

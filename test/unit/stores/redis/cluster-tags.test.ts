@@ -3,8 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Limit } from "../../../../src/engine/domain/limit.ts";
-import { ClusterTags } from "../../../../src/stores/redis/cluster-tags.ts";
-import { keySlot, SLOTS } from "../../../../src/stores/redis/key-slot.ts";
+import { ClusterTags, keySlot, SLOTS } from "../../../../src/stores/redis/cluster-tags.ts";
 import { makeLimit } from "../../../support/builders.ts";
 import { runs } from "../../../support/runs.ts";
 

@@ -1,7 +1,7 @@
 // Hash slots as Redis Cluster counts them.
 
 import { expect, test } from "vitest";
-import { keySlot } from "../../../../src/stores/redis/key-slot.ts";
+import { keySlot } from "../../../../src/stores/redis/cluster-tags.ts";
 
 test.each([
   { name: "the specification's check text", key: "123456789", slot: 0x31c3 },

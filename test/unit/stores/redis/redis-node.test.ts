@@ -30,7 +30,6 @@ function openNode() {
     scripts: { takeAll: SCRIPT, takeEach: SCRIPT },
     selfTestKeys: () => [],
     jitterSecondsMax: 0,
-    onUp: () => undefined,
     finder: {
       name: "a Redis that is away",
       wantsPrimary: false,
@@ -86,7 +85,7 @@ test("receipts for a node that can't be reached are counted when it closes, and 
     return { node, kept, batch };
   };
   const closed = adoptOne();
-  expect(closed.batch.isDone).toBe(true);
+  expect(closed.batch.state).toBe("done");
   closed.node.close();
   expect(closed.kept()).toBe(2);
   const dropped = adoptOne();

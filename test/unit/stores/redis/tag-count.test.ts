@@ -32,62 +32,52 @@ const connection = {
   },
 } as unknown as RedisConnection;
 
-function tagCount(count: number) {
-  const news: (string | undefined)[] = [];
-  const made: TagCount = new TagCount({
-    count,
-    key: KEY,
-    connection: () => (isConnected ? connection : undefined),
-    onNews: () => news.push(made.trouble),
-    describe: () => "Redis is not allowed to",
-  });
-  return { made, news };
+function tagCount(count: number): TagCount {
+  const node = () => ({ connection: isConnected ? connection : undefined, describe: () => "Redis is not allowed to" });
+  return new TagCount(count, KEY, node);
 }
 
 test("the first process writes it, the next one that has the same is put to use, another is told both numbers", async () => {
   const [first, same, other] = [tagCount(64), tagCount(64), tagCount(16)];
-  expect([first.made.wasAgreed, first.made.trouble]).toEqual([false, expect.stringContaining("was not asked yet")]);
-  for (const { made } of [first, same, other]) await made.look();
+  expect([first.wasAgreed, first.trouble]).toEqual([false, expect.stringContaining("was not asked yet")]);
+  for (const made of [first, same, other]) await made.check();
   expect(stored).toBe("64");
-  expect([first.made, same.made].map(({ wasAgreed, trouble }) => [wasAgreed, trouble])).toEqual([
+  expect([first, same].map(({ wasAgreed, trouble }) => [wasAgreed, trouble])).toEqual([
     [true, undefined],
     [true, undefined],
   ]);
-  expect(other.made.wasAgreed).toBe(false);
-  expect(other.made.trouble).toMatch(
-    /^REDIS_CLUSTER_TAGS is 16 here, but 64 for the processes .*rl:headgate:cluster-tags/,
-  );
-  expect([first.news, other.news]).toEqual([[undefined], [other.made.trouble]]);
+  expect(other.wasAgreed).toBe(false);
+  expect(other.trouble).toMatch(/^REDIS_CLUSTER_TAGS is 16 here, but 64 for the processes .*rl:headgate:cluster-tags/);
 });
 
 describe("a process in use", () => {
   // Promise(redis): The number of tags is written again after a flush.
   test("writes what was flushed again, and says nothing", async () => {
-    const { made, news } = tagCount(64);
-    await made.look();
+    const made = tagCount(64);
+    await made.check();
     stored = undefined;
-    await made.look();
-    expect([stored, made.trouble, news]).toEqual(["64", undefined, [undefined]]);
+    await made.check();
+    expect([stored, made.trouble]).toEqual(["64", undefined]);
   });
 
   test("stays in use if another one was quicker after the flush, and says so until that is mended", async () => {
-    const { made } = tagCount(64);
-    await made.look();
+    const made = tagCount(64);
+    await made.check();
     stored = "8";
-    await made.look();
+    await made.check();
     expect([made.wasAgreed, made.trouble?.includes("8")]).toEqual([true, true]);
     stored = undefined;
-    await made.look();
+    await made.check();
     expect([made.wasAgreed, made.trouble]).toEqual([true, undefined]);
   });
 
   test("takes no refusal and no lost connection for another number", async () => {
-    const { made } = tagCount(64);
-    await made.look();
+    const made = tagCount(64);
+    await made.check();
     error = new Error("MOVED 1 127.0.0.1:1");
-    await made.look();
+    await made.check();
     isConnected = false;
-    await made.look();
+    await made.check();
     expect([made.wasAgreed, made.trouble]).toEqual([true, undefined]);
   });
 });
@@ -95,18 +85,18 @@ describe("a process in use", () => {
 test("a server that refuses writes tells the number all the same, and only who would be first has to wait", async () => {
   isFull = true;
   const first = tagCount(64);
-  await first.made.look();
-  expect([first.made.wasAgreed, first.made.trouble]).toEqual([false, "Redis is not allowed to"]);
+  await first.check();
+  expect([first.wasAgreed, first.trouble]).toEqual([false, "Redis is not allowed to"]);
   stored = "64";
   const [same, other] = [tagCount(64), tagCount(16)];
-  for (const { made } of [same, other]) await made.look();
-  expect([same.made.wasAgreed, same.made.trouble]).toEqual([true, undefined]);
-  expect([other.made.wasAgreed, other.made.trouble]).toEqual([false, expect.stringContaining("but 64 for")]);
+  for (const made of [same, other]) await made.check();
+  expect([same.wasAgreed, same.trouble]).toEqual([true, undefined]);
+  expect([other.wasAgreed, other.trouble]).toEqual([false, expect.stringContaining("but 64 for")]);
 });
 
 test("one that may not ask is not put to use, and says why", async () => {
-  const { made } = tagCount(64);
+  const made = tagCount(64);
   error = new Error("NOPERM");
-  await made.look();
+  await made.check();
   expect([made.wasAgreed, made.trouble]).toEqual([false, "Redis is not allowed to"]);
 });

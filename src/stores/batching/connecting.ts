@@ -1,7 +1,39 @@
-// Why a server can't be reached, as the end of a sentence that begins with the server's name. The store describes what the server itself says.
+// What connecting to a server needs, whatever its protocol: TLS, a time limit, and words for what went wrong.
 
+import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
+import type { ConnectionOptions } from "node:tls";
 import { errorCode } from "../../engine/base/thrown.ts";
-import { SilenceError } from "./time-limit.ts";
+import type { ClientTls } from "../store-address.ts";
+
+/** TLS options for a connection to this host; undefined for a Unix socket. Throws if a file can't be read. */
+export function readClientTls(tls: ClientTls, host: string | undefined): ConnectionOptions {
+  const options: ConnectionOptions = {};
+  if (tls.caFile !== undefined) options.ca = readFileSync(tls.caFile);
+  if (tls.certFile !== undefined) options.cert = readFileSync(tls.certFile);
+  if (tls.keyFile !== undefined) options.key = readFileSync(tls.keyFile);
+  if (host !== undefined && isIP(host) === 0) options.servername = host;
+  if (tls.skipsHostName) options.checkServerIdentity = () => undefined;
+  return options;
+}
+
+/** There was no answer within the time limit. */
+export class SilenceError extends Error {
+  override readonly name = "SilenceError";
+}
+
+/** Rejects with SilenceError if `promise` takes longer than `ms` milliseconds. For connections that are not in use yet. */
+export async function withTimeLimit<T>(ms: number, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const silence = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new SilenceError(`no answer within ${ms} ms`)), ms);
+  });
+  try {
+    return await Promise.race([promise, silence]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
 
 /** For a server that closed the connection. */
 export const HUNG_UP = "closed the connection";
@@ -39,7 +71,10 @@ export interface OwnTroubles {
   readonly tlsHint: string;
 }
 
-/** The end of the sentence, for an error that did not come from the server itself. */
+/**
+ * Why a server can't be reached, as the end of a sentence that begins with the server's name. For an error that did not come from the server
+ * itself.
+ */
 export function describeConnectError(error: unknown, { beforeTls, afterTls, tlsHint }: OwnTroubles): string {
   if (error instanceof SilenceError) return `accepts connections but does not answer (${error.message})`;
   if (!(error instanceof Error)) return "can't be used";

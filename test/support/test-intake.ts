@@ -1,0 +1,78 @@
+// The way of takes to a server that a test stands for: what leaves is kept, and answered when the test says so.
+
+import type { TakeGroup } from "../../src/engine/domain/take.ts";
+import { Batch } from "../../src/stores/batching/batch.ts";
+import type { ProbeBucket } from "../../src/stores/batching/breaker.ts";
+import { Intake } from "../../src/stores/batching/intake.ts";
+import { type BatchingOptions, completeOptions } from "../../src/stores/batching/options.ts";
+import { ReplyReader } from "../../src/stores/batching/reply.ts";
+
+/** Has room for three takes. */
+export class SmallBatch extends Batch {
+  hasRoomFor(group: TakeGroup): boolean {
+    return this.takes + group.size <= 3;
+  }
+}
+
+interface TestIntakeOptions<B extends Batch> {
+  readonly options: BatchingOptions;
+  readonly newBatch: (queue: number) => B;
+  /** Called at the end of a turn. */
+  readonly send?: (intake: TestIntake<B>) => void;
+  readonly probe?: ProbeBucket;
+  /** Whether its connections carry one call each, as those of PostgreSQL. */
+  readonly isOneByOne?: boolean;
+}
+
+export class TestIntake<B extends Batch = SmallBatch> extends Intake<B> {
+  isUp = true;
+  readonly downSentence = "The server is away";
+  /** Why connections were given up. */
+  readonly silent: string[] = [];
+  readonly #made: TestIntakeOptions<B>;
+
+  constructor(made: TestIntakeOptions<B>) {
+    const kind = made.isOneByOne
+      ? { receiptsAloneMax: 1, sendsFullBatches: false }
+      : { receiptsAloneMax: 8, sendsFullBatches: true };
+    super(completeOptions(made.options), { name: "The server", ...kind });
+    this.#made = made;
+  }
+
+  /** Everything that may leave now. */
+  ready(): B[] {
+    const batches: B[] = [];
+    for (let batch = this.next(); batch !== undefined; batch = this.next()) batches.push(batch);
+    return batches;
+  }
+
+  underWay(queue = 0): number {
+    return this.queues.underWay(queue);
+  }
+
+  /** The connections are closed. */
+  override end(): void {
+    super.end();
+  }
+
+  protected newBatch(queue: number): B {
+    return this.#made.newBatch(queue);
+  }
+
+  protected send(): void {
+    this.#made.send?.(this);
+  }
+
+  protected onSilence(_batch: B, trouble: string): void {
+    this.silent.push(trouble);
+  }
+
+  protected probeBucket(): ProbeBucket | undefined {
+    return this.#made.probe;
+  }
+}
+
+/** A reply that allows a batch's groups of one take each, paid at that time. */
+export function allowing(batch: Batch, serverUs = 0, paidAtUs = 77): ReplyReader {
+  return new ReplyReader([serverUs, 0, ...batch.groups.flatMap(() => [1, 5, 6, 0, 9, paidAtUs, 0])]);
+}
