@@ -1,16 +1,14 @@
 // Reads and checks the settings of the process from environment variables, and reports all mistakes at once. process/settings/table.ts has
 // names and defaults, process/settings/value-types.ts the accepted texts.
 
-import { accessSync, constants } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ConfigError } from "../engine/base/errors.ts";
-import { errorCode } from "../engine/base/thrown.ts";
 import type { HeaderDialect } from "../grpc/header-dialects.ts";
 import type { PostgresTarget } from "../stores/store-address.ts";
 import { findForeignNames } from "./settings/foreign-names.ts";
+import { checkBoth, checkReadable, quoted } from "./settings/mistakes.ts";
 import { parsePostgresUrl, settlePostgres, showPostgresUrl } from "./settings/postgres-settings.ts";
-import { quoted } from "./settings/quoted.ts";
 import { parseRedisUrl, RedisUrlError, showRedisUrl } from "./settings/redis-address.ts";
 import { type RedisSettings, settleRedis } from "./settings/redis-settings.ts";
 import type { Setting } from "./settings/setting.ts";
@@ -148,6 +146,15 @@ export function secretsOf(settings: Settings): readonly string[] {
   return [...new Set(texts)];
 }
 
+/**
+ * Deletes the variables of secret settings from this process's environment, because diagnostic reports of Node.js contain it. From
+ * Node.js 22.13 and 23.3 on, also leaves the whole environment out of reports, so that other programs' secrets are not in them either.
+ */
+export function deleteSecrets(): void {
+  for (const [, { name, secret }] of tableRows()) if (secret) delete process.env[name];
+  if ("excludeEnv" in process.report) process.report.excludeEnv = true;
+}
+
 /** The rows of the table with their fields, typed for iteration. */
 export function tableRows(): readonly (readonly [keyof TableValues, AnySetting])[] {
   return Object.entries(SETTINGS) as unknown as (readonly [keyof TableValues, AnySetting])[];
@@ -179,21 +186,6 @@ function showGiven(setting: AnySetting, text: string): string {
   // Kubernetes sets such values for Services: one named "grpc" sets GRPC_PORT.
   const isServiceLink = /^(?:tcp|udp):\/\//.test(text);
   return isServiceLink ? `${shown} (set by Kubernetes for a Service of that name? see enableServiceLinks)` : shown;
-}
-
-const UNREADABLE: Readonly<Record<string, string>> = {
-  ENOENT: "it does not exist",
-  ENOTDIR: "a part of the path is no directory",
-  EACCES: "this user may not read it",
-};
-
-function checkReadable(name: string, path: string, mistakes: string[]): void {
-  try {
-    accessSync(path, constants.R_OK);
-  } catch (cause) {
-    const code = errorCode(cause) ?? String(cause);
-    mistakes.push(`${name}: expected a file that can be read, got ${quoted(path)}: ${UNREADABLE[code] ?? code}`);
-  }
 }
 
 function checkTogether(values: TableValues, mistakes: string[], warnings: string[]): void {
@@ -251,8 +243,7 @@ function checkTls(values: TableValues, mistakes: string[]): void {
 
 function checkXds(values: TableValues, mistakes: string[], warnings: string[]): void {
   const { configType, xdsUsesTls, xdsCertFile, xdsKeyFile, xdsCaFile, xdsServerName, rulesCache } = values;
-  if ((xdsCertFile === undefined) !== (xdsKeyFile === undefined))
-    mistakes.push("CONFIG_GRPC_XDS_CLIENT_TLS_CERT, CONFIG_GRPC_XDS_CLIENT_TLS_KEY: expected both or none, got one");
+  checkBoth("CONFIG_GRPC_XDS_CLIENT_TLS_CERT, CONFIG_GRPC_XDS_CLIENT_TLS_KEY", xdsCertFile, xdsKeyFile, mistakes);
   if (!xdsUsesTls && [xdsCertFile, xdsCaFile, xdsServerName].some((value) => value !== undefined)) {
     warnings.push(
       "CONFIG_GRPC_XDS_CLIENT_TLS_CERT, CONFIG_GRPC_XDS_SERVER_TLS_CACERT, CONFIG_GRPC_XDS_SERVER_TLS_SAN: without effect, because CONFIG_GRPC_XDS_SERVER_USE_TLS is false",

@@ -192,7 +192,7 @@ export const METRICS = {
     "headgate_store_redirections_total",
     "Round trips that a node of a Redis Cluster redirected to another node before it ran anything.",
   ),
-  storeDamaged: counter("headgate_store_damaged_buckets_total", "Damaged buckets that were treated as new."),
+  storeDamaged: counter("headgate_store_damaged_buckets_total", "Damaged buckets that were reset."),
   storeEvicted: counter(
     "headgate_store_evicted_buckets_total",
     "Buckets that were still in use and were dropped to stay within BUCKETS_MAX.",

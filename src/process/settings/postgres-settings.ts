@@ -1,9 +1,10 @@
 // Combines the POSTGRES_* settings into one PostgresTarget and finds contradictions. Opens nothing.
 
 import type { ClientTls, PostgresTarget } from "../../stores/store-address.ts";
-import { percentDecoded } from "./percent-decoded.ts";
+import { checkBoth } from "./mistakes.ts";
 import type { BackendType } from "./store-table.ts";
 import type { TableValues } from "./table.ts";
+import { percentDecoded } from "./value-types.ts";
 
 /** The parts of a POSTGRES_URL. */
 type PostgresUrl = Pick<PostgresTarget, "host" | "port" | "database" | "user" | "password"> & {
@@ -106,7 +107,6 @@ function tlsOf(sslMode: SslMode, values: TableValues, mistakes: string[], warnin
       warnings.push("POSTGRES_TLS_*: without effect, because POSTGRES_URL has no sslmode");
     return undefined;
   }
-  if ((certFile === undefined) !== (keyFile === undefined))
-    mistakes.push("POSTGRES_TLS_CLIENT_CERT, POSTGRES_TLS_CLIENT_KEY: expected both or neither, got one");
+  checkBoth("POSTGRES_TLS_CLIENT_CERT, POSTGRES_TLS_CLIENT_KEY", certFile, keyFile, mistakes);
   return Object.freeze({ certFile, keyFile, caFile, skipsHostName: sslMode !== "verify-full" });
 }

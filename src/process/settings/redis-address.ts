@@ -3,10 +3,11 @@
 
 import { nearestName } from "../../engine/base/near-name.ts";
 import type { RedisAddress, RedisLogin, TcpAddress } from "../../stores/store-address.ts";
+import { percentDecoded } from "./value-types.ts";
 
 /** Kinds of deployments, as REDIS_TYPE names them. */
 export const REDIS_TYPES = ["single", "sentinel", "cluster"] as const;
-export type RedisType = (typeof REDIS_TYPES)[number];
+type RedisType = (typeof REDIS_TYPES)[number];
 
 /** Which servers to connect to. */
 export type RedisPlace =
@@ -102,8 +103,7 @@ function parsePlain(text: string, type: RedisType): RedisPlace {
       );
     return { kind: "sentinel", primaryName, sentinels: parseList(text.slice(comma + 1), SENTINEL_PORT_DEFAULT) };
   }
-  if (text.startsWith("/") || text.startsWith("../../settings/"))
-    return { kind: "single", address: { kind: "unix", path: text } };
+  if (text.startsWith("/") || text.startsWith("./")) return { kind: "single", address: { kind: "unix", path: text } };
   if (text.includes(",")) {
     throw new RedisUrlError(
       "expected one server, got several; write redis-sentinel://host:port,host:port/name or redis-cluster://host:port,host:port",
@@ -252,11 +252,9 @@ function databaseOf(text: string): number {
 }
 
 function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch (cause) {
-    throw new RedisUrlError("expected every % to begin two hex digits, got another one", { cause });
-  }
+  const found = percentDecoded(text);
+  if (found === undefined) throw new RedisUrlError("expected every % to begin two hex digits, got another one");
+  return found;
 }
 
 // The names that Sentinel accepts in its configuration.

@@ -2,14 +2,8 @@
 // (REDIS_PERSECOND_*).
 
 import type { RedisAccess, RedisLogin } from "../../stores/store-address.ts";
-import {
-  parseRedisAuth,
-  parseRedisUrl,
-  type RedisPlace,
-  type RedisType,
-  type RedisUrl,
-  RedisUrlError,
-} from "./redis-address.ts";
+import { checkBoth } from "./mistakes.ts";
+import { parseRedisAuth, parseRedisUrl, type RedisPlace, type RedisUrl, RedisUrlError } from "./redis-address.ts";
 import type { BackendType } from "./store-table.ts";
 import type { TableValues } from "./table.ts";
 
@@ -28,19 +22,7 @@ interface SettledRedis {
 }
 
 /** The settings of one of the two deployments. */
-interface Inputs {
-  readonly prefix: "REDIS" | "REDIS_PERSECOND";
-  readonly url: string | undefined;
-  readonly type: RedisType | undefined;
-  readonly socketType: "tcp" | "unix" | undefined;
-  readonly auth: string | undefined;
-  readonly authFile: string | undefined;
-  readonly tls: boolean;
-  readonly sentinelAuth: string | undefined;
-  readonly sentinelAuthFile: string | undefined;
-  readonly sentinelTls: boolean | undefined;
-  readonly connectTimeoutMs: number;
-}
+type Inputs = ReturnType<typeof mainInputs>;
 
 /** How to reach Redis if it is the store. Adds a line to `mistakes` or `warnings` for each contradiction. */
 export function settleRedis(
@@ -67,7 +49,7 @@ export function settleRedis(
   return { redis, perSecondRedis };
 }
 
-function mainInputs(values: TableValues): Inputs {
+function mainInputs(values: TableValues) {
   return {
     prefix: "REDIS",
     url: values.redisUrl,
@@ -110,6 +92,7 @@ function settleOne(inputs: Inputs, values: TableValues, mistakes: string[]): Red
     return undefined;
   }
   checkSocketType(inputs, url, mistakes);
+  const { prefix, connectTimeoutMs } = inputs;
   const files = Object.freeze({
     certFile: values.redisTlsCertFile,
     keyFile: values.redisTlsKeyFile,
@@ -117,35 +100,30 @@ function settleOne(inputs: Inputs, values: TableValues, mistakes: string[]): Red
     skipsHostName: values.redisTlsSkipsHostName,
   });
   const usesTls = inputs.tls || url.usesTls;
-  const { connectTimeoutMs } = inputs;
-  const login = oneLogin(mistakes, "Redis", [
-    [`${inputs.prefix}_URL`, url.login],
-    [`${inputs.prefix}_AUTH`, inputs.auth],
-    [`${inputs.prefix}_AUTH_FILE`, inputs.authFile],
-  ]);
   const access = {
     database: url.database,
-    login: inputs.auth === undefined ? login : Object.freeze(parseRedisAuth(inputs.auth)),
-    loginFile: inputs.authFile,
+    ...loginOf("Redis", [`${prefix}_URL`, url.login], [`${prefix}_AUTH`, inputs.auth, inputs.authFile], mistakes),
     tls: usesTls ? files : undefined,
     connectTimeoutMs,
   };
   const { place } = url;
+  const { sentinelAuth: auth, sentinelAuthFile: authFile } = inputs;
   if (place.kind !== "sentinel") {
-    checkNoSentinel(inputs, mistakes);
+    const name = auth === undefined ? `${prefix}_SENTINEL_AUTH_FILE` : `${prefix}_SENTINEL_AUTH`;
+    if ((auth ?? authFile) !== undefined)
+      mistakes.push(`${name}: expected sentinels in ${prefix}_URL (redis-sentinel://), got none`);
     if (usesTls && place.kind === "single" && place.address.kind === "unix")
-      mistakes.push(`${inputs.prefix}_TLS: expected false for a Unix socket, got true`);
+      mistakes.push(`${prefix}_TLS: expected false for a Unix socket, got true`);
     return Object.freeze({ ...place, ...access });
   }
-  const sentinelLogin = oneLogin(mistakes, "the sentinels", [
-    [`${inputs.prefix}_URL`, url.sentinelLogin],
-    [`${inputs.prefix}_SENTINEL_AUTH`, inputs.sentinelAuth],
-    [`${inputs.prefix}_SENTINEL_AUTH_FILE`, inputs.sentinelAuthFile],
-  ]);
   const sentinelAccess = Object.freeze({
     database: 0,
-    login: inputs.sentinelAuth === undefined ? sentinelLogin : Object.freeze(parseRedisAuth(inputs.sentinelAuth)),
-    loginFile: inputs.sentinelAuthFile,
+    ...loginOf(
+      "the sentinels",
+      [`${prefix}_URL`, url.sentinelLogin],
+      [`${prefix}_SENTINEL_AUTH`, auth, authFile],
+      mistakes,
+    ),
     tls: (url.sentinelUsesTls ?? inputs.sentinelTls ?? usesTls) ? files : undefined,
     connectTimeoutMs,
   });
@@ -160,23 +138,18 @@ function checkSocketType({ prefix, socketType }: Inputs, { place }: RedisUrl, mi
   mistakes.push(`${prefix}_SOCKET_TYPE: ${socketType} expects ${expected} in ${prefix}_URL, which has ${has}`);
 }
 
-/** The login of the URL, which must be the first of `places`. Adds a mistake if more than one place gives a login. */
-function oneLogin(
-  mistakes: string[],
+/** The login, and the file that has it. Adds a mistake if more than one place gives a login. */
+function loginOf(
   whose: string,
-  places: readonly (readonly [name: string, value: unknown])[],
-): RedisLogin | undefined {
-  const given = places.filter(([, value]) => value !== undefined).map(([name]) => name);
+  [urlName, fromUrl]: readonly [string, RedisLogin | undefined],
+  [name, auth, file]: readonly [string, string | undefined, string | undefined],
+  mistakes: string[],
+): Pick<RedisAccess, "login" | "loginFile"> {
+  const given = [fromUrl && urlName, auth && name, file && `${name}_FILE`].filter((one) => one !== undefined);
   if (given.length > 1)
     mistakes.push(`${given.join(", ")}: expected the login of ${whose} in one of them, got it in ${given.length}`);
-  const [, fromUrl] = places[0] ?? [];
-  return fromUrl === undefined ? undefined : Object.freeze(fromUrl as RedisLogin);
-}
-
-function checkNoSentinel({ prefix, sentinelAuth, sentinelAuthFile }: Inputs, mistakes: string[]): void {
-  if (sentinelAuth === undefined && sentinelAuthFile === undefined) return;
-  const name = sentinelAuth === undefined ? `${prefix}_SENTINEL_AUTH_FILE` : `${prefix}_SENTINEL_AUTH`;
-  mistakes.push(`${name}: expected sentinels in ${prefix}_URL (redis-sentinel://), got none`);
+  const login = auth === undefined ? fromUrl : parseRedisAuth(auth);
+  return { login: login && Object.freeze(login), loginFile: file };
 }
 
 function checkTlsFiles(
@@ -191,6 +164,5 @@ function checkTlsFiles(
       warnings.push("REDIS_TLS_*: without effect, because REDIS_TLS is false and REDIS_URL is no rediss:// URL");
     return;
   }
-  if ((cert === undefined) !== (key === undefined))
-    mistakes.push("REDIS_TLS_CLIENT_CERT, REDIS_TLS_CLIENT_KEY: expected both or neither, got one");
+  checkBoth("REDIS_TLS_CLIENT_CERT, REDIS_TLS_CLIENT_KEY", cert, key, mistakes);
 }

@@ -1,14 +1,204 @@
 // Settings of the store: where buckets are kept, and what happens when it does not answer.
 
 import { ON_STORE_FAILURE_NAMES } from "../../engine/domain/limit.ts";
-import { POSTGRES_ROWS } from "./postgres-rows.ts";
-import { REDIS_ROWS } from "./redis-rows.ts";
+import { REDIS_TYPES } from "./redis-address.ts";
 import { optional, setting, under } from "./setting.ts";
-import { decimalNumber, durationMs, durationUs, KEY_PREFIX, oneOf, SNAPSHOT_PATH, wholeNumber } from "./value-types.ts";
+import {
+  BOOLEAN,
+  decimalNumber,
+  durationMs,
+  durationUs,
+  KEY_PREFIX,
+  oneOf,
+  PATH,
+  SNAPSHOT_PATH,
+  TEXT,
+  textLike,
+  wholeNumber,
+} from "./value-types.ts";
 
 /** The stores, as BACKEND_TYPE names them. */
 const BACKEND_TYPES = ["memory", "redis", "postgres"] as const;
 export type BackendType = (typeof BACKEND_TYPES)[number];
+
+/** Redis, and a second Redis for limits per second. */
+const REDIS_ROWS = {
+  redisUrl: optional(
+    "REDIS_URL",
+    TEXT,
+    "Redis: `host:port`, the path of a socket, or a URL that may hold user, password and database: `redis://`, `unix://`, `redis-sentinel://host:port,host:port/name`, `redis-cluster://host:port,host:port`; `rediss://`, `rediss-sentinel://` and `rediss-cluster://` use TLS (docs/operations.md).",
+    { secret: true },
+  ),
+  redisType: optional(
+    "REDIS_TYPE",
+    oneOf(REDIS_TYPES),
+    "What a REDIS_URL without a scheme names: one server; sentinels, as `name,host:port,...`; or a cluster, as `host:port,...`.",
+    { defaultShown: "as REDIS_URL says, else `single`" },
+  ),
+  redisSocketType: optional("REDIS_SOCKET_TYPE", oneOf(["tcp", "unix"]), "Must agree with REDIS_URL.", {
+    defaultShown: "as REDIS_URL says",
+  }),
+  redisAuth: optional("REDIS_AUTH", TEXT, "Password of Redis, or `user:password`.", { secret: true }),
+  redisAuthFile: optional(
+    "REDIS_AUTH_FILE",
+    PATH,
+    "File with the content of REDIS_AUTH. It is read again for every connection, so that passwords can change.",
+    { isFile: true },
+  ),
+  redisSentinelAuth: optional("REDIS_SENTINEL_AUTH", TEXT, "Password of the sentinels, or `user:password`.", {
+    secret: true,
+  }),
+  redisSentinelAuthFile: optional(
+    "REDIS_SENTINEL_AUTH_FILE",
+    PATH,
+    "File with the content of REDIS_SENTINEL_AUTH. It is read again for every connection.",
+    { isFile: true },
+  ),
+  redisSentinelTls: optional("REDIS_SENTINEL_TLS", BOOLEAN, "Uses TLS to the sentinels.", {
+    defaultShown: "as with Redis",
+  }),
+  redisTls: setting("REDIS_TLS", BOOLEAN, false, "Uses TLS to Redis."),
+  redisTlsCertFile: optional("REDIS_TLS_CLIENT_CERT", PATH, "File of the client certificate (PEM).", {
+    isFile: true,
+  }),
+  redisTlsKeyFile: optional("REDIS_TLS_CLIENT_KEY", PATH, "File of the client certificate's key (PEM).", {
+    isFile: true,
+  }),
+  redisTlsCaFile: optional(
+    "REDIS_TLS_CACERT",
+    PATH,
+    "File of the certificate authority for Redis's certificate (PEM).",
+    {
+      isFile: true,
+      defaultShown: "the public authorities",
+    },
+  ),
+  redisTlsSkipsHostName: setting(
+    "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION",
+    BOOLEAN,
+    false,
+    "Accepts a certificate of Redis that names another host. The authority is still checked.",
+  ),
+  redisConnectTimeoutMs: setting(
+    "REDIS_TIMEOUT",
+    durationMs(10, 600_000),
+    2_000,
+    "How long connecting to Redis may take.",
+  ),
+  redisClusterTags: setting(
+    "REDIS_CLUSTER_TAGS",
+    wholeNumber(1, 4_096),
+    16,
+    "Number of hash tags that share the buckets of a Redis Cluster: 4 to 8 for each primary. Buckets of one tag are at one node. All processes need the same number (docs/operations.md).",
+  ),
+  redisPerSecond: setting(
+    "REDIS_PERSECOND",
+    BOOLEAN,
+    false,
+    "Keeps limits that are written per second in a second Redis, REDIS_PERSECOND_URL.",
+  ),
+  redisPerSecondUrl: optional("REDIS_PERSECOND_URL", TEXT, "Redis for limits per second, written as REDIS_URL.", {
+    secret: true,
+  }),
+  redisPerSecondType: optional("REDIS_PERSECOND_TYPE", oneOf(REDIS_TYPES), "As REDIS_TYPE, for that Redis.", {
+    defaultShown: "as REDIS_PERSECOND_URL says, else `single`",
+  }),
+  redisPerSecondSocketType: optional(
+    "REDIS_PERSECOND_SOCKET_TYPE",
+    oneOf(["tcp", "unix"]),
+    "Must agree with REDIS_PERSECOND_URL.",
+    { defaultShown: "as REDIS_PERSECOND_URL says" },
+  ),
+  redisPerSecondAuth: optional("REDIS_PERSECOND_AUTH", TEXT, "Password of that Redis, or `user:password`.", {
+    secret: true,
+  }),
+  redisPerSecondAuthFile: optional("REDIS_PERSECOND_AUTH_FILE", PATH, "As REDIS_AUTH_FILE, for that Redis.", {
+    isFile: true,
+  }),
+  redisPerSecondSentinelAuth: optional(
+    "REDIS_PERSECOND_SENTINEL_AUTH",
+    TEXT,
+    "Password of that Redis's sentinels, or `user:password`.",
+    { secret: true },
+  ),
+  redisPerSecondTls: setting(
+    "REDIS_PERSECOND_TLS",
+    BOOLEAN,
+    false,
+    "Uses TLS to that Redis, with the files of REDIS_TLS_*.",
+  ),
+  redisPerSecondConnectTimeoutMs: setting(
+    "REDIS_PERSECOND_TIMEOUT",
+    durationMs(10, 600_000),
+    2_000,
+    "As REDIS_TIMEOUT, for that Redis.",
+  ),
+};
+
+/** A name that PostgreSQL accepts without truncation, between double quotes. */
+const SCHEMA_NAME = textLike(
+  "text",
+  "a name of up to 63 letters, digits and underscores, beginning with a letter",
+  /^[a-z][a-z0-9_]{0,62}$/i,
+);
+
+const POSTGRES_ROWS = {
+  postgresUrl: optional(
+    "POSTGRES_URL",
+    TEXT,
+    "PostgreSQL (15 or newer): `postgres://user:password@host:port/database`. `?sslmode=verify-full` uses TLS; `verify-ca` and `require` use TLS and do not check the host name. `?host=/folder` uses the Unix socket in that folder.",
+    { secret: true },
+  ),
+  postgresPassword: optional("POSTGRES_PASSWORD", TEXT, "Password of PostgreSQL.", { secret: true }),
+  postgresPasswordFile: optional(
+    "POSTGRES_PASSWORD_FILE",
+    PATH,
+    "File with the password. It is read again for every connection, so that passwords can change.",
+    { isFile: true },
+  ),
+  postgresSchema: setting(
+    "POSTGRES_SCHEMA",
+    SCHEMA_NAME,
+    "headgate",
+    "Schema for the tables and functions that Headgate creates.",
+  ),
+  postgresConnections: setting(
+    "POSTGRES_CONNECTIONS",
+    wholeNumber(1, 64),
+    4,
+    "Connections to PostgreSQL for takes, per process. Each carries the takes of one turn at a time. One further connection counts processes and deletes expired rows.",
+  ),
+  postgresUnlogged: optional(
+    "POSTGRES_UNLOGGED",
+    BOOLEAN,
+    "`true` keeps the buckets out of PostgreSQL's write-ahead log. This is faster, but the buckets are empty after a crash and absent from standbys. `false` logs them again. All processes need the same value.",
+    { defaultShown: "as the tables are; new tables are logged" },
+  ),
+  postgresSynchronousCommit: setting(
+    "POSTGRES_SYNCHRONOUS_COMMIT",
+    BOOLEAN,
+    false,
+    "A call is answered once its payment is on the disk of PostgreSQL and of synchronous standbys. Otherwise a crash may lose the last 0.6 s of payments.",
+  ),
+  postgresTlsCaFile: optional(
+    "POSTGRES_TLS_CACERT",
+    PATH,
+    "File of the certificate authority for PostgreSQL's certificate (PEM).",
+    { isFile: true, defaultShown: "the public authorities" },
+  ),
+  postgresTlsCertFile: optional("POSTGRES_TLS_CLIENT_CERT", PATH, "File of the client certificate (PEM).", {
+    isFile: true,
+  }),
+  postgresTlsKeyFile: optional("POSTGRES_TLS_CLIENT_KEY", PATH, "File of the client certificate's key (PEM).", {
+    isFile: true,
+  }),
+  postgresConnectTimeoutMs: setting(
+    "POSTGRES_TIMEOUT",
+    durationMs(10, 600_000),
+    2_000,
+    "How long connecting to PostgreSQL may take.",
+  ),
+};
 
 export const STORE_SETTINGS = under("Store", {
   backendType: optional(
@@ -23,7 +213,7 @@ export const STORE_SETTINGS = under("Store", {
     "BUCKETS_MAX",
     wholeNumber(1, 100_000_000),
     1_000_000,
-    "Most buckets in the memory store. A bucket takes at most 150 bytes, however long its key is. Beyond this bound, buckets that are nearest to being as new are dropped.",
+    "Most buckets in the memory store. A bucket takes at most 150 bytes, however long its key is. Beyond this bound, buckets that are nearest to full are dropped.",
   ),
   slidingLogBytesMax: setting(
     "SLIDING_LOG_BYTES_MAX",
@@ -107,7 +297,7 @@ export const STORE_SETTINGS = under("Store", {
     "EXPIRATION_JITTER_MAX_SECONDS",
     wholeNumber(0, 86_400),
     300,
-    "Counters of COMPATIBILITY_MODE live in Redis for their window and up to this many seconds longer. Headgate's own buckets live until they are as new.",
+    "Counters of COMPATIBILITY_MODE live in Redis for their window and up to this many seconds longer. Headgate's own buckets live until they are full again.",
   ),
   localCacheBytes: setting(
     "LOCAL_CACHE_SIZE_IN_BYTES",

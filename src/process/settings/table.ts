@@ -6,16 +6,13 @@ import { LISTENING_SETTINGS } from "./listening-table.ts";
 import { RULE_SETTINGS } from "./rules-table.ts";
 import type { Setting } from "./setting.ts";
 import { STORE_SETTINGS } from "./store-table.ts";
-import { TELEMETRY_SETTINGS } from "./telemetry-table.ts";
-import { TRACES_SETTINGS } from "./traces-table.ts";
-import { XDS_SETTINGS } from "./xds-table.ts";
+import { TELEMETRY_SETTINGS, TRACES_SETTINGS } from "./telemetry-table.ts";
 
 export type OnStoreFailureName = (typeof ON_STORE_FAILURE_NAMES)[number];
 
 /** All settings by the field of Settings, in the order of the docs. */
 export const SETTINGS = {
   ...RULE_SETTINGS,
-  ...XDS_SETTINGS,
   ...LISTENING_SETTINGS,
   ...STORE_SETTINGS,
   ...ANSWER_SETTINGS,

@@ -1,12 +1,9 @@
 // Combines the settings of traces: OpenTelemetry's variables override those of the reference service. They are checked only if traces
 // are asked for.
 
-import { accessSync, constants } from "node:fs";
-import { errorMessage } from "../../engine/base/thrown.ts";
-import { percentDecoded } from "./percent-decoded.ts";
-import { quoted } from "./quoted.ts";
+import { checkBoth, checkReadable, quoted } from "./mistakes.ts";
 import type { TableValues } from "./table.ts";
-import { HEADER_NAME } from "./value-types.ts";
+import { HEADER_NAME, percentDecoded } from "./value-types.ts";
 
 const SAMPLERS = [
   "always_on",
@@ -47,10 +44,8 @@ export function settleTraces(values: TableValues, mistakes: string[]): TraceSett
     certFile: fileOf("CLIENT_CERTIFICATE", values.otlpTracesCertFile, values.otlpCertFile, mistakes),
     keyFile: fileOf("CLIENT_KEY", values.otlpTracesKeyFile, values.otlpKeyFile, mistakes),
   };
-  if ((files.certFile === undefined) !== (files.keyFile === undefined))
-    mistakes.push(
-      "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_KEY: expected both or none, got one",
-    );
+  const names = "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_KEY";
+  checkBoth(names, files.certFile, files.keyFile, mistakes);
   return Object.freeze({
     protocol,
     url: urlOf(values, protocol, mistakes),
@@ -167,12 +162,7 @@ function fileOf(
   mistakes: string[],
 ): string | undefined {
   const file = ofTraces ?? ofAll;
-  if (file === undefined) return undefined;
-  try {
-    accessSync(file, constants.R_OK);
-  } catch (error) {
-    const name = `OTEL_EXPORTER_OTLP_${ofTraces === undefined ? "" : "TRACES_"}${ending}`;
-    mistakes.push(`${name}: expected a file that can be read: ${errorMessage(error)}`);
-  }
+  const name = `OTEL_EXPORTER_OTLP_${ofTraces === undefined ? "" : "TRACES_"}${ending}`;
+  if (file !== undefined) checkReadable(name, file, mistakes);
   return file;
 }

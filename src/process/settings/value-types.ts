@@ -188,31 +188,22 @@ export function listOf<const T extends string>(words: readonly T[]): SettingType
   };
 }
 
-/** Tags as `key:value` pairs, without characters that have a meaning in statsd's lines. */
-export const TAGS: SettingType<ReadonlyMap<string, string>> = {
-  label: "tags",
-  expects: "a comma-separated list of key:value, such as env:prod,zone:a",
-  parse: (text) => {
-    const pairs = text.split(",").map((pair) => /^\s*([^\s:|,#@]+):([^\s:|,#@]+)\s*$/.exec(pair));
-    if (pairs.some((pair) => pair === null)) return undefined;
-    return new Map(pairs.map((pair) => [pair?.[1] ?? "", pair?.[2] ?? ""]));
-  },
-  show: (value) => [...value].map(([key, tag]) => `${key}:${tag}`).join(","),
-};
-
 /** Texts by name, such as `a=1,b=2` if `sign` is `=`. If a name is given twice, the last one counts. */
-export function pairs(sign: "=" | ":"): SettingType<ReadonlyMap<string, string>> {
-  const example = `a${sign}1,b${sign}2`;
+function pairs(
+  sign: "=" | ":",
+  expects: string,
+  isPair: (name: string, text: string) => boolean,
+): SettingType<ReadonlyMap<string, string>> {
   return {
     label: "list of pairs",
-    expects: `a comma-separated list of name${sign}value, such as ${example}`,
+    expects,
     parse: (text) => {
       const found = new Map<string, string>();
       for (const part of text.split(",")) {
         const at = part.indexOf(sign);
-        const name = part.slice(0, Math.max(0, at)).trim();
-        if (name === "" || hasControlCharacter(part)) return undefined;
-        found.set(name, part.slice(at + 1).trim());
+        const [name, value] = [part.slice(0, Math.max(0, at)).trim(), part.slice(at + 1).trim()];
+        if (name === "" || hasControlCharacter(part) || !isPair(name, value)) return undefined;
+        found.set(name, value);
       }
       return found;
     },
@@ -220,17 +211,20 @@ export function pairs(sign: "=" | ":"): SettingType<ReadonlyMap<string, string>>
   };
 }
 
-/** Metadata of gRPC calls, `name:value,name2:value2`. Names that end in `-bin` would need bytes as values. */
-export const METADATA: SettingType<ReadonlyMap<string, string>> = {
-  ...pairs(":"),
-  expects:
-    "a comma-separated list of name:value, names of letters, digits and _.- without the ending -bin, values in ASCII",
-  parse: (text) => {
-    const found = pairs(":").parse(text);
-    const isOne = ([name, value]: [string, string]) => /^(?!.*-bin$)[\w.-]+$/i.test(name) && /^[ -~]*$/.test(value);
-    return found !== undefined && [...found].every(isOne) ? found : undefined;
-  },
-};
+/** Any text by name. */
+export const TEXTS = pairs("=", "a comma-separated list of name=value, such as a=1,b=2", () => true);
+
+/** Tags, without characters that have a meaning in statsd's lines. */
+export const TAGS = pairs(":", "a comma-separated list of key:value, such as env:prod,zone:a", (...pair) =>
+  pair.every((text) => /^[^\s:|,#@]+$/.test(text)),
+);
+
+/** Metadata of gRPC calls. Names that end in `-bin` would need bytes as values. */
+export const METADATA = pairs(
+  ":",
+  "a comma-separated list of name:value, names of letters, digits and _.- without the ending -bin, values in ASCII",
+  (name, text) => /^(?!.*-bin$)[\w.-]+$/i.test(name) && /^[ -~]*$/.test(text),
+);
 
 /** Durations in Go's notation, as microseconds from `minUs` to `maxUs`. */
 export function durationUs(minUs: number, maxUs: number): SettingType<number> {
@@ -306,4 +300,14 @@ function parseWhole(text: string, min: number, max: number): number | undefined 
 function hasControlCharacter(text: string): boolean {
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) < 0x20 || text.charCodeAt(i) === 0x7f) return true;
   return false;
+}
+
+/** Decodes percent-encoded UTF-8; undefined if the text is not that. */
+export function percentDecoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch (cause) {
+    if (cause instanceof URIError) return undefined;
+    throw cause;
+  }
 }

@@ -32,6 +32,7 @@ describe("a single server", () => {
     { name: "an IPv6 URL", url: "redis://[::1]:7000", address: tcp("::1", 7000) },
     { name: "a URL in capitals", url: "REDIS://redis.example:1", address: tcp("redis.example", 1) },
     { name: "a socket", url: "/run/redis.sock", address: { kind: "unix", path: "/run/redis.sock" } },
+    { name: "a socket by a relative path", url: "./redis.sock", address: { kind: "unix", path: "./redis.sock" } },
     { name: "a socket's URL", url: "unix:///run/redis.sock?db=2", address: { kind: "unix", path: "/run/redis.sock" } },
   ])("is $name", ({ url, address }) => {
     expect(readSettings({ REDIS_URL: url })).toMatchObject({

@@ -281,7 +281,7 @@ describe("a control plane", () => {
       CONFIG_GRPC_XDS_SERVER_USE_TLS: "true",
       CONFIG_GRPC_XDS_CLIENT_TLS_CERT: import.meta.filename,
     };
-    expect(mistakesOf(env)).toEqual([expect.stringContaining("expected both or none")]);
+    expect(mistakesOf(env)).toEqual([expect.stringContaining("expected both or neither")]);
   });
 });
 

@@ -1,0 +1,34 @@
+// Sentences of mistakes that several settings share.
+
+import { accessSync, constants } from "node:fs";
+import { errorCode } from "../../engine/base/thrown.ts";
+
+/** Text that looks like a key or certificate: PEM, or its base64 alone. */
+const KEY_LIKE = /-----BEGIN|[A-Za-z0-9+]{100}|^M[A-Za-z][A-Za-z0-9+/=]{40}/;
+
+const UNREADABLE: Readonly<Record<string, string>> = {
+  ENOENT: "it does not exist",
+  ENOTDIR: "a part of the path is no directory",
+  EACCES: "this user may not read it",
+};
+
+/** Text in quotes, cut if long. Text that looks like a secret in the wrong setting is not shown. */
+export function quoted(text: string): string {
+  if (KEY_LIKE.test(text)) return `something else (${text.length} characters, not shown)`;
+  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text);
+}
+
+/** Adds a mistake if this process can't read the file. */
+export function checkReadable(name: string, path: string, mistakes: string[]): void {
+  try {
+    accessSync(path, constants.R_OK);
+  } catch (cause) {
+    const code = errorCode(cause) ?? String(cause);
+    mistakes.push(`${name}: expected a file that can be read, got ${quoted(path)}: ${UNREADABLE[code] ?? code}`);
+  }
+}
+
+/** Adds a mistake if one of two settings is there without the other: a certificate, and its key. */
+export function checkBoth(names: string, one: unknown, other: unknown, mistakes: string[]): void {
+  if ((one === undefined) !== (other === undefined)) mistakes.push(`${names}: expected both or neither, got one`);
+}
