@@ -121,7 +121,7 @@ export function describeSettings(settings: Settings): Readonly<Record<string, st
   for (const [field, setting] of tableRows()) {
     const value = settings[field];
     shown[setting.name] =
-      value === undefined ? "" : setting.secret ? showSecret(settings, field, value) : setting.type.show(value);
+      value === undefined ? "" : setting.type.isSecret ? showSecret(settings, field, value) : setting.type.show(value);
   }
   return shown;
 }
@@ -151,7 +151,7 @@ export function secretsOf(settings: Settings): readonly string[] {
  * Node.js 22.13 and 23.3 on, also leaves the whole environment out of reports, so that other programs' secrets are not in them either.
  */
 export function deleteSecrets(): void {
-  for (const [, { name, secret }] of tableRows()) if (secret) delete process.env[name];
+  for (const [, { name, type }] of tableRows()) if (type.isSecret) delete process.env[name];
   if ("excludeEnv" in process.report) process.report.excludeEnv = true;
 }
 
@@ -166,7 +166,7 @@ function readTable(env: Environment, mistakes: string[], warnings: string[]): Ta
     values[field] = setting.default;
     const raw = env[setting.name];
     if (raw === undefined) continue;
-    const text = setting.secret ? raw : raw.trim();
+    const text = setting.type.isSecret ? raw : raw.trim();
     if (text.trim() === "") {
       warnings.push(`${setting.name}: set but empty, which counts as not set`);
       continue;
@@ -175,13 +175,13 @@ function readTable(env: Environment, mistakes: string[], warnings: string[]): Ta
     if (value === undefined)
       mistakes.push(`${setting.name}: expected ${setting.type.expects}, got ${showGiven(setting, text)}`);
     else values[field] = value;
-    if (setting.isFile && value !== undefined) checkReadable(setting.name, text, mistakes);
+    if (setting.type.isFile && value !== undefined) checkReadable(setting.name, text, mistakes);
   }
   return values as unknown as TableValues;
 }
 
 function showGiven(setting: AnySetting, text: string): string {
-  if (setting.secret) return `something else (${text.length} characters, not shown)`;
+  if (setting.type.isSecret) return `something else (${text.length} characters, not shown)`;
   const shown = quoted(text);
   // Kubernetes sets such values for Services: one named "grpc" sets GRPC_PORT.
   const isServiceLink = /^(?:tcp|udp):\/\//.test(text);

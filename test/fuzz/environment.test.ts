@@ -7,7 +7,7 @@ import { readSettings, tableRows } from "../../src/process/settings.ts";
 import { runs, runsMs } from "../support/runs.ts";
 
 const NAMES = tableRows().map(([, setting]) => setting.name);
-const SECRETS = new Set(tableRows().flatMap(([, setting]) => (setting.secret ? [setting.name] : [])));
+const SECRETS = new Set(tableRows().flatMap(([, setting]) => (setting.type.isSecret ? [setting.name] : [])));
 /** Longest that one setting may make a message. */
 const MESSAGE_CHARS_MAX = 1_000;
 /** The system passes no longer ones on. */

@@ -30,7 +30,7 @@ export function settingsPage(): string {
 }
 
 function tableRow(row: Setting<unknown, unknown>): string {
-  const type = row.secret ? `${row.type.label}, **secret**` : row.type.label;
+  const type = row.type.isSecret ? `${row.type.label}, **secret**` : row.type.label;
   return `| \`${row.name}\` | ${cell(type)} | ${cell(defaultOf(row))} | ${cell(row.help)} |\n`;
 }
 

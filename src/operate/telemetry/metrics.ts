@@ -23,64 +23,51 @@ const METHOD = ["grpc_method"] as const;
 
 /** Metrics per rule, by field of LimitStats. They count hits, except those that count holds. */
 export const RULE_METRICS = {
-  totalHits: counter("ratelimit_service_rate_limit_total_hits", "Hits asked for on the rule.", RULE_LABELS),
-  overLimit: counter(
-    "ratelimit_service_rate_limit_over_limit",
-    "Hits that found the rule over its limit.",
-    RULE_LABELS,
-  ),
-  nearLimit: counter(
+  totalHits: ofRule("ratelimit_service_rate_limit_total_hits", "Hits asked for on the rule."),
+  overLimit: ofRule("ratelimit_service_rate_limit_over_limit", "Hits that found the rule over its limit."),
+  nearLimit: ofRule(
     "ratelimit_service_rate_limit_near_limit",
     "Hits within the limit, but above NEAR_LIMIT_RATIO of it.",
-    RULE_LABELS,
   ),
-  withinLimit: counter("ratelimit_service_rate_limit_within_limit", "Hits within the rule's limit.", RULE_LABELS),
-  shadowMode: counter(
+  withinLimit: ofRule("ratelimit_service_rate_limit_within_limit", "Hits within the rule's limit."),
+  shadowMode: ofRule(
     "ratelimit_service_rate_limit_shadow_mode",
     "Hits over the limit that passed because of shadow mode.",
-    RULE_LABELS,
   ),
-  overLimitWithLocalCache: counter(
+  overLimitWithLocalCache: ofRule(
     "ratelimit_service_rate_limit_over_limit_with_local_cache",
     "Hits that this process refused from its memory of refusals, without the store.",
-    RULE_LABELS,
   ),
-  deniedUnanswered: counter(
+  deniedUnanswered: ofRule(
     "headgate_denied_unanswered_total",
     "Hits over the limit because the store did not answer and on_store_failure is deny.",
-    RULE_LABELS,
   ),
-  holdsOpened: counter(
+  holdsOpened: ofRule(
     "headgate_hold_opened_total",
     "Holds that payments on the rule have opened. Only those whose calls received the store's answer.",
-    RULE_LABELS,
   ),
-  holdsLive: gauge(
+  holdsLive: ofRule(
     "headgate_hold_live",
     "Holds of the rule that wait for their settlement. A hold that has ended counts until a call notices. With the memory store only.",
-    RULE_LABELS,
+    "gauge",
   ),
-  holdsExpired: counter(
+  holdsExpired: ofRule(
     "headgate_hold_expired_total",
     "Holds that ended unsettled and were given back. A hold counts when a later call on its bucket notices.",
-    RULE_LABELS,
   ),
-  settlements: counter("headgate_hold_settlements_total", "Holds of the rule that were settled in time.", RULE_LABELS),
-  heldUnused: counter("headgate_hold_unused_hits_total", "Hits that were held and not used.", RULE_LABELS),
-  usedUnheld: counter(
+  settlements: ofRule("headgate_hold_settlements_total", "Holds of the rule that were settled in time."),
+  heldUnused: ofRule("headgate_hold_unused_hits_total", "Hits that were held and not used."),
+  usedUnheld: ofRule(
     "headgate_hold_exceeded_hits_total",
     "Hits that were used beyond what was held: estimates were too low by so much.",
-    RULE_LABELS,
   ),
-  settledLate: counter(
+  settledLate: ofRule(
     "headgate_hold_late_settlements_total",
     "Settlements that found no hold, because the hold had ended or was never opened. They are charged as reported.",
-    RULE_LABELS,
   ),
-  settledAgain: counter(
+  settledAgain: ofRule(
     "headgate_hold_repeated_settlements_total",
     "Settlements of holds that were settled already. They changed nothing.",
-    RULE_LABELS,
   ),
 } as const;
 
@@ -216,8 +203,8 @@ export const METRICS = {
   breakerState: gauge(
     "headgate_store_breaker_state",
     "1 for the state of the breaker, 0 for its other states.",
-    ["state"],
     "max",
+    ["state"],
   ),
   breakerChanges: counter("headgate_store_breaker_changes_total", "Changes of the breaker's state, by the new state.", [
     "state",
@@ -225,20 +212,19 @@ export const METRICS = {
   topRefused: gauge(
     "headgate_top_refused",
     "Calls refused within the last minute, for each of the TOP_KEYS_METRICS keys that each process refused most. With TOP_KEYS_METRICS only.",
+    "sum",
     ["domain", "rule", "key"],
   ),
   buckets: gauge("headgate_buckets", "Buckets in the memory of this process."),
   snapshotAge: gauge(
     "headgate_snapshot_age_seconds",
     `Seconds since the snapshot in the file was begun: what a crash would lose. ${SNAPSHOT_ONLY}`,
-    [],
     "max",
   ),
-  snapshotBytes: gauge("headgate_snapshot_bytes", `Bytes of the snapshot in the file. ${SNAPSHOT_ONLY}`, [], "max"),
+  snapshotBytes: gauge("headgate_snapshot_bytes", `Bytes of the snapshot in the file. ${SNAPSHOT_ONLY}`, "max"),
   snapshotSeconds: gauge(
     "headgate_snapshot_write_seconds",
     `How long the last snapshot took to write. ${SNAPSHOT_ONLY}`,
-    [],
     "max",
   ),
   snapshots: counter(
@@ -269,13 +255,11 @@ export const METRICS = {
   tlsRemaining: gauge(
     "headgate_tls_certificate_remaining_seconds",
     `Seconds until the gRPC port's certificate chain expires; below 0 after that. ${TLS_ONLY}`,
-    [],
     "min",
   ),
   tlsLifetime: gauge(
     "headgate_tls_certificate_lifetime_seconds",
     `Seconds from the start of the gRPC port's certificate until its chain expires. ${TLS_ONLY}`,
-    [],
     "min",
   ),
   tlsChanges: counter(
@@ -286,35 +270,31 @@ export const METRICS = {
   tlsLastChangeOk: gauge(
     "headgate_tls_last_change_success",
     `1 while the certificate files as they are now are in force, 0 while older ones are. ${TLS_ONLY}`,
-    [],
     "min",
   ),
 
-  rulesInfo: gauge("headgate_rules_info", "1 for the rule set in force.", ["version", "hash"], "max"),
-  rulesAge: gauge("headgate_rules_age_seconds", "Seconds since the rule set in force was loaded.", [], "max"),
-  rulesLimits: gauge("headgate_rules_limits", "Limits of the rule set in force.", [], "max"),
+  rulesInfo: gauge("headgate_rules_info", "1 for the rule set in force.", "max", ["version", "hash"]),
+  rulesAge: gauge("headgate_rules_age_seconds", "Seconds since the rule set in force was loaded.", "max"),
+  rulesLimits: gauge("headgate_rules_limits", "Limits of the rule set in force.", "max"),
   rulesLastLoadOk: gauge(
     "headgate_rules_last_load_success",
     "1 if the last load took effect, 0 if its errors kept the old rules.",
-    [],
     "min",
   ),
   planeState: gauge(
     "headgate_control_plane_state",
     `1 for the state of the stream to the control plane, 0 for its other states. ${PLANE_ONLY}`,
-    ["state"],
     "max",
+    ["state"],
   ),
   planeSetAge: gauge(
     "headgate_control_plane_set_age_seconds",
     `Seconds since the control plane last sent the set in force, or since it was written to RULES_CACHE. ${PLANE_ONLY}`,
-    [],
     "max",
   ),
   planeFromCache: gauge(
     "headgate_control_plane_set_from_cache",
     `1 while the set in force is from RULES_CACHE and not yet confirmed by the control plane. ${PLANE_ONLY}`,
-    [],
     "max",
   ),
   planeStreams: counter(
@@ -323,14 +303,12 @@ export const METRICS = {
   ),
   planeAnswers: counter("headgate_control_plane_answers_total", `Sets that the control plane has sent. ${PLANE_ONLY}`),
   planeRefusals: counter("headgate_control_plane_refusals_total", `Sets that were refused. ${PLANE_ONLY}`),
-  ready: gauge("headgate_ready", "1 while this process reports that it is ready.", [], "min"),
+  ready: gauge("headgate_ready", "1 while this process reports that it is ready.", "min"),
   workers: gauge("headgate_workers", "Processes whose numbers are shown here: 1, or the workers that WORKERS runs."),
-  buildInfo: gauge(
-    "headgate_build_info",
-    "1, with the versions of Headgate and of Node.js.",
-    ["version", "node_version"],
-    "max",
-  ),
+  buildInfo: gauge("headgate_build_info", "1, with the versions of Headgate and of Node.js.", "max", [
+    "version",
+    "node_version",
+  ]),
 } as const;
 
 /** The supervisor's own metrics. `worker` is a worker's number; its replacement counts from 0 under the same number. */
@@ -340,8 +318,12 @@ export const WORKER_METRICS = {
     "headgate_worker_moves_total",
     "Connections that were asked to end because their worker had far more open streams than the others.",
   ),
-  connections: gauge("headgate_worker_connections", "Connections of the gRPC port that the worker holds.", ["worker"]),
-  openStreams: gauge("headgate_worker_open_streams", "Calls open at the same time, averaged over seconds.", ["worker"]),
+  connections: gauge("headgate_worker_connections", "Connections of the gRPC port that the worker holds.", "sum", [
+    "worker",
+  ]),
+  openStreams: gauge("headgate_worker_open_streams", "Calls open at the same time, averaged over seconds.", "sum", [
+    "worker",
+  ]),
   calls: counter("headgate_worker_calls_total", "Calls that the worker has read, whatever their outcome.", ["worker"]),
 } as const;
 
@@ -357,6 +339,11 @@ export function aggregationOf(name: string): Aggregation {
   return GAUGES.get(name) ?? "sum";
 }
 
+/** A metric of each rule. Only holds that are live can become fewer. */
+function ofRule(name: string, help: string, kind: "counter" | "gauge" = "counter"): MetricRow {
+  return { name, kind, help, labels: RULE_LABELS, aggregation: "sum" };
+}
+
 function counter(name: string, help: string, labels: readonly string[] = []): MetricRow {
   return { name, kind: "counter", help, labels, aggregation: "sum" };
 }
@@ -364,8 +351,8 @@ function counter(name: string, help: string, labels: readonly string[] = []): Me
 function gauge(
   name: string,
   help: string,
-  labels: readonly string[] = [],
   aggregation: Aggregation = "sum",
+  labels: readonly string[] = [],
 ): MetricRow {
   return { name, kind: "gauge", help, labels, aggregation };
 }

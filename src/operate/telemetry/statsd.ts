@@ -8,6 +8,7 @@ import { waitAtMost } from "../../engine/base/wait-at-most.ts";
 import type { LimitStats } from "../../engine/domain/limit-stats.ts";
 import { oneByteOf, textOf } from "../../engine/domain/request.ts";
 import type { LocalCache } from "../../engine/limiter/local-cache.ts";
+import { RULE_METRICS } from "./metrics.ts";
 import type { CallCounts } from "./observers.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
 import { shortText } from "./short-text.ts";
@@ -39,23 +40,13 @@ interface StatsdSources {
   readonly clock: Clock;
 }
 
-/** Counters of a rule: the field of LimitStats, and the last part of the name. */
-const RULE_COUNTERS = [
-  ["totalHits", "total_hits"],
-  ["overLimit", "over_limit"],
-  ["nearLimit", "near_limit"],
-  ["overLimitWithLocalCache", "over_limit_with_local_cache"],
-  ["deniedUnanswered", "denied_unanswered"],
-  ["withinLimit", "within_limit"],
-  ["shadowMode", "shadow_mode"],
-  ["holdsOpened", "hold_opened"],
-  ["holdsExpired", "hold_expired"],
-  ["settlements", "hold_settlements"],
-  ["heldUnused", "hold_unused_hits"],
-  ["usedUnheld", "hold_exceeded_hits"],
-  ["settledLate", "hold_late_settlements"],
-  ["settledAgain", "hold_repeated_settlements"],
-] as const;
+/** Counters of a rule: the field of LimitStats, and the last part of the name, which is that of the metric without what all have. */
+const RULE_COUNTERS = (Object.keys(RULE_METRICS) as (keyof typeof RULE_METRICS)[])
+  .filter((field) => RULE_METRICS[field].kind === "counter")
+  .map(
+    (field) =>
+      [field, RULE_METRICS[field].name.replace(/^(ratelimit_service_rate_limit|headgate)_|_total$/g, "")] as const,
+  );
 /** Fits into an Ethernet packet; hot-shots fills a packet with as many counters as fit. */
 const BUFFER_BYTES = 1_400;
 /** Longest part of a name that rules and callers choose; the whole name then fits into a packet. */

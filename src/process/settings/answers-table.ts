@@ -64,9 +64,6 @@ export const ANSWER_SETTINGS = under("Answers", {
     "RESPONSE_DYNAMIC_METADATA",
     BOOLEAN,
     "`true` sends dynamic metadata with every answer, `false` never.",
-    {
-      defaultShown:
-        "with refusals and with answers that no rule decided (store away, unknown domain); under COMPATIBILITY_MODE never",
-    },
+    "with refusals and with answers that no rule decided (store away, unknown domain); under COMPATIBILITY_MODE never",
   ),
 });

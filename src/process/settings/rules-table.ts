@@ -1,7 +1,18 @@
 // Settings of the rules: files, or a control plane (CONFIG_TYPE) under envoyproxy/ratelimit's names.
 
 import { optional, setting, under } from "./setting.ts";
-import { BOOLEAN, decimalNumber, durationMs, METADATA, oneOf, PATH, TEXT, TEXTS, wholeNumber } from "./value-types.ts";
+import {
+  BOOLEAN,
+  decimalNumber,
+  durationMs,
+  FILE,
+  METADATA,
+  oneOf,
+  PATH,
+  TEXT,
+  TEXTS,
+  wholeNumber,
+} from "./value-types.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -11,10 +22,7 @@ export const RULE_SETTINGS = under("Rules", {
     "RULES_DIR",
     PATH,
     "Directory of the rule files (`*.yaml`, `*.yml`, `*.json`) and its subdirectories. In the RUNTIME_* directory every file is a rule file.",
-    {
-      defaultShown:
-        "the RUNTIME_* directory if RUNTIME_ROOT or RUNTIME_SUBDIRECTORY is set, else the `deploy/rules` that comes with Headgate",
-    },
+    "the RUNTIME_* directory if RUNTIME_ROOT or RUNTIME_SUBDIRECTORY is set, else the `deploy/rules` that comes with Headgate",
   ),
   rulesPollIntervalMs: setting(
     "RULES_POLL_INTERVAL",
@@ -34,7 +42,7 @@ export const RULE_SETTINGS = under("Rules", {
     "RUNTIME_IGNOREDOTFILES",
     BOOLEAN,
     "Ignores files and directories whose name begins with a dot. Names that begin with two dots are always ignored: a mounted ConfigMap has each file a second time under `..data`.",
-    { defaultShown: "`true`, under COMPATIBILITY_MODE `false`" },
+    "`true`, under COMPATIBILITY_MODE `false`",
   ),
   runtimeWatchRoot: setting(
     "RUNTIME_WATCH_ROOT",
@@ -88,29 +96,25 @@ export const RULE_SETTINGS = under("Rules", {
     "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS",
     METADATA,
     "Headers of the stream to the control plane.",
-    { secret: true },
   ),
   xdsUsesTls: setting("CONFIG_GRPC_XDS_SERVER_USE_TLS", BOOLEAN, false, "Uses TLS to the control plane."),
   xdsCertFile: optional(
     "CONFIG_GRPC_XDS_CLIENT_TLS_CERT",
-    PATH,
+    FILE,
     "File of the client certificate for the control plane (PEM). This file and the next two are read for every stream.",
-    { isFile: true },
   ),
-  xdsKeyFile: optional("CONFIG_GRPC_XDS_CLIENT_TLS_KEY", PATH, "File of the client certificate's key (PEM).", {
-    isFile: true,
-  }),
+  xdsKeyFile: optional("CONFIG_GRPC_XDS_CLIENT_TLS_KEY", FILE, "File of the client certificate's key (PEM)."),
   xdsCaFile: optional(
     "CONFIG_GRPC_XDS_SERVER_TLS_CACERT",
-    PATH,
+    FILE,
     "File of the certificate authorities for the control plane's certificate (PEM). No others are trusted.",
-    { isFile: true, defaultShown: "those of Node.js" },
+    "those of Node.js",
   ),
   xdsServerName: optional(
     "CONFIG_GRPC_XDS_SERVER_TLS_SAN",
     TEXT,
     "DNS name that the control plane's certificate must have.",
-    { defaultShown: "the host of CONFIG_GRPC_XDS_SERVER_URL" },
+    "the host of CONFIG_GRPC_XDS_SERVER_URL",
   ),
   xdsRetryMs: setting(
     "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL",
@@ -122,7 +126,7 @@ export const RULE_SETTINGS = under("Rules", {
     "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL",
     durationMs(1, HOUR_MS),
     "As CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL, and takes precedence.",
-    { defaultShown: "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL" },
+    "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL",
   ),
   xdsMaxPauseMs: setting(
     "XDS_CLIENT_BACKOFF_MAX_INTERVAL",
@@ -158,6 +162,6 @@ export const RULE_SETTINGS = under("Rules", {
     "RULES_CACHE",
     PATH,
     "File with the last good set of the control plane, for starts while the control plane is away. Two processes must not share the file. Workers (WORKERS) may: one of them writes it.",
-    { defaultShown: "none is kept" },
+    "none is kept",
   ),
 });

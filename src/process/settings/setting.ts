@@ -16,23 +16,13 @@ export interface Setting<T, Default extends T | undefined = T> {
   /** Shown by the docs for a default that depends on other settings. */
   readonly defaultShown: string | undefined;
   readonly help: string;
-  /** True: the value is never shown. */
-  readonly secret: boolean;
-  /** True: the value is the path of a file that must be readable at the start. */
-  readonly isFile: boolean;
-}
-
-interface SettingExtras {
-  readonly defaultShown?: string;
-  readonly secret?: boolean;
-  readonly isFile?: boolean;
 }
 
 type Row<T, Default extends T | undefined> = Omit<Setting<T, Default>, "group">;
 
 /** A setting with a default value. */
 export function setting<T>(name: string, type: SettingType<T>, value: NoInfer<T>, help: string): Row<T, T> {
-  return { name, type, default: value, defaultShown: undefined, help, secret: false, isFile: false };
+  return { name, type, default: value, defaultShown: undefined, help };
 }
 
 /** A setting without a default value. */
@@ -40,10 +30,9 @@ export function optional<T>(
   name: string,
   type: SettingType<T>,
   help: string,
-  extras: SettingExtras = {},
+  defaultShown?: string,
 ): Row<T, undefined> {
-  const { defaultShown, secret = false, isFile = false } = extras;
-  return { name, type, default: undefined, defaultShown, help, secret, isFile };
+  return { name, type, default: undefined, defaultShown, help };
 }
 
 /** Adds the group to rows. */

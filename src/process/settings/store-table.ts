@@ -8,11 +8,11 @@ import {
   decimalNumber,
   durationMs,
   durationUs,
+  FILE,
   KEY_PREFIX,
   oneOf,
-  PATH,
+  SECRET,
   SNAPSHOT_PATH,
-  TEXT,
   textLike,
   wholeNumber,
 } from "./value-types.ts";
@@ -25,53 +25,42 @@ export type BackendType = (typeof BACKEND_TYPES)[number];
 const REDIS_ROWS = {
   redisUrl: optional(
     "REDIS_URL",
-    TEXT,
+    SECRET,
     "Redis: `host:port`, the path of a socket, or a URL that may hold user, password and database: `redis://`, `unix://`, `redis-sentinel://host:port,host:port/name`, `redis-cluster://host:port,host:port`; `rediss://`, `rediss-sentinel://` and `rediss-cluster://` use TLS (docs/operations.md).",
-    { secret: true },
   ),
   redisType: optional(
     "REDIS_TYPE",
     oneOf(REDIS_TYPES),
     "What a REDIS_URL without a scheme names: one server; sentinels, as `name,host:port,...`; or a cluster, as `host:port,...`.",
-    { defaultShown: "as REDIS_URL says, else `single`" },
+    "as REDIS_URL says, else `single`",
   ),
-  redisSocketType: optional("REDIS_SOCKET_TYPE", oneOf(["tcp", "unix"]), "Must agree with REDIS_URL.", {
-    defaultShown: "as REDIS_URL says",
-  }),
-  redisAuth: optional("REDIS_AUTH", TEXT, "Password of Redis, or `user:password`.", { secret: true }),
+  redisSocketType: optional(
+    "REDIS_SOCKET_TYPE",
+    oneOf(["tcp", "unix"]),
+    "Must agree with REDIS_URL.",
+    "as REDIS_URL says",
+  ),
+  redisAuth: optional("REDIS_AUTH", SECRET, "Password of Redis, or `user:password`."),
   redisAuthFile: optional(
     "REDIS_AUTH_FILE",
-    PATH,
+    FILE,
     "File with the content of REDIS_AUTH. It is read again for every connection, so that passwords can change.",
-    { isFile: true },
   ),
-  redisSentinelAuth: optional("REDIS_SENTINEL_AUTH", TEXT, "Password of the sentinels, or `user:password`.", {
-    secret: true,
-  }),
+  redisSentinelAuth: optional("REDIS_SENTINEL_AUTH", SECRET, "Password of the sentinels, or `user:password`."),
   redisSentinelAuthFile: optional(
     "REDIS_SENTINEL_AUTH_FILE",
-    PATH,
+    FILE,
     "File with the content of REDIS_SENTINEL_AUTH. It is read again for every connection.",
-    { isFile: true },
   ),
-  redisSentinelTls: optional("REDIS_SENTINEL_TLS", BOOLEAN, "Uses TLS to the sentinels.", {
-    defaultShown: "as with Redis",
-  }),
+  redisSentinelTls: optional("REDIS_SENTINEL_TLS", BOOLEAN, "Uses TLS to the sentinels.", "as with Redis"),
   redisTls: setting("REDIS_TLS", BOOLEAN, false, "Uses TLS to Redis."),
-  redisTlsCertFile: optional("REDIS_TLS_CLIENT_CERT", PATH, "File of the client certificate (PEM).", {
-    isFile: true,
-  }),
-  redisTlsKeyFile: optional("REDIS_TLS_CLIENT_KEY", PATH, "File of the client certificate's key (PEM).", {
-    isFile: true,
-  }),
+  redisTlsCertFile: optional("REDIS_TLS_CLIENT_CERT", FILE, "File of the client certificate (PEM)."),
+  redisTlsKeyFile: optional("REDIS_TLS_CLIENT_KEY", FILE, "File of the client certificate's key (PEM)."),
   redisTlsCaFile: optional(
     "REDIS_TLS_CACERT",
-    PATH,
+    FILE,
     "File of the certificate authority for Redis's certificate (PEM).",
-    {
-      isFile: true,
-      defaultShown: "the public authorities",
-    },
+    "the public authorities",
   ),
   redisTlsSkipsHostName: setting(
     "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION",
@@ -97,29 +86,25 @@ const REDIS_ROWS = {
     false,
     "Keeps limits that are written per second in a second Redis, REDIS_PERSECOND_URL.",
   ),
-  redisPerSecondUrl: optional("REDIS_PERSECOND_URL", TEXT, "Redis for limits per second, written as REDIS_URL.", {
-    secret: true,
-  }),
-  redisPerSecondType: optional("REDIS_PERSECOND_TYPE", oneOf(REDIS_TYPES), "As REDIS_TYPE, for that Redis.", {
-    defaultShown: "as REDIS_PERSECOND_URL says, else `single`",
-  }),
+  redisPerSecondUrl: optional("REDIS_PERSECOND_URL", SECRET, "Redis for limits per second, written as REDIS_URL."),
+  redisPerSecondType: optional(
+    "REDIS_PERSECOND_TYPE",
+    oneOf(REDIS_TYPES),
+    "As REDIS_TYPE, for that Redis.",
+    "as REDIS_PERSECOND_URL says, else `single`",
+  ),
   redisPerSecondSocketType: optional(
     "REDIS_PERSECOND_SOCKET_TYPE",
     oneOf(["tcp", "unix"]),
     "Must agree with REDIS_PERSECOND_URL.",
-    { defaultShown: "as REDIS_PERSECOND_URL says" },
+    "as REDIS_PERSECOND_URL says",
   ),
-  redisPerSecondAuth: optional("REDIS_PERSECOND_AUTH", TEXT, "Password of that Redis, or `user:password`.", {
-    secret: true,
-  }),
-  redisPerSecondAuthFile: optional("REDIS_PERSECOND_AUTH_FILE", PATH, "As REDIS_AUTH_FILE, for that Redis.", {
-    isFile: true,
-  }),
+  redisPerSecondAuth: optional("REDIS_PERSECOND_AUTH", SECRET, "Password of that Redis, or `user:password`."),
+  redisPerSecondAuthFile: optional("REDIS_PERSECOND_AUTH_FILE", FILE, "As REDIS_AUTH_FILE, for that Redis."),
   redisPerSecondSentinelAuth: optional(
     "REDIS_PERSECOND_SENTINEL_AUTH",
-    TEXT,
+    SECRET,
     "Password of that Redis's sentinels, or `user:password`.",
-    { secret: true },
   ),
   redisPerSecondTls: setting(
     "REDIS_PERSECOND_TLS",
@@ -145,16 +130,14 @@ const SCHEMA_NAME = textLike(
 const POSTGRES_ROWS = {
   postgresUrl: optional(
     "POSTGRES_URL",
-    TEXT,
+    SECRET,
     "PostgreSQL (15 or newer): `postgres://user:password@host:port/database`. `?sslmode=verify-full` uses TLS; `verify-ca` and `require` use TLS and do not check the host name. `?host=/folder` uses the Unix socket in that folder.",
-    { secret: true },
   ),
-  postgresPassword: optional("POSTGRES_PASSWORD", TEXT, "Password of PostgreSQL.", { secret: true }),
+  postgresPassword: optional("POSTGRES_PASSWORD", SECRET, "Password of PostgreSQL."),
   postgresPasswordFile: optional(
     "POSTGRES_PASSWORD_FILE",
-    PATH,
+    FILE,
     "File with the password. It is read again for every connection, so that passwords can change.",
-    { isFile: true },
   ),
   postgresSchema: setting(
     "POSTGRES_SCHEMA",
@@ -172,7 +155,7 @@ const POSTGRES_ROWS = {
     "POSTGRES_UNLOGGED",
     BOOLEAN,
     "`true` keeps the buckets out of PostgreSQL's write-ahead log. This is faster, but the buckets are empty after a crash and absent from standbys. `false` logs them again. All processes need the same value.",
-    { defaultShown: "as the tables are; new tables are logged" },
+    "as the tables are; new tables are logged",
   ),
   postgresSynchronousCommit: setting(
     "POSTGRES_SYNCHRONOUS_COMMIT",
@@ -182,16 +165,12 @@ const POSTGRES_ROWS = {
   ),
   postgresTlsCaFile: optional(
     "POSTGRES_TLS_CACERT",
-    PATH,
+    FILE,
     "File of the certificate authority for PostgreSQL's certificate (PEM).",
-    { isFile: true, defaultShown: "the public authorities" },
+    "the public authorities",
   ),
-  postgresTlsCertFile: optional("POSTGRES_TLS_CLIENT_CERT", PATH, "File of the client certificate (PEM).", {
-    isFile: true,
-  }),
-  postgresTlsKeyFile: optional("POSTGRES_TLS_CLIENT_KEY", PATH, "File of the client certificate's key (PEM).", {
-    isFile: true,
-  }),
+  postgresTlsCertFile: optional("POSTGRES_TLS_CLIENT_CERT", FILE, "File of the client certificate (PEM)."),
+  postgresTlsKeyFile: optional("POSTGRES_TLS_CLIENT_KEY", FILE, "File of the client certificate's key (PEM)."),
   postgresConnectTimeoutMs: setting(
     "POSTGRES_TIMEOUT",
     durationMs(10, 600_000),
@@ -205,9 +184,7 @@ export const STORE_SETTINGS = under("Store", {
     "BACKEND_TYPE",
     oneOf(BACKEND_TYPES),
     "Where buckets live: in this process, or in Redis or PostgreSQL, shared by all processes.",
-    {
-      defaultShown: "`redis` if REDIS_URL is set, else `postgres` if POSTGRES_URL is set, else `memory`",
-    },
+    "`redis` if REDIS_URL is set, else `postgres` if POSTGRES_URL is set, else `memory`",
   ),
   bucketsMax: setting(
     "BUCKETS_MAX",
@@ -225,7 +202,7 @@ export const STORE_SETTINGS = under("Store", {
     "MEMORY_SNAPSHOT",
     SNAPSHOT_PATH,
     "File with a copy of the memory store's buckets, so that they outlive a restart (docs/operations.md). The folder of the file must exist. One process at a time uses the file.",
-    { defaultShown: "none is kept" },
+    "none is kept",
   ),
   memorySnapshotIntervalMs: setting(
     "MEMORY_SNAPSHOT_INTERVAL",
@@ -249,7 +226,7 @@ export const STORE_SETTINGS = under("Store", {
     "ON_STORE_FAILURE",
     oneOf(ON_STORE_FAILURE_NAMES),
     "What happens to a call when the store fails and its rule does not say: the call is allowed, denied, decided locally, or answered with an error.",
-    { defaultShown: "`allow`, under COMPATIBILITY_MODE `error`" },
+    "`allow`, under COMPATIBILITY_MODE `error`",
   ),
   storeDeadlineUs: setting(
     "STORE_DEADLINE",

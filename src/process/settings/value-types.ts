@@ -10,6 +10,10 @@ export interface SettingType<T> {
   parse(text: string): T | undefined;
   /** The value as the variable would be written. */
   show(value: T): string;
+  /** True: the value is never shown. */
+  readonly isSecret?: boolean;
+  /** True: the value is the path of a file that must be readable at the start. */
+  readonly isFile?: boolean;
 }
 
 const TRUE_WORDS: readonly string[] = ["1", "t", "T", "TRUE", "true", "True"];
@@ -31,17 +35,19 @@ export const TEXT: SettingType<string> = {
   show: (value) => value,
 };
 
+/** Any text of one line that is never shown. */
+export const SECRET: SettingType<string> = { ...TEXT, isSecret: true };
+
 /** Text that a pattern describes. */
 export function textLike(label: string, expects: string, pattern: RegExp): SettingType<string> {
   return { label, expects, parse: (text) => (pattern.test(text) ? text : undefined), show: (value) => value };
 }
 
 /** A token for admin pages: valid in a header without encoding, and too long to guess. */
-export const ADMIN_TOKEN = textLike(
-  "text",
-  "16 to 1024 letters, digits and ._~+/-=",
-  /^(?=.{16,1024}$)[A-Za-z0-9._~+/-]+=*$/,
-);
+export const ADMIN_TOKEN: SettingType<string> = {
+  ...textLike("text", "16 to 1024 letters, digits and ._~+/-=", /^(?=.{16,1024}$)[A-Za-z0-9._~+/-]+=*$/),
+  isSecret: true,
+};
 
 /** The path of a file or directory. Whether it exists is not checked here. */
 export const PATH: SettingType<string> = {
@@ -51,6 +57,9 @@ export const PATH: SettingType<string> = {
   // Refuses a key or certificate that was given in place of its file.
   parse: (text) => (text.includes("-----BEGIN") ? undefined : TEXT.parse(text)),
 };
+
+/** The path of a file that is read. */
+export const FILE: SettingType<string> = { ...PATH, isFile: true };
 
 /** The path of a Unix socket; the system cuts longer ones (macOS; Linux has room for four bytes more). */
 export const SOCKET_PATH: SettingType<string> = {
@@ -220,11 +229,14 @@ export const TAGS = pairs(":", "a comma-separated list of key:value, such as env
 );
 
 /** Metadata of gRPC calls. Names that end in `-bin` would need bytes as values. */
-export const METADATA = pairs(
-  ":",
-  "a comma-separated list of name:value, names of letters, digits and _.- without the ending -bin, values in ASCII",
-  (name, text) => /^(?!.*-bin$)[\w.-]+$/i.test(name) && /^[ -~]*$/.test(text),
-);
+export const METADATA: SettingType<ReadonlyMap<string, string>> = {
+  ...pairs(
+    ":",
+    "a comma-separated list of name:value, names of letters, digits and _.- without the ending -bin, values in ASCII",
+    (name, text) => /^(?!.*-bin$)[\w.-]+$/i.test(name) && /^[ -~]*$/.test(text),
+  ),
+  isSecret: true,
+};
 
 /** Durations in Go's notation, as microseconds from `minUs` to `maxUs`. */
 export function durationUs(minUs: number, maxUs: number): SettingType<number> {
