@@ -1,7 +1,9 @@
 // `headgate mirror` between real Headgates and targets that fail: what callers get, what is found, what is bounded.
 
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
+import http from "node:http";
 import { createServer } from "node:http2";
 import { join } from "node:path";
 import { Metadata, Server, ServerCredentials, status } from "@grpc/grpc-js";
@@ -97,7 +99,8 @@ describe("between two Headgates that differ in one rule", () => {
   });
 
   test("shows report and metrics over HTTP", async () => {
-    const mirror = await open(`127.0.0.1:${a.grpcPort}`, `127.0.0.1:${b.grpcPort}`);
+    const httpHosts = ["mirror.example.com"];
+    const mirror = await open(`127.0.0.1:${a.grpcPort}`, `127.0.0.1:${b.grpcPort}`, { httpHosts });
     await hit(mirror, { user: "http" });
     await until(() => settledCalls(mirror.report()) === 1);
     const get = (path: string, headers = {}) => fetch(`http://127.0.0.1:${mirror.httpPort}${path}`, { headers });
@@ -113,6 +116,14 @@ describe("between two Headgates that differ in one rule", () => {
     );
     expect((await get("/healthcheck")).status).toBe(200);
     expect((await get("/nowhere")).status).toBe(404);
+    // Under another name a page of another site may have asked.
+    const statuses = ["mirror.example.com", "evil.example"].map(async (host) => {
+      const request = http.get({ host: "127.0.0.1", port: mirror.httpPort, path: "/report", headers: { host } });
+      const [response] = (await once(request, "response")) as [http.IncomingMessage];
+      response.resume();
+      return response.statusCode;
+    });
+    expect(await Promise.all(statuses)).toEqual([200, 403]);
   });
 
   test("finds nothing between equal ones", async () => {

@@ -30,6 +30,7 @@ export function startMirror(
     compareWith,
     grpc: { host: "127.0.0.1", port: 0 },
     http: { host: "127.0.0.1", port: 0 },
+    httpHosts: [],
     compare: STRICT,
     values: "hide",
     comparisonsMax: 1_000,

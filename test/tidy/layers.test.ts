@@ -69,7 +69,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "engine/limiter/bucket-admin.ts",
   ],
   "process/settings": ["grpc/header-dialects.ts", "stores/store-address.ts", "engine/base", "engine/domain"],
-  "tools/mirror": ["engine/base", "engine/domain", "grpc/transport", "grpc/transport/relay", "operate/telemetry"],
+  "tools/mirror": [
+    "engine/base",
+    "engine/domain",
+    "grpc/transport",
+    "grpc/transport/relay",
+    "operate/telemetry",
+    "operate/http/cross-site.ts",
+    "operate/http/page-server.ts",
+  ],
   "tools/simulate": [
     "grpc",
     "engine/base",

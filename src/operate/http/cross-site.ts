@@ -3,6 +3,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { isIPv4 } from "node:net";
+import { type HttpAnswer, text, withHeaders } from "./page-server.ts";
 
 /** No other address of 127.0.0.0/8: Istio's sidecar calls from 127.0.0.6 on behalf of remote callers. */
 const LOOPBACK_PEERS: readonly string[] = ["127.0.0.1", "::1", "::ffff:127.0.0.1"];
@@ -60,4 +61,13 @@ function isOwnHost(host: string, hosts: readonly string[]): boolean {
   if (name === undefined) return false;
   if (!name.includes(".") || name.startsWith("[") || isIPv4(name)) return true;
   return [...PRIVATE_HOSTS, ...hosts].some((one) => (one.startsWith("*") ? name.endsWith(one.slice(1)) : name === one));
+}
+
+/** The answer to a request that a page of another site may have sent; undefined for others. */
+export function refuseForeign(request: IncomingMessage, hosts: readonly string[]): HttpAnswer | undefined {
+  const why = whyCrossSiteOnOpenPage(request, hosts);
+  if (why === undefined) return undefined;
+  const answer = text(403, `403 this page is for programs and for pages of this port, and this request ${why}\n`);
+  // The rest of the request is not read, so the connection can't be used again.
+  return withHeaders(answer, { connection: "close" });
 }

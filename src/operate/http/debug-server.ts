@@ -3,8 +3,8 @@
 
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import { joinInPieces } from "../telemetry/join-in-pieces.ts";
+import { refuseForeign } from "./cross-site.ts";
 import { json, type Page, type PageAddress, PageServer, text } from "./page-server.ts";
-import { refuseForeign } from "./server.ts";
 import { referenceLimitLines } from "./views.ts";
 
 interface DebugSources {

@@ -189,6 +189,12 @@ export function notFound(): HttpAnswer {
   return text(404, "404 page not found\n");
 }
 
+/** The pages with their help, one a line. */
+export function listOf(pages: ReadonlyMap<string, Page>): string {
+  const listed = [...pages].filter(([, { help }]) => help !== "");
+  return listed.map(([path, { help }]) => `${path.padEnd(14)} ${help}\n`).join("");
+}
+
 export function withHeaders(answer: HttpAnswer, headers: Readonly<Record<string, string>>): HttpAnswer {
   return { ...answer, headers: { ...answer.headers, ...headers } };
 }

@@ -1,18 +1,18 @@
 // The HTTP port: the operator's page, /json, health, metrics, the rules in force, and the guarded pages. It knows nothing of limits
 // or stores: functions give it what it shows. page-server.ts serves the pages.
 
-import type { IncomingMessage } from "node:http";
 import type { HealthState } from "../../engine/base/health.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
 import type { HttpCaller } from "../../grpc/unary.ts";
 import { joinInPieces } from "../telemetry/join-in-pieces.ts";
 import { HeldBodies, readBody } from "./body.ts";
-import { whyCrossSiteOnOpenPage } from "./cross-site.ts";
+import { refuseForeign } from "./cross-site.ts";
 import { type GuardedSources, guardedPages } from "./guarded-pages.ts";
 import { readOperatorsPage, wantsPage } from "./operators-page.ts";
 import {
   type HttpAnswer,
   json,
+  listOf,
   notFound,
   type Page,
   type PageAddress,
@@ -122,7 +122,7 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
   const held = new HeldBodies(HELD_BYTES_MAX);
   const { page, files } = readOperatorsPage();
   add("/", "this list; in a browser the operator's page", READ, (request) =>
-    wantsPage(request) ? page : withHeaders(text(200, index(pages)), { vary: "accept" }),
+    wantsPage(request) ? page : withHeaders(text(200, listOf(pages)), { vary: "accept" }),
   );
   addOwn("/json", "POST a RateLimitRequest as JSON, get a decision", undefined, async (request) =>
     // Several headers of one name are joined by commas here, and the result is not a valid traceparent.
@@ -148,18 +148,4 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
   );
   for (const [path, file] of files) pages.set(path, file);
   return pages;
-}
-
-/** The answer to a request that a page of another site may have sent; undefined for others. */
-export function refuseForeign(request: IncomingMessage, hosts: readonly string[]): HttpAnswer | undefined {
-  const why = whyCrossSiteOnOpenPage(request, hosts);
-  if (why === undefined) return undefined;
-  const answer = text(403, `403 this page is for programs and for pages of this port, and this request ${why}\n`);
-  // The rest of the request is not read, so the connection can't be used again.
-  return withHeaders(answer, { connection: "close" });
-}
-
-function index(pages: ReadonlyMap<string, Page>): string {
-  const listed = [...pages].filter(([, { help }]) => help !== "");
-  return listed.map(([path, { help }]) => `${path.padEnd(14)} ${help}\n`).join("");
 }

@@ -143,11 +143,13 @@ async function runUntilStopped(
   // Only the report goes to standard output.
   const write = (line: string) => terminal.err(line);
   const { runMirror } = await import("../mirror/run-mirror.ts");
+  const { readSettings } = await import("../../process/settings.ts");
   const running = await runMirror({
     answerFrom,
     compareWith,
     grpc: flags.listen,
     http: flags.http,
+    httpHosts: readSettings({ HTTP_HOSTS: terminal.env.HTTP_HOSTS }).httpHosts,
     compare: compareOptions(flags),
     values: flags.values,
     comparisonsMax: flags.comparisonsMax,

@@ -1,6 +1,7 @@
 // Builds and connects the parts of a running mirror: the gRPC port, the two targets, the recording, the HTTP pages. The command line
 // starts and stops it.
 
+import { cannotListen } from "../../engine/base/cannot-listen.ts";
 import type { Clock } from "../../engine/base/clock.ts";
 import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
@@ -31,6 +32,8 @@ export interface RunMirrorOptions {
   readonly compareWith: string | undefined;
   readonly grpc: ListenAddress;
   readonly http: ListenAddress;
+  /** HTTP_HOSTS. */
+  readonly httpHosts: readonly string[];
   readonly compare: CompareOptions;
   readonly values: ValueMode;
   readonly comparisonsMax: number;
@@ -81,24 +84,28 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
     throw error;
   };
   const ofProcess = openProcessMetrics();
-  const pages = await openPages({
-    ...options.http,
+  const pages = openPages(options.http, {
     report,
+    hosts: options.httpHosts,
     metrics: async () => `${await ofProcess()}\n${mirrorText(mirrorNumbers(parts))}`,
     isReady: () => {
       answering.connect();
       return answering.isConnected;
     },
     onError: (error) => logger.error({ err: error }, "a page failed"),
-  }).catch(forgetRecording);
+  });
+  const { host, port } = options.http;
+  const httpPort = await pages.listen().catch((error: Error) => {
+    return forgetRecording(cannotListen("HTTP", `${host}:${port}`, "--http", error));
+  });
   const grpcPort = await relay.listen().catch(async (error: unknown) => {
-    await pages.close();
+    await pages.close(0);
     return await forgetRecording(error);
   });
   answering.connect();
   compared?.connect();
   logger.info(
-    { grpc: `${options.grpc.host}:${grpcPort}`, http: `${options.http.host}:${pages.port}`, from: options.answerFrom },
+    { grpc: `${options.grpc.host}:${grpcPort}`, http: `${host}:${httpPort}`, from: options.answerFrom },
     "mirroring",
   );
   const stop = async () => {
@@ -107,10 +114,10 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
     answering.close();
     compared?.close();
     await recording?.close();
-    await pages.close();
+    await pages.close(0);
     return report();
   };
-  return { grpcPort, httpPort: pages.port, report, stop };
+  return { grpcPort, httpPort, report, stop };
 }
 
 /** The parts of a running mirror, without its two ports. */
