@@ -97,7 +97,7 @@ function countedParts(): AppParts {
   store.outcomeUnknown(5);
   store.gaveBack(6);
   store.keptPaid(4);
-  store.breakerChanged("open");
+  store.breakerChanged("127.0.0.1:6379", "open");
   return parts;
 }
 
