@@ -3,6 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 import { SystemClock } from "../../src/engine/base/clock.ts";
+import { runInTurns } from "../../src/engine/base/long-work.ts";
 import { OnStoreFailure } from "../../src/engine/domain/limit.ts";
 import { Limiter } from "../../src/engine/limiter/limiter.ts";
 import { LocalFallback } from "../../src/engine/limiter/local-fallback.ts";
@@ -12,7 +13,6 @@ import { loadRegistry } from "../../src/grpc/transport/load-proto.ts";
 import { CallCounts } from "../../src/operate/telemetry/observers.ts";
 import { RateLimitedLog } from "../../src/operate/telemetry/rate-limited-log.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
-import { runInTurns } from "../../src/rule-sources/files/run-in-turns.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { rulesFromYaml } from "../support/rules.ts";
 import { BusyWatch, TurnWatch } from "../support/turn-watch.ts";

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { keptId } from "../../src/engine/rules/hold-id.ts";
+import { keptId } from "../../src/engine/rules/hold.ts";
 import { runs } from "../support/runs.ts";
 
 const id = fc

@@ -1,5 +1,8 @@
 // Long work as a generator that yields between short steps. The caller decides how many steps run at once: runThrough runs all of
-// them, rule-sources/files/run-in-turns.ts lets calls be answered in between.
+// them, runInTurns lets calls be answered in between.
+
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { SystemClock } from "./clock.ts";
 
 /** Work that yields between its steps, each well under a millisecond, and returns its result. */
 export type LongWork<T> = Generator<void, T, void>;
@@ -9,5 +12,22 @@ export function runThrough<T>(steps: LongWork<T>): T {
   for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;
+  }
+}
+
+/** Length of one turn; calls that come meanwhile wait for its end. */
+const TURN_US = 4_000;
+
+const clock = new SystemClock();
+
+/** Runs all steps and resolves to the result. Rejects with what a step throws. */
+export async function runInTurns<T>(steps: LongWork<T>): Promise<T> {
+  let endUs = clock.nowUs() + TURN_US;
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    if (clock.nowUs() < endUs) continue;
+    await nextTurn();
+    endUs = clock.nowUs() + TURN_US;
   }
 }

@@ -31,7 +31,7 @@ export class CounterFiller {
   }
 
   /**
-   * Adds a take. `key` is the counter's key without the window (counter-key.ts). A charge of 0 hits is over only if the count is above
+   * Adds a take. `key` is the counter's key without the window (compatibility.ts). A charge of 0 hits is over only if the count is above
    * the limit already, as in the reference service.
    */
   add(group: TakeGroup, question: Question, limit: Limit, key: string): Take {

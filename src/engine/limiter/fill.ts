@@ -16,9 +16,8 @@ import {
   type TakeGroup,
 } from "../domain/take.ts";
 import { countUnmatched } from "../domain/unmatched-stats.ts";
-import { counterKey } from "../rules/counter-key.ts";
-import { findRule } from "../rules/match.ts";
-import { MatchWork } from "../rules/match-work.ts";
+import { counterKey } from "../rules/compatibility.ts";
+import { findRule, MatchWork } from "../rules/match.ts";
 import { limitForCall } from "../rules/priority.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import { addTake, leavesAlone, writeBaseKey } from "./add-takes.ts";
@@ -29,7 +28,7 @@ import { Admission, Question } from "./question.ts";
 import { countsValues, valuePath } from "./value-path.ts";
 
 export interface FillOptions {
-  /** Bounds the time of matching (engine/rules/match-work.ts). */
+  /** Bounds the time of matching (engine/rules/match.ts). */
   readonly clock: Clock;
   /** SHADOW_MODE: all takes are shadow takes. */
   readonly shadowMode: boolean;

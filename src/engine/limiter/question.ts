@@ -5,7 +5,7 @@ import { Descriptor, HoldAsk, type LimitRequest, textOf } from "../domain/reques
 import { Kind, Mode } from "../domain/take.ts";
 import { countUnmatched } from "../domain/unmatched-stats.ts";
 import { costOf, refundOf, unitsUp } from "../rules/cost.ts";
-import { holdIdOf, isSettlement, keptId } from "../rules/hold-id.ts";
+import { holdIdOf, isSettlement, keptId } from "../rules/hold.ts";
 import type { CostEntry, DomainRules, HoldEntries, Rule } from "../rules/rule-set.ts";
 
 /** What a call asks of the global limit: nothing, whether there is room, or a payment. The strongest of its descriptors counts. */

@@ -3,9 +3,8 @@
 
 import { SYNC_NAMES, Sync } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
-import { type Field, isNull, readFields } from "./fields.ts";
+import { type Field, fieldsOfFiles, isNull, readFields, readSwitch } from "./fields.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
-import { fieldsOfFiles, readSwitch } from "./readers.ts";
 import { OWN_LIMIT_KEYS, RATE_KEYS, REFERENCE_KEYS } from "./schema.ts";
 import type { MappingEntry, MappingNode, SourceFile, SourceNode } from "./source.ts";
 

@@ -5,16 +5,15 @@ import type { Limit } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
 import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "./bucket-key.ts";
 import { type LimitBuilder, type LimitOwner, windowKeyOf } from "./build-limit.ts";
-import { buildCompositeIndex } from "./composite.ts";
+import { buildCompositeIndex } from "./compatibility.ts";
 import type { LimitDraft, LimitsDraft, PatternDraft, RuleDraft } from "./draft.ts";
 import { type GatewayEntry, gatewayName } from "./gateway-name.ts";
 import type { SafeNames } from "./names.ts";
-import { isInResource } from "./place.ts";
 import { limitsOnBucket } from "./priority.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
 import { patternIdentity } from "./read-pattern.ts";
 import type { Level, Rule } from "./rule-set.ts";
-import type { Place } from "./source.ts";
+import { isInResource, type Place } from "./source.ts";
 import { rulesOfTiers } from "./tiers.ts";
 import { BypassCheck, warnHidden } from "./warn-rules.ts";
 

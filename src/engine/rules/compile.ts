@@ -8,19 +8,18 @@ import { gatherDefaults } from "./added-keys.ts";
 import { domainKeyPrefix, globalBucketKey } from "./bucket-key.ts";
 import { type CompileOptions, LimitBuilder } from "./build-limit.ts";
 import { buildRoot, countRules, type DomainContext } from "./build-rule.ts";
-import { counterKeyPrefix } from "./counter-key.ts";
+import { counterKeyPrefix } from "./compatibility.ts";
 import { gatherHolds, warnUnused } from "./default-holds.ts";
-import type { DomainDraft } from "./domain-draft.ts";
-import type { GlobalLimitDraft } from "./draft.ts";
-import { gatherNamedLimits, type LimitsByName } from "./named-limits.ts";
+import type { DomainDraft, GlobalLimitDraft } from "./draft.ts";
 import { SafeNames } from "./names.ts";
 import { limitsOnBucket } from "./priority.ts";
 import { formatPlace, ProblemLog } from "./problems.ts";
+import { gatherNamedLimits, type LimitsByName } from "./read-limits.ts";
+import { Regexes } from "./read-pattern.ts";
 import { checkUnused, readFile } from "./read-rule.ts";
-import { Regexes } from "./regexes.ts";
-import type { DomainRules, GlobalLimit, Problem, RuleSet } from "./rule-set.ts";
+import type { DomainRules, GlobalLimit, RuleSet } from "./rule-set.ts";
 import { RULES_MAX } from "./schema.ts";
-import type { SourceFile } from "./source.ts";
+import type { Problem, SourceFile } from "./source.ts";
 
 export type { CompileOptions } from "./build-limit.ts";
 

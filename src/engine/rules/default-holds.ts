@@ -5,8 +5,8 @@
 import { oneByteOf } from "../domain/request.ts";
 import type { Defaults } from "./added-keys.ts";
 import { readFields } from "./fields.ts";
+import { readHold } from "./hold.ts";
 import type { ProblemLog } from "./problems.ts";
-import { readHold } from "./read-hold.ts";
 import type { MappingEntry, MappingNode, ScalarNode, SourceNode } from "./source.ts";
 
 /** The hold of each domain whose defaults have a valid one, by domain, one-byte. */

@@ -2,9 +2,12 @@
 // can name the line. Text is one-byte.
 
 import type { Algorithm, OnStoreFailure, Sync, Unit } from "../domain/limit.ts";
+import { textOf } from "../domain/request.ts";
 import type { Calendar } from "./calendar.ts";
-import type { PriorityDraft } from "./read-priority.ts";
-import type { Pattern, RuleSettings } from "./rule-set.ts";
+import type { SafeNames } from "./names.ts";
+import type { PriorityDraft } from "./priority.ts";
+import { formatPlace, type ProblemLog } from "./problems.ts";
+import type { DomainRules, Pattern, RuleSettings } from "./rule-set.ts";
 import type { Place } from "./source.ts";
 
 /** A name as written, with its place. */
@@ -98,4 +101,121 @@ export interface GlobalLimitDraft {
 /** All limits that the rule may apply. */
 export function limitsOfDraft({ limits, tier }: RuleDraft): readonly LimitsDraft[] {
   return tier === undefined ? [limits] : [...tier.byName.values()];
+}
+
+interface SideUse {
+  readonly at: Place;
+  /** What a rule uses the entry for, as the predicate of a sentence. */
+  readonly says: string;
+}
+
+export class DomainDraft {
+  /** One-byte. */
+  readonly domain: string;
+  /** Where the first file names the domain. */
+  readonly at: Place;
+  /** Names of the files and resources, in their order. */
+  readonly files: string[] = [];
+  /** The rules of the top level. */
+  readonly rules: RuleDraft[] = [];
+  readonly globalLimits: GlobalLimitDraft[] = [];
+  /** See DomainRules. */
+  chargesGivenHits = false;
+  readonly #names: PlacedName[] = [];
+  readonly #replaced: PlacedName[] = [];
+  /** Where rules write a key, by key. */
+  readonly #keys = new Map<string, Place[]>();
+  /** The first use of each entry that matching skips. */
+  readonly #sideUses = new Map<string, SideUse>();
+  /** The first use that is no mark of settlements. */
+  readonly #carried = new Map<string, SideUse>();
+  /** Where settlements are marked with any value, by entry. */
+  readonly #marks = new Map<string, Place>();
+  readonly #settleValues = new Map<string, Set<string>>();
+
+  constructor(domain: string, at: Place) {
+    this.domain = domain;
+    this.at = at;
+  }
+
+  addGlobalLimit(draft: GlobalLimitDraft): void {
+    this.globalLimits.push(draft);
+    this.#noteLimit(draft.limit);
+  }
+
+  /** Notes a rule of any level. */
+  note(rule: RuleDraft): void {
+    const { key, keyAt, at, tier, cost, hold } = rule;
+    const places = this.#keys.get(key);
+    if (places === undefined) this.#keys.set(key, [keyAt]);
+    else places.push(keyAt);
+    if (tier !== undefined) this.#noteCarried(tier.entry, at, "tells the tier");
+    for (const { limits, unlimitedName, unlimitedReplaces } of limitsOfDraft(rule)) {
+      if (unlimitedName !== "") this.#names.push({ name: unlimitedName, at });
+      for (const replaced of unlimitedReplaces) this.#replaced.push(replaced);
+      for (const limit of limits) this.#noteLimit(limit);
+    }
+    if (cost?.entry !== undefined) this.#noteCarried(cost.entry, at, "carries the cost");
+    if (hold === undefined) return;
+    const { idEntry, settleEntry, settleValue, estimate } = hold;
+    this.#noteCarried(idEntry, at, "names the holds");
+    this.#noteUse(settleEntry, at, "marks the settlements");
+    if (estimate?.entry !== undefined) this.#noteCarried(estimate.entry, at, "carries the estimate");
+    const values = this.#settleValues.get(settleEntry) ?? new Set();
+    this.#settleValues.set(settleEntry, values);
+    if (settleValue !== undefined) values.add(settleValue);
+    else if (!this.#marks.has(settleEntry)) this.#marks.set(settleEntry, at);
+  }
+
+  /** The names of all limits. */
+  get names(): readonly PlacedName[] {
+    return this.#names;
+  }
+
+  /** Warns of limits that replace one that there is none of. `names` are the names of this domain. */
+  warnUnknownReplaces(names: SafeNames, log: ProblemLog): void {
+    for (const { name, at } of this.#replaced) {
+      if (!names.has(name))
+        log.warn(at, `replaces: no limit of this domain is named '${textOf(name)}', so nothing is replaced`);
+    }
+  }
+
+  /**
+   * The keys of entries that matching skips. Reports rules that use one of them as their key, and entries that carry something in one
+   * rule and mark settlements in another: all calls with them would be settlements, which are never refused.
+   */
+  sideEntries(log: ProblemLog): ReadonlySet<string> {
+    for (const [entry, use] of this.#sideUses) {
+      const message = `'${textOf(entry)}' ${use.says} of the rule at ${formatPlace(use.at)} and is skipped in matching, so it can't be a key`;
+      for (const keyAt of this.#keys.get(entry) ?? []) log.error(keyAt, message, "Rename the entry or the key.");
+    }
+    for (const [entry, markedAt] of this.#marks) {
+      const use = this.#carried.get(entry);
+      if (use === undefined) continue;
+      const message = `'${textOf(entry)}' ${use.says} here, but marks settlements with any value by the rule at ${formatPlace(markedAt)}, so no call with it would be refused`;
+      log.error(use.at, message, "Name different entries, or give that 'settle' a 'value'.");
+    }
+    return new Set(this.#sideUses.keys());
+  }
+
+  /** The entries that mark settlements, each with its values. If one rule accepts any value of the entry, all values mark one. */
+  get settleEntries(): DomainRules["settleEntries"] {
+    for (const entry of this.#marks.keys()) this.#settleValues.set(entry, new Set());
+    return this.#settleValues;
+  }
+
+  #noteLimit({ name, nameAt, replaces, priority }: LimitDraft): void {
+    if (name !== "") this.#names.push({ name, at: nameAt });
+    for (const replaced of replaces) this.#replaced.push(replaced);
+    if (priority !== undefined) this.#noteCarried(priority.entry, priority.at, "tells the priority");
+  }
+
+  #noteCarried(entry: string, at: Place, says: string): void {
+    this.#noteUse(entry, at, says);
+    if (!this.#carried.has(entry)) this.#carried.set(entry, { at, says });
+  }
+
+  #noteUse(entry: string, at: Place, says: string): void {
+    if (!this.#sideUses.has(entry)) this.#sideUses.set(entry, { at, says });
+  }
 }

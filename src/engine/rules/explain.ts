@@ -7,12 +7,12 @@ import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES } from 
 import { Descriptor, oneByteOf, oneByteValueOf, textOf, type WrittenEntry } from "../domain/request.ts";
 import { Kind } from "../domain/take.ts";
 import { entryKeyPart, sharedEntryKeyPart } from "./bucket-key.ts";
+import { counterKey } from "./compatibility.ts";
 import { costOf } from "./cost.ts";
-import { counterKey } from "./counter-key.ts";
 import type { DescriptorReport, EntryReport, ExplainReport, LimitReport } from "./explain-report.ts";
 import { triedRules } from "./explain-tried.ts";
 import { limitWords, listed, quoted } from "./explain-words.ts";
-import { isSettlement, marksSettlement } from "./hold-id.ts";
+import { isSettlement, marksSettlement } from "./hold.ts";
 import { findChild } from "./match.ts";
 import { limitForCall, limitForDescriptor } from "./priority.ts";
 import { formatPlace } from "./problems.ts";

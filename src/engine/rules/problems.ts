@@ -1,7 +1,6 @@
 // Gathers all problems of rule files and words them for people.
 
-import type { Problem } from "./rule-set.ts";
-import type { Place, SourceNode } from "./source.ts";
+import type { Place, Problem, SourceNode } from "./source.ts";
 
 /** Most problems of one load; a broken file may have one per line. */
 export const PROBLEMS_MAX = 500;

@@ -15,17 +15,23 @@ import {
   WRITTEN_ALGORITHMS,
 } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
-import { USUAL_WINDOWS } from "./calendar.ts";
+import { readCalendar, USUAL_WINDOWS } from "./calendar.ts";
 import type { LimitDraft, PlacedName } from "./draft.ts";
-import { type Field, type Fields, readFields } from "./fields.ts";
+import {
+  type Field,
+  type Fields,
+  readFields,
+  readMappings,
+  readNumber,
+  readText,
+  readWhole,
+  readWord,
+} from "./fields.ts";
 import { parseWindow, type Rate, rateOfDecimal, tokensPerSecondUp, unitOfWindow } from "./limit-shape.ts";
-import type { Place } from "./place.ts";
+import { checkPriority, readPriority } from "./priority.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
-import { readCalendar } from "./read-calendar.ts";
-import { checkPriority, readPriority } from "./read-priority.ts";
-import { readMappings, readNumber, readText, readWhole, readWord } from "./readers.ts";
 import { DEBT_BURSTS_DEFAULT, OWN_LIMIT_KEYS, RATE_KEYS, RETRY_AFTER_JITTER_MAX } from "./schema.ts";
-import type { MappingNode } from "./source.ts";
+import type { MappingNode, Place } from "./source.ts";
 import { suggest } from "./suggest.ts";
 
 const UNIT_WORDS = UNIT_NAMES.slice(1);

@@ -7,9 +7,10 @@ import { textOf } from "../domain/request.ts";
 import { Kind } from "../domain/take.ts";
 import { OTHER_DOMAINS } from "../domain/unmatched-stats.ts";
 import { type AddedKeys, addedKeys, type Defaults, defaultPostPaid, withoutOwnKeys } from "./added-keys.ts";
+import { readCostEntry, warnNoRoom } from "./cost.ts";
 import type { DefaultHold, DefaultHolds } from "./default-holds.ts";
-import { DomainDraft } from "./domain-draft.ts";
 import {
+  DomainDraft,
   type GlobalLimitDraft,
   type LimitDraft,
   type LimitsDraft,
@@ -18,21 +19,25 @@ import {
   type RuleDraft,
   type TierDraft,
 } from "./draft.ts";
-import { type Fields, isNull, readFields } from "./fields.ts";
-import type { LimitsByName, ReadLimits } from "./named-limits.ts";
-import { isInResource, type Place } from "./place.ts";
+import {
+  type Fields,
+  isNull,
+  readFields,
+  readMappings,
+  readSection,
+  readSwitch,
+  readText,
+  readWord,
+} from "./fields.ts";
+import { checkHold, readHold } from "./hold.ts";
 import { describeSource, formatPlace, type ProblemLog } from "./problems.ts";
-import { readCostEntry, warnNoRoom } from "./read-cost.ts";
-import { checkHold, readHold } from "./read-hold.ts";
 import { readLimit, readOnStoreFailure } from "./read-limit.ts";
-import { readLimits, readNamed, readWritten } from "./read-limits.ts";
+import { type LimitsByName, type ReadLimits, readLimits, readNamed, readWritten } from "./read-limits.ts";
 import { readMetadata } from "./read-metadata.ts";
-import { readPatterns } from "./read-pattern.ts";
-import { checkTierLimits, readNamedChoice } from "./read-tier.ts";
-import { readMappings, readSection, readSwitch, readText, readWord } from "./readers.ts";
-import type { Regexes } from "./regexes.ts";
+import { type Regexes, readPatterns } from "./read-pattern.ts";
 import type { CostEntry } from "./rule-set.ts";
-import type { MappingNode, SourceFile } from "./source.ts";
+import { isInResource, type MappingNode, type Place, type SourceFile } from "./source.ts";
+import { checkTierLimits, readNamedChoice } from "./tiers.ts";
 
 /** What is needed to read the files of a set. */
 interface SetContext {

@@ -5,7 +5,7 @@ import type { Keyed } from "../domain/key-bytes.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { Kind } from "../domain/take.ts";
 import type { UnmatchedStats } from "../domain/unmatched-stats.ts";
-import type { Place } from "./place.ts";
+import type { Place, Problem } from "./source.ts";
 
 /** The entry that carries the cost of one hit, and the parts in which callers count. */
 export interface CostEntry {
@@ -126,7 +126,7 @@ export interface CompositePattern {
   readonly pieces: readonly string[] | undefined;
 }
 
-/** The rules of one level as envoyproxy/ratelimit looks them up (composite.ts). */
+/** The rules of one level as envoyproxy/ratelimit looks them up (compatibility.ts). */
 export interface CompositeIndex {
   /** Rules by `key_value`, or by the key alone if the rule has no value. */
   readonly byText: ReadonlyMap<string, Rule>;
@@ -163,7 +163,7 @@ export interface DomainRules {
   readonly domain: string;
   /** Start of every bucket key of this domain, up to the open hash tag (bucket-key.ts). */
   readonly keyPrefix: string;
-  /** Start of every counter's key (counter-key.ts); undefined unless COMPATIBILITY_MODE is on. */
+  /** Start of every counter's key (compatibility.ts); undefined unless COMPATIBILITY_MODE is on. */
   readonly counterPrefix: string | undefined;
   readonly root: Level;
   readonly globalLimit: GlobalLimit | undefined;
@@ -183,14 +183,6 @@ export interface DomainRules {
   readonly limits: readonly Limit[];
   /** Files of the domain, relative to the rules directory, and names of its resources. */
   readonly files: readonly string[];
-}
-
-/** A mistake in a rule file, with its place. An error refuses the whole set. */
-export interface Problem extends Place {
-  readonly severity: "error" | "warning";
-  readonly message: string;
-  /** What to change, or what the author may have meant, as a sentence. */
-  readonly suggestion?: string;
 }
 
 /** The rules of all domains. Immutable; a reload makes a new set. */

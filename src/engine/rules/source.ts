@@ -1,11 +1,7 @@
 // The parsed form of a rules file, which the compiler reads: mappings, sequences and scalars with their places. It is independent of
 // the syntax.
 
-import type { Place } from "./place.ts";
-import type { Problem } from "./rule-set.ts";
 import type { ScalarValue } from "./scalar.ts";
-
-export type { Place } from "./place.ts";
 
 export interface ScalarNode {
   readonly kind: "scalar";
@@ -49,4 +45,29 @@ export interface SourceFile {
   readonly isResource?: boolean;
   readonly root: SourceNode | undefined;
   readonly problems: readonly Problem[];
+}
+
+/**
+ * In a file: line and column, counted from 1. In a resource, which has no lines: a path such as `descriptors[3].rate_limit.unit`; line
+ * and column are 0.
+ */
+export interface Place {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+  /** Only in a resource: the path, empty at its root. */
+  readonly path?: string;
+}
+
+/** True if the place is in a resource. Does not compute the path. */
+export function isInResource(at: Place): boolean {
+  return "path" in at;
+}
+
+/** A mistake in a rule file, with its place. An error refuses the whole set. */
+export interface Problem extends Place {
+  readonly severity: "error" | "warning";
+  readonly message: string;
+  /** What to change, or what the author may have meant, as a sentence. */
+  readonly suggestion?: string;
 }

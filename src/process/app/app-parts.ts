@@ -2,6 +2,7 @@
 
 import { type Clock, SystemClock, WallClock } from "../../engine/base/clock.ts";
 import { HealthState } from "../../engine/base/health.ts";
+import { runInTurns } from "../../engine/base/long-work.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure, Sync } from "../../engine/domain/limit.ts";
 import type { LimitStats } from "../../engine/domain/limit-stats.ts";
@@ -23,7 +24,6 @@ import { StatsdExporter } from "../../operate/telemetry/statsd.ts";
 import type { TopKeys } from "../../operate/telemetry/top/top-keys.ts";
 import type { Traces } from "../../operate/telemetry/traces/open-traces.ts";
 import type { RuleSource } from "../../rule-sources/files/rule-keeper.ts";
-import { runInTurns } from "../../rule-sources/files/run-in-turns.ts";
 import type { XdsRules, XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import type { Snapshots } from "../../stores/memory/snapshot/snapshots.ts";

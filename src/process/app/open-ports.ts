@@ -1,6 +1,7 @@
 // Everything that listens: the gRPC port with its services, the HTTP port with its pages, and the certificates.
 
 import { cannotListen } from "../../engine/base/cannot-listen.ts";
+import { runInTurns } from "../../engine/base/long-work.ts";
 import { explainSteps } from "../../engine/rules/explain.ts";
 import type { HeaderDialect } from "../../grpc/header-dialects.ts";
 import { ReserveService, SettleService } from "../../grpc/rls/budgets.ts";
@@ -18,7 +19,6 @@ import type { RulesState } from "../../operate/http/views.ts";
 import { ChangedCounts, type CountChanges } from "../../operate/telemetry/changed-counts.ts";
 import { METRICS_TYPE, openProcessMetrics } from "../../operate/telemetry/metric-text.ts";
 import { httpCalls, rpcCalls } from "../../operate/telemetry/traces/call-kind.ts";
-import { runInTurns } from "../../rule-sources/files/run-in-turns.ts";
 import { describeSettings, type Settings } from "../settings.ts";
 import type { AppParts } from "./app-parts.ts";
 import { ConditionWatch } from "./condition-watch.ts";

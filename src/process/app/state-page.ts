@@ -1,6 +1,7 @@
 // Gathers what GET /state shows, of this process or of all workers.
 
 import { hostname } from "node:os";
+import { runInTurns } from "../../engine/base/long-work.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import type { RuleCount } from "../../engine/domain/limit-stats.ts";
@@ -17,7 +18,6 @@ import {
   RULE_COUNT_METRICS,
   type SeriesValues,
 } from "../../operate/telemetry/rule-counts.ts";
-import { runInTurns } from "../../rule-sources/files/run-in-turns.ts";
 import type { WorkerLink } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 import { tlsView } from "./tls-watch.ts";

@@ -1,14 +1,13 @@
 // Loads a rules directory: reads the files, parses them and has them compiled to a RuleSet.
 
 import { ConfigError } from "../../engine/base/errors.ts";
-import { type LongWork, runThrough } from "../../engine/base/long-work.ts";
+import { type LongWork, runInTurns, runThrough } from "../../engine/base/long-work.ts";
 import { type CompileOptions, compileSteps } from "../../engine/rules/compile.ts";
 import { formatProblem, makeProblem } from "../../engine/rules/problems.ts";
-import type { Problem, RuleSet } from "../../engine/rules/rule-set.ts";
-import type { SourceFile } from "../../engine/rules/source.ts";
+import type { RuleSet } from "../../engine/rules/rule-set.ts";
+import type { Problem, SourceFile } from "../../engine/rules/source.ts";
 import { parseHere, parseInThread } from "./parse-in-thread.ts";
 import { type FileChoice, type RuleFiles, readRuleFiles } from "./read-files.ts";
-import { runInTurns } from "./run-in-turns.ts";
 
 /** Which files are loaded, and the options of the compiler; the hash is computed here. */
 export interface LoadOptions extends FileChoice, Omit<CompileOptions, "hash"> {

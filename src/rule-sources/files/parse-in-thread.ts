@@ -4,13 +4,12 @@
 import { totalmem } from "node:os";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
-import { runThrough } from "../../engine/base/long-work.ts";
+import { runInTurns, runThrough } from "../../engine/base/long-work.ts";
 import { errorCode } from "../../engine/base/thrown.ts";
 import { makeProblem } from "../../engine/rules/problems.ts";
 import type { SourceFile } from "../../engine/rules/source.ts";
 import { parseFile } from "./parse-file.ts";
 import type { ReadFile } from "./read-files.ts";
-import { runInTurns } from "./run-in-turns.ts";
 import { type PackedFile, packFile, unpackFile } from "./tree-wire.ts";
 
 /** Up to this many bytes in all files together are parsed in this thread. The costliest text of this size takes 10 ms. */

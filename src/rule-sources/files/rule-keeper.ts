@@ -4,7 +4,8 @@
 import type { Clock } from "../../engine/base/clock.ts";
 import type { ConfigError } from "../../engine/base/errors.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
-import type { Problem, RuleSet } from "../../engine/rules/rule-set.ts";
+import type { RuleSet } from "../../engine/rules/rule-set.ts";
+import type { Problem } from "../../engine/rules/source.ts";
 
 /** A source of rules: files (reload.ts) or a control plane (rule-sources/xds/xds-rules.ts). */
 export interface RuleSource {

@@ -2,9 +2,8 @@
 // per node would block the receiver as long as parsing took. engine/rules/source.ts defines the nodes.
 
 import type { LongWork } from "../../engine/base/long-work.ts";
-import type { Problem } from "../../engine/rules/rule-set.ts";
 import type { ScalarValue } from "../../engine/rules/scalar.ts";
-import type { MappingEntry, Place, ScalarNode, SourceFile, SourceNode } from "../../engine/rules/source.ts";
+import type { MappingEntry, Place, Problem, ScalarNode, SourceFile, SourceNode } from "../../engine/rules/source.ts";
 
 /** A packed SourceFile. `numbers` is empty if the file has no tree. */
 export interface PackedFile {

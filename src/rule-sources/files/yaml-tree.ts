@@ -3,9 +3,8 @@
 
 import { type Alias, isAlias, isMap, isScalar, isSeq, type Node, type Scalar, type YAMLMap } from "yaml";
 import { makeProblem } from "../../engine/rules/problems.ts";
-import type { Problem } from "../../engine/rules/rule-set.ts";
 import { resolveScalar } from "../../engine/rules/scalar.ts";
-import type { MappingEntry, Place, ScalarNode, SourceNode } from "../../engine/rules/source.ts";
+import type { MappingEntry, Place, Problem, ScalarNode, SourceNode } from "../../engine/rules/source.ts";
 
 /** Deepest nesting of mappings and lists; about 80 levels of rules. */
 export const DEPTH_MAX = 400;

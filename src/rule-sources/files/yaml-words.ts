@@ -1,7 +1,6 @@
 // Rewords errors of the YAML parser for authors of rule files, and finds the place that must change.
 
 import { Lexer } from "yaml";
-import { LEXER_MARKS } from "./yaml-text.ts";
 
 /** An error of the parser. */
 interface Complaint {
@@ -185,6 +184,9 @@ function unclosedQuote(text: string, { offset }: Complaint): Worded {
 function needsQuotes(text: string, { offset }: Complaint): Worded {
   return said(`text that begins with ${text[offset] ?? "this"} needs quotes`, "Put it in quotes.", offset);
 }
+
+/** Pieces that the lexer inserts (document, flow error end, scalar follows); they are no part of the text. */
+export const LEXER_MARKS: ReadonlySet<string> = new Set(["\u0002", "\u0018", "\u001f"]);
 
 /** The innermost bracket that is open before an offset. */
 function openBracketAt(text: string, offset: number): number | undefined {

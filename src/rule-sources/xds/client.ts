@@ -2,8 +2,8 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { LatestRun } from "../../engine/base/latest-run.ts";
+import { runInTurns } from "../../engine/base/long-work.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
-import { runInTurns } from "../files/run-in-turns.ts";
 import { AdsStream, type ControlPlane } from "./ads-stream.ts";
 import { type DiscoveryAnswer, readAnswer } from "./discovery.ts";
 import { type SessionAction, type SessionEvent, type SessionPauses, type StreamState, XdsSession } from "./session.ts";

@@ -1,11 +1,11 @@
 // Compiles the resources of a control plane together with the rule files beside them. Only mistakes in resources refuse the set; a file
 // with mistakes is left out.
 
+import { runInTurns } from "../../engine/base/long-work.ts";
 import { type CompileOptions, type CompileResult, compileSteps } from "../../engine/rules/compile.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
-import type { Problem, RuleSet } from "../../engine/rules/rule-set.ts";
-import type { SourceFile } from "../../engine/rules/source.ts";
-import { runInTurns } from "../files/run-in-turns.ts";
+import type { RuleSet } from "../../engine/rules/rule-set.ts";
+import type { Problem, SourceFile } from "../../engine/rules/source.ts";
 
 /** The result of compiling a set. */
 export interface SetResult extends CompileResult {

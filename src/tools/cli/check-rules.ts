@@ -1,9 +1,9 @@
 // `headgate check`: every problem of rule files, one line each, and a summary.
 
 import { visible } from "../../engine/base/visible.ts";
-import { isInResource } from "../../engine/rules/place.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
-import type { Problem, RuleSet } from "../../engine/rules/rule-set.ts";
+import type { RuleSet } from "../../engine/rules/rule-set.ts";
+import { isInResource, type Problem } from "../../engine/rules/source.ts";
 import { allRules } from "../../engine/rules/tiers.ts";
 import type { LoadResult } from "../../rule-sources/files/load.ts";
 import { calendarHints } from "./calendar-hints.ts";

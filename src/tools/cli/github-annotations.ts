@@ -1,7 +1,7 @@
 // Workflow commands of GitHub Actions: a problem becomes an annotation of its line.
 
 import { visible } from "../../engine/base/visible.ts";
-import type { Place } from "../../engine/rules/place.ts";
+import type { Place } from "../../engine/rules/source.ts";
 
 /** One annotation, as a line. Names of files are relative to the root of the checkout, where workflows run. */
 export function githubAnnotation(level: "error" | "warning", at: Place, title: string, message: string): string {

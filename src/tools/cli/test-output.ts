@@ -2,7 +2,7 @@
 
 import { visible, visibleJson } from "../../engine/base/visible.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
-import type { Problem } from "../../engine/rules/rule-set.ts";
+import type { Problem } from "../../engine/rules/source.ts";
 import type { CoverageReport } from "../simulate/cases/coverage.ts";
 import { type CaseResult, formatFailure } from "../simulate/cases/run-case.ts";
 import { githubAnnotation } from "./github-annotations.ts";

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { Descriptor, oneByteOf } from "../../../src/engine/domain/request.ts";
-import { counterKey } from "../../../src/engine/rules/counter-key.ts";
+import { counterKey } from "../../../src/engine/rules/compatibility.ts";
 import { findRule } from "../../../src/engine/rules/match.ts";
 import type { DomainRules, Rule } from "../../../src/engine/rules/rule-set.ts";
 import { rulesFromYaml } from "../../support/rules.ts";

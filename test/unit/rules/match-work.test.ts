@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { RequestError } from "../../../src/engine/base/errors.ts";
-import { ANY_MATCH_WORK, MATCH_US_MAX, MatchWork } from "../../../src/engine/rules/match-work.ts";
+import { ANY_MATCH_WORK, MATCH_US_MAX, MatchWork } from "../../../src/engine/rules/match.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 function workOf(clock: ManualClock, pieces: number, pieceUs: number): MatchWork {

@@ -5,7 +5,7 @@ import { copyOf, type Descriptor } from "../../../engine/domain/request.ts";
 import type { Take } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
 import { entriesOfBucketKey } from "../../../engine/rules/bucket-key.ts";
-import { counterKey } from "../../../engine/rules/counter-key.ts";
+import { counterKey } from "../../../engine/rules/compatibility.ts";
 import { shortText } from "../short-text.ts";
 import type { KeyEntry, KeyText } from "./tracked-keys.ts";
 
@@ -24,7 +24,7 @@ export function entriesOf({ key, entries }: KeyText): readonly KeyEntry[] | unde
   return entries ?? entriesOfBucketKey(key);
 }
 
-/** The key of a counter without its last part, the start of the window (engine/rules/counter-key.ts). */
+/** The key of a counter without its last part, the start of the window (engine/rules/compatibility.ts). */
 export function nameOfCounter(bucketKey: string): string {
   return bucketKey.slice(0, bucketKey.lastIndexOf("_"));
 }

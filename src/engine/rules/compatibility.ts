@@ -1,15 +1,44 @@
-// Makes the keys of counters as envoyproxy/ratelimit does, so that both services count together (COMPATIBILITY_MODE):
+// What COMPATIBILITY_MODE shares with envoyproxy/ratelimit: how rules are found, and the keys of counters, so that both services count
+// together. Text is one-byte (engine/domain/request.ts).
+//
+// Rules are compared with entries by the text `key_value`: {key: a, value: b_c} and {key: a_b, value: c} are the same rule there.
 //
 //   <prefix><domain>_<key>_<value>_<key>_<value>_<start of the window in seconds>
 //
-// Nothing is escaped, and the key contains neither unit nor limit, so keys collide exactly as in the reference service. Text is
-// one-byte (engine/domain/request.ts). bucket-key.ts makes the keys of all other limits.
+// is the key of a counter. Nothing is escaped, and it contains neither unit nor limit, so keys collide exactly as in the reference
+// service. bucket-key.ts makes the keys of all other limits.
 
 import type { Descriptor } from "../domain/request.ts";
 import { shownValue } from "./bucket-key.ts";
-import { compositeText } from "./composite.ts";
 import { fitsPieces } from "./match.ts";
-import type { DomainRules, Rule } from "./rule-set.ts";
+import type { CompositeIndex, CompositePattern, DomainRules, Rule } from "./rule-set.ts";
+
+/** The rule's text `key_value`, or its key if it has no value; undefined for a `match`, which the reference service lacks. */
+export function compositeText(rule: Rule): string | undefined {
+  switch (rule.pattern.kind) {
+    case "any":
+      return rule.key;
+    case "exact":
+    case "wildcard":
+    case "compositeWildcard":
+      return rule.patternText === "" ? rule.key : `${rule.key}_${rule.patternText}`;
+    default:
+      return undefined;
+  }
+}
+
+/** The rules of one level by their text. Of two with the same text, the first in the file counts. */
+export function buildCompositeIndex(rules: readonly Rule[]): CompositeIndex {
+  const byText = new Map<string, Rule>();
+  const patterns: CompositePattern[] = [];
+  for (const rule of rules) {
+    const text = compositeText(rule);
+    if (text !== undefined && !byText.has(text)) byText.set(text, rule);
+    if (text === undefined) patterns.push({ rule, pieces: undefined });
+    else if (text.includes("*") && rule.pattern.kind !== "exact") patterns.push({ rule, pieces: text.split("*") });
+  }
+  return { byText, patterns };
+}
 
 /** Start of the keys of all counters of a domain. */
 export function counterKeyPrefix(cacheKeyPrefix: string, domain: string): string {

@@ -1,15 +1,51 @@
-// Reads `hold` and `concurrent` of a rule: how payments wait for their settlement, and how many holds may be live at once.
+// Holds: how payments wait for their settlement. Reads the id of a hold from a descriptor, and whether it settles the hold; and `hold` and
+// `concurrent` of a rule.
 
+import { createHash } from "node:crypto";
 import { HOLDS_PER_BUCKET_MAX } from "../domain/holds-full.ts";
 import { ALGORITHM_NAMES, Algorithm, SYNC_NAMES, Sync, Unit } from "../domain/limit.ts";
+import type { Descriptor } from "../domain/request.ts";
+import { readCostEntry } from "./cost.ts";
 import { type LimitDraft, limitsOfDraft, type RuleDraft } from "./draft.ts";
-import { type Fields, readFields } from "./fields.ts";
+import { type Fields, readFields, readSection, readText, readWhole } from "./fields.ts";
 import { parseWindow } from "./limit-shape.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
-import { readCostEntry } from "./read-cost.ts";
-import { readSection, readText, readWhole } from "./readers.ts";
-import type { HoldEntries } from "./rule-set.ts";
+import type { DomainRules, HoldEntries } from "./rule-set.ts";
 import { HOLD_SECONDS_MAX } from "./schema.ts";
+
+/** Longer ids are replaced by `#` and their SHA-256, so that holds stay small whatever callers send. */
+const ID_BYTES_MAX = 64;
+
+/** The id of the descriptor's hold, one-byte; empty if it names none. */
+export function holdIdOf(descriptor: Descriptor, { idEntry }: HoldEntries): string {
+  for (let i = 0; i < descriptor.entryCount; i++) {
+    if (descriptor.keys[i] !== idEntry) continue;
+    return keptId(descriptor.values[i] as string);
+  }
+  return "";
+}
+
+/** The id as the store keeps it. One-byte. An id that begins with `#` is replaced too, so that it can't equal another one's hash. */
+export function keptId(id: string): string {
+  return id.length <= ID_BYTES_MAX && !id.startsWith("#")
+    ? id
+    : `#${createHash("sha256").update(id, "latin1").digest("base64url")}`;
+}
+
+/** Whether the descriptor settles a hold. */
+export function isSettlement(descriptor: Descriptor, settleEntries: DomainRules["settleEntries"]): boolean {
+  if (settleEntries.size === 0) return false;
+  for (let i = 0; i < descriptor.entryCount; i++) {
+    if (marksSettlement(descriptor.keys[i] as string, descriptor.values[i] as string, settleEntries)) return true;
+  }
+  return false;
+}
+
+/** Whether the entry makes its descriptor a settlement. */
+export function marksSettlement(key: string, value: string, settleEntries: DomainRules["settleEntries"]): boolean {
+  const values = settleEntries.get(key);
+  return values !== undefined && (values.size === 0 || values.has(value));
+}
 
 /** Key of the entry that marks a settlement, unless the rule names another. */
 const SETTLE_ENTRY_DEFAULT = "settle";
