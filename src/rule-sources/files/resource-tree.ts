@@ -1,19 +1,14 @@
 // Converts a RateLimitConfig message (proto/ratelimit) into the tree that rules/ compiles: the same keys as a rules file, without
-// defaults beyond those of the protocol. Reads the wire format itself, so that problems can name their place in the resource.
+// defaults beyond those of the protocol. The wire format is first read into what the message's JSON would hold, with the names of
+// proto/, so that dumps of control planes in JSON become the same tree.
 
 import { isUtf8 } from "node:buffer";
 import { RequestError } from "../../engine/base/errors.ts";
+import { isRecord } from "../../engine/base/is-record.ts";
 import { UNIT_NAMES } from "../../engine/domain/limit.ts";
 import { makeProblem } from "../../engine/rules/problems.ts";
 import type { ScalarValue } from "../../engine/rules/scalar.ts";
-import type {
-  MappingNode,
-  Place,
-  ScalarNode,
-  SequenceNode,
-  SourceFile,
-  SourceNode,
-} from "../../engine/rules/source.ts";
+import type { Place, ScalarNode, SourceFile, SourceNode } from "../../engine/rules/source.ts";
 import { malformed, WireReader, WireType } from "../../grpc/rls/wire-reader.ts";
 
 /** Most messages nested in each other; protobuf libraries have the same bound. */
@@ -21,172 +16,184 @@ const DEPTH_MAX = 100;
 /** Longest name of a resource. */
 const NAME_LENGTH_MAX = 1_024;
 
+/** The fields of a message, as its JSON has them. */
+type Members = Record<string, unknown>;
+
 /** Reads one message. Never throws for a malformed one: `problems` says what is wrong. tree-wire.ts gives the nodes their paths. */
 export function readResource(value: Buffer): SourceFile {
-  const reader = new ResourceReader(value);
-  let root: SourceNode | undefined;
+  const config: Members = {};
   let fault: string | undefined;
   try {
-    root = reader.readConfig();
+    new MessageReader(value).readAll(CONFIG, config);
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
     fault = error.message;
   }
-  const name = `resource ${reader.name === "" ? "without a name" : reader.name}`;
-  if (fault === undefined) return { name, isResource: true, root, problems: [] };
+  const { name, ...rest } = config;
+  const shown = typeof name === "string" && name !== "" ? name : "without a name";
+  if (fault === undefined) return resourceFile(shown, rest);
+  const file = `resource ${shown}`;
   const message = `the message can't be read: ${fault}`;
-  const at = { file: name, line: 0, column: 0, path: "" };
-  return { name, isResource: true, root: undefined, problems: [makeProblem("error", at, message, undefined)] };
+  const at = { file, line: 0, column: 0, path: "" };
+  return { name: file, isResource: true, root: undefined, problems: [makeProblem("error", at, message, undefined)] };
+}
+
+/** The tree of a message whose JSON has these members, with the names of proto/. */
+export function resourceFile(shownName: string, { domain = "", descriptors = [], ...rest }: Members): SourceFile {
+  const root = nodeOf({ domain, descriptors: withDefaults(descriptors, descriptorOf), ...rest });
+  return { name: `resource ${shownName}`, isResource: true, root, problems: [] };
+}
+
+// A field that the wire leaves out has the default of its type, which a rules file may not write.
+function descriptorOf(written: Members): Members {
+  const { key = "", value = "", rate_limit, metadata, descriptors, ...rest } = written;
+  const { shadow_mode, detailed_metric, quota_mode, ...unknown } = rest;
+  const isOn = (switches: Members) => Object.fromEntries(Object.entries(switches).filter(([, isOn]) => isOn));
+  // Gateways set modes on every level of a chain; on levels without a limit they have no effect and are dropped.
+  const ofLimit = rate_limit === undefined ? {} : { ...isOn({ shadow_mode, detailed_metric, quota_mode }), metadata };
+  return {
+    key,
+    value: value === "" ? undefined : value,
+    rate_limit: isRecord(rate_limit) ? limitOf(rate_limit) : rate_limit,
+    ...ofLimit,
+    descriptors: descriptors && withDefaults(descriptors, descriptorOf),
+    ...unknown,
+  };
+}
+
+function limitOf({ unit = 0, requests_per_unit = 0, unlimited, name, replaces, ...unknown }: Members): Members {
+  // In an unlimited rule, 0 means that the field is absent.
+  const isAbsent = (value: unknown) => unlimited === true && value === 0;
+  return {
+    unit: isAbsent(unit) ? undefined : typeof unit === "number" ? (UNIT_NAMES[unit] ?? String(unit)) : unit,
+    requests_per_unit: isAbsent(requests_per_unit) ? undefined : requests_per_unit,
+    unlimited: unlimited || undefined,
+    name: name === "" ? undefined : name,
+    replaces: replaces && withDefaults(replaces, ({ name = "", ...other }) => ({ name, ...other })),
+    ...unknown,
+  };
+}
+
+function withDefaults(list: unknown, itemOf: (item: Members) => Members): unknown {
+  return Array.isArray(list) ? list.map((item: unknown) => (isRecord(item) ? itemOf(item) : item)) : list;
 }
 
 // The place of all nodes until tree-wire.ts computes their paths.
 const NOWHERE: Place = { file: "", line: 0, column: 0 };
 
-class ResourceReader {
-  name = "";
+function nodeOf(value: unknown): SourceNode {
+  if (Array.isArray(value)) return { kind: "sequence", at: NOWHERE, items: value.map(nodeOf) };
+  if (isRecord(value)) {
+    const given = Object.entries(value).filter(([, member]) => member !== undefined);
+    const entries = given.map(([key, member]) => ({ key: textNode(key), value: nodeOf(member), isMerged: false }));
+    return { kind: "mapping", at: NOWHERE, entries };
+  }
+  if (typeof value === "string") return textNode(value);
+  return { kind: "scalar", at: NOWHERE, text: String(value), isQuoted: false, value: scalarOf(value) };
+}
+
+/** Text, whatever it looks like. */
+function textNode(text: string): ScalarNode {
+  return { kind: "scalar", at: NOWHERE, text, isQuoted: true, value: { type: "text" } };
+}
+
+function scalarOf(value: unknown): ScalarValue {
+  if (typeof value === "boolean") return { type: "boolean", boolean: value };
+  if (typeof value !== "number") return { type: "null" };
+  return { type: Number.isSafeInteger(value) ? "integer" : "float", number: value };
+}
+
+/** Reads the value of a field. `earlier` is what the same field held before, which a message or a list adds to. */
+type ReadValue = (reader: MessageReader, depth: number, earlier: unknown) => unknown;
+
+/** The name of each field in JSON, and how it is read, by its number. */
+type Fields = Readonly<Record<number, readonly [name: string, read: ReadValue]>>;
+
+const text: ReadValue = (reader) => reader.text();
+const number: ReadValue = (reader) => reader.varint();
+const flag: ReadValue = (reader) => reader.varint() !== 0;
+
+function message(fieldsOf: () => Fields): ReadValue {
+  return (reader, depth, earlier) => reader.embedded(depth + 1, fieldsOf(), (earlier ?? {}) as Members);
+}
+
+function list(read: ReadValue): ReadValue {
+  return (reader, depth, earlier = []) => {
+    (earlier as unknown[]).push(read(reader, depth, undefined));
+    return earlier;
+  };
+}
+
+const CONFIG: Fields = {
+  1: ["name", (reader) => reader.name()],
+  2: ["domain", text],
+  3: ["descriptors", list(message(() => DESCRIPTOR))],
+};
+const DESCRIPTOR: Fields = {
+  1: ["key", text],
+  2: ["value", text],
+  3: ["rate_limit", message(() => LIMIT)],
+  4: ["descriptors", list(message(() => DESCRIPTOR))],
+  5: ["shadow_mode", flag],
+  6: ["detailed_metric", flag],
+  7: ["quota_mode", flag],
+  8: ["metadata", struct],
+};
+const LIMIT: Fields = {
+  1: ["unit", number],
+  2: ["requests_per_unit", number],
+  3: ["unlimited", flag],
+  4: ["name", text],
+  5: ["replaces", list(message(() => ({ 1: ["name", text] })))],
+};
+// google.protobuf.Struct, Value and ListValue. In the wire format a map is a repeated message of key and value.
+const ENTRIES: Fields = { 1: ["entries", list(message(() => ({ 1: ["key", text], 2: ["value", anyValue] })))] };
+const ITEMS: Fields = { 1: ["items", list(anyValue)] };
+const VALUE: Fields = {
+  1: ["is", (reader) => void reader.varint()],
+  2: ["is", (reader) => reader.double()],
+  3: ["is", text],
+  4: ["is", flag],
+  5: ["is", (reader, depth) => struct(reader, depth, undefined)],
+  6: ["is", (reader, depth) => reader.embedded(depth + 1, ITEMS, {}).items ?? []],
+};
+
+function struct(reader: MessageReader, depth: number, earlier: unknown): Members {
+  const { entries = [] } = reader.embedded(depth + 1, ENTRIES, {}) as { entries?: { key?: string; value?: unknown }[] };
+  const own = entries.map(({ key = "", value = null }): [string, unknown] => [key, value]);
+  // Object.fromEntries defines own properties, so that a key such as __proto__ has no special meaning.
+  return Object.fromEntries([...Object.entries((earlier ?? {}) as Members), ...own]);
+}
+
+function anyValue(reader: MessageReader, depth: number): unknown {
+  return reader.embedded(depth + 1, VALUE, {}).is ?? null;
+}
+
+class MessageReader {
   readonly #bytes: Buffer;
   readonly #wire = new WireReader();
+  #tag = 0;
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes;
     this.#wire.open(bytes);
   }
 
-  readConfig(): SourceNode {
-    let domain = "";
-    const descriptors: SourceNode[] = [];
-    this.#eachField(this.#bytes.length, (field) => {
-      if (field === 1) this.name = this.#name();
-      else if (field === 2) domain = this.#text();
-      else if (field === 3) descriptors.push(this.#descriptor(1));
-      else return false;
-      return true;
-    });
-    return mapping([
-      ["domain", textNode(domain)],
-      ["descriptors", sequence(descriptors)],
-    ]);
+  /** Reads the fields of the outermost message into `members`, which keep what was read before a fault. */
+  readAll(fields: Fields, members: Members): void {
+    this.#fields(0, this.#bytes.length, fields, members);
   }
 
-  #descriptor(depth: number): SourceNode {
-    const read = { key: "", value: "", limit: undefined as Limit | undefined, metadata: [] as Entries };
-    const switches = { shadow_mode: false, detailed_metric: false, quota_mode: false };
-    const children: SourceNode[] = [];
-    this.#embedded(depth, (field) => {
-      if (field === 1) read.key = this.#text();
-      else if (field === 2) read.value = this.#text();
-      else if (field === 3) read.limit = this.#limit(depth + 1, read.limit);
-      else if (field === 4) children.push(this.#descriptor(depth + 1));
-      else if (field === 5) switches.shadow_mode = this.#number() !== 0;
-      else if (field === 6) switches.detailed_metric = this.#number() !== 0;
-      else if (field === 7) switches.quota_mode = this.#number() !== 0;
-      else if (field === 8) read.metadata.push(...this.#struct(depth + 1));
-      else return false;
-      return true;
-    });
-    const entries: Entries = [["key", textNode(read.key)]];
-    if (read.value !== "") entries.push(["value", textNode(read.value)]);
-    if (read.limit !== undefined) {
-      entries.push(["rate_limit", limitNode(read.limit)]);
-      // Gateways set them on every level of a chain; on levels without a limit they have no effect and are dropped.
-      for (const [name, isOn] of Object.entries(switches)) if (isOn) entries.push([name, switchNode(true)]);
-      if (read.metadata.length > 0) entries.push(["metadata", mapping(read.metadata)]);
-    }
-    if (children.length > 0) entries.push(["descriptors", sequence(children)]);
-    return mapping(entries);
-  }
-
-  #limit(depth: number, earlier: Limit | undefined): Limit {
-    const limit = earlier ?? { unit: 0, requests: 0, isUnlimited: false, name: "", replaces: [] };
-    this.#embedded(depth, (field) => {
-      if (field === 1) limit.unit = this.#number();
-      else if (field === 2) limit.requests = this.#number();
-      else if (field === 3) limit.isUnlimited = this.#number() !== 0;
-      else if (field === 4) limit.name = this.#text();
-      else if (field === 5) limit.replaces.push(this.#replaced(depth + 1));
-      else return false;
-      return true;
-    });
-    return limit;
-  }
-
-  #replaced(depth: number): SourceNode {
-    let name = "";
-    this.#embedded(depth, (field) => {
-      if (field !== 1) return false;
-      name = this.#text();
-      return true;
-    });
-    return mapping([["name", textNode(name)]]);
-  }
-
-  /** A google.protobuf.Struct. In the wire format a map is a repeated message of key and value. */
-  #struct(depth: number): Entries {
-    const members: Entries = [];
-    this.#embedded(depth, (field) => {
-      if (field !== 1) return false;
-      let key = "";
-      let value: SourceNode = nullNode();
-      this.#embedded(depth + 1, (part) => {
-        if (part === 1) key = this.#text();
-        else if (part === 2) value = this.#value(depth + 2);
-        else return false;
-        return true;
-      });
-      members.push([key, value]);
-      return true;
-    });
-    return members;
-  }
-
-  #value(depth: number): SourceNode {
-    let value: SourceNode = nullNode();
-    this.#embedded(depth, (field) => {
-      if (field === 1) {
-        this.#number();
-        value = nullNode();
-      } else if (field === 2) value = numberNode(this.#double());
-      else if (field === 3) value = textNode(this.#text());
-      else if (field === 4) value = switchNode(this.#number() !== 0);
-      else if (field === 5) value = mapping(this.#struct(depth + 1));
-      else if (field === 6) value = this.#list(depth + 1);
-      else return false;
-      return true;
-    });
-    return value;
-  }
-
-  #list(depth: number): SourceNode {
-    const items: SourceNode[] = [];
-    this.#embedded(depth, (field) => {
-      if (field !== 1) return false;
-      items.push(this.#value(depth + 1));
-      return true;
-    });
-    return sequence(items);
-  }
-
-  #embedded(depth: number, readField: (field: number) => boolean): void {
+  embedded(depth: number, fields: Fields, members: Members): Members {
     if (depth > DEPTH_MAX) throw malformed(`at most ${DEPTH_MAX} messages inside each other`, this.#wire.position);
     this.#expect(WireType.bytes);
     const outer = this.#wire.end;
-    this.#eachField(this.#wire.readEnd(), readField);
+    this.#fields(depth, this.#wire.readEnd(), fields, members);
     this.#wire.end = outer;
+    return members;
   }
 
-  #tag = 0;
-
-  /** Reads all fields up to `end`. `readField` returns false for an unknown field, which is then skipped. */
-  #eachField(end: number, readField: (field: number) => boolean): void {
-    this.#wire.end = end;
-    while (this.#wire.position < end) {
-      const tag = this.#wire.readTag();
-      this.#tag = tag;
-      if (!readField(tag >>> 3)) this.#wire.skip(tag);
-    }
-  }
-
-  #text(): string {
+  text(): string {
     this.#expect(WireType.bytes);
     const end = this.#wire.readEnd();
     const part = this.#bytes.subarray(this.#wire.position, end);
@@ -196,20 +203,20 @@ class ResourceReader {
   }
 
   /** Every problem of the resource shows its name. */
-  #name(): string {
+  name(): string {
     const at = this.#wire.position;
-    const name = this.#text();
+    const name = this.text();
     if (name.length > NAME_LENGTH_MAX) throw malformed(`a name of at most ${NAME_LENGTH_MAX} characters`, at);
     return name;
   }
 
   /** A uint32, a bool or an enum. */
-  #number(): number {
+  varint(): number {
     this.#expect(WireType.varint);
     return this.#wire.readVarint();
   }
 
-  #double(): number {
+  double(): number {
     this.#expect(WireType.fixed64);
     const at = this.#wire.position;
     if (this.#wire.end - at < 8) throw malformed("8 more bytes", at);
@@ -217,67 +224,20 @@ class ResourceReader {
     return this.#bytes.readDoubleLE(at);
   }
 
+  /** Reads all fields up to `end`; unknown ones are skipped. */
+  #fields(depth: number, end: number, fields: Fields, members: Members): void {
+    this.#wire.end = end;
+    while (this.#wire.position < end) {
+      const tag = this.#wire.readTag();
+      this.#tag = tag;
+      const field = fields[tag >>> 3];
+      if (field === undefined) this.#wire.skip(tag);
+      else members[field[0]] = field[1](this, depth, members[field[0]]);
+    }
+  }
+
   #expect(type: number): void {
     if ((this.#tag & 7) === type) return;
     throw malformed(`wire type ${type} for field ${this.#tag >>> 3}, got ${this.#tag & 7}`, this.#wire.position);
   }
-}
-
-/** Keys and values of a mapping. */
-type Entries = [string, SourceNode][];
-
-interface Limit {
-  unit: number;
-  requests: number;
-  isUnlimited: boolean;
-  name: string;
-  readonly replaces: SourceNode[];
-}
-
-function limitNode({ unit, requests, isUnlimited, name, replaces }: Limit): MappingNode {
-  const entries: Entries = [];
-  // In an unlimited rule, 0 means that the field is absent.
-  if (!isUnlimited || unit !== 0) entries.push(["unit", textNode(UNIT_NAMES[unit] ?? String(unit))]);
-  if (!isUnlimited || requests !== 0) entries.push(["requests_per_unit", numberNode(requests)]);
-  if (isUnlimited) entries.push(["unlimited", switchNode(true)]);
-  if (name !== "") entries.push(["name", textNode(name)]);
-  if (replaces.length > 0) entries.push(["replaces", sequence(replaces)]);
-  return mapping(entries);
-}
-
-/** A mapping without a place; tree-wire.ts gives it one. */
-export function mapping(entries: Entries): MappingNode {
-  return {
-    kind: "mapping",
-    at: NOWHERE,
-    entries: entries.map(([key, value]) => ({ key: textNode(key), value, isMerged: false })),
-  };
-}
-
-/** A list without a place. */
-export function sequence(items: readonly SourceNode[]): SequenceNode {
-  return { kind: "sequence", at: NOWHERE, items };
-}
-
-/** Text without a place, whatever it looks like. */
-export function textNode(text: string): ScalarNode {
-  return scalar(text, true, { type: "text" });
-}
-
-function switchNode(isOn: boolean): ScalarNode {
-  return scalar(String(isOn), false, { type: "boolean", boolean: isOn });
-}
-
-function nullNode(): ScalarNode {
-  return scalar("null", false, { type: "null" });
-}
-
-function numberNode(number: number): ScalarNode {
-  const type = Number.isSafeInteger(number) ? "integer" : "float";
-  return scalar(String(number), false, { type, number });
-}
-
-/** A scalar without a place. */
-export function scalar(text: string, isQuoted: boolean, value: ScalarValue): ScalarNode {
-  return { kind: "scalar", at: NOWHERE, text, isQuoted, value };
 }

@@ -3,10 +3,9 @@
 
 import { isRecord } from "../../engine/base/is-record.ts";
 import { runThrough } from "../../engine/base/long-work.ts";
-import { resolvePlain } from "../../engine/rules/scalar.ts";
-import type { SourceFile, SourceNode } from "../../engine/rules/source.ts";
+import type { SourceFile } from "../../engine/rules/source.ts";
 import { parseHere } from "../files/parse-in-thread.ts";
-import { mapping, scalar, sequence, textNode } from "../files/resource-tree.ts";
+import { resourceFile } from "../files/resource-tree.ts";
 import { packFile, unpackFile } from "../files/tree-wire.ts";
 import { isCacheText, readCacheText } from "./rules-cache.ts";
 
@@ -34,8 +33,7 @@ function fromJson(text: string): SourceFile[] | undefined {
     const { name = "", domain = "" } = config;
     const shown = String(name === "" ? domain : name);
     const { name: _name, "@type": _type, ...rest } = config;
-    const file = { name: `resource ${shown}`, isResource: true, root: nodeOf(rest), problems: [] };
-    return runThrough(unpackFile(packFile(file)));
+    return runThrough(unpackFile(packFile(resourceFile(shown, snakeMembers(rest)))));
   });
 }
 
@@ -57,18 +55,15 @@ function unwrapped(item: Members): Members {
   return item;
 }
 
-function nodeOf(value: unknown, isFree = false): SourceNode {
-  if (Array.isArray(value)) return sequence(value.map((item) => nodeOf(item, isFree)));
-  if (isRecord(value)) {
-    const entries = Object.entries(value).map(([name, member]): [string, SourceNode] => {
-      const key = isFree ? name : snakeCase(name);
-      return [key, nodeOf(member, isFree || key === "metadata")];
-    });
-    return mapping(entries);
-  }
-  if (typeof value === "string") return textNode(value);
-  const text = value === null ? "null" : String(value);
-  return scalar(text, false, resolvePlain(text));
+/** The members by their names in proto/. Keys of metadata are free. */
+function snakeMembers(members: Members): Members {
+  const named = Object.entries(members).map(([name, value]): [string, unknown] => {
+    const key = snakeCase(name);
+    if (key === "metadata") return [key, value];
+    if (Array.isArray(value)) return [key, value.map((item) => (isRecord(item) ? snakeMembers(item) : item))];
+    return [key, isRecord(value) ? snakeMembers(value) : value];
+  });
+  return Object.fromEntries(named);
 }
 
 /** proto3 JSON writes requestsPerUnit for requests_per_unit, and accepts both. */
