@@ -1,8 +1,8 @@
 // Odd requests, generated from the parts of a call, on both transports: what is a mistake is refused by both, and what differs is named with
 // its reason.
 
-import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import zlib, { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { Flag, FrameType } from "../../src/grpc/transport/fast-lane/protocol.ts";
 import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
 import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
@@ -44,7 +44,7 @@ const REFUSED_FIELDS: Values = {
     ...[["0S"], ["0n"], ["1n"], ["10S", "10S"]],
   ],
   "grpc-encoding": [
-    ...[["Identity"], ["br"], [""], ["gzip, identity"]],
+    ...[["Identity"], ["gzip"], ["deflate"], ["br"], [""], ["gzip, identity"]],
     ...[
       ["identity", "identity"],
       ["gzip", "gzip"],
@@ -100,12 +100,6 @@ const SERVED_FIELDS: Values = {
 
 /** What the transports answer differently, by the reason, which docs/architecture.md has, too. */
 const DIFFERENT: readonly { why: string; fields: Values; lane: string; grpcJs: string }[] = [
-  {
-    why: "the fast lane unpacks compressed messages within a bound; grpc-js has none, so it gets none",
-    fields: { "grpc-encoding": [["gzip"], ["deflate"]] },
-    lane: "answer hello",
-    grpcJs: "status 12",
-  },
   {
     why: "node:http2 drops fields with invalid names before grpc-js sees them",
     fields: Object.fromEntries(
@@ -269,6 +263,26 @@ test.each(REFUSED)("both transports refuse in the same way: $name", async ({ byt
 
 test.each(casesOf(SERVED_FIELDS, SERVED_BODIES))("both transports serve $name", async ({ bytes }) => {
   expect(await bothAt(bytes)).toEqual(["answer hello", "answer hello"]);
+});
+
+// Promise(grpc): Compressed calls are rejected without unpacking a byte.
+test("both transports say which encoding they take in place of a compressed call, and unpack none", async () => {
+  const gunzip = vi.spyOn(zlib, "createGunzip");
+  for (const { server } of [lane, grpcJs]) {
+    const peer = peerOf(server.port);
+    peer.greet();
+    const message = Buffer.concat([Buffer.from([1]), wordOf(packed.length), packed]);
+    for (const [i, path] of [PATH, "/grpc.health.v1.Health/Watch"].entries()) {
+      peer.send(peer.headers(2 * i + 1, callFields(path, ["grpc-encoding", "gzip"])));
+      peer.send(frameOf(FrameType.data, Flag.endStream, 2 * i + 1, message));
+      const { fields } = await peer.seen(FrameType.headers, 2 * i + 1);
+      expect(fields.get("grpc-status")).toBe("12");
+      expect(fields.get("grpc-accept-encoding")).toBe("identity");
+    }
+    peer.close();
+  }
+  expect(gunzip).not.toHaveBeenCalled();
+  gunzip.mockRestore();
 });
 
 describe.each(DIFFERENT)("$why:", ({ fields, lane: ours, grpcJs: theirs }) => {

@@ -14,6 +14,13 @@ const CONTENT_TYPE = "application/grpc";
 
 export const INVALID_TIMEOUT = "Invalid grpc-timeout; expected at most 8 digits and one of H, M, S, m, u, n";
 
+/**
+ * Whoever compresses a call gets UNIMPLEMENTED: it has some hundred bytes and gains nothing, and 4 KB may decompress to 4 MB. Of encodings
+ * only this one is taken.
+ */
+export const TAKEN_ENCODING = "identity";
+export const COMPRESSED = `compressed messages are not taken here; expected grpc-encoding: ${TAKEN_ENCODING}`;
+
 /** Microseconds of a `grpc-timeout` such as `20m`, or NaN if it is invalid. Parsed by hand, because nearly every call has one. */
 export function readTimeoutUs(value: string): number {
   const digits = value.length - 1;

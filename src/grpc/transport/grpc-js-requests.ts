@@ -3,7 +3,7 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { Metadata, ServerInterceptingCall, type ServerInterceptor, ServerListenerBuilder, status } from "@grpc/grpc-js";
 import { GrpcStatus } from "../unary.ts";
-import { INVALID_TIMEOUT, isGrpcContent, readTimeoutUs } from "./grpc-headers.ts";
+import { COMPRESSED, INVALID_TIMEOUT, isGrpcContent, readTimeoutUs, TAKEN_ENCODING } from "./grpc-headers.ts";
 
 /** Answers a request whose headers are wrong; returns whether they are. */
 export function refuseHeaders(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean {
@@ -18,28 +18,25 @@ export function refuseHeaders(stream: ServerHttp2Stream, headers: IncomingHttpHe
   return true;
 }
 
-// Private parts of grpc-js's call, which shows them nowhere else. If a later version renames them, test/integration/odd-requests.test.ts and
-// compression.test.ts fail.
+// Private parts of grpc-js's call, which shows them nowhere else. If a later version renames them, test/integration/odd-requests.test.ts
+// fails.
 interface CallParts {
   readonly incomingEncoding: string;
   /** `readState` is 0 between messages, and `readCompressFlag` has the first byte of the last one. */
   readonly decoder: { readonly readState: number; readonly readCompressFlag: Buffer };
 }
 
-/**
- * Refuses compressed calls before a byte is decompressed, because grpc-js bounds each decompressed message, but not all of them together: a
- * call for a decision has some hundred bytes and gains nothing from compression. Refuses bodies that are no whole message, too.
- */
+/** Refuses compressed calls before a byte is decompressed, and bodies that are no whole message. */
 export const refuseBodies: ServerInterceptor = (_method, call) => {
   const { incomingEncoding, decoder } = call as unknown as CallParts;
-  if (incomingEncoding === "identity") return new ServerInterceptingCall(call, { start: (next) => next(bodyCheck()) });
+  if (incomingEncoding === TAKEN_ENCODING)
+    return new ServerInterceptingCall(call, { start: (next) => next(bodyCheck()) });
   const metadata = new Metadata();
-  metadata.set("grpc-accept-encoding", "identity");
-  const details = "compressed messages are not taken here; expected grpc-encoding: identity";
+  metadata.set("grpc-accept-encoding", TAKEN_ENCODING);
   return new ServerInterceptingCall(call, {
     start: (next) => {
       next(new ServerListenerBuilder().build());
-      call.sendStatus({ code: status.UNIMPLEMENTED, details, metadata });
+      call.sendStatus({ code: status.UNIMPLEMENTED, details: COMPRESSED, metadata });
     },
   });
 

@@ -41,12 +41,6 @@ export const DEFAULT_BOUNDS = {
    */
   partialBytesTotalMax: 268_435_456,
   /**
-   * Bytes, compressed and decompressed, of all messages that are being decompressed. Room for eight of the longest, or for hundreds of
-   * usual ones. Beyond it a call gets RESOURCE_EXHAUSTED. grpc-js: none, so calls that it answers may not be compressed
-   * (grpc-js-requests.ts); Envoy decompresses only where a filter says so.
-   */
-  unpackedBytesTotalMax: 33_554_432,
-  /**
    * Bytes of output per connection that the peer has not read: a hundred thousand answers. Beyond it the connection ends. grpc-js: none;
    * Envoy stops reading at 1 MiB.
    */
@@ -107,7 +101,6 @@ const TROUBLES = [
   "stalled",
   "waiting_streams",
   "partial_requests",
-  "packed_requests",
   "keepalive_timeout",
   "too_many_connections",
 ] as const;

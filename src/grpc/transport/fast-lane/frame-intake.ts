@@ -2,7 +2,7 @@
 // that happens to a connection is in connection.ts.
 
 import { GrpcStatus } from "../../unary.ts";
-import { INVALID_TIMEOUT } from "../grpc-headers.ts";
+import { COMPRESSED, INVALID_TIMEOUT, TAKEN_ENCODING } from "../grpc-headers.ts";
 import type { StreamMethod } from "../other-services.ts";
 import { ControlFrame, type ControlFrameAllowances } from "./bounds.ts";
 import { type Connection, RECEIVE_WINDOW } from "./connection.ts";
@@ -205,13 +205,9 @@ export class FrameIntake implements FrameSink {
     } else if (head.route === Route.unary) this.#openUnary(id, head, isEnd);
     else if (head.route === Route.streamed) this.#openStreamed(id, head, isEnd);
     else if (head.route === Route.badTimeout) this.#turnAway(id, GrpcStatus.internal, INVALID_TIMEOUT, isEnd);
-    else if (head.route === Route.badEncoding) this.#refuseEncoding(id, head, isEnd);
+    else if (head.route === Route.compressed)
+      this.#turnAway(id, GrpcStatus.unimplemented, COMPRESSED, isEnd, TAKEN_ENCODING);
     else this.#turnAway(id, GrpcStatus.unimplemented, `The server does not implement the method ${head.path}`, isEnd);
-  }
-
-  #refuseEncoding(id: number, head: RequestHead, isEnd: boolean): void {
-    const taken = head.method === undefined ? "identity" : "identity,deflate,gzip";
-    this.#turnAway(id, GrpcStatus.unimplemented, `unknown grpc-encoding; expected ${taken}`, isEnd, taken);
   }
 
   #turnAway(id: number, status: GrpcStatus, why: string, isEnd: boolean, encodings = ""): void {

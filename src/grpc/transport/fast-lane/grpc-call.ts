@@ -7,7 +7,6 @@ import type { Http2Server } from "./http2-server.ts";
 import { MESSAGE_HEAD_BYTES } from "./protocol.ts";
 import type { RequestHead } from "./request-head.ts";
 import { Stream } from "./stream.ts";
-import type { Encoding } from "./unpacking.ts";
 
 const REQUEST_BYTES_FIRST = 4_096;
 
@@ -16,7 +15,6 @@ export abstract class GrpcCall extends Stream {
   /** Undefined when the stream has closed. */
   protected connection: Connection | undefined;
   protected deadlineUs = Number.POSITIVE_INFINITY;
-  protected encoding: Encoding | undefined;
   // What has come and was not taken: the bytes of `#request` from `#taken` to `#filled`.
   #request: Buffer | undefined;
   #taken = 0;
@@ -34,7 +32,6 @@ export abstract class GrpcCall extends Stream {
   protected begin(connection: Connection, id: number, head: RequestHead): void {
     this.id = id;
     this.contentLength = head.contentLength;
-    this.encoding = head.encoding;
     this.connection = connection;
     this.deadlineUs =
       head.timeoutUs === Number.POSITIVE_INFINITY ? head.timeoutUs : this.server.turnNowUs() + head.timeoutUs;
@@ -65,10 +62,7 @@ export abstract class GrpcCall extends Stream {
   }
 
   #faultOf(request: Buffer): [GrpcStatus, string] | undefined {
-    const flag = request[this.#taken] as number;
-    if (flag === 1 && this.encoding === undefined)
-      return [GrpcStatus.internal, "a compressed message without a grpc-encoding"];
-    if (flag > 1) return [GrpcStatus.internal, "a message that does not begin with 0 or 1"];
+    if (request[this.#taken] !== 0) return [GrpcStatus.internal, "a message that does not begin with 0"];
     const length = this.#messageBytes();
     const { maxMessageBytes } = this.server.options;
     if (length > maxMessageBytes) {
@@ -102,10 +96,10 @@ export abstract class GrpcCall extends Stream {
     return false;
   }
 
-  /** Takes out the next message, with its head. Its bytes are never written to again. */
+  /** Takes out the next message, without its head. Its bytes are never written to again. */
   protected takeMessage(): Buffer {
-    const start = this.#taken;
-    this.#taken += this.#messageBytes() + MESSAGE_HEAD_BYTES;
+    const start = this.#taken + MESSAGE_HEAD_BYTES;
+    this.#taken = start + this.#messageBytes();
     const message = (this.#request as Buffer).subarray(start, this.#taken);
     if (this.keptBytes === 0) this.#drop();
     return message;

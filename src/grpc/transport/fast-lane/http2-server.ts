@@ -10,7 +10,6 @@ import { huffmanTextMax } from "./hpack/huffman.ts";
 import { ChunkPool } from "./output.ts";
 import type { KnownMethods } from "./request-head.ts";
 import { StreamTurns } from "./stream-turns.ts";
-import { Unpacking } from "./unpacking.ts";
 
 interface ServerParts {
   readonly options: {
@@ -48,7 +47,6 @@ export class Http2Server {
   readonly connections = new Set<OpenConnection>();
   readonly chunks = new ChunkPool();
   readonly deadlines: Deadlines;
-  readonly unpacking: Unpacking;
   readonly turns = new StreamTurns();
   /** Buffer for decoding header text; free between any two calls. */
   readonly headerScratch: Buffer;
@@ -71,7 +69,6 @@ export class Http2Server {
     this.#clock = clock;
     this.#shedAt = bounds.waitingStreamsMax;
     this.headerScratch = Buffer.allocUnsafe(huffmanTextMax(bounds.headerBlockBytesMax));
-    this.unpacking = new Unpacking(bounds.unpackedBytesTotalMax);
     this.deadlines = new Deadlines(clock, (nowUs) => this.#expireCalls(nowUs));
   }
 

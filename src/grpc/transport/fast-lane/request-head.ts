@@ -1,11 +1,10 @@
 // Decides by its header fields what a request is: a call on bytes, another call that we serve, or why it is refused.
 
-import { isGrpcContent, readTimeoutUs } from "../grpc-headers.ts";
+import { isGrpcContent, readTimeoutUs, TAKEN_ENCODING } from "../grpc-headers.ts";
 import type { StreamMethod } from "../other-services.ts";
 import type { UnaryMethod } from "../unary-call.ts";
 import type { HeaderList } from "./hpack/header-list.ts";
 import { NameId } from "./hpack/header-names.ts";
-import type { Encoding } from "./unpacking.ts";
 
 /** What becomes of a request. */
 export const Route = {
@@ -15,7 +14,7 @@ export const Route = {
   unknownMethod: 3,
   notGrpc: 4,
   badTimeout: 5,
-  badEncoding: 6,
+  compressed: 6,
 } as const;
 export type Route = (typeof Route)[keyof typeof Route];
 
@@ -32,15 +31,12 @@ export class RequestHead {
   timeoutUs = Number.POSITIVE_INFINITY;
   /** Bytes of the announced body, or -1. */
   contentLength = -1;
-  /** How a compressed message is encoded; undefined if none may be compressed. */
-  encoding: Encoding | undefined;
   /** The caller's `traceparent`, as sent. */
   traceparent: string | undefined;
-  /** Used while fields are read: the first content-type, whether the method is POST, and whether the encoding is one of ours. */
+  /** Used while fields are read: the first content-type, the only encoding, and whether the method is POST. */
   contentType: string | undefined;
+  encoding: string | undefined;
   isPost = false;
-  hasEncoding = false;
-  isKnownEncoding = true;
   /** The last valid authority; mostly the next one is the same text. */
   authority = "localhost";
 
@@ -50,12 +46,10 @@ export class RequestHead {
     this.method = undefined;
     this.timeoutUs = Number.POSITIVE_INFINITY;
     this.contentLength = -1;
-    this.encoding = undefined;
     this.traceparent = undefined;
     this.contentType = undefined;
+    this.encoding = undefined;
     this.isPost = false;
-    this.hasEncoding = false;
-    this.isKnownEncoding = true;
   }
 
   copyFrom(other: RequestHead): void {
@@ -64,7 +58,6 @@ export class RequestHead {
     this.path = other.path;
     this.timeoutUs = other.timeoutUs;
     this.contentLength = other.contentLength;
-    this.encoding = other.encoding;
     this.traceparent = other.traceparent;
   }
 }
@@ -147,7 +140,8 @@ function readField(nameId: NameId, value: string, head: RequestHead): boolean {
       head.timeoutUs = head.timeoutUs === Number.POSITIVE_INFINITY ? readTimeoutUs(value) : Number.NaN;
       return true;
     case NameId.grpcEncoding:
-      readEncoding(value, head);
+      // Several count as one that nobody knows, as in grpc-js, which joins them to one text.
+      head.encoding = head.encoding === undefined ? value : "";
       return true;
     case NameId.contentLength:
       if (head.contentLength >= 0) return false;
@@ -168,20 +162,13 @@ function readField(nameId: NameId, value: string, head: RequestHead): boolean {
   }
 }
 
-// Several count as one that nobody knows, as in grpc-js, which joins them to one text.
-function readEncoding(value: string, head: RequestHead): void {
-  head.isKnownEncoding = !head.hasEncoding && (value === "identity" || value === "gzip" || value === "deflate");
-  head.hasEncoding = true;
-  if (value !== "identity") head.encoding = value as Encoding;
-}
-
 function routeOf(head: RequestHead, known: KnownMethods): Route {
-  const { contentType, method } = head;
+  const { contentType, encoding, method } = head;
   if (!head.isPost || contentType === undefined || !isGrpcContent(contentType)) return Route.notGrpc;
   if (Number.isNaN(head.timeoutUs)) return Route.badTimeout;
-  if (method !== undefined) return head.isKnownEncoding ? Route.unary : Route.badEncoding;
-  if (!known.streams.has(head.path)) return Route.unknownMethod;
-  return head.isKnownEncoding && head.encoding === undefined ? Route.streamed : Route.badEncoding;
+  if (method === undefined && !known.streams.has(head.path)) return Route.unknownMethod;
+  if (encoding !== undefined && encoding !== TAKEN_ENCODING) return Route.compressed;
+  return method === undefined ? Route.streamed : Route.unary;
 }
 
 function pseudoBit(nameId: NameId): number {

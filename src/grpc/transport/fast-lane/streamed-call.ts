@@ -8,7 +8,6 @@ import type { StreamMethod } from "../other-services.ts";
 import type { Connection } from "./connection.ts";
 import { GrpcCall } from "./grpc-call.ts";
 import type { Http2Server } from "./http2-server.ts";
-import { MESSAGE_HEAD_BYTES } from "./protocol.ts";
 import type { RequestHead } from "./request-head.ts";
 import { messageOf } from "./sender.ts";
 
@@ -100,7 +99,7 @@ export class StreamedCall extends GrpcCall {
   #read(handle: (request: unknown) => void): boolean {
     let request: unknown;
     try {
-      request = this.#method.definition.requestDeserialize(this.takeMessage().subarray(MESSAGE_HEAD_BYTES));
+      request = this.#method.definition.requestDeserialize(this.takeMessage());
     } catch {
       this.refuse(GrpcStatus.internal, "Error deserializing request");
       return false;

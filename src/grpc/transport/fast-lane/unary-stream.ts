@@ -10,7 +10,6 @@ import type { Http2Server } from "./http2-server.ts";
 import { MESSAGE_HEAD_BYTES } from "./protocol.ts";
 import type { RequestHead } from "./request-head.ts";
 import { messageOf } from "./sender.ts";
-import type { Encoding, Refusal } from "./unpacking.ts";
 
 /** Streams that must rest in the pool before one is used again, so that a handler's second reply is noticed, and not sent. */
 const RESTING_STREAMS = 256;
@@ -128,37 +127,7 @@ export class UnaryStream extends GrpcCall implements UnaryReply {
       }
     }
     this.connection?.credit(this, end - start);
-    if (!this.gather(bytes, start, end) || !isEnd || !this.requireMessage()) return;
-    const message = this.takeMessage();
-    const isPacked = message[0] === 1;
-    if (isPacked) this.#unpack(message.subarray(MESSAGE_HEAD_BYTES), this.encoding as Encoding);
-    else this.#serveSoon(message.subarray(MESSAGE_HEAD_BYTES));
-  }
-
-  #unpack(packed: Buffer, encoding: Encoding): void {
-    const { id } = this;
-    const connection = this.connection as Connection;
-    const { unpacking, options } = this.server;
-    const refusal = unpacking.unpack(packed, encoding, options.maxMessageBytes, (message) => {
-      if (!this.isOn(connection, id)) return;
-      if (typeof message === "string") this.#refusePacked(message);
-      else this.#serveSoon(message);
-    });
-    if (refusal !== undefined) this.#refusePacked(refusal);
-  }
-
-  #refusePacked(why: Refusal): void {
-    if (why === "damaged") {
-      this.refuse(GrpcStatus.internal, "Failed to decompress message");
-      return;
-    }
-    const { counts, options, bounds } = this.server;
-    counts.troubles.packed_requests++;
-    const most =
-      why === "too long"
-        ? `a message that unpacks to more than ${options.maxMessageBytes} bytes, or than it says`
-        : `more than ${bounds.unpackedBytesTotalMax} bytes of compressed messages at once`;
-    this.refuse(GrpcStatus.resourceExhausted, most);
+    if (this.gather(bytes, start, end) && isEnd && this.requireMessage()) this.#serveSoon(this.takeMessage());
   }
 
   // After a pause of this process, calls and their cancellations lie in the sockets together, and a call that was served before all of it
