@@ -1,14 +1,12 @@
 // The operator's page: looks at the server every two seconds while somebody can see it, and shows what it says.
 
 import { NoAnswer, Server } from "./ask.mjs";
-import { CALLS, showCalls } from "./calls.mjs";
+import { CALLS, showCalls } from "./charts.mjs";
 import { byId, setShown, setText } from "./dom.mjs";
 import { explainKey, noteAge, noteBuckets, offerDomains, openExplain } from "./explain.mjs";
-import { Poll } from "./poll.mjs";
 import { RateHistory } from "./rates.mjs";
-import { showRules } from "./rules-table.mjs";
-import { showCertificate, showUnmatched, showWorkers } from "./side-tables.mjs";
-import { hideTop, showTop } from "./top-table.mjs";
+import { showCertificate, showRules, showUnmatched, showWorkers } from "./tables.mjs";
+import { hideTop, showTop } from "./top.mjs";
 import { showConditions, showFlood, showVerdict, verdictOf } from "./verdict.mjs";
 import { durationWords, sentence, shown, timeWords } from "./words.mjs";
 
@@ -18,13 +16,17 @@ const LOOK_MS = 2_000;
 
 const server = new Server();
 const history = new RateHistory();
-const poll = new Poll(look, LOOK_MS);
+let isRunning = false;
+let isLooking = false;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let timer;
 /** When the server answered last, by the clock of this machine; undefined if it never did. @type {number | undefined} */
 let answeredMs;
 
+document.addEventListener("visibilitychange", () => void lookNext());
 openTokenForm();
 openExplain(server, noteRefusal);
-poll.start();
+startLooking();
 
 async function look() {
   try {
@@ -92,7 +94,7 @@ function showTrouble(error) {
     showStale(`${error}`);
   } else if (error.why.startsWith("token")) wantToken(error);
   else if (error.why === "refused") {
-    poll.stop();
+    stopLooking();
     forget();
     showVerdict("A token is required here.", "warning");
     showStale(error.message);
@@ -119,7 +121,7 @@ function showStale(says) {
 
 /** @param {NoAnswer} error */
 function wantToken(error) {
-  poll.stop();
+  stopLooking();
   forget();
   server.useToken(undefined);
   const isWrong = error.why === "token wrong";
@@ -145,6 +147,28 @@ function openTokenForm() {
     box.value = "";
     if (token === "") return;
     server.useToken(token);
-    poll.start();
+    startLooking();
   });
+}
+
+function startLooking() {
+  isRunning = true;
+  void lookNext();
+}
+
+/** Until it is started again. */
+function stopLooking() {
+  isRunning = false;
+  clearTimeout(timer);
+}
+
+/** Looks now and LOOK_MS after each end of it; rests while the page is hidden, and looks at once when it is seen again. */
+async function lookNext() {
+  clearTimeout(timer);
+  if (!isRunning || isLooking || document.hidden) return;
+  isLooking = true;
+  await look();
+  isLooking = false;
+  clearTimeout(timer);
+  if (isRunning) timer = setTimeout(() => void lookNext(), LOOK_MS);
 }

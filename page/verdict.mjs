@@ -1,13 +1,13 @@
 // The first lines of the page: whether all is well, in words, what is wrong, and which key is refused most. Pure but for what draws.
 
 import { byId, keepChildren, make, part, setSaid, setShown, setText, withCode } from "./dom.mjs";
-import { keyWords, noKeyWords, outstandingKey, ruleWords } from "./top-key.mjs";
+import { keyWords, noKeyWords, outstandingKey, ruleWords } from "./top.mjs";
 import { countWords, plural, shown, sinceWords } from "./words.mjs";
 
 /**
  * @typedef {import("../src/operate/http/state-json.ts").StateView} State
  * @typedef {import("../src/operate/http/state-json.ts").ConditionView} Condition
- * @typedef {import("./top-key.mjs").TopAnswer} TopAnswer
+ * @typedef {import("./top.mjs").TopAnswer} TopAnswer
  */
 
 /** @param {State} state */

@@ -1,6 +1,6 @@
 // Connects the store (open-store.ts) with limiter, rules and counters, and puts rules in force. open-ports.ts listens.
 
-import { type Clock, SystemClock, WallClock } from "../../engine/base/clock.ts";
+import { SystemClock, WallClock } from "../../engine/base/clock.ts";
 import { HealthState } from "../../engine/base/health.ts";
 import { runInTurns } from "../../engine/base/long-work.ts";
 import { isoTime } from "../../engine/base/units.ts";
@@ -15,36 +15,25 @@ import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { GrpcServer } from "../../grpc/transport/grpc-server.ts";
 import type { TlsFiles } from "../../grpc/transport/tls-files.ts";
 import { AdminWatch } from "../../operate/http/admin-watch.ts";
-import type { Logger } from "../../operate/telemetry/logger.ts";
+import type { PageServer } from "../../operate/http/page-server.ts";
 import { CallCounts, StoreCounts } from "../../operate/telemetry/observers.ts";
 import { RateLimitedLog } from "../../operate/telemetry/rate-limited-log.ts";
 import { SeriesBook } from "../../operate/telemetry/series-book.ts";
 import { LimitStatsBook } from "../../operate/telemetry/stats-book.ts";
 import { StatsdExporter } from "../../operate/telemetry/statsd.ts";
-import type { TopKeys } from "../../operate/telemetry/top/top-keys.ts";
+import { TopKeys } from "../../operate/telemetry/top/top-keys.ts";
 import type { Traces } from "../../operate/telemetry/traces/open-traces.ts";
 import type { RuleSource } from "../../rule-sources/files/rule-keeper.ts";
 import type { XdsRules, XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import type { Snapshots } from "../../stores/memory/snapshot/snapshots.ts";
 import type { Store, StoreHealth } from "../../stores/store.ts";
-import type { Settings } from "../settings.ts";
 import { partPrefix } from "../workers/fleet-health.ts";
-import type { WorkerLink } from "../workers/worker-link.ts";
+import type { AppOptions } from "./app-options.ts";
 import { type OpenDecisionLog, openDecisionLog } from "./open-decision-log.ts";
 import { openRules } from "./open-rules.ts";
 import { makeSnapshots } from "./open-snapshots.ts";
 import { openMemoryStore, openStore } from "./open-store.ts";
-import { openTopKeys } from "./open-top.ts";
-
-export interface AppOptions {
-  readonly settings: Settings;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly version: string;
-  /** The channel to the supervisor, if this process is one of several workers (WORKERS). */
-  readonly link?: WorkerLink | undefined;
-}
 
 /** How often summaries of counted events and of suppressed lines are logged. */
 const LOG_LOOK_MS = 1_000;
@@ -76,6 +65,8 @@ export interface AppParts extends AppOptions {
   /** Parts that exist only once the process starts. */
   readonly running: {
     grpc?: GrpcServer;
+    /** The HTTP port and the ports beside it. */
+    readonly pages: PageServer[];
     tls?: TlsFiles | undefined;
     statsd?: StatsdExporter | undefined;
     /** Undefined without TRACING_ENABLED. */
@@ -110,7 +101,9 @@ export function buildAppParts(options: AppOptions): AppParts {
     localCache,
     ...compatibleLimiting(options),
   };
-  const topKeys = openTopKeys(settings.topKeysMax, clock, statsBook);
+  const { topKeysMax: keysMax } = settings;
+  const labelsOf = (stats: LimitStats) => statsBook.ownerOf(stats);
+  const topKeys = keysMax === 0 ? undefined : new TopKeys({ keysMax, nowUs: clock.nowUs(), labelsOf });
   const limiter = new Limiter({
     ...limiting,
     observer: calls,
@@ -137,7 +130,7 @@ export function buildAppParts(options: AppOptions): AppParts {
     series,
     store,
     storeHealth,
-    snapshots: makeSnapshots({ settings, clock, logger, health, store }),
+    snapshots: makeSnapshots(options, health, store),
     limiter,
     buckets: new BucketAdmin({ ...limiting, memories, rules: () => limiter.rules }),
     topKeys,
@@ -146,8 +139,8 @@ export function buildAppParts(options: AppOptions): AppParts {
     xds,
     rareLog,
     localCache,
-    decisionLog: openDecisionLog({ settings, clock, logger, rareLog, worker: link?.number }),
-    running: { watches: [] },
+    decisionLog: openDecisionLog(options, rareLog),
+    running: { watches: [], pages: [] },
   };
   parts.running.statsd = openStatsd(parts);
   const tellLog = () => {

@@ -1,11 +1,9 @@
 // Opens the decision log that the settings ask for: in the process's log, or in a rotating file of its own.
 
-import type { Clock } from "../../engine/base/clock.ts";
 import { DecisionLog } from "../../operate/telemetry/decision-log.ts";
-import type { Logger } from "../../operate/telemetry/logger.ts";
 import type { RateLimitedLog } from "../../operate/telemetry/rate-limited-log.ts";
 import { RotatingFile } from "../../operate/telemetry/rotating-file.ts";
-import type { Settings } from "../settings.ts";
+import type { AppOptions } from "./app-options.ts";
 
 /** A decision log and the end of what it writes to. */
 export interface OpenDecisionLog {
@@ -13,23 +11,11 @@ export interface OpenDecisionLog {
   close(): Promise<void>;
 }
 
-interface DecisionLogParts {
-  readonly settings: Settings;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly rareLog: RateLimitedLog;
-  /** The worker's number, if there are several: each writes its own file. Otherwise undefined. */
-  readonly worker: number | undefined;
-}
-
 /** Undefined if DECISION_LOG is off. A file that can't be written is reported in the log and delays no call. */
-export function openDecisionLog({
-  settings,
-  clock,
-  logger,
-  rareLog,
-  worker,
-}: DecisionLogParts): OpenDecisionLog | undefined {
+export function openDecisionLog(
+  { settings, clock, logger, link }: AppOptions,
+  rareLog: RateLimitedLog,
+): OpenDecisionLog | undefined {
   const { decisionLog: kind, decisionLogShare: share, decisionLogRate: linesPerSecond } = settings;
   if (kind === "off") return undefined;
   const bounds = { kind, share, linesPerSecond, clock };
@@ -46,7 +32,7 @@ export function openDecisionLog({
     });
     return { log, close: () => Promise.resolve() };
   }
-  const path = fileOfWorker(settings.decisionLogFile, worker);
+  const path = fileOfWorker(settings.decisionLogFile, link?.number);
   const log = new DecisionLog({ ...bounds, write: (line) => file.write(line) });
   const file = new RotatingFile({
     file: path,
@@ -59,7 +45,7 @@ export function openDecisionLog({
   return { log, close: () => file.close() };
 }
 
-/** The file of one worker: `decisions.jsonl` becomes `decisions.2.jsonl` for worker 2. */
+/** The file of one of several workers, each of which writes its own: `decisions.jsonl` becomes `decisions.2.jsonl` for worker 2. */
 function fileOfWorker(path: string, worker: number | undefined): string {
   if (worker === undefined) return path;
   const at = /\.[^./\\]*$/.exec(path)?.index ?? path.length;

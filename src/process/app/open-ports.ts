@@ -35,15 +35,13 @@ const CONCURRENT_STREAMS_MAX = 4_096;
 /** Most complete requests to /json under way, however high IN_FLIGHT_MAX is: each may hold a body of JSON_BYTES_MAX bytes. */
 const JSON_IN_FLIGHT_MAX = 1_000;
 
-/** The HTTP port, and the ports beside it. */
-export interface OpenPages {
-  readonly admin: PageServer;
+/** The ports of pages. */
+export interface PagePorts extends SidePorts {
   readonly httpPort: number;
-  readonly side: SidePorts;
 }
 
 /** Opens the HTTP port and the ports beside it. Rejects with ConfigError if the HTTP port can't be opened. */
-export async function openAdmin(parts: AppParts): Promise<OpenPages> {
+export async function openAdmin(parts: AppParts): Promise<PagePorts> {
   const { settings } = parts;
   const sources = adminSources(parts);
   const address = { host: settings.httpHost, port: settings.httpPort, sockets: parts.link?.socketSource("http") };
@@ -54,7 +52,8 @@ export async function openAdmin(parts: AppParts): Promise<OpenPages> {
     sources,
   );
   const httpPort = await listenOrExplain(admin, settings);
-  return { admin, httpPort, side: await openSidePorts(parts, sources) };
+  parts.running.pages.push(admin);
+  return { httpPort, ...(await openSidePorts(parts, sources)) };
 }
 
 /** Opens the gRPC port. Rejects with ConfigError if that fails, or if its certificates can't be used. */

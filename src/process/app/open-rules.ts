@@ -1,12 +1,12 @@
 // Chooses the source of rules: files, or a control plane with optional files.
 
-import type { Clock } from "../../engine/base/clock.ts";
 import type { CompileOptions } from "../../engine/rules/compile.ts";
 import { Reloader } from "../../rule-sources/files/reload.ts";
-import type { ReloadLog, RuleSource } from "../../rule-sources/files/rule-keeper.ts";
+import type { RuleSource } from "../../rule-sources/files/rule-keeper.ts";
 import type { ControlPlane } from "../../rule-sources/xds/ads-stream.ts";
 import { XdsRules } from "../../rule-sources/xds/xds-rules.ts";
 import type { Settings } from "../settings.ts";
+import type { AppOptions } from "./app-options.ts";
 
 /** The source of rules; `xds` is the same object if it is a control plane. */
 interface OpenRules {
@@ -14,18 +14,9 @@ interface OpenRules {
   readonly xds: XdsRules | undefined;
 }
 
-interface OpenRulesOptions {
-  readonly settings: Settings;
-  readonly clock: Clock;
-  readonly logger: ReloadLog;
-  readonly version: string;
-  /** Its number, if this process is one of several workers. */
-  readonly link?: { readonly number: number } | undefined;
-}
-
 /** Makes the source; its `start` reads. `changed` is called when the control plane connects, disconnects or sends rules. */
 export function openRules(
-  { settings, clock, logger, version, link }: OpenRulesOptions,
+  { settings, clock, logger, version, link }: AppOptions,
   compile: Omit<CompileOptions, "version" | "hash">,
   changed: () => void,
 ): OpenRules {

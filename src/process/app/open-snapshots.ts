@@ -1,29 +1,20 @@
 // Connects the snapshots of the memory store with settings, log and health pages.
 
-import type { Clock } from "../../engine/base/clock.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
 import type { HealthState } from "../../engine/base/health.ts";
 import { isoTime } from "../../engine/base/units.ts";
-import type { Logger } from "../../operate/telemetry/logger.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import { LockHeldError } from "../../stores/memory/snapshot/snapshot-lock.ts";
 import { Snapshots } from "../../stores/memory/snapshot/snapshots.ts";
 import type { Store } from "../../stores/store.ts";
-import type { Settings } from "../settings.ts";
-
-/** Least time for the last snapshot, in milliseconds, however short SHUTDOWN_GRACE is. */
-const LAST_MS_MIN = 5_000;
-
-interface SnapshotParts {
-  readonly settings: Settings;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly health: HealthState;
-  readonly store: Store;
-}
+import type { AppOptions } from "./app-options.ts";
 
 /** The snapshots that MEMORY_SNAPSHOT asks for; undefined without it or with another store. Reads nothing yet. */
-export function makeSnapshots({ settings, clock, logger, health, store }: SnapshotParts): Snapshots | undefined {
+export function makeSnapshots(
+  { settings, clock, logger }: AppOptions,
+  health: HealthState,
+  store: Store,
+): Snapshots | undefined {
   const { memorySnapshot: file, memorySnapshotIntervalMs: intervalMs } = settings;
   if (file === undefined || !(store instanceof MemoryStore)) return undefined;
   const onTrouble = (trouble: string | undefined) => health.setNote("snapshot", trouble);
@@ -42,11 +33,6 @@ export async function openSnapshots(snapshots: Snapshots | undefined): Promise<v
       `MEMORY_SNAPSHOT: expected a file that no other process uses, got ${file}, in use by ${error.message}`,
     );
   }
-}
-
-/** Writes the last snapshot and releases the file. */
-export async function closeSnapshots(snapshots: Snapshots | undefined, { shutdownGraceMs }: Settings): Promise<void> {
-  await snapshots?.close(Math.max(shutdownGraceMs, LAST_MS_MIN));
 }
 
 /** The snapshots' part of `/config`; undefined without snapshots. */

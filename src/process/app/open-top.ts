@@ -1,10 +1,8 @@
 // Connects the top keys with the limiter that feeds them and the pages that show them, for this process or for all workers.
 
-import type { Clock } from "../../engine/base/clock.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { TopSource } from "../../operate/http/top-page.ts";
 import type { Sample } from "../../operate/telemetry/metric-text.ts";
-import type { LimitStatsBook } from "../../operate/telemetry/stats-book.ts";
 import {
   firstOf,
   mergeSummaries,
@@ -12,26 +10,14 @@ import {
   summaryOf,
   type TopSummary,
 } from "../../operate/telemetry/top/summary.ts";
-import { TopKeys } from "../../operate/telemetry/top/top-keys.ts";
 import { topView } from "../../operate/telemetry/top/top-view.ts";
 import type { TopWanted } from "../workers/messages.ts";
-import type { WorkerLink } from "../workers/worker-link.ts";
+import type { AppParts } from "./app-parts.ts";
 
 /** Keys that each worker reports per key asked for: a key that many workers see rarely is found only in longer lists. */
 const TOLD_PER_KEY = 10;
 
-interface TopParts {
-  readonly topKeys: TopKeys | undefined;
-  readonly clock: Clock;
-  /** Undefined unless this process is one of several workers. */
-  readonly link?: WorkerLink | undefined;
-}
-
-/** Undefined if `keysMax` (TOP_KEYS) is 0. */
-export function openTopKeys(keysMax: number, clock: Clock, statsBook: LimitStatsBook): TopKeys | undefined {
-  if (keysMax === 0) return undefined;
-  return new TopKeys({ keysMax, nowUs: clock.nowUs(), labelsOf: (stats) => statsBook.ownerOf(stats) });
-}
+type TopParts = Pick<AppParts, "topKeys" | "clock" | "link">;
 
 /** The top keys of this process alone; none if TOP_KEYS is 0. */
 export function ownTop({ topKeys, clock }: TopParts, wanted: TopWanted): TopSummary {

@@ -11,15 +11,12 @@ import type { AppParts } from "./app-parts.ts";
 export interface SidePorts {
   readonly debugPort: number | undefined;
   readonly metricsPort: number | undefined;
-  /** Closes both; answers under way may take `graceMs` milliseconds at most. */
-  close(graceMs: number): Promise<void>;
 }
 
 /** Opens the ports that the settings name. Never rejects because a port is taken. */
 export async function openSidePorts(parts: AppParts, sources: AdminSources): Promise<SidePorts> {
   const { settings, reloader, link } = parts;
   const { debugHost, debugPort, httpHosts: hosts, prometheusAddress, prometheusPath } = settings;
-  const servers: PageServer[] = [];
   const open = async (
     name: "debug" | "metrics",
     variable: string,
@@ -31,7 +28,7 @@ export async function openSidePorts(parts: AppParts, sources: AdminSources): Pro
     const server = serverAt({ ...address, sockets });
     try {
       const port = await server.listen();
-      servers.push(server);
+      parts.running.pages.push(server);
       return port;
     } catch (cause) {
       parts.logger.error(
@@ -43,17 +40,11 @@ export async function openSidePorts(parts: AppParts, sources: AdminSources): Pro
   };
   const debugAddress = debugPort === undefined ? undefined : { host: debugHost, port: debugPort };
   const debugSources = { rules: () => reloader.current, stats: processStats, hosts, onError: sources.onError };
-  const ports = {
+  return {
     debugPort: await open("debug", "DEBUG_PORT", debugAddress, (at) => openDebugServer(at, debugSources)),
     metricsPort: await open("metrics", "PROMETHEUS_ADDR", prometheusAddress, (at) =>
       openMetricsServer(at, prometheusPath, sources),
     ),
-  };
-  return {
-    ...ports,
-    async close(graceMs) {
-      await Promise.all(servers.map((server) => server.close(graceMs)));
-    },
   };
 }
 

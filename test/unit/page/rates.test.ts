@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { pathOf } from "../../../page/charts.mjs";
 import { LOOKS_MAX, latest, RateHistory } from "../../../page/rates.mjs";
-import { pathOf } from "../../../page/spark.mjs";
 
 const counts = (hits: number, id = "r") => new Map([[id, { hits }]]);
 

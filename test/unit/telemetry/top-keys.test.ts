@@ -1,7 +1,7 @@
 // Which calls count as asked and as refused, under which key, in which window, and what is told of them.
 
 import { describe, expect, test } from "vitest";
-import type { TopAnswer as PageAnswer } from "../../../page/top-key.mjs";
+import type { TopAnswer as PageAnswer } from "../../../page/top.mjs";
 import { floodWords } from "../../../page/verdict.mjs";
 import { StoreError } from "../../../src/engine/base/errors.ts";
 import type { LimitStats } from "../../../src/engine/domain/limit-stats.ts";
