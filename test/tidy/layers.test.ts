@@ -65,6 +65,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "operate/telemetry",
     "engine/rules",
     "rule-sources/files",
+    "rule-sources/xds",
     "process/settings",
     "engine/limiter/bucket-admin.ts",
   ],

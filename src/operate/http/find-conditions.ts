@@ -3,6 +3,7 @@
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { RulesFailure } from "../../rule-sources/files/rule-keeper.ts";
 import type { Finding } from "../condition.ts";
+import type { CallCounts, StoreCounts } from "../telemetry/observers.ts";
 import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
 
 /** What to do about a kind of trouble; `see` is the anchor of a heading in docs/operations.md. */
@@ -51,9 +52,15 @@ const PARTS: Readonly<Record<string, Advice>> = {
 
 const OTHER_PART: Advice = { severity: "warning", advice: "The log says more.", see: TABLE };
 
+interface Counts {
+  readonly calls: CallCounts;
+  readonly store: StoreCounts;
+}
+
 /** Counted events that should not happen, with their advice. `words` follows their number in a sentence. */
 const MISHAPS = {
   degraded: {
+    count: ({ calls }) => calls.degradedCalls(),
     severity: "critical",
     causedBy: "store",
     words: "calls were answered without the store",
@@ -61,42 +68,48 @@ const MISHAPS = {
     see: "headgatedegraded",
   },
   overloaded: {
+    count: ({ calls }) => calls.overloadedCalls,
     severity: "critical",
     words: "calls were turned away, because more are under way than IN_FLIGHT_MAX, or than 1,000 to /json",
     advice: "Look at the store and at CPU; add processes.",
     see: "headgateoverloaded",
   },
   internalErrors: {
+    count: ({ calls }) => calls.internalErrors,
     severity: "critical",
     words: "calls failed by a fault of Headgate itself",
     advice: "The log has the stack. Please report it.",
     see: "headgateinternalerrors",
   },
   loopLate: {
+    count: ({ store }) => store.lateGroups,
     severity: "warning",
     words: "answers of the store were read too late, because this process was busy",
     advice: "Check CPU limits and other pods on the node; add processes.",
     see: "headgatelooplate",
   },
   damaged: {
+    count: ({ store }) => store.damagedBuckets,
     severity: "warning",
     words: "damaged buckets were found and reset",
     advice: "Something else writes to the same keys: find out what uses that store.",
     see: "headgatebucketsdamaged",
   },
   evicted: {
+    count: ({ store }) => store.evictedBuckets,
     severity: "warning",
     words: "buckets that were not full were dropped to stay within BUCKETS_MAX",
     advice: "Check who sends new keys; raise BUCKETS_MAX.",
     see: "headgatebucketsevicted",
   },
   lateReports: {
+    count: ({ calls }) => calls.lateReports,
     severity: "warning",
     words: "hits look like reports after the fact on a rule that is not post_paid, so that its limit never bites",
     advice: "The log names the rule: it needs post_paid: true.",
     see: "headgatereportsnotpostpaid",
   },
-} as const satisfies Record<string, Advice & { readonly words: string }>;
+} as const satisfies Record<string, Advice & { readonly words: string; readonly count: (counts: Counts) => number }>;
 
 export type Mishap = keyof typeof MISHAPS;
 
@@ -124,6 +137,12 @@ const DETAILS_MAX = 20;
 /** The bounds of the alert HeadgateCertificateExpires: less than a fifth of the validity, and less than two weeks. */
 const EXPIRES_SOON_SHARE = 0.2;
 const EXPIRES_SOON_SECONDS = 1_209_600;
+
+/** How often each mishap has happened since the start, passed through `grown`. */
+export function mishapsOf(counts: Counts, grown: (id: Mishap, count: number) => number): Record<Mishap, number> {
+  const ids = Object.keys(MISHAPS) as Mishap[];
+  return Object.fromEntries(ids.map((id) => [id, grown(id, MISHAPS[id].count(counts))])) as Record<Mishap, number>;
+}
 
 /** All that is wrong, in no particular order. */
 export function findConditions(facts: ProcessFacts): readonly Finding[] {
@@ -215,7 +234,7 @@ function unmatchedFinding({ domain, hasRules, exampleKeys }: UnmatchedEntry): Fi
 
 function mishapFindings(mishaps: ProcessFacts["mishaps"]): Finding[] {
   return (Object.keys(MISHAPS) as Mishap[]).flatMap((id) => {
-    const { words, ...advice } = MISHAPS[id];
+    const { words, count: _, ...advice } = MISHAPS[id];
     return mishaps[id] === 0
       ? []
       : [{ id, ...advice, count: mishaps[id], says: `${words}; the last within a minute.` }];

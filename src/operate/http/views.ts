@@ -8,6 +8,7 @@ import { Kind } from "../../engine/domain/take.ts";
 import type { DomainRules, Level, Rule, RuleSet } from "../../engine/rules/rule-set.ts";
 import { rulesOfTiers } from "../../engine/rules/tiers.ts";
 import type { RulesFailure } from "../../rule-sources/files/rule-keeper.ts";
+import type { XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
 import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
 
 /** The rules in force, and how their last load went. */
@@ -15,7 +16,7 @@ export interface RulesState {
   /** The folder of the rule files; undefined if none are read. */
   readonly directory: string | undefined;
   /** The control plane that sends the rules; undefined if they come from files. */
-  readonly plane?: PlaneState | undefined;
+  readonly plane?: XdsStatus | undefined;
   /** Undefined until the first rules came in force. */
   readonly rules: RuleSet | undefined;
   /** When `rules` came in force, in microseconds since the epoch. */
@@ -24,21 +25,6 @@ export interface RulesState {
   readonly lastFailure: RulesFailure | undefined;
   /** Descriptors that met no rule so far, by domain; domains without rules count too. */
   readonly unmatched: Iterable<UnmatchedEntry>;
-}
-
-/** A control plane. Times are microseconds since the epoch. */
-interface PlaneState {
-  readonly server: string;
-  readonly node: string;
-  readonly state: string;
-  readonly version: string | undefined;
-  readonly heardAtUs: number | undefined;
-  readonly isKept: boolean;
-  readonly streams: number;
-  readonly answers: number;
-  readonly refusals: number;
-  readonly lastEnd: string | undefined;
-  readonly lastRefusal: { readonly atUs: number; readonly version: string; readonly message: string } | undefined;
 }
 
 /** Parts of `/config` that are not always present: certificates, snapshots of the memory store, workers. */
@@ -107,7 +93,7 @@ export function* referenceLimitLines(rules: RuleSet): Generator<string> {
   for (const domain of rules.domains.values()) yield* levelLines(domain.root, visible(textOf(domain.domain)), true);
 }
 
-function planeView(plane: PlaneState): object {
+function planeView(plane: XdsStatus): object {
   const { lastRefusal } = plane;
   return {
     server: plane.server,

@@ -2,7 +2,7 @@
 
 import type { Condition } from "../../operate/condition.ts";
 import { ConditionBook, GrowthBook } from "../../operate/http/condition-book.ts";
-import { findConditions, type Mishap, type ProcessFacts } from "../../operate/http/find-conditions.ts";
+import { findConditions, mishapsOf, type ProcessFacts } from "../../operate/http/find-conditions.ts";
 import type { AppParts } from "./app-parts.ts";
 import { tlsNumbers } from "./tls-watch.ts";
 
@@ -33,6 +33,7 @@ export class ConditionWatch {
   #facts(nowUs: number): ProcessFacts {
     const { health, reloader, calls, storeCounts, running, xds } = this.#parts;
     const own = health.own();
+    const grown = (id: string, count: number) => this.#growth.grown(id, count, nowUs);
     const missing = health.notes().get("workers");
     return {
       troubles: own.troubles,
@@ -42,23 +43,9 @@ export class ConditionWatch {
       planeRefusal: xds?.xdsStatus().lastRefusal,
       certificate: tlsNumbers(running.tls),
       unmatched: [...calls.unmatched.entries()].filter(
-        ({ domain, descriptors }) => this.#growth.grown(`unmatched ${domain}`, descriptors, nowUs) > 0,
+        ({ domain, descriptors }) => grown(`unmatched ${domain}`, descriptors) > 0,
       ),
-      mishaps: this.#mishaps(nowUs),
-    };
-  }
-
-  #mishaps(nowUs: number): Record<Mishap, number> {
-    const { calls, storeCounts } = this.#parts;
-    const grown = (id: Mishap, count: number) => this.#growth.grown(id, count, nowUs);
-    return {
-      degraded: grown("degraded", calls.degradedCalls()),
-      overloaded: grown("overloaded", calls.overloadedCalls),
-      internalErrors: grown("internalErrors", calls.internalErrors),
-      loopLate: grown("loopLate", storeCounts.lateGroups),
-      damaged: grown("damaged", storeCounts.damagedBuckets),
-      evicted: grown("evicted", storeCounts.evictedBuckets),
-      lateReports: grown("lateReports", calls.lateReports),
+      mishaps: mishapsOf({ calls, store: storeCounts }, grown),
     };
   }
 }
