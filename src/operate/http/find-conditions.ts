@@ -111,7 +111,7 @@ const MISHAPS = {
   },
 } as const satisfies Record<string, Advice & { readonly words: string; readonly count: (counts: Counts) => number }>;
 
-export type Mishap = keyof typeof MISHAPS;
+type Mishap = keyof typeof MISHAPS;
 
 /** What the parts of the process report. */
 export interface ProcessFacts {
