@@ -1,124 +1,98 @@
 // Where Redis is, in every form that the settings take, and one sentence for everything that can't be meant.
 
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { ConfigError } from "../../../src/engine/base/errors.ts";
-import { describeSettings, type Environment, readSettings, secretsOf } from "../../../src/process/settings.ts";
-import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { describeSettings, readSettings, secretsOf } from "../../../src/process/settings.ts";
+import {
+  expectRead,
+  expectRefused,
+  mistakesOf,
+  type ReadCases,
+  type RefusedCases,
+} from "../../support/settings-read.ts";
 
-const directory = temporaryFolder("headgate-settings");
-const file = join(directory, "secret.txt");
-writeFileSync(file, "x");
-
-function mistakesOf(env: Environment): readonly string[] {
-  try {
-    readSettings(env);
-  } catch (error) {
-    if (error instanceof ConfigError && error.code === "CONFIG_SETTINGS") return error.problems;
-    throw error;
-  }
-  return [];
-}
-
+const file = import.meta.filename;
 const tcp = (host: string, port: number) => ({ kind: "tcp", host, port });
-
-describe("a single server", () => {
-  test.each([
-    { name: "a host and port", url: "redis.example:7000", address: tcp("redis.example", 7000) },
-    { name: "a host alone", url: "redis.example", address: tcp("redis.example", 6379) },
-    { name: "an IPv6 address", url: "[::1]:7000", address: tcp("::1", 7000) },
-    { name: "a URL", url: "redis://redis.example", address: tcp("redis.example", 6379) },
-    { name: "an IPv6 URL", url: "redis://[::1]:7000", address: tcp("::1", 7000) },
-    { name: "a URL in capitals", url: "REDIS://redis.example:1", address: tcp("redis.example", 1) },
-    { name: "a socket", url: "/run/redis.sock", address: { kind: "unix", path: "/run/redis.sock" } },
-    { name: "a socket by a relative path", url: "./redis.sock", address: { kind: "unix", path: "./redis.sock" } },
-    { name: "a socket's URL", url: "unix:///run/redis.sock?db=2", address: { kind: "unix", path: "/run/redis.sock" } },
-  ])("is $name", ({ url, address }) => {
-    expect(readSettings({ REDIS_URL: url })).toMatchObject({
-      backendType: "redis",
-      redis: { kind: "single", address },
-    });
-  });
-
-  test("has login and database in its URL, percent-encoded where they need it", () => {
-    expect(readSettings({ REDIS_URL: "rediss://ann:p%40ss@redis.example/3" }).redis).toMatchObject({
-      login: { username: "ann", password: "p@ss" },
-      database: 3,
-      tls: { skipsHostName: false },
-    });
-  });
-
-  test("takes a password with an @ in it, up to the last one", () => {
-    expect(readSettings({ REDIS_URL: "redis://:a@b@redis.example" }).redis).toMatchObject({
-      address: tcp("redis.example", 6379),
-      login: { username: undefined, password: "a@b" },
-    });
-  });
+const unix = (path: string) => ({ backendType: "redis", redis: { kind: "single", address: { kind: "unix", path } } });
+const single = (host: string, port: number, more: object = {}) => ({
+  backendType: "redis",
+  redis: { kind: "single", address: tcp(host, port), ...more },
+});
+const url = (text: string) => ({ REDIS_URL: text });
+const sentinels = {
+  kind: "sentinel",
+  primaryName: "gate",
+  sentinels: [tcp("s1", 26379), tcp("s2", 5000)],
+  tls: undefined,
+};
+const SENTINELS = { redis: sentinels };
+const CLUSTER = { redis: { kind: "cluster", seeds: [tcp("a", 7000), tcp("b", 6379)] } };
+const SENTINEL_LOGIN = { database: 0, login: { username: "bob", password: "two" } };
+const SECOND = { REDIS_URL: "a:1", REDIS_PERSECOND: "true" };
+const TLS = expect.objectContaining({ skipsHostName: false });
+const tlsOf = (redis: unknown, ofSentinels: unknown) => ({
+  redis: { tls: redis, sentinelAccess: { tls: ofSentinels } },
 });
 
-describe("sentinels", () => {
-  const sentinels = [tcp("s1", 26379), tcp("s2", 5000)];
-  test.each([
-    { name: "a URL", env: { REDIS_URL: "redis-sentinel://s1,s2:5000/gate" } },
-    { name: "the reference's list", env: { REDIS_URL: "gate,s1,s2:5000", REDIS_TYPE: "SENTINEL" } },
-  ])("are $name", ({ env }) => {
-    expect(readSettings(env).redis).toMatchObject({ kind: "sentinel", primaryName: "gate", sentinels, tls: undefined });
-  });
-
-  test("have a login of their own, in the URL or beside it", () => {
-    const inUrl = readSettings({
-      REDIS_URL: "redis-sentinel://ann:one@s1/gate/2?sentinel_username=bob&sentinel_password=two",
-    }).redis;
-    const beside = readSettings({ REDIS_URL: "gate,s1", REDIS_TYPE: "sentinel", REDIS_SENTINEL_AUTH: "bob:two" }).redis;
-    expect(inUrl).toMatchObject({
-      database: 2,
-      login: { username: "ann", password: "one" },
-      sentinelAccess: { database: 0, login: { username: "bob", password: "two" } },
-    });
-    expect(beside).toMatchObject({ sentinelAccess: { login: { username: "bob", password: "two" } } });
-  });
-
-  test.each([
-    { name: "speak TLS as Redis does", env: { REDIS_URL: "rediss-sentinel://s1/gate" }, both: [true, true] },
-    { name: "speak TLS by a query", env: { REDIS_URL: "redis-sentinel://s1/gate?tls=true" }, both: [true, true] },
+const READ: ReadCases = [
+  ["a host and port", url("redis.example:7000"), single("redis.example", 7000)],
+  ["a host alone", url("redis.example"), single("redis.example", 6379)],
+  ["an IPv6 address", url("[::1]:7000"), single("::1", 7000)],
+  ["a URL", url("redis://redis.example"), single("redis.example", 6379)],
+  ["an IPv6 URL", url("redis://[::1]:7000"), single("::1", 7000)],
+  ["a URL in capitals", url("REDIS://redis.example:1"), single("redis.example", 1)],
+  ["a socket", url("/run/redis.sock"), unix("/run/redis.sock")],
+  ["a socket by a relative path", url("./redis.sock"), unix("./redis.sock")],
+  ["a socket's URL", url("unix:///run/redis.sock?db=2"), unix("/run/redis.sock")],
+  [
+    "login and database, percent-encoded where they need it",
+    url("rediss://ann:p%40ss@redis.example/3"),
+    single("redis.example", 6379, { login: { username: "ann", password: "p@ss" }, database: 3, tls: TLS }),
+  ],
+  [
+    "an @ in a password, up to the last one",
+    url("redis://:a@b@r"),
+    single("r", 6379, { login: { username: undefined, password: "a@b" } }),
+  ],
+  [
+    "a login beside the URL",
+    { ...url("a:1"), REDIS_AUTH: "ann:b:c" },
+    single("a", 1, { login: { username: "ann", password: "b:c" } }),
+  ],
+  [
+    "a password alone",
+    { ...url("a:1"), REDIS_AUTH: "b" },
+    single("a", 1, { login: { username: undefined, password: "b" } }),
+  ],
+  [
+    "TLS by its own setting",
+    { ...url("a:1"), REDIS_TLS: "true", REDIS_TLS_CACERT: file },
+    single("a", 1, { tls: expect.objectContaining({ caFile: file }) }),
+  ],
+  ["sentinels by URL", url("redis-sentinel://s1,s2:5000/gate"), SENTINELS],
+  ["sentinels by the reference's list", { ...url("gate,s1,s2:5000"), REDIS_TYPE: "SENTINEL" }, SENTINELS],
+  [
+    "a login of theirs in the URL",
+    url("redis-sentinel://ann:one@s1/gate/2?sentinel_username=bob&sentinel_password=two"),
+    { redis: { database: 2, login: { username: "ann", password: "one" }, sentinelAccess: SENTINEL_LOGIN } },
+  ],
+  [
+    "a login of theirs beside it",
+    { ...url("gate,s1"), REDIS_TYPE: "sentinel", REDIS_SENTINEL_AUTH: "bob:two" },
+    { redis: { sentinelAccess: SENTINEL_LOGIN } },
+  ],
+  ["TLS to them as to Redis", url("rediss-sentinel://s1/gate"), tlsOf(TLS, TLS)],
+  ["TLS to them by a query", url("redis-sentinel://s1/gate?tls=true"), tlsOf(TLS, TLS)],
+  ["none to them", { ...url("rediss-sentinel://s1/gate"), REDIS_SENTINEL_TLS: "false" }, tlsOf(TLS, undefined)],
+  ["TLS to them alone", url("redis-sentinel://s1/gate?sentinel_tls=true"), tlsOf(undefined, TLS)],
+  ["a cluster by URL", url("redis-cluster://a:7000,b"), CLUSTER],
+  ["a cluster by the reference's list", { ...url("a:7000,b"), REDIS_TYPE: "CLUSTER" }, CLUSTER],
+  ["a cluster by a plain URL with the type", { ...url("redis://a:7000,b"), REDIS_TYPE: "cluster" }, CLUSTER],
+  ["no second Redis unless asked for", { ...url("a:1"), REDIS_PERSECOND_URL: "b:2" }, { perSecondRedis: undefined }],
+  ["a second Redis", { ...SECOND, REDIS_PERSECOND_URL: "b:2" }, { perSecondRedis: { address: tcp("b", 2) } }],
+  [
+    "one with settings of its own and the TLS files of the first",
     {
-      name: "may do without",
-      env: { REDIS_URL: "rediss-sentinel://s1/gate", REDIS_SENTINEL_TLS: "false" },
-      both: [true, false],
-    },
-    {
-      name: "may speak it alone",
-      env: { REDIS_URL: "redis-sentinel://s1/gate?sentinel_tls=true" },
-      both: [false, true],
-    },
-  ])("$name", ({ env, both }) => {
-    const { redis } = readSettings(env);
-    const sentinelTls = redis?.kind === "sentinel" ? redis.sentinelAccess.tls : undefined;
-    expect([redis?.tls !== undefined, sentinelTls !== undefined]).toEqual(both);
-  });
-});
-
-describe("a cluster", () => {
-  test.each([
-    { name: "a URL", env: { REDIS_URL: "redis-cluster://a:7000,b" } },
-    { name: "the reference's list", env: { REDIS_URL: "a:7000,b", REDIS_TYPE: "CLUSTER" } },
-    { name: "a plain URL with the type", env: { REDIS_URL: "redis://a:7000,b", REDIS_TYPE: "cluster" } },
-  ])("is $name", ({ env }) => {
-    expect(readSettings(env).redis).toMatchObject({ kind: "cluster", seeds: [tcp("a", 7000), tcp("b", 6379)] });
-  });
-});
-
-describe("the second Redis", () => {
-  const env = { REDIS_URL: "a:1", REDIS_PERSECOND: "true" };
-  test("is there only when asked for", () => {
-    expect(readSettings({ REDIS_URL: "a:1", REDIS_PERSECOND_URL: "b:2" }).perSecondRedis).toBeUndefined();
-    expect(readSettings({ ...env, REDIS_PERSECOND_URL: "b:2" }).perSecondRedis).toMatchObject({ address: tcp("b", 2) });
-  });
-
-  test("has settings of its own and the TLS files of the first", () => {
-    const settings = readSettings({
-      ...env,
+      ...SECOND,
       REDIS_PERSECOND_URL: "gate,s1",
       REDIS_PERSECOND_TYPE: "sentinel",
       REDIS_PERSECOND_AUTH: "x",
@@ -126,88 +100,86 @@ describe("the second Redis", () => {
       REDIS_PERSECOND_TLS: "true",
       REDIS_PERSECOND_TIMEOUT: "5s",
       REDIS_TLS_CACERT: file,
-    });
-    expect(settings.perSecondRedis).toMatchObject({
-      kind: "sentinel",
-      login: { password: "x" },
-      sentinelAccess: { login: { password: "y" } },
-      tls: { caFile: file },
-      connectTimeoutMs: 5_000,
-    });
-    expect(settings.redis?.tls).toBeUndefined();
-    expect(settings.warnings).toEqual([]);
-  });
+    },
+    {
+      perSecondRedis: {
+        kind: "sentinel",
+        login: { password: "x" },
+        sentinelAccess: { login: { password: "y" } },
+        tls: { caFile: file },
+        connectTimeoutMs: 5_000,
+      },
+      redis: { tls: undefined },
+      warnings: [],
+    },
+  ],
+  [
+    "memory in spite of a URL, which is said",
+    { ...url("a:1"), BACKEND_TYPE: "memory" },
+    {
+      backendType: "memory",
+      redis: undefined,
+      warnings: ["REDIS_URL: without effect, because BACKEND_TYPE is memory"],
+    },
+  ],
+];
 
-  test("is missed when asked for and not named", () => {
-    expect(mistakesOf(env)).toEqual([
-      "REDIS_PERSECOND_URL: expected the Redis of limits per second, because REDIS_PERSECOND is true; got nothing",
-    ]);
-  });
+test.each(READ)("reads %s", (_, env, settings) => {
+  expectRead(env, settings);
 });
 
-describe("what can't be meant", () => {
-  // Promise(redis): Every form of REDIS_URL is read; each mistake gets one line.
-  test.each([
-    { name: "a list of servers", env: { REDIS_URL: "a:1,b:2" }, says: /redis-sentinel:\/\/.*redis-cluster:\/\// },
-    { name: "a list in a plain URL", env: { REDIS_URL: "redis://a:1,b:2" }, says: /one server, got several/ },
-    { name: "a port out of range", env: { REDIS_URL: "a:70000" }, says: /a port from 1 to 65535, got 70000/ },
-    { name: "another scheme", env: { REDIS_URL: "http://a:1" }, says: /a URL of redis, rediss/ },
-    {
-      name: "a misspelt scheme",
-      env: { REDIS_URL: "redis-sentinal://a:1/g" },
-      says: /did you mean redis-sentinel:\/\/\?$/,
-    },
-    { name: "a server of a list", env: { REDIS_URL: "redis-cluster://a:1,b:x" }, says: /as server 2 of 2, got some/ },
-    { name: "no server at all", env: { REDIS_URL: "redis-cluster://" }, says: /as server 1 of 1, got nothing/ },
-    { name: "a user without a password", env: { REDIS_URL: "redis://ann@a:1" }, says: /got no password/ },
-    { name: "a broken escape", env: { REDIS_URL: "redis://:%zz@a:1" }, says: /two hex digits/ },
-    { name: "a long path", env: { REDIS_URL: "redis://a:1/3/x" }, says: /a database number as the path/ },
-    { name: "a database that is none", env: { REDIS_URL: "redis://a:1/x" }, says: /from 0 to 65535/ },
-    { name: "an unknown query", env: { REDIS_URL: "redis://a:1?timeout=3" }, says: /db, tls after the question mark/ },
-    { name: "sentinels without a name", env: { REDIS_URL: "redis-sentinel://a,b" }, says: /the primary's name after/ },
-    { name: "a name without sentinels", env: { REDIS_URL: "gate", REDIS_TYPE: "sentinel" }, says: /name,host:port/ },
-    { name: "a database of a cluster", env: { REDIS_URL: "redis-cluster://a/2" }, says: /database 0/ },
-    {
-      name: "a type that does not fit",
-      env: { REDIS_URL: "redis-cluster://a", REDIS_TYPE: "single" },
-      says: /fits REDIS_TYPE single/,
-    },
-    {
-      name: "a socket type that does not fit",
-      env: { REDIS_URL: "a:1", REDIS_SOCKET_TYPE: "unix" },
-      says: /SOCKET_TYPE/,
-    },
-    { name: "two logins", env: { REDIS_URL: "redis://:x@a:1", REDIS_AUTH: "y" }, says: /login of Redis in one/ },
-    {
-      name: "two logins of sentinels",
-      env: { REDIS_URL: "redis-sentinel://a/g?sentinel_password=x", REDIS_SENTINEL_AUTH: "y" },
-      says: /login of the sentinels in one/,
-    },
-    {
-      name: "a sentinel's login without sentinels",
-      env: { REDIS_URL: "a:1", REDIS_SENTINEL_AUTH: "y" },
-      says: /got none/,
-    },
-    { name: "TLS on a socket", env: { REDIS_URL: "/run/redis.sock", REDIS_TLS: "true" }, says: /Unix socket/ },
-    {
-      name: "a certificate without its key",
-      env: { REDIS_URL: "rediss://a:1", REDIS_TLS_CLIENT_CERT: file },
-      says: /both or neither/,
-    },
-    {
-      name: "a file that is not there",
-      env: { REDIS_URL: "a:1", REDIS_AUTH_FILE: join(directory, "none") },
-      says: /a file that can be read, got ".*": it does not exist$/,
-    },
-    { name: "redis without a URL", env: { BACKEND_TYPE: "redis" }, says: /got nothing/ },
-  ])("is said of $name in one line", ({ env, says }) => {
-    expect(mistakesOf(env)).toEqual([expect.stringMatching(says)]);
-  });
+const REFUSED: RefusedCases = [
+  ["a list of servers", url("a:1,b:2"), /redis-sentinel:\/\/.*redis-cluster:\/\//],
+  ["a list in a plain URL", url("redis://a:1,b:2"), /one server, got several/],
+  ["a port out of range", url("a:70000"), /a port from 1 to 65535, got 70000/],
+  ["another scheme", url("http://a:1"), /a URL of redis, rediss/],
+  ["a misspelt scheme", url("redis-sentinal://a:1/g"), /did you mean redis-sentinel:\/\/\?$/],
+  ["a server of a list", url("redis-cluster://a:1,b:x"), /as server 2 of 2, got some/],
+  ["no server at all", url("redis-cluster://"), /as server 1 of 1, got nothing/],
+  ["a user without a password", url("redis://ann@a:1"), /got no password/],
+  ["a broken escape", url("redis://:%zz@a:1"), /two hex digits/],
+  ["a long path", url("redis://a:1/3/x"), /a database number as the path/],
+  ["a database that is none", url("redis://a:1/x"), /from 0 to 65535/],
+  ["an unknown query", url("redis://a:1?timeout=3"), /db, tls after the question mark/],
+  ["sentinels without a name", url("redis-sentinel://a,b"), /the primary's name after/],
+  ["a name without sentinels", { ...url("gate"), REDIS_TYPE: "sentinel" }, /name,host:port/],
+  ["a database of a cluster", url("redis-cluster://a/2"), /database 0/],
+  ["a type that does not fit", { ...url("redis-cluster://a"), REDIS_TYPE: "single" }, /fits REDIS_TYPE single/],
+  ["a socket type that does not fit", { ...url("a:1"), REDIS_SOCKET_TYPE: "unix" }, /SOCKET_TYPE/],
+  ["two logins", { ...url("redis://:x@a:1"), REDIS_AUTH: "y" }, /^REDIS_URL, REDIS_AUTH: .*login of Redis in one/],
+  [
+    "two logins of sentinels",
+    { ...url("redis-sentinel://a/g?sentinel_password=x"), REDIS_SENTINEL_AUTH: "y" },
+    /^REDIS_URL, REDIS_SENTINEL_AUTH: .*login of the sentinels in one/,
+  ],
+  [
+    "a sentinel's login without sentinels",
+    { ...url("a:1"), REDIS_SENTINEL_AUTH: "y" },
+    /^REDIS_SENTINEL_AUTH: .*got none/,
+  ],
+  ["TLS on a socket", { ...url("/run/redis.sock"), REDIS_TLS: "true" }, /Unix socket/],
+  ["a certificate without its key", { ...url("rediss://a:1"), REDIS_TLS_CLIENT_CERT: file }, /both or neither/],
+  [
+    "a file that is not there",
+    { ...url("a:1"), REDIS_AUTH_FILE: `${file}.none` },
+    /a file that can be read, got ".*": it does not exist$/,
+  ],
+  ["redis without a URL", { BACKEND_TYPE: "redis" }, /got nothing/],
+  [
+    "a second Redis that is not named",
+    SECOND,
+    /^REDIS_PERSECOND_URL: expected the Redis of limits per second, .*; got nothing$/,
+  ],
+];
+
+// Promise(redis): Every form of REDIS_URL is read; each mistake gets one line.
+test.each(REFUSED)("refuses %s in one line", (_, env, says) => {
+  expectRefused(env, says);
 });
 
 describe("secrets", () => {
   test("are in no form of a URL that is shown", () => {
-    const shown = (url: string) => describeSettings(readSettings({ REDIS_URL: url })).REDIS_URL;
+    const shown = (text: string) => describeSettings(readSettings(url(text))).REDIS_URL;
     expect(shown("rediss-sentinel://ann:hunter2@s1,[::1]:5/gate/2?sentinel_password=hunter3&sentinel_tls=false")).toBe(
       "rediss-sentinel://[redacted]@s1:26379,[::1]:5/gate/2?sentinel_password=[redacted]&sentinel_tls=false",
     );
@@ -225,23 +197,6 @@ describe("secrets", () => {
 
   test("are in no line about mistakes", () => {
     const urls = ["redis://ann:hunter2@a:1/3/x", "redis-sentinel://:hunter2@s1", "redis://:hunter2@a?x=hunter2"];
-    expect(urls.flatMap((url) => mistakesOf({ REDIS_URL: url })).join()).not.toContain("hunter2");
+    expect(urls.flatMap((text) => mistakesOf(url(text))).join()).not.toContain("hunter2");
   });
-});
-
-test("REDIS_AUTH is split at its first colon", () => {
-  const loginOf = (auth: string) => readSettings({ REDIS_URL: "a:1", REDIS_AUTH: auth }).redis?.login;
-  expect(loginOf("ann:b:c")).toEqual({ username: "ann", password: "b:c" });
-  expect(loginOf("b")).toEqual({ username: undefined, password: "b" });
-});
-
-test("REDIS_TLS turns TLS on", () => {
-  const { redis } = readSettings({ REDIS_URL: "a:1", REDIS_TLS: "true", REDIS_TLS_CACERT: file });
-  expect(redis?.tls).toMatchObject({ caFile: file });
-});
-
-test("a URL is not used when the store is memory, which is said", () => {
-  const settings = readSettings({ REDIS_URL: "a:1", BACKEND_TYPE: "memory" });
-  expect(settings).toMatchObject({ backendType: "memory", redis: undefined });
-  expect(settings.warnings).toEqual(["REDIS_URL: without effect, because BACKEND_TYPE is memory"]);
 });

@@ -90,7 +90,7 @@ const READ: ReadCases = [
   ["BACKEND_TYPE before it", { ...BOTH, BACKEND_TYPE: "postgres" }, { backendType: "postgres", redis: undefined }],
 ];
 
-test.each(READ)("%s: %o", (_, env, settings) => {
+test.each(READ)("reads %s", (_, env, settings) => {
   expectRead(env, settings);
 });
 

@@ -10,31 +10,28 @@ import {
   HOST_NAME,
   oneOf,
   parseGoDuration,
+  type SettingType,
   showDuration,
 } from "../../../src/process/settings/value-types.ts";
 
 describe("durations", () => {
-  test.each([
-    { text: "10s", us: 10_000_000 },
-    { text: "150us", us: 150 },
-    { text: "150µs", us: 150 },
-    { text: "1h30m", us: 5_400_000_000 },
-    { text: "1.5s", us: 1_500_000 },
-    { text: ".5s", us: 500_000 },
-    { text: "0.1ms", us: 100 },
-    { text: "1ns", us: 1 },
-    { text: "0", us: 0 },
-    { text: "+2m", us: 120_000_000 },
-    { text: "", us: undefined },
-    { text: "10", us: undefined },
-    { text: "-1s", us: undefined },
-    { text: "1d", us: undefined },
-    { text: "1 s", us: undefined },
-    { text: "s", us: undefined },
-    { text: "1s1", us: undefined },
-    { text: ".s", us: undefined },
-  ])("$text is $us microseconds", ({ text, us }) => {
+  test.each<[string, number]>([
+    ["10s", 10_000_000],
+    ["150us", 150],
+    ["150\u00b5s", 150],
+    ["1h30m", 5_400_000_000],
+    ["1.5s", 1_500_000],
+    [".5s", 500_000],
+    ["0.1ms", 100],
+    ["1ns", 1],
+    ["0", 0],
+    ["+2m", 120_000_000],
+  ])("%s is %d microseconds", (text, us) => {
     expect(parseGoDuration(text)).toBe(us);
+  });
+
+  test.each(["", "10", "-1s", "1d", "1 s", "s", "1s1", ".s"])("'%s' is none", (text) => {
+    expect(parseGoDuration(text)).toBeUndefined();
   });
 
   const TEN_YEARS_US = 315_360_000_000_000;
@@ -63,67 +60,40 @@ describe("durations", () => {
       }),
     );
   });
-
-  test("are rounded up to milliseconds where that is the unit", () => {
-    expect(durationMs(0, 1_000).parse("150us")).toBe(1);
-    expect(durationMs(0, 1_000).parse("2ms")).toBe(2);
-  });
-
-  test("stay within their bounds", () => {
-    const type = durationUs(100, 1_000);
-    expect(["99us", "100us", "1ms", "1001us"].map((text) => type.parse(text))).toEqual([
-      undefined,
-      100,
-      1_000,
-      undefined,
-    ]);
-  });
 });
 
-test("booleans are those of Go", () => {
-  expect(["1", "t", "True", "0", "F", "false", "yes", "tRUE"].map((text) => BOOLEAN.parse(text))).toEqual([
-    true,
-    true,
-    true,
-    false,
-    false,
-    false,
-    undefined,
-    undefined,
-  ]);
-});
+const WORDS = oneOf(["warn", "info"], { warning: "warn" });
 
-test("numbers have no exponent and no sign", () => {
-  const type = decimalNumber(0, 1);
-  expect(["0.8", ".5", "1.", "1e-1", "-0", "1.1", ".", "0x1"].map((text) => type.parse(text))).toEqual([
-    0.8,
-    0.5,
-    1,
-    undefined,
-    undefined,
-    undefined,
-    undefined,
-    undefined,
-  ]);
-});
-
-test("words are found in any case and under other names", () => {
-  const type = oneOf(["warn", "info"], { warning: "warn" });
-  expect(["WARN", "Warning", "info", "loud"].map((text) => type.parse(text))).toEqual([
-    "warn",
-    "warn",
-    "info",
-    undefined,
-  ]);
-});
-
-test("hosts have no port", () => {
-  expect(["0.0.0.0", "::", "fe80::1%eth0", "a.example", "a:80", "a b"].map((text) => HOST_NAME.parse(text))).toEqual([
-    "0.0.0.0",
-    "::",
-    "fe80::1%eth0",
-    "a.example",
-    undefined,
-    undefined,
-  ]);
+test.each<readonly [string, SettingType<unknown>, Readonly<Record<string, unknown>>]>([
+  ["booleans are those of Go", BOOLEAN, { 1: true, t: true, True: true, 0: false, F: false, false: false }],
+  ["booleans are no other words", BOOLEAN, { yes: undefined, tRUE: undefined }],
+  [
+    "numbers have a point at most",
+    decimalNumber(0, 1),
+    { "0.8": 0.8, ".5": 0.5, "1.": 1, ".": undefined, "1.1": undefined },
+  ],
+  [
+    "numbers have no exponent and no sign",
+    decimalNumber(0, 1),
+    { "1e-1": undefined, "-0": undefined, "0x1": undefined },
+  ],
+  [
+    "words are found in any case and under other names",
+    WORDS,
+    { WARN: "warn", Warning: "warn", info: "info", loud: undefined },
+  ],
+  [
+    "hosts are names and addresses",
+    HOST_NAME,
+    { "0.0.0.0": "0.0.0.0", "::": "::", "fe80::1%eth0": "fe80::1%eth0", "a.b": "a.b" },
+  ],
+  ["hosts have no port", HOST_NAME, { "a:80": undefined, "a b": undefined }],
+  [
+    "durations stay within their bounds",
+    durationUs(100, 1_000),
+    { "99us": undefined, "100us": 100, "1ms": 1_000, "1001us": undefined },
+  ],
+  ["durations are rounded up to milliseconds where that is the unit", durationMs(0, 1_000), { "150us": 1, "2ms": 2 }],
+])("%s", (_, type, values) => {
+  for (const [text, value] of Object.entries(values)) expect([text, type.parse(text)]).toEqual([text, value]);
 });
