@@ -75,7 +75,7 @@ describe("suggested limits", () => {
       fc.property(callers, fc.integer({ min: 1, max: 50 }), (names, callersMax) => {
         const sampleShare = new SampleShare(callersMax);
         const samples = [new CallerSample(sampleShare), new CallerSample(sampleShare)];
-        for (const name of names) for (const sample of samples) sample.of(name);
+        for (const name of names) for (const sample of samples) sample.count(name, 1, 0);
         const kept = samples.map(({ size }) => size);
         expect(kept[0]).toBe(kept[1]);
         expect(kept[0] ?? 0).toBeLessThanOrEqual(callersMax);

@@ -12,7 +12,7 @@ import { compileFiles } from "../../rule-sources/files/load.ts";
 import { simulate } from "../simulate/simulate.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";
 import { LineCounts, openCalls } from "../simulate/sources/open-calls.ts";
-import type { HoldNames } from "../simulate/suggest/hold-names.ts";
+import type { HoldNames } from "../simulate/suggest/held-calls.ts";
 import { type RulesTextOptions, rulesText } from "../simulate/suggest/rules-text.ts";
 import type { Shape } from "../simulate/suggest/shapes.ts";
 import { suggest } from "../simulate/suggest/suggest.ts";

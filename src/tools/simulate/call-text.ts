@@ -1,5 +1,7 @@
-// Callers as text for reports: entries of descriptors, with values hidden if their rule says so (`hash_values`).
+// Callers as text for reports: entries as they would be typed, with values hidden if their rule says so (`hash_values`). And as
+// numbers, by which simulations tell them apart.
 
+import { typedText } from "../../engine/domain/entry-text.ts";
 import { type Descriptor, textOf } from "../../engine/domain/request.ts";
 import { GLOBAL_DESCRIPTOR, type Take } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
@@ -36,17 +38,27 @@ export class CallText {
     const { keys } = call.request.descriptors[index] as Descriptor;
     const values = shownValues(call, index);
     const shown = values.map((value, i) => ({ key: keys[i] ?? "", value })).filter(({ key }) => isShown(key));
-    const entries = shown
-      .slice(0, ENTRIES_MAX)
-      .map(({ key, value }) =>
-        cut(textOf(`${key}=${this.#hashesAll ? shownValue(value, true) : value}`), ENTRY_CHARS_MAX),
-      );
-    if (shown.length > ENTRIES_MAX) entries.push(`and ${shown.length - ENTRIES_MAX} entries more`);
-    return entries.length === 0 ? "(no entries)" : cut(entries.join(", "), TEXT_CHARS_MAX);
+    const entries = shown.slice(0, ENTRIES_MAX).map(({ key, value }) => {
+      const text = { key: textOf(key), value: textOf(this.#hashesAll ? shownValue(value, true) : value) };
+      return cut(typedText([text]), ENTRY_CHARS_MAX);
+    });
+    const more = shown.length > ENTRIES_MAX ? ` and ${shown.length - ENTRIES_MAX} entries more` : "";
+    return entries.length === 0 ? "(no entries)" : cut(entries.join(",") + more, TEXT_CHARS_MAX);
   }
 }
 
 // A slice of a string keeps the whole string alive; a new string does not.
 function cut(text: string, charsMax: number): string {
   return text.length <= charsMax ? text : Buffer.from(`${text.slice(0, charsMax - 3)}...`).toString();
+}
+
+/** 53 bits of the bucket key's hash: among a million callers two share a number with a probability of 1 in 18,000. */
+export function callerOf(take: Take): number {
+  take.needKeyBytes();
+  return take.keyHash * 0x20_0000 + (take.keyHash1 & 0x1f_ffff);
+}
+
+/** The bucket and the id of a hold as one name. */
+export function heldName(take: Take): string {
+  return `${callerOf(take)} ${take.holdId}`;
 }

@@ -5,8 +5,7 @@ import { textOf } from "../../engine/domain/request.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import { limitWords } from "../../engine/rules/explain-words.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
-import type { CallText } from "./call-text.ts";
-import { callerOf } from "./caller-of.ts";
+import { type CallText, callerOf } from "./call-text.ts";
 
 /** Most limits and callers told apart. Limits of overrides share one name, so the rule files bound the number of limits. */
 const CALLERS_MAX = 200_000;

@@ -3,7 +3,7 @@
 
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { HoldFound, Mode, Outcome, type Take } from "../../engine/domain/take.ts";
-import { heldName } from "./caller-of.ts";
+import { heldName } from "./call-text.ts";
 
 /** Counts of one limit. Amounts are in the limit's unit. */
 export class HoldTally {

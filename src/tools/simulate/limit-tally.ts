@@ -4,7 +4,7 @@ import type { Limit } from "../../engine/domain/limit.ts";
 import type { Take } from "../../engine/domain/take.ts";
 import { canRefuseCall, isOver } from "../../engine/domain/verdict.ts";
 import { waitUsOf } from "../../engine/limiter/retry-after.ts";
-import { callerOf } from "./caller-of.ts";
+import { callerOf } from "./call-text.ts";
 import { HoldTally } from "./hold-tally.ts";
 
 /** Callers told apart over all limits, some 60 bytes each. With more callers their numbers are lower bounds. */

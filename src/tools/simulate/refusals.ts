@@ -6,8 +6,7 @@ import type { Take } from "../../engine/domain/take.ts";
 import { isOver } from "../../engine/domain/verdict.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import { waitUsOf } from "../../engine/limiter/retry-after.ts";
-import type { CallText } from "./call-text.ts";
-import { callerOf } from "./caller-of.ts";
+import { type CallText, callerOf } from "./call-text.ts";
 
 /** One limit of a refused call. */
 export interface ToldLimit {

@@ -4,7 +4,7 @@
 import { Mode, type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import type { MemoryStore } from "../../stores/memory/memory-store.ts";
 import type { Store } from "../../stores/store.ts";
-import { heldName } from "./caller-of.ts";
+import { heldName } from "./call-text.ts";
 
 /** Refused calls of one generation, some 100 bytes each. There are two; the older one is dropped when the younger is full. */
 const REFUSED_MAX = 250_000;

@@ -1,5 +1,7 @@
 // The service without its edges: the real limiter on its own store, in virtual time. Simulations and cases decide here.
 
+import type { Clock } from "../../engine/base/clock.ts";
+import { RequestError } from "../../engine/base/errors.ts";
 import type { OnStoreFailure } from "../../engine/domain/limit.ts";
 import { LimitStats, type StatsBook, type ValueStatsBook } from "../../engine/domain/limit-stats.ts";
 import { LimitCall } from "../../engine/limiter/call.ts";
@@ -8,11 +10,23 @@ import { LocalFallback } from "../../engine/limiter/local-fallback.ts";
 import type { LimiterObserver } from "../../engine/limiter/observer.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import { checkRequest } from "../../grpc/rls/service.ts";
-import { MemoryStore, type MemoryStoreOptions } from "../../stores/memory/memory-store.ts";
+import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import type { Store } from "../../stores/store.ts";
 import { SILENT_STORE_OBSERVER } from "../../stores/store-observer.ts";
 import { fillRequest, type RecordedQuestion } from "./question.ts";
-import { VirtualClock } from "./virtual-clock.ts";
+
+/** The time of a recording or a case: it stands still until it is moved. */
+class VirtualClock implements Clock {
+  #nowUs = 0;
+
+  nowUs(): number {
+    return this.#nowUs;
+  }
+
+  setUs(nowUs: number): void {
+    this.#nowUs = nowUs;
+  }
+}
 
 /** The settings of the service that decisions depend on. */
 export interface DecidingSettings {
@@ -27,13 +41,6 @@ export interface DecidingSettings {
   readonly bucketsMax: number;
   /** Most bytes of sliding logs. */
   readonly logBytesMax: number;
-}
-
-interface VirtualServiceOptions {
-  readonly ruleSet: RuleSet;
-  readonly settings: DecidingSettings;
-  /** Default: a memory store with these options. Must settle every group before `take` returns. */
-  readonly openStore?: (options: MemoryStoreOptions) => Store;
 }
 
 /** Nobody reads these counters: reports count calls themselves. */
@@ -63,7 +70,12 @@ export class SimulatedService {
   readonly #limiter: Limiter;
   readonly #store: Store;
 
-  constructor({ ruleSet, settings, openStore }: VirtualServiceOptions) {
+  /** `around` makes the store of the memory store; it must settle every group before `take` returns. */
+  constructor(
+    ruleSet: RuleSet,
+    settings: DecidingSettings,
+    around: (memory: MemoryStore) => Store = (memory) => memory,
+  ) {
     const { clock } = this;
     const observer = {
       ...SILENT_STORE_OBSERVER,
@@ -73,7 +85,7 @@ export class SimulatedService {
     };
     const memory = { ...settings, clock, observer };
     const openMemory = () => new MemoryStore(memory);
-    this.#store = openStore?.(memory) ?? openMemory();
+    this.#store = around(openMemory());
     this.#limiter = new Limiter({
       ...settings,
       store: this.#store,
@@ -85,14 +97,20 @@ export class SimulatedService {
     this.#limiter.useRules(ruleSet);
   }
 
-  /** Decides the question at `atUs`. The outcome is in `call`. Throws RequestError as the service would answer one. */
-  decide(question: RecordedQuestion["question"], atUs: number): void {
+  /** Decides the question at `atUs`; the outcome is in `call`. Returns the error with which the service would reject it. */
+  decide(question: RecordedQuestion["question"], atUs: number): RequestError | undefined {
     const { call } = this;
     call.reset();
     this.clock.setUs(atUs);
-    fillRequest(question, call.request);
-    checkRequest(call.request);
-    this.#limiter.decide(call, Number.POSITIVE_INFINITY);
+    try {
+      fillRequest(question, call.request);
+      checkRequest(call.request);
+      this.#limiter.decide(call, Number.POSITIVE_INFINITY);
+      return undefined;
+    } catch (error) {
+      if (error instanceof RequestError) return error;
+      throw error;
+    }
   }
 
   close(): Promise<void> {

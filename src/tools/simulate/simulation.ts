@@ -1,11 +1,10 @@
 // Sends recorded calls through the real limiter in virtual time and counts the outcomes. report.ts makes the report.
 
-import { RequestError } from "../../engine/base/errors.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import type { Take } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
-import { MemoryStore } from "../../stores/memory/memory-store.ts";
+import type { MemoryStore } from "../../stores/memory/memory-store.ts";
 import { CallText } from "./call-text.ts";
 import { Changes } from "./changes.ts";
 import { CallerRoom, LimitTally } from "./limit-tally.ts";
@@ -63,22 +62,12 @@ export class Simulation {
     this.#options = options;
     this.ruleSet = ruleSet;
     this.against = against;
-    this.#service = new SimulatedService({
-      ruleSet,
-      settings,
-      openStore: (memory) => {
-        this.#refusedHolds = new RefusedHolds(new MemoryStore(memory));
-        return this.#refusedHolds;
-      },
+    const around = (memory: MemoryStore) => new RefusedHolds(memory);
+    this.#service = new SimulatedService(ruleSet, settings, (memory) => {
+      this.#refusedHolds = around(memory);
+      return this.#refusedHolds;
     });
-    this.#old =
-      against === undefined
-        ? undefined
-        : new SimulatedService({
-            ruleSet: against,
-            settings,
-            openStore: (memory) => new RefusedHolds(new MemoryStore(memory)),
-          });
+    this.#old = against === undefined ? undefined : new SimulatedService(against, settings, around);
     this.#needs = new NeededBursts(this.#service.clock, settings);
     this.#text = new CallText(options.hashesAll === true);
     this.changes = new Changes(this.#text);
@@ -159,12 +148,7 @@ function decides(
   atUs: number,
   rejected: Map<string, number>,
 ): boolean {
-  try {
-    service.decide(question, atUs);
-    return true;
-  } catch (error) {
-    if (!(error instanceof RequestError)) throw error;
-    rejected.set(error.code, (rejected.get(error.code) ?? 0) + 1);
-    return false;
-  }
+  const error = service.decide(question, atUs);
+  if (error !== undefined) rejected.set(error.code, (rejected.get(error.code) ?? 0) + 1);
+  return error === undefined;
 }

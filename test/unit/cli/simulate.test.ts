@@ -3,6 +3,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { readTyped } from "../../../src/engine/domain/entry-text.ts";
 import type { SimulationReport } from "../../../src/tools/simulate/report.ts";
 import { runProgram } from "../../support/run-program.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -247,6 +248,24 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
     const text = await runProgram(["simulate", "--rules", NEW, "--against", OLD, "--explain", "1", CALLS]);
     expect(text.out).toContain("against the old rules: 1 newly refused (12.5 %), 0 newly allowed, 2 refused by both");
     expect(text.out).toContain("0 left before, 0 after, room again in 800 ms");
+  });
+
+  test("names descriptors and callers as they are typed", async () => {
+    const path = rules(
+      "typed",
+      "domain: edge\ndescriptors:\n  - { key: user, descriptors: [{ key: path, rate_limit: { requests_per_unit: 0, unit: day } }] }\n",
+    );
+    const entries = [
+      { key: "user", value: "a,b\\c" },
+      { key: "path", value: "/x=y" },
+    ];
+    const file = join(folder, "typed.jsonl");
+    writeFileSync(file, `${JSON.stringify({ at: at(0), domain: "edge", descriptors: [{ entries }] })}\n`);
+    const { out } = await runProgram(["simulate", "--rules", path, "--explain", "1", "--json", file]);
+    const [refusal] = (JSON.parse(out) as SimulationReport).refusals;
+    for (const text of [refusal?.descriptors[0], refusal?.limits[0]?.caller]) {
+      expect(readTyped(text ?? "")).toEqual(entries);
+    }
   });
 
   test("counts calls that only the old rules reject, and what the new ones make of them", async () => {

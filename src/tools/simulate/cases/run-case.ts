@@ -1,6 +1,5 @@
 // Runs the time line of a case through the real limiter and reports answers that are not as expected.
 
-import { RequestError } from "../../../engine/base/errors.ts";
 import { durationWords, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
 import { textOf } from "../../../engine/domain/request.ts";
 import type { Take } from "../../../engine/domain/take.ts";
@@ -54,13 +53,9 @@ interface Answer {
 /** Runs one case, on buckets of its own. */
 export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }: CaseOptions): CaseResult {
   let store: SwitchedStore | undefined;
-  const service = new SimulatedService({
-    ruleSet,
-    settings,
-    openStore: (options) => {
-      store = new SwitchedStore(options);
-      return store;
-    },
+  const service = new SimulatedService(ruleSet, settings, (memory) => {
+    store = new SwitchedStore(memory);
+    return store;
   });
   let nowUs = test.startUs;
   let calls = 0;
@@ -91,12 +86,8 @@ function ask(
   headers: HeaderOptions,
 ): Answer {
   const { call } = service;
-  try {
-    service.decide(question, nowUs);
-  } catch (error) {
-    if (!(error instanceof RequestError)) throw error;
-    return { ...statusOf((reply) => failWithError(reply, error)), governing: undefined, call };
-  }
+  const error = service.decide(question, nowUs);
+  if (error !== undefined) return { ...statusOf((reply) => failWithError(reply, error)), governing: undefined, call };
   const { failure } = call;
   if (failure !== undefined) {
     return { ...statusOf((reply) => failWithCallFailure(reply, failure)), governing: undefined, call };

@@ -2,7 +2,7 @@
 
 import { StoreError } from "../../../engine/base/errors.ts";
 import { Outcome, type Take, type TakeGroup, Verdict } from "../../../engine/domain/take.ts";
-import { MemoryStore, type MemoryStoreOptions } from "../../../stores/memory/memory-store.ts";
+import type { MemoryStore } from "../../../stores/memory/memory-store.ts";
 import type { Store } from "../../../stores/store.ts";
 
 const AWAY = new StoreError("STORE_UNREACHABLE", "the case says that the store is away");
@@ -12,8 +12,8 @@ export class SwitchedStore implements Store {
   isAway = false;
   readonly #memory: MemoryStore;
 
-  constructor(options: MemoryStoreOptions) {
-    this.#memory = new MemoryStore(options);
+  constructor(memory: MemoryStore) {
+    this.#memory = memory;
   }
 
   take(group: TakeGroup): boolean {

@@ -40,7 +40,7 @@ export class SampleShare {
 }
 
 /** What is known about one caller. */
-export interface SampledCaller {
+interface SampledCaller {
   /** The last interval with calls of this caller, and the hits in it. */
   stretch: number;
   hits: number;
@@ -62,8 +62,26 @@ export class CallerSample {
     return this.#callers.size;
   }
 
+  /** Counts hits of a caller in an interval; its peak is the most in any. */
+  count(name: string, hits: number, stretch: number): void {
+    const caller = this.#of(name);
+    if (caller === undefined || hits === 0) return;
+    if (caller.stretch !== stretch) {
+      caller.stretch = stretch;
+      caller.hits = 0;
+    }
+    caller.hits += hits;
+    caller.peak = Math.max(caller.peak, caller.hits);
+  }
+
+  /** Raises a caller's peak to that number. */
+  raise(name: string, peak: number): void {
+    const caller = this.#of(name);
+    if (caller !== undefined) caller.peak = Math.max(caller.peak, peak);
+  }
+
   /** The caller of that name, created if needed; undefined if it is not in the sample. */
-  of(name: string): SampledCaller | undefined {
+  #of(name: string): SampledCaller | undefined {
     const hash = hashOf(name, 0x811c9dc5);
     if (!this.#share.isKept(hash)) return undefined;
     const id = hash * 0x20_0000 + (hashOf(name, 0x1234567) >>> 11);

@@ -1,6 +1,6 @@
 // Suggested limits as a rule file, with comments that say what they are made of.
 
-import type { HoldNames } from "./hold-names.ts";
+import type { HoldNames } from "./held-calls.ts";
 import type { Shape } from "./shapes.ts";
 
 /** Plain words that YAML reads as text. */

@@ -2,8 +2,8 @@
 
 import { base64Unless, type Descriptor, textOf } from "../../../engine/domain/request.ts";
 import { CallerSample, type SampleShare } from "./caller-sample.ts";
-import { type HoldNames, speaksOfHold } from "./hold-names.ts";
-import type { HoldUse } from "./hold-use.ts";
+import { type HeldCall, type HoldNames, speaksOfHold } from "./held-calls.ts";
+import { HoldUse } from "./hold-use.ts";
 
 /** Kinds told apart; callers choose keys, so there may be any number. */
 const SHAPES_MAX = 1_000;
@@ -27,6 +27,16 @@ export class Shape {
     this.domain = domain;
     this.keys = keys;
     this.callers = new CallerSample(share);
+  }
+
+  /** Learns from a descriptor of the first reading. `hits` count for the rate of their caller in this interval. */
+  learn(hits: number, heldCall: HeldCall | undefined, caller: string, stretch: number): void {
+    if (heldCall !== undefined) {
+      this.use ??= new HoldUse();
+      this.use.learn(heldCall);
+    }
+    if (heldCall?.tookUs === undefined) this.calls++;
+    this.callers.count(caller, hits, stretch);
   }
 }
 

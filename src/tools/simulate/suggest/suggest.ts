@@ -4,19 +4,21 @@
 import { AMOUNT_MAX } from "../../../engine/base/units.ts";
 import type { Descriptor, LimitRequest } from "../../../engine/domain/request.ts";
 import type { Take } from "../../../engine/domain/take.ts";
+import type { LimitCall } from "../../../engine/limiter/call.ts";
 import type { RuleSet } from "../../../engine/rules/rule-set.ts";
 import { NeededBursts } from "../needed-bursts.ts";
+import type { RecordedQuestion } from "../question.ts";
 import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
 import { SampleShare } from "./caller-sample.ts";
-import { callerName } from "./callers.ts";
-import { HeldCalls } from "./held-calls.ts";
-import type { HoldNames } from "./hold-names.ts";
-import type { HoldUse } from "./hold-use.ts";
-import { isUnderstood, measureRates, type RecordedCalls } from "./measure-rates.ts";
+import { callerName, type HeldCall, HeldCalls, type HoldNames, hitsOf } from "./held-calls.ts";
 import { perSecond } from "./rules-text.ts";
 import { type Shape, Shapes } from "./shapes.ts";
 
-interface SuggestOptions extends RecordedCalls {
+interface SuggestOptions {
+  /** Reads the calls of a recording, each time from the beginning. */
+  readonly openCalls: () => AsyncIterable<readonly RecordedQuestion[]>;
+  /** Keys of entries about holds; undefined: no holds are suggested. */
+  readonly holdNames?: HoldNames | undefined;
   /** Share of callers, above 0 up to 1, that would never have been refused. */
   readonly share: number;
   /** Factor of rates and bursts; at least 1. */
@@ -26,6 +28,9 @@ interface SuggestOptions extends RecordedCalls {
   readonly compile: (shapes: readonly Shape[]) => RuleSet;
   readonly callersMax?: number;
 }
+
+/** The interval whose calls make the rate. */
+const STRETCH_US = 60_000_000;
 
 /** What was found. */
 export interface Suggestion {
@@ -61,29 +66,44 @@ export async function suggest(options: SuggestOptions): Promise<Suggestion> {
   return { shapes: found, leftOut, neverEnded, oneIn: Math.max(oneIn, share.oneIn) };
 }
 
+/** Finds how many calls each kind has, the busiest minute of each caller, and what held calls have used. */
+async function measureRates(options: SuggestOptions, shapes: Shapes): Promise<void> {
+  const { compile, settings, holdNames } = options;
+  const held = holdNames === undefined ? undefined : new HeldCalls(holdNames);
+  await decideAll(options, new SimulatedService(compile([]), settings), ({ request }, nowUs) => {
+    for (const descriptor of descriptorsOf(request)) {
+      const heldCall = held?.read(request, descriptor, nowUs);
+      const hits = held === undefined ? hitsOf(request, descriptor) : paidBy(heldCall);
+      if (hits === 0 && heldCall === undefined) continue;
+      const stretch = Math.floor(nowUs / STRETCH_US);
+      shapes.of(request.domain, descriptor)?.learn(hits, heldCall, callerName(descriptor, holdNames), stretch);
+    }
+  });
+}
+
+/** Hits that count for the rate. Calls with holds count when they end: only then it is known what they used. */
+function paidBy(call: HeldCall | undefined): number {
+  return call === undefined || call.part === "begin" ? 0 : (call.used ?? call.stated ?? 0);
+}
+
 /** Has the limiter decide with buckets that refuse nobody, and finds what each take needs. Returns the share looked at. */
 async function measureBursts(options: SuggestOptions, found: readonly Shape[]): Promise<number> {
-  const { settings, compile, openCalls, share, headroom, holdNames } = options;
-  const service = new SimulatedService({ ruleSet: compile(found), settings });
+  const { settings, compile, share, headroom, holdNames } = options;
+  const service = new SimulatedService(compile(found), settings);
   const needs = new NeededBursts(service.clock, settings);
   const needed = new Shapes(new SampleShare(options.callersMax), holdNames);
   const onNeed = (take: Take, burst: number) => noteNeed(service, take, burst, needed, holdNames);
   const held = holdNames === undefined ? undefined : new HeldCalls(holdNames);
   const uses = new Map(found.map((shape) => [nameOf(shape), shape.use]));
-  const useOf = (domain: string, descriptor: Descriptor) => {
-    const shape = needed.of(domain, descriptor);
-    return shape === undefined ? undefined : uses.get(nameOf(shape));
-  };
-  let nowUs = 0;
-  for await (const batch of openCalls()) {
-    for (const { atUs, question } of batch) {
-      nowUs = Math.max(nowUs, atUs);
-      if (!isUnderstood(() => service.decide(question, nowUs))) continue;
-      needs.settle(service.call.group, onNeed);
-      if (held !== undefined) judgeCalls(service.call.request, nowUs, held, useOf);
+  await decideAll(options, service, ({ group, request }, nowUs) => {
+    needs.settle(group, onNeed);
+    for (const descriptor of held === undefined ? [] : descriptorsOf(request)) {
+      const heldCall = held?.read(request, descriptor, nowUs);
+      const shape = needed.of(request.domain, descriptor);
+      if (heldCall !== undefined && shape !== undefined) uses.get(nameOf(shape))?.judge(heldCall);
     }
-  }
-  await Promise.all([service.close(), needs.close()]);
+  });
+  await needs.close();
   const peaks = new Map(needed.list().map((shape) => [nameOf(shape), shape.callers.peakOf(share)]));
   for (const shape of found) {
     const peak = peaks.get(nameOf(shape)) ?? 0;
@@ -95,17 +115,24 @@ async function measureBursts(options: SuggestOptions, found: readonly Shape[]): 
   return needed.share.oneIn;
 }
 
-function judgeCalls(
-  request: LimitRequest,
-  nowUs: number,
-  held: HeldCalls,
-  useOf: (domain: string, descriptor: Descriptor) => HoldUse | undefined,
-): void {
-  for (let i = 0; i < request.descriptorCount; i++) {
-    const descriptor = request.descriptors[i] as Descriptor;
-    const heldCall = held.read(request, descriptor, nowUs);
-    if (heldCall !== undefined) useOf(request.domain, descriptor)?.judge(heldCall);
+/** Has the service decide all calls; `look` gets each one that it would not reject. */
+async function decideAll(
+  { openCalls }: SuggestOptions,
+  service: SimulatedService,
+  look: (call: LimitCall, nowUs: number) => void,
+): Promise<void> {
+  let nowUs = 0;
+  for await (const batch of openCalls()) {
+    for (const { atUs, question } of batch) {
+      nowUs = Math.max(nowUs, atUs);
+      if (service.decide(question, nowUs) === undefined) look(service.call, nowUs);
+    }
   }
+  await service.close();
+}
+
+function descriptorsOf({ descriptors, descriptorCount }: LimitRequest): readonly Descriptor[] {
+  return descriptors.slice(0, descriptorCount);
 }
 
 function noteNeed({ call }: SimulatedService, take: Take, burst: number, needed: Shapes, names?: HoldNames): void {
@@ -113,8 +140,7 @@ function noteNeed({ call }: SimulatedService, take: Take, burst: number, needed:
   const shape = descriptor === undefined ? undefined : needed.of(call.request.domain, descriptor);
   if (shape === undefined || descriptor === undefined) return;
   shape.calls++;
-  const caller = shape.callers.of(callerName(descriptor, names));
-  if (caller !== undefined) caller.peak = Math.max(caller.peak, burst);
+  shape.callers.raise(callerName(descriptor, names), burst);
 }
 
 function nameOf({ domain, keys }: Shape): string {
