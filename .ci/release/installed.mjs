@@ -8,16 +8,15 @@ import { run, say, withFolder } from "./run.mjs";
 export function tryPackages(out, version) {
   withFolder("headgate-installed", (folder) => {
     install(folder, join(out, `headgate-client-${version}.tgz`));
-    load(folder, "@headgate/client");
+    load(folder);
   });
   withFolder("headgate-installed", (folder) => {
     install(folder, join(out, `headgate-${version}.tgz`));
-    load(folder, "headgate/client");
     const said = run(join(folder, "node_modules/.bin/headgate"), ["--version"], { cwd: folder }).trim();
     if (said !== version) throw new Error(`expected the installed headgate to be ${version}, it says ${said}`);
     run(join(folder, "node_modules/.bin/headgate"), ["check", "node_modules/headgate/deploy/rules"], { cwd: folder });
   });
-  say("both packages install elsewhere, load by import and require, and the command runs");
+  say("both packages install elsewhere, the client loads by import and require, and the command runs");
 }
 
 function install(folder, file) {
@@ -26,7 +25,8 @@ function install(folder, file) {
   run("npm", npm, { cwd: folder });
 }
 
-function load(folder, name) {
+function load(folder) {
+  const name = "@headgate/client";
   const use = 'createLimiter({ servers: ["localhost:8081"] }).close()';
   run(process.execPath, ["--input-type=module", "--eval", `import { createLimiter } from "${name}"; ${use}`], {
     cwd: folder,

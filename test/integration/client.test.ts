@@ -1,10 +1,8 @@
 // The TypeScript client against real services in this process, and against servers that are away or do not answer.
 
-import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net";
-import { resolve } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { CheckFailure, httpLimit, type Limiter } from "../../client/src/client.ts";
 import { Authority } from "../support/certificates.ts";
@@ -123,18 +121,6 @@ describe("a client of one server", () => {
     expect(Number(answers[2]?.headers.get("retry-after"))).toBeGreaterThan(0);
     expect(answers[2]?.headers.get("content-type")).toBe("application/problem+json");
     expect(await answers[2]?.json()).toMatchObject({ status: 429, reason: "fixed_window_exceeded" });
-  });
-
-  test("is what the package exports as headgate/client", () => {
-    const program = `import { createLimiter } from "headgate/client";
-      const limiter = createLimiter({ servers: ["${addressOf(app)}"], deadlineMs: 5000 });
-      limiter.close();
-      await limiter.check({ domain: "edge", descriptors: [{ free: "x" }] }).catch(({ code }) => console.log(code));`;
-    const out = execFileSync(process.execPath, ["--input-type=module", "--eval", program], {
-      cwd: resolve(import.meta.dirname, "../.."),
-      encoding: "utf8",
-    });
-    expect(out).toBe("CANCELLED\n");
   });
 });
 

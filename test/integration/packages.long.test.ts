@@ -25,8 +25,8 @@ async function main() {
 }
 main();`;
 
-const typed = (name: string) => `
-import { type CheckDecision, CheckFailure, createLimiter, expressLimit, type LimiterOptions } from "${name}";
+const TYPED = `
+import { type CheckDecision, CheckFailure, createLimiter, expressLimit, type LimiterOptions } from "@headgate/client";
 const options: LimiterOptions = { servers: ["a:1"], onDegraded: ({ code }) => code.toLowerCase() };
 export const limiter = createLimiter(options);
 export const decision: Promise<CheckDecision> = limiter.check({ domain: "edge", descriptors: [{ user: "a", level: 3 }] });
@@ -45,33 +45,26 @@ const SETTINGS = [
   { name: "CommonJS for whatever", options: { module: "CommonJS", moduleResolution: "Bundler" } },
 ];
 
-/** Projects with one of the packages each, by its name. */
-const projects: Record<string, string> = {};
+/** Projects with one of the packages each. */
+let project: string;
+let ofService: string;
 let service: ServiceProcess;
 
 beforeAll(async () => {
-  projects["@headgate/client"] = projectWith(packed("client"));
-  projects.headgate = projectWith(packed("."));
-  service = await startService({}, [join(projects.headgate, "node_modules/headgate/dist/main.js")]);
+  project = projectWith(packed("client"));
+  ofService = projectWith(packed("."));
+  service = await startService({}, [join(ofService, "node_modules/headgate/dist/main.js")]);
 }, INSTALL_MS);
 afterAll(() => service?.stop());
 
-describe.each([
-  { name: "@headgate/client", from: "@headgate/client" },
-  { name: "headgate/client", from: "headgate" },
-])("$name, installed elsewhere", ({ name, from }) => {
-  let project: string;
-  beforeAll(() => {
-    project = projects[from] ?? "";
-  });
-
+describe("@headgate/client, installed elsewhere", () => {
   // Promise(clients): The client loads by `import` and `require` wherever it is installed, and is one module.
   test.each([
-    { way: "import", file: "ask.mjs", head: `import { CheckFailure, createLimiter } from "${name}";` },
-    { way: "require", file: "ask.cjs", head: `const { CheckFailure, createLimiter } = require("${name}");` },
+    { way: "import", file: "ask.mjs", head: 'import { CheckFailure, createLimiter } from "@headgate/client";' },
+    { way: "require", file: "ask.cjs", head: 'const { CheckFailure, createLimiter } = require("@headgate/client");' },
   ])("asks a service when it is loaded by $way", ({ way, file, head }) => {
     writeFileSync(join(project, file), head + ASK);
-    const args = [file, `127.0.0.1:${service.grpcPort}`, `${way} ${name}`];
+    const args = [file, `127.0.0.1:${service.grpcPort}`, way];
     const said = execFileSync(process.execPath, args, { cwd: project, encoding: "utf8" });
     expect(said).toBe("true 49 false true CANCELLED\n");
   });
@@ -79,8 +72,8 @@ describe.each([
   test("is one module, whichever way it is loaded", () => {
     const program = `
       import { createRequire } from "node:module";
-      import { CheckFailure } from "${name}";
-      console.log(createRequire(import.meta.url)("${name}").CheckFailure === CheckFailure);`;
+      import { CheckFailure } from "@headgate/client";
+      console.log(createRequire(import.meta.url)("@headgate/client").CheckFailure === CheckFailure);`;
     writeFileSync(join(project, "both.mjs"), program);
     expect(execFileSync(process.execPath, ["both.mjs"], { cwd: project, encoding: "utf8" })).toBe("true\n");
   });
@@ -88,15 +81,20 @@ describe.each([
   // Promise(clients): The client's types compile under every setting of a strict project, without Node.js's types.
   test.each(SETTINGS)("compiles strictly in ES modules and CommonJS under the setting $name", ({ options }) => {
     const files = ["typed.mts", "typed.cts", "typed.ts"];
-    for (const file of files) writeFileSync(join(project, file), typed(name));
+    for (const file of files) writeFileSync(join(project, file), TYPED);
     expect(complaintsAbout(project, files, options)).toBe("");
   });
+});
 
-  test("comes with its licence and without sources or tests", () => {
-    const root = join(project, "node_modules", from);
-    expect(readFileSync(join(root, "LICENSE"), "utf8")).toBe(readFileSync(join(ROOT, "LICENSE"), "utf8"));
-    expect(["src", "test", "tsconfig.json"].filter((path) => existsSync(join(root, path)))).toEqual([]);
-  });
+test.each([
+  { name: "@headgate/client", folder: () => project },
+  { name: "headgate", folder: () => ofService },
+])("$name comes with its licence and what its README leads to, without sources or tests", ({ name, folder }) => {
+  const root = join(folder(), "node_modules", name);
+  expect(readFileSync(join(root, "LICENSE"), "utf8")).toBe(readFileSync(join(ROOT, "LICENSE"), "utf8"));
+  const links = [...readFileSync(join(root, "README.md"), "utf8").matchAll(/\]\((?!https?:)([^)#]+)/g)];
+  expect(links.map(([, path = ""]) => path).filter((path) => !existsSync(join(root, path)))).toEqual([]);
+  expect(["src", "test", "tsconfig.json"].filter((path) => existsSync(join(root, path)))).toEqual([]);
 });
 
 describe("@headgate/client", () => {
@@ -109,7 +107,7 @@ describe("@headgate/client", () => {
 
 describe("headgate, installed elsewhere", () => {
   const run = (...args: string[]) =>
-    execFileSync(join(projects.headgate ?? "", "node_modules/.bin/headgate"), args, { encoding: "utf8" });
+    execFileSync(join(ofService, "node_modules/.bin/headgate"), args, { encoding: "utf8" });
 
   test("says its version and checks rules by its command", () => {
     expect(run("--version")).toBe(`${version}\n`);
