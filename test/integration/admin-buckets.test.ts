@@ -203,6 +203,20 @@ test.each([
   expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(says)]);
 });
 
+test("a query is rejected, as it asks for something else than the body", async () => {
+  await start();
+  for (const [path, method] of [
+    ["/state", "GET"],
+    ["/explain", "POST"],
+    ["/buckets/peek", "POST"],
+    ["/buckets/reset", "POST"],
+  ] as const) {
+    const body = method === "POST" ? JSON.stringify(ACME) : null;
+    const response = await app.http(`${path}?global_limit=true`, { method, body });
+    expect([response.status, await response.text()]).toEqual([400, "400 expected no query, got ?global_limit=true\n"]);
+  }
+});
+
 // Promise(operators): All JSON of the HTTP port has keys in snake_case, but for /json.
 test("answers of all pages have keys in snake_case", async () => {
   await start();

@@ -86,7 +86,9 @@ test(
   () => {
     const { status, said } = release(VERSION, "--out", join(out, "tried"));
     expect(status, said).toBe(0);
-    expect(said).toContain("both packages install elsewhere, the client loads by import and require, and the command runs");
+    expect(said).toContain(
+      "both packages install elsewhere, the client loads by import and require, and the command runs",
+    );
     expect(readdirSync(join(out, "tried")).toSorted()).toEqual(FILES);
     const hashed = FILES.filter((name) => name !== "SHA256SUMS").map((name) => {
       const hash = createHash("sha256")

@@ -14,7 +14,7 @@ export interface ScalarNode {
   readonly value: ScalarValue;
 }
 
-export interface SequenceNode {
+interface SequenceNode {
   readonly kind: "sequence";
   readonly at: Place;
   readonly items: readonly SourceNode[];

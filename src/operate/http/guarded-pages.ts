@@ -3,11 +3,12 @@
 // /buckets is logged.
 
 import type { IncomingMessage } from "node:http";
+import { visible } from "../../engine/base/visible.ts";
 import { type Caller, judgeAccess } from "./access.ts";
 import type { AdminAction, AdminWatch } from "./admin-watch.ts";
 import { readBody } from "./body.ts";
 import { answerBuckets, type BucketSource } from "./bucket-pages.ts";
-import { type HttpAnswer, json, type Page, READ, withHeaders } from "./page-server.ts";
+import { type HttpAnswer, json, type Page, READ, text, withHeaders } from "./page-server.ts";
 import { type ExplainQuestion, readExplainQuestion } from "./read-questions.ts";
 import type { StateView } from "./state-json.ts";
 import type { Tokens } from "./tokens.ts";
@@ -27,6 +28,9 @@ export interface GuardedSources {
 /** Longest body of a question to one of these pages. */
 const QUESTION_BYTES_MAX = 262_144;
 
+/** Of a query that is rejected an error shows this much. */
+const SHOWN_QUERY_MAX = 64;
+
 const POST = ["POST"] as const;
 
 /** The pages by path. A body may have QUESTION_BYTES_MAX bytes, and no more than `bodyBytesMax`. */
@@ -38,13 +42,21 @@ export function guardedPages(sources: GuardedSources, bodyBytesMax: number): Rea
   pages.set("/access", { methods: READ, help, answer: (request) => json(200, accessView(request, tokens)) });
   const add = (path: string, action: AdminAction, methods: Page["methods"], help: string, answer: GuardedAnswer) =>
     pages.set(path, { methods, help, answer: (request) => guard(action, request, sources, answer) });
-  const bucketsOf = (action: "peek" | "reset") => (request: IncomingMessage, caller: Caller) =>
-    answerBuckets(action, request, caller, { bytesMax, buckets, watch });
-  add("/state", "state", READ, "what is wrong now and since when, and what each rule has counted", async () =>
-    json(200, await state()),
+  const bucketsOf = (action: "peek" | "reset") =>
+    withoutQuery((request, caller) => answerBuckets(action, request, caller, { bytesMax, buckets, watch }));
+  add(
+    "/state",
+    "state",
+    READ,
+    "what is wrong now and since when, and what each rule has counted",
+    withoutQuery(async () => json(200, await state())),
   );
-  add("/explain", "explain", POST, "POST a domain and descriptors, learn which rules match and why", async (request) =>
-    json(200, await explain(readExplainQuestion(await readBody(request, bytesMax)))),
+  add(
+    "/explain",
+    "explain",
+    POST,
+    "POST a domain and descriptors, learn which rules match and why",
+    withoutQuery(async (request) => json(200, await explain(readExplainQuestion(await readBody(request, bytesMax))))),
   );
   add(
     "/buckets/peek",
@@ -65,6 +77,15 @@ export function guardedPages(sources: GuardedSources, bodyBytesMax: number): Rea
 }
 
 type GuardedAnswer = (request: IncomingMessage, caller: Caller) => Promise<HttpAnswer>;
+
+/** Rejects a query string: `/buckets/reset?global_limit=true` would reset less than was asked for. */
+function withoutQuery(answer: GuardedAnswer): GuardedAnswer {
+  return async (request, caller) => {
+    const query = (request.url ?? "").split("?")[1] ?? "";
+    if (query === "") return answer(request, caller);
+    return text(400, `400 expected no query, got ?${visible(query.slice(0, SHOWN_QUERY_MAX))}\n`);
+  };
+}
 
 /** Not counted and not logged as a refusal: the operator's page asks this to avoid being refused. */
 function accessView(request: IncomingMessage, tokens: Tokens): object {

@@ -132,7 +132,7 @@ describe("access logs", () => {
     );
   });
 
-  test.each([["{"], ["a}b"], ["{}"], ["{a|port}"]])("a template %s is refused", (text) => {
+  test.each([["{"], ["{path"], ["a}b"], ["{}"], ["{a|port}"]])("a template %s is refused", (text) => {
     expect(parseTemplate(text)).toHaveProperty("problem");
   });
 });

@@ -84,7 +84,7 @@ export function parseTemplate(text: string): Template | { readonly problem: stri
   const pieces: (string | FieldReference)[] = [];
   for (const piece of text.split(/(\{[^{}]*\})/)) {
     if (piece === "") continue;
-    if (!piece.startsWith("{")) {
+    if (!piece.startsWith("{") || !piece.endsWith("}")) {
       if (/[{}]/.test(piece)) return { problem: `an unmatched brace in '${text}'` };
       pieces.push(piece);
       continue;
