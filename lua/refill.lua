@@ -1,7 +1,7 @@
 -- The refill of a token bucket: `amount` millionths of a token return per tick of `tick_us` microseconds. The functions use no local of
 -- the script: each shared local costs every call of a script.
 
--- 2^13. Products that could pass 2^53 are computed in two parts, as in src/engine/domain/refill.ts.
+-- 2^13. Products that could pass 2^53 are computed in two parts, as in src/engine/domain/limit.ts.
 local HALF = 8192
 
 -- Millionths that return in `us` microseconds, which are less than a tick. Rounded down.

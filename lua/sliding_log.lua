@@ -1,6 +1,6 @@
 -- Sliding log: keeps every payment of the last window with its time, so that the limit holds in any rolling window.
 -- state     string of doubles: the sum of all costs before the oldest payment; then per payment, oldest first, its time and the sum of
---           all costs up to and including its own (src/engine/algorithms/log-state.ts)
+--           all costs up to and including its own (src/engine/algorithms/sliding-log.ts)
 -- lifetime  until the newest payment is a window old
 -- The text is not unpacked: a payment is found by halving and added at the end. What a group pays stays in `pending` until `note`, so
 -- undoing it is exact.

@@ -8,7 +8,7 @@ import { writeResults } from "../harness/report.mjs";
 import { loadDist } from "../load/dist.mjs";
 import { WAYS } from "./key-hash-ways.mjs";
 
-const { hashOfWords } = await loadDist("engine/domain/key-hash.js");
+const { hashOfWords } = await loadDist("engine/domain/key-bytes.js");
 
 const LENGTHS = [20, 40, 60, 200];
 const ROUNDS = 150;

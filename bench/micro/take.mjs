@@ -11,7 +11,7 @@ import { writeResults } from "../harness/report.mjs";
 import { loadDist } from "../load/dist.mjs";
 
 const { Algorithm } = await loadDist("engine/domain/limit.js");
-const { LimitStats } = await loadDist("engine/domain/limit-stats.js");
+const { LimitStats } = await loadDist("engine/domain/stats.js");
 const { TakeGroup } = await loadDist("engine/domain/take.js");
 const { limitKeySuffix } = await loadDist("engine/rules/bucket-key.js");
 const { MemoryStore } = await loadDist("stores/memory/memory-store.js");

@@ -9,7 +9,7 @@ import { parseArgs } from "node:util";
 import Redis from "ioredis";
 import pg from "pg";
 import { Algorithm } from "../../dist/engine/domain/limit.js";
-import { LimitStats } from "../../dist/engine/domain/limit-stats.js";
+import { LimitStats } from "../../dist/engine/domain/stats.js";
 import { TakeGroup } from "../../dist/engine/domain/take.js";
 import { limitKeySuffix } from "../../dist/engine/rules/bucket-key.js";
 import { calendarKey, calendarWindows } from "../../dist/engine/rules/calendar.js";

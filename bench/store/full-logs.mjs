@@ -15,7 +15,7 @@ const { loadScripts } = await load("stores/redis/scripts.js");
 const { packNumbers } = await load("stores/redis/packed-numbers.js");
 const { RedisBatch } = await load("stores/redis/batch.js");
 const { GROUP_WEIGHT_MAX, LOG_WEIGHT, TakeGroup } = await load("engine/domain/take.js");
-const { hashBucketKey } = await load("engine/domain/key-hash.js");
+const { hashBucketKey } = await load("engine/domain/key-bytes.js");
 
 const LOGS_OF_ONE_CALL = Math.floor(GROUP_WEIGHT_MAX / LOG_WEIGHT);
 /** What the receipts of one call may weigh (src/stores/batching/queues.ts), in logs. */

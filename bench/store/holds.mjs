@@ -10,8 +10,8 @@ import { printTable } from "../harness/report.mjs";
 import { loadDist } from "../load/dist.mjs";
 
 const { Mode, TakeGroup } = await loadDist("engine/domain/take.js");
-const { hashBucketKey } = await loadDist("engine/domain/key-hash.js");
-const { LimitStats } = await loadDist("engine/domain/limit-stats.js");
+const { hashBucketKey } = await loadDist("engine/domain/key-bytes.js");
+const { LimitStats } = await loadDist("engine/domain/stats.js");
 const { MemoryStore } = await loadDist("stores/memory/memory-store.js");
 const { RedisBatch } = await loadDist("stores/redis/batch.js");
 const { loadScripts } = await loadDist("stores/redis/scripts.js");

@@ -1,7 +1,7 @@
 // Limits as the compiler of rule files makes them, for benches that need no rule files.
 
-import { LimitStats } from "../../dist/engine/domain/limit-stats.js";
-import { OWN_LIMIT } from "../../dist/engine/domain/own-limit.js";
+import { OWN_LIMIT } from "../../dist/engine/domain/limit.js";
+import { LimitStats } from "../../dist/engine/domain/stats.js";
 import { limitKeySuffix } from "../../dist/engine/rules/bucket-key.js";
 
 /** A token bucket. */

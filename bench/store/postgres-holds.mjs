@@ -4,7 +4,7 @@
 //   npm run build && node bench/store/postgres-holds.mjs
 
 import pg from "pg";
-import { hashBucketKey } from "../../dist/engine/domain/key-hash.js";
+import { hashBucketKey } from "../../dist/engine/domain/key-bytes.js";
 import { Mode, TakeGroup, Verdict } from "../../dist/engine/domain/take.js";
 import { openPostgresStore } from "../../dist/stores/postgres/postgres-store.js";
 import { cpuMicrosOf } from "../harness/cpu-time.mjs";

@@ -2,8 +2,7 @@
 // that has passed. Pure; the caller decides how long an answer may be used.
 
 import { divideDown, MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../engine/base/units.ts";
-import { Algorithm, endsAtOnce, type Limit } from "../engine/domain/limit.ts";
-import { refillOf, usToRefill, WAIT_US_MAX } from "../engine/domain/refill.ts";
+import { Algorithm, endsAtOnce, type Limit, refillOf, usToRefill, WAIT_US_MAX } from "../engine/domain/limit.ts";
 
 /** A store's answer about a bucket. Times are of this process's clock. */
 export interface LastAnswer {

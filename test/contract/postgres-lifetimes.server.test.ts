@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
-import { WAIT_US_MAX } from "../../src/engine/domain/refill.ts";
+import { WAIT_US_MAX } from "../../src/engine/domain/limit.ts";
 import { Mode } from "../../src/engine/domain/take.ts";
 import { limitOf } from "../property/histories.ts";
 import { bucketNumbers } from "../property/rates.ts";

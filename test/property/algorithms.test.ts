@@ -3,8 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Keyed } from "../../src/engine/domain/key-bytes.ts";
-import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/engine/domain/limit.ts";
-import { WAIT_US_MAX } from "../../src/engine/domain/refill.ts";
+import { ALGORITHM_NAMES, ALGORITHMS, Algorithm, WAIT_US_MAX } from "../../src/engine/domain/limit.ts";
 import { Mode, Outcome, type Take } from "../../src/engine/domain/take.ts";
 import { runs } from "../support/runs.ts";
 import { modelOf } from "./exact-models.ts";

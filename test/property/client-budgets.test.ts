@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readReserved, readSettled, writeHold, writeNumber } from "../../client/src/budgets-wire.ts";
 import { HoldAsk, LimitRequest, textOf } from "../../src/engine/domain/request.ts";
-import { decodeHoldRequest } from "../../src/grpc/rls/budgets-codec.ts";
+import { decodeHoldRequest } from "../../src/grpc/rls/budgets.ts";
 import { reservedBytes, settledBytes } from "../support/budgets.ts";
 import { text } from "../support/request-arbitrary.ts";
 import { runs } from "../support/runs.ts";

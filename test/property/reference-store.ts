@@ -1,10 +1,10 @@
 // The settlement over a plain Map: what memory and Redis are compared with. It never sweeps and never evicts, so it
 // answers right also after time has stepped back.
 
-import type { BucketAccess, WorkingBucket } from "../../src/engine/algorithms/bucket-access.ts";
-import { JointSettlement } from "../../src/engine/algorithms/group-settlement.ts";
 import { HoldBook } from "../../src/engine/algorithms/hold-book.ts";
 import { LogBlocks } from "../../src/engine/algorithms/log-blocks.ts";
+import { Settlement } from "../../src/engine/algorithms/settlement.ts";
+import type { BucketAccess, WorkingBucket } from "../../src/engine/algorithms/working-bucket.ts";
 import type { Clock } from "../../src/engine/base/clock.ts";
 import type { TakeGroup } from "../../src/engine/domain/take.ts";
 import type { Store } from "../../src/stores/store.ts";
@@ -49,7 +49,7 @@ class MapAccess implements BucketAccess {
 /** A store that is as simple as one can be. */
 export class ReferenceStore implements Store {
   readonly #clock: Clock;
-  readonly #settlement = new JointSettlement(new MapAccess());
+  readonly #settlement = new Settlement(new MapAccess());
 
   constructor(clock: Clock) {
     this.#clock = clock;

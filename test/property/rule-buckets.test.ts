@@ -4,9 +4,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { OnStoreFailure } from "../../src/engine/domain/limit.ts";
-import type { LimitStats, StatsBook, ValueStatsBook } from "../../src/engine/domain/limit-stats.ts";
-import { LimitStats as Stats } from "../../src/engine/domain/limit-stats.ts";
 import { oneByteOf } from "../../src/engine/domain/request.ts";
+import {
+  type LimitStats,
+  LimitStats as Stats,
+  type StatsBook,
+  type ValueStatsBook,
+} from "../../src/engine/domain/stats.ts";
 import type { Take } from "../../src/engine/domain/take.ts";
 import { LimitCall } from "../../src/engine/limiter/call.ts";
 import { TakeFiller } from "../../src/engine/limiter/fill.ts";

@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { LimitStats } from "../../src/engine/domain/limit-stats.ts";
+import { LimitStats } from "../../src/engine/domain/stats.ts";
 import { SeriesBook } from "../../src/operate/telemetry/series-book.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
 

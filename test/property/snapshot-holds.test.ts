@@ -3,7 +3,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { WorkingBucket } from "../../src/engine/algorithms/bucket-access.ts";
+import { tokenBucket } from "../../src/engine/algorithms/token-bucket.ts";
+import { WorkingBucket } from "../../src/engine/algorithms/working-bucket.ts";
 import { keyedOf } from "../../src/engine/domain/key-bytes.ts";
 import { Mode, TakeGroup } from "../../src/engine/domain/take.ts";
 import { CONCURRENT_KEY_SUFFIX } from "../../src/engine/rules/bucket-key.ts";
@@ -35,7 +36,7 @@ interface State {
 }
 
 function stateOf({ buckets }: MemoryStore, key: string): State {
-  const bucket = new WorkingBucket();
+  const bucket = new WorkingBucket(tokenBucket);
   bucket.useKeyOf(keyedOf(key));
   const numbers = buckets.load(bucket) ? `${bucket.state.atUs} ${bucket.state.used}` : "";
   return { numbers, holds: JSON.stringify(buckets.holds.of(key)?.live() ?? []) };

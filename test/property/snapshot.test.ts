@@ -3,10 +3,10 @@
 
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
-import { WorkingBucket } from "../../src/engine/algorithms/bucket-access.ts";
 import type { LogState } from "../../src/engine/algorithms/log-state.ts";
-import { type Keyed, keyedOf } from "../../src/engine/domain/key-bytes.ts";
-import { hashKeyInUse, useHashKey } from "../../src/engine/domain/key-hash.ts";
+import { tokenBucket } from "../../src/engine/algorithms/token-bucket.ts";
+import { WorkingBucket } from "../../src/engine/algorithms/working-bucket.ts";
+import { hashKeyInUse, type Keyed, keyedOf, useHashKey } from "../../src/engine/domain/key-bytes.ts";
 import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
 import { Mode, TakeGroup } from "../../src/engine/domain/take.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
@@ -39,7 +39,7 @@ const bucketsOf = new WeakMap<object, WorkingBucket>();
 
 /** What is kept under a key, as text; undefined if nothing. */
 function stateOf({ buckets }: MemoryStore, key: string): string | undefined {
-  const bucket = bucketsOf.get(buckets) ?? new WorkingBucket();
+  const bucket = bucketsOf.get(buckets) ?? new WorkingBucket(tokenBucket);
   bucketsOf.set(buckets, bucket);
   const keyed = keyeds.get(key) ?? keyedOf(key);
   keyeds.set(key, keyed);

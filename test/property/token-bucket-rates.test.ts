@@ -3,8 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
-import { Algorithm, UNIT_SECONDS } from "../../src/engine/domain/limit.ts";
-import { refillOf, usToRefill, WAIT_US_MAX } from "../../src/engine/domain/refill.ts";
+import { Algorithm, refillOf, UNIT_SECONDS, usToRefill, WAIT_US_MAX } from "../../src/engine/domain/limit.ts";
 import { Outcome } from "../../src/engine/domain/take.ts";
 import { rateOfDecimal, reduceRate } from "../../src/engine/rules/limit-shape.ts";
 import { makeLimit } from "../support/builders.ts";

@@ -11,7 +11,7 @@ import {
 } from "@grpc/grpc-js";
 import type { RequestError } from "../../src/engine/base/errors.ts";
 import { ReserveService, SettleService } from "../../src/grpc/rls/budgets.ts";
-import type { CallServiceOptions } from "../../src/grpc/rls/call-service.ts";
+import type { CallServiceOptions } from "../../src/grpc/rls/service.ts";
 import { BUDGETS_SERVICE, loadProto } from "../../src/grpc/transport/load-proto.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import type { LimiterRig } from "./limiter-rig.ts";

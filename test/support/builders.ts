@@ -12,7 +12,7 @@ import {
   Sync,
   Unit,
 } from "../../src/engine/domain/limit.ts";
-import { LimitStats } from "../../src/engine/domain/limit-stats.ts";
+import { LimitStats } from "../../src/engine/domain/stats.ts";
 import { limitKeySuffix } from "../../src/engine/rules/bucket-key.ts";
 
 /** A limit of the given algorithm; 10 per second unless told otherwise. */

@@ -2,19 +2,18 @@
 
 import type { StoreError } from "../../src/engine/base/errors.ts";
 import { type OnStoreFailure, OnStoreFailure as Policy } from "../../src/engine/domain/limit.ts";
+import { oneByteOf } from "../../src/engine/domain/request.ts";
 import {
   type LimitStats,
   LimitStats as Stats,
   type StatsBook,
   type ValueStatsBook,
-} from "../../src/engine/domain/limit-stats.ts";
-import { oneByteOf } from "../../src/engine/domain/request.ts";
+} from "../../src/engine/domain/stats.ts";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import { type CallFinisher, LimitCall } from "../../src/engine/limiter/call.ts";
-import { Limiter } from "../../src/engine/limiter/limiter.ts";
-import { LocalCache } from "../../src/engine/limiter/local-cache.ts";
-import { LocalFallback } from "../../src/engine/limiter/local-fallback.ts";
-import type { CallListener, LimiterObserver } from "../../src/engine/limiter/observer.ts";
+import { LocalCache } from "../../src/engine/limiter/counters.ts";
+import { LocalFallback } from "../../src/engine/limiter/failure-policy.ts";
+import { type CallListener, Limiter, type LimiterObserver } from "../../src/engine/limiter/limiter.ts";
 import { UnmatchedBook } from "../../src/operate/telemetry/unmatched-book.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { addDescriptor } from "../../src/tools/simulate/question.ts";

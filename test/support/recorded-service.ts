@@ -2,12 +2,12 @@
 // times of its calls. And the same of a simulation, to compare the two.
 
 import { OnStoreFailure } from "../../src/engine/domain/limit.ts";
+import { LocalFallback } from "../../src/engine/limiter/failure-policy.ts";
 import { Limiter } from "../../src/engine/limiter/limiter.ts";
-import { LocalFallback } from "../../src/engine/limiter/local-fallback.ts";
 import type { RuleSet } from "../../src/engine/rules/rule-set.ts";
 import { encodeDecision } from "../../src/grpc/rls/codec.ts";
 import { RateLimitService } from "../../src/grpc/rls/service.ts";
-import { WireWriter } from "../../src/grpc/rls/wire-writer.ts";
+import { WireWriter } from "../../src/grpc/rls/wire.ts";
 import type { DecisionLog } from "../../src/operate/telemetry/decision-log.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { Store } from "../../src/stores/store.ts";

@@ -1,7 +1,6 @@
 // Rule sets from YAML text, for tests that are about something else.
 
-import type { LimitStats, StatsBook } from "../../src/engine/domain/limit-stats.ts";
-import { LimitStats as Stats } from "../../src/engine/domain/limit-stats.ts";
+import { type LimitStats, LimitStats as Stats, type StatsBook } from "../../src/engine/domain/stats.ts";
 import { type CompileOptions, type CompileResult, compileRules } from "../../src/engine/rules/compile.ts";
 import { formatProblem } from "../../src/engine/rules/problems.ts";
 import type { RuleSet } from "../../src/engine/rules/rule-set.ts";

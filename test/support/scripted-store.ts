@@ -1,9 +1,9 @@
 // A store whose answers a test decides: settles from a map, fails, or answers later when told.
 
-import type { BucketAccess, WorkingBucket } from "../../src/engine/algorithms/bucket-access.ts";
-import { JointSettlement } from "../../src/engine/algorithms/group-settlement.ts";
 import { HoldBook } from "../../src/engine/algorithms/hold-book.ts";
 import { LogBlocks } from "../../src/engine/algorithms/log-blocks.ts";
+import { Settlement } from "../../src/engine/algorithms/settlement.ts";
+import type { BucketAccess, WorkingBucket } from "../../src/engine/algorithms/working-bucket.ts";
 import type { Clock } from "../../src/engine/base/clock.ts";
 import type { StoreError } from "../../src/engine/base/errors.ts";
 import { type Take, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
@@ -60,7 +60,7 @@ export class ScriptedStore implements LocalStore {
   readonly seen: string[][] = [];
 
   readonly #access = new MapAccess();
-  readonly #settlement = new JointSettlement(this.#access);
+  readonly #settlement = new Settlement(this.#access);
   readonly #clock: Clock;
   readonly #held: { group: TakeGroup; generation: number; then: SettleListener }[] = [];
 

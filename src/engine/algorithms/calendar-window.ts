@@ -10,9 +10,8 @@ import { invariant } from "../base/invariant.ts";
 import { divideDown, MICROS_PER_SECOND } from "../base/units.ts";
 import type { WindowEdges } from "../domain/calendar-windows.ts";
 import type { Limit } from "../domain/limit.ts";
-import { Outcome } from "../domain/take.ts";
-import { alignedWindow } from "./aligned-window.ts";
-import type { BucketState, Judgement, Report, Step } from "./step.ts";
+import { judgeCount, reportCount, windowSteps } from "./fixed-window.ts";
+import type { BucketState, Step } from "./working-bucket.ts";
 
 /** A window whose first hit lies further ahead of now than this counts as begun now. */
 const SKEW_US_MAX = 10 * MICROS_PER_SECOND;
@@ -51,56 +50,31 @@ function clear(state: BucketState, limit: Limit, nowUs: number): void {
   state.used = 0;
 }
 
-// An unused window equals none, so it begins anew.
-function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
-  const endUs = stateEndUs(state);
-  if (state.used === 0 || nowUs >= endUs) clear(state, limit, nowUs);
-  else if (state.atUs - nowUs > SKEW_US_MAX || endUs - endUsOf(limit, nowUs) > EDGE_SKEW_US_MAX) {
-    // The count stays, so its payments still belong to the window and can be given back.
-    setEdges(state, limit, Math.min(state.atUs, nowUs), nowUs);
-    return true;
-  }
-  return false;
-}
-
-function judge(state: BucketState, limit: Limit, cost: number, nowUs: number, judgement: Judgement): void {
-  judgement.waitUs = 0;
-  if (cost > limit.amount) judgement.outcome = Outcome.never;
-  else if (state.used + cost <= limit.amount) judgement.outcome = Outcome.room;
-  else {
-    judgement.outcome = Outcome.over;
-    judgement.waitUs = stateEndUs(state) - nowUs;
-  }
-}
-
-function refund(state: BucketState, _limit: Limit, cost: number): void {
-  state.used = Math.max(0, state.used - cost);
-}
-
-function giveBack(state: BucketState, limit: Limit, cost: number, paidAtUs: number): void {
-  if (paidAtUs >= state.atUs) refund(state, limit, cost);
-}
-
-function report(state: BucketState, limit: Limit, nowUs: number, into: Report): void {
-  into.remaining = Math.max(0, limit.amount - state.used);
-  into.resetUs = state.used > 0 ? stateEndUs(state) - nowUs : 0;
-}
-
-function isAsNew(state: BucketState): boolean {
-  return state.used === 0;
-}
-
 /**
  * Has room while count + cost <= amount in the state's window. Grants at most `amount` per window; where processes disagree about
- * an edge, the time between both edges may be a window of its own. Post-paid hits count beyond the limit, up to AMOUNT_MAX.
+ * an edge, the time between both edges may be a window of its own.
  */
 export const calendarWindow: Step<BucketState> = {
-  ...alignedWindow,
+  ...windowSteps,
   clear,
-  advance,
-  judge,
-  refund,
-  giveBack,
-  report,
-  isAsNew,
+  // An unused window equals none, so it begins anew.
+  advance(state, limit, nowUs) {
+    const endUs = stateEndUs(state);
+    if (state.used === 0 || nowUs >= endUs) clear(state, limit, nowUs);
+    else if (state.atUs - nowUs > SKEW_US_MAX || endUs - endUsOf(limit, nowUs) > EDGE_SKEW_US_MAX) {
+      // The count stays, so its payments still belong to the window and can be given back.
+      setEdges(state, limit, Math.min(state.atUs, nowUs), nowUs);
+      return true;
+    }
+    return false;
+  },
+  judge(state, limit, cost, nowUs, judgement) {
+    judgeCount(state, limit, cost, stateEndUs(state) - nowUs, judgement);
+  },
+  giveBack(state, limit, cost, paidAtUs) {
+    if (paidAtUs >= state.atUs) windowSteps.refund(state, limit, cost);
+  },
+  report(state, limit, nowUs, into) {
+    reportCount(state, limit, stateEndUs(state) - nowUs, into);
+  },
 };

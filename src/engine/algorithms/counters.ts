@@ -1,9 +1,9 @@
-// Charges the counters of a group (Mode.charge). Each is charged whatever the verdict of the call is. group-settlement.ts settles
+// Charges the counters of a group (Mode.charge). Each is charged whatever the verdict of the call is. settlement.ts settles
 // the other takes of the group afterwards; lua/counter.lua does the same in Redis.
 
 import { Mode, Outcome, type Take, type TakeGroup } from "../domain/take.ts";
-import type { WorkingBucket } from "./bucket-access.ts";
-import { windowUsOf } from "./step.ts";
+import type { WorkingBucket } from "./working-bucket.ts";
+import { windowUsOf } from "./working-bucket.ts";
 import type { WorkingSet } from "./working-set.ts";
 
 /** Charges every counter of the group and writes the answers of their takes. Denied takes stay over and are not charged. */

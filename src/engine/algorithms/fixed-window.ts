@@ -1,62 +1,103 @@
-// Fixed window: one count per clock-aligned window.
+// Fixed window: one count per clock-aligned window. Windows are aligned to the Unix epoch, so all processes and all stores agree on
+// them. Sliding and calendar windows share what is exported here.
 
+import { AMOUNT_MAX, divideDown } from "../base/units.ts";
 import type { Limit } from "../domain/limit.ts";
 import { Outcome } from "../domain/take.ts";
-import { alignedWindow, redateIfTooLate, windowStartUs } from "./aligned-window.ts";
-import { type BucketState, type Judgement, type Report, type Step, windowUsOf } from "./step.ts";
+import { type BucketState, type Judgement, type Report, type Step, skewMaxUs, windowUsOf } from "./working-bucket.ts";
 
-function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
-  const startUs = windowStartUs(limit, nowUs);
-  if (state.atUs === startUs) return false;
-  if (state.atUs > nowUs) return redateIfTooLate(state, limit, nowUs);
-  state.used = 0;
-  state.atUs = startUs;
-  return false;
+/** Start of the window that contains `atUs`, in microseconds since the epoch. */
+export function windowStartUs(limit: Limit, atUs: number): number {
+  const windowUs = windowUsOf(limit);
+  return divideDown(atUs, windowUs) * windowUs;
 }
+
+/** Moves a state of a later window to the current one if it is further ahead of now than skewMaxUs; true if it moved it. */
+export function redateIfTooLate(state: BucketState, limit: Limit, nowUs: number): boolean {
+  if (state.atUs <= nowUs + skewMaxUs(limit)) return false;
+  state.atUs = windowStartUs(limit, nowUs);
+  return true;
+}
+
+/** Judges by the count of a window that ends in `usToEnd` microseconds. */
+export function judgeCount(
+  { used }: BucketState,
+  { amount }: Limit,
+  cost: number,
+  usToEnd: number,
+  into: Judgement,
+): void {
+  into.waitUs = 0;
+  if (cost > amount) into.outcome = Outcome.never;
+  else if (used + cost <= amount) into.outcome = Outcome.room;
+  else {
+    into.outcome = Outcome.over;
+    into.waitUs = usToEnd;
+  }
+}
+
+/** Reports the count of a window that ends in `usToEnd` microseconds. */
+export function reportCount({ used }: BucketState, { amount }: Limit, usToEnd: number, into: Report): void {
+  into.remaining = Math.max(0, amount - used);
+  into.resetUs = used > 0 ? usToEnd : 0;
+}
+
+/** What all windows share. Counts go beyond the limit, up to AMOUNT_MAX. */
+export const windowSteps = {
+  clear(state: BucketState, limit: Limit, nowUs: number): void {
+    state.atUs = windowStartUs(limit, nowUs);
+    state.used = 0;
+    state.previous = 0;
+  },
+  pay(state: BucketState, cost: number): void {
+    state.used += cost;
+  },
+  undo(state: BucketState, cost: number): void {
+    state.used -= cost;
+  },
+  postPay(state: BucketState, _limit: Limit, cost: number): number {
+    const used = state.used + cost;
+    state.used = Math.min(used, AMOUNT_MAX);
+    return used - state.used;
+  },
+  /** A payment is dated in the state's window even if the clock stepped back before that window. */
+  paidAtUs(state: BucketState, nowUs: number): number {
+    return Math.max(state.atUs, nowUs);
+  },
+  refund(state: BucketState, _limit: Limit, cost: number): void {
+    state.used = Math.max(0, state.used - cost);
+  },
+  isAsNew(state: BucketState): boolean {
+    return state.used === 0;
+  },
+};
+
+/**
+ * Has room while count + cost <= amount in the clock-aligned window that contains now.
+ * Grants at most `amount` per aligned window, so up to twice `amount` around a boundary.
+ */
+export const fixedWindow: Step<BucketState> = {
+  ...windowSteps,
+  advance(state, limit, nowUs) {
+    const startUs = windowStartUs(limit, nowUs);
+    if (state.atUs === startUs) return false;
+    if (state.atUs > nowUs) return redateIfTooLate(state, limit, nowUs);
+    state.used = 0;
+    state.atUs = startUs;
+    return false;
+  },
+  judge(state, limit, cost, nowUs, judgement) {
+    judgeCount(state, limit, cost, usToNext(state, limit, nowUs), judgement);
+  },
+  giveBack(state, limit, cost, paidAtUs) {
+    if (windowStartUs(limit, paidAtUs) === state.atUs) windowSteps.refund(state, limit, cost);
+  },
+  report(state, limit, nowUs, into) {
+    reportCount(state, limit, usToNext(state, limit, nowUs), into);
+  },
+};
 
 /** Microseconds until the next window opens. */
 function usToNext(state: BucketState, limit: Limit, nowUs: number): number {
   return state.atUs + windowUsOf(limit) - nowUs;
 }
-
-function judge(state: BucketState, limit: Limit, cost: number, nowUs: number, judgement: Judgement): void {
-  judgement.waitUs = 0;
-  if (cost > limit.amount) judgement.outcome = Outcome.never;
-  else if (state.used + cost <= limit.amount) judgement.outcome = Outcome.room;
-  else {
-    judgement.outcome = Outcome.over;
-    judgement.waitUs = usToNext(state, limit, nowUs);
-  }
-}
-
-function refund(state: BucketState, _limit: Limit, cost: number): void {
-  state.used = Math.max(0, state.used - cost);
-}
-
-function giveBack(state: BucketState, limit: Limit, cost: number, paidAtUs: number): void {
-  if (windowStartUs(limit, paidAtUs) === state.atUs) refund(state, limit, cost);
-}
-
-function report(state: BucketState, limit: Limit, nowUs: number, into: Report): void {
-  into.remaining = Math.max(0, limit.amount - state.used);
-  into.resetUs = state.used > 0 ? usToNext(state, limit, nowUs) : 0;
-}
-
-function isAsNew(state: BucketState): boolean {
-  return state.used === 0;
-}
-
-/**
- * Has room while count + cost <= amount in the clock-aligned window that contains now.
- * Grants at most `amount` per aligned window, so up to twice `amount` around a boundary.
- * Post-paid hits count beyond the limit, up to AMOUNT_MAX.
- */
-export const fixedWindow: Step<BucketState> = {
-  ...alignedWindow,
-  advance,
-  judge,
-  refund,
-  giveBack,
-  report,
-  isAsNew,
-};

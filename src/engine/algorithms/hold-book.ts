@@ -3,9 +3,8 @@
 
 import type { LongWork } from "../base/long-work.ts";
 import { MICROS_PER_TOKEN } from "../base/units.ts";
-import { HOLDS_IN_MEMORY_MAX, HOLDS_PER_BUCKET_MAX } from "../domain/holds-full.ts";
-import type { Limit } from "../domain/limit.ts";
-import { LimitStats } from "../domain/limit-stats.ts";
+import { HOLDS_IN_MEMORY_MAX, HOLDS_PER_BUCKET_MAX, type Limit } from "../domain/limit.ts";
+import { LimitStats } from "../domain/stats.ts";
 import { DebtLows } from "./debt-lows.ts";
 
 /** Most holds that end in one step, in all its buckets together; the rest ends in later steps. lua/holds.lua has the same bound. */
@@ -286,4 +285,43 @@ export class HoldBook {
 /** The name under which a settled hold is remembered. */
 export function settledName(bucketKey: string, id: string): string {
   return `${bucketKey} ${id}`;
+}
+
+// The live holds of one bucket as text: JSON in ASCII of the numbers of its lows, then of each hold.
+
+type PackedHold = readonly [id: string, cost: number, paidAtUs: number, endsAtUs: number, payment: number];
+
+export function packHolds(holds: BucketHolds): string {
+  const live = holds.live().map(({ id, cost, paidAtUs, endsAtUs, payment }) => [id, cost, paidAtUs, endsAtUs, payment]);
+  return JSON.stringify([holds.lows.numbers(), live]).replace(/[\x7f-\xff]/g, escapeOf);
+}
+
+function escapeOf(char: string): string {
+  return `\\u00${char.charCodeAt(0).toString(16)}`;
+}
+
+/** Adds the holds of a text to the book, as those of this bucket. False, with the book unchanged, if `packHolds` can't have written the text. */
+export function unpackHolds(book: HoldBook, bucketKey: string, limit: Limit, text: string): boolean {
+  let read: unknown;
+  try {
+    read = JSON.parse(text);
+  } catch {
+    return false;
+  }
+  if (!Array.isArray(read) || read.length !== 2) return false;
+  const [lows, holds] = read as unknown[];
+  if (!Array.isArray(lows) || !lows.every(Number.isSafeInteger) || !Array.isArray(holds) || !holds.every(isHold))
+    return false;
+  book.keep(bucketKey, limit, lows as number[], (holds as PackedHold[]).map(holdOf));
+  return true;
+}
+
+function holdOf([id, cost, paidAtUs, endsAtUs, payment]: PackedHold): Hold {
+  return { id, cost, paidAtUs, endsAtUs, payment };
+}
+
+function isHold(value: unknown): value is PackedHold {
+  if (!Array.isArray(value) || value.length !== 5) return false;
+  const [id, ...numbers] = value as unknown[];
+  return typeof id === "string" && numbers.every(Number.isSafeInteger);
 }

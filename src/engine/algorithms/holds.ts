@@ -5,10 +5,9 @@
 import { MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../base/units.ts";
 import { Algorithm, type Limit } from "../domain/limit.ts";
 import { HoldFound, type Take } from "../domain/take.ts";
-import type { BucketAccess, WorkingBucket } from "./bucket-access.ts";
-import { advanceBucket, clearBucket, giveBackCost, postPayCost } from "./bucket-steps.ts";
 import type { BucketHolds, Hold, HoldBook } from "./hold-book.ts";
 import { tokenBucket } from "./token-bucket.ts";
+import type { BucketAccess, WorkingBucket } from "./working-bucket.ts";
 
 /** Shortest wait that a refusal by `concurrent` tells, unless the next hold ends sooner. */
 const WAIT_US_MIN = MICROS_PER_SECOND;
@@ -21,10 +20,10 @@ export function openWithHolds(bucket: WorkingBucket, limit: Limit, access: Bucke
   const { holds: book } = access;
   const holds = book.of(bucket.bucketKey);
   const isKept = !limit.isConcurrent && access.load(bucket);
-  if (!isKept) clearBucket(bucket, limit, nowUs);
+  if (!isKept) bucket.step.clear(bucket.kept, limit, nowUs);
   const haveEnded = holds !== undefined && expireHolds(bucket, limit, holds, book, nowUs);
   if (limit.isConcurrent && holds !== undefined) tokenBucket.pay(bucket.state, holds.size);
-  return isKept && (advanceBucket(bucket, limit, nowUs) || haveEnded);
+  return isKept && (bucket.step.advance(bucket.kept, limit, nowUs) || haveEnded);
 }
 
 function expireHolds(bucket: WorkingBucket, limit: Limit, holds: BucketHolds, book: HoldBook, nowUs: number): boolean {
@@ -33,7 +32,7 @@ function expireHolds(bucket: WorkingBucket, limit: Limit, holds: BucketHolds, bo
     if (hold.endsAtUs > nowUs || !book.mayEndOne()) break;
     count++;
     const atUs = Math.min(nowUs, Math.max(hold.endsAtUs, bucket.state.atUs));
-    advanceBucket(bucket, limit, atUs);
+    bucket.step.advance(bucket.kept, limit, atUs);
     giveBackHeld(bucket, limit, holds, hold, hold.cost, atUs);
     book.remove(holds, hold);
   }
@@ -54,7 +53,7 @@ function giveBackHeld(
   nowUs: number,
 ): void {
   if (limit.algorithm !== Algorithm.tokenBucket || limit.isConcurrent) {
-    giveBackCost(bucket, limit, cost, hold.paidAtUs, nowUs);
+    bucket.step.giveBack(bucket.kept, limit, cost, hold.paidAtUs, nowUs);
     return;
   }
   const owed = tokenBucket.debtAt(bucket.state, limit, nowUs);
@@ -89,7 +88,7 @@ export function closeHold(bucket: WorkingBucket, take: Take, cost: number, book:
     return;
   }
   // The payment opened no hold if it had no id, or if another payment's hold has its id.
-  if (named !== undefined || !opensHold(take)) giveBackCost(bucket, limit, cost, paidAtUs, nowUs);
+  if (named !== undefined || !opensHold(take)) bucket.step.giveBack(bucket.kept, limit, cost, paidAtUs, nowUs);
 }
 
 /**
@@ -121,7 +120,7 @@ export function settleHold(bucket: WorkingBucket, take: Take, book: HoldBook, no
     noteSettled(take, book, nowUs);
     if (limit.isConcurrent) return 0;
     notePayment(bucket, limit, book, nowUs);
-    return postPayCost(bucket, limit, take.cost, nowUs);
+    return bucket.step.postPay(bucket.kept, limit, take.cost, nowUs);
   }
   holds.countIn(take.stats);
   take.counted = hold.cost;
@@ -131,7 +130,7 @@ export function settleHold(bucket: WorkingBucket, take: Take, book: HoldBook, no
   noteSettled(take, book, nowUs);
   if (used <= hold.cost) return 0;
   notePayment(bucket, limit, book, nowUs);
-  return postPayCost(bucket, limit, used - hold.cost, nowUs);
+  return bucket.step.postPay(bucket.kept, limit, used - hold.cost, nowUs);
 }
 
 function noteSettled({ bucketKey, holdId, limit }: Take, book: HoldBook, nowUs: number): void {

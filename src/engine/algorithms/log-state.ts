@@ -1,4 +1,4 @@
-// The payments of one sliding log: a plain list of times and costs, oldest first.
+// The payments of one sliding log: a plain list of times and costs, oldest first. As text, the same numbers.
 
 import { AMOUNT_MAX } from "../base/units.ts";
 import { LOG_PAYMENTS_MAX } from "../domain/limit.ts";
@@ -148,4 +148,18 @@ export class LogState {
     this.numbers = new Float64Array(Math.max(this.length, 2 * numbers.length));
     this.numbers.set(numbers);
   }
+}
+
+export function packLog({ numbers, length }: LogState): string {
+  return numbers.subarray(0, length).join();
+}
+
+/** Reads the payments of a text into the log. False if `packLog` can't have written the text. */
+export function unpackLog(text: string, into: LogState): boolean {
+  const numbers = text.split(",");
+  const payments = (numbers.length - 1) / 2;
+  if (!Number.isInteger(payments) || payments < 1 || payments > LOG_PAYMENTS_MAX) return false;
+  into.begin(payments);
+  for (let i = 0; i < numbers.length; i++) into.numbers[i] = Number(numbers[i]);
+  return into.isSound;
 }

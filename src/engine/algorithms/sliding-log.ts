@@ -4,7 +4,7 @@ import { AMOUNT_MAX } from "../base/units.ts";
 import type { Limit } from "../domain/limit.ts";
 import { Outcome } from "../domain/take.ts";
 import type { LogState } from "./log-state.ts";
-import { type Judgement, type Report, type Step, skewMaxUs, windowUsOf } from "./step.ts";
+import { type Judgement, type Report, type Step, skewMaxUs, windowUsOf } from "./working-bucket.ts";
 
 function advance(log: LogState, limit: Limit, nowUs: number): boolean {
   const isRedated = log.newestUs > nowUs + skewMaxUs(limit);

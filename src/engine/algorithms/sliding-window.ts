@@ -4,8 +4,8 @@
 import { divideDown, TICKS_PER_WINDOW } from "../base/units.ts";
 import type { Limit } from "../domain/limit.ts";
 import { Outcome } from "../domain/take.ts";
-import { alignedWindow, redateIfTooLate, windowStartUs } from "./aligned-window.ts";
-import { type BucketState, type Judgement, type Report, type Step, windowUsOf } from "./step.ts";
+import { redateIfTooLate, windowStartUs, windowSteps } from "./fixed-window.ts";
+import { type BucketState, type Judgement, type Report, type Step, windowUsOf } from "./working-bucket.ts";
 
 function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
   const startUs = windowStartUs(limit, nowUs);
@@ -73,10 +73,9 @@ function isAsNew(state: BucketState): boolean {
 /**
  * Has room while previous x (1e6 - elapsed ticks) <= (amount - current - cost) x 1e6.
  * Grants at most `amount` per aligned window, and up to twice `amount` in the worst rolling window.
- * Post-paid hits count beyond the limit, up to AMOUNT_MAX.
  */
 export const slidingWindow: Step<BucketState> = {
-  ...alignedWindow,
+  ...windowSteps,
   advance,
   judge,
   refund,

@@ -10,10 +10,9 @@
 // and test/lua/take-each.test.ts hold them equal.
 
 import { divideDown, divideUp, MICROS_PER_TOKEN } from "../base/units.ts";
-import type { Limit } from "../domain/limit.ts";
-import { refillOf, refillWithinTick, usToRefill, WAIT_US_MAX } from "../domain/refill.ts";
+import { type Limit, refillOf, refillWithinTick, usToRefill, WAIT_US_MAX } from "../domain/limit.ts";
 import { Outcome } from "../domain/take.ts";
-import { type BucketState, type Judgement, type Report, type Step, skewMaxUs, windowUsOf } from "./step.ts";
+import { type BucketState, type Judgement, type Report, type Step, skewMaxUs, windowUsOf } from "./working-bucket.ts";
 
 // Only whole ticks are taken off the debt. The part of a tick since `atUs` stays in `atUs`, so nothing is rounded away; `workedOff`
 // counts its refill wherever the debt is read.

@@ -36,7 +36,7 @@ export const STORE_ERROR_CODES = [
 ] as const;
 export type StoreErrorCode = (typeof STORE_ERROR_CODES)[number];
 
-/** Codes in the messages of calls that this process could not decide (grpc/rls/status.ts, grpc/rls/json.ts); no error class carries them. */
+/** Codes in the messages of calls that this process could not decide (grpc/rls/service.ts, grpc/rls/json.ts); no error class carries them. */
 export const SERVICE_ERROR_CODES = [
   "SERVICE_NO_RULES",
   "SERVICE_OVERLOADED",

@@ -1,7 +1,10 @@
-// A limit as the decision path sees it: plain numbers, made once from a rule file or from an override in a request.
+// A limit as the decision path sees it: plain numbers, made once from a rule file or from an override in a request, and what follows
+// from the numbers: what callers are shown, what returns to a bucket, the part of one process.
 
+import { StoreError } from "../base/errors.ts";
+import { divideDown, divideUp } from "../base/units.ts";
 import type { CalendarWindows } from "./calendar-windows.ts";
-import type { LimitStats } from "./limit-stats.ts";
+import { LimitStats } from "./stats.ts";
 
 /** How a limit counts. The number is sent to the stores' scripts. */
 export const Algorithm = {
@@ -42,6 +45,17 @@ export const ALGORITHM_KEYS = {
 
 /** Most hits of a sliding log, and most payments that it keeps. */
 export const LOG_PAYMENTS_MAX = 1_000;
+
+/** Most live holds of one bucket. lua/holds.lua has the same number. */
+export const HOLDS_PER_BUCKET_MAX = 10_000;
+/** Most live holds in the memory of a process, some 240 bytes each (bench/store/holds.mjs). */
+export const HOLDS_IN_MEMORY_MAX = 1_000_000;
+
+/** The failure of a call for which no hold can be opened. The call has paid nothing. */
+export const HOLDS_FULL_ERROR = new StoreError(
+  "STORE_HOLDS_FULL",
+  `too many holds wait for their settlement: expected at most ${HOLDS_PER_BUCKET_MAX} of one bucket, and in memory ${HOLDS_IN_MEMORY_MAX} of all`,
+);
 
 /** Units by their numbers in the protocol (`RateLimitResponse.RateLimit.Unit`). */
 export const Unit = { unknown: 0, second: 1, minute: 2, hour: 3, day: 4, month: 5, year: 6, week: 7 } as const;
@@ -165,3 +179,102 @@ export function quotaOf(limit: Limit): number {
 export function quotaUnitOf(limit: Limit): Unit {
   return quotaOf(limit) === limit.shownAmount ? limit.shownUnit : Unit.unknown;
 }
+
+// The refill of a token bucket: `amount` millionths of a token return per tick; a tick is `windowSeconds` microseconds. A tick may
+// be 31 seconds long, so refill within a tick counts too. Amounts and times are exact: no part is lost or comes early.
+//
+// Amounts are below 2^32 and windows at most WINDOW_SECONDS_MAX, which is below 2^25. Products
+// that could pass 2^53 are computed in two parts. lua/refill.lua has the same arithmetic; sql/take_each.sql multiplies in
+// bigint.
+
+/** Longest wait and longest lifetime of a bucket: ten years, in microseconds. */
+export const WAIT_US_MAX = 10 * 365 * 86_400 * 1_000_000;
+
+/** 2^13. A window of 25 bits is split into high x HALF + low; high is below 2^12. */
+const HALF = 8_192;
+
+/** Millionths of a token that return in `us` microseconds, which are less than a tick. Rounded down. */
+export function refillWithinTick(us: number, { amount, windowSeconds }: Limit): number {
+  const product = us * amount;
+  if (product <= Number.MAX_SAFE_INTEGER) return divideDown(product, windowSeconds);
+  const whole = divideDown(amount, windowSeconds);
+  return us * whole + divideDown(us * (amount - whole * windowSeconds), windowSeconds);
+}
+
+/** Millionths of a token that return in `us` microseconds, rounded down. Exact below 2^53; larger results are only approximate. */
+export function refillOf(us: number, limit: Limit): number {
+  const ticks = divideDown(us, limit.windowSeconds);
+  return ticks * limit.amount + refillWithinTick(us - ticks * limit.windowSeconds, limit);
+}
+
+/**
+ * Microseconds until `microTokens` millionths of a token have returned, rounded up: the smallest `us` with
+ * refillOf(us) >= microTokens. At most WAIT_US_MAX, which is also the result for a limit without refill.
+ */
+export function usToRefill(microTokens: number, { amount, windowSeconds }: Limit): number {
+  if (amount === 0) return WAIT_US_MAX;
+  const ticks = divideDown(microTokens, amount);
+  if (ticks * windowSeconds >= WAIT_US_MAX) return WAIT_US_MAX;
+  const rest = microTokens - ticks * amount;
+  return Math.min(WAIT_US_MAX, ticks * windowSeconds + usWithinTick(rest, amount, windowSeconds));
+}
+
+/** ceil(rest x windowSeconds / amount), for `rest` below `amount`. */
+function usWithinTick(rest: number, amount: number, windowSeconds: number): number {
+  const product = rest * windowSeconds;
+  if (product <= Number.MAX_SAFE_INTEGER) return divideUp(product, amount);
+  const high = divideDown(windowSeconds, HALF);
+  const us = divideDown(rest * high, amount);
+  return us * HALF + divideUp((rest * high - us * amount) * HALF + rest * (windowSeconds - high * HALF), amount);
+}
+
+/**
+ * The part that process `index` of `count` grants. Amount and burst become floor(n / count), but at least 1 unless they are 0;
+ * process 0 also gets the remainder. A token bucket's rate is divided by making its window `count` times as long, which is
+ * exact. If that window would exceed WINDOW_SECONDS_MAX, the window becomes the longest multiple that does not, with fewer
+ * tokens, at least one.
+ */
+export function partOfLimit(limit: Limit, count: number, index: number): Limit {
+  if (count === 1) return limit;
+  const burst = cut(limit.burst, count, index);
+  // Burst and reserve together are the part of burst + reserve.
+  const reserve = limit.reserve === 0 ? 0 : Math.max(0, cut(limit.burst + limit.reserve, count, index) - burst);
+  if (limit.algorithm !== Algorithm.tokenBucket)
+    return { ...limit, amount: cut(limit.amount, count, index), burst, reserve };
+  const { amount, windowSeconds } = limit;
+  const times = Math.min(count, Math.max(1, divideDown(WINDOW_SECONDS_MAX, windowSeconds)));
+  // Processes are far fewer than 2^21, so the product stays below 2^53.
+  const cutAmount = times === count || amount === 0 ? amount : Math.max(1, divideDown(amount * times, count));
+  return { ...limit, amount: cutAmount, windowSeconds: windowSeconds * times, burst, reserve };
+}
+
+function cut(amount: number, count: number, index: number): number {
+  if (amount === 0) return 0;
+  if (amount < count) return 1;
+  return divideDown(amount, count) + (index === 0 ? amount % count : 0);
+}
+
+/**
+ * The limit of takes that Headgate asks for itself: to warm up, and to find out whether a server is well. A token bucket that lives
+ * for a second and refuses nobody, so that each payment writes. No metrics show it.
+ */
+export const OWN_LIMIT: Limit = {
+  algorithm: Algorithm.tokenBucket,
+  amount: 1_000_000,
+  burst: 1_000_000,
+  windowSeconds: 1,
+  calendar: undefined,
+  debtMax: 1_000_000,
+  holdSeconds: 0,
+  isConcurrent: false,
+  isCounter: false,
+  reserve: 0,
+  keySuffix: "",
+  shownAmount: 1_000_000,
+  shownUnit: Unit.second,
+  writtenSeconds: 1,
+  priority: undefined,
+  policy: { onStoreFailure: OnStoreFailure.allow, sync: Sync.exact, retryAfterJitter: 0, replaces: [] },
+  names: { id: "own", path: "own", name: "", readableName: "" },
+  stats: new LimitStats(),
+};

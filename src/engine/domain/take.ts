@@ -4,7 +4,7 @@
 import type { StoreError } from "../base/errors.ts";
 import { KeyBytes, Keyed } from "./key-bytes.ts";
 import { Algorithm, type Limit } from "./limit.ts";
-import type { LimitStats } from "./limit-stats.ts";
+import type { LimitStats } from "./stats.ts";
 
 /**
  * How a descriptor that is over its limit affects the call: an ordinary one refuses it, quota ones refuse it only if all of them

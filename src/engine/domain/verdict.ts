@@ -2,8 +2,7 @@
 // calls in this process uses it; lua/take_all.lua has the same rules for calls that Redis settles.
 
 import { MICROS_PER_TOKEN } from "../base/units.ts";
-import { Algorithm } from "./limit.ts";
-import { usToRefill } from "./refill.ts";
+import { Algorithm, usToRefill } from "./limit.ts";
 import { copyAnswer, copyQuestion, isOfCounter, Kind, Mode, Outcome, type Take, type TakeGroup } from "./take.ts";
 
 /** True if the take found no room for its cost. An unanswered take is not over. */

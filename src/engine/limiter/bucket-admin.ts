@@ -10,8 +10,8 @@ import { type LimitRequest, oneByteOf, oneByteValueOf, type WrittenEntry } from 
 import { GLOBAL_DESCRIPTOR, Kind, Mode, type Take, TakeGroup, Verdict } from "../domain/take.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
 import { LimitCall } from "./call.ts";
+import type { LocalCache } from "./counters.ts";
 import { type FillOptions, TakeFiller } from "./fill.ts";
-import type { LocalCache } from "./local-cache.ts";
 
 /** The buckets asked for. Text is ordinary text, not one-byte. */
 export interface AskedBuckets {

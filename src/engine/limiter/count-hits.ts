@@ -2,10 +2,10 @@
 
 import { divideDown } from "../base/units.ts";
 import { OnStoreFailure } from "../domain/limit.ts";
-import { HoldFound, isOfCounter, Kind, Mode, Outcome, Source, type Take } from "../domain/take.ts";
+import { HoldFound, isOfCounter, Kind, Mode, Outcome, Source, type Take, type TakeGroup } from "../domain/take.ts";
 import { canRefuseCall, isOver } from "../domain/verdict.ts";
 import type { LimitCall } from "./call.ts";
-import { countCounterHits } from "./count-counter-hits.ts";
+import { countCounterHits } from "./counters.ts";
 
 /** Counts hits before the store is asked, so that they are counted even if the store fails. */
 export function countHits(call: LimitCall): void {
@@ -96,4 +96,26 @@ function countRoom(take: Take, nearLimitRatio: number): void {
   const near = divideDown(take.limit.burst * nearLimitRatio, 1);
   const used = take.limit.burst - take.remaining;
   if (take.paid && used > near) stats.nearLimit += Math.min(take.cost, used - near);
+}
+
+/** `unknown`: there was no hold, so all that was used was charged. `already_settled`: nothing was changed. */
+type SettlementFound = "settled" | "unknown" | "already_settled";
+
+/**
+ * What the answered settlements of the descriptor found. Limits may differ if an earlier attempt reached only some of them. Then `unknown` comes
+ * before `settled`, and `settled` before `already_settled`. A `concurrent` limit, which charges nothing, has a say only if it is alone.
+ */
+export function settlementFound({ takes, size }: TakeGroup, descriptor: number): SettlementFound {
+  let strongest: Take | undefined;
+  for (let i = 0; i < size; i++) {
+    const take = takes[i] as Take;
+    if (take.descriptor !== descriptor || take.mode !== Mode.settle || take.outcome === Outcome.unanswered) continue;
+    if (strongest === undefined || strengthOf(take) > strengthOf(strongest)) strongest = take;
+  }
+  if (strongest === undefined || strongest.counted === HoldFound.none) return "unknown";
+  return strongest.counted === HoldFound.settled ? "already_settled" : "settled";
+}
+
+function strengthOf({ counted, limit }: Take): number {
+  return (limit.isConcurrent ? 0 : 3) + (counted === HoldFound.none ? 2 : counted === HoldFound.settled ? 0 : 1);
 }

@@ -3,8 +3,8 @@
 import type { Clock } from "../base/clock.ts";
 import { RequestError } from "../base/errors.ts";
 import type { Limit, OnStoreFailure } from "../domain/limit.ts";
-import type { StatsBook, ValueStatsBook } from "../domain/limit-stats.ts";
 import type { Descriptor, LimitRequest } from "../domain/request.ts";
+import { countUnmatched, type StatsBook, type ValueStatsBook } from "../domain/stats.ts";
 import {
   GLOBAL_DESCRIPTOR,
   GROUP_WEIGHT_MAX,
@@ -15,17 +15,15 @@ import {
   type Take,
   type TakeGroup,
 } from "../domain/take.ts";
-import { countUnmatched } from "../domain/unmatched-stats.ts";
 import { counterKey } from "../rules/compatibility.ts";
 import { findRule, MatchWork } from "../rules/match.ts";
 import { limitForCall } from "../rules/priority.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
-import { addTake, leavesAlone, writeBaseKey } from "./add-takes.ts";
 import type { LimitCall } from "./call.ts";
-import { CounterFiller } from "./fill-counter.ts";
-import { OverrideFiller } from "./fill-override.ts";
-import { Admission, Question } from "./question.ts";
-import { countsValues, valuePath } from "./value-path.ts";
+import { CounterFiller } from "./counters.ts";
+import { OverrideFiller } from "./overrides.ts";
+import { Admission, addTake, leavesAlone, Question, writeBaseKey } from "./question.ts";
+import { countsValues, valuePath } from "./shown-values.ts";
 
 export interface FillOptions {
   /** Bounds the time of matching (engine/rules/match.ts). */

@@ -3,18 +3,18 @@
 
 import type { Store } from "../../stores/store.ts";
 import type { Clock } from "../base/clock.ts";
+import type { StoreError } from "../base/errors.ts";
 import { divideDown, MICROS_PER_SECOND } from "../base/units.ts";
+import type { OnStoreFailure } from "../domain/limit.ts";
 import { HoldAsk } from "../domain/request.ts";
 import { Source, type Take, Verdict } from "../domain/take.ts";
 import type { DomainRules, RuleSet } from "../rules/rule-set.ts";
 import type { LimitCall } from "./call.ts";
 import { allowAll, combine, governAsReference, wouldRefuse } from "./combine.ts";
 import { countHits, countOpened, countOutcomes, looksLikeLateReport } from "./count-hits.ts";
-import { FailurePolicy, mayCountTwice } from "./failure-policy.ts";
+import type { LocalCache } from "./counters.ts";
+import { FailurePolicy, type LocalFallback, mayCountTwice } from "./failure-policy.ts";
 import { type FillOptions, TakeFiller } from "./fill.ts";
-import type { LocalCache } from "./local-cache.ts";
-import type { LocalFallback } from "./local-fallback.ts";
-import type { CallListener, LimiterObserver } from "./observer.ts";
 import { checkHeld } from "./question.ts";
 
 interface LimiterOptions extends Omit<FillOptions, "windowClock"> {
@@ -162,4 +162,29 @@ export class Limiter {
     this.#options.observer.decided(false, Source.local, 0);
     return true;
   }
+}
+
+// Telemetry implements these. They are called on the decision path, so they must be cheap and must not throw.
+
+/** Gets every decided call. */
+export interface CallListener {
+  /** The call must not be kept: it is reused after its answer. `nowUs` is in microseconds of the limiter's clock. */
+  decided(call: LimitCall, nowUs: number): void;
+}
+
+export interface LimiterObserver {
+  /** A call was decided. `elapsedUs` is the time from `decide` to the decision, in microseconds. */
+  decided(refused: boolean, source: Source, elapsedUs: number): void;
+  /** Takes of a call were decided without an answer of the store; `policy` is the strictest policy applied. */
+  degraded(policy: OnStoreFailure, failure: StoreError): void;
+  /** A request with `descriptors` descriptors named a domain without rules. */
+  domainNotFound(domain: string, descriptors: number): void;
+  /** A call came before the first rule set was in force, and got no decision. */
+  withoutRules(): void;
+  /** SHADOW_MODE let a refused call pass. */
+  globalShadow(): void;
+  /** A refused take looks like hits reported after the fact on a rule that is not post-paid (looksLikeLateReport). */
+  suspectedLateReport(limitId: string): void;
+  /** `hits` post-paid hits were not recorded, because the bucket's state can't hold more (`debt_max`). */
+  debtCapped(limitId: string, hits: number): void;
 }

@@ -14,7 +14,7 @@ import { KeyBytes } from "../domain/key-bytes.ts";
 import { ALGORITHM_KEYS, type Algorithm } from "../domain/limit.ts";
 import type { Rule } from "./rule-set.ts";
 
-export { hashBucketKey } from "../domain/key-hash.ts";
+export { hashBucketKey } from "../domain/key-bytes.ts";
 
 /** Longer keys and values of entries are replaced by their SHA-256, so that bucket keys stay small whatever callers send. */
 export const VALUE_BYTES_IN_KEY_MAX = 256;

@@ -2,8 +2,7 @@
 
 import type { CalendarWindows } from "../domain/calendar-windows.ts";
 import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure, type Priority } from "../domain/limit.ts";
-import type { StatsBook } from "../domain/limit-stats.ts";
-import type { UnmatchedStatsBook } from "../domain/unmatched-stats.ts";
+import type { StatsBook, UnmatchedStatsBook } from "../domain/stats.ts";
 import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "./bucket-key.ts";
 import { type Calendar, calendarKey, calendarWindows } from "./calendar.ts";
 import type { LimitDraft } from "./draft.ts";

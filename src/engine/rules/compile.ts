@@ -2,8 +2,7 @@
 
 import { type LongWork, runThrough } from "../base/long-work.ts";
 import { keyedOf } from "../domain/key-bytes.ts";
-import { LimitStats } from "../domain/limit-stats.ts";
-import { UnmatchedStats } from "../domain/unmatched-stats.ts";
+import { LimitStats, UnmatchedStats } from "../domain/stats.ts";
 import { gatherDefaults } from "./added-keys.ts";
 import { domainKeyPrefix, globalBucketKey } from "./bucket-key.ts";
 import { type CompileOptions, LimitBuilder } from "./build-limit.ts";

@@ -2,8 +2,7 @@
 // `concurrent` of a rule.
 
 import { createHash } from "node:crypto";
-import { HOLDS_PER_BUCKET_MAX } from "../domain/holds-full.ts";
-import { ALGORITHM_NAMES, Algorithm, SYNC_NAMES, Sync, Unit } from "../domain/limit.ts";
+import { ALGORITHM_NAMES, Algorithm, HOLDS_PER_BUCKET_MAX, SYNC_NAMES, Sync, Unit } from "../domain/limit.ts";
 import type { Descriptor } from "../domain/request.ts";
 import { readCostEntry } from "./cost.ts";
 import { type LimitDraft, limitsOfDraft, type RuleDraft } from "./draft.ts";

@@ -4,8 +4,8 @@
 import type { LongWork } from "../base/long-work.ts";
 import { SYNC_NAMES, Sync } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
+import { OTHER_DOMAINS } from "../domain/stats.ts";
 import { Kind } from "../domain/take.ts";
-import { OTHER_DOMAINS } from "../domain/unmatched-stats.ts";
 import { type AddedKeys, addedKeys, type Defaults, defaultPostPaid, withoutOwnKeys } from "./added-keys.ts";
 import { readCostEntry, warnNoRoom } from "./cost.ts";
 import type { DefaultHold, DefaultHolds } from "./default-holds.ts";

@@ -3,8 +3,8 @@
 
 import type { Keyed } from "../domain/key-bytes.ts";
 import type { Limit } from "../domain/limit.ts";
+import type { UnmatchedStats } from "../domain/stats.ts";
 import type { Kind } from "../domain/take.ts";
-import type { UnmatchedStats } from "../domain/unmatched-stats.ts";
 import type { Place, Problem } from "./source.ts";
 
 /** The entry that carries the cost of one hit, and the parts in which callers count. */

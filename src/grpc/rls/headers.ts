@@ -2,11 +2,10 @@
 // Envoy writes them as they are, even with line feeds.
 
 import { divideUp, MICROS_PER_SECOND } from "../../engine/base/units.ts";
-import type { Decision } from "../../engine/domain/decision.ts";
 import { ALGORITHM_NAMES, type Limit, quotaOf } from "../../engine/domain/limit.ts";
 import { GLOBAL_DESCRIPTOR, type Take } from "../../engine/domain/take.ts";
-import type { LimitCall } from "../../engine/limiter/call.ts";
-import { canPassLater, resetSecondsOf, retryAfterSeconds } from "../../engine/limiter/retry-after.ts";
+import type { Decision, LimitCall } from "../../engine/limiter/call.ts";
+import { canPassLater, resetSecondsOf, retryAfterSeconds } from "../../engine/limiter/combine.ts";
 import type { HeaderDialect } from "../header-dialects.ts";
 
 export interface HeaderOptions {

@@ -12,9 +12,9 @@ import { type Descriptor, textOf } from "../../engine/domain/request.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Outcome, Source, type Take } from "../../engine/domain/take.ts";
 import { isOver } from "../../engine/domain/verdict.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
-import { shownValues } from "../../engine/limiter/hidden-values.ts";
-import { losesMetadata } from "../../engine/limiter/reference-metadata-loss.ts";
-import { canPassLater, resetSecondsOf } from "../../engine/limiter/retry-after.ts";
+import { canPassLater, resetSecondsOf } from "../../engine/limiter/combine.ts";
+import { losesMetadata } from "../../engine/limiter/counters.ts";
+import { shownValues } from "../../engine/limiter/shown-values.ts";
 import { reasonOf } from "./headers.ts";
 
 /**
@@ -52,7 +52,7 @@ export function addMetadata(call: LimitCall, mode: MetadataMode): void {
 /** Metadata of passing calls with one descriptor without a rule, by its index. Reused, because such calls may be frequent. */
 const unmatchedAlone: Readonly<Record<string, unknown>>[] = [];
 
-// Frozen, so that the encoded bytes are cached too (struct.ts).
+// Frozen, so that the encoded bytes are cached too (codec.ts).
 function unmatchedFields(unmatched: readonly number[]): Readonly<Record<string, unknown>> {
   const [first = 0] = unmatched;
   if (unmatched.length > 1) return { code: "OK", unmatched: [...unmatched] };
@@ -78,7 +78,7 @@ interface Refusal {
 /** The last refusal by each limit: its metadata stays equal for callers who ask again within the same second. */
 const lastRefusals = new WeakMap<Limit, Refusal>();
 
-// Frozen, so that the encoded bytes are cached too (struct.ts).
+// Frozen, so that the encoded bytes are cached too (codec.ts).
 function refusalFields(call: LimitCall): Readonly<Record<string, unknown>> {
   const take = call.governing;
   if (take === undefined || call.unmatched.length > 1) return ownFields(call);

@@ -2,8 +2,8 @@
 
 import type { LongWork } from "../../engine/base/long-work.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
-import type { RuleCount } from "../../engine/domain/limit-stats.ts";
 import { textOf } from "../../engine/domain/request.ts";
+import type { RuleCount } from "../../engine/domain/stats.ts";
 import { Kind } from "../../engine/domain/take.ts";
 import { limitWords } from "../../engine/rules/explain-words.ts";
 import { formatPlace } from "../../engine/rules/problems.ts";

@@ -1,6 +1,6 @@
 // The JSON of GET /state: the server makes it, the operator's page reads it. Only types.
 
-import type { RuleCount } from "../../engine/domain/limit-stats.ts";
+import type { RuleCount } from "../../engine/domain/stats.ts";
 import type { Severity } from "../condition.ts";
 
 /** A table row: a domain, a rule without limits of its own, or one limit of a rule. */

@@ -1,7 +1,7 @@
 // The counters of this process that have changed since they were last reported to the supervisor, which keeps them in case this
 // process is killed. Cheap enough for once a second: an unchanged counter makes no text.
 
-import type { LimitStats } from "../../engine/domain/limit-stats.ts";
+import type { LimitStats } from "../../engine/domain/stats.ts";
 import { RARE_FIELDS, RULE_METRICS } from "./metrics.ts";
 import type { SeriesSource } from "./series-book.ts";
 import type { StatsEntry } from "./stats-book.ts";

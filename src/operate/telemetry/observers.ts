@@ -9,7 +9,7 @@ import {
 } from "../../engine/base/errors.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../../engine/domain/limit.ts";
 import type { Source } from "../../engine/domain/take.ts";
-import type { LimiterObserver } from "../../engine/limiter/observer.ts";
+import type { LimiterObserver } from "../../engine/limiter/limiter.ts";
 import type { StoreObserver } from "../../stores/store-observer.ts";
 import { LatencyHistogram } from "./latency-histogram.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";

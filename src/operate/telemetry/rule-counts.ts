@@ -1,6 +1,6 @@
 // The counters of rules, with the values of callers added to their rule: of this process, or of all workers.
 
-import type { LimitStats, RuleCount } from "../../engine/domain/limit-stats.ts";
+import type { LimitStats, RuleCount } from "../../engine/domain/stats.ts";
 import { RULE_METRICS } from "./metrics.ts";
 import type { LimitStatsBook } from "./stats-book.ts";
 

@@ -1,7 +1,7 @@
 // Chooses the counters of rules that get series of their own: those that were hit, the first METRIC_RULES_MAX of each domain. The
 // others are summed in one series per domain, so that sums over a domain stay right.
 
-import { LimitStats } from "../../engine/domain/limit-stats.ts";
+import { LimitStats } from "../../engine/domain/stats.ts";
 import { type LimitStatsBook, labelsOf, type StatsEntry } from "./stats-book.ts";
 
 /** The path of a domain's series for all other rules. No rule has this path: its first key is empty. */

@@ -1,8 +1,8 @@
 // The counters of every rule, kept over reloads. Bounded: callers' values make at most METRIC_VALUES_MAX entries per rule, and long
 // values are cut. series-book.ts chooses the entries that get series.
 
-import { LimitStats, type StatsBook, type ValueStatsBook } from "../../engine/domain/limit-stats.ts";
 import { showable, textOf } from "../../engine/domain/request.ts";
+import { LimitStats, type StatsBook, type ValueStatsBook } from "../../engine/domain/stats.ts";
 import { shortText } from "./short-text.ts";
 
 /** Most entries for callers' values in all, however high METRIC_VALUES_MAX is. */

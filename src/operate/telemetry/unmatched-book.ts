@@ -2,7 +2,7 @@
 // the domain.
 
 import { showable, textOf } from "../../engine/domain/request.ts";
-import { OTHER_DOMAINS, UnmatchedStats, type UnmatchedStatsBook } from "../../engine/domain/unmatched-stats.ts";
+import { OTHER_DOMAINS, UnmatchedStats, type UnmatchedStatsBook } from "../../engine/domain/stats.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
 import { shortText } from "./short-text.ts";
 

@@ -2,12 +2,11 @@
 // their path, and has the store answer some takes. It leaves no trace in counters or in the store.
 
 import type { Clock } from "../../engine/base/clock.ts";
-import { hashBucketKey } from "../../engine/domain/key-hash.ts";
-import { OnStoreFailure } from "../../engine/domain/limit.ts";
-import { OWN_LIMIT } from "../../engine/domain/own-limit.ts";
+import { hashBucketKey } from "../../engine/domain/key-bytes.ts";
+import { OnStoreFailure, OWN_LIMIT } from "../../engine/domain/limit.ts";
 import { Mode, TakeGroup } from "../../engine/domain/take.ts";
+import { LocalFallback } from "../../engine/limiter/failure-policy.ts";
 import { Limiter } from "../../engine/limiter/limiter.ts";
-import { LocalFallback } from "../../engine/limiter/local-fallback.ts";
 import { compileRules } from "../../engine/rules/compile.ts";
 import { RateLimitService } from "../../grpc/rls/service.ts";
 import type { UnaryReply } from "../../grpc/unary.ts";

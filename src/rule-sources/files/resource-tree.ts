@@ -9,7 +9,7 @@ import { UNIT_NAMES } from "../../engine/domain/limit.ts";
 import { makeProblem } from "../../engine/rules/problems.ts";
 import type { ScalarValue } from "../../engine/rules/scalar.ts";
 import type { Place, ScalarNode, SourceFile, SourceNode } from "../../engine/rules/source.ts";
-import { malformed, WireReader, WireType } from "../../grpc/rls/wire-reader.ts";
+import { malformed, WireReader, WireType } from "../../grpc/rls/wire.ts";
 
 /** Most messages nested in each other; protobuf libraries have the same bound. */
 const DEPTH_MAX = 100;

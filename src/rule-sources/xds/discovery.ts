@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import type { LongWork } from "../../engine/base/long-work.ts";
-import { malformed, WireReader, WireType } from "../../grpc/rls/wire-reader.ts";
+import { malformed, WireReader, WireType } from "../../grpc/rls/wire.ts";
 
 /** The type URL of the resources that the client asks for. */
 export const RATE_LIMIT_TYPE = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig";

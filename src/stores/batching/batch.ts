@@ -3,7 +3,7 @@
 // may hold.
 
 import type { Limit } from "../../engine/domain/limit.ts";
-import type { LimitStats } from "../../engine/domain/limit-stats.ts";
+import type { LimitStats } from "../../engine/domain/stats.ts";
 import type { TakeGroup } from "../../engine/domain/take.ts";
 import type { SettleListener } from "../store.ts";
 

@@ -1,7 +1,7 @@
 // Stops calls to a server that keeps failing, and finds out when it answers again.
 
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
-import { OWN_LIMIT } from "../../engine/domain/own-limit.ts";
+import { OWN_LIMIT } from "../../engine/domain/limit.ts";
 import { TakeGroup } from "../../engine/domain/take.ts";
 import type { SettleListener } from "../store.ts";
 

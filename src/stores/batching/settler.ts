@@ -11,7 +11,7 @@
 
 import { StoreError } from "../../engine/base/errors.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
-import { HOLDS_FULL_ERROR } from "../../engine/domain/holds-full.ts";
+import { HOLDS_FULL_ERROR } from "../../engine/domain/limit.ts";
 import { type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { costToReturn } from "../../engine/domain/verdict.ts";
 import type { SettleListener } from "../store.ts";

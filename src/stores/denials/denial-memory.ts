@@ -2,7 +2,7 @@
 // over its limit and keeps calling costs a look into memory. denial-table.ts keeps what is remembered, in bounded number.
 
 import type { Clock } from "../../engine/base/clock.ts";
-import { hashBucketKey } from "../../engine/domain/key-hash.ts";
+import { hashBucketKey } from "../../engine/domain/key-bytes.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { endOfDescriptor, isOver, VerdictFold } from "../../engine/domain/verdict.ts";

@@ -2,9 +2,9 @@
 // the key, so a bucket's size does not depend on its key, and a take finds it with one memory access. Pages are never freed; the slot of
 // a removed record is used again.
 
-import type { BucketState } from "../../engine/algorithms/step.ts";
+import type { BucketState } from "../../engine/algorithms/working-bucket.ts";
 import { InvariantError } from "../../engine/base/invariant.ts";
-import type { KeyHash } from "../../engine/domain/key-hash.ts";
+import type { KeyHash } from "../../engine/domain/key-bytes.ts";
 
 export const PAGE_SLOTS = 512;
 /** Most records of a page: beyond three quarters of its slots, the search for a free slot takes long. */

@@ -1,11 +1,11 @@
 // All buckets of the memory store, by key: the page of each key, the bound on their number, and what is dropped beyond it. Settlement and
 // time are elsewhere.
 
-import type { BucketAccess, WorkingBucket } from "../../engine/algorithms/bucket-access.ts";
 import { HoldBook } from "../../engine/algorithms/hold-book.ts";
 import { LogBlocks } from "../../engine/algorithms/log-blocks.ts";
+import type { BucketAccess, WorkingBucket } from "../../engine/algorithms/working-bucket.ts";
 import { divideUp, MICROS_PER_SECOND } from "../../engine/base/units.ts";
-import type { KeyHash } from "../../engine/domain/key-hash.ts";
+import type { KeyHash } from "../../engine/domain/key-bytes.ts";
 import { Algorithm } from "../../engine/domain/limit.ts";
 import { BucketPages, PAGE_BYTES, PAGE_RECORDS_MAX, PAGE_SLOTS, readRecordHash } from "./bucket-pages.ts";
 

@@ -1,7 +1,7 @@
 // Keeps buckets in this process. A group is settled before `take` returns. The buckets end with the process, unless snapshot/ keeps a
 // copy in a file.
 
-import { type GroupSettlement, JointSettlement } from "../../engine/algorithms/group-settlement.ts";
+import { Settlement } from "../../engine/algorithms/settlement.ts";
 import type { Clock } from "../../engine/base/clock.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
@@ -34,7 +34,7 @@ export class MemoryStore implements LocalStore {
   readonly #observer: StoreObserver;
   readonly #bounds: BucketsOptions;
   #buckets: Buckets;
-  #settlement: GroupSettlement;
+  #settlement: Settlement;
   #sweep: ExpirySweep;
 
   constructor(options: MemoryStoreOptions) {
@@ -47,7 +47,7 @@ export class MemoryStore implements LocalStore {
       onEvicted: (buckets) => observer.evicted(buckets),
     };
     this.#buckets = this.emptyBuckets();
-    this.#settlement = new JointSettlement(this.#buckets);
+    this.#settlement = new Settlement(this.#buckets);
     this.#sweep = new ExpirySweep(this.#buckets, options.clock);
   }
 
@@ -75,7 +75,7 @@ export class MemoryStore implements LocalStore {
   useBuckets(buckets: Buckets): void {
     this.#sweep.stop();
     this.#buckets = buckets;
-    this.#settlement = new JointSettlement(buckets);
+    this.#settlement = new Settlement(buckets);
     this.#sweep = new ExpirySweep(buckets, this.#clock);
     if (buckets.count > 0) this.#sweep.start();
   }

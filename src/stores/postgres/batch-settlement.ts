@@ -1,7 +1,7 @@
 // Settles the groups of a batch on its locked rows, one after another as the memory store does, and makes the reply that the batch's
 // settler reads. Knows no connection: locked-takes.ts brings the rows and writes them.
 
-import { JointSettlement } from "../../engine/algorithms/group-settlement.ts";
+import { Settlement } from "../../engine/algorithms/settlement.ts";
 import { Mode, type Take, TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import type { BatchedGroup, Receipt } from "../batching/batch.ts";
 import { HELD, HOLDS_FULL, OPENED, PAID, REPLY_HEAD_NUMBERS, ReplyReader, TOO_LATE } from "../batching/reply.ts";
@@ -31,7 +31,7 @@ interface BatchSettlementOptions {
 export class BatchSettlement {
   readonly #options: BatchSettlementOptions;
   readonly #rows = new LockedRows();
-  readonly #settlement = new JointSettlement(this.#rows);
+  readonly #settlement = new Settlement(this.#rows);
   readonly #group = new TakeGroup();
 
   constructor(options: BatchSettlementOptions) {

@@ -1,16 +1,14 @@
 // The rows of one call, from the moment they are locked until they are written: the settlement reads and changes them here, as the
 // memory store's buckets. sql/tables.sql says what a row has.
 
-import type { BucketAccess, WorkingBucket } from "../../engine/algorithms/bucket-access.ts";
-import { HoldBook } from "../../engine/algorithms/hold-book.ts";
-import { packHolds, unpackHolds } from "../../engine/algorithms/hold-text.ts";
+import { HoldBook, packHolds, unpackHolds } from "../../engine/algorithms/hold-book.ts";
 import { LogBlocks } from "../../engine/algorithms/log-blocks.ts";
-import { LogState } from "../../engine/algorithms/log-state.ts";
-import { packLog, unpackLog } from "../../engine/algorithms/log-text.ts";
-import { windowUsOf } from "../../engine/algorithms/step.ts";
+import { LogState, packLog, unpackLog } from "../../engine/algorithms/log-state.ts";
+import type { BucketAccess, WorkingBucket } from "../../engine/algorithms/working-bucket.ts";
+import { windowUsOf } from "../../engine/algorithms/working-bucket.ts";
 import { AMOUNT_MAX } from "../../engine/base/units.ts";
 import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
-import { LimitStats } from "../../engine/domain/limit-stats.ts";
+import { LimitStats } from "../../engine/domain/stats.ts";
 
 /** The largest count of a counter: the largest number below 2^63 that a double can hold. */
 const COUNT_MAX = 2 ** 63 - 1_024;

@@ -5,8 +5,8 @@
 import { calendarWindow } from "../../engine/algorithms/calendar-window.ts";
 import { fixedWindow } from "../../engine/algorithms/fixed-window.ts";
 import { slidingWindow } from "../../engine/algorithms/sliding-window.ts";
-import { BucketState, type Report } from "../../engine/algorithms/step.ts";
 import { tokenBucket } from "../../engine/algorithms/token-bucket.ts";
+import { BucketState, type Report } from "../../engine/algorithms/working-bucket.ts";
 import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
 import { Outcome, Verdict } from "../../engine/domain/take.ts";
 import { HELD, isReplyTo, PAID, ReplyReader, TOO_LATE } from "../batching/reply.ts";

@@ -2,7 +2,7 @@
 // one script call (docs/decisions/0016-few-hash-tags.md). The tag stands in the stored key behind its prefix; rules and other stores don't
 // know of it. Counters of COMPATIBILITY_MODE keep the keys of envoyproxy/ratelimit, without a tag.
 
-import { hashBucketKey } from "../../engine/domain/key-hash.ts";
+import { hashBucketKey } from "../../engine/domain/key-bytes.ts";
 import type { Take } from "../../engine/domain/take.ts";
 
 /** Number of slots of a cluster. */

@@ -1,7 +1,6 @@
 // sync: share. Each process counts its own part of the limit in its own memory, and asks nobody.
 
-import type { Limit } from "../../engine/domain/limit.ts";
-import { partOfLimit } from "../../engine/domain/limit-part.ts";
+import { type Limit, partOfLimit } from "../../engine/domain/limit.ts";
 import { copyAnswer, Kind, Mode, Outcome, type Take, TakeGroup } from "../../engine/domain/take.ts";
 import { NOBODY, type Store } from "../store.ts";
 import type { SyncStrategy } from "./sync-strategy.ts";

@@ -6,8 +6,7 @@
 // is subtracted from the answer.
 
 import { AMOUNT_MAX, MICROS_PER_TOKEN } from "../../engine/base/units.ts";
-import { Algorithm, endsAtOnce, type Limit } from "../../engine/domain/limit.ts";
-import { usToRefill, WAIT_US_MAX } from "../../engine/domain/refill.ts";
+import { Algorithm, endsAtOnce, type Limit, usToRefill, WAIT_US_MAX } from "../../engine/domain/limit.ts";
 import { Kind, Mode, Outcome, type Take, type TakeGroup } from "../../engine/domain/take.ts";
 import { microTokensOf, noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
 import { LocalBucket } from "./local-bucket.ts";

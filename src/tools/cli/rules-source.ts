@@ -5,7 +5,7 @@ import { buffer } from "node:stream/consumers";
 import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../../engine/domain/limit.ts";
-import { LimitStats, type StatsBook } from "../../engine/domain/limit-stats.ts";
+import { LimitStats, type StatsBook } from "../../engine/domain/stats.ts";
 import { type CompileOptions, type CompileResult, compileRules } from "../../engine/rules/compile.ts";
 import { formatProblem, makeProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";

@@ -5,7 +5,7 @@ import { typedText } from "../../engine/domain/entry-text.ts";
 import { type Descriptor, textOf } from "../../engine/domain/request.ts";
 import { GLOBAL_DESCRIPTOR, type Take } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
-import { shownValues } from "../../engine/limiter/hidden-values.ts";
+import { shownValues } from "../../engine/limiter/shown-values.ts";
 import { shownValue } from "../../engine/rules/bucket-key.ts";
 
 /** Longer entries are cut, so that a report stays readable whatever callers send. */

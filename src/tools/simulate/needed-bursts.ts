@@ -4,7 +4,7 @@
 import type { Clock } from "../../engine/base/clock.ts";
 import { AMOUNT_MAX } from "../../engine/base/units.ts";
 import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
-import { LimitStats } from "../../engine/domain/limit-stats.ts";
+import { LimitStats } from "../../engine/domain/stats.ts";
 import { isOfCounter, Kind, Mode, Outcome, type Take, TakeGroup } from "../../engine/domain/take.ts";
 import { MemoryStore, type MemoryStoreOptions } from "../../stores/memory/memory-store.ts";
 

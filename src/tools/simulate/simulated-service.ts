@@ -3,11 +3,10 @@
 import type { Clock } from "../../engine/base/clock.ts";
 import { RequestError } from "../../engine/base/errors.ts";
 import type { OnStoreFailure } from "../../engine/domain/limit.ts";
-import { LimitStats, type StatsBook, type ValueStatsBook } from "../../engine/domain/limit-stats.ts";
+import { LimitStats, type StatsBook, type ValueStatsBook } from "../../engine/domain/stats.ts";
 import { LimitCall } from "../../engine/limiter/call.ts";
-import { Limiter } from "../../engine/limiter/limiter.ts";
-import { LocalFallback } from "../../engine/limiter/local-fallback.ts";
-import type { LimiterObserver } from "../../engine/limiter/observer.ts";
+import { LocalFallback } from "../../engine/limiter/failure-policy.ts";
+import { Limiter, type LimiterObserver } from "../../engine/limiter/limiter.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import { checkRequest } from "../../grpc/rls/service.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";

@@ -2,10 +2,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { BucketHolds, HoldBook } from "../../../src/engine/algorithms/hold-book.ts";
-import { packHolds, unpackHolds } from "../../../src/engine/algorithms/hold-text.ts";
-import { LogState } from "../../../src/engine/algorithms/log-state.ts";
-import { packLog, unpackLog } from "../../../src/engine/algorithms/log-text.ts";
+import { BucketHolds, HoldBook, packHolds, unpackHolds } from "../../../src/engine/algorithms/hold-book.ts";
+import { LogState, packLog, unpackLog } from "../../../src/engine/algorithms/log-state.ts";
 import { makeLimit } from "../../support/builders.ts";
 import { runs } from "../../support/runs.ts";
 

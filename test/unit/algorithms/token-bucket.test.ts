@@ -1,8 +1,8 @@
 // How a token bucket works off its debt. What it answers is in the contract of the algorithms.
 
 import { describe, expect, test } from "vitest";
-import { BucketState } from "../../../src/engine/algorithms/step.ts";
 import { tokenBucket } from "../../../src/engine/algorithms/token-bucket.ts";
+import { BucketState } from "../../../src/engine/algorithms/working-bucket.ts";
 import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
 import { makeLimit } from "../../support/builders.ts";
 

@@ -1,10 +1,9 @@
 // How both clock-aligned windows turn.
 
 import { describe, expect, test } from "vitest";
-import { windowStartUs } from "../../../src/engine/algorithms/aligned-window.ts";
-import { fixedWindow } from "../../../src/engine/algorithms/fixed-window.ts";
+import { fixedWindow, windowStartUs } from "../../../src/engine/algorithms/fixed-window.ts";
 import { slidingWindow } from "../../../src/engine/algorithms/sliding-window.ts";
-import { BucketState } from "../../../src/engine/algorithms/step.ts";
+import { BucketState } from "../../../src/engine/algorithms/working-bucket.ts";
 import { Algorithm } from "../../../src/engine/domain/limit.ts";
 import { makeLimit } from "../../support/builders.ts";
 

@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { LimitStats } from "../../../src/engine/domain/limit-stats.ts";
+import { LimitStats } from "../../../src/engine/domain/stats.ts";
 import { compileRules } from "../../../src/engine/rules/compile.ts";
 import { formatProblem } from "../../../src/engine/rules/problems.ts";
 import { parseFile } from "../../../src/rule-sources/files/parse-file.ts";

@@ -2,8 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { KeyBytes, Keyed, keyedOf } from "../../../src/engine/domain/key-bytes.ts";
-import { hashBucketKey } from "../../../src/engine/domain/key-hash.ts";
+import { hashBucketKey, KeyBytes, Keyed, keyedOf } from "../../../src/engine/domain/key-bytes.ts";
 
 const oneByteText = fc.string({ unit: fc.nat({ max: 255 }).map((code) => String.fromCharCode(code)), maxLength: 70 });
 

@@ -3,8 +3,7 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
-import { keyedOf } from "../../../src/engine/domain/key-bytes.ts";
-import { hashBucketKey, useHashKey } from "../../../src/engine/domain/key-hash.ts";
+import { hashBucketKey, keyedOf, useHashKey } from "../../../src/engine/domain/key-bytes.ts";
 
 const MASK = (1n << 64n) - 1n;
 const turn = (value: bigint, bits: bigint) => ((value << bits) | (value >> (64n - bits))) & MASK;

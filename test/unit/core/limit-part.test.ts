@@ -3,8 +3,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
-import { Algorithm, WINDOW_SECONDS_MAX } from "../../../src/engine/domain/limit.ts";
-import { partOfLimit } from "../../../src/engine/domain/limit-part.ts";
+import { Algorithm, partOfLimit, WINDOW_SECONDS_MAX } from "../../../src/engine/domain/limit.ts";
 import { makeLimit } from "../../support/builders.ts";
 import { runs } from "../../support/runs.ts";
 

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { Mode, Outcome, TakeGroup } from "../../../src/engine/domain/take.ts";
-import { LocalCache } from "../../../src/engine/limiter/local-cache.ts";
+import { LocalCache } from "../../../src/engine/limiter/counters.ts";
 import { makeLimit } from "../../support/builders.ts";
 
 const limit = makeLimit({ isCounter: true, windowSeconds: 60 });

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
 import { type Limit, OnStoreFailure, Sync, Unit } from "../../../src/engine/domain/limit.ts";
 import { Descriptor } from "../../../src/engine/domain/request.ts";
-import { OverrideLimits } from "../../../src/engine/limiter/override-limits.ts";
+import { OverrideLimits } from "../../../src/engine/limiter/overrides.ts";
 import type { Rule } from "../../../src/engine/rules/rule-set.ts";
 import { PlainStatsBook, rulesFromYaml } from "../../support/rules.ts";
 import { runs } from "../../support/runs.ts";

@@ -2,7 +2,6 @@
 
 import { expect, test } from "vitest";
 import { RequestError } from "../../../src/engine/base/errors.ts";
-import { Decision } from "../../../src/engine/domain/decision.ts";
 import {
   DESCRIPTORS_MAX,
   DOMAIN_BYTES_MAX,
@@ -10,8 +9,9 @@ import {
   ENTRY_BYTES_MAX,
   LimitRequest,
 } from "../../../src/engine/domain/request.ts";
+import { Decision } from "../../../src/engine/limiter/call.ts";
 import { decodeRequest, encodeDecision } from "../../../src/grpc/rls/codec.ts";
-import { WireWriter } from "../../../src/grpc/rls/wire-writer.ts";
+import { WireWriter } from "../../../src/grpc/rls/wire.ts";
 import { makeLimit } from "../../support/builders.ts";
 import { bytesField, groupField, tag, varint, varintField } from "../../support/wire.ts";
 

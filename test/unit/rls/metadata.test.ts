@@ -5,7 +5,7 @@ import { compileRules } from "../../../src/engine/rules/compile.ts";
 import { encodeDecision } from "../../../src/grpc/rls/codec.ts";
 import { addHeaders } from "../../../src/grpc/rls/headers.ts";
 import { addMetadata } from "../../../src/grpc/rls/metadata.ts";
-import { WireWriter } from "../../../src/grpc/rls/wire-writer.ts";
+import { WireWriter } from "../../../src/grpc/rls/wire.ts";
 import { LimiterRig } from "../../support/limiter-rig.ts";
 import { resourceFile } from "../../support/resources.ts";
 

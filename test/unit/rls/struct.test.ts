@@ -4,8 +4,8 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { StructSchema } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import { InvariantError } from "../../../src/engine/base/invariant.ts";
-import { STRUCT_DEPTH_MAX, writeStruct, writeStructField } from "../../../src/grpc/rls/struct.ts";
-import { WireWriter } from "../../../src/grpc/rls/wire-writer.ts";
+import { STRUCT_DEPTH_MAX, writeStruct, writeStructField } from "../../../src/grpc/rls/codec.ts";
+import { WireWriter } from "../../../src/grpc/rls/wire.ts";
 
 function write(members: Record<string, unknown>): Uint8Array {
   const writer = new WireWriter();

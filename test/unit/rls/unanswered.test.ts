@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { StoreError } from "../../../src/engine/base/errors.ts";
 import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
 import { addMetadata } from "../../../src/grpc/rls/metadata.ts";
-import { failWithCallFailure } from "../../../src/grpc/rls/status.ts";
+import { failWithCallFailure } from "../../../src/grpc/rls/service.ts";
 import { GrpcStatus } from "../../../src/grpc/unary.ts";
 import { type AskedDescriptor, LimiterRig } from "../../support/limiter-rig.ts";
 

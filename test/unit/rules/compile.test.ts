@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
-import { LimitStats } from "../../../src/engine/domain/limit-stats.ts";
+import { LimitStats } from "../../../src/engine/domain/stats.ts";
 import { PROBLEMS_MAX, ProblemLog } from "../../../src/engine/rules/problems.ts";
 import { compileYaml, PlainStatsBook, rulesFromYaml } from "../../support/rules.ts";
 

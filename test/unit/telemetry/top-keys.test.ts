@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { TopAnswer as PageAnswer } from "../../../page/top.mjs";
 import { floodWords } from "../../../page/verdict.mjs";
 import { StoreError } from "../../../src/engine/base/errors.ts";
-import type { LimitStats } from "../../../src/engine/domain/limit-stats.ts";
+import type { LimitStats } from "../../../src/engine/domain/stats.ts";
 import { mergeSummaries, summaryOf, type TopOrder } from "../../../src/operate/telemetry/top/summary.ts";
 import { TopKeys, type TopWindow } from "../../../src/operate/telemetry/top/top-keys.ts";
 import { topView } from "../../../src/operate/telemetry/top/top-view.ts";

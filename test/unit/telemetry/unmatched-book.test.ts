@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { Descriptor, oneByteOf } from "../../../src/engine/domain/request.ts";
-import { countUnmatched, OTHER_DOMAINS, type UnmatchedStats } from "../../../src/engine/domain/unmatched-stats.ts";
+import { countUnmatched, OTHER_DOMAINS, type UnmatchedStats } from "../../../src/engine/domain/stats.ts";
 import { RateLimitedLog } from "../../../src/operate/telemetry/rate-limited-log.ts";
 import { SHOWN_BYTES_MAX } from "../../../src/operate/telemetry/short-text.ts";
 import { UNKNOWN_DOMAINS_MAX, UnmatchedBook } from "../../../src/operate/telemetry/unmatched-book.ts";

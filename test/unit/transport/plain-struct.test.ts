@@ -2,8 +2,8 @@
 
 import type { MethodDefinition } from "@grpc/grpc-js";
 import { expect, test } from "vitest";
-import { writeStruct } from "../../../src/grpc/rls/struct.ts";
-import { WireWriter } from "../../../src/grpc/rls/wire-writer.ts";
+import { writeStruct } from "../../../src/grpc/rls/codec.ts";
+import { WireWriter } from "../../../src/grpc/rls/wire.ts";
 import { loadProto, RATE_LIMIT_SERVICE } from "../../../src/grpc/transport/load-proto.ts";
 import { plainStruct, type WireStruct } from "../../../src/grpc/transport/plain-struct.ts";
 

@@ -1,13 +1,13 @@
 // Counts the most frequent keys in a fixed number of slots: the Space-Saving sketch (Metwally, Agrawal, El Abbadi: Efficient
 // Computation of Frequent and Top-k Elements in Data Streams, 2005) with a filter before its slots (Homem, Carvalho: Finding
-// Top-k Elements in Data Streams, 2010). Keys are told apart by 64 bits of their hashes (engine/domain/key-hash.ts).
+// Top-k Elements in Data Streams, 2010). Keys are told apart by 64 bits of their hashes (engine/domain/key-bytes.ts).
 //
 // A key belongs to a cell. A key without a slot is counted in its cell, together with the cell's other such keys. No cell's count is
 // above that of the least slot. When a cell's count has reached the least slot's, its next key takes that slot over and begins with
 // the cell's count; the cell of the key that leaves takes the slot's count. So after `n` additions to `k` slots no count is too low,
 // none is too high by more than n / k, and a key without a slot was added at most n / k times.
 
-import type { KeyHash } from "../../../engine/domain/key-hash.ts";
+import type { KeyHash } from "../../../engine/domain/key-bytes.ts";
 import type { Tally } from "./tally.ts";
 
 /** Least number of cells per slot. If all keys are new, one of so many takes a slot over, which is the slow path. */

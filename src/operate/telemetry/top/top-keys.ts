@@ -5,11 +5,11 @@
 import { MICROS_PER_SECOND } from "../../../engine/base/units.ts";
 import { KeyBytes, Keyed } from "../../../engine/domain/key-bytes.ts";
 import type { Limit } from "../../../engine/domain/limit.ts";
-import type { LimitStats } from "../../../engine/domain/limit-stats.ts";
+import type { LimitStats } from "../../../engine/domain/stats.ts";
 import { Kind, type Take } from "../../../engine/domain/take.ts";
 import { canRefuseCall, isOver } from "../../../engine/domain/verdict.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
-import type { CallListener } from "../../../engine/limiter/observer.ts";
+import type { CallListener } from "../../../engine/limiter/limiter.ts";
 import { keyTextOf, nameOfCounter } from "./key-text.ts";
 import { EndedParts, type Part } from "./parts.ts";
 import { Sketch } from "./sketch.ts";

@@ -2,7 +2,7 @@
 // however many sketches and tallies use it; it goes with its last use. Text is bounded.
 
 import { MICROS_PER_SECOND } from "../../../engine/base/units.ts";
-import type { KeyHash } from "../../../engine/domain/key-hash.ts";
+import type { KeyHash } from "../../../engine/domain/key-bytes.ts";
 
 /** A refusal that comes later than this after the one before starts a new stretch: for a whole minute nothing was refused. */
 export const QUIET_US = 60 * MICROS_PER_SECOND;

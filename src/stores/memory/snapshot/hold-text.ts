@@ -4,11 +4,9 @@
 import type { Hold } from "../../../engine/algorithms/hold-book.ts";
 import { isRecord } from "../../../engine/base/is-record.ts";
 import { CalendarWindows, type WindowEdges } from "../../../engine/domain/calendar-windows.ts";
-import { keyedOf } from "../../../engine/domain/key-bytes.ts";
-import type { KeyHash } from "../../../engine/domain/key-hash.ts";
-import { Algorithm, type Limit } from "../../../engine/domain/limit.ts";
-import { LimitStats } from "../../../engine/domain/limit-stats.ts";
-import { OWN_LIMIT } from "../../../engine/domain/own-limit.ts";
+import { type KeyHash, keyedOf } from "../../../engine/domain/key-bytes.ts";
+import { Algorithm, type Limit, OWN_LIMIT } from "../../../engine/domain/limit.ts";
+import { LimitStats } from "../../../engine/domain/stats.ts";
 import { type BucketPages, RECORD_WORDS, writeEmptyRecord } from "../bucket-pages.ts";
 import type { Buckets, RecordViewer } from "../buckets.ts";
 

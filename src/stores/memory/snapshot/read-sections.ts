@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { LogState } from "../../../engine/algorithms/log-state.ts";
 import type { LongWork } from "../../../engine/base/long-work.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
-import { HASH_KEY_BYTES } from "../../../engine/domain/key-hash.ts";
+import { HASH_KEY_BYTES } from "../../../engine/domain/key-bytes.ts";
 import { type Limit, LOG_PAYMENTS_MAX } from "../../../engine/domain/limit.ts";
 import { expiryOfRecord, RECORD_WORDS } from "../bucket-pages.ts";
 import type { Buckets } from "../buckets.ts";

@@ -7,7 +7,7 @@ import type { Clock } from "../../../engine/base/clock.ts";
 import { errorMessage } from "../../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../../engine/base/units.ts";
 import { waitAtMost } from "../../../engine/base/wait-at-most.ts";
-import { useHashKey } from "../../../engine/domain/key-hash.ts";
+import { useHashKey } from "../../../engine/domain/key-bytes.ts";
 import type { MemoryStore } from "../memory-store.ts";
 import { type ReadSnapshot, readSections } from "./read-sections.ts";
 import { NoFileError, SnapshotFile } from "./snapshot-file.ts";

@@ -3,7 +3,7 @@
 
 import { LogState } from "../../../engine/algorithms/log-state.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
-import { hashKeyInUse } from "../../../engine/domain/key-hash.ts";
+import { hashKeyInUse } from "../../../engine/domain/key-bytes.ts";
 import { type BucketPages, PAGE_SLOTS, RECORD_WORDS } from "../bucket-pages.ts";
 import type { Buckets, RecordViewer } from "../buckets.ts";
 import { holdTexts } from "./hold-text.ts";

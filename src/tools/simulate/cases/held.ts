@@ -2,7 +2,7 @@
 
 import { Mode, Outcome, type Take } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
-import { settlementFound } from "../../../engine/limiter/settlement-found.ts";
+import { settlementFound } from "../../../engine/limiter/count-hits.ts";
 import type { FOUND } from "./case-file.ts";
 
 /** What the descriptor holds, in the caller's unit: the most that a limit of its rule was paid; 0 if nothing is held. */

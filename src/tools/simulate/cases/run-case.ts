@@ -4,12 +4,12 @@ import { durationWords, MICROS_PER_SECOND } from "../../../engine/base/units.ts"
 import { textOf } from "../../../engine/domain/request.ts";
 import type { Take } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
-import { waitUsOf } from "../../../engine/limiter/retry-after.ts";
+import { waitUsOf } from "../../../engine/limiter/combine.ts";
 import { formatPlace } from "../../../engine/rules/problems.ts";
 import type { RuleSet } from "../../../engine/rules/rule-set.ts";
 import type { Place } from "../../../engine/rules/source.ts";
 import { addHeaders, type HeaderOptions } from "../../../grpc/rls/headers.ts";
-import { failWithCallFailure, failWithError } from "../../../grpc/rls/status.ts";
+import { failWithCallFailure, failWithError } from "../../../grpc/rls/service.ts";
 import { GrpcStatus } from "../../../grpc/unary.ts";
 import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
 import { TIME_US_MAX } from "../sources/time-of-call.ts";

@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { WorkingBucket } from "../../../../src/engine/algorithms/bucket-access.ts";
-import { keyedOf } from "../../../../src/engine/domain/key-bytes.ts";
-import type { KeyHash } from "../../../../src/engine/domain/key-hash.ts";
+import { tokenBucket } from "../../../../src/engine/algorithms/token-bucket.ts";
+import { WorkingBucket } from "../../../../src/engine/algorithms/working-bucket.ts";
+import { type KeyHash, keyedOf } from "../../../../src/engine/domain/key-bytes.ts";
 import { Algorithm } from "../../../../src/engine/domain/limit.ts";
 import { PAGE_RECORDS_MAX } from "../../../../src/stores/memory/bucket-pages.ts";
 import { Buckets } from "../../../../src/stores/memory/buckets.ts";
@@ -18,7 +18,7 @@ const asItIs: Weaken = () => undefined;
 const samePlace: Weaken = (hash) => Object.assign(hash, { keyHash: 0x9abc_def0, keyHash1: 0x1234_5678 });
 
 function bucketOf(_buckets: Buckets, key: string, weaken = asItIs): WorkingBucket {
-  const bucket = new WorkingBucket();
+  const bucket = new WorkingBucket(tokenBucket);
   bucket.useKeyOf(keyedOf(key));
   weaken(bucket);
   return bucket;

@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { JointSettlement } from "../../../../src/engine/algorithms/group-settlement.ts";
+import { Settlement } from "../../../../src/engine/algorithms/settlement.ts";
 import { AMOUNT_MAX } from "../../../../src/engine/base/units.ts";
-import { WAIT_US_MAX } from "../../../../src/engine/domain/refill.ts";
+import { WAIT_US_MAX } from "../../../../src/engine/domain/limit.ts";
 import { Mode, type Take, TakeGroup } from "../../../../src/engine/domain/take.ts";
 import { Buckets } from "../../../../src/stores/memory/buckets.ts";
 import { fillGroup, START_US, takeOf } from "../../../contract/store-harness.ts";
@@ -18,7 +18,7 @@ test("a bucket is kept as long as the rate needs that it was last asked about, r
   fc.assert(
     fc.property(bucketNumbers(), bucketNumbers(), costs, fc.boolean(), (written, edited, cost, peeks) => {
       const buckets = new Buckets({ bucketsMax: 10, logBytesMax: 0, onEvicted: () => undefined });
-      const settlement = new JointSettlement(buckets);
+      const settlement = new Settlement(buckets);
       const take = (nowUs: number, numbers: typeof written, mode: Mode, asked: number): Take => {
         const group = new TakeGroup();
         fillGroup(group, [{ limit: limitOf(numbers), mode, cost: asked }], "", false);

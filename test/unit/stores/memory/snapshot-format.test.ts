@@ -2,7 +2,7 @@
 
 import { endianness } from "node:os";
 import { afterEach, describe, expect, test } from "vitest";
-import { hashKeyInUse, useHashKey } from "../../../../src/engine/domain/key-hash.ts";
+import { hashKeyInUse, useHashKey } from "../../../../src/engine/domain/key-bytes.ts";
 import { Algorithm } from "../../../../src/engine/domain/limit.ts";
 import { TakeGroup } from "../../../../src/engine/domain/take.ts";
 import { MemoryStore } from "../../../../src/stores/memory/memory-store.ts";

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { Algorithm } from "../../../../src/engine/domain/limit.ts";
-import { LimitStats } from "../../../../src/engine/domain/limit-stats.ts";
+import { LimitStats } from "../../../../src/engine/domain/stats.ts";
 import { Kind, LOG_WEIGHT, Mode, TakeGroup } from "../../../../src/engine/domain/take.ts";
 import { isReplyTo, ReplyReader } from "../../../../src/stores/batching/reply.ts";
 import { BATCH_BYTES_MAX, BATCH_WEIGHT_MAX, RedisBatch } from "../../../../src/stores/redis/batch.ts";

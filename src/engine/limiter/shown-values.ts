@@ -1,8 +1,27 @@
-// What rules with `detailed_metric` and `value_to_metric` are counted under: the values of the descriptor's entries.
+// Values of entries as people and metrics see them: hashes where they are hidden (`hash_values`), and the values that rules with
+// `detailed_metric` and `value_to_metric` are counted under.
 
 import type { Descriptor } from "../domain/request.ts";
 import { shownValue } from "../rules/bucket-key.ts";
+import { hidesValues } from "../rules/match.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
+import type { LimitCall } from "./call.ts";
+
+/** The values of descriptor `index` as they may be shown, in the order of its entries. One-byte. */
+export function shownValues(call: LimitCall, index: number): readonly string[] {
+  const descriptor = call.request.descriptors[index] as Descriptor;
+  const isHidden = hides(call, index);
+  return descriptor.values.slice(0, descriptor.entryCount).map((value) => shownValue(value, isHidden));
+}
+
+/** A value that came beside descriptor `index`, as it may be shown. One-byte. */
+export function shownBeside(call: LimitCall, index: number, value: string): string {
+  return shownValue(value, hides(call, index));
+}
+
+function hides({ domain, request }: LimitCall, index: number): boolean {
+  return domain !== undefined && hidesValues(domain, request.descriptors[index] as Descriptor);
+}
 
 /** True if the rule or one on the path to it puts callers' values into metric labels. */
 export function countsValues(rule: Rule, matched: readonly Rule[], descriptor: Descriptor): boolean {

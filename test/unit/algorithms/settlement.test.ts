@@ -1,10 +1,10 @@
 // What a settlement reads and writes. What it answers is in the contract suites and in the properties of groups.
 
 import { describe, expect, test } from "vitest";
-import type { BucketAccess, WorkingBucket } from "../../../src/engine/algorithms/bucket-access.ts";
-import { JointSettlement } from "../../../src/engine/algorithms/group-settlement.ts";
 import { HoldBook } from "../../../src/engine/algorithms/hold-book.ts";
 import { LogBlocks } from "../../../src/engine/algorithms/log-blocks.ts";
+import { Settlement } from "../../../src/engine/algorithms/settlement.ts";
+import type { BucketAccess, WorkingBucket } from "../../../src/engine/algorithms/working-bucket.ts";
 import { Algorithm, type Limit } from "../../../src/engine/domain/limit.ts";
 import { Kind, Mode, TakeGroup, Verdict } from "../../../src/engine/domain/take.ts";
 import { type Ask, fillGroup, takeOf } from "../../contract/store-harness.ts";
@@ -50,7 +50,7 @@ function nameOf(bucket: WorkingBucket): string {
 function settle(access: BucketAccess, asks: readonly Ask[]): TakeGroup {
   const group = new TakeGroup();
   fillGroup(group, asks, "", false);
-  new JointSettlement(access).settle(group, NOW_US);
+  new Settlement(access).settle(group, NOW_US);
   return group;
 }
 
@@ -74,7 +74,7 @@ describe("joint settlement", () => {
 
   test("knows nothing of the many buckets of the group before", () => {
     const access = new RecordingAccess();
-    const settlement = new JointSettlement(access);
+    const settlement = new Settlement(access);
     for (const name of ["x", "y", "x"]) {
       access.kept = undefined;
       const group = new TakeGroup();
@@ -142,7 +142,7 @@ describe("joint settlement", () => {
 
   test("giving back leaves the group's answers alone", () => {
     const access = new RecordingAccess();
-    const settlement = new JointSettlement(access);
+    const settlement = new Settlement(access);
     const group = new TakeGroup();
     fillGroup(group, [{ limit: bucket, cost: 4 }], "", false);
     settlement.settle(group, NOW_US);
@@ -153,7 +153,7 @@ describe("joint settlement", () => {
   });
 
   test("a group settled again is answered anew", () => {
-    const settlement = new JointSettlement(new RecordingAccess());
+    const settlement = new Settlement(new RecordingAccess());
     const group = new TakeGroup();
     fillGroup(group, [{ limit: bucket, cost: 6 }], "", false);
     settlement.settle(group, NOW_US);

@@ -4,28 +4,12 @@
 
 import { StoreError } from "../base/errors.ts";
 import { InvariantError } from "../base/invariant.ts";
-import { HOLDS_FULL_ERROR } from "../domain/holds-full.ts";
-import type { Limit } from "../domain/limit.ts";
-import { WAIT_US_MAX } from "../domain/refill.ts";
+import { Algorithm, HOLDS_FULL_ERROR, type Limit, WAIT_US_MAX } from "../domain/limit.ts";
 import { isOfCounter, Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../domain/take.ts";
 import { costToReturn, isGroupRefused } from "../domain/verdict.ts";
-import type { BucketAccess, WorkingBucket } from "./bucket-access.ts";
-import {
-  giveBackCost,
-  hasBucketChanged,
-  isBucketAsNew,
-  judgeTake,
-  mayOutliveItsRate,
-  paidAtUsOf,
-  payTake,
-  postPayCost,
-  refundTake,
-  reportBucket,
-  undoTake,
-} from "./bucket-steps.ts";
 import { chargeCounters } from "./counters.ts";
 import { closeHold, notePayment, openHold, opensHold, settleHold, waitForHold } from "./holds.ts";
-import type { Report } from "./step.ts";
+import type { BucketAccess, Report, WorkingBucket } from "./working-bucket.ts";
 import { WorkingSet } from "./working-set.ts";
 
 const LIFETIME_MIN_US = 1_000;
@@ -35,25 +19,13 @@ const LOGS_FULL = new StoreError(
   "expected room for a payment of a sliding log; SLIDING_LOG_BYTES_MAX is used up",
 );
 
-/** Settles groups synchronously. Never throws. */
-export interface GroupSettlement {
-  /** Writes the group's verdict and the answer of each take, and saves the buckets that changed. */
-  settle(group: TakeGroup, nowUs: number): void;
-  /** Gives back what the group paid, each payment in the window of its payment. Returns how many takes had paid. */
-  giveBack(group: TakeGroup, nowUs: number): number;
-  /** Ends expired holds of one more bucket, so that holds end even in buckets that no call asks about. */
-  expireNext(nowUs: number): void;
-  /** Drops the bucket of the take, and its holds. */
-  forget(take: Take, nowUs: number): void;
-}
-
 /**
- * All or nothing: the limits of a descriptor are paid together or not at all, and the descriptors of a call too. Post-paid hits,
- * refunds and charged counters stand in any case. A refusal without these writes nothing, but extends the lifetime of a bucket
- * whose rate was lowered since it was written. A payment for which a sliding log has no memory is left unanswered; the answers of
- * the other takes are valid.
+ * Settles groups synchronously, and never throws. All or nothing: the limits of a descriptor are paid together or not at all, and the
+ * descriptors of a call too. Post-paid hits, refunds and charged counters stand in any case. A refusal without these writes nothing,
+ * but extends the lifetime of a bucket whose rate was lowered since it was written. A payment for which a sliding log has no memory is
+ * left unanswered; the answers of the other takes are valid.
  */
-export class JointSettlement implements GroupSettlement {
+export class Settlement {
   readonly #access: BucketAccess;
   readonly #working: WorkingSet;
   #hasUnanswered = false;
@@ -69,6 +41,7 @@ export class JointSettlement implements GroupSettlement {
     this.#working = new WorkingSet(access);
   }
 
+  /** Writes the group's verdict and the answer of each take, and saves the buckets that changed. */
   settle(group: TakeGroup, nowUs: number): void {
     this.#working.reset();
     if (group.takesWithHolds > 0 && !this.#hasRoomForHolds(group, nowUs)) {
@@ -93,6 +66,7 @@ export class JointSettlement implements GroupSettlement {
     group.source = Source.store;
   }
 
+  /** Gives back what the group paid, each payment in the window of its payment. Returns how many takes had paid. */
   giveBack(group: TakeGroup, nowUs: number): number {
     let paidTakes = 0;
     for (let i = 0; i < group.size; i++) {
@@ -104,12 +78,13 @@ export class JointSettlement implements GroupSettlement {
       this.#working.reset();
       const bucket = this.#working.open(take, nowUs);
       if (take.limit.holdSeconds > 0) closeHold(bucket, take, cost, this.#access.holds, nowUs);
-      else giveBackCost(bucket, take.limit, cost, take.paidAtUs, nowUs);
+      else bucket.step.giveBack(bucket.kept, take.limit, cost, take.paidAtUs, nowUs);
       this.#keep(bucket, take.limit, nowUs);
     }
     return paidTakes;
   }
 
+  /** Ends expired holds of one more bucket, so that holds end even in buckets that no call asks about. */
   expireNext(nowUs: number): void {
     const holds = this.#access.holds.nextBucket();
     const first = holds?.first();
@@ -121,6 +96,7 @@ export class JointSettlement implements GroupSettlement {
     this.#keep(this.#working.open(take, nowUs), holds.limit, nowUs);
   }
 
+  /** Drops the bucket of the take, and its holds. */
   forget(take: Take, nowUs: number): void {
     this.#access.holds.drop(take.bucketKey);
     this.#working.reset();
@@ -129,7 +105,7 @@ export class JointSettlement implements GroupSettlement {
 
   /** Saves a bucket whose state is not reported to a take. */
   #keep(bucket: WorkingBucket, limit: Limit, nowUs: number): void {
-    reportBucket(bucket, limit, nowUs, this.#standing);
+    bucket.step.report(bucket.kept, limit, nowUs, this.#standing);
     keepFor(bucket, this.#standing.resetUs);
     this.#save(nowUs);
   }
@@ -150,7 +126,7 @@ export class JointSettlement implements GroupSettlement {
       const take = takeAt(group, i);
       if (take.mode !== Mode.pay || !opensHold(take)) continue;
       const bucket = this.#working.open(take, nowUs);
-      reportBucket(bucket, take.limit, nowUs, this.#standing);
+      bucket.step.report(bucket.kept, take.limit, nowUs, this.#standing);
       keepFor(bucket, this.#standing.resetUs);
     }
     this.#save(nowUs);
@@ -206,19 +182,19 @@ export class JointSettlement implements GroupSettlement {
       take.waitUs = 0;
       if (take.mode === Mode.postPaid && this.#hasPlace(take, bucket)) {
         if (take.limit.holdSeconds > 0) notePayment(bucket, take.limit, this.#access.holds, nowUs);
-        take.cappedHits = postPayCost(bucket, take.limit, take.cost, nowUs);
+        take.cappedHits = bucket.step.postPay(bucket.kept, take.limit, take.cost, nowUs);
         markPaid(take, bucket, nowUs);
       }
       return false;
     }
-    judgeTake(bucket, take, nowUs);
+    bucket.step.judge(bucket.kept, take.limit, take.cost, nowUs, take);
     if (take.outcome !== Outcome.room) {
       if (take.limit.isConcurrent) this.#tellWait(take, nowUs);
       return true;
     }
     if (take.mode === Mode.pay && this.#hasPlace(take, bucket)) {
       if (take.limit.holdSeconds > 0) notePayment(bucket, take.limit, this.#access.holds, nowUs);
-      payTake(bucket, take);
+      bucket.step.pay(bucket.kept, take.cost);
       markPaid(take, bucket, nowUs);
     }
     return false;
@@ -238,7 +214,7 @@ export class JointSettlement implements GroupSettlement {
       const take = takeAt(group, i);
       const bucket = this.#bucketOf[i];
       if (bucket === undefined || !take.paid || take.mode !== Mode.pay) continue;
-      undoTake(bucket, take);
+      bucket.step.undo(bucket.kept, take.cost);
       take.paid = false;
       take.paidAtUs = 0;
     }
@@ -257,7 +233,7 @@ export class JointSettlement implements GroupSettlement {
       const bucket = this.#bucketOf[i];
       if (bucket === undefined) continue;
       if (take.mode === Mode.refund) {
-        refundTake(bucket, take, nowUs);
+        bucket.step.refund(bucket.kept, take.limit, take.cost, nowUs);
         markPaid(take, bucket, nowUs);
       } else if (take.mode === Mode.settle) {
         take.cappedHits = settleHold(bucket, take, this.#access.holds, nowUs);
@@ -271,7 +247,7 @@ export class JointSettlement implements GroupSettlement {
       const take = takeAt(group, i);
       const bucket = this.#bucketOf[i];
       if (bucket === undefined || isOfCounter(take.mode)) continue;
-      reportBucket(bucket, take.limit, nowUs, take);
+      bucket.step.report(bucket.kept, take.limit, nowUs, take);
       keepFor(bucket, take.resetUs);
     }
   }
@@ -281,12 +257,14 @@ export class JointSettlement implements GroupSettlement {
     for (let i = 0; i < size; i++) {
       const bucket = buckets[i];
       if (bucket === undefined || bucket.limit?.isConcurrent) continue;
-      if (!hasBucketChanged(bucket)) {
-        // Its lifetime was set by the rate of the last payment; a lower rate needs a longer one.
-        if (mayOutliveItsRate(bucket)) this.#access.extend(bucket, nowUs + bucket.lifetimeUs);
+      if (!bucket.hasChanged) {
+        // Its lifetime was set by the rate of the last payment; a lower rate needs a longer one. Not so for windows: their length is
+        // part of the bucket key.
+        if (bucket.algorithm === Algorithm.tokenBucket && bucket.used > 0)
+          this.#access.extend(bucket, nowUs + bucket.lifetimeUs);
         continue;
       }
-      if (isBucketAsNew(bucket)) this.#access.remove(bucket);
+      if (bucket.step.isAsNew(bucket.kept)) this.#access.remove(bucket);
       else this.#access.save(bucket, nowUs + Math.min(Math.max(bucket.lifetimeUs, LIFETIME_MIN_US), WAIT_US_MAX));
     }
   }
@@ -299,7 +277,7 @@ function keepFor(bucket: WorkingBucket, resetUs: number): void {
 
 function markPaid(take: Take, bucket: WorkingBucket, nowUs: number): void {
   take.paid = true;
-  take.paidAtUs = paidAtUsOf(bucket, nowUs);
+  take.paidAtUs = bucket.step.paidAtUs(bucket.kept, nowUs);
 }
 
 function takeAt(group: TakeGroup, index: number): Take {
