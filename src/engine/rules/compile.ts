@@ -3,13 +3,13 @@
 import { type LongWork, runThrough } from "../base/long-work.ts";
 import { keyedOf } from "../domain/key-bytes.ts";
 import { LimitStats, UnmatchedStats } from "../domain/stats.ts";
-import { gatherDefaults } from "./added-keys.ts";
 import { domainKeyPrefix, globalBucketKey } from "./bucket-key.ts";
 import { type CompileOptions, LimitBuilder } from "./build-limit.ts";
 import { buildRoot, countRules, type DomainContext } from "./build-rule.ts";
 import { counterKeyPrefix } from "./compatibility.ts";
-import { gatherHolds, warnUnused } from "./default-holds.ts";
+import { gatherDefaults } from "./defaults.ts";
 import type { DomainDraft, GlobalLimitDraft } from "./draft.ts";
+import { gatherHolds, warnUnused } from "./gateway-rules.ts";
 import { SafeNames } from "./names.ts";
 import { limitsOnBucket } from "./priority.ts";
 import { formatPlace, ProblemLog } from "./problems.ts";

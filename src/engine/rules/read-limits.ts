@@ -1,7 +1,7 @@
 // Reads all limits of a rule, which it writes itself or uses by a name of the file's `limits`.
 
 import { oneByteOf, textOf } from "../domain/request.ts";
-import { type AddedKeys, defaultPostPaid, withAddedKeys } from "./added-keys.ts";
+import { defaultPostPaid, withDefaults } from "./defaults.ts";
 import type { LimitDraft, LimitsDraft } from "./draft.ts";
 import {
   type Fields,
@@ -38,7 +38,7 @@ export function readWritten(fields: Fields, log: ProblemLog): WrittenLimits {
 export function readNamed(
   fields: Fields,
   named: NamedLimits,
-  added: AddedKeys,
+  defaults: MappingNode | undefined,
   isOfTier: boolean,
   log: ProblemLog,
 ): ReadLimits {
@@ -47,7 +47,7 @@ export function readNamed(
   const key = [own, isOfTier, ...beside].join();
   let read = named.read.get(key);
   if (read === undefined) {
-    read = readLimits(fields, named, added, isOfTier, log);
+    read = readLimits(fields, named, defaults, isOfTier, log);
     named.read.set(key, read);
   }
   return read;
@@ -57,14 +57,14 @@ export function readNamed(
 export function readLimits(
   fields: Fields,
   { at, title, sections, isList }: WrittenLimits,
-  added: AddedKeys,
+  defaults: MappingNode | undefined,
   isOfTier: boolean,
   log: ProblemLog,
 ): ReadLimits {
   if (sections.length > LIMITS_PER_RULE_MAX)
     log.error(at, `${title}: expected at most ${LIMITS_PER_RULE_MAX} limits, got ${sections.length}`);
   const own = fields.given("post_paid") === undefined ? undefined : readSwitch(fields, "post_paid", log);
-  const byDefault = defaultPostPaid(added.defaults, sections, added.limit);
+  const byDefault = defaultPostPaid(defaults, sections);
   const beside = {
     takesNoSync: (own ?? byDefault) === true || fields.given("hold") !== undefined,
     takesOnlyLease: isOfTier,
@@ -73,7 +73,7 @@ export function readLimits(
   const limits: LimitDraft[] = [];
   let unlimited: Fields | undefined;
   for (const section of sections) {
-    const limitFields = readFields("limit", withAddedKeys(section, added, beside), log);
+    const limitFields = readFields("limit", withDefaults(section, defaults, beside), log);
     if (readSwitch(limitFields, "unlimited", log)) unlimited = limitFields;
     else {
       const limit = readLimit(limitFields, log);

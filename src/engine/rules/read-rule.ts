@@ -6,9 +6,8 @@ import { SYNC_NAMES, Sync } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
 import { OTHER_DOMAINS } from "../domain/stats.ts";
 import { Kind } from "../domain/take.ts";
-import { type AddedKeys, addedKeys, type Defaults, defaultPostPaid, withoutOwnKeys } from "./added-keys.ts";
 import { readCostEntry, warnNoRoom } from "./cost.ts";
-import type { DefaultHold, DefaultHolds } from "./default-holds.ts";
+import { type Defaults, defaultPostPaid } from "./defaults.ts";
 import {
   DomainDraft,
   type GlobalLimitDraft,
@@ -29,6 +28,7 @@ import {
   readText,
   readWord,
 } from "./fields.ts";
+import { type DefaultHold, type DefaultHolds, plainRule } from "./gateway-rules.ts";
 import { checkHold, readHold } from "./hold.ts";
 import { describeSource, formatPlace, type ProblemLog } from "./problems.ts";
 import { readLimit, readOnStoreFailure } from "./read-limit.ts";
@@ -83,7 +83,7 @@ export function* readFile(file: SourceFile, set: SetContext, log: ProblemLog): L
   const draft = draftOf(domain, domainAt, isResource, set, log);
   const defaults = set.defaults.get(domain);
   draft.files.push(file.name);
-  draft.chargesGivenHits ||= isResource && defaultPostPaid(defaults, [], undefined) === undefined;
+  draft.chargesGivenHits ||= isResource && defaultPostPaid(defaults, []) === undefined;
   const globalLimit = readGlobalLimit(fields, log);
   if (globalLimit !== undefined) draft.addGlobalLimit(globalLimit);
   const named = set.named.get(domain) ?? NO_LIMITS;
@@ -129,12 +129,11 @@ function topOf({ name }: SourceFile): Place {
 function* readRules(fields: Fields, into: RuleDraft[], context: FileContext, log: ProblemLog): LongWork<void> {
   for (const written of readMappings(fields.get("descriptors"), log)) {
     yield;
-    const mapping = context.hold === undefined ? written : context.hold.placedAt(written, log);
-    const added = addedKeys(mapping, context.isResource, context.defaults, log);
-    const rule = readFields("rule", added.rule === undefined ? [mapping] : [added.rule, mapping], log);
+    const mapping = context.isResource ? plainRule(written, context.hold, log) : written;
+    const rule = readFields("rule", [mapping], log);
     const key = readText(rule, "key", log) ?? "";
     const patterns = yield* readPatterns(key, rule, context.regexes, log);
-    const draft = readRule(mapping.at, key, patterns, rule, added, context, log);
+    const draft = readRule(key, patterns, rule, context, log);
     if (key !== "") {
       into.push(draft);
       context.draft.note(draft);
@@ -145,21 +144,20 @@ function* readRules(fields: Fields, into: RuleDraft[], context: FileContext, log
 
 /** Reads a rule without those below it. */
 function readRule(
-  at: Place,
   key: string,
   patterns: readonly PatternDraft[],
   fields: Fields,
-  added: AddedKeys,
   context: FileContext,
   log: ProblemLog,
 ): RuleDraft {
+  const { at } = fields;
   const { isResource } = context;
   const keyField = fields.get("key");
   if (key === "" && (keyField === undefined ? !fields.hasRefused : keyField.value.kind === "scalar")) {
     log.error(keyField?.value.at ?? at, "the rule's key is missing or empty");
   }
   const { hold, concurrent } = readHold(fields, log);
-  const read = readChosen(fields, context, added, log);
+  const read = readChosen(fields, context, log);
   const limits = withConcurrent(read.limits, concurrent);
   const tier = read.tier === undefined ? undefined : tierWithConcurrent(read.tier, concurrent);
   // With a hold, the defaults' post_paid does not apply.
@@ -182,7 +180,7 @@ function readRule(
     hashesValues: readSwitch(fields, "hash_values", log),
     detailedMetric: readSwitch(fields, "detailed_metric", log),
     valueToMetric: readSwitch(fields, "value_to_metric", log),
-    metadata: readMetadata(withoutOwnKeys(fields.get("metadata"), isResource), log),
+    metadata: readMetadata(fields.get("metadata"), log),
     children: [],
   };
   checkSharing(draft, fields, log);
@@ -214,17 +212,17 @@ interface ChosenLimits extends ReadLimits {
   readonly tier: TierDraft | undefined;
 }
 
-function readChosen(fields: Fields, context: FileContext, added: AddedKeys, log: ProblemLog): ChosenLimits {
-  const choice = readNamedChoice(fields, context.named, added, log);
+function readChosen(fields: Fields, { named, defaults }: FileContext, log: ProblemLog): ChosenLimits {
+  const choice = readNamedChoice(fields, named, log);
   if (choice === undefined) {
-    return { ...readLimits(fields, readWritten(fields, log), added, false, log), limitsName: "", tier: undefined };
+    return { ...readLimits(fields, readWritten(fields, log), defaults, false, log), limitsName: "", tier: undefined };
   }
   const { byDefault, entry, among } = choice;
-  const read = readNamed(fields, byDefault, added, entry !== undefined, log);
+  const read = readNamed(fields, byDefault, defaults, entry !== undefined, log);
   if (entry === undefined) return { ...read, limitsName: byDefault.name, tier: undefined };
   const byName = new Map<string, LimitsDraft>();
-  for (const named of among) {
-    byName.set(named.name, named === byDefault ? read.limits : readNamed(fields, named, added, true, log).limits);
+  for (const limits of among) {
+    byName.set(limits.name, limits === byDefault ? read.limits : readNamed(fields, limits, defaults, true, log).limits);
   }
   checkTierLimits(byName.values(), log);
   return { ...read, limitsName: byDefault.name, tier: { entry, byName } };
@@ -241,8 +239,7 @@ export function checkUnused({ named, defaults }: SetContext, log: ProblemLog): v
     for (const limits of ofDomain.values()) {
       if (limits.isUsed) continue;
       log.warn(limits.at, `${limits.title} is used by no rule`, "Take it by 'use' or 'tier', or remove it.");
-      const added = { rule: undefined, limit: undefined, defaults: defaults.get(domain) };
-      readLimits(readFields("rule", [], log), limits, added, false, log);
+      readLimits(readFields("rule", [], log), limits, defaults.get(domain), false, log);
     }
   }
 }

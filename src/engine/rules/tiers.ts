@@ -3,7 +3,6 @@
 
 import { SYNC_NAMES, Sync } from "../domain/limit.ts";
 import { type Descriptor, textOf } from "../domain/request.ts";
-import type { AddedKeys } from "./added-keys.ts";
 import type { LimitsDraft } from "./draft.ts";
 import { type Field, type Fields, readFields, readScalars, readSection, readText, textOfNode } from "./fields.ts";
 import type { ProblemLog } from "./problems.ts";
@@ -47,17 +46,12 @@ interface NamedChoice {
 const SHOWN_NAMES_MAX = 8;
 
 /** Reads both keys. Undefined if absent or with mistakes, which are reported. `named` are the named limits of the domain. */
-export function readNamedChoice(
-  fields: Fields,
-  named: LimitsByName,
-  added: AddedKeys,
-  log: ProblemLog,
-): NamedChoice | undefined {
+export function readNamedChoice(fields: Fields, named: LimitsByName, log: ProblemLog): NamedChoice | undefined {
   const use = fields.given("use");
   const tier = fields.given("tier");
   const first = use ?? tier;
   if (first === undefined) return undefined;
-  refuseBeside(first, fields, added, log);
+  refuseBeside(first, fields, log);
   if (use !== undefined) {
     const name = readText(fields, "use", log);
     const byDefault = name === undefined ? undefined : find(name, use, named, log);
@@ -118,15 +112,12 @@ function find(
 }
 
 // The limit in a control plane's message is overridden and not reported, because the message can't leave it out.
-function refuseBeside(first: Field, fields: Fields, added: AddedKeys, log: ProblemLog): void {
+function refuseBeside(first: Field, fields: Fields, log: ProblemLog): void {
   for (const name of ["tier", "rate_limit", "rate_limits"]) {
     const other = fields.given(name);
-    if (other === undefined || other === first || (added.rule !== undefined && name === "rate_limit")) continue;
+    if (other === undefined || other === first || (name === "rate_limit" && isInResource(other.keyAt))) continue;
     log.error(other.keyAt, `'${name}' can't stand beside '${first.name}'`, "Keep one of the two.");
   }
-  const word = added.limit?.entries[0]?.key;
-  if (word !== undefined)
-    log.error(word.at, `'${word.text}' can't stand beside '${first.name}'`, "Write it into the limits of that name.");
 }
 
 /** Reports settings that limits of a tier can't have, because a caller's tier may change from call to call. */

@@ -1,13 +1,68 @@
-// Applies `hold` in the `defaults` of a file to the rules of a control plane. A control plane makes rules of all entries, also of those
-// that only speak of holds, such as the id, and puts the limit below them. These rules are removed, and their limit moves up, together
-// with the hold.
+// Makes rules as a file would write them of those that a control plane sends: its messages lack fields for our keys, and its rules have
+// levels for entries that only speak of holds.
 
 import { oneByteOf } from "../domain/request.ts";
-import type { Defaults } from "./added-keys.ts";
+import { type Defaults, hasKey, without } from "./defaults.ts";
 import { readFields } from "./fields.ts";
 import { readHold } from "./hold.ts";
-import type { ProblemLog } from "./problems.ts";
+import { describeSource, type ProblemLog } from "./problems.ts";
+import { OWN_LIMIT_KEYS, RATE_KEYS, REFERENCE_KEYS } from "./schema.ts";
 import type { MappingEntry, MappingNode, ScalarNode, SourceNode } from "./source.ts";
+
+/** The member of a rule's metadata that contains keys for which the messages have no field. */
+const OWN_KEYS_MEMBER = "headgate";
+
+/** The reference service's keys for which the messages have no field. */
+const KEYS_WITHOUT_FIELD: ReadonlySet<string> = new Set(["share_threshold", "value_to_metric"]);
+
+/** The rule with its own keys moved out of its metadata, and with the hold of the domain's defaults in its place. */
+export function plainRule(written: MappingNode, hold: DefaultHold | undefined, log: ProblemLog): MappingNode {
+  const rule = hold === undefined ? written : hold.placedAt(written, log);
+  const metadata = rule.entries.find(({ key }) => key.text === "metadata")?.value;
+  if (metadata?.kind !== "mapping") return rule;
+  const ownKeys = metadata.entries.find(({ key }) => key.text === OWN_KEYS_MEMBER)?.value;
+  if (ownKeys === undefined) return rule;
+  const sent = without(metadata, [OWN_KEYS_MEMBER]);
+  const rest = rule.entries.flatMap((entry) => {
+    if (entry.key.text !== "metadata") return [entry];
+    return sent.entries.length === 0 ? [] : [{ ...entry, value: sent }];
+  });
+  if (ownKeys.kind !== "mapping") {
+    log.error(ownKeys.at, `${OWN_KEYS_MEMBER}: expected a mapping of keys, got ${describeSource(ownKeys)}`);
+    return { ...rule, entries: rest };
+  }
+  const { ofRule, ofLimit } = splitKeys(ownKeys, log);
+  const withLimit = rest.map((entry) =>
+    isLimit(entry) && entry.value.kind === "mapping" ? { ...entry, value: limitWith(entry.value, ofLimit) } : entry,
+  );
+  return { ...rule, entries: [...ofRule, ...withLimit] };
+}
+
+/** The keys of the rule itself, and those of its one limit. They count as merged, so that the hold of the defaults may override one. */
+function splitKeys(ownKeys: MappingNode, log: ProblemLog): Record<"ofRule" | "ofLimit", readonly MappingEntry[]> {
+  const ofRule: MappingEntry[] = [];
+  const ofLimit: MappingEntry[] = [];
+  for (const entry of ownKeys.entries) {
+    const { text, at } = entry.key;
+    if (REFERENCE_KEYS.has(text) && !KEYS_WITHOUT_FIELD.has(text)) {
+      log.error(at, `'${text}' can't stand in metadata`, "The resource has a field of its own for it.");
+    } else (OWN_LIMIT_KEYS.includes(text) ? ofLimit : ofRule).push({ ...entry, isMerged: true });
+  }
+  const [first] = ofLimit;
+  const chosenBy = ["use", "tier"].find((name) => hasKey(ownKeys, [name]));
+  if (first !== undefined && chosenBy !== undefined) {
+    const message = `'${first.key.text}' can't stand beside '${chosenBy}'`;
+    log.error(first.key.at, message, "Write it into the limits of that name.");
+  }
+  return { ofRule, ofLimit };
+}
+
+/** The limit with further keys. A rate or a window among them removes the message's own unit and amount. */
+function limitWith(limit: MappingNode, entries: readonly MappingEntry[]): MappingNode {
+  const own = { ...limit, entries };
+  const unfit = hasKey(own, RATE_KEYS) ? ["unit", "requests_per_unit"] : hasKey(own, ["window"]) ? ["unit"] : [];
+  return { ...limit, entries: [...entries, ...without(limit, unfit).entries] };
+}
 
 /** The hold of each domain whose defaults have a valid one, by domain, one-byte. */
 export type DefaultHolds = ReadonlyMap<string, DefaultHold>;
