@@ -360,23 +360,6 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     return rules.last_error;
   };
 
-  test("and a refused set stays refused when the files beside it are read again", async () => {
-    const plane = await startPlane();
-    await plane.serve({ version: "1", resources: [resource("edge", 5)] });
-    const folder = temporaryFolder("headgate-beside");
-    const app = await startApp(plane.port, { RULES_DIR: folder });
-    expect(await limitOf(app)).toBe(5);
-    await plane.serve({ version: "2", resources: [resource("edge", 6, "UNKNOWN")] });
-    await expect.poll(() => lastError(app)).not.toBeNull();
-    for (const text of ["domain: third\n", "domain: other\n", "domain: other\nunknown: 1\n", "domain: other\n"]) {
-      writeFileSync(join(folder, "other.yaml"), text);
-      await app.app.reload();
-      expect(await lastError(app)).not.toBeNull();
-    }
-    await plane.serve({ version: "3", resources: [resource("edge", 7)] });
-    await expect.poll(() => lastError(app)).toBeNull();
-  });
-
   test("and of mistakes in files and in the set the later one is shown, each until its own part is mended", async () => {
     const plane = await startPlane();
     await plane.serve({ version: "0", resources: [resource("edge", 5)] });

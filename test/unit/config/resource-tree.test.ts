@@ -29,16 +29,24 @@ const CHAIN: WireConfig = {
 
 describe("a resource", () => {
   const word = fc.constantFrom("a", "b", "c*", "d_e", "\u00fc", "x y");
-  const limit = fc.record({
-    unit: fc.constantFrom("SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "YEAR", "WEEK"),
-    requests_per_unit: fc.constantFrom(0, 1, 7, 4_294_967_295),
+  const named = {
     name: fc.constantFrom("", "n1", "n2"),
-  });
+    replaces: fc.constantFrom([], [{ name: "n3" }], [{ name: "n3" }, { name: "n4" }]),
+  };
+  const limit = fc.oneof(
+    fc.record({
+      unit: fc.constantFrom("SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "YEAR", "WEEK"),
+      requests_per_unit: fc.constantFrom(0, 1, 7, 4_294_967_295),
+      ...named,
+    }),
+    fc.record({ unlimited: fc.constant(true), ...named }),
+  );
   const rule = {
     key: word,
     // A value that is its key is shown once, which a file does not do.
     value: fc.constantFrom("", "v", "w*", "\u00fc v"),
     rate_limit: limit,
+    shadow_mode: fc.boolean(),
     quota_mode: fc.boolean(),
     detailed_metric: fc.boolean(),
   };
@@ -160,7 +168,11 @@ function plain({ rate_limit, value, descriptors = [], ...rest }: WireDescriptor)
   return {
     ...rest,
     ...(value === "" ? {} : { value }),
-    rate_limit: { ...limit, unit: String(unit).toLowerCase(), ...(name === "" ? {} : { name }) },
+    rate_limit: {
+      ...limit,
+      ...(unit === undefined ? {} : { unit: String(unit).toLowerCase() }),
+      ...(name === "" ? {} : { name }),
+    },
     ...(descriptors.length === 0 ? {} : { descriptors: descriptors.map(plain) }),
   };
 }

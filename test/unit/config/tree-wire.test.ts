@@ -57,10 +57,4 @@ describe("a parsed file on its way between threads", () => {
     const entries = arrived.root?.kind === "mapping" ? arrived.root.entries : [];
     expect(entries[0]?.value).toBe(entries[1]?.value);
   });
-
-  test("may have no tree but problems", () => {
-    const file = parseFile({ name: "a.yaml", bytes: Buffer.from("a: [") });
-    expect(file.problems.length).toBeGreaterThan(0);
-    expect(runThrough(unpackFile(packFile(file)))).toEqual(file);
-  });
 });

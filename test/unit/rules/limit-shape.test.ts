@@ -1,11 +1,9 @@
 // Rates and windows as written become whole numbers, exactly or not at all.
 
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
 import { UNIT_NAMES, WINDOW_SECONDS_MAX } from "../../../src/engine/domain/limit.ts";
 import { parseWindow, rateOfDecimal, unitOfWindow } from "../../../src/engine/rules/limit-shape.ts";
-import { runs } from "../../support/runs.ts";
 
 describe("rates in decimal", () => {
   test.each([
@@ -35,21 +33,6 @@ describe("rates in decimal", () => {
       expect(rateOfDecimal(text)).toBeTypeOf("string");
     },
   );
-
-  // Promise(rules): A rate is kept exactly, to the last digit, or rejected with the reason.
-  test("amount / window is the rate to the last digit", () => {
-    const decimal = fc.tuple(fc.integer({ min: 0, max: 100_000 }), fc.integer({ min: 0, max: 999 }));
-    fc.assert(
-      fc.property(decimal, ([whole, thousandths]) => {
-        fc.pre(whole + thousandths > 0);
-        const rate = rateOfDecimal(`${whole}.${String(thousandths).padStart(3, "0")}`);
-        const { amount, windowSeconds } = rate as Exclude<typeof rate, string>;
-        expect(amount * 1000).toBe((whole * 1000 + thousandths) * windowSeconds);
-        expect(windowSeconds).toBeLessThanOrEqual(WINDOW_SECONDS_MAX);
-      }),
-      { numRuns: runs(200) },
-    );
-  });
 });
 
 describe("windows", () => {
