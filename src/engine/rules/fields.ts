@@ -4,15 +4,7 @@
 import { AMOUNT_MAX } from "../base/units.ts";
 import { oneByteOf } from "../domain/request.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
-import {
-  homeOf,
-  REFERENCE_KEYS,
-  REFERENCE_SECTIONS,
-  SECTION_HOMES,
-  SECTION_KEYS,
-  SECTION_TITLES,
-  type Section,
-} from "./schema.ts";
+import { homeOf, REFERENCE_KEYS, REFERENCE_SECTIONS, SECTIONS, type Section } from "./schema.ts";
 import type { MappingEntry, MappingNode, Place, ScalarNode, SourceFile, SourceNode } from "./source.ts";
 import { suggest } from "./suggest.ts";
 
@@ -102,22 +94,22 @@ export function keyText(key: ScalarNode, log: ProblemLog): string | undefined {
 }
 
 function isKeyOf(section: Section, name: string, entry: MappingEntry, log: ProblemLog): boolean {
-  if (SECTION_KEYS[section].includes(name)) return true;
+  const { keys: known, title } = SECTIONS[section];
+  if (known.includes(name)) return true;
   const home = homeOf(name);
   const at = entry.key.at;
   if (REFERENCE_KEYS.has(name) && REFERENCE_SECTIONS.has(section)) {
-    const move = home === undefined ? "" : `; it belongs ${SECTION_HOMES[home]}`;
-    log.warn(at, `'${name}' means nothing ${SECTION_TITLES[section]} and is ignored${move}`);
+    const move = home === undefined ? "" : `; it belongs ${SECTIONS[home].home}`;
+    log.warn(at, `'${name}' means nothing ${title} and is ignored${move}`);
     if (name !== "metadata") checkIgnored(entry.value, log);
     return false;
   }
-  const known = SECTION_KEYS[section];
   if (home !== undefined && home !== section) {
-    log.error(at, `'${name}' can't stand ${SECTION_TITLES[section]}`, `It belongs ${SECTION_HOMES[home]}.`);
+    log.error(at, `'${name}' can't stand ${title}`, `It belongs ${SECTIONS[home].home}.`);
   } else {
     const hint = suggest(name, known);
     const words = hint === undefined ? `; expected one of ${known.join(", ")}` : "";
-    log.error(at, `unknown key '${name}' ${SECTION_TITLES[section]}${words}`, hint);
+    log.error(at, `unknown key '${name}' ${title}${words}`, hint);
   }
   return false;
 }

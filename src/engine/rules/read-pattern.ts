@@ -17,7 +17,7 @@ import {
   REGEX_INSTRUCTIONS_TOTAL_MAX,
   REGEX_VALUE_CHARS_MAX,
   REGEX_WORK_MAX,
-  SECTION_KEYS,
+  SECTIONS,
 } from "./schema.ts";
 import type { Place } from "./source.ts";
 
@@ -37,10 +37,10 @@ export function* readPatterns(
   if (value !== "")
     log.error(fields.get("value")?.keyAt ?? fields.at, "'value' can't stand beside 'match'", "Keep one of the two.");
   if (key.includes("*")) log.error(matchFields.at, "'match' can't stand beside a key with a star in it");
-  const given = SECTION_KEYS.match.map((name) => matchFields.given(name)).filter((field) => field !== undefined);
+  const given = SECTIONS.match.keys.map((name) => matchFields.given(name)).filter((field) => field !== undefined);
   const [first, second] = given;
   if (first === undefined) {
-    if (!matchFields.hasRefused) log.error(matchFields.at, `match: expected one of ${SECTION_KEYS.match.join(", ")}`);
+    if (!matchFields.hasRefused) log.error(matchFields.at, `match: expected one of ${SECTIONS.match.keys.join(", ")}`);
     return [];
   }
   if (second !== undefined) {

@@ -1,100 +1,74 @@
 // The shape of a rules file: which keys each section may have, and the bounds of values. The compiler uses it for checks and messages;
 // docs/rules-file.md describes it.
 
-/** The kinds of mappings in a rules file. */
-export type Section =
-  | "file"
-  | "defaults"
-  | "rule"
-  | "limit"
-  | "global limit"
-  | "replaces item"
-  | "cost"
-  | "hold"
-  | "priority"
-  | "settle"
-  | "tier"
-  | "calendar window"
-  | "match";
+/** A kind of mapping in a rules file. */
+interface SectionShape {
+  readonly keys: readonly string[];
+  /** The section in messages, as the end of a sentence. */
+  readonly title: string;
+  /** Where a misplaced key belongs, as the end of a sentence. */
+  readonly home: string;
+}
 
-/** The section in messages, as the end of a sentence. */
-export const SECTION_TITLES: Readonly<Record<Section, string>> = {
-  file: "at the top of the file",
-  defaults: "in 'defaults'",
-  rule: "in a rule of 'descriptors'",
-  limit: "in a rate limit",
-  "global limit": "in 'global_limit'",
-  "replaces item": "in an item of 'replaces'",
-  cost: "in 'cost'",
-  hold: "in 'hold'",
-  priority: "in 'priority'",
-  settle: "in 'settle'",
-  tier: "in 'tier'",
-  "calendar window": "in 'window'",
-  match: "in 'match'",
-};
+function inside(key: string, keys: readonly string[]): SectionShape {
+  return { keys, title: `in '${key}'`, home: `inside '${key}'` };
+}
 
-/** Where a misplaced key belongs, as the end of a sentence. */
-export const SECTION_HOMES: Readonly<Record<Section, string>> = {
-  file: "at the top of the file, beside 'domain'",
-  defaults: "inside 'defaults'",
-  rule: "in the rule itself, beside 'key'",
-  limit: "inside 'rate_limit'",
-  "global limit": "inside 'global_limit'",
-  "replaces item": "inside an item of 'replaces'",
-  cost: "inside 'cost'",
-  hold: "inside 'hold'",
-  priority: "inside 'priority'",
-  settle: "inside 'settle'",
-  tier: "inside 'tier'",
-  "calendar window": "inside 'window'",
-  match: "inside 'match'",
-};
-
-/** Keys of each section. */
-export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
-  file: ["domain", "descriptors", "global_limit", "defaults", "limits"],
-  defaults: ["algorithm", "on_store_failure", "sync", "retry_after_jitter", "post_paid", "hold", "concurrent"],
-  rule: [
-    "key",
-    "value",
-    "match",
-    "rate_limit",
-    "rate_limits",
-    "use",
-    "tier",
-    "descriptors",
-    "shadow_mode",
-    "quota_mode",
-    "detailed_metric",
-    "value_to_metric",
-    "share_threshold",
-    "metadata",
-    "cost",
-    "post_paid",
-    "on_store_failure",
-    "hash_values",
-    "hold",
-    "concurrent",
-  ],
-  limit: [
-    "requests_per_unit",
-    "unit",
-    "unlimited",
-    "name",
-    "replaces",
-    "tokens_per_second",
-    "rps",
-    "burst",
-    "window",
-    "algorithm",
-    "debt_max",
-    "retry_after_jitter",
-    "on_store_failure",
-    "sync",
-    "priority",
-  ],
-  "global limit": [
+/** All sections. A misplaced key belongs into the first one that has it. */
+export const SECTIONS = {
+  rule: {
+    title: "in a rule of 'descriptors'",
+    home: "in the rule itself, beside 'key'",
+    keys: [
+      "key",
+      "value",
+      "match",
+      "rate_limit",
+      "rate_limits",
+      "use",
+      "tier",
+      "descriptors",
+      "shadow_mode",
+      "quota_mode",
+      "detailed_metric",
+      "value_to_metric",
+      "share_threshold",
+      "metadata",
+      "cost",
+      "post_paid",
+      "on_store_failure",
+      "hash_values",
+      "hold",
+      "concurrent",
+    ],
+  },
+  limit: {
+    title: "in a rate limit",
+    home: "inside 'rate_limit'",
+    keys: [
+      "requests_per_unit",
+      "unit",
+      "unlimited",
+      "name",
+      "replaces",
+      "tokens_per_second",
+      "rps",
+      "burst",
+      "window",
+      "algorithm",
+      "debt_max",
+      "retry_after_jitter",
+      "on_store_failure",
+      "sync",
+      "priority",
+    ],
+  },
+  file: {
+    title: "at the top of the file",
+    home: "at the top of the file, beside 'domain'",
+    keys: ["domain", "descriptors", "global_limit", "defaults", "limits"],
+  },
+  "global limit": inside("global_limit", [
     "requests_per_unit",
     "unit",
     "name",
@@ -108,16 +82,27 @@ export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
     "sync",
     "count",
     "priority",
-  ],
-  "replaces item": ["name"],
-  cost: ["entry", "default", "max", "per"],
-  hold: ["id", "estimate", "default", "max", "per", "ttl", "settle"],
-  priority: ["entry", "high", "values"],
-  settle: ["entry", "value"],
-  tier: ["entry", "default", "among"],
-  "calendar window": ["calendar", "time_zone", "starts_on"],
-  match: ["one_of", "prefix", "suffix", "regex", "cidr"],
-};
+  ]),
+  cost: inside("cost", ["entry", "default", "max", "per"]),
+  hold: inside("hold", ["id", "estimate", "default", "max", "per", "ttl", "settle"]),
+  "calendar window": inside("window", ["calendar", "time_zone", "starts_on"]),
+  priority: inside("priority", ["entry", "high", "values"]),
+  tier: inside("tier", ["entry", "default", "among"]),
+  match: inside("match", ["one_of", "prefix", "suffix", "regex", "cidr"]),
+  defaults: inside("defaults", [
+    "algorithm",
+    "on_store_failure",
+    "sync",
+    "retry_after_jitter",
+    "post_paid",
+    "hold",
+    "concurrent",
+  ]),
+  "replaces item": { title: "in an item of 'replaces'", home: "inside an item of 'replaces'", keys: ["name"] },
+  settle: inside("settle", ["entry", "value"]),
+} satisfies Readonly<Record<string, SectionShape>>;
+
+export type Section = keyof typeof SECTIONS;
 
 /** The reference service's keys. It accepts them at any level and ignores misplaced ones; here they also get a warning. */
 export const REFERENCE_KEYS: ReadonlySet<string> = new Set([
@@ -140,7 +125,7 @@ export const REFERENCE_KEYS: ReadonlySet<string> = new Set([
 ]);
 
 /** Keys of a limit that the reference service lacks. */
-export const OWN_LIMIT_KEYS: readonly string[] = SECTION_KEYS.limit.filter((key) => !REFERENCE_KEYS.has(key));
+export const OWN_LIMIT_KEYS: readonly string[] = SECTIONS.limit.keys.filter((key) => !REFERENCE_KEYS.has(key));
 
 /** Keys of a rate in tokens per second. */
 export const RATE_KEYS: readonly string[] = ["tokens_per_second", "rps"];
@@ -150,21 +135,7 @@ export const REFERENCE_SECTIONS: ReadonlySet<Section> = new Set<Section>(["file"
 
 /** The section to which a key belongs; undefined for an unknown key. */
 export function homeOf(key: string): Section | undefined {
-  for (const section of [
-    "rule",
-    "limit",
-    "file",
-    "global limit",
-    "cost",
-    "hold",
-    "calendar window",
-    "priority",
-    "tier",
-    "match",
-  ] as const) {
-    if (SECTION_KEYS[section].includes(key)) return section;
-  }
-  return undefined;
+  return (Object.keys(SECTIONS) as Section[]).find((section) => SECTIONS[section].keys.includes(key));
 }
 
 /** Largest share of the wait that may be added to Retry-After. */

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { RULES_MAX, SECTION_KEYS } from "../../../src/engine/rules/schema.ts";
+import { RULES_MAX, SECTIONS } from "../../../src/engine/rules/schema.ts";
 import { loadError } from "../../../src/rule-sources/files/load.ts";
 import { NODES_MAX } from "../../../src/rule-sources/files/yaml-tree.ts";
 import { compileYaml } from "../../support/rules.ts";
@@ -60,7 +60,7 @@ const scalar = fc.oneof(
   ),
   fc.string({ maxLength: 12 }),
 );
-const keys = [...new Set(Object.values(SECTION_KEYS).flat())];
+const keys = [...new Set(Object.values(SECTIONS).flatMap((section) => section.keys))];
 const tree = fc.letrec<{ node: string; map: string; list: string }>((tie) => ({
   node: fc.oneof({ maxDepth: 4, withCrossShrink: true }, scalar, tie("map"), tie("list")),
   map: fc
