@@ -8,7 +8,6 @@ import { loadDist } from "../load/dist.mjs";
 import { openService } from "../load/service.mjs";
 
 const { SystemClock } = await loadDist("engine/base/clock.js");
-const { DEFAULT_BOUNDS, ServerCounts } = await loadDist("grpc/transport/fast-lane/bounds.js");
 const { Connection } = await loadDist("grpc/transport/fast-lane/connection.js");
 const { HpackEncoder } = await loadDist("grpc/transport/fast-lane/hpack/encoder.js");
 const { FrameIntake } = await loadDist("grpc/transport/fast-lane/frame-intake.js");
@@ -17,7 +16,6 @@ const { writeFrameHead } = await loadDist("grpc/transport/fast-lane/output.js");
 const { Flag, FrameType, Setting } = await loadDist("grpc/transport/fast-lane/protocol.js");
 const { SHOULD_RATE_LIMIT_PATH } = await loadDist("grpc/transport/load-proto.js");
 const { UnaryCalls } = await loadDist("grpc/transport/fast-lane/unary-stream.js");
-const { CallContext } = await loadDist("grpc/transport/unary-call.js");
 
 /** Calls in one read of the socket, as h2load sends them with 50 streams. */
 const CALLS_PER_READ = 50;
@@ -46,24 +44,20 @@ function frame(type, flags, streamId, payload) {
 function openConnection(handler) {
   const clock = new SystemClock();
   const observer = { handlerFailed: (path, error) => console.error(path, error), overloaded: () => undefined };
-  const server = new Http2Server({
-    options: {
+  const server = new Http2Server(
+    {
+      methods: [{ path: SHOULD_RATE_LIMIT_PATH, handler }],
+      clock,
+      observer,
       maxConcurrentStreams: 4_096,
       maxMessageBytes: 1_048_576,
       maxConnectionAgeMs: Number.POSITIVE_INFINITY,
       maxConnectionAgeGraceMs: 1_000,
       keepaliveMs: Number.POSITIVE_INFINITY,
-      httpHint: "",
+      inFlightMax: 10_000,
     },
-    bounds: DEFAULT_BOUNDS,
-    counts: new ServerCounts(),
-    clock,
-    context: new CallContext({ clock, observer, inFlightMax: 10_000 }),
-    known: {
-      methods: new Map([[SHOULD_RATE_LIMIT_PATH, { path: SHOULD_RATE_LIMIT_PATH, handler }]]),
-      streams: new Map(),
-    },
-  });
+    new Map(),
+  );
   const written = [];
   const nothing = () => undefined;
   const socket = {

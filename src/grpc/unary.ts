@@ -44,3 +44,18 @@ export interface UnaryHandler {
    */
   handle(message: Buffer, deadlineUs: number, reply: UnaryReply): void;
 }
+
+/** A unary method whose handler works on bytes. */
+export interface UnaryMethod {
+  /** `/package.Service/Method`. */
+  readonly path: string;
+  readonly handler: UnaryHandler;
+}
+
+/** What the transport reports; must not throw. */
+export interface TransportObserver {
+  /** A handler threw or replied twice, or its reply could not be sent: an internal error. */
+  handlerFailed(path: string, error: unknown): void;
+  /** A call was refused because too many were in flight. */
+  overloaded(path: string): void;
+}

@@ -169,7 +169,7 @@ async function faultsOf({ acts, cuts }: FrameHistory, way: (typeof WAYS)[number]
   peer.close();
   await turn();
   await turn();
-  const { inFlight } = lane.context;
+  const { inFlight } = lane;
   if (inFlight !== 0) faults.push(`${inFlight} calls are in flight after all were answered`);
   if (connection.partialBytes !== 0) faults.push(`${connection.partialBytes} bytes of requests are kept`);
   if (lane.connections.size !== 0) faults.push("the connection is kept");

@@ -4,13 +4,13 @@ import type { Socket } from "node:net";
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { type Clock, SystemClock } from "../../src/engine/base/clock.ts";
 import { AcceptedSocket } from "../../src/grpc/transport/fast-lane/accepted-socket.ts";
-import { type Bounds, DEFAULT_BOUNDS, ServerCounts } from "../../src/grpc/transport/fast-lane/bounds.ts";
+import type { Bounds } from "../../src/grpc/transport/fast-lane/bounds.ts";
 import type { Connection } from "../../src/grpc/transport/fast-lane/connection.ts";
 import { Http2Server } from "../../src/grpc/transport/fast-lane/http2-server.ts";
 import { PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
 import { UnaryCalls } from "../../src/grpc/transport/fast-lane/unary-stream.ts";
+import { passThroughDefinition } from "../../src/grpc/transport/grpc-js-calls.ts";
 import type { StreamMethod } from "../../src/grpc/transport/other-services.ts";
-import { CallContext, passThroughDefinition } from "../../src/grpc/transport/unary-call.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { duplexPair } from "./duplex-pair.ts";
 import { Http2Peer } from "./http2-peer.ts";
@@ -35,26 +35,23 @@ export function laneInMemory(
     handlerFailed: (_path: string, error: unknown) => failures.push(error),
     overloaded: () => undefined,
   };
-  const lane = new Http2Server({
-    options: {
+  const isOnBytes = way === "on bytes";
+  const method = streamMethodOf(handler, way === "of a stream of requests");
+  const lane = new Http2Server(
+    {
+      methods: isOnBytes ? [{ path: METHOD, handler }] : [],
+      clock,
+      observer,
+      bounds,
       maxConcurrentStreams: 100,
       maxMessageBytes: 100_000,
       maxConnectionAgeMs: Number.POSITIVE_INFINITY,
       maxConnectionAgeGraceMs: 1_000,
       keepaliveMs: Number.POSITIVE_INFINITY,
-      httpHint: "",
+      inFlightMax: 10_000,
     },
-    bounds: { ...DEFAULT_BOUNDS, ...bounds },
-    counts: new ServerCounts(),
-    clock,
-    context: new CallContext({ clock, observer, inFlightMax: 10_000 }),
-    known: {
-      methods: new Map(way === "on bytes" ? [[METHOD, { path: METHOD, handler }]] : []),
-      streams: new Map(
-        way === "on bytes" ? [] : [[METHOD, streamMethodOf(handler, way === "of a stream of requests")]],
-      ),
-    },
-  });
+    new Map(isOnBytes ? [] : [[METHOD, method]]),
+  );
   return { lane, failures };
 }
 

@@ -1,4 +1,7 @@
-// What header fields of gRPC mean, for all that read them.
+// What header fields of gRPC mean, for all that read and write them.
+
+import type { OutgoingHttpHeaders } from "node:http2";
+import type { GrpcStatus } from "../unary.ts";
 
 /** Microseconds of the units of a grpc-timeout. */
 const MICROS_OF_UNIT: Readonly<Record<string, number>> = {
@@ -10,7 +13,9 @@ const MICROS_OF_UNIT: Readonly<Record<string, number>> = {
   n: 0.001,
 };
 const TIMEOUT_DIGITS_MAX = 8;
-const CONTENT_TYPE = "application/grpc";
+export const GRPC_CONTENT = "application/grpc";
+/** Longer messages are cut, because they travel in a header. */
+const MESSAGE_CHARS_MAX = 1_024;
 
 export const INVALID_TIMEOUT = "Invalid grpc-timeout; expected at most 8 digits and one of H, M, S, m, u, n";
 
@@ -36,7 +41,25 @@ export function readTimeoutUs(value: string): number {
 
 /** Whether a content-type is gRPC's, with or without a subtype. */
 export function isGrpcContent(value: string): boolean {
-  if (!value.startsWith(CONTENT_TYPE)) return false;
-  const next = value[CONTENT_TYPE.length];
+  if (!value.startsWith(GRPC_CONTENT)) return false;
+  const next = value[GRPC_CONTENT.length];
   return next === undefined || next === "+" || next === ";";
+}
+
+/** The only headers of the answer to a call that failed, for node:http2. */
+export function failureHeaders(status: GrpcStatus, message: string): OutgoingHttpHeaders {
+  const fields = { "grpc-status": String(status), "grpc-message": percentEncoded(message) };
+  return { ":status": 200, "content-type": GRPC_CONTENT, ...fields };
+}
+
+/** The message in the form of `grpc-message`: printable ASCII except `%` stays, all other bytes of its UTF-8 become %XX. */
+export function percentEncoded(message: string): string {
+  const text = message.length > MESSAGE_CHARS_MAX ? message.slice(0, MESSAGE_CHARS_MAX) : message;
+  if (/^[ -$&-~]*$/.test(text)) return text;
+  let encoded = "";
+  for (const byte of Buffer.from(text, "utf8")) {
+    const isPlain = byte >= 0x20 && byte <= 0x7e && byte !== 0x25;
+    encoded += isPlain ? String.fromCharCode(byte) : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+  }
+  return encoded;
 }

@@ -1,16 +1,20 @@
-// Bounds the streams of grpc-js that wait for their peer, and counts the connections that node:http2 ends for opening too many: grpc-js
-// itself keeps a stream without a message for ever, at some 7 KB.
+// What a grpc-js server gets to see: no wrong request, no call of a client whose certificate lacks the name, and within a bound the streams
+// that wait for their peer. grpc-js itself keeps a stream without a message for ever, at some 7 KB. Counts the connections that node:http2
+// ends for opening too many streams, too.
 
 import {
   constants,
   type Http2Server,
+  type Http2Session,
   type IncomingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
+import type { TLSSocket } from "node:tls";
 import type { Server } from "@grpc/grpc-js";
 import { errorCode } from "../../engine/base/thrown.ts";
 import { refuseHeaders } from "./grpc-js-requests.ts";
+import { whyNotNamed } from "./tls-files.ts";
 import { type Shedder, shedStreams } from "./waiting-streams.ts";
 
 /** Streams of all connections that may wait for their peer: some 60 MB. */
@@ -22,26 +26,22 @@ export class GrpcJsStreams {
   readonly troubles = { waiting_streams: 0, stream_flood: 0 };
   streams = 0;
   readonly #max: number;
+  readonly #clientName: string | undefined;
   #shedAt: number;
 
-  constructor(max: number) {
+  /** At most `max` streams wait. No call of a client whose certificate lacks `clientName` is served; undefined serves all. */
+  constructor(max: number, clientName: string | undefined) {
     this.#max = max;
+    this.#clientName = clientName;
     this.#shedAt = max;
   }
 
   /** Begins to watch; to be called when `server` listens. */
   watch(server: Server): void {
-    // grpc-js shows its HTTP/2 servers nowhere else. If a later version renames this property, nothing is bounded, and
-    // test/fault/half-open-streams.test.ts fails.
+    // grpc-js shows its HTTP/2 servers nowhere else. If a later version renames this property, the server
+    // does not start.
     const { http2Servers } = server as unknown as { readonly http2Servers: ReadonlyMap<Http2Server, unknown> };
-    for (const http2 of http2Servers.keys()) {
-      http2.on("session", (session: ServerHttp2Session) => {
-        const watched = new WatchedSession(this, session);
-        this.connections.add(watched);
-        session.once("close", () => this.connections.delete(watched));
-      });
-      this.#sift(http2);
-    }
+    for (const http2 of http2Servers.keys()) this.#sift(http2);
   }
 
   noteOpened(): void {
@@ -50,21 +50,33 @@ export class GrpcJsStreams {
 
   // Most of a stream's cost is grpc-js's. So streams that were read before their connection was ended don't reach it; wrong ones neither.
   #sift(http2: Http2Server): void {
+    const sessions = new WeakMap<Http2Session, WatchedSession>();
+    http2.on("session", (session: ServerHttp2Session) => {
+      const watched = new WatchedSession(this, session, this.#clientName);
+      this.connections.add(watched);
+      sessions.set(session, watched);
+      session.once("close", () => this.connections.delete(watched));
+    });
     const listeners = http2.listeners("stream") as ((...args: unknown[]) => void)[];
     http2.removeAllListeners("stream");
     http2.on("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, ...rest: unknown[]) => {
-      if (stream.destroyed || refuseHeaders(stream, headers)) return;
+      const session = stream.session && sessions.get(stream.session);
+      if (session === undefined || stream.destroyed || refuseHeaders(stream, headers, session.refusal)) return;
       for (const listener of listeners) listener.call(http2, stream, headers, ...rest);
     });
   }
 }
 
 class WatchedSession implements Shedder {
+  /** Why no call of this client is served; undefined if calls are served. */
+  readonly refusal: string | undefined;
   readonly #all: GrpcJsStreams;
   readonly #session: ServerHttp2Session;
   readonly #streams = new Set<ServerHttp2Stream>();
 
-  constructor(all: GrpcJsStreams, session: ServerHttp2Session) {
+  constructor(all: GrpcJsStreams, session: ServerHttp2Session, clientName: string | undefined) {
+    if (clientName !== undefined)
+      this.refusal = whyNotNamed((session.socket as TLSSocket).getPeerCertificate().raw, clientName);
     this.#all = all;
     this.#session = session;
     session.once("error", (error) => {

@@ -5,21 +5,15 @@ import { Server, ServerCredentials } from "@grpc/grpc-js";
 import type { Clock } from "../../engine/base/clock.ts";
 import type { HealthState } from "../../engine/base/health.ts";
 import type { SocketSource } from "../../engine/base/socket-source.ts";
+import type { TransportObserver, UnaryMethod } from "../unary.ts";
 import { type ConnectionLoads, MovingAverage } from "./connection-loads.ts";
 import { grpcCannotListen } from "./grpc-cannot-listen.ts";
+import { type CallContext, passThroughDefinition, unaryImplementation } from "./grpc-js-calls.ts";
 import { refuseBodies } from "./grpc-js-requests.ts";
 import { GRPC_JS_WAITING_STREAMS_MAX, GrpcJsStreams } from "./grpc-js-streams.ts";
 import type { HealthService } from "./health-service.ts";
 import { type GrpcService, otherServices } from "./other-services.ts";
-import { clientNameInterceptor, FileCredentials } from "./tls-credentials.ts";
 import type { TlsFiles } from "./tls-files.ts";
-import {
-  CallContext,
-  passThroughDefinition,
-  type TransportObserver,
-  type UnaryMethod,
-  unaryImplementation,
-} from "./unary-call.ts";
 import { removeAbandonedSocket } from "./unix-socket.ts";
 
 export interface GrpcServerOptions {
@@ -80,11 +74,11 @@ export interface GrpcServer {
 /** Starts to listen. Rejects with ConfigError if it can't, in one sentence that names address and settings. */
 export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
   const services = createServices(options);
+  const streams = new GrpcJsStreams(GRPC_JS_WAITING_STREAMS_MAX, options.tls?.names.clientName);
+  const watch = () => streams.watch(services.server);
   const port = await (options.sockets === undefined
-    ? bind(services, options)
-    : enter(options.sockets, services, options));
-  const streams = new GrpcJsStreams(GRPC_JS_WAITING_STREAMS_MAX);
-  streams.watch(services.server);
+    ? bind(services, options, watch)
+    : enter(options.sockets, services, options, watch));
   let drained: Promise<void> | undefined;
   return {
     port: options.unixSocket === undefined ? port : 0,
@@ -113,7 +107,6 @@ const AGE_MS_MAX = 1_728_000_000;
 const HEALTH_WATCHERS_MAX = 1_000;
 
 function createServices(options: GrpcServerOptions): GrpcServices {
-  const clientName = options.tls?.names.clientName;
   const server = new Server({
     "grpc.max_concurrent_streams": Math.min(options.maxConcurrentStreams, STREAMS_PER_CONNECTION_MAX),
     "grpc.max_receive_message_length": options.maxMessageBytes,
@@ -125,9 +118,9 @@ function createServices(options: GrpcServerOptions): GrpcServices {
       "grpc.keepalive_time_ms": options.keepaliveMs,
       "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
     }),
-    interceptors: [refuseBodies, ...(clientName === undefined ? [] : [clientNameInterceptor(clientName)])],
+    interceptors: [refuseBodies],
   });
-  const context = new CallContext(options);
+  const context = { options, inFlight: 0 };
   for (const method of options.methods) {
     const name = method.path.slice(method.path.lastIndexOf("/") + 1);
     server.addService({ [name]: passThroughDefinition(method.path) }, { [name]: unaryImplementation(method, context) });
@@ -137,20 +130,29 @@ function createServices(options: GrpcServerOptions): GrpcServices {
   return { server, health, context };
 }
 
-async function bind(services: GrpcServices, options: GrpcServerOptions): Promise<number> {
+// `watch` is called before the first connection can come.
+async function bind(services: GrpcServices, options: GrpcServerOptions, watch: () => void): Promise<number> {
   if (options.unixSocket !== undefined) await removeAbandonedSocket(options.unixSocket);
   const host = options.host.includes(":") ? `[${options.host}]` : options.host;
   const address = options.unixSocket === undefined ? `${host}:${options.port}` : `unix:${options.unixSocket}`;
   return new Promise((resolve, reject) => {
     services.server.bindAsync(address, credentialsOf(options), (error, port) => {
-      if (error === null) resolve(port);
-      else reject(grpcCannotListen(address, options, error));
+      if (error === null) {
+        watch();
+        resolve(port);
+      } else reject(grpcCannotListen(address, options, error));
     });
   });
 }
 
-function enter(sockets: SocketSource, services: GrpcServices, options: GrpcServerOptions): Promise<number> {
+function enter(
+  sockets: SocketSource,
+  services: GrpcServices,
+  options: GrpcServerOptions,
+  watch: () => void,
+): Promise<number> {
   const injector = services.server.createConnectionInjector(credentialsOf(options));
+  watch();
   return sockets.open((socket: Socket) => injector.injectConnection(socket));
 }
 
@@ -166,6 +168,22 @@ function loadsOf({ context }: GrpcServices): ConnectionLoads {
 
 function credentialsOf({ tls }: GrpcServerOptions): ServerCredentials {
   return tls === undefined ? ServerCredentials.createInsecure() : new FileCredentials(tls);
+}
+
+/** Credentials that follow `files`. Clients must show a certificate if there are authorities for them. */
+class FileCredentials extends ServerCredentials {
+  readonly #files: TlsFiles;
+
+  constructor(files: TlsFiles) {
+    const { requestCert = false, rejectUnauthorized = false } = files.options;
+    super({ requestCert, rejectUnauthorized }, files.options);
+    this.#files = files;
+    files.subscribe((options) => this.updateSecureContextOptions(options));
+  }
+
+  _equals(other: ServerCredentials): boolean {
+    return other instanceof FileCredentials && other.#files === this.#files;
+  }
 }
 
 function drain(services: GrpcServices, graceMs: number): Promise<void> {

@@ -9,9 +9,9 @@ import type {
 import type { MessageTypeDefinition, PackageDefinition } from "@grpc/proto-loader";
 import { ReflectionService } from "@grpc/reflection";
 import type { HealthState } from "../../engine/base/health.ts";
+import type { UnaryMethod } from "../unary.ts";
 import { HealthService } from "./health-service.ts";
 import { HEALTH_SERVICE, loadFileDescriptors, loadProto } from "./load-proto.ts";
-import type { UnaryMethod } from "./unary-call.ts";
 
 /** A service in the form of grpc-js. */
 export interface GrpcService {

@@ -66,7 +66,7 @@ export class AcceptedSocket {
   #turnAway(): void {
     this.#matched = -1;
     this.#server.counts.troubles.bad_preface++;
-    const text = `This port speaks gRPC over HTTP/2. ${this.#server.options.httpHint}\n`;
+    const text = `This port speaks gRPC over HTTP/2. ${this.#server.httpHint}\n`;
     const head = [
       "HTTP/1.1 400 Bad Request",
       "content-type: text/plain",

@@ -268,14 +268,14 @@ export class Connection {
 
   /** Ends the connection for an error: with the code of a ConnectionError, or else as an internal error. */
   fail(error: unknown): void {
-    const { counts, context } = this.server;
+    const { counts, options } = this.server;
     if (error instanceof ConnectionError) {
       if (error instanceof HeaderListTooLarge) counts.troubles.headers_too_large++;
       else if (!(error instanceof FloodError)) counts.troubles.protocol_error++;
       this.finish(error.code, error.message);
       return;
     }
-    context.observer.handlerFailed("HTTP/2 connection", error);
+    options.observer.handlerFailed("HTTP/2 connection", error);
     this.finish(ErrorCode.internalError, "internal error");
   }
 

@@ -6,23 +6,17 @@ import { grpcCannotListen } from "../grpc-cannot-listen.ts";
 import type { GrpcServer, GrpcServerOptions } from "../grpc-server.ts";
 import type { HealthService } from "../health-service.ts";
 import { methodsOf, otherServices } from "../other-services.ts";
-import { CallContext } from "../unary-call.ts";
 import { removeAbandonedSocket } from "../unix-socket.ts";
 import type { AcceptedSocket } from "./accepted-socket.ts";
-import { type Bounds, DEFAULT_BOUNDS, ServerCounts } from "./bounds.ts";
-import { Http2Server } from "./http2-server.ts";
+import type { ServerCounts } from "./bounds.ts";
+import { Http2Server, type Http2ServerOptions } from "./http2-server.ts";
 import { Listener } from "./listener.ts";
 import { UnaryStream } from "./unary-stream.ts";
 
 /** Connections that may wait to be accepted; the system may allow fewer (net.core.somaxconn). */
 const BACKLOG = 1_024;
 
-export interface FastLaneOptions extends GrpcServerOptions {
-  /** The HTTP port of this process, to name it to people who ask here by mistake. */
-  readonly httpPort?: number | undefined;
-  /** Bounds that differ from the defaults; for tests. */
-  readonly bounds?: Partial<Bounds> | undefined;
-}
+export interface FastLaneOptions extends GrpcServerOptions, Http2ServerOptions {}
 
 /** A listening server and its counters. */
 export interface FastLaneServer extends GrpcServer {
@@ -33,23 +27,7 @@ export interface FastLaneServer extends GrpcServer {
 export async function startFastLane(options: FastLaneOptions): Promise<FastLaneServer> {
   // Watches are bounded as all streams that wait (Bounds.waitingStreamsMax).
   const { services, health } = otherServices(options, Number.POSITIVE_INFINITY);
-  const context = new CallContext(options);
-  const counts = new ServerCounts();
-  const { httpPort } = options;
-  const http2 = new Http2Server({
-    options: {
-      ...options,
-      httpHint: httpPort === undefined ? "HTTP is served elsewhere." : `HTTP is on port ${httpPort}.`,
-    },
-    bounds: { ...DEFAULT_BOUNDS, ...options.bounds },
-    counts,
-    clock: options.clock,
-    context,
-    known: {
-      methods: new Map(options.methods.map((method) => [method.path, method])),
-      streams: methodsOf(services),
-    },
-  });
+  const http2 = new Http2Server(options, methodsOf(services));
   const listener = new Listener(http2, options.tls);
   const port = await listen(listener.server, options).catch((error: unknown) => {
     listener.destroy();
@@ -58,9 +36,9 @@ export async function startFastLane(options: FastLaneOptions): Promise<FastLaneS
   let drained: Promise<void> | undefined;
   return {
     port,
-    counts,
-    troubles: counts.troubles,
-    inFlight: () => context.inFlight,
+    counts: http2.counts,
+    troubles: http2.counts.troubles,
+    inFlight: () => http2.inFlight,
     loads: loadsOf(listener, options),
     drain(graceMs) {
       drained ??= drain({ health, http2, listener }, graceMs, options);

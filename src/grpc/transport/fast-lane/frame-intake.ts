@@ -20,9 +20,13 @@ import {
   FrameType,
   PING_BYTES,
   PRIORITY_BYTES,
+  protocolError,
+  requireSize,
+  requireWindow,
   SETTING_BYTES,
   WINDOW_DEFAULT,
   WINDOW_LARGEST,
+  WORD_BYTES,
 } from "./protocol.ts";
 import { areTrailersValid, RequestHead, Route, readHead } from "./request-head.ts";
 import type { Sender } from "./sender.ts";
@@ -49,7 +53,7 @@ export class FrameIntake implements FrameSink {
   readonly #decoder: HpackDecoder;
   readonly #list = new HeaderList();
   readonly #memory = new HeaderMemory();
-  readonly #head = new RequestHead();
+  #head = new RequestHead();
   #receiveWindow = RECEIVE_WINDOW;
   #hasSettings = false;
   /** Number of complete frames and header blocks. */
@@ -142,7 +146,9 @@ export class FrameIntake implements FrameSink {
     if (end - start < WORTHY_DATA_BYTES && !isEnd) this.#allowances.spend(ControlFrame.other);
     const stream = this.#streams.get(id);
     if (stream === undefined) {
-      this.#takeForClosed(id, "DATA");
+      this.#requireOpened(id);
+      this.#allowances.spend(ControlFrame.other);
+      if (!this.#streams.wasReset(id)) this.#connection.refuse(id, ErrorCode.streamClosed);
       return;
     }
     stream.receiveWindow -= size;
@@ -157,11 +163,9 @@ export class FrameIntake implements FrameSink {
     stream.takeData(bytes, start, end, isEnd);
   }
 
-  // A frame for an unknown stream is an error, unless it may have been under way when we closed the stream.
-  #takeForClosed(id: number, what: string): void {
-    if (id > this.#streams.lastId || id % 2 === 0) throw protocolError(`${what} on a stream that was never opened`);
-    this.#allowances.spend(ControlFrame.other);
-    if (!this.#streams.wasReset(id)) this.#connection.refuse(id, ErrorCode.streamClosed);
+  // A frame for a stream that is gone may have been under way when we closed the stream.
+  #requireOpened(id: number): void {
+    if (id > this.#streams.lastId || id % 2 === 0) throw protocolError("a frame on a stream that was never opened");
   }
 
   #takeBlock(id: number): void {
@@ -180,8 +184,8 @@ export class FrameIntake implements FrameSink {
       head = this.#head;
       this.#decode(bytes, start, end);
       readHead(this.#list, this.#server.known, head);
-      if (this.#list.isRepeatable && head.route === Route.unary)
-        this.#memory.remember(bytes, start, end, generation, head);
+      const mayRemember = this.#list.isRepeatable && head.route === Route.unary;
+      if (mayRemember && this.#memory.remember(bytes, start, end, generation, head)) this.#head = new RequestHead();
     }
     if (this.#connection.isClosedTo(id)) this.#streams.noteReset(id);
     else if (head.route === Route.malformed || (isEnd && head.contentLength > 0)) {
@@ -264,20 +268,19 @@ export class FrameIntake implements FrameSink {
   }
 
   #takeWindowUpdate(id: number, bytes: Buffer, start: number, end: number): void {
-    if (end - start !== 4) throw new ConnectionError(ErrorCode.frameSizeError, "a WINDOW_UPDATE that is not 4 bytes");
+    requireSize("WINDOW_UPDATE", end - start, WORD_BYTES);
     this.#allowances.spend(ControlFrame.other);
     const more = bytes.readUInt32BE(start) & 0x7fff_ffff;
     if (id === 0) {
       if (more === 0) throw protocolError("a WINDOW_UPDATE of nothing");
-      if (!this.#sender.widen(more))
-        throw new ConnectionError(ErrorCode.flowControlError, "a window of more than 2^31 - 1");
+      this.#sender.window += more;
+      requireWindow(this.#sender.window);
       this.#connection.resumeHeld();
       return;
     }
     const stream = this.#streams.get(id);
     if (stream === undefined) {
-      if (id > this.#streams.lastId || id % 2 === 0)
-        throw protocolError("WINDOW_UPDATE on a stream that was never opened");
+      this.#requireOpened(id);
       if (more === 0) this.#connection.refuse(id, ErrorCode.protocolError);
     } else if (more === 0) this.#connection.reset(stream, ErrorCode.protocolError);
     else if (stream.sendWindow + more > WINDOW_LARGEST) this.#connection.reset(stream, ErrorCode.flowControlError);
@@ -288,11 +291,10 @@ export class FrameIntake implements FrameSink {
   }
 
   #takeReset(id: number, size: number): void {
-    if (size !== 4) throw new ConnectionError(ErrorCode.frameSizeError, "a RST_STREAM that is not 4 bytes");
+    requireSize("RST_STREAM", size, WORD_BYTES);
     const stream = this.#streams.get(id);
     if (stream === undefined) {
-      if (id > this.#streams.lastId || id % 2 === 0)
-        throw protocolError("RST_STREAM on a stream that was never opened");
+      this.#requireOpened(id);
       this.#allowances.spend(ControlFrame.other);
       return;
     }
@@ -307,7 +309,7 @@ export class FrameIntake implements FrameSink {
     for (let at = start; at === start || at < end; at += SETTINGS_BYTES_PER_CONTROL_FRAME)
       this.#allowances.spend(ControlFrame.settings);
     if (flags & Flag.ack) {
-      if (end !== start) throw new ConnectionError(ErrorCode.frameSizeError, "an acknowledgement that is not empty");
+      requireSize("SETTINGS acknowledgement", end - start, 0);
       return;
     }
     this.#hasSettings = true;
@@ -318,7 +320,7 @@ export class FrameIntake implements FrameSink {
 
   #takePing(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
     if (id !== 0) throw protocolError("PING on a stream");
-    if (end - start !== PING_BYTES) throw new ConnectionError(ErrorCode.frameSizeError, "a PING that is not 8 bytes");
+    requireSize("PING", end - start, PING_BYTES);
     this.#allowances.spend(ControlFrame.ping);
     const payload = bytes.subarray(start, end);
     if (flags & Flag.ack) this.#connection.takePong(payload);
@@ -332,8 +334,7 @@ export class FrameIntake implements FrameSink {
     if (type === FrameType.goaway && id !== 0) throw protocolError("GOAWAY on a stream");
     if (type !== FrameType.priority) return;
     if (id === 0) throw protocolError("PRIORITY on stream 0");
-    if (end - start !== PRIORITY_BYTES)
-      throw new ConnectionError(ErrorCode.frameSizeError, "a PRIORITY that is not 5 bytes");
+    requireSize("PRIORITY", end - start, PRIORITY_BYTES);
     if ((bytes.readUInt32BE(start) & 0x7fff_ffff) === id) throw protocolError("a stream that depends on itself");
   }
 }
@@ -348,8 +349,4 @@ function faultOfData(stream: Stream, isEnd: boolean): ErrorCode {
     return ErrorCode.protocolError;
   }
   return ErrorCode.noError;
-}
-
-function protocolError(message: string): ConnectionError {
-  return new ConnectionError(ErrorCode.protocolError, message);
 }

@@ -1,7 +1,7 @@
 // Puts header blocks together from HEADERS and CONTINUATION frames, without padding and priority.
 
 import { type Bounds, FloodError, type ServerCounts } from "./bounds.ts";
-import { ConnectionError, ErrorCode, Flag, PRIORITY_BYTES } from "./protocol.ts";
+import { ConnectionError, ErrorCode, Flag, PRIORITY_BYTES, protocolError } from "./protocol.ts";
 
 const NOTHING = Buffer.alloc(0);
 
@@ -83,8 +83,4 @@ export class HeaderIntake {
     bytes.copy(this.#block, this.#filled, start, end);
     this.#filled = size;
   }
-}
-
-function protocolError(message: string): ConnectionError {
-  return new ConnectionError(ErrorCode.protocolError, message);
 }

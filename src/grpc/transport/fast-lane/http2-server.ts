@@ -1,31 +1,23 @@
 // What all connections of a fast lane share: options, bounds and counters, the time of the turn, and what is bounded for all of them
 // together.
 
-import type { Clock } from "../../../engine/base/clock.ts";
-import type { CallContext } from "../unary-call.ts";
+import type { GrpcServerOptions } from "../grpc-server.ts";
+import type { StreamMethod } from "../other-services.ts";
 import { type Shedder, shedStreams } from "../waiting-streams.ts";
-import type { Bounds, ServerCounts, Trouble } from "./bounds.ts";
+import { type Bounds, DEFAULT_BOUNDS, ServerCounts, type Trouble } from "./bounds.ts";
 import { Deadlines } from "./deadlines.ts";
 import { huffmanTextMax } from "./hpack/huffman.ts";
 import { ChunkPool } from "./output.ts";
 import type { KnownMethods } from "./request-head.ts";
 import { StreamTurns } from "./stream-turns.ts";
 
-interface ServerParts {
-  readonly options: {
-    readonly maxConcurrentStreams: number;
-    readonly maxMessageBytes: number;
-    readonly maxConnectionAgeMs: number;
-    readonly maxConnectionAgeGraceMs: number;
-    readonly keepaliveMs: number;
-    /** Text for somebody who does not speak HTTP/2 here. */
-    readonly httpHint: string;
-  };
-  readonly bounds: Bounds;
-  readonly counts: ServerCounts;
-  readonly clock: Clock;
-  readonly context: CallContext;
-  readonly known: KnownMethods;
+/** What connections need of a server's options. */
+export interface Http2ServerOptions
+  extends Omit<GrpcServerOptions, "host" | "port" | "health" | "reflection" | "services" | "tls"> {
+  /** The HTTP port of this process, to name it to people who ask here by mistake. */
+  readonly httpPort?: number | undefined;
+  /** Bounds that differ from the defaults; for tests. */
+  readonly bounds?: Partial<Bounds> | undefined;
 }
 
 /** A connection, as the bounds for all of them see it. */
@@ -39,37 +31,39 @@ interface OpenConnection extends Shedder {
 }
 
 export class Http2Server {
-  readonly options: ServerParts["options"];
+  readonly options: Http2ServerOptions;
   readonly bounds: Bounds;
-  readonly counts: ServerCounts;
-  readonly context: CallContext;
+  readonly counts = new ServerCounts();
   readonly known: KnownMethods;
+  /** For somebody who does not speak gRPC here. */
+  readonly httpHint: string;
   readonly connections = new Set<OpenConnection>();
   readonly chunks = new ChunkPool();
   readonly deadlines: Deadlines;
   readonly turns = new StreamTurns();
   /** Buffer for decoding header text; free between any two calls. */
   readonly headerScratch: Buffer;
+  /** Calls on bytes that their handler has not answered yet. Cancelled ones count, because they still take work. */
+  inFlight = 0;
   /** Open streams of all connections. */
   streams = 0;
   /** Bytes that are kept for calls: of requests that are not whole or not handled, and of answers of streams. */
   partialBytes = 0;
   /** Bytes of output of all connections that peers have not read. */
   unreadBytes = 0;
-  readonly #clock: Clock;
   #turnNowUs = 0;
   #shedAt: number;
 
-  constructor({ options, bounds, counts, clock, context, known }: ServerParts) {
+  /** `streams`: the methods whose handlers have the form of grpc-js, by path. */
+  constructor(options: Http2ServerOptions, streams: ReadonlyMap<string, StreamMethod>) {
     this.options = options;
-    this.bounds = bounds;
-    this.counts = counts;
-    this.context = context;
-    this.known = known;
-    this.#clock = clock;
-    this.#shedAt = bounds.waitingStreamsMax;
-    this.headerScratch = Buffer.allocUnsafe(huffmanTextMax(bounds.headerBlockBytesMax));
-    this.deadlines = new Deadlines(clock, (nowUs) => this.#expireCalls(nowUs));
+    this.bounds = { ...DEFAULT_BOUNDS, ...options.bounds };
+    this.known = { methods: new Map(options.methods.map((method) => [method.path, method])), streams };
+    this.httpHint =
+      options.httpPort === undefined ? "HTTP is served elsewhere." : `HTTP is on port ${options.httpPort}.`;
+    this.#shedAt = this.bounds.waitingStreamsMax;
+    this.headerScratch = Buffer.allocUnsafe(huffmanTextMax(this.bounds.headerBlockBytesMax));
+    this.deadlines = new Deadlines(options.clock, (nowUs) => this.#expireCalls(nowUs));
   }
 
   /** Begins a turn: the next `turnNowUs` reads the clock. */
@@ -79,13 +73,13 @@ export class Http2Server {
 
   /** The time, read at most once a turn. */
   turnNowUs(): number {
-    if (this.#turnNowUs === 0) this.#turnNowUs = this.#clock.nowUs();
+    if (this.#turnNowUs === 0) this.#turnNowUs = this.options.clock.nowUs();
     return this.#turnNowUs;
   }
 
   /** The time now, for work that does not belong to a turn of a socket. */
   nowUs(): number {
-    return this.#clock.nowUs();
+    return this.options.clock.nowUs();
   }
 
   /** Adds to the sum of unread output. Beyond its bound the connection with the most of it ends. */

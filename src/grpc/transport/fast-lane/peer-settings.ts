@@ -6,9 +6,10 @@ import {
   ErrorCode,
   FRAME_BYTES_DEFAULT,
   FRAME_BYTES_LARGEST,
+  protocolError,
+  requireWindow,
   SETTING_BYTES,
   Setting,
-  WINDOW_LARGEST,
 } from "./protocol.ts";
 
 /** Applies the settings in `bytes` from `start` to `end` (exclusive), in order. Throws ConnectionError. */
@@ -27,25 +28,21 @@ function applySetting({ sender, streams }: Connection, id: number, value: number
       sender.blocks.encoder.allowTableSize(value);
       break;
     case Setting.enablePush:
-      if (value > 1) throw new ConnectionError(ErrorCode.protocolError, "ENABLE_PUSH is neither 0 nor 1");
+      if (value > 1) throw protocolError("ENABLE_PUSH is neither 0 nor 1");
       break;
     case Setting.initialWindowSize: {
-      if (value > WINDOW_LARGEST)
-        throw new ConnectionError(ErrorCode.flowControlError, "a window of more than 2^31 - 1");
+      requireWindow(value);
       const change = value - sender.streamWindow;
       sender.streamWindow = value;
       for (const stream of streams.all()) {
         stream.sendWindow += change;
-        if (stream.sendWindow > WINDOW_LARGEST) {
-          throw new ConnectionError(ErrorCode.flowControlError, "a window of more than 2^31 - 1");
-        }
+        requireWindow(stream.sendWindow);
       }
       break;
     }
     case Setting.maxFrameSize:
-      if (value < FRAME_BYTES_DEFAULT || value > FRAME_BYTES_LARGEST) {
-        throw new ConnectionError(ErrorCode.protocolError, "a MAX_FRAME_SIZE out of bounds");
-      }
+      if (value < FRAME_BYTES_DEFAULT || value > FRAME_BYTES_LARGEST)
+        throw protocolError("a MAX_FRAME_SIZE out of bounds");
       // Not used: answers are small.
       break;
   }

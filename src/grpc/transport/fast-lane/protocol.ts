@@ -47,6 +47,8 @@ export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1")
 
 export const FRAME_HEAD_BYTES = 9;
 export const PING_BYTES = 8;
+/** Bytes of a WINDOW_UPDATE, and of a RST_STREAM. */
+export const WORD_BYTES = 4;
 export const SETTING_BYTES = 6;
 export const PRIORITY_BYTES = 5;
 /** Largest payload that we accept, and that a peer accepts unless its SETTINGS say otherwise. */
@@ -68,4 +70,18 @@ export class ConnectionError extends Error {
     super(message);
     this.code = code;
   }
+}
+
+export function protocolError(message: string): ConnectionError {
+  return new ConnectionError(ErrorCode.protocolError, message);
+}
+
+/** Throws unless a frame has `size` bytes of payload. */
+export function requireSize(frame: string, payload: number, size: number): void {
+  if (payload !== size) throw new ConnectionError(ErrorCode.frameSizeError, `a ${frame} that is not ${size} bytes`);
+}
+
+/** Throws if a flow control window is larger than the protocol allows. */
+export function requireWindow(size: number): void {
+  if (size > WINDOW_LARGEST) throw new ConnectionError(ErrorCode.flowControlError, "a window of more than 2^31 - 1");
 }

@@ -1,8 +1,8 @@
 // Decides by its header fields what a request is: a call on bytes, another call that we serve, or why it is refused.
 
+import type { UnaryMethod } from "../../unary.ts";
 import { isGrpcContent, readTimeoutUs, TAKEN_ENCODING } from "../grpc-headers.ts";
 import type { StreamMethod } from "../other-services.ts";
-import type { UnaryMethod } from "../unary-call.ts";
 import type { HeaderList } from "./hpack/header-list.ts";
 import { NameId } from "./hpack/header-names.ts";
 
@@ -50,15 +50,6 @@ export class RequestHead {
     this.contentType = undefined;
     this.encoding = undefined;
     this.isPost = false;
-  }
-
-  copyFrom(other: RequestHead): void {
-    this.route = other.route;
-    this.method = other.method;
-    this.path = other.path;
-    this.timeoutUs = other.timeoutUs;
-    this.contentLength = other.contentLength;
-    this.traceparent = other.traceparent;
   }
 }
 

@@ -1,10 +1,7 @@
 // The header blocks of our answers. After a connection's first answer they are a few bytes of indices, which are kept.
 
+import { GRPC_CONTENT, percentEncoded } from "../grpc-headers.ts";
 import { HpackEncoder } from "./hpack/encoder.ts";
-
-const CONTENT_TYPE = "application/grpc";
-/** Longer messages are cut, because they travel in a header. */
-const MESSAGE_CHARS_MAX = 1_024;
 
 /** Makes blocks with the encoder of one connection. Each block must be written out before the next one is made. */
 export class ResponseBlocks {
@@ -20,7 +17,7 @@ export class ResponseBlocks {
     const { encoder } = this;
     encoder.begin();
     encoder.field(":status", "200");
-    encoder.field("content-type", CONTENT_TYPE);
+    encoder.field("content-type", GRPC_CONTENT);
     const block = encoder.end();
     if (encoder.isRepeatable) this.#head = Buffer.from(block);
     return block;
@@ -44,7 +41,7 @@ export class ResponseBlocks {
     encoder.begin();
     if (!hasHead) {
       encoder.field(":status", "200");
-      encoder.field("content-type", CONTENT_TYPE);
+      encoder.field("content-type", GRPC_CONTENT);
     }
     if (acceptEncoding !== "") encoder.field("grpc-accept-encoding", acceptEncoding);
     encoder.field("grpc-status", String(status));
@@ -72,15 +69,3 @@ export class ResponseBlocks {
 
 /** Most bytes of the trailers of a good answer, with a change of the table's size. */
 export const OK_TRAILERS_BYTES_MAX = 64;
-
-/** The message in the form of `grpc-message`: printable ASCII except `%` stays, all other bytes of its UTF-8 become %XX. */
-export function percentEncoded(message: string): string {
-  const text = message.length > MESSAGE_CHARS_MAX ? message.slice(0, MESSAGE_CHARS_MAX) : message;
-  if (/^[ -$&-~]*$/.test(text)) return text;
-  let encoded = "";
-  for (const byte of Buffer.from(text, "utf8")) {
-    const isPlain = byte >= 0x20 && byte <= 0x7e && byte !== 0x25;
-    encoded += isPlain ? String.fromCharCode(byte) : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
-  }
-  return encoded;
-}

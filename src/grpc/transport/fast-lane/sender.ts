@@ -12,7 +12,6 @@ import {
   MESSAGE_HEAD_BYTES,
   STREAM_ID_LARGEST,
   WINDOW_DEFAULT,
-  WINDOW_LARGEST,
 } from "./protocol.ts";
 import { OK_TRAILERS_BYTES_MAX, ResponseBlocks } from "./response-blocks.ts";
 import type { Ending, Stream } from "./stream.ts";
@@ -159,12 +158,6 @@ export class Sender {
     payload.writeUInt32BE(code, 4);
     text.copy(payload, 8);
     this.output.frame(FrameType.goaway, 0, 0, payload);
-  }
-
-  /** Widens the connection's window. False if it exceeds the largest that the protocol allows. */
-  widen(bytes: number): boolean {
-    this.window += bytes;
-    return this.window <= WINDOW_LARGEST;
   }
 
   /** Notes that a stream no longer waits; returns whether it did. */

@@ -69,7 +69,7 @@ export class StreamedCall extends GrpcCall {
       if (this.#state === "new") this.#begin();
       else this.#handleNext();
     } catch (error) {
-      this.server.context.observer.handlerFailed(this.#method.definition.path, error);
+      this.server.options.observer.handlerFailed(this.#method.definition.path, error);
       this.refuse(GrpcStatus.internal, "internal error");
     }
     if (this.#hasWork()) return true;

@@ -27,10 +27,7 @@ export class TurnedAwayStream extends Stream {
     sender.headers(this.id, sender.blocks.notGrpc(), false);
     this.hasHead = true;
     this.keepAnswer(
-      Buffer.from(
-        `This port speaks gRPC: expected content-type application/grpc. ${server.options.httpHint}\n`,
-        "utf8",
-      ),
+      Buffer.from(`This port speaks gRPC: expected content-type application/grpc. ${server.httpHint}\n`, "utf8"),
     );
     this.ending = "body";
     this.#connection.send(this);

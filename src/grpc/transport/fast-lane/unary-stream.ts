@@ -2,8 +2,7 @@
 // pooled: one is used again only after its stream has closed and its handler has replied.
 
 import { InvariantError } from "../../../engine/base/invariant.ts";
-import { GrpcStatus, type UnaryReply } from "../../unary.ts";
-import type { UnaryMethod } from "../unary-call.ts";
+import { GrpcStatus, type UnaryMethod, type UnaryReply } from "../../unary.ts";
 import type { Connection } from "./connection.ts";
 import { GrpcCall } from "./grpc-call.ts";
 import type { Http2Server } from "./http2-server.ts";
@@ -143,26 +142,27 @@ export class UnaryStream extends GrpcCall implements UnaryReply {
 
   /** Gives the message to the handler. */
   serve(message: Buffer): void {
-    const { context, counts } = this.server;
-    counts.unaryCalls++;
-    if (context.inFlight >= context.inFlightMax) {
-      context.observer.overloaded(this.#method.path);
-      this.refuse(GrpcStatus.resourceExhausted, `more than ${context.inFlightMax} calls in flight`);
+    const { server } = this;
+    const { inFlightMax, observer } = server.options;
+    server.counts.unaryCalls++;
+    if (server.inFlight >= inFlightMax) {
+      observer.overloaded(this.#method.path);
+      this.refuse(GrpcStatus.resourceExhausted, `more than ${inFlightMax} calls in flight`);
       return;
     }
-    if (this.deadlineUs !== Number.POSITIVE_INFINITY && this.deadlineUs <= this.server.turnNowUs()) {
+    if (this.deadlineUs !== Number.POSITIVE_INFINITY && this.deadlineUs <= server.turnNowUs()) {
       this.refuse(GrpcStatus.deadlineExceeded, "the deadline passed before the call was read");
       return;
     }
-    context.inFlight++;
+    server.inFlight++;
     this.#state = "handling";
     try {
       this.#method.handler.handle(message, this.deadlineUs, this);
     } catch (error) {
-      context.observer.handlerFailed(this.#method.path, error);
+      observer.handlerFailed(this.#method.path, error);
       if (this.#owesReply()) this.fail(GrpcStatus.internal, "internal error");
     }
-    if (this.#owesReply()) this.server.deadlines.note(this.deadlineUs);
+    if (this.#owesReply()) server.deadlines.note(this.deadlineUs);
   }
 
   #owesReply(): boolean {
@@ -190,12 +190,11 @@ export class UnaryStream extends GrpcCall implements UnaryReply {
 
   // False if the handler has replied already.
   #takeReply(): boolean {
-    const { context } = this.server;
     if (!this.#owesReply()) {
-      context.observer.handlerFailed(this.#method.path, new InvariantError("a call is replied to once"));
+      this.server.options.observer.handlerFailed(this.#method.path, new InvariantError("a call is replied to once"));
       return false;
     }
-    context.inFlight--;
+    this.server.inFlight--;
     if (this.#state === "abandoned") this.#rest();
     else this.#state = "answering";
     return true;

@@ -16,7 +16,7 @@ import { listenTrouble } from "../../../engine/base/cannot-listen.ts";
 import { ConfigError } from "../../../engine/base/errors.ts";
 import { MICROS_PER_MILLI } from "../../../engine/base/units.ts";
 import { GrpcStatus } from "../../unary.ts";
-import { readTimeoutUs } from "../grpc-headers.ts";
+import { failureHeaders, readTimeoutUs } from "../grpc-headers.ts";
 import { ByteAccount, type ByteBudget, PIECE_BYTES } from "./byte-budget.ts";
 import type { Http2Target } from "./http2-target.ts";
 import { FRAME_HEADER_BYTES, headerLines, type RelayedRequest, type UnaryOutcome } from "./unary-exchange.ts";
@@ -52,9 +52,6 @@ const STREAMS_MAX = 4_096;
 const WINDOW_BYTES = 1_048_576;
 const SESSION_MEGABYTES_MAX = 64;
 const KEEPALIVE_MS = 60_000;
-const HTTP_OK = 200;
-/** Percent codes of characters that gRPC leaves plain in a grpc-message: ASCII from space to tilde, except the percent sign. */
-const PLAIN = /%(?!25)[2-7][0-9A-F](?<!%7F)/g;
 
 /** The port of a relay. */
 export class RelayServer {
@@ -206,16 +203,7 @@ function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders):
 
 function failStream(stream: ServerHttp2Stream, status: GrpcStatus, message: string): void {
   if (stream.destroyed || stream.closed || stream.headersSent) return;
-  respond(
-    stream,
-    {
-      ":status": HTTP_OK,
-      "content-type": "application/grpc",
-      "grpc-status": String(status),
-      "grpc-message": encodeURIComponent(message).replace(PLAIN, decodeURIComponent),
-    },
-    { endStream: true },
-  );
+  respond(stream, failureHeaders(status, message), { endStream: true });
 }
 
 // Passes a stream on in both directions, at the pace of the slower side.

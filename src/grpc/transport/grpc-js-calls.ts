@@ -4,36 +4,13 @@
 import type { handleUnaryCall, MethodDefinition, sendUnaryData } from "@grpc/grpc-js";
 import { type Clock, deadlineOn } from "../../engine/base/clock.ts";
 import { InvariantError } from "../../engine/base/invariant.ts";
-import { GrpcStatus, type UnaryHandler, type UnaryReply } from "../unary.ts";
-
-/** A unary method whose handler works on bytes. */
-export interface UnaryMethod {
-  /** `/package.Service/Method`. */
-  readonly path: string;
-  readonly handler: UnaryHandler;
-}
-
-/** What the transport reports; must not throw. */
-export interface TransportObserver {
-  /** A handler threw or replied twice, or its reply could not be sent: an internal error. */
-  handlerFailed(path: string, error: unknown): void;
-  /** A call was refused because too many were in flight. */
-  overloaded(path: string): void;
-}
+import { GrpcStatus, type TransportObserver, type UnaryMethod, type UnaryReply } from "../unary.ts";
 
 /** What all calls of a server share. */
-export class CallContext {
-  readonly clock: Clock;
-  readonly observer: TransportObserver;
-  readonly inFlightMax: number;
+export interface CallContext {
+  readonly options: { readonly clock: Clock; readonly observer: TransportObserver; readonly inFlightMax: number };
   /** Calls that their handler has not answered yet. Cancelled ones count, because they still take work. */
-  inFlight = 0;
-
-  constructor(options: { clock: Clock; observer: TransportObserver; inFlightMax: number }) {
-    this.clock = options.clock;
-    this.observer = options.observer;
-    this.inFlightMax = options.inFlightMax;
-  }
+  inFlight: number;
 }
 
 /** The method as grpc-js registers it: messages stay bytes. */
@@ -58,35 +35,33 @@ export function passThroughDefinition(path: string): MethodDefinition<Buffer, Bu
  */
 export function unaryImplementation(method: UnaryMethod, context: CallContext): handleUnaryCall<Buffer, Buffer> {
   const { path } = method;
+  const { clock, observer, inFlightMax } = context.options;
   return (call, respond) => {
-    if (context.inFlight >= context.inFlightMax) {
-      context.observer.overloaded(path);
-      respond(statusError(GrpcStatus.resourceExhausted, `more than ${context.inFlightMax} calls in flight`));
+    if (context.inFlight >= inFlightMax) {
+      observer.overloaded(path);
+      respond(statusError(GrpcStatus.resourceExhausted, `more than ${inFlightMax} calls in flight`));
       return;
     }
     context.inFlight++;
     const reply = new GrpcReply(path, call, respond, context);
-    const deadlineUs = deadlineOn(context.clock, Number(call.getDeadline()));
+    const deadlineUs = deadlineOn(clock, Number(call.getDeadline()));
     setImmediate(() => {
-      if (call.cancelled) reply.forget();
-      else if (deadlineUs <= context.clock.nowUs()) {
+      if (call.cancelled) {
+        reply.forget();
+        return;
+      }
+      if (deadlineUs <= clock.nowUs()) {
         reply.fail(GrpcStatus.deadlineExceeded, "the deadline passed before the call was read");
-      } else hand(call.request, { method, deadlineUs, reply, context });
+        return;
+      }
+      try {
+        method.handler.handle(call.request, deadlineUs, reply);
+      } catch (error) {
+        observer.handlerFailed(path, error);
+        reply.failUnlessDone(GrpcStatus.internal, "internal error");
+      }
     });
   };
-}
-
-function hand(
-  message: Buffer,
-  to: { method: UnaryMethod; deadlineUs: number; reply: GrpcReply; context: CallContext },
-): void {
-  const { method, deadlineUs, reply, context } = to;
-  try {
-    method.handler.handle(message, deadlineUs, reply);
-  } catch (error) {
-    context.observer.handlerFailed(method.path, error);
-    reply.failUnlessDone(GrpcStatus.internal, "internal error");
-  }
 }
 
 /** The part of grpc-js's call that a reply reads. */
@@ -138,7 +113,7 @@ class GrpcReply implements UnaryReply {
 
   #isFirst(): boolean {
     if (this.#isDone) {
-      this.#context.observer.handlerFailed(this.#path, new InvariantError("a call is replied to once"));
+      this.#context.options.observer.handlerFailed(this.#path, new InvariantError("a call is replied to once"));
       return false;
     }
     this.#isDone = true;
@@ -151,7 +126,7 @@ class GrpcReply implements UnaryReply {
     try {
       this.#respond(error, message);
     } catch (fault) {
-      this.#context.observer.handlerFailed(this.#path, fault);
+      this.#context.options.observer.handlerFailed(this.#path, fault);
     }
   }
 }
