@@ -8,8 +8,8 @@ import { Algorithm, endsAtOnce, type Limit, refillOf, usToRefill, WAIT_US_MAX } 
 export interface LastAnswer {
   /** Cost that would have passed at the time of the answer. */
   remaining: number;
-  /** When the bucket is as new, which may be in the past. Infinity if beyond WAIT_US_MAX. */
-  asNewAtUs: number;
+  /** When the bucket is full again, which may be in the past. Infinity if beyond WAIT_US_MAX. */
+  resetAtUs: number;
 }
 
 /** Notes an answer received at `nowUs`. */
@@ -20,37 +20,37 @@ export function noteAnswer(
   nowUs: number,
 ): void {
   into.remaining = answer.remaining;
-  const isAsNewSomeDay = answer.resetUs === 0 || (!neverRefills(limit) && answer.resetUs < WAIT_US_MAX);
-  into.asNewAtUs = isAsNewSomeDay ? nowUs + answer.resetUs : Number.POSITIVE_INFINITY;
+  const resetsSomeDay = answer.resetUs === 0 || (!neverRefills(limit) && answer.resetUs < WAIT_US_MAX);
+  into.resetAtUs = resetsSomeDay ? nowUs + answer.resetUs : Number.POSITIVE_INFINITY;
 }
 
-/** Microseconds until the bucket is as new; never too few. */
+/** Microseconds until the bucket is full again; never too few. */
 export function resetUsOf(last: LastAnswer, limit: Limit, nowUs: number): number {
-  if (last.asNewAtUs <= nowUs) return 0;
-  if (last.asNewAtUs !== Number.POSITIVE_INFINITY) return last.asNewAtUs - nowUs;
+  if (last.resetAtUs <= nowUs) return 0;
+  if (last.resetAtUs !== Number.POSITIVE_INFINITY) return last.resetAtUs - nowUs;
   return neverRefills(limit) ? limit.windowSeconds * MICROS_PER_SECOND : WAIT_US_MAX;
 }
 
 /**
  * Cost that would pass now; never too much. For token buckets it is too low by at most the refill of a microsecond; for fixed windows it is
- * exact; for other kinds, whose hits leave one by one, it is the answer's until the bucket is as new.
+ * exact; for other kinds, whose hits leave one by one, it is the answer's until the bucket is full again.
  */
 export function remainingOf(last: LastAnswer, limit: Limit, nowUs: number): number {
-  if (last.asNewAtUs <= nowUs) return limit.burst;
+  if (last.resetAtUs <= nowUs) return limit.burst;
   if (!tellsDebt(last, limit)) return last.remaining;
   return Math.max(last.remaining, divideDown(microTokensOf(last, limit, nowUs), MICROS_PER_TOKEN));
 }
 
 /** Millionths of tokens in a token bucket now; negative in debt; never too many. */
 export function microTokensOf(last: LastAnswer, limit: Limit, nowUs: number): number {
-  if (last.asNewAtUs <= nowUs) return limit.burst * MICROS_PER_TOKEN;
+  if (last.resetAtUs <= nowUs) return limit.burst * MICROS_PER_TOKEN;
   if (!tellsDebt(last, limit)) return last.remaining * MICROS_PER_TOKEN;
-  return limit.burst * MICROS_PER_TOKEN - refillOf(last.asNewAtUs - nowUs, limit);
+  return limit.burst * MICROS_PER_TOKEN - refillOf(last.resetAtUs - nowUs, limit);
 }
 
-/** Whether the debt of a bucket follows from the time when it will be as new. */
+/** Whether the debt of a bucket follows from the time when it will be full again. */
 function tellsDebt(last: LastAnswer, limit: Limit): boolean {
-  return limit.algorithm === Algorithm.tokenBucket && last.asNewAtUs !== Number.POSITIVE_INFINITY;
+  return limit.algorithm === Algorithm.tokenBucket && last.resetAtUs !== Number.POSITIVE_INFINITY;
 }
 
 /** Whether the last answer tells the wait of any cost. For other kinds only the store knows. */

@@ -5,7 +5,7 @@ import { costToReturn } from "../../src/engine/domain/verdict.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
-import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
+import { SeveralStores } from "../../src/stores/sharded/sharded-calls.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import type { ClusterRig } from "../support/redis-cluster.ts";

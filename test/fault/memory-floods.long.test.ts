@@ -20,7 +20,7 @@ const MARGIN_BYTES = 60 * MB;
 
 const FLOODS = `
 const { TakeGroup } = await import("${DIST}/engine/domain/take.js");
-const { LimitStats } = await import("${DIST}/engine/domain/limit-stats.js");
+const { LimitStats } = await import("${DIST}/engine/domain/stats.js");
 const { MemoryStore } = await import("${DIST}/stores/memory/memory-store.js");
 const clock = { us: 1_767_225_600_000_000, nowUs: () => clock.us };
 const limitOf = (algorithm, amount) => ({ algorithm, amount, burst: amount, windowSeconds: 60, debtMax: amount, stats: new LimitStats() });

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { StoreError } from "../../src/engine/base/errors.ts";
 import { copyQuestion, Mode, TakeGroup } from "../../src/engine/domain/take.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
-import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
+import { SeveralStores } from "../../src/stores/sharded/sharded-calls.ts";
 import type { SettleListener, Store } from "../../src/stores/store.ts";
 import { SyncStore } from "../../src/stores/sync/sync-store.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";

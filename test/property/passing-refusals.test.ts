@@ -87,7 +87,7 @@ class Rig {
       describe: (error) => String(error),
       onRefusal: () => undefined,
       onTrouble: () => undefined,
-      redirect: () => false,
+      redirect: (_, message) => (message.startsWith("TRYAGAIN") ? "later" : "refused"),
     });
     const unused = () => {
       throw new Error("not a command of takes");

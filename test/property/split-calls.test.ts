@@ -15,7 +15,7 @@ import {
 } from "../../src/engine/domain/take.ts";
 import type { LimitCall } from "../../src/engine/limiter/call.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
-import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
+import { SeveralStores } from "../../src/stores/sharded/sharded-calls.ts";
 import type { SettleListener, Store } from "../../src/stores/store.ts";
 import { SyncStore } from "../../src/stores/sync/sync-store.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";

@@ -4,7 +4,7 @@ import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { keySlot } from "../../src/stores/redis/cluster-tags.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
-import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
+import { SeveralStores } from "../../src/stores/sharded/sharded-calls.ts";
 import type { Store, StoreHealth } from "../../src/stores/store.ts";
 import type { StoreObserver } from "../../src/stores/store-observer.ts";
 import { PostgresServer } from "./postgres-server.ts";

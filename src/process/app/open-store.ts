@@ -10,7 +10,7 @@ import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import { openPostgresStore } from "../../stores/postgres/postgres-store.ts";
 import { type ClusterStoreOptions, openClusterStore } from "../../stores/redis/cluster-store.ts";
 import { openRedisStore } from "../../stores/redis/redis-store.ts";
-import { SeveralStores } from "../../stores/sharded/several-stores.ts";
+import { SeveralStores } from "../../stores/sharded/sharded-calls.ts";
 import type { BucketMemory, ProcessCounts, Store, StoreHealth } from "../../stores/store.ts";
 import type { StoreObserver } from "../../stores/store-observer.ts";
 import { Leases } from "../../stores/sync/lease.ts";

@@ -8,8 +8,10 @@ import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts"
 import { BREAKER_DEFAULTS, type BreakerOptions } from "./breaker.ts";
 import type { StorePatience } from "./server-time.ts";
 
-/** Options of a store on a server. */
+/** Options of a store on a server, or on several. */
 export interface BatchingOptions {
+  /** Prefix of the store's own keys, the same as that of bucket keys. Default: empty. */
+  readonly keyPrefix?: string;
   /** Longest wait of a take for the server, in milliseconds; an earlier deadline of its call counts. Default: 15. */
   readonly deadlineMs?: number;
   /** Longest wait of a take whose call has at least twice as much time left, in milliseconds. Default: `deadlineMs`. */
@@ -33,13 +35,7 @@ export interface BatchingOptions {
   readonly nameSuffix?: string;
 }
 
-/** Options of a store that processes share, on one server or on several. */
-export interface SharedStoreOptions extends BatchingOptions {
-  /** Prefix of the store's own keys, the same as that of bucket keys. Default: empty. */
-  readonly keyPrefix?: string;
-}
-
-/** BatchingOptions with all defaults filled in. */
+/** BatchingOptions with all defaults filled in, for each server. */
 export interface CompleteOptions extends StorePatience {
   readonly silenceUsMax: number;
   readonly takesInFlightMax: number;

@@ -3,7 +3,6 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { hashBucketKey } from "../../engine/domain/key-bytes.ts";
-import type { Limit } from "../../engine/domain/limit.ts";
 import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { endOfDescriptor, isOver, VerdictFold } from "../../engine/domain/verdict.ts";
 import { noteAnswer, remainingOf, resetUsOf, tellsWaits, waitUsOf } from "../last-answer.ts";
@@ -23,13 +22,16 @@ interface DenialMemoryOptions {
 }
 
 /**
- * Remembers the smallest refused cost of each bucket until its wait is over, at most for DENIAL_US_MAX after the question was sent, and
- * refuses that cost and larger ones. Never allows anything. A refusal is right if nobody else has given back in that time
- * (test/property/denial-memory.test.ts). What this process gives back, refunds or resets is forgotten at once; after a reload of rules
- * everything is, because a remembered answer belongs to the limit of one rule set.
+ * Remembers the smallest refused cost of each bucket, and refuses that cost and larger ones.
  *
- * Answers a group only if all of its takes are known and the known ones alone refuse it. Then each take gets the answer of the store: over, or
- * room as of at most DENIAL_US_MAX ago. All other groups go to the store whole.
+ * - It never allows anything. A refusal is right if nobody else has given back since (test/property/denial-memory.test.ts).
+ * - A refusal ends with its wait, and at the latest DENIAL_US_MAX after its question was sent.
+ * - It answers a group only if all of its takes are known and these alone refuse it. Then each take gets the store's answer: over, or room as of
+ *   at most DENIAL_US_MAX ago. All other groups go to the store whole.
+ * - An answer counts for the limit object that was asked by: other rules after a reload, and calls of another priority, know nothing by it.
+ * - Of several answers about a bucket the one that was asked for last counts, in whichever order they come (`sequence`).
+ * - What this process gives back, refunds or resets is forgotten at once, and answers to questions before that are not learned. After a call that
+ *   was undone only refusals are (`undoneSequence`): it may have caused them.
  */
 export class DenialMemory implements Store, BucketMemory {
   readonly #store: Store;
@@ -72,25 +74,28 @@ export class DenialMemory implements Store, BucketMemory {
   giveBack(group: TakeGroup): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i];
-      if (take?.paid) this.#forgetOf(take);
+      if (take?.paid) this.#forget(take.keyHash, take.bucketKey);
     }
     this.#store.giveBack(group);
   }
 
   forget(bucketKey: string): void {
-    const keyHash = hashBucketKey(bucketKey);
-    this.#forget(keyHash, bucketKey, false);
-    this.#forget(keyHash, bucketKey, true);
+    this.#forget(hashBucketKey(bucketKey), bucketKey);
   }
 
   /**
    * Forgets only the refusal of a bucket. A call that was refused in the end has held some of the bucket for a moment, and other calls may have
    * been refused because of it.
    */
-  forgetRefusal({ bucketKey, limit }: Pick<Take, "bucketKey" | "limit">): void {
-    const keyHash = hashBucketKey(bucketKey);
-    this.#forgetRefusal(keyHash, bucketKey, isOfLow(limit));
-    if (sharesBucket(limit)) this.#forgetRefusal(keyHash, bucketKey, !isOfLow(limit));
+  forgetRefusal({ bucketKey }: Pick<Take, "bucketKey">): void {
+    const entry = this.#table.obtain(hashBucketKey(bucketKey), bucketKey);
+    entry.refusedCost = Number.POSITIVE_INFINITY;
+    // Refusals of takes that were sent earlier are not learned; the rest of such an answer is, also that of the call itself.
+    entry.undoneSequence = this.#sequence;
+    const nowUs = this.#clock.nowUs();
+    if (nowUs < entry.untilUs) return;
+    entry.limit = undefined;
+    entry.untilUs = nowUs + DENIAL_US_MAX;
   }
 
   close(): Promise<void> {
@@ -133,7 +138,7 @@ export class DenialMemory implements Store, BucketMemory {
     if (take.mode !== Mode.pay && take.mode !== Mode.peek) return undefined;
     // Another process may settle a hold at any moment.
     if (limit.holdSeconds > 0) return undefined;
-    const known = this.#table.find(take.keyHash, take.bucketKey, isOfLow(limit));
+    const known = this.#table.find(take.keyHash, take.bucketKey);
     if (known === undefined || known.limit !== limit || nowUs >= known.untilUs) return undefined;
     // If the group names a bucket twice, the second take is judged after the first one's payment.
     for (let i = 0; i < index; i++) if (this.#found[i]?.bucketKey === known.bucketKey) return undefined;
@@ -161,7 +166,7 @@ export class DenialMemory implements Store, BucketMemory {
       } else {
         take.outcome = Outcome.over;
         // A bucket that never refills has the same wait at all times.
-        const isExact = cost === known.refusedCost && known.asNewAtUs !== Number.POSITIVE_INFINITY;
+        const isExact = cost === known.refusedCost && known.resetAtUs !== Number.POSITIVE_INFINITY;
         take.waitUs = isExact ? known.passesAtUs - nowUs : waitUsOf(known, limit, cost, nowUs);
       }
     }
@@ -182,7 +187,7 @@ export class DenialMemory implements Store, BucketMemory {
     for (let i = 0; i < group.size && i < TAKES_MAX; i++) {
       const take = group.takes[i] as Take;
       if (take.outcome === Outcome.unanswered || isNamedBefore(group, i)) continue;
-      const entry = this.#table.obtain(take.keyHash, take.bucketKey, isOfLow(take.limit));
+      const entry = this.#table.obtain(take.keyHash, take.bucketKey);
       if (entry.sequence > pending.sequence) continue;
       const isOutdated = entry.undoneSequence >= pending.sequence;
       const isRefused = isOver(take) && !isOutdated;
@@ -201,8 +206,7 @@ export class DenialMemory implements Store, BucketMemory {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
       if (take.outcome === Outcome.unanswered) continue;
-      if (take.paid && sharesBucket(take.limit)) this.#dropOther(take, pending.sequence);
-      const entry = this.#table.find(take.keyHash, take.bucketKey, isOfLow(take.limit));
+      const entry = this.#table.find(take.keyHash, take.bucketKey);
       if (entry === undefined || entry.limit === undefined || entry.sequence > pending.sequence) continue;
       const keepsRefusal = entry.limit === take.limit && !take.paid && take.cost < entry.refusedCost;
       this.#note(entry, take, pending, nowUs);
@@ -229,54 +233,19 @@ export class DenialMemory implements Store, BucketMemory {
   #forgetRefunded(group: TakeGroup): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
-      if (take.mode === Mode.refund) this.#forgetOf(take);
+      if (take.mode === Mode.refund) this.#forget(take.keyHash, take.bucketKey);
     }
   }
 
-  /** A payment by one priority makes the other priority's answer outdated, so it is dropped. */
-  #dropOther({ keyHash, bucketKey, limit }: Take, sequence: number): void {
-    const other = this.#table.find(keyHash, bucketKey, !isOfLow(limit));
-    if (other === undefined || other.sequence > sequence) return;
-    other.limit = undefined;
-    other.refusedCost = Number.POSITIVE_INFINITY;
-    other.sequence = sequence;
-  }
-
-  #forgetOf({ keyHash, bucketKey, limit }: Take): void {
-    this.#forget(keyHash, bucketKey, isOfLow(limit));
-    if (sharesBucket(limit)) this.#forget(keyHash, bucketKey, !isOfLow(limit));
-  }
-
-  // Refusals of takes that were sent earlier are not learned; the rest of such an answer is, also that of the call itself.
-  #forgetRefusal(keyHash: number, bucketKey: string, isOfLow: boolean): void {
-    const entry = this.#table.obtain(keyHash, bucketKey, isOfLow);
-    entry.refusedCost = Number.POSITIVE_INFINITY;
-    entry.undoneSequence = this.#sequence;
-    const nowUs = this.#clock.nowUs();
-    if (nowUs < entry.untilUs) return;
-    entry.limit = undefined;
-    entry.untilUs = nowUs + DENIAL_US_MAX;
-  }
-
   // The entry stays, so that answers to takes that were sent earlier are ignored.
-  #forget(keyHash: number, bucketKey: string, isOfLow: boolean): void {
-    const entry = this.#table.obtain(keyHash, bucketKey, isOfLow);
+  #forget(keyHash: number, bucketKey: string): void {
+    const entry = this.#table.obtain(keyHash, bucketKey);
     this.#sequence++;
     entry.limit = undefined;
     entry.refusedCost = Number.POSITIVE_INFINITY;
     entry.sequence = this.#sequence;
     entry.untilUs = this.#clock.nowUs() + DENIAL_US_MAX;
   }
-}
-
-/** Whether the limit is the one for calls of low priority. */
-function isOfLow(limit: Limit): boolean {
-  return limit.reserve > 0;
-}
-
-/** Whether calls of another priority pay from the same bucket. */
-function sharesBucket(limit: Limit): boolean {
-  return limit.reserve > 0 || limit.priority !== undefined;
 }
 
 /** A group on its way to the store; pooled. */

@@ -9,12 +9,10 @@ const SLOTS_PER_SET = 4;
 /** The store's last answers about one bucket. */
 export class RememberedBucket implements LastAnswer {
   bucketKey: string;
-  /** Calls of low priority have an entry of their own, because they are refused where others are not. */
-  isOfLow: boolean;
-  /** The limit of the answer. Undefined if nothing is known; the entry only makes older answers be ignored. */
+  /** The limit of the answer: calls of another priority pay the same bucket by another limit, and know nothing by it. Undefined if nothing is known; the entry only makes older answers be ignored. */
   limit: Limit | undefined = undefined;
   remaining = 0;
-  asNewAtUs = 0;
+  resetAtUs = 0;
   /** End of the use of this entry. */
   untilUs = 0;
   /** The smallest refused cost; Infinity if none was refused. */
@@ -28,9 +26,8 @@ export class RememberedBucket implements LastAnswer {
   /** Number of the last take before something was undone; refusals of takes up to it are ignored. */
   undoneSequence = 0;
 
-  constructor(bucketKey: string, isOfLow: boolean) {
+  constructor(bucketKey: string) {
     this.bucketKey = bucketKey;
-    this.isOfLow = isOfLow;
   }
 }
 
@@ -45,32 +42,31 @@ export class DenialTable {
     this.#slots = new Array<RememberedBucket | undefined>(this.#sets * SLOTS_PER_SET).fill(undefined);
   }
 
-  find(keyHash: number, bucketKey: string, isOfLow: boolean): RememberedBucket | undefined {
+  find(keyHash: number, bucketKey: string): RememberedBucket | undefined {
     const first = (keyHash % this.#sets) * SLOTS_PER_SET;
     for (let i = first; i < first + SLOTS_PER_SET; i++) {
       const entry = this.#slots[i];
       if (entry === undefined) return undefined;
-      if (entry.isOfLow === isOfLow && entry.bucketKey === bucketKey) return entry;
+      if (entry.bucketKey === bucketKey) return entry;
     }
     return undefined;
   }
 
   /** The key's entry: its own, or another's that is cleared for it. */
-  obtain(keyHash: number, bucketKey: string, isOfLow: boolean): RememberedBucket {
+  obtain(keyHash: number, bucketKey: string): RememberedBucket {
     const first = (keyHash % this.#sets) * SLOTS_PER_SET;
     let soonest: RememberedBucket | undefined;
     for (let i = first; i < first + SLOTS_PER_SET; i++) {
       let entry = this.#slots[i];
       if (entry === undefined) {
-        entry = new RememberedBucket(bucketKey, isOfLow);
+        entry = new RememberedBucket(bucketKey);
         this.#slots[i] = entry;
       }
-      if (entry.isOfLow === isOfLow && entry.bucketKey === bucketKey) return entry;
+      if (entry.bucketKey === bucketKey) return entry;
       if (soonest === undefined || entry.untilUs < soonest.untilUs) soonest = entry;
     }
-    const victim = soonest ?? new RememberedBucket(bucketKey, isOfLow);
+    const victim = soonest ?? new RememberedBucket(bucketKey);
     victim.bucketKey = bucketKey;
-    victim.isOfLow = isOfLow;
     victim.limit = undefined;
     victim.refusedCost = Number.POSITIVE_INFINITY;
     victim.untilUs = 0;

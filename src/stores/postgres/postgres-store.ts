@@ -8,7 +8,7 @@ import type { TakeGroup } from "../../engine/domain/take.ts";
 import type { ProbeBucket } from "../batching/breaker.ts";
 import { Intake } from "../batching/intake.ts";
 import type { LinkEvents } from "../batching/link.ts";
-import { completeOptions, type SharedStoreOptions } from "../batching/options.ts";
+import { type BatchingOptions, completeOptions } from "../batching/options.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
 import type { SettleListener } from "../store.ts";
 import type { PostgresTarget } from "../store-address.ts";
@@ -18,12 +18,11 @@ import { describeTrouble, needsAnotherConnection } from "./connect-trouble.ts";
 import { Dispatch } from "./dispatch.ts";
 import { PostgresLink } from "./link.ts";
 import { LockedKeys, NOT_PLAIN, Queue } from "./locked-keys.ts";
-import { ProcessTable } from "./process-table.ts";
-import { SideConnection } from "./side-connection.ts";
+import { processTable, SideConnection } from "./side-connection.ts";
 import { Sweep } from "./sweep.ts";
 
 /** Options of a PostgreSQL store, with their defaults. */
-export interface PostgresStoreOptions extends SharedStoreOptions {
+export interface PostgresStoreOptions extends BatchingOptions {
   readonly target: PostgresTarget;
   /** Schema that holds the tables and functions, made if it is not there; a plain name. Default: headgate. */
   readonly schema?: string;
@@ -61,7 +60,7 @@ const PLAIN_UNDER_WAY_MAX = 2;
 /** Opens the store, which connects by itself and keeps trying. Never throws because PostgreSQL is away: `trouble` says so. */
 export function openPostgresStore(options: PostgresStoreOptions): SharedStore<PostgresBackend> {
   const backend = new PostgresBackend(options);
-  const register = new ProcessTable(backend.ask, options.keyPrefix ?? "");
+  const register = processTable(backend.ask, options.keyPrefix ?? "");
   return new SharedStore(backend, register, completeOptions(options).clock);
 }
 

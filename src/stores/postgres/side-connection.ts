@@ -2,6 +2,8 @@
 // the others are. While this connection is lost, a free connection of the takes is used.
 
 import { SilenceError, withTimeLimit } from "../batching/connecting.ts";
+import type { ProcessRegister } from "../batching/process-count.ts";
+import { storedKey } from "./batch.ts";
 import type { Statement } from "./connect.ts";
 import type { PostgresLink } from "./link.ts";
 
@@ -49,4 +51,23 @@ export class SideConnection {
       return undefined;
     }
   }
+}
+
+/**
+ * The table of processes that share the PostgreSQL, each with the server's time of its last report (sql/housekeeping.sql). Processes with the same prefix of
+ * keys count each other: with another prefix they share no bucket. Places are in the order of the ids.
+ */
+export function processTable(ask: AskBeside, keyPrefix: string): ProcessRegister {
+  const prefix = storedKey(keyPrefix);
+  return {
+    async report(id, goneAfterMs) {
+      const text = "SELECT array_to_string(beat($1, $2, $3::interval), ',')";
+      const answer = await ask({ name: "beat", text, values: [prefix, id, `${goneAfterMs} milliseconds`] });
+      const [count, index, added] = answer?.split(",").map(Number) ?? [];
+      return count === undefined || index === undefined ? undefined : { count, index, isNew: added === 1 };
+    },
+    async leave(id) {
+      await ask({ text: "DELETE FROM process WHERE process_id = $1", values: [`${prefix}${id}`] });
+    },
+  };
 }

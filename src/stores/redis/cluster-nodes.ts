@@ -1,5 +1,13 @@
 // The primaries of a Redis Cluster in use, and the hash slots that each serves. Nodes come and go with the cluster's topology; a batch that
 // was sent to the wrong node is sent on.
+//
+// - A slot's owner is the node that the last view of the topology, or a MOVED since, names for it. While that node is not connected, the owner of
+//   before stays: it redirects calls, so no call is lost between two owners.
+// - No node is an owner while this process's number of tags is not agreed on (tag-count.ts).
+// - A batch is sent on only after an error by which nothing of it was run: MOVED and ASK, at most REDIRECTIONS_MAX times; TRYAGAIN, bucket by
+//   bucket. While the node that is named is not connected, the first one is asked again. Deadlines hold all the while.
+// - A node is dropped when the topology gives it no slot, nobody owns a slot by it, and no redirection has named it for AWAITED_US. What it was to
+//   give back goes to the owners of the slots now, or is counted.
 
 import type { Receipt } from "../batching/batch.ts";
 import type { CompleteOptions } from "../batching/options.ts";
@@ -14,6 +22,7 @@ import {
   type SlotRange,
 } from "./cluster-topology.ts";
 import { CLUSTER_NODE, nameOfTarget } from "./connect-trouble.ts";
+import type { Redirected } from "./dispatch.ts";
 import { fixedServer } from "./link.ts";
 import { RedisNode } from "./redis-node.ts";
 import type { Scripts } from "./scripts.ts";
@@ -198,12 +207,12 @@ export class ClusterNodes {
   }
 
   // Nothing was run, so the batch may be sent again. MOVED is valid for the whole slot from now on, ASK for this batch only.
-  #redirect(from: ClusterNode, batch: RedisBatch, message: string): boolean {
+  #redirect(from: ClusterNode, batch: RedisBatch, message: string): Redirected {
     if (message.startsWith("TRYAGAIN")) return this.#sendApart(from, batch);
     const redirection = readRedirection(message, from.address);
-    if (redirection === undefined || batch.redirections >= REDIRECTIONS_MAX) return false;
+    if (redirection === undefined || batch.redirections >= REDIRECTIONS_MAX) return "refused";
     const to = this.#nodeAt(redirection.address);
-    if (to === undefined) return false;
+    if (to === undefined) return "refused";
     // Views of other nodes may still lack this node, and it must not be dropped because of that.
     to.awaitedUntilUs = this.#options.clock.nowUs() + AWAITED_US;
     if (!redirection.isAsk) {
@@ -213,10 +222,18 @@ export class ClusterNodes {
       // Other slots may have moved too.
       this.askSoon();
     }
+    if (!isUp(to)) {
+      // Only calls are worth another question. They have their deadlines, which tell nothing about the node that is asked.
+      for (const receipt of batch.receipts.splice(0)) to.node.addReceipt(receipt, batch.queue);
+      batch.redirections ||= 1;
+      if (batch.waiting > 0) return "later";
+      from.node.settler.release(batch);
+      return "redirected";
+    }
     this.#noteRedirection();
-    from.node.release(batch);
+    from.node.settler.release(batch);
     to.node.adopt(batch, redirection.isAsk);
-    return true;
+    return "redirected";
   }
 
   #noteRedirection(): void {
@@ -225,12 +242,12 @@ export class ClusterNodes {
   }
 
   // A single bucket is on one node or the other, so a batch for it alone never gets TRYAGAIN.
-  #sendApart(from: ClusterNode, batch: RedisBatch): boolean {
-    if (batch.bucketCount < 2) return false;
+  #sendApart(from: ClusterNode, batch: RedisBatch): Redirected {
+    if (batch.bucketCount < 2) return "later";
     this.#noteRedirection();
-    from.node.release(batch);
+    from.node.settler.release(batch);
     this.#options.sendApart(batch);
-    return true;
+    return "redirected";
   }
 }
 

@@ -6,15 +6,15 @@ import { StoreError } from "../../engine/base/errors.ts";
 import { type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { completeOptions } from "../batching/options.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
+import type { Shards } from "../sharded/sharded-call.ts";
 import { ShardedCalls } from "../sharded/sharded-calls.ts";
-import type { Shards } from "../sharded/shards.ts";
 import type { SettleListener } from "../store.ts";
 import type { StoreObserver } from "../store-observer.ts";
 import type { RedisBatch } from "./batch.ts";
 import { ClusterNodes } from "./cluster-nodes.ts";
 import { ClusterTags, keySlot } from "./cluster-tags.ts";
 import type { ClusterTarget } from "./cluster-topology.ts";
-import { ProcessSet } from "./process-set.ts";
+import { processSet } from "./process-set.ts";
 import type { RedisNode, RedisOptions } from "./redis-node.ts";
 import { loadScripts } from "./scripts.ts";
 
@@ -28,7 +28,7 @@ export interface ClusterStoreOptions extends RedisOptions {
 /** Opens the store, which finds and connects its nodes in the background. Never throws because they are away; `trouble` tells. */
 export function openClusterStore(options: ClusterStoreOptions): SharedStore<ClusterBackend> {
   const backend = new ClusterBackend(options);
-  const register = new ProcessSet(options.keyPrefix ?? "", (key) => backend.ownerOf(keySlot(key)));
+  const register = processSet(options.keyPrefix ?? "", (key) => backend.ownerOf(keySlot(key)));
   return new SharedStore(backend, register, completeOptions(options).clock);
 }
 

@@ -26,9 +26,12 @@ interface DispatchOptions {
   readonly onRefusal: (error: unknown, sentence: string) => void;
   /** The connection should be replaced, for this reason. */
   readonly onTrouble: (reason: string) => void;
-  /** Passes the batch to another node of a cluster; true if it did, and then the batch is no longer ours. */
-  readonly redirect: ((batch: RedisBatch, message: string) => boolean) | undefined;
+  /** Passes the batch to another node of a cluster, if the error says so. */
+  readonly redirect: ((batch: RedisBatch, message: string) => Redirected) | undefined;
 }
+
+/** What a cluster does with a batch that a node refused: it is no longer ours; or it is to be sent again a moment later; or it fails. */
+export type Redirected = "redirected" | "later" | "refused";
 
 /** Pause before a batch is sent again after a refusal that may pass. */
 const TRY_AGAIN_MS = 3;
@@ -94,9 +97,9 @@ export class Dispatch {
     const { describe, onRefusal, redirect } = this.#options;
     const { settler } = this.#options.intake;
     if (redirect !== undefined && isReplyError(error)) {
-      if (redirect(batch, error.message)) return;
-      if (error.message.startsWith("CLUSTERDOWN")) batch.clusterDowns++;
-      if (batch.waiting > 0 && isPassing(batch, error.message)) {
+      const redirected = redirect(batch, error.message);
+      if (redirected === "redirected") return;
+      if (batch.waiting > 0 && (redirected === "later" || isPassing(batch, error.message))) {
         setTimeout(() => this.sendAgain(batch, connection, isAsking), TRY_AGAIN_MS);
         return;
       }
@@ -117,10 +120,11 @@ export class Dispatch {
   }
 }
 
-// Nothing was run, and the batch may succeed a moment later.
+/** A node that hands its slots over says that the cluster is down, for a moment. */
 function isPassing(batch: RedisBatch, message: string): boolean {
-  if (message.startsWith("CLUSTERDOWN")) return batch.clusterDowns <= CLUSTER_DOWNS_MAX;
-  return message.startsWith("TRYAGAIN");
+  if (!message.startsWith("CLUSTERDOWN")) return false;
+  batch.clusterDowns++;
+  return batch.clusterDowns <= CLUSTER_DOWNS_MAX;
 }
 
 // Allows the next command to use a slot that is moving here. The reply is ignored: the next command's own reply tells everything.

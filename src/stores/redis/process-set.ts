@@ -3,40 +3,32 @@
 // lifetime: with a volatile-* policy a full Redis evicts keys with a lifetime, even if they are in use. The last process to end properly
 // empties the set, which removes it.
 
-import type { ProcessPlace, ProcessRegister } from "../batching/process-count.ts";
+import type { ProcessRegister } from "../batching/process-count.ts";
 import type { RedisNode } from "./redis-node.ts";
 
-/** A process's place is that of its id in sorted order. */
-export class ProcessSet implements ProcessRegister {
-  readonly #key: string;
-  readonly #node: () => RedisNode | undefined;
-
-  /** `node` is the one that keeps the set now, if known. */
-  constructor(keyPrefix: string, node: (key: string) => RedisNode | undefined) {
-    this.#key = `${keyPrefix}headgate:processes`;
-    this.#node = () => node(this.#key);
-  }
-
-  async report(id: string, goneAfterMs: number): Promise<ProcessPlace | undefined> {
-    const node = this.#node();
-    const connection = node?.connection;
-    if (node === undefined || connection === undefined) return undefined;
-    const key = this.#key;
-    const nowMs = node.serverTimeMs();
-    const replies = await Promise.allSettled([
-      connection.command("zadd", [key, String(nowMs), id]),
-      connection.command("zremrangebyscore", [key, "-inf", String(nowMs - goneAfterMs)]),
-      connection.command("zrange", [key, "0", "-1"]),
-    ]);
-    const [added, , counted] = replies;
-    if (added.status !== "fulfilled" || counted.status !== "fulfilled" || !Array.isArray(counted.value))
-      return undefined;
-    const ids = counted.value.map(String).sort();
-    const index = ids.indexOf(id);
-    return index < 0 ? undefined : { count: ids.length, index, isNew: Number(added.value) === 1 };
-  }
-
-  async leave(id: string): Promise<void> {
-    await Promise.allSettled([this.#node()?.connection?.command("zrem", [this.#key, id])]);
-  }
+/** `nodeOf` finds the node that keeps the set now, if it is known. A process's place is that of its id in sorted order. */
+export function processSet(keyPrefix: string, nodeOf: (key: string) => RedisNode | undefined): ProcessRegister {
+  const key = `${keyPrefix}headgate:processes`;
+  return {
+    async report(id, goneAfterMs) {
+      const node = nodeOf(key);
+      const connection = node?.connection;
+      if (node === undefined || connection === undefined) return undefined;
+      const nowMs = node.serverTimeMs();
+      const replies = await Promise.allSettled([
+        connection.command("zadd", [key, String(nowMs), id]),
+        connection.command("zremrangebyscore", [key, "-inf", String(nowMs - goneAfterMs)]),
+        connection.command("zrange", [key, "0", "-1"]),
+      ]);
+      const [added, , counted] = replies;
+      if (added.status !== "fulfilled" || counted.status !== "fulfilled" || !Array.isArray(counted.value))
+        return undefined;
+      const ids = counted.value.map(String).sort();
+      const index = ids.indexOf(id);
+      return index < 0 ? undefined : { count: ids.length, index, isNew: Number(added.value) === 1 };
+    },
+    async leave(id) {
+      await Promise.allSettled([nodeOf(key)?.connection?.command("zrem", [key, id])]);
+    },
+  };
 }

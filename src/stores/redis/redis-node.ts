@@ -4,23 +4,21 @@
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import type { ProbeBucket } from "../batching/breaker.ts";
 import { Intake } from "../batching/intake.ts";
-import type { CompleteOptions, SharedStoreOptions } from "../batching/options.ts";
+import type { BatchingOptions, CompleteOptions } from "../batching/options.ts";
 import type { Backend } from "../batching/shared-store.ts";
 import { RedisBatch } from "./batch.ts";
 import { type ClusterTags, keySlot } from "./cluster-tags.ts";
 import type { RedisConnection } from "./connect.ts";
 import { isReadOnlyReply } from "./connect-trouble.ts";
-import { Dispatch } from "./dispatch.ts";
+import { Dispatch, type Redirected } from "./dispatch.ts";
 import { RedisLink, type ServerFinder } from "./link.ts";
 import type { Scripts } from "./scripts.ts";
 
-/** Most redirected batches that wait for this node's connection. */
-const ADOPTED_MAX = 1_024;
 /** Most calls of receipts alone under way. */
 const RECEIPTS_ALONE_MAX = 8;
 
 /** Options of stores with one node or with many. */
-export interface RedisOptions extends SharedStoreOptions {
+export interface RedisOptions extends BatchingOptions {
   /** Most seconds that counters live longer than their window. Default: 0. */
   readonly jitterSecondsMax?: number;
 }
@@ -39,7 +37,7 @@ interface RedisNodeOptions extends CompleteOptions {
   /** Called when the connection is up and tested. */
   readonly onUp?: () => void;
   /** See DispatchOptions; undefined outside a cluster. */
-  readonly redirect?: (batch: RedisBatch, message: string) => boolean;
+  readonly redirect?: (batch: RedisBatch, message: string) => Redirected;
 }
 
 /** Takes on one Redis. A take is answered in a later turn, except one that can't be sent at all. */
@@ -47,8 +45,6 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
   readonly #options: RedisNodeOptions;
   readonly #link: RedisLink;
   readonly #dispatch: Dispatch;
-  /** Redirected batches that wait for the connection. Their groups are answered by their deadlines all the same. */
-  #adopted: { readonly batch: RedisBatch; readonly isAsking: boolean }[] = [];
 
   constructor(options: RedisNodeOptions) {
     super(options, {
@@ -96,23 +92,12 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
     return Math.floor(this.serverTime.estimateUs(this.options.clock.nowUs()) / MICROS_PER_MILLI);
   }
 
-  /** Gives up a batch that this server has redirected, unpaid; another node gets it by `adopt`. */
-  release(batch: RedisBatch): void {
-    this.settler.release(batch);
-  }
-
-  /** Sends a batch that another node has released, within its groups' deadlines. `isAsking`: after an ASK. */
+  /** Sends a batch that another node has released (settler.ts), within its groups' deadlines. `isAsking`: after an ASK. */
   adopt(batch: RedisBatch, isAsking: boolean): void {
-    this.settler.adopt(batch);
     const { connection } = this.#link;
-    if (connection !== undefined) {
-      connection.together(() => this.#dispatch.sendAgain(batch, connection, isAsking));
-      return;
-    }
-    // Without groups no deadline ends the batch. Waiting here, receipts are bounded and counted, and passed on if this node is dropped.
-    for (const receipt of batch.receipts.splice(0)) this.addReceipt(receipt, batch.queue);
-    if (batch.waiting > 0 && this.#hasRoomToAdopt()) this.#adopted.push({ batch, isAsking });
-    else this.settler.fail(batch, this.unreachable());
+    this.settler.adopt(batch);
+    if (connection === undefined) this.settler.fail(batch, this.unreachable());
+    else connection.together(() => this.#dispatch.sendAgain(batch, connection, isAsking));
   }
 
   close(): void {
@@ -149,20 +134,10 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
     return { bucketKey, queue: this.#options.tags === undefined ? 0 : keySlot(bucketKey) };
   }
 
-  // Waiting batches whose groups have all been answered by their deadlines are dropped.
-  #hasRoomToAdopt(): boolean {
-    if (this.#adopted.length >= ADOPTED_MAX)
-      this.#adopted = this.#adopted.filter(({ batch }) => batch.state !== "done");
-    return this.#adopted.length < ADOPTED_MAX;
-  }
-
   #onUp(): void {
-    const { connection, refusal } = this.#link;
+    const { refusal } = this.#link;
     this.onUp();
     if (refusal !== undefined) this.onRefusal(refusal);
-    connection?.together(() => {
-      for (const { batch, isAsking } of this.#adopted.splice(0)) this.#dispatch.sendAgain(batch, connection, isAsking);
-    });
     this.#options.onUp?.();
   }
 

@@ -4,7 +4,7 @@ import { completeOptions } from "../batching/options.ts";
 import { SharedStore } from "../batching/shared-store.ts";
 import type { RedisTarget } from "./connect.ts";
 import { fixedServer } from "./link.ts";
-import { ProcessSet } from "./process-set.ts";
+import { processSet } from "./process-set.ts";
 import { RedisNode, type RedisOptions } from "./redis-node.ts";
 import { loadScripts } from "./scripts.ts";
 import { SentinelFinder, type SentinelTarget } from "./sentinel-finder.ts";
@@ -27,5 +27,9 @@ export function openRedisStore(options: RedisStoreOptions): SharedStore<RedisNod
     selfTestKeys: () => [`${keyPrefix}headgate:self-test`, `${keyPrefix}headgate:self-test:2`],
     jitterSecondsMax,
   });
-  return new SharedStore(node, new ProcessSet(keyPrefix, () => node), complete.clock);
+  return new SharedStore(
+    node,
+    processSet(keyPrefix, () => node),
+    complete.clock,
+  );
 }

@@ -3,9 +3,8 @@
 // (sharded-call.ts).
 
 import type { Take, TakeGroup } from "../../engine/domain/take.ts";
-import type { SettleListener } from "../store.ts";
-import { ShardedCall } from "./sharded-call.ts";
-import { giveBackAtShards, type Shards } from "./shards.ts";
+import type { SettleListener, Store } from "../store.ts";
+import { giveBackAtShards, ShardedCall, type Shards } from "./sharded-call.ts";
 
 /**
  * Settles calls over shards. It never grants more than one store with all the buckets would, and refuses for the same reasons. But while a
@@ -50,5 +49,32 @@ export class ShardedCalls {
       if (this.#shards.shardOf(group.takes[i] as Take) !== shard) return false;
     }
     return true;
+  }
+}
+
+/**
+ * Several stores as one: each limit is kept in the store with the index that `shardOf` returns. Used for a second Redis with the limits per
+ * second.
+ */
+export class SeveralStores extends ShardedCalls implements Store {
+  readonly #stores: readonly [Store, ...Store[]];
+
+  constructor(
+    stores: readonly [Store, ...Store[]],
+    shardOf: Shards["shardOf"],
+    onUndone: NonNullable<Shards["onUndone"]> = () => undefined,
+  ) {
+    const storeAt = (shard: number) => stores[shard] ?? stores[0];
+    super({
+      shardOf,
+      takeAt: (shard, group, then) => storeAt(shard).take(group, then),
+      giveBackAt: (shard, group) => storeAt(shard).giveBack(group),
+      onUndone,
+    });
+    this.#stores = stores;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#stores.map((store) => store.close()));
   }
 }

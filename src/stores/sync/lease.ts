@@ -6,8 +6,7 @@ import { endsAtOnce, type Limit } from "../../engine/domain/limit.ts";
 import { Mode, Outcome, type Take, TakeGroup } from "../../engine/domain/take.ts";
 import { noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
 import type { Store } from "../store.ts";
-import { fillReceipt, LocalBucket, type NamedBucket } from "./local-bucket.ts";
-import type { SyncStrategy } from "./sync-strategy.ts";
+import { fillReceipt, LocalBucket, type NamedBucket, type SyncStrategy } from "./sync-strategy.ts";
 
 /** A lease is spent or given back within this time. */
 export const LEASE_US = 200_000;
@@ -76,10 +75,6 @@ export class Leases implements SyncStrategy {
     take.waitUs = 0;
     describe(lease, take, nowUs);
     return true;
-  }
-
-  undo(take: Take, nowUs: number): void {
-    if (!this.giveBack(take, nowUs)) this.#giveBack(take, take.limit, take.cost, take.paidAtUs);
   }
 
   conclude(take: Take, nowUs: number): void {

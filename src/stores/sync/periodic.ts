@@ -4,8 +4,7 @@
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import { Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import type { SettleListener, Store } from "../store.ts";
-import { fillReceipt } from "./local-bucket.ts";
-import { type SyncStrategy, UNFOLLOWED } from "./sync-strategy.ts";
+import { fillReceipt, type SyncStrategy, UNFOLLOWED } from "./sync-strategy.ts";
 import { TrackedBucket } from "./tracked-bucket.ts";
 
 /** Most tracked buckets; takes of others go to the shared store. */
@@ -61,10 +60,6 @@ export class Periodic implements SyncStrategy {
     if (take.mode === Mode.pay && take.outcome === Outcome.room) bucket.pay(take);
     bucket.describe(take, nowUs);
     return true;
-  }
-
-  undo(take: Take): void {
-    this.giveBack(take);
   }
 
   conclude(take: Take, nowUs: number): void {

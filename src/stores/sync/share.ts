@@ -50,10 +50,6 @@ export class Share implements SyncStrategy {
     return true;
   }
 
-  undo(take: Take): void {
-    this.giveBack(take);
-  }
-
   conclude(take: Take): void {
     const limit = this.#partOf(take.limit);
     if (limit === undefined) return;

@@ -3,14 +3,14 @@
 
 import { copyAnswer, copyQuestion, Kind, Mode, type Take, TakeGroup } from "../../engine/domain/take.ts";
 import { NOBODY, type SettleListener } from "../store.ts";
+import { UNFOLLOWED } from "./sync-strategy.ts";
 
 /** Goes on with a call when its shared part is settled. */
 export interface SplitOwner {
   finishLater(call: SplitCall): void;
 }
 
-const NONE = -1;
-const UNHEARD = -2;
+const NONE = -2;
 /** Descriptor of the first prefetch; further ones count down. No request has such descriptors. */
 const PREFETCH_DESCRIPTOR = -2;
 
@@ -29,7 +29,7 @@ export class SplitCall implements SettleListener {
   askedTakes = 0;
   /** For each take of the call, its index in `remote`, or -1 minus its index in `local`. */
   readonly answerIndexes: number[] = [];
-  /** For each asked take, the index of its prefetch in `remote`; NONE, or UNHEARD if its strategy does not hear of the answer. */
+  /** For each asked take, the index of its prefetch in `remote`; NONE, or UNFOLLOWED if its strategy does not follow the take. */
   readonly #prefetches: number[] = [];
 
   constructor(owner: SplitOwner) {
@@ -75,17 +75,17 @@ export class SplitCall implements SettleListener {
     return copy;
   }
 
-  /** Asks for `cost` more of a take's bucket; it is paid if the call passes and there is room. */
+  /** Asks for `cost` more of a take's bucket, which is paid if the call passes and there is room; or notes why not (SyncStrategy.prefetch). */
   addPrefetch(asked: Take, cost: number): void {
+    if (cost <= 0) {
+      this.#prefetches.push(cost === UNFOLLOWED ? UNFOLLOWED : NONE);
+      return;
+    }
     this.#prefetches.push(this.remote.size);
     const prefetch = copyQuestion(asked, this.remote);
     prefetch.descriptor = PREFETCH_DESCRIPTOR - (this.remote.size - this.askedTakes);
     prefetch.kind = Kind.shadow;
     prefetch.cost = cost;
-  }
-
-  addNoPrefetch(isFollowed: boolean): void {
-    this.#prefetches.push(isFollowed ? NONE : UNHEARD);
   }
 
   prefetchOf(index: number): Take | undefined {
@@ -95,7 +95,7 @@ export class SplitCall implements SettleListener {
 
   /** Whether the take's strategy has noted it. */
   isFollowed(index: number): boolean {
-    return this.#prefetches[index] !== UNHEARD;
+    return this.#prefetches[index] !== UNFOLLOWED;
   }
 
   settled(): void {

@@ -1,5 +1,11 @@
-// Settles calls with limits that are counted partly in memory (lease, periodic, share), partly at the shared store. Local parts are taken first,
-// the rest in one group; if that is refused, the local parts are put back.
+// Settles calls with limits that are counted partly in memory (lease, periodic, share), partly at the shared store.
+//
+// - A call is settled all or nothing, as by the shared store alone: local parts are judged and paid first, then the rest is asked in one group.
+// - If the local part refuses the call, or a descriptor, its local payments are put back, and what is left for the store only peeks.
+// - If the store refuses, or nobody waits for the answer any more, local payments are put back, too. Meanwhile they stay paid.
+// - Each take that goes to the store to pay is told to its strategy once before (`prefetch`) and, unless the strategy does not follow it, once after
+//   (`learn`), whatever became of the call; prefetched tokens stay with the strategy.
+// - The call's own group is written only while its generation is the same; `SplitCall` keeps copies.
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { Sync } from "../../engine/domain/limit.ts";
@@ -20,7 +26,7 @@ import {
 import { costToReturn, endOfDescriptor, isGroupRefused, isOver, VerdictFold } from "../../engine/domain/verdict.ts";
 import type { BucketMemory, SettleListener, Store } from "../store.ts";
 import { SplitCall, type SplitOwner } from "./split-call.ts";
-import { type SyncStrategy, UNFOLLOWED } from "./sync-strategy.ts";
+import type { SyncStrategy } from "./sync-strategy.ts";
 
 interface SyncStoreOptions {
   readonly clock: Clock;
@@ -50,6 +56,8 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
   readonly #isOver: boolean[] = [];
   readonly #fold = new VerdictFold();
   #isRefused = false;
+  /** Whether payments of the present group were put back, or would have been. */
+  #hasUndone = false;
   #remoteTakes = 0;
   #hasSpareQuota = false;
 
@@ -64,7 +72,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
     const nowUs = this.#clock.nowUs();
     this.#takeLocally(group, nowUs);
     if (this.#remoteTakes === 0) {
-      this.#conclude(group, this.#isRefused, nowUs);
+      this.#conclude(group, this.#hasUndone || namesBucketTwice(group), nowUs);
       group.verdict = this.#isRefused ? Verdict.refused : Verdict.allowed;
       group.source = Source.leaseOrPeriodic;
       return true;
@@ -80,11 +88,15 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
     this.#rest.reset();
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
-      if (!take.paid || costToReturn(take) === 0) continue;
-      if (this.#strategies[take.limit.policy.sync]?.giveBack(take, nowUs)) continue;
-      copyAnswer(take, copyQuestion(take, this.#rest));
+      if (take.paid && costToReturn(take) > 0) this.#giveBackOne(take, nowUs);
     }
     if (this.#rest.size > 0) this.#store.giveBack(this.#rest);
+  }
+
+  /** Adds the take to `#rest` if the shared store was paid. */
+  #giveBackOne(take: Take, nowUs: number): void {
+    if (this.#strategies[take.limit.policy.sync]?.giveBack(take, nowUs)) return;
+    copyAnswer(take, copyQuestion(take, this.#rest));
   }
 
   forget(bucketKey: string): void {
@@ -110,6 +122,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
     this.#fold.begin();
     this.#hasSpareQuota = group.hasSpareQuota;
     this.#remoteTakes = 0;
+    this.#hasUndone = false;
     let end = 0;
     for (let start = 0; start < group.size; start = end) {
       end = endOfDescriptor(group, start);
@@ -147,6 +160,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
   }
 
   #undo(group: TakeGroup, start: number, end: number, nowUs: number): void {
+    this.#hasUndone = true;
     for (let i = start; i < end; i++) {
       const take = group.takes[i] as Take;
       if (this.#isLocal[i]) this.#putBack(take, nowUs);
@@ -155,22 +169,20 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
 
   #putBack(take: Take, nowUs: number): void {
     if (!take.paid || take.mode !== Mode.pay) return;
-    this.#strategies[take.limit.policy.sync]?.undo(take, nowUs);
+    this.#rest.reset();
+    this.#giveBackOne(take, nowUs);
+    if (this.#rest.size > 0) this.#store.giveBack(this.#rest);
     take.paid = false;
     take.paidAtUs = 0;
   }
 
-  /** Ends a call that was answered in memory alone. */
-  #conclude(group: TakeGroup, isRefused: boolean, nowUs: number): void {
-    const namesTwice = namesBucketTwice(group);
-    for (let pass = 0; pass < (namesTwice ? 2 : 1); pass++) {
+  /** Applies refunds. If payments were put back, or takes share a bucket, writes the state that this has left. */
+  #conclude(group: TakeGroup, hasChanged: boolean, nowUs: number): void {
+    for (let refunds = 1; refunds >= (hasChanged ? 0 : 1); refunds--) {
       for (let i = 0; i < group.size; i++) {
         const take = group.takes[i] as Take;
         const isRefund = take.mode === Mode.refund;
-        const isUndone = take.mode === Mode.pay && (isRefused || this.#isOver[i] === true);
-        // The second pass writes the state that the first one has left.
-        if (pass === 0 ? isUndone || isRefund : !isRefund)
-          this.#strategies[take.limit.policy.sync]?.conclude(take, nowUs);
+        if (isRefund === (refunds === 1)) this.#strategies[take.limit.policy.sync]?.conclude(take, nowUs);
       }
     }
   }
@@ -194,9 +206,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
       const strategy = asked.mode === Mode.pay ? this.#strategies[sync] : undefined;
       if (strategy !== undefined) this.#startMaintenance(strategy, sync);
       const hasRoom = call.remote.weight + LOG_WEIGHT <= GROUP_WEIGHT_MAX;
-      const prefetch = strategy?.prefetch(asked, nowUs, hasRoom) ?? 0;
-      if (prefetch > 0) call.addPrefetch(asked, prefetch);
-      else call.addNoPrefetch(prefetch !== UNFOLLOWED);
+      call.addPrefetch(asked, strategy?.prefetch(asked, nowUs, hasRoom) ?? 0);
     }
     return call;
   }
@@ -229,10 +239,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
         hasChanged = true;
       }
     }
-    for (let i = 0; i < local.size; i++) {
-      const take = local.takes[i] as Take;
-      if (take.mode === Mode.refund || hasChanged) this.#strategies[take.limit.policy.sync]?.conclude(take, nowUs);
-    }
+    this.#conclude(local, hasChanged, nowUs);
     if (isCurrent) writeAnswer(call, group);
     else {
       // No caller waits for the answer any more, so its payments are given back. Prefetched tokens are kept.

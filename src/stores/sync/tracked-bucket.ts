@@ -1,15 +1,19 @@
 // What a process has spent of a bucket that it decides about in memory (periodic.ts), and what the shared store's last answer says.
 //
-// An answer may be old, and answers may overtake each other or be lost, so an answer has two dates. What returns with time is counted from
-// when the answer arrived; what ends (the answer's validity, a fixed window) from when its question was sent. Of this process's spending an
-// answer contains only what the store had acknowledged when the question was sent, and what the question itself reported. All other spending
-// is subtracted from the answer.
+// - An answer has two dates, because it may be old. What returns with time is counted from when the answer arrived; what ends (the answer's
+//   validity, a fixed window) from when its question was sent. So neither clock nor delay grants more.
+// - Of this process's spending an answer contains only what the store had acknowledged when the question was sent, and what the question itself
+//   reported (`#covered`). All other spending is subtracted from the answer, even if it was lost on its way.
+// - `#settled` <= `#spent`: they differ by `unreported`, the report under way, and takes that were sent to the store and not answered.
+// - One report is under way at a time. Each has a number, which is the receipt of what was granted under it, negated: what is given back later finds
+//   whether its report waits, is under way, or was paid.
+// - A report whose answer is lost is sent again with the next, so it may be paid twice, never not at all.
 
 import { AMOUNT_MAX, MICROS_PER_TOKEN } from "../../engine/base/units.ts";
 import { Algorithm, endsAtOnce, type Limit, usToRefill, WAIT_US_MAX } from "../../engine/domain/limit.ts";
 import { Kind, Mode, Outcome, type Take, type TakeGroup } from "../../engine/domain/take.ts";
 import { microTokensOf, noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
-import { LocalBucket } from "./local-bucket.ts";
+import { LocalBucket } from "./sync-strategy.ts";
 
 const NEVER = Number.NEGATIVE_INFINITY;
 
@@ -87,7 +91,7 @@ export class TrackedBucket extends LocalBucket {
 
   /** Forgets what was granted in a fixed window that has surely ended. */
   endWindow(nowUs: number): void {
-    if (this.mayHaveEnded(nowUs) && nowUs >= this.asNewAtUs) this.forget();
+    if (this.mayHaveEnded(nowUs) && nowUs >= this.resetAtUs) this.forget();
   }
 
   /** Drops the known answer, and what was granted and not reported. */
@@ -224,7 +228,7 @@ export class TrackedBucket extends LocalBucket {
       const needed = this.#spent - this.#covered + cost;
       return usToRefill(needed * MICROS_PER_TOKEN - microTokensOf(this, limit, nowUs), limit);
     }
-    if (endsAtOnce(limit) && this.asNewAtUs > nowUs) return resetUsOf(this, limit, nowUs);
+    if (endsAtOnce(limit) && this.resetAtUs > nowUs) return resetUsOf(this, limit, nowUs);
     // Only the shared store knows when hits leave the window: wait for what it said of this cost, or else for its next answer.
     if (cost === this.#askedCost && this.#passesAtUs > nowUs) return this.#passesAtUs - nowUs;
     return this.#sentUs + periodUs - nowUs;

@@ -6,7 +6,7 @@ import type { LimitCall } from "../../../src/engine/limiter/call.ts";
 import type { HeaderDialect } from "../../../src/grpc/header-dialects.ts";
 import { addHeaders } from "../../../src/grpc/rls/headers.ts";
 import { addMetadata, type MetadataMode } from "../../../src/grpc/rls/metadata.ts";
-import { SeveralStores } from "../../../src/stores/sharded/several-stores.ts";
+import { SeveralStores } from "../../../src/stores/sharded/sharded-calls.ts";
 import { type AskedDescriptor, LimiterRig } from "../../support/limiter-rig.ts";
 import type { ManualClock } from "../../support/manual-clock.ts";
 import { ScriptedStore } from "../../support/scripted-store.ts";

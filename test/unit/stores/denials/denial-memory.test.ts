@@ -48,46 +48,13 @@ function exhaust(limit = minute, identity = "a"): void {
 
 const sourceOf = (...asks: Ask[]) => ask(...asks).source;
 
-describe("of calls of two priorities", () => {
+test("calls of another priority go to the store, whose answer then counts", () => {
   const low = lowLimit(minute, 2, { id: "low", stats: minute.stats });
   const high = { ...minute, priority: { entry: "class", values: new Set(["high"]), percent: 20, low } };
-
-  test("remembers refusals of one, and lets the other through to the store", () => {
-    ask({ limit: low, identity: "a", cost: 8 });
-    expect(sourceOf({ limit: low, identity: "a" })).toBe(Source.store);
-    expect(sourceOf({ limit: low, identity: "a" })).toBe(Source.denialMemory);
-    expect(sourceOf({ limit: high, identity: "a", cost: 3 })).toBe(Source.store);
-    expect(sourceOf({ limit: high, identity: "a", cost: 3 })).toBe(Source.denialMemory);
-    expect(sourceOf({ limit: low, identity: "a" })).toBe(Source.denialMemory);
-    expect(ask({ limit: high, identity: "a", cost: 2 })).toMatchObject({
-      verdict: Verdict.allowed,
-      source: Source.store,
-    });
-    expect(sourceOf({ limit: low, identity: "a" })).toBe(Source.store);
-  });
-
-  test.each([
-    { name: "a refund", forget: () => ask({ limit: high, mode: Mode.refund, cost: 9 }) },
-    { name: "a reset", forget: () => memory.forget(bucketKeyOf({ limit: high }, "")) },
-  ])("forgets both with $name", ({ forget }) => {
-    ask({ limit: high, cost: 10 });
-    for (const limit of [low, high, low, high]) ask({ limit });
-    expect([sourceOf({ limit: low }), sourceOf({ limit: high })]).toEqual([Source.denialMemory, Source.denialMemory]);
-    forget();
-    expect([sourceOf({ limit: low }), sourceOf({ limit: high })]).toEqual([Source.store, Source.store]);
-  });
-
-  test("passes on a call that names one bucket by both: the second is judged on what the first leaves", () => {
-    ask({ limit: high, cost: 8 });
-    // One hit has room for high priority alone.
-    ask({ limit: low, descriptor: 0 }, { limit: minute, identity: "b", descriptor: 1 });
-    ask({ limit: high, cost: 3 });
-    const both = [
-      { limit: low, descriptor: 0 },
-      { limit: high, descriptor: 1 },
-    ];
-    expect([sourceOf(...both), sourceOf(...both)]).toEqual([Source.store, Source.store]);
-  });
+  ask({ limit: low, cost: 8 });
+  expect([sourceOf({ limit: low }), sourceOf({ limit: low })]).toEqual([Source.store, Source.denialMemory]);
+  expect(ask({ limit: high, cost: 2 })).toMatchObject({ verdict: Verdict.allowed, source: Source.store });
+  expect(sourceOf({ limit: low })).toBe(Source.store);
 });
 
 describe("denial memory", () => {
@@ -268,7 +235,7 @@ describe("forgetting", () => {
       if (isKnown) ask({ limit: minute, cost: 3 });
       store.holdsBack = true;
       expect(ask({ limit: minute, cost: 2 }).source).not.toBe(Source.denialMemory);
-      memory.forgetRefusal({ bucketKey: bucketKeyOf({ limit: minute }, ""), limit: minute });
+      memory.forgetRefusal({ bucketKey: bucketKeyOf({ limit: minute }, "") });
       store.release();
       store.holdsBack = false;
       expect(sourceOf({ limit: minute, cost: 2 })).toBe(Source.store);
@@ -280,7 +247,7 @@ describe("forgetting", () => {
     ask({ limit: minute, cost: 10 });
     store.holdsBack = true;
     ask({ limit: minute }, { limit: global });
-    memory.forgetRefusal({ bucketKey: bucketKeyOf({ limit: global }, ""), limit: global });
+    memory.forgetRefusal({ bucketKey: bucketKeyOf({ limit: global }, "") });
     store.release();
     store.holdsBack = false;
     expect(sourceOf({ limit: minute }, { limit: global })).toBe(Source.denialMemory);
