@@ -156,31 +156,63 @@ describe("a bucket", () => {
   });
 });
 
-describe("without the right token", () => {
+describe("the guarded pages", () => {
+  const PAGES = ["/state", "/top", "/explain", "/buckets/peek", "/buckets/reset"];
+  const ask = async (path: string, headers: Readonly<Record<string, string>> = {}) => {
+    const isRead = path === "/state" || path === "/top";
+    const response = await app.http(
+      path,
+      isRead ? { headers } : { method: "POST", body: JSON.stringify(ACME), headers },
+    );
+    return { status: response.status, text: await response.text() };
+  };
+  const access = async (headers: Readonly<Record<string, string>> = {}) =>
+    (await app.http("/access", { headers })).json() as Promise<unknown>;
+
   // Promise(operators): Guarded pages are closed without the token; if none is set, only callers on the same host may use them.
-  test("the guarded pages are closed and change nothing, and all others stay open", async () => {
+  test("are closed without the right token and change nothing, which is counted and logged; all others stay open", async () => {
     await start({ ADMIN_TOKEN: TOKEN });
     await use();
-    for (const path of ["/explain", "/buckets/peek", "/buckets/reset"]) {
+    for (const path of PAGES) {
       for (const headers of [{}, { authorization: "Bearer not-the-operators-token" }]) {
-        expect(await post(path, ACME, headers)).toMatchObject({ status: 401, text: expect.stringContaining("Bearer") });
+        expect(await ask(path, headers)).toMatchObject({ status: 401, text: expect.stringContaining("Bearer") });
       }
     }
     expect((await app.hit({ tenant: "acme" })).overall_code).toBe("OVER_LIMIT");
+    expect(await access()).toEqual({ wants: "token" });
     for (const path of ["/", "/livez", "/readyz", "/healthcheck", "/metrics", "/config", "/rlconfig"]) {
       const response = await app.http(path);
-      const text = await response.text();
-      expect([path, response.status, text.includes(TOKEN)]).toEqual([path, 200, false]);
+      expect([path, response.status, (await response.text()).includes(TOKEN)]).toEqual([path, 200, false]);
     }
     expect(app.log.join("")).toContain("an admin page was refused");
     expect(app.log.join("")).not.toContain(TOKEN);
-    expect((await post("/explain", ACME, { authorization: `Bearer ${TOKEN}` })).status).toBe(200);
+    for (const path of PAGES) expect((await ask(path, { authorization: `Bearer ${TOKEN}` })).status).toBe(200);
+    const metrics = await (await app.http("/metrics")).text();
+    for (const action of ["state", "top", "explain", "peek", "reset"]) {
+      expect(metrics).toContain(`headgate_admin_requests_total{action="${action}",outcome="refused"} 2\n`);
+      expect(metrics).toContain(`headgate_admin_requests_total{action="${action}",outcome="done"} 1\n`);
+    }
   });
 
-  test("a request that a proxy passed on is refused although it comes from this host", async () => {
+  test.each<Readonly<Record<string, string>>>([
+    { "x-forwarded-for": "203.0.113.7" },
+    { "x-forwarded-prefix": "/tools/" },
+    { via: "1.1 proxy" },
+    { origin: "http://elsewhere.example" },
+    { "sec-fetch-site": "cross-site" },
+  ])("are closed without a token set to a request with %o, which is told so beforehand", async (headers) => {
     await start();
-    const refused = await post("/buckets/reset", ACME, { "x-forwarded-for": "203.0.113.7" });
-    expect(refused).toMatchObject({ status: 403, text: expect.stringContaining("x-forwarded-for") });
+    expect(await access(headers)).toEqual({ wants: "another caller", says: expect.stringContaining("ADMIN_TOKEN") });
+    expect(app.log.join("\n")).not.toContain("refused");
+    for (const path of PAGES) expect((await ask(path, headers)).status).toBe(403);
+    expect(await access()).toEqual({ wants: "nothing" });
+  });
+
+  test("answer one method each", async () => {
+    await start();
+    const response = await app.http("/top", { method: "POST" });
+    expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
+    expect((await app.http("/explain")).status).toBe(405);
   });
 });
 
