@@ -58,36 +58,45 @@ interface Output {
   readonly listened: boolean;
 }
 
-/** Runs the service with these settings, asks all it answers, has it write a report, ends it. */
-async function runService(env: Readonly<Record<string, string>>): Promise<Output> {
+/** Starts the service with these settings; `pieces` gets what it says, and `reports` a folder for its diagnostic reports. */
+async function spawnService(env: Readonly<Record<string, string>>) {
   const reports = await mkdtemp(join(folder, "reports-"));
+  const flags = [`--report-directory=${reports}`, "--report-on-signal", "--report-uncaught-exception"];
+  const hosts = { HOST: "127.0.0.1", GRPC_HOST: "127.0.0.1", DEBUG_HOST: "127.0.0.1" };
+  const ports = { PORT: "0", GRPC_PORT: "0", DEBUG_PORT: "0" };
+  const end = { SHUTDOWN_DELAY: "0s", SHUTDOWN_GRACE: "100ms" };
+  const own = {
+    PATH: process.env.PATH ?? "",
+    LOG_LEVEL: "trace",
+    RULES_DIR: join(folder, "rules"),
+    ADMIN_TOKEN: TOKEN,
+  };
   const child = ownProcess(
-    spawn(
-      process.execPath,
-      [`--report-directory=${reports}`, "--report-on-signal", "--report-uncaught-exception", ...PROGRAM, "serve"],
-      {
-        env: {
-          PATH: process.env.PATH ?? "",
-          HOST: "127.0.0.1",
-          GRPC_HOST: "127.0.0.1",
-          DEBUG_HOST: "127.0.0.1",
-          PORT: "0",
-          GRPC_PORT: "0",
-          DEBUG_PORT: "0",
-          SHUTDOWN_DELAY: "0s",
-          SHUTDOWN_GRACE: "100ms",
-          LOG_LEVEL: "trace",
-          RULES_DIR: join(folder, "rules"),
-          ADMIN_TOKEN: TOKEN,
-          ...env,
-        },
-        stdio: ["ignore", "pipe", "pipe"],
-      },
-    ),
+    spawn(process.execPath, [...flags, ...PROGRAM, "serve"], {
+      env: { ...own, ...hosts, ...ports, ...end, ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    }),
   );
   const pieces: string[] = [];
-  child.stdout.on("data", (piece: Buffer) => pieces.push(piece.toString()));
-  child.stderr.on("data", (piece: Buffer) => pieces.push(piece.toString()));
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (piece: Buffer) => pieces.push(piece.toString()));
+  return { child, pieces, reports };
+}
+
+/** Everything that came out of a service, once it has ended. */
+async function outputOf(
+  { child, pieces, reports }: Awaited<ReturnType<typeof spawnService>>,
+  listened = true,
+): Promise<Output> {
+  if (child.exitCode === null) await once(child, "exit");
+  for (const name of await readdir(reports)) pieces.push(await readFile(join(reports, name), "utf8"));
+  return { text: pieces.join("\n"), listened };
+}
+
+/** Runs the service with these settings, asks all it answers, has it write a report, ends it. */
+async function runService(env: Readonly<Record<string, string>>): Promise<Output> {
+  const service = await spawnService(env);
+  const { child, pieces, reports } = service;
   const ports = await listening(child, pieces);
   if (ports !== undefined) {
     pieces.push(...(await askEverything(ports)));
@@ -95,9 +104,7 @@ async function runService(env: Readonly<Record<string, string>>): Promise<Output
     await untilReported(reports);
     child.kill("SIGTERM");
   }
-  if (child.exitCode === null) await once(child, "exit");
-  for (const name of await readdir(reports)) pieces.push(await readFile(join(reports, name), "utf8"));
-  return { text: pieces.join("\n"), listened: ports !== undefined };
+  return outputOf(service, ports !== undefined);
 }
 
 interface Ports {
@@ -130,27 +137,16 @@ async function askEverything({ grpc, http, debug }: Ports): Promise<string[]> {
   texts.push(await askOnce(client, call).then((reply) => JSON.stringify(reply), String));
   client.close();
   const base = `http://127.0.0.1:${http}`;
-  for (const path of [
-    "/",
-    "/livez",
-    "/readyz",
-    "/healthcheck",
-    "/config",
-    "/rlconfig",
-    "/metrics",
-    "/access",
-    "/nothing",
-  ])
-    await fetched(base + path);
+  const open = ["", "livez", "readyz", "healthcheck", "config", "rlconfig", "metrics", "access", "nothing"];
+  for (const path of open) await fetched(`${base}/${path}`);
   for (const path of ["/", "/stats", "/rlconfig"]) await fetched(`http://127.0.0.1:${debug}${path}`);
-  const body = JSON.stringify(call);
-  await fetched(`${base}/json`, { method: "POST", body });
-  for (const authorization of [`Bearer ${TOKEN}`, "", `Bearer ${TOKEN}x`])
-    await fetched(`${base}/state`, { headers: { authorization } });
-  for (const path of ["/explain", "/buckets/peek", "/buckets/reset"]) {
-    // The right token, none, and one that is nearly right.
-    for (const authorization of [`Bearer ${TOKEN}`, "", `Bearer ${TOKEN}x`])
-      await fetched(base + path, { method: "POST", body, headers: { authorization } });
+  const post = { method: "POST", body: JSON.stringify(call) };
+  await fetched(`${base}/json`, post);
+  // The right token, none, and one that is nearly right.
+  for (const authorization of [`Bearer ${TOKEN}`, "", `Bearer ${TOKEN}x`]) {
+    for (const path of ["/state", "/top"]) await fetched(base + path, { headers: { authorization } });
+    for (const path of ["/explain", "/buckets/peek", "/buckets/reset"])
+      await fetched(base + path, { ...post, headers: { authorization } });
   }
   return texts;
 }
@@ -181,98 +177,86 @@ test("the search finds a secret where there is one", () => {
 });
 
 const here = (path: string) => join(folder, path);
-const FAILURES: readonly { name: string; env: () => Readonly<Record<string, string>>; says: RegExp }[] = [
-  {
-    name: "a wrong password for Redis",
-    env: () => ({ REDIS_URL: `127.0.0.1:${redis.port}`, REDIS_AUTH: PASSWORD }),
-    says: /password/,
-  },
-  {
-    name: "a wrong user and password in a Redis URL",
-    env: () => ({ REDIS_URL: `redis://somebody:${ENCODED}@127.0.0.1:${redis.port}` }),
-    says: /password/,
-  },
-  {
-    name: "a wrong password for Redis from a file",
-    env: () => ({ REDIS_URL: `127.0.0.1:${redis.port}`, REDIS_AUTH_FILE: here("password") }),
-    says: /password/,
-  },
-  {
-    name: "a Redis that is not there",
-    env: () => ({ REDIS_URL: `redis://:${ENCODED}@127.0.0.1:${closedPort}/3` }),
-    says: /refuse|listens/i,
-  },
-  {
-    name: "a Redis behind TLS that speaks none",
-    env: () => ({ REDIS_URL: `rediss://:${ENCODED}@127.0.0.1:${redis.port}` }),
-    says: /TLS/,
-  },
-  {
-    name: "sentinels that are none",
-    env: () => ({
+const FAILURES: readonly (readonly [name: string, env: () => Readonly<Record<string, string>>, says: RegExp])[] = [
+  ["a wrong password for Redis", () => ({ REDIS_URL: `127.0.0.1:${redis.port}`, REDIS_AUTH: PASSWORD }), /password/],
+  [
+    "a wrong user and password in a Redis URL",
+    () => ({ REDIS_URL: `redis://somebody:${ENCODED}@127.0.0.1:${redis.port}` }),
+    /password/,
+  ],
+  [
+    "a wrong password for Redis from a file",
+    () => ({ REDIS_URL: `127.0.0.1:${redis.port}`, REDIS_AUTH_FILE: here("password") }),
+    /password/,
+  ],
+  [
+    "a Redis that is not there",
+    () => ({ REDIS_URL: `redis://:${ENCODED}@127.0.0.1:${closedPort}/3` }),
+    /refuse|listens/i,
+  ],
+  ["a Redis behind TLS that speaks none", () => ({ REDIS_URL: `rediss://:${ENCODED}@127.0.0.1:${redis.port}` }), /TLS/],
+  [
+    "sentinels that are none",
+    () => ({
       REDIS_URL: `redis-sentinel://:${ENCODED}@127.0.0.1:${redis.port}/main?sentinel_password=${ENCODED}`,
       LOG_FORMAT: "text",
     }),
-    says: /sentinel/i,
-  },
-  {
-    name: "a cluster that is none",
-    env: () => ({ REDIS_URL: `redis-cluster://:${ENCODED}@127.0.0.1:${redis.port}` }),
-    says: /cluster|password/i,
-  },
-  {
-    name: "workers that all have a wrong password",
-    env: () => ({ WORKERS: "2", REDIS_URL: `redis://:${ENCODED}@127.0.0.1:${redis.port}` }),
-    says: /password/,
-  },
-  {
-    name: "a second Redis with a wrong password",
-    env: () => ({
+    /sentinel/i,
+  ],
+  [
+    "a cluster that is none",
+    () => ({ REDIS_URL: `redis-cluster://:${ENCODED}@127.0.0.1:${redis.port}` }),
+    /cluster|password/i,
+  ],
+  [
+    "workers that all have a wrong password",
+    () => ({ WORKERS: "2", REDIS_URL: `redis://:${ENCODED}@127.0.0.1:${redis.port}` }),
+    /password/,
+  ],
+  [
+    "a second Redis with a wrong password",
+    () => ({
       REDIS_URL: `127.0.0.1:${closedPort}`,
       REDIS_PERSECOND: "true",
       REDIS_PERSECOND_URL: `127.0.0.1:${redis.port}`,
       REDIS_PERSECOND_AUTH: PASSWORD,
     }),
-    says: /password|refuse/,
-  },
-  {
-    name: "a wrong password for PostgreSQL",
-    env: () => ({ POSTGRES_URL: `postgres://careful:${ENCODED}@127.0.0.1:${postgres.port}/postgres` }),
-    says: /password/,
-  },
-  {
-    name: "a wrong password for PostgreSQL from a setting",
-    env: () => ({
+    /password|refuse/,
+  ],
+  [
+    "a wrong password for PostgreSQL",
+    () => ({ POSTGRES_URL: `postgres://careful:${ENCODED}@127.0.0.1:${postgres.port}/postgres` }),
+    /password/,
+  ],
+  [
+    "a wrong password for PostgreSQL from a setting",
+    () => ({
       POSTGRES_URL: `postgres://careful@127.0.0.1:${postgres.port}/postgres`,
       POSTGRES_PASSWORD: PASSWORD,
       LOG_FORMAT: "text",
     }),
-    says: /password/,
-  },
-  {
-    name: "a PostgreSQL that is not there",
-    env: () => ({ POSTGRES_URL: `postgres://careful:${ENCODED}@127.0.0.1:${closedPort}/postgres` }),
-    says: /refuse|listens/i,
-  },
-  {
-    name: "a token file in place of a token",
-    env: () => ({ ADMIN_TOKEN: "", ADMIN_TOKEN_FILE: here("tokens") }),
-    says: /listening/,
-  },
-  {
-    name: "a collector of traces that is not there",
-    env: () => ({
+    /password/,
+  ],
+  [
+    "a PostgreSQL that is not there",
+    () => ({ POSTGRES_URL: `postgres://careful:${ENCODED}@127.0.0.1:${closedPort}/postgres` }),
+    /refuse|listens/i,
+  ],
+  ["a token file in place of a token", () => ({ ADMIN_TOKEN: "", ADMIN_TOKEN_FILE: here("tokens") }), /listening/],
+  [
+    "a collector of traces that is not there",
+    () => ({
       TRACING_ENABLED: "true",
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${closedPort}`,
       OTEL_EXPORTER_OTLP_HEADERS: `authorization=${ENCODED}`,
       OTEL_BSP_SCHEDULE_DELAY: "1",
       OTEL_EXPORTER_OTLP_TIMEOUT: "100",
     }),
-    says: /spans were lost/,
-  },
-  {
-    name: "a collector that is spoken to by gRPC and is none",
-    env: () => ({
+    /spans were lost/,
+  ],
+  [
+    "a collector that is spoken to by gRPC and is none",
+    () => ({
       OTEL_TRACES_EXPORTER: "otlp",
       OTEL_EXPORTER_OTLP_PROTOCOL: "grpc",
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `http://127.0.0.1:${redis.port}`,
@@ -280,14 +264,14 @@ const FAILURES: readonly { name: string; env: () => Readonly<Record<string, stri
       OTEL_BSP_SCHEDULE_DELAY: "1",
       LOG_FORMAT: "text",
     }),
-    says: /spans were lost/,
-  },
+    /spans were lost/,
+  ],
 ];
 
 // Promise(input): The process shows no secret, whatever fails.
 test.concurrent.each(FAILURES)(
-  "with $name the service says what is wrong and no secret",
-  async ({ env, says }) => {
+  "with %s the service says what is wrong and no secret",
+  async (_, env, says) => {
     const output = await runService(env());
     expect(output.text).toMatch(says);
     expect(leaks(output)).toEqual([]);
@@ -295,35 +279,32 @@ test.concurrent.each(FAILURES)(
   120_000,
 );
 
-const MISTAKES: readonly { name: string; env: () => Readonly<Record<string, string>> }[] = [
-  { name: "REDIS_URL of another kind", env: () => ({ REDIS_URL: `ftp://user:${ENCODED}@host` }) },
-  { name: "REDIS_URL with a broken escape", env: () => ({ REDIS_URL: `redis://:%${MARK}@host` }) },
-  { name: "REDIS_URL with a port that is none", env: () => ({ REDIS_URL: `redis://:${ENCODED}@host:${MARK}` }) },
-  {
-    name: "REDIS_URL and REDIS_AUTH both with a password",
-    env: () => ({ REDIS_URL: `redis://:${ENCODED}@host`, REDIS_AUTH: PASSWORD }),
-  },
-  { name: "REDIS_URL with unknown parameters", env: () => ({ REDIS_URL: `redis://host?password=${MARK}` }) },
-  { name: "POSTGRES_URL without a user", env: () => ({ POSTGRES_URL: `postgres://:${ENCODED}@host/db` }) },
-  { name: "POSTGRES_URL that is no URL", env: () => ({ POSTGRES_URL: `host=db password=${MARK}` }) },
-  {
-    name: "passwords of several lines",
-    env: () => ({ REDIS_URL: "host", REDIS_AUTH: `${MARK}\n${MARK}`, POSTGRES_PASSWORD: `${MARK}\n${MARK}` }),
-  },
-  { name: "ADMIN_TOKEN with blanks", env: () => ({ ADMIN_TOKEN: `${MARK} with blanks inside` }) },
-  {
-    name: "a collector's URL with a password",
-    env: () => ({ TRACING_ENABLED: "true", OTEL_EXPORTER_OTLP_ENDPOINT: `http://me:${ENCODED}@collector:4318` }),
-  },
-  {
-    name: "a collector's headers that are none",
-    env: () => ({ TRACING_ENABLED: "true", OTEL_EXPORTER_OTLP_HEADERS: `${MARK}, authorization=%zz${MARK}` }),
-  },
-  { name: "a name that nearly is one", env: () => ({ REDIS_AUHT: PASSWORD, PORT: "none" }) },
+const MISTAKES: readonly (readonly [name: string, env: Readonly<Record<string, string>>])[] = [
+  ["REDIS_URL of another kind", { REDIS_URL: `ftp://user:${ENCODED}@host` }],
+  ["REDIS_URL with a broken escape", { REDIS_URL: `redis://:%${MARK}@host` }],
+  ["REDIS_URL with a port that is none", { REDIS_URL: `redis://:${ENCODED}@host:${MARK}` }],
+  ["REDIS_URL and REDIS_AUTH both with a password", { REDIS_URL: `redis://:${ENCODED}@host`, REDIS_AUTH: PASSWORD }],
+  ["REDIS_URL with unknown parameters", { REDIS_URL: `redis://host?password=${MARK}` }],
+  ["POSTGRES_URL without a user", { POSTGRES_URL: `postgres://:${ENCODED}@host/db` }],
+  ["POSTGRES_URL that is no URL", { POSTGRES_URL: `host=db password=${MARK}` }],
+  [
+    "passwords of several lines",
+    { REDIS_URL: "host", REDIS_AUTH: `${MARK}\n${MARK}`, POSTGRES_PASSWORD: `${MARK}\n${MARK}` },
+  ],
+  ["ADMIN_TOKEN with blanks", { ADMIN_TOKEN: `${MARK} with blanks inside` }],
+  [
+    "a collector's URL with a password",
+    { TRACING_ENABLED: "true", OTEL_EXPORTER_OTLP_ENDPOINT: `http://me:${ENCODED}@collector:4318` },
+  ],
+  [
+    "a collector's headers that are none",
+    { TRACING_ENABLED: "true", OTEL_EXPORTER_OTLP_HEADERS: `${MARK}, authorization=%zz${MARK}` },
+  ],
+  ["a name that nearly is one", { REDIS_AUHT: PASSWORD, PORT: "none" }],
 ];
 
-test.each(MISTAKES)("settings that can't be used for $name are named without their text", ({ env }) => {
-  const text = `${refusalOf(() => readSettings(env()))}`;
+test.each(MISTAKES)("settings that can't be used for %s are named without their text", (_, env) => {
+  const text = `${refusalOf(() => readSettings(env))}`;
   expect(text).toMatch(/CONFIG_SETTINGS/);
   expect(leaks({ text, listened: false })).toEqual([]);
 });
@@ -361,35 +342,13 @@ test.concurrent.each([
 test("a crash leaves a report without secrets", async () => {
   const crash = join(folder, "crash.mjs");
   await writeFile(crash, `setTimeout(() => { throw new Error("an accident"); }, 2_500);\n`);
-  const env = {
+  const service = await spawnService({
     REDIS_URL: `redis://:${ENCODED}@127.0.0.1:${closedPort}`,
     NODE_OPTIONS: `--import=${crash}`,
-    GRPC_PORT: "0",
     SHUTDOWN_GRACE: "10s",
-  };
-  const reports = await mkdtemp(join(folder, "crash-"));
-  const child = ownProcess(
-    spawn(process.execPath, ["--report-uncaught-exception", `--report-directory=${reports}`, ...PROGRAM, "serve"], {
-      env: {
-        PATH: process.env.PATH ?? "",
-        HOST: "127.0.0.1",
-        GRPC_HOST: "127.0.0.1",
-        PORT: "0",
-        RULES_DIR: join(folder, "rules"),
-        ADMIN_TOKEN: TOKEN,
-        ...env,
-      },
-      stdio: ["ignore", "pipe", "pipe"],
-    }),
-  );
-  const pieces: string[] = [];
-  child.stdout.on("data", (piece: Buffer) => pieces.push(piece.toString()));
-  child.stderr.on("data", (piece: Buffer) => pieces.push(piece.toString()));
-  await once(child, "exit");
-  const names = await readdir(reports);
-  expect(names).toHaveLength(1);
-  for (const name of names) pieces.push(await readFile(join(reports, name), "utf8"));
-  const text = pieces.join("\n");
-  expect(text).toContain("an accident");
-  expect(leaks({ text, listened: true })).toEqual([]);
+  });
+  const output = await outputOf(service);
+  expect(await readdir(service.reports)).toHaveLength(1);
+  expect(output.text).toContain("an accident");
+  expect(leaks(output)).toEqual([]);
 }, 60_000);
