@@ -26,7 +26,6 @@ async function serve() {
         page.ended++;
       }
     },
-    metricsContentType: "text/plain",
     onError: (error) => {
       throw error;
     },

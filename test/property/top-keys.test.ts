@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Sketch } from "../../src/operate/telemetry/top/sketch.ts";
 import { mergeSummaries, summaryOf } from "../../src/operate/telemetry/top/summary.ts";
-import { type Tally, TallySum } from "../../src/operate/telemetry/top/tally.ts";
+import { type Between, Tally } from "../../src/operate/telemetry/top/tally.ts";
 import { TrackedKey } from "../../src/operate/telemetry/top/tracked-keys.ts";
 import { runs } from "../support/runs.ts";
 
@@ -90,20 +90,15 @@ function exactOf(keys: Traffic): ReadonlyMap<number, number> {
 }
 
 /** Keys that came less often than the tally says at least, or more often than it says at most. */
-function outOfBounds(
-  { keys, least, most, rest }: Tally<number>,
-  exact: ReadonlyMap<number, number>,
-): readonly object[] {
-  const place = new Map(keys.map((key, i) => [key, i]));
+function outOfBounds(of: (key: number) => Between, exact: ReadonlyMap<number, number>): readonly object[] {
   return [...exact].flatMap(([key, count]) => {
-    const i = place.get(key);
-    const between = i === undefined ? [0, rest] : [least[i] as number, most[i] as number];
-    return count >= (between[0] as number) && count <= (between[1] as number) ? [] : [{ key, count, between }];
+    const { least, most } = of(key);
+    return count >= least && count <= most ? [] : [{ key, count, least, most }];
   });
 }
 
-function widest({ least, most, rest }: Tally<number>): number {
-  return most.reduce((width, each, i) => Math.max(width, each - (least[i] as number)), rest);
+function widest(tally: Tally<number>): number {
+  return Math.max(tally.rest, ...tally.keys.map((key) => tally.of(key).most - tally.of(key).least));
 }
 
 describe("a sketch of k slots that has counted n", () => {
@@ -111,7 +106,8 @@ describe("a sketch of k slots that has counted n", () => {
   test("never says too little of a key, nor more than it may, and names every key above its rest", () => {
     fc.assert(
       fc.property(traffic, slots, (keys, slotsMax) => {
-        expect(outOfBounds(tallyOf(keys, slotsMax), exactOf(keys))).toEqual([]);
+        const tally = tallyOf(keys, slotsMax);
+        expect(outOfBounds((key) => tally.of(key), exactOf(keys))).toEqual([]);
       }),
       { numRuns: runs(150) },
     );
@@ -130,9 +126,10 @@ describe("a sketch of k slots that has counted n", () => {
     fc.assert(
       fc.property(traffic, (keys) => {
         const exact = exactOf(keys);
-        const { keys: named, least, most, rest } = tallyOf(keys, Math.max(1, exact.size));
-        const said = new Map(named.map((key, i) => [key, [least[i], most[i]]]));
-        expect([said, rest]).toEqual([new Map([...exact].map(([key, count]) => [key, [count, count]])), 0]);
+        const tally = tallyOf(keys, Math.max(1, exact.size));
+        const said = new Map(tally.keys.map((key) => [key, tally.of(key)]));
+        const counts = [...exact].map(([key, count]) => [key, { least: count, most: count }] as const);
+        expect([said, tally.rest]).toEqual([new Map(counts), 0]);
       }),
       { numRuns: runs(50) },
     );
@@ -143,15 +140,14 @@ describe("a sum of sketches", () => {
   test("holds its bounds after any number of parts, pruned after each", () => {
     fc.assert(
       fc.property(fc.array(traffic, { minLength: 1, maxLength: 8 }), slots, (parts, slotsMax) => {
-        const sum = new TallySum<number>();
+        const tally = new Tally<number>();
         for (const keys of parts) {
-          sum.add(tallyOf(keys, slotsMax));
-          sum.prune(slotsMax, () => undefined);
+          tally.add(tallyOf(keys, slotsMax));
+          tally.prune(slotsMax, () => undefined);
         }
         const calls = parts.flat();
-        const tally = sum.tally();
         expect(tally.keys.length).toBeLessThanOrEqual(slotsMax);
-        expect(outOfBounds(tally, exactOf(calls))).toEqual([]);
+        expect(outOfBounds((key) => tally.of(key), exactOf(calls))).toEqual([]);
         expect(tally.total).toBe(calls.length);
         expect(widest(tally)).toBeLessThanOrEqual((2 * calls.length) / slotsMax + parts.length);
       }),
@@ -172,7 +168,9 @@ describe("summaries of several workers", () => {
     };
     const tracked = (keys: Traffic) => {
       const tally = tallyOf(keys, slotsMax);
-      return { ...tally, keys: tally.keys.map(trackedOf) };
+      const found = new Tally<TrackedKey>(tally.rest, tally.total);
+      for (const key of tally.keys) found.count(trackedOf(key), tally.of(key), tally.rest);
+      return found;
     };
     return { passed: tracked(passed), refused: tracked(refused) };
   }
@@ -191,17 +189,14 @@ describe("summaries of several workers", () => {
           );
           const { rows, restAsked, restRefused, asked, refused } = mergeSummaries(summaries);
           const keys = rows.map(({ text }) => Number(text.key));
-          const tallyOfRows = (by: "asked" | "refused", rest: number) => ({
-            keys,
-            least: rows.map((row) => row[by].least),
-            most: rows.map((row) => row[by].most),
-            rest,
-            total: 0,
-          });
+          const boundsOf = (by: "asked" | "refused", rest: number) => {
+            const byKey = new Map(rows.map((row) => [Number(row.text.key), row[by]]));
+            return (key: number) => byKey.get(key) ?? { least: 0, most: rest };
+          };
           const allRefused = workers.flatMap(({ refused }) => refused);
           const allAsked = [...allRefused, ...workers.flatMap(({ passed }) => passed)];
-          expect(outOfBounds(tallyOfRows("refused", restRefused), exactOf(allRefused))).toEqual([]);
-          expect(outOfBounds(tallyOfRows("asked", restAsked), exactOf(allAsked))).toEqual([]);
+          expect(outOfBounds(boundsOf("refused", restRefused), exactOf(allRefused))).toEqual([]);
+          expect(outOfBounds(boundsOf("asked", restAsked), exactOf(allAsked))).toEqual([]);
           expect(new Set(keys).size).toBe(keys.length);
           expect({ asked, refused }).toEqual({ asked: allAsked.length, refused: allRefused.length });
         },

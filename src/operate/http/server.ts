@@ -5,6 +5,7 @@ import type { HealthState } from "../../engine/base/health.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
 import type { HttpCaller } from "../../grpc/unary.ts";
 import { joinInPieces } from "../telemetry/join-in-pieces.ts";
+import { METRICS_TYPE } from "../telemetry/metric-text.ts";
 import { HeldBodies, readBody } from "./body.ts";
 import { refuseForeign } from "./cross-site.ts";
 import { type GuardedSources, guardedPages } from "./guarded-pages.ts";
@@ -21,7 +22,7 @@ import {
   text,
   withHeaders,
 } from "./page-server.ts";
-import { configView, limitLines, type RulesState, readinessView } from "./views.ts";
+import { limitLines, type RulesState, readinessView } from "./views.ts";
 
 /** Where the pages get what they show. */
 export interface AdminSources extends GuardedSources {
@@ -29,16 +30,9 @@ export interface AdminSources extends GuardedSources {
   readonly answerJson: (readBody: () => Promise<Buffer>, caller: HttpCaller) => Promise<HttpAnswer>;
   readonly health: HealthState;
   readonly metricsText: () => AsyncIterable<string>;
-  readonly metricsContentType: string;
-  readonly rulesState: () => RulesState;
-  /** Every setting by name, secrets redacted. */
-  readonly settings: Readonly<Record<string, string>>;
-  /** The state of the gRPC port's certificates; undefined without TLS. */
-  readonly tls?: (() => object | undefined) | undefined;
-  /** The state of the memory store's snapshots; undefined without them. */
-  readonly snapshot?: (() => object | undefined) | undefined;
-  /** The state of each worker; undefined if this process is the only one. */
-  readonly workers?: (() => Promise<readonly object[]>) | undefined;
+  readonly rules: () => Pick<RulesState, "rules" | "lastFailure">;
+  /** The JSON of `/config`. */
+  readonly config: () => Promise<object>;
   /** Told of internal errors; must not throw. */
   readonly onError: (error: unknown) => void;
 }
@@ -64,21 +58,18 @@ export function openAdminServer(address: PageAddress, options: AdminOptions, sou
 export function openMetricsServer(
   address: PageAddress,
   metricsPath: string,
-  sources: Pick<AdminSources, "metricsText" | "metricsContentType" | "onError">,
+  { metricsText, onError }: Pick<AdminSources, "metricsText" | "onError">,
 ): PageServer {
-  const pages = new Map([[metricsPath, metricsPage(sources)]]);
-  return new PageServer({ ...address, pages, otherPage: notFound, onError: sources.onError });
+  const pages = new Map([[metricsPath, metricsPage(metricsText)]]);
+  return new PageServer({ ...address, pages, otherPage: notFound, onError });
 }
 
-function metricsPage({
-  metricsText,
-  metricsContentType,
-}: Pick<AdminSources, "metricsText" | "metricsContentType">): Page {
+function metricsPage(metricsText: AdminSources["metricsText"]): Page {
   return {
     methods: READ,
     help: "metrics for Prometheus",
     async answer({ method }) {
-      const headers = { "content-type": metricsContentType };
+      const headers = { "content-type": METRICS_TYPE };
       // The client gets no body, so the page is never begun.
       if (method === "HEAD") return { status: 200, headers, body: metricsText() };
       const pieces = metricsText()[Symbol.asyncIterator]();
@@ -111,7 +102,7 @@ function startingWith(first: IteratorResult<string>, rest: AsyncIterator<string>
 }
 
 function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<string, Page> {
-  const { answerJson, health, rulesState, settings, tls, snapshot, workers } = sources;
+  const { answerJson, health, rules, config, metricsText } = sources;
   const { bodyBytesMax, hosts } = options;
   const pages = new Map<string, Page>();
   const add = (path: string, help: string, methods: Page["methods"], answer: Page["answer"]) =>
@@ -137,15 +128,13 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
   );
   add("/livez", "200 as long as the process works at all", READ, () => text(200, "OK\n"));
   add("/readyz", "200, or 503 with the reasons", READ, () =>
-    json(health.isServing() ? 200 : 503, readinessView(health.troubles(), health.notes(), rulesState().lastFailure)),
+    json(health.isServing() ? 200 : 503, readinessView(health.troubles(), health.notes(), rules().lastFailure)),
   );
-  pages.set(options.metricsPath, metricsPage(sources));
+  pages.set(options.metricsPath, metricsPage(metricsText));
   addOwn("/config", "rule files, hash, last error, warnings, certificates, snapshot, settings", READ, async () =>
-    json(200, configView(rulesState(), settings, { tls: tls?.(), snapshot: snapshot?.(), workers: await workers?.() })),
+    json(200, await config()),
   );
-  addOwn("/rlconfig", "one line per limit in force", READ, () =>
-    text(200, joinInPieces(limitLines(rulesState().rules))),
-  );
+  addOwn("/rlconfig", "one line per limit in force", READ, () => text(200, joinInPieces(limitLines(rules().rules))));
   for (const [path, file] of files) pages.set(path, file);
   return pages;
 }

@@ -15,9 +15,9 @@ import type { PageServer } from "../../operate/http/page-server.ts";
 import type { ExplainQuestion } from "../../operate/http/read-questions.ts";
 import { type AdminSources, openAdminServer } from "../../operate/http/server.ts";
 import { Tokens } from "../../operate/http/tokens.ts";
-import type { RulesState } from "../../operate/http/views.ts";
+import { configView, type RulesState } from "../../operate/http/views.ts";
 import { ChangedCounts, type CountChanges } from "../../operate/telemetry/changed-counts.ts";
-import { METRICS_TYPE, openProcessMetrics } from "../../operate/telemetry/metric-text.ts";
+import { openProcessMetrics } from "../../operate/telemetry/metric-text.ts";
 import { httpCalls, rpcCalls } from "../../operate/telemetry/traces/call-kind.ts";
 import { describeSettings, type Settings } from "../settings.ts";
 import type { AppParts } from "./app-parts.ts";
@@ -28,7 +28,7 @@ import { fixedMetrics, metricsText } from "./process-metrics.ts";
 import { openSidePorts, type SidePorts } from "./side-ports.ts";
 import { readState } from "./state-page.ts";
 import { openTls, tlsView } from "./tls-watch.ts";
-import { workerService, workersView } from "./worker-service.ts";
+import { workerService, workerView } from "./worker-service.ts";
 
 const KEEPALIVE_MS = 60_000;
 const CONCURRENT_STREAMS_MAX = 4_096;
@@ -144,12 +144,13 @@ function adminSources(parts: AppParts): AdminSources {
     answerJson: (readBody, caller) => endpoint.answer(readBody, caller),
     health,
     metricsText: () => link?.fleetPage() ?? ownPage(),
-    metricsContentType: METRICS_TYPE,
-    rulesState: () => rulesState(parts),
-    settings: describeSettings(settings),
-    tls: () => tlsView(parts.running.tls),
-    snapshot: () => snapshotView(parts.snapshots),
-    workers: link === undefined ? undefined : () => workersView(link),
+    rules: () => rulesState(parts),
+    config: async () =>
+      configView(rulesState(parts), describeSettings(settings), {
+        tls: tlsView(parts.running.tls),
+        snapshot: snapshotView(parts.snapshots),
+        workers: (await link?.fleetViews())?.map(workerView),
+      }),
     explain: (question) => explainQuestion(parts, question),
     buckets: parts.buckets,
     state: () => readState(parts, conditions()),

@@ -40,56 +40,76 @@ const ALWAYS_WELL: StoreHealth = { trouble: () => undefined };
 /** Opens the store. A shared store connects in the background; `health` reports its troubles. */
 export function openStore(choice: StoreChoice): OpenedStore {
   const { settings, clock, observer } = choice;
+  let memory: DenialMemory | undefined;
+  // A remembered refusal may come from what was paid for a moment and given back, so the refusal is forgotten.
+  const shared = openShared(
+    settings,
+    sharedOptions(choice, (take) => memory?.forgetRefusal(take)),
+  );
+  if (shared === undefined)
+    return { store: openMemoryStore(settings, clock, observer), health: ALWAYS_WELL, processes: ALONE, memories: [] };
+  const { denialsMax: entriesMax, syncPeriodMs: periodMs } = settings;
+  // Lies directly around the shared store, so that it also answers the questions of sync strategies.
+  if (entriesMax > 0) memory = new DenialMemory(shared.store, { clock, entriesMax });
+  const { processes } = shared;
+  const store = memory ?? shared.store;
+  const sync = new SyncStore(store, {
+    clock,
+    lease: new Leases({ store, processCount: () => processes.sureCount() }),
+    periodic: new Periodic({ store, periodMs, now: () => clock.nowUs() }),
+    share: new Share({
+      memory: openMemoryStore(settings, clock),
+      processCount: () => processes.count(),
+      processIndex: () => processes.index(),
+    }),
+  });
+  return { ...shared, store: sync, memories: memory === undefined ? [sync] : [sync, memory] };
+}
+
+type SharedParts = Omit<OpenedStore, "memories">;
+type SharedOptions = ReturnType<typeof sharedOptions>;
+type RedisOptions = Omit<ClusterStoreOptions, "target"> & SharedOptions;
+
+/** Undefined with the memory store. */
+function openShared(settings: Settings, options: SharedOptions): SharedParts | undefined {
   switch (settings.backendType) {
     case "redis":
-      return openRedisStores(choice);
+      return openRedisStores(settings, options);
     case "postgres":
-      return openPostgres(choice);
+      return openPostgres(settings, options);
     case "memory":
-      return { store: openMemoryStore(settings, clock, observer), health: ALWAYS_WELL, processes: ALONE, memories: [] };
+      return undefined;
   }
 }
 
-function openRedisStores(choice: StoreChoice): OpenedStore {
-  const {
-    redis,
-    perSecondRedis,
-    expirationJitterSecondsMax: jitterSecondsMax,
-    redisClusterTags: tags,
-  } = choice.settings;
+/** With REDIS_PERSECOND there are two stores; processes are counted in the first. */
+function openRedisStores(settings: Settings, shared: SharedOptions): SharedParts {
+  const { redis, perSecondRedis, expirationJitterSecondsMax: jitterSecondsMax, redisClusterTags: tags } = settings;
   invariant(redis !== undefined, "settings say where Redis is");
-  return withMemories(choice, (options) =>
-    openOneOrTwo([redis, perSecondRedis], { ...options, jitterSecondsMax, tags }),
-  );
+  const options = { ...shared, jitterSecondsMax, tags };
+  const first = openRedis(redis, options);
+  const { processes } = first;
+  if (perSecondRedis === undefined) return { store: first, health: first, processes };
+  const second = openRedis(perSecondRedis, { ...options, nameSuffix: " for limits per second" });
+  return {
+    store: new SeveralStores([first, second], perSecondShard, options.onUndone),
+    health: { trouble: () => first.trouble() ?? second.trouble() },
+    processes,
+  };
 }
 
-function openPostgres(choice: StoreChoice): OpenedStore {
-  const { settings } = choice;
+function openPostgres(settings: Settings, options: SharedOptions): SharedParts {
   const { postgres, postgresUnlogged: unlogged } = settings;
   invariant(postgres !== undefined, "settings say where PostgreSQL is");
-  return withMemories(choice, (options) => {
-    const store = openPostgresStore({
-      ...options,
-      target: postgres,
-      schema: settings.postgresSchema,
-      connections: settings.postgresConnections,
-      waitsForDisk: settings.postgresSynchronousCommit,
-      ...(unlogged === undefined ? {} : { unlogged }),
-    });
-    return { store, health: store, processes: store.processes };
+  const store = openPostgresStore({
+    ...options,
+    target: postgres,
+    schema: settings.postgresSchema,
+    connections: settings.postgresConnections,
+    waitsForDisk: settings.postgresSynchronousCommit,
+    ...(unlogged === undefined ? {} : { unlogged }),
   });
-}
-
-type SharedOptions = ReturnType<typeof sharedOptions>;
-
-/** Opens a shared store, and puts around it what remembers its buckets. */
-function withMemories(choice: StoreChoice, open: (options: SharedOptions) => SharedParts): OpenedStore {
-  const { settings, clock } = choice;
-  let memory: DenialMemory | undefined;
-  // A remembered refusal may come from what was paid for a moment and given back, so the refusal is forgotten.
-  const opened = open(sharedOptions(choice, (take) => memory?.forgetRefusal(take)));
-  memory = openDenialMemory(opened.store, settings, clock);
-  return countInMemory(opened, memory, settings, clock);
+  return { store, health: store, processes: store.processes };
 }
 
 /** Options of every shared store. */
@@ -117,28 +137,6 @@ export function openMemoryStore(settings: Settings, clock: Clock, observer?: Sto
   return new MemoryStore({ clock, bucketsMax, logBytesMax, ...(observer === undefined ? {} : { observer }) });
 }
 
-type SharedParts = Omit<OpenedStore, "memories">;
-
-type RedisOptions = Omit<ClusterStoreOptions, "target"> & SharedOptions;
-
-/** With REDIS_PERSECOND there are two stores; processes are counted in the first. */
-function openOneOrTwo(
-  [redis, perSecondRedis]: readonly [RedisSettings, RedisSettings | undefined],
-  options: RedisOptions,
-): SharedParts {
-  if (perSecondRedis === undefined) {
-    const store = openRedis(redis, options);
-    return { store, health: store, processes: store.processes };
-  }
-  const first = openRedis(redis, options);
-  const second = openRedis(perSecondRedis, { ...options, nameSuffix: " for limits per second" });
-  return {
-    store: new SeveralStores([first, second], perSecondShard, options.onUndone),
-    health: { trouble: () => first.trouble() ?? second.trouble() },
-    processes: first.processes,
-  };
-}
-
 function openRedis(redis: RedisSettings, options: RedisOptions): SharedStore {
   return redis.kind === "cluster"
     ? openClusterStore({ ...options, target: redis })
@@ -148,31 +146,4 @@ function openRedis(redis: RedisSettings, options: RedisOptions): SharedStore {
 /** Puts limits that are written per second in the second store (REDIS_PERSECOND); a changed number moves no bucket. */
 export function perSecondShard({ limit }: Pick<Take, "limit">): number {
   return limit.writtenSeconds === 1 ? 1 : 0;
-}
-
-/** Lies directly around the shared store, so that it also answers the questions of sync strategies. Undefined if DENIALS_MAX is 0. */
-function openDenialMemory(shared: Store, { denialsMax }: Settings, clock: Clock): DenialMemory | undefined {
-  return denialsMax === 0 ? undefined : new DenialMemory(shared, { clock, entriesMax: denialsMax });
-}
-
-/** Adds the sync strategies around `memory`, if there is one, or else around the shared store. */
-function countInMemory(
-  shared: SharedParts,
-  memory: DenialMemory | undefined,
-  settings: Settings,
-  clock: Clock,
-): OpenedStore {
-  const { processes } = shared;
-  const store = memory ?? shared.store;
-  const sync = new SyncStore(store, {
-    clock,
-    lease: new Leases({ store, processCount: () => processes.sureCount() }),
-    periodic: new Periodic({ store, periodMs: settings.syncPeriodMs, now: () => clock.nowUs() }),
-    share: new Share({
-      memory: openMemoryStore(settings, clock),
-      processCount: () => processes.count(),
-      processIndex: () => processes.index(),
-    }),
-  });
-  return { ...shared, store: sync, memories: memory === undefined ? [sync] : [sync, memory] };
 }

@@ -3,7 +3,7 @@
 import { SAMPLE_MS } from "../../grpc/transport/connection-loads.ts";
 import type { Condition } from "../../operate/condition.ts";
 import type { WorkerView } from "../workers/messages.ts";
-import type { WorkerLink, WorkerService } from "../workers/worker-link.ts";
+import type { WorkerService } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 import { ownTop } from "./open-top.ts";
 
@@ -41,12 +41,6 @@ export function workerService(parts: AppParts, { page, counts, conditions }: Tol
       };
     },
   };
-}
-
-/** The workers' part of `/config`. */
-export async function workersView(link: WorkerLink): Promise<readonly object[]> {
-  const views = await link.fleetViews();
-  return views.map(workerView);
 }
 
 /** A worker as `/config` and `/state` show it. */

@@ -51,7 +51,7 @@ descriptors:
 });
 
 describe("/config", () => {
-  test("shows the rules in force and the problems of the last load", () => {
+  test("shows the rules in force and the problems of the last load, also before the first one", () => {
     const problem = { severity: "error", file: "edge.yaml", line: 3, column: 5, message: "unknown key" } as const;
     const state = {
       directory: "/rules",
@@ -68,6 +68,8 @@ describe("/config", () => {
         { domain: "egde", hasRules: false, descriptors: 2, exampleKeys: [] },
       ],
     };
+    const before = { ...state, rules: undefined, loadedAtUs: undefined, lastFailure: undefined };
+    expect(configView(before, {})).toMatchObject({ rules: { version: null, domains: [], last_error: null } });
     expect(configView(state, { PORT: "8080" })).toEqual({
       rules: {
         directory: "/rules",

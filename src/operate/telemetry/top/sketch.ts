@@ -8,7 +8,7 @@
 // none is too high by more than n / k, and a key without a slot was added at most n / k times.
 
 import type { KeyHash } from "../../../engine/domain/key-bytes.ts";
-import type { Tally } from "./tally.ts";
+import { Tally } from "./tally.ts";
 
 /** Least number of cells per slot. If all keys are new, one of so many takes a slot over, which is the slow path. */
 const CELLS_PER_SLOT = 8;
@@ -83,22 +83,18 @@ export class Sketch<Named> {
 
   /** The counts so far, of keys with a name. */
   tally(): Tally<Named> {
-    const keys: Named[] = [];
-    const least: number[] = [];
-    const most: number[] = [];
     let rest = 0;
     for (let cell = 0; cell < this.#cells.length; cell += 2) rest = Math.max(rest, this.#cells[cell + 1] as number);
     for (let slot = 0; slot < this.#size; slot++) {
-      const count = this.#counts[slot] as number;
-      const named = this.named[slot];
-      if (named === undefined) rest = Math.max(rest, count);
-      else {
-        keys.push(named);
-        least.push(count - (this.#excess[slot] as number));
-        most.push(count);
-      }
+      if (this.named[slot] === undefined) rest = Math.max(rest, this.#counts[slot] as number);
     }
-    return { keys, least, most, rest, total: this.#total };
+    const tally = new Tally<Named>(rest, this.#total);
+    for (let slot = 0; slot < this.#size; slot++) {
+      const named = this.named[slot];
+      const most = this.#counts[slot] as number;
+      if (named !== undefined) tally.count(named, { least: most - (this.#excess[slot] as number), most }, rest);
+    }
+    return tally;
   }
 
   /** Forgets all keys without calling `onLeft`. */

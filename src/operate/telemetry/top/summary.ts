@@ -2,7 +2,7 @@
 // intervals is right whatever the sketches have lost.
 
 import type { Part } from "./parts.ts";
-import { type Between, TallySum } from "./tally.ts";
+import { type Between, Tally } from "./tally.ts";
 import { type KeyText, QUIET_US, type RuleLabels, type TrackedKey } from "./tracked-keys.ts";
 
 /** The counts that keys can be ranked by. */
@@ -41,8 +41,8 @@ export const NO_SUMMARY: TopSummary = { fromUs: 0, rows: [], restAsked: 0, restR
 
 /** The top `keysMax` keys of the parts, in each order. */
 export function summaryOf(parts: readonly Part[], fromUs: number, keysMax: number): TopSummary {
-  const passed = new TallySum<TrackedKey>();
-  const refused = new TallySum<TrackedKey>();
+  const passed = new Tally<TrackedKey>();
+  const refused = new Tally<TrackedKey>();
   for (const part of parts) {
     passed.add(part.passed);
     refused.add(part.refused);
@@ -118,7 +118,7 @@ interface KeyCounts extends Counts {
   readonly key: TrackedKey;
 }
 
-function countsOf(key: TrackedKey, passed: TallySum<TrackedKey>, refused: TallySum<TrackedKey>): KeyCounts {
+function countsOf(key: TrackedKey, passed: Tally<TrackedKey>, refused: Tally<TrackedKey>): KeyCounts {
   const passes = passed.of(key);
   const refusals = refused.of(key);
   const asked = { least: passes.least + refusals.least, most: passes.most + refusals.most };

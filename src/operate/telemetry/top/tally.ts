@@ -1,16 +1,5 @@
 // Counts of keys within bounds, and their sums. A sum of bounds is a bound, whatever the sketches have lost.
 
-/** Counts of some keys, index by index: each lies between `least` and `most`. */
-export interface Tally<Key> {
-  readonly keys: readonly Key[];
-  readonly least: readonly number[];
-  readonly most: readonly number[];
-  /** The most that any other key can have. */
-  readonly rest: number;
-  /** The sum of all keys' counts, exact. */
-  readonly total: number;
-}
-
 /** A count between two bounds, both inclusive. */
 export interface Between {
   readonly least: number;
@@ -19,30 +8,51 @@ export interface Between {
 
 interface Counted {
   least: number;
-  /** The key's upper bound minus the sum's rest. */
+  /** The key's upper bound minus the rest. */
   above: number;
 }
 
-/** The sum of tallies. A key that a tally lacks has at most that tally's rest there. */
-export class TallySum<Key> {
+/** Counts of some keys, and a bound for all others. */
+export class Tally<Key> {
   readonly #byKey = new Map<Key, Counted>();
-  #rest = 0;
-  #total = 0;
+  /** The most that any other key can have. */
+  rest: number;
+  /** The sum of all keys' counts, exact. */
+  total: number;
 
-  /** Adds a tally. `onNew` is told each key that the sum did not have. */
-  add({ keys, least, most, rest, total }: Tally<Key>, onNew?: (key: Key) => void): void {
-    this.#rest += rest;
-    this.#total += total;
-    keys.forEach((key, i) => {
-      let counted = this.#byKey.get(key);
-      if (counted === undefined) {
-        counted = { least: 0, above: 0 };
-        this.#byKey.set(key, counted);
-        onNew?.(key);
-      }
-      counted.least += least[i] as number;
-      counted.above += (most[i] as number) - rest;
-    });
+  constructor(rest = 0, total = 0) {
+    this.rest = rest;
+    this.total = total;
+  }
+
+  get keys(): readonly Key[] {
+    return [...this.#byKey.keys()];
+  }
+
+  /** The bounds of a key's count. */
+  of(key: Key): Between {
+    const counted = this.#byKey.get(key);
+    if (counted === undefined) return { least: 0, most: this.rest };
+    return { least: counted.least, most: this.rest + counted.above };
+  }
+
+  /** Adds a count to that of the key, and returns whether the tally did not have the key. `rest` is what the key had at most without it. */
+  count(key: Key, { least, most }: Between, rest: number): boolean {
+    const counted = this.#byKey.get(key);
+    if (counted === undefined) {
+      this.#byKey.set(key, { least, above: most - rest });
+      return true;
+    }
+    counted.least += least;
+    counted.above += most - rest;
+    return false;
+  }
+
+  /** Adds a tally. A key that either lacks has at most its rest there. `onNew` is told each key that this one did not have. */
+  add(tally: Tally<Key>, onNew?: (key: Key) => void): void {
+    this.rest += tally.rest;
+    this.total += tally.total;
+    for (const key of tally.#byKey.keys()) if (this.count(key, tally.of(key), tally.rest)) onNew?.(key);
   }
 
   /**
@@ -53,43 +63,12 @@ export class TallySum<Key> {
     if (this.#byKey.size <= keysMax) return;
     const down = [...this.#byKey.values()].map(({ above }) => above).sort((one, other) => other - one)[keysMax] ?? 0;
     // A negative `down` belongs to keys below the rest; they are dropped, and the rest covers them already.
-    if (down > 0) this.#rest += down;
+    if (down > 0) this.rest += down;
     for (const [key, counted] of this.#byKey) {
       counted.above -= Math.max(0, down);
       if (counted.above > 0) continue;
       this.#byKey.delete(key);
       onDropped(key);
     }
-  }
-
-  get keys(): IterableIterator<Key> {
-    return this.#byKey.keys();
-  }
-
-  get rest(): number {
-    return this.#rest;
-  }
-
-  get total(): number {
-    return this.#total;
-  }
-
-  /** The bounds of a key's count. */
-  of(key: Key): Between {
-    const counted = this.#byKey.get(key);
-    if (counted === undefined) return { least: 0, most: this.#rest };
-    return { least: counted.least, most: this.#rest + counted.above };
-  }
-
-  tally(): Tally<Key> {
-    const keys = [...this.#byKey.keys()];
-    const counts = keys.map((key) => this.of(key));
-    return {
-      keys,
-      least: counts.map(({ least }) => least),
-      most: counts.map(({ most }) => most),
-      rest: this.#rest,
-      total: this.#total,
-    };
   }
 }

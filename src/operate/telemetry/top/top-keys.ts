@@ -13,7 +13,7 @@ import type { CallListener } from "../../../engine/limiter/limiter.ts";
 import { keyTextOf, nameOfCounter } from "./key-text.ts";
 import { EndedParts, type Part } from "./parts.ts";
 import { Sketch } from "./sketch.ts";
-import { TallySum } from "./tally.ts";
+import { Tally } from "./tally.ts";
 import { type RuleLabels, type TrackedKey, TrackedKeys } from "./tracked-keys.ts";
 
 /** Ended parts of a window beside the present one. So a window covers its length, and up to one part more. */
@@ -42,8 +42,8 @@ export class TopKeys implements CallListener {
   readonly #refused: Sketch<TrackedKey>;
   readonly #minute: EndedParts;
   readonly #hour: EndedParts;
-  #hourPassed = new TallySum<TrackedKey>();
-  #hourRefused = new TallySum<TrackedKey>();
+  /** The hour's part in hand. */
+  #hourPart: Part = { passed: new Tally(), refused: new Tally() };
   #partEndUs: number;
   readonly #counterKey = new Keyed(new KeyBytes());
 
@@ -88,7 +88,7 @@ export class TopKeys implements CallListener {
     if (nowUs >= this.#partEndUs) this.#endPart(nowUs);
     const ended = window === "minute" ? this.#minute : this.#hour;
     const parts = [...ended.parts, this.#partInHand()];
-    if (window === "hour") parts.push(this.#hourPart());
+    if (window === "hour") parts.push(this.#hourPart);
     return { parts, fromUs: Math.max(ended.fromUs, this.#beganUs) };
   }
 
@@ -114,10 +114,6 @@ export class TopKeys implements CallListener {
     return { passed: this.#passed.tally(), refused: this.#refused.tally() };
   }
 
-  #hourPart(): Part {
-    return { passed: this.#hourPassed.tally(), refused: this.#hourRefused.tally() };
-  }
-
   #endPart(nowUs: number): void {
     const part = this.#partInHand();
     // From here on the part holds the keys, so the sketches need not release them.
@@ -125,22 +121,21 @@ export class TopKeys implements CallListener {
     this.#refused.clear();
     this.#addToHour(part);
     if (nowUs >= this.#hour.endUs) {
-      this.#hour.end(this.#hourPart(), nowUs);
-      this.#hourPassed = new TallySum();
-      this.#hourRefused = new TallySum();
+      this.#hour.end(this.#hourPart, nowUs);
+      this.#hourPart = { passed: new Tally(), refused: new Tally() };
     }
     this.#minute.end(part, nowUs);
     this.#partEndUs = this.#minute.endUs;
   }
 
-  #addToHour({ passed, refused }: Part): void {
+  #addToHour(part: Part): void {
     const use = (key: TrackedKey) => {
       key.uses++;
     };
-    this.#hourPassed.add(passed, use);
-    this.#hourPassed.prune(this.keysMax, this.#release);
-    this.#hourRefused.add(refused, use);
-    this.#hourRefused.prune(this.keysMax, this.#release);
+    for (const which of ["passed", "refused"] as const) {
+      this.#hourPart[which].add(part[which], use);
+      this.#hourPart[which].prune(this.keysMax, this.#release);
+    }
   }
 
   #drop({ passed, refused }: Part): void {
