@@ -5,7 +5,7 @@ import type { Degraded } from "./decision.ts";
 import { checkMembers, checkWhole, describeValue } from "./misuse.ts";
 import { OVER_LIMIT } from "./read-answer.ts";
 import type { ReserveAnswer, ReserveRequest, Settlement } from "./reservation.ts";
-import { bytesOf, FieldWriter, numberOf, readFields, readWholeSeconds, textOf } from "./wire.ts";
+import { Fields, FieldWriter } from "./wire.ts";
 import { writeEntries } from "./write-request.ts";
 
 const NAMES: readonly (keyof ReserveRequest)[] = ["domain", "entries", "amount", "id"];
@@ -33,30 +33,18 @@ export function writeNumber(what: string, value: number): Buffer {
 
 /** Reads a ReserveResponse. Throws for bytes that are no such message. */
 export function readReserved(message: Buffer): ReserveAnswer {
-  let allowed = true;
-  let reserved = 0;
-  let remaining = 0;
-  let retryAfterSeconds: number | undefined;
-  let rule = "";
-  let reason = "";
-  let degraded: Degraded | undefined;
-  readFields(message, (field, value) => {
-    if (field === 1) allowed = numberOf(value) !== OVER_LIMIT;
-    else if (field === 2) remaining = numberOf(value);
-    else if (field === 3) retryAfterSeconds = readWholeSeconds(bytesOf(value));
-    else if (field === 4) rule = textOf(value);
-    else if (field === 5) reason = textOf(value);
-    else if (field === 6) reserved = numberOf(value);
-    else if (field === 7) degraded = readDegraded(bytesOf(value));
-  });
+  const answer = new Fields(message);
+  const retryAfterSeconds = answer.wholeSeconds(3);
+  const rule = answer.text(4);
+  const reason = answer.text(5);
   return {
-    allowed,
-    reserved,
-    remaining,
+    allowed: answer.number(1) !== OVER_LIMIT,
+    reserved: answer.number(6),
+    remaining: answer.number(2),
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
     ...(rule === "" ? {} : { rule }),
     ...(reason === "" ? {} : { reason }),
-    ...(degraded === undefined ? {} : { degraded }),
+    ...degradedOf(answer.bytes(7)),
   };
 }
 
@@ -64,24 +52,14 @@ const FOUND: Readonly<Record<number, Settlement["found"]>> = { 1: "settled", 2: 
 
 /** Reads a SettleResponse. Throws for bytes that are no such message. */
 export function readSettled(message: Buffer): Settlement {
-  let found: Settlement["found"] | undefined;
-  let remaining = 0;
-  let degraded: Degraded | undefined;
-  readFields(message, (field, value) => {
-    if (field === 1) found = FOUND[numberOf(value)];
-    else if (field === 2) remaining = numberOf(value);
-    else if (field === 3) degraded = readDegraded(bytesOf(value));
-  });
+  const answer = new Fields(message);
+  const found = FOUND[answer.number(1)];
   if (found === undefined) throw new Error("the answer does not say what the settlement found");
-  return { found, remaining, ...(degraded === undefined ? {} : { degraded }) };
+  return { found, remaining: answer.number(2), ...degradedOf(answer.bytes(3)) };
 }
 
-function readDegraded(message: Buffer): Degraded {
-  let policy = "";
-  let failure = "";
-  readFields(message, (field, value) => {
-    if (field === 1) policy = textOf(value);
-    else if (field === 2) failure = textOf(value);
-  });
-  return { by: "server", policy, failure };
+function degradedOf(message: Buffer | undefined): { readonly degraded?: Degraded } {
+  if (message === undefined) return {};
+  const degraded = new Fields(message);
+  return { degraded: { by: "server", policy: degraded.text(1), failure: degraded.text(2) } };
 }

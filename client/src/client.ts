@@ -14,8 +14,7 @@ export {
   type ResponseLike,
   type RoutedRequestLike,
 } from "./middleware.ts";
-export type { LimiterOptions } from "./options.ts";
+export type { LimiterOptions, TlsOptions } from "./options.ts";
 export type { CheckRequest, DescriptorInput, Entries, EntryValue, FullDescriptor } from "./request.ts";
 export type { Reservation, ReserveAnswer, ReserveRequest, Settlement } from "./reservation.ts";
-export type { TlsOptions } from "./tls-options.ts";
 export type { Unit } from "./unit.ts";

@@ -68,9 +68,10 @@ export function decisionOf({ allowed, statuses, headers, metadata }: Answer): Ch
   const shown = strictest(statuses, allowed);
   const degraded = serverDegraded(metadata.degraded);
   return {
+    // Of limit, remaining and resetSeconds those that it has.
+    ...shown,
     allowed,
     statuses,
-    ...(shown === undefined ? {} : shownOf(shown)),
     ...(allowed || metadata.can_never_pass === true ? {} : { retryAfterSeconds: retryAfterOf(headers, shown) }),
     headers,
     ...textMember("reason", metadata.reason ?? headers["X-RateLimit-Reason"]),
@@ -80,11 +81,10 @@ export function decisionOf({ allowed, statuses, headers, metadata }: Answer): Ch
   };
 }
 
-/** Makes the policy's decision if no server gave one. */
-export function withoutAnswer(policy: Exclude<OnFailure, "throw">, failure: CheckFailure): CheckDecision {
-  const degraded: Degraded = { by: "client", policy, failure: failure.code };
-  const base = { statuses: [], headers: {}, metadata: {}, degraded };
-  return policy === "allow" ? { allowed: true, ...base } : { allowed: false, retryAfterSeconds: 1, ...base };
+/** What the policy decides if no server gave an answer. */
+export function withoutAnswer(policy: Exclude<OnFailure, "throw">, { code: failure }: CheckFailure) {
+  const degraded: Degraded = { by: "client", policy, failure };
+  return policy === "allow" ? { allowed: true, degraded } : { allowed: false, retryAfterSeconds: 1, degraded };
 }
 
 // If refused, the longest wait; if allowed, the smallest remaining. A status over a limit in shadow mode does not count.
@@ -95,14 +95,6 @@ function strictest(statuses: readonly DescriptorStatus[], allowed: boolean): Des
     if (allowed) return (next.remaining ?? 0) < (best.remaining ?? 0) ? next : best;
     return (next.resetSeconds ?? 0) > (best.resetSeconds ?? 0) ? next : best;
   }, undefined);
-}
-
-function shownOf({ limit, remaining, resetSeconds }: DescriptorStatus): Partial<CheckDecision> {
-  return {
-    ...(limit === undefined ? {} : { limit }),
-    ...(remaining === undefined ? {} : { remaining }),
-    ...(resetSeconds === undefined ? {} : { resetSeconds }),
-  };
 }
 
 // The header has the jitter that spreads callers; without the header, the wait of the status is used.

@@ -2,7 +2,7 @@
 
 import { readReserved, readSettled, writeHold, writeNumber } from "./budgets-wire.ts";
 import { Caller, type Method } from "./caller.ts";
-import { type Answer, type CheckDecision, type Degraded, decisionOf, withoutAnswer } from "./decision.ts";
+import { type Answer, type CheckDecision, decisionOf, withoutAnswer } from "./decision.ts";
 import { CheckFailure, type OnFailure } from "./failure.ts";
 import { type CompleteOptions, completeOptions, type LimiterOptions } from "./options.ts";
 import { readAnswer } from "./read-answer.ts";
@@ -68,9 +68,7 @@ class GrpcLimiter implements Limiter {
       const { answer } = await this.#caller.call(CHECK, message);
       return decisionOf(answer);
     } catch (error) {
-      const failure = this.#told(error);
-      if (this.#onFailure === "throw") throw failure;
-      return withoutAnswer(this.#onFailure, failure);
+      return { ...this.#withoutAnswer(error), statuses: [], headers: {}, metadata: {} };
     }
   }
 
@@ -84,15 +82,9 @@ class GrpcLimiter implements Limiter {
       const isHeld = answer.allowed;
       return reservationOf(id, answer, (used) => (isHeld ? this.#settle(hold, used, server) : NOT_HELD));
     } catch (error) {
-      const failure = this.#told(error);
-      if (this.#onFailure === "throw") throw failure;
-      const degraded: Degraded = { by: "client", policy: this.#onFailure, failure: failure.code };
-      const answer =
-        this.#onFailure === "allow"
-          ? { allowed: true, reserved: 0, degraded }
-          : { allowed: false, reserved: 0, retryAfterSeconds: 1, degraded };
+      const answer = { ...this.#withoutAnswer(error), reserved: 0 };
       // The reservation may exist, if only its answer was lost. So it is settled in any case; without a hold, what was used is charged.
-      return reservationOf(id, answer, (used) => this.#settle(hold, used, failure.server));
+      return reservationOf(id, answer, (used) => this.#settle(hold, used, asFailure(error).server));
     }
   }
 
@@ -123,22 +115,22 @@ class GrpcLimiter implements Limiter {
           await new Promise((resolve) => setTimeout(resolve, SETTLE_PAUSE_MS));
           continue;
         }
-        const failure = this.#told(error);
-        if (this.#onFailure === "throw") throw failure;
-        return { found: "unanswered", degraded: { by: "client", policy: this.#onFailure, failure: failure.code } };
+        return { found: "unanswered", degraded: this.#withoutAnswer(error).degraded };
       }
     }
   }
 
-  // An exception of `onDegraded` must not change the decision, so it becomes a warning.
-  #told(error: unknown): CheckFailure {
+  /** What the policy decides after a failure, of which `onDegraded` is told. Throws the failure if the policy is "throw". */
+  #withoutAnswer(error: unknown): ReturnType<typeof withoutAnswer> {
     const failure = asFailure(error);
     try {
       this.#onDegraded?.(failure);
     } catch (fault) {
+      // It must not change the decision, so it becomes a warning.
       process.emitWarning(`onDegraded of a limiter threw: ${String(fault)}`, "HeadgateWarning");
     }
-    return failure;
+    if (this.#onFailure === "throw") throw failure;
+    return withoutAnswer(this.#onFailure, failure);
   }
 }
 

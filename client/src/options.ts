@@ -1,8 +1,7 @@
-// The options of createLimiter: checked once, with defaults filled in.
+// The options of createLimiter: checked once, with defaults filled in. Needs no types of Node.js.
 
 import type { CheckFailure, OnFailure } from "./failure.ts";
 import { checkMembers, checkType, checkWhole, describeValue } from "./misuse.ts";
-import type { TlsOptions } from "./tls-options.ts";
 
 export interface LimiterOptions {
   /** At least one `host:port`, `unix:PATH`, or `dns:///NAME:PORT` for a name with several addresses. Used in turn. */
@@ -19,6 +18,17 @@ export interface LimiterOptions {
   readonly keepaliveTimeoutMs?: number;
   /** `true`: TLS with the public authorities. Default: no TLS. */
   readonly tls?: boolean | TlsOptions;
+}
+
+/** TLS to the servers. */
+export interface TlsOptions {
+  /** PEM of the authorities to trust. Default: the public ones. */
+  readonly ca?: string | Uint8Array;
+  /** PEM of the client's own certificate and its key: both or neither. */
+  readonly cert?: string | Uint8Array;
+  readonly key?: string | Uint8Array;
+  /** The name in the servers' certificates, if it differs from the name in `servers`. */
+  readonly serverName?: string;
 }
 
 /** The options with all defaults filled in. */

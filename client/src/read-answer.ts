@@ -2,7 +2,7 @@
 
 import type { Answer, DescriptorStatus, ShownLimit } from "./decision.ts";
 import { unitOf } from "./unit.ts";
-import { bytesOf, numberOf, readFields, readWholeSeconds, textOf } from "./wire.ts";
+import { bytesOf, Fields, numberOf, readFields } from "./wire.ts";
 
 /** The protocol's code for a refusal. Any other code is allowed, as in Envoy. */
 export const OVER_LIMIT = 2;
@@ -11,70 +11,50 @@ const DEPTH_MAX = 100;
 
 /** Reads an answer. Throws for bytes that are no such message. */
 export function readAnswer(message: Buffer): Answer {
-  let allowed = true;
-  const statuses: DescriptorStatus[] = [];
-  const headers: [key: string, value: string][] = [];
-  let metadata: Readonly<Record<string, unknown>> = {};
-  readFields(message, (field, value) => {
-    if (field === 1) allowed = numberOf(value) !== OVER_LIMIT;
-    else if (field === 2) statuses.push(readStatus(bytesOf(value)));
-    else if (field === 3) headers.push(readHeader(bytesOf(value)));
-    else if (field === 6) metadata = readStruct(bytesOf(value), 1);
-  });
-  return { allowed, statuses, headers: Object.fromEntries(headers), metadata };
+  const answer = new Fields(message);
+  const metadata = answer.bytes(6);
+  return {
+    allowed: answer.number(1) !== OVER_LIMIT,
+    statuses: answer.all(2).map(readStatus),
+    headers: Object.fromEntries(answer.all(3).map(readHeader)),
+    metadata: metadata === undefined ? {} : readStruct(metadata, 1),
+  };
 }
 
 function readStatus(message: Buffer): DescriptorStatus {
-  let allowed = true;
-  let limit: ShownLimit | undefined;
-  let remaining = 0;
-  let resetSeconds: number | undefined;
-  readFields(message, (field, value) => {
-    if (field === 1) allowed = numberOf(value) !== OVER_LIMIT;
-    else if (field === 2) limit = readLimit(bytesOf(value));
-    else if (field === 3) remaining = numberOf(value);
-    else if (field === 4) resetSeconds = readWholeSeconds(bytesOf(value));
-  });
+  const status = new Fields(message);
+  const limit = status.bytes(2);
+  const resetSeconds = status.wholeSeconds(4);
   return {
-    allowed,
-    ...(limit === undefined ? {} : { limit, remaining }),
+    allowed: status.number(1) !== OVER_LIMIT,
+    ...(limit === undefined ? {} : { limit: readLimit(limit), remaining: status.number(3) }),
     ...(resetSeconds === undefined ? {} : { resetSeconds }),
   };
 }
 
 function readLimit(message: Buffer): ShownLimit {
-  let requestsPerUnit = 0;
-  let unit: ShownLimit["unit"];
-  let name = "";
-  readFields(message, (field, value) => {
-    if (field === 1) requestsPerUnit = numberOf(value);
-    else if (field === 2) unit = unitOf(numberOf(value));
-    else if (field === 3) name = textOf(value);
-  });
-  return { requestsPerUnit, ...(unit === undefined ? {} : { unit }), ...(name === "" ? {} : { name }) };
+  const limit = new Fields(message);
+  const unit = unitOf(limit.number(2));
+  const name = limit.text(3);
+  return {
+    requestsPerUnit: limit.number(1),
+    ...(unit === undefined ? {} : { unit }),
+    ...(name === "" ? {} : { name }),
+  };
 }
 
 function readHeader(message: Buffer): [key: string, value: string] {
-  const header: [string, string] = ["", ""];
-  readFields(message, (field, value) => {
-    if (field === 1 || field === 2) header[field - 1] = textOf(value);
-  });
-  return header;
+  const header = new Fields(message);
+  return [header.text(1), header.text(2)];
 }
 
 /** A google.protobuf.Struct as a plain object. */
 function readStruct(message: Buffer, depth: number): Record<string, unknown> {
-  if (depth > DEPTH_MAX) throw new Error(`the answer's metadata is nested deeper than ${DEPTH_MAX} levels`);
-  const members: [key: string, value: unknown][] = [];
-  readFields(message, (field, entry) => {
-    if (field !== 1) return;
-    let key = "";
-    let member: unknown = null;
-    readFields(bytesOf(entry), (part, value) => {
-      if (part === 1) key = textOf(value);
-      else if (part === 2) member = readValue(bytesOf(value), depth);
-    });
-    members.push([key, member]);
+  checkDepth(depth);
+  const members = new Fields(message).all(1).map((entry): [key: string, value: unknown] => {
+    const member = new Fields(entry);
+    const value = member.bytes(2);
+    return [member.text(1), value === undefined ? null : readValue(value, depth)];
   });
   return Object.fromEntries(members);
 }
@@ -85,7 +65,7 @@ function readValue(message: Buffer, depth: number): unknown {
   readFields(message, (field, value) => {
     if (field === 1) plain = null;
     else if (field === 2) plain = numberOf(value);
-    else if (field === 3) plain = textOf(value);
+    else if (field === 3) plain = bytesOf(value).toString("utf8");
     else if (field === 4) plain = numberOf(value) !== 0;
     else if (field === 5) plain = readStruct(bytesOf(value), depth + 1);
     else if (field === 6) plain = readList(bytesOf(value), depth + 1);
@@ -94,10 +74,10 @@ function readValue(message: Buffer, depth: number): unknown {
 }
 
 function readList(message: Buffer, depth: number): unknown[] {
+  checkDepth(depth);
+  return new Fields(message).all(1).map((value) => readValue(value, depth));
+}
+
+function checkDepth(depth: number): void {
   if (depth > DEPTH_MAX) throw new Error(`the answer's metadata is nested deeper than ${DEPTH_MAX} levels`);
-  const values: unknown[] = [];
-  readFields(message, (field, value) => {
-    if (field === 1) values.push(readValue(bytesOf(value), depth));
-  });
-  return values;
 }

@@ -2,7 +2,7 @@
 
 import { type ChannelOptions, Client, connectivityState, credentials } from "@grpc/grpc-js";
 import { describeValue } from "./misuse.ts";
-import type { TlsOptions } from "./tls-options.ts";
+import type { TlsOptions } from "./options.ts";
 
 interface RingOptions {
   readonly servers: readonly string[];

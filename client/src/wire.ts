@@ -50,6 +50,51 @@ function malformed(at: number): Error {
   return new Error(`the answer is no protocol buffer message: damaged at byte ${at}`);
 }
 
+/** The fields of a message by their numbers. As in proto3 an absent number is 0 and absent text is empty; of a repeated one the last counts. */
+export class Fields {
+  readonly #numbers: number[] = [];
+  readonly #values: FieldValue[] = [];
+
+  /** Throws for bytes that are no message. */
+  constructor(message: Buffer) {
+    readFields(message, (field, value) => {
+      this.#numbers.push(field);
+      this.#values.push(value);
+    });
+  }
+
+  number(field: number): number {
+    return numberOf(this.#last(field) ?? 0);
+  }
+
+  text(field: number): string {
+    return this.bytes(field)?.toString("utf8") ?? "";
+  }
+
+  /** The bytes of an embedded message; undefined if it is absent. */
+  bytes(field: number): Buffer | undefined {
+    const value = this.#last(field);
+    return value === undefined ? undefined : bytesOf(value);
+  }
+
+  /** All embedded messages of a repeated field, in their order. */
+  all(field: number): readonly Buffer[] {
+    return this.#values.filter((_, i) => this.#numbers[i] === field).map(bytesOf);
+  }
+
+  /** A google.protobuf.Duration, rounded up to whole seconds, so that a caller who waits for it is not too early. */
+  wholeSeconds(field: number): number | undefined {
+    const message = this.bytes(field);
+    if (message === undefined) return undefined;
+    const duration = new Fields(message);
+    return duration.number(1) + (duration.number(2) > 0 ? 1 : 0);
+  }
+
+  #last(field: number): FieldValue | undefined {
+    return this.#values[this.#numbers.lastIndexOf(field)];
+  }
+}
+
 export function numberOf(value: FieldValue): number {
   if (typeof value === "number") return value;
   throw new Error("the answer is not of the form that was expected: a field has bytes in the place of a number");
@@ -58,21 +103,6 @@ export function numberOf(value: FieldValue): number {
 export function bytesOf(value: FieldValue): Buffer {
   if (typeof value !== "number") return value;
   throw new Error("the answer is not of the form that was expected: a field has a number in the place of bytes");
-}
-
-export function textOf(value: FieldValue): string {
-  return bytesOf(value).toString("utf8");
-}
-
-/** Reads a google.protobuf.Duration, rounded up to whole seconds, so that a caller who waits for it is not too early. */
-export function readWholeSeconds(message: Buffer): number {
-  let seconds = 0;
-  let nanos = 0;
-  readFields(message, (field, value) => {
-    if (field === 1) seconds = numberOf(value);
-    else if (field === 2) nanos = numberOf(value);
-  });
-  return seconds + (nanos > 0 ? 1 : 0);
 }
 
 /** Writes the fields of a message in the order in which they are added. Field numbers are 1 to 15, so a tag takes one byte. */
