@@ -90,10 +90,10 @@ describe("between two Headgates that differ in one rule", () => {
     expect(JSON.stringify(report)).not.toContain("secret-value");
   });
 
-  test.each(["grpc", "http"] as const)("leaves no recording behind if its port for %s is taken", async (name) => {
+  test.each(["listen", "http"] as const)("leaves no recording behind if the port of --%s is taken", async (name) => {
     const file = join(temporaryFolder("headgate-recording"), "calls.jsonl");
-    const port = name === "grpc" ? a.grpcPort : a.httpPort;
-    const options = { record: { file, bytesMax: 1_000_000 }, [name]: { host: "127.0.0.1", port } };
+    const port = name === "listen" ? a.grpcPort : a.httpPort;
+    const options = { record: file, [name]: { host: "127.0.0.1", port } };
     await expect(startMirror(`127.0.0.1:${a.grpcPort}`, undefined, options)).rejects.toThrow(/listens there/);
     expect(existsSync(file)).toBe(false);
   });
@@ -129,7 +129,7 @@ describe("between two Headgates that differ in one rule", () => {
   test("finds nothing between equal ones", async () => {
     const c = await startTestApp(rulesWith(2));
     closers.push(() => c.stop());
-    const mirror = await open(`127.0.0.1:${b.grpcPort}`, `127.0.0.1:${c.grpcPort}`, { compareTimeoutMs: 5_000 });
+    const mirror = await open(`127.0.0.1:${b.grpcPort}`, `127.0.0.1:${c.grpcPort}`, { compareTimeout: 5_000 });
     const client = openRawClient(mirror.grpcPort);
     closers.push(() => client.close());
     // Each key at most once per batch: two calls under way at once may reach two targets in two orders.
@@ -247,7 +247,7 @@ describe("the compared target in trouble is unseen by callers", () => {
   ])("when it is $name", async ({ start, reason }) => {
     const compareWith = await start();
     const alone = await open(`127.0.0.1:${app.grpcPort}`, `127.0.0.1:${app.grpcPort}`);
-    const mirror = await open(`127.0.0.1:${app.grpcPort}`, compareWith, { compareTimeoutMs: 200 });
+    const mirror = await open(`127.0.0.1:${app.grpcPort}`, compareWith, { compareTimeout: 200 });
     await latencies(alone.grpcPort, 50);
     await latencies(mirror.grpcPort, 50);
     const good = await latencies(alone.grpcPort, 150);
@@ -287,8 +287,8 @@ describe("the compared target in trouble is unseen by callers", () => {
     expect(target.calls()).toBeLessThanOrEqual(10);
 
     const small = await open(`127.0.0.1:${app.grpcPort}`, target.target, {
-      heldBytesMax: 3_000,
-      compareTimeoutMs: 2_000,
+      memoryMax: 3_000,
+      compareTimeout: 2_000,
     });
     const other = openRawClient(small.grpcPort);
     closers.push(() => other.close());
@@ -297,15 +297,15 @@ describe("the compared target in trouble is unseen by callers", () => {
   });
 
   test.each([
-    { what: "requests", heldBytesMax: 200, code: status.RESOURCE_EXHAUSTED },
-    { what: "answers", heldBytesMax: 450, code: status.UNAVAILABLE },
+    { what: "requests", memoryMax: 200, code: status.RESOURCE_EXHAUSTED },
+    { what: "answers", memoryMax: 450, code: status.UNAVAILABLE },
   ])("holds at most so much of $what on their way, a piece of one byte as what it takes", async (bound) => {
     // Both have fewer than 100 bytes, in one piece.
-    const tiny = await open(`127.0.0.1:${app.grpcPort}`, NOBODY, { heldBytesMax: bound.heldBytesMax });
+    const tiny = await open(`127.0.0.1:${app.grpcPort}`, NOBODY, { memoryMax: bound.memoryMax });
     const client = openRawClient(tiny.grpcPort);
     closers.push(() => client.close());
     expect((await callBytes(client, requestBytes({ user: "tiny" }))).code).toBe(bound.code);
-    const larger = await open(`127.0.0.1:${app.grpcPort}`, NOBODY, { heldBytesMax: 2_000 });
+    const larger = await open(`127.0.0.1:${app.grpcPort}`, NOBODY, { memoryMax: 2_000 });
     const other = openRawClient(larger.grpcPort);
     closers.push(() => other.close());
     for (let i = 0; i < 20; i++) expect((await callBytes(other, requestBytes({ user: "tiny" }))).code).toBe(status.OK);

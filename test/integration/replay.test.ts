@@ -114,7 +114,7 @@ describe("recording through a mirror", () => {
 
   test.each(["calls.jsonl", "calls.jsonl.gz"])("keeps every call in %s, and replays them", async (name) => {
     const file = join(directory, `mirror-${name}`);
-    const mirror = await startMirror(`127.0.0.1:${app.grpcPort}`, undefined, { record: { file, bytesMax: 1_000_000 } });
+    const mirror = await startMirror(`127.0.0.1:${app.grpcPort}`, undefined, { record: file });
     const client = openRawClient(mirror.grpcPort);
     const sent = Array.from({ length: 20 }, (_, i) => requestBytes({ user: `${name}-${i}` }));
     for (const message of sent) expect((await callBytes(client, message)).code).toBe(status.OK);
@@ -131,7 +131,7 @@ describe("recording through a mirror", () => {
 
   test("never writes over a file", async () => {
     const file = await recordingOf([]);
-    const start = startMirror(`127.0.0.1:${app.grpcPort}`, undefined, { record: { file, bytesMax: 1_000 } });
+    const start = startMirror(`127.0.0.1:${app.grpcPort}`, undefined, { record: file });
     await expect(start).rejects.toThrow(/exists already/);
   });
 });

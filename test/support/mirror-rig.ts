@@ -13,7 +13,7 @@ import { startTestServer, type TestServer } from "./grpc-test-server.ts";
 import type { AskedRequest, Reply } from "./test-app.ts";
 
 /** Nothing ignored, a second of tolerance for times. */
-export const STRICT: CompareOptions = { ignored: new Set(), remainingTolerance: 0, durationToleranceSeconds: 1 };
+export const STRICT: CompareOptions = { ignore: [], remainingTolerance: 0, durationTolerance: 1_000 };
 
 /** A port of the loopback that nobody listens on. */
 export const NOBODY = "127.0.0.1:1";
@@ -26,17 +26,17 @@ export function startMirror(
 ): Promise<RunningMirror> {
   const clock = new SystemClock();
   return runMirror({
+    ...STRICT,
     answerFrom,
-    compareWith,
-    grpc: { host: "127.0.0.1", port: 0 },
+    ...(compareWith === undefined ? {} : { compareWith }),
+    listen: { host: "127.0.0.1", port: 0 },
     http: { host: "127.0.0.1", port: 0 },
     httpHosts: [],
-    compare: STRICT,
     values: "hide",
     comparisonsMax: 1_000,
-    heldBytesMax: 67_108_864,
-    compareTimeoutMs: 1_000,
-    record: undefined,
+    memoryMax: 67_108_864,
+    compareTimeout: 1_000,
+    recordMax: 1_000_000,
     clock,
     logger: createLogger({ level: "silent", format: "json", clock, secrets: [] }),
     ...options,

@@ -4,45 +4,16 @@ import { type Command, Option } from "commander";
 import { type Clock, SystemClock } from "../../engine/base/clock.ts";
 import { createLogger } from "../../operate/telemetry/logger.ts";
 import { LISTEN_ADDRESS, listOf, oneOf } from "../../process/settings/value-types.ts";
-import { type CompareOptions, IGNORABLE_FIELDS, type IgnorableField } from "../mirror/compare.ts";
+import { IGNORABLE_FIELDS } from "../mirror/compare.ts";
+import type { ReplayFlags } from "../mirror/replay.ts";
 import { type Report, reportText, troubleShare } from "../mirror/report.ts";
-import type { ListenAddress } from "../mirror/run-mirror.ts";
-import { VALUE_MODES, type ValueMode } from "../mirror/value-guard.ts";
+import type { MirrorFlags } from "../mirror/run-mirror.ts";
+import { VALUE_MODES } from "../mirror/value-guard.ts";
 import { duration, expected, parseAuthority, parseShare, readAs, typed, whole } from "./arguments.ts";
 import { orTrouble, type Terminal } from "./terminal.ts";
 
-interface SharedFlags {
-  readonly compareWith?: string;
-  readonly ignore: readonly IgnorableField[];
-  readonly remainingTolerance: number;
-  readonly durationTolerance: number;
-  readonly values: ValueMode;
-  readonly json?: true;
-}
-
-interface MirrorFlags extends SharedFlags {
-  readonly answerFrom?: string;
-  readonly listen: ListenAddress;
-  readonly http: ListenAddress;
-  readonly compareTimeout: number;
-  readonly comparisonsMax: number;
-  readonly memoryMax: number;
-  readonly record?: string;
-  readonly recordMax: number;
-}
-
-interface ReplayFlags extends SharedFlags {
-  readonly target: string;
-  readonly speed: number;
-  readonly inFlight?: number;
-  readonly timeout: number;
-  readonly tolerate: number;
-}
-
 const MEBIBYTE = 1_048_576;
 const HOUR_MS = 3_600_000;
-/** Most calls under way at once if the recording sets the pace. */
-const PACED_IN_FLIGHT = 256;
 
 /** Adds `mirror` with `replay` below it. `untilStopped` resolves when a running mirror is to end. */
 export function addMirror(program: Command, terminal: Terminal, untilStopped = untilSignal): void {
@@ -62,11 +33,11 @@ export function addMirror(program: Command, terminal: Terminal, untilStopped = u
       typed("--compare-timeout <time>", "give up on the compared service after this", duration(1, HOUR_MS), "1s"),
     )
     .option("--comparisons-max <n>", "calls under comparison at once", whole(1, 100_000), 1_000)
-    .option("--memory-max <MiB>", "most that they may hold", whole(1, 4_096), 64)
+    .addOption(typed("--memory-max <MiB>", "most that they may hold", mebibytes(4_096), "64"))
     .option("--record <file>", "record the calls too; gzip if the name ends in .gz")
-    .option("--record-max <MiB>", "longest recording", whole(1, 1_048_576), 256)
+    .addOption(typed("--record-max <MiB>", "longest recording", mebibytes(1_048_576), "256"))
     .addHelpText("after", MIRROR_EXAMPLES)
-    .action((flags: MirrorFlags) => runUntilStopped(mirror, flags, terminal, untilStopped));
+    .action((flags: MirrorFlags & Printed) => runUntilStopped(mirror, flags, terminal, untilStopped));
   addReplay(mirror, terminal);
 }
 
@@ -102,7 +73,7 @@ Examples:
   headgate mirror replay calls.jsonl --target new:8081 --speed max
 `,
     )
-    .action((file: string, flags: ReplayFlags) => replayFile(file, flags, terminal));
+    .action((file: string, flags: Parameters<typeof replayFile>[1]) => replayFile(file, flags, terminal));
 }
 
 function addSharedOptions(command: Command): Command {
@@ -128,7 +99,7 @@ function addSharedOptions(command: Command): Command {
 
 async function runUntilStopped(
   command: Command,
-  flags: MirrorFlags,
+  flags: MirrorFlags & Printed,
   terminal: Terminal,
   untilStopped: () => Promise<void>,
 ): Promise<void> {
@@ -142,58 +113,33 @@ async function runUntilStopped(
   const clock: Clock = new SystemClock();
   // Only the report goes to standard output.
   const write = (line: string) => terminal.err(line);
+  const logger = createLogger({ level: "info", format: "text", clock, secrets: [], write });
   const { runMirror } = await import("../mirror/run-mirror.ts");
   const { readSettings } = await import("../../process/settings.ts");
-  const running = await runMirror({
-    answerFrom,
-    compareWith,
-    grpc: flags.listen,
-    http: flags.http,
-    httpHosts: readSettings({ HTTP_HOSTS: terminal.env.HTTP_HOSTS }).httpHosts,
-    compare: compareOptions(flags),
-    values: flags.values,
-    comparisonsMax: flags.comparisonsMax,
-    heldBytesMax: flags.memoryMax * MEBIBYTE,
-    compareTimeoutMs: flags.compareTimeout,
-    record: record === undefined ? undefined : { file: record, bytesMax: flags.recordMax * MEBIBYTE },
-    clock,
-    logger: createLogger({ level: "info", format: "text", clock, secrets: [], write }),
-  });
+  const { httpHosts } = readSettings({ HTTP_HOSTS: terminal.env.HTTP_HOSTS });
+  const running = await runMirror({ ...flags, answerFrom, httpHosts, clock, logger });
   await untilStopped();
   printReport(await running.stop(), flags, terminal);
 }
 
-async function replayFile(file: string, flags: ReplayFlags, terminal: Terminal): Promise<void> {
-  const isPaced = Number.isFinite(flags.speed);
+async function replayFile(
+  file: string,
+  flags: ReplayFlags & Printed & { readonly tolerate: number },
+  terminal: Terminal,
+): Promise<void> {
   const { replay } = await import("../mirror/replay.ts");
-  const report = await orTrouble(terminal, () =>
-    replay({
-      file,
-      target: flags.target,
-      compareWith: flags.compareWith,
-      speed: flags.speed,
-      inFlightMax: flags.inFlight ?? (isPaced ? PACED_IN_FLIGHT : 1),
-      timeoutMs: flags.timeout,
-      compare: compareOptions(flags),
-      values: flags.values,
-      clock: new SystemClock(),
-    }),
-  );
+  const report = await orTrouble(terminal, () => replay(file, flags, new SystemClock()));
   if (report === undefined) return;
   printReport(report, flags, terminal);
   terminal.setExitCode(troubleShare(report) > flags.tolerate ? 1 : 0);
 }
 
-function printReport(report: Report, flags: SharedFlags, terminal: Terminal): void {
-  terminal.out(flags.json === true ? `${JSON.stringify(report, null, 2)}\n` : reportText(report));
+interface Printed {
+  readonly json?: true;
 }
 
-function compareOptions(flags: SharedFlags): CompareOptions {
-  return {
-    ignored: new Set(flags.ignore),
-    remainingTolerance: flags.remainingTolerance,
-    durationToleranceSeconds: flags.durationTolerance / 1_000,
-  };
+function printReport(report: Report, flags: Printed, terminal: Terminal): void {
+  terminal.out(flags.json === true ? `${JSON.stringify(report, null, 2)}\n` : reportText(report));
 }
 
 async function untilSignal(): Promise<void> {
@@ -203,6 +149,12 @@ async function untilSignal(): Promise<void> {
   });
   // A second signal ends the process at once.
   for (const signal of signals) process.once(signal, () => process.exit(1));
+}
+
+/** Reads MiB as bytes. */
+function mebibytes(max: number): (text: string) => number {
+  const parse = whole(1, max);
+  return (text) => parse(text) * MEBIBYTE;
 }
 
 function parseSpeed(text: string): number {

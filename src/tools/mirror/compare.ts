@@ -20,14 +20,14 @@ export type DifferenceField = (typeof DIFFERENCE_FIELDS)[number];
 
 /** The fields that `--ignore` may exclude. */
 export const IGNORABLE_FIELDS = ["metadata", "headers", "remaining", "duration"] as const;
-export type IgnorableField = (typeof IGNORABLE_FIELDS)[number];
+type IgnorableField = (typeof IGNORABLE_FIELDS)[number];
 
 export interface CompareOptions {
-  readonly ignored: ReadonlySet<IgnorableField>;
+  readonly ignore: readonly IgnorableField[];
   /** Largest difference of `limit_remaining` that counts as equal. */
   readonly remainingTolerance: number;
-  /** Largest difference of `duration_until_reset` that counts as equal, in seconds. */
-  readonly durationToleranceSeconds: number;
+  /** Largest difference of `duration_until_reset` that counts as equal, in milliseconds. */
+  readonly durationTolerance: number;
 }
 
 /**
@@ -69,11 +69,11 @@ export function compareAnswers(answering: TargetAnswer, compared: TargetAnswer, 
       compareStatuses(status, compared.statuses[i] as AnswerStatus, i, options, add);
     });
   }
-  if (!options.ignored.has("headers")) {
+  if (!options.ignore.includes("headers")) {
     compareHeaders(answering.response_headers_to_add, compared.response_headers_to_add, "response", options, add);
     compareHeaders(answering.request_headers_to_add, compared.request_headers_to_add, "request", options, add);
   }
-  if (!options.ignored.has("metadata"))
+  if (!options.ignore.includes("metadata"))
     compareMetadata(answering.dynamic_metadata, compared.dynamic_metadata, options, add);
   if (!answering.raw_body.equals(compared.raw_body)) {
     add("body", WHOLE_CALL, answering.raw_body.length > 0 || undefined, compared.raw_body.length > 0 || undefined);
@@ -118,9 +118,9 @@ function isNear(
   b: number | undefined,
   options: CompareOptions,
 ): boolean {
-  if (options.ignored.has(what)) return true;
+  if (options.ignore.includes(what)) return true;
   if (a === undefined || b === undefined) return a === b;
-  const tolerance = what === "remaining" ? options.remainingTolerance : options.durationToleranceSeconds;
+  const tolerance = what === "remaining" ? options.remainingTolerance : options.durationTolerance / 1_000;
   return Math.abs(a - b) <= tolerance;
 }
 

@@ -2,6 +2,7 @@
 // within bounds. Knows no sockets; run-mirror.ts connects it to them.
 
 import type { Clock } from "../../engine/base/clock.ts";
+import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { ByteAccount, ByteBudget } from "../../grpc/transport/relay/byte-budget.ts";
 import type { RelayedCall } from "../../grpc/transport/relay/relay-server.ts";
 import {
@@ -16,6 +17,7 @@ import { LatencyHistogram } from "../../operate/telemetry/latency-histogram.ts";
 import { messageOf, readAnswer, readRequest, UnreadableError } from "./answer.ts";
 import { type CompareOptions, compareAnswers } from "./compare.ts";
 import type { Differences } from "./differences.ts";
+import type { Recording } from "./recording.ts";
 
 /** Why a call was not compared. */
 const NOT_COMPARED_REASONS = [
@@ -32,27 +34,22 @@ const NOT_COMPARED_REASONS = [
 ] as const;
 type NotComparedReason = (typeof NOT_COMPARED_REASONS)[number];
 
-/** Records calls; must not throw. */
-export interface CallRecorder {
-  record(message: Buffer): void;
-}
-
-export interface MirrorOptions {
+export interface MirrorOptions extends CompareOptions {
   readonly answering: UnaryTarget;
   /** The target whose answers are compared. Undefined: calls are only passed on and recorded. */
   readonly compared: UnaryTarget | undefined;
-  readonly compare: CompareOptions;
   readonly book: Differences;
-  readonly recorder: CallRecorder | undefined;
+  /** Must not throw. */
+  readonly recorder?: Pick<Recording, "record"> | undefined;
   readonly clock: Clock;
   /** Most calls under comparison at once. */
   readonly comparisonsMax: number;
   /** Most bytes of requests and answers that these calls hold together. */
-  readonly heldBytesMax: number;
+  readonly memoryMax: number;
   /** Bounds what answers take on their way to callers. */
   readonly memory: ByteBudget;
-  /** How long the compared target may take, in microseconds. */
-  readonly compareTimeoutUs: number;
+  /** How long the compared target may take, in milliseconds. */
+  readonly compareTimeout: number;
   /** Called with errors that are bugs of the mirror. */
   readonly onFault: (error: unknown) => void;
   /** Called after each comparison has ended; must not throw. */
@@ -81,6 +78,7 @@ const PEEKS_AT_TIMEOUTS_MS = 20;
 /** The mirror and its counters. */
 export class Mirror {
   readonly #options: MirrorOptions;
+  readonly #startUs: number;
   /** Calls under comparison, in the order in which they began. */
   readonly #open = new Set<Comparison>();
   #toSend: Comparison[] = [];
@@ -99,11 +97,17 @@ export class Mirror {
 
   constructor(options: MirrorOptions) {
     this.#options = options;
-    this.#held = new ByteBudget(options.heldBytesMax);
+    this.#startUs = options.clock.nowUs();
+    this.#held = new ByteBudget(options.memoryMax);
     this.notCompared = Object.fromEntries(NOT_COMPARED_REASONS.map((reason) => [reason, 0])) as Record<
       NotComparedReason,
       number
     >;
+  }
+
+  /** Since the mirror began. */
+  get seconds(): number {
+    return (this.#options.clock.nowUs() - this.#startUs) / MICROS_PER_SECOND;
   }
 
   /** Number of calls under comparison. */
@@ -140,7 +144,7 @@ export class Mirror {
 
   /** Waits up to `timeoutMs` until all comparisons have ended; the rest counts as `ended`. */
   async finish(timeoutMs: number): Promise<void> {
-    const endUs = this.#options.clock.nowUs() + timeoutMs * 1_000;
+    const endUs = this.#options.clock.nowUs() + timeoutMs * MICROS_PER_MILLI;
     while (this.#open.size > 0 && this.#options.clock.nowUs() < endUs) {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
@@ -258,11 +262,11 @@ export class Mirror {
   #settle(comparison: Comparison): void {
     const { answering, compared } = comparison;
     if (!this.#open.has(comparison) || answering?.kind !== "answer" || compared?.kind !== "answer") return;
-    const { book, compare } = this.#options;
+    const { book } = this.#options;
     try {
       const a = readAnswer(answering);
       const b = readAnswer(compared);
-      const differences = compareAnswers(a, b, compare);
+      const differences = compareAnswers(a, b, this.#options);
       const request = readRequest(messageOf(comparison.request.body, comparison.request.headers));
       book.enter({ request, answering: a, compared: b, differences, atUs: comparison.startedUs });
     } catch (error) {
@@ -276,9 +280,10 @@ export class Mirror {
 
   // All have the same timeout, so the oldest one reaches it first.
   #endSlow(): void {
-    const nowUs = this.#options.clock.nowUs();
+    const { clock, compareTimeout } = this.#options;
+    const endUs = clock.nowUs() - compareTimeout * MICROS_PER_MILLI;
     for (const comparison of this.#open) {
-      if (comparison.sentUs + this.#options.compareTimeoutUs > nowUs) return;
+      if (comparison.sentUs > endUs) return;
       if (comparison.compared === undefined) comparison.sent?.cancel("too_slow");
     }
   }

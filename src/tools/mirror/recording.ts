@@ -7,7 +7,6 @@ import { crc32, gzip } from "node:zlib";
 import type { Clock } from "../../engine/base/clock.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
 import { isoTime } from "../../engine/base/units.ts";
-import type { CallRecorder } from "./mirror.ts";
 
 export const RECORDING_VERSION = 2;
 /** Most bytes of lines that wait for the disk; calls beyond are left out. */
@@ -38,7 +37,7 @@ interface Batch {
  * A recording. A full disk or a full file ends the recording and affects no call. Each write to a compressed file is a gzip member of
  * its own, so that everything written can be read even if a later write fails.
  */
-export class Recording implements CallRecorder {
+export class Recording {
   readonly file: string;
   readonly #options: RecordingOptions;
   readonly #handle: FileHandle;
@@ -81,6 +80,7 @@ export class Recording implements CallRecorder {
     }
   }
 
+  /** Never throws. */
   record(message: Buffer): void {
     if (this.failure !== undefined || this.#isFull) {
       this.leftOut++;

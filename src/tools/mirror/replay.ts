@@ -4,90 +4,69 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../../engine/base/clock.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
-import { ByteBudget } from "../../grpc/transport/relay/byte-budget.ts";
-import { Http2Target } from "../../grpc/transport/relay/http2-target.ts";
 import type { RelayedRequest } from "../../grpc/transport/relay/unary-exchange.ts";
 import { framed } from "./answer.ts";
-import type { CompareOptions } from "./compare.ts";
-import { Differences } from "./differences.ts";
-import { Mirror } from "./mirror.ts";
+import type { Mirror } from "./mirror.ts";
+import { openPair, type PairFlags } from "./pair.ts";
 import { readRecording } from "./read-recording.ts";
-import { makeReport, type Report } from "./report.ts";
-import { ValueGuard, type ValueMode } from "./value-guard.ts";
+import type { Report } from "./report.ts";
 
-interface ReplayOptions {
-  readonly file: string;
-  /** `host:port`, as is `compareWith`. */
+/** Options of `headgate mirror replay`. */
+export interface ReplayFlags extends PairFlags {
+  /** `host:port` of the service. */
   readonly target: string;
-  readonly compareWith: string | undefined;
   /** Factor of the recorded pace; Infinity: as fast as answers come. */
   readonly speed: number;
   /** Most calls under way at once. With 1 both targets get the calls in the order of the file. */
-  readonly inFlightMax: number;
+  readonly inFlight?: number;
   /** How long a call may take, in milliseconds. */
-  readonly timeoutMs: number;
-  readonly compare: CompareOptions;
-  readonly values: ValueMode;
-  readonly clock: Clock;
+  readonly timeout: number;
 }
 
-const MESSAGE_BYTES_MAX = 4_194_304;
 const HELD_BYTES_MAX = 67_108_864;
+/** Most calls under way at once if the recording sets the pace. */
+const PACED_IN_FLIGHT = 256;
 
 /** Replays the whole file and returns the report. Throws ConfigError if the file can't be read. */
-export async function replay(options: ReplayOptions): Promise<Report> {
-  const { clock, compare, file, compareWith } = options;
-  const openTarget = (authority: string) => new Http2Target({ authority, messageBytesMax: MESSAGE_BYTES_MAX, clock });
-  const answering = openTarget(options.target);
-  const compared = compareWith === undefined ? undefined : openTarget(compareWith);
-  const book = new Differences(new ValueGuard(options.values));
-  const sender = new Sender(options);
-  const mirror = new Mirror({
-    answering,
-    compared,
-    compare,
-    book,
-    recorder: undefined,
+export async function replay(file: string, flags: ReplayFlags, clock: Clock): Promise<Report> {
+  const inFlightMax = flags.inFlight ?? (Number.isFinite(flags.speed) ? PACED_IN_FLIGHT : 1);
+  const sender = new Sender({ ...flags, inFlightMax, clock });
+  const { mirror, report, close } = openPair({
+    ...flags,
+    answerFrom: flags.target,
     clock,
-    comparisonsMax: options.inFlightMax,
-    heldBytesMax: HELD_BYTES_MAX,
-    memory: new ByteBudget(HELD_BYTES_MAX),
-    compareTimeoutUs: options.timeoutMs * 1_000,
+    comparisonsMax: inFlightMax,
+    memoryMax: HELD_BYTES_MAX,
+    compareTimeout: flags.timeout,
     onFault: (error) => {
       throw error;
     },
     onSettled: () => sender.wake(),
   });
-  const startUs = clock.nowUs();
   try {
     await sender.sendAll(file, mirror);
-    await mirror.finish(options.timeoutMs + 1_000);
+    await mirror.finish(flags.timeout + 1_000);
   } finally {
-    answering.close();
-    compared?.close();
+    close();
   }
-  const seconds = (clock.nowUs() - startUs) / 1_000_000;
-  return makeReport({
-    answerFrom: options.target,
-    compareWith,
-    mirror,
-    book,
-    compare,
-    recording: undefined,
-    seconds,
-  });
+  return report();
+}
+
+interface SenderOptions extends Pick<ReplayFlags, "speed" | "timeout"> {
+  readonly inFlightMax: number;
+  readonly clock: Clock;
 }
 
 /** Sends the calls at their pace, with at most `inFlightMax` under way. */
 class Sender {
-  readonly #options: ReplayOptions;
+  readonly #options: SenderOptions;
   readonly #headers: RelayedRequest["headers"];
   #inFlight = 0;
   #wake: (() => void) | undefined;
 
-  constructor(options: ReplayOptions) {
+  constructor(options: SenderOptions) {
     this.#options = options;
-    this.#headers = headersOf(options.timeoutMs);
+    this.#headers = headersOf(options.timeout);
   }
 
   /** Sends all calls of the file and waits until all are answered. */
@@ -133,7 +112,7 @@ class Sender {
       // Without a timeout, a target that hangs would stop the replay.
       onEnded: (end) => {
         ended = end;
-        giveUp = setTimeout(end, this.#options.timeoutMs);
+        giveUp = setTimeout(end, this.#options.timeout);
       },
     });
   }

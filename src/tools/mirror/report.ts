@@ -42,25 +42,23 @@ interface RecordingReport {
   readonly failure: string | null;
 }
 
-interface ReportSources {
+interface ReportSources extends CompareOptions {
   readonly answerFrom: string;
-  readonly compareWith: string | undefined;
+  readonly compareWith?: string | undefined;
   readonly mirror: Mirror;
   readonly book: Differences;
-  readonly compare: CompareOptions;
-  readonly recording: Recording | undefined;
-  readonly seconds: number;
+  readonly recorder?: Recording | undefined;
 }
 
 /** Makes the report of the current state. */
-export function makeReport({ mirror, book, compare, recording, ...of }: ReportSources): Report {
+export function makeReport({ mirror, book, recorder: recording, ...of }: ReportSources): Report {
   return {
     answer_from: of.answerFrom,
     compare_with: of.compareWith ?? null,
-    seconds: Math.round(of.seconds * 1_000) / 1_000,
-    ignored: [...compare.ignored],
-    remaining_tolerance: compare.remainingTolerance,
-    duration_tolerance_seconds: compare.durationToleranceSeconds,
+    seconds: Math.round(mirror.seconds * 1_000) / 1_000,
+    ignored: of.ignore,
+    remaining_tolerance: of.remainingTolerance,
+    duration_tolerance_seconds: of.durationTolerance / 1_000,
     calls: {
       relayed: mirror.relayed,
       same: book.same,

@@ -3,43 +3,41 @@
 
 import { cannotListen } from "../../engine/base/cannot-listen.ts";
 import type { Clock } from "../../engine/base/clock.ts";
-import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
-import { ByteBudget } from "../../grpc/transport/relay/byte-budget.ts";
-import { Http2Target } from "../../grpc/transport/relay/http2-target.ts";
 import { RelayServer } from "../../grpc/transport/relay/relay-server.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
 import { openProcessMetrics } from "../../operate/telemetry/metric-text.ts";
 import { mirrorText } from "../../operate/telemetry/mirror-metrics.ts";
-import type { CompareOptions } from "./compare.ts";
-import { Differences } from "./differences.ts";
-import { Mirror } from "./mirror.ts";
 import { openPages } from "./pages.ts";
+import { MESSAGE_BYTES_MAX, openPair, type PairFlags } from "./pair.ts";
 import { Recording } from "./recording.ts";
-import { makeReport, type Report } from "./report.ts";
-import { ValueGuard, type ValueMode } from "./value-guard.ts";
+import type { Report } from "./report.ts";
 
-export interface ListenAddress {
+interface ListenAddress {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
 }
 
-export interface RunMirrorOptions {
-  /** `host:port` of the target that answers callers. */
-  readonly answerFrom: string;
-  /** `host:port` of the compared target; undefined: calls are only passed on and recorded. */
-  readonly compareWith: string | undefined;
-  readonly grpc: ListenAddress;
+/** Options of `headgate mirror`. */
+export interface MirrorFlags extends PairFlags {
+  /** Not given where a mirror only replays. */
+  readonly answerFrom?: string;
+  readonly listen: ListenAddress;
   readonly http: ListenAddress;
+  readonly comparisonsMax: number;
+  /** In bytes, as is `recordMax`. */
+  readonly memoryMax: number;
+  /** In milliseconds. */
+  readonly compareTimeout: number;
+  readonly record?: string;
+  readonly recordMax: number;
+}
+
+export interface RunMirrorOptions extends MirrorFlags {
+  readonly answerFrom: string;
   /** HTTP_HOSTS. */
   readonly httpHosts: readonly string[];
-  readonly compare: CompareOptions;
-  readonly values: ValueMode;
-  readonly comparisonsMax: number;
-  readonly heldBytesMax: number;
-  readonly compareTimeoutMs: number;
-  readonly record: { readonly file: string; readonly bytesMax: number } | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -54,8 +52,6 @@ export interface RunningMirror {
   stop(): Promise<Report>;
 }
 
-const MESSAGE_BYTES_MAX = 4_194_304;
-const COMPARED_BYTES_MAX = 1_048_576;
 const IN_FLIGHT_MAX = 20_000;
 /** Longest call, for callers without a deadline. Envoy's default timeout is 20 ms. */
 const CALL_MS_MAX = 30_000;
@@ -63,18 +59,19 @@ const GRACE_MS = 5_000;
 
 /** Starts a mirror, even if targets are not reachable. Throws ConfigError if it can't listen or record. */
 export async function runMirror(options: RunMirrorOptions): Promise<RunningMirror> {
-  const parts = await buildMirrorParts(options);
-  const { answering, compared, mirror, recording } = parts;
-  const { clock, logger } = options;
-  const startUs = clock.nowUs();
-  const report = () => makeReport({ ...options, ...parts, seconds: (clock.nowUs() - startUs) / MICROS_PER_SECOND });
+  const { clock, logger, record: file, recordMax: bytesMax } = options;
+  const onEnded = (why: string) => logger.error(`${why}; calls pass on unrecorded`);
+  const recording = file === undefined ? undefined : await Recording.open({ file, bytesMax, clock, onEnded });
+  const onFault = (error: unknown) => logger.error({ err: error }, "a comparison failed");
+  const pair = openPair({ ...options, recorder: recording, onFault });
+  const { answering, compared, mirror, memory, report } = pair;
   const relay = new RelayServer({
-    memory: parts.memory,
-    ...options.grpc,
+    ...options.listen,
     path: SHOULD_RATE_LIMIT_PATH,
     handle: (call) => mirror.handle(call),
     passOn: answering,
     messageBytesMax: MESSAGE_BYTES_MAX,
+    memory,
     inFlightMax: IN_FLIGHT_MAX,
     callMsMax: CALL_MS_MAX,
   });
@@ -87,7 +84,7 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
   const pages = openPages(options.http, {
     report,
     hosts: options.httpHosts,
-    metrics: async () => `${await ofProcess()}\n${mirrorText(mirrorNumbers(parts))}`,
+    metrics: async () => `${await ofProcess()}\n${mirrorText(mirrorNumbers(pair, recording))}`,
     isReady: () => {
       answering.connect();
       return answering.isConnected;
@@ -105,14 +102,13 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
   answering.connect();
   compared?.connect();
   logger.info(
-    { grpc: `${options.grpc.host}:${grpcPort}`, http: `${host}:${httpPort}`, from: options.answerFrom },
+    { grpc: `${options.listen.host}:${grpcPort}`, http: `${host}:${httpPort}`, from: options.answerFrom },
     "mirroring",
   );
   const stop = async () => {
     await relay.close(GRACE_MS);
-    await mirror.finish(options.compareTimeoutMs);
-    answering.close();
-    compared?.close();
+    await mirror.finish(options.compareTimeout);
+    pair.close();
     await recording?.close();
     await pages.close(0);
     return report();
@@ -120,45 +116,10 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
   return { grpcPort, httpPort, report, stop };
 }
 
-/** The parts of a running mirror, without its two ports. */
-interface MirrorParts {
-  readonly answering: Http2Target;
-  readonly compared: Http2Target | undefined;
-  readonly mirror: Mirror;
-  readonly book: Differences;
-  readonly recording: Recording | undefined;
-  /** For requests and answers on their way. */
-  readonly memory: ByteBudget;
-}
-
-async function buildMirrorParts(options: RunMirrorOptions): Promise<MirrorParts> {
-  const { clock, logger, compareWith, record } = options;
-  const onEnded = (why: string) => logger.error(`${why}; calls pass on unrecorded`);
-  const recording = record === undefined ? undefined : await Recording.open({ ...record, clock, onEnded });
-  const answering = new Http2Target({ authority: options.answerFrom, messageBytesMax: MESSAGE_BYTES_MAX, clock });
-  const compared =
-    compareWith === undefined
-      ? undefined
-      : new Http2Target({ authority: compareWith, messageBytesMax: COMPARED_BYTES_MAX, clock });
-  const book = new Differences(new ValueGuard(options.values));
-  const memory = new ByteBudget(options.heldBytesMax);
-  const mirror = new Mirror({
-    memory,
-    answering,
-    compared,
-    compare: options.compare,
-    book,
-    recorder: recording,
-    clock,
-    comparisonsMax: options.comparisonsMax,
-    heldBytesMax: options.heldBytesMax,
-    compareTimeoutUs: options.compareTimeoutMs * MICROS_PER_MILLI,
-    onFault: (error) => logger.error({ err: error }, "a comparison failed"),
-  });
-  return { answering, compared, mirror, book, recording, memory };
-}
-
-function mirrorNumbers({ mirror, book, recording }: MirrorParts): Parameters<typeof mirrorText>[0] {
+function mirrorNumbers(
+  { mirror, book }: ReturnType<typeof openPair>,
+  recording: Recording | undefined,
+): Parameters<typeof mirrorText>[0] {
   const { relayed, notCompared, answeringFailures: notAnswered, comparisons, heldBytes } = mirror;
   return {
     relayed,

@@ -7,7 +7,7 @@ import { Differences, EXAMPLES_MAX, RULES_MAX } from "../../../src/tools/mirror/
 import { ValueGuard, type ValueMode } from "../../../src/tools/mirror/value-guard.ts";
 import { structOf, targetAnswer } from "../../support/mirror-rig.ts";
 
-const OPTIONS: CompareOptions = { ignored: new Set(), remainingTolerance: 0, durationToleranceSeconds: 0 };
+const OPTIONS: CompareOptions = { ignore: [], remainingTolerance: 0, durationTolerance: 0 };
 
 const status = (amount: number, code = "OK") => ({
   code,

@@ -13,7 +13,7 @@ import { Differences } from "../../../src/tools/mirror/differences.ts";
 import { Mirror, type MirrorOptions } from "../../../src/tools/mirror/mirror.ts";
 import { ValueGuard } from "../../../src/tools/mirror/value-guard.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
-import { answerBytes, requestBytes } from "../../support/mirror-rig.ts";
+import { answerBytes, requestBytes, STRICT } from "../../support/mirror-rig.ts";
 
 interface Sent {
   readonly body: Buffer;
@@ -47,14 +47,13 @@ function makeRig(options: Partial<MirrorOptions> = {}) {
   const mirror = new Mirror({
     answering,
     compared,
-    compare: { ignored: new Set(), remainingTolerance: 0, durationToleranceSeconds: 1 },
+    ...STRICT,
     book,
-    recorder: undefined,
     clock,
     comparisonsMax: 10,
-    heldBytesMax: 100_000,
+    memoryMax: 100_000,
     memory: new ByteBudget(100_000),
-    compareTimeoutUs: 1_000_000,
+    compareTimeout: 1_000,
     onFault: (error) => faults.push(error),
     ...options,
   });
@@ -139,7 +138,7 @@ describe("a mirror", () => {
 
   test("keeps no more bytes than it may, of requests and of both answers", async () => {
     const message = requestBytes({ user: "a" });
-    const { answering, compared, mirror, call } = makeRig({ heldBytesMax: message.length + 5 + 100 });
+    const { answering, compared, mirror, call } = makeRig({ memoryMax: message.length + 5 + 100 });
     call(message);
     await turn();
     expect(compared.sent[0]?.options.admits?.(101)).toBe(false);

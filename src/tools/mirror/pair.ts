@@ -1,0 +1,64 @@
+// What a running mirror and a replay are made of: two targets, the mirror between them, and what it finds.
+
+import { ByteBudget } from "../../grpc/transport/relay/byte-budget.ts";
+import { Http2Target } from "../../grpc/transport/relay/http2-target.ts";
+import type { CompareOptions } from "./compare.ts";
+import { Differences } from "./differences.ts";
+import { Mirror, type MirrorOptions } from "./mirror.ts";
+import type { Recording } from "./recording.ts";
+import { makeReport, type Report } from "./report.ts";
+import { ValueGuard, type ValueMode } from "./value-guard.ts";
+
+/** Options of `headgate mirror` and `headgate mirror replay`. */
+export interface PairFlags extends CompareOptions {
+  /** `host:port` of the compared target; undefined: calls are only passed on and recorded. */
+  readonly compareWith?: string;
+  readonly values: ValueMode;
+}
+
+interface PairOptions extends PairFlags, Omit<MirrorOptions, "answering" | "compared" | "book" | "memory"> {
+  /** `host:port` of the target that answers callers. */
+  readonly answerFrom: string;
+  readonly recorder?: Recording | undefined;
+}
+
+interface Pair {
+  readonly answering: Http2Target;
+  readonly compared: Http2Target | undefined;
+  readonly mirror: Mirror;
+  readonly book: Differences;
+  /** For requests and answers on their way. */
+  readonly memory: ByteBudget;
+  /** The report of everything so far. */
+  report(): Report;
+  close(): void;
+}
+
+/** Longest message of a caller or of the answering target. */
+export const MESSAGE_BYTES_MAX = 4_194_304;
+const COMPARED_BYTES_MAX = 1_048_576;
+
+/** Makes the parts; the targets connect when they are first asked. */
+export function openPair(options: PairOptions): Pair {
+  const { answerFrom, compareWith, clock } = options;
+  const answering = new Http2Target({ authority: answerFrom, messageBytesMax: MESSAGE_BYTES_MAX, clock });
+  const compared =
+    compareWith === undefined
+      ? undefined
+      : new Http2Target({ authority: compareWith, messageBytesMax: COMPARED_BYTES_MAX, clock });
+  const book = new Differences(new ValueGuard(options.values));
+  const memory = new ByteBudget(options.memoryMax);
+  const mirror = new Mirror({ ...options, answering, compared, book, memory });
+  return {
+    answering,
+    compared,
+    mirror,
+    book,
+    memory,
+    report: () => makeReport({ ...options, mirror, book }),
+    close() {
+      answering.close();
+      compared?.close();
+    },
+  };
+}
