@@ -1,4 +1,6 @@
 -- Holds: payments that wait for their settlement, as src/engine/algorithms/holds.ts says.
+-- ARGV[4]   six numbers per take: the index of its first number in ARGV[3], the indexes of four keys (bucket, set of holds, lows or 0,
+--           the hold's own or 0 if it has no id), and how long holds last, in microseconds; negative for a `concurrent` limit
 -- state     beside the bucket's own key: `<key>|holds`, a sorted set of the live holds "cost paid_at_us payment |id" by the time of their
 --           end (a hold without an id has plus signs or nothing in place of `|id`); `<key>|hold|<id>` per hold with an id, a string
 --           "cost paid_at_us payment ends_at_us", or after settlement "settled until_us" (when it may be forgotten); and for a token
@@ -8,7 +10,7 @@
 -- Redis may evict any of these keys. If the lows are lost, nothing is given back for older holds. A hold without its member in the set
 -- does not exist.
 -- Nothing is written before `write_all`. All groups of a call share its books and names.
-local holds = {}
+holds = {}
 
 local PER_BUCKET_MAX = 10000
 -- How many holds this call may still end, in all buckets together; the rest ends in later calls (bench/store/holds.mjs).
@@ -17,23 +19,22 @@ local WAIT_US_MIN = 1000000
 local SAME_MOMENT_MAX = 64 -- most members tried to find a hold without an id: as many as one call can open
 local FOUND_NONE, FOUND_SETTLED = -1, -2
 
--- `refs`: the data of ARGV[5] by the index of a take in `groups`; for a receipt, by its negative index in `receipts`.
--- `named`: the content of holds' own keys as the call has left it, by the index of the key.
+-- `refs`: what ARGV[4] says of a take, by where its numbers begin in `groups`. `book_of_bucket`, `books`: what is known of a bucket's
+-- holds, by the index of its key and of the set's. `named`: the content of holds' own keys as the call has left it, by their index.
 local refs, book_of_bucket, books, named = {}, {}, {}, {}
-local saved -- the texts of the call's keys, by index
 
--- The lowest debts of a token bucket, as src/engine/algorithms/debt-lows.ts keeps them: number of the last payment, number of the last payment
--- that opened a hold, what all holds together can give back, then per low the number of its payment and the debt before it.
+-- The lowest debts of a token bucket, as src/engine/algorithms/debt-lows.ts keeps them: number of the last payment, number of the last
+-- payment that opened a hold, what all holds together can give back, then per low the number of its payment and the debt before it.
 local LOWS_MAX = 64
 
 local function read_lows(place)
   local text, lows = saved[place], { place = place, last = 0, last_held = 0, held = 0, payments = {}, lows = {} }
   lows.was_there = text and #text >= 24 and #text % 8 == 0
   if not lows.was_there then return lows end
-  local numbers = unpack_all(text)
-  lows.last, lows.last_held, lows.held = numbers[1], numbers[2], numbers[3]
-  for at = 4, #numbers - 1, 2 do
-    lows.payments[#lows.payments + 1], lows.lows[#lows.lows + 1] = numbers[at], numbers[at + 1]
+  lows.last, lows.last_held, lows.held = unpack_numbers('<ddd', text)
+  for from = 25, #text - 8, 16 do
+    local all = #lows.lows + 1
+    lows.payments[all], lows.lows[all] = unpack_numbers('<dd', text, from)
   end
   return lows
 end
@@ -75,69 +76,65 @@ local function take_off_lows(lows, payment, debt)
   end
 end
 
--- Reads ARGV[5], six numbers per take or receipt: its index (see `refs`), the indexes of four keys (bucket, set of holds, lows or 0, the
--- hold's own or 0 if it has no id), and how long holds last, in microseconds; negative for a `concurrent` limit.
-function holds.read(numbers, texts)
-  saved = texts
-  for at = 1, #numbers, 6 do
-    local bucket, set, lows, own, us = numbers[at + 1], numbers[at + 2], numbers[at + 3], numbers[at + 4], numbers[at + 5]
-    local book = books[set]
-    if not book then
-      book = {
-        key = KEYS[set], bucket = bucket, is_count = us < 0,
-        stored = 0, ended = 0, dropped = 0, -- number of members in the set, of ended ones, and of ended ones that this call removes
-        added = {}, nameless_count = 0, removed = {}, removed_count = 0, lifetime_us = 0,
-        lows = lows > 0 and read_lows(lows),
-      }
-      books[set] = book
-    end
-    book_of_bucket[bucket] = book
-    refs[numbers[at]] = {
-      book = book, own = own, us = max(us, -us), is_concurrent = us < 0,
-      -- With the bar before it, so that no id equals the plus signs of holds without an id.
-      id = own > 0 and string.sub(KEYS[own], #KEYS[bucket] + #'|hold|'),
+local function write_lows(lows, lifetime_ms)
+  local numbers = { lows.last, lows.last_held, lows.held }
+  for i = 1, #lows.lows do numbers[i * 2 + 2], numbers[i * 2 + 3] = lows.payments[i], lows.lows[i] end
+  call('SET', KEYS[lows.place], pack_numbers('<' .. rep('d', #numbers), unpack(numbers)), 'PX', format(ONE, lifetime_ms))
+end
+
+for from = 1, #ARGV[4], 48 do
+  local take, bucket, set, lows, own, us = unpack_numbers('<dddddd', ARGV[4], from)
+  local book = books[set]
+  if not book then
+    book = {
+      key = KEYS[set], bucket = bucket, is_count = us < 0, is_open = false,
+      stored = 0, ended = 0, dropped = 0, -- number of members in the set, of ended ones, and of ended ones that this call removes
+      added = {}, nameless_count = 0, removed = {}, removed_count = 0, lifetime_us = 0,
+      lows = lows > 0 and read_lows(lows),
     }
+    books[set], book_of_bucket[bucket] = book, book
   end
+  refs[take * 8 - 7] = {
+    book = book, own = own, us = max(us, -us), is_concurrent = us < 0,
+    -- With the bar before it, so that no id equals the plus signs of holds without an id.
+    id = own > 0 and string.sub(KEYS[own], #KEYS[bucket] + #'|hold|'),
+  }
 end
 
--- The data of the take or receipt at that index (see `refs`); nil if its limit has no holds.
-function holds.at(position)
-  return refs[position]
+-- What is known of a take's hold; nil if its limit has none.
+function holds.at(take)
+  return refs[take]
 end
 
-function holds.of_bucket(key_index)
-  return book_of_bucket[key_index]
+function holds.of_bucket(key)
+  return book_of_bucket[key]
 end
 
-local function count_stored(book, now_us)
-  book.stored = tonumber(redis.call('ZCARD', book.key))
-  local lows = book.lows
-  if not lows or lows.was_there or book.stored == 0 then return end
-  -- The lows are lost. The older holds count as if the debt had been 0 since. New payments get higher numbers than those of all holds.
-  lows.last, lows.held, lows.payments[1], lows.lows[1] = now_us, math.huge, now_us, 0
-end
-
-function holds.live_count(book)
+local function live_count(book)
   return book.stored - book.ended - book.removed_count + #book.added
 end
 
 -- Gives back `cost` of what a hold has paid. For a token bucket this is exact: at most what is still owed, and at most the lowest debt
 -- since the payment.
-local function give_back_held(book, state, limit, hold, cost, now_us)
+local function give_back_held(book, slot, limit, hold, cost, at_us)
   if not book.lows then
-    limit.algorithm.give_back(state, limit, cost, hold.paid_at_us, now_us)
+    change(slot, limit, MODE_GIVE_BACK, cost, hold.paid_at_us, at_us)
     return
   end
   local low = book.lows.lows[first_low_after(book.lows, hold.payment)] or cost * TICKS
-  local debt = min(cost * TICKS, low, limit.algorithm.debt(state, limit, now_us))
-  limit.algorithm.take_off(state, limit, debt, now_us)
+  local debt = min(cost * TICKS, low, working[slot + USED] - working[slot + REST])
+  change(slot, limit, MODE_TAKE_OFF, debt, 0, at_us)
   take_off_lows(book.lows, hold.payment, debt)
 end
 
 -- Must be called before each payment on a limit with holds: records the debt of a token bucket.
-function holds.note_payment(ref, state, limit, now_us)
+function holds.note_payment(ref, debt)
   local lows = ref.book.lows
-  if lows and holds.live_count(ref.book) > 0 then note_low(lows, limit.algorithm.debt(state, limit, now_us)) end
+  if lows and live_count(ref.book) > 0 then note_low(lows, debt) end
+end
+
+local function debt_in(slot)
+  return working[slot + USED] - working[slot + REST]
 end
 
 -- Records that a hold of `cost` has ended. After the last one the lows are reset.
@@ -145,61 +142,89 @@ local function release(book, cost)
   local lows = book.lows
   if not lows then return end
   lows.is_changed, lows.held = true, lows.held - cost * TICKS
-  if holds.live_count(book) == 0 then lows.last, lows.last_held, lows.held, lows.payments, lows.lows = 0, 0, 0, {}, {} end
+  if live_count(book) == 0 then lows.last, lows.last_held, lows.held, lows.payments, lows.lows = 0, 0, 0, {}, {} end
 end
 
--- Marks the state as changed, so that it is written even if only time has changed it.
-local function note_anew(algorithm, state)
-  state.is_redated, state.is_changed = true, true
-  algorithm.note(state)
-  -- And again at the end of the group, which may have handed the state over to another limit.
-  state.is_redated = true
-end
-
--- Opens the bucket's state and brings it to now. Holds that have ended are given back, each as of the time of its end.
-function holds.open(book, text, limit, now_us)
-  local algorithm = limit.algorithm
-  count_stored(book, now_us)
-  local due = endings_left > 0 and book.stored > 0
-    and redis.call('ZRANGEBYSCORE', book.key, '-inf', digits(now_us), 'LIMIT', '0', digits(endings_left), 'WITHSCORES') or {}
-  endings_left = endings_left - #due / 2
-  for i = 1, #due, 2 do
-    local cost_text, paid_text, payment_text = string.match(due[i], '^(%d+) (%d+) (%d+) ')
-    local cost = tonumber(cost_text)
-    local at_us = min(now_us, max(tonumber(due[i + 1]), text and algorithm.time_of(text) or 0))
-    local state = algorithm.open(text, limit, at_us)
-    if not state then return nil end
-    local hold = { paid_at_us = tonumber(paid_text), payment = tonumber(payment_text) }
-    give_back_held(book, state, limit, hold, cost, at_us)
-    book.ended, book.dropped = book.ended + 1, book.ended + 1
-    release(book, cost)
-    note_anew(algorithm, state)
-    text = not algorithm.is_as_new(state) and algorithm.text(state)
-  end
-  local state = algorithm.open(text, limit, now_us)
-  if state and book.ended > 0 then note_anew(algorithm, state) end
-  return state
+local function count_stored(book)
+  book.is_open, book.stored = true, tonumber(call('ZCARD', book.key))
+  local lows = book.lows
+  if not lows or lows.was_there or book.stored == 0 then return end
+  -- The lows are lost. The older holds count as if the debt had been 0 since. New payments get higher numbers than those of all holds.
+  lows.last, lows.held, lows.payments[1], lows.lows[1] = now_us, math.huge, now_us, 0
 end
 
 -- Opens the bucket of a `concurrent` limit, which is kept nowhere: its use is its number of live holds.
-function holds.open_count(book, limit, now_us)
-  count_stored(book, now_us)
-  book.ended = tonumber(redis.call('ZCOUNT', book.key, '-inf', digits(now_us)))
+local function open_count(book)
+  book.ended = tonumber(call('ZCOUNT', book.key, '-inf', format(ONE, now_us)))
   book.dropped = min(book.ended, endings_left)
   endings_left = endings_left - book.dropped
-  local state = limit.algorithm.open(false, limit, now_us)
-  limit.algorithm.pay(state, holds.live_count(book))
-  note_anew(limit.algorithm, state)
-  return state
+  local count = live_count(book)
+  texts[book.bucket] = count > 0 and format(TWO, count * TICKS, now_us)
+end
+
+-- Opens a book. Holds that have ended are given back, each as of the time of its end, as a group of their own would.
+local function open(book, limit)
+  count_stored(book)
+  if book.is_count then return open_count(book) end
+  local due = endings_left > 0 and book.stored > 0
+    and call('ZRANGEBYSCORE', book.key, '-inf', format(ONE, now_us), 'LIMIT', '0', format(ONE, endings_left), 'WITHSCORES') or {}
+  if #due == 0 then return end
+  endings_left = endings_left - #due / 2
+  local algorithm, amount, burst, seconds, debt_max = unpack_numbers('<ddddd', limits, limit * 40 - 39)
+  local text, used, at_us, rest, is_sound, is_redated = texts[book.bucket], 0, 0, 0, true, false
+  if text == nil then text = saved[book.bucket] end
+  if text then
+    -- EACH read
+    if not is_sound then used, at_us, rest, damaged = 0, 0, 0, damaged + 1 end
+  end
+  working[USED], working[AT_US], working[REST] = used, at_us, rest
+  for i = 1, #due, 2 do
+    local cost_text, paid_text, payment_text = match(due[i], '^(%d+) (%d+) (%d+) ')
+    local cost, ended_us = tonumber(cost_text), min(now_us, max(tonumber(due[i + 1]), working[AT_US]))
+    change(0, limit, MODE_ADVANCE, 0, 0, ended_us)
+    local hold = { paid_at_us = tonumber(paid_text), payment = tonumber(payment_text) }
+    give_back_held(book, 0, limit, hold, cost, ended_us)
+    book.ended, book.dropped = book.ended + 1, book.dropped + 1
+    release(book, cost)
+  end
+  change(0, limit, MODE_ADVANCE, 0, 0, now_us)
+  used, at_us, rest, text = working[USED], working[AT_US], working[REST], false
+  local remaining, reset_us = 0, 0
+  -- EACH write
+  -- EACH report
+  texts[book.bucket], lifetimes[book.bucket], book.have_ended = text, reset_us, true
+end
+
+-- Whether the group that opened the book has ended holds: its bucket is written, though the group may change nothing.
+function holds.have_ended(key)
+  local book = book_of_bucket[key]
+  local have_ended = book and book.have_ended
+  if have_ended then book.have_ended = false end
+  return have_ended
+end
+
+-- Opens the books of a group, before it is judged. False if one of them has no room for a hold that the group may open.
+function holds.begin(first, last)
+  for take = first, last, 48 do
+    local key, limit = unpack_numbers('<dd', groups, take)
+    local book = book_of_bucket[key]
+    if book and not book.is_open then open(book, limit) end
+  end
+  for take = first, last, 48 do
+    local ref, mode = refs[take], unpack_numbers('<d', groups, take + 32)
+    local may_open = ref and mode == MODE_PAY and (ref.own > 0 or ref.is_concurrent)
+    if may_open and live_count(ref.book) >= PER_BUCKET_MAX then return false end
+  end
+  return true
 end
 
 -- The content of a hold's own key, as the call has left it so far.
 local function read_own(own)
   local hold = named[own]
   if hold == nil then
-    local text = saved[own]
-    local cost, paid, payment, ends = string.match(text or '', '^(%d+) (%d+) (%d+) (%d+)$')
-    hold = { settled_until_us = tonumber(string.match(text or '', '^settled (%d+)$')) }
+    local text = saved[own] or ''
+    local cost, paid, payment, ends = match(text, '^(%d+) (%d+) (%d+) (%d+)$')
+    hold = { settled_until_us = tonumber(match(text, '^settled (%d+)$')) }
     if cost then
       hold.cost, hold.paid_at_us, hold.payment, hold.ends_at_us = tonumber(cost), tonumber(paid), tonumber(payment), tonumber(ends)
     end
@@ -210,28 +235,30 @@ end
 
 -- table.concat and not string.format, which cuts an id at its first zero byte.
 local function member_of(cost, paid_at_us, payment, id)
-  return table.concat({ digits(cost, paid_at_us, payment), id }, ' ')
+  return table.concat({ format(THREE, cost, paid_at_us, payment), id }, ' ')
 end
 
 local function has_member(book, member)
   for i = 1, #book.added do
     if book.added[i].member == member then return true end
   end
-  return not book.removed[member] and redis.call('ZSCORE', book.key, member)
+  return not book.removed[member] and call('ZSCORE', book.key, member)
 end
 
-local function live_hold(ref, now_us)
+-- The live hold of that id, and its member; nil if there is none.
+local function live_hold(ref)
   if ref.own == 0 then return nil end
   local hold = read_own(ref.own)
   if not hold.cost or hold.ends_at_us <= now_us then return nil end
-  return has_member(ref.book, member_of(hold.cost, hold.paid_at_us, hold.payment, ref.id)) and hold or nil
+  local member = member_of(hold.cost, hold.paid_at_us, hold.payment, ref.id)
+  if has_member(ref.book, member) then return hold, member end
 end
 
-local function is_settled(ref, now_us)
+local function is_settled(ref)
   return ref.own > 0 and (read_own(ref.own).settled_until_us or 0) > now_us
 end
 
-local function note_settled(ref, now_us)
+local function note_settled(ref)
   if ref.own > 0 then named[ref.own] = { settled_until_us = now_us + ref.us, lasts_us = ref.us } end
 end
 
@@ -251,95 +278,96 @@ local function remove(book, member, cost)
   release(book, cost)
 end
 
--- Whether a payment would open a hold, if its id is not known.
-function holds.opens(ref)
-  return ref.own > 0 or ref.is_concurrent
-end
-
--- Whether the bucket has room for one more hold.
-function holds.has_room(ref)
-  return holds.live_count(ref.book) < PER_BUCKET_MAX
-end
-
--- Opens a hold for what was paid. A payment whose id is already known opens none and is final, except on a `concurrent` limit, where the
--- hold is opened without an id.
-function holds.add(ref, cost, paid_at_us, now_us)
+-- Opens a hold for what was paid; true if it did. A payment whose id is already known opens none and is final, except on a `concurrent`
+-- limit, where the hold is opened without an id.
+local function add(ref, cost, paid_at_us)
   local book, ends_at_us = ref.book, now_us + ref.us
-  local is_known = live_hold(ref, now_us) or is_settled(ref, now_us)
-  local is_nameless = is_known or ref.own == 0
-  if is_nameless and not ref.is_concurrent then return end
+  local is_nameless = ref.own == 0 or live_hold(ref) or is_settled(ref)
+  if is_nameless and not ref.is_concurrent then return false end
   book.lifetime_us = max(book.lifetime_us, ref.us)
   local lows, payment = book.lows, 0
   if lows then
     payment = lows.last
     lows.is_changed, lows.last_held, lows.held = true, payment, lows.held + cost * TICKS
   end
-  local id = is_nameless and string.rep('+', book.nameless_count) or ref.id
+  local id = is_nameless and rep('+', book.nameless_count) or ref.id
   book.added[#book.added + 1] = {
     member = member_of(cost, paid_at_us, payment, id), ends_at_us = ends_at_us, paid_at_us = paid_at_us, is_nameless = is_nameless,
   }
   if is_nameless then
     book.nameless_count = book.nameless_count + 1
-    return
+  else
+    named[ref.own] = { cost = cost, paid_at_us = paid_at_us, payment = payment, ends_at_us = ends_at_us, lasts_us = ref.us }
   end
-  local hold = read_own(ref.own)
-  hold.cost, hold.paid_at_us, hold.payment, hold.ends_at_us, hold.lasts_us = cost, paid_at_us, payment, ends_at_us, ref.us
-  hold.is_gone, hold.settled_until_us = nil, nil
+  return true
+end
+
+-- Opens holds for the group's payments, and tells peeks how many there are.
+function holds.conclude(first, last, to_out)
+  for take = first, last, 48 do
+    local answer, ref, mode, cost = take / 8 + to_out, refs[take], unpack_numbers('<dd', groups, take + 32)
+    if ref and mode == MODE_PAY and out[answer + 4] > 0 and add(ref, cost, out[answer + 4]) then
+      out[answer] = out[answer] + STATUS_OPENED
+    end
+  end
+  for take = first, last, 48 do
+    local ref, mode = refs[take], unpack_numbers('<d', groups, take + 32)
+    if ref and mode == MODE_PEEK then out[take / 8 + to_out + 4] = live_count(ref.book) end
+  end
 end
 
 -- Settles the hold at what was used. Returns what was held (or FOUND_NONE, FOUND_SETTLED) and the hits that could not be recorded.
-function holds.settle(ref, state, limit, used, now_us)
-  local hold = live_hold(ref, now_us)
-  if not hold then
-    if is_settled(ref, now_us) then return FOUND_SETTLED, 0 end
-    note_settled(ref, now_us)
-    if ref.is_concurrent then return FOUND_NONE, 0 end
-    holds.note_payment(ref, state, limit, now_us)
-    return FOUND_NONE, limit.algorithm.post_pay(state, limit, used, now_us)
+function holds.settle(ref, slot, limit, used)
+  local found, beyond = FOUND_NONE, used
+  local hold, member = live_hold(ref)
+  if hold then
+    if ref.is_concurrent then used = 0 end
+    found, beyond = hold.cost, used - hold.cost
+    if beyond < 0 then give_back_held(ref.book, slot, limit, hold, -beyond, now_us) end
+    remove(ref.book, member, hold.cost)
+  elseif is_settled(ref) then
+    return FOUND_SETTLED, 0
   end
-  if ref.is_concurrent then used = 0 end
-  if used < hold.cost then give_back_held(ref.book, state, limit, hold, hold.cost - used, now_us) end
-  remove(ref.book, member_of(hold.cost, hold.paid_at_us, hold.payment, ref.id), hold.cost)
-  note_settled(ref, now_us)
-  if used <= hold.cost then return hold.cost, 0 end
-  holds.note_payment(ref, state, limit, now_us)
-  return hold.cost, limit.algorithm.post_pay(state, limit, used - hold.cost, now_us)
+  note_settled(ref)
+  if ref.is_concurrent or (hold and beyond <= 0) then return found, 0 end
+  holds.note_payment(ref, debt_in(slot))
+  return found, change(slot, limit, MODE_POST_PAID, beyond, 0, now_us)
 end
 
 -- The member of a live hold without an id, paid at that time. Several are distinguished by plus signs; some may have ended.
 local function nameless(book, member)
   for _ = 1, SAME_MOMENT_MAX do
-    if redis.call('ZSCORE', book.key, member) and not book.removed[member] then return member end
+    if call('ZSCORE', book.key, member) and not book.removed[member] then return member end
     member = table.concat({ member, '+' })
   end
   return nil
 end
 
 -- Gives back a payment and ends its hold. If the hold has ended or was settled before, nothing is left to give back.
-function holds.close(ref, state, limit, cost, paid_at_us, now_us)
-  local hold = holds.opens(ref) and live_hold(ref, now_us)
+function holds.close(ref, slot, limit, cost, paid_at_us)
+  local hold, member = live_hold(ref)
   if hold and hold.paid_at_us == paid_at_us then
-    give_back_held(ref.book, state, limit, hold, cost, now_us)
-    remove(ref.book, member_of(hold.cost, hold.paid_at_us, hold.payment, ref.id), hold.cost)
+    give_back_held(ref.book, slot, limit, hold, cost, now_us)
+    remove(ref.book, member, hold.cost)
     named[ref.own] = { is_gone = true }
     return
   end
-  local member = ref.is_concurrent and nameless(ref.book, member_of(cost, paid_at_us, 0, ''))
+  member = ref.is_concurrent and nameless(ref.book, member_of(cost, paid_at_us, 0, ''))
   if member then remove(ref.book, member, cost) end
   -- The payment opened no hold if it had no id, or if another payment's hold has its id.
-  if member or hold or not holds.opens(ref) then limit.algorithm.give_back(state, limit, cost, paid_at_us, now_us) end
+  if member or hold or (ref.own == 0 and not ref.is_concurrent) then change(slot, limit, MODE_GIVE_BACK, cost, paid_at_us, now_us) end
 end
 
 -- Microseconds after which a caller that `concurrent` refused may try again (waitForHold in src/engine/algorithms/holds.ts).
-function holds.wait_us(ref, now_us)
+function holds.wait_us(ref)
   local book = ref.book
-  local count = holds.live_count(book)
+  local count = live_count(book)
   if count == 0 then return nil end
   local ends_at_us, paid_at_us
-  local stored = redis.call('ZRANGE', book.key, digits(book.ended), digits(book.ended + book.removed_count), 'WITHSCORES')
+  local stored = call('ZRANGE', book.key, format(ONE, book.ended), format(ONE, book.ended + book.removed_count), 'WITHSCORES')
   for i = 1, #stored, 2 do
     if not book.removed[stored[i]] then
-      ends_at_us, paid_at_us = tonumber(stored[i + 1]), tonumber(string.match(stored[i], '^%d+ (%d+)'))
+      ends_at_us, paid_at_us = tonumber(stored[i + 1]), tonumber(match(stored[i], '^%d+ (%d+)'))
       break
     end
   end
@@ -351,58 +379,68 @@ function holds.wait_us(ref, now_us)
   return min(max(1, ends_at_us - now_us), max(WAIT_US_MIN, floor(age_us / count)))
 end
 
+local function needed_ms(lifetime_us)
+  return max(1, ceil(min(WAIT_US_MAX, lifetime_us) / 1000)) + lifetime_extra_ms
+end
+
 -- Extends the lifetime of the set to at least that long, to within a millisecond of rounding; returns its lifetime in milliseconds.
-local function keep_set(key, lifetime_us, extra_ms)
-  local left_ms, ms = redis.call('PTTL', key), needed_ms(lifetime_us) + extra_ms
+local function keep_set(key, lifetime_us)
+  local left_ms, ms = call('PTTL', key), needed_ms(lifetime_us)
   if left_ms + 1 >= ms then return left_ms end
-  redis.call('PEXPIRE', key, digits(ms))
+  call('PEXPIRE', key, format(ONE, ms))
   return ms
 end
 
-local function write_lows(lows, lifetime_ms)
-  local numbers = { lows.last, lows.last_held, lows.held }
-  for i = 1, #lows.lows do numbers[i * 2 + 2], numbers[i * 2 + 3] = lows.payments[i], lows.lows[i] end
-  redis.call('SET', KEYS[lows.place], pack_all(numbers), 'PX', digits(lifetime_ms))
-end
-
-local function write_book(book, bucket, extra_ms)
-  if book.dropped > 0 then redis.call('ZREMRANGEBYRANK', book.key, '0', digits(book.dropped - 1)) end
-  for member in pairs(book.removed) do redis.call('ZREM', book.key, member) end
+local function write_members(book)
+  if book.dropped > 0 then call('ZREMRANGEBYRANK', book.key, '0', format(ONE, book.dropped - 1)) end
+  for member in pairs(book.removed) do call('ZREM', book.key, member) end
   for i = 1, #book.added do
     local added = book.added[i]
     local member = added.member
-    while redis.call('ZADD', book.key, 'NX', digits(added.ends_at_us), member) == 0 and added.is_nameless do
+    while call('ZADD', book.key, 'NX', format(ONE, added.ends_at_us), member) == 0 and added.is_nameless do
       member = table.concat({ member, '+' })
     end
   end
-  local lows, is_live = book.lows, holds.live_count(book) > 0
-  if not is_live then
-    if lows and lows.was_there then redis.call('DEL', KEYS[lows.place]) end
-    return
-  end
-  -- The bucket of a `concurrent` limit has no key whose lifetime would count.
-  local lifetime_us = max(book.lifetime_us, book.is_count and 0 or bucket.lifetime_us)
-  if lifetime_us == 0 and not lows then return end
-  local left_ms = keep_set(book.key, lifetime_us, extra_ms)
-  -- Lows of payments that were undone must not be written.
-  if lows and (lows.is_changed or bucket.is_changed) then write_lows(lows, left_ms) end
 end
 
--- Writes everything that the call has changed. `states` are the final states of the buckets, by the index of their keys.
-function holds.write_all(states, extra_ms)
+local function write_book(book)
+  write_members(book)
+  local lows = book.lows
+  if live_count(book) <= 0 then
+    if lows and lows.was_there then call('DEL', KEYS[lows.place]) end
+    return
+  end
+  local lifetime_us = max(book.lifetime_us, lifetimes[book.bucket] or 0)
+  if lifetime_us == 0 and not lows then return end
+  local left_ms = keep_set(book.key, lifetime_us)
+  -- Lows of payments that were undone must not be written.
+  if lows and (lows.is_changed or texts[book.bucket] ~= nil) then write_lows(lows, left_ms) end
+end
+
+-- Adds to the reply, per bucket whose holds have ended, the index of its key and their number; returns the size of the reply.
+function holds.report(size_of_out)
+  for key, book in pairs(book_of_bucket) do
+    if book.dropped > 0 then
+      out[size_of_out + 1], out[size_of_out + 2], size_of_out = key, book.dropped, size_of_out + 2
+    end
+    -- The bucket of a `concurrent` limit is kept nowhere.
+    if book.is_count then lifetimes[key] = nil end
+  end
+  return size_of_out
+end
+
+-- Writes everything that the call has changed.
+function holds.write_all()
   for own, hold in pairs(named) do
     if hold.is_gone then
-      redis.call('DEL', KEYS[own])
+      call('DEL', KEYS[own])
     elseif hold.lasts_us then
-      local text = hold.settled_until_us and 'settled ' .. digits(hold.settled_until_us)
-        or string.format('%s %s', digits(hold.cost, hold.paid_at_us, hold.payment), digits(hold.ends_at_us))
-      redis.call('SET', KEYS[own], text, 'PX', digits(needed_ms(hold.lasts_us) + extra_ms))
+      local text = hold.settled_until_us and format('settled %s', format(ONE, hold.settled_until_us))
+        or format('%s %s', format(THREE, hold.cost, hold.paid_at_us, hold.payment), format(ONE, hold.ends_at_us))
+      call('SET', KEYS[own], text, 'PX', format(ONE, needed_ms(hold.lasts_us)))
     end
   end
   for _, book in pairs(books) do
-    local bucket = states[book.bucket]
-    if bucket then write_book(book, bucket, extra_ms) end
+    if book.is_open then write_book(book) end
   end
 end
-
-return holds

@@ -2,170 +2,140 @@
 -- state     string of doubles: the sum of all costs before the oldest payment; then per payment, oldest first, its time and the sum of
 --           all costs up to and including its own (src/engine/algorithms/sliding-log.ts)
 -- lifetime  until the newest payment is a window old
--- The text is not unpacked: a payment is found by halving and added at the end. What a group pays stays in `pending` until `note`, so
--- undoing it is exact.
-local sliding_log = {}
+-- used      the sum of all costs in the window, and of what the group pays, which joins the text when that is written
+-- at_us     now, or the time of the newest payment if that is later
+-- rest      the payments, as the state has them
+-- The text is not unpacked: a payment is found by halving and added at the end.
+
+log = {}
 
 local PAYMENTS_MAX, SUM_MAX = 1000, 4503599627370496
 local PAYMENT_BYTES = 16
 -- Where the time and the sum of payment `i` begin, from i * PAYMENT_BYTES on. Payment 0 is the head, which has a sum alone.
 local TIME_AT, SUM_AT = -7, 1
 
-local function number_of(state, i, which)
-  return (struct.unpack('<d', state.text, i * PAYMENT_BYTES + which))
+local function number_of(payments, i, which)
+  return (unpack_numbers('<d', payments, i * PAYMENT_BYTES + which))
 end
 
--- Time of payment `i`: whole and within the window, whatever stands in a damaged text.
-local function time_of(state, i)
-  return min(state.effective_us, max(state.effective_us - state.limit.window_us, floor(number_of(state, i, TIME_AT))))
+local function count_of(payments)
+  return (#payments - 8) / PAYMENT_BYTES
 end
 
 -- How many of the oldest payments have at most this time, or at most this sum.
-local function count_up_to(state, which, most)
-  local low, high = 0, state.count
+local function count_up_to(payments, which, most)
+  local low, high = 0, count_of(payments)
   while low < high do
     local middle = ceil((low + high) / 2)
-    if number_of(state, middle, which) <= most then low = middle else high = middle - 1 end
+    if number_of(payments, middle, which) <= most then low = middle else high = middle - 1 end
   end
   return low
 end
 
--- Replaces all payments after the first `kept` by packed ones.
-local function replace_after(state, kept, packed)
-  local first_text = kept == state.count and state.text or string.sub(state.text, 1, kept * PAYMENT_BYTES + SUM_AT + 7)
-  state.text = table.concat({ first_text, packed })
-  state.count = (#state.text - 8) / PAYMENT_BYTES
+-- The first `kept` payments, and packed ones after them.
+local function replace_after(payments, kept, packed)
+  local first = kept == count_of(payments) and payments or string.sub(payments, 1, kept * PAYMENT_BYTES + SUM_AT + 7)
+  return table.concat({ first, packed })
 end
 
 -- The payments from `from` on, packed, with sums that are `less` lower, and dated `at_us` at the latest.
-local function packed_from(state, from, less, at_us)
-  local numbers = unpack_all(string.sub(state.text, from * PAYMENT_BYTES + TIME_AT))
-  for i = 1, #numbers, 2 do numbers[i], numbers[i + 1] = min(numbers[i], at_us), numbers[i + 1] - less end
-  return pack_all(numbers)
+local function packed_from(payments, from, less, at_us)
+  local count = #payments / 8 - from * 2 + 1
+  local pairs_format = '<' .. rep('d', count)
+  local numbers = { unpack_numbers(pairs_format, payments, from * PAYMENT_BYTES + TIME_AT) }
+  for i = 1, count, 2 do numbers[i], numbers[i + 1] = min(numbers[i], at_us), numbers[i + 1] - less end
+  return pack_numbers(pairs_format, unpack(numbers, 1, count))
 end
 
-local function count_total(state)
-  state.total = number_of(state, state.count, SUM_AT) - number_of(state, 0, SUM_AT)
+function log.total(payments)
+  return number_of(payments, count_of(payments), SUM_AT) - number_of(payments, 0, SUM_AT)
 end
 
--- Makes `pending` a payment. Payments of one time are one; so are the newest ones of a full log, which then counts as paid last.
-local function commit(state)
-  if state.pending == 0 then return end
-  local sum, kept = number_of(state, state.count, SUM_AT) + state.pending, state.count
-  if kept == PAYMENTS_MAX or (kept > 0 and number_of(state, kept, TIME_AT) == state.effective_us) then kept = kept - 1 end
-  replace_after(state, kept, struct.pack('<dd', state.effective_us, sum))
-  state.total, state.pending = state.total + state.pending, 0
+-- Time of payment `i`: whole and within the window that ends at `at_us`, whatever stands in a damaged text.
+function log.time_of(payments, i, at_us, window_us)
+  return min(at_us, max(at_us - window_us, floor(number_of(payments, i, TIME_AT))))
 end
 
--- Brings the saved payments to now; false if they are damaged.
-local function advance(state, limit, now_us)
-  if state.count < 1 or state.count % 1 ~= 0 then return false end
-  local newest_us, base = number_of(state, state.count, TIME_AT), number_of(state, 0, SUM_AT)
-  if not (newest_us >= 0 and newest_us <= EXACT_MAX and newest_us % 1 == 0 and base >= 0 and base <= EXACT_MAX) then return false end
-  state.is_changed = newest_us > now_us + limit.skew_us
-  if state.is_changed then
-    local kept = count_up_to(state, TIME_AT, now_us)
-    replace_after(state, kept, packed_from(state, kept + 1, 0, now_us))
+-- The saved payments at now, what they are together, their time, and whether it was moved. The payments are nil if they are damaged.
+function log.open(payments, window_us, now_us)
+  local count = count_of(payments)
+  if count < 1 or count % 1 ~= 0 then return nil end
+  local newest_us, base = number_of(payments, count, TIME_AT), number_of(payments, 0, SUM_AT)
+  if not (newest_us >= 0 and newest_us <= EXACT_MAX and newest_us % 1 == 0 and base >= 0 and base <= EXACT_MAX) then return nil end
+  local is_redated = newest_us > now_us + min(window_us, SKEW_US_MAX)
+  if is_redated then
+    local kept = count_up_to(payments, TIME_AT, now_us)
+    payments = replace_after(payments, kept, packed_from(payments, kept + 1, 0, now_us))
   end
-  state.effective_us = state.is_changed and now_us or max(now_us, newest_us)
-  local oldest_us = state.effective_us - limit.window_us
+  local at_us = is_redated and now_us or max(now_us, newest_us)
   -- All of them, whatever stands between, so that a damaged text does not last.
-  local dropped = newest_us <= oldest_us and state.count or count_up_to(state, TIME_AT, oldest_us)
-  if dropped > 0 then state.text, state.count = string.sub(state.text, dropped * PAYMENT_BYTES + SUM_AT), state.count - dropped end
-  count_total(state)
-  base = number_of(state, 0, SUM_AT)
-  if base > SUM_MAX then state.text = table.concat({ struct.pack('<d', 0), packed_from(state, 1, base, EXACT_MAX) }) end
+  local dropped = newest_us <= at_us - window_us and count or count_up_to(payments, TIME_AT, at_us - window_us)
+  if dropped > 0 then payments = string.sub(payments, dropped * PAYMENT_BYTES + SUM_AT) end
+  local total = log.total(payments)
+  base = number_of(payments, 0, SUM_AT)
+  if base > SUM_MAX then payments = table.concat({ pack_numbers('<d', 0), packed_from(payments, 1, base, EXACT_MAX) }) end
   -- Not so if a sum is no number.
-  return state.total <= AMOUNT_MAX and state.total % 1 == 0 and state.total >= min(1, state.count)
+  if not (total <= AMOUNT_MAX and total % 1 == 0 and total >= min(1, count - dropped)) then return nil end
+  return payments, total, at_us, is_redated
 end
 
--- The state of the saved text (false: nothing is saved), advanced to now. Nil if the text is damaged.
-function sliding_log.open(saved, limit, now_us)
-  local text = saved or struct.pack('<d', 0)
-  local state = {
-    text = text, count = (#text - 8) / PAYMENT_BYTES, total = 0, pending = 0, noted_total = 0, effective_us = now_us,
-    is_changed = false, limit = limit, lifetime_us = 0, group_at = 0,
-  }
-  if saved and not advance(state, limit, now_us) then return nil end
-  state.noted_total = state.total
-  return state
+-- When enough of the payments leave the window that `excess` has room.
+function log.room_us(payments, excess, at_us, window_us)
+  local i = count_up_to(payments, SUM_AT, number_of(payments, 0, SUM_AT) + excess - 1) + 1
+  return (i <= count_of(payments) and log.time_of(payments, i, at_us, window_us) or at_us) + window_us
 end
 
--- Reuses the state in another group, as if it had been saved and read again.
-function sliding_log.reopen(state, _, now_us)
-  state.effective_us = state.count > 0 and max(now_us, time_of(state, state.count)) or now_us
-end
-
-function sliding_log.judge(state, limit, cost, now_us)
-  if cost > limit.amount then return OUTCOME_NEVER, 0 end
-  local excess = state.total + state.pending + cost - limit.amount
-  if excess <= 0 then return OUTCOME_ROOM, 0 end
-  local i = count_up_to(state, SUM_AT, number_of(state, 0, SUM_AT) + excess - 1) + 1
-  return OUTCOME_OVER, (i <= state.count and time_of(state, i) or state.effective_us) + limit.window_us - now_us
-end
-
-function sliding_log.pay(state, cost)
-  state.pending = state.pending + cost
-end
-
-function sliding_log.undo(state, cost)
-  state.pending = state.pending - cost
-end
-
--- Counts beyond the limit, up to AMOUNT_MAX in total; returns the hits that were not counted.
-function sliding_log.post_pay(state, _, cost)
-  local kept = min(cost, AMOUNT_MAX - state.total - state.pending)
-  state.pending = state.pending + kept
-  return cost - kept
+-- Adds a payment. Payments of one time are one; so are the newest ones of a full log, which then counts as paid last.
+function log.pay(payments, cost, at_us)
+  if cost == 0 then return payments end
+  local kept = count_of(payments)
+  local sum = number_of(payments, kept, SUM_AT) + cost
+  if kept == PAYMENTS_MAX or (kept > 0 and number_of(payments, kept, TIME_AT) == at_us) then kept = kept - 1 end
+  return replace_after(payments, kept, pack_numbers('<dd', at_us, sum))
 end
 
 -- Takes up to `cost` off, newest payments first.
-function sliding_log.refund(state, _, cost)
-  commit(state)
-  local sum = number_of(state, state.count, SUM_AT) - min(cost, state.total)
-  local kept = count_up_to(state, SUM_AT, sum)
-  local is_part = number_of(state, kept, SUM_AT) < sum
-  replace_after(state, kept, is_part and struct.pack('<dd', number_of(state, kept + 1, TIME_AT), sum) or '')
-  count_total(state)
+function log.refund(payments, cost)
+  local sum = number_of(payments, count_of(payments), SUM_AT) - min(cost, log.total(payments))
+  local kept = count_up_to(payments, SUM_AT, sum)
+  local is_part = number_of(payments, kept, SUM_AT) < sum
+  return replace_after(payments, kept, is_part and pack_numbers('<dd', number_of(payments, kept + 1, TIME_AT), sum) or '')
 end
 
 -- Takes up to `cost` off the payment of that time, if there is one.
-function sliding_log.give_back(state, _, cost, paid_at_us)
-  commit(state)
-  local i = count_up_to(state, TIME_AT, paid_at_us)
-  if i == 0 or number_of(state, i, TIME_AT) ~= paid_at_us then return end
-  local own = number_of(state, i, SUM_AT) - number_of(state, i - 1, SUM_AT)
-  replace_after(state, i - 1, packed_from(state, own > cost and i or i + 1, min(own, cost), EXACT_MAX))
-  count_total(state)
+function log.give_back(payments, cost, paid_at_us)
+  local i = count_up_to(payments, TIME_AT, paid_at_us)
+  if i == 0 or number_of(payments, i, TIME_AT) ~= paid_at_us then return payments end
+  local own = number_of(payments, i, SUM_AT) - number_of(payments, i - 1, SUM_AT)
+  return replace_after(payments, i - 1, packed_from(payments, own > cost and i or i + 1, min(own, cost), EXACT_MAX))
 end
 
-function sliding_log.paid_at_us(state)
-  return state.effective_us
+-- PIECE read
+rest, used, at_us, is_redated = log.open(text, seconds * TICKS, now_us)
+is_sound = rest
+
+-- PIECE advance
+if rest == 0 then rest = pack_numbers('<d', 0) end
+
+-- PIECE judge
+local excess = used + cost - amount
+if cost > amount then
+  outcome = OUTCOME_NEVER
+elseif excess > 0 then
+  outcome, wait_us = OUTCOME_OVER, log.room_us(rest, excess, at_us, seconds * TICKS) - now_us
 end
 
-function sliding_log.remaining(state, limit)
-  return max(0, limit.amount - state.total - state.pending)
+-- PIECE give_back
+rest = log.pay(rest, used - log.total(rest), at_us)
+rest = mode == MODE_REFUND and log.refund(rest, cost) or log.give_back(rest, cost, paid_at_us)
+used = log.total(rest)
+
+-- PIECE report
+remaining = amount - used
+if used > 0 then
+  local newest_us = used > log.total(rest) and at_us or log.time_of(rest, (#rest - 8) / 16, at_us, seconds * TICKS)
+  reset_us = newest_us + seconds * TICKS - now_us
 end
 
-function sliding_log.reset_us(state, limit, now_us)
-  if state.total + state.pending == 0 then return 0 end
-  local newest_us = state.pending > 0 and state.effective_us or time_of(state, state.count)
-  return newest_us + limit.window_us - now_us
-end
-
--- Marks the state as changed if its total differs from the last note.
-function sliding_log.note(state)
-  commit(state)
-  if state.total == state.noted_total then return end
-  state.noted_total, state.is_changed = state.total, true
-end
-
-function sliding_log.is_as_new(state)
-  return state.total == 0
-end
-
-function sliding_log.text(state)
-  return state.text
-end
-
-return sliding_log
+-- PIECE write
+if used > 0 then text = log.pay(rest, used - log.total(rest), at_us) end

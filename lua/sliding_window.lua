@@ -2,93 +2,61 @@
 -- window ending now still covers.
 -- state     string "start_us current previous": start of the current window, its count, the count of the previous one
 -- lifetime  until neither count has any weight
--- Each function takes a state that `open` returned. No function here calls Redis: the entry scripts read and write.
-local aligned_window = use('aligned_window')
-local sliding_window = {
-  pay = aligned_window.pay, undo = aligned_window.undo, post_pay = aligned_window.post_pay,
-  paid_at_us = aligned_window.paid_at_us,
-}
+-- used      the count of the current window
+-- at_us     its start
+-- rest      the count of the previous window
 
--- Ticks since the start of the current window.
-local function elapsed_ticks(state, limit, now_us)
-  return max(0, floor((now_us - state.start_us) / limit.tick_us))
+-- PIECE read
+local start_text, current_text, previous_text = match(text, '^(%d+) (%d+) (%d+)$')
+if start_text then at_us, used, rest = tonumber(start_text), tonumber(current_text), tonumber(previous_text) end
+is_sound = start_text and at_us <= EXACT_MAX and at_us % (seconds * TICKS) == 0 and used <= AMOUNT_MAX and rest <= AMOUNT_MAX
+
+-- PIECE advance
+local window_us = seconds * TICKS
+local aligned_us = floor(now_us / window_us) * window_us
+if at_us > now_us then
+  is_redated = at_us - now_us > min(window_us, SKEW_US_MAX)
+  if is_redated then at_us = aligned_us end
+elseif at_us == aligned_us - window_us then
+  at_us, used, rest = aligned_us, 0, used
+elseif at_us ~= aligned_us then
+  at_us, used, rest = aligned_us, 0, 0
 end
 
--- The state of the saved text (false: nothing is saved), advanced to now. Nil if the text is damaged.
-function sliding_window.open(saved, limit, now_us)
-  local aligned_us = aligned_window.start_us(now_us, limit)
-  local start_us, current, previous, is_redated = aligned_us, 0, 0, false
-  if saved then
-    local start_text, current_text, previous_text = string.match(saved, '^(%d+) (%d+) (%d+)$')
-    start_us, current, previous = whole(start_text, EXACT_MAX), whole(current_text, AMOUNT_MAX), whole(previous_text, AMOUNT_MAX)
-    if not start_us or not current or not previous or start_us % limit.window_us ~= 0 then return nil end
-  end
-  if start_us > now_us then
-    is_redated = start_us - now_us > limit.skew_us
-    if is_redated then start_us = aligned_us end
-  elseif start_us == aligned_us - limit.window_us then
-    start_us, current, previous = aligned_us, 0, current
-  elseif start_us ~= aligned_us then
-    start_us, current, previous = aligned_us, 0, 0
-  end
-  return {
-    start_us = start_us, current = current, previous = previous,
-    noted_current = current, noted_previous = previous, is_changed = is_redated,
-    limit = limit, lifetime_us = 0, group_at = 0,
-  }
-end
+-- PIECE covered
+-- The weighted count of the previous window, in millionths. A tick has as many microseconds as the window has seconds.
+local covered = rest * (TICKS - max(0, floor((now_us - at_us) / seconds)))
 
-function sliding_window.judge(state, limit, cost, now_us)
-  if cost > limit.amount then return OUTCOME_NEVER, 0 end
-  local room = limit.amount - state.current - cost
-  if state.previous * (TICKS - elapsed_ticks(state, limit, now_us)) <= room * TICKS then return OUTCOME_ROOM, 0 end
+-- PIECE judge
+-- INSERT covered
+local room = amount - used - cost
+if cost > amount then
+  outcome = OUTCOME_NEVER
+elseif covered > room * TICKS then
   local ticks
   if room >= 0 then
-    ticks = TICKS - floor(room * TICKS / state.previous)
+    ticks = TICKS - floor(room * TICKS / rest)
   else
-    ticks = TICKS + max(0, TICKS - floor((limit.amount - cost) * TICKS / state.current))
+    ticks = TICKS + max(0, TICKS - floor((amount - cost) * TICKS / used))
   end
-  return OUTCOME_OVER, state.start_us + ticks * limit.tick_us - now_us
+  outcome, wait_us = OUTCOME_OVER, at_us + ticks * seconds - now_us
 end
 
-function sliding_window.refund(state, _, cost)
-  local from_current = min(cost, state.current)
-  state.current = state.current - from_current
-  state.previous = max(0, state.previous - (cost - from_current))
+-- PIECE give_back
+local current, previous = 0, 0 -- what is given back of each count
+if mode == MODE_REFUND then
+  current, previous = min(cost, used), max(0, cost - used)
+else
+  local paid_in_us = floor(paid_at_us / (seconds * TICKS)) * seconds * TICKS
+  if paid_in_us == at_us then current = cost elseif paid_in_us == at_us - seconds * TICKS then previous = cost end
 end
+if min(previous, rest) > 0 then rest, working[slot + OPENED] = max(0, rest - previous), CHANGED end
+used = max(0, used - current)
 
-function sliding_window.give_back(state, limit, cost, paid_at_us)
-  local paid_in_us = aligned_window.start_us(paid_at_us, limit)
-  if paid_in_us == state.start_us then
-    state.current = max(0, state.current - cost)
-  elseif paid_in_us == state.start_us - limit.window_us then
-    state.previous = max(0, state.previous - cost)
-  end
-end
+-- PIECE report
+-- INSERT covered
+remaining = floor(((amount - used) * TICKS - covered) / TICKS)
+if used > 0 or rest > 0 then reset_us = at_us + (used > 0 and 2 or 1) * seconds * TICKS - now_us end
 
-function sliding_window.remaining(state, limit, now_us)
-  local covered = state.previous * (TICKS - elapsed_ticks(state, limit, now_us))
-  return max(0, floor(((limit.amount - state.current) * TICKS - covered) / TICKS))
-end
-
-function sliding_window.reset_us(state, limit, now_us)
-  if state.current > 0 then return state.start_us + 2 * limit.window_us - now_us end
-  if state.previous > 0 then return state.start_us + limit.window_us - now_us end
-  return 0
-end
-
--- Marks the state as changed if its counts differ from the last note.
-function sliding_window.note(state)
-  if state.current == state.noted_current and state.previous == state.noted_previous then return end
-  state.noted_current, state.noted_previous, state.is_changed = state.current, state.previous, true
-end
-
-function sliding_window.is_as_new(state)
-  return state.current == 0 and state.previous == 0
-end
-
-function sliding_window.text(state)
-  return digits(state.start_us, state.current, state.previous)
-end
-
-return sliding_window
+-- PIECE write
+if used > 0 or rest > 0 then text = format(THREE, at_us, used, rest) end

@@ -11,9 +11,9 @@ import { printTable } from "../harness/report.mjs";
 
 const folder = resolve(process.argv[2] ?? ".");
 const load = (path) => import(pathToFileURL(`${folder}/dist/${path}`).href);
-const { loadScripts } = await load("stores/redis/scripts.js");
+const { loadScript } = await load("stores/redis/scripts.js");
 const { packNumbers } = await load("stores/redis/packed-numbers.js");
-const { RedisBatch } = await load("stores/redis/batch.js");
+const { GIVE_BACK, RedisBatch } = await load("stores/redis/batch.js");
 const { GROUP_WEIGHT_MAX, LOG_WEIGHT, TakeGroup } = await load("engine/domain/take.js");
 const { hashBucketKey } = await load("engine/domain/key-bytes.js");
 
@@ -36,7 +36,7 @@ const LIMIT = {
 
 const redis = await startRedis();
 const client = new Redis(redis.port, "127.0.0.1");
-const { text } = loadScripts().takeAll;
+const { text } = loadScript();
 const rows = [];
 try {
   const logs = logsPerCall();
@@ -107,8 +107,8 @@ async function call(keys, takes, cost, timeUs, receipts = 0) {
 function queue(pipeline, keys, takes, cost, timeUs, receipts = 0) {
   const limits = [LIMIT.algorithm, AMOUNT, AMOUNT, WINDOW_SECONDS, AMOUNT];
   const groups = Array.from({ length: takes }, (_, i) => [1, 0, 0, (i % keys) + 1, 1, 0, 0, 0, cost]).flat();
-  const given = Array.from({ length: receipts }, (_, i) => [i + 1, 1, 1, START_US]).flat();
-  const args = [[timeUs], limits, given, groups].map((numbers) => Buffer.from(packNumbers(numbers), "latin1"));
+  const given = Array.from({ length: receipts }, (_, i) => [1, 0, 0, i + 1, 1, START_US, 0, GIVE_BACK, 1]).flat();
+  const args = [[timeUs], limits, [...given, ...groups]].map((numbers) => Buffer.from(packNumbers(numbers), "latin1"));
   pipeline.eval(text, keys, ...Array.from({ length: keys }, (_, i) => `log${i}`), ...args);
 }
 

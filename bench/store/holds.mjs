@@ -14,7 +14,7 @@ const { hashBucketKey } = await loadDist("engine/domain/key-bytes.js");
 const { LimitStats } = await loadDist("engine/domain/stats.js");
 const { MemoryStore } = await loadDist("stores/memory/memory-store.js");
 const { RedisBatch } = await loadDist("stores/redis/batch.js");
-const { loadScripts } = await loadDist("stores/redis/scripts.js");
+const { loadScript } = await loadDist("stores/redis/scripts.js");
 
 const KEYS = 10_000;
 const ROUNDS = 40;
@@ -105,7 +105,7 @@ function bytesRow() {
 async function redisRows() {
   const server = await startRedis();
   const client = new Redis(server.port, "127.0.0.1");
-  const scripts = loadScripts();
+  const script = loadScript();
   try {
     const micros = async (groups) => {
       const batch = new RedisBatch();
@@ -113,7 +113,6 @@ async function redisRows() {
       const args = batch
         .encode(clock.us, { latestOf: () => 0, bucketTimeUs: () => clock.us })
         .map((text) => Buffer.from(text, "latin1"));
-      const script = batch.isOfPlainTakes() ? scripts.takeEach : scripts.takeAll;
       await client.config("RESETSTAT");
       await client.eval(script.text, ...args);
       const info = await client.info("commandstats");
@@ -145,8 +144,8 @@ async function redisRows() {
 async function endingRow({ name, limit }) {
   const server = await startRedis();
   const client = new Redis(server.port, "127.0.0.1");
-  const { takeAll } = loadScripts();
-  const sha = await client.script("LOAD", takeAll.text);
+  const { text } = loadScript();
+  const sha = await client.script("LOAD", text);
   const call = async (groups) => {
     const batch = new RedisBatch();
     for (const group of groups) batch.add(group, never);

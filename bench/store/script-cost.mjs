@@ -1,6 +1,5 @@
 // What the scripts cost Redis themselves: microseconds of INFO commandstats for batches of calls with one and with two token buckets, the
-// least of many short rounds, because whatever else a machine does only adds to them. Each batch is sent to the script that its build
-// chooses for it. Several builds take turns in one run.
+// least of many short rounds, because whatever else a machine does only adds to them. Several builds take turns in one run.
 //   npm run build && node bench/store/script-cost.mjs [--rounds 60] [--dist dist] [--dist ../other/dist]
 
 import { resolve } from "node:path";
@@ -42,11 +41,10 @@ const client = new Redis(redis.port, "127.0.0.1");
 const variants = [];
 for (const dist of values.dist) {
   const load = (path) => import(resolve(dist, path));
-  const scripts = (await load("stores/redis/scripts.js")).loadScripts();
+  const shaOf = await loadScripts(await load("stores/redis/scripts.js"));
   const { RedisBatch } = await load("stores/redis/batch.js");
   const { TakeGroup } = await load("engine/domain/take.js");
-  for (const { text } of Object.values(scripts)) await client.script("LOAD", text);
-  variants.push({ dist, scripts, RedisBatch, TakeGroup, least: SHAPES.map(() => Number.POSITIVE_INFINITY) });
+  variants.push({ dist, shaOf, RedisBatch, TakeGroup, least: SHAPES.map(() => Number.POSITIVE_INFINITY) });
 }
 for (let round = 1; round <= rounds; round++) {
   progress(`round ${round} of ${rounds}`);
@@ -71,6 +69,13 @@ printTable(`What a script call costs Redis, the least of ${rounds} rounds`, rows
 const file = writeResults("script-cost", `node bench/store/script-cost.mjs --rounds ${rounds}`, rows);
 process.stdout.write(`\nwritten to ${file.slice(file.indexOf("bench/"))}\n`);
 
+// Builds of before had a script for plain takes, and one for any.
+async function loadScripts({ loadScript, loadScripts }) {
+  const { takeAll, takeEach } = loadScripts?.() ?? { takeAll: loadScript(), takeEach: loadScript() };
+  for (const { text } of [takeAll, takeEach]) await client.script("LOAD", text);
+  return (batch) => (batch.isOfPlainTakes?.() ? takeEach : takeAll).sha;
+}
+
 async function measure(variant, shape) {
   const count = Math.round(400 / Math.sqrt(shape.calls * shape.limits));
   await client.flushall();
@@ -84,7 +89,7 @@ async function measure(variant, shape) {
   return Number(/cmdstat_evalsha:calls=\d+,usec=(\d+)/.exec(info)[1]) / count;
 }
 
-function argumentsOf({ scripts, RedisBatch, TakeGroup }, { calls, limits }, from) {
+function argumentsOf({ shaOf, RedisBatch, TakeGroup }, { calls, limits }, from) {
   const batch = new RedisBatch();
   for (let call = 0; call < calls; call++) {
     const group = new TakeGroup();
@@ -94,7 +99,6 @@ function argumentsOf({ scripts, RedisBatch, TakeGroup }, { calls, limits }, from
     }
     batch.add(group, { settled: () => undefined });
   }
-  const isPlain = batch.isOfPlainTakes();
-  const args = batch.encode(0, TIMES).map((text) => Buffer.from(text, "latin1"));
-  return [isPlain ? scripts.takeEach.sha : scripts.takeAll.sha, ...args];
+  const sha = shaOf(batch);
+  return [sha, ...batch.encode(0, TIMES).map((text) => Buffer.from(text, "latin1"))];
 }

@@ -18,8 +18,7 @@ describe("on Valkey", async () => {
   await import("./redis-store.server.test.ts");
   await import("./cluster-store.server.test.ts");
   await import("../property/lua-agrees.server.test.ts");
-  await import("../lua/take-all.test.ts");
-  await import("../lua/take-each.test.ts");
+  await import("../lua/take.test.ts");
   await import("../lua/lifetimes.test.ts");
   await import("../lua/damaged-state.test.ts");
 });

@@ -12,7 +12,7 @@ import { overspent, type Use } from "../property/overspent.ts";
 import { makeLimit } from "../support/builders.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { runs } from "../support/runs.ts";
-import { START_US, TAKE_ALL } from "./script-rig.ts";
+import { SCRIPT, START_US } from "./script-rig.ts";
 
 const SECOND_US = 1_000_000;
 const KEY = "{bench}|k";
@@ -50,7 +50,7 @@ async function ask(asked: readonly Asked[], timeUs = 0): Promise<Answered> {
   const args = batch
     .encode(timeUs, { latestOf: () => 0, bucketTimeUs: () => timeUs })
     .map((text) => Buffer.from(text, "latin1"));
-  const reply = unpackNumbers(await server.commandForBytes("EVAL", TAKE_ALL.text, ...args)) ?? [];
+  const reply = unpackNumbers(await server.commandForBytes("EVAL", SCRIPT.text, ...args)) ?? [];
   return { verdict: reply[2] ?? 0, remaining: reply[4] ?? 0, found: reply[7] ?? 0 };
 }
 

@@ -1,12 +1,13 @@
-// Calls the scripts of lua/ on a real server without the store in between.
+// Calls the script of lua/ on a real server without the store in between.
 
 import { Algorithm } from "../../src/engine/domain/limit.ts";
+import { GIVE_BACK } from "../../src/stores/redis/batch.ts";
 import { packNumbers, unpackNumbers } from "../../src/stores/redis/packed-numbers.ts";
-import { loadScripts } from "../../src/stores/redis/scripts.ts";
+import { loadScript } from "../../src/stores/redis/scripts.ts";
 import { regularWindows } from "../support/builders.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
-export const { takeAll: TAKE_ALL, takeEach: TAKE_EACH } = loadScripts();
+export const SCRIPT = loadScript();
 
 /** 2026-01-01T00:00:00Z: a whole day, so windows up to a day begin there. */
 export const START_US = Date.UTC(2026, 0, 1) * 1000;
@@ -89,11 +90,14 @@ export function argumentsOf(call: ScriptCall): (string | Buffer)[] {
       cost,
     ]),
   ]);
-  const receipts = (call.receipts ?? []).flat();
+  const receipts = (call.receipts ?? []).flatMap(([key, limit, cost, paidAtUs]) => [
+    ...[1, 0, 0],
+    ...[key, limit, paidAtUs, 0, GIVE_BACK, cost],
+  ]);
   return [
     String(call.keys.length),
     ...call.keys,
-    ...[[call.timeUs ?? START_US], limits, receipts, groups].map((numbers) => numbersOf(...numbers)),
+    ...[[call.timeUs ?? START_US], limits, [...receipts, ...groups]].map((numbers) => numbersOf(...numbers)),
   ];
 }
 
@@ -105,8 +109,8 @@ function edgesOf(seconds: number, timeUs: number): readonly number[] {
 }
 
 /** Runs the script and reads its reply, which must be whole numbers only. */
-export async function runScript(server: RedisServer, call: ScriptCall, script = TAKE_ALL): Promise<ScriptReply> {
-  const reply = unpackNumbers(await server.commandForBytes("EVAL", script.text, ...argumentsOf(call)));
+export async function runScript(server: RedisServer, call: ScriptCall): Promise<ScriptReply> {
+  const reply = unpackNumbers(await server.commandForBytes("EVAL", SCRIPT.text, ...argumentsOf(call)));
   if (reply === undefined || !reply.every((item) => Number.isSafeInteger(item))) {
     throw new TypeError(`not a reply of whole numbers: ${JSON.stringify(reply)}`);
   }

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { BREAKER_DEFAULTS, type BreakerOptions } from "../../src/stores/batching/breaker.ts";
-import { RedisBatch } from "../../src/stores/redis/batch.ts";
+import { GIVE_BACK, RedisBatch } from "../../src/stores/redis/batch.ts";
 import type { RedisConnection } from "../../src/stores/redis/connect.ts";
 import { Dispatch } from "../../src/stores/redis/dispatch.ts";
 import { packNumbers, unpackNumbers } from "../../src/stores/redis/packed-numbers.ts";
@@ -77,9 +77,8 @@ class Rig {
     // As a connection learns when it is up.
     const nowUs = clock.nowUs();
     this.intake.serverTime.observe({ sentUs: nowUs, serverUs: nowUs, receivedUs: nowUs });
-    const script = { text: "text", sha: "sha" };
     this.#dispatch = new Dispatch({
-      scripts: { takeAll: script, takeEach: script },
+      script: { text: "text", sha: "sha" },
       intake: this.intake,
       clock,
       injectedTime: undefined,
@@ -144,15 +143,18 @@ class Rig {
   }
 
   #run(keys: readonly string[], args: readonly string[]): Buffer {
-    const [receipts = [], groups = []] = args.slice(-2).map((text) => unpackNumbers(Buffer.from(text, "latin1")) ?? []);
+    const groups = unpackNumbers(Buffer.from(args.at(-1) ?? "", "latin1")) ?? [];
     const nowUs = this.clock.nowUs();
     const pay = (place: number, cost: number) => {
       const key = keys[place - 1] ?? "";
       this.paid.set(key, (this.paid.get(key) ?? 0) + cost);
     };
-    for (let at = 0; at < receipts.length; at += 4) pay(receipts[at] ?? 0, -(receipts[at + 2] ?? 0));
     const reply = [nowUs, 0];
     for (let at = 0; at < groups.length; at += 9) {
+      if (groups[at + 7] === GIVE_BACK) {
+        pay(groups[at + 3] ?? 0, -(groups[at + 8] ?? 0));
+        continue;
+      }
       const latestUs = groups[at + 1] ?? 0;
       if (latestUs > 0 && nowUs > latestUs) {
         reply.push(3);

@@ -1,7 +1,6 @@
 // Calendar window: one count per window of a calendar. The limit brings the ends of windows by this process's time zone data. The
 // state keeps the end that its window began with, so that processes with other zone data count in the same window. The same
-// algorithm stands in lua/calendar_window.lua and lua/take_each.lua; test/property/agreement.ts and test/lua/take-each.test.ts hold
-// them equal.
+// algorithm stands in lua/calendar_window.lua; test/property/agreement.ts holds them equal.
 //
 // In BucketState, `atUs` is the time of the window's first hit, and `previous` the whole seconds from the second of `atUs` to the
 // end of the window. A payment of an earlier window is older than `atUs`, so it is never given back to this window.

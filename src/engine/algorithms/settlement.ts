@@ -1,5 +1,5 @@
 // Settles the takes of one call as a whole, so that a refused call pays nothing. The buckets belong to a BucketAccess. The memory
-// store, the PostgreSQL store and the reference model of the tests settle here; lua/take_all.lua does the same in Redis. counters.ts charges
+// store, the PostgreSQL store and the reference model of the tests settle here; lua/take.lua does the same in Redis. counters.ts charges
 // counters of envoyproxy/ratelimit's kind, each for itself.
 
 import { StoreError } from "../base/errors.ts";
@@ -113,7 +113,8 @@ export class Settlement {
   #hasRoomForHolds(group: TakeGroup, nowUs: number): boolean {
     for (let i = 0; i < group.size; i++) {
       const take = takeAt(group, i);
-      if (take.mode !== Mode.pay || !opensHold(take)) continue;
+      if (take.mode !== Mode.pay || !opensHold(take) || this.#access.holds.hasRoom(take.bucketKey)) continue;
+      // Some of them may have ended.
       this.#working.open(take, nowUs);
       if (!this.#access.holds.hasRoom(take.bucketKey)) return false;
     }

@@ -184,7 +184,7 @@ export function quotaUnitOf(limit: Limit): Unit {
 // be 31 seconds long, so refill within a tick counts too. Amounts and times are exact: no part is lost or comes early.
 //
 // Amounts are below 2^32 and windows at most WINDOW_SECONDS_MAX, which is below 2^25. Products
-// that could pass 2^53 are computed in two parts. lua/refill.lua has the same arithmetic; sql/take_each.sql multiplies in
+// that could pass 2^53 are computed in two parts. lua/token_bucket.lua has the same arithmetic; sql/take_each.sql multiplies in
 // bigint.
 
 /** Longest wait and longest lifetime of a bucket: ten years, in microseconds. */

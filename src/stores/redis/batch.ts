@@ -1,9 +1,8 @@
-// The groups that travel in one script call: how many fit, which script serves them, and the script's arguments. lua/take_all.lua explains
-// the arguments.
+// The groups that travel in one script call: how many fit, and the script's arguments. lua/take.lua explains the arguments.
 
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { Algorithm, COUNTER_NUMBER } from "../../engine/domain/limit.ts";
-import { Mode, type TakeGroup, weightOf } from "../../engine/domain/take.ts";
+import { type TakeGroup, weightOf } from "../../engine/domain/take.ts";
 import { Batch, type BatchedHold, HEAD_NUMBERS, type ServerTimes, TAKE_NUMBERS } from "../batching/batch.ts";
 import type { ClusterTags } from "./cluster-tags.ts";
 import { packNumbers } from "./packed-numbers.ts";
@@ -14,8 +13,9 @@ import { packNumbers } from "./packed-numbers.ts";
  */
 export const BATCH_WEIGHT_MAX = 128;
 export const BATCH_BYTES_MAX = 16_384;
-/** Numbers of a receipt in the script's arguments. */
-const RECEIPT_NUMBERS = 4;
+/** A receipt travels as a group of one take with this mode (lua/prelude.lua). */
+export const GIVE_BACK = 7;
+const RECEIPT_NUMBERS = HEAD_NUMBERS + TAKE_NUMBERS;
 /** Upper estimate of a take's numbers in the arguments, in bytes. */
 const TAKE_BYTES = 48;
 
@@ -56,20 +56,6 @@ export class RedisBatch extends Batch {
     return weightOf(this.takes, this.takesOnLogs, this.holds.length);
   }
 
-  /** Whether lua/take_each.lua can serve it; that file states the conditions. */
-  isOfPlainTakes(): boolean {
-    const { groups, keys, numbers, limits } = this;
-    if (this.takes !== groups.length || keys.length !== groups.length || this.receipts.length > 0) return false;
-    if (this.holds.length > 0) return false;
-    for (let at = HEAD_NUMBERS; at < numbers.length; at += HEAD_NUMBERS + TAKE_NUMBERS) {
-      if ((numbers[at + 4] ?? Mode.charge) > Mode.peek) return false;
-    }
-    for (const { isCounter, algorithm } of limits) {
-      if (isCounter || algorithm === Algorithm.slidingLog) return false;
-    }
-    return true;
-  }
-
   /**
    * The script's arguments as one-byte text, from the number of keys on. `timeUs` is the time in microseconds since the epoch, 0 for the
    * server's own. Counters live up to `jitterSecondsMax` longer than their window.
@@ -78,7 +64,7 @@ export class RedisBatch extends Batch {
     this.writeLatest(latestOf);
     const receipts: number[] = [];
     for (const { bucketKey, limit, cost, paidAtUs } of this.receipts) {
-      receipts.push(this.placeOfKey(bucketKey), this.placeOfLimit(limit), cost, paidAtUs);
+      receipts.push(1, 0, 0, this.placeOfKey(bucketKey), this.placeOfLimit(limit), paidAtUs, 0, GIVE_BACK, cost);
     }
     const limits: number[] = [];
     for (const limit of this.limits) {
@@ -98,11 +84,13 @@ export class RedisBatch extends Batch {
       );
     }
     const holds = this.#holdNumbers();
-    const packed = [[timeUs], limits, receipts, this.numbers, ...(holds.length > 0 ? [holds] : [])].map(packNumbers);
+    const groups = packNumbers(receipts) + packNumbers(this.numbers);
+    const packed = [packNumbers([timeUs]), packNumbers(limits), groups];
+    if (holds.length > 0) packed.push(packNumbers(holds));
     return [String(this.keys.length), ...this.#storedKeys(), ...packed];
   }
 
-  // The numbers that lua/holds.lua reads. Holds of receipts have negative indices, counted over the receipts' numbers.
+  // The numbers that lua/holds.lua reads. Takes are named by where their numbers begin, counted from 1.
   #holdNumbers(): number[] {
     const numbers: number[] = [];
     const add = (at: number, { bucketKey, limit, holdId }: Omit<BatchedHold, "at" | "stats">) => {
@@ -113,9 +101,9 @@ export class RedisBatch extends Batch {
       const lows = hasLows ? this.placeOfKey(`${bucketKey}|lows`) : 0;
       numbers.push(at, this.placeOfKey(bucketKey), set, lows, own, limit.isConcurrent ? -us : us);
     };
-    for (const hold of this.holds) add(hold.at + 1, hold);
+    for (const hold of this.holds) add(this.receipts.length * RECEIPT_NUMBERS + hold.at + 1, hold);
     for (const [i, receipt] of this.receipts.entries()) {
-      if (receipt.limit.holdSeconds > 0) add(-(i * RECEIPT_NUMBERS + 1), receipt);
+      if (receipt.limit.holdSeconds > 0) add(i * RECEIPT_NUMBERS + HEAD_NUMBERS + 1, receipt);
     }
     return numbers;
   }

@@ -25,7 +25,7 @@ import { CLUSTER_NODE, nameOfTarget } from "./connect-trouble.ts";
 import type { Redirected } from "./dispatch.ts";
 import { fixedServer } from "./link.ts";
 import { RedisNode } from "./redis-node.ts";
-import type { Scripts } from "./scripts.ts";
+import type { Script } from "./scripts.ts";
 import { TagCount } from "./tag-count.ts";
 
 /** Most primaries. Further ones are not connected to, so their slots count as unserved. */
@@ -38,7 +38,7 @@ const REDIRECTIONS_MAX = 3;
 interface ClusterNodesOptions extends CompleteOptions {
   readonly target: ClusterTarget;
   readonly keyPrefix: string;
-  readonly scripts: Scripts;
+  readonly script: Script;
   readonly jitterSecondsMax: number;
   readonly tags: ClusterTags;
   /** Called if nothing of the batch was run because its buckets lie on two nodes; then each bucket has to be sent by itself. */

@@ -16,7 +16,7 @@ import { ClusterTags, keySlot } from "./cluster-tags.ts";
 import type { ClusterTarget } from "./cluster-topology.ts";
 import { processSet } from "./process-set.ts";
 import type { RedisNode, RedisOptions } from "./redis-node.ts";
-import { loadScripts } from "./scripts.ts";
+import { loadScript } from "./scripts.ts";
 
 /** Options of a cluster's store. Those of BatchingOptions apply to each node. */
 export interface ClusterStoreOptions extends RedisOptions {
@@ -53,7 +53,7 @@ class ClusterBackend implements Backend {
       keyPrefix,
       tags: this.#tags,
       sendApart: (batch) => this.#sendApart(batch),
-      scripts: loadScripts(),
+      script: loadScript(),
       jitterSecondsMax,
     });
     const shards: Omit<Shards, "shardOf"> = {

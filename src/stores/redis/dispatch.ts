@@ -10,10 +10,10 @@ import type { RedisBatch } from "./batch.ts";
 import { isReplyError, type RedisConnection, wasNeverSent } from "./connect.ts";
 import { ranNothing } from "./connect-trouble.ts";
 import { unpackNumbers } from "./packed-numbers.ts";
-import type { Scripts } from "./scripts.ts";
+import type { Script } from "./scripts.ts";
 
 interface DispatchOptions {
-  readonly scripts: Scripts;
+  readonly script: Script;
   readonly intake: Intake<RedisBatch>;
   readonly clock: Clock;
   /** The clock of the buckets, in place of the server's; for tests. */
@@ -62,8 +62,7 @@ export class Dispatch {
 
   /** Sends a batch that the settler has begun. `isAsking`: another node has answered with ASK. */
   send(batch: RedisBatch, connection: RedisConnection, isAsking = false): void {
-    const { scripts, injectedTime, jitterSecondsMax } = this.#options;
-    const script = batch.isOfPlainTakes() ? scripts.takeEach : scripts.takeAll;
+    const { script, injectedTime, jitterSecondsMax } = this.#options;
     const args = batch.encode(injectedTime?.nowUs() ?? 0, this.#times, jitterSecondsMax);
     const reply = (value: unknown) => this.#onReply(batch, value);
     const fail = (error: unknown) => this.#onError(batch, error, connection, isAsking);

@@ -17,7 +17,7 @@ import {
   WrongRoleError,
 } from "./connect-trouble.ts";
 import { packNumbers } from "./packed-numbers.ts";
-import type { Scripts } from "./scripts.ts";
+import type { Script } from "./scripts.ts";
 
 const TIME_PINGS = 3;
 
@@ -50,7 +50,7 @@ export function fixedServer(target: RedisTarget): ServerFinder {
 
 interface RedisLinkOptions extends LinkEvents {
   readonly finder: ServerFinder;
-  readonly scripts: Scripts;
+  readonly script: Script;
   /**
    * Keys of the self-test; it pays on the first one, which lives for a second. Two keys of different hash slots make a node of a cluster refuse
    * the test. Without keys nothing is paid.
@@ -136,7 +136,7 @@ export class RedisLink extends Link<RedisConnection> {
   }
 
   /**
-   * Tests what takes will need: reads the server's time, runs the scripts, pays a cost. Rejects if the connection can't be used; resolves to
+   * Tests what takes will need: reads the server's time, runs the script, pays a cost. Rejects if the connection can't be used; resolves to
    * what Redis refuses only for now.
    */
   async #testUse(connection: RedisConnection): Promise<string | undefined> {
@@ -157,20 +157,18 @@ export class RedisLink extends Link<RedisConnection> {
     return undefined;
   }
 
-  // Takes a cost of 1 from a fixed window of one second, with each script, and deletes the key.
+  // Takes a cost of 1 from a fixed window of one second, and deletes the key.
   async #testTake(connection: RedisConnection): Promise<void> {
-    const { scripts, selfTestKeys } = this.#options;
+    const { script, selfTestKeys } = this.#options;
     const keys = selfTestKeys();
     if (keys.length === 0) return;
-    const numbers = [[0], [2, 1_000_000, 1_000_000, 1, 1_000_000], [], [1, 0, 0, 1, 1, 0, 0, 0, 1]];
+    const numbers = [[0], [2, 1_000_000, 1_000_000, 1, 1_000_000], [1, 0, 0, 1, 1, 0, 0, 0, 1]];
     const args = [String(keys.length), ...keys, ...numbers.map(packNumbers)];
-    for (const script of [scripts.takeEach, scripts.takeAll]) {
-      try {
-        await connection.commandOfBytes("evalsha", [script.sha, ...args]);
-      } catch (error) {
-        if (!isReplyError(error) || !error.message.startsWith("NOSCRIPT")) throw error;
-        await connection.commandOfBytes("eval", [script.text, ...args]);
-      }
+    try {
+      await connection.commandOfBytes("evalsha", [script.sha, ...args]);
+    } catch (error) {
+      if (!isReplyError(error) || !error.message.startsWith("NOSCRIPT")) throw error;
+      await connection.commandOfBytes("eval", [script.text, ...args]);
     }
     await connection.command("del", keys.slice(0, 1));
   }

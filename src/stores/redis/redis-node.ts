@@ -12,7 +12,7 @@ import type { RedisConnection } from "./connect.ts";
 import { isReadOnlyReply } from "./connect-trouble.ts";
 import { Dispatch, type Redirected } from "./dispatch.ts";
 import { RedisLink, type ServerFinder } from "./link.ts";
-import type { Scripts } from "./scripts.ts";
+import type { Script } from "./scripts.ts";
 
 /** Most calls of receipts alone under way. */
 const RECEIPTS_ALONE_MAX = 8;
@@ -27,7 +27,7 @@ interface RedisNodeOptions extends CompleteOptions {
   readonly finder: ServerFinder;
   /** The server's name in sentences about its queue. Default: Redis. */
   readonly name?: string;
-  readonly scripts: Scripts;
+  readonly script: Script;
   /** See LinkOptions. */
   readonly selfTestKeys: () => readonly string[];
   /** Most seconds that counters live longer than their window. */

@@ -1,73 +1,85 @@
-// The scripts of lua/: the files of each, and how they are joined. Read once, at start; texts and hashes are never typed in.
-// test/lua/scripts.test.ts keeps this table and the folder equal.
+// The script of lua/, put together from its files. Read once, at start; text and hash are never typed in. The head of lua/take.lua explains
+// the comments that name what is inserted; test/lua/scripts.test.ts holds the folder to them.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { InvariantError } from "../../engine/base/invariant.ts";
 
-/** Files of algorithms, and files that some of them share; each runs when a call first needs it (`use` in call.lua). */
-const MODULE_FILES = [
-  "token_bucket.lua",
-  "aligned_window.lua",
-  "sliding_window.lua",
-  "fixed_window.lua",
-  "calendar_window.lua",
-  "sliding_log.lua",
-  "counter.lua",
-  "holds.lua",
-] as const;
-
-/** Functions that both scripts use. */
-const SHARED_FILES = ["refill.lua", "calendar_edges.lua"] as const;
-
-/** The files of each script in order: a file comes after those that it uses, so the entry file is the last. */
-export const LUA_FILES = {
-  takeAll: [
-    "prelude.lua",
-    ...SHARED_FILES,
-    "numbers.lua",
-    "string_state.lua",
-    "call.lua",
-    ...MODULE_FILES,
-    "take_all.lua",
-  ],
-  takeEach: ["prelude.lua", ...SHARED_FILES, "take_each.lua"],
-} as const;
-
-const MODULES: ReadonlySet<string> = new Set(MODULE_FILES);
-
-/** A script as Redis knows it. */
-interface Script {
+/** The script as Redis knows it. */
+export interface Script {
   readonly text: string;
   /** Its SHA-1 in hex, which EVALSHA takes. */
   readonly sha: string;
 }
 
-/** The scripts that a store calls. */
-export interface Scripts {
-  /** For any batch. */
-  readonly takeAll: Script;
-  /** For a batch whose groups have one plain take each (lua/take_each.lua states the conditions); faster. */
-  readonly takeEach: Script;
-}
+/** What the script begins with; these files name all others. */
+const FIRST_FILES = ["prelude.lua", "token_bucket.lua", "take.lua"] as const;
+
+/** The constants of algorithms and the files of their pieces, in the order in which the script asks for them. */
+const ALGORITHMS = [
+  ["TOKEN_BUCKET", "token_bucket.lua"],
+  ["SLIDING_WINDOW", "sliding_window.lua"],
+  ["FIXED_WINDOW", "fixed_window.lua"],
+  ["CALENDAR_WINDOW", "calendar_window.lua"],
+  ["SLIDING_LOG", "sliding_log.lua"],
+] as const;
 
 // lua/ is as many levels above src/stores/redis as above dist/stores/redis.
 const LUA_FOLDER = new URL("../../../lua/", import.meta.url);
 
 /** Reads and joins the files. Throws if one is missing, because the package is incomplete then. */
-export function loadScripts(): Scripts {
-  return { takeAll: join(LUA_FILES.takeAll), takeEach: join(LUA_FILES.takeEach) };
-}
-
-function join(files: readonly string[]): Script {
-  const text = writeConstantsOut(files.map((file) => (MODULES.has(file) ? moduleOf(file) : readLua(file))).join("\n"));
+export function loadScript(): Script {
+  const text = writeConstantsOut(FIRST_FILES.map(textOf).join("\n"));
   return { text, sha: createHash("sha1").update(text).digest("hex") };
 }
 
-const CONSTANTS = /^local ([A-Z][A-Z0-9_]*(?:, [A-Z][A-Z0-9_]*)*) = (\d+(?:, \d+)*)(?= *(?:--.*)?$)/gm;
+/** The file's text before its pieces, with all that it inserts. */
+function textOf(file: string): string {
+  return insert(piecesOf(file).get("") ?? "", file);
+}
+
+function insert(text: string, file: string): string {
+  return text.replace(/^ *-- (FILE|EACH|INSERT) (\S+)$/gm, (_, what: string, name: string) => {
+    if (what === "FILE") return textOf(name);
+    if (what === "EACH") return branches(name);
+    return pieceOf(file, name) ?? missing(file, name);
+  });
+}
+
+/** The piece of every algorithm that has it, in a branch of its own. */
+function branches(name: string): string {
+  const each = ALGORITHMS.flatMap(([constant, file]) => {
+    const piece = pieceOf(file, name);
+    return piece === undefined ? [] : [`if algorithm == ${constant} then\n${piece}`];
+  });
+  return each.length === 0 ? missing("any file", name) : `${each.join("else")}end`;
+}
+
+function pieceOf(file: string, name: string): string | undefined {
+  const piece = piecesOf(file).get(name);
+  return piece === undefined ? undefined : insert(piece, file);
+}
+
+/** The pieces of a file by their names; the text before them has none. */
+function piecesOf(file: string): ReadonlyMap<string, string> {
+  const [head = "", ...pieces] = readFileSync(new URL(file, LUA_FOLDER), "utf8").split(/^-- PIECE /m);
+  return new Map([["", head], ...pieces.map((piece) => split(piece))]);
+}
+
+function split(piece: string): [name: string, text: string] {
+  const end = piece.indexOf("\n");
+  return [piece.slice(0, end), piece.slice(end + 1)];
+}
+
+function missing(file: string, name: string): never {
+  throw new InvariantError(`${file} has no piece ${name}`);
+}
+
+const CONSTANTS = /^local ([A-Z][A-Z0-9_]*(?:, [A-Z][A-Z0-9_]*)*) = (-?\d+(?:, -?\d+)*)(?= *(?:--.*)?$)/gm;
 
 /**
  * Puts numbers in place of the names of constants. Lua makes an object for every local that functions share, and a script makes
- * its functions anew in each call: that was a sixth of a lone call of take_all.lua (`node bench/store/script-cost.mjs`).
+ * its functions anew in each call (`node bench/store/script-cost.mjs`).
  */
 function writeConstantsOut(text: string): string {
   const values = new Map<string, string>();
@@ -77,12 +89,4 @@ function writeConstantsOut(text: string): string {
     return "";
   });
   return rest.replace(/\b[A-Z][A-Z0-9_]*\b/g, (name) => values.get(name) ?? name);
-}
-
-function moduleOf(file: string): string {
-  return `MODULES['${file.slice(0, -".lua".length)}'] = function()\n${readLua(file)}end\n`;
-}
-
-function readLua(file: string): string {
-  return readFileSync(new URL(file, LUA_FOLDER), "utf8");
 }

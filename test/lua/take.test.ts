@@ -1,4 +1,4 @@
-// What lua/take_all.lua does to a real server: arguments, replies, lifetimes, and what it leaves untouched. That its
+// What lua/take.lua does to a real server: arguments, replies, lifetimes, and what it leaves untouched. That its
 // numbers are those of the algorithms is the contract's business (test/contract, test/property).
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -7,7 +7,7 @@ import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/engine/domain/
 import { Mode, Outcome, Verdict } from "../../src/engine/domain/take.ts";
 import { unpackNumbers } from "../../src/stores/redis/packed-numbers.ts";
 import { RedisServer } from "../support/redis-server.ts";
-import { argumentsOf, numbersOf, runOne, runScript, type ScriptCall, START_US, TAKE_ALL } from "./script-rig.ts";
+import { argumentsOf, numbersOf, runOne, runScript, SCRIPT, type ScriptCall, START_US } from "./script-rig.ts";
 
 const TOO_LATE = 3;
 const EACH = ALGORITHMS.map((algorithm) => ({ name: ALGORITHM_NAMES[algorithm], algorithm }));
@@ -34,13 +34,6 @@ async function commandCounts(): Promise<Record<string, number>> {
 }
 
 describe("replies", () => {
-  test("a call without groups replies with the time and no damage", async () => {
-    const reply = await runScript(server, { keys: [], limits: [], groups: [], timeUs: 0 });
-    expect(reply).toMatchObject({ damaged: 0, groups: [] });
-    const [seconds] = (await server.command("TIME")) as string[];
-    expect(Math.abs(reply.timeUs / 1_000_000 - Number(seconds))).toBeLessThan(5);
-  });
-
   test("a group of more numbers than a function may return at once is settled like any other", async () => {
     const keys = Array.from({ length: 900 }, (_, index) => `k${index}`);
     const takes = keys.map((_, index) => ({ key: index + 1, descriptor: index, cost: index + 1 }));
@@ -250,7 +243,7 @@ describe("writes", () => {
 
 describe("concurrency", () => {
   test.each(EACH)("64 callers on one key are granted what $name allows, and not one more", async ({ algorithm }) => {
-    const sha = await server.command("SCRIPT", "LOAD", TAKE_ALL.text);
+    const sha = await server.command("SCRIPT", "LOAD", SCRIPT.text);
     const args = argumentsOf(
       payCall(algorithm, 10, 1, { timeUs: 0, limits: [{ algorithm, amount: 10, seconds: 3_600 }] }),
     );
