@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { RuleSet } from "../../src/engine/rules/rule-set.ts";
 import { Reloader, type ReloaderOptions } from "../../src/rule-sources/files/reload.ts";
-import type { ReloadLog } from "../../src/rule-sources/files/rule-keeper.ts";
+import type { ReloadLog } from "../../src/rule-sources/files/rule-source.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { PlainStatsBook } from "../support/rules.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";

@@ -186,4 +186,4 @@ export class MatchWork {
 }
 
 /** Unbounded work, for matching outside of calls. */
-export const ANY_MATCH_WORK = new MatchWork();
+const ANY_MATCH_WORK = new MatchWork();

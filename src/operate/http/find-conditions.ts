@@ -1,7 +1,7 @@
 // Turns what the parts of the process report into findings: what is wrong, in words, and what to do. Pure.
 
 import { formatProblem } from "../../engine/rules/problems.ts";
-import type { RulesFailure } from "../../rule-sources/files/rule-keeper.ts";
+import type { RulesFailure } from "../../rule-sources/files/rule-source.ts";
 import type { Finding } from "../condition.ts";
 import type { CallCounts, StoreCounts } from "../telemetry/observers.ts";
 import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";

@@ -7,7 +7,7 @@ import { textOf } from "../../engine/domain/request.ts";
 import { Kind } from "../../engine/domain/take.ts";
 import type { DomainRules, Level, Rule, RuleSet } from "../../engine/rules/rule-set.ts";
 import { rulesOfTiers } from "../../engine/rules/tiers.ts";
-import type { RulesFailure } from "../../rule-sources/files/rule-keeper.ts";
+import type { RulesFailure } from "../../rule-sources/files/rule-source.ts";
 import type { XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
 import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
 

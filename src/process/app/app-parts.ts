@@ -23,7 +23,7 @@ import { LimitStatsBook } from "../../operate/telemetry/stats-book.ts";
 import { StatsdExporter } from "../../operate/telemetry/statsd.ts";
 import { TopKeys } from "../../operate/telemetry/top/top-keys.ts";
 import type { Traces } from "../../operate/telemetry/traces/open-traces.ts";
-import type { RuleSource } from "../../rule-sources/files/rule-keeper.ts";
+import type { RuleSource } from "../../rule-sources/files/rule-source.ts";
 import type { XdsRules, XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import type { Snapshots } from "../../stores/memory/snapshot/snapshots.ts";

@@ -2,7 +2,7 @@
 
 import type { CompileOptions } from "../../engine/rules/compile.ts";
 import { Reloader } from "../../rule-sources/files/reload.ts";
-import type { RuleSource } from "../../rule-sources/files/rule-keeper.ts";
+import type { RuleSource } from "../../rule-sources/files/rule-source.ts";
 import type { ControlPlane } from "../../rule-sources/xds/ads-stream.ts";
 import { XdsRules } from "../../rule-sources/xds/xds-rules.ts";
 import type { Settings } from "../settings.ts";

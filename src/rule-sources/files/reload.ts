@@ -1,11 +1,10 @@
 // Rules from a directory: loads them at the start and whenever the directory changes. The last good set stays in force until a new one
-// has loaded without errors (rule-keeper.ts).
+// has loaded without errors (rule-source.ts).
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { LatestRun } from "../../engine/base/latest-run.ts";
-import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import { type LoadOptions, type LoadResult, loadError, loadRules } from "./load.ts";
-import { type ReloadLog, RuleKeeper, type RuleSource, type RulesStatus } from "./rule-keeper.ts";
+import { type ReloadLog, RuleSource } from "./rule-source.ts";
 import { DirectoryWatcher } from "./watch.ts";
 
 /** The result of one attempt to load. */
@@ -24,18 +23,17 @@ export interface ReloaderOptions {
 }
 
 /** Loads a rules directory, keeps the last good set, and loads again on changes and on `reload`. */
-export class Reloader implements RuleSource {
+export class Reloader extends RuleSource {
   readonly #options: ReloaderOptions;
-  readonly #keeper: RuleKeeper;
   readonly #watcher: DirectoryWatcher | undefined;
   /** Hash of the last attempt, good or bad: the watcher ignores contents with this hash. */
   #seenHash: string | undefined;
   readonly #loads = new LatestRun<void, ReloadOutcome>(() => this.#load());
 
   constructor(options: ReloaderOptions) {
-    this.#options = options;
     const { clock, log, directory } = options;
-    this.#keeper = new RuleKeeper({ clock, log, origin: { directory } });
+    super({ clock, log, origin: { directory } });
+    this.#options = options;
     if (options.watches === false) return;
     this.#watcher = new DirectoryWatcher({
       directory,
@@ -47,10 +45,6 @@ export class Reloader implements RuleSource {
       pollIntervalMs: options.pollIntervalMs,
       debounceMs: options.debounceMs,
     });
-  }
-
-  get current(): RuleSet | undefined {
-    return this.#keeper.current;
   }
 
   /** Loads for the first time, then watches. Never rejects: if the first set is refused, `current` stays undefined. */
@@ -68,14 +62,6 @@ export class Reloader implements RuleSource {
     return this.#loads.run();
   }
 
-  subscribe(listener: (ruleSet: RuleSet) => void): () => void {
-    return this.#keeper.subscribe(listener);
-  }
-
-  status(): RulesStatus {
-    return this.#keeper.status();
-  }
-
   /** Stops watching. The set in force stays. */
   close(): void {
     this.#watcher?.close();
@@ -85,17 +71,17 @@ export class Reloader implements RuleSource {
     try {
       return await this.#attempt();
     } catch (cause) {
-      this.#keeper.fault("files", cause);
+      this.fault("files", cause);
       return "refused";
     }
   }
 
   async #attempt(): Promise<ReloadOutcome> {
     const { directory, load } = this.#options;
-    const result: LoadResult = await loadRules(directory, { ...load, version: this.#keeper.nextVersion });
+    const result: LoadResult = await loadRules(directory, { ...load, version: this.nextVersion });
     this.#seenHash = result.hash;
-    if (result.ruleSet !== undefined) return this.#keeper.accept("files", result.ruleSet);
-    this.#keeper.refuse("files", loadError(directory, result), result.problems);
+    if (result.ruleSet !== undefined) return this.accept("files", result.ruleSet);
+    this.refuse("files", loadError(directory, result), result.problems);
     return "refused";
   }
 }

@@ -8,11 +8,10 @@ import { waitAtMost } from "../../engine/base/wait-at-most.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { CompileOptions } from "../../engine/rules/compile.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
-import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Problem } from "../../engine/rules/source.ts";
 import { parseInThread } from "../files/parse-in-thread.ts";
 import { type FileChoice, type RuleFiles, readRuleFiles } from "../files/read-files.ts";
-import { type ReloadLog, RuleKeeper, type RuleSource, type RulesPart, type RulesStatus } from "../files/rule-keeper.ts";
+import { type ReloadLog, RuleSource, type RulesPart } from "../files/rule-source.ts";
 import { DirectoryWatcher } from "../files/watch.ts";
 import type { ControlPlane } from "./ads-stream.ts";
 import { type ClientStatus, XdsClient } from "./client.ts";
@@ -69,9 +68,8 @@ const NO_FILES: RuleFiles = { files: [], failures: [], hash: "" };
 const REFUSAL_PROBLEMS_MAX = 20;
 
 /** The source of rules that a control plane sends. */
-export class XdsRules implements RuleSource {
+export class XdsRules extends RuleSource {
   readonly #options: XdsRulesOptions;
-  readonly #keeper: RuleKeeper;
   readonly #client: XdsClient;
   readonly #cache: CacheFile | undefined;
   readonly #watcher: DirectoryWatcher | undefined;
@@ -91,9 +89,9 @@ export class XdsRules implements RuleSource {
   #firstJudged: () => void = () => undefined;
 
   constructor(options: XdsRulesOptions) {
-    this.#options = options;
     const { clock, log, plane, pauses, cacheFile, files, changed } = options;
-    this.#keeper = new RuleKeeper({ clock, log, origin: { server: plane.url } });
+    super({ clock, log, origin: { server: plane.url } });
+    this.#options = options;
     this.#cache = cacheFile === undefined ? undefined : new CacheFile(cacheFile, log);
     this.#client = new XdsClient({ plane, pauses, clock, log, changed, judge: (answer) => this.#queue(answer) });
     if (files === undefined) return;
@@ -104,10 +102,6 @@ export class XdsRules implements RuleSource {
       isKnown: (hash) => hash === this.#seenFilesHash,
       onChange: () => this.reload(),
     });
-  }
-
-  get current(): RuleSet | undefined {
-    return this.#keeper.current;
   }
 
   /** Reads the files and the kept set, opens the stream, and without a kept set waits up to FIRST_SET_MS_MAX for the first one. */
@@ -130,14 +124,6 @@ export class XdsRules implements RuleSource {
     await this.#inTurn("files", () => this.#readFiles(files));
   }
 
-  subscribe(listener: (ruleSet: RuleSet) => void): () => void {
-    return this.#keeper.subscribe(listener);
-  }
-
-  status(): RulesStatus {
-    return this.#keeper.status();
-  }
-
   xdsStatus(): XdsStatus {
     const { url, nodeId } = this.#options.plane;
     return {
@@ -158,7 +144,7 @@ export class XdsRules implements RuleSource {
 
   #inTurn<T>(part: RulesPart, work: () => Promise<T>): Promise<T | undefined> {
     const done = this.#work.then(work).catch((cause: unknown) => {
-      this.#keeper.fault(part, cause);
+      this.fault(part, cause);
       return undefined;
     });
     this.#work = done;
@@ -194,7 +180,7 @@ export class XdsRules implements RuleSource {
     this.#lastRefusal = undefined;
     if (isAnotherSet) this.#warnOfLoss(result.domains);
     this.#domains = result.domains;
-    this.#keeper.accept("set", result.ruleSet);
+    this.accept("set", result.ruleSet);
     // Not awaited, so that a hanging disk delays neither this set nor the next.
     if (this.#options.writesCache) void this.#cache?.write(answer, this.#heardAtUs);
     // Files may have been refused only because of the set before.
@@ -205,7 +191,7 @@ export class XdsRules implements RuleSource {
   #refuse(version: string, lines: readonly string[], problems: readonly Problem[]): string {
     const count = lines.length === 1 ? "1 error" : `${lines.length} errors`;
     const message = `the control plane's set, version ${JSON.stringify(version)}, can't be used: ${count}`;
-    this.#keeper.refuse("set", new ConfigError("CONFIG_RULES", message, lines), problems);
+    this.refuse("set", new ConfigError("CONFIG_RULES", message, lines), problems);
     const told = lines.slice(0, REFUSAL_PROBLEMS_MAX).join("\n");
     this.#lastRefusal = { atUs: this.#options.clock.nowUs(), version, message: told };
     return told;
@@ -216,7 +202,7 @@ export class XdsRules implements RuleSource {
     const sources = await parseInThread(resources.map(({ value }) => ({ name: "", bytes: value, isResource: true })));
     return compileSet(sources, await parseInThread(files.files), {
       ...this.#options.compile,
-      version: this.#keeper.nextVersion,
+      version: this.nextVersion,
       hash: createHash("sha256").update(`${set?.digest}\n${files.hash}`).digest("hex"),
     });
   }
@@ -230,12 +216,12 @@ export class XdsRules implements RuleSource {
     this.#hasBadFiles = faults.length > 0;
     if (this.#hasBadFiles) {
       const message = `the rule files in ${directory} can't stand beside the control plane's rules`;
-      this.#keeper.refuse("files", new ConfigError("CONFIG_RULES", message, faults), result.faults);
+      this.refuse("files", new ConfigError("CONFIG_RULES", message, faults), result.faults);
       return;
     }
     this.#files = files;
-    if (this.#set === undefined || result.ruleSet === undefined) this.#keeper.forgetError("files");
-    else this.#keeper.accept("files", result.ruleSet);
+    if (this.#set === undefined || result.ruleSet === undefined) this.forgetError("files");
+    else this.accept("files", result.ruleSet);
   }
 
   async #useKept(): Promise<void> {
@@ -246,14 +232,14 @@ export class XdsRules implements RuleSource {
       if (ruleSet === undefined) {
         const lines = problems.filter(({ severity }) => severity === "error").map(formatProblem);
         const error = new ConfigError("CONFIG_RULES", "the rules that RULES_CACHE has kept can't be used", lines);
-        this.#keeper.refuse("set", error, problems);
+        this.refuse("set", error, problems);
         return;
       }
       this.#set = kept.set;
       this.#domains = domains;
       this.#heardAtUs = kept.savedAtUs;
       this.#isKept = true;
-      this.#keeper.accept("set", ruleSet);
+      this.accept("set", ruleSet);
     });
   }
 

@@ -1,5 +1,5 @@
-// Holds the rules in force and the results of attempts to replace them, whatever the source of rules is. Reports them to subscribers,
-// pages, metrics and the log.
+// A source of rules: files (reload.ts) or a control plane (rule-sources/xds/xds-rules.ts). Holds the rules in force and the results of
+// attempts to replace them, and reports them to subscribers, pages, metrics and the log.
 
 import type { Clock } from "../../engine/base/clock.ts";
 import type { ConfigError } from "../../engine/base/errors.ts";
@@ -7,23 +7,8 @@ import { formatProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Problem } from "../../engine/rules/source.ts";
 
-/** A source of rules: files (reload.ts) or a control plane (rule-sources/xds/xds-rules.ts). */
-export interface RuleSource {
-  /** The set in force; undefined until the first good load. */
-  readonly current: RuleSet | undefined;
-  /** Calls `listener` with the set in force, if any, and with each new one. The function returned unsubscribes it. */
-  subscribe(listener: (ruleSet: RuleSet) => void): () => void;
-  status(): RulesStatus;
-  /** Resolves when the first rules are in force, or when `status` says why not. Never rejects. */
-  start(): Promise<unknown>;
-  /** Checks the source now. Never rejects. */
-  reload(): Promise<unknown>;
-  /** Stops checking the source. The set in force stays. */
-  close(): void;
-}
-
 /** The state of the rules, for pages and metrics. Times are microseconds since the Unix epoch. */
-export interface RulesStatus {
+interface RulesStatus {
   /** When the set in force was loaded; undefined without one. */
   readonly loadedAtUs: number | undefined;
   /** The last refusal that still holds: nothing good has come in its place. Undefined if there is none. */
@@ -57,7 +42,7 @@ export interface ReloadLog {
 /** Most problems of one load in the log, and most names in one of its lines; /config shows all. */
 const LOGGED_MAX = 20;
 
-interface RuleKeeperOptions {
+interface SourceOptions {
   readonly clock: Clock;
   readonly log: ReloadLog;
   /** Fields of each log line that name the source. */
@@ -65,8 +50,8 @@ interface RuleKeeperOptions {
 }
 
 /** Holds the last good set, which is the set in force. */
-export class RuleKeeper {
-  readonly #options: RuleKeeperOptions;
+export abstract class RuleSource {
+  readonly #options: SourceOptions;
   readonly #listeners = new Set<(ruleSet: RuleSet) => void>();
   #current: RuleSet | undefined;
   #loadedAtUs: number | undefined;
@@ -75,19 +60,25 @@ export class RuleKeeper {
   #loads = 0;
   #failures = 0;
 
-  constructor(options: RuleKeeperOptions) {
+  protected constructor(options: SourceOptions) {
     this.#options = options;
   }
 
+  /** Resolves when the first rules are in force, or when `status` says why not. Never rejects. */
+  abstract start(): Promise<unknown>;
+
+  /** Checks the source now. Never rejects. */
+  abstract reload(): Promise<unknown>;
+
+  /** Stops checking the source. The set in force stays. */
+  abstract close(): void;
+
+  /** The set in force; undefined until the first good load. */
   get current(): RuleSet | undefined {
     return this.#current;
   }
 
-  /** The version of the next set. */
-  get nextVersion(): number {
-    return (this.#current?.version ?? 0) + 1;
-  }
-
+  /** Calls `listener` with the set in force, if any, and with each new one. The function returned unsubscribes it. */
   subscribe(listener: (ruleSet: RuleSet) => void): () => void {
     this.#listeners.add(listener);
     if (this.#current !== undefined) listener(this.#current);
@@ -103,8 +94,13 @@ export class RuleKeeper {
     };
   }
 
+  /** The version of the next set. */
+  protected get nextVersion(): number {
+    return (this.#current?.version ?? 0) + 1;
+  }
+
   /** Puts a good set in force, unless it is in force already. `part` is what has been found good. */
-  accept(part: RulesPart, ruleSet: RuleSet): "loaded" | "unchanged" {
+  protected accept(part: RulesPart, ruleSet: RuleSet): "loaded" | "unchanged" {
     const { clock, log, origin } = this.#options;
     this.forgetError(part);
     if (ruleSet.hash === this.#current?.hash) {
@@ -125,12 +121,12 @@ export class RuleKeeper {
   }
 
   /** What was refused of `part` is no longer there. */
-  forgetError(part: RulesPart): void {
+  protected forgetError(part: RulesPart): void {
     this.#errors.delete(part);
   }
 
   /** Records and logs a refused attempt; the set in force stays. */
-  refuse(part: RulesPart, error: ConfigError, all: readonly Problem[]): void {
+  protected refuse(part: RulesPart, error: ConfigError, all: readonly Problem[]): void {
     const { log, origin } = this.#options;
     const { code, message, problems } = error;
     const state = this.#current === undefined ? "no rules are in force" : "the last good rules stay in force";
@@ -140,7 +136,7 @@ export class RuleKeeper {
   }
 
   /** Records and logs an unexpected error. The set in force is still good, so the process goes on. */
-  fault(part: RulesPart, cause: unknown): void {
+  protected fault(part: RulesPart, cause: unknown): void {
     const { log, origin } = this.#options;
     log.error({ err: cause, ...origin }, "loading the rules failed unexpectedly");
     this.#remember(part, `loading failed unexpectedly: ${String(cause)}`, []);
