@@ -3,18 +3,10 @@
 
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { ErrorCode, Flag, FrameType, PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { Flag, FrameType, PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
 import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
 import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
-import {
-  callFields,
-  frameOf,
-  type Http2Peer,
-  messageOf,
-  plainBlock,
-  settingsOf,
-  wordOf,
-} from "../support/http2-peer.ts";
+import { callFields, frameOf, messageOf, plainBlock, settingsOf, wordOf } from "../support/http2-peer.ts";
 import { TurnWatch } from "../support/turn-watch.ts";
 
 // Of processor time, of which a turn takes 1 to 17. What a turn costs doubles where others use the processor's caches; how much work a
@@ -147,27 +139,3 @@ test.each(["reflection that says nothing", "watches"])(
     expect(rig.failures).toEqual([]);
   },
 );
-
-test("streams of all connections are bounded: who has most loses them, oldest first, and others get theirs", async () => {
-  rig = await startFastLaneRig(ECHO, { bounds: { waitingStreamsMax: 24 } });
-  const greedy = rig.peer();
-  for (let id = 1; id < 40; id += 2) greedy.send(greedy.call(id, WATCH, ""));
-  await greedy.until(() => watched(greedy) === 20, "twenty watches");
-  const others = [rig.peer(), rig.peer()];
-  for (const other of others) {
-    for (let id = 1; id < 9; id += 2) {
-      other.send(other.call(id, WATCH, ""));
-      await other.seen(FrameType.data, id);
-    }
-  }
-  // Four each: half of 24 for three.
-  const lost = greedy.frames.filter(({ type }) => type === FrameType.rstStream);
-  expect(lost.map(({ streamId }) => streamId)).toEqual(Array.from({ length: 16 }, (_, i) => 2 * i + 1));
-  expect(lost[0]?.payload).toEqual(wordOf(ErrorCode.enhanceYourCalm));
-  for (const other of others) expect(other.frames.some(({ type }) => type === FrameType.rstStream)).toBe(false);
-});
-
-/** Watches that have been answered. */
-function watched(peer: Http2Peer): number {
-  return new Set(peer.frames.filter(({ type }) => type === FrameType.data).map(({ streamId }) => streamId)).size;
-}

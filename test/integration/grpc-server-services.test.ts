@@ -178,15 +178,6 @@ describe("listening", () => {
     const { server } = await serve({ host: "::1" });
     expect((await callRaw(plainClient(`[::1]:${server.port}`), HELLO)).code).toBe(grpc.status.OK);
   });
-
-  test("works on a Unix socket", async () => {
-    const folder = temporaryFolder("grpc");
-    open.push(() => rmSync(folder, { recursive: true }));
-    const unixSocket = join(folder, "headgate.sock");
-    const { server } = await serve({ unixSocket });
-    expect(server.port).toBe(0);
-    expect((await callRaw(plainClient(`unix:${unixSocket}`), HELLO)).code).toBe(grpc.status.OK);
-  });
 });
 
 describe("listening on a Unix socket", () => {
@@ -201,7 +192,7 @@ describe("listening on a Unix socket", () => {
     const script = `require("node:net").createServer().listen(${JSON.stringify(unixSocket)}, () => process.kill(process.pid, 9))`;
     spawnSync(process.execPath, ["-e", script]);
     expect(existsSync(unixSocket)).toBe(true);
-    await serve({ unixSocket });
+    expect((await serve({ unixSocket })).server.port).toBe(0);
     expect((await callRaw(plainClient(`unix:${unixSocket}`), HELLO)).code).toBe(grpc.status.OK);
   });
 

@@ -1,15 +1,27 @@
-// Odd requests, generated from the parts of a call, on both transports: what is a mistake is refused by both, and what differs is named with
-// its reason.
+// Calls and odd requests, generated from the parts of a call, on both transports: answers and refusals are the same, and what differs is
+// named with its reason.
 
 import zlib, { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { Flag, FrameType } from "../../src/grpc/transport/fast-lane/protocol.ts";
 import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
-import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
+import type { GrpcStatus, UnaryHandler } from "../../src/grpc/unary.ts";
+import { type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { startTestServer, type TestServer } from "../support/grpc-test-server.ts";
 import { callFields, type Field, frameOf, messageOf, peerOf, plainBlock, wordOf } from "../support/http2-peer.ts";
 
 const MESSAGE = messageOf("hello");
+const HEALTH = "/grpc.health.v1.Health/Check";
+
+/** Answers with what it got, or fails with the status that the first byte names. */
+const handler: UnaryHandler = {
+  handle(message, _deadlineUs, reply) {
+    const status = message[0];
+    if (status === undefined || status === 0 || status > 16) reply.ok(message);
+    else if (status === 1) throw new Error("fault");
+    else reply.fail(status as GrpcStatus, message.toString("utf8", 1));
+  },
+};
 
 /** The fields of a call with those of `changed` in place of its own of that name; undefined leaves one out. */
 function fieldsWith(name: string, ...values: readonly string[]): Field[] {
@@ -216,8 +228,8 @@ const REFUSED: readonly Case[] = [
 let lane: FastLaneRig;
 let grpcJs: TestServer;
 beforeAll(async () => {
-  lane = await startFastLaneRig(ECHO, { maxMessageBytes: 100_000 });
-  grpcJs = await startTestServer(ECHO, { maxMessageBytes: 100_000 });
+  lane = await startFastLaneRig(handler, { maxMessageBytes: 100_000 });
+  grpcJs = await startTestServer(handler, { maxMessageBytes: 100_000 });
 });
 afterAll(async () => {
   await lane.stop();
@@ -250,6 +262,53 @@ async function outcomeAt(port: number, bytes: Buffer): Promise<string> {
     ? `answer ${Buffer.concat(body.map(({ payload }) => payload)).toString("latin1", 5)}`
     : `status ${status}`;
 }
+
+const failing = (status: number, text: string): Buffer => Buffer.from(String.fromCharCode(status) + text);
+
+/** What callers send in good form, and how it is answered word for word. */
+const ANSWERED: readonly { name: string; path?: string; message?: string | Buffer; status: string }[] = [
+  { name: "a plain call", message: "hello", status: "0" },
+  { name: "a message of four frames", message: Buffer.alloc(60_000, 0x61), status: "0" },
+  ...[2, 3, 5, 7, 8, 9, 12, 13, 14, 16].map((status) => ({
+    name: `status ${status}`,
+    message: failing(status, `because of ${status}`),
+    status: String(status),
+  })),
+  {
+    name: "a status in words outside ASCII",
+    message: failing(3, "100 % gr\u00f6\u00dfer\r\nals \u9375 \u{1f600}"),
+    status: "3",
+  },
+  { name: "a status without words", message: failing(3, ""), status: "3" },
+  { name: "a handler that throws", message: failing(1, ""), status: "13" },
+  { name: "a method that does not exist", path: "/no.Such/Method", status: "12" },
+  { name: "a method of a service that exists", path: `${PATH}Again`, status: "12" },
+  { name: "a health check", path: HEALTH, status: "0" },
+  { name: "a health check by name", path: HEALTH, message: "\n\tratelimit", status: "0" },
+  { name: "a health check of a name that means nothing", path: HEALTH, message: "\n\x01x", status: "5" },
+];
+
+async function wordsAt(port: number, path: string, message: string | Buffer): Promise<object> {
+  const peer = peerOf(port);
+  peer.greet();
+  peer.send(frameOf(FrameType.windowUpdate, 0, 0, wordOf(10_000_000)), peer.headers(1, callFields(path)));
+  const bytes = messageOf(message);
+  for (let at = 0; at < bytes.length; at += 16_384) {
+    const isLast = at + 16_384 >= bytes.length;
+    peer.send(frameOf(FrameType.data, isLast ? Flag.endStream : 0, 1, bytes.subarray(at, at + 16_384)));
+  }
+  const outcome = await peer.outcome(1);
+  peer.close();
+  // grpc-js says "OK" of what went well, which means nothing.
+  return { ...outcome, message: outcome.status === "0" ? "" : decodeURIComponent(outcome.message) };
+}
+
+// Promise(grpc): A call, valid or not, is answered as grpc-js answers it.
+test.each(ANSWERED)("both transports answer $name in the same words", async ({ path = PATH, message = "", status }) => {
+  const [ours, theirs] = await Promise.all([lane, grpcJs].map(({ server }) => wordsAt(server.port, path, message)));
+  expect(ours).toEqual(theirs);
+  expect(ours).toMatchObject({ status });
+});
 
 const bothAt = (bytes: Buffer): Promise<[string, string]> =>
   Promise.all([outcomeAt(lane.server.port, bytes), outcomeAt(grpcJs.server.port, bytes)]);

@@ -9,21 +9,27 @@ import { loadProto, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
 
 /** A server under test and what it reported. */
-export interface TestServer {
-  readonly server: GrpcServer;
+export interface TestServer<Server extends GrpcServer = GrpcServer> {
+  readonly server: Server;
   readonly health: HealthState;
   readonly failures: unknown[];
   readonly target: string;
 }
 
 /** Starts a server on a free port of the loopback; options not named are harmless. GRPC_TRANSPORT picks the transport. */
-export async function startTestServer(
+export function startTestServer(handler: UnaryHandler, options: Partial<GrpcServerOptions> = {}): Promise<TestServer> {
+  const start = process.env.GRPC_TRANSPORT === "fast-lane" ? startFastLane : startGrpcServer;
+  return startWith<GrpcServer>(start, handler, options);
+}
+
+/** The same by `start`. */
+export async function startWith<Server extends GrpcServer>(
+  start: (options: GrpcServerOptions) => Promise<Server>,
   handler: UnaryHandler,
-  options: Partial<GrpcServerOptions> = {},
-): Promise<TestServer> {
+  options: Partial<GrpcServerOptions>,
+): Promise<TestServer<Server>> {
   const health = options.health ?? new HealthState();
   const failures: unknown[] = [];
-  const start = process.env.GRPC_TRANSPORT === "fast-lane" ? startFastLane : startGrpcServer;
   const server = await start({
     host: "127.0.0.1",
     port: 0,

@@ -108,21 +108,6 @@ test("an expired one that waits is taken no sooner than the one in force expires
   expect(files.options.cert).toEqual(short.cert);
 });
 
-test("at start an expired certificate serves, and is said to be expired", () => {
-  clock.advanceSeconds(2 * DAY_S);
-  const files = open(short);
-  expect(files.status().fault).toMatch(/expired at/);
-});
-
-test("a key that belongs to another certificate is refused with both files in the sentence", () => {
-  const files = open(long);
-  swapIn(files, { cert: longer.cert, key: short.key });
-  expect(files.options.cert).toEqual(long.cert);
-  expect(said).toEqual([
-    `expected the private key of the certificate in ${names.certFile} (CN=headgate.test) in ${names.keyFile}, got the key of another`,
-  ]);
-});
-
 test.each([
   {
     name: "its last certificate is cut off",

@@ -22,11 +22,9 @@ function slowSocket(): { readonly socket: Socket; readonly writes: Write[] } {
   return { socket: socket as unknown as Socket, writes };
 }
 
-function newOutput(): { readonly output: Output; readonly writes: Write[]; readonly written: () => number } {
+function newOutput(): { readonly output: Output; readonly writes: Write[] } {
   const { socket, writes } = slowSocket();
-  let count = 0;
-  const output = new Output(socket, new ChunkPool(), () => count++);
-  return { output, writes, written: () => count };
+  return { output: new Output(socket, new ChunkPool(), () => undefined), writes };
 }
 
 const frame = (output: Output, fill: number, size = 100): void =>
@@ -63,27 +61,6 @@ test("everything of a turn goes out in one write, and in order", () => {
   expect(Array.from({ length: 100 }, (_, i) => writes[0]?.bytes[i * 109 + 9])).toEqual(
     Array.from({ length: 100 }, (_, i) => i),
   );
-});
-
-test("more than a chunk goes out in as many writes, none of them longer", () => {
-  const { output, writes } = newOutput();
-  for (let i = 0; i < 10; i++) frame(output, i, 16_000);
-  output.flush();
-  expect(Buffer.concat(writes.map(({ bytes }) => bytes)).length).toBe(10 * 16_009);
-  expect(Math.max(...writes.map(({ bytes }) => bytes.length))).toBeLessThanOrEqual(CHUNK_BYTES);
-});
-
-test("unread bytes are what was written less what the socket has called back about", () => {
-  const { output, writes, written } = newOutput();
-  frame(output, 1);
-  expect(output.unread).toBe(109);
-  output.flush();
-  frame(output, 2);
-  output.flush();
-  expect(output.unread).toBe(218);
-  writes[0]?.done();
-  expect(output.unread).toBe(109);
-  expect(written()).toBe(1);
 });
 
 test("bytes whose write failed are not used again", () => {
