@@ -3,7 +3,6 @@
 
 import { GrpcStatus } from "../../unary.ts";
 import { COMPRESSED, INVALID_TIMEOUT, TAKEN_ENCODING } from "../grpc-headers.ts";
-import type { StreamMethod } from "../other-services.ts";
 import { ControlFrame, type ControlFrameAllowances } from "./bounds.ts";
 import { type Connection, RECEIVE_WINDOW } from "./connection.ts";
 import { FrameReader, type FrameSink } from "./frame-reader.ts";
@@ -12,11 +11,12 @@ import { HeaderMemory } from "./header-memory.ts";
 import { HpackDecoder } from "./hpack/decoder.ts";
 import { HeaderList } from "./hpack/header-list.ts";
 import type { Http2Server } from "./http2-server.ts";
-import { applySettings } from "./peer-settings.ts";
 import {
   ConnectionError,
   ErrorCode,
   Flag,
+  FRAME_BYTES_DEFAULT,
+  FRAME_BYTES_LARGEST,
   FrameType,
   PING_BYTES,
   PRIORITY_BYTES,
@@ -24,6 +24,7 @@ import {
   requireSize,
   requireWindow,
   SETTING_BYTES,
+  Setting,
   WINDOW_DEFAULT,
   WINDOW_LARGEST,
   WORD_BYTES,
@@ -199,19 +200,33 @@ export class FrameIntake implements FrameSink {
   }
 
   #open(id: number, head: RequestHead, isEnd: boolean): void {
-    if (head.route === Route.notGrpc) {
-      const stream = new TurnedAwayStream(this.#connection, id);
-      stream.contentLength = head.contentLength;
-      this.#add(stream, isEnd);
-      if (isEnd) stream.takeData(NOTHING, 0, 0, true);
-    } else if (this.#connection.refusal !== undefined) {
-      this.#turnAway(id, GrpcStatus.unauthenticated, this.#connection.refusal, isEnd);
-    } else if (head.route === Route.unary) this.#openUnary(id, head, isEnd);
-    else if (head.route === Route.streamed) this.#openStreamed(id, head, isEnd);
-    else if (head.route === Route.badTimeout) this.#turnAway(id, GrpcStatus.internal, INVALID_TIMEOUT, isEnd);
-    else if (head.route === Route.compressed)
+    const stream = this.#streamFor(id, head, isEnd);
+    if (stream === undefined) return;
+    stream.contentLength = head.contentLength;
+    stream.sendWindow = this.#sender.streamWindow;
+    stream.receiveWindow = WINDOW_DEFAULT;
+    stream.isRemoteDone = isEnd;
+    this.#server.streams++;
+    this.#streams.add(stream);
+    // A handler of many requests is called before the first one.
+    if (isEnd || head.route === Route.streamed) stream.takeData(NOTHING, 0, 0, isEnd);
+  }
+
+  // Undefined if the request has been turned away.
+  #streamFor(id: number, head: RequestHead, isEnd: boolean): Stream | undefined {
+    const connection = this.#connection;
+    const { route } = head;
+    if (route === Route.notGrpc) return new TurnedAwayStream(connection, id);
+    if (connection.refusal === undefined) {
+      if (route === Route.unary) return this.#calls.open(connection, id, head);
+      if (route === Route.streamed) return new StreamedCall(this.#server, connection, head, id);
+    }
+    if (connection.refusal !== undefined) this.#turnAway(id, GrpcStatus.unauthenticated, connection.refusal, isEnd);
+    else if (route === Route.badTimeout) this.#turnAway(id, GrpcStatus.internal, INVALID_TIMEOUT, isEnd);
+    else if (route === Route.compressed)
       this.#turnAway(id, GrpcStatus.unimplemented, COMPRESSED, isEnd, TAKEN_ENCODING);
     else this.#turnAway(id, GrpcStatus.unimplemented, `The server does not implement the method ${head.path}`, isEnd);
+    return undefined;
   }
 
   #turnAway(id: number, status: GrpcStatus, why: string, isEnd: boolean, encodings = ""): void {
@@ -243,28 +258,6 @@ export class FrameIntake implements FrameSink {
   #decode(bytes: Buffer, start: number, end: number): void {
     this.#server.counts.headerBlocksDecoded++;
     this.#decoder.decode(bytes, start, end, this.#list);
-  }
-
-  #openUnary(id: number, head: RequestHead, isEnd: boolean): void {
-    const stream = this.#calls.open(this.#connection, id, head);
-    this.#add(stream, isEnd);
-    if (isEnd) stream.takeData(NOTHING, 0, 0, true);
-  }
-
-  #openStreamed(id: number, head: RequestHead, isEnd: boolean): void {
-    const method = this.#server.known.streams.get(head.path) as StreamMethod;
-    this.#server.counts.streams++;
-    const stream = new StreamedCall(this.#server, this.#connection, head, method, id);
-    this.#add(stream, isEnd);
-    stream.takeData(NOTHING, 0, 0, isEnd);
-  }
-
-  #add(stream: Stream, isEnd: boolean): void {
-    stream.sendWindow = this.#sender.streamWindow;
-    stream.receiveWindow = WINDOW_DEFAULT;
-    stream.isRemoteDone = isEnd;
-    this.#server.streams++;
-    this.#streams.add(stream);
   }
 
   #takeWindowUpdate(id: number, bytes: Buffer, start: number, end: number): void {
@@ -312,10 +305,31 @@ export class FrameIntake implements FrameSink {
       requireSize("SETTINGS acknowledgement", end - start, 0);
       return;
     }
+    if ((end - start) % SETTING_BYTES !== 0)
+      throw new ConnectionError(ErrorCode.frameSizeError, "SETTINGS that are not pairs of six bytes");
     this.#hasSettings = true;
-    applySettings(this.#connection, bytes, start, end);
+    for (let at = start; at < end; at += SETTING_BYTES) this.#apply(bytes.readUInt16BE(at), bytes.readUInt32BE(at + 2));
     this.#sender.acknowledgeSettings();
     this.#connection.resumeAll();
+  }
+
+  // MAX_FRAME_SIZE is not used, because answers are small.
+  #apply(id: number, value: number): void {
+    if (id === Setting.headerTableSize) this.#sender.blocks.encoder.allowTableSize(value);
+    else if (id === Setting.initialWindowSize) this.#setStreamWindow(value);
+    else if (id === Setting.enablePush && value > 1) throw protocolError("ENABLE_PUSH is neither 0 nor 1");
+    else if (id === Setting.maxFrameSize && (value < FRAME_BYTES_DEFAULT || value > FRAME_BYTES_LARGEST))
+      throw protocolError("a MAX_FRAME_SIZE out of bounds");
+  }
+
+  #setStreamWindow(bytes: number): void {
+    requireWindow(bytes);
+    const change = bytes - this.#sender.streamWindow;
+    this.#sender.streamWindow = bytes;
+    for (const stream of this.#streams.all()) {
+      stream.sendWindow += change;
+      requireWindow(stream.sendWindow);
+    }
   }
 
   #takePing(flags: number, id: number, bytes: Buffer, start: number, end: number): void {

@@ -31,7 +31,6 @@ export abstract class GrpcCall extends Stream {
   /** Begins the call on a new stream. */
   protected begin(connection: Connection, id: number, head: RequestHead): void {
     this.id = id;
-    this.contentLength = head.contentLength;
     this.connection = connection;
     this.deadlineUs =
       head.timeoutUs === Number.POSITIVE_INFINITY ? head.timeoutUs : this.server.turnNowUs() + head.timeoutUs;

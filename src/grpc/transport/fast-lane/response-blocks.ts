@@ -3,6 +3,10 @@
 import { GRPC_CONTENT, percentEncoded } from "../grpc-headers.ts";
 import { HpackEncoder } from "./hpack/encoder.ts";
 
+type Field = readonly [name: string, value: string];
+const STATUS_200: Field = [":status", "200"];
+const CONTENT_TYPE: Field = ["content-type", GRPC_CONTENT];
+
 /** Makes blocks with the encoder of one connection. Each block must be written out before the next one is made. */
 export class ResponseBlocks {
   readonly encoder = new HpackEncoder();
@@ -13,49 +17,46 @@ export class ResponseBlocks {
   /** The headers before a message. */
   head(): Buffer {
     this.#forgetOld();
-    if (this.#head !== undefined) return this.#head;
-    const { encoder } = this;
-    encoder.begin();
-    encoder.field(":status", "200");
-    encoder.field("content-type", GRPC_CONTENT);
-    const block = encoder.end();
-    if (encoder.isRepeatable) this.#head = Buffer.from(block);
-    return block;
+    if (this.#head === undefined) {
+      const block = this.#encode([STATUS_200, CONTENT_TYPE]);
+      if (!this.encoder.isRepeatable) return block;
+      this.#head = Buffer.from(block);
+    }
+    return this.#head;
   }
 
   /** The trailers after a message, with status OK. At most OK_TRAILERS_BYTES_MAX bytes. */
   okTrailers(): Buffer {
     this.#forgetOld();
-    if (this.#okTrailers !== undefined) return this.#okTrailers;
-    const { encoder } = this;
-    encoder.begin();
-    encoder.field("grpc-status", "0");
-    const block = encoder.end();
-    if (encoder.isRepeatable) this.#okTrailers = Buffer.from(block);
-    return block;
+    if (this.#okTrailers === undefined) {
+      const block = this.#encode([["grpc-status", "0"]]);
+      if (!this.encoder.isRepeatable) return block;
+      this.#okTrailers = Buffer.from(block);
+    }
+    return this.#okTrailers;
   }
 
   /** The last block of a call that failed: its trailers, and its headers too unless they were sent. */
   failure(status: number, message: string, hasHead: boolean, acceptEncoding = ""): Buffer {
-    const { encoder } = this;
-    encoder.begin();
-    if (!hasHead) {
-      encoder.field(":status", "200");
-      encoder.field("content-type", GRPC_CONTENT);
-    }
-    if (acceptEncoding !== "") encoder.field("grpc-accept-encoding", acceptEncoding);
-    encoder.field("grpc-status", String(status));
-    if (message !== "") encoder.field("grpc-message", percentEncoded(message));
-    return encoder.end();
+    const fields: Field[] = hasHead ? [] : [STATUS_200, CONTENT_TYPE];
+    if (acceptEncoding !== "") fields.push(["grpc-accept-encoding", acceptEncoding]);
+    fields.push(["grpc-status", String(status)]);
+    if (message !== "") fields.push(["grpc-message", percentEncoded(message)]);
+    return this.#encode(fields);
   }
 
   /** The headers of an answer to a request that is not gRPC. */
   notGrpc(): Buffer {
-    const { encoder } = this;
-    encoder.begin();
-    encoder.field(":status", "415");
-    encoder.field("content-type", "text/plain");
-    return encoder.end();
+    return this.#encode([
+      [":status", "415"],
+      ["content-type", "text/plain"],
+    ]);
+  }
+
+  #encode(fields: readonly Field[]): Buffer {
+    this.encoder.begin();
+    for (const [name, value] of fields) this.encoder.field(name, value);
+    return this.encoder.end();
   }
 
   // Blocks of another generation are invalid. The two kept blocks have one generation.

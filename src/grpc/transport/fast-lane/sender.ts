@@ -25,7 +25,7 @@ export class Sender {
   window = WINDOW_DEFAULT;
   /** The initial window of a stream, by the peer's settings. */
   streamWindow = WINDOW_DEFAULT;
-  /** Largest payload to send. The peer's MAX_FRAME_SIZE does not raise it (peer-settings.ts), so that a frame fits into a chunk. */
+  /** Largest payload to send. The peer's MAX_FRAME_SIZE does not raise it, so that a frame fits into a chunk. */
   frameBytesMax = FRAME_BYTES_DEFAULT;
   /** Streams that have something to send and wait for a window. */
   readonly blocked = new Set<Stream>();

@@ -28,9 +28,10 @@ export class StreamedCall extends GrpcCall {
   #owed = 0;
   #answerBytes = 0;
 
-  constructor(server: Http2Server, connection: Connection, head: RequestHead, method: StreamMethod, id: number) {
+  constructor(server: Http2Server, connection: Connection, head: RequestHead, id: number) {
     super(server);
-    this.#method = method;
+    this.#method = server.known.streams.get(head.path) as StreamMethod;
+    server.counts.streams++;
     this.begin(connection, id, head);
     server.deadlines.note(this.deadlineUs);
   }

@@ -18,11 +18,8 @@ const NO_METHOD: UnaryMethod = { path: "", handler: { handle: () => undefined } 
 /** The pool of the streams of a server, and the calls of this turn. */
 export class UnaryCalls {
   readonly #server: Http2Server;
-  // Calls read in this turn. Each has the same index in four lists, so that a call needs no object.
-  readonly #streams: UnaryStream[] = [];
-  readonly #connections: Connection[] = [];
-  readonly #ids: number[] = [];
-  readonly #messages: Buffer[] = [];
+  // Calls read in this turn. Some may have been reset since, and their object may be used for another one.
+  readonly #read: UnaryStream[] = [];
   readonly #serveAll = () => this.#serve();
   // A ring of resting streams; the oldest is used first.
   readonly #resting: (UnaryStream | undefined)[] = new Array(POOLED_STREAMS_MAX);
@@ -53,27 +50,17 @@ export class UnaryCalls {
     this.#resting[(this.#oldest + this.#count++) & (POOLED_STREAMS_MAX - 1)] = stream;
   }
 
-  /** Serves a call at the end of the turn, when all sockets have been read. `message` must stay unchanged until then. */
-  serveSoon(stream: UnaryStream, connection: Connection, message: Buffer): void {
-    if (this.#streams.length === 0) setImmediate(this.#serveAll);
-    this.#streams.push(stream);
-    this.#connections.push(connection);
-    this.#ids.push(stream.id);
-    this.#messages.push(message);
+  /** Serves a call at the end of the turn, when all sockets have been read. */
+  serveSoon(stream: UnaryStream): void {
+    if (this.#read.length === 0) setImmediate(this.#serveAll);
+    this.#read.push(stream);
   }
 
-  // The lists can't grow here, because only reading adds to them.
+  // The list can't grow here, because only reading adds to it.
   #serve(): void {
     this.#server.beginTurn();
-    for (let i = 0; i < this.#streams.length; i++) {
-      const stream = this.#streams[i] as UnaryStream;
-      const connection = this.#connections[i] as Connection;
-      if (stream.isOn(connection, this.#ids[i] as number)) stream.serve(this.#messages[i] as Buffer);
-    }
-    this.#streams.length = 0;
-    this.#connections.length = 0;
-    this.#ids.length = 0;
-    this.#messages.length = 0;
+    for (let i = 0; i < this.#read.length; i++) (this.#read[i] as UnaryStream).serve();
+    this.#read.length = 0;
   }
 }
 
@@ -87,6 +74,8 @@ export class UnaryStream extends GrpcCall implements UnaryReply {
   readonly #calls: UnaryCalls;
   #state: State = "idle";
   #method: UnaryMethod = NO_METHOD;
+  // The whole request, until it is served.
+  #message: Buffer | undefined;
   /** The `traceparent` of the present request. */
   traceparent: string | undefined;
 
@@ -132,16 +121,15 @@ export class UnaryStream extends GrpcCall implements UnaryReply {
   // After a pause of this process, calls and their cancellations lie in the sockets together, and a call that was served before all of it
   // was read would be charged although its caller has cancelled it. So a call waits for the end of the turn in which it was read.
   #serveSoon(message: Buffer): void {
-    this.#calls.serveSoon(this, this.connection as Connection, message);
+    this.#message = message;
+    this.#calls.serveSoon(this);
   }
 
-  /** False if the object has left that stream, which may have been reset. */
-  isOn(connection: Connection, id: number): boolean {
-    return this.connection === connection && this.id === id;
-  }
-
-  /** Gives the message to the handler. */
-  serve(message: Buffer): void {
+  /** Gives the message to the handler, unless the call has been reset, or has been served. */
+  serve(): void {
+    const message = this.#message;
+    if (message === undefined) return;
+    this.#message = undefined;
     const { server } = this;
     const { inFlightMax, observer } = server.options;
     server.counts.unaryCalls++;
@@ -212,6 +200,7 @@ export class UnaryStream extends GrpcCall implements UnaryReply {
 
   override closed(): void {
     super.closed();
+    this.#message = undefined;
     if (this.#state === "handling") this.#state = "abandoned";
     else this.#rest();
   }

@@ -45,8 +45,6 @@ export class Http2Target implements UnaryTarget {
   readonly authority: string;
   readonly #options: Http2TargetOptions;
   #session: ClientHttp2Session | undefined;
-  /** Sessions that were once connected: a call on any other session never reached the target. */
-  readonly #stood = new WeakSet<ClientHttp2Session>();
   #pausedUntilUs = 0;
   #isClosed = false;
 
@@ -78,11 +76,6 @@ export class Http2Target implements UnaryTarget {
     }
   }
 
-  /** Whether the session was ever connected. */
-  hasStood(session: Http2Session | undefined): boolean {
-    return session !== undefined && this.#stood.has(session as ClientHttp2Session);
-  }
-
   /** Connects now, so that the first call need not wait for the connection. */
   connect(): void {
     this.#usableSession();
@@ -112,13 +105,12 @@ export class Http2Target implements UnaryTarget {
     );
     const pings = setInterval(() => keepAlive(session), PING_INTERVAL_MS).unref();
     session.once("connect", () => {
-      this.#stood.add(session);
       clearTimeout(giveUp);
       session.setLocalWindowSize(WINDOW_BYTES);
     });
     // Every stream of the session gets the error too. Without a listener here it would end the process.
     session.on("error", () => {
-      if (!this.#stood.has(session)) this.#pausedUntilUs = this.#options.clock.nowUs() + RECONNECT_PAUSE_US;
+      if (session.connecting) this.#pausedUntilUs = this.#options.clock.nowUs() + RECONNECT_PAUSE_US;
     });
     session.once("close", () => {
       clearTimeout(giveUp);
@@ -136,14 +128,13 @@ class Http2Call implements SentCall {
   readonly #bytesMax: number;
   readonly #done: (outcome: UnaryOutcome) => void;
   #stream: ClientHttp2Stream | undefined;
-  #isDone = false;
+  // `ended`: the whole body has come, and its trailers may follow.
+  #state: "open" | "ended" | "broken" | "done" = "open";
   #sends = 0;
   #headers: IncomingHttpHeaders | undefined;
   #trailers: IncomingHttpHeaders | undefined;
   #chunks: Buffer[] = [];
   #bytes = 0;
-  #hasEnded = false;
-  #error: Error | undefined;
 
   constructor(
     target: Http2Target,
@@ -161,6 +152,7 @@ class Http2Call implements SentCall {
 
   start(): void {
     this.#sends++;
+    this.#state = "open";
     const stream = this.#target.open(this.#request.headers, false);
     if (stream === undefined) {
       setImmediate(() => this.#fail("unreachable", `no connection to ${this.#target.authority}`));
@@ -173,28 +165,28 @@ class Http2Call implements SentCall {
     });
     stream.on("trailers", (trailers: IncomingHttpHeaders, _flags: number, raw: readonly string[]) => {
       this.#trailers = headerLines(trailers, raw);
-      if (this.#hasEnded) this.#finish();
+      if (this.#state === "ended") this.#finish();
     });
     stream.on("data", (chunk: Buffer) => this.#keep(chunk));
     stream.on("end", () => {
-      this.#hasEnded = true;
+      if (this.#state === "open") this.#state = "ended";
       if (this.#trailers !== undefined || this.#headers?.["grpc-status"] !== undefined) this.#finish();
     });
-    stream.on("error", (error: Error) => {
-      this.#error = error;
+    stream.on("error", () => {
+      if (this.#state !== "done") this.#state = "broken";
     });
     stream.on("close", () => this.#closed(stream, session));
     stream.end(this.#request.body);
   }
 
   cancel(reason: FailureReason): void {
-    if (this.#isDone) return;
+    if (this.#state === "done") return;
     this.#fail(reason, "given up");
     this.#stream?.close(constants.NGHTTP2_CANCEL);
   }
 
   #keep(chunk: Buffer): void {
-    if (this.#isDone) return;
+    if (this.#state === "done") return;
     this.#bytes += chunk.length;
     if (this.#bytes > this.#bytesMax || this.#options.admits?.(chunk.length + PIECE_BYTES) === false) {
       this.#fail("too_large", "the answer, or all answers together, are longer than what is kept");
@@ -202,30 +194,30 @@ class Http2Call implements SentCall {
     } else this.#chunks.push(chunk);
   }
 
+  // A session that has never connected is `connecting` for ever: its calls never reached the target.
   #closed(stream: ClientHttp2Stream, session: Http2Session | undefined): void {
-    if (this.#isDone || stream !== this.#stream) return;
-    if (this.#hasEnded && this.#headers !== undefined && this.#error === undefined && stream.rstCode === 0) {
+    if (this.#state === "done" || stream !== this.#stream) return;
+    if (this.#state === "ended" && this.#headers !== undefined && stream.rstCode === constants.NGHTTP2_NO_ERROR) {
       this.#finish();
     } else if (stream.rstCode === constants.NGHTTP2_REFUSED_STREAM && this.#headers === undefined) {
-      this.#error = undefined;
       if (this.#sends < SENDS_MAX) this.start();
       else this.#fail("refused", `${this.#target.authority} refused the call unseen`);
-    } else if (!this.#target.hasStood(session)) {
+    } else if (session === undefined || session.connecting) {
       this.#fail("unreachable", `no connection to ${this.#target.authority}`);
     } else this.#fail("broken", `${this.#target.authority} broke off the call`);
   }
 
   #finish(): void {
-    if (this.#isDone || this.#headers === undefined) return;
-    this.#isDone = true;
+    if (this.#state === "done" || this.#headers === undefined) return;
+    this.#state = "done";
     const chunks = this.#chunks;
     const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, this.#bytes);
     this.#done({ kind: "answer", headers: this.#headers, body, trailers: this.#trailers });
   }
 
   #fail(reason: FailureReason, message: string): void {
-    if (this.#isDone) return;
-    this.#isDone = true;
+    if (this.#state === "done") return;
+    this.#state = "done";
     this.#chunks = [];
     this.#done({ kind: "failure", reason, message });
   }
