@@ -1,20 +1,17 @@
 // Logs that can't be written, as on a full disk: the service answers, reloads and ends as if it could, and counts what it lost.
 
-import { type ChildProcess, execFileSync, type StdioOptions, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, type StdioOptions } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeAll, expect, test, vi } from "vitest";
-import { PROGRAM, requireProgram } from "../support/built-program.ts";
-import { ownProcess } from "../support/child-processes.ts";
+import { expect, test, vi } from "vitest";
 import { freePort } from "../support/redis-server.ts";
+import { spawnService } from "../support/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** Only for a service that never does it: a busy machine may take long. */
 const DONE_MS = 45_000;
 vi.setConfig({ testTimeout: 3 * DONE_MS });
-
-beforeAll(requireProgram);
 
 const RULES = "descriptors: [{ key: a, rate_limit: { unit: day, requests_per_unit: 1 } }]";
 
@@ -25,22 +22,7 @@ function serve(
   env: Readonly<Record<string, string>>,
   stdio: StdioOptions,
 ): ChildProcess {
-  return ownProcess(
-    spawn(process.execPath, [...PROGRAM, "serve"], {
-      env: {
-        PATH: process.env.PATH ?? "",
-        HOST: "127.0.0.1",
-        PORT: String(port),
-        GRPC_HOST: "127.0.0.1",
-        GRPC_PORT: "0",
-        RULES_DIR: rulesDir,
-        SHUTDOWN_DELAY: "0s",
-        LOG_LEVEL: "debug",
-        ...env,
-      },
-      stdio,
-    }),
-  );
+  return spawnService({ PORT: String(port), RULES_DIR: rulesDir, LOG_LEVEL: "debug", ...env }, { stdio });
 }
 
 // Promise(operators): A log that can't be written costs no call, no reload and no orderly end.

@@ -1,7 +1,7 @@
 // Secrets in every place that can hold one, everything failing that can, and nothing of them in anything that comes out:
 // log, standard error, every page, metrics, gRPC errors, diagnostic reports. Real processes, real servers.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,9 +10,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { ConfigError } from "../../src/engine/base/errors.ts";
 import { readSettings } from "../../src/process/settings.ts";
 import { PROGRAM } from "../support/built-program.ts";
-import { ownProcess } from "../support/child-processes.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { freePort, RedisServer } from "../support/redis-server.ts";
+import { spawnService } from "../support/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient } from "../support/test-app.ts";
 
@@ -59,33 +59,21 @@ interface Output {
 }
 
 /** Starts the service with these settings; `pieces` gets what it says, and `reports` a folder for its diagnostic reports. */
-async function spawnService(env: Readonly<Record<string, string>>) {
+async function spawnWatched(env: Readonly<Record<string, string>>) {
   const reports = await mkdtemp(join(folder, "reports-"));
   const flags = [`--report-directory=${reports}`, "--report-on-signal", "--report-uncaught-exception"];
-  const hosts = { HOST: "127.0.0.1", GRPC_HOST: "127.0.0.1", DEBUG_HOST: "127.0.0.1" };
-  const ports = { PORT: "0", GRPC_PORT: "0", DEBUG_PORT: "0" };
-  const end = { SHUTDOWN_DELAY: "0s", SHUTDOWN_GRACE: "100ms" };
-  const own = {
-    PATH: process.env.PATH ?? "",
-    LOG_LEVEL: "trace",
-    RULES_DIR: join(folder, "rules"),
-    ADMIN_TOKEN: TOKEN,
-  };
-  const child = ownProcess(
-    spawn(process.execPath, [...flags, ...PROGRAM, "serve"], {
-      env: { ...own, ...hosts, ...ports, ...end, ...env },
-      stdio: ["ignore", "pipe", "pipe"],
-    }),
-  );
+  const own = { DEBUG_PORT: "0", SHUTDOWN_GRACE: "100ms", LOG_LEVEL: "trace", RULES_DIR: join(folder, "rules") };
+  const command = [process.execPath, ...flags, ...PROGRAM, "serve"];
+  const child = spawnService({ ...own, ADMIN_TOKEN: TOKEN, ...env }, { command });
   const pieces: string[] = [];
   for (const stream of [child.stdout, child.stderr])
-    stream.on("data", (piece: Buffer) => pieces.push(piece.toString()));
+    stream?.on("data", (piece: Buffer) => pieces.push(piece.toString()));
   return { child, pieces, reports };
 }
 
 /** Everything that came out of a service, once it has ended. */
 async function outputOf(
-  { child, pieces, reports }: Awaited<ReturnType<typeof spawnService>>,
+  { child, pieces, reports }: Awaited<ReturnType<typeof spawnWatched>>,
   listened = true,
 ): Promise<Output> {
   if (child.exitCode === null) await once(child, "exit");
@@ -95,7 +83,7 @@ async function outputOf(
 
 /** Runs the service with these settings, asks all it answers, has it write a report, ends it. */
 async function runService(env: Readonly<Record<string, string>>): Promise<Output> {
-  const service = await spawnService(env);
+  const service = await spawnWatched(env);
   const { child, pieces, reports } = service;
   const ports = await listening(child, pieces);
   if (ports !== undefined) {
@@ -342,7 +330,7 @@ test.concurrent.each([
 test("a crash leaves a report without secrets", async () => {
   const crash = join(folder, "crash.mjs");
   await writeFile(crash, `setTimeout(() => { throw new Error("an accident"); }, 2_500);\n`);
-  const service = await spawnService({
+  const service = await spawnWatched({
     REDIS_URL: `redis://:${ENCODED}@127.0.0.1:${closedPort}`,
     NODE_OPTIONS: `--import=${crash}`,
     SHUTDOWN_GRACE: "10s",

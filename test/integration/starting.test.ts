@@ -9,8 +9,8 @@ import { connect, createServer, type Server } from "node:net";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { PROGRAM, requireProgram } from "../support/built-program.ts";
 import { freePort } from "../support/redis-server.ts";
+import { spawnService } from "../support/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -26,7 +26,6 @@ let mute: Server;
 const mutePort = () => (mute.address() as { port: number }).port;
 
 beforeAll(async () => {
-  requireProgram();
   writeFileSync(join(folder, "rules.yaml"), "domain: edge\n");
   nobody = await freePort();
   mute = createServer((socket) => socket.on("error", () => undefined).resume()).listen(0, "127.0.0.1");
@@ -54,25 +53,8 @@ interface Started {
   readonly end: Promise<number | string>;
 }
 
-function startProcess(
-  env: Readonly<Record<string, string>>,
-  command: readonly string[] = [process.execPath, ...PROGRAM, "serve"],
-): Started {
-  const [program = "", ...args] = command;
-  const child = spawn(program, args, {
-    cwd: ROOT,
-    env: {
-      PATH: process.env.PATH ?? "",
-      RULES_DIR: folder,
-      HOST: "127.0.0.1",
-      GRPC_HOST: "127.0.0.1",
-      PORT: "0",
-      GRPC_PORT: "0",
-      SHUTDOWN_DELAY: "0s",
-      ...env,
-    },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+function startProcess(env: Readonly<Record<string, string>>, command?: readonly string[]): Started {
+  const child = spawnService({ RULES_DIR: folder, ...env }, command === undefined ? {} : { command });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (output += String(chunk)));
   const end = once(child, "close").then(([code, signal]) => (code ?? signal) as number | string);

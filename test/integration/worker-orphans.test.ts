@@ -1,13 +1,12 @@
 // What becomes of workers whose supervisor is killed while they start: they must end, at whatever moment that was.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, test } from "vitest";
-import { PROGRAM } from "../support/built-program.ts";
-import { ownProcess } from "../support/child-processes.ts";
+import { spawnService } from "../support/service-process.ts";
 
 /** Seen by every process that a test starts, so that those of a killed supervisor can be found. */
 const MARK = "HEADGATE_TEST_RUN";
@@ -46,21 +45,7 @@ function marked(mark: string): number[] {
 }
 
 function start(mark: string, env: Readonly<Record<string, string>>): ChildProcess {
-  return ownProcess(
-    spawn(process.execPath, [...PROGRAM, "serve"], {
-      env: {
-        PATH: process.env.PATH ?? "",
-        HOST: "127.0.0.1",
-        GRPC_HOST: "127.0.0.1",
-        PORT: "0",
-        GRPC_PORT: "0",
-        WORKERS: "2",
-        [MARK]: mark,
-        ...env,
-      },
-      stdio: "ignore",
-    }),
-  );
+  return spawnService({ WORKERS: "2", [MARK]: mark, ...env }, { stdio: "ignore" });
 }
 
 const silentRedis = () => ({ REDIS_URL: `127.0.0.1:${(silent.address() as AddressInfo).port}` });

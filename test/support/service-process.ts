@@ -1,6 +1,6 @@
 // The built service as a process of its own, as an operator starts it, on free ports.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { createInterface } from "node:readline";
@@ -26,14 +26,18 @@ export interface ServiceProcess {
   readonly ended: Promise<number | null>;
 }
 
-/** Starts `node dist/main.js serve`, or that of a program elsewhere; resolves when it listens. */
-export async function startService(
-  env: Readonly<Record<string, string>>,
-  program: readonly string[] = PROGRAM,
-): Promise<ServiceProcess> {
-  if (program === PROGRAM) requireProgram();
-  const child = ownProcess(
-    spawn(process.execPath, [...program, "serve"], {
+/** How a service is started: the command, by default `node dist/main.js serve`, and what it has as standard streams. */
+interface Start {
+  readonly command?: readonly string[];
+  readonly stdio?: StdioOptions;
+}
+
+/** Starts a service on free ports, with nothing of this process's environment. */
+export function spawnService(env: Readonly<Record<string, string>>, { command, stdio }: Start = {}): ChildProcess {
+  if (command === undefined) requireProgram();
+  const [program = "", ...args] = command ?? [process.execPath, ...PROGRAM, "serve"];
+  return ownProcess(
+    spawn(program, args, {
       env: {
         PATH: process.env.PATH ?? "",
         TMPDIR: tmpdir(),
@@ -41,15 +45,22 @@ export async function startService(
         GRPC_HOST: "127.0.0.1",
         PORT: "0",
         GRPC_PORT: "0",
-        LOG_FORMAT: "json",
         DEBUG_HOST: "127.0.0.1",
         ...(env.COMPATIBILITY_MODE === "true" ? { DEBUG_PORT: "0" } : {}),
         SHUTDOWN_DELAY: "0s",
         ...env,
       },
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: stdio ?? ["ignore", "pipe", "pipe"],
     }),
   );
+}
+
+/** Starts a service, of a program elsewhere if that is given; resolves when it listens. */
+export async function startService(
+  env: Readonly<Record<string, string>>,
+  program: readonly string[] = PROGRAM,
+): Promise<ServiceProcess> {
+  const child = spawnService(env, program === PROGRAM ? {} : { command: [process.execPath, ...program, "serve"] });
   const log: string[] = [];
   showOnFailure(`service ${child.pid}`, () => log.join("\n"));
   const ended = once(child, "exit").then(([code]) => code as number | null);

@@ -50,29 +50,6 @@ describe("the 114 variables of the reference", () => {
   });
 });
 
-test("a compatibility mode that shares its counters with nobody says so", () => {
-  expect(linesOf({ COMPATIBILITY_MODE: "true" })).toEqual([expect.stringMatching(/^REDIS_URL: not set/)]);
-  expect(linesOf({ COMPATIBILITY_MODE: "true", BACKEND_TYPE: "memory" })).toEqual([]);
-  expect(linesOf({ COMPATIBILITY_MODE: "true", REDIS_URL: "redis:6379" })).toEqual([]);
-});
-
-test("statsd and the side ports follow the mode, unless they are named", () => {
-  const settled = (env: Readonly<Record<string, string>>) => {
-    const { usesStatsd, debugPort, prometheusAddress } = readSettings(env);
-    return { usesStatsd, debugPort, metrics: prometheusAddress?.port };
-  };
-  expect(settled({ STATSD_HOST: "stats" })).toEqual({ usesStatsd: false });
-  const mode = { COMPATIBILITY_MODE: "true" };
-  expect(settled({ ...mode, STATSD_HOST: "stats" })).toEqual({ usesStatsd: true, debugPort: 6070 });
-  expect(settled({ ...mode, STATSD_HOST: "stats", USE_STATSD: "false", DEBUG_PORT: "7000" })).toEqual({
-    usesStatsd: false,
-    debugPort: 7000,
-  });
-  expect(settled({ ...mode, USE_PROMETHEUS: "true" })).toMatchObject({ metrics: 9090 });
-  expect(settled({ PROMETHEUS_ADDR: ":19001" })).toMatchObject({ metrics: 19001 });
-  expect(settled({ PROMETHEUS_ADDR: ":19001", USE_PROMETHEUS: "false" })).toEqual({ usesStatsd: false });
-});
-
 test("every setting is read by the service, but for those that are said to have no effect", () => {
   const source = readdirSync(resolve(ROOT, "src"), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".ts") && !file.endsWith("-table.ts"))

@@ -24,6 +24,7 @@ const BOTH = { ...POSTGRES, REDIS_URL: "redis.example" };
 const postgresAt = (url: string) => ({ POSTGRES_URL: url });
 const inPostgres = (postgres: object) => ({ backendType: "postgres", postgres });
 const NEW_DEFAULTS = { onStoreFailure: "allow", ignoresDotFiles: true, grpcReflection: true };
+const NO_PORTS = { debugPort: undefined, prometheusAddress: undefined };
 const OLD_DEFAULTS = { onStoreFailure: "error", ignoresDotFiles: false, grpcReflection: false };
 
 const READ: ReadCases = [
@@ -53,6 +54,16 @@ const READ: ReadCases = [
     { ...OLD_DEFAULTS, onStoreFailure: "local" },
   ],
   ["no compatibility mode", {}, NEW_DEFAULTS],
+  ["no statsd by its host alone", { STATSD_HOST: "stats" }, { ...NO_PORTS, usesStatsd: false }],
+  ["statsd by its host in that mode", { ...COMPATIBLE, STATSD_HOST: "stats" }, { usesStatsd: true, debugPort: 6070 }],
+  [
+    "no statsd where it is turned off",
+    { ...COMPATIBLE, STATSD_HOST: "stats", USE_STATSD: "false", DEBUG_PORT: "7000" },
+    { usesStatsd: false, debugPort: 7_000, prometheusAddress: undefined },
+  ],
+  ["the mode's port of metrics", { ...COMPATIBLE, USE_PROMETHEUS: "true" }, { prometheusAddress: { port: 9_090 } }],
+  ["a port of metrics", { PROMETHEUS_ADDR: ":19001" }, { prometheusAddress: { port: 19_001 } }],
+  ["one that is turned off", { PROMETHEUS_ADDR: ":19001", USE_PROMETHEUS: "false" }, NO_PORTS],
   ["one worker unless said otherwise", {}, { workers: 1 }],
   ["a number with a shared store", { WORKERS: "4", ...REDIS }, { workers: 4, warnings: [] }],
   ["auto with PostgreSQL too", { WORKERS: "Auto", ...POSTGRES }, { workers: "auto", warnings: [] }],
@@ -216,6 +227,8 @@ test.each<readonly [string, Environment, readonly unknown[]]>([
   ],
   ["a second store", BOTH, ["POSTGRES_URL: without effect, because REDIS_URL is set"]],
   ["counters that nobody shares", COMPATIBLE, [SHARED]],
+  ["nothing of counters in memory that were asked for", { ...COMPATIBLE, BACKEND_TYPE: "memory" }, []],
+  ["nothing of shared ones", { ...COMPATIBLE, ...REDIS }, []],
   ["what only that mode reads", { STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: "1" }, [WITHOUT_MODE]],
   ["its cache", { LOCAL_CACHE_SIZE_IN_BYTES: "1" }, [WITHOUT_MODE]],
   ["a snapshot with Redis", { MEMORY_SNAPSHOT: "/data/buckets", ...REDIS }, [snapshotIn("redis")]],
