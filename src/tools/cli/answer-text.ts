@@ -1,5 +1,6 @@
 // Writes an answer of ShouldRateLimit as text for people or as JSON for machines.
 
+import { isRecord } from "../../engine/base/is-record.ts";
 import { durationWords } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
@@ -66,7 +67,7 @@ export function answerJson({ answer, elapsedMs, descriptors }: ShownAnswer): obj
     })),
     response_headers: answer.response_headers_to_add.map(({ key, value }) => ({ key, value })),
     request_headers: answer.request_headers_to_add.map(({ key, value }) => ({ key, value })),
-    metadata: answer.dynamic_metadata === null ? null : plainStruct(answer.dynamic_metadata),
+    metadata: answer.dynamic_metadata === null ? null : metadataOf(answer),
   };
 }
 
@@ -80,28 +81,31 @@ function codeText(code: string, terminal: Terminal): string {
   return paint(terminal, code.trim() === "OVER_LIMIT" ? "red" : code.trim() === "OK" ? "green" : "yellow", code);
 }
 
+function metadataOf({ dynamic_metadata: metadata }: RateLimitAnswer): Readonly<Record<string, unknown>> {
+  return metadata === null ? {} : plainStruct(metadata);
+}
+
 /** Says that the store did not decide: the answer's numbers do not show it. */
-function degradedText({ dynamic_metadata: metadata }: RateLimitAnswer): string | undefined {
-  const degraded = metadata === null ? undefined : plainStruct(metadata).degraded;
-  if (typeof degraded !== "object" || degraded === null) return undefined;
-  const { policy, failure } = degraded as { readonly policy?: unknown; readonly failure?: unknown };
-  return visible(`answered without the store (${failure}), by on_store_failure: ${policy}`);
+function degradedText(answer: RateLimitAnswer): string | undefined {
+  const { degraded } = metadataOf(answer);
+  if (!isRecord(degraded)) return undefined;
+  return visible(`answered without the store (${degraded.failure}), by on_store_failure: ${degraded.policy}`);
 }
 
 /** Shown if the service has no rules for the domain: then OK says nothing about any limit. */
 const UNKNOWN_DOMAIN =
   "the service has no rules for this domain, so nothing is limited; /config on its HTTP port lists them";
 
-function isUnknownDomain({ dynamic_metadata: metadata }: RateLimitAnswer): boolean {
-  return metadata !== null && plainStruct(metadata).unknown_domain === true;
+function isUnknownDomain(answer: RateLimitAnswer): boolean {
+  return metadataOf(answer).unknown_domain === true;
 }
 
 /** Shown beside the global limit, which looks like a rule's limit in a status. */
 const UNMATCHED = "no rule applies to this descriptor: only the global limit counts it";
 
 /** Indexes of the descriptors that met no rule. */
-function unmatchedIn({ dynamic_metadata: metadata }: RateLimitAnswer): ReadonlySet<unknown> {
-  const unmatched = metadata === null ? undefined : plainStruct(metadata).unmatched;
+function unmatchedIn(answer: RateLimitAnswer): ReadonlySet<unknown> {
+  const { unmatched } = metadataOf(answer);
   return new Set(Array.isArray(unmatched) ? unmatched : []);
 }
 
@@ -136,9 +140,8 @@ function headerLines(headers: readonly AnswerHeader[]): string[] {
   return headers.map(({ key, value }) => `${visible(key)}: ${visible(value)}`);
 }
 
-function metadataLines({ dynamic_metadata: metadata }: RateLimitAnswer): string[] {
-  if (metadata === null) return [];
-  return Object.entries(plainStruct(metadata)).map(([key, value]) => {
+function metadataLines(answer: RateLimitAnswer): string[] {
+  return Object.entries(metadataOf(answer)).map(([key, value]) => {
     return `${visible(key)}: ${visible(typeof value === "string" ? value : JSON.stringify(value))}`;
   });
 }

@@ -32,24 +32,22 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Rules that a command loads need no counters. */
 const NO_STATS: StatsBook = { statsOf: () => new LimitStats() };
 
-/** The settings that say where rules are. Commands ignore mistakes in other settings. */
-const RULES_SETTINGS = /^(?:RULES_DIR|RUNTIME_[A-Z]+|MERGE_DOMAIN_CONFIG|COMPATIBILITY_MODE|CACHE_KEY_PREFIX)$/;
-
 /** Memory bound of a run that decides calls itself: at most 141 MB of buckets, twice, and once more with --against. */
 const BUCKETS_MAX = 1_000_000;
 const LOG_BYTES_MAX = 268_435_456;
 
-/** Further settings that decisions depend on. All others matter only to the service. */
-const DECIDING_SETTINGS =
-  /^(?:SHADOW_MODE|QUOTA_MODE|ON_STORE_FAILURE|RETRY_AFTER_JITTER|NEAR_LIMIT_RATIO|STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT|RESPONSE_HEADERS|LIMIT_[A-Z_]+)$/;
+/** The settings that say where rules are, and those that decisions depend on. Commands ignore mistakes in all others. */
+const SETTINGS_READ = [
+  /^(?:RULES_DIR|RUNTIME_[A-Z]+|MERGE_DOMAIN_CONFIG|COMPATIBILITY_MODE|CACHE_KEY_PREFIX|RESPONSE_HEADERS|LIMIT_[A-Z_]+)$/,
+  /^(?:SHADOW_MODE|QUOTA_MODE|ON_STORE_FAILURE|RETRY_AFTER_JITTER|NEAR_LIMIT_RATIO)$/,
+  /^STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT$/,
+];
 
 /** The settings for loading rules and deciding calls, as the service would read them. Throws ConfigError. */
 export function decidingSettings(env: Environment): Settings {
-  return pickedSettings(env, (name) => RULES_SETTINGS.test(name) || DECIDING_SETTINGS.test(name));
-}
-
-function pickedSettings(env: Environment, isPicked: (name: string) => boolean): Settings {
-  return readSettings(Object.fromEntries(Object.entries(env).filter(([name]) => isPicked(name))));
+  return readSettings(
+    Object.fromEntries(Object.entries(env).filter(([name]) => SETTINGS_READ.some((one) => one.test(name)))),
+  );
 }
 
 /** What was loaded, with the bytes of a single file: a pipe can't be read again. */
@@ -61,7 +59,7 @@ interface ChosenRules extends LoadResult {
 export async function loadChosen(
   choice: RulesChoice,
   env: Environment,
-  settings = pickedSettings(env, (name) => RULES_SETTINGS.test(name)),
+  settings = decidingSettings(env),
 ): Promise<ChosenRules> {
   const mergeDomains = choice.mergeDomains ?? settings.mergesDomains;
   const options = { ...compileOptions(settings), mergeDomains, dotFiles: !settings.ignoresDotFiles };

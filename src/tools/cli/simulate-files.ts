@@ -4,8 +4,6 @@ import { stat } from "node:fs/promises";
 import { SystemClock } from "../../engine/base/clock.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import { visible, visibleJson } from "../../engine/base/visible.ts";
-import type { RuleSet } from "../../engine/rules/rule-set.ts";
-import type { Settings } from "../../process/settings.ts";
 import type { SimulationReport } from "../simulate/report.ts";
 import { type Progress, simulate } from "../simulate/simulate.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";
@@ -33,8 +31,12 @@ interface SimulateOptions {
 export async function simulateFiles({ files, flags, mapping }: SimulateOptions, terminal: Terminal): Promise<void> {
   const settings = await orTrouble(terminal, () => decidingSettings(terminal.env));
   if (settings === undefined) return;
-  const ruleSet = await rulesAt(flags.rules, flags, settings, terminal);
-  const against = flags.against === undefined ? undefined : await rulesAt(flags.against, flags, settings, terminal);
+  const rulesAt = (path: string | undefined) => {
+    const called = path === undefined ? "the rules" : `the rules in ${visible(path)}`;
+    return rulesOrTrouble({ path, mergeDomains: flags.mergeDomains }, called, terminal, settings);
+  };
+  const ruleSet = await rulesAt(flags.rules);
+  const against = flags.against === undefined ? undefined : await rulesAt(flags.against);
   if (ruleSet === undefined || (flags.against !== undefined && against === undefined)) {
     terminal.setExitCode(2);
     return;
@@ -62,16 +64,6 @@ export async function simulateFiles({ files, flags, mapping }: SimulateOptions, 
     flags.json === true ? `${visibleJson(JSON.stringify(report, null, 2))}\n` : simulationText(report, terminal),
   );
   terminal.setExitCode(flags.tolerate !== undefined && refusedShare(report) > flags.tolerate ? 1 : 0);
-}
-
-function rulesAt(
-  path: string | undefined,
-  { mergeDomains }: SimulateFlags,
-  settings: Settings,
-  terminal: Terminal,
-): Promise<RuleSet | undefined> {
-  const called = path === undefined ? "the rules" : `the rules in ${visible(path)}`;
-  return rulesOrTrouble({ path, mergeDomains }, called, terminal, settings);
 }
 
 function refusedShare({ calls, changes }: SimulationReport): number {

@@ -5,24 +5,44 @@ import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { HoldFound, Mode, Outcome, type Take } from "../../engine/domain/take.ts";
 import { heldName } from "./call-text.ts";
 
-/** Counts of one limit. Amounts are in the limit's unit. */
+/** How the holds of a limit ended. Hits are in the limit's unit. */
+export interface HoldReport {
+  readonly opened: number;
+  /** Settled in time, whether more, less or just as much was used. */
+  readonly settled: number;
+  readonly settled_below: number;
+  readonly unused_hits: number;
+  readonly settled_above: number;
+  readonly exceeded_hits: number;
+  readonly exceeded_hits_max: number;
+  /** Ended by themselves. */
+  readonly expired: number;
+  /** Neither settled nor ended when the recording ends. */
+  readonly live: number;
+  /** Settlements that found no hold, charged as reported; and repeated settlements. */
+  readonly late_settlements: number;
+  readonly late_hits: number;
+  readonly repeated_settlements: number;
+  /** Settlements left out because these rules refuse their calls. */
+  readonly settlements_of_refused: number;
+}
+
+/** Counts of one limit. */
 export class HoldTally {
-  opened = 0;
-  settled = 0;
-  /** Settled holds that were larger than what was used: how many, and by how much in all. */
-  under = 0;
-  unused = 0;
-  /** Settled holds that were smaller: how many, by how much in all, and by how much at most. */
-  over = 0;
-  exceeded = 0;
-  exceededMax = 0;
-  /** Settlements that found no hold, and what they charged. */
-  late = 0;
-  lateHits = 0;
-  repeated = 0;
-  /** Settlements of calls that these rules refused; they are not charged. */
-  ofRefused = 0;
-  expired = 0;
+  readonly #counts = {
+    opened: 0,
+    settled: 0,
+    settled_below: 0,
+    unused_hits: 0,
+    settled_above: 0,
+    exceeded_hits: 0,
+    exceeded_hits_max: 0,
+    expired: 0,
+    late_settlements: 0,
+    late_hits: 0,
+    repeated_settlements: 0,
+    settlements_of_refused: 0,
+  };
   /** When each live hold ends, by its name. Holds end in the order in which they were paid. */
   readonly #live = new Map<string, number>();
   #unnamed = 0;
@@ -34,16 +54,16 @@ export class HoldTally {
     else if (take.mode === Mode.settle && take.outcome !== Outcome.unanswered) this.#settle(take, isOfRefused);
   }
 
-  /** Holds that at that time are not settled and have not ended. */
-  liveAt(atUs: number): number {
+  /** What has been counted, with the holds that at that time are not settled and have not ended. */
+  report(atUs: number): HoldReport {
     this.#expire(atUs);
-    return this.#live.size;
+    return { ...this.#counts, live: this.#live.size };
   }
 
   // Where holds are counted, a second hold under a known id gets no id.
   #open(take: Take, atUs: number): void {
     if (!take.paid || take.counted === 0) return;
-    this.opened++;
+    this.#counts.opened++;
     const named = heldName(take);
     const isNamed = take.holdId !== "" && !this.#live.has(named);
     const endsAtUs = atUs + take.limit.holdSeconds * MICROS_PER_SECOND;
@@ -52,21 +72,22 @@ export class HoldTally {
 
   #settle(take: Take, isOfRefused: boolean): void {
     const { cost, counted: held, limit } = take;
-    if (isOfRefused) this.ofRefused++;
-    else if (held === HoldFound.settled) this.repeated++;
+    const counts = this.#counts;
+    if (isOfRefused) counts.settlements_of_refused++;
+    else if (held === HoldFound.settled) counts.repeated_settlements++;
     else if (held === HoldFound.none) {
-      this.late++;
-      if (!limit.isConcurrent) this.lateHits += cost;
+      counts.late_settlements++;
+      if (!limit.isConcurrent) counts.late_hits += cost;
     } else {
-      this.settled++;
+      counts.settled++;
       this.#live.delete(heldName(take));
       if (cost < held) {
-        this.under++;
-        this.unused += held - cost;
+        counts.settled_below++;
+        counts.unused_hits += held - cost;
       } else if (cost > held) {
-        this.over++;
-        this.exceeded += cost - held;
-        this.exceededMax = Math.max(this.exceededMax, cost - held);
+        counts.settled_above++;
+        counts.exceeded_hits += cost - held;
+        counts.exceeded_hits_max = Math.max(counts.exceeded_hits_max, cost - held);
       }
     }
   }
@@ -75,7 +96,7 @@ export class HoldTally {
     for (const [name, endsAtUs] of this.#live) {
       if (endsAtUs > atUs) return;
       this.#live.delete(name);
-      this.expired++;
+      this.#counts.expired++;
     }
   }
 }

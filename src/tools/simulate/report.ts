@@ -4,10 +4,11 @@ import { isoTime } from "../../engine/base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { limitWords } from "../../engine/rules/explain-words.ts";
 import { type ChangedCall, type ChangedLimit, type EditedLimit, editedLimits } from "./changes.ts";
-import type { HoldTally } from "./hold-tally.ts";
+import type { HoldReport } from "./hold-tally.ts";
 import type { LimitTally } from "./limit-tally.ts";
 import type { ShownRefusal } from "./refusals.ts";
 import type { Simulation } from "./simulation.ts";
+import type { UnmatchedShape } from "./unmatched-shapes.ts";
 
 /** Callers named per limit. */
 const WORST_MAX = 5;
@@ -39,12 +40,7 @@ export interface SimulationReport {
   readonly limits: readonly LimitReport[];
   readonly unmatched: {
     readonly descriptors: number;
-    readonly shapes: readonly {
-      readonly domain: string;
-      readonly keys: readonly string[];
-      readonly descriptors: number;
-      readonly domain_has_rules: boolean;
-    }[];
+    readonly shapes: readonly UnmatchedShape[];
     readonly of_further_shapes: number;
   };
   /** Buckets dropped for lack of memory before they had expired; above 0 the figures are lenient. */
@@ -83,28 +79,6 @@ export interface LimitReport {
   readonly holds: HoldReport | null;
 }
 
-/** How the holds of a limit ended. Hits are in the limit's unit. */
-interface HoldReport {
-  readonly opened: number;
-  /** Settled in time, whether more, less or just as much was used. */
-  readonly settled: number;
-  readonly settled_below: number;
-  readonly unused_hits: number;
-  readonly settled_above: number;
-  readonly exceeded_hits: number;
-  readonly exceeded_hits_max: number;
-  /** Ended by themselves. */
-  readonly expired: number;
-  /** Neither settled nor ended when the recording ends. */
-  readonly live: number;
-  /** Settlements that found no hold, charged as reported; and repeated settlements. */
-  readonly late_settlements: number;
-  readonly late_hits: number;
-  readonly repeated_settlements: number;
-  /** Settlements left out because these rules refuse their calls. */
-  readonly settlements_of_refused: number;
-}
-
 interface ChangesReport {
   readonly refused_by_both: number;
   /** Requests that the service answers with an error under the old rules, by its code; in none of the other numbers. */
@@ -140,12 +114,7 @@ export function reportOf(simulation: Simulation): SimulationReport {
     limits: [...new Set(simulation.tallies())].map((tally) => limitReport(tally, timeline.lastUs)),
     unmatched: {
       descriptors: unmatched.descriptors,
-      shapes: unmatched.list().map(({ domain, keys, descriptors, isDomainKnown }) => ({
-        domain,
-        keys,
-        descriptors,
-        domain_has_rules: isDomainKnown,
-      })),
+      shapes: unmatched.list(),
       of_further_shapes: unmatched.others,
     },
     evicted_buckets: simulation.evicted,
@@ -190,26 +159,6 @@ function limitReport(tally: LimitTally, endUs: number): LimitReport {
     worst_callers: tally.worst(WORST_MAX).map(({ label, refused: calls }) => ({ caller: label, refused: calls })),
     burst: limit.burst,
     smallest_burst: needed === 0 || !Number.isFinite(needed) ? null : needed,
-    holds: tally.holds === undefined ? null : holdReport(tally.holds, endUs),
-  };
-}
-
-function holdReport(holds: HoldTally, endUs: number): HoldReport {
-  // Comes first: it counts the holds that have ended by then as expired.
-  const live = holds.liveAt(endUs);
-  return {
-    opened: holds.opened,
-    settled: holds.settled,
-    settled_below: holds.under,
-    unused_hits: holds.unused,
-    settled_above: holds.over,
-    exceeded_hits: holds.exceeded,
-    exceeded_hits_max: holds.exceededMax,
-    expired: holds.expired,
-    live,
-    late_settlements: holds.late,
-    late_hits: holds.lateHits,
-    repeated_settlements: holds.repeated,
-    settlements_of_refused: holds.ofRefused,
+    holds: tally.holds?.report(endUs) ?? null,
   };
 }

@@ -11,13 +11,13 @@ const KEYS_SHOWN_MAX = 16;
 const NAME_CHARS_MAX = 120;
 
 /** Descriptors of one domain with the same keys that met no rule. */
-interface UnmatchedShape {
+export interface UnmatchedShape {
   readonly domain: string;
   /** Keys in their order; empty for a descriptor without entries. */
   readonly keys: readonly string[];
   descriptors: number;
   /** False: the domain has no rules at all. */
-  readonly isDomainKnown: boolean;
+  readonly domain_has_rules: boolean;
 }
 
 /** Counts them. */
@@ -52,8 +52,7 @@ export class UnmatchedShapes {
         this.others++;
         return;
       }
-      const isDomainKnown = call.domain !== undefined;
-      shape = { domain, keys, descriptors: 0, isDomainKnown };
+      shape = { domain, keys, descriptors: 0, domain_has_rules: call.domain !== undefined };
       this.#shapes.set(id, shape);
     }
     shape.descriptors++;

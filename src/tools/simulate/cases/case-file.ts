@@ -38,24 +38,24 @@ export interface Step {
 /** What a settlement may have found; `nothing`: the descriptor is no settlement, or meets no rule with `hold`. */
 export const FOUND = ["settled", "unknown", "already_settled", "unanswered", "nothing"] as const;
 
-/** What an answer must be. `code` applies to each of a step's calls, all else to the last of them. */
+/** What an answer must be; what is undefined is not checked. `code` applies to each of a step's calls, all else to the last of them. */
 export interface Expectation {
   readonly at: Place;
   /** OK, OVER_LIMIT, or the name of a gRPC status. */
-  readonly code: string | undefined;
+  readonly code?: string | undefined;
   /** The limit that governs the answer: its id, its id without the domain, its name, or its rule's path. */
-  readonly rule: string | undefined;
-  readonly remaining: number | undefined;
-  readonly waitUs: number | undefined;
-  readonly resetUs: number | undefined;
+  readonly rule?: string | undefined;
+  readonly remaining?: number | undefined;
+  readonly waitUs?: number | undefined;
+  readonly resetUs?: number | undefined;
   /** Headers for the client; null: there must be no such header. */
-  readonly headers: ReadonlyMap<string, string | null>;
-  /** The path of each descriptor's rule, empty for `nothing`; undefined: not checked. */
-  readonly matches: readonly string[] | undefined;
-  /** The code of each descriptor; undefined: not checked. */
-  readonly statuses: readonly string[] | undefined;
-  /** What each descriptor holds of a rule with `hold`, in the caller's unit; undefined: not checked. A single one is for all. */
-  readonly reserved: readonly string[] | undefined;
-  /** What the settlement of each descriptor found, one of FOUND; undefined: not checked. A single one is for all. */
-  readonly found: readonly string[] | undefined;
+  readonly headers?: ReadonlyMap<string, string | null>;
+  /** The path of each descriptor's rule, empty for `nothing`. */
+  readonly matches?: readonly string[] | undefined;
+  /** The code of each descriptor. */
+  readonly statuses?: readonly string[] | undefined;
+  /** What each descriptor holds of a rule with `hold`, in the caller's unit. A single one is for all. */
+  readonly reserved?: readonly string[] | undefined;
+  /** What the settlement of each descriptor found, one of FOUND. A single one is for all. */
+  readonly found?: readonly string[] | undefined;
 }

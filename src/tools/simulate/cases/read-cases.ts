@@ -190,9 +190,9 @@ function readOverride(node: SourceNode, log: ProblemLog): AskedDescriptor["overr
 }
 
 function readExpectation(node: SourceNode, log: ProblemLog): Expectation {
-  if (node.kind === "scalar") return { ...NOTHING_EXPECTED, at: node.at, code: readCode(node, log) };
+  if (node.kind === "scalar") return { at: node.at, code: readCode(node, log) };
   const mapping = mappingOf(node, "expect", log);
-  if (mapping === undefined) return { ...NOTHING_EXPECTED, at: node.at };
+  if (mapping === undefined) return { at: node.at };
   const fields = new CaseFields(mapping, EXPECT_KEYS, "in 'expect'", log);
   const code = fields.get("code");
   const matches = fields.list("matches");
@@ -210,19 +210,6 @@ function readExpectation(node: SourceNode, log: ProblemLog): Expectation {
     found: fields.words("found", FOUND),
   };
 }
-
-const NOTHING_EXPECTED: Omit<Expectation, "at"> = {
-  code: undefined,
-  rule: undefined,
-  remaining: undefined,
-  waitUs: undefined,
-  resetUs: undefined,
-  headers: new Map(),
-  matches: undefined,
-  statuses: undefined,
-  reserved: undefined,
-  found: undefined,
-};
 
 function readCode(node: SourceNode, log: ProblemLog): string | undefined {
   const code = textOf(node, "expect", log);

@@ -138,7 +138,7 @@ function judge(answer: Answer, step: Step, number: number): readonly Failure[] {
   want("remaining", expect.remaining, governing?.remaining);
   want("a wait of", shownTime(expect.waitUs), shownTime(governing === undefined ? undefined : waitUsOf(governing)));
   want("a reset in", shownTime(expect.resetUs), shownTime(governing?.resetUs));
-  for (const [name, value] of expect.headers) want(`the header ${name}`, value, headerOf(call, name));
+  for (const [name, value] of expect.headers ?? []) want(`the header ${name}`, value, headerOf(call, name));
   judgeDescriptors(expect, call, want);
   return failures;
 }
