@@ -4,7 +4,7 @@
 -- state     beside the bucket's own key: `<key>|holds`, a sorted set of the live holds "cost paid_at_us payment |id" by the time of their
 --           end (a hold without an id has plus signs or nothing in place of `|id`); `<key>|hold|<id>` per hold with an id, a string
 --           "cost paid_at_us payment ends_at_us", or after settlement "settled until_us" (when it may be forgotten); and for a token
---           bucket `<key>|lows`, a string of doubles (see LOWS_MAX)
+--           bucket `<key>|lows`, as debt_lows.lua says
 -- lifetime  set and lows: as the bucket's, at least until the last hold ends, never shortened; a hold's key: until the hold ends, after
 --           settlement as long again
 -- Redis may evict any of these keys. If the lows are lost, nothing is given back for older holds. A hold without its member in the set
@@ -19,80 +19,23 @@ local WAIT_US_MIN = 1000000
 local SAME_MOMENT_MAX = 64 -- most members tried to find a hold without an id: as many as one call can open
 local FOUND_NONE, FOUND_SETTLED = -1, -2
 
--- `refs`: what ARGV[4] says of a take, by where its numbers begin in `groups`. `book_of_bucket`, `books`: what is known of a bucket's
--- holds, by the index of its key and of the set's. `named`: the content of holds' own keys as the call has left it, by their index.
-local refs, book_of_bucket, books, named = {}, {}, {}, {}
+-- What ARGV[4] says of a take, by where its numbers begin in `groups`; what is known of a bucket's holds, by the index of its key; and what
+-- the call has left in holds' own keys, by their index.
+local refs, books, named = {}, {}, {}
+holds.of_take = refs
 
--- The lowest debts of a token bucket, as src/engine/algorithms/debt-lows.ts keeps them: number of the last payment, number of the last
--- payment that opened a hold, what all holds together can give back, then per low the number of its payment and the debt before it.
-local LOWS_MAX = 64
-
-local function read_lows(place)
-  local text, lows = saved[place], { place = place, last = 0, last_held = 0, held = 0, payments = {}, lows = {} }
-  lows.was_there = text and #text >= 24 and #text % 8 == 0
-  if not lows.was_there then return lows end
-  lows.last, lows.last_held, lows.held = unpack_numbers('<ddd', text)
-  for from = 25, #text - 8, 16 do
-    local all = #lows.lows + 1
-    lows.payments[all], lows.lows[all] = unpack_numbers('<dd', text, from)
-  end
-  return lows
-end
-
-local function drop_low(lows, i)
-  table.remove(lows.payments, i)
-  table.remove(lows.lows, i)
-end
-
-local function note_low(lows, debt)
-  local all = lows.lows
-  lows.last = lows.last + 1
-  while #all > 0 and all[#all] >= debt do drop_low(lows, #all) end
-  if (lows.payments[#all] or 0) > lows.last_held or debt >= lows.held then return end
-  lows.payments[#all + 1] = lows.last
-  all[#all + 1] = debt
-  if #all <= LOWS_MAX then return end
-  local nearest = 1
-  for i = 2, #all - 1 do
-    if all[i + 1] - all[i] < all[nearest + 1] - all[nearest] then nearest = i end
-  end
-  all[nearest + 1] = all[nearest]
-  drop_low(lows, nearest)
-end
-
-local function first_low_after(lows, payment)
-  local at = 1
-  while at <= #lows.payments and lows.payments[at] <= payment do at = at + 1 end
-  return at
-end
-
-local function take_off_lows(lows, payment, debt)
-  local first, all = first_low_after(lows, payment), lows.lows
-  lows.is_changed = true
-  for i = first, #all do all[i] = max(0, all[i] - debt) end
-  if first > #all then return end
-  for i = first - 1, 1, -1 do
-    if all[i] >= all[i + 1] then drop_low(lows, i) end
-  end
-end
-
-local function write_lows(lows, lifetime_ms)
-  local numbers = { lows.last, lows.last_held, lows.held }
-  for i = 1, #lows.lows do numbers[i * 2 + 2], numbers[i * 2 + 3] = lows.payments[i], lows.lows[i] end
-  call('SET', KEYS[lows.place], pack_numbers('<' .. rep('d', #numbers), unpack(numbers)), 'PX', format(ONE, lifetime_ms))
-end
+-- FILE debt_lows.lua
 
 for from = 1, #ARGV[4], 48 do
   local take, bucket, set, lows, own, us = unpack_numbers('<dddddd', ARGV[4], from)
-  local book = books[set]
+  local book = books[bucket]
   if not book then
     book = {
-      key = KEYS[set], bucket = bucket, is_count = us < 0, is_open = false,
+      key = KEYS[set], bucket = bucket, is_count = us < 0, is_open = false, lows = lows > 0 and read_lows(lows), lifetime_us = 0,
       stored = 0, ended = 0, dropped = 0, -- number of members in the set, of ended ones, and of ended ones that this call removes
-      added = {}, nameless_count = 0, removed = {}, removed_count = 0, lifetime_us = 0,
-      lows = lows > 0 and read_lows(lows),
+      added = {}, added_count = 0, nameless_count = 0, removed = {}, removed_count = 0, -- live holds, by their members
     }
-    books[set], book_of_bucket[bucket] = book, book
+    books[bucket] = book
   end
   refs[take * 8 - 7] = {
     book = book, own = own, us = max(us, -us), is_concurrent = us < 0,
@@ -101,17 +44,8 @@ for from = 1, #ARGV[4], 48 do
   }
 end
 
--- What is known of a take's hold; nil if its limit has none.
-function holds.at(take)
-  return refs[take]
-end
-
-function holds.of_bucket(key)
-  return book_of_bucket[key]
-end
-
 local function live_count(book)
-  return book.stored - book.ended - book.removed_count + #book.added
+  return book.stored - book.ended - book.removed_count + book.added_count
 end
 
 -- Gives back `cost` of what a hold has paid. For a token bucket this is exact: at most what is still owed, and at most the lowest debt
@@ -197,7 +131,7 @@ end
 
 -- Whether the group that opened the book has ended holds: its bucket is written, though the group may change nothing.
 function holds.have_ended(key)
-  local book = book_of_bucket[key]
+  local book = books[key]
   local have_ended = book and book.have_ended
   if have_ended then book.have_ended = false end
   return have_ended
@@ -207,7 +141,7 @@ end
 function holds.begin(first, last)
   for take = first, last, 48 do
     local key, limit = unpack_numbers('<dd', groups, take)
-    local book = book_of_bucket[key]
+    local book = books[key]
     if book and not book.is_open then open(book, limit) end
   end
   for take = first, last, 48 do
@@ -220,17 +154,15 @@ end
 
 -- The content of a hold's own key, as the call has left it so far.
 local function read_own(own)
-  local hold = named[own]
-  if hold == nil then
+  if not named[own] then
     local text = saved[own] or ''
     local cost, paid, payment, ends = match(text, '^(%d+) (%d+) (%d+) (%d+)$')
-    hold = { settled_until_us = tonumber(match(text, '^settled (%d+)$')) }
-    if cost then
-      hold.cost, hold.paid_at_us, hold.payment, hold.ends_at_us = tonumber(cost), tonumber(paid), tonumber(payment), tonumber(ends)
-    end
-    named[own] = hold
+    named[own] = {
+      cost = tonumber(cost), paid_at_us = tonumber(paid), payment = tonumber(payment), ends_at_us = tonumber(ends),
+      settled_until_us = tonumber(match(text, '^settled (%d+)$')),
+    }
   end
-  return hold
+  return named[own]
 end
 
 -- table.concat and not string.format, which cuts an id at its first zero byte.
@@ -238,20 +170,13 @@ local function member_of(cost, paid_at_us, payment, id)
   return table.concat({ format(THREE, cost, paid_at_us, payment), id }, ' ')
 end
 
-local function has_member(book, member)
-  for i = 1, #book.added do
-    if book.added[i].member == member then return true end
-  end
-  return not book.removed[member] and call('ZSCORE', book.key, member)
-end
-
 -- The live hold of that id, and its member; nil if there is none.
 local function live_hold(ref)
   if ref.own == 0 then return nil end
   local hold = read_own(ref.own)
   if not hold.cost or hold.ends_at_us <= now_us then return nil end
-  local member = member_of(hold.cost, hold.paid_at_us, hold.payment, ref.id)
-  if has_member(ref.book, member) then return hold, member end
+  local book, member = ref.book, member_of(hold.cost, hold.paid_at_us, hold.payment, ref.id)
+  if book.added[member] or (not book.removed[member] and call('ZSCORE', book.key, member)) then return hold, member end
 end
 
 local function is_settled(ref)
@@ -262,19 +187,13 @@ local function note_settled(ref)
   if ref.own > 0 then named[ref.own] = { settled_until_us = now_us + ref.us, lasts_us = ref.us } end
 end
 
-local function forget(book, member)
-  -- Members that this call added are not in Redis yet.
-  for i = #book.added, 1, -1 do
-    if book.added[i].member == member then
-      table.remove(book.added, i)
-      return
-    end
-  end
-  book.removed[member], book.removed_count = true, book.removed_count + 1
-end
-
+-- Ends a live hold.
 local function remove(book, member, cost)
-  forget(book, member)
+  if book.added[member] then
+    book.added[member], book.added_count = nil, book.added_count - 1
+  else
+    book.removed[member], book.removed_count = true, book.removed_count + 1
+  end
   release(book, cost)
 end
 
@@ -290,10 +209,9 @@ local function add(ref, cost, paid_at_us)
     payment = lows.last
     lows.is_changed, lows.last_held, lows.held = true, payment, lows.held + cost * TICKS
   end
-  local id = is_nameless and rep('+', book.nameless_count) or ref.id
-  book.added[#book.added + 1] = {
-    member = member_of(cost, paid_at_us, payment, id), ends_at_us = ends_at_us, paid_at_us = paid_at_us, is_nameless = is_nameless,
-  }
+  local member = member_of(cost, paid_at_us, payment, is_nameless and rep('+', book.nameless_count) or ref.id)
+  book.added[member] = { ends_at_us = ends_at_us, paid_at_us = paid_at_us, is_nameless = is_nameless }
+  book.added_count = book.added_count + 1
   if is_nameless then
     book.nameless_count = book.nameless_count + 1
   else
@@ -371,8 +289,7 @@ function holds.wait_us(ref)
       break
     end
   end
-  for i = 1, #book.added do
-    local added = book.added[i]
+  for _, added in pairs(book.added) do
     if not ends_at_us or added.ends_at_us < ends_at_us then ends_at_us, paid_at_us = added.ends_at_us, added.paid_at_us end
   end
   local age_us = max(0, now_us - paid_at_us)
@@ -394,9 +311,7 @@ end
 local function write_members(book)
   if book.dropped > 0 then call('ZREMRANGEBYRANK', book.key, '0', format(ONE, book.dropped - 1)) end
   for member in pairs(book.removed) do call('ZREM', book.key, member) end
-  for i = 1, #book.added do
-    local added = book.added[i]
-    local member = added.member
+  for member, added in pairs(book.added) do
     while call('ZADD', book.key, 'NX', format(ONE, added.ends_at_us), member) == 0 and added.is_nameless do
       member = table.concat({ member, '+' })
     end
@@ -419,7 +334,7 @@ end
 
 -- Adds to the reply, per bucket whose holds have ended, the index of its key and their number; returns the size of the reply.
 function holds.report(size_of_out)
-  for key, book in pairs(book_of_bucket) do
+  for key, book in pairs(books) do
     if book.dropped > 0 then
       out[size_of_out + 1], out[size_of_out + 2], size_of_out = key, book.dropped, size_of_out + 2
     end

@@ -150,7 +150,7 @@ while at <= #groups do
           working[slot + OPENED], working[slot + UNDER] = opened, limit
         end
 
-        local hold = holds and holds.at(take)
+        local hold = holds and holds.of_take[take]
         if mode <= MODE_PEEK then
           -- EACH judge
           if outcome ~= OUTCOME_ROOM then
@@ -214,7 +214,7 @@ while at <= #groups do
         local slot, answer = (slot_of[key] or 0) - slots_before, take / 8 + to_out
         if mode == MODE_SETTLE then
           out[answer], is_stale = OUTCOME_ROOM + STATUS_PAID, true
-          out[answer + 4], out[answer + 5] = holds.settle(holds.at(take), slot, limit, cost)
+          out[answer + 4], out[answer + 5] = holds.settle(holds.of_take[take], slot, limit, cost)
         elseif mode == MODE_REFUND and slot >= 0 then
           out[answer], out[answer + 4], is_stale = OUTCOME_ROOM + STATUS_PAID, max(now_us, working[slot + AT_US]), true
           change(slot, limit, mode, cost, 0, now_us)
