@@ -1,6 +1,8 @@
 // Parses rule files in a worker thread, so that calls don't wait: parsing takes about a millisecond per dozen rules. Small files are
 // parsed in the caller's thread, because starting a thread takes longer.
 
+import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { totalmem } from "node:os";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
@@ -34,7 +36,7 @@ export async function parseInThread(files: readonly ReadFile[]): Promise<SourceF
     (sum, file) => sum + file.bytes.length / (file.isResource === true ? RESOURCE_BYTES_PER_BYTE : 1),
     0,
   );
-  const parser = bytes > INLINE_BYTES_MAX ? await ThreadParser.start() : undefined;
+  const parser = bytes > INLINE_BYTES_MAX ? startParser() : undefined;
   const sources: SourceFile[] = [];
   try {
     for (const file of files) {
@@ -67,66 +69,49 @@ async function parseIn(parser: ThreadParser, file: ReadFile): Promise<SourceFile
   return { name, isResource: true, root: undefined, problems: [problem] };
 }
 
+/** Undefined if there is no thread to be had. */
+function startParser(): ThreadParser | undefined {
+  try {
+    return existsSync(WORKER) ? new ThreadParser() : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** A worker thread, which ends with the load that it was started for. */
 class ThreadParser {
-  readonly #worker: Worker;
-  #answer: ((answer: PackedFile | string) => void) | undefined;
+  readonly #worker = new Worker(WORKER, {
+    stdout: false,
+    stderr: false,
+    resourceLimits: { maxOldGenerationSizeMb: memoryMbMax() },
+  });
+  /** Why the thread parses no more. */
   #trouble: string | undefined;
 
-  private constructor(worker: Worker) {
-    this.#worker = worker;
-    worker.on("message", (packed: PackedFile) => this.#settle(packed));
-    worker.on("error", (error) => this.#fail(whyEnded(error)));
-    worker.on("exit", () => this.#fail("its thread ended"));
-  }
-
-  /** Starts the thread. Undefined if that fails. */
-  static start(): Promise<ThreadParser | undefined> {
-    return new Promise((resolve) => {
-      const worker = new Worker(WORKER, {
-        stdout: false,
-        stderr: false,
-        resourceLimits: { maxOldGenerationSizeMb: memoryMbMax() },
-      });
-      const failed = () => resolve(undefined);
-      worker.once("error", failed);
-      worker.once("exit", failed);
-      worker.once("message", () => {
-        worker.off("error", failed);
-        worker.off("exit", failed);
-        resolve(new ThreadParser(worker));
-      });
+  constructor() {
+    this.#worker.on("error", (error) => {
+      this.#trouble ??= whyEnded(error);
     });
   }
 
   /** The packed file, or a sentence that says why it can't be parsed. */
   async parse(file: ReadFile): Promise<PackedFile | string> {
-    if (this.#trouble !== undefined) return this.#trouble;
-    const timer = setTimeout(() => {
-      this.#fail(`it took longer than ${PARSE_MS_MAX / 1_000} seconds`);
-    }, PARSE_MS_MAX);
-    const answer = await new Promise<PackedFile | string>((resolve) => {
-      this.#answer = resolve;
+    if (this.#trouble !== undefined) return `it can't be parsed: ${this.#trouble}`;
+    const late = AbortSignal.timeout(PARSE_MS_MAX);
+    try {
+      const answered = once(this.#worker, "message", { signal: late });
       this.#worker.postMessage(file);
-    });
-    clearTimeout(timer);
-    return answer;
+      const [packed] = (await answered) as [PackedFile];
+      return packed;
+    } catch {
+      // An error of the thread is in `#trouble`.
+      this.#trouble ??= `it took longer than ${PARSE_MS_MAX / 1_000} seconds`;
+      return `it can't be parsed: ${this.#trouble}`;
+    }
   }
 
   async close(): Promise<void> {
-    this.#answer = undefined;
     await this.#worker.terminate();
-  }
-
-  #fail(why: string): void {
-    this.#trouble ??= `it can't be parsed: ${why}`;
-    this.#settle(this.#trouble);
-  }
-
-  #settle(answer: PackedFile | string): void {
-    const settle = this.#answer;
-    this.#answer = undefined;
-    settle?.(answer);
   }
 }
 

@@ -6,11 +6,7 @@ import { parseFile } from "./parse-file.ts";
 import type { ReadFile } from "./read-files.ts";
 import { packFile } from "./tree-wire.ts";
 
-/** The first message of the thread, which says that it can parse. */
-const READY = "ready";
-
 parentPort?.on("message", ({ bytes, ...file }: Omit<ReadFile, "bytes"> & { bytes: Uint8Array }) => {
   const packed = packFile(parseFile({ ...file, bytes: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength) }));
   parentPort?.postMessage(packed, [packed.numbers.buffer]);
 });
-parentPort?.postMessage(READY);
