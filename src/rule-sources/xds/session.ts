@@ -67,9 +67,7 @@ export class XdsSession<A extends Answer> {
   readonly #random: () => number;
   /** Number of the current stream, or of the last one. */
   #stream = 0;
-  #phase: "stopped" | "pausing" | "open" = "stopped";
-  #isConnected = false;
-  #hasAnswered = false;
+  #state: "stopped" | "pausing" | "opening" | "connected" | "answered" = "stopped";
   #openedAtMs = 0;
   /** Pauses since the last useful stream (`#pause`). */
   #failures = 0;
@@ -94,8 +92,8 @@ export class XdsSession<A extends Answer> {
   }
 
   get state(): StreamState {
-    if (this.#phase !== "open" || !(this.#isConnected || this.#hasAnswered)) return "not connected";
-    return this.#hasAnswered ? "connected" : "connected, nothing sent yet";
+    if (this.#state === "answered") return "connected";
+    return this.#state === "connected" ? "connected, nothing sent yet" : "not connected";
   }
 
   /** Why the last stream ended; undefined if none has yet. */
@@ -111,7 +109,7 @@ export class XdsSession<A extends Answer> {
   /** When a `time` event is due; Infinity if none is. */
   get wakeAtMs(): number {
     return Math.min(
-      this.#phase === "pausing" ? this.#reopenAtMs : Number.POSITIVE_INFINITY,
+      this.#state === "pausing" ? this.#reopenAtMs : Number.POSITIVE_INFINITY,
       this.#held?.atMs ?? Number.POSITIVE_INFINITY,
       this.#next !== undefined && this.#judging === undefined ? this.#judgeAtMs : Number.POSITIVE_INFINITY,
     );
@@ -121,11 +119,11 @@ export class XdsSession<A extends Answer> {
   handle(event: SessionEvent<A>, nowMs: number): SessionAction<A>[] {
     switch (event.kind) {
       case "start":
-        return this.#phase === "stopped" ? this.#open(nowMs) : [];
+        return this.#state === "stopped" ? this.#open(nowMs) : [];
       case "stop":
         return this.#stop();
       case "connected":
-        if (this.#isCurrent(event.stream)) this.#isConnected = true;
+        if (this.#isCurrent(event.stream) && this.#state === "opening") this.#state = "connected";
         return [];
       case "answer":
         return this.#isCurrent(event.stream) ? this.#take(event.answer, nowMs) : [];
@@ -140,16 +138,18 @@ export class XdsSession<A extends Answer> {
   }
 
   #isCurrent(stream: number): boolean {
-    return this.#phase === "open" && stream === this.#stream;
+    return this.#isOpen && stream === this.#stream;
+  }
+
+  get #isOpen(): boolean {
+    return this.#state !== "stopped" && this.#state !== "pausing";
   }
 
   // Nothing carries over from an older stream: the versions of a restarted server may mean other sets.
   #open(nowMs: number): SessionAction<A>[] {
-    this.#phase = "open";
+    this.#state = "opening";
     this.#stream++;
     this.#openedAtMs = nowMs;
-    this.#isConnected = false;
-    this.#hasAnswered = false;
     this.#acked = "";
     return [
       { kind: "open", stream: this.#stream },
@@ -158,33 +158,31 @@ export class XdsSession<A extends Answer> {
   }
 
   #stop(): SessionAction<A>[] {
-    const wasOpen = this.#phase === "open";
-    this.#phase = "stopped";
-    this.#forgetStream();
+    const wasOpen = this.#isOpen;
+    this.#endStream("stopped");
     return wasOpen ? [{ kind: "close" }] : [];
   }
 
   #pause(why: string, nowMs: number): void {
     const { initialMs, maxMs, jitters } = this.#pauses;
     // A stream that was connected for maxMs was useful even without an answer.
-    if (this.#hasAnswered || (this.#isConnected && nowMs - this.#openedAtMs >= maxMs)) this.#failures = 0;
+    if (this.#state === "answered" || (this.#state === "connected" && nowMs - this.#openedAtMs >= maxMs))
+      this.#failures = 0;
     const boundMs = Math.min(maxMs, initialMs * 2 ** Math.min(this.#failures, 30));
     this.#failures++;
-    this.#phase = "pausing";
     this.#reopenAtMs = nowMs + (jitters ? this.#random() * boundMs : boundMs);
     this.#lastEnd = why;
-    this.#forgetStream();
+    this.#endStream("pausing");
   }
 
-  #forgetStream(): void {
+  #endStream(state: "stopped" | "pausing"): void {
+    this.#state = state;
     this.#held = undefined;
     this.#next = undefined;
-    this.#isConnected = false;
-    this.#hasAnswered = false;
   }
 
   #take(answer: A, nowMs: number): SessionAction<A>[] {
-    this.#hasAnswered = true;
+    this.#state = "answered";
     // A held refusal is about an older answer; the server no longer expects a reply to it.
     this.#held = undefined;
     this.#next = answer;
@@ -230,9 +228,9 @@ export class XdsSession<A extends Answer> {
   }
 
   #wake(nowMs: number): SessionAction<A>[] {
-    if (this.#phase === "pausing" && nowMs >= this.#reopenAtMs) return this.#open(nowMs);
+    if (this.#state === "pausing" && nowMs >= this.#reopenAtMs) return this.#open(nowMs);
     const held = this.#held;
-    if (this.#phase !== "open" || held === undefined || nowMs < held.atMs) return this.#proceed(nowMs);
+    if (!this.#isOpen || held === undefined || nowMs < held.atMs) return this.#proceed(nowMs);
     this.#held = undefined;
     this.#remember(held.answer, held.refusal, nowMs);
     return [{ kind: "send", version: this.#acked, nonce: held.answer.nonce, refusal: held.refusal }];
