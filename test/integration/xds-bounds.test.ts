@@ -1,9 +1,13 @@
-// What a control plane can't do to the process, whatever it sends: each of these sets is small on the wire, or comes very often.
+// What a control plane can't do to the process, whatever it sends: each of these sets is small on the wire, comes very often, or is of
+// another type, which a real one never sends.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
+import { RATE_LIMIT_TYPE } from "../../src/rule-sources/xds/discovery.ts";
 import { type RawPlane, startRawPlane } from "../support/raw-plane.ts";
+import { resourceBytes } from "../support/resources.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
+import { bytesField } from "../support/wire.ts";
 
 const ended: (() => unknown)[] = [];
 afterEach(async () => {
@@ -25,19 +29,10 @@ async function start(first: Buffer): Promise<{ plane: RawPlane; app: TestApp }> 
   return { plane, app };
 }
 
-/** A field of bytes, of any length. */
-function field(number: number, bytes: Buffer): Buffer {
-  const head = [(number << 3) | 2];
-  for (let left = bytes.length; ; left >>>= 7) {
-    head.push(left > 0x7f ? (left & 0x7f) | 0x80 : left);
-    if (left <= 0x7f) return Buffer.concat([Buffer.from(head), bytes]);
-  }
-}
+const EMPTY_RESOURCE = bytesField(2, Buffer.alloc(0));
 
-const EMPTY_RESOURCE = field(2, Buffer.alloc(0));
-
-function answer(version: string, resources: Buffer): Buffer {
-  return Buffer.concat([field(1, Buffer.from(version)), resources, field(5, Buffer.from("nonce"))]);
+function answer(version: string, resources: Buffer, typeUrl = ""): Buffer {
+  return Buffer.concat([bytesField(1, version), resources, bytesField(4, typeUrl), bytesField(5, "nonce")]);
 }
 
 // Promise(xds): A set that is too large is rejected before anything is made of it, however small it was packed.
@@ -55,8 +50,8 @@ describe("a set is refused, and the control plane told why,", () => {
     },
     {
       of: "more than 32 MiB",
-      bytes: answer("7", field(2, Buffer.alloc(33_554_432))),
-      why: "expected a set of at most 33554432 bytes (XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES), got 33554447",
+      bytes: answer("7", bytesField(2, Buffer.alloc(33_554_432))),
+      why: "expected a set of at most 33554432 bytes (XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES), got 33554449",
     },
     {
       of: "a version of 8 MB",
@@ -75,7 +70,7 @@ describe("a set is refused, and the control plane told why,", () => {
 });
 
 test.each([
-  { what: "refused", resources: field(2, field(1, Buffer.from("a foreign type"))) },
+  { what: "refused", resources: bytesField(2, bytesField(1, Buffer.from("a foreign type"))) },
   { what: "good", resources: Buffer.alloc(0) },
 ])("a hundred $what sets a second, each different, write few lines and are counted", async ({ what, resources }) => {
   const { plane, app } = await start(answer("first", Buffer.alloc(0)));
@@ -94,4 +89,21 @@ test.each([
   expect(rules.control_plane.refusals).toBeGreaterThanOrEqual(what === "refused" ? 5 : 0);
   expect(rules.control_plane.refusals).toBeLessThan(what === "refused" ? 30 : 1);
   expect(app.log.length - before).toBeLessThan(30);
+});
+
+test("an empty answer of another type is refused, and takes no rules away", async () => {
+  const value = resourceBytes({
+    name: "edge",
+    domain: "edge",
+    descriptors: [{ key: "user", rate_limit: { unit: "HOUR", requests_per_unit: 1 } }],
+  });
+  const resource = bytesField(2, Buffer.concat([bytesField(1, RATE_LIMIT_TYPE), bytesField(2, value)]));
+  const { plane, app } = await start(answer("1", resource, RATE_LIMIT_TYPE));
+  await expect.poll(() => plane.requests.at(-1)?.version_info).toBe("1");
+  const other = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+  plane.send(answer("2", Buffer.alloc(0), other));
+  const message = `expected resources of type ${RATE_LIMIT_TYPE}, got ${other}`;
+  await expect.poll(() => plane.requests.at(-1)?.error_detail).toMatchObject({ message });
+  const codes = [await app.hit({ user: "a" }), await app.hit({ user: "a" })].map(({ overall_code }) => overall_code);
+  expect(codes).toEqual(["OK", "OVER_LIMIT"]);
 });

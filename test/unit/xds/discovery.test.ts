@@ -7,23 +7,14 @@ import { runThrough } from "../../../src/engine/base/long-work.ts";
 import { type DiscoveryAnswer, RATE_LIMIT_TYPE, readAnswer } from "../../../src/rule-sources/xds/discovery.ts";
 import { resourceBytes } from "../../support/resources.ts";
 import { runs } from "../../support/runs.ts";
-
-/** A field that holds bytes. */
-function field(number: number, bytes: Buffer): Buffer {
-  const length: number[] = [];
-  for (let left = bytes.length; ; left >>>= 7) {
-    length.push(left > 0x7f ? (left & 0x7f) | 0x80 : left);
-    if (left <= 0x7f) break;
-  }
-  return Buffer.concat([Buffer.from([(number << 3) | 2, ...length]), bytes]);
-}
+import { bytesField } from "../../support/wire.ts";
 
 function answer(version: string, nonce: string, resources: readonly Buffer[]): Buffer {
   const anys = resources.map((value) =>
-    field(2, Buffer.concat([field(1, Buffer.from(RATE_LIMIT_TYPE)), field(2, value)])),
+    bytesField(2, Buffer.concat([bytesField(1, RATE_LIMIT_TYPE), bytesField(2, value)])),
   );
-  const type = field(4, Buffer.from(RATE_LIMIT_TYPE));
-  return Buffer.concat([field(1, Buffer.from(version)), ...anys, type, field(5, Buffer.from(nonce))]);
+  const type = bytesField(4, RATE_LIMIT_TYPE);
+  return Buffer.concat([bytesField(1, version), ...anys, type, bytesField(5, nonce)]);
 }
 
 const BOUNDS = { resourcesMax: 4, messageBytesMax: 2_000_000 };
@@ -78,10 +69,14 @@ describe("an answer", () => {
   });
 
   test.each([
-    { what: "of empty resources", bytes: Buffer.alloc(2_000_000, field(2, Buffer.alloc(0))), steps: 1_000_000 / 4_096 },
+    {
+      what: "of empty resources",
+      bytes: Buffer.alloc(2_000_000, bytesField(2, Buffer.alloc(0))),
+      steps: 1_000_000 / 4_096,
+    },
     {
       what: "of a resource with unknown fields",
-      bytes: field(2, Buffer.alloc(1_000_000, field(9, Buffer.alloc(0)))),
+      bytes: bytesField(2, Buffer.alloc(1_000_000, bytesField(9, Buffer.alloc(0)))),
       steps: 500_000 / 4_096,
     },
     { what: "of one long resource", bytes: answer("1", "n", [Buffer.alloc(1_900_000)]), steps: 1_900_000 / 262_144 },
