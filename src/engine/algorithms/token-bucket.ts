@@ -11,26 +11,7 @@
 import { divideDown, divideUp, MICROS_PER_TOKEN } from "../base/units.ts";
 import { type Limit, refillOf, refillWithinTick, usToRefill, WAIT_US_MAX } from "../domain/limit.ts";
 import { Outcome } from "../domain/take.ts";
-import { type BucketState, type Judgement, type Report, type Step, skewMaxUs, windowUsOf } from "./working-bucket.ts";
-
-// Only whole ticks are taken off the debt. The part of a tick since `atUs` stays in `atUs`, so nothing is rounded away; `workedOff`
-// counts its refill wherever the debt is read.
-function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
-  const isRedated = state.atUs > nowUs + skewMaxUs(limit);
-  if (isRedated) state.atUs = nowUs;
-  if (nowUs > state.atUs) {
-    const ticks = divideDown(nowUs - state.atUs, limit.windowSeconds);
-    if (limit.amount > 0 && ticks >= divideUp(state.used, limit.amount)) {
-      state.used = 0;
-    } else {
-      // Below ceil(debt / amount) ticks the product is below the debt, so it can't pass 2^53.
-      state.used -= ticks * limit.amount;
-      state.atUs += ticks * limit.windowSeconds;
-    }
-  }
-  fillIfPaidOff(state, limit, nowUs);
-  return isRedated;
-}
+import { type BucketState, type Step, skewMaxUs, windowUsOf } from "./working-bucket.ts";
 
 /** Refill of the part of a tick since `atUs`, in millionths of a token; at most the debt. */
 function workedOff(state: BucketState, limit: Limit, nowUs: number): number {
@@ -44,27 +25,10 @@ function fillIfPaidOff(state: BucketState, limit: Limit, nowUs: number): void {
   state.atUs = Math.max(state.atUs, nowUs);
 }
 
-function clear(state: BucketState, _limit: Limit, nowUs: number): void {
-  state.atUs = nowUs;
-  state.used = 0;
-  state.previous = 0;
-}
-
 /** Counts the part of a tick under `limit`, so that the state can go on under another limit. */
 function settle(state: BucketState, limit: Limit, nowUs: number): void {
   state.used -= workedOff(state, limit, nowUs);
   state.atUs = Math.max(state.atUs, nowUs);
-}
-
-function judge(state: BucketState, limit: Limit, cost: number, nowUs: number, judgement: Judgement): void {
-  const excess = state.used + cost * MICROS_PER_TOKEN - limit.burst * MICROS_PER_TOKEN;
-  judgement.waitUs = 0;
-  if (cost > limit.burst) judgement.outcome = Outcome.never;
-  else if (excess <= workedOff(state, limit, nowUs)) judgement.outcome = Outcome.room;
-  else {
-    judgement.outcome = Outcome.over;
-    judgement.waitUs = usUntilWorkedOff(excess, state, limit, nowUs);
-  }
 }
 
 /** Microseconds until `debt` millionths of a token have returned; a window's length if the limit has no refill. */
@@ -74,36 +38,9 @@ function usUntilWorkedOff(debt: number, state: BucketState, limit: Limit, nowUs:
   return us === WAIT_US_MAX ? us : Math.min(WAIT_US_MAX, us + state.atUs - nowUs);
 }
 
-function pay(state: BucketState, cost: number): void {
-  state.used += cost * MICROS_PER_TOKEN;
-}
-
-function undo(state: BucketState, cost: number): void {
-  state.used -= cost * MICROS_PER_TOKEN;
-}
-
-function postPay(state: BucketState, limit: Limit, cost: number, nowUs: number): number {
-  const debtMax = limit.debtMax * MICROS_PER_TOKEN + workedOff(state, limit, nowUs);
-  // After an edit to a smaller debtMax, the larger debt stays.
-  if (state.used > debtMax) return cost;
-  const debt = state.used + cost * MICROS_PER_TOKEN;
-  state.used = Math.min(debt, debtMax);
-  return divideUp(debt - state.used, MICROS_PER_TOKEN);
-}
-
-function refund(state: BucketState, limit: Limit, cost: number, nowUs: number): void {
-  takeOff(state, limit, cost * MICROS_PER_TOKEN, nowUs);
-}
-
 function takeOff(state: BucketState, limit: Limit, debt: number, nowUs: number): void {
   state.used = Math.max(0, state.used - debt);
   fillIfPaidOff(state, limit, nowUs);
-}
-
-// Refill since the payment is not given back: without the payment the bucket may have been full, and would have got no refill.
-function giveBack(state: BucketState, limit: Limit, cost: number, paidAtUs: number, nowUs: number): void {
-  const debt = cost * MICROS_PER_TOKEN - (nowUs > paidAtUs ? refillUp(nowUs - paidAtUs, limit) : 0);
-  if (debt > 0) takeOff(state, limit, debt, nowUs);
 }
 
 /** The debt at `nowUs` in millionths of a token, rounded up. */
@@ -116,20 +53,6 @@ function refillUp(us: number, limit: Limit): number {
   return limit.amount === 0 ? 0 : refillOf(us, limit) + 1;
 }
 
-function paidAtUs(state: BucketState, nowUs: number): number {
-  return Math.max(state.atUs, nowUs);
-}
-
-function report(state: BucketState, limit: Limit, nowUs: number, into: Report): void {
-  const debt = state.used - workedOff(state, limit, nowUs);
-  into.remaining = Math.max(0, divideDown(limit.burst * MICROS_PER_TOKEN - debt, MICROS_PER_TOKEN));
-  into.resetUs = state.used === 0 ? 0 : usUntilWorkedOff(state.used, state, limit, nowUs);
-}
-
-function isAsNew(state: BucketState): boolean {
-  return state.used === 0;
-}
-
 /**
  * Has room for `cost` while debt + cost x 1e6 <= burst x 1e6. In `us` microseconds the debt falls by
  * floor(us x amount / windowSeconds). Grants at most burst + rate x t in any time t. A cost above `burst` never passes; `amount` 0
@@ -140,18 +63,73 @@ export const tokenBucket: Step<BucketState> & {
   debtAt: typeof debtAt;
   takeOff: typeof takeOff;
 } = {
-  advance,
-  clear,
   settle,
   debtAt,
   takeOff,
-  judge,
-  pay,
-  undo,
-  postPay,
-  refund,
-  giveBack,
-  paidAtUs,
-  report,
-  isAsNew,
+  // Only whole ticks are taken off the debt. The part of a tick since `atUs` stays in `atUs`, so nothing is rounded away; `workedOff`
+  // counts its refill wherever the debt is read.
+  advance(state, limit, nowUs) {
+    const isRedated = state.atUs > nowUs + skewMaxUs(limit);
+    if (isRedated) state.atUs = nowUs;
+    if (nowUs > state.atUs) {
+      const ticks = divideDown(nowUs - state.atUs, limit.windowSeconds);
+      if (limit.amount > 0 && ticks >= divideUp(state.used, limit.amount)) {
+        state.used = 0;
+      } else {
+        // Below ceil(debt / amount) ticks the product is below the debt, so it can't pass 2^53.
+        state.used -= ticks * limit.amount;
+        state.atUs += ticks * limit.windowSeconds;
+      }
+    }
+    fillIfPaidOff(state, limit, nowUs);
+    return isRedated;
+  },
+  clear(state, _limit, nowUs) {
+    state.atUs = nowUs;
+    state.used = 0;
+    state.previous = 0;
+  },
+  judge(state, limit, cost, nowUs, judgement) {
+    const excess = state.used + cost * MICROS_PER_TOKEN - limit.burst * MICROS_PER_TOKEN;
+    judgement.waitUs = 0;
+    if (cost > limit.burst) judgement.outcome = Outcome.never;
+    else if (excess <= workedOff(state, limit, nowUs)) judgement.outcome = Outcome.room;
+    else {
+      judgement.outcome = Outcome.over;
+      judgement.waitUs = usUntilWorkedOff(excess, state, limit, nowUs);
+    }
+  },
+  pay(state, cost) {
+    state.used += cost * MICROS_PER_TOKEN;
+  },
+  undo(state, cost) {
+    state.used -= cost * MICROS_PER_TOKEN;
+  },
+  postPay(state, limit, cost, nowUs) {
+    const debtMax = limit.debtMax * MICROS_PER_TOKEN + workedOff(state, limit, nowUs);
+    // After an edit to a smaller debtMax, the larger debt stays.
+    if (state.used > debtMax) return cost;
+    const debt = state.used + cost * MICROS_PER_TOKEN;
+    state.used = Math.min(debt, debtMax);
+    return divideUp(debt - state.used, MICROS_PER_TOKEN);
+  },
+  refund(state, limit, cost, nowUs) {
+    takeOff(state, limit, cost * MICROS_PER_TOKEN, nowUs);
+  },
+  // Refill since the payment is not given back: without the payment the bucket may have been full, and would have got no refill.
+  giveBack(state, limit, cost, paidAtUs, nowUs) {
+    const debt = cost * MICROS_PER_TOKEN - (nowUs > paidAtUs ? refillUp(nowUs - paidAtUs, limit) : 0);
+    if (debt > 0) takeOff(state, limit, debt, nowUs);
+  },
+  paidAtUs(state, nowUs) {
+    return Math.max(state.atUs, nowUs);
+  },
+  report(state, limit, nowUs, into) {
+    const debt = state.used - workedOff(state, limit, nowUs);
+    into.remaining = Math.max(0, divideDown(limit.burst * MICROS_PER_TOKEN - debt, MICROS_PER_TOKEN));
+    into.resetUs = state.used === 0 ? 0 : usUntilWorkedOff(state.used, state, limit, nowUs);
+  },
+  isAsNew(state) {
+    return state.used === 0;
+  },
 };

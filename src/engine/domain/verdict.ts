@@ -3,7 +3,17 @@
 
 import { MICROS_PER_TOKEN } from "../base/units.ts";
 import { Algorithm, usToRefill } from "./limit.ts";
-import { copyAnswer, copyQuestion, isOfCounter, Kind, Mode, Outcome, type Take, type TakeGroup } from "./take.ts";
+import {
+  copyAnswer,
+  copyQuestion,
+  isOfCounter,
+  Kind,
+  Mode,
+  Outcome,
+  type Take,
+  type TakeGroup,
+  Verdict,
+} from "./take.ts";
 
 /** True if the take found no room for its cost. An unanswered take is not over. */
 export function isOver(take: Take): boolean {
@@ -83,24 +93,19 @@ export function costToReturn(take: {
 }
 
 /**
- * Which payments of a group are returned. `over`: the call passes, and only descriptors that are over return theirs. `refused`: all
- * payments made to pass. `unheard`: nobody gets an answer, so post-paid hits are returned too.
+ * Moves the payments that a call of this verdict returns to `returned`, for Store.giveBack, and updates the group's answers to the state
+ * of the buckets after that. `allowed`: those of descriptors that are over. `refused`: all that were made to pass. `failed`: post-paid
+ * hits too, because nobody gets an answer.
  */
-export const Returns = { over: 0, refused: 1, unheard: 2 } as const;
-export type Returns = (typeof Returns)[keyof typeof Returns];
-
-/**
- * Moves these payments to `returned`, for Store.giveBack, and updates the group's answers to the state of the buckets after that.
- */
-export function collectReturns(group: TakeGroup, which: Returns, returned: TakeGroup): void {
+export function collectReturns(group: TakeGroup, verdict: Verdict, returned: TakeGroup): void {
   let end = 0;
   for (let start = 0; start < group.size; start = end) {
     end = endOfDescriptor(group, start);
-    if (which === Returns.over && !isAnyOver(group, start, end)) continue;
+    if (verdict === Verdict.allowed && !isAnyOver(group, start, end)) continue;
     for (let i = start; i < end; i++) {
       const take = group.takes[i] as Take;
-      if (!take.paid || !(take.mode === Mode.pay || (take.mode === Mode.postPaid && which === Returns.unheard)))
-        continue;
+      const isReturned = take.mode === Mode.pay || (take.mode === Mode.postPaid && verdict === Verdict.failed);
+      if (!take.paid || !isReturned) continue;
       copyAnswer(take, copyQuestion(take, returned));
       take.paid = false;
       take.paidAtUs = 0;

@@ -16,7 +16,7 @@ import {
   TakeGroup,
   Verdict,
 } from "../domain/take.ts";
-import { canRefuseCall, collectReturns, isGroupRefused, isOver, Returns } from "../domain/verdict.ts";
+import { canRefuseCall, collectReturns, isGroupRefused, isOver } from "../domain/verdict.ts";
 
 /** The wait that `deny` tells the caller. Nobody knows how long the store will be away. */
 const DENIED_WAIT_US = MICROS_PER_SECOND;
@@ -48,21 +48,21 @@ export class FailurePolicy {
     }
     const endsWithError = !isRefused && hasUnanswered(group, OnStoreFailure.error);
     if (!endsWithError) group.verdict = isRefused ? Verdict.refused : Verdict.allowed;
-    this.#collectReturns(group, endsWithError ? Returns.unheard : isRefused ? Returns.refused : Returns.over);
+    this.#collectReturns(group, group.verdict);
     group.source = Source.local;
     return endsWithError ? OnStoreFailure.error : policy;
   }
 
   /** Returns the payments that the group made to pass; post-paid hits stand. */
   giveBack(group: TakeGroup): void {
-    this.#collectReturns(group, Returns.refused);
+    this.#collectReturns(group, Verdict.refused);
   }
 
-  #collectReturns(group: TakeGroup, which: Returns): void {
+  #collectReturns(group: TakeGroup, verdict: Verdict): void {
     this.#returned.reset();
     this.#toStore.reset();
     this.#toFallback.reset();
-    collectReturns(group, which, this.#returned);
+    collectReturns(group, verdict, this.#returned);
     for (let i = 0; i < this.#returned.size; i++) {
       const take = this.#returned.takes[i] as Take;
       copyAnswer(take, copyQuestion(take, take.byPolicy ? this.#toFallback : this.#toStore));
@@ -118,9 +118,6 @@ export function mayCountTwice(group: TakeGroup): boolean {
   return false;
 }
 
-// on_store_failure: local. Decides unanswered takes in this process's memory: each process grants its part of the limit, starting
-// from the store's last answer.
-
 /** Most buckets whose last answer, or local counting, is remembered. */
 const KNOWN_MAX = 50_000;
 /** Any index but 0: the remainder of a divided limit goes to no process, because processes don't know their indexes here. */
@@ -140,7 +137,8 @@ const NOBODY: SettleListener = {
 };
 
 /**
- * Counts a bucket locally from its first unanswered take until the store next answers a take on it. During that time this process
+ * on_store_failure: local. Decides unanswered takes in this process's memory: each process grants its part of the limit, starting from
+ * the store's last answer. Counts a bucket locally from its first unanswered take until the store next answers a take on it. During that time this process
  * grants at most its part of what the store last reported as remaining, plus its part of what returns meanwhile.
  */
 export class LocalFallback {

@@ -94,16 +94,12 @@ function entryPath({ keys, values, entryCount }: Descriptor, hashesValues: boole
   });
 }
 
-const SLOTS_PER_SET = 4;
 /**
- * 4,096 limits in all, less than 1 MB, which is enough for the plans of a service. If callers bring ever new amounts, a larger table
- * would cost more per call (bench/micro/overrides.mjs), because the garbage collector copies objects that live longer.
+ * Limits of one generation, 4,096 in both, less than 1 MB, which is enough for the plans of a service. If callers bring ever new
+ * amounts, more would cost more per call (bench/micro/overrides.mjs), because the garbage collector copies objects that live longer.
  */
-const SET_BITS = 10;
-const SETS = 2 ** SET_BITS;
-
-/** 2^32 / golden ratio (Fibonacci hashing): spreads neighbouring numbers and multiples of ten over the sets. */
-const GOLDEN = 0x9e3779b1;
+const LIMITS_MAX = 2_048;
+const AMOUNTS = 2 ** 32;
 
 interface OverrideOptions {
   /** The policy of overrides whose entries match no rule. */
@@ -123,44 +119,13 @@ interface Template {
 /** By the number of the unit; undefined for Unit.unknown. */
 type Templates = readonly (Template | undefined)[];
 
-/**
- * A set-associative cache of limits by template and amount. Leases and denial memory compare limits by identity, so an amount that
- * calls keep bringing must stay the same object: a new limit replaces the least recently used slot of its set.
- */
-class LimitTable {
-  // The amount and template number of each slot; number 0 means empty. Slots of one set are adjacent.
-  readonly #amounts = new Uint32Array(SETS * SLOTS_PER_SET);
-  readonly #numbers = new Uint32Array(SETS * SLOTS_PER_SET);
-  /** Value of `#asked` at the last use of each slot. */
-  readonly #askedAt = new Float64Array(SETS * SLOTS_PER_SET);
-  readonly #limits: (Limit | undefined)[] = new Array(SETS * SLOTS_PER_SET).fill(undefined);
-  #asked = 0;
-
-  /** The limit of that template and amount. */
-  limitOf(template: Template, amount: number): Limit {
-    this.#asked++;
-    const first = (Math.imul(amount + template.number, GOLDEN) >>> (32 - SET_BITS)) * SLOTS_PER_SET;
-    let oldest = first;
-    for (let slot = first; slot < first + SLOTS_PER_SET; slot++) {
-      if (this.#amounts[slot] === amount && this.#numbers[slot] === template.number) {
-        this.#askedAt[slot] = this.#asked;
-        return this.#limits[slot] as Limit;
-      }
-      if ((this.#askedAt[slot] as number) < (this.#askedAt[oldest] as number)) oldest = slot;
-    }
-    const limit = withAmount(template.limit, amount);
-    this.#amounts[oldest] = amount;
-    this.#numbers[oldest] = template.number;
-    this.#askedAt[oldest] = this.#asked;
-    this.#limits[oldest] = limit;
-    return limit;
-  }
-}
-
 /** The path of the counters of all overrides of a domain. */
 export const OVERRIDE_PATH: readonly string[] = ["override"];
 
-/** Makes and caches limits of overrides. */
+/**
+ * Makes limits of overrides and remembers them. Leases and denial memory compare limits by identity, so an amount that calls keep
+ * bringing must stay the same object: when the younger generation is full, the older one is dropped.
+ */
 export class OverrideLimits {
   readonly #options: OverrideOptions;
   readonly #templates = new WeakMap<Limit | DomainRules, Templates>();
@@ -168,8 +133,9 @@ export class OverrideLimits {
   #lastOwner: Limit | undefined;
   #lastTemplates: Templates = [];
   #templateCount = 0;
-  /** Made for the first override, because most services never get one. */
-  #table: LimitTable | undefined;
+  /** By template and amount. */
+  #younger = new Map<number, Limit>();
+  #older = new Map<number, Limit>();
 
   constructor(options: OverrideOptions) {
     this.#options = options;
@@ -183,8 +149,16 @@ export class OverrideLimits {
     const { overrideAmount: amount, overrideUnit: unit } = descriptor;
     const template = this.#templatesOf(rules, rule)[unit];
     if (template === undefined) throw unknownUnit(unit);
-    this.#table ??= new LimitTable();
-    return this.#table.limitOf(template, amount);
+    const key = template.number * AMOUNTS + amount;
+    const known = this.#younger.get(key);
+    if (known !== undefined) return known;
+    const limit = this.#older.get(key) ?? withAmount(template.limit, amount);
+    if (this.#younger.size === LIMITS_MAX) {
+      this.#older = this.#younger;
+      this.#younger = new Map();
+    }
+    this.#younger.set(key, limit);
+    return limit;
   }
 
   #templatesOf(rules: DomainRules, rule: Rule | undefined): Templates {

@@ -12,7 +12,7 @@ import {
   TakeGroup,
   Verdict,
 } from "../../engine/domain/take.ts";
-import { collectReturns, costToReturn, isGroupRefused, isOver, Returns } from "../../engine/domain/verdict.ts";
+import { collectReturns, costToReturn, isGroupRefused, isOver } from "../../engine/domain/verdict.ts";
 import { NOBODY, type SettleListener } from "../store.ts";
 
 /** Servers or stores, each of which keeps a part of all buckets. A shard settles all takes of a group as one. */
@@ -139,7 +139,7 @@ export class ShardedCall implements SettleListener {
     group.verdict = isRefused ? Verdict.refused : failure === undefined ? Verdict.allowed : Verdict.failed;
     group.failure = failure;
     group.source = Source.store;
-    collectReturns(group, isRefused ? Returns.refused : Returns.over, this.#returned);
+    collectReturns(group, isRefused ? Verdict.refused : Verdict.allowed, this.#returned);
     this.#giveBack(this.#returned);
   }
 
