@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS bucket (
   previous bigint NOT NULL,
   -- The row means nothing from then on. Rounded up to some 17 s, so that most updates leave this index alone.
   expires_us bigint NOT NULL,
-  -- What is no number: the payments of a sliding log (src/engine/algorithms/sliding-log.ts), the open holds (hold-book.ts), or null.
+  -- What is no number: the payments of a sliding log (src/engine/algorithms/log-state.ts), the open holds (hold-book.ts), or null.
   packed text
 ) WITH (fillfactor = 50);
 

@@ -4,16 +4,18 @@
 import { Mode, Outcome, type Take, type TakeGroup } from "../domain/take.ts";
 import type { WorkingBucket } from "./working-bucket.ts";
 import { windowUsOf } from "./working-bucket.ts";
-import type { WorkingSet } from "./working-set.ts";
+
+/** The buckets of the group (settlement.ts). */
+type Opened = { open(take: Take, nowUs: number): WorkingBucket };
 
 /** Charges every counter of the group and writes the answers of their takes. Denied takes stay over and are not charged. */
-export function chargeCounters(group: TakeGroup, working: WorkingSet, nowUs: number): void {
+export function chargeCounters(group: TakeGroup, opened: Opened, nowUs: number): void {
   const isDenied = group.stopsAtOver && denies(group);
-  const hasOver = group.stopsAtOver && (isDenied || exceeds(group, working, nowUs));
+  const hasOver = group.stopsAtOver && (isDenied || exceeds(group, opened, nowUs));
   for (let i = 0; i < group.size; i++) {
     const take = group.takes[i];
     if (take === undefined || take.mode !== Mode.charge) continue;
-    const bucket = working.open(take, nowUs);
+    const bucket = opened.open(take, nowUs);
     const isCharged = !hasOver || (!isDenied && wouldExceed(bucket, take));
     charge(bucket, take, isCharged);
   }
@@ -26,10 +28,10 @@ function denies(group: TakeGroup): boolean {
 }
 
 /** True if a counter would exceed its limit. Each is compared as it was before the call, even where two share a key. */
-function exceeds(group: TakeGroup, working: WorkingSet, nowUs: number): boolean {
+function exceeds(group: TakeGroup, opened: Opened, nowUs: number): boolean {
   for (let i = 0; i < group.size; i++) {
     const take = group.takes[i];
-    if (take?.mode === Mode.charge && wouldExceed(working.open(take, nowUs), take)) return true;
+    if (take?.mode === Mode.charge && wouldExceed(opened.open(take, nowUs), take)) return true;
   }
   return false;
 }
