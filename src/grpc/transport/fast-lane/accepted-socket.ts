@@ -92,7 +92,7 @@ function isForeignTls(socket: Socket): boolean {
   return "alpnProtocol" in socket && socket.alpnProtocol !== "h2";
 }
 
-/** Finds what is overdue on a connection: frames, output, requests, pings, its age. */
+/** Finds what is overdue on a connection: frames, output, calls, pings, its age. */
 class ConnectionWatch {
   readonly #connection: Connection;
   readonly #intake: FrameIntake;
@@ -122,7 +122,7 @@ class ConnectionWatch {
       if (nowUs - connection.closedUs > ENDING_US) connection.socket.destroy();
       return;
     }
-    this.#lookAtRequests(nowUs);
+    this.#lookAtStreams(nowUs);
     this.#lookAtKeepalive(nowUs);
     this.#lookAtAge(nowUs);
   }
@@ -150,13 +150,10 @@ class ConnectionWatch {
     return false;
   }
 
-  // A call whose message never completes reaches no handler, so its deadline is kept here.
-  #lookAtRequests(nowUs: number): void {
+  #lookAtStreams(nowUs: number): void {
     const { streams, server } = this.#connection;
     if (streams.size === 0) return;
-    for (const stream of streams.all()) {
-      if (!stream.isRemoteDone) stream.lookAtRequest(nowUs, server.bounds.stallMs * MICROS_PER_MILLI);
-    }
+    for (const stream of streams.all()) stream.look(nowUs, server.bounds.stallMs * MICROS_PER_MILLI);
   }
 
   #lookAtKeepalive(nowUs: number): void {

@@ -200,13 +200,6 @@ export class Connection {
     this.server.noteUnread(change);
   }
 
-  expireCalls(nowUs: number): number {
-    let nextUs = Number.POSITIVE_INFINITY;
-    if (this.streams.size === 0) return nextUs;
-    for (const stream of this.streams.all()) nextUs = Math.min(nextUs, stream.expire(nowUs));
-    return nextUs;
-  }
-
   shed(share: number): void {
     if (this.streams.size <= share) return;
     const waiting = this.streams.all().filter((stream) => stream.waitsForPeer);

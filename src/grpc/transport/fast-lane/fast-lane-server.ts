@@ -41,7 +41,7 @@ export async function startFastLane(options: FastLaneOptions): Promise<FastLaneS
     inFlight: () => http2.inFlight,
     loads: loadsOf(listener, options),
     drain(graceMs) {
-      drained ??= drain({ health, http2, listener }, graceMs, options);
+      drained ??= drain({ health, listener }, graceMs, options);
       return drained;
     },
   };
@@ -64,12 +64,11 @@ async function listen(server: Server, options: FastLaneOptions): Promise<number>
 
 interface Running {
   readonly health: HealthService;
-  readonly http2: Http2Server;
   readonly listener: Listener;
 }
 
 async function drain(running: Running, graceMs: number, { sockets }: FastLaneOptions): Promise<void> {
-  const { health, http2, listener } = running;
+  const { health, listener } = running;
   sockets?.close();
   // Removes a Unix socket, too, at once: the path may be another process's before this one has ended.
   listener.close();
@@ -79,7 +78,6 @@ async function drain(running: Running, graceMs: number, { sockets }: FastLaneOpt
   await listener.emptied();
   clearTimeout(cut);
   listener.destroy();
-  http2.deadlines.close();
 }
 
 // Open unary calls, and the GOAWAY for one connection. Calls of health and reflection don't count: a Watch of health stays open for days

@@ -135,17 +135,13 @@ export abstract class GrpcCall extends Stream {
     this.connection?.send(this);
   }
 
-  override expire(nowUs: number): number {
-    if (this.deadlineUs > nowUs) return this.deadlineUs;
-    this.refuse(GrpcStatus.deadlineExceeded, "Deadline exceeded");
-    return Number.POSITIVE_INFINITY;
-  }
-
-  /** Fails a call whose one message is not complete by its deadline, or for `stallUs`. Streams of messages may be silent for days. */
-  override lookAtRequest(nowUs: number, stallUs: number): void {
-    if (this.deadlineUs <= nowUs) {
-      this.refuse(GrpcStatus.deadlineExceeded, "the deadline passed before the request was whole");
-    } else if (!this.takesMany && this.isStarvedAt(nowUs, stallUs)) {
+  /**
+   * Fails a call that has passed its deadline, up to a second late: callers keep their deadlines themselves. Fails one whose only message is
+   * not complete for `stallUs`, too; streams of messages may be silent for days.
+   */
+  override look(nowUs: number, stallUs: number): void {
+    if (this.deadlineUs <= nowUs) this.refuse(GrpcStatus.deadlineExceeded, "Deadline exceeded");
+    else if (!this.isRemoteDone && !this.takesMany && this.isStarvedAt(nowUs, stallUs)) {
       this.server.counts.troubles.partial_requests++;
       this.refuse(GrpcStatus.deadlineExceeded, "the request did not come whole in time");
     }

@@ -5,7 +5,6 @@ import type { GrpcServerOptions } from "../grpc-server.ts";
 import type { StreamMethod } from "../other-services.ts";
 import { type Shedder, shedStreams } from "../waiting-streams.ts";
 import { type Bounds, DEFAULT_BOUNDS, ServerCounts, type Trouble } from "./bounds.ts";
-import { Deadlines } from "./deadlines.ts";
 import { huffmanTextMax } from "./hpack/huffman.ts";
 import { ChunkPool } from "./output.ts";
 import type { KnownMethods } from "./request-head.ts";
@@ -24,8 +23,6 @@ export interface Http2ServerOptions
 interface OpenConnection extends Shedder {
   /** Bytes of output that the peer has not read. */
   readonly unreadBytes: number;
-  /** Answers the calls whose deadline has passed; returns the next deadline, or Infinity. */
-  expireCalls(nowUs: number): number;
   /** Ends the connection because of a bound, and counts it. */
   cut(trouble: Trouble): void;
 }
@@ -39,7 +36,6 @@ export class Http2Server {
   readonly httpHint: string;
   readonly connections = new Set<OpenConnection>();
   readonly chunks = new ChunkPool();
-  readonly deadlines: Deadlines;
   readonly turns = new StreamTurns();
   /** Buffer for decoding header text; free between any two calls. */
   readonly headerScratch: Buffer;
@@ -63,7 +59,6 @@ export class Http2Server {
       options.httpPort === undefined ? "HTTP is served elsewhere." : `HTTP is on port ${options.httpPort}.`;
     this.#shedAt = this.bounds.waitingStreamsMax;
     this.headerScratch = Buffer.allocUnsafe(huffmanTextMax(this.bounds.headerBlockBytesMax));
-    this.deadlines = new Deadlines(options.clock, (nowUs) => this.#expireCalls(nowUs));
   }
 
   /** Begins a turn: the next `turnNowUs` reads the clock. */
@@ -96,11 +91,5 @@ export class Http2Server {
   /** To be called after a stream has opened: connections may lose streams that wait for their peer, and end. */
   shedIfCrowded(): void {
     if (this.streams >= this.#shedAt) this.#shedAt = shedStreams(this, this.bounds.waitingStreamsMax);
-  }
-
-  #expireCalls(nowUs: number): number {
-    let nextUs = Number.POSITIVE_INFINITY;
-    for (const connection of this.connections) nextUs = Math.min(nextUs, connection.expireCalls(nowUs));
-    return nextUs;
   }
 }

@@ -46,13 +46,8 @@ export abstract class Stream {
     // A unary call finishes, or is cut off with the connection.
   }
 
-  /** Answers a call whose deadline has passed while its handler works. Returns the next deadline, or Infinity. */
-  expire(_nowUs: number): number {
-    return Number.POSITIVE_INFINITY;
-  }
-
-  /** Ends a stream whose request takes too long to arrive; called about once a second until the peer has ended its side. */
-  lookAtRequest(_nowUs: number, _stallUs: number): void {
+  /** Ends what takes too long. Called about once a second. */
+  look(_nowUs: number, _stallUs: number): void {
     // A request whose end nobody needs is never late.
   }
 

@@ -33,7 +33,6 @@ export class StreamedCall extends GrpcCall {
     this.#method = server.known.streams.get(head.path) as StreamMethod;
     server.counts.streams++;
     this.begin(connection, id, head);
-    server.deadlines.note(this.deadlineUs);
   }
 
   protected get takesMany(): boolean {

@@ -150,7 +150,6 @@ export class UnaryStream extends GrpcCall implements UnaryReply {
       observer.handlerFailed(this.#method.path, error);
       if (this.#owesReply()) this.fail(GrpcStatus.internal, "internal error");
     }
-    if (this.#owesReply()) server.deadlines.note(this.deadlineUs);
   }
 
   #owesReply(): boolean {
@@ -161,7 +160,9 @@ export class UnaryStream extends GrpcCall implements UnaryReply {
     return !this.isRemoteDone || this.answers.length > 0;
   }
 
+  /** A call whose deadline has passed is ended first: what is given back because nobody hears of it must not be answered after that. */
   get isGone(): boolean {
+    if (this.connection !== undefined) this.look(this.server.nowUs(), Number.POSITIVE_INFINITY);
     return this.connection === undefined;
   }
 
@@ -193,9 +194,8 @@ export class UnaryStream extends GrpcCall implements UnaryReply {
     this.#calls.release(this);
   }
 
-  /** Answers DEADLINE_EXCEEDED if the deadline has passed; the handler's later reply is dropped. */
-  override expire(nowUs: number): number {
-    return this.#state === "handling" ? super.expire(nowUs) : Number.POSITIVE_INFINITY;
+  override look(nowUs: number, stallUs: number): void {
+    if (this.#state !== "answering") super.look(nowUs, stallUs);
   }
 
   override closed(): void {

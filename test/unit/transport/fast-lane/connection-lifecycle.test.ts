@@ -5,7 +5,7 @@ import type { Bounds } from "../../../../src/grpc/transport/fast-lane/bounds.ts"
 import type { Connection } from "../../../../src/grpc/transport/fast-lane/connection.ts";
 import type { Http2Server } from "../../../../src/grpc/transport/fast-lane/http2-server.ts";
 import { ErrorCode, Flag, FrameType, Setting } from "../../../../src/grpc/transport/fast-lane/protocol.ts";
-import type { UnaryHandler } from "../../../../src/grpc/unary.ts";
+import type { UnaryHandler, UnaryReply } from "../../../../src/grpc/unary.ts";
 import { callFields, frameOf, type Http2Peer, messageOf, settingsOf } from "../../../support/http2-peer.ts";
 import { connectInMemory, laneInMemory, METHOD } from "../../../support/lane-in-memory.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
@@ -14,6 +14,7 @@ interface Rig {
   readonly lane: Http2Server;
   readonly connection: Connection;
   readonly peer: Http2Peer;
+  readonly clock: ManualClock;
   /** Lets so much time pass, with a look every second. */
   pass(seconds: number, each?: () => void): Promise<void>;
 }
@@ -30,6 +31,7 @@ async function start(bounds: Partial<Bounds> = {}, handler = ECHO): Promise<Rig>
     lane,
     connection,
     peer,
+    clock,
     async pass(seconds, each = () => undefined) {
       for (let i = 0; i < seconds; i++) {
         each();
@@ -80,6 +82,18 @@ describe("a look at a connection", () => {
     expect(lane.partialBytes).toBe(0);
     peer.send(peer.call(3, METHOD, "still here"));
     expect((await peer.outcome(3)).status).toBe("0");
+  });
+
+  test("is not needed for a late reply: a call that is asked whether its caller has gone ends at its deadline", async () => {
+    const replies: UnaryReply[] = [];
+    const { lane, peer, clock } = await start({}, { handle: (_message, _deadlineUs, reply) => replies.push(reply) });
+    peer.send(peer.call(1, METHOD, "slow", ["grpc-timeout", "2S"]), peer.call(3, METHOD, "slow"));
+    await expect.poll(() => replies.length).toBe(2);
+    clock.advanceSeconds(2);
+    expect(replies.map((reply) => reply.isGone)).toEqual([true, false]);
+    for (const reply of replies) reply.ok(Buffer.from("late"));
+    expect([(await peer.outcome(1)).status, (await peer.outcome(3)).status]).toEqual(["4", "0"]);
+    expect(lane.inFlight).toBe(0);
   });
 
   test("answers a call without a deadline whose message never comes whole", async () => {

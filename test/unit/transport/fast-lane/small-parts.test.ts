@@ -1,12 +1,10 @@
 // Parts of the fast lane that stand alone: what is remembered of blocks, streams and floods, and how a message is written.
 
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ControlFrame, ControlFrameAllowances, ServerCounts } from "../../../../src/grpc/transport/fast-lane/bounds.ts";
-import { Deadlines } from "../../../../src/grpc/transport/fast-lane/deadlines.ts";
 import { HeaderMemory, REMEMBERED_BLOCK_BYTES_MAX } from "../../../../src/grpc/transport/fast-lane/header-memory.ts";
 import { RequestHead } from "../../../../src/grpc/transport/fast-lane/request-head.ts";
 import { ResponseBlocks } from "../../../../src/grpc/transport/fast-lane/response-blocks.ts";
-import { ManualClock } from "../../../support/manual-clock.ts";
 
 describe("the memory of header blocks", () => {
   const head = new RequestHead();
@@ -72,50 +70,4 @@ test("the blocks of good answers are the same bytes, and few, from the third ans
   expect(blocks.head()).toBe(blocks.head());
   expect(blocks.okTrailers()).toBe(blocks.okTrailers());
   expect(blocks.head().length + blocks.okTrailers().length).toBe(3);
-});
-
-describe("deadlines", () => {
-  test("ring when the first is due, then when the next one is", () => {
-    vi.useFakeTimers();
-    const clock = new ManualClock(0);
-    const rung: number[] = [];
-    const due = [5_000, 9_000];
-    const deadlines = new Deadlines(clock, (nowUs) => {
-      rung.push(nowUs);
-      while ((due[0] ?? Number.POSITIVE_INFINITY) <= nowUs) due.shift();
-      return due[0] ?? Number.POSITIVE_INFINITY;
-    });
-    deadlines.note(9_000);
-    deadlines.note(5_000);
-    deadlines.note(7_000_000);
-    for (let ms = 0; ms < 20; ms++) {
-      clock.advanceMs(1);
-      vi.advanceTimersByTime(1);
-    }
-    deadlines.close();
-    vi.useRealTimers();
-    expect(rung).toEqual([5_000, 9_000]);
-  });
-
-  test("that take long to look through take a tenth of the time at most, however many are due", () => {
-    vi.useFakeTimers();
-    const clock = new ManualClock(0);
-    let spentUs = 0;
-    const deadlines = new Deadlines(clock, (nowUs) => {
-      clock.advanceUs(2_000);
-      spentUs += 2_000;
-      return nowUs + 1_000;
-    });
-    deadlines.note(1_000);
-    for (let ms = 0; ms < 1_000; ms++) {
-      clock.advanceMs(1);
-      vi.advanceTimersByTime(1);
-      // A caller who asks for a millisecond, again and again.
-      deadlines.note(clock.nowUs() + 1_000);
-    }
-    deadlines.close();
-    vi.useRealTimers();
-    expect(spentUs).toBeGreaterThan(50_000);
-    expect(spentUs).toBeLessThan(120_000);
-  });
 });
