@@ -5,12 +5,8 @@ import { resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SQL_FILES } from "../../src/stores/postgres/schema.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
-import { describeAlgorithmContract } from "./algorithm.contract.ts";
-import { describeCalendarContract } from "./calendar.contract.ts";
-import { describeCounterContract } from "./counter.contract.ts";
-import { describeHoldsContract } from "./holds.contract.ts";
+import { describeEveryContract } from "./every.contract.ts";
 import { postgresHarness } from "./postgres-harness.ts";
-import { describeStoreContract } from "./store.contract.ts";
 
 let server: PostgresServer;
 beforeAll(async () => {
@@ -18,11 +14,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => server.stop());
 
-describeStoreContract("PostgreSQL store", () => postgresHarness(server));
-describeHoldsContract("PostgreSQL store", () => postgresHarness(server));
-describeAlgorithmContract("PostgreSQL store", () => postgresHarness(server));
-describeCalendarContract("PostgreSQL store", () => postgresHarness(server));
-describeCounterContract("PostgreSQL store", () => postgresHarness(server));
+describeEveryContract("PostgreSQL store", () => postgresHarness(server));
 
 test("the table of SQL files is the folder sql/", () => {
   expect([...SQL_FILES].sort()).toEqual(readdirSync(resolve(import.meta.dirname, "../../sql")));

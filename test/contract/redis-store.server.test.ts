@@ -2,12 +2,8 @@
 
 import { afterAll, beforeAll } from "vitest";
 import { RedisServer } from "../support/redis-server.ts";
-import { describeAlgorithmContract } from "./algorithm.contract.ts";
-import { describeCalendarContract } from "./calendar.contract.ts";
-import { describeCounterContract } from "./counter.contract.ts";
-import { describeHoldsContract } from "./holds.contract.ts";
+import { describeEveryContract } from "./every.contract.ts";
 import { redisHarness } from "./redis-harness.ts";
-import { describeStoreContract } from "./store.contract.ts";
 
 let server: RedisServer;
 beforeAll(async () => {
@@ -15,8 +11,4 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-describeStoreContract("Redis store", () => redisHarness(server));
-describeHoldsContract("Redis store", () => redisHarness(server));
-describeAlgorithmContract("Redis store", () => redisHarness(server));
-describeCalendarContract("Redis store", () => redisHarness(server));
-describeCounterContract("Redis store", () => redisHarness(server));
+describeEveryContract("Redis store", () => redisHarness(server));

@@ -107,25 +107,6 @@ test("keys of all bytes reach Redis as those bytes", async () => {
   expect(await server.command("EXISTS", bytes)).toBe(1);
 });
 
-test("the breaker opens when half of twenty takes fail, probes after each pause, and closes when the probe is well", async () => {
-  await server.command("CONFIG", "SET", "maxmemory", "1");
-  const codesOf = async (count: number) => {
-    const groups = await Promise.all(Array.from({ length: count }, () => settle(store, groupOn("k"))));
-    return new Set(groups.map(({ failure }) => failure?.code));
-  };
-  try {
-    expect(await codesOf(20)).toEqual(new Set(["STORE_COMMAND"]));
-    expect(await codesOf(5)).toEqual(new Set(["STORE_BREAKER_OPEN"]));
-    await until("two probes have failed", () => reports.breakerStates.length >= 5);
-    expect(reports.breakerStates.slice(0, 5)).toEqual(["open", "probing", "open", "probing", "open"]);
-  } finally {
-    await server.command("CONFIG", "SET", "maxmemory", "0");
-  }
-  await until("a probe is well", () => store.trouble() === undefined);
-  expect(await codesOf(30)).toEqual(new Set([undefined]));
-  expect(reports.breakerStates.slice(-2)).toEqual(["probing", "closed"]);
-});
-
 test("processes that share a Redis count each other, and one that closes is gone at once", async () => {
   const { store: second } = await openRig({ target: server.target() });
   expect([store, second].map(({ processes }) => processes.count())).toEqual([1, 1]);

@@ -169,13 +169,4 @@ describe.each(SERVER_KINDS)("$name:", ({ start, refundsInSteps }) => {
     expect(impatient.reports.unknownGroups).toBeGreaterThan(0);
     expect(impatient.reports.takesGivenBack).toBe(0);
   });
-
-  test("too many takes under way are refused at once", async () => {
-    const bounded = await openThrough({ deadlineMs: DEADLINE_MS, takesInFlightMax: 10 });
-    proxy.hold();
-    const groups = await Promise.all(Array.from({ length: 15 }, () => settle(bounded.store, groupOn("k"))));
-    const codes = groups.map(({ failure }) => failure?.code);
-    expect(codes.filter((code) => code === "STORE_QUEUE_FULL")).toHaveLength(5);
-    expect(codes.filter((code) => code === "STORE_TIMEOUT")).toHaveLength(10);
-  });
 });

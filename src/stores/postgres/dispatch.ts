@@ -8,7 +8,6 @@ import type { Intake } from "../batching/intake.ts";
 import type { CompleteOptions } from "../batching/options.ts";
 import type { ReplyReader } from "../batching/reply.ts";
 import { type PostgresBatch, storedKey } from "./batch.ts";
-import { BatchSettlement } from "./batch-settlement.ts";
 import {
   isRefusal,
   isWorthRepeating,
@@ -19,7 +18,7 @@ import {
 } from "./connect.ts";
 import type { PostgresLink } from "./link.ts";
 import { NOT_PLAIN, Queue, UNKNOWN_HOLDER } from "./locked-keys.ts";
-import { settleLocked } from "./locked-takes.ts";
+import { BatchSettlement, settleLocked } from "./locked-takes.ts";
 import { readTakeEach, TAKE_EACH, takeEachArguments } from "./take-each.ts";
 
 /** How often a call is sent at most. */

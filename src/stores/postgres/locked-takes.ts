@@ -1,12 +1,14 @@
-// Settles a batch in one transaction: locks its rows, settles its groups, writes what changed, commits (sql/locked_takes.sql). Nobody
-// hears an answer before the commit is confirmed. Two round trips. A process that stops between them loses its session and so its
-// locks (`idle_in_transaction_session_timeout`, connect.ts), and takes that became too late meanwhile are not written.
+// Settles a batch in one transaction: locks its rows, settles its groups as the memory store does, writes what changed, commits
+// (sql/locked_takes.sql). Nobody hears an answer before the commit is confirmed. Two round trips. A process that stops between them loses its
+// session and so its locks (`idle_in_transaction_session_timeout`, connect.ts), and takes that became too late meanwhile are not written.
 
-import type { ReplyReader } from "../batching/reply.ts";
+import { Settlement } from "../../engine/algorithms/settlement.ts";
+import { Mode, type Take, TakeGroup, Verdict } from "../../engine/domain/take.ts";
+import type { BatchedGroup, Receipt } from "../batching/batch.ts";
+import { HELD, HOLDS_FULL, OPENED, PAID, REPLY_HEAD_NUMBERS, ReplyReader, TOO_LATE } from "../batching/reply.ts";
 import { type PostgresBatch, storedKey, textArray } from "./batch.ts";
-import type { BatchSettlement } from "./batch-settlement.ts";
 import { isRefusal, type PostgresConnection, type Rows, type Statement } from "./connect.ts";
-import type { Row } from "./locked-rows.ts";
+import { LockedRows, Row } from "./locked-rows.ts";
 
 export const LOCK_BUCKETS = {
   name: "lock_buckets",
@@ -89,4 +91,149 @@ function writeRows(rows: readonly Row[], kept: number, latestUs: number): Statem
 function writeSettled(holds: readonly (readonly [name: string, untilUs: number])[]): Statement {
   const names = textArray(holds.map(([name]) => storedKey(name)));
   return { ...WRITE_SETTLED, values: [names, `{${holds.map(([, untilUs]) => untilUs).join()}}`] };
+}
+
+interface Settled {
+  readonly reader: ReplyReader;
+  /** What is to be written: rows that the table has, `kept` of them, then new ones in the order of their keys. */
+  readonly rows: readonly Row[];
+  readonly kept: number;
+  /** Names of holds that were settled, and until when each is remembered. */
+  readonly settledHolds: readonly (readonly [name: string, untilUs: number])[];
+  /** When the last of the settled groups is too late; 0 if none ever is. What is answered meanwhile is given back. */
+  readonly latestUs: number;
+}
+
+interface BatchSettlementOptions {
+  /** The latest server time at which a group may still pay; 0 for any. */
+  readonly latestOf: (batched: BatchedGroup) => number;
+  /** The clock of the buckets, in place of the server's; for tests. */
+  readonly injectedUs: () => number | undefined;
+}
+
+/** Reused from batch to batch. */
+export class BatchSettlement {
+  readonly #options: BatchSettlementOptions;
+  readonly #rows = new LockedRows();
+  readonly #settlement = new Settlement(this.#rows);
+  readonly #group = new TakeGroup();
+
+  constructor(options: BatchSettlementOptions) {
+    this.#options = options;
+  }
+
+  /** `locked` is what lock_buckets replied, `known` the names of settled holds that are remembered, of those that the batch names. */
+  settle(batch: PostgresBatch, locked: Rows, known: ReadonlyMap<string, number>): Settled {
+    const nowUs = this.#options.injectedUs() ?? Number(locked.at(-1)?.[1]);
+    this.#rows.begin(nowUs);
+    const holders = this.#addRows(batch, locked);
+    for (const [name, untilUs] of known) if (untilUs > nowUs) this.#rows.holds.keepSettled(name, untilUs);
+    const notGivenBack = this.#giveBack(batch.receipts, holders, nowUs);
+    const numbers = [nowUs, 0];
+    let latestUs = 0;
+    for (const batched of batch.groups) {
+      const groupLatestUs = this.#options.latestOf(batched);
+      if (groupLatestUs > 0 && nowUs > groupLatestUs) {
+        numbers.push(TOO_LATE);
+        continue;
+      }
+      batch.copyTo(this.#group, batched);
+      if (this.#pushHeld(numbers, batch, holders)) continue;
+      latestUs = Math.max(latestUs, groupLatestUs);
+      this.#settleGroup(numbers, nowUs);
+    }
+    this.#pushEnded(numbers, batch);
+    numbers[1] = this.#rows.damaged;
+    const settledHolds = [...this.#rows.holds.settled()].filter(([name, untilUs]) => known.get(name) !== untilUs);
+    const reader = new ReplyReader(numbers, REPLY_HEAD_NUMBERS, notGivenBack);
+    return { reader, ...this.#rows.finish(), settledHolds, latestUs };
+  }
+
+  /** Returns who holds the rows that were passed over, by key. */
+  #addRows(batch: PostgresBatch, locked: Rows): ReadonlyMap<string, number> {
+    const holders = new Map<string, number>();
+    for (const [place, ...numbers] of locked) {
+      const at = Number(place);
+      const bucketKey = batch.keyAt(Math.abs(at));
+      if (at > 0) this.#rows.add(bucketKey, new Row(storedKey(bucketKey), numbers));
+      else if (at < 0 && this.#rows.row(bucketKey) === undefined) holders.set(bucketKey, Number(numbers[0]));
+    }
+    for (const bucketKey of batch.bucketKeys) {
+      if (this.#rows.row(bucketKey) !== undefined || holders.has(bucketKey)) continue;
+      this.#rows.add(bucketKey, new Row(storedKey(bucketKey)));
+    }
+    return holders;
+  }
+
+  /** Returns the places of the receipts whose rows were passed over. */
+  #giveBack(receipts: readonly Receipt[], holders: ReadonlyMap<string, number>, nowUs: number): number[] {
+    const held: number[] = [];
+    for (const [place, { bucketKey, limit, cost, paidAtUs, holdId }] of receipts.entries()) {
+      if (holders.has(bucketKey)) {
+        held.push(place);
+        continue;
+      }
+      if (limit.holdSeconds > 0) this.#rows.openHolds(bucketKey, limit);
+      this.#group.reset();
+      Object.assign(this.#group.add(limit), { bucketKey, mode: Mode.pay, cost, holdId, paid: true, paidAtUs });
+      this.#settlement.giveBack(this.#group, nowUs);
+    }
+    return held;
+  }
+
+  #pushHeld(numbers: number[], batch: PostgresBatch, holders: ReadonlyMap<string, number>): boolean {
+    if (holders.size === 0) return false;
+    for (let i = 0; i < this.#group.size; i++) {
+      const key = this.#group.takes[i]?.bucketKey ?? "";
+      const holder = holders.get(key);
+      if (holder === undefined) continue;
+      numbers.push(HELD, batch.placeOfKey(key), holder);
+      return true;
+    }
+    return false;
+  }
+
+  #settleGroup(numbers: number[], nowUs: number): void {
+    const group = this.#group;
+    if (group.takesWithHolds > 0) this.#openHolds();
+    this.#settlement.settle(group, nowUs);
+    if (group.verdict === Verdict.failed) {
+      numbers.push(HOLDS_FULL);
+      return;
+    }
+    numbers.push(group.verdict);
+    for (let i = 0; i < group.size; i++) {
+      const take = group.takes[i];
+      if (take !== undefined) pushAnswer(numbers, take);
+    }
+  }
+
+  /** Holds need a row, which can be locked: without one, two calls could settle one id at the same time. */
+  #openHolds(): void {
+    for (let i = 0; i < this.#group.size; i++) {
+      const take = this.#group.takes[i];
+      if (take === undefined || take.limit.holdSeconds === 0) continue;
+      this.#rows.openHolds(take.bucketKey, take.limit);
+      const row = this.#rows.row(take.bucketKey);
+      if (row === undefined) continue;
+      if (!row.isKept) row.isChanged = true;
+      take.stats = row.holdStats ?? take.stats;
+    }
+  }
+
+  #pushEnded(numbers: number[], batch: PostgresBatch): void {
+    for (const [at, bucketKey] of batch.bucketKeys.entries()) {
+      const ended = this.#rows.row(bucketKey)?.holdStats?.holdsExpired ?? 0;
+      if (ended > 0) numbers.push(at + 1, ended);
+    }
+  }
+}
+
+/** As batching/reply.ts reads it. */
+function pushAnswer(numbers: number[], take: Take): void {
+  const { mode, limit, outcome, paid, remaining, waitUs, resetUs, cappedHits, counted } = take;
+  const opened = limit.holdSeconds > 0 && mode === Mode.pay && counted === 1 ? OPENED : 0;
+  const isCounted = mode === Mode.charge || mode === Mode.settle || (limit.holdSeconds > 0 && mode === Mode.peek);
+  numbers.push(outcome + (paid ? PAID : 0) + opened, remaining, waitUs, resetUs);
+  numbers.push(isCounted ? counted : take.paidAtUs, cappedHits);
 }

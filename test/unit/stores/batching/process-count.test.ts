@@ -46,14 +46,6 @@ describe("a count of processes", () => {
     expect(processes.count()).toBe(2);
   });
 
-  test("has processes that start together know of each other well before the next beat", async () => {
-    const register = new Register();
-    const both = [new ProcessCount(register, timers), new ProcessCount(register, timers)];
-    for (const each of both) each.count();
-    await vi.advanceTimersByTimeAsync(300);
-    expect(both.map((each) => each.count())).toEqual([2, 2]);
-  });
-
   test("has a place, and hands out in advance, once all others have counted it", async () => {
     const register = new Register();
     const both = [new ProcessCount(register, timers), new ProcessCount(register, timers)];
@@ -66,18 +58,6 @@ describe("a count of processes", () => {
     await vi.advanceTimersByTimeAsync(300);
     expect(both.map((each) => each.index()).toSorted()).toEqual([0, 1]);
     expect(both.map((each) => each.sureCount())).toEqual([2, 2]);
-  });
-
-  test("keeps what it knew while it can't report", async () => {
-    const register = new Register();
-    const both = [new ProcessCount(register, timers), new ProcessCount(register, timers)];
-    for (const each of both) each.count();
-    await vi.advanceTimersByTimeAsync(300);
-    register.isAway = true;
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect(both.map((each) => each.count())).toEqual([2, 2]);
-    // By a count that is old nothing is handed out.
-    expect(both.map((each) => each.sureCount())).toEqual([Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]);
   });
 
   test("takes a process as gone when ten seconds have passed without it, and its silence before that", async () => {
@@ -127,18 +107,5 @@ describe("a count of processes", () => {
     processes.count();
     await vi.advanceTimersByTimeAsync(60_000);
     expect(register.reports).toBe(0);
-  });
-
-  test("stops in time although the goodbye gets no answer", async () => {
-    const register = new Register();
-    register.isSilent = true;
-    const processes = new ProcessCount(register, timers);
-    processes.count();
-    const stopped = vi.fn();
-    void processes.stop().then(stopped);
-    await vi.advanceTimersByTimeAsync(249);
-    expect(stopped).not.toHaveBeenCalled();
-    await vi.advanceTimersByTimeAsync(1);
-    expect(stopped).toHaveBeenCalled();
   });
 });

@@ -5,7 +5,6 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { Algorithm } from "../../../../src/engine/domain/limit.ts";
 import {
   GLOBAL_DESCRIPTOR,
-  Kind,
   Mode,
   Outcome,
   Source,
@@ -67,28 +66,6 @@ describe("denial memory", () => {
     expect(store.seen).toHaveLength(asked);
   });
 
-  test("tells waits and resets that shrink as time passes", () => {
-    exhaust(bucket);
-    const waits = [0, 1, 2].map(() => {
-      clock.advanceMs(300);
-      const { waitUs, resetUs } = takeOf(ask({ limit: bucket }), 0);
-      return [waitUs, resetUs];
-    });
-    expect(waits).toEqual([
-      [5_700_000, 59_700_000],
-      [5_400_000, 59_400_000],
-      [5_100_000, 59_100_000],
-    ]);
-  });
-
-  test("tells the same wait at all times of a bucket that never refills", () => {
-    const never = makeLimit({ amount: 0, burst: 7, windowSeconds: 60 });
-    ask({ limit: never, cost: 7 });
-    ask({ limit: never });
-    clock.advanceMs(10);
-    expect(takeOf(ask({ limit: never }), 0)).toMatchObject({ waitUs: 60_000_000, resetUs: 60_000_000 });
-  });
-
   test("asks the store again after a second", () => {
     exhaust();
     clock.advanceUs(999_999);
@@ -119,13 +96,6 @@ describe("denial memory", () => {
     expect(ask({ limit: minute, cost: 4 })).toMatchObject({ verdict: Verdict.allowed, source: Source.store });
   });
 
-  test("asks about a larger cost of a window whose hits leave one by one, because only the store knows its wait", () => {
-    ask({ limit: sliding, cost: 8 });
-    ask({ limit: sliding, cost: 3 });
-    expect(sourceOf({ limit: sliding, cost: 3 })).toBe(Source.denialMemory);
-    expect(sourceOf({ limit: sliding, cost: 4 })).toBe(Source.store);
-  });
-
   test("refuses peeks", () => {
     exhaust();
     expect(ask({ limit: minute, mode: Mode.peek })).toMatchObject({
@@ -143,55 +113,10 @@ describe("denial memory", () => {
     expect(takeOf(group, 1)).toMatchObject({ outcome: Outcome.room, paid: false, remaining: 100, resetUs: 0 });
   });
 
-  test("shows what this process has paid meanwhile", () => {
-    const call = [{ limit: minute }, { limit: global, descriptor: GLOBAL_DESCRIPTOR }];
-    ask({ limit: minute, cost: 10 });
-    ask(...call);
-    ask({ limit: global, cost: 40 });
-    expect(takeOf(ask(...call), 1).remaining).toBe(60);
-  });
-
   test("passes on a refusal beside a limit of which nothing is known", () => {
     exhaust();
     expect(sourceOf({ limit: minute }, { limit: sliding })).toBe(Source.store);
     expect(sourceOf({ limit: minute }, { limit: sliding })).toBe(Source.denialMemory);
-  });
-
-  test("passes on what shadow descriptors alone would refuse", () => {
-    exhaust();
-    expect(ask({ limit: minute, kind: Kind.shadow })).toMatchObject({
-      verdict: Verdict.allowed,
-      source: Source.store,
-    });
-  });
-
-  test("refuses quota descriptors only when all of them are over", () => {
-    exhaust(minute);
-    exhaust(bucket);
-    const both = [
-      { limit: minute, kind: Kind.quota },
-      { limit: bucket, kind: Kind.quota },
-    ];
-    expect(ask(...both)).toMatchObject({ verdict: Verdict.refused, source: Source.denialMemory });
-    const group = groupOf(both, "", true);
-    memory.take(group, NOBODY);
-    expect(group).toMatchObject({ verdict: Verdict.allowed, source: Source.store });
-  });
-
-  test.each([Mode.refund, Mode.postPaid])("passes on calls that change a bucket in any case (mode %i)", (mode) => {
-    exhaust();
-    expect(sourceOf({ limit: minute }, { limit: sliding, mode })).toBe(Source.store);
-  });
-
-  test("passes on a bucket named twice, whose second take depends on the first", () => {
-    ask({ limit: minute, cost: 6 });
-    ask({ limit: minute, cost: 5 });
-    expect(sourceOf({ limit: minute, cost: 5 }, { limit: minute, cost: 5 })).toBe(Source.store);
-  });
-
-  test("does not take a refusal for the bucket's own that the call's first take brought about", () => {
-    ask({ limit: minute, cost: 6 }, { limit: minute, cost: 6 });
-    expect(ask({ limit: minute, cost: 6 })).toMatchObject({ verdict: Verdict.allowed, source: Source.store });
   });
 });
 

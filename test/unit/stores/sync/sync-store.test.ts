@@ -198,17 +198,6 @@ describe("periodic exchange grants no more than the store said", () => {
 });
 
 describe("late answers", () => {
-  test("settle the call once, with the generation of the take", () => {
-    behind.holdsBack = true;
-    const heard: [TakeGroup, number][] = [];
-    const group = groupOf([{ limit: shared }, { limit: exact }], "");
-    group.generation = 5;
-    expect(store.take(group, { settled: (...args) => heard.push(args) })).toBe(false);
-    behind.release();
-    expect(heard).toEqual([[group, 5]]);
-    expect(group.verdict).toBe(Verdict.allowed);
-  });
-
   test("to a call that has been given up leave both places as they were, and its group alone", () => {
     behind.holdsBack = true;
     const group = ask({ limit: shared, cost: 4 }, { limit: exact, cost: 3 });
