@@ -1,5 +1,6 @@
 // Chooses the counters of rules that get series of their own: those that were hit, the first METRIC_RULES_MAX of each domain. The
-// others are summed in one series per domain, so that sums over a domain stay right.
+// others are summed in one series per domain, so that sums over a domain stay right; so are those whose labels another one has:
+// `a` with `b_c`, and `a_b` with `c`.
 
 import { LimitStats } from "../../engine/domain/stats.ts";
 import { type LimitStatsBook, labelsOf, type StatsEntry } from "./stats-book.ts";
@@ -61,8 +62,8 @@ class Sum {
 }
 
 interface DomainSeries {
-  /** By their labels: an entry, or the sum of those that have the same labels. */
-  readonly own: Map<string, StatsEntry | Sum>;
+  /** By their labels. */
+  readonly own: Map<string, StatsEntry>;
   readonly others: Sum;
 }
 
@@ -83,7 +84,7 @@ export class SeriesBook implements SeriesSource {
     // All are placed first: the last entry may have the labels of the first one.
     for (const entry of this.#book.entries()) if (entry.stats.hasMoved) this.#place(entry);
     for (const { own, others } of this.#domains.values()) {
-      for (const series of own.values()) yield series instanceof Sum ? series.addUp() : series;
+      yield* own.values();
       if (!others.isEmpty) yield others.addUp();
     }
   }
@@ -93,12 +94,7 @@ export class SeriesBook implements SeriesSource {
     const kept = new Set<LimitStats>();
     for (const { stats } of this.#book.entries()) kept.add(stats);
     for (const [domain, { own, others }] of this.#domains) {
-      for (const [labels, series] of own) {
-        if (series instanceof Sum) {
-          series.forgetAllBut(kept);
-          if (series.size === 0) own.delete(labels);
-        } else if (!kept.has(series.stats)) own.delete(labels);
-      }
+      for (const [labels, { stats }] of own) if (!kept.has(stats)) own.delete(labels);
       others.forgetAllBut(kept);
       if (own.size + others.size === 0) this.#domains.delete(domain);
     }
@@ -107,18 +103,9 @@ export class SeriesBook implements SeriesSource {
   #place(entry: StatsEntry): void {
     const { labels, stats } = entry;
     const { own, others } = this.#seriesOf(entry.domain);
-    const series = own.get(labels);
-    if (series === entry || others.has(stats)) return;
-    if (series === undefined) {
-      if (own.size < this.#rulesMax) own.set(labels, entry);
-      else others.add(stats);
-    } else if (series instanceof Sum) series.add(stats);
-    else {
-      const sum = new Sum(series);
-      sum.add(series.stats);
-      sum.add(stats);
-      own.set(labels, sum);
-    }
+    if (own.get(labels) === entry || others.has(stats)) return;
+    if (!own.has(labels) && own.size < this.#rulesMax) own.set(labels, entry);
+    else others.add(stats);
   }
 
   #seriesOf(domain: string): DomainSeries {
