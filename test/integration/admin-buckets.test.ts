@@ -216,25 +216,6 @@ describe("the guarded pages", () => {
   });
 });
 
-test.each([
-  { name: "no JSON", body: "{", says: "expected JSON in the body" },
-  { name: "no domain", body: "{}", says: "expected text of at most 1024 bytes as domain" },
-  {
-    name: "an unknown unit",
-    body: `{"domain":"edge","descriptors":[{"limit":{"requests_per_unit":1,"unit":"eon"}}]}`,
-    says: "descriptors[0].limit.unit",
-  },
-  {
-    name: "a text for a switch",
-    body: `{"domain":"edge","global_limit":"yes"}`,
-    says: "true or false as global_limit",
-  },
-])("a question with $name is 400 and says what was expected", async ({ body, says }) => {
-  await start();
-  const response = await app.http("/buckets/reset", { method: "POST", body });
-  expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(says)]);
-});
-
 test("a query is rejected, as it asks for something else than the body", async () => {
   await start();
   for (const [path, method] of [

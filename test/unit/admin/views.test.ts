@@ -2,7 +2,6 @@
 
 import { describe, expect, test } from "vitest";
 import type { RuleSet } from "../../../src/engine/rules/rule-set.ts";
-import { readBucketQuestion, readExplainQuestion } from "../../../src/operate/http/read-questions.ts";
 import { configView, limitLines, readinessView } from "../../../src/operate/http/views.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 
@@ -109,72 +108,4 @@ test("readiness names every reason, and what is amiss although ready", () => {
     degraded: { rules: "new rules rejected (see /config): 2 errors in 1 file" },
   });
   expect(readinessView(new Map([["rules", "none"]]), new Map(), refused)).toMatchObject({ degraded: {} });
-});
-
-describe("a value that is no text", () => {
-  const asked = (entry: string) => Buffer.from(`{"domain":"d","descriptors":[{"entries":[${entry}]}]}`);
-
-  test.each([["eP8="], ["eP8"]])("is named by base64, %s", (base64) => {
-    const { descriptors } = readBucketQuestion(asked(`{"key":"a","value_base64":"${base64}"}`));
-    expect(descriptors).toEqual([{ entries: [{ key: "a", value: "x\ufffd", valueBase64: "eP8=" }] }]);
-  });
-
-  test("may use the alphabet of URLs", () => {
-    const { descriptors } = readExplainQuestion(asked('{"key":"a","value_base64":"-_8"}'));
-    expect(descriptors).toEqual([[{ key: "a", value: expect.any(String), valueBase64: "+/8=" }]]);
-  });
-
-  test.each([
-    {
-      name: "two values",
-      entry: '{"key":"a","value":"x","value_base64":"eA=="}',
-      says: /either value or value_base64/,
-    },
-    {
-      name: "what is no base64",
-      entry: '{"key":"a","value_base64":"e?=="}',
-      says: /base64 of at most 4096 bytes as d/,
-    },
-    { name: "base64 with bits to spare", entry: '{"key":"a","value_base64":"eP9"}', says: /base64/ },
-    { name: "a number", entry: '{"key":"a","value_base64":7}', says: /base64/ },
-    { name: "too many bytes", entry: `{"key":"a","value_base64":"${"A".repeat(5_464)}"}`, says: /at most 4096/ },
-  ])("$name is refused", ({ entry, says }) => {
-    expect(() => readBucketQuestion(asked(entry))).toThrow(says);
-  });
-
-  test("is refused as it is: read as U+FFFD it would name another bucket", () => {
-    const body = Buffer.from(asked('{"key":"a","value":"?"}').toString("latin1").replace("?", "\xff"), "latin1");
-    expect(() => readBucketQuestion(body)).toThrow(/expected a body in UTF-8/);
-  });
-});
-
-test.each([
-  { body: '{"domain":"d","descriptors":[{"tenant":"acme"}]}', says: "as keys of descriptors[0], got 'tenant'" },
-  {
-    body: '{"domain":"d","descriptors":[],"domian":"x"}',
-    says: "as keys of the body, got 'domian'; did you mean domain?",
-  },
-  {
-    body: '{"domain":"d","globalLimit":true}',
-    says: "as keys of the body, got 'globalLimit'; did you mean global_limit?",
-  },
-  {
-    body: '{"domain":"d","descriptors":[{"entries":[{"key":"a","vlaue":"x"}]}]}',
-    says: "as keys of descriptors[0].entries[0], got 'vlaue'; did you mean value?",
-  },
-])("an unknown key is rejected with its place: $says", ({ body, says }) => {
-  expect(() => readBucketQuestion(Buffer.from(body))).toThrow(says);
-  if (!body.includes("global")) expect(() => readExplainQuestion(Buffer.from(body))).toThrow(says);
-});
-
-describe("the question of /explain", () => {
-  test("may have descriptors without entries", () => {
-    const question = readExplainQuestion(Buffer.from('{"domain":"d","descriptors":[{},{"entries":[]}]}'));
-    expect(question).toEqual({ domain: "d", descriptors: [[], []] });
-  });
-
-  test("is bounded", () => {
-    const body = JSON.stringify({ domain: "d", descriptors: Array.from({ length: 33 }, () => ({})) });
-    expect(() => readExplainQuestion(Buffer.from(body))).toThrow(/at most 32/);
-  });
 });
