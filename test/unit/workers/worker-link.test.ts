@@ -81,14 +81,6 @@ test("a process without a supervisor has no link", () => {
   expect(WorkerLink.connect(without as unknown as Channel, silent)).toBeUndefined();
 });
 
-test("orders reach the process, and so does the end of the supervisor", async () => {
-  await connect();
-  channel.say({ kind: "reload" });
-  channel.say({ kind: "stop", delays: true });
-  channel.disconnect();
-  expect(orders).toEqual(["reload", "stop true", "abandoned"]);
-});
-
 test("what was said of the others before the service was built counts once it is", async () => {
   const link = await connect();
   channel.say({ kind: "others", troubles: { "worker 1: store": "away" }, notes: {} });
@@ -156,13 +148,6 @@ test("tells once a second how it fares and what has changed of its counters, if 
     ["", true],
   ]);
   link.close();
-});
-
-test("answers an order to send a connection away with the streams that went, or that none did", async () => {
-  attach(await connect());
-  channel.say({ kind: "move", surplus: 20 });
-  channel.say({ kind: "move", surplus: 5 });
-  expect(channel.heardOf("moved").map(({ streams }) => streams)).toEqual([4, null]);
 });
 
 test("a supervisor that ended while the worker was loading is noticed at once, though its last word still waits", () => {
