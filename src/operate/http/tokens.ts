@@ -2,16 +2,16 @@
 // access.ts decides what a token opens.
 
 import { createHash, timingSafeEqual } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import type { Clock } from "../../engine/base/clock.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
-import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
+import { errorMessage } from "../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { ADMIN_TOKEN } from "../../process/settings/value-types.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 const TOKENS_MAX = 64;
-/** The file is looked at no more often than this. */
+/** The file is read no more often than this. */
 const LOOK_EVERY_US = MICROS_PER_SECOND;
 const NAME = /^[A-Za-z0-9._-]{1,64}$/;
 
@@ -34,7 +34,8 @@ interface Token {
 export class Tokens {
   readonly #options: TokensOptions;
   #tokens: readonly Token[];
-  #stamp: string;
+  /** What was found in place of the file at the last look: its text, or why it could not be read. */
+  #found = "";
   #lookedUs: number;
 
   /** Reads the file, if one counts. Throws ConfigError if it can't be used. */
@@ -42,12 +43,11 @@ export class Tokens {
     const { token, file, clock } = options;
     this.#options = options;
     this.#lookedUs = clock.nowUs();
-    this.#stamp = "";
     this.#tokens = token === undefined ? [] : [{ name: "ADMIN_TOKEN", digest: digestOf(token) }];
     if (token !== undefined || file === undefined) return;
     try {
-      this.#stamp = stampOf(file);
-      this.#tokens = readTokens(file);
+      this.#found = readFileSync(file, "utf8");
+      this.#tokens = readTokens(this.#found, file);
     } catch (cause) {
       throw new ConfigError("CONFIG_SETTINGS", `ADMIN_TOKEN_FILE: ${errorMessage(cause)}`);
     }
@@ -72,24 +72,28 @@ export class Tokens {
     const nowUs = clock.nowUs();
     if (file === undefined || token !== undefined || nowUs - this.#lookedUs < LOOK_EVERY_US) return;
     this.#lookedUs = nowUs;
-    const stamp = stampOf(file);
-    if (stamp === this.#stamp) return;
-    // Remembered before the file is read, so that a file that can't be used is reported once.
-    this.#stamp = stamp;
+    const before = this.#found;
+    let found = "";
     try {
-      this.#tokens = readTokens(file);
+      found = readFileSync(file, "utf8");
+      if (found === before) return;
+      this.#tokens = readTokens(found, file);
       log.info({ file, names: this.#tokens.map(({ name }) => name) }, "changed admin tokens are in force");
     } catch (cause) {
       const why = errorMessage(cause);
-      log.error({ file, why }, "changed admin tokens can't be used; the old ones stay in force");
+      found ||= why;
+      // A file that can't be used is reported once.
+      if (found !== before) log.error({ file, why }, "changed admin tokens can't be used; the old ones stay in force");
+    } finally {
+      this.#found = found;
     }
   }
 }
 
-/** Reads the file. Messages name lines, never their text. */
-function readTokens(file: string): readonly Token[] {
+/** The tokens in the text of a file. Messages name lines, never their text. */
+function readTokens(read: string, file: string): readonly Token[] {
   const tokens: Token[] = [];
-  for (const [index, line] of readFileSync(file, "utf8").split(/\r?\n/).entries()) {
+  for (const [index, line] of read.split(/\r?\n/).entries()) {
     const words = line.trim().split(/\s+/);
     if (words[0] === "" || words[0]?.startsWith("#")) continue;
     const text = words.at(-1) ?? "";
@@ -103,16 +107,6 @@ function readTokens(file: string): readonly Token[] {
   }
   if (tokens.length === 0) throw new Error(`expected a token in ${file}, found none`);
   return tokens;
-}
-
-// The inode counts too: Kubernetes changes a mounted file by swapping a link. A file that can't be looked at can't be read either.
-function stampOf(file: string): string {
-  try {
-    const { ino, mtimeMs, size } = statSync(file);
-    return `${ino} ${mtimeMs} ${size}`;
-  } catch (cause) {
-    return errorCode(cause) ?? "unreadable";
-  }
 }
 
 function digestOf(text: string): Buffer {
