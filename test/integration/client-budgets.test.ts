@@ -52,34 +52,6 @@ describe.each(["fast-lane", "grpc-js"])("a client of one server, on %s", (transp
     expect(await budgetLeft(app, "c")).toBe(40);
   });
 
-  test("gives back what a block leaves, whether it ends or throws, by using, await using and finally", async () => {
-    const limiter = openLimiter([addressOf(app)]);
-    const settled = async () => {
-      await using held = await limiter.reserve(of("d", 60));
-      await held.settle(5);
-    };
-    const thrown = async () => {
-      await using _held = await limiter.reserve(of("d", 60));
-      throw new Error("of the call");
-    };
-    const inFinally = async () => {
-      const held = await limiter.reserve(of("d", 60));
-      try {
-        throw new Error("of the call");
-      } finally {
-        await held.cancel();
-      }
-    };
-    await settled();
-    await expect(thrown()).rejects.toThrow("of the call");
-    await expect(inFinally()).rejects.toThrow("of the call");
-    expect(await budgetLeft(app, "d")).toBe(95);
-    {
-      using _held = await limiter.reserve(of("d", 60));
-    }
-    await expect.poll(() => budgetLeft(app, "d")).toBe(95);
-  });
-
   test("settles by an id of the caller's what another has reserved", async () => {
     const budgets = callBudgets(addressOf(app));
     const held = await openLimiter([addressOf(app)]).reserve({ ...of("e", 50), id: "r1" });

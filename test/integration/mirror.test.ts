@@ -6,10 +6,8 @@ import { existsSync } from "node:fs";
 import http from "node:http";
 import { createServer } from "node:http2";
 import { join } from "node:path";
-import { Metadata, Server, ServerCredentials, status } from "@grpc/grpc-js";
+import { status } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { passThroughDefinition } from "../../src/grpc/transport/grpc-js-calls.ts";
-import { SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import type { Report } from "../../src/tools/mirror/report.ts";
 import type { RunningMirror } from "../../src/tools/mirror/run-mirror.ts";
 import { startTestServer } from "../support/grpc-test-server.ts";
@@ -160,48 +158,6 @@ describe("what passes through", () => {
     expect([failed.code, failed.details]).toEqual([status.FAILED_PRECONDITION, "no such thing: 50 % off"]);
     await until(() => mirror.report().calls.same === 2);
   });
-
-  test("the caller's deadline and metadata to both targets, the target's metadata to the caller", async () => {
-    const seen: { readonly timeoutMs: number; readonly who: unknown }[] = [];
-    const server = new Server();
-    server.addService(
-      { ShouldRateLimit: passThroughDefinition(SHOULD_RATE_LIMIT_PATH) },
-      {
-        ShouldRateLimit: (
-          call: { metadata: Metadata; getDeadline(): Date | number; sendMetadata(metadata: Metadata): void },
-          respond: (error: null, message: Buffer, trailers: Metadata) => void,
-        ) => {
-          seen.push({ timeoutMs: Number(call.getDeadline()) - Date.now(), who: call.metadata.get("x-who")[0] });
-          const headers = new Metadata();
-          headers.set("x-head-bin", Buffer.from([0, 255]));
-          call.sendMetadata(headers);
-          const trailers = new Metadata();
-          trailers.set("x-tail", "end");
-          respond(null, answerBytes({ overall_code: "OK" }), trailers);
-        },
-      },
-    );
-    const port = await new Promise<number>((resolve, reject) => {
-      server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
-        error === null ? resolve(bound) : reject(error),
-      );
-    });
-    closers.push(() => server.forceShutdown());
-    const mirror = await open(`127.0.0.1:${port}`, `127.0.0.1:${port}`);
-    const client = openRawClient(mirror.grpcPort);
-    closers.push(() => client.close());
-    const metadata = new Metadata();
-    metadata.set("x-who", "me");
-    const answer = await callBytes(client, requestBytes({ a: "b" }), { metadata, deadlineMs: 3_000 });
-    await until(() => seen.length === 2);
-    expect(seen.map(({ who }) => who)).toEqual(["me", "me"]);
-    for (const { timeoutMs } of seen) {
-      expect(timeoutMs).toBeGreaterThan(1_000);
-      expect(timeoutMs).toBeLessThan(3_100);
-    }
-    expect(answer.metadata?.get("x-head-bin")).toEqual([Buffer.from([0, 255])]);
-    expect(answer.trailers?.get("x-tail")).toEqual(["end"]);
-  });
 });
 
 describe("the compared target in trouble is unseen by callers", () => {
@@ -271,29 +227,6 @@ describe("the compared target in trouble is unseen by callers", () => {
     await latencies(mirror.grpcPort, 20);
     await until(() => settledCalls(mirror.report()) === 20);
     expect(mirror.report().calls.not_compared).toEqual({ compared_broken: 20 });
-  });
-
-  test("holds at most so many calls and bytes, and passes on all the others", async () => {
-    const target = await startSlowTarget(undefined);
-    closers.push(() => target.server.drain(0));
-    const few = await open(`127.0.0.1:${app.grpcPort}`, target.target, { comparisonsMax: 10 });
-    const client = openRawClient(few.grpcPort);
-    closers.push(() => client.close());
-    const answers = await Promise.all(
-      Array.from({ length: 100 }, () => callBytes(client, requestBytes({ user: "few" }))),
-    );
-    expect(answers.every(({ code }) => code === status.OK)).toBe(true);
-    expect(few.report().calls.not_compared.busy).toBe(90);
-    expect(target.calls()).toBeLessThanOrEqual(10);
-
-    const small = await open(`127.0.0.1:${app.grpcPort}`, target.target, {
-      memoryMax: 3_000,
-      compareTimeout: 2_000,
-    });
-    const other = openRawClient(small.grpcPort);
-    closers.push(() => other.close());
-    for (let i = 0; i < 60; i++) expect((await callBytes(other, requestBytes({ user: "few" }))).code).toBe(status.OK);
-    expect(small.report().calls.not_compared.busy).toBeGreaterThan(0);
   });
 
   test.each([

@@ -231,13 +231,6 @@ describe("`headgate top`", () => {
     expect([err, exitCode]).toEqual([expect.stringMatching(says), 2]);
   });
 
-  test("says so, and ends with 2, where nobody answers", async () => {
-    const app = await start();
-    await stops.pop()?.();
-    const { err, exitCode } = await runProgram(serverOf(app));
-    expect([err, exitCode]).toEqual([expect.stringMatching(/^can't ask http:\/\/127\.0\.0\.1:\d+\/top.*: \S/), 2]);
-  });
-
   test("asks at a port that browsers keep for another protocol", async () => {
     const server = createServer((_, response) => response.writeHead(404).end("404 no such page\n"));
     stops.push(() => promisify(server.close.bind(server))());

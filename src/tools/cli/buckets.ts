@@ -53,7 +53,7 @@ function addWay(buckets: Command, terminal: Terminal, way: "peek" | "reset", sum
       `
 Examples:
   headgate buckets ${way} --domain edge tenant=acme
-  headgate buckets ${way} --domain edge --server ratelimit:8080 --token-file token plan=free,api_key=abc
+  headgate buckets ${way} --domain edge --token-file token plan=free,key=abc
   headgate buckets ${way} --domain edge --global-limit
 `,
     )

@@ -69,7 +69,7 @@ function addReplay(mirror: Command, terminal: Terminal): void {
       "after",
       `
 Examples:
-  headgate mirror replay calls.jsonl.gz --target new:8081 --compare-with old:8081
+  headgate mirror replay calls.jsonl --target new:8081 --compare-with old:8081
   headgate mirror replay calls.jsonl --target new:8081 --speed max
 `,
     )

@@ -1,7 +1,7 @@
 // Answers as people read them.
 
 import { describe, expect, test } from "vitest";
-import { answerJson, answerLine, answerText, totalsText } from "../../../src/tools/cli/answer-text.ts";
+import { answerJson, answerLine, answerText } from "../../../src/tools/cli/answer-text.ts";
 import { structOf, targetAnswer } from "../../support/mirror-rig.ts";
 import { RecordedTerminal } from "../../support/recorded-terminal.ts";
 
@@ -78,20 +78,14 @@ test("shows what a hostile server sends instead of obeying it", () => {
   expect(answerText({ ...SHOWN, answer }, new RecordedTerminal())).toContain("  a\\x1b[2J: b\\x0d\\x0ac\n");
 });
 
-describe("for machines", () => {
-  test("is plain JSON with numbers as numbers", () => {
-    expect(answerJson(SHOWN)).toMatchObject({
-      code: "OVER_LIMIT",
-      elapsed_ms: 1.84,
-      statuses: [{ code: "OVER_LIMIT", remaining: 0, reset_seconds: 12 }, {}, { limit: null, reset_seconds: null }, {}],
-      response_headers: [{ key: "Retry-After", value: "12" }],
-      metadata: { rule: "shop/tier", nested: { list: [false] }, nothing: null },
-    });
+test("is plain JSON for machines, with numbers as numbers", () => {
+  expect(answerJson(SHOWN)).toMatchObject({
+    code: "OVER_LIMIT",
+    elapsed_ms: 1.84,
+    statuses: [{ code: "OVER_LIMIT", remaining: 0, reset_seconds: 12 }, {}, { limit: null, reset_seconds: null }, {}],
+    response_headers: [{ key: "Retry-After", value: "12" }],
+    metadata: { rule: "shop/tier", nested: { list: [false] }, nothing: null },
   });
-});
-
-test("sums up", () => {
-  expect(totalsText({ passed: 2, refused: 1 }, new RecordedTerminal())).toBe("\n2 passed, 1 over limit\n");
 });
 
 describe("an answer that was made without the store", () => {

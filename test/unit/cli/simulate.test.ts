@@ -124,43 +124,6 @@ describe("headgate simulate", () => {
     expect(out).not.toContain("ann");
   });
 
-  test("tells what each plan and each priority came to", async () => {
-    const plans = rules(
-      "plans",
-      `domain: edge
-global_limit: { requests_per_unit: 10, unit: day, algorithm: fixed_window, priority: { entry: class, high: 20% } }
-limits:
-  free: { requests_per_unit: 2, unit: day, algorithm: fixed_window }
-  gold: { requests_per_unit: 20, unit: day, algorithm: fixed_window }
-descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
-`,
-    );
-    const asked = (tenant: string, more: object = {}) => ({
-      at: at(0),
-      domain: "edge",
-      descriptors: [{ entries: Object.entries({ tenant, ...more }).map(([key, value]) => ({ key, value })) }],
-    });
-    const calls = [
-      ...Array.from({ length: 3 }, () => asked("a")),
-      ...Array.from({ length: 8 }, () => asked("a", { plan: "gold" })),
-      asked("a", { plan: "gold", class: "high" }),
-    ];
-    const recorded = join(folder, "plans.jsonl");
-    writeFileSync(recorded, calls.map((line) => `${JSON.stringify(line)}\n`).join(""));
-    const { out } = await runProgram(["simulate", "--rules", plans, "--json", recorded]);
-    const found = (JSON.parse(out) as SimulationReport).limits.map(({ limit, asked, refused }) => [
-      limit,
-      asked,
-      refused,
-    ]);
-    expect(Object.fromEntries(found.map(([limit, ...counts]) => [limit, counts]))).toEqual({
-      "edge/tenant#free": [3, 1],
-      "edge/tenant#gold": [9, 0],
-      "edge#global": [1, 0],
-      "edge#global/low": [11, 2],
-    });
-  });
-
   // Promise(simulations): A simulation shows a month of a contract: windows, plans and priorities.
   test("shows a month of a contract: a calendar's windows, plans, and a part for paying customers", async () => {
     const month = "window: { calendar: month, time_zone: Europe/Berlin, starts_on: 15 }";

@@ -1,8 +1,7 @@
 // How text looks on a terminal.
 
 import { expect, onTestFinished, test } from "vitest";
-import { count, paint, processTerminal, wrap } from "../../../src/tools/cli/terminal.ts";
-import { RecordedTerminal } from "../../support/recorded-terminal.ts";
+import { processTerminal, wrap } from "../../../src/tools/cli/terminal.ts";
 
 test.each([
   { name: "short text as it is", text: "a b", width: 10, expected: "a b" },
@@ -15,15 +14,6 @@ test.each([
 
 test("wrap begins the first line and the others as told", () => {
   expect(wrap("aaa bbb ccc", 8, "- ", "  ")).toBe("- aaa\n  bbb\n  ccc");
-});
-
-test("colours are there for terminals that have them", () => {
-  expect(paint(new RecordedTerminal({ isColoured: true }), "red", "x")).toBe("\x1b[31mx\x1b[0m");
-  expect(paint(new RecordedTerminal(), "red", "x")).toBe("x");
-});
-
-test("nouns agree with their number", () => {
-  expect([count(0, "rule"), count(1, "rule"), count(2, "rule")]).toEqual(["0 rules", "1 rule", "2 rules"]);
 });
 
 test.each([

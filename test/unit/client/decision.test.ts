@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { type Answer, decisionOf, withoutAnswer } from "../../../client/src/decision.ts";
 import { CheckFailure } from "../../../client/src/failure.ts";
 import { readInClient } from "../../support/client-wire.ts";
+import { structOf } from "../../support/mirror-rig.ts";
 
 interface StatusNumbers {
   readonly over?: boolean;
@@ -70,22 +71,14 @@ describe("an answer", () => {
     expect(decisionOf(answer({ ...refused, response_headers_to_add: headers })).retryAfterSeconds).toBe(13);
   });
 
-  test("has no unit for a window that has no name", () => {
-    expect(decisionOf(answer({ statuses: [status({ unit: "UNKNOWN", amount: 3 })] })).limit).toEqual({
-      requestsPerUnit: 3,
-    });
-  });
-
   test("names rule, reason and what the server did without its store", () => {
-    const text = (value: string) => ({ kind: "stringValue" as const, stringValue: value });
-    const degraded = { fields: { policy: text("local"), failure: text("STORE_TIMEOUT") } };
-    const fields = {
-      rule: text("edge/user"),
-      reason: text("token_bucket_exceeded"),
-      remaining: { kind: "numberValue" as const, numberValue: 0 },
-      degraded: { kind: "structValue" as const, structValue: degraded },
-    };
-    expect(decisionOf(answer({ overall_code: "OVER_LIMIT", dynamic_metadata: { fields } }))).toMatchObject({
+    const dynamic_metadata = structOf({
+      rule: "edge/user",
+      reason: "token_bucket_exceeded",
+      remaining: 0,
+      degraded: { policy: "local", failure: "STORE_TIMEOUT" },
+    });
+    expect(decisionOf(answer({ overall_code: "OVER_LIMIT", dynamic_metadata }))).toMatchObject({
       rule: "edge/user",
       reason: "token_bucket_exceeded",
       metadata: { remaining: 0 },

@@ -20,9 +20,9 @@ async function readAll(file: string): Promise<RecordedCall[]> {
   return calls;
 }
 
-async function record(file: string, count: number, bytesMax = 1_000_000): Promise<Recording> {
+async function record(file: string, count: number, bytesMax = 1_000_000, said: string[] = []): Promise<Recording> {
   const clock = new ManualClock();
-  const recording = await Recording.open({ file, bytesMax, clock });
+  const recording = await Recording.open({ file, bytesMax, clock, onEnded: (why) => said.push(why) });
   for (let i = 0; i < count; i++) {
     clock.advanceMs(10);
     recording.record(Buffer.from([i, 255, 0]));
@@ -63,9 +63,12 @@ describe("a recording", () => {
     );
   });
 
-  test("stops at its bound, counts what it leaves out, and stays readable", async () => {
+  test("stops at its bound, says so once, counts what it leaves out, and stays readable", async () => {
     const file = join(directory, "bounded.jsonl");
-    const recording = await record(file, 100, HEAD.length + LINE.length * 2);
+    const bytesMax = HEAD.length + LINE.length * 2;
+    const said: string[] = [];
+    const recording = await record(file, 100, bytesMax, said);
+    expect(said).toEqual([`the recording ${file} has reached its bound of ${bytesMax} bytes`]);
     expect([recording.calls, recording.leftOut]).toEqual([2, 98]);
     expect(statSync(file).size).toBe(recording.bytes);
     expect(await readAll(file)).toHaveLength(2);
@@ -101,21 +104,6 @@ describe("a recording", () => {
     expect((await readAll(file)).map(({ message }) => message[0])).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     await recording.close();
     expect(await readAll(file)).toHaveLength(11);
-  });
-
-  test("says once that it is full", async () => {
-    const said: string[] = [];
-    const file = join(directory, "said.jsonl");
-    const clock = new ManualClock();
-    const recording = await Recording.open({
-      file,
-      bytesMax: HEAD.length + 60,
-      clock,
-      onEnded: (why) => said.push(why),
-    });
-    for (let i = 0; i < 5; i++) recording.record(Buffer.from([i]));
-    await recording.close();
-    expect(said).toEqual([`the recording ${file} has reached its bound of ${HEAD.length + 60} bytes`]);
   });
 
   test.each([
