@@ -5,7 +5,7 @@ import { looksLikeTwo, readTyped } from "../../../engine/domain/entry-text.ts";
 import { UNIT_NAMES } from "../../../engine/domain/limit.ts";
 import { oneByteOf, oneByteValueOf } from "../../../engine/domain/request.ts";
 import { ProblemLog } from "../../../engine/rules/problems.ts";
-import type { MappingNode, Problem, SourceFile, SourceNode } from "../../../engine/rules/source.ts";
+import type { MappingNode, Problem, ScalarNode, SourceFile, SourceNode } from "../../../engine/rules/source.ts";
 import type { AskedCall, AskedDescriptor } from "../question.ts";
 import { timeOfCall } from "../sources/time-of-call.ts";
 import { type CaseFile, type Expectation, FOUND, type Step, type TestCase } from "./case-file.ts";
@@ -77,7 +77,7 @@ function readFile(name: string, root: SourceNode, log: ProblemLog): CaseFile | u
   const mapping = mappingOf(root, "a file of cases", log);
   if (mapping === undefined) return undefined;
   const fields = new CaseFields(mapping, FILE_KEYS, "at the top of the file", log);
-  const rules = fields.get("rules");
+  const rules = fields.value("rules");
   const defaults = { domain: fields.text("domain") ?? domainOf(rules), startUs: readTime(fields, "start") ?? START_US };
   const cases = fields.mappings("cases").map((one) => readCase(one, defaults, log));
   if (cases.length === 0) log.error(mapping.at, "cases: expected at least one case");
@@ -110,9 +110,11 @@ function readCase(node: MappingNode, { domain, startUs }: Defaults, log: Problem
 function readStep(node: MappingNode, { domain }: Defaults, log: ProblemLog): Step {
   const fields = new CaseFields(node, STEP_KEYS, "in a step", log);
   const call = readCall(fields, fields.text("domain") ?? domain, log);
-  const expect = fields.get("expect");
-  const hasCallKey = ["hits", "peek", "refund", "override", "times", "every", "expect"].find((key) => fields.get(key));
-  if (fields.get("call") === undefined && hasCallKey !== undefined) {
+  const expect = fields.value("expect");
+  const hasCallKey = ["hits", "peek", "refund", "override", "times", "every", "expect"].find((key) =>
+    fields.value(key),
+  );
+  if (fields.value("call") === undefined && hasCallKey !== undefined) {
     log.error(node.at, `'${hasCallKey}' means something beside a 'call' only`);
   }
   return {
@@ -128,7 +130,7 @@ function readStep(node: MappingNode, { domain }: Defaults, log: ProblemLog): Ste
 }
 
 function readCall(fields: CaseFields, domain: string | undefined, log: ProblemLog): AskedCall | undefined {
-  const node = fields.get("call");
+  const node = fields.value("call");
   if (node === undefined) return undefined;
   if (domain === undefined) {
     log.error(node.at, "the call has no domain", "Write 'domain' at the top of the file, in the case or in the step.");
@@ -147,14 +149,14 @@ function readDescriptor(node: SourceNode, log: ProblemLog): AskedDescriptor {
   const mapping = mappingOf(node, "call", log);
   if (mapping === undefined) return { entries: [] };
   const fields = new CaseFields(mapping, DESCRIPTOR_KEYS, "in a descriptor of a call", log);
-  const entries = fields.get("entries");
+  const entries = fields.value("entries");
   return { entries: entries === undefined ? [] : readEntries(entries, log), ...readAsked(fields, log) };
 }
 
 /** Hits, refund and override of a call or of one descriptor; only those that are given. */
 function readAsked(fields: CaseFields, log: ProblemLog): Omit<AskedDescriptor, "entries"> {
   const hits = fields.flag("peek") ? 0 : fields.whole("hits", 0, Number.MAX_SAFE_INTEGER);
-  const override = fields.get("override");
+  const override = fields.value("override");
   return {
     ...(hits === undefined ? {} : { hits }),
     ...(fields.flag("refund") ? { isRefund: true } : {}),
@@ -194,7 +196,7 @@ function readExpectation(node: SourceNode, log: ProblemLog): Expectation {
   const mapping = mappingOf(node, "expect", log);
   if (mapping === undefined) return { at: node.at };
   const fields = new CaseFields(mapping, EXPECT_KEYS, "in 'expect'", log);
-  const code = fields.get("code");
+  const code = fields.value("code");
   const matches = fields.list("matches");
   return {
     at: node.at,
@@ -206,9 +208,13 @@ function readExpectation(node: SourceNode, log: ProblemLog): Expectation {
     headers: fields.texts("headers"),
     matches: matches?.map((path) => (path === "nothing" ? "" : path)),
     statuses: fields.list("statuses"),
-    reserved: fields.wholes("reserved", 0, Number.MAX_SAFE_INTEGER)?.map(String),
-    found: fields.words("found", FOUND),
+    reserved: fields.list("reserved", "a whole number from 0", ({ value }) => isAmount(value)),
+    found: fields.list("found", `one of ${FOUND.join(", ")}`, ({ text }) => FOUND.some((word) => word === text)),
   };
+}
+
+function isAmount(value: ScalarNode["value"]): boolean {
+  return value.type === "integer" && value.number >= 0;
 }
 
 function readCode(node: SourceNode, log: ProblemLog): string | undefined {
@@ -219,7 +225,7 @@ function readCode(node: SourceNode, log: ProblemLog): string | undefined {
 }
 
 function readTime(fields: CaseFields, name: string): number | undefined {
-  const node = fields.get(name);
+  const node = fields.value(name);
   if (node === undefined) return undefined;
   const us = node.kind === "scalar" ? timeOfCall(node.text) : undefined;
   if (us === undefined) fields.log.error(node.at, `${name}: expected a time such as 2026-01-31T10:00:00Z`);

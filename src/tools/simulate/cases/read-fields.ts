@@ -1,133 +1,101 @@
-// Reads mappings of a file of cases: known keys, and values of few kinds. Every problem is reported at its place.
+// Reads mappings of a file of cases, by the readers of rule files: known keys, and values of few kinds. Every problem is reported at
+// its place.
 
+import {
+  type Field,
+  Fields,
+  isNull,
+  readMappings,
+  readScalars,
+  readSwitch,
+  readWhole,
+  readWord,
+} from "../../../engine/rules/fields.ts";
 import { describeSource, type ProblemLog } from "../../../engine/rules/problems.ts";
-import type { MappingNode, SourceNode } from "../../../engine/rules/source.ts";
+import type { MappingNode, ScalarNode, SourceNode } from "../../../engine/rules/source.ts";
 import { suggest } from "../../../engine/rules/suggest.ts";
 import { parseGoDuration } from "../../../process/settings/value-types.ts";
 
 /** Ten years: longer than any window. */
 const DURATION_US_MAX = 315_360_000_000_000;
 
-/** The values of a mapping by their keys. */
-export class CaseFields {
+/** The values of a mapping by their keys. An absent value and null are undefined. */
+export class CaseFields extends Fields {
   readonly log: ProblemLog;
-  readonly #values = new Map<string, SourceNode>();
 
   /** `title` names the mapping in messages, as the end of a sentence. */
   constructor(node: MappingNode, known: readonly string[], title: string, log: ProblemLog) {
-    this.log = log;
+    const fields = new Map<string, Field>();
     for (const { key, value } of node.entries) {
       if (!known.includes(key.text)) {
         const hint = suggest(key.text, known);
         const words = hint === undefined ? `; expected one of ${known.join(", ")}` : "";
         log.error(key.at, `unknown key '${key.text}' ${title}${words}`, hint);
-      } else this.#values.set(key.text, value);
+      } else fields.set(key.text, { name: key.text, keyAt: key.at, value, overridden: [] });
     }
+    super(node.at, fields, false);
+    this.log = log;
   }
 
-  /** The value unless it is absent or null. */
-  get(name: string): SourceNode | undefined {
-    const node = this.#values.get(name);
-    return node?.kind === "scalar" && node.value.type === "null" ? undefined : node;
+  value(name: string): SourceNode | undefined {
+    return this.given(name)?.value;
   }
 
   text(name: string): string | undefined {
-    const node = this.get(name);
+    const node = this.value(name);
     return node === undefined ? undefined : textOf(node, name, this.log);
   }
 
   whole(name: string, min: number, max: number): number | undefined {
-    const node = this.get(name);
-    return node === undefined ? undefined : this.#wholeOf(node, name, min, max);
-  }
-
-  /** A whole number, or a list of them; undefined if absent. */
-  wholes(name: string, min: number, max: number): readonly number[] | undefined {
-    return this.#items(name)?.map((node) => this.#wholeOf(node, name, min, max) ?? min);
+    return readWhole(this, name, { min, max }, this.log);
   }
 
   flag(name: string): boolean {
-    const node = this.get(name);
-    if (node === undefined) return false;
-    if (node.kind === "scalar" && node.value.type === "boolean") return node.value.boolean;
-    this.log.error(node.at, `${name}: expected true or false, got ${describeSource(node)}`);
-    return false;
+    return readSwitch(this, name, this.log);
   }
 
   /** Microseconds of a duration. */
   duration(name: string): number | undefined {
-    const node = this.get(name);
+    const node = this.value(name);
     if (node === undefined) return undefined;
     const us = node.kind === "scalar" ? parseGoDuration(node.text) : undefined;
     if (us !== undefined && us <= DURATION_US_MAX) return us;
-    this.log.error(
-      node.at,
-      `${name}: expected a duration such as 100ms, 1.5s or 2h, at most ten years, got ${describeSource(node)}`,
-    );
+    const expected = "a duration such as 100ms, 1.5s or 2h, at most ten years";
+    this.log.error(node.at, `${name}: expected ${expected}, got ${describeSource(node)}`);
     return undefined;
   }
 
   /** One of the words. */
   word<const T extends string>(name: string, words: readonly T[]): T | undefined {
-    const node = this.get(name);
-    return node === undefined ? undefined : this.#wordOf(node, name, words);
-  }
-
-  /** One of the words, or a list of them; undefined if absent. */
-  words<const T extends string>(name: string, words: readonly T[]): readonly T[] | undefined {
-    return this.#items(name)?.flatMap((node) => this.#wordOf(node, name, words) ?? []);
+    const index = readWord(this, name, words, this.log);
+    return index === undefined ? undefined : words[index];
   }
 
   /** The mappings of a list; empty if absent. */
   mappings(name: string): readonly MappingNode[] {
-    const node = this.get(name);
-    if (node === undefined) return [];
-    if (node.kind !== "sequence") {
-      this.log.error(node.at, `${name}: expected a list, got ${describeSource(node)}`);
-      return [];
-    }
-    return node.items.flatMap((item) => mappingOf(item, `an item of ${name}`, this.log) ?? []);
+    return readMappings(this.given(name), this.log);
   }
 
   /** Texts of a mapping by their keys; null stays null. Empty if absent. */
   texts(name: string): ReadonlyMap<string, string | null> {
-    const node = this.get(name);
+    const node = this.value(name);
     const mapping = node === undefined ? undefined : mappingOf(node, name, this.log);
-    const entries = mapping?.entries ?? [];
     return new Map(
-      entries.map(({ key, value }) => {
-        const isNull = value.kind === "scalar" && value.value.type === "null";
-        return [key.text, isNull ? null : (textOf(value, key.text, this.log) ?? "")];
-      }),
+      mapping?.entries.map(({ key, value }) => [
+        key.text,
+        isNull(value) ? null : (textOf(value, key.text, this.log) ?? ""),
+      ]),
     );
   }
 
-  /** A text, or a list of texts; undefined if absent. */
-  list(name: string): readonly string[] | undefined {
-    return this.#items(name)?.map((item) => textOf(item, name, this.log) ?? "");
-  }
-
-  #items(name: string): readonly SourceNode[] | undefined {
-    const node = this.get(name);
-    if (node === undefined) return undefined;
-    return node.kind === "sequence" ? node.items : [node];
-  }
-
-  #wholeOf(node: SourceNode, name: string, min: number, max: number): number | undefined {
-    const value = node.kind === "scalar" ? node.value : undefined;
-    if (value?.type === "integer" && value.number >= min && value.number <= max) return value.number;
-    this.log.error(node.at, `${name}: expected a whole number from ${min} to ${max}, got ${describeSource(node)}`);
-    return undefined;
-  }
-
-  #wordOf<T extends string>(node: SourceNode, name: string, words: readonly T[]): T | undefined {
-    const text = node.kind === "scalar" ? node.text : "";
-    const found = words.find((word) => word === text);
-    if (found === undefined) {
-      const message = `${name}: expected one of ${words.join(", ")}, got ${describeSource(node)}`;
-      this.log.error(node.at, message, suggest(text, words));
-    }
-    return found;
+  /** A text, or a list of texts; all must fit. */
+  list(name: string, expected = "text", fits = (_: ScalarNode) => true): readonly string[] | undefined {
+    const field = this.given(name);
+    if (field === undefined) return undefined;
+    return readScalars(field, this.log).map((node) => {
+      if (!fits(node)) this.log.error(node.at, `${name}: expected ${expected}, got ${describeSource(node)}`);
+      return node.text;
+    });
   }
 }
 
