@@ -46,10 +46,9 @@ local limits, groups = ARGV[2], ARGV[3]
 -- A key of another type reads as nothing here; SET with NX, or EXISTS, finds it in the end.
 -- Lua's stack bounds keys to some 8,000, as the numbers of the reply; the largest call has a quarter.
 local saved = call('MGET', unpack(KEYS))
--- What the call has changed, by key: the new text, or false for a bucket that is as new.
-local texts = {}
--- By key, how long a bucket must last that was changed or may have to last longer, in microseconds.
-local lifetimes = {}
+-- Both by key, at first with room for one: what the call has changed, as the new text, or false for a bucket that is as new; and how long
+-- a bucket must last that was changed or may have to last longer, in microseconds.
+local texts, lifetimes = { nil }, { nil }
 local damaged = 0
 
 -- The buckets of a group that may come back to them, at first with room for two. From each slot on: the pieces' used, at_us and rest;
@@ -278,4 +277,5 @@ end
 if holds then holds.write_all() end
 
 out[2] = damaged
-return pack_numbers('<' .. rep('d', size_of_out), unpack(out, 1, size_of_out))
+-- The format of a lone take's reply is not made anew.
+return pack_numbers(size_of_out == 9 and '<ddddddddd' or '<' .. rep('d', size_of_out), unpack(out, 1, size_of_out))
