@@ -72,20 +72,6 @@ describe("joint settlement", () => {
     expect(access.calls.filter((call) => call.startsWith("save"))).toHaveLength(30);
   });
 
-  test("knows nothing of the many buckets of the group before", () => {
-    const access = new RecordingAccess();
-    const settlement = new Settlement(access);
-    for (const name of ["x", "y", "x"]) {
-      access.kept = undefined;
-      const group = new TakeGroup();
-      const asks = Array.from({ length: 40 }, (_, i) => ({ limit: bucket, identity: `${name}${i % 20}`, cost: 5 }));
-      fillGroup(group, asks, "", false);
-      settlement.settle(group, NOW_US);
-      expect(group.takes.map(({ remaining }) => remaining)).toEqual(Array.from({ length: 40 }, () => 0));
-    }
-    expect(access.calls.slice(-20)).toEqual(Array.from({ length: 20 }, (_, i) => `save x${i}`));
-  });
-
   test.each<{ name: string; asks: readonly Ask[] }>([
     { name: "a refusal", asks: [{ limit: bucket }, { limit: full, identity: "full" }] },
     { name: "a peek", asks: [{ limit: bucket, mode: Mode.peek }] },

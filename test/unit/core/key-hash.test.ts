@@ -80,16 +80,6 @@ describe("hashes of keys", () => {
     );
   });
 
-  test("are others under another key, and the same again under the same", () => {
-    const key = randomBytes(16);
-    useHashKey(key);
-    const before = hashOf("{edge|user=1}|tb/1");
-    useHashKey(randomBytes(16));
-    const other = hashOf("{edge|user=1}|tb/1");
-    useHashKey(key);
-    expect([hashOf("{edge|user=1}|tb/1"), before === other]).toEqual([before, false]);
-  });
-
   test("want a key of 16 bytes", () => {
     expect(() => useHashKey(randomBytes(15))).toThrow("16");
   });

@@ -32,32 +32,6 @@ describe("each limit is charged for itself, always", () => {
     expect(rig.hit({ ten: "a" }).statuses[0]?.remaining).toBe(8);
   });
 
-  test("a peek passes at exactly the limit and is over above it", () => {
-    const rig = rigOf();
-    rig.hit({ two: "a" }, 2);
-    expect(rig.hit({ two: "a" }, 0)).toMatchObject({ over: false, statuses: [{ remaining: 0 }] });
-    rig.hit({ two: "a" }, 1);
-    expect(rig.hit({ two: "a" }, 0).over).toBe(true);
-  });
-
-  test("the same descriptor twice counts twice, one after the other", () => {
-    const twice = [{ entries: { two: "a" } }, { entries: { two: "a" } }];
-    expect(rigOf().ask(twice, 2)).toMatchObject({
-      over: true,
-      statuses: [
-        { over: false, remaining: 0 },
-        { over: true, remaining: 0 },
-      ],
-    });
-  });
-
-  test("a limit that only Headgate knows is not paid by a call that a counter refuses", () => {
-    const rig = rigOf();
-    rig.hit({ two: "a" }, 5);
-    rig.ask([{ entries: { two: "a" } }, { entries: { bucket: "a" } }]);
-    expect(rig.hit({ bucket: "a" }).statuses[0]?.remaining).toBe(2);
-  });
-
   test("a window ends on the minute, whatever was asked when", () => {
     const rig = rigOf();
     const intoWindowS = Math.floor(rig.clock.nowUs() / 1_000_000) % 60;

@@ -66,25 +66,6 @@ test("its settlement leaves what was used, whichever way it is told", () => {
   }
 });
 
-test("a call that counts in parts of a unit pays and settles whole ones, rounded up", () => {
-  const parts = (hold: string) => new LimiterRig(RULES.replace("estimate: max_tokens, default: 20, max: 60", hold));
-  const byEntry = parts("estimate: max_tokens, default: 20500, max: 60000, per: 1000");
-  const entries = { tenant: "a", request_id: "r1", max_tokens: "30001" };
-  expect([byEntry.hit(entries).over, left(byEntry, "tenant")]).toEqual([false, 69]);
-  byEntry.hit({ ...entries, settle: "" }, 12_001);
-  expect(left(byEntry, "tenant")).toBe(87);
-  byEntry.hit({ ...entries, request_id: "r2", max_tokens: "unknown" });
-  expect(left(byEntry, "tenant")).toBe(66);
-  // Nobody has said what was used: what was held stays paid.
-  byEntry.hit({ ...entries, request_id: "r2", max_tokens: "unknown", settle: "" });
-  expect(left(byEntry, "tenant")).toBe(66);
-  const byHits = parts("per: 1000");
-  byHits.hit({ tenant: "a", request_id: "r1" }, 8_500);
-  expect(left(byHits, "tenant")).toBe(91);
-  byHits.ask([{ entries: { tenant: "a", request_id: "r1", settle: "" } }], 1);
-  expect(left(byHits, "tenant")).toBe(99);
-});
-
 // Promise(holds): A settlement gives back what was not used, however much refilled meanwhile.
 test("what a long call did not use comes back, however much has refilled meanwhile", () => {
   const rig = new LimiterRig(`
@@ -165,43 +146,6 @@ test("a limit that a call brings along is held and settled as the rule says", ()
   rig.ask([{ entries: { job: "b", request_id: "r1" }, override }]);
   rig.ask([{ entries: { job: "b", request_id: "r2" }, override }]);
   expect(rig.ask([{ entries: { job: "b", request_id: "r3" }, override }]).over).toBe(true);
-});
-
-test("ids longer than a hold keeps are told apart", () => {
-  const rig = new LimiterRig(RULES);
-  const long = "x".repeat(100);
-  rig.hit({ tenant: "a", request_id: `${long}1`, max_tokens: "40" });
-  rig.hit({ tenant: "a", request_id: `${long}2`, max_tokens: "40" });
-  rig.hit({ tenant: "a", request_id: `${long}1`, settle: "" }, 0);
-  expect(left(rig, "tenant")).toBe(60);
-});
-
-test("metrics count settlements in time, late and repeated, and what estimates were off by", () => {
-  const rig = new LimiterRig(RULES);
-  const pay = (id: string) => rig.hit({ tenant: "a", request_id: id, max_tokens: "20" });
-  const settle = (id: string, used: number) => rig.hit({ tenant: "a", request_id: id, settle: "" }, used);
-  pay("r1");
-  settle("r1", 5);
-  settle("r1", 5);
-  pay("r2");
-  settle("r2", 23);
-  pay("r3");
-  rig.clock.advanceUs(121 * SECOND_US);
-  settle("r3", 4);
-  const stats = rig.statsBook.statsOf("edge", ["tenant"], "");
-  expect({ ...stats }).toMatchObject({
-    totalHits: 60,
-    withinLimit: 60,
-    overLimit: 0,
-    settlements: 2,
-    heldUnused: 15,
-    usedUnheld: 3,
-    settledLate: 1,
-    settledAgain: 1,
-    holdsOpened: 3,
-    holdsLive: 0,
-    holdsExpired: 1,
-  });
 });
 
 test("a bucket with ten thousand holds takes no more, and its policy decides", () => {

@@ -21,18 +21,6 @@ const times = (rig: LimiterRig, count: number, asked: AskedDescriptor) =>
 const passed = (rig: LimiterRig, asked: AskedDescriptor) => times(rig, 20, asked).filter((isOver) => !isOver).length;
 
 describe("a limit with a priority", () => {
-  test("lets calls of low priority use all but what is kept, and calls of high priority the rest", () => {
-    const rig = new LimiterRig(TENANT);
-    expect(passed(rig, low)).toBe(8);
-    expect(passed(rig, high)).toBe(2);
-  });
-
-  test("lets calls of high priority use all of it", () => {
-    const rig = new LimiterRig(TENANT);
-    expect(passed(rig, high)).toBe(10);
-    expect(passed(rig, low)).toBe(0);
-  });
-
   test("shows each what it may use: the limit, what is left of it, and by which name", () => {
     const rig = new LimiterRig(TENANT);
     expect(rig.ask([low])).toMatchObject({
@@ -107,24 +95,6 @@ describe("a limit with a priority", () => {
     fresh.store.processes = 2;
     expect(passed(fresh, low)).toBe(4);
     expect(passed(fresh, high)).toBe(1);
-  });
-});
-
-describe("a global limit with a priority", () => {
-  const rules = `
-domain: edge
-global_limit: { requests_per_unit: 10, unit: minute, algorithm: fixed_window, ${PRIORITY} }
-descriptors:
-  - { key: tenant, rate_limit: { requests_per_unit: 100, unit: minute } }
-`;
-
-  test("looks for the entry in all descriptors of the call", () => {
-    const rig = new LimiterRig(rules);
-    for (let i = 0; i < 8; i++) expect(rig.ask([low, { entries: { user: "ann" } }]).over).toBe(false);
-    expect(rig.ask([low, { entries: { user: "ann" } }])).toMatchObject({ over: true, governing: "edge#global/low" });
-    expect(rig.ask([low, { entries: { user: "ann", class: "high" } }]).over).toBe(false);
-    expect(rig.ask([high, { entries: { user: "ann" } }]).over).toBe(false);
-    expect(rig.ask([high])).toMatchObject({ over: true, governing: "edge#global" });
   });
 });
 

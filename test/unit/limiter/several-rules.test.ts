@@ -3,34 +3,6 @@
 import { describe, expect, test } from "vitest";
 import { LimiterRig } from "../../support/limiter-rig.ts";
 
-describe("a limit per endpoint and one per tier", () => {
-  const RULES = `
-domain: edge
-descriptors:
-  - { key: path, value: /search, rate_limit: { name: search, requests_per_unit: 3, unit: hour } }
-  - { key: path, rate_limit: { name: paths, requests_per_unit: 100, unit: hour } }
-  - key: plan
-    value: gold
-    descriptors: [{ key: user, rate_limit: { name: gold, requests_per_unit: 50, unit: hour } }]
-  - key: plan
-    descriptors: [{ key: user, rate_limit: { name: others, requests_per_unit: 2, unit: hour } }]
-`;
-  const asking = (path: string, plan: string) => [{ entries: { path } }, { entries: { plan, user: "u" } }];
-  const passed = (path: string, plan: string) => {
-    const rig = new LimiterRig(RULES);
-    return Array.from({ length: 60 }, () => rig.ask(asking(path, plan))).filter(({ over }) => !over).length;
-  };
-
-  test.each([
-    { path: "/search", plan: "gold", allowed: 3 },
-    { path: "/search", plan: "free", allowed: 2 },
-    { path: "/home", plan: "gold", allowed: 50 },
-    { path: "/home", plan: "free", allowed: 2 },
-  ])("of the two for $path and $plan the strictest decides", ({ path, plan, allowed }) => {
-    expect(passed(path, plan)).toBe(allowed);
-  });
-});
-
 describe("a token bucket", () => {
   const allowed = (limit: string) => {
     const rig = new LimiterRig(`domain: edge\ndescriptors:\n  - { key: a, rate_limit: { ${limit} } }\n`);

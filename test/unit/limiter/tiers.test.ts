@@ -2,7 +2,6 @@
 // and what else the rule says of them. test/property/tiers.test.ts holds both ways equal.
 
 import { describe, expect, test } from "vitest";
-import { Unit } from "../../../src/engine/domain/limit.ts";
 import { textOf } from "../../../src/engine/domain/request.ts";
 import { type AskedDescriptor, LimiterRig } from "../../support/limiter-rig.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
@@ -33,12 +32,6 @@ describe("a rule with a tier", () => {
   ])("applies $name", ({ plan, governing, amount }) => {
     const rig = new LimiterRig(TIER);
     expect(rig.ask([of(plan)])).toMatchObject({ governing, statuses: [{ amount }] });
-  });
-
-  test("lets all pass where the limits of that name are none", () => {
-    const rig = new LimiterRig(TIER);
-    expect(rig.ask([of("staff", { hits: 1_000_000 })])).toMatchObject({ over: false, governing: undefined });
-    expect(rig.store.seen).toEqual([]);
   });
 
   // Promise(tiers): A caller whose tier changes keeps what it spent, if the limit has the same shape.
@@ -89,16 +82,6 @@ describe("a rule with a tier", () => {
       "edge/tenant=acme#free",
     ]);
     expect([user("gold"), user("none")]).toEqual(["edge/tenant=acme/user#gold", "edge/tenant=acme/user#free"]);
-  });
-
-  test("gives a limit that a call brings along what the rule says, whatever the tier", () => {
-    const rig = new LimiterRig(rulesOf("cost: { entry: weight, default: 2 }, tier: { entry: plan, default: free }"));
-    const override = { amount: 7, unit: Unit.month };
-    expect(rig.ask([of("gold", { override })])).toMatchObject({
-      governing: "edge/tenant#override",
-      statuses: [{ amount: 7, remaining: 5 }],
-    });
-    expect(rig.ask([of("silver", { override })]).statuses[0]?.remaining).toBe(3);
   });
 
   test("settles a hold that was paid under another tier", () => {

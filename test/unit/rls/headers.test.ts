@@ -168,11 +168,6 @@ describe("metadata", () => {
     expect(metadataOf(decide(rig, [{ entries: { window: "a" } }]), "off")).toBeUndefined();
   });
 
-  test("says when a cost can never pass", () => {
-    const metadata = metadataOf(decide(new LimiterRig(RULES), [{ entries: { window: "a" }, hits: 2 }]), "notable");
-    expect(metadata).toMatchObject({ can_never_pass: true });
-  });
-
   test("says what a shadow rule would have done", () => {
     const metadata = metadataOf(decide(new LimiterRig(RULES), [{ entries: { shadow: "a" } }]), "notable");
     expect(metadata).toMatchObject({ code: "OK", shadowed: true, rule: "edge/shadow" });
