@@ -1,9 +1,9 @@
 // Encodes header blocks (RFC 7541). Fields whose values hardly change go into the table, all others stay out, so that after the first
-// answers of a connection every block consists of indices that no longer change.
+// answers of a connection every block consists of indices that no longer change. The rest, mostly why a call failed, is plain text, not
+// Huffman code.
 
 import { HEADER_TABLE_DEFAULT } from "../protocol.ts";
 import { DynamicTable, headerField, STATIC_FIELDS } from "./header-table.ts";
-import { encodeHuffman, huffmanLength } from "./huffman.ts";
 
 const BLOCK_BYTES_FIRST = 256;
 const INTEGER_BYTES_MAX = 6;
@@ -100,14 +100,8 @@ export class HpackEncoder {
   }
 
   #text(text: string): void {
-    const coded = huffmanLength(text);
-    if (coded < text.length) {
-      this.#integer(0x80, 0x7f, coded);
-      this.#at = encodeHuffman(text, this.#bytes, this.#at);
-    } else {
-      this.#integer(0x00, 0x7f, text.length);
-      this.#at += this.#bytes.write(text, this.#at, "latin1");
-    }
+    this.#integer(0x00, 0x7f, text.length);
+    this.#at += this.#bytes.write(text, this.#at, "latin1");
   }
 
   #integer(pattern: number, prefixMax: number, value: number): void {

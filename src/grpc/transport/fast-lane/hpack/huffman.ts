@@ -1,5 +1,5 @@
-// The Huffman code of HPACK (RFC 7541, appendix B). The code is canonical: codes ascend by length and, for equal lengths, by symbol, so
-// their lengths define them completely.
+// The Huffman code of HPACK (RFC 7541, appendix B), which peers may use; we send plain text. The code is canonical: codes ascend by length
+// and, for equal lengths, by symbol, so their lengths define them completely.
 
 /** Bits of each byte's code. The end-of-string symbol, number 256, has 30; it is never sent. */
 const CODE_BITS =
@@ -27,36 +27,6 @@ const decoder = buildDecoder();
 /** Most bytes that `length` bytes of Huffman code can decode to: the shortest code has 5 bits. */
 export function huffmanTextMax(length: number): number {
   return Math.floor((length * 8) / 5);
-}
-
-/** Length of one-byte text in Huffman code, in bytes. */
-export function huffmanLength(text: string): number {
-  let bits = 0;
-  for (let i = 0; i < text.length; i++) bits += bitsOf[text.charCodeAt(i) & 0xff] as number;
-  return (bits + 7) >>> 3;
-}
-
-/** Writes one-byte text as Huffman code at `at`; returns the end. The caller must have reserved room. */
-export function encodeHuffman(text: string, into: Uint8Array, at: number): number {
-  let held = 0;
-  let heldBits = 0;
-  let end = at;
-  for (let i = 0; i < text.length; i++) {
-    const symbol = text.charCodeAt(i) & 0xff;
-    const bits = bitsOf[symbol] as number;
-    // Fewer than 8 bits are held and a code has at most 30, which together fit a double but not an int32.
-    held = held * 2 ** bits + (codeOf[symbol] as number);
-    heldBits += bits;
-    while (heldBits >= 8) {
-      heldBits -= 8;
-      const unit = 2 ** heldBits;
-      const byte = Math.floor(held / unit);
-      into[end++] = byte;
-      held -= byte * unit;
-    }
-  }
-  if (heldBits > 0) into[end++] = (held << (8 - heldBits)) | (0xff >>> heldBits);
-  return end;
 }
 
 /**
