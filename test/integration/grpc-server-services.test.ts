@@ -5,7 +5,7 @@ import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import * as grpc from "@grpc/grpc-js";
 import { afterEach, describe, expect, test } from "vitest";
-import type { GrpcServerOptions } from "../../src/grpc/transport/grpc-server.ts";
+import type { GrpcServerOptions } from "../../src/grpc/transport/transport.ts";
 import { HEALTH_SERVICE, RATE_LIMIT_SERVICE } from "../../src/grpc/transport/load-proto.ts";
 import type { UnaryHandler, UnaryReply } from "../../src/grpc/unary.ts";
 import { callRaw, clientFor, startTestServer, type TestServer } from "../support/grpc-test-server.ts";

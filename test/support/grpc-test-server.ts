@@ -4,8 +4,9 @@ import * as grpc from "@grpc/grpc-js";
 import { SystemClock } from "../../src/engine/base/clock.ts";
 import { HealthState } from "../../src/engine/base/health.ts";
 import { startFastLane } from "../../src/grpc/transport/fast-lane/fast-lane-server.ts";
-import { type GrpcServer, type GrpcServerOptions, startGrpcServer } from "../../src/grpc/transport/grpc-server.ts";
+import { startGrpcServer } from "../../src/grpc/transport/grpc-server.ts";
 import { loadProto, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
+import type { GrpcServer, GrpcServerOptions } from "../../src/grpc/transport/transport.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
 
 /** A server under test and what it reported. */

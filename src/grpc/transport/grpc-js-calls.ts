@@ -1,14 +1,15 @@
 // Carries a unary call between grpc-js and a UnaryHandler: bytes, deadline, the bound on calls in flight, and at most one reply. It
 // decodes no messages.
 
-import type { handleUnaryCall, MethodDefinition, sendUnaryData } from "@grpc/grpc-js";
-import { type Clock, deadlineOn } from "../../engine/base/clock.ts";
+import type { handleUnaryCall, MethodDefinition, ServerUnaryCall, sendUnaryData } from "@grpc/grpc-js";
+import { deadlineOn } from "../../engine/base/clock.ts";
 import { InvariantError } from "../../engine/base/invariant.ts";
-import { GrpcStatus, type TransportObserver, type UnaryMethod, type UnaryReply } from "../unary.ts";
+import { GrpcStatus, type UnaryMethod, type UnaryReply } from "../unary.ts";
+import type { GrpcServerOptions } from "./transport.ts";
 
 /** What all calls of a server share. */
 export interface CallContext {
-  readonly options: { readonly clock: Clock; readonly observer: TransportObserver; readonly inFlightMax: number };
+  readonly options: GrpcServerOptions;
   /** Calls that their handler has not answered yet. Cancelled ones count, because they still take work. */
   inFlight: number;
 }
@@ -34,54 +35,53 @@ export function passThroughDefinition(path: string): MethodDefinition<Buffer, Bu
  * not be paid (test/envoy/failures.test.ts).
  */
 export function unaryImplementation(method: UnaryMethod, context: CallContext): handleUnaryCall<Buffer, Buffer> {
-  const { path } = method;
   const { clock, observer, inFlightMax } = context.options;
   return (call, respond) => {
     if (context.inFlight >= inFlightMax) {
-      observer.overloaded(path);
+      observer.overloaded(method.path);
       respond(statusError(GrpcStatus.resourceExhausted, `more than ${inFlightMax} calls in flight`));
       return;
     }
     context.inFlight++;
-    const reply = new GrpcReply(path, call, respond, context);
+    const reply = new GrpcReply(method, call, respond, context);
     const deadlineUs = deadlineOn(clock, Number(call.getDeadline()));
-    setImmediate(() => {
-      if (call.cancelled) {
-        reply.forget();
-        return;
-      }
-      if (deadlineUs <= clock.nowUs()) {
-        reply.fail(GrpcStatus.deadlineExceeded, "the deadline passed before the call was read");
-        return;
-      }
-      try {
-        method.handler.handle(call.request, deadlineUs, reply);
-      } catch (error) {
-        observer.handlerFailed(path, error);
-        reply.failUnlessDone(GrpcStatus.internal, "internal error");
-      }
-    });
+    setImmediate(() => reply.serve(deadlineUs));
   };
 }
 
-/** The part of grpc-js's call that a reply reads. */
-interface ReplyCall {
-  readonly cancelled: boolean;
-  readonly metadata: { get(name: string): readonly (string | Buffer)[] };
-}
-
 class GrpcReply implements UnaryReply {
-  readonly #path: string;
-  readonly #call: ReplyCall;
+  readonly #method: UnaryMethod;
+  readonly #call: ServerUnaryCall<Buffer, Buffer>;
   readonly #respond: sendUnaryData<Buffer>;
   readonly #context: CallContext;
   #isDone = false;
 
-  constructor(path: string, call: ReplyCall, respond: sendUnaryData<Buffer>, context: CallContext) {
-    this.#path = path;
+  constructor(
+    method: UnaryMethod,
+    call: ServerUnaryCall<Buffer, Buffer>,
+    respond: sendUnaryData<Buffer>,
+    context: CallContext,
+  ) {
+    this.#method = method;
     this.#call = call;
     this.#respond = respond;
     this.#context = context;
+  }
+
+  /** Has the call answered, unless nobody waits for that any more. */
+  serve(deadlineUs: number): void {
+    const { clock } = this.#context.options;
+    if (this.#call.cancelled) this.#isFirst();
+    else if (deadlineUs <= clock.nowUs()) {
+      this.fail(GrpcStatus.deadlineExceeded, "the deadline passed before the call was read");
+    } else {
+      try {
+        this.#method.handler.handle(this.#call.request, deadlineUs, this);
+      } catch (error) {
+        this.#report(error);
+        if (!this.#isDone) this.fail(GrpcStatus.internal, "internal error");
+      }
+    }
   }
 
   get traceparent(): string | undefined {
@@ -101,19 +101,9 @@ class GrpcReply implements UnaryReply {
     if (this.#isFirst()) this.#send(statusError(status, message), null);
   }
 
-  /** Fails the call unless it has been answered. */
-  failUnlessDone(status: GrpcStatus, message: string): void {
-    if (!this.#isDone) this.fail(status, message);
-  }
-
-  /** Ends a call whose caller has gone, without an answer. */
-  forget(): void {
-    this.#isFirst();
-  }
-
   #isFirst(): boolean {
     if (this.#isDone) {
-      this.#context.options.observer.handlerFailed(this.#path, new InvariantError("a call is replied to once"));
+      this.#report(new InvariantError("a call is replied to once"));
       return false;
     }
     this.#isDone = true;
@@ -126,8 +116,12 @@ class GrpcReply implements UnaryReply {
     try {
       this.#respond(error, message);
     } catch (fault) {
-      this.#context.options.observer.handlerFailed(this.#path, fault);
+      this.#report(fault);
     }
+  }
+
+  #report(error: unknown): void {
+    this.#context.options.observer.handlerFailed(this.#method.path, error);
   }
 }
 

@@ -2,74 +2,23 @@
 
 import type { Socket } from "node:net";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
-import type { Clock } from "../../engine/base/clock.ts";
-import type { HealthState } from "../../engine/base/health.ts";
 import type { SocketSource } from "../../engine/base/socket-source.ts";
-import type { TransportObserver, UnaryMethod } from "../unary.ts";
 import { type ConnectionLoads, MovingAverage } from "./connection-loads.ts";
 import { grpcCannotListen } from "./grpc-cannot-listen.ts";
 import { type CallContext, passThroughDefinition, unaryImplementation } from "./grpc-js-calls.ts";
 import { refuseBodies } from "./grpc-js-requests.ts";
 import { GRPC_JS_WAITING_STREAMS_MAX, GrpcJsStreams } from "./grpc-js-streams.ts";
 import type { HealthService } from "./health-service.ts";
-import { type GrpcService, otherServices } from "./other-services.ts";
+import { otherServices } from "./other-services.ts";
 import type { TlsFiles } from "./tls-files.ts";
+import type { GrpcServer, GrpcServerOptions } from "./transport.ts";
 import { removeAbandonedSocket } from "./unix-socket.ts";
-
-export interface GrpcServerOptions {
-  readonly methods: readonly UnaryMethod[];
-  readonly clock: Clock;
-  readonly health: HealthState;
-  readonly reflection: boolean;
-  /** Age at which a connection is asked to go, varied by up to a tenth, so that load moves. In milliseconds; Infinity: never. */
-  readonly maxConnectionAgeMs: number;
-  /** How long the calls of such a connection may take to finish, in milliseconds. */
-  readonly maxConnectionAgeGraceMs: number;
-  /** Interval of pings on quiet connections, in milliseconds. Infinity: never. */
-  readonly keepaliveMs: number;
-  readonly maxConcurrentStreams: number;
-  /** Longer requests get RESOURCE_EXHAUSTED. In bytes. */
-  readonly maxMessageBytes: number;
-  /** Calls that may wait for their answer, over all connections; further ones get RESOURCE_EXHAUSTED. */
-  readonly inFlightMax: number;
-  readonly observer: TransportObserver;
-  /** Services besides `methods` and health. */
-  readonly services?: readonly GrpcService[];
-  readonly host: string;
-  /** 0 picks a free port. */
-  readonly port: number;
-  /** Path of a Unix socket to listen on in place of host and port. */
-  readonly unixSocket?: string | undefined;
-  /** Certificates for TLS; undefined serves plaintext. */
-  readonly tls?: TlsFiles | undefined;
-  /** The source of connections if another process listens in place of this one; then host, port and socket are its own. */
-  readonly sockets?: SocketSource | undefined;
-}
 
 /**
  * Streams that a connection may have open; node:http2 refuses more, and ends a connection after a hundred refusals. A call takes grpc-js
  * 40 us, so as many fill a core even if the store takes 20 ms.
  */
 const STREAMS_PER_CONNECTION_MAX = 512;
-
-/** A listening server. */
-export interface GrpcServer {
-  /** The port; 0 for a Unix socket. */
-  readonly port: number;
-  /** Calls that wait for their answer. */
-  inFlight(): number;
-  /** Connections that were ended and streams that were reset because of what peers did, by kind. */
-  readonly troubles: Readonly<Record<string, number>>;
-  /** What the fast lane has read; grpc-js counts nothing. */
-  readonly counts?: { readonly connections: number; readonly unaryCalls: number; readonly streams: number };
-  /** The load of its connections. */
-  readonly loads: ConnectionLoads;
-  /**
-   * Accepts no new connections and calls, lets calls under way finish, and cuts off what is left after `graceMs` milliseconds. Resolves
-   * when all is closed. A second call gets the same promise.
-   */
-  drain(graceMs: number): Promise<void>;
-}
 
 /** Starts to listen. Rejects with ConfigError if it can't, in one sentence that names address and settings. */
 export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {

@@ -8,42 +8,24 @@ import type {
 } from "@grpc/grpc-js";
 import type { MessageTypeDefinition, PackageDefinition } from "@grpc/proto-loader";
 import { ReflectionService } from "@grpc/reflection";
-import type { HealthState } from "../../engine/base/health.ts";
-import type { UnaryMethod } from "../unary.ts";
 import { HealthService } from "./health-service.ts";
 import { HEALTH_SERVICE, loadFileDescriptors, loadProto } from "./load-proto.ts";
+import type { GrpcServerOptions, GrpcService } from "./transport.ts";
 
-/** A service in the form of grpc-js. */
-export interface GrpcService {
-  readonly definition: ServiceDefinition;
-  readonly implementation: UntypedServiceImplementation;
-}
-
-/** One of its methods. */
+/** A method of a service in the form of grpc-js. */
 export interface StreamMethod {
   readonly definition: MethodDefinition<unknown, unknown>;
   readonly handler: UntypedHandleCall;
 }
 
-interface OtherServicesOptions {
-  readonly methods: readonly UnaryMethod[];
-  readonly health: HealthState;
-  readonly reflection: boolean;
-  /** Services besides these. */
-  readonly services?: readonly GrpcService[];
-}
-
-/** The services, and the one of health, whose streams must be ended at shutdown. */
-interface OtherServices {
-  readonly services: readonly GrpcService[];
-  readonly health: HealthService;
-}
-
 /** The service name that users of envoyproxy/ratelimit probe. */
 const HEALTH_NAME = "ratelimit";
 
-/** Makes the services. `watchersMax`: streams of health's Watch that it allows. */
-export function otherServices(options: OtherServicesOptions, watchersMax: number): OtherServices {
+/** Makes the services; that of health must be closed at shutdown. `watchersMax`: streams of health's Watch that it allows. */
+export function otherServices(
+  options: GrpcServerOptions,
+  watchersMax: number,
+): { readonly services: readonly GrpcService[]; readonly health: HealthService } {
   const serviceNames = [...new Set(options.methods.map((method) => serviceOf(method.path)))];
   const health = new HealthService(options.health, ["", HEALTH_NAME, ...serviceNames], watchersMax);
   const services = [

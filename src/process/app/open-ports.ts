@@ -9,8 +9,9 @@ import { createJsonEndpoint, httpStatusOf, JSON_BYTES_MAX } from "../../grpc/rls
 import type { MetadataMode } from "../../grpc/rls/metadata.ts";
 import { RateLimitService, type ServiceOptions } from "../../grpc/rls/service.ts";
 import { type FastLaneOptions, startFastLane } from "../../grpc/transport/fast-lane/fast-lane-server.ts";
-import { type GrpcServer, startGrpcServer } from "../../grpc/transport/grpc-server.ts";
+import { startGrpcServer } from "../../grpc/transport/grpc-server.ts";
 import { loadRegistry, RESERVE_PATH, SETTLE_PATH, SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
+import type { GrpcServer } from "../../grpc/transport/transport.ts";
 import type { PageServer } from "../../operate/http/page-server.ts";
 import type { ExplainQuestion } from "../../operate/http/read-questions.ts";
 import { type AdminSources, openAdminServer } from "../../operate/http/server.ts";

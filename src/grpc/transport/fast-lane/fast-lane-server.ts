@@ -3,9 +3,9 @@
 import type { Server } from "node:net";
 import { type ConnectionLoads, chooseConnection } from "../connection-loads.ts";
 import { grpcCannotListen } from "../grpc-cannot-listen.ts";
-import type { GrpcServer, GrpcServerOptions } from "../grpc-server.ts";
 import type { HealthService } from "../health-service.ts";
 import { methodsOf, otherServices } from "../other-services.ts";
+import type { GrpcServer, GrpcServerOptions } from "../transport.ts";
 import { removeAbandonedSocket } from "../unix-socket.ts";
 import type { AcceptedSocket } from "./accepted-socket.ts";
 import type { ServerCounts } from "./bounds.ts";

@@ -1,8 +1,8 @@
 // What all connections of a fast lane share: options, bounds and counters, the time of the turn, and what is bounded for all of them
 // together.
 
-import type { GrpcServerOptions } from "../grpc-server.ts";
 import type { StreamMethod } from "../other-services.ts";
+import type { GrpcServerOptions } from "../transport.ts";
 import { type Shedder, shedStreams } from "../waiting-streams.ts";
 import { type Bounds, DEFAULT_BOUNDS, ServerCounts, type Trouble } from "./bounds.ts";
 import { huffmanTextMax } from "./hpack/huffman.ts";

@@ -1,0 +1,64 @@
+// What a transport takes and gives, whichever of the two it is.
+
+import type { ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
+import type { Clock } from "../../engine/base/clock.ts";
+import type { HealthState } from "../../engine/base/health.ts";
+import type { SocketSource } from "../../engine/base/socket-source.ts";
+import type { TransportObserver, UnaryMethod } from "../unary.ts";
+import type { ConnectionLoads } from "./connection-loads.ts";
+import type { TlsFiles } from "./tls-files.ts";
+
+export interface GrpcServerOptions {
+  readonly methods: readonly UnaryMethod[];
+  readonly clock: Clock;
+  readonly health: HealthState;
+  readonly reflection: boolean;
+  /** Age at which a connection is asked to go, varied by up to a tenth, so that load moves. In milliseconds; Infinity: never. */
+  readonly maxConnectionAgeMs: number;
+  /** How long the calls of such a connection may take to finish, in milliseconds. */
+  readonly maxConnectionAgeGraceMs: number;
+  /** Interval of pings on quiet connections, in milliseconds. Infinity: never. */
+  readonly keepaliveMs: number;
+  readonly maxConcurrentStreams: number;
+  /** Longer requests get RESOURCE_EXHAUSTED. In bytes. */
+  readonly maxMessageBytes: number;
+  /** Calls that may wait for their answer, over all connections; further ones get RESOURCE_EXHAUSTED. */
+  readonly inFlightMax: number;
+  readonly observer: TransportObserver;
+  /** Services besides `methods` and health. */
+  readonly services?: readonly GrpcService[];
+  readonly host: string;
+  /** 0 picks a free port. */
+  readonly port: number;
+  /** Path of a Unix socket to listen on in place of host and port. */
+  readonly unixSocket?: string | undefined;
+  /** Certificates for TLS; undefined serves plaintext. */
+  readonly tls?: TlsFiles | undefined;
+  /** The source of connections if another process listens in place of this one; then host, port and socket are its own. */
+  readonly sockets?: SocketSource | undefined;
+}
+
+/** A listening server. */
+export interface GrpcServer {
+  /** The port; 0 for a Unix socket. */
+  readonly port: number;
+  /** Calls that wait for their answer. */
+  inFlight(): number;
+  /** Connections that were ended and streams that were reset because of what peers did, by kind. */
+  readonly troubles: Readonly<Record<string, number>>;
+  /** What the fast lane has read; grpc-js counts nothing. */
+  readonly counts?: { readonly connections: number; readonly unaryCalls: number; readonly streams: number };
+  /** The load of its connections. */
+  readonly loads: ConnectionLoads;
+  /**
+   * Accepts no new connections and calls, lets calls under way finish, and cuts off what is left after `graceMs` milliseconds. Resolves
+   * when all is closed. A second call gets the same promise.
+   */
+  drain(graceMs: number): Promise<void>;
+}
+
+/** A service in the form of grpc-js. */
+export interface GrpcService {
+  readonly definition: ServiceDefinition;
+  readonly implementation: UntypedServiceImplementation;
+}
