@@ -18,7 +18,7 @@ import { describeTrouble, needsAnotherConnection } from "./connect-trouble.ts";
 import { Dispatch } from "./dispatch.ts";
 import { PostgresLink } from "./link.ts";
 import { LockedKeys, NOT_PLAIN, Queue } from "./locked-keys.ts";
-import { processTable, SideConnection } from "./side-connection.ts";
+import { type AskBeside, processTable, sideConnection } from "./side-connection.ts";
 import { Sweep } from "./sweep.ts";
 
 /** Options of a PostgreSQL store, with their defaults. */
@@ -67,7 +67,7 @@ export function openPostgresStore(options: PostgresStoreOptions): SharedStore<Po
 /** One PostgreSQL and the connections to it. */
 export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
   /** Asks everything but takes, over a connection that takes do not use. */
-  readonly ask: SideConnection["ask"];
+  readonly ask: AskBeside;
   readonly #options: PostgresStoreOptions;
   /** Connections for takes. */
   readonly #links: readonly PostgresLink[];
@@ -109,7 +109,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
       describe: (error) => describeTrouble(error, target),
       onRefusal: (error, sentence, link) => this.#onRefused(error, sentence, link),
     });
-    this.ask = new SideConnection(this.#asideLink, () => this.#freeLink(), silenceUsMax / MICROS_PER_MILLI).ask;
+    this.ask = sideConnection(this.#asideLink, () => this.#freeLink(), silenceUsMax / MICROS_PER_MILLI);
     this.#sweep = new Sweep({ ask: this.ask, clock, injectedTime });
   }
 

@@ -13,44 +13,37 @@ export type AskBeside = (statement: Statement) => Promise<string | undefined>;
 /** Most statements that wait for a connection. Others fail: each comes again by itself. */
 const WAITING_MAX = 8;
 
-/** Sends one statement after another. A connection that is silent for `silenceMs` is given up. */
-export class SideConnection {
-  readonly #link: PostgresLink;
-  readonly #freeLink: () => PostgresLink | undefined;
-  readonly #silenceMs: number;
-  #last: Promise<unknown> = Promise.resolve();
-  #waiting = 0;
-
-  constructor(link: PostgresLink, freeLink: () => PostgresLink | undefined, silenceMs: number) {
-    this.#link = link;
-    this.#freeLink = freeLink;
-    this.#silenceMs = silenceMs;
-  }
-
-  readonly ask: AskBeside = async (statement) => {
-    if (this.#waiting >= WAITING_MAX) return undefined;
-    this.#waiting++;
-    const answer = this.#last.then(() => this.#askNow(statement));
-    this.#last = answer;
+/** Sends one statement after another, over `link`, or else over `freeLink`. A connection that is silent for `silenceMs` is given up. */
+export function sideConnection(
+  link: PostgresLink,
+  freeLink: () => PostgresLink | undefined,
+  silenceMs: number,
+): AskBeside {
+  let last: Promise<unknown> = Promise.resolve();
+  let waiting = 0;
+  const askNow: AskBeside = async (statement) => {
+    const free = link.isFree ? link : freeLink();
+    if (free === undefined) return undefined;
     try {
-      return await answer;
-    } finally {
-      this.#waiting--;
-    }
-  };
-
-  async #askNow(statement: Statement): Promise<string | undefined> {
-    const link = this.#link.isFree ? this.#link : this.#freeLink();
-    if (link === undefined) return undefined;
-    try {
-      const rows = link.use((connection) => withTimeLimit(this.#silenceMs, connection.query(statement)));
+      const rows = free.use((connection) => withTimeLimit(silenceMs, connection.query(statement)));
       return (await rows)[0]?.[0] ?? undefined;
     } catch (error) {
-      if (error instanceof SilenceError) link.reconnect(`${link.name} does not answer (${error.message})`);
+      if (error instanceof SilenceError) free.reconnect(`${free.name} does not answer (${error.message})`);
       // A conflict or a lost connection: the statement comes again soon, and takes report trouble that lasts.
       return undefined;
     }
-  }
+  };
+  return async (statement) => {
+    if (waiting >= WAITING_MAX) return undefined;
+    waiting++;
+    const answer = last.then(() => askNow(statement));
+    last = answer;
+    try {
+      return await answer;
+    } finally {
+      waiting--;
+    }
+  };
 }
 
 /**

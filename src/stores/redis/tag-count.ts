@@ -11,27 +11,19 @@ export class TagCount {
   readonly #count: number;
   readonly #key: string;
   readonly #node: () => Pick<RedisNode, "connection" | "describe"> | undefined;
-  #trouble: string | undefined = NOT_READ;
-  #wasAgreed = false;
+  /** Undefined if the cluster has this process's number; otherwise what is wrong, in one sentence. */
+  trouble: string | undefined = NOT_READ;
+  /**
+   * True once the cluster had this process's number. It stays true if the number differs later, because another process was first after a
+   * flush; `trouble` tells then.
+   */
+  wasAgreed = false;
 
   /** `count` is REDIS_CLUSTER_TAGS of this process; `node` serves the key, if it is known which does. */
   constructor(count: number, key: string, node: () => Pick<RedisNode, "connection" | "describe"> | undefined) {
     this.#count = count;
     this.#key = key;
     this.#node = node;
-  }
-
-  /**
-   * True once the cluster had this process's number. It stays true if the number differs later, because another process was first after a
-   * flush; `trouble` tells then.
-   */
-  get wasAgreed(): boolean {
-    return this.#wasAgreed;
-  }
-
-  /** Undefined if the cluster has this process's number; otherwise what is wrong, in one sentence. */
-  get trouble(): string | undefined {
-    return this.#trouble;
   }
 
   /** Writes the number if there is none, and reads it. Never rejects; if Redis can't be asked, the last result stays. */
@@ -50,10 +42,10 @@ export class TagCount {
       if (read.status === "rejected") throw read.reason;
       const found = read.value;
       if (found === null && written.status === "rejected") throw written.reason;
-      this.#trouble = String(found) === String(count) ? undefined : differs(String(found), count, key);
-      this.#wasAgreed ||= this.#trouble === undefined;
+      this.trouble = String(found) === String(count) ? undefined : differs(String(found), count, key);
+      this.wasAgreed ||= this.trouble === undefined;
     } catch (error) {
-      if (!this.#wasAgreed) this.#trouble = node.describe(error);
+      if (!this.wasAgreed) this.trouble = node.describe(error);
     }
   }
 }

@@ -5,18 +5,13 @@ import { copyAnswer, copyQuestion, Kind, Mode, type Take, TakeGroup } from "../.
 import { NOBODY, type SettleListener } from "../store.ts";
 import { UNFOLLOWED } from "./sync-strategy.ts";
 
-/** Goes on with a call when its shared part is settled. */
-export interface SplitOwner {
-  finishLater(call: SplitCall): void;
-}
-
 const NONE = -2;
 /** Descriptor of the first prefetch; further ones count down. No request has such descriptors. */
 const PREFETCH_DESCRIPTOR = -2;
 
 /** The two parts of a call. */
 export class SplitCall implements SettleListener {
-  readonly #owner: SplitOwner;
+  readonly #onSettled: (call: SplitCall) => void;
   readonly remote = new TakeGroup();
   readonly local = new TakeGroup();
   group: TakeGroup | undefined;
@@ -32,8 +27,9 @@ export class SplitCall implements SettleListener {
   /** For each asked take, the index of its prefetch in `remote`; NONE, or UNFOLLOWED if its strategy does not follow the take. */
   readonly #prefetches: number[] = [];
 
-  constructor(owner: SplitOwner) {
-    this.#owner = owner;
+  /** `onSettled` is called when the store settles the shared part in a later turn. */
+  constructor(onSettled: (call: SplitCall) => void) {
+    this.#onSettled = onSettled;
   }
 
   begin(group: TakeGroup, next: SettleListener, sentUs: number): void {
@@ -99,6 +95,6 @@ export class SplitCall implements SettleListener {
   }
 
   settled(): void {
-    this.#owner.finishLater(this);
+    this.#onSettled(this);
   }
 }

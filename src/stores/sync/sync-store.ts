@@ -25,7 +25,7 @@ import {
 } from "../../engine/domain/take.ts";
 import { costToReturn, endOfDescriptor, isGroupRefused, isOver, VerdictFold } from "../../engine/domain/verdict.ts";
 import type { BucketMemory, SettleListener, Store } from "../store.ts";
-import { SplitCall, type SplitOwner } from "./split-call.ts";
+import { SplitCall } from "./split-call.ts";
 import type { SyncStrategy } from "./sync-strategy.ts";
 
 interface SyncStoreOptions {
@@ -43,7 +43,7 @@ const TAKES_COMPARED_MAX = 16;
  * more may pass because of it. Calls are settled all or nothing, as by the shared store alone. While the shared part of a call is under way,
  * its local part has been paid.
  */
-export class SyncStore implements Store, BucketMemory, SplitOwner {
+export class SyncStore implements Store, BucketMemory {
   readonly #store: Store;
   readonly #clock: Clock;
   /** Strategies by Sync. */
@@ -110,12 +110,11 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
     await this.#store.close();
   }
 
-  /** Only for `SplitCall`. */
-  finishLater(call: SplitCall): void {
+  readonly #finishLater = (call: SplitCall): void => {
     const { group, generation, next } = call;
     this.#finish(call);
     if (group !== undefined) next.settled(group, generation);
-  }
+  };
 
   /** Judges and pays in memory what can be, and finds out whether that refuses the call. */
   #takeLocally(group: TakeGroup, nowUs: number): void {
@@ -188,7 +187,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
   }
 
   #split(group: TakeGroup, then: SettleListener, nowUs: number): SplitCall {
-    const call = this.#idle.pop() ?? new SplitCall(this);
+    const call = this.#idle.pop() ?? new SplitCall(this.#finishLater);
     call.begin(group, then, nowUs);
     call.isRefused = this.#isRefused;
     call.remote.hasSpareQuota = this.#hasSpareQuota;
