@@ -5,15 +5,11 @@ import { StoreError } from "../../../src/engine/base/errors.ts";
 import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
 import { Source } from "../../../src/engine/domain/take.ts";
 import { CallCounts, StoreCounts } from "../../../src/operate/telemetry/observers.ts";
-import { RateLimitedLog } from "../../../src/operate/telemetry/rate-limited-log.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { recordedLog } from "../../support/recorded-log.ts";
 
 function makeObservers() {
-  const clock = new ManualClock();
-  const lines: Record<string, unknown>[] = [];
-  const write = (level: string) => (fields: object, message: string) => lines.push({ level, message, ...fields });
-  const log = new RateLimitedLog({ info: write("info"), warn: write("warn"), error: write("error") }, clock);
-  return { clock, lines, calls: new CallCounts(log), store: new StoreCounts(log) };
+  const { lines, log } = recordedLog();
+  return { lines, calls: new CallCounts(log), store: new StoreCounts(log) };
 }
 
 const TIMEOUT = new StoreError("STORE_TIMEOUT", "no reply within 10 ms", new Error("late"));

@@ -1,19 +1,11 @@
 // Each kind of line once a second, and less often the longer it goes on.
 
 import { expect, test } from "vitest";
-import { LOG_KINDS_MAX, RateLimitedLog } from "../../../src/operate/telemetry/rate-limited-log.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-
-function makeLog() {
-  const clock = new ManualClock();
-  const lines: object[] = [];
-  const write = (level: string) => (fields: object, message: string) => lines.push({ level, message, ...fields });
-  const log = new RateLimitedLog({ info: write("info"), warn: write("warn"), error: write("error") }, clock);
-  return { clock, lines, log };
-}
+import { LOG_KINDS_MAX } from "../../../src/operate/telemetry/rate-limited-log.ts";
+import { recordedLog } from "../../support/recorded-log.ts";
 
 test("writes a kind once a second and says how many it left out", () => {
-  const { clock, lines, log } = makeLog();
+  const { clock, lines, log } = recordedLog();
   for (let i = 0; i < 5; i++) log.warn("slow", "store is slow", () => ({ i }));
   clock.advanceMs(999);
   log.warn("slow", "store is slow", () => ({ i: 5 }));
@@ -26,21 +18,21 @@ test("writes a kind once a second and says how many it left out", () => {
 });
 
 test("does not let one kind silence another", () => {
-  const { lines, log } = makeLog();
+  const { lines, log } = recordedLog();
   log.warn("a", "first", () => ({}));
   log.error("b", "second", () => ({}));
   expect(lines).toHaveLength(2);
 });
 
 test("makes the fields only for lines that are written", () => {
-  const { log } = makeLog();
+  const { log } = recordedLog();
   let made = 0;
   for (let i = 0; i < 10; i++) log.info("a", "first", () => ({ made: ++made }));
   expect(made).toBe(1);
 });
 
 test("tells at the end what was left out, with the fields of the last", () => {
-  const { lines, log } = makeLog();
+  const { lines, log } = recordedLog();
   for (const code of ["A", "B", "C"]) log.warn("a", "first", () => ({ code }));
   log.flush();
   log.flush();
@@ -48,7 +40,7 @@ test("tells at the end what was left out, with the fields of the last", () => {
 });
 
 test("writes less and less often while trouble lasts, but once a minute", () => {
-  const { clock, lines, log } = makeLog();
+  const { clock, lines, log } = recordedLog();
   const seconds: number[] = [];
   for (let i = 0; i < 3_600; i++) {
     const before = lines.length;
@@ -62,7 +54,7 @@ test("writes less and less often while trouble lasts, but once a minute", () => 
 });
 
 test("writes trouble that comes again after a quiet time at once, and once a second", () => {
-  const { clock, lines, log } = makeLog();
+  const { clock, lines, log } = recordedLog();
   for (let i = 0; i < 100; i++) {
     log.warn("slow", "store is slow", () => ({}));
     clock.advanceMs(1_000);
@@ -78,13 +70,13 @@ test("writes trouble that comes again after a quiet time at once, and once a sec
 });
 
 test("keeps a bounded number of kinds; the rest shares one", () => {
-  const { lines, log } = makeLog();
+  const { lines, log } = recordedLog();
   for (let i = 0; i < LOG_KINDS_MAX + 50; i++) log.warn(`kind ${i}`, "m", () => ({}));
   expect(lines).toHaveLength(LOG_KINDS_MAX + 1);
 });
 
 test("tells what was left out when its interval ends, not when the next one comes", () => {
-  const { clock, lines, log } = makeLog();
+  const { clock, lines, log } = recordedLog();
   for (const code of ["A", "B", "C"]) log.warn("a", "first", () => ({ code }));
   clock.advanceMs(999);
   log.tellDue();
@@ -97,7 +89,7 @@ test("tells what was left out when its interval ends, not when the next one come
 
 // Promise(operators): The last log lines report no trouble that is over.
 test("says nothing at the end of trouble that is over", () => {
-  const { clock, lines, log } = makeLog();
+  const { clock, lines, log } = recordedLog();
   for (let second = 0; second < 300; second++) {
     if (second < 100) for (let i = 0; i < 10; i++) log.warn("store", "the store failed calls", () => ({ second }));
     clock.advanceMs(1_000);

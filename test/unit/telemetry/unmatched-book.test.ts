@@ -3,18 +3,14 @@
 import { expect, test } from "vitest";
 import { Descriptor, oneByteOf } from "../../../src/engine/domain/request.ts";
 import { countUnmatched, OTHER_DOMAINS, type UnmatchedStats } from "../../../src/engine/domain/stats.ts";
-import { RateLimitedLog } from "../../../src/operate/telemetry/rate-limited-log.ts";
 import { SHOWN_BYTES_MAX } from "../../../src/operate/telemetry/short-text.ts";
 import { UNKNOWN_DOMAINS_MAX, UnmatchedBook } from "../../../src/operate/telemetry/unmatched-book.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { recordedLog } from "../../support/recorded-log.ts";
 
 function makeBook() {
-  const clock = new ManualClock();
-  const lines: object[] = [];
-  const write = (level: string) => (fields: object, message: string) => lines.push({ level, message, ...fields });
-  const log = new RateLimitedLog({ info: write("info"), warn: write("warn"), error: write("error") }, clock);
+  const { lines, log } = recordedLog();
   const book = new UnmatchedBook();
-  return { clock, lines, book, tell: () => book.tell(log) };
+  return { lines, book, tell: () => book.tell(log) };
 }
 
 /** Gives the domain rules, and takes those of all others. */
