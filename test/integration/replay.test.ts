@@ -6,18 +6,11 @@ import { join, resolve } from "node:path";
 import { status } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { SystemClock } from "../../src/engine/base/clock.ts";
+import { shouldRateLimit } from "../../src/tools/mirror/answer.ts";
 import { readRecording } from "../../src/tools/mirror/read-recording.ts";
 import { Recording } from "../../src/tools/mirror/recording.ts";
 import { startTestServer } from "../support/grpc-test-server.ts";
-import {
-  answerBytes,
-  callBytes,
-  NOBODY,
-  openRawClient,
-  requestBytes,
-  shouldRateLimit,
-  startMirror,
-} from "../support/mirror-rig.ts";
+import { answerBytes, callBytes, NOBODY, openRawClient, requestBytes, startMirror } from "../support/mirror-rig.ts";
 import { runProgram } from "../support/run-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type AskedRequest, startTestApp, type TestApp } from "../support/test-app.ts";

@@ -7,8 +7,9 @@ import { UNIT_NUMBERS, type Unit } from "../../client/src/unit.ts";
 import { writeRequest } from "../../client/src/write-request.ts";
 import { LimitRequest } from "../../src/engine/domain/request.ts";
 import { decodeRequest } from "../../src/grpc/rls/codec.ts";
-import { plainStruct, type WireStruct } from "../../src/grpc/transport/plain-struct.ts";
-import { answerBytes, answerInProto, requestInProto } from "../support/client-wire.ts";
+import { plainStruct } from "../../src/grpc/transport/plain-struct.ts";
+import { type RateLimitAnswer, shouldRateLimit } from "../../src/tools/mirror/answer.ts";
+import { answerBytes } from "../support/mirror-rig.ts";
 import { plainOf, text } from "../support/request-arbitrary.ts";
 import { runs } from "../support/runs.ts";
 import { bytesField, UNKNOWN_FIELDS, varintField } from "../support/wire.ts";
@@ -61,18 +62,6 @@ describe("a request", () => {
       { numRuns: runs(300) },
     );
   });
-
-  test("means the same to proto-loader", () => {
-    fc.assert(
-      fc.property(request, (asked) => {
-        const { domain, descriptors, hits_addend: hits } = requestInProto(writeRequest(asked));
-        expect({ domain, hits }).toEqual({ domain: asked.domain, hits: asked.hits });
-        const entries = descriptors.map((each) => each.entries.map(({ key, value }) => [key, value]));
-        expect(entries).toEqual(asked.descriptors.map((each) => each.entries));
-      }),
-      { numRuns: runs(100) },
-    );
-  });
 });
 
 const code = fc.constantFrom("UNKNOWN", "OK", "OVER_LIMIT");
@@ -110,20 +99,8 @@ const answer = fc.record({
   dynamic_metadata: fc.option(fc.dictionary(wellFormed, value, { maxKeys: 4 }).map((fields) => ({ fields }))),
 });
 
-interface ProtoAnswer {
-  readonly overall_code: string;
-  readonly statuses: readonly {
-    readonly code: string;
-    readonly current_limit: { requests_per_unit: number; unit: string | number; name: string } | null;
-    readonly limit_remaining: number;
-    readonly duration_until_reset: { seconds: string; nanos: number } | null;
-  }[];
-  readonly response_headers_to_add: readonly { key: string; value: string }[];
-  readonly dynamic_metadata: WireStruct | null;
-}
-
 /** What the client promises to make of proto-loader's form of an answer. */
-function meaningOf(proto: ProtoAnswer): object {
+function meaningOf(proto: RateLimitAnswer): object {
   return {
     allowed: proto.overall_code !== "OVER_LIMIT",
     statuses: proto.statuses.map((status) => {
@@ -154,7 +131,7 @@ describe("an answer", () => {
     fc.assert(
       fc.property(answer, (plain) => {
         const bytes = answerBytes(plain);
-        expect(readAnswer(bytes)).toEqual(meaningOf(answerInProto(bytes) as ProtoAnswer));
+        expect(readAnswer(bytes)).toEqual(meaningOf(shouldRateLimit().responseDeserialize(bytes)));
       }),
       { numRuns: runs(500) },
     );

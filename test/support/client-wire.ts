@@ -1,9 +1,9 @@
-// The messages of the TypeScript client as proto/ has them, by proto-loader: what it sends, and what it is sent.
+// What the TypeScript client sends as proto-loader reads it, and what it makes of what proto-loader writes.
 
-import type { MethodDefinition } from "@grpc/grpc-js";
 import type { Answer } from "../../client/src/decision.ts";
 import { readAnswer } from "../../client/src/read-answer.ts";
-import { loadProto, RATE_LIMIT_SERVICE } from "../../src/grpc/transport/load-proto.ts";
+import { shouldRateLimit } from "../../src/tools/mirror/answer.ts";
+import { answerBytes } from "./mirror-rig.ts";
 
 /** A RateLimitRequest in proto-loader's form; enums by name, numbers of 64 bits as text. */
 export interface ProtoRequest {
@@ -17,26 +17,12 @@ export interface ProtoRequest {
   }[];
 }
 
-const { ShouldRateLimit: method } = loadProto()[RATE_LIMIT_SERVICE] as unknown as {
-  readonly ShouldRateLimit: MethodDefinition<object, object>;
-};
-
 /** What proto/ makes of a request's bytes. */
 export function requestInProto(bytes: Buffer): ProtoRequest {
-  return method.requestDeserialize(bytes) as ProtoRequest;
+  return shouldRateLimit().requestDeserialize(bytes) as unknown as ProtoRequest;
 }
 
-/** The bytes of a RateLimitResponse in proto-loader's form. */
-export function answerBytes(answer: object): Buffer {
-  return method.responseSerialize(answer);
-}
-
-/** What proto/ makes of an answer's bytes. */
-export function answerInProto(bytes: Buffer): unknown {
-  return method.responseDeserialize(bytes);
-}
-
-/** What the client makes of it. */
+/** What the client makes of a RateLimitResponse. */
 export function readInClient(answer: object): Answer {
   return readAnswer(answerBytes(answer));
 }

@@ -1,16 +1,14 @@
 // A mirror in front of two targets, on free ports, with a client; and targets whose answers a test chooses.
 
 import * as grpc from "@grpc/grpc-js";
-import { type Client, credentials, type MethodDefinition } from "@grpc/grpc-js";
+import { type Client, credentials } from "@grpc/grpc-js";
 import { SystemClock } from "../../src/engine/base/clock.ts";
-import { loadProto, RATE_LIMIT_SERVICE } from "../../src/grpc/transport/load-proto.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
-import { framed, readAnswer, type TargetAnswer } from "../../src/tools/mirror/answer.ts";
+import { framed, readAnswer, shouldRateLimit, type TargetAnswer } from "../../src/tools/mirror/answer.ts";
 import type { CompareOptions } from "../../src/tools/mirror/compare.ts";
 import { type RunMirrorOptions, type RunningMirror, runMirror } from "../../src/tools/mirror/run-mirror.ts";
 import { startTestServer, type TestServer } from "./grpc-test-server.ts";
-import type { AskedRequest, Reply } from "./test-app.ts";
 
 /** Nothing ignored, a second of tolerance for times. */
 export const STRICT: CompareOptions = { ignore: [], remainingTolerance: 0, durationTolerance: 1_000 };
@@ -52,14 +50,6 @@ export async function until(ready: () => boolean): Promise<void> {
   }
 }
 
-/** The method's messages as proto-loader writes and reads them. */
-export function shouldRateLimit(): MethodDefinition<AskedRequest, Partial<Reply>> {
-  const service = loadProto()[RATE_LIMIT_SERVICE] as unknown as {
-    ShouldRateLimit: MethodDefinition<AskedRequest, Partial<Reply>>;
-  };
-  return service.ShouldRateLimit;
-}
-
 /** A request's message for one descriptor of domain `edge`. */
 export function requestBytes(entries: Readonly<Record<string, string>>): Buffer {
   const descriptor = { entries: Object.entries(entries).map(([key, value]) => ({ key, value })) };
@@ -68,7 +58,7 @@ export function requestBytes(entries: Readonly<Record<string, string>>): Buffer 
 
 /** An answer's message. */
 export function answerBytes(answer: object): Buffer {
-  return shouldRateLimit().responseSerialize(answer as Partial<Reply>);
+  return shouldRateLimit().responseSerialize(answer);
 }
 
 /** What a target answered, read from its bytes. */

@@ -54,6 +54,7 @@ interface ShouldRateLimit {
   readonly path: string;
   requestSerialize(request: object): Buffer;
   requestDeserialize(message: Buffer): AskedRequest;
+  responseSerialize(answer: object): Buffer;
   responseDeserialize(message: Buffer): RateLimitAnswer;
 }
 
