@@ -4,7 +4,7 @@
 import { RequestError } from "../../engine/base/errors.ts";
 import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../../engine/domain/limit.ts";
 import { HoldAsk, type LimitRequest, textOf } from "../../engine/domain/request.ts";
-import { GLOBAL_DESCRIPTOR, Outcome, type Take, type TakeGroup } from "../../engine/domain/take.ts";
+import { Mode, Outcome, type Take, type TakeGroup } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import { canPassLater, retryAfterSeconds } from "../../engine/limiter/combine.ts";
 import { settlementFound } from "../../engine/limiter/count-hits.ts";
@@ -33,7 +33,7 @@ export class ReserveService extends CallService {
       retryAfterSeconds: refusing !== undefined && canPassLater(refusing) ? retryAfterSeconds(refusing) : undefined,
       rule: governing === undefined ? "" : textOf(governing.limit.names.id),
       reason: refusing === undefined ? "" : reasonOf(refusing),
-      reserved: paidBy(call),
+      reserved: paidBy(call, 0),
       degraded: call.policy === undefined ? undefined : degradedBy(call.policy, call),
     };
     reply.ok(encodeReserved(answer, this.#writer));
@@ -66,13 +66,13 @@ function remainingOf({ decision }: LimitCall): number {
 }
 
 /** What the descriptor has paid, in the caller's parts. A `concurrent` limit costs 1, so the largest cost is the amount. */
-function paidBy({ group, rules }: LimitCall): number {
+export function paidBy({ group, rules }: LimitCall, index: number): number {
   let paid = 0;
   for (let i = 0; i < group.size; i++) {
     const take = group.takes[i] as Take;
-    if (take.paid && take.descriptor !== GLOBAL_DESCRIPTOR) paid = Math.max(paid, take.cost);
+    if (take.paid && take.mode === Mode.pay && take.descriptor === index) paid = Math.max(paid, take.cost);
   }
-  return paid * (rules[0]?.hold?.estimate?.per ?? 1);
+  return paid * (rules[index]?.hold?.estimate?.per ?? 1);
 }
 
 function hasUnanswered(group: TakeGroup): boolean {

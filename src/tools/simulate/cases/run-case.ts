@@ -2,20 +2,21 @@
 
 import { durationWords, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
 import { textOf } from "../../../engine/domain/request.ts";
-import type { Take } from "../../../engine/domain/take.ts";
+import { Mode, Outcome, type Take } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
 import { waitUsOf } from "../../../engine/limiter/combine.ts";
+import { settlementFound } from "../../../engine/limiter/count-hits.ts";
 import { formatPlace } from "../../../engine/rules/problems.ts";
 import type { RuleSet } from "../../../engine/rules/rule-set.ts";
 import type { Place } from "../../../engine/rules/source.ts";
+import { paidBy } from "../../../grpc/rls/budgets.ts";
 import { addHeaders, type HeaderOptions } from "../../../grpc/rls/headers.ts";
 import { failWithCallFailure, failWithError } from "../../../grpc/rls/service.ts";
 import { GrpcStatus } from "../../../grpc/unary.ts";
 import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
 import { TIME_US_MAX } from "../sources/time-of-call.ts";
-import type { Expectation, Step, TestCase } from "./case-file.ts";
+import type { Expectation, FOUND, Step, TestCase } from "./case-file.ts";
 import type { Coverage } from "./coverage.ts";
-import { foundBy, reservedBy } from "./held.ts";
 import { SwitchedStore } from "./switched-store.ts";
 
 interface CaseOptions {
@@ -159,7 +160,7 @@ function judgeDescriptors(
     want("statuses", statuses.join(", "), given.map(({ overLimit }) => (overLimit ? "OVER_LIMIT" : "OK")).join(", "));
   }
   if (reserved !== undefined) {
-    const held = each((i) => String(reservedBy(call, i)));
+    const held = each((i) => String(call.rules[i]?.hold === undefined ? 0 : paidBy(call, i)));
     want("a reservation of", oneForAll(reserved).join(", "), held.join(", "));
   }
   if (found !== undefined) {
@@ -174,6 +175,15 @@ function judgeDescriptors(
   function oneForAll(wanted: readonly string[]): readonly string[] {
     return wanted.length === 1 ? each(() => wanted[0] as string) : wanted;
   }
+}
+
+/** What the descriptor's settlement found. */
+function foundBy(call: LimitCall, index: number): (typeof FOUND)[number] {
+  const { takes: all, size } = call.group;
+  const takes = all.slice(0, size).filter(({ descriptor, mode }) => descriptor === index && mode === Mode.settle);
+  if (takes.length === 0) return "nothing";
+  const isUnanswered = takes.every(({ outcome }) => outcome === Outcome.unanswered);
+  return isUnanswered ? "unanswered" : settlementFound(call.group, index);
 }
 
 /** Names of a limit that an expectation may use: `edge/tenant#daily`, `tenant#daily`, `daily`, `tenant`. */
