@@ -1,11 +1,13 @@
 // What a control plane can't do to the process, whatever it sends: each of these sets is small on the wire, comes very often, or is of
 // another type, which a real one never sends.
 
+import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { RATE_LIMIT_TYPE } from "../../src/rule-sources/xds/discovery.ts";
 import { type RawPlane, startRawPlane } from "../support/raw-plane.ts";
 import { resourceBytes } from "../support/resources.ts";
+import { startService } from "../support/service-process.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import { bytesField } from "../support/wire.ts";
 
@@ -14,17 +16,16 @@ afterEach(async () => {
   for (const end of ended.splice(0).reverse()) await end();
 });
 
+const settings = (port: number) => ({
+  CONFIG_TYPE: "GRPC_XDS_SOTW",
+  CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${port}`,
+  FORCE_START_WITHOUT_INITIAL_CONFIG: "true",
+});
+
 async function start(first: Buffer): Promise<{ plane: RawPlane; app: TestApp }> {
   const plane = await startRawPlane(first);
   ended.push(() => plane.stop());
-  const app = await startTestApp(
-    {},
-    {
-      CONFIG_TYPE: "GRPC_XDS_SOTW",
-      CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${plane.port}`,
-      FORCE_START_WITHOUT_INITIAL_CONFIG: "true",
-    },
-  );
+  const app = await startTestApp({}, settings(plane.port));
   ended.push(() => app.stop());
   return { plane, app };
 }
@@ -66,6 +67,45 @@ describe("a set is refused, and the control plane told why,", () => {
     const config = await (await app.http("/config")).text();
     expect(config).toContain(why);
     expect(config.length).toBeLessThan(100_000);
+  });
+});
+
+/** Resources of a domain each, with so many descriptors without a key, of two bytes each. */
+function emptyDescriptors(resources: number, descriptors: number): Buffer {
+  const type = bytesField(1, Buffer.from(RATE_LIMIT_TYPE));
+  const inEach = Buffer.alloc(2 * descriptors, bytesField(3, Buffer.alloc(0)));
+  const all = Array.from({ length: resources }, (_, i) => {
+    const name = Buffer.from(`d${i}`);
+    return bytesField(
+      2,
+      Buffer.concat([type, bytesField(2, Buffer.concat([bytesField(1, name), bytesField(2, name), inEach]))]),
+    );
+  });
+  return answer("7", Buffer.concat(all));
+}
+
+/** Of the whole process; 120 MiB of it is there before any set. Without the bound each of these sets takes gigabytes. */
+const PEAK_MIB_MAX = 640;
+
+// Promise(xds): The messages inside all resources of a set are bounded together; a set beyond the bound is rejected in bounded memory.
+describe("a set in which nothing is too large by itself is refused, in bounded memory,", () => {
+  const tooMany = /^resource d\d+: error: more than 2000000 nodes/;
+  const noKey = /^resource d0: descriptors\[0\]\.key: error: the rule's key is missing or empty\n/;
+  test.each([
+    { resources: 1, descriptors: 5_000_000, why: tooMany },
+    { resources: 60, descriptors: 200_000, why: tooMany },
+    { resources: 200, descriptors: 5_000, why: tooMany },
+    { resources: 30_000, descriptors: 400, why: tooMany },
+    { resources: 60_000, descriptors: 1, why: noKey },
+  ])("of $resources resources with $descriptors descriptors each", async ({ resources, descriptors, why }) => {
+    const plane = await startRawPlane(answer("first", Buffer.alloc(0)));
+    ended.push(() => plane.stop());
+    const service = await startService(settings(plane.port));
+    ended.push(() => service.stop());
+    plane.send(emptyDescriptors(resources, descriptors));
+    await expect.poll(() => plane.requests.at(-1)?.error_detail?.message).toMatch(why);
+    const peakKib = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${service.pid}/status`, "utf8"))?.[1];
+    expect(Number(peakKib) / 1_024).toBeLessThan(PEAK_MIB_MAX);
   });
 });
 

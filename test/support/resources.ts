@@ -45,5 +45,7 @@ export function resourceBytes(config: WireConfig): Buffer {
 /** The resource's tree, as the compiler takes it. */
 export function resourceFile(config: WireConfig | Buffer): SourceFile {
   const bytes = Buffer.isBuffer(config) ? config : resourceBytes(config);
-  return parseHere({ name: "", bytes, isResource: true });
+  const [file] = parseHere([{ name: "", bytes, isResource: true }]);
+  if (file === undefined) throw new Error("no file");
+  return file;
 }

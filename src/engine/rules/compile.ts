@@ -35,9 +35,22 @@ export function compileRules(files: readonly SourceFile[], options: CompileOptio
   return runThrough(compileSteps(files, options));
 }
 
-/** Compiles as compileRules does, in steps of at most one rule or value, so that calls can be answered in between. */
+/**
+ * Compiles as compileRules does, in steps of at most one rule or value, so that calls can be answered in between. Ends early with more
+ * errors than are shown.
+ */
 export function* compileSteps(files: readonly SourceFile[], options: CompileOptions): LongWork<CompileResult> {
   const log = new ProblemLog();
+  const steps = compileAll(files, options, log);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    if (log.isFull) return { ruleSet: undefined, problems: log.sorted() };
+    yield;
+  }
+}
+
+function* compileAll(files: readonly SourceFile[], options: CompileOptions, log: ProblemLog): LongWork<CompileResult> {
   const defaults = gatherDefaults(files, log);
   yield;
   const set = {

@@ -15,6 +15,11 @@ export class ProblemLog {
     return this.#errors > 0;
   }
 
+  /** True once further errors are not kept, so that there is no use in looking for them. */
+  get isFull(): boolean {
+    return this.#errors >= PROBLEMS_MAX;
+  }
+
   /** Number of errors so far. */
   get errorCount(): number {
     return this.#errors;
@@ -22,18 +27,18 @@ export class ProblemLog {
 
   error(at: Place, message: string, suggestion?: string): void {
     this.#errors++;
-    this.add(makeProblem("error", at, message, suggestion));
+    if (this.keeps("error")) this.#problems.push(makeProblem("error", at, message, suggestion));
   }
 
   warn(at: Place, message: string, suggestion?: string): void {
-    this.add(makeProblem("warning", at, message, suggestion));
+    if (this.keeps("warning")) this.#problems.push(makeProblem("warning", at, message, suggestion));
   }
 
   /** Adds problems that the parser found. */
   addAll(problems: readonly Problem[]): void {
     for (const problem of problems) {
       if (problem.severity === "error") this.#errors++;
-      this.add(problem);
+      if (this.keeps(problem.severity)) this.#problems.push(problem);
     }
   }
 
@@ -46,11 +51,9 @@ export class ProblemLog {
     return [...errors, ...warnings].slice(0, PROBLEMS_MAX).toSorted(compareProblems);
   }
 
-  private add(problem: Problem): void {
-    // Twice the bound leaves enough to choose from and keeps hostile files from filling memory. Warnings never displace errors.
-    if (this.#problems.length < PROBLEMS_MAX * 2 || (problem.severity === "error" && this.#errors <= PROBLEMS_MAX)) {
-      this.#problems.push(problem);
-    }
+  /** Twice the bound leaves enough to choose from and keeps hostile files from filling memory. Warnings never displace errors. */
+  private keeps(severity: Problem["severity"]): boolean {
+    return this.#problems.length < PROBLEMS_MAX * 2 || (severity === "error" && this.#errors <= PROBLEMS_MAX);
   }
 }
 

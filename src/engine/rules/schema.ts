@@ -175,5 +175,12 @@ export const HOLD_SECONDS_MAX = 86_400;
 /** Most values in one rule's `metadata`, nested ones included. They are sent with every passing answer. */
 export const METADATA_VALUES_MAX = 10_000;
 
+/**
+ * Most nodes (mappings, lists, keys and values) of all files that are read together, or of all resources of a set, each alias counted with
+ * its target. Two bytes of a resource may be a descriptor of 300 bytes here. 100,000 rules with a limit each have 1,100,000 nodes.
+ */
+export const NODES_MAX = 2_000_000;
+export const NODES_FAULT = `more than ${NODES_MAX} nodes (mappings, lists, keys and values) in all, aliases written out`;
+
 /** Most rules of a rule set, each value of `one_of` counted. */
 export const RULES_MAX = 500_000;

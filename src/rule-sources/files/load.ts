@@ -37,7 +37,7 @@ export async function loadRules(directory: string, options: LoadOptions): Promis
 
 /** Parses and compiles files that were read before, all at once. */
 export function compileFiles(directory: string, read: RuleFiles, options: LoadOptions): LoadResult {
-  return runThrough(compileSources(directory, read, read.files.map(parseHere), options));
+  return runThrough(compileSources(directory, read, parseHere(read.files), options));
 }
 
 function renamed(read: RuleFiles, directory: string, prefix: string): RuleFiles {

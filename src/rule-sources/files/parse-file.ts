@@ -3,16 +3,17 @@
 
 import { isUtf8 } from "node:buffer";
 import { makeProblem } from "../../engine/rules/problems.ts";
+import { NODES_MAX } from "../../engine/rules/schema.ts";
 import type { SourceFile } from "../../engine/rules/source.ts";
 import { parseYaml } from "./parse-yaml.ts";
 import type { ReadFile } from "./read-files.ts";
 import { readResource } from "./resource-tree.ts";
 
 /** Parses one file; its mistakes are in the result's `problems`. The nodes of a resource have no paths yet (tree-wire.ts). */
-export function parseFile({ name, bytes, isResource }: ReadFile): SourceFile {
-  if (isResource === true) return readResource(bytes);
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return parseYaml(name, decodeUtf16(bytes, "utf-16le"));
-  if (bytes[0] === 0xfe && bytes[1] === 0xff) return parseYaml(name, decodeUtf16(bytes, "utf-16be"));
+export function parseFile({ name, bytes, isResource }: ReadFile, nodesMax = NODES_MAX): SourceFile {
+  if (isResource === true) return readResource(bytes, nodesMax);
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return parseYaml(name, decodeUtf16(bytes, "utf-16le"), nodesMax);
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return parseYaml(name, decodeUtf16(bytes, "utf-16be"), nodesMax);
   if (!isUtf8(bytes)) {
     const problem = makeProblem(
       "error",
@@ -23,7 +24,7 @@ export function parseFile({ name, bytes, isResource }: ReadFile): SourceFile {
     return { name, root: undefined, problems: [problem] };
   }
   const text = bytes.toString("utf8");
-  return parseYaml(name, text.startsWith("\ufeff") ? text.slice(1) : text);
+  return parseYaml(name, text.startsWith("\ufeff") ? text.slice(1) : text, nodesMax);
 }
 
 function decodeUtf16(bytes: Buffer, encoding: string): string {

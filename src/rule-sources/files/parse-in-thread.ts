@@ -4,24 +4,27 @@
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { totalmem } from "node:os";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
-import { runInTurns, runThrough } from "../../engine/base/long-work.ts";
+import { type LongWork, runInTurns, runThrough } from "../../engine/base/long-work.ts";
 import { errorCode } from "../../engine/base/thrown.ts";
 import { makeProblem } from "../../engine/rules/problems.ts";
 import type { SourceFile } from "../../engine/rules/source.ts";
 import { parseFile } from "./parse-file.ts";
 import type { ReadFile } from "./read-files.ts";
-import { type PackedFile, packFile, unpackFile } from "./tree-wire.ts";
+import { type PackedFile, PackedSet, packFile } from "./tree-wire.ts";
 
 /** Up to this many bytes in all files together are parsed in this thread. The costliest text of this size takes 10 ms. */
 const INLINE_BYTES_MAX = 1_024;
 /** Bytes of a resource that count as one byte here, because reading protobuf is that much cheaper than parsing text. */
 const RESOURCE_BYTES_PER_BYTE = 32;
 
-/** A file that takes longer to parse than this is refused. */
+/** Files that have up to this many bytes together go to the thread at once, because passing it a file takes longer than a small file. */
+const BATCH_BYTES_MAX = 65_536;
+const BATCH_FILES_MAX = 1_024;
+
+/** A batch that takes longer to parse than this is refused. */
 const PARSE_MS_MAX = 60_000;
-/** A file that needs more memory than this, or more than a third of the process's memory, is refused: calls need the rest. */
+/** A batch that needs more memory than this, or more than a third of the process's memory, is refused: calls need the rest. */
 const MEMORY_MB_MAX = 512;
 const MEMORY_MB_MIN = 64;
 const MEMORY_PARTS = 3;
@@ -30,43 +33,81 @@ const MIB = 1_048_576;
 // If the TypeScript sources run without a build, this file does not exist, and files are parsed in the caller's thread.
 const WORKER = new URL("./parse-worker.js", import.meta.url);
 
-/** Parses all files in their order. Never rejects: the mistakes of a file are in its `problems`. */
+/**
+ * Parses all files in their order. Never rejects: the mistakes of a file are in its `problems`. If all together have more than NODES_MAX
+ * nodes, the result is the file that exceeds them, with that problem.
+ */
 export async function parseInThread(files: readonly ReadFile[]): Promise<SourceFile[]> {
   const bytes = files.reduce(
     (sum, file) => sum + file.bytes.length / (file.isResource === true ? RESOURCE_BYTES_PER_BYTE : 1),
     0,
   );
   const parser = bytes > INLINE_BYTES_MAX ? startParser() : undefined;
-  const sources: SourceFile[] = [];
+  if (parser === undefined) return runInTurns(parseSteps(files));
+  const set = new PackedSet();
   try {
-    for (const file of files) {
-      sources.push(parser === undefined ? parseHere(file) : await parseIn(parser, file));
-      // Lets calls be answered between two files.
-      await nextTurn();
+    for (let at = 0; at < files.length && set.nodesLeft >= 0; ) {
+      const batch = batchAt(files, at);
+      for (const packed of await parseIn(parser, batch, set.nodesLeft)) set.add(packed);
+      at += batch.length;
     }
   } finally {
-    await parser?.close();
+    await parser.close();
   }
-  return sources;
+  return runInTurns(set.unpack());
 }
 
-/** Parses a file in this thread. */
-export function parseHere(file: ReadFile): SourceFile {
-  const parsed = parseFile(file);
-  return file.isResource === true ? runThrough(unpackFile(packFile(parsed))) : parsed;
+/** Parses files in this thread, as parseInThread does. */
+export function parseHere(files: readonly ReadFile[]): SourceFile[] {
+  return runThrough(parseSteps(files));
 }
 
-async function parseIn(parser: ThreadParser, file: ReadFile): Promise<SourceFile> {
-  const packed = await parser.parse(file);
-  if (typeof packed !== "string") return runInTurns(unpackFile(packed));
-  if (file.isResource !== true) {
-    const problem = makeProblem("error", { file: file.name, line: 1, column: 1 }, packed, undefined);
-    return { name: file.name, root: undefined, problems: [problem] };
+function* parseSteps(files: readonly ReadFile[]): LongWork<SourceFile[]> {
+  const set = new PackedSet();
+  for (const file of files) {
+    if (set.nodesLeft < 0) break;
+    set.add(packFile(parseFile(file, set.nodesLeft)));
+    yield;
+  }
+  return yield* set.unpack();
+}
+
+/** The next files, at least one. */
+function batchAt(files: readonly ReadFile[], at: number): readonly ReadFile[] {
+  let bytes = 0;
+  let end = at;
+  for (const file of files.slice(at, at + BATCH_FILES_MAX)) {
+    bytes += file.bytes.length;
+    if (bytes > BATCH_BYTES_MAX && end > at) break;
+    end++;
+  }
+  return files.slice(at, end);
+}
+
+async function parseIn(
+  parser: ThreadParser,
+  files: readonly ReadFile[],
+  nodesMax: number,
+): Promise<readonly PackedFile[]> {
+  const packed = await parser.parse({ files, nodesMax });
+  return typeof packed === "string" ? files.map((file) => packFile(refused(file, packed))) : packed;
+}
+
+function refused({ name, bytes, isResource }: ReadFile, why: string): SourceFile {
+  if (isResource !== true) {
+    const problem = makeProblem("error", { file: name, line: 1, column: 1 }, why, undefined);
+    return { name, root: undefined, problems: [problem] };
   }
   // The name of a resource is inside its bytes, which could not be read.
-  const name = `resource of ${file.bytes.length} bytes`;
-  const problem = makeProblem("error", { file: name, line: 0, column: 0, path: "" }, packed, undefined);
-  return { name, isResource: true, root: undefined, problems: [problem] };
+  const file = `resource of ${bytes.length} bytes`;
+  const problem = makeProblem("error", { file, line: 0, column: 0, path: "" }, why, undefined);
+  return { name: file, isResource: true, root: undefined, problems: [problem] };
+}
+
+/** The files of one message to the thread, and how many nodes they may have together. */
+export interface ParseBatch {
+  readonly files: readonly ReadFile[];
+  readonly nodesMax: number;
 }
 
 /** Undefined if there is no thread to be had. */
@@ -94,14 +135,14 @@ class ThreadParser {
     });
   }
 
-  /** The packed file, or a sentence that says why it can't be parsed. */
-  async parse(file: ReadFile): Promise<PackedFile | string> {
+  /** The packed files, or a sentence that says why they can't be parsed. */
+  async parse(batch: ParseBatch): Promise<readonly PackedFile[] | string> {
     if (this.#trouble !== undefined) return `it can't be parsed: ${this.#trouble}`;
     const late = AbortSignal.timeout(PARSE_MS_MAX);
     try {
       const answered = once(this.#worker, "message", { signal: late });
-      this.#worker.postMessage(file);
-      const [packed] = (await answered) as [PackedFile];
+      this.#worker.postMessage(batch);
+      const [packed] = (await answered) as [readonly PackedFile[]];
       return packed;
     } catch {
       // An error of the thread is in `#trouble`.

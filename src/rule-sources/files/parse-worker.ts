@@ -1,12 +1,21 @@
-// The worker thread that parses rule files; parse-in-thread.ts starts and ends it. Each message is one file and gets one answer, in
+// The worker thread that parses rule files; parse-in-thread.ts starts and ends it. Each message is a batch of files and gets one answer, in
 // order.
 
 import { parentPort } from "node:worker_threads";
 import { parseFile } from "./parse-file.ts";
-import type { ReadFile } from "./read-files.ts";
-import { packFile } from "./tree-wire.ts";
+import type { ParseBatch } from "./parse-in-thread.ts";
+import { PackedSet, packFile } from "./tree-wire.ts";
 
-parentPort?.on("message", ({ bytes, ...file }: Omit<ReadFile, "bytes"> & { bytes: Uint8Array }) => {
-  const packed = packFile(parseFile({ ...file, bytes: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength) }));
-  parentPort?.postMessage(packed, [packed.numbers.buffer]);
+parentPort?.on("message", ({ files, nodesMax }: ParseBatch) => {
+  const set = new PackedSet(nodesMax);
+  for (const file of files) {
+    if (set.nodesLeft < 0) break;
+    // A message passes a buffer as an array.
+    const bytes = Buffer.from(file.bytes.buffer, file.bytes.byteOffset, file.bytes.byteLength);
+    set.add(packFile(parseFile({ ...file, bytes }, set.nodesLeft)));
+  }
+  parentPort?.postMessage(
+    set.files,
+    set.files.map(({ numbers }) => numbers.buffer),
+  );
 });

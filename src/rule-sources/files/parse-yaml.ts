@@ -9,7 +9,7 @@ import { DEPTH_MAX, emptyScalar, TreeConverter } from "./yaml-tree.ts";
 import { LEXER_MARKS, parserWords, wordComplaint } from "./yaml-words.ts";
 
 /** Parses one file. Never throws: if it can't be parsed, `problems` says why and `root` is undefined. */
-export function parseYaml(name: string, text: string): SourceFile {
+export function parseYaml(name: string, text: string, nodesMax: number): SourceFile {
   const lines = new LineCounter();
   const placeOf = (offset: number): Place => {
     const { line, col } = lines.linePos(Math.max(0, offset));
@@ -38,7 +38,8 @@ export function parseYaml(name: string, text: string): SourceFile {
     problems.push(makeProblem("warning", placeOf(secondAt), message, "Give it a file of its own."));
   }
   if (problems.some(({ severity }) => severity === "error")) return fail(problems);
-  const converter = new TreeConverter(placeOf, text.endsWith("\n") ? Number.POSITIVE_INFINITY : text.length);
+  const openEnd = text.endsWith("\n") ? Number.POSITIVE_INFINITY : text.length;
+  const converter = new TreeConverter(placeOf, openEnd, nodesMax);
   const root = converter.convertRoot(contents);
   return converter.problems.length > 0 ? fail(converter.problems) : { name, root, problems };
 }

@@ -8,11 +8,14 @@ import { isRecord } from "../../engine/base/is-record.ts";
 import { UNIT_NAMES } from "../../engine/domain/limit.ts";
 import { makeProblem } from "../../engine/rules/problems.ts";
 import type { ScalarValue } from "../../engine/rules/scalar.ts";
+import { NODES_FAULT } from "../../engine/rules/schema.ts";
 import type { Place, ScalarNode, SourceFile, SourceNode } from "../../engine/rules/source.ts";
 import { malformed, WireReader, WireType } from "../../grpc/rls/wire.ts";
 
 /** Most messages nested in each other; protobuf libraries have the same bound. */
 const DEPTH_MAX = 100;
+/** Nodes that a message becomes, in the mean: an empty one has a mapping with one key. */
+const NODES_PER_MESSAGE = 3;
 /** Longest name of a resource. */
 const NAME_LENGTH_MAX = 1_024;
 
@@ -20,22 +23,22 @@ const NAME_LENGTH_MAX = 1_024;
 type Members = Record<string, unknown>;
 
 /** Reads one message. Never throws for a malformed one: `problems` says what is wrong. tree-wire.ts gives the nodes their paths. */
-export function readResource(value: Buffer): SourceFile {
+export function readResource(value: Buffer, nodesMax: number): SourceFile {
   const config: Members = {};
   let fault: string | undefined;
   try {
-    new MessageReader(value).readAll(CONFIG, config);
+    new MessageReader(value, nodesMax).readAll(CONFIG, config);
   } catch (error) {
-    if (!(error instanceof RequestError)) throw error;
-    fault = error.message;
+    if (error instanceof RequestError) fault = `the message can't be read: ${error.message}`;
+    else if (error instanceof TooManyNodes) fault = NODES_FAULT;
+    else throw error;
   }
   const { name, ...rest } = config;
   const shown = typeof name === "string" && name !== "" ? name : "without a name";
   if (fault === undefined) return resourceFile(shown, rest);
   const file = `resource ${shown}`;
-  const message = `the message can't be read: ${fault}`;
   const at = { file, line: 0, column: 0, path: "" };
-  return { name: file, isResource: true, root: undefined, problems: [makeProblem("error", at, message, undefined)] };
+  return { name: file, isResource: true, root: undefined, problems: [makeProblem("error", at, fault, undefined)] };
 }
 
 /** The tree of a message whose JSON has these members, with the names of proto/. */
@@ -169,23 +172,37 @@ function anyValue(reader: MessageReader, depth: number): unknown {
   return reader.embedded(depth + 1, VALUE, {}).is ?? null;
 }
 
+class TooManyNodes extends Error {}
+
+// One for all messages, because it takes 80 KB. A message is read at once.
+const wire = new WireReader();
+
 class MessageReader {
   readonly #bytes: Buffer;
-  readonly #wire = new WireReader();
+  readonly #wire = wire;
   #tag = 0;
+  #nodesLeft: number;
 
-  constructor(bytes: Buffer) {
+  constructor(bytes: Buffer, nodesMax: number) {
     this.#bytes = bytes;
+    this.#nodesLeft = nodesMax;
     this.#wire.open(bytes);
   }
 
   /** Reads the fields of the outermost message into `members`, which keep what was read before a fault. */
   readAll(fields: Fields, members: Members): void {
-    this.#fields(0, this.#bytes.length, fields, members);
+    try {
+      this.#fields(0, this.#bytes.length, fields, members);
+    } finally {
+      this.#wire.close();
+    }
   }
 
   embedded(depth: number, fields: Fields, members: Members): Members {
     if (depth > DEPTH_MAX) throw malformed(`at most ${DEPTH_MAX} messages inside each other`, this.#wire.position);
+    // Counted before anything is made of it, because it may have two bytes.
+    this.#nodesLeft -= NODES_PER_MESSAGE;
+    if (this.#nodesLeft < 0) throw new TooManyNodes();
     this.#expect(WireType.bytes);
     const outer = this.#wire.end;
     this.#fields(depth, this.#wire.readEnd(), fields, members);

@@ -2,7 +2,9 @@
 // per node would block the receiver as long as parsing took. engine/rules/source.ts defines the nodes.
 
 import type { LongWork } from "../../engine/base/long-work.ts";
+import { makeProblem } from "../../engine/rules/problems.ts";
 import type { ScalarValue } from "../../engine/rules/scalar.ts";
+import { NODES_FAULT, NODES_MAX } from "../../engine/rules/schema.ts";
 import type { MappingEntry, Place, Problem, ScalarNode, SourceFile, SourceNode } from "../../engine/rules/source.ts";
 
 /** A packed SourceFile. `numbers` is empty if the file has no tree. */
@@ -13,6 +15,8 @@ export interface PackedFile {
   readonly problems: readonly Problem[];
   readonly numbers: Float64Array<ArrayBuffer>;
   readonly texts: string;
+  /** Number of nodes, each alias counted with its target. */
+  readonly nodes: number;
 }
 
 // A node begins in `numbers` with its kind, then line and column, then the data of the kind. A node that aliases place several times is
@@ -28,22 +32,79 @@ const NODES_PER_STEP = 256;
 export function packFile({ name, isResource = false, root, problems }: SourceFile): PackedFile {
   const packer = new Packer();
   if (root !== undefined) packer.add(root);
-  return { name, isResource, problems, numbers: Float64Array.from(packer.numbers), texts: packer.texts.join("") };
+  const { numbers, texts, nodes } = packer;
+  return { name, isResource, problems, numbers: Float64Array.from(numbers), texts: texts.join(""), nodes };
+}
+
+/** Packed files that are compiled together. They are counted here, before their trees are made. */
+export class PackedSet {
+  #files: PackedFile[] = [];
+  #nodesLeft: number;
+
+  constructor(nodesMax = NODES_MAX) {
+    this.#nodesLeft = nodesMax;
+  }
+
+  /** The files so far; once there are too many nodes, only the one that exceeds the bound, with a problem in place of its tree. */
+  get files(): readonly PackedFile[] {
+    return this.#files;
+  }
+
+  /** How many nodes further files may have; below 0 once there are too many. */
+  get nodesLeft(): number {
+    return this.#nodesLeft;
+  }
+
+  add(file: PackedFile): void {
+    if (this.#nodesLeft < 0) return;
+    const wasRefused = file.problems.some(({ message }) => message === NODES_FAULT);
+    this.#nodesLeft -= wasRefused ? Number.POSITIVE_INFINITY : file.nodes;
+    if (this.#nodesLeft >= 0) this.#files.push(file);
+    else this.#files = [wasRefused ? file : tooLarge(file)];
+  }
+
+  /** Unpacks and forgets all files. */
+  *unpack(): LongWork<SourceFile[]> {
+    const sources: SourceFile[] = [];
+    this.#files.reverse();
+    for (let file = this.#files.pop(); file !== undefined; file = this.#files.pop()) {
+      sources.push(yield* unpackFile(file));
+      yield;
+    }
+    return sources;
+  }
+}
+
+function tooLarge({ name, isResource }: PackedFile): PackedFile {
+  const at = isResource ? { file: name, line: 0, column: 0, path: "" } : { file: name, line: 1, column: 1 };
+  const problems = [makeProblem("error", at, NODES_FAULT, undefined)];
+  return { name, isResource, problems, numbers: new Float64Array(), texts: "", nodes: 0 };
 }
 
 class Packer {
   readonly numbers: number[] = [];
   readonly texts: string[] = [];
+  nodes = 0;
   readonly #known = new Map<SourceNode, number>();
+  /** The nodes of each known one with all below it. */
+  readonly #sizes: number[] = [];
 
   // Recursive, because the parsers bound the depth.
   add(node: SourceNode): void {
     const known = this.#known.get(node);
     if (known !== undefined) {
       this.numbers.push(Kind.again, known);
+      this.nodes += this.#sizes[known] ?? 0;
       return;
     }
-    this.#known.set(node, this.#known.size);
+    const number = this.#known.size;
+    this.#known.set(node, number);
+    const before = this.nodes++;
+    this.#addNew(node);
+    this.#sizes[number] = this.nodes - before;
+  }
+
+  #addNew(node: SourceNode): void {
     const { line, column } = node.at;
     if (node.kind === "scalar") {
       this.numbers.push(Kind.scalar, line, column, node.isQuoted ? 1 : 0);

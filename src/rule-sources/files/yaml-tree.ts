@@ -4,13 +4,11 @@
 import { type Alias, isAlias, isMap, isScalar, isSeq, type Node, type Scalar, type YAMLMap } from "yaml";
 import { makeProblem } from "../../engine/rules/problems.ts";
 import { resolveScalar } from "../../engine/rules/scalar.ts";
+import { NODES_FAULT } from "../../engine/rules/schema.ts";
 import type { MappingEntry, Place, Problem, ScalarNode, SourceNode } from "../../engine/rules/source.ts";
 
 /** Deepest nesting of mappings and lists; about 80 levels of rules. */
 export const DEPTH_MAX = 400;
-
-/** Most nodes of one file, with the target of each alias counted again. */
-export const NODES_MAX = 400_000;
 
 interface Converted {
   readonly node: SourceNode;
@@ -25,13 +23,15 @@ export class TreeConverter {
   /** The node of each anchor so far; undefined while that node is being converted. */
   readonly #anchors = new Map<string, Converted | undefined>();
   readonly #openEnd: number;
+  readonly #nodesMax: number;
   #size = 0;
   #flowDepth = 0;
 
   /** `openEnd`: the length of the text if it does not end in a line feed, else Infinity. */
-  constructor(placeOf: (offset: number) => Place, openEnd: number) {
+  constructor(placeOf: (offset: number) => Place, openEnd: number, nodesMax: number) {
     this.#placeOf = placeOf;
     this.#openEnd = openEnd;
+    this.#nodesMax = nodesMax;
   }
 
   convertRoot(contents: unknown): SourceNode {
@@ -125,12 +125,12 @@ export class TreeConverter {
     return this.#grow(target.size, at) ? emptyScalar(at) : target.node;
   }
 
-  /** Counts nodes; true once there are more than NODES_MAX, which is reported once. */
+  /** Counts nodes; true once there are more than allowed, which is reported once. */
   #grow(nodes: number, at: Place): boolean {
-    const wasFull = this.#size > NODES_MAX;
+    const wasFull = this.#size > this.#nodesMax;
     this.#size += nodes;
-    if (this.#size <= NODES_MAX) return false;
-    if (!wasFull) this.#error(at, `the file has more than ${NODES_MAX} nodes once its aliases are written out`);
+    if (this.#size <= this.#nodesMax) return false;
+    if (!wasFull) this.#error(at, NODES_FAULT);
     return true;
   }
 

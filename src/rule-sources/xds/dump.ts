@@ -6,7 +6,7 @@ import { runThrough } from "../../engine/base/long-work.ts";
 import type { SourceFile } from "../../engine/rules/source.ts";
 import { parseHere } from "../files/parse-in-thread.ts";
 import { resourceFile } from "../files/resource-tree.ts";
-import { packFile, unpackFile } from "../files/tree-wire.ts";
+import { PackedSet, packFile } from "../files/tree-wire.ts";
 import { isCacheText, readCacheText } from "./rules-cache.ts";
 
 /** The resources in a file's text, sorted by name; undefined if it is no such file. Throws as readCacheText does. */
@@ -16,7 +16,9 @@ export function readDump(text: string): SourceFile[] | undefined {
 }
 
 function fromCache(text: string): SourceFile[] {
-  return readCacheText(text).set.resources.map(({ value }) => parseHere({ name: "", bytes: value, isResource: true }));
+  return parseHere(
+    readCacheText(text).set.resources.map(({ value }) => ({ name: "", bytes: value, isResource: true })),
+  );
 }
 
 function fromJson(text: string): SourceFile[] | undefined {
@@ -29,12 +31,13 @@ function fromJson(text: string): SourceFile[] | undefined {
     return undefined;
   }
   const configs = configsOf(json);
-  return configs?.map((config) => {
-    const { name = "", domain = "" } = config;
-    const shown = String(name === "" ? domain : name);
-    const { name: _name, "@type": _type, ...rest } = config;
-    return runThrough(unpackFile(packFile(resourceFile(shown, snakeMembers(rest)))));
-  });
+  if (configs === undefined) return undefined;
+  const set = new PackedSet();
+  for (const { name = "", "@type": _type, ...rest } of configs) {
+    const shown = String(name === "" ? (rest.domain ?? "") : name);
+    set.add(packFile(resourceFile(shown, snakeMembers(rest))));
+  }
+  return runThrough(set.unpack());
 }
 
 type Members = Readonly<Record<string, unknown>>;

@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { RULES_MAX, SECTIONS } from "../../../src/engine/rules/schema.ts";
+import { NODES_FAULT, RULES_MAX, SECTIONS } from "../../../src/engine/rules/schema.ts";
 import { loadError } from "../../../src/rule-sources/files/load.ts";
-import { NODES_MAX } from "../../../src/rule-sources/files/yaml-tree.ts";
+import { parseHere } from "../../../src/rule-sources/files/parse-in-thread.ts";
 import { compileYaml } from "../../support/rules.ts";
 import { runs } from "../../support/runs.ts";
 
@@ -116,13 +116,25 @@ describe("malice", () => {
   test("aliases of aliases are bounded", () => {
     let text = "domain: d\nmetadata:\n  a0: &a0 [x]\n";
     for (let i = 1; i <= 12; i++) text += `  a${i}: &a${i} [${list(`*a${i - 1}`, 10)}]\n`;
-    expect(compileSafely(text).problems[0]?.message).toContain(`more than ${NODES_MAX} nodes`);
+    expect(compileSafely(text).problems[0]?.message).toBe(NODES_FAULT);
   });
 
   test("merges of merges are bounded", () => {
     let text = "domain: d\nmetadata:\n  a0: &a0 { k: 1, l: 2, m: 3 }\n";
     for (let i = 1; i <= 12; i++) text += `  a${i}: &a${i} { <<: [${list(`*a${i - 1}`, 10)}] }\n`;
-    expect(compileSafely(text).problems[0]?.message).toContain(`more than ${NODES_MAX} nodes`);
+    expect(compileSafely(text).problems[0]?.message).toBe(NODES_FAULT);
+  });
+
+  test("aliases of all files are bounded together", () => {
+    let text = "domain: d\nmetadata:\n  a0: &a0 [x]\n";
+    for (let i = 1; i <= 5; i++) text += `  a${i}: &a${i} [${list(`*a${i - 1}`, 10)}]\n`;
+    // Some 1.3 million nodes.
+    text += `  all: [${list("*a5", 5)}]\n`;
+    const files = ["a", "b", "c"].map((name) => ({ name, bytes: Buffer.from(text) }));
+    expect(parseHere(files.slice(0, 1))[0]?.problems).toEqual([]);
+    expect(parseHere(files)).toEqual([
+      { name: "b", root: undefined, problems: [expect.objectContaining({ file: "b", message: NODES_FAULT })] },
+    ]);
   });
 
   test("values of one_of below values of one_of are bounded", () => {
