@@ -2,7 +2,7 @@
 // that has passed. Pure; the caller decides how long an answer may be used.
 
 import { divideDown, MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../engine/base/units.ts";
-import { Algorithm, endsAtOnce, type Limit, refillOf, usToRefill, WAIT_US_MAX } from "../engine/domain/limit.ts";
+import { ALGORITHM_TRAITS, Algorithm, type Limit, refillOf, usToRefill, WAIT_US_MAX } from "../engine/domain/limit.ts";
 
 /** A store's answer about a bucket. Times are of this process's clock. */
 export interface LastAnswer {
@@ -55,7 +55,7 @@ function tellsDebt(last: LastAnswer, limit: Limit): boolean {
 
 /** Whether the last answer tells the wait of any cost. For other kinds only the store knows. */
 export function tellsWaits(limit: Limit): boolean {
-  return limit.algorithm === Algorithm.tokenBucket || endsAtOnce(limit);
+  return limit.algorithm === Algorithm.tokenBucket || ALGORITHM_TRAITS[limit.algorithm].endsAtOnce;
 }
 
 /** Microseconds until a cost passes that fits the limit and has no room now; at most one too many. Needs `tellsWaits`. */

@@ -22,9 +22,6 @@ export const COUNTER_NUMBER = 4;
 /** All algorithms. */
 export const ALGORITHMS: readonly Algorithm[] = Object.values(Algorithm);
 
-/** The algorithms that `algorithm` in a rule file may name. A `window` with a calendar chooses calendarWindow by itself. */
-export const WRITTEN_ALGORITHMS = ALGORITHMS.filter((algorithm) => algorithm !== Algorithm.calendarWindow);
-
 /** Names of the algorithms as rule files, keys and metadata write them. */
 export const ALGORITHM_NAMES = {
   [Algorithm.tokenBucket]: "token_bucket",
@@ -34,14 +31,29 @@ export const ALGORITHM_NAMES = {
   [Algorithm.calendarWindow]: "calendar_window",
 } as const satisfies Readonly<Record<Algorithm, string>>;
 
-/** Their short names in bucket keys. A state of another form needs another one, so that it is never read as what it is not. */
-export const ALGORITHM_KEYS = {
-  [Algorithm.tokenBucket]: "tb",
-  [Algorithm.slidingWindow]: "sw",
-  [Algorithm.fixedWindow]: "fw",
-  [Algorithm.slidingLog]: "log",
-  [Algorithm.calendarWindow]: "cw",
-} as const satisfies Readonly<Record<Algorithm, string>>;
+/** What others than its arithmetic have to know of an algorithm. */
+interface AlgorithmTraits {
+  /** Its short name in bucket keys. A state of another form needs another one, so that it is never read as what it is not. */
+  readonly key: string;
+  /** Whether `algorithm` in a rule file may name it. */
+  readonly isWritten: boolean;
+  /** Whether everything used comes back at one moment, the end of the window. The bucket's reset time then tells that moment. */
+  readonly endsAtOnce: boolean;
+  /** Whether its limits may have holds: payments can be given back exactly. */
+  readonly mayHold: boolean;
+}
+
+export const ALGORITHM_TRAITS = {
+  [Algorithm.tokenBucket]: { key: "tb", isWritten: true, endsAtOnce: false, mayHold: true },
+  [Algorithm.slidingWindow]: { key: "sw", isWritten: true, endsAtOnce: false, mayHold: false },
+  [Algorithm.fixedWindow]: { key: "fw", isWritten: true, endsAtOnce: true, mayHold: true },
+  [Algorithm.slidingLog]: { key: "log", isWritten: true, endsAtOnce: false, mayHold: false },
+  // A `window` with a calendar chooses it.
+  [Algorithm.calendarWindow]: { key: "cw", isWritten: false, endsAtOnce: true, mayHold: true },
+} as const satisfies Readonly<Record<Algorithm, AlgorithmTraits>>;
+
+/** The algorithms that `algorithm` in a rule file may name. */
+export const WRITTEN_ALGORITHMS = ALGORITHMS.filter((algorithm) => ALGORITHM_TRAITS[algorithm].isWritten);
 
 /** Most hits of a sliding log, and most payments that it keeps. */
 export const LOG_PAYMENTS_MAX = 1_000;
@@ -146,11 +158,6 @@ export interface Limit {
   readonly policy: Policy;
   readonly names: Names;
   readonly stats: LimitStats;
-}
-
-/** True if everything used comes back at one moment, the end of the window. The bucket's reset time then tells that moment. */
-export function endsAtOnce({ algorithm }: Limit): boolean {
-  return algorithm === Algorithm.fixedWindow || algorithm === Algorithm.calendarWindow;
 }
 
 /**

@@ -11,7 +11,7 @@
 
 import { createHash } from "node:crypto";
 import { KeyBytes } from "../domain/key-bytes.ts";
-import { ALGORITHM_KEYS, type Algorithm } from "../domain/limit.ts";
+import { ALGORITHM_TRAITS, type Algorithm } from "../domain/limit.ts";
 import type { Rule } from "./rule-set.ts";
 
 export { hashBucketKey } from "../domain/key-bytes.ts";
@@ -29,7 +29,7 @@ export function domainKeyPrefix(cacheKeyPrefix: string, domain: string): string 
 
 /** End of a limit's bucket key, different for each limit of a descriptor. `window` is its seconds, or its `calendarKey`. */
 export function limitKeySuffix(algorithm: Algorithm, window: number | string, name: string): string {
-  const base = `}|${ALGORITHM_KEYS[algorithm]}/${window}`;
+  const base = `}|${ALGORITHM_TRAITS[algorithm].key}/${window}`;
   return name === "" ? base : `${base}/${escaped(name)}`;
 }
 

@@ -2,7 +2,15 @@
 // `concurrent` of a rule.
 
 import { createHash } from "node:crypto";
-import { ALGORITHM_NAMES, Algorithm, HOLDS_PER_BUCKET_MAX, SYNC_NAMES, Sync, Unit } from "../domain/limit.ts";
+import {
+  ALGORITHM_NAMES,
+  ALGORITHM_TRAITS,
+  Algorithm,
+  HOLDS_PER_BUCKET_MAX,
+  SYNC_NAMES,
+  Sync,
+  Unit,
+} from "../domain/limit.ts";
 import type { Descriptor } from "../domain/request.ts";
 import { readCostEntry } from "./cost.ts";
 import { type LimitDraft, limitsOfDraft, type RuleDraft } from "./draft.ts";
@@ -163,7 +171,7 @@ export function checkHold(draft: RuleDraft, fields: Fields, log: ProblemLog): vo
   if (draft.isPostPaid) refuse("post_paid", "which is paid before and settled after", "Keep one of the two.");
   for (const { at, algorithm, isConcurrent, sync, syncAt } of limitsOfDraft(draft).flatMap(({ limits }) => limits)) {
     if (isConcurrent) continue;
-    if (algorithm === Algorithm.slidingWindow || algorithm === Algorithm.slidingLog) {
+    if (!ALGORITHM_TRAITS[algorithm].mayHold) {
       const name = ALGORITHM_NAMES[algorithm];
       const text = `a limit beside 'hold' is a token_bucket or a fixed_window, but this is a ${name}`;
       log.error(at, text, "Add 'algorithm: token_bucket'.");

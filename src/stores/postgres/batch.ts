@@ -1,7 +1,11 @@
 // The groups that travel in one call: how much one may hold, and what was asked in it.
 
 import { createHash } from "node:crypto";
+import { calendarWindow } from "../../engine/algorithms/calendar-window.ts";
+import { fixedWindow } from "../../engine/algorithms/fixed-window.ts";
 import { settledName } from "../../engine/algorithms/hold-book.ts";
+import { slidingWindow } from "../../engine/algorithms/sliding-window.ts";
+import { tokenBucket } from "../../engine/algorithms/token-bucket.ts";
 import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
 import { type Kind, Mode, Outcome, type TakeGroup } from "../../engine/domain/take.ts";
 import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
@@ -29,11 +33,19 @@ export interface PlainTake {
   readonly latestUs: number;
 }
 
-/** True if take_each can pay the group: one take that pays, on a limit that is neither a counter nor a log and has no holds. */
+/** The algorithms that sql/take_each.sql knows. Takes of others are settled here, on locked rows. */
+export const PLAIN_STEPS: Readonly<Partial<Record<Algorithm, typeof tokenBucket | typeof slidingWindow>>> = {
+  [Algorithm.tokenBucket]: tokenBucket,
+  [Algorithm.slidingWindow]: slidingWindow,
+  [Algorithm.fixedWindow]: fixedWindow,
+  [Algorithm.calendarWindow]: calendarWindow,
+};
+
+/** True if take_each can pay the group: one take that pays, on a limit that is no counter, has no holds, and an algorithm that it knows. */
 export function isPlain({ size, takes }: TakeGroup): boolean {
   const take = takes[0];
   if (size !== 1 || take === undefined || take.mode !== Mode.pay) return false;
-  return !take.limit.isCounter && take.limit.holdSeconds === 0 && take.limit.algorithm !== Algorithm.slidingLog;
+  return !take.limit.isCounter && take.limit.holdSeconds === 0 && PLAIN_STEPS[take.limit.algorithm] !== undefined;
 }
 
 /** Groups and receipts for one call, which may have to be sent several times. */

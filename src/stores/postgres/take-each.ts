@@ -2,15 +2,11 @@
 // bucket has left, and when it is as new, is computed here from the state in the reply.
 // sql/take_each.sql says what arguments and rows mean.
 
-import { calendarWindow } from "../../engine/algorithms/calendar-window.ts";
-import { fixedWindow } from "../../engine/algorithms/fixed-window.ts";
-import { slidingWindow } from "../../engine/algorithms/sliding-window.ts";
-import { tokenBucket } from "../../engine/algorithms/token-bucket.ts";
 import { BucketState, type Report } from "../../engine/algorithms/working-bucket.ts";
-import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
+import type { Limit } from "../../engine/domain/limit.ts";
 import { Outcome, Verdict } from "../../engine/domain/take.ts";
 import { HELD, isReplyTo, PAID, ReplyReader, TOO_LATE } from "../batching/reply.ts";
-import { type PlainTake, type PostgresBatch, textArray } from "./batch.ts";
+import { PLAIN_STEPS, type PlainTake, type PostgresBatch, textArray } from "./batch.ts";
 import type { Rows } from "./connect.ts";
 import { NOT_PLAIN } from "./locked-keys.ts";
 
@@ -93,19 +89,19 @@ export function readTakeEach(
   for (const [key, ...numbers] of rows.slice(1)) states.set(key, stateOf(numbers));
   for (const take of takes) {
     const state = states.get(take?.storedKey);
-    if (take !== undefined && state !== undefined) stepOf(take.limit).undo(state, take.cost);
+    if (take !== undefined && state !== undefined) PLAIN_STEPS[take.limit.algorithm]?.undo(state, take.cost);
   }
   const numbers: number[] = [nowUs, 0];
   const report: Report = { remaining: 0, resetUs: 0 };
   for (const take of takes) {
     const state = states.get(take?.storedKey);
+    const step = take && PLAIN_STEPS[take.limit.algorithm];
     if (take === undefined) {
       numbers.push(TOO_LATE);
-    } else if (state === undefined) {
+    } else if (state === undefined || step === undefined) {
       numbers.push(HELD, take.place, NOT_PLAIN);
     } else {
       const { limit, cost } = take;
-      const step = stepOf(limit);
       step.pay(state, cost);
       step.report(state, limit, nowUs, report);
       const { remaining, resetUs } = report;
@@ -121,10 +117,4 @@ function stateOf([atUs, used, previous]: readonly (string | null)[]): BucketStat
   state.used = Number(used);
   state.previous = Number(previous);
   return state;
-}
-
-function stepOf({ algorithm }: Limit): typeof tokenBucket | typeof slidingWindow {
-  if (algorithm === Algorithm.tokenBucket) return tokenBucket;
-  if (algorithm === Algorithm.calendarWindow) return calendarWindow;
-  return algorithm === Algorithm.slidingWindow ? slidingWindow : fixedWindow;
 }

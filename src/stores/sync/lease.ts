@@ -2,7 +2,7 @@
 // given back by receipt.
 
 import { divideDown } from "../../engine/base/units.ts";
-import { endsAtOnce, type Limit } from "../../engine/domain/limit.ts";
+import { ALGORITHM_TRAITS, type Limit } from "../../engine/domain/limit.ts";
 import { Mode, Outcome, type Take, TakeGroup } from "../../engine/domain/take.ts";
 import { noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
 import type { Store } from "../store.ts";
@@ -118,7 +118,7 @@ export class Leases implements SyncStrategy {
     lease.size = prefetched.cost;
     lease.paidAtUs = prefetched.paidAtUs;
     lease.untilUs = sentUs + LEASE_US;
-    if (endsAtOnce(lease.limit)) {
+    if (ALGORITHM_TRAITS[lease.limit.algorithm].endsAtOnce) {
       // resetUs was measured by the server's clock, after `sentUs`; a microsecond is left for the rounding of both clocks.
       lease.untilUs = Math.min(lease.untilUs, sentUs + prefetched.resetUs - 1);
     }

@@ -10,7 +10,7 @@
 // - A report whose answer is lost is sent again with the next, so it may be paid twice, never not at all.
 
 import { AMOUNT_MAX, MICROS_PER_TOKEN } from "../../engine/base/units.ts";
-import { Algorithm, endsAtOnce, type Limit, usToRefill, WAIT_US_MAX } from "../../engine/domain/limit.ts";
+import { ALGORITHM_TRAITS, Algorithm, type Limit, usToRefill, WAIT_US_MAX } from "../../engine/domain/limit.ts";
 import { Kind, Mode, Outcome, type Take, type TakeGroup } from "../../engine/domain/take.ts";
 import { microTokensOf, noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
 import { LocalBucket } from "./sync-strategy.ts";
@@ -202,7 +202,7 @@ export class TrackedBucket extends LocalBucket {
     this.#sentUs = sentUs;
     this.#covered = covered;
     // An unused window has no end. For the rounding of the server's clock a microsecond is left.
-    const ends = endsAtOnce(limit) && answer.resetUs > 0;
+    const ends = ALGORITHM_TRAITS[limit.algorithm].endsAtOnce && answer.resetUs > 0;
     this.#endsUs = ends ? sentUs + answer.resetUs - 1 : Number.POSITIVE_INFINITY;
     this.#askedCost = answer.outcome === Outcome.room ? 0 : answer.cost;
     this.#passesAtUs = nowUs + answer.waitUs;
@@ -228,7 +228,7 @@ export class TrackedBucket extends LocalBucket {
       const needed = this.#spent - this.#covered + cost;
       return usToRefill(needed * MICROS_PER_TOKEN - microTokensOf(this, limit, nowUs), limit);
     }
-    if (endsAtOnce(limit) && this.resetAtUs > nowUs) return resetUsOf(this, limit, nowUs);
+    if (ALGORITHM_TRAITS[limit.algorithm].endsAtOnce && this.resetAtUs > nowUs) return resetUsOf(this, limit, nowUs);
     // Only the shared store knows when hits leave the window: wait for what it said of this cost, or else for its next answer.
     if (cost === this.#askedCost && this.#passesAtUs > nowUs) return this.#passesAtUs - nowUs;
     return this.#sentUs + periodUs - nowUs;

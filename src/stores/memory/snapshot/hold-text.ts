@@ -5,7 +5,7 @@ import type { Hold } from "../../../engine/algorithms/hold-book.ts";
 import { isRecord } from "../../../engine/base/is-record.ts";
 import { CalendarWindows, type WindowEdges } from "../../../engine/domain/calendar-windows.ts";
 import { type KeyHash, keyedOf } from "../../../engine/domain/key-bytes.ts";
-import { Algorithm, type Limit, OWN_LIMIT } from "../../../engine/domain/limit.ts";
+import { ALGORITHM_TRAITS, ALGORITHMS, Algorithm, type Limit, OWN_LIMIT } from "../../../engine/domain/limit.ts";
 import { LimitStats } from "../../../engine/domain/stats.ts";
 import { type BucketPages, RECORD_WORDS, writeEmptyRecord } from "../bucket-pages.ts";
 import type { Buckets, RecordViewer } from "../buckets.ts";
@@ -179,7 +179,8 @@ function isLimit(limit: unknown): boolean {
 function areEdges(algorithm: number | undefined, edges: readonly number[]): boolean {
   const [startUs = 0, endUs = 0, nextEndUs = 0] = edges;
   if (algorithm === Algorithm.calendarWindow) return edges.length === 3 && startUs < endUs && endUs < nextEndUs;
-  return (algorithm === Algorithm.tokenBucket || algorithm === Algorithm.fixedWindow) && edges.length === 0;
+  const known = ALGORITHMS.find((each) => each === algorithm);
+  return known !== undefined && ALGORITHM_TRAITS[known].mayHold && edges.length === 0;
 }
 
 function isTuple(value: unknown, kinds: readonly string[]): boolean {
