@@ -7,7 +7,16 @@ import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/engine/domain/
 import { Mode, Outcome, Verdict } from "../../src/engine/domain/take.ts";
 import { unpackNumbers } from "../../src/stores/redis/packed-numbers.ts";
 import { RedisServer } from "../support/redis-server.ts";
-import { argumentsOf, numbersOf, runOne, runScript, SCRIPT, type ScriptCall, START_US } from "./script-rig.ts";
+import {
+  argumentsOf,
+  numbersOf,
+  runOne,
+  runScript,
+  SCRIPT,
+  type ScriptCall,
+  type ScriptTake,
+  START_US,
+} from "./script-rig.ts";
 
 const TOO_LATE = 3;
 const EACH = ALGORITHMS.map((algorithm) => ({ name: ALGORITHM_NAMES[algorithm], algorithm }));
@@ -40,21 +49,6 @@ describe("replies", () => {
     const limits = [{ algorithm: Algorithm.fixedWindow, amount: 1_000 }];
     const { groups } = await runScript(server, { keys, limits, groups: [{ takes }] });
     expect(groups[0]?.answers.map(({ remaining }) => remaining)).toEqual(keys.map((_, index) => 999 - index));
-  });
-
-  test.each(EACH)("$name answers a payment with what remains, the reset and the receipt", async ({ algorithm }) => {
-    const { timeUs, groups } = await runScript(server, payCall(algorithm, 10, 3));
-    expect(timeUs).toBe(START_US);
-    expect(groups[0]?.verdict).toBe(Verdict.allowed);
-    expect(groups[0]?.answers[0]).toMatchObject({
-      outcome: Outcome.room,
-      isPaid: true,
-      remaining: 7,
-      wait: 0,
-      paidAtUs: START_US,
-      capped: 0,
-    });
-    expect(groups[0]?.answers[0]?.reset).toBeGreaterThan(0);
   });
 
   // Promise(redis): Redis's own clock decides, not the callers'.
@@ -171,16 +165,26 @@ describe("writes", () => {
     ).toEqual([]);
   });
 
-  test("one over among many undoes what was paid for the others", async () => {
+  test("one over among many undoes what was paid for the others, and a refusal writes nothing", async () => {
     const keys = ["a", "b", "c", "d", "e", "full"];
     const limits = [
-      ...EACH.map(({ algorithm }) => ({ algorithm, amount: 5 })),
+      ...EACH.map(({ algorithm }) => ({ algorithm, amount: 5, seconds: 3_600 })),
       { algorithm: Algorithm.fixedWindow, amount: 0 },
     ];
     const takes = keys.map((_, index) => ({ key: index + 1, limit: index + 1, descriptor: index }));
-    const { groups } = await runScript(server, { keys, limits, groups: [{ takes }] });
-    expect(groups[0]?.verdict).toBe(Verdict.refused);
+    const ask = async (asked: readonly ScriptTake[]) =>
+      (await runScript(server, { keys, limits, groups: [{ takes: asked }] })).groups[0];
+    const dumps = () => Promise.all(keys.map((key) => server.command("DUMP", key)));
+    expect((await ask(takes))?.verdict).toBe(Verdict.refused);
     expect(await server.command("DBSIZE")).toBe(0);
+    expect((await ask(takes.slice(0, -1)))?.verdict).toBe(Verdict.allowed);
+    const before = await dumps();
+    await server.command("CONFIG", "RESETSTAT");
+    const refused = await ask(takes.map((take) => ({ ...take, cost: 3 })));
+    expect(refused?.verdict).toBe(Verdict.refused);
+    expect(refused?.answers.map(({ remaining }) => remaining)).toEqual([4, 4, 4, 4, 4, 0]);
+    expect(Object.keys(await commandCounts()).filter((name) => /^(set|del|pexpire)$/.test(name))).toEqual([]);
+    expect(await dumps()).toEqual(before);
   });
 
   test("a hundred groups on one key cost one read and one write", async () => {

@@ -1,4 +1,4 @@
-// Numbers on their way to the scripts and back: the same doubles, whatever their number, and nobody else's.
+// Numbers on their way to the script and back: the same doubles, whatever their number, and nobody else's.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
