@@ -46,9 +46,9 @@ local limits, groups = ARGV[2], ARGV[3]
 -- A key of another type reads as nothing here; SET with NX, or EXISTS, finds it in the end.
 -- Lua's stack bounds keys to some 8,000, as the numbers of the reply; the largest call has a quarter.
 local saved = call('MGET', unpack(KEYS))
--- Both by key, at first with room for one: what the call has changed, as the new text, or false for a bucket that is as new; and how long
+-- Both by key, at first with room for two: what the call has changed, as the new text, or false for a bucket that is as new; and how long
 -- a bucket must last that was changed or may have to last longer, in microseconds.
-local texts, lifetimes = { nil }, { nil }
+local texts, lifetimes = { nil, nil }, { nil, nil }
 local damaged = 0
 
 -- The buckets of a group that may come back to them, at first with room for two. From each slot on: the pieces' used, at_us and rest;
@@ -105,7 +105,7 @@ while at <= #groups do
       local outcome, wait_us, paid_at_us, capped, remaining, reset_us = OUTCOME_ROOM, 0, 0, 0, 0, 0
       if may_return or mode > MODE_PEEK then
         if not slots then may_return, slots, slots_before = true, 0, first * SLOTS_MAX end
-        if not working then working, slot_of = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, {} end
+        if not working then working, slot_of = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, { nil, nil } end
         if not change and (mode > MODE_PEEK or holds) then
           -- FILE change.lua
         end
