@@ -22,7 +22,7 @@ export const FOREIGN: ReadonlyMap<string, ForeignVariable> = new Map([
     "PROMETHEUS_MAPPER_YAML",
     "names and labels are fixed (docs/metrics.md); relabel them when they are scraped",
   ),
-  ...named("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "times are in seconds", { harmless: OFF }),
+  ...named("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "times are in seconds", OFF),
   ...named(
     "REDIS_POOL_SIZE REDIS_POOL_ON_EMPTY_BEHAVIOR REDIS_PERSECOND_POOL_SIZE REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR",
     "one connection to each server carries all calls, many at once",
@@ -42,7 +42,7 @@ export const FOREIGN: ReadonlyMap<string, ForeignVariable> = new Map([
       " MEMCACHE_TLS_CLIENT_KEY MEMCACHE_TLS_CACERT",
     MEMCACHE_NOTE,
   ),
-  ...named("MEMCACHE_TLS MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION", MEMCACHE_NOTE, { harmless: OFF }),
+  ...named("MEMCACHE_TLS MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION", MEMCACHE_NOTE, OFF),
 ]);
 
 /** Prefixes that only settings of this service have. GRPC_ alone is not one: gRPC libraries read GRPC_TRACE and others. */
@@ -99,11 +99,6 @@ function lookAlike(name: string, known: readonly string[]): string | undefined {
   return isOurs ? `${name}: no such setting` : undefined;
 }
 
-function named(
-  names: string,
-  note: string,
-  extras: { readonly harmless?: readonly string[] } = {},
-): [string, ForeignVariable][] {
-  const { harmless = [] } = extras;
+function named(names: string, note: string, harmless: readonly string[] = []): [string, ForeignVariable][] {
   return names.split(" ").map((name) => [name, { note, harmless }]);
 }

@@ -9,7 +9,7 @@ import type { SpanExporter } from "@opentelemetry/sdk-trace-base";
 import { ConfigError } from "../../../engine/base/errors.ts";
 import { errorMessage } from "../../../engine/base/thrown.ts";
 import type { TraceSettings } from "../../../process/settings/trace-settings.ts";
-import { loadGrpcExporter, loadHttpExporter } from "./load-packages.ts";
+import { orSayWhatIsMissing } from "./load-packages.ts";
 
 interface OpenExporter {
   readonly exporter: SpanExporter;
@@ -32,7 +32,8 @@ export async function openExporter(settings: TraceSettings): Promise<OpenExporte
 }
 
 async function openHttpExporter({ url, headers, ...files }: TraceSettings): Promise<OpenExporter> {
-  const { OTLPTraceExporter } = await loadHttpExporter();
+  const load = () => import("@opentelemetry/exporter-trace-otlp-proto");
+  const { OTLPTraceExporter } = await orSayWhatIsMissing("http/protobuf", load);
   const { Agent } = url.startsWith("https:") ? await import("node:https") : await import("node:http");
   const tls = readFiles(files);
   // Throws on bad certificates now; the agent would notice them only with the first spans.
@@ -47,7 +48,8 @@ async function openHttpExporter({ url, headers, ...files }: TraceSettings): Prom
 
 // grpc-js sets a deadline for each request and reads at most 4 MB of an answer, so nothing needs to be cut off.
 async function openGrpcExporter({ url, headers, ...files }: TraceSettings): Promise<OpenExporter> {
-  const { OTLPTraceExporter } = await loadGrpcExporter();
+  const load = () => import("@opentelemetry/exporter-trace-otlp-grpc");
+  const { OTLPTraceExporter } = await orSayWhatIsMissing("grpc", load);
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
   const { ca, cert, key } = readFiles(files);

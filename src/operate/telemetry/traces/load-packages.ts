@@ -33,16 +33,8 @@ export async function loadPackages(protocol: TraceProtocol): Promise<TracePackag
   }));
 }
 
-export async function loadHttpExporter(): Promise<typeof import("@opentelemetry/exporter-trace-otlp-proto")> {
-  return orSayWhatIsMissing("http/protobuf", () => import("@opentelemetry/exporter-trace-otlp-proto"));
-}
-
-export async function loadGrpcExporter(): Promise<typeof import("@opentelemetry/exporter-trace-otlp-grpc")> {
-  return orSayWhatIsMissing("grpc", () => import("@opentelemetry/exporter-trace-otlp-grpc"));
-}
-
 /** Rejects with ConfigError, which shows the command that installs the packages, if one is missing. */
-async function orSayWhatIsMissing<T>(protocol: TraceProtocol, load: () => Promise<T>): Promise<T> {
+export async function orSayWhatIsMissing<T>(protocol: TraceProtocol, load: () => Promise<T>): Promise<T> {
   try {
     return await load();
   } catch (error) {
