@@ -8,7 +8,7 @@
 import { MICROS_PER_SECOND } from "../base/units.ts";
 import { KeyBytes, Keyed } from "../domain/key-bytes.ts";
 import { Algorithm, type Limit } from "../domain/limit.ts";
-import type { Outcome } from "../domain/take.ts";
+import type { Take } from "../domain/take.ts";
 import type { HoldBook } from "./hold-book.ts";
 import type { LogBlocks } from "./log-blocks.ts";
 import { LogState } from "./log-state.ts";
@@ -26,17 +26,11 @@ export class BucketState {
   previous = 0;
 }
 
-/** What `judge` writes; a Take is one. */
-export interface Judgement {
-  outcome: Outcome;
-  waitUs: number;
-}
+/** What `judge` writes. */
+export type Judgement = Pick<Take, "outcome" | "waitUs">;
 
-/** What `report` writes; a Take is one. */
-export interface Report {
-  remaining: number;
-  resetUs: number;
-}
+/** What `report` writes. */
+export type Report = Pick<Take, "remaining" | "resetUs">;
 
 /** One algorithm. State is a BucketState, or a LogState. All functions but `advance` and `clear` need a state that was advanced to the same `nowUs`. */
 export interface Step<State = BucketState | LogState> {

@@ -11,8 +11,7 @@ import type { DomainRules, Rule } from "../rules/rule-set.ts";
 /** Why a call got no decision at all. */
 export type CallFailure =
   | { readonly kind: "no-rules" }
-  | { readonly kind: "store"; readonly error: StoreError; readonly mayCountTwice: boolean }
-  | { readonly kind: "internal"; readonly error: unknown };
+  | { readonly kind: "store"; readonly error: StoreError; readonly mayCountTwice: boolean };
 
 /** Continues a call that the store did not settle at once. */
 export interface CallFinisher {
@@ -31,7 +30,10 @@ export class LimitCall implements SettleListener {
   readonly rules: (Rule | undefined)[] = [];
   /** Indexes of the descriptors that met no rule, limited or unlimited, in a domain that has rules. */
   readonly unmatched: number[] = [];
-  /** Index of each descriptor's first take in the group, and as one more element the index after the last descriptor's takes. */
+  /**
+   * Index of each descriptor's first take in the group, and as one more element the index after the last descriptor's takes. Empty for
+   * an unknown domain.
+   */
   readonly firstTakes: number[] = [];
   globalTake: Take | undefined;
   /** The take whose limit the headers show; undefined if no limit was found. */

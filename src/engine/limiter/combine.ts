@@ -4,7 +4,7 @@
 import { AMOUNT_MAX, divideUp, MICROS_PER_SECOND } from "../base/units.ts";
 import { Kind, Outcome, type Take, Verdict } from "../domain/take.ts";
 import { isAnyOver, isOver, VerdictFold } from "../domain/verdict.ts";
-import type { Decision, LimitCall, Status } from "./call.ts";
+import type { LimitCall, Status } from "./call.ts";
 
 /**
  * Writes the decision of a settled call: one status per descriptor, in order, which shows the descriptor's strictest limit. Also
@@ -37,8 +37,8 @@ export function wouldRefuse(call: LimitCall, quotaMode: boolean): boolean {
   const fold = new VerdictFold();
   for (let i = 0; i <= call.request.descriptorCount; i++) {
     const isGlobal = i === call.request.descriptorCount;
-    const first = call.firstTakes[i] as number;
-    const end = isGlobal ? call.group.size : (call.firstTakes[i + 1] as number);
+    const first = call.firstTakes[i] ?? 0;
+    const end = isGlobal ? call.group.size : (call.firstTakes[i + 1] ?? 0);
     if (first === end) continue;
     const rule = isGlobal ? undefined : call.rules[i];
     const isQuota = !isGlobal && (quotaMode || rule?.isQuota === true);
@@ -71,15 +71,6 @@ export function governAsReference(call: LimitCall, quotaMode: boolean): void {
   if (hasOwn) call.governing = governing;
 }
 
-/** Writes an answer that allows the call without any limit; statuses show no limit. */
-export function allowAll(decision: Decision, call: LimitCall): void {
-  decision.overLimit = false;
-  for (let i = 0; i < call.request.descriptorCount; i++) {
-    const status = decision.addStatus();
-    if (call.rules[i]?.isUnlimited === true) status.remaining = AMOUNT_MAX;
-  }
-}
-
 function showTake(status: Status, take: Take, isShadow: boolean): void {
   const over = isOver(take);
   status.overLimit = over && !isShadow;
@@ -92,8 +83,8 @@ function showTake(status: Status, take: Take, isShadow: boolean): void {
 /** The strictest of `first` and the descriptor's answered takes; undefined if there is none. */
 function strictestOf(call: LimitCall, descriptor: number, first: Take | undefined): Take | undefined {
   let shown = first;
-  const end = call.firstTakes[descriptor + 1] as number;
-  for (let t = call.firstTakes[descriptor] as number; t < end; t++) {
+  const end = call.firstTakes[descriptor + 1] ?? 0;
+  for (let t = call.firstTakes[descriptor] ?? 0; t < end; t++) {
     const take = call.group.takes[t] as Take;
     if (take.outcome !== Outcome.unanswered) shown = strictest(shown, take);
   }

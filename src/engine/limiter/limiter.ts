@@ -4,13 +4,14 @@
 import type { Store } from "../../stores/store.ts";
 import type { Clock } from "../base/clock.ts";
 import type { StoreError } from "../base/errors.ts";
+import { invariant } from "../base/invariant.ts";
 import { divideDown, MICROS_PER_SECOND } from "../base/units.ts";
 import type { OnStoreFailure } from "../domain/limit.ts";
 import { HoldAsk } from "../domain/request.ts";
 import { Source, type Take, Verdict } from "../domain/take.ts";
 import type { DomainRules, RuleSet } from "../rules/rule-set.ts";
 import type { LimitCall } from "./call.ts";
-import { allowAll, combine, governAsReference, wouldRefuse } from "./combine.ts";
+import { combine, governAsReference, wouldRefuse } from "./combine.ts";
 import { countHits, countOpened, countOutcomes, looksLikeLateReport } from "./count-hits.ts";
 import type { LocalCache } from "./counters.ts";
 import { FailurePolicy, type LocalFallback, mayCountTwice } from "./failure-policy.ts";
@@ -72,10 +73,10 @@ export class Limiter {
     if (domain === undefined) {
       this.#options.observer.domainNotFound(call.request.domain, call.request.descriptorCount);
       if (call.request.holdAsk !== HoldAsk.none) checkHeld(undefined);
-      return this.#allowUnknown(call);
+    } else {
+      call.domain = domain;
+      this.#filler.fill(call, domain);
     }
-    call.domain = domain;
-    this.#filler.fill(call, domain);
     if (call.group.size === 0) {
       call.group.verdict = Verdict.allowed;
       call.group.source = Source.local;
@@ -143,24 +144,13 @@ export class Limiter {
   #decideUnanswered(call: LimitCall, nowUs: number): void {
     const { group } = call;
     const error = group.failure;
-    if (error === undefined) {
-      call.failure = { kind: "internal", error: new Error("a failed group carries no failure") };
-      return;
-    }
+    invariant(error !== undefined, "a failed group carries a failure");
     call.storeFailure = error;
     call.policy = this.#policy.decide(group, nowUs);
     this.#options.observer.degraded(call.policy, error);
     if (group.verdict === Verdict.failed) {
       call.failure = { kind: "store", error, mayCountTwice: mayCountTwice(group) };
     }
-  }
-
-  #allowUnknown(call: LimitCall): boolean {
-    for (let i = 0; i < call.request.descriptorCount; i++) call.rules[i] = undefined;
-    allowAll(call.decision, call);
-    call.group.source = Source.local;
-    this.#options.observer.decided(false, Source.local, 0);
-    return true;
   }
 }
 

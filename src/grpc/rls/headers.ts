@@ -21,41 +21,33 @@ export interface HeaderOptions {
 /** Parameters of the structured dialect's draft; an open proposal renames them. */
 const STRUCTURED = { quota: "q", window: "w", left: "r", seconds: "t" } as const;
 
-/** What the headers of one answer show: the governing limit and its state. */
-interface Shown {
-  readonly limit: Limit;
-  readonly remaining: number;
-  /** Undefined if waiting does not help. */
-  readonly resetSeconds: number | undefined;
-}
-
 /** Adds the headers of each dialect, and on refusal Retry-After and X-RateLimit-Reason. Adds nothing if no limit was found. */
 export function addHeaders(call: LimitCall, options: HeaderOptions): void {
   const take = call.governing;
   if (take === undefined || options.dialects.length === 0) return;
   const { decision } = call;
-  const shown: Shown = {
-    limit: take.limit,
-    remaining: take.remaining,
-    resetSeconds: canPassLater(take) ? resetSecondsOf(take) : undefined,
-  };
-  for (const dialect of options.dialects) ADD[dialect](decision, shown, options);
+  const resetSeconds = canPassLater(take) ? resetSecondsOf(take) : undefined;
+  for (const dialect of options.dialects) ADD[dialect](decision, take, resetSeconds, options);
   if (!decision.overLimit || options.explainsRefusals === false) return;
-  if (shown.resetSeconds !== undefined) decision.addHeader("Retry-After", String(retryAfterSeconds(take)));
+  if (resetSeconds !== undefined) decision.addHeader("Retry-After", String(retryAfterSeconds(take)));
   decision.addHeader("X-RateLimit-Reason", reasonOf(take));
 }
 
+/** Adds headers about a take. `resetSeconds` is undefined if waiting does not help. */
+type AddHeaders = (decision: Decision, take: Take, resetSeconds: number | undefined, options: HeaderOptions) => void;
+
 const X_RATELIMIT = {
+  dialects: [],
   limitHeader: "X-RateLimit-Limit",
   remainingHeader: "X-RateLimit-Remaining",
   resetHeader: "X-RateLimit-Reset",
 } as const;
 
 /** The reference's triple, the structured fields of draft-ietf-httpapi-ratelimit-headers-11, X-RateLimit. */
-const ADD: Readonly<Record<HeaderDialect, (decision: Decision, shown: Shown, options: HeaderOptions) => void>> = {
-  ratelimit: (decision, shown, options) => addTriple(decision, options, shown),
+const ADD: Readonly<Record<HeaderDialect, AddHeaders>> = {
+  ratelimit: addTriple,
   structured: addStructured,
-  "x-ratelimit": (decision, shown) => addTriple(decision, X_RATELIMIT, shown),
+  "x-ratelimit": (decision, take, resetSeconds) => addTriple(decision, take, resetSeconds, X_RATELIMIT),
 };
 
 /** The value of X-RateLimit-Reason: names the algorithm of the governing limit, or the global limit, or `concurrent`. */
@@ -65,20 +57,15 @@ export function reasonOf(take: Take): string {
   return `${ALGORITHM_NAMES[take.limit.algorithm]}_exceeded`;
 }
 
-function addTriple(
-  decision: Decision,
-  names: { readonly limitHeader: string; readonly remainingHeader: string; readonly resetHeader: string },
-  shown: Shown,
-): void {
-  decision.addHeader(names.limitHeader, String(quotaOf(shown.limit)));
-  decision.addHeader(names.remainingHeader, String(shown.remaining));
-  if (shown.resetSeconds !== undefined) decision.addHeader(names.resetHeader, String(shown.resetSeconds));
+function addTriple(decision: Decision, take: Take, resetSeconds: number | undefined, names: HeaderOptions): void {
+  decision.addHeader(names.limitHeader, String(quotaOf(take.limit)));
+  decision.addHeader(names.remainingHeader, String(take.remaining));
+  if (resetSeconds !== undefined) decision.addHeader(names.resetHeader, String(resetSeconds));
 }
 
 // For a token bucket, `q` is the burst and `w` the time in which an empty bucket fills, so that `r` never exceeds `q`. For a calendar,
 // `w` is the length of the window that this process used last.
-function addStructured(decision: Decision, shown: Shown): void {
-  const { limit } = shown;
+function addStructured(decision: Decision, { limit, remaining }: Take, resetSeconds: number | undefined): void {
   const name = policyName(limit);
   const { calendar } = limit;
   const ownSeconds =
@@ -88,8 +75,8 @@ function addStructured(decision: Decision, shown: Shown): void {
     "RateLimit-Policy",
     `${name};${STRUCTURED.quota}=${limit.burst};${STRUCTURED.window}=${Math.max(1, windowSeconds)}`,
   );
-  const seconds = shown.resetSeconds === undefined ? "" : `;${STRUCTURED.seconds}=${shown.resetSeconds}`;
-  decision.addHeader("RateLimit", `${name};${STRUCTURED.left}=${shown.remaining}${seconds}`);
+  const seconds = resetSeconds === undefined ? "" : `;${STRUCTURED.seconds}=${resetSeconds}`;
+  decision.addHeader("RateLimit", `${name};${STRUCTURED.left}=${remaining}${seconds}`);
 }
 
 /** The limit's readable name, else its rule's path, as a quoted string of RFC 9651. Characters that need escapes become `_`. */

@@ -100,10 +100,7 @@ export abstract class CallService implements UnaryHandler, CallFinisher {
     const reply = call.reply as UnaryReply;
     const { failure } = call;
     if (failure === undefined) this.answer(call, reply);
-    else {
-      if (failure.kind === "internal") this.#options.onInternalError(failure.error);
-      failWithCallFailure(reply, failure);
-    }
+    else failWithCallFailure(reply, failure);
     const span = call.traced?.end(call);
     if (failure === undefined) this.#options.decisions?.decided(call, reply.traceparent, span);
     this.#release(call);
@@ -186,26 +183,13 @@ export function failUnsettled(reply: UnaryReply, failure: string): void {
   reply.fail(GrpcStatus.unavailable, `SERVICE_STORE_FAILED: the store did not answer (${failure}); settle again`);
 }
 
-/** Ends a call that got no decision. */
+/** Ends a call that got no decision. UNAVAILABLE invites callers and proxies to send the call again. */
 export function failWithCallFailure(reply: UnaryReply, failure: CallFailure): void {
-  switch (failure.kind) {
-    case "no-rules":
-      reply.fail(GrpcStatus.unavailable, "SERVICE_NO_RULES: no rule set has been loaded yet; see /readyz");
-      return;
-    case "store":
-      failUnanswered(reply, failure);
-      return;
-    case "internal":
-      failWithError(reply, failure.error);
+  if (failure.kind === "no-rules")
+    reply.fail(GrpcStatus.unavailable, "SERVICE_NO_RULES: no rule set has been loaded yet; see /readyz");
+  else {
+    const text = `SERVICE_STORE_FAILED: the store did not answer (${failure.error.code}) and the rule says on_store_failure: error`;
+    if (!failure.mayCountTwice) reply.fail(GrpcStatus.unavailable, text);
+    else reply.fail(GrpcStatus.unknown, `${text}; it may have counted the report, and would count another one, too`);
   }
-}
-
-// UNAVAILABLE invites callers and proxies to send the call again.
-function failUnanswered(
-  reply: UnaryReply,
-  { error, mayCountTwice }: Extract<CallFailure, { readonly kind: "store" }>,
-): void {
-  const text = `SERVICE_STORE_FAILED: the store did not answer (${error.code}) and the rule says on_store_failure: error`;
-  if (!mayCountTwice) reply.fail(GrpcStatus.unavailable, text);
-  else reply.fail(GrpcStatus.unknown, `${text}; it may have counted the report, and would count another one, too`);
 }
