@@ -70,8 +70,6 @@ export class TlsFiles {
   readonly #listeners = new Set<(options: TlsOptions) => void>();
   readonly #timer: NodeJS.Timeout;
   #inForce: Candidate;
-  /** The last files that were read, and what came of them, so that each change is parsed once. */
-  #tried: { readonly hash: string; readonly found: Candidate | Error } | undefined;
   #renewals = 0;
   #refusals = 0;
   #refusal: string | undefined;
@@ -85,7 +83,7 @@ export class TlsFiles {
     this.#observer = observer;
     this.#clock = clock ?? new WallClock();
     try {
-      this.#inForce = this.#read();
+      this.#inForce = readFiles(names);
     } catch (cause) {
       throw new ConfigError("CONFIG_SETTINGS", `the gRPC port's certificates can't be used: ${errorMessage(cause)}`);
     }
@@ -121,8 +119,8 @@ export class TlsFiles {
   /** Reads the files now. Unchanged files that were refused are judged again, because their validity may have begun. Never throws. */
   refresh(): void {
     try {
-      const found = this.#read();
-      const hasChanged = found.hash !== this.#inForce.hash;
+      const found = readFiles(this.names, this.#inForce);
+      const hasChanged = found !== this.#inForce;
       const fault = hasChanged ? this.#faultBeside(found) : undefined;
       if (fault !== undefined) this.#refuse(fault);
       else {
@@ -162,40 +160,24 @@ export class TlsFiles {
     this.#refusals++;
     this.#observer.refused(why);
   }
-
-  #read(): Candidate {
-    const { certFile, keyFile, clientCaFile } = this.names;
-    const files = [certFile, keyFile, ...(clientCaFile === undefined ? [] : [clientCaFile])].map((file) =>
-      readFileSync(file),
-    );
-    const hash = hashOf(files);
-    if (this.#tried?.hash !== hash) this.#tried = { hash, found: tryOut(files, this.names, hash) };
-    const { found } = this.#tried;
-    if (found instanceof Error) throw found;
-    return found;
-  }
 }
 
-function tryOut(
-  files: readonly Buffer[],
-  { certFile, keyFile, clientCaFile }: TlsFileNames,
-  hash: string,
-): Candidate | Error {
-  const [cert, key, ca] = files as [Buffer, Buffer, Buffer | undefined];
+/** Reads and checks the files, unless they are those in force. Throws if they can't serve. */
+function readFiles({ certFile, keyFile, clientCaFile }: TlsFileNames, inForce?: Candidate): Candidate {
+  const [cert, key] = [readFileSync(certFile), readFileSync(keyFile)];
+  const ca = clientCaFile === undefined ? undefined : readFileSync(clientCaFile);
   const asksClients = ca !== undefined;
-  try {
-    const chain = readCertificates(cert, certFile);
-    const authorities = asksClients ? readCertificates(ca, clientCaFile ?? "") : [];
-    if (chain[0] !== undefined) requireKeyOf(chain[0], key, keyFile);
-    // With `ca` set, Node trusts these authorities alone.
-    const context = { cert, key, ...(asksClients && { ca }), minVersion: "TLSv1.2" as const };
-    // Throws on what the checks above accept and OpenSSL does not.
-    createSecureContext(context);
-    const options = { ...context, requestCert: asksClients, rejectUnauthorized: asksClients };
-    return { hash, options, chain, authorities };
-  } catch (cause) {
-    return cause instanceof Error ? cause : new Error(String(cause));
-  }
+  const hash = hashOf(asksClients ? [cert, key, ca] : [cert, key]);
+  if (hash === inForce?.hash) return inForce;
+  const chain = readCertificates(cert, certFile);
+  const authorities = asksClients ? readCertificates(ca, clientCaFile ?? "") : [];
+  if (chain[0] !== undefined) requireKeyOf(chain[0], key, keyFile);
+  // With `ca` set, Node trusts these authorities alone.
+  const context = { cert, key, ...(asksClients && { ca }), minVersion: "TLSv1.2" as const };
+  // Throws on what the checks above accept and OpenSSL does not.
+  createSecureContext(context);
+  const options = { ...context, requestCert: asksClients, rejectUnauthorized: asksClients };
+  return { hash, options, chain, authorities };
 }
 
 function hashOf(files: readonly Buffer[]): string {
