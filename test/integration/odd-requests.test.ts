@@ -111,7 +111,7 @@ const SERVED_FIELDS: Values = {
 };
 
 /** What the transports answer differently, by the reason, which docs/architecture.md has, too. */
-const DIFFERENT: readonly { why: string; fields: Values; lane: string; grpcJs: string }[] = [
+const DIFFERENT: readonly { why: string; fields: Values; fastLane: string; grpcJs: string }[] = [
   {
     why: "node:http2 drops fields with invalid names before grpc-js sees them",
     fields: Object.fromEntries(
@@ -120,19 +120,19 @@ const DIFFERENT: readonly { why: string; fields: Values; lane: string; grpcJs: s
         [["a"]],
       ]),
     ),
-    lane: "reset 1",
+    fastLane: "reset 1",
     grpcJs: "answer hello",
   },
   {
     why: "node:http2 drops blanks before values, that of a length too",
     fields: { "content-length": [[" 10"]] },
-    lane: "reset 1",
+    fastLane: "reset 1",
     grpcJs: "answer hello",
   },
   {
     why: "node:http2 drops blanks before values",
     fields: { "grpc-timeout": [[" 1S"]] },
-    lane: "status 13",
+    fastLane: "status 13",
     grpcJs: "answer hello",
   },
 ];
@@ -225,14 +225,14 @@ const REFUSED: readonly Case[] = [
   { name: "headers that end the stream", bytes: headersOf(callFields(PATH), Flag.endHeaders | Flag.endStream) },
 ];
 
-let lane: FastLaneRig;
+let fastLane: FastLaneRig;
 let grpcJs: TestServer;
 beforeAll(async () => {
-  lane = await startFastLaneRig(handler, { maxMessageBytes: 100_000 });
+  fastLane = await startFastLaneRig(handler, { maxMessageBytes: 100_000 });
   grpcJs = await startTestServer(handler, { maxMessageBytes: 100_000 });
 });
 afterAll(async () => {
-  await lane.stop();
+  await fastLane.stop();
   await grpcJs.server.drain(0);
 });
 
@@ -305,13 +305,13 @@ async function wordsAt(port: number, path: string, message: string | Buffer): Pr
 
 // Promise(grpc): A call, valid or not, is answered as grpc-js answers it.
 test.each(ANSWERED)("both transports answer $name in the same words", async ({ path = PATH, message = "", status }) => {
-  const [ours, theirs] = await Promise.all([lane, grpcJs].map(({ server }) => wordsAt(server.port, path, message)));
+  const [ours, theirs] = await Promise.all([fastLane, grpcJs].map(({ server }) => wordsAt(server.port, path, message)));
   expect(ours).toEqual(theirs);
   expect(ours).toMatchObject({ status });
 });
 
 const bothAt = (bytes: Buffer): Promise<[string, string]> =>
-  Promise.all([outcomeAt(lane.server.port, bytes), outcomeAt(grpcJs.server.port, bytes)]);
+  Promise.all([outcomeAt(fastLane.server.port, bytes), outcomeAt(grpcJs.server.port, bytes)]);
 
 // Promise(grpc): A mistake in a request is rejected in the same way on both transports.
 test.each(REFUSED)("both transports refuse in the same way: $name", async ({ bytes }) => {
@@ -327,7 +327,7 @@ test.each(casesOf(SERVED_FIELDS, SERVED_BODIES))("both transports serve $name", 
 // Promise(grpc): Compressed calls are rejected without unpacking a byte.
 test("both transports say which encoding they take in place of a compressed call, and unpack none", async () => {
   const gunzip = vi.spyOn(zlib, "createGunzip");
-  for (const { server } of [lane, grpcJs]) {
+  for (const { server } of [fastLane, grpcJs]) {
     const peer = peerOf(server.port);
     peer.greet();
     const message = Buffer.concat([Buffer.from([1]), wordOf(packed.length), packed]);
@@ -344,7 +344,7 @@ test("both transports say which encoding they take in place of a compressed call
   gunzip.mockRestore();
 });
 
-describe.each(DIFFERENT)("$why:", ({ fields, lane: ours, grpcJs: theirs }) => {
+describe.each(DIFFERENT)("$why:", ({ fields, fastLane: ours, grpcJs: theirs }) => {
   test.each(casesOf(fields))("$name", async ({ bytes }) => {
     expect(await bothAt(bytes)).toEqual([ours, theirs]);
   });

@@ -16,8 +16,8 @@ import {
   settingsOf,
   wordOf,
 } from "../support/http2-peer.ts";
-import { connectInMemory, laneInMemory, METHOD, WAYS } from "../support/lane-in-memory.ts";
 import { runs } from "../support/runs.ts";
+import { connectInMemory, METHOD, serverInMemory, WAYS } from "../support/server-in-memory.ts";
 import { REPLAYED_FRAMES } from "./replayed-frames.ts";
 
 const id = fc.oneof(
@@ -140,11 +140,11 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 /** Plays a history and returns what is wrong with how it ended; an empty list if nothing is. */
 async function faultsOf({ acts, cuts }: FrameHistory, way: (typeof WAYS)[number]): Promise<string[]> {
   const late: UnaryReply[] = [];
-  const { lane, failures } = laneInMemory(
+  const { server, failures } = serverInMemory(
     { handle: (message, _deadlineUs, reply) => (message[0] === 1 ? late.push(reply) : reply.ok(message)) },
     { way },
   );
-  const { connection, peer } = connectInMemory(lane);
+  const { connection, peer } = connectInMemory(server);
   peer.send(settingsOf());
   let step = 0;
   let next = 1;
@@ -169,13 +169,13 @@ async function faultsOf({ acts, cuts }: FrameHistory, way: (typeof WAYS)[number]
   peer.close();
   await turn();
   await turn();
-  const { inFlight } = lane;
+  const { inFlight } = server;
   if (inFlight !== 0) faults.push(`${inFlight} calls are in flight after all were answered`);
   if (connection.partialBytes !== 0) faults.push(`${connection.partialBytes} bytes of requests are kept`);
-  if (lane.connections.size !== 0) faults.push("the connection is kept");
-  if (lane.streams !== 0) faults.push(`${lane.streams} streams count as open`);
-  if (lane.partialBytes !== 0) faults.push(`${lane.partialBytes} bytes count as part of requests`);
-  if (lane.unreadBytes !== 0) faults.push(`${lane.unreadBytes} bytes count as unread`);
+  if (server.connections.size !== 0) faults.push("the connection is kept");
+  if (server.streams !== 0) faults.push(`${server.streams} streams count as open`);
+  if (server.partialBytes !== 0) faults.push(`${server.partialBytes} bytes count as part of requests`);
+  if (server.unreadBytes !== 0) faults.push(`${server.unreadBytes} bytes count as unread`);
   return faults;
 }
 
@@ -206,11 +206,11 @@ describe.each(WAYS)("calls %s between well-behaved frames", (way) => {
   test("are all answered with what they carried, whatever the windows, and no window is overrun", async () => {
     await fc.assert(
       fc.asyncProperty(plan, async ({ sizes, streamWindow, step, cut }) => {
-        const { lane, failures } = laneInMemory(
+        const { server, failures } = serverInMemory(
           { handle: (message, _deadlineUs, reply) => reply.ok(message) },
           { way },
         );
-        const { peer } = connectInMemory(lane);
+        const { peer } = connectInMemory(server);
         peer.send(settingsOf([Setting.initialWindowSize, streamWindow]));
         const bytes = Buffer.concat(sizes.map((length, i) => callInFrames(peer, 2 * i + 1, Buffer.alloc(length, i))));
         for (let at = 0; at < bytes.length; at += cut) peer.send(bytes.subarray(at, at + cut));
@@ -243,8 +243,8 @@ describe.each(WAYS)("calls %s between well-behaved frames", (way) => {
 
 // Promise(grpc): A request in many small frames costs only a few times as much memory as its bytes.
 test.each(WAYS)("a call %s in frames of 20 bytes has only some times its bytes allocated for it", async (way) => {
-  const { lane } = laneInMemory({ handle: (_message, _deadlineUs, reply) => reply.ok(Buffer.alloc(1)) }, { way });
-  const { peer } = connectInMemory(lane);
+  const { server } = serverInMemory({ handle: (_message, _deadlineUs, reply) => reply.ok(Buffer.alloc(1)) }, { way });
+  const { peer } = connectInMemory(server);
   const bytes = callInFrames(peer, 1, Buffer.alloc(60_000), 20);
   peer.send(settingsOf());
   const allocated = vi.spyOn(Buffer, "allocUnsafe");

@@ -13,8 +13,8 @@ import {
   settingsOf,
   wordOf,
 } from "../support/http2-peer.ts";
-import { connectInMemory, laneInMemory, METHOD } from "../support/lane-in-memory.ts";
 import { runs } from "../support/runs.ts";
+import { connectInMemory, METHOD, serverInMemory } from "../support/server-in-memory.ts";
 
 /** Says on stream `id` what makes the server reset it, or another. */
 type Way = (peer: Http2Peer, id: number) => Buffer;
@@ -89,7 +89,7 @@ async function play(
 ): Promise<Outcome> {
   let begunCalls = 0;
   let served = 0;
-  const { lane, failures } = laneInMemory({
+  const { server, failures } = serverInMemory({
     handle(message, _deadlineUs, reply) {
       begunCalls++;
       if (begunCalls % servedEvery !== 0) return;
@@ -97,7 +97,7 @@ async function play(
       reply.ok(message);
     },
   });
-  const { connection, peer } = connectInMemory(lane);
+  const { connection, peer } = connectInMemory(server);
   peer.send(settingsOf(), frameOf(FrameType.windowUpdate, 0, 0, wordOf(100_000_000)));
   for (let i = 0; i < times && !connection.isClosed; i += PER_WRITE) {
     const acts = Array.from({ length: PER_WRITE }, (_, j) =>

@@ -21,15 +21,15 @@ export const METHOD = "/test.Service/Method";
 export const WAYS = ["on bytes", "of one request", "of a stream of requests"] as const;
 type Way = (typeof WAYS)[number];
 
-/** A lane that serves METHOD and nothing else; `failures` are faults of its own. */
-export function laneInMemory(
+/** A server that serves METHOD and nothing else; `failures` are faults of its own. */
+export function serverInMemory(
   handler: UnaryHandler,
   {
     clock = new SystemClock(),
     bounds = {},
     way = "on bytes",
   }: { clock?: Clock; bounds?: Partial<Bounds>; way?: Way } = {},
-): { readonly lane: Http2Server; readonly failures: unknown[] } {
+): { readonly server: Http2Server; readonly failures: unknown[] } {
   const failures: unknown[] = [];
   const observer = {
     handlerFailed: (_path: string, error: unknown) => failures.push(error),
@@ -37,7 +37,7 @@ export function laneInMemory(
   };
   const isOnBytes = way === "on bytes";
   const method = streamMethodOf(handler, way === "of a stream of requests");
-  const lane = new Http2Server(
+  const server = new Http2Server(
     {
       methods: isOnBytes ? [{ path: METHOD, handler }] : [],
       clock,
@@ -52,7 +52,7 @@ export function laneInMemory(
     },
     new Map(isOnBytes ? [] : [[METHOD, method]]),
   );
-  return { lane, failures };
+  return { server, failures };
 }
 
 // Answers each request as `handler` does.
@@ -89,14 +89,14 @@ function streamMethodOf(handler: UnaryHandler, requestStream: boolean): StreamMe
 }
 
 /** A connection past its preface, and the peer at its other end, who sends no preface. */
-export function connectInMemory(lane: Http2Server): {
+export function connectInMemory(server: Http2Server): {
   readonly connection: Connection;
   readonly accepted: AcceptedSocket;
   readonly peer: Http2Peer;
 } {
   const [near, far] = duplexPair();
   // All that a connection asks of a socket is what any duplex stream has.
-  const accepted = new AcceptedSocket(lane, new UnaryCalls(lane), near as unknown as Socket);
+  const accepted = new AcceptedSocket(server, new UnaryCalls(server), near as unknown as Socket);
   near.emit("data", PREFACE);
   return { connection: accepted.connection as Connection, accepted, peer: new Http2Peer(far) };
 }

@@ -7,11 +7,11 @@ import type { Http2Server } from "../../../../src/grpc/transport/fast-lane/http2
 import { ErrorCode, Flag, FrameType, Setting } from "../../../../src/grpc/transport/fast-lane/protocol.ts";
 import type { UnaryHandler, UnaryReply } from "../../../../src/grpc/unary.ts";
 import { callFields, frameOf, type Http2Peer, messageOf, settingsOf } from "../../../support/http2-peer.ts";
-import { connectInMemory, laneInMemory, METHOD } from "../../../support/lane-in-memory.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
+import { connectInMemory, METHOD, serverInMemory } from "../../../support/server-in-memory.ts";
 
 interface Rig {
-  readonly lane: Http2Server;
+  readonly server: Http2Server;
   readonly connection: Connection;
   readonly peer: Http2Peer;
   readonly clock: ManualClock;
@@ -23,12 +23,12 @@ const ECHO: UnaryHandler = { handle: (message, _deadlineUs, reply) => reply.ok(m
 
 async function start(bounds: Partial<Bounds> = {}, handler = ECHO): Promise<Rig> {
   const clock = new ManualClock();
-  const { lane } = laneInMemory(handler, { clock, bounds });
-  const { connection, accepted, peer } = connectInMemory(lane);
+  const { server } = serverInMemory(handler, { clock, bounds });
+  const { connection, accepted, peer } = connectInMemory(server);
   peer.send(settingsOf());
   await peer.seen(FrameType.settings, 0, Flag.ack);
   return {
-    lane,
+    server,
     connection,
     peer,
     clock,
@@ -75,37 +75,37 @@ describe("a look at a connection", () => {
 
   // Promise(grpc): A call is answered by its deadline even if its message never comes.
   test("answers a call whose deadline passes before its message has come", async () => {
-    const { lane, peer, pass } = await start();
+    const { server, peer, pass } = await start();
     peer.send(partOf(peer, 1, ["grpc-timeout", "2S"]));
     await pass(4);
     expect((await peer.outcome(1)).status).toBe("4");
-    expect(lane.partialBytes).toBe(0);
+    expect(server.partialBytes).toBe(0);
     peer.send(peer.call(3, METHOD, "still here"));
     expect((await peer.outcome(3)).status).toBe("0");
   });
 
   test("is not needed for a late reply: a call that is asked whether its caller has gone ends at its deadline", async () => {
     const replies: UnaryReply[] = [];
-    const { lane, peer, clock } = await start({}, { handle: (_message, _deadlineUs, reply) => replies.push(reply) });
+    const { server, peer, clock } = await start({}, { handle: (_message, _deadlineUs, reply) => replies.push(reply) });
     peer.send(peer.call(1, METHOD, "slow", ["grpc-timeout", "2S"]), peer.call(3, METHOD, "slow"));
     await expect.poll(() => replies.length).toBe(2);
     clock.advanceSeconds(2);
     expect(replies.map((reply) => reply.isGone)).toEqual([true, false]);
     for (const reply of replies) reply.ok(Buffer.from("late"));
     expect([(await peer.outcome(1)).status, (await peer.outcome(3)).status]).toEqual(["4", "0"]);
-    expect(lane.inFlight).toBe(0);
+    expect(server.inFlight).toBe(0);
   });
 
   test("answers a call without a deadline whose message never comes whole", async () => {
-    const { lane, peer, pass } = await start({ stallMs: 5_000 });
+    const { server, peer, pass } = await start({ stallMs: 5_000 });
     peer.send(partOf(peer, 1), peer.headers(3, callFields(METHOD)));
     await pass(4);
     expect(peer.frames.some(({ streamId }) => streamId === 1)).toBe(false);
     await pass(4);
     expect((await peer.outcome(1)).status).toBe("4");
     expect((await peer.outcome(3)).status).toBe("4");
-    expect(lane.partialBytes).toBe(0);
-    expect(lane.counts.troubles.partial_requests).toBe(2);
+    expect(server.partialBytes).toBe(0);
+    expect(server.counts.troubles.partial_requests).toBe(2);
   });
 });
 
@@ -125,8 +125,8 @@ test("a connection that is going because of its age goes sooner when the server 
 describe("when too many streams wait for their peers", () => {
   // Promise(grpc): A connection loses streams that wait for it only above its share, and no call is refused for them.
   test("connections with more than their share lose the oldest, and no call is refused", async () => {
-    const { lane, peer } = await start({ waitingStreamsMax: 50 });
-    const other = connectInMemory(lane).peer;
+    const { server, peer } = await start({ waitingStreamsMax: 50 });
+    const other = connectInMemory(server).peer;
     other.send(settingsOf());
     other.send(other.headers(1, callFields(METHOD)));
     for (let i = 0; i < 49; i++) peer.send(peer.headers(2 * i + 1, callFields(METHOD)));
@@ -136,25 +136,25 @@ describe("when too many streams wait for their peers", () => {
     // Each may keep 12: half of 50 for two.
     expect(lost.map(({ streamId }) => streamId)).toEqual(Array.from({ length: 37 }, (_, i) => 2 * i + 1));
     expect(new Set(lost.map(({ payload }) => payload.readUInt32BE()))).toEqual(new Set([ErrorCode.refusedStream]));
-    expect(lane.counts.troubles.waiting_streams).toBe(37);
-    expect(lane.streams).toBe(12);
+    expect(server.counts.troubles.waiting_streams).toBe(37);
+    expect(server.streams).toBe(12);
   });
 
   test("answers that nobody takes are lost, with a code after which no client asks again", async () => {
-    const { lane, peer } = await start({ waitingStreamsMax: 50 });
+    const { server, peer } = await start({ waitingStreamsMax: 50 });
     peer.send(settingsOf([Setting.initialWindowSize, 0]));
     for (let i = 0; i < 50; i++) peer.send(peer.call(2 * i + 1, METHOD, "never read"));
     await peer.seen(FrameType.headers, 99);
-    expect(lane.streams).toBe(50);
+    expect(server.streams).toBe(50);
     peer.send(...Array.from({ length: 25 }, (_, i) => peer.headers(101 + 2 * i, callFields(METHOD))));
     const { payload } = await peer.seen(FrameType.rstStream, 1);
     expect(payload.readUInt32BE()).toBe(ErrorCode.enhanceYourCalm);
-    expect(lane.streams).toBe(25);
+    expect(server.streams).toBe(25);
   });
 
   test("calls that a handler works for are never lost, and others are never refused for them", async () => {
     const replies: (() => void)[] = [];
-    const { lane, peer } = await start(
+    const { server, peer } = await start(
       { waitingStreamsMax: 10 },
       { handle: (message, _deadlineUs, reply) => replies.push(() => reply.ok(message)) },
     );
@@ -162,19 +162,19 @@ describe("when too many streams wait for their peers", () => {
     await expect.poll(() => replies.length).toBe(60);
     for (const reply of replies) reply();
     for (let i = 0; i < 60; i++) expect((await peer.outcome(2 * i + 1)).status).toBe("0");
-    expect(lane.counts.troubles.waiting_streams).toBe(0);
+    expect(server.counts.troubles.waiting_streams).toBe(0);
   });
 });
 
 // Promise(grpc): Streams and incomplete requests are bounded for all peers together.
 test("parts of requests are bounded for all connections together", async () => {
-  const { lane, peer } = await start({ partialBytesTotalMax: 13_000 });
-  const other = connectInMemory(lane).peer;
+  const { server, peer } = await start({ partialBytesTotalMax: 13_000 });
+  const other = connectInMemory(server).peer;
   other.send(settingsOf());
   for (const id of [1, 3, 5]) peer.send(partOf(peer, id));
   other.send(partOf(other, 1));
   expect((await other.outcome(1)).status).toBe("8");
-  expect(lane.counts.troubles.partial_requests).toBe(1);
+  expect(server.counts.troubles.partial_requests).toBe(1);
   peer.close();
   other.send(other.call(3, METHOD, "still here"));
   expect((await other.outcome(3)).status).toBe("0");
