@@ -32,7 +32,7 @@ function compiled(shapes: readonly Shape[]) {
   return { ruleSet, problems };
 }
 
-async function suggested(calls: readonly DrawnCall[], share: number, headroom: number, callersMax?: number) {
+async function suggested(calls: readonly DrawnCall[], share: number, headroom: number) {
   return suggest({
     share,
     headroom,
@@ -41,7 +41,6 @@ async function suggested(calls: readonly DrawnCall[], share: number, headroom: n
     async *openCalls() {
       yield calls.map(({ atUs, message }) => ({ atUs, question: message }));
     },
-    ...(callersMax === undefined ? {} : { callersMax }),
   });
 }
 

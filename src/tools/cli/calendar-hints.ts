@@ -27,7 +27,7 @@ export function calendarHints(ruleSet: RuleSet): readonly string[] {
   return [...found].map(([unit, { limits, first }]) => {
     const name = UNIT_NAMES[unit];
     const where = `${count(limits, "limit")}, the first ${first}`;
-    return `a ${name} here ${MEANINGS.get(unit)} (${where}); window: { calendar: ${name}, time_zone: Europe/Berlin } is a calendar's`;
+    return `a ${name} here ${MEANINGS.get(unit)} (${where}); for a calendar ${name} write window: { calendar: ${name}, time_zone: Europe/Berlin }`;
   });
 }
 

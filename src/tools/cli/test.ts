@@ -14,7 +14,7 @@ export function addTest(program: Command, terminal: Terminal, untilStopped?: () 
     .summary("check that rules answer calls as cases say")
     .description(
       "Runs files of cases: calls on a time line, each with what it must be answered, decided by the service's own" +
-        " code in virtual time. Ends with 1 if an answer is another one, with 2 if rules or cases can't be used.",
+        " code in virtual time. Exits 1 if any answer differs, 2 if rules or cases can't be used.",
     )
     .argument("<files...>", "files of cases, or directories with them (*.yaml, *.yml)")
     .option("-r, --rules <path>", "test these rules, whatever the files say")

@@ -263,7 +263,7 @@ describe("check", () => {
     const { out, exitCode } = await runProgram(["check", "--strict", rules]);
     expect(exitCode).toBe(0);
     expect(out.match(/^hint: .*$/gm)).toEqual([
-      `hint: a month here has 30 days, counted from 1970 on (2 limits, the first at ${rules}:3:5); window: { calendar: month, time_zone: Europe/Berlin } is a calendar's`,
+      `hint: a month here has 30 days, counted from 1970 on (2 limits, the first at ${rules}:3:5); for a calendar month write window: { calendar: month, time_zone: Europe/Berlin }`,
     ]);
     writeFileSync(
       rules,

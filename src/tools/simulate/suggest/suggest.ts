@@ -26,7 +26,6 @@ interface SuggestOptions {
   readonly settings: DecidingSettings;
   /** Compiles the files of all domains, with the largest possible bursts. */
   readonly compile: (shapes: readonly Shape[]) => RuleSet;
-  readonly callersMax?: number;
 }
 
 /** The interval whose calls make the rate. */
@@ -45,7 +44,7 @@ export interface Suggestion {
 
 /** Finds rates from the busiest minute of each caller, then bursts at those rates. */
 export async function suggest(options: SuggestOptions): Promise<Suggestion> {
-  const shapes = new Shapes(new SampleShare(options.callersMax), options.holdNames);
+  const shapes = new Shapes(new SampleShare(), options.holdNames);
   await measureRates(options, shapes);
   const all = shapes.list();
   const found = all.filter(({ use }) => use === undefined || use.used.size + use.ended > 0);
@@ -91,7 +90,7 @@ async function measureBursts(options: SuggestOptions, found: readonly Shape[]): 
   const { settings, compile, share, headroom, holdNames } = options;
   const service = new SimulatedService(compile(found), settings);
   const needs = new NeededBursts(service.clock, settings);
-  const needed = new Shapes(new SampleShare(options.callersMax), holdNames);
+  const needed = new Shapes(new SampleShare(), holdNames);
   const onNeed = (take: Take, burst: number) => noteNeed(service, take, burst, needed, holdNames);
   const held = holdNames === undefined ? undefined : new HeldCalls(holdNames);
   const uses = new Map(found.map((shape) => [nameOf(shape), shape.use]));
