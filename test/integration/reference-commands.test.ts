@@ -1,8 +1,6 @@
 // `headgate client` and `headgate mirror` from the command line, against real services.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { buildProgram } from "../../src/tools/cli/program.ts";
-import { RecordedTerminal } from "../support/recorded-terminal.ts";
 import { runProgram } from "../support/run-program.ts";
 import { askOnce, openClient, startTestApp, type TestApp } from "../support/test-app.ts";
 
@@ -31,24 +29,14 @@ test("client ends with 1 if nobody answers", async () => {
 });
 
 test("mirror serves until it is told to stop, then prints its report", async () => {
-  const terminal = new RecordedTerminal({});
-  const stopping = new AbortController();
-  const untilStopped = () =>
-    new Promise<void>((resolve) => {
-      stopping.signal.addEventListener("abort", () => resolve());
-    });
-  const program = buildProgram({ serve: async () => undefined, version: "1", terminal, untilStopped });
   const target = `127.0.0.1:${app.grpcPort}`;
-  const run = program.parseAsync([
-    ...["node", "headgate", "mirror", "--answer-from", target, "--compare-with", target],
-    ...["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--ignore", "headers,metadata"],
-  ]);
-  await expect.poll(() => terminal.errText).toContain("mirroring");
-  const port = /grpc=127\.0\.0\.1:(\d+)/.exec(terminal.errText)?.[1];
-  const client = openClient(`127.0.0.1:${port}`);
-  await askOnce(client, { domain: "edge", descriptors: [{ entries: [{ key: "nobody", value: "x" }] }] });
-  client.close();
-  stopping.abort();
-  await run;
-  expect(terminal.outText).toContain("1 compared: 1 equal, 0 different");
+  const args = ["--answer-from", target, "--compare-with", target, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+  const { out } = await runProgram(["mirror", ...args, "--ignore", "headers,metadata"], {
+    async untilStopped({ errText }) {
+      const client = openClient(`127.0.0.1:${/grpc=127\.0\.0\.1:(\d+)/.exec(errText)?.[1]}`);
+      await askOnce(client, { domain: "edge", descriptors: [{ entries: [{ key: "nobody", value: "x" }] }] });
+      client.close();
+    },
+  });
+  expect(out).toContain("1 compared: 1 equal, 0 different");
 });

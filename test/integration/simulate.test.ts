@@ -3,9 +3,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { buildProgram } from "../../src/tools/cli/program.ts";
 import type { SimulationReport } from "../../src/tools/simulate/report.ts";
-import { RecordedTerminal } from "../support/recorded-terminal.ts";
 import { runProgram } from "../support/run-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient, startTestApp } from "../support/test-app.ts";
@@ -17,29 +15,18 @@ test("a recording of the mirror is suggested from, simulated and tested", async 
   const folder = temporaryFolder("headgate-newcomer");
   const recording = join(folder, "calls.jsonl.gz");
   const app = await startTestApp(RULES);
-  const terminal = new RecordedTerminal();
-  let stop: () => void = () => undefined;
-  const untilStopped = () =>
-    new Promise<void>((resolve) => {
-      stop = resolve;
-    });
-  const mirroring = buildProgram({ serve: async () => undefined, version: "1", terminal, untilStopped }).parseAsync(
-    ["node", "headgate", "mirror", "--answer-from", `127.0.0.1:${app.grpcPort}`, "--record", recording].concat(
-      "--listen 127.0.0.1:0 --http 127.0.0.1:0".split(" "),
-    ),
-  );
-  const listening = /grpc\W+127\.0\.0\.1:(\d+)/;
-  await expect.poll(() => terminal.errText).toMatch(listening);
-  const port = Number(listening.exec(terminal.errText)?.[1]);
-  const client = openClient(`127.0.0.1:${port}`);
   const answers: string[] = [];
-  for (let i = 0; i < 10; i++) {
-    const descriptors = [{ entries: [{ key: "user", value: i === 0 ? "bob" : "ann" }] }];
-    answers.push((await askOnce(client, { domain: "edge", descriptors }, 20_000)).overall_code);
-  }
-  client.close();
-  stop();
-  await mirroring;
+  const args = ["mirror", "--answer-from", `127.0.0.1:${app.grpcPort}`, "--record", recording];
+  await runProgram([...args, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"], {
+    async untilStopped({ errText }) {
+      const client = openClient(`127.0.0.1:${/grpc\W+127\.0\.0\.1:(\d+)/.exec(errText)?.[1]}`);
+      for (let i = 0; i < 10; i++) {
+        const descriptors = [{ entries: [{ key: "user", value: i === 0 ? "bob" : "ann" }] }];
+        answers.push((await askOnce(client, { domain: "edge", descriptors }, 20_000)).overall_code);
+      }
+      client.close();
+    },
+  });
   await app.stop();
 
   // What the service answered then is what a simulation by its rules answers now.

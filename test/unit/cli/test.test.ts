@@ -5,9 +5,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseFile } from "../../../src/rule-sources/files/parse-file.ts";
-import { buildProgram } from "../../../src/tools/cli/program.ts";
 import { readCases } from "../../../src/tools/simulate/cases/read-cases.ts";
-import { RecordedTerminal } from "../../support/recorded-terminal.ts";
 import { runProgram } from "../../support/run-program.ts";
 import { runs } from "../../support/runs.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -305,18 +303,15 @@ describe("headgate test", () => {
 
   test("runs again when cases or rules change, until it is told to stop", async () => {
     const file = written(BAD);
-    const terminal = new RecordedTerminal();
-    let stop: () => void = () => undefined;
-    const untilStopped = () => new Promise<void>((resolve) => (stop = resolve));
-    const program = buildProgram({ serve: async () => undefined, version: "1", terminal, untilStopped });
-    const running = program.parseAsync(["node", "headgate", "test", "--watch", file]);
-    await expect.poll(() => terminal.outText).toContain("1 of 2 cases passed");
-    expect(terminal.exitCode).toBe(1);
-    writeFileSync(file, BAD.replace("times: 3", "times: 2"));
-    await expect.poll(() => terminal.outText).toContain("2 of 2 cases passed");
-    stop();
-    await running;
-    expect(terminal.exitCode).toBe(0);
+    const { exitCode } = await runProgram(["test", "--watch", file], {
+      async untilStopped(terminal) {
+        await expect.poll(() => terminal.outText).toContain("1 of 2 cases passed");
+        expect(terminal.exitCode).toBe(1);
+        writeFileSync(file, BAD.replace("times: 3", "times: 2"));
+        await expect.poll(() => terminal.outText).toContain("2 of 2 cases passed");
+      },
+    });
+    expect(exitCode).toBe(0);
   });
 
   test("any YAML is read or refused at a place, and never ends the program", () => {
