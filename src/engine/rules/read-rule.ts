@@ -290,7 +290,8 @@ function checkSettings(draft: RuleDraft, fields: Fields, log: ProblemLog): void 
     return value !== undefined && !(value.kind === "scalar" && value.value.type === "boolean" && !value.value.boolean);
   };
   for (const name of ["shadow_mode", "quota_mode", "detailed_metric", "metadata"]) {
-    if (!isOn(name)) continue;
+    // An unlimited quota descriptor is never over: beside it, other quota descriptors refuse no call.
+    if (!isOn(name) || (name === "quota_mode" && draft.limits.hasLimit)) continue;
     log.warn(
       fields.get(name)?.keyAt ?? fields.at,
       `'${name}' means nothing on ${reason}: it reaches neither rules above nor below`,
