@@ -73,7 +73,7 @@ describe("a look at a connection", () => {
     expect(connection.server.counts.troubles.header_timeout).toBe(1);
   });
 
-  // Promise(grpc): A call is answered by its deadline even if its message never comes.
+  // Promise(grpc): A call is answered within a second of its deadline, even if its message never comes.
   test("answers a call whose deadline passes before its message has come", async () => {
     const { server, peer, pass } = await start();
     peer.send(partOf(peer, 1, ["grpc-timeout", "2S"]));
