@@ -64,14 +64,6 @@ describe("joint settlement", () => {
     expect(access.calls).toEqual(["load a", "load b", "save a"]);
   });
 
-  test("tells many buckets apart", () => {
-    const access = new RecordingAccess();
-    const asks = Array.from({ length: 90 }, (_, i) => ({ limit: bucket, identity: `user${i % 30}`, cost: 3 }));
-    expect(settle(access, asks).verdict).toBe(Verdict.allowed);
-    expect(access.calls.filter((call) => call.startsWith("load"))).toHaveLength(30);
-    expect(access.calls.filter((call) => call.startsWith("save"))).toHaveLength(30);
-  });
-
   test.each<{ name: string; asks: readonly Ask[] }>([
     { name: "a refusal", asks: [{ limit: bucket }, { limit: full, identity: "full" }] },
     { name: "a peek", asks: [{ limit: bucket, mode: Mode.peek }] },

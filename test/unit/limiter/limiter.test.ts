@@ -199,24 +199,9 @@ describe("kinds of descriptors", () => {
   const RULES = `
 domain: edge
 descriptors:
-  - { key: q1, quota_mode: true, rate_limit: { requests_per_unit: 1, unit: hour } }
-  - { key: q2, quota_mode: true, rate_limit: { requests_per_unit: 2, unit: hour } }
   - { key: s, shadow_mode: true, rate_limit: { requests_per_unit: 1, unit: hour } }
   - { key: k, rate_limit: { requests_per_unit: 1, unit: hour } }
 `;
-  const quotas = [{ entries: { q1: "a" } }, { entries: { q2: "a" } }];
-
-  test("quota descriptors refuse a call only when all of them are over", () => {
-    const rig = new LimiterRig(RULES);
-    expect([1, 2, 3].map(() => rig.ask(quotas).over)).toEqual([false, false, true]);
-  });
-
-  test("under QUOTA_MODE a descriptor without a rule is a quota that passes", () => {
-    const rig = new LimiterRig(RULES, { quotaMode: true });
-    rig.hit({ k: "a" });
-    expect(rig.hit({ k: "a" }).over).toBe(true);
-    expect(rig.ask([{ entries: { k: "a" } }, { entries: { none: "a" } }]).over).toBe(false);
-  });
 
   test("a shadow rule counts, says so, and never refuses", () => {
     const rig = new LimiterRig(RULES);

@@ -35,13 +35,6 @@ function times(count: number, part: Buffer): Buffer {
   return Buffer.concat(new Array<Buffer>(count).fill(part));
 }
 
-test("empties the request it fills", () => {
-  const request = new LimitRequest();
-  decodeRequest(Buffer.concat([bytesField(1, "a"), bytesField(2, ""), varintField(3, 9)]), request);
-  decodeRequest(Buffer.alloc(0), request);
-  expect(request).toMatchObject({ domain: "", descriptorCount: 0, hitsAddend: 0 });
-});
-
 test.each([
   { name: "2^32 - 1", sent: 2n ** 32n - 1n, hits: 2 ** 32 - 1 },
   { name: "2^32", sent: 2n ** 32n, hits: 2 ** 32 },
@@ -51,16 +44,6 @@ test.each([
 ])("reads $name hits of a descriptor as $hits", ({ sent, hits }) => {
   const message = bytesField(2, bytesField(3, varintField(1, sent)));
   expect(decode(message).descriptors[0]).toMatchObject({ hasHits: true, hits });
-});
-
-test("tells hits of zero from no hits", () => {
-  const request = decode(Buffer.concat([bytesField(2, bytesField(3, "")), bytesField(2, "")]));
-  expect(request.descriptors.map(({ hasHits }) => hasHits)).toEqual([true, false]);
-});
-
-test("tells an override of nothing from no override", () => {
-  const request = decode(Buffer.concat([bytesField(2, bytesField(2, "")), bytesField(2, "")]));
-  expect(request.descriptors.map(({ hasOverride }) => hasOverride)).toEqual([true, false]);
 });
 
 test("reads a unit below zero from ten bytes", () => {

@@ -48,11 +48,3 @@ test("grows and keeps what was written", () => {
   expect(bytes.length).toBe(20_000);
   expect(bytes.subarray(0, 4)).toEqual(Buffer.from([8, 5, 8, 5]));
 });
-
-test("starts over when cleared", () => {
-  const writer = new WireWriter();
-  writer.writeVarintField(1, 5);
-  writer.clear();
-  writer.writeVarintField(2, 1);
-  expect([...writer.view()]).toEqual([16, 1]);
-});
