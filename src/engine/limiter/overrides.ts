@@ -129,9 +129,6 @@ export const OVERRIDE_PATH: readonly string[] = ["override"];
 export class OverrideLimits {
   readonly #options: OverrideOptions;
   readonly #templates = new WeakMap<Limit | DomainRules, Templates>();
-  /** Owner of `#lastTemplates`: the first limit of a rule. Never a domain, which would keep old rules in memory. */
-  #lastOwner: Limit | undefined;
-  #lastTemplates: Templates = [];
   #templateCount = 0;
   /** By template and amount. */
   #younger = new Map<number, Limit>();
@@ -164,7 +161,6 @@ export class OverrideLimits {
   #templatesOf(rules: DomainRules, rule: Rule | undefined): Templates {
     // An override replaces all limits of a rule; the settings of the first one apply to it.
     const first = rule?.limits[0];
-    if (first !== undefined && first === this.#lastOwner) return this.#lastTemplates;
     const owner = first ?? rules;
     let templates = this.#templates.get(owner);
     if (templates === undefined) {
@@ -173,8 +169,6 @@ export class OverrideLimits {
       );
       this.#templates.set(owner, templates);
     }
-    this.#lastOwner = first;
-    this.#lastTemplates = templates;
     return templates;
   }
 
