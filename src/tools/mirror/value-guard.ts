@@ -1,6 +1,7 @@
 // Keeps callers' values out of reports: values of entries, and text in metadata, are hidden, hashed or, on request, shown.
 
 import { createHmac, randomBytes } from "node:crypto";
+import { typedText } from "../../engine/domain/entry-text.ts";
 import type { AnswerHeader } from "./answer.ts";
 
 export const VALUE_MODES = ["hide", "hash", "show"] as const;
@@ -19,9 +20,9 @@ export class ValueGuard {
     this.#mode = mode;
   }
 
-  /** An entry as `key=value` with the value hashed or shown, or as `key` alone if values are hidden. */
+  /** An entry as it would be typed, with the value hashed or shown, or as `key` alone if values are hidden. */
   entryText({ key, value }: AnswerHeader): string {
-    return this.#mode === "hide" ? short(key) : `${short(key)}=${this.#text(value)}`;
+    return this.#mode === "hide" ? short(key) : typedText([{ key: short(key), value: this.#text(value) }]);
   }
 
   /** A leaf of metadata: text according to the mode, other values as they are. */

@@ -128,7 +128,10 @@ describe("values of callers", () => {
     expect(hashOf(other)).not.toBe(hashOf(one));
   });
 
-  test("are shown when asked for", () => {
+  test("are shown when asked for, as they would be typed", () => {
     expect(shownIn("show")?.descriptors).toEqual(["a=value of a"]);
+    const book = newBook("show");
+    enter(book, request("a,b"), answer([status(1)]), answer([status(2)]));
+    expect(book.examples[0]?.descriptors).toEqual(["a,b=value of a\\,b"]);
   });
 });
