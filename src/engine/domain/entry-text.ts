@@ -28,7 +28,11 @@ export function readTyped(text: string): readonly WrittenEntry[] | string {
 
 /** The entries as they would be typed, with bytes that are no text as U+FFFD. */
 export function typedText(entries: readonly WrittenEntry[]): string {
-  return entries.map(({ key, value }) => `${key}=${value.replace(/[\\,]/g, "\\$&")}`).join(",");
+  return entries.map(({ key, value }) => `${escaped(key)}=${escaped(value)}`).join(",");
+}
+
+function escaped(text: string): string {
+  return text.replace(/[\\,]/g, "\\$&");
 }
 
 /** A value that is probably two, because a blank was typed for a comma. */

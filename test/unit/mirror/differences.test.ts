@@ -132,6 +132,6 @@ describe("values of callers", () => {
     expect(shownIn("show")?.descriptors).toEqual(["a=value of a"]);
     const book = newBook("show");
     enter(book, request("a,b"), answer([status(1)]), answer([status(2)]));
-    expect(book.examples[0]?.descriptors).toEqual(["a,b=value of a\\,b"]);
+    expect(book.examples[0]?.descriptors).toEqual(["a\\,b=value of a\\,b"]);
   });
 });
