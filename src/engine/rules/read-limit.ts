@@ -30,7 +30,7 @@ import {
 import { parseWindow, type Rate, rateOfDecimal, tokensPerSecondUp, unitOfWindow } from "./limit-shape.ts";
 import { checkPriority, readPriority } from "./priority.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
-import { DEBT_BURSTS_DEFAULT, OWN_LIMIT_KEYS, RATE_KEYS, RETRY_AFTER_JITTER_MAX } from "./schema.ts";
+import { DEBT_BURSTS_DEFAULT, OWN_LIMIT_KEYS, RATE_KEYS, REPLACES_MAX, RETRY_AFTER_JITTER_MAX } from "./schema.ts";
 import type { MappingNode, Place } from "./source.ts";
 import { suggest } from "./suggest.ts";
 
@@ -107,7 +107,12 @@ export function readOnStoreFailure(fields: Fields, log: ProblemLog): OnStoreFail
 /** The names of the limits that a limit replaces. `ownName` may not be among them. */
 export function readReplaces(fields: Fields, ownName: string, log: ProblemLog): PlacedName[] {
   const names: PlacedName[] = [];
-  for (const mapping of readMappings(fields.get("replaces"), log)) {
+  const mappings = readMappings(fields.get("replaces"), log);
+  if (mappings.length > REPLACES_MAX) {
+    log.error(fields.at, `replaces: expected at most ${REPLACES_MAX} names, got ${mappings.length}`);
+    return names;
+  }
+  for (const mapping of mappings) {
     const name = readText(readFields("replaces item", [mapping], log), "name", log) ?? "";
     if (name === "") log.error(mapping.at, "replaces: an item needs the 'name' of another limit");
     else if (name === ownName) log.error(mapping.at, `replaces: '${textOf(name)}' is the limit's own name`);

@@ -160,6 +160,9 @@ export const REGEX_INSTRUCTIONS_TOTAL_MAX = 100_000;
 export const REGEX_VALUE_CHARS_MAX = 4_096;
 export const REGEX_WORK_MAX = 100_000;
 
+/** Most limits that one limit replaces. They are read in one step, and looked up by calls. */
+export const REPLACES_MAX = 1_000;
+
 /** Most limits of one rule. All limits of all descriptors of a call are settled together. */
 export const LIMITS_PER_RULE_MAX = 16;
 

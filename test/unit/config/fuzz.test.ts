@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { NODES_FAULT, RULES_MAX, SECTIONS } from "../../../src/engine/rules/schema.ts";
+import { NODES_FAULT, REPLACES_MAX, RULES_MAX, SECTIONS } from "../../../src/engine/rules/schema.ts";
 import { loadError } from "../../../src/rule-sources/files/load.ts";
 import { parseHere } from "../../../src/rule-sources/files/parse-in-thread.ts";
 import { compileYaml } from "../../support/rules.ts";
@@ -135,6 +135,13 @@ describe("malice", () => {
     expect(parseHere(files)).toEqual([
       { name: "b", root: undefined, problems: [expect.objectContaining({ file: "b", message: NODES_FAULT })] },
     ]);
+  });
+
+  test("a limit replaces a bounded number of others", () => {
+    const rule = (names: number) =>
+      `domain: d\ndescriptors:\n  - { key: a, rate_limit: { rps: 1, replaces: [${list("{ name: b }", names)}] } }\n`;
+    expect(compileSafely(rule(REPLACES_MAX)).ruleSet).toBeDefined();
+    expect(compileSafely(rule(REPLACES_MAX + 1)).problems[0]?.message).toContain(`at most ${REPLACES_MAX} names`);
   });
 
   test("values of one_of below values of one_of are bounded", () => {
