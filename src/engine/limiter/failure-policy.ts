@@ -1,8 +1,7 @@
 // Decides takes that the store left unanswered: each take by the on_store_failure of its limit, then the call by all its takes, as
 // without a failure. Answers of the store stay valid, and its payments stand if the call passes.
 
-import type { LocalStore, SettleListener, Store } from "../../stores/store.ts";
-import { invariant } from "../base/invariant.ts";
+import { type LocalStore, NOBODY, type Store } from "../../stores/store.ts";
 import { divideDown, MICROS_PER_SECOND } from "../base/units.ts";
 import { type Limit, OnStoreFailure, partOfLimit } from "../domain/limit.ts";
 import {
@@ -130,11 +129,6 @@ interface Known {
   asNewAtUs: number;
   isCountedHere: boolean;
 }
-
-// The fallback store settles before it returns and never calls its listener.
-const NOBODY: SettleListener = {
-  settled: () => invariant(false, "the fallback store settles every take before it returns"),
-};
 
 /**
  * on_store_failure: local. Decides unanswered takes in this process's memory: each process grants its part of the limit, starting from
