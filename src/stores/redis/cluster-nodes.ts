@@ -1,13 +1,13 @@
 // The primaries of a Redis Cluster in use, and the hash slots that each serves. Nodes come and go with the cluster's topology; a batch that
 // was sent to the wrong node is sent on.
 //
-// - A slot's owner is the node that the last view of the topology, or a MOVED since, names for it. While that node is not connected, the owner of
-//   before stays: it redirects calls, so no call is lost between two owners.
+// - A slot's owner is the node that the last view of the topology, or a MOVED since, names for it. While that node is not connected, its
+//   predecessor stays: it redirects calls, so no call is lost between two owners.
 // - No node is an owner while this process's number of tags is not agreed on (tag-count.ts).
 // - A batch is sent on only after an error by which nothing of it was run: MOVED and ASK, at most REDIRECTIONS_MAX times; TRYAGAIN, bucket by
 //   bucket. While the node that is named is not connected, the first one is asked again. Deadlines hold all the while.
-// - A node is dropped when the topology gives it no slot, nobody owns a slot by it, and no redirection has named it for AWAITED_US. What it was to
-//   give back goes to the owners of the slots now, or is counted.
+// - A node is dropped when the topology gives it no slot, it owns none from before, and no redirection has named it for AWAITED_US. What it was to
+//   give back goes to the present owners of the slots, or is counted.
 
 import type { Receipt } from "../batching/batch.ts";
 import type { CompleteOptions } from "../batching/options.ts";
