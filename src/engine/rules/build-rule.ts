@@ -312,12 +312,10 @@ function buildLimits(
   return limits;
 }
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finding these is the purpose
+const CONTROL = /[\u0000-\u001f\u007f]/g;
+
 // Paths are shown in metadata, logs and pages, which a line feed in a value must not break.
 function visible(text: string): string {
-  let shown = "";
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    shown += code < 0x20 || code === 0x7f ? `%${code.toString(16).padStart(2, "0")}` : text.charAt(i);
-  }
-  return shown;
+  return text.replace(CONTROL, (char) => `%${char.charCodeAt(0).toString(16).padStart(2, "0")}`);
 }

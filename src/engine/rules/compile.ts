@@ -67,17 +67,19 @@ function* compileAll(files: readonly SourceFile[], options: CompileOptions, log:
   }
   warnUnused(set.holds, log);
   checkUnused(set, log);
+  let ruleCount = 0;
+  for (const draft of set.domains.values()) {
+    ruleCount += countRules(draft.rules);
+    yield;
+    if (ruleCount <= RULES_MAX) continue;
+    log.error(draft.at, `more than ${RULES_MAX} rules in all, each value of one_of counted with all below it`);
+    return { ruleSet: undefined, problems: log.sorted() };
+  }
   const domains = new Map<string, DomainRules>();
   // A refused set must not create lasting stats. It is built anyway to find its other problems.
   const statsBook = log.hasErrors ? { statsOf: () => new LimitStats() } : options.statsBook;
   const shared = { ids: new Set<string>(), log, named: set.named };
-  let ruleCount = 0;
   for (const draft of set.domains.values()) {
-    ruleCount += countRules(draft.rules);
-    if (ruleCount > RULES_MAX) {
-      log.error(draft.at, `more than ${RULES_MAX} rules in all, each value of one_of counted with all below it`);
-      break;
-    }
     yield;
     domains.set(draft.domain, yield* buildDomain(draft, { ...options, statsBook }, shared));
   }

@@ -2,7 +2,7 @@
 // numbers, lists. Each reader reports a wrong value as an error, which refuses the set, and returns undefined or an empty value.
 
 import { AMOUNT_MAX } from "../base/units.ts";
-import { oneByteOf } from "../domain/request.ts";
+import { ENTRY_BYTES_MAX, oneByteOf } from "../domain/request.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
 import { homeOf, REFERENCE_KEYS, REFERENCE_SECTIONS, SECTIONS, type Section } from "./schema.ts";
 import type { MappingEntry, MappingNode, Place, ScalarNode, SourceFile, SourceNode } from "./source.ts";
@@ -171,14 +171,17 @@ export function readText(fields: Fields, name: string, log: ProblemLog): string 
   return isNull(field.value) ? undefined : textOfNode(field.name, field.value, log);
 }
 
-/** One-byte text of a scalar that is not null. `name` names it in the error. */
+/** One-byte text of a scalar that is not null, of at most ENTRY_BYTES_MAX bytes. `name` names it in the error. */
 export function textOfNode(name: string, node: SourceNode, log: ProblemLog): string | undefined {
   if (node.kind !== "scalar" || node.value.type === "null") {
     log.error(node.at, `${name}: expected text, got ${describeSource(node)}`);
     return undefined;
   }
   if (refuseFloat(node, log)) return undefined;
-  return node.value.type === "binary" ? node.value.bytes : oneByteOf(node.text);
+  const text = node.value.type === "binary" ? node.value.bytes : oneByteOf(node.text);
+  if (text.length <= ENTRY_BYTES_MAX) return text;
+  log.error(node.at, `${name}: expected at most ${ENTRY_BYTES_MAX} bytes, as calls may have, got ${text.length}`);
+  return undefined;
 }
 
 /** A boolean; false if absent, null or wrong. */

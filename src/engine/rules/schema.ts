@@ -185,5 +185,5 @@ export const METADATA_VALUES_MAX = 10_000;
 export const NODES_MAX = 2_000_000;
 export const NODES_FAULT = `more than ${NODES_MAX} nodes (mappings, lists, keys and values) in all, aliases written out`;
 
-/** Most rules of a rule set, each value of `one_of` counted. */
-export const RULES_MAX = 500_000;
+/** Most rules of a rule set, each value of `one_of` counted. Each takes 2 to 4 KB while it is compiled. */
+export const RULES_MAX = 200_000;

@@ -2,6 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { ENTRY_BYTES_MAX } from "../../../src/engine/domain/request.ts";
 import { NODES_FAULT, REPLACES_MAX, RULES_MAX, SECTIONS } from "../../../src/engine/rules/schema.ts";
 import { loadError } from "../../../src/rule-sources/files/load.ts";
 import { parseHere } from "../../../src/rule-sources/files/parse-in-thread.ts";
@@ -142,6 +143,14 @@ describe("malice", () => {
       `domain: d\ndescriptors:\n  - { key: a, rate_limit: { rps: 1, replaces: [${list("{ name: b }", names)}] } }\n`;
     expect(compileSafely(rule(REPLACES_MAX)).ruleSet).toBeDefined();
     expect(compileSafely(rule(REPLACES_MAX + 1)).problems[0]?.message).toContain(`at most ${REPLACES_MAX} names`);
+  });
+
+  test.each(["key", "value"])("a %s longer than any call's is refused", (name) => {
+    const rule = (chars: number) => `domain: d\ndescriptors:\n  - { key: a, ${name}: ${"x".repeat(chars)} }\n`;
+    expect(compileSafely(rule(ENTRY_BYTES_MAX)).ruleSet).toBeDefined();
+    expect(compileSafely(rule(ENTRY_BYTES_MAX + 1)).problems.map(({ message }) => message)).toContain(
+      `${name}: expected at most 65536 bytes, as calls may have, got 65537`,
+    );
   });
 
   test("values of one_of below values of one_of are bounded", () => {
