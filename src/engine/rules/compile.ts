@@ -17,7 +17,7 @@ import { gatherNamedLimits, type LimitsByName } from "./read-limits.ts";
 import { Regexes } from "./read-pattern.ts";
 import { checkUnused, readFile } from "./read-rule.ts";
 import type { DomainRules, GlobalLimit, RuleSet } from "./rule-set.ts";
-import { RULES_MAX } from "./schema.ts";
+import { RULES_FAULT, RULES_MAX } from "./schema.ts";
 import type { Problem, SourceFile } from "./source.ts";
 
 export type { CompileOptions } from "./build-limit.ts";
@@ -60,10 +60,12 @@ function* compileAll(files: readonly SourceFile[], options: CompileOptions, log:
     holds: gatherHolds(defaults, log),
     named: gatherNamedLimits(files, log),
     domains: new Map<string, DomainDraft>(),
+    read: { rules: 0 },
   };
   for (const file of files) {
     yield;
     yield* readFile(file, set, log);
+    if (set.read.rules > RULES_MAX) return { ruleSet: undefined, problems: log.sorted() };
   }
   warnUnused(set.holds, log);
   checkUnused(set, log);
@@ -72,7 +74,7 @@ function* compileAll(files: readonly SourceFile[], options: CompileOptions, log:
     ruleCount += countRules(draft.rules);
     yield;
     if (ruleCount <= RULES_MAX) continue;
-    log.error(draft.at, `more than ${RULES_MAX} rules in all, each value of one_of counted with all below it`);
+    log.error(draft.at, RULES_FAULT);
     return { ruleSet: undefined, problems: log.sorted() };
   }
   const domains = new Map<string, DomainRules>();

@@ -36,6 +36,7 @@ import { type LimitsByName, type ReadLimits, readLimits, readNamed, readWritten 
 import { readMetadata } from "./read-metadata.ts";
 import { type Regexes, readPatterns } from "./read-pattern.ts";
 import type { CostEntry } from "./rule-set.ts";
+import { RULES_FAULT, RULES_MAX } from "./schema.ts";
 import { isInResource, type MappingNode, type Place, type SourceFile } from "./source.ts";
 import { checkTierLimits, readNamedChoice } from "./tiers.ts";
 
@@ -50,6 +51,8 @@ interface SetContext {
   readonly named: ReadonlyMap<string, LimitsByName>;
   /** The domains that have been read so far. */
   readonly domains: Map<string, DomainDraft>;
+  /** Rules read so far, each value of `one_of` not counted. Above RULES_MAX no more are read. */
+  readonly read: { rules: number };
 }
 
 /** What is needed to read the rules of one file. */
@@ -61,6 +64,7 @@ interface FileContext {
   readonly hold: DefaultHold | undefined;
   readonly named: LimitsByName;
   readonly isResource: boolean;
+  readonly read: SetContext["read"];
 }
 
 const NO_LIMITS: LimitsByName = new Map();
@@ -88,7 +92,8 @@ export function* readFile(file: SourceFile, set: SetContext, log: ProblemLog): L
   if (globalLimit !== undefined) draft.addGlobalLimit(globalLimit);
   const named = set.named.get(domain) ?? NO_LIMITS;
   const hold = isResource ? set.holds.get(domain) : undefined;
-  yield* readRules(fields, draft.rules, { draft, regexes: set.regexes, isResource, defaults, hold, named }, log);
+  const { regexes, read } = set;
+  yield* readRules(fields, draft.rules, { draft, regexes, isResource, defaults, hold, named, read }, log);
 }
 
 /** The draft that a file adds to; one that nobody uses if the file has no domain, or another file has the same. */
@@ -129,6 +134,8 @@ function topOf({ name }: SourceFile): Place {
 function* readRules(fields: Fields, into: RuleDraft[], context: FileContext, log: ProblemLog): LongWork<void> {
   for (const written of readMappings(fields.get("descriptors"), log)) {
     yield;
+    if (context.read.rules > RULES_MAX) return;
+    if (++context.read.rules > RULES_MAX) log.error(written.at, RULES_FAULT);
     const mapping = context.isResource ? plainRule(written, context.hold, log) : written;
     const rule = readFields("rule", [mapping], log);
     const key = readText(rule, "key", log) ?? "";

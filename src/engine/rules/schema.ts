@@ -187,3 +187,4 @@ export const NODES_FAULT = `more than ${NODES_MAX} nodes (mappings, lists, keys 
 
 /** Most rules of a rule set, each value of `one_of` counted. Each takes 2 to 4 KB while it is compiled. */
 export const RULES_MAX = 200_000;
+export const RULES_FAULT = `more than ${RULES_MAX} rules in all, each value of one_of counted with all below it`;
