@@ -1,6 +1,6 @@
-// What requests cost: hits and cost entries taken from request headers, refunds, and reports after the response.
+// What requests cost: hits and cost entries taken from request headers, and refunds. Reports after the response are in
+// documented.test.ts and stream-done.test.ts.
 
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Config, fromHeader, listener, route } from "./support/bootstrap.ts";
 import { Rig } from "./support/rig.ts";
@@ -15,9 +15,6 @@ descriptors:
     rate_limit: { requests_per_unit: 10, unit: hour }
   - key: returned
     rate_limit: { requests_per_unit: 10, unit: hour }
-  - key: llm
-    post_paid: true
-    rate_limit: { tokens_per_second: 0.001, burst: 100 }
 `;
 
 /** Envoy takes no larger number of hits from a header. */
@@ -38,23 +35,6 @@ const ROUTES = [
   route({
     prefix: "/returned/refund",
     rateLimits: [limitedBy("returned", { hits_addend: { number: 5, is_negative_hits: true } })],
-  }),
-  route({
-    prefix: "/returned/when-done",
-    rateLimits: [
-      limitedBy("returned", { hits_addend: { number: 5 } }),
-      limitedBy("returned", {
-        hits_addend: { format: "%RESP(x-unused)%", is_negative_hits: true },
-        apply_on_stream_done: true,
-      }),
-    ],
-  }),
-  route({
-    prefix: "/llm",
-    rateLimits: [
-      limitedBy("llm", { hits_addend: { number: 0 } }),
-      limitedBy("llm", { hits_addend: { format: "%RESP(x-tokens)%" }, apply_on_stream_done: true }),
-    ],
   }),
 ];
 
@@ -134,54 +114,4 @@ describe("hits given back", () => {
     expect(await edge.statuses(4, "/returned/refund", headers)).toEqual([200, 200, 200, 200]);
     expect(await edge.statuses(3, "/returned/take", headers)).toEqual([200, 200, 429]);
   });
-
-  test("when the response is done are those that the upstream names", async () => {
-    const edge = rig.caller("edge");
-    const headers = { "x-case": "r2", "x-answer-unused": "4" };
-    // 5 taken and 4 given back each time, so that ten requests' worth of hits last for six requests.
-    for (let i = 0; i < 6; i++) {
-      expect(await edge.statuses(1, "/returned/when-done", headers)).toEqual([200]);
-      await reported();
-    }
-    expect(await edge.statuses(1, "/returned/when-done", headers)).toEqual([429]);
-  });
 });
-
-describe("hits reported when the response is done, on a post-paid rule", () => {
-  test("are paid even beyond the limit, and from then on the peek on the request refuses", async () => {
-    const edge = rig.caller("edge");
-    const headers = { "x-case": "l1", "x-answer-tokens": "90" };
-    expect(await edge.statuses(1, "/llm", headers)).toEqual([200]);
-    await reported();
-    expect(await edge.statuses(1, "/llm", headers)).toEqual([200]);
-    await reported();
-    expect(await edge.statuses(3, "/llm", headers)).toEqual([429, 429, 429]);
-    expect(rig.upstream.seen.filter((path) => path === "/llm")).toHaveLength(2);
-  });
-
-  test("leave other callers alone, and a refused request reports nothing", async () => {
-    const edge = rig.caller("edge");
-    const headers = { "x-case": "l2", "x-answer-tokens": "100" };
-    expect(await edge.statuses(1, "/llm", headers)).toEqual([200]);
-    await reported();
-    const refused = await edge.get("/llm", headers);
-    await reported();
-    const again = await edge.get("/llm", headers);
-    expect([refused.status, again.status]).toEqual([429, 429]);
-    expect(again.headers["x-ratelimit-reset"]).toEqual(refused.headers["x-ratelimit-reset"]);
-    expect(await edge.statuses(1, "/llm", { "x-case": "l3" })).toEqual([200]);
-  });
-});
-
-/** Resolves when no call of Envoy to Headgate is under way: reports are sent after the response, and nobody waits for them. */
-async function reported(): Promise<void> {
-  // Envoy sends the report in the turn in which it has written the response.
-  await sleep(10);
-  for (let tries = 0; tries < 2_000; tries++) {
-    const { upstream_rq_active: active } = await rig.envoy.counters("cluster.headgate.");
-    if (active === 0) return;
-    // What is asked is another process's counter, which nothing announces.
-    await sleep(10);
-  }
-  throw new Error("a call to Headgate does not end");
-}

@@ -115,15 +115,6 @@ describe("at the end", () => {
     expect(calls[1]?.descriptors.map(settlementOf)).toEqual(is);
   });
 
-  test("a caller that leaves keeps what was held", async () => {
-    const before = rls.calls().length;
-    const stream = new Stream(envoy, { answer: "wait", used: 7, body: '{"max_tokens":100}' });
-    expect(await stream.status).toBe(200);
-    stream.leave();
-    await expect.poll(() => rls.calls().length).toBe(before + 2);
-    expect(rls.calls().at(-1)?.descriptors.map(settlementOf)).toEqual(unknown);
-  });
-
   // Promise(llm): A refused call reports nothing.
   test("a refused call reports nothing", async () => {
     rls.refuses = true;

@@ -3,8 +3,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
-import { HoldFound, Mode, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
-import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import { Mode, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { type Ask, groupOf } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
@@ -113,31 +112,6 @@ describe.each(["row locks", "serializable"] as const)("200 callers at once, kept
 });
 
 // Promise(postgres): Calls with holds on several buckets never deadlock.
-test("calls that name several buckets in any order do not wait for each other in circles", async () => {
-  const before = await deadlocks();
-  const rigs = await openMany("row locks");
-  const identities = ["a", "b", "c", "d", "e"];
-  const call = async (caller: number) => {
-    const { store } = rigs[caller % rigs.length] as (typeof rigs)[0];
-    const named = [0, 1, 2].map((i) => identities[(caller * 7 + i * (1 + (caller % 4))) % 5] as string);
-    const asks = (mode: Mode): Ask[] =>
-      [...new Set(named)].flatMap((identity) => [
-        { limit: tokens, identity, mode, cost: 3, holdId: `r${caller}` },
-        { limit: placesOf(10_000), identity, mode, cost: 1, holdId: `r${caller}` },
-      ]);
-    const begun = await ask(store, ...asks(Mode.pay));
-    if (begun.verdict === Verdict.allowed) return await ask(store, ...asks(Mode.settle));
-    return begun;
-  };
-  const answers = await Promise.all(Array.from({ length: 200 }, (_, caller) => call(caller)));
-  const codes = new Set(answers.map(({ verdict, failure }) => failure?.code ?? verdict));
-  codes.delete(Verdict.allowed);
-  expect([...codes]).toEqual([]);
-  for (const { store } of rigs) await store.close();
-  expect(await deadlocks()).toBe(before);
-});
-
-// Promise(postgres): Calls with holds on several buckets never deadlock.
 test("processes that open the same holds of new buckets at once, in any order, do not wait for each other in circles", async () => {
   const before = await deadlocks();
   const rigs = await openMany("row locks");
@@ -156,23 +130,6 @@ test("processes that open the same holds of new buckets at once, in any order, d
   expect(await holds()).toBe(30 * (3 + 3 * 4));
   for (const { store } of rigs) await store.close();
   expect(await deadlocks()).toBe(before);
-});
-
-// Promise(holds): A hold opened in one process settles once in another.
-test("a hold opened in one process is settled in another, once", async () => {
-  const rigs = await openMany("row locks");
-  const [one, other] = rigs;
-  await ask(one?.store as Store, { limit: budget, cost: 20, holdId: "r1" });
-  const settlements = await Promise.all(
-    [one, other, one, other].map((rig) =>
-      ask(rig?.store as Store, { limit: budget, mode: Mode.settle, cost: 5, holdId: "r1" }),
-    ),
-  );
-  const found = settlements.map(({ takes: [take] }) => take?.counted).sort((a = 0, b = 0) => b - a);
-  expect(found).toEqual([20, HoldFound.settled, HoldFound.settled, HoldFound.settled]);
-  const left = await ask(one?.store as Store, { limit: budget, mode: Mode.peek });
-  expect(left.takes[0]?.remaining).toBe(45);
-  for (const { store } of rigs) await store.close();
 });
 
 describe("by a clock moved by hand", () => {
@@ -268,23 +225,4 @@ describe("by a clock moved by hand", () => {
     }
     await store.close();
   });
-});
-
-test("a row that somebody else holds costs its own calls their answer, and opens no hold", async () => {
-  const store = openPostgresStore({ target: server.target(), deadlineMs: 500, sweeps: false });
-  const { store: free } = await openPostgresRig({ target: server.target(), ...patient });
-  await ask(free, { limit: tokens, identity: "held", holdId: "r0" });
-  await server.query("BEGIN");
-  try {
-    await server.query("SELECT FROM headgate.bucket WHERE bucket_key LIKE '%id=held%' FOR UPDATE");
-    const [held, neighbour] = await Promise.all([
-      ask(store, { limit: tokens, identity: "held", holdId: "r1" }),
-      ask(free, { limit: tokens, identity: "free", holdId: "r1" }),
-    ]);
-    expect([held.verdict, neighbour.verdict]).toEqual([Verdict.failed, Verdict.allowed]);
-  } finally {
-    await server.query("ROLLBACK");
-  }
-  expect([await holds("r0"), await holds("r1")]).toEqual([1, 1]);
-  await Promise.all([store.close(), free.close()]);
 });

@@ -52,6 +52,7 @@ test("a take that became too late while its row was waited for is not paid, its 
 });
 
 // Promise(postgres): Processes that pay the same buckets pay each call once.
+// Promise(postgres): Rows that many calls want at once are waited for.
 test("stores that pay the same buckets all the time, alone and two at once, pay every call that passed, once", async () => {
   const paid = new Map<string, number>();
   let calls = 0;

@@ -64,36 +64,6 @@ test.each([
   expect((await settle(store, groupOn("k", limit, 7))).verdict).toBe(Verdict.refused);
 });
 
-// Promise(postgres): Calls on a row that somebody else holds get no answer and pay nothing.
-test("a row that somebody else holds costs a call its deadline and pays nothing, and its neighbours nothing", async () => {
-  const { store: hasty } = await openPostgresRig({ target: server.target(), deadlineMs: 500, sweeps: false });
-  await settle(store, groupOn("held"));
-  const startMs = performance.now();
-  const [held, free] = await whileHeld("held", async () => [
-    await settle(hasty, groupOn("held")),
-    await settle(store, groupOn("free")),
-  ]);
-  expect(held?.failure?.code).toBe("STORE_TIMEOUT");
-  expect(performance.now() - startMs).toBeLessThan(2_000);
-  expect(free?.verdict).toBe(Verdict.allowed);
-  await until("it answers", async () => (await settle(hasty, groupOn("other"))).verdict === Verdict.allowed);
-  expect(await debtOf(server, "held")).toBe(1);
-  await hasty.close();
-});
-
-// Promise(postgres): Processes that pay the same buckets pay each call once.
-test("stores that make the same buckets at the same time pay each call once", async () => {
-  const rigs = await Promise.all(
-    Array.from({ length: 4 }, () => openPostgresRig({ target: server.target(), ...patient })),
-  );
-  for (let round = 0; round < 20; round++) {
-    const groups = await Promise.all(rigs.map((rig) => settle(rig.store, groupOn(`new ${round}`))));
-    expect(groups.map(({ verdict }) => verdict)).toEqual(groups.map(() => Verdict.allowed));
-  }
-  expect(new Set((await debts(server)).values())).toEqual(new Set([4]));
-  await Promise.all(rigs.map((rig) => rig.store.close()));
-});
-
 test("tables that are dropped are made again", async () => {
   // One that comes up afterwards would make them before the first take.
   await until("all connections are up", () => areUp(server, patient.connections + 1));
@@ -193,13 +163,6 @@ test("buckets that mean nothing any more are dropped, those that somebody holds 
   expect(await own.backend.sweep()).toBe(1);
   expect([...(await debts(server)).keys()]).toEqual(["long"]);
   await own.close();
-});
-
-test("a store sweeps by itself", async () => {
-  const { store: sweeper } = await openPostgresRig({ target: server.target(), deadlineMs: 5_000 });
-  await server.query("INSERT INTO headgate.bucket VALUES ('long gone', 1, 1, 1, 1)");
-  await until("it is gone", async () => !(await debts(server)).has("long gone"));
-  await sweeper.close();
 });
 
 test("processes with another prefix of keys, which share no bucket, do not count each other", async () => {

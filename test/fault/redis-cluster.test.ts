@@ -143,23 +143,6 @@ describe("a primary under load", () => {
     expect([reports.unknownGroups, reports.breakerStates]).toEqual([0, []]);
     for (const [key, kept] of await ledgers()) expect([key, kept]).toEqual([key, load.paid.get(key)]);
   });
-
-  test("that hands over to its replica loses nothing", async () => {
-    rig = await ClusterRig.start();
-    const { store, reports } = await openOn(rig.target(), 200);
-    const load = new Load(store, { perTick: 4, keys: KEYS });
-    await sleep(300); // so that takes are under way when it happens
-    await rig.failOver(await rig.ownerOf(0));
-    await until("all takes are paid", () => paysAll(store));
-    await sleep(300); // so that the load runs on what has healed
-    await load.stop();
-    const kept = await ledgers();
-    const unknown = reports.unknownGroups;
-    for (const key of loadKeys) {
-      expect(kept.get(key)).toBeGreaterThanOrEqual(load.paid.get(key) ?? 0);
-      expect(kept.get(key)).toBeLessThanOrEqual((load.paid.get(key) ?? 0) + unknown);
-    }
-  });
 });
 
 describe("resharding under load", () => {

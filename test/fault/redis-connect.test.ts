@@ -10,7 +10,7 @@ import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import type { RedisTarget } from "../../src/stores/redis/connect.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
-import { freePort, RedisServer } from "../support/redis-server.ts";
+import { RedisServer } from "../support/redis-server.ts";
 import { whenUp } from "../support/when-up.ts";
 import { groupOn, settle, until } from "./store-rig.ts";
 
@@ -122,48 +122,46 @@ describe("ways", () => {
 });
 
 describe("troubles", () => {
-  test("nothing listens", async () => {
-    const address = { kind: "tcp", host: "127.0.0.1", port: await freePort() } as const;
-    expect(await troubleWith(server.target({ address }))).toBe(
-      `Redis at 127.0.0.1:${address.port} refuses connections: nothing listens there`,
-    );
-  });
-
-  test("the host has no address", async () => {
-    const address = { kind: "tcp", host: "no-such-host.invalid", port: 1 } as const;
-    expect(await troubleWith(server.target({ address }))).toMatch(/^Redis at no-such-host.invalid:1 can't be found: /);
-  });
-
-  test("the socket does not exist", async () => {
-    const address = { kind: "unix", path: "/nowhere/redis.sock" } as const;
-    expect(await troubleWith(server.target({ address }))).toBe(
-      "Redis at /nowhere/redis.sock can't be reached: the socket does not exist",
-    );
-  });
-
-  test.each([
-    { what: "a wrong password", login: { username: undefined, password: `${PASSWORD}-not` } },
-    { what: "an unknown user", login: { username: "nobody", password: PASSWORD } },
-  ])("$what", async ({ login }) => {
-    const trouble = await troubleWith(guarded.target({ login }));
-    expect(trouble).toBe(`Redis at 127.0.0.1:${guarded.port} refuses the password or the user name`);
-  });
-
-  test("no password where one is wanted", async () => {
-    expect(await troubleWith(guarded.target())).toBe(
-      `Redis at 127.0.0.1:${guarded.port} wants a password, and none is set`,
-    );
-  });
-
-  test("a password file that is not there", async () => {
-    expect(await troubleWith(guarded.target({ loginFile: "/nowhere/login" }))).toBe(
-      `Redis at 127.0.0.1:${guarded.port} can't be used, because /nowhere/login can't be read (ENOENT)`,
-    );
-  });
-
-  test("a database that does not exist", async () => {
-    expect(await troubleWith(server.target({ database: 900 }))).toBe(
-      `Redis at 127.0.0.1:${server.port} has no database of the number that is set`,
+  test.each<{ what: string; change: Partial<RedisTarget>; isGuarded?: boolean; says: string | RegExp }>([
+    {
+      what: "the host has no address",
+      change: { address: { kind: "tcp", host: "no-such-host.invalid", port: 1 } },
+      says: /^Redis at no-such-host.invalid:1 can't be found: /,
+    },
+    {
+      what: "the socket does not exist",
+      change: { address: { kind: "unix", path: "/nowhere/redis.sock" } },
+      says: /^Redis at \/nowhere\/redis.sock can't be reached: the socket does not exist$/,
+    },
+    {
+      what: "a wrong password",
+      change: { login: { username: undefined, password: `${PASSWORD}-not` } },
+      isGuarded: true,
+      says: "refuses the password or the user name",
+    },
+    {
+      what: "an unknown user",
+      change: { login: { username: "nobody", password: PASSWORD } },
+      isGuarded: true,
+      says: "refuses the password or the user name",
+    },
+    { what: "no password where one is wanted", change: {}, isGuarded: true, says: "wants a password, and none is set" },
+    {
+      what: "a password file that is not there",
+      change: { loginFile: "/nowhere/login" },
+      isGuarded: true,
+      says: "can't be used, because /nowhere/login can't be read (ENOENT)",
+    },
+    {
+      what: "a database that does not exist",
+      change: { database: 900 },
+      says: "has no database of the number that is set",
+    },
+  ])("$what", async ({ change, isGuarded = false, says }) => {
+    const asked = isGuarded ? guarded : server;
+    const trouble = await troubleWith(asked.target(change));
+    expect(trouble).toEqual(
+      typeof says === "string" ? `Redis at 127.0.0.1:${asked.port} ${says}` : expect.stringMatching(says),
     );
   });
 

@@ -37,17 +37,6 @@ test("scripts flushed under load are loaded again, and every take is paid once",
   expect(await server.command("GET", "load:0")).toMatch(new RegExp(`^${load.sent}000000 `));
 });
 
-test("data flushed under load costs no call: buckets are new", async () => {
-  const load = new Load(store, { perTick: 4, keys: 5 });
-  for (let i = 0; i < 3; i++) {
-    await sleep(40); // so that there is something to flush
-    await server.flush();
-  }
-  await load.stop();
-  expect(load.failed).toBe(0);
-  expect(reports.damagedBuckets).toBe(0);
-});
-
 test.each([
   { what: "text", command: ["SET", "k", "rubbish"] },
   { what: "a hash", command: ["HSET", "k", "a", "b"] },
@@ -121,38 +110,4 @@ test("processes that share a Redis count each other, and one that closes is gone
   await second.close();
   await third.close();
   expect(await server.command("ZCARD", "headgate:processes")).toBe(1);
-});
-
-test("a list of processes that is lost again and again changes no count", async () => {
-  const options = { target: server.target() };
-  const three = await Promise.all(Array.from({ length: 3 }, async () => (await openRig(options)).store));
-  await until(
-    "each has a place",
-    () => three.map((each) => each.processes.index()).every((index) => index >= 0),
-    8_000,
-  );
-  const places = () => three.map((each) => [each.processes.count(), each.processes.index()]);
-  const before = places();
-  const lost = setInterval(() => void server.command("DEL", "headgate:processes"), 300);
-  await sleep(2_500); // each reports twice
-  clearInterval(lost);
-  expect(places()).toEqual(before);
-  await Promise.all(three.map((each) => each.close()));
-});
-
-test("connections that somebody kills under load are opened again; no call waits longer than its deadline", async () => {
-  const load = new Load(store, { perTick: 4, keys: 1 });
-  for (let i = 0; i < 5; i++) {
-    await sleep(100); // so that takes are under way at each kill
-    await server.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-  }
-  const paid = () => load.paid.get("load:0") ?? 0;
-  const before = paid();
-  await until("calls pass again, many of them", () => paid() > before + 40);
-  await load.stop();
-  const [, held = ""] = /^(\d+)000000 /.exec(String(await server.command("GET", "load:0"))) ?? [];
-  // Whoever was answered as paid is paid; beyond that at most the takes whose replies were lost.
-  expect(Number(held) - (load.paid.get("load:0") ?? 0)).toBeGreaterThanOrEqual(0);
-  expect(Number(held) - (load.paid.get("load:0") ?? 0)).toBeLessThanOrEqual(reports.unknownGroups);
-  expect(store.trouble()).toBeUndefined();
 });

@@ -147,23 +147,6 @@ describe("the service on Redis", () => {
   });
 });
 
-test("a Redis that is not up yet is waited for: answered by policy, not ready, then ready", async () => {
-  const redis = await RedisServer.start();
-  await redis.kill();
-  const app = await startTestApp(RULES, { REDIS_URL: `127.0.0.1:${redis.port}` });
-  try {
-    const before = await app.http("/readyz");
-    expect(before.status).toBe(503);
-    expect(await before.text()).toContain("store");
-    expect((await app.hit({ open: "a" })).overall_code).toBe("OK");
-    await redis.restart();
-    await expect.poll(async () => (await app.http("/readyz")).status, { timeout: 5_000 }).toBe(200);
-  } finally {
-    await app.stop();
-    await redis.stop();
-  }
-});
-
 // Promise(outages): A process out of rotation because of its store returns by itself, even without calls.
 test("with ON_STORE_FAILURE=error a process that was taken out of rotation while Redis hung comes back by itself", async () => {
   const redis = await RedisServer.start();
@@ -185,23 +168,6 @@ test("with ON_STORE_FAILURE=error a process that was taken out of rotation while
   } finally {
     redis.resume();
     await app.stop();
-    await redis.stop();
-  }
-});
-
-test("an old and a new process with different amounts on one Redis agree on the count", async () => {
-  const redis = await RedisServer.start();
-  const perHour = (amount: number) =>
-    `domain: edge\ndescriptors:\n  - { key: u, rate_limit: { requests_per_unit: ${amount}, unit: hour } }\n`;
-  const env = { REDIS_URL: `127.0.0.1:${redis.port}`, STORE_DEADLINE: "1s" };
-  const [older, newer] = [await startTestApp(perHour(100), env), await startTestApp(perHour(50), env)];
-  try {
-    for (let i = 0; i < 10; i++) await older.hit({ u: "a" });
-    expect((await newer.hit({ u: "a" })).statuses[0]?.limit_remaining).toBe(39);
-    expect((await older.hit({ u: "a" })).statuses[0]?.limit_remaining).toBe(88);
-  } finally {
-    await older.stop();
-    await newer.stop();
     await redis.stop();
   }
 });

@@ -51,13 +51,3 @@ test("before the first piece is there", async () => {
   begin();
   await vi.waitFor(() => expect(page.ended).toBe(5), END_MS);
 });
-
-test("while they read", async () => {
-  const { port, page, begin, close } = await serve();
-  begin();
-  const socket = await ask(port);
-  await once(socket, "data");
-  socket.destroy();
-  await vi.waitFor(() => expect(page.ended).toBe(1), END_MS);
-  await close();
-});

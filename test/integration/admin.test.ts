@@ -354,13 +354,3 @@ describe("the connection", () => {
     expect(await reply).toBe("cut off");
   });
 });
-
-test("listen rejects when the port is taken", async () => {
-  const { port } = await startServer();
-  const second = openAdminServer(
-    { host: "127.0.0.1", port },
-    { metricsPath: "/metrics", bodyBytesMax: 1, hosts: [] },
-    {} as unknown as AdminSources & { health: HealthState },
-  );
-  await expect(second.listen()).rejects.toThrow(/EADDRINUSE/);
-});

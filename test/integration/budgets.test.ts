@@ -210,6 +210,7 @@ describe.each(SHARED_STORES)("with $name", ({ start }) => {
   });
 
   // Promise(holds): Callers in two processes never overspend a budget, on every shared store.
+  // Promise(holds): A hold opened in one process settles once in another.
   test("200 callers at once overspend no budget, in two processes", async () => {
     const env = { ...servers.env, CACHE_KEY_PREFIX: "many:", STORE_DEADLINE: "10s" };
     const processes = [await serve(env), await serve(env)] as const;

@@ -92,17 +92,6 @@ describe("a client of one server", () => {
     expect(failures.map(({ message }) => message)).toEqual([expect.stringContaining("REQUEST_ENTRY_TOO_LONG")]);
   });
 
-  test.each(["allow", "deny", "throw"] as const)(
-    "rejects what can't be sent, whatever the policy is: %s",
-    async (onFailure) => {
-      const failures: CheckFailure[] = [];
-      const limiter = openLimiter([addressOf(app)], { onFailure, onDegraded: (failure) => failures.push(failure) });
-      await expect(limiter.check({ ...user("a"), hits: -1 })).rejects.toBeInstanceOf(TypeError);
-      await expect(limiter.check({ ...user("a"), domain: "" })).rejects.toBeInstanceOf(TypeError);
-      expect(failures).toEqual([]);
-    },
-  );
-
   // Promise(answers): Middleware and `/json` answer 429 with X-RateLimit-Limit, -Remaining, -Reset and Retry-After.
   test("limits a node:http server", async () => {
     const mayPass = httpLimit(openLimiter([addressOf(app)]), (request: { url?: string | undefined }) =>

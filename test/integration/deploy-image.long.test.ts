@@ -115,11 +115,6 @@ describe("the image's folder", () => {
     );
     expect(there).toBe(here);
   });
-
-  test("checks rules when /bin/ratelimit is given a command", () => {
-    const { status, stdout } = spawnSync(join(folder, "bin/ratelimit"), ["check"], { encoding: "utf8", ...asNobody });
-    expect(`${status} ${stdout}`).toMatch(/^0 /);
-  });
 });
 
 describe("the service started from the folder by /bin/ratelimit, as a user who can write nothing there", () => {
@@ -164,12 +159,6 @@ describe("the service started from the folder by /bin/ratelimit, as a user who c
     const body = JSON.stringify({ domain: "edge", descriptors, hits_addend: 51 });
     const answer = await fetch(`http://127.0.0.1:${ports.http}/json`, { method: "POST", body });
     expect(answer.status).toBe(429);
-  });
-
-  test("is asked by the same program, as the README does in a pod", () => {
-    const args = ["ask", "--server", `127.0.0.1:${ports.grpc}`, "--domain", "edge", "remote_address=203.0.113.8"];
-    const { status, stdout } = spawnSync(join(folder, "bin/ratelimit"), args, { encoding: "utf8", ...asNobody });
-    expect(`${status} ${stdout}`).toMatch(/^0 OK[\s\S]*per-address: 49 of 50 left/);
   });
 
   test("passes its health check, and a service that is not there fails it", async () => {

@@ -1,7 +1,7 @@
 // Rules change under a running process: every way in which a directory can change is noticed, a bad state changes nothing.
 // Real files and links. The waits are for the watcher, which has its own timers; they end as soon as it has acted.
 
-import { cpSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { RuleSet } from "../../src/engine/rules/rule-set.ts";
@@ -137,31 +137,6 @@ describe("changes that are noticed", () => {
     expect(reloader.current?.version).toBe(1);
     put("a.yaml", rules("back"));
     await until(() => expect(domainsOf(reloader)).toEqual(["back", "b"]));
-  });
-});
-
-describe("a Kubernetes ConfigMap", () => {
-  // What the kubelet does: a new dated folder, then one rename of the link `..data` that all files lead through.
-  function publish(number: number, files: Readonly<Record<string, string>>): void {
-    const folder = `..2026_${number}`;
-    mkdirSync(join(directory, folder));
-    for (const [name, text] of Object.entries(files)) put(join(folder, name), text);
-    symlinkSync(folder, join(directory, "..data_tmp"));
-    renameSync(join(directory, "..data_tmp"), join(directory, "..data"));
-    if (number > 1) rmSync(join(directory, `..2026_${number - 1}`), { recursive: true });
-    for (const name of Object.keys(files)) {
-      if (!existsSync(join(directory, name))) symlinkSync(`..data/${name}`, join(directory, name));
-    }
-  }
-
-  test("a swap of ..data is one new set, each file once", async () => {
-    publish(1, { "a.yaml": rules("a", 100), "b.yaml": rules("b", 100) });
-    const { reloader, published } = await begin();
-    publish(2, { "a.yaml": rules("a", 50), "b.yaml": rules("b", 50) });
-    await until(() => expect(reloader.current?.version).toBe(2));
-    expect(reloader.current?.files).toEqual(["a.yaml", "b.yaml"]);
-    expect(reloader.status()).toMatchObject({ loads: 2, failures: 0 });
-    expect(published).toHaveLength(2);
   });
 });
 

@@ -81,27 +81,6 @@ describe("on a Redis Cluster", () => {
     });
   });
 
-  test("refusals are repeated from memory all the same", async () => {
-    const env = { REDIS_URL: `127.0.0.1:${rig.nodes[0]?.port}`, REDIS_TYPE: "CLUSTER", CACHE_KEY_PREFIX: "m:" };
-    await withApp(env, async (app) => {
-      expect((await fiveCalls(app, "a")).codes).toEqual(THREE_OF_FIVE);
-      await app.ask(call("a"));
-      const metrics = await (await app.http("/metrics")).text();
-      expect(metrics).toMatch(/over_limit_with_local_cache\{[^}]*limit="daily"\} [1-9]/);
-    });
-  });
-
-  test("the compatibility mode counts over all nodes", async () => {
-    const env = { REDIS_URL: `redis-cluster://127.0.0.1:${rig.nodes[0]?.port}`, COMPATIBILITY_MODE: "true" };
-    const rules = "domain: edge\ndescriptors: [{ key: user, rate_limit: { unit: hour, requests_per_unit: 2 } }]\n";
-    const app = await startTestApp(rules, { STORE_DEADLINE: "2s", ...env });
-    const entries = ["x", "y", "z"].map((value) => ({ entries: [{ key: "user", value }] }));
-    const codes = [];
-    for (let i = 0; i < 3; i++) codes.push((await app.ask({ domain: "edge", descriptors: entries })).overall_code);
-    expect(codes).toEqual(["OK", "OK", "OVER_LIMIT"]);
-    await app.stop();
-  });
-
   // The last one here: the node stays away.
   // Promise(outages): A missing answer affects only its own limits, whatever the policy, the rule and the shard.
   test("a node that is away lifts its own limits and no others", async () => {

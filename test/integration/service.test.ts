@@ -53,34 +53,6 @@ describe("the service on the memory store", () => {
     expect(await answers[0]?.json()).toMatchObject({ overallCode: "OK", statuses: [{ limitRemaining: 1 }] });
   });
 
-  test.each([
-    { name: "an empty domain", request: { domain: "", descriptors: [{}] }, code: "REQUEST_DOMAIN_EMPTY" },
-    { name: "no descriptors", request: { domain: "edge" }, code: "REQUEST_DESCRIPTORS_EMPTY" },
-    {
-      name: "an override without a unit",
-      request: { domain: "edge", descriptors: [{ limit: { requests_per_unit: 1, unit: 0 } }] },
-      code: "REQUEST_OVERRIDE_UNIT",
-    },
-  ])("answers $name with INVALID_ARGUMENT", async ({ request, code }) => {
-    await expect(app.ask(request)).rejects.toMatchObject({ code: 3, details: expect.stringContaining(code) });
-  });
-
-  test("passes a descriptor without entries: it matches nothing", async () => {
-    expect(await app.ask({ domain: "edge", descriptors: [{}] })).toMatchObject({
-      overall_code: "OK",
-      statuses: [{ code: "OK", current_limit: null }],
-    });
-  });
-
-  test("refuses hits of 2^63 and more without handing any back", async () => {
-    const entries = [{ key: "plan", value: "gold" }];
-    const huge = { domain: "edge", descriptors: [{ entries, hits_addend: { value: "18446744073709551615" } }] };
-    const before = await app.ask({ domain: "edge", descriptors: [{ entries, hits_addend: { value: 0 } }] });
-    expect((await app.ask(huge)).overall_code).toBe("OVER_LIMIT");
-    const after = await app.ask({ domain: "edge", descriptors: [{ entries, hits_addend: { value: 0 } }] });
-    expect(after.statuses[0]?.limit_remaining).toBe(before.statuses[0]?.limit_remaining);
-  });
-
   test("is alive and ready, and shows rules, metrics and explanations", async () => {
     expect((await app.http("/livez")).status).toBe(200);
     expect(await (await app.http("/readyz")).json()).toMatchObject({ status: "ready" });

@@ -1,4 +1,4 @@
-// Signals to the process.
+// Signals to a process that has just begun to listen.
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,19 +6,11 @@ import { expect, test } from "vitest";
 import { startService } from "../support/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-async function service() {
+test("SIGHUP reads the rules again, also in the moment in which the process says that it listens", async () => {
   const rulesDir = temporaryFolder("headgate-rules");
   await writeFile(join(rulesDir, "rules.yaml"), "domain: edge\n");
-  return await startService({ RULES_DIR: rulesDir });
-}
-
-test("SIGHUP reads the rules again, also in the moment in which the process says that it listens", async () => {
-  const process = await service();
+  const process = await startService({ RULES_DIR: rulesDir });
   process.signal("SIGHUP");
   await expect.poll(() => process.log.some((line) => line.includes("rules are unchanged"))).toBe(true);
   expect(await process.stop()).toBe(0);
-});
-
-test("SIGTERM ends the process with 0", async () => {
-  expect(await (await service()).stop()).toBe(0);
 });

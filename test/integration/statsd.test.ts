@@ -371,15 +371,4 @@ descriptors:
       expect(exporter.errors).toBe(1);
     });
   });
-
-  test("that is not there troubles nobody", async () => {
-    const app = await startTestApp(RULES, {
-      USE_STATSD: "true",
-      STATSD_HOST: "127.0.0.1",
-      STATSD_PORT: "1",
-      STATS_FLUSH_INTERVAL: "10ms",
-    });
-    for (let i = 0; i < 5; i++) expect((await app.hit({ other: "a" })).overall_code).toBe("OK");
-    await app.stop();
-  });
 });
