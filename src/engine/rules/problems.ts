@@ -66,7 +66,16 @@ export function makeProblem(
 ): Problem {
   const { file, line, column, path } = at;
   const place = path === undefined ? { file, line, column } : { file, line, column, path };
-  return { severity, ...place, message, ...(suggestion === undefined ? {} : { suggestion }) };
+  const hint = suggestion === undefined ? {} : { suggestion: shorten(suggestion) };
+  return { severity, ...place, message: shorten(message), ...hint };
+}
+
+/** Most characters of a text: names of 64 KiB may stand in it, and PROBLEMS_MAX problems are kept and shown. */
+const TEXT_CHARS_MAX = 1_000;
+
+/** Leaves out the middle of a text that is too long. */
+function shorten(text: string): string {
+  return text.length <= TEXT_CHARS_MAX ? text : `${text.slice(0, 600)} ... ${text.slice(-300)}`;
 }
 
 /** One line for a person: `file:line:column: error: message. Suggestion` */

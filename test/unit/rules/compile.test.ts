@@ -191,6 +191,13 @@ describe("problems", () => {
     expect(errorsOf(text)).toEqual(["a.yaml:3:38"]);
   });
 
+  test("a problem with a name of 64 KiB has a text of a thousand characters, with both ends of the sentence", () => {
+    const { problems } = compileYaml([`domain: d\ndescriptors: [{ key: a, ${"x".repeat(60_000)}: 1 }]\n`]);
+    const [{ message = "" } = {}] = problems;
+    expect(message.length).toBeLessThan(1_000);
+    expect(message).toMatch(/^unknown key 'xxx.* \.\.\. x+'/);
+  });
+
   test("a file of rubbish has a bounded number of problems, errors before warnings", () => {
     const log = new ProblemLog();
     for (let line = 1; line <= PROBLEMS_MAX * 3; line++) log.warn({ file: "f", line, column: 1 }, "w");
