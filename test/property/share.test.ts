@@ -3,18 +3,12 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Algorithm, type Limit, Sync } from "../../src/engine/domain/limit.ts";
+import { Algorithm, Sync } from "../../src/engine/domain/limit.ts";
 import { makeLimit } from "../support/builders.ts";
 import { runs } from "../support/runs.ts";
 import { calling, changing, weathers } from "../support/schedules.ts";
-import {
-  Fleet,
-  mostBeyondRate,
-  mostInAlignedWindow,
-  mostInAnyWindow,
-  SETTLE_US,
-  type Step,
-} from "../support/simulated-fleet.ts";
+import { Fleet, mostBeyondRate, SETTLE_US, type Step } from "../support/simulated-fleet.ts";
+import { boundedLimits } from "./bounded-limits.ts";
 
 /** Until then processes ask the store. */
 const known: Step = { does: "waits", us: SETTLE_US };
@@ -28,61 +22,27 @@ const rough = weathers.map((weather) => ({
   lossOneIn: weather.lossOneIn === 0 ? 0 : Math.max(5, weather.lossOneIn),
 }));
 
-/** What passed of a limit, beyond its rate if it has one, and the most of it that one bucket lets pass. */
-interface Bound {
-  readonly name: string;
-  readonly limits: fc.Arbitrary<Limit>;
-  /** `times`: how many buckets of such a rate there are. */
-  readonly passed: (fleet: Fleet, limit: Limit, times: number) => number;
-  readonly holds: (limit: Limit) => number;
-}
-const window = (algorithm: Algorithm) =>
-  fc.integer({ min: 0, max: 60 }).map((amount) => makeLimit({ algorithm, amount, sync: Sync.share }));
-const amountOf = ({ amount }: Limit) => amount;
+const rows = boundedLimits(
+  { sync: Sync.share, amounts: fc.integer({ min: 0, max: 60 }), bursts: [1, 2, 3] },
+  {
+    [Algorithm.tokenBucket]: "max(burst, N) + max(rate, N) x t in any time t",
+    [Algorithm.fixedWindow]: "max(limit, N)",
+    [Algorithm.calendarWindow]: "max(limit, N)",
+    [Algorithm.slidingWindow]: "max(limit, N) in each aligned window",
+    [Algorithm.slidingLog]: "max(limit, N) in any window",
+  },
+);
+/** What `count` processes have together of an amount: one each, if there are more of them. */
 const partly = (whole: number, count: number) => (whole === 0 ? 0 : Math.max(whole, count));
-const bounds: Bound[] = [
-  {
-    name: "token bucket: max(burst, N) + max(rate, N) x t in any time t",
-    limits: fc
-      .tuple(fc.integer({ min: 0, max: 60 }), fc.integer({ min: 1, max: 3 }))
-      .map(([amount, bursts]) => makeLimit({ amount, burst: amount * bursts, sync: Sync.share })),
-    passed: ({ grants, processes: { length } }, { amount }, times) =>
-      mostBeyondRate(grants, times * partly(amount, length)),
-    holds: ({ burst }) => burst,
-  },
-  {
-    name: "fixed window: max(limit, N)",
-    limits: window(Algorithm.fixedWindow),
-    passed: ({ grants }, limit) => mostInAlignedWindow(grants, limit),
-    holds: amountOf,
-  },
-  {
-    name: "calendar window: max(limit, N)",
-    limits: window(Algorithm.calendarWindow),
-    passed: ({ grants }, limit) => mostInAlignedWindow(grants, limit),
-    holds: amountOf,
-  },
-  {
-    name: "sliding window: max(limit, N) in each aligned window",
-    limits: window(Algorithm.slidingWindow),
-    passed: ({ grants }, limit) => mostInAlignedWindow(grants, limit),
-    holds: amountOf,
-  },
-  {
-    name: "sliding log: max(limit, N) in any window",
-    limits: window(Algorithm.slidingLog),
-    passed: ({ grants }, limit) => mostInAnyWindow(grants, limit),
-    holds: amountOf,
-  },
-];
 
 describe("shares of several processes", () => {
   // Promise(hot): Shares grant at most max(limit, N), even if the list of processes is lost again and again.
-  test.each(bounds)("grant at most, and ask nobody, of a $name", ({ limits, passed, holds }) => {
+  test.each(rows)("grant at most, and ask nobody, of a $name", ({ limits, passed }) => {
     fc.assert(
       fc.property(limits, processes, calm, calling(4), (limit, count, weather, steps) => {
         const fleet = new Fleet(limit, count, weather).play([known, ...steps]);
-        expect(passed(fleet, limit, 1)).toBeLessThanOrEqual(partly(holds(limit), count) + 1e-6);
+        const rate = partly(limit.amount, count);
+        expect(passed(fleet, limit, rate)).toBeLessThanOrEqual(partly(limit.burst, count) + 1e-6);
         expect(fleet.asked).toBe(0);
       }),
       { numRuns: runs(25) },
@@ -90,16 +50,19 @@ describe("shares of several processes", () => {
   });
 
   // Promise(hot): While processes come and go, shares grant at most twice max(limit, N) and a share for each process.
-  test.each(bounds)("grant twice that while processes come and go, and a part for each, of a $name", (bound) => {
+  test.each(rows)("grant twice that while processes come and go, and a part for each, of a $name", (bound) => {
     const steps = changing(["losesRegister", "losesBuckets"]);
     fc.assert(
       fc.property(bound.limits, processes, rough, steps, (limit, count, weather, list) => {
         const fleet = new Fleet(limit, count, weather).play([known, ...list]);
-        const whole = partly(bound.holds(limit), fleet.processes.length);
+        const [rate, whole] = [limit.amount, limit.burst].map((one) => partly(one, fleet.processes.length)) as [
+          number,
+          number,
+        ];
         // What the store grants to those that are not counted yet, once more when it loses its data, and what each that
         // comes has for itself and each that goes leaves to the others.
         const atMost = 2 * whole + fleet.losses * whole + fleet.changes * (whole / 2);
-        expect(bound.passed(fleet, limit, 2)).toBeLessThanOrEqual(atMost + 1e-6);
+        expect(bound.passed(fleet, limit, 2 * rate)).toBeLessThanOrEqual(atMost + 1e-6);
       }),
       { numRuns: runs(20) },
     );
