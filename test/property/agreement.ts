@@ -24,20 +24,17 @@ import { answerOf, type GroupAnswer, replayHistory, replayOnReference } from "./
 import { REPLAYED_EDITS, REPLAYED_HISTORIES } from "./replayed.ts";
 
 let replays = 0;
-let prefixOf = (replay: number) => `h${replay}:`;
-const freshPrefix = () => prefixOf(replays++);
+const nextPrefix = () => `h${replays++}:`;
+type Change = (histories: fc.Arbitrary<History>) => fc.Arbitrary<History>;
+const asTheyAre: Change = (histories) => histories;
 
-async function expectEqualReplays(harness: StoreHarness, shape: HistoryShape, add = asTheyAre): Promise<void> {
+async function expectEqual(harness: StoreHarness, any: fc.Arbitrary<History>, times = 100): Promise<void> {
   await fc.assert(
-    fc.asyncProperty(add(histories(shape)), async (history) => {
-      expect(await replayHistory(harness, history, freshPrefix())).toEqual(replayOnReference(history));
+    fc.asyncProperty(any, async (history) => {
+      expect(await replayHistory(harness, history, nextPrefix())).toEqual(replayOnReference(history));
     }),
-    { numRuns: runs(100) },
+    { numRuns: runs(times) },
   );
-}
-
-function asTheyAre(histories: fc.Arbitrary<History>): fc.Arbitrary<History> {
-  return histories;
 }
 
 const isPlain = ({ takes: [take, ...others] }: HistoryStep) => take?.mode === Mode.pay && others.length === 0;
@@ -60,11 +57,17 @@ function inFours(history: History): History {
   return { ...history, steps };
 }
 
-async function expectEqualInFours(harness: StoreHarness, shape: HistoryShape, add = asTheyAre): Promise<void> {
+/** Holds calls that travel together against the reference; `prefixOf` makes what the keys of a replay begin with. */
+export async function expectEqualInFours(
+  harness: StoreHarness,
+  shape: HistoryShape,
+  add = asTheyAre,
+  prefixOf = nextPrefix,
+): Promise<void> {
   const shaped = histories({ ...shape, stepsMax: 40, givesBack: true });
   await fc.assert(
     fc.asyncProperty(add(shaped).map(inFours), async (history) => {
-      expect(await replayInFours(harness, history, freshPrefix())).toEqual(replayOnReference(history));
+      expect(await replayInFours(harness, history, prefixOf())).toEqual(replayOnReference(history));
     }),
     { numRuns: runs(100) },
   );
@@ -94,7 +97,8 @@ async function replayInFours(harness: StoreHarness, history: History, keyPrefix:
   return answers;
 }
 
-const MIXED: HistoryShape = {
+/** Groups of all kinds over all algorithms. */
+export const MIXED: HistoryShape = {
   limitsMax: 4,
   identities: 2,
   takesMax: 6,
@@ -110,7 +114,7 @@ const ofOneWindow = (numbers: fc.Arbitrary<LimitNumbers>) =>
   );
 
 /** A call is one process's: all takes of a group have one limit, by one process's zone data. */
-const byOneProcess = (histories: fc.Arbitrary<History>) =>
+const byOneProcess: Change = (histories) =>
   histories.map((history) => ({
     ...history,
     steps: history.steps.map((step) => ({
@@ -121,53 +125,84 @@ const byOneProcess = (histories: fc.Arbitrary<History>) =>
 
 const withoutHolds = (numbers: LimitNumbers): LimitNumbers => ({ ...numbers, holdSeconds: 0 });
 
-interface AgreementOptions {
-  /** Makes what the keys of a replay begin with. */
-  readonly namePrefix?: (replay: number) => string;
-  /**
-   * False: a payment of a sliding log that was dated anew since, because time stepped back by more than ten seconds, is given
-   * back, where the TypeScript no longer finds it.
-   */
-  readonly losesRedatedLogs?: boolean;
+/** Calls that open, settle and refund holds. */
+export const HOLDS: HistoryShape = {
+  numbers: limitsWithHolds(),
+  modes: [Mode.pay, Mode.pay, Mode.pay, Mode.settle, Mode.settle, Mode.peek, Mode.refund, Mode.postPaid],
+  holdIds: ["a", "a", "b", "c", ""],
+  givesBack: true,
+};
+
+/** A burst of more payments than lows are kept of, settled in any order. */
+function crowdedHolds(): fc.Arbitrary<History> {
+  const limit = { algorithm: Algorithm.tokenBucket, amount: 60, burst: 4_000, windowSeconds: 60, debtMax: 40_000 };
+  const take = { limit: 0, identity: "0", descriptor: 0, kind: Kind.ordinary };
+  return fc
+    .array(fc.tuple(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 0, max: 60 }), fc.nat()), {
+      minLength: 70,
+      maxLength: 90,
+    })
+    .map((calls) => {
+      const ids = calls.map((_, i) => `r${i}`);
+      const pays = calls.map(([cost], i) => ({ ...take, mode: Mode.pay, cost, holdId: `r${i}` }));
+      const settles = calls.map(([, used, which]) => {
+        const [holdId = ""] = ids.splice(which % ids.length, 1);
+        return { ...take, mode: Mode.settle, cost: used, holdId };
+      });
+      const steps = [...pays, ...settles].map((one) => ({
+        advanceUs: 1_000 * one.cost,
+        takes: [one],
+        hasSpareQuota: false,
+        isGivenBack: false,
+      }));
+      return { startUs: Date.UTC(2026, 0, 1) * 1000, limits: [{ ...limit, holdSeconds: 120 }], steps };
+    });
+}
+
+/** High limits and steps of a fiftieth of a window leave hundreds of payments in logs. */
+function longLogs(): fc.Arbitrary<History> {
+  const shape: HistoryShape = { algorithms: [Algorithm.slidingLog], takesMax: 2, identities: 2 };
+  return histories({ ...shape, stepBackMaxUs: 20_000_000, givesBack: true, stepsMin: 130, stepsMax: 300 }).map(
+    (history) => ({
+      ...history,
+      limits: history.limits.map((limit) => ({ ...limit, amount: 1_000, burst: 1_000 })),
+      steps: history.steps.map((step) => ({ ...step, advanceUs: Math.trunc(step.advanceUs / 50) })),
+    }),
+  );
 }
 
 /** Replays histories of all shapes on the store that `open` gives, which the caller opens before and closes after. */
-export function describeAgreement(
-  open: () => StoreHarness,
-  { namePrefix = prefixOf, losesRedatedLogs = true }: AgreementOptions = {},
-): void {
-  prefixOf = namePrefix;
+export function describeAgreement(open: () => StoreHarness): void {
+  const alone = (name: string, shape: HistoryShape, add = asTheyAre) =>
+    test(name, () => expectEqual(open(), add(histories(shape))));
+  const together = (name: string, shape: HistoryShape, add = asTheyAre) =>
+    test(name, () => expectEqualInFours(open(), shape, add));
+
   test("histories that failed once", async () => {
     for (const history of [...REPLAYED_HISTORIES, ...REPLAYED_EDITS]) {
-      expect(await replayHistory(open(), history, freshPrefix())).toEqual(replayOnReference(history));
+      expect(await replayHistory(open(), history, nextPrefix())).toEqual(replayOnReference(history));
     }
   });
 
+  // Promise(limits): Redis and PostgreSQL answer as memory does, step by step: algorithms, several limits, priorities, calendars, holds.
   describe.each(ALGORITHMS.map((algorithm: Algorithm) => ({ name: ALGORITHM_NAMES[algorithm], algorithm })))(
     "$name",
     ({ algorithm }) => {
-      // Promise(limits): Redis and PostgreSQL answer as memory does, step by step: algorithms, several limits, priorities, calendars, holds.
-      test("one bucket, all modes, time that steps back, payments given back", async () => {
-        await expectEqualReplays(open(), { algorithms: [algorithm], stepBackMaxUs: 200_000_000_000, givesBack: true });
+      const algorithms = [algorithm];
+      const late = { stepBackMaxUs: 20_000_000, givesBackLate: true };
+      const minutes = limitNumbers(algorithms).map((limit) => ({ ...limit, windowSeconds: 60 }));
+      alone("one bucket, all modes, time that steps back, payments given back", {
+        algorithms,
+        stepBackMaxUs: 200_000_000_000,
+        givesBack: true,
       });
-
-      test("rules edited between takes share the bucket", async () => {
-        await expectEqualReplays(open(), { algorithms: [algorithm], limitsMax: 4, takesMax: 3, givesBack: true });
-      });
-
-      const isEqual = losesRedatedLogs || algorithm !== Algorithm.slidingLog;
-      test.runIf(isEqual)("payments given back later, also after a step back in time", async () => {
-        await expectEqualReplays(open(), {
-          algorithms: [algorithm],
-          limitsMax: 2,
-          stepBackMaxUs: 20_000_000,
-          givesBackLate: true,
-        });
-      });
-
-      test("groups that travel together name one bucket by several limits, also after a step back in time", async () => {
-        const numbers = limitNumbers([algorithm]).map((limit) => ({ ...limit, windowSeconds: 60 }));
-        await expectEqualInFours(open(), { numbers, limitsMax: 3, takesMax: 2, stepBackMaxUs: 20_000_000 });
+      alone("rules edited between takes share the bucket", { algorithms, limitsMax: 4, takesMax: 3, givesBack: true });
+      alone("payments given back later, also after a step back in time", { algorithms, limitsMax: 2, ...late });
+      together("groups that travel together name one bucket by several limits, also after a step back in time", {
+        numbers: minutes,
+        limitsMax: 3,
+        takesMax: 2,
+        stepBackMaxUs: 20_000_000,
       });
     },
   );
@@ -179,150 +214,50 @@ export function describeAgreement(
       stepBackMaxUs: 200_000_000_000,
     };
     const plain = { ...CALENDARS, numbers: ofOneWindow(calendarNumbers().map(withoutHolds)) };
+    const modes = [Mode.pay, Mode.pay, Mode.pay, Mode.settle, Mode.settle, Mode.peek, Mode.refund];
+    const held = ofOneWindow(calendarNumbers().map((limit) => ({ ...limit, holdSeconds: limit.holdSeconds || 60 })));
+    const settling = { numbers: held, modes, holdIds: ["a", "b", ""], stepBackMaxUs: 0 };
 
-    test("one call after another, payments given back at once and late", async () => {
-      await expectEqualReplays(open(), { ...plain, takesMax: 3, identities: 2, givesBack: true }, byOneProcess);
-      await expectEqualReplays(open(), { ...plain, givesBackLate: true });
-    });
-
-    test("calls that travel together, plain and not", async () => {
-      await expectEqualInFours(open(), { ...plain, modes: [Mode.pay], identities: 4 });
-      await expectEqualInFours(open(), { ...plain, takesMax: 3, identities: 2 }, byOneProcess);
-    });
-
-    test("with holds", async () => {
-      const modes = [Mode.pay, Mode.pay, Mode.pay, Mode.settle, Mode.settle, Mode.peek, Mode.refund];
-      const held = calendarNumbers().map((numbers) => ({ ...numbers, holdSeconds: numbers.holdSeconds || 60 }));
-      const shape = { ...CALENDARS, numbers: ofOneWindow(held), modes, holdIds: ["a", "b", ""], stepBackMaxUs: 0 };
-      await expectEqualReplays(open(), { ...shape, takesMax: 2, givesBack: true, stepsMax: 40 });
-    });
+    alone("payments given back at once", { ...plain, takesMax: 3, identities: 2, givesBack: true }, byOneProcess);
+    alone("payments given back late", { ...plain, givesBackLate: true });
+    together("plain calls that travel together", { ...plain, modes: [Mode.pay], identities: 4 });
+    together("calls that travel together", { ...plain, takesMax: 3, identities: 2 }, byOneProcess);
+    alone("with holds", { ...CALENDARS, ...settling, takesMax: 2, givesBack: true, stepsMax: 40 });
   });
 
   describe("holds", () => {
-    const HOLDS: HistoryShape = {
-      numbers: limitsWithHolds(),
-      modes: [Mode.pay, Mode.pay, Mode.pay, Mode.settle, Mode.settle, Mode.peek, Mode.refund, Mode.postPaid],
-      holdIds: ["a", "a", "b", "c", ""],
-      givesBack: true,
-    };
-
-    test("of one bucket are opened, settled, given back and forgotten", async () => {
-      await expectEqualReplays(open(), { ...HOLDS, stepsMax: 40 });
-    });
-
-    test("of rules edited between takes, given back late", async () => {
-      await expectEqualReplays(open(), {
-        ...HOLDS,
-        limitsMax: 3,
-        takesMax: 2,
-        givesBack: false,
-        givesBackLate: true,
-      });
-    });
-
-    test("of groups of all kinds that name several buckets", async () => {
-      // Memory ends holds of buckets that nobody asks about, by the rate of the limit that opened them.
-      await expectEqualReplays(open(), { ...HOLDS, ...MIXED, stepBackMaxUs: 0, sharesBuckets: false });
-    });
-
-    test("of a burst, more than lows are kept of, settled in any order", async () => {
-      const limit = { algorithm: Algorithm.tokenBucket, amount: 60, burst: 4_000, windowSeconds: 60, debtMax: 40_000 };
-      const take = { limit: 0, identity: "0", descriptor: 0, kind: Kind.ordinary };
-      const bursts = fc
-        .array(fc.tuple(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 0, max: 60 }), fc.nat()), {
-          minLength: 70,
-          maxLength: 90,
-        })
-        .map((calls) => {
-          const ids = calls.map((_, i) => `r${i}`);
-          const pays = calls.map(([cost], i) => ({ ...take, mode: Mode.pay, cost, holdId: `r${i}` }));
-          const settles = calls.map(([, used, which]) => {
-            const [holdId = ""] = ids.splice(which % ids.length, 1);
-            return { ...take, mode: Mode.settle, cost: used, holdId };
-          });
-          const steps = [...pays, ...settles].map((one) => ({
-            advanceUs: 1_000 * one.cost,
-            takes: [one],
-            hasSpareQuota: false,
-            isGivenBack: false,
-          }));
-          return { startUs: Date.UTC(2026, 0, 1) * 1000, limits: [{ ...limit, holdSeconds: 120 }], steps };
-        });
-      await fc.assert(
-        fc.asyncProperty(bursts, async (history) => {
-          expect(await replayHistory(open(), history, freshPrefix())).toEqual(replayOnReference(history));
-        }),
-        { numRuns: runs(10) },
-      );
-    });
-
-    test("of calls of two priorities", async () => {
-      await expectEqualReplays(open(), { ...HOLDS, limitsMax: 2, takesMax: 2, sharesBuckets: false }, withPriorities);
-    });
-
-    test("of groups that travel together", async () => {
-      await expectEqualInFours(open(), { ...HOLDS, limitsMax: 3, takesMax: 3, identities: 2, sharesBuckets: false });
-    });
+    const apart = { sharesBuckets: false };
+    const edited = { limitsMax: 3, takesMax: 2, givesBack: false, givesBackLate: true };
+    alone("of one bucket are opened, settled, given back and forgotten", { ...HOLDS, stepsMax: 40 });
+    alone("of rules edited between takes, given back late", { ...HOLDS, ...edited });
+    // Memory ends holds of buckets that nobody asks about, by the rate of the limit that opened them.
+    alone("of groups of all kinds that name several buckets", { ...HOLDS, ...MIXED, stepBackMaxUs: 0, ...apart });
+    alone("of calls of two priorities", { ...HOLDS, limitsMax: 2, takesMax: 2, ...apart }, withPriorities);
+    together("of groups that travel together", { ...HOLDS, limitsMax: 3, takesMax: 3, identities: 2, ...apart });
+    test("of a burst, more than lows are kept of, settled in any order", () => expectEqual(open(), crowdedHolds(), 10));
   });
 
-  test("logs of hundreds of payments", async () => {
-    const shape: HistoryShape = {
-      algorithms: [Algorithm.slidingLog],
-      takesMax: 2,
-      stepBackMaxUs: 20_000_000,
-      givesBack: true,
-    };
-    // High limits and steps of a fiftieth of a window leave hundreds of payments.
-    const steps = { stepsMin: 130, stepsMax: 300 };
-    const long = histories({ ...shape, ...steps }).map((history) => ({
-      ...history,
-      limits: history.limits.map((limit) => ({ ...limit, amount: 1_000, burst: 1_000 })),
-      steps: history.steps.map((step) => ({ ...step, advanceUs: Math.trunc(step.advanceUs / 50) })),
-    }));
-    await fc.assert(
-      fc.asyncProperty(long, async (history) => {
-        expect(await replayHistory(open(), history, freshPrefix())).toEqual(replayOnReference(history));
-      }),
-      { numRuns: runs(30) },
-    );
-  });
+  test("logs of hundreds of payments", () => expectEqual(open(), longLogs(), 30));
 
-  test("groups of all kinds over all algorithms", async () => {
-    await expectEqualReplays(open(), { ...MIXED, givesBack: true });
-  });
+  alone("groups of all kinds over all algorithms", { ...MIXED, givesBack: true });
+  together("groups that travel together are settled as one after another", MIXED);
+  alone("calls of two priorities on one bucket", { ...MIXED, givesBack: true }, withPriorities);
+  together("calls of two priorities on one bucket that travel together", MIXED, withPriorities);
 
-  test("groups that travel together are settled as one after another", async () => {
-    await expectEqualInFours(open(), MIXED);
-  });
-
-  test("calls of two priorities on one bucket, alone and together", async () => {
-    await expectEqualReplays(open(), { ...MIXED, givesBack: true }, withPriorities);
-    await expectEqualInFours(open(), MIXED, withPriorities);
-  });
-
-  test("plain takes of two priorities that travel together", async () => {
+  describe("plain takes that travel together", () => {
     const algorithms = [Algorithm.tokenBucket, Algorithm.slidingWindow, Algorithm.fixedWindow];
-    const shape: HistoryShape = { limitsMax: 2, modes: [Mode.pay], kinds: Object.values(Kind), algorithms };
-    await expectEqualInFours(open(), { ...shape, identities: 2 }, withPriorities);
-    await expectEqualInFours(open(), { ...shape, identities: 6, sharesBuckets: false }, withPriorities);
+    const plain: HistoryShape = { limitsMax: 3, modes: [Mode.pay], kinds: Object.values(Kind), algorithms };
+    const few = { ...plain, identities: 2 };
+    const many = { ...plain, identities: 6, sharesBuckets: false };
+    const steppingBack = { stepBackMaxUs: 20_000_000 };
+    together("on few buckets", { ...few, ...steppingBack });
+    together("on many buckets", { ...many, ...steppingBack });
+    together("of any rate", { ...few, ...steppingBack, numbers: bucketNumbers() });
+    together("of two priorities, on few buckets", { ...few, limitsMax: 2 }, withPriorities);
+    together("of two priorities, on many buckets", { ...many, limitsMax: 2 }, withPriorities);
   });
 
-  test("plain takes that travel together, on few buckets and on many", async () => {
-    const algorithms = [Algorithm.tokenBucket, Algorithm.slidingWindow, Algorithm.fixedWindow];
-    const kinds = Object.values(Kind);
-    const shape: HistoryShape = { limitsMax: 3, modes: [Mode.pay], kinds, stepBackMaxUs: 20_000_000 };
-    await expectEqualInFours(open(), { ...shape, algorithms, identities: 2 });
-    await expectEqualInFours(open(), { ...shape, algorithms, identities: 6, sharesBuckets: false });
-    await expectEqualInFours(open(), { ...shape, numbers: bucketNumbers(), identities: 2 });
-  });
-
-  test("token buckets of every rate that rule files can name", async () => {
-    await expectEqualReplays(open(), { numbers: bucketNumbers(), givesBack: true, stepBackMaxUs: 20_000_000 });
-  });
-
-  test("rates edited to any other rate, one call after another and in one", async () => {
-    const shape: HistoryShape = { numbers: bucketNumbers(), limitsMax: 4, takesMax: 3, stepBackMaxUs: 20_000_000 };
-    await expectEqualReplays(open(), { ...shape, givesBack: true });
-    await expectEqualInFours(open(), shape);
-  });
+  const rates = { numbers: bucketNumbers(), limitsMax: 4, takesMax: 3, stepBackMaxUs: 20_000_000 };
+  alone("token buckets of any rate that is edited to any other", { ...rates, givesBack: true });
+  together("token buckets of any rate that is edited to any other, in one call", rates);
 }

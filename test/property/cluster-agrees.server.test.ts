@@ -1,5 +1,5 @@
-// The store on a real Redis Cluster answers as the TypeScript does: step by step and field by field while all buckets of a
-// call lie in one slot, and in all that parts can know when they lie in several.
+// The store on a real Redis Cluster answers as the TypeScript does: field by field while all buckets of a call lie in one slot, and
+// in all that parts can know when they lie in several.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { clusterHarness } from "../contract/redis-harness.ts";
 import type { StoreHarness } from "../contract/store-harness.ts";
 import { ClusterRig } from "../support/redis-cluster.ts";
 import { runs } from "../support/runs.ts";
-import { describeAgreement } from "./agreement.ts";
+import { expectEqualInFours, HOLDS, MIXED } from "./agreement.ts";
 import type { History } from "./histories.ts";
 import { gistsOf, historiesOnShards, TAKES_MAX } from "./histories-on-shards.ts";
 import { type ReplayTarget, replayHistory, replayOnReference } from "./replay.ts";
@@ -27,8 +27,14 @@ afterAll(async () => {
   await rig.stop();
 });
 
-// The first braces of a key are its hash tag: all keys of a replay are of one slot.
-describeAgreement(() => harness, { namePrefix: (replay) => `{h${replay}}:` });
+// Each node runs the scripts of one Redis, which lua-agrees.server.test.ts holds against all histories.
+test("calls of one slot that travel together are answered as in memory, holds among them", async () => {
+  let replays = 0;
+  // The first braces of a key are its hash tag: all keys of a replay are of one slot.
+  const prefixOf = () => `{h${replays++}}:`;
+  const held = { ...HOLDS, limitsMax: 3, takesMax: 3, identities: 2, sharesBuckets: false };
+  for (const shape of [MIXED, held]) await expectEqualInFours(harness, shape, undefined, prefixOf);
+});
 
 const take = { kind: Kind.ordinary, mode: Mode.pay, cost: 1 };
 const step = { hasSpareQuota: false, isGivenBack: false };

@@ -18,4 +18,4 @@ afterAll(async () => {
   await server.stop();
 });
 
-describeAgreement(() => harness, { losesRedatedLogs: false });
+describeAgreement(() => harness);
