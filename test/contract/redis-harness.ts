@@ -1,11 +1,10 @@
-// Stores on real Redis servers, under a clock moved by hand.
+// Stores on real servers, under a clock moved by hand.
 
 import { copyQuestion, Mode, TakeGroup } from "../../src/engine/domain/take.ts";
 import { costToReturn } from "../../src/engine/domain/verdict.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
-import { SeveralStores } from "../../src/stores/sharded/sharded-calls.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import type { ClusterRig } from "../support/redis-cluster.ts";
@@ -33,16 +32,6 @@ export async function redisHarness(
 ): Promise<StoreHarness> {
   const own = { ...contractOptions(), ...options };
   const store = await connected(openRedisStore({ ...own, target: server.target() }));
-  return harnessOver(store, own.injectedTime, own.keyPrefix);
-}
-
-/** A store whose limits lie on two servers, those per second on the second one. */
-export async function twoRedisHarness(servers: readonly [RedisServer, RedisServer]): Promise<StoreHarness> {
-  const own = contractOptions();
-  const [first, second] = servers.map((server) => openRedisStore({ ...own, target: server.target() }));
-  if (first === undefined || second === undefined) throw new Error("two servers");
-  await Promise.all([connected(first), connected(second)]);
-  const store = new SeveralStores([first, second], ({ limit }) => (limit.windowSeconds === 60 ? 1 : 0));
   return harnessOver(store, own.injectedTime, own.keyPrefix);
 }
 
@@ -82,7 +71,7 @@ export function harnessOver(store: Store, clock: ManualClock, keyPrefix: string)
   };
 }
 
-async function connected<S extends SharedStore | SharedStore>(store: S): Promise<S> {
+async function connected<S extends SharedStore>(store: S): Promise<S> {
   if (!(await whenUp(store, 20_000))) throw new Error(store.trouble());
   return store;
 }

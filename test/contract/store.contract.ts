@@ -1,7 +1,6 @@
 // What every store does with groups: all or nothing, kinds, modes, receipts. algorithm.contract.ts has the numbers.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { COST_ABOVE_ALL } from "../../src/engine/base/units.ts";
 import { ALGORITHM_NAMES, Algorithm } from "../../src/engine/domain/limit.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, Outcome, Source, Verdict } from "../../src/engine/domain/take.ts";
 import { makeLimit } from "../support/builders.ts";
@@ -74,14 +73,6 @@ function describeGroups(open: () => StoreHarness): void {
       for (const { limit } of ALL) expect((await look(open(), limit)).resetUs).toBe(0);
     });
 
-    test("a refusal by the last descriptor costs the first ones nothing", async () => {
-      await ask(open(), [{ limit: perHour, cost: 20 }]);
-      const group = await ask(open(), [{ limit: bucket }, { limit: perMinute }, { limit: log }, { limit: perHour }]);
-      expect(group).toMatchObject({ verdict: Verdict.refused, source: Source.store });
-      expect(takeOf(group, 0)).toMatchObject({ outcome: Outcome.room, paid: false, remaining: 10, paidAtUs: 0 });
-      for (const limit of [bucket, perMinute, log]) expect((await look(open(), limit)).remaining).toBe(10);
-    });
-
     test("the global limit refuses like an ordinary descriptor", async () => {
       await ask(open(), [{ limit: perHour, cost: 20 }]);
       const group = await ask(open(), [{ limit: bucket }, { limit: perHour, descriptor: GLOBAL_DESCRIPTOR }]);
@@ -93,11 +84,6 @@ function describeGroups(open: () => StoreHarness): void {
 
 function describeBuckets(open: () => StoreHarness): void {
   describe("buckets of a group", () => {
-    test("identities have buckets of their own", async () => {
-      await ask(open(), [{ limit: bucket, identity: "a", cost: 10 }]);
-      expect((await ask(open(), [{ limit: bucket, identity: "b", cost: 10 }])).verdict).toBe(Verdict.allowed);
-    });
-
     test.each(ALL)("a $name named twice needs room for the sum", async ({ limit }) => {
       const cost = limit.amount / 2;
       const both = await ask(open(), [
@@ -113,15 +99,6 @@ function describeBuckets(open: () => StoreHarness): void {
       expect(second.verdict).toBe(Verdict.refused);
       expect(second.takes.map(({ outcome }) => outcome)).toEqual([Outcome.room, Outcome.over]);
       expect((await look(open(), limit, "b")).remaining).toBe(limit.amount);
-    });
-
-    test("a cost above every limit is refused and answered", async () => {
-      const group = await ask(
-        open(),
-        ALL.map(({ limit }) => ({ limit, cost: COST_ABOVE_ALL })),
-      );
-      expect(group.verdict).toBe(Verdict.refused);
-      expect(group.takes.map(({ outcome }) => outcome)).toEqual(ALL.map(() => Outcome.never));
     });
 
     // Promise(input): Two keys share a bucket only if they are equal byte by byte.
@@ -172,38 +149,6 @@ function describeKinds(open: () => StoreHarness): void {
       expect(group.takes.map(({ paid }) => paid)).toEqual([false, true, true]);
     });
 
-    test("a shadow descriptor pays nothing when another refuses", async () => {
-      await ask(open(), [{ limit: bucket, kind: Kind.shadow }, { limit: full }]);
-      expect((await look(open(), bucket)).remaining).toBe(10);
-    });
-
-    test("one quota descriptor with room lets the call pass", async () => {
-      const group = await ask(open(), [
-        { limit: full, kind: Kind.quota },
-        { limit: bucket, kind: Kind.quota },
-      ]);
-      expect(group.verdict).toBe(Verdict.allowed);
-      expect(group.takes.map(({ paid }) => paid)).toEqual([false, true]);
-    });
-
-    test("quota descriptors refuse when all of them are over", async () => {
-      const group = await ask(open(), [{ limit: perMinute }, { limit: full, kind: Kind.quota }]);
-      expect(group.verdict).toBe(Verdict.refused);
-      expect((await look(open(), perMinute)).remaining).toBe(10);
-    });
-
-    test("spare quota keeps quota descriptors from refusing", async () => {
-      const group = await ask(open(), [{ limit: perMinute }, { limit: full, kind: Kind.quota }], true);
-      expect(group.verdict).toBe(Verdict.allowed);
-      expect(takeOf(group, 0).paid).toBe(true);
-    });
-
-    test("spare quota does not help an ordinary descriptor", async () => {
-      const group = await ask(open(), [{ limit: full }, { limit: bucket, kind: Kind.quota }], true);
-      expect(group.verdict).toBe(Verdict.refused);
-      expect((await look(open(), bucket)).remaining).toBe(10);
-    });
-
     test("a descriptor that is over leaves its bucket to the next one", async () => {
       const group = await ask(open(), [
         { limit: bucket, descriptor: 0, kind: Kind.shadow, cost: 8 },
@@ -218,13 +163,6 @@ function describeKinds(open: () => StoreHarness): void {
 
 function describeModes(open: () => StoreHarness): void {
   describe("modes", () => {
-    test("a peek that finds no room refuses the call", async () => {
-      await ask(open(), [{ limit: bucket, cost: 10 }]);
-      const group = await ask(open(), [{ limit: perMinute }, { limit: bucket, mode: Mode.peek }]);
-      expect(group.verdict).toBe(Verdict.refused);
-      expect((await look(open(), perMinute)).remaining).toBe(10);
-    });
-
     test("a peek sees what the call's own takes have paid so far", async () => {
       const group = await ask(open(), [
         { limit: bucket, cost: 10 },
@@ -266,14 +204,6 @@ function describeModes(open: () => StoreHarness): void {
     test.each(ALL)("post-paid hits on a $name stand although a payment before them is undone", async ({ limit }) => {
       await ask(open(), [{ limit, cost: 4 }, { limit, mode: Mode.postPaid, cost: 3 }, { limit: full }]);
       expect((await look(open(), limit)).remaining).toBe(limit.amount - 3);
-    });
-
-    test("a descriptor of refunds counts as a quota descriptor with room", async () => {
-      const group = await ask(open(), [
-        { limit: bucket, mode: Mode.refund, kind: Kind.quota },
-        { limit: full, kind: Kind.quota },
-      ]);
-      expect(group.verdict).toBe(Verdict.allowed);
     });
   });
 }
@@ -319,22 +249,6 @@ function describeReceipts(open: () => StoreHarness): void {
       expect(await look(open(), perMinute)).toMatchObject({ remaining: 6, resetUs: 120 * SECOND_US });
     });
 
-    test("a sliding window gives nothing back of a window long past", async () => {
-      const group = await ask(open(), [{ limit: perMinute, cost: 4 }]);
-      advance(open(), 120 * SECOND_US);
-      await ask(open(), [{ limit: perMinute, cost: 4 }]);
-      await open().giveBack(group);
-      expect((await look(open(), perMinute)).remaining).toBe(6);
-    });
-
-    test("a fixed window gives nothing back of a window before", async () => {
-      const group = await ask(open(), [{ limit: perHour, cost: 4 }]);
-      advance(open(), 3_600 * SECOND_US);
-      await ask(open(), [{ limit: perHour, cost: 5 }]);
-      await open().giveBack(group);
-      expect((await look(open(), perHour)).remaining).toBe(15);
-    });
-
     test("a sliding log gives back the payment of that time", async () => {
       const group = await ask(open(), [{ limit: log, cost: 4 }]);
       advance(open(), 10 * SECOND_US);
@@ -343,25 +257,6 @@ function describeReceipts(open: () => StoreHarness): void {
       expect((await look(open(), log)).remaining).toBe(5);
       advance(open(), 50 * SECOND_US);
       expect((await look(open(), log)).remaining).toBe(5);
-    });
-
-    test("a sliding log gives nothing back of a payment that has left it", async () => {
-      const group = await ask(open(), [{ limit: log, cost: 4 }]);
-      advance(open(), 60 * SECOND_US);
-      await ask(open(), [{ limit: log, cost: 5 }]);
-      await open().giveBack(group);
-      expect((await look(open(), log)).remaining).toBe(5);
-    });
-
-    test("undoes each of a call's takes once", async () => {
-      const group = await ask(open(), [
-        { limit: bucket, cost: 2 },
-        { limit: bucket, cost: 3 },
-        { limit: log, cost: 2 },
-        { limit: log, cost: 3 },
-      ]);
-      await open().giveBack(group);
-      for (const limit of [bucket, log]) expect((await look(open(), limit)).resetUs).toBe(0);
     });
   });
 }
