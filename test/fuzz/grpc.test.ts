@@ -10,7 +10,7 @@ import { loadRegistry } from "../../src/grpc/transport/load-proto.ts";
 import { GrpcStatus } from "../../src/grpc/unary.ts";
 import { BudgetsRig } from "../support/budgets.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
-import { holdFields, requestFieldsWithMerges } from "../support/request-arbitrary.ts";
+import { holdFields, requestFields } from "../support/request-arbitrary.ts";
 import { runs, runsMs } from "../support/runs.ts";
 import { bytesField } from "../support/wire.ts";
 
@@ -46,7 +46,7 @@ test.each([
     const damage = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 3 });
     const answered = { well: 0, refused: 0 };
     fc.assert(
-      fc.property(requestFieldsWithMerges, damage, fc.boolean(), (fields, hits, isCut) => {
+      fc.property(requestFields, damage, fc.boolean(), (fields, hits, isCut) => {
         const whole = Buffer.concat([...fields, edge]);
         for (const [at, byte] of hits) whole[at % whole.length] = byte;
         const message = isCut ? whole.subarray(0, Math.floor(whole.length / 2)) : whole;

@@ -4,10 +4,10 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Keyed } from "../../src/engine/domain/key-bytes.ts";
 import { ALGORITHM_NAMES, ALGORITHMS, Algorithm, WAIT_US_MAX } from "../../src/engine/domain/limit.ts";
-import { Mode, Outcome, type Take } from "../../src/engine/domain/take.ts";
+import { Outcome, type Take } from "../../src/engine/domain/take.ts";
 import { runs } from "../support/runs.ts";
 import { modelOf } from "./exact-models.ts";
-import { type History, type HistoryShape, histories, type LimitNumbers } from "./histories.ts";
+import { type History, type HistoryShape, histories } from "./histories.ts";
 import { replayOnReference } from "./replay.ts";
 import { REPLAYED_HISTORIES } from "./replayed.ts";
 import { SingleBucket } from "./single-bucket.ts";
@@ -15,54 +15,11 @@ import { SingleBucket } from "./single-bucket.ts";
 const RUNS = { numRuns: runs(150) };
 const GOES_BACK_FAR = 400_000_000;
 
-interface Grant {
-  readonly atUs: number;
-  readonly cost: number;
-}
-
-/** What a history was granted: when, and how much. */
-function grantsOf(history: History): Grant[] {
-  const answers = replayOnReference(history);
-  let nowUs = history.startUs;
-  return history.steps.flatMap((step, index) => {
-    nowUs += step.advanceUs;
-    return step.takes.flatMap((take, takeIndex) =>
-      answers[index]?.takes[takeIndex]?.paid === true ? [{ atUs: nowUs, cost: take.cost }] : [],
-    );
-  });
-}
-
 /** A take's question and answer, without the key that it was asked under. */
 function answerOf(take: Take): Omit<Take, keyof Keyed> {
   const { keys: _, keyAt: _at, keyLength: _length, keyHash: _hash, ...rest } = take;
   const { keyHash1: _hash1, keyHash2: _hash2, keyHash3: _hash3, ...answer } = rest;
   return answer;
-}
-
-/** True if some stretch of time was granted more than its bound. */
-function exceeds(grants: readonly Grant[], isOver: (cost: bigint, fromUs: number, toUs: number) => boolean): boolean {
-  return grants.some((first, start) => {
-    let sum = 0n;
-    return grants.slice(start).some(({ atUs, cost }) => {
-      sum += BigInt(cost);
-      return isOver(sum, first.atUs, atUs);
-    });
-  });
-}
-
-function bound(numbers: LimitNumbers): (cost: bigint, fromUs: number, toUs: number) => boolean {
-  const windowUs = numbers.windowSeconds * 1_000_000;
-  const amount = BigInt(numbers.amount);
-  const indexOf = (atUs: number) => Math.floor(atUs / windowUs);
-  return (cost, fromUs, toUs) => {
-    if (numbers.algorithm === Algorithm.tokenBucket) {
-      return cost * BigInt(windowUs) > BigInt(numbers.burst) * BigInt(windowUs) + amount * BigInt(toUs - fromUs);
-    }
-    const isWithinWindow = toUs - fromUs < windowUs;
-    if (numbers.algorithm === Algorithm.slidingLog) return isWithinWindow && cost > amount;
-    const isOverAligned = indexOf(fromUs) === indexOf(toUs) && cost > amount;
-    return isOverAligned || (isWithinWindow && cost > 2n * amount);
-  };
 }
 
 describe.each(ALGORITHMS.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[algorithm] })))(
@@ -74,17 +31,6 @@ describe.each(ALGORITHMS.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[
         ...RUNS,
         examples: REPLAYED_HISTORIES.filter(({ limits }) => limits[0]?.algorithm === algorithm).map((known) => [known]),
       });
-
-    // Promise(limits): No algorithm grants more than its kind allows, over any history.
-    test("no stretch of time grants more than the kind allows", () => {
-      fc.assert(
-        fc.property(anyHistory({ modes: [Mode.pay], stepsMax: 40 }), (history) => {
-          const [numbers] = history.limits;
-          expect(numbers !== undefined && exceeds(grantsOf(history), bound(numbers))).toBe(false);
-        }),
-        RUNS,
-      );
-    });
 
     test("answers as the exact model does", () => {
       hold(anyHistory(), (history) => {

@@ -123,18 +123,20 @@ function settlementsOf(rig: LimiterRig): { settled: number; again: number } {
 }
 
 // Promise(holds): `Reserve` and `Settle` do what the same values in entries do; either settles what the other reserved.
-test("fields say what entries say, step by step, on rules of all kinds", () => {
+test("fields say what entries say, step by step, on rules of all kinds, also in turn about one id", () => {
+  const either = fc.tuple(step, fc.boolean());
   fc.assert(
-    fc.property(shape, fc.array(step, { minLength: 1, maxLength: 30 }), (rule, steps) => {
+    fc.property(shape, fc.array(either, { minLength: 1, maxLength: 30 }), (rule, steps) => {
       const [rig, other] = [new LimiterRig(rulesOf(rule)), new LimiterRig(rulesOf(rule))];
       const budgets = new BudgetsRig(rig);
       const got: unknown[] = [];
       const expected: unknown[] = [];
-      for (const each of steps) {
+      for (const [each, byFields] of steps) {
         for (const { clock } of [rig, other]) clock.advanceUs(each.afterUs);
         const asked = { entries: { tenant: "a" }, id: each.id, number: each.number };
         expected.push(replyByEntries(other, each, rule));
-        got.push(each.kind === "settle" ? budgets.settle(asked) : withoutPayment(budgets.reserve(asked)));
+        if (!byFields) got.push(replyByEntries(rig, each, rule));
+        else got.push(each.kind === "settle" ? budgets.settle(asked) : withoutPayment(budgets.reserve(asked)));
       }
       expect(got).toEqual(expected);
       for (const { clock } of [rig, other]) clock.advanceUs(2 * TTL_SECONDS * SECOND_US);
@@ -143,30 +145,6 @@ test("fields say what entries say, step by step, on rules of all kinds", () => {
       expect([...rig.statsBook.stats]).toEqual([...other.statsBook.stats]);
     }),
     { numRuns: runs(150) },
-  );
-});
-
-// Promise(holds): `Reserve` and `Settle` do what the same values in entries do; either settles what the other reserved.
-test("what one way has reserved the other settles, and neither finds it twice", () => {
-  fc.assert(
-    fc.property(shape, fc.boolean(), fc.integer({ min: 0, max: 40 }), (drawn, settlesByEntries, used) => {
-      const rule: RuleShape = { ...drawn, isShadow: false, globalLimit: undefined };
-      const rig = new LimiterRig(rulesOf(rule));
-      const budgets = new BudgetsRig(rig);
-      const asked = { entries: { tenant: "a" }, id: "r1", number: 40 };
-      const first: Step = { kind: "reserve", id: "r1", number: 40, afterUs: 0 };
-      const paid = Math.min(40, rule.estimate?.isBounded === true ? rule.estimate.default + rule.estimate.spare : 40);
-      if (settlesByEntries) expect(budgets.reserve(asked).reserved).toBe(paid);
-      else byEntries(rig, first, rule);
-      const settle: Step = { kind: "settle", id: "r1", number: used, afterUs: 0 };
-      if (settlesByEntries) byEntries(rig, settle, rule);
-      else expect(budgets.settle({ ...asked, number: used }).found).toBe("SETTLED");
-      expect(budgets.settle({ ...asked, number: 1 }).found).toBe("ALREADY_SETTLED");
-      const { statuses } = rig.ask([{ entries: { tenant: "a" }, hits: 101 - used }]);
-      expect(statuses[0]?.over).toBe(true);
-      expect(budgets.reserve({ ...asked, id: "r2", number: 1 }).code).toBe("OK");
-    }),
-    { numRuns: runs(100) },
   );
 });
 

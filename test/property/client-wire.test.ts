@@ -127,23 +127,15 @@ function meaningOf(proto: RateLimitAnswer): object {
 }
 
 describe("an answer", () => {
-  test("is read as proto-loader reads it", () => {
+  test("is read as proto-loader reads it, without fields that this version does not know", () => {
     fc.assert(
       fc.property(answer, (plain) => {
         const bytes = answerBytes(plain);
-        expect(readAnswer(bytes)).toEqual(meaningOf(shouldRateLimit().responseDeserialize(bytes)));
+        const meaning = meaningOf(shouldRateLimit().responseDeserialize(bytes));
+        expect(readAnswer(bytes)).toEqual(meaning);
+        expect(readAnswer(Buffer.concat([UNKNOWN_FIELDS, bytes, UNKNOWN_FIELDS]))).toEqual(meaning);
       }),
       { numRuns: runs(500) },
-    );
-  });
-
-  test("with fields that this version does not know is read as without them", () => {
-    fc.assert(
-      fc.property(answer, (plain) => {
-        const bytes = answerBytes(plain);
-        expect(readAnswer(Buffer.concat([UNKNOWN_FIELDS, bytes, UNKNOWN_FIELDS]))).toEqual(readAnswer(bytes));
-      }),
-      { numRuns: runs(50) },
     );
   });
 

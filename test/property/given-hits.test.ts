@@ -46,23 +46,6 @@ describe("hits that a descriptor brings along, on rules of a control plane,", ()
     );
   });
 
-  test("do the same on limits that the calls bring along", () => {
-    const override = { amount: LIMIT, unit: 3 };
-    fc.assert(
-      fc.property(fc.array(given, { maxLength: 20 }), (calls) => {
-        const rig = rigOf([PER_HOUR]);
-        let used = 0;
-        for (const hits of calls) {
-          const hasRoom = used + (hits === undefined || hits === 0 ? 1 : hits) <= LIMIT;
-          const asked = { entries: { tenant: "t" }, override, ...(hits === undefined ? {} : { hits }) };
-          expect(rig.ask([asked]).over).toBe(!hasRoom);
-          used += hits ?? (hasRoom ? 1 : 0);
-        }
-      }),
-      { numRuns: runs(100) },
-    );
-  });
-
   // What a message can't say the operator may: whether hits are the cost of a request, or what was used. Whoever asks for
   // admission pays the global limit, be it one call in all of them.
   interface Meaning {
@@ -96,15 +79,17 @@ describe("hits that a descriptor brings along, on rules of a control plane,", ()
   // Promise(xds): Operators say whether hits are costs or reports; calls that ask for admission pay the global limit.
   test.each(meanings)("mean what the domain's file says: '$says'", ({ says, isOver, charged, admits }) => {
     const beside = `domain: edge\n${says}global_limit: { requests_per_unit: ${GLOBAL}, unit: hour }\n`;
+    const limits = fc.constantFrom("the rule's", "one on the rule", ...(says === "" ? ["one without a rule"] : []));
     fc.assert(
-      fc.property(fc.array(given, { maxLength: 30 }), fc.boolean(), (calls, brings) => {
+      fc.property(fc.array(given, { maxLength: 30 }), limits, (calls, of) => {
         const rig = rigOf([PER_HOUR], beside);
         let used = 0;
         let admitted = 0;
         for (const hits of calls) {
           const expected = isOver(hits, LIMIT - used);
-          const override = brings ? { override: { amount: LIMIT, unit: 3 } } : {};
-          const asked = { entries: { user: "a" }, ...override, ...(hits === undefined ? {} : { hits }) };
+          const override = of === "the rule's" ? {} : { override: { amount: LIMIT, unit: 3 } };
+          const entries = of === "one without a rule" ? { tenant: "t" } : { user: "a" };
+          const asked = { entries, ...override, ...(hits === undefined ? {} : { hits }) };
           expect(rig.ask([asked]).over).toBe(expected);
           used += charged(hits, expected);
           if (!expected && admits(hits)) admitted++;
@@ -130,16 +115,6 @@ describe("hits that a descriptor brings along, on rules of a control plane,", ()
     const report = { entries: { user: "a" }, hits: LIMIT + 1 };
     expect(rig.ask([{ entries: { org: "o" } }, report]).over).toBe(true);
     expect(rig.hit({ org: "o" }).statuses[0]?.remaining).toBe(2);
-  });
-
-  test("ask for admission with 0 and report above it, so that a global limit beside them counts each request once", () => {
-    const beside = "domain: edge\nglobal_limit: { requests_per_unit: 3, unit: hour }\n";
-    const rig = rigOf([PER_HOUR], beside);
-    for (let requests = 0; requests < 3; requests++) {
-      expect(rig.hit({ user: "a" }, 0).over).toBe(false);
-      expect(rig.hit({ user: "a" }, 2).over).toBe(false);
-    }
-    expect(rig.hit({ user: "a" }, 0)).toMatchObject({ over: true, governing: "edge#global" });
   });
 });
 

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { StoreError } from "../../src/engine/base/errors.ts";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
-import { Kind, Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
+import { Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { hashBucketKey } from "../../src/engine/rules/bucket-key.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { SeveralStores, ShardedCalls } from "../../src/stores/sharded/sharded-calls.ts";
@@ -89,47 +89,6 @@ test("a shard whose own buckets lie apart changes nothing", () => {
 
 const bucket = makeLimit({ algorithm: Algorithm.tokenBucket, amount: 10, burst: 10, windowSeconds: 60 });
 
-describe("calls at the same time", () => {
-  test("are never granted more than one store would, whatever the order of the answers", () => {
-    const asks = fc.array(fc.tuple(fc.nat(3), fc.nat(3), fc.integer({ min: 1, max: 6 })), { maxLength: 12 });
-    const order = fc.array(fc.nat(SHARDS - 1), { maxLength: 30 });
-    fc.assert(
-      fc.property(asks, order, (calls, releases) => {
-        const clock = new ManualClock(START_US);
-        const { store, shards } = overShards(() => new ScriptedStore(clock));
-        for (const shard of shards) shard.holdsBack = true;
-        const granted = new Map<number, number>();
-        let answered = 0;
-        for (const [one, other, cost] of calls) {
-          const identities = [one, other];
-          const group = groupOf(
-            identities.map((id) => ({ limit: bucket, identity: String(id), cost })),
-            "",
-          );
-          const settled = () => {
-            answered++;
-            if (group.verdict !== Verdict.allowed) return;
-            for (const id of identities) granted.set(id, (granted.get(id) ?? 0) + cost);
-          };
-          if (store.take(group, { settled })) settled();
-        }
-        for (const shard of releases) shards[shard]?.release();
-        for (const shard of shards) shard.release();
-        expect(answered).toBe(calls.length);
-        expect(Math.max(0, ...granted.values())).toBeLessThanOrEqual(bucket.burst);
-        // What was refused is in no bucket any more.
-        for (const shard of shards) shard.holdsBack = false;
-        for (let id = 0; id < 4; id++) {
-          const group = groupOf([{ limit: bucket, identity: String(id), mode: Mode.peek }], "");
-          store.take(group, MUST_SETTLE_AT_ONCE);
-          expect(group.takes[0]?.remaining).toBe(bucket.burst - (granted.get(id) ?? 0));
-        }
-      }),
-      { numRuns: runs(150) },
-    );
-  });
-});
-
 const full = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 0, windowSeconds: 60 });
 
 /** Two shards whose answers a test decides; identities 0 and 1 lie in the one and the other. */
@@ -192,29 +151,6 @@ describe("when a shard fails", () => {
     ]);
     expect(left("0")).toBe(8);
   });
-
-  test("a limit of another shard refuses the call all the same", () => {
-    const { shards, ask, left } = twoShards();
-    shards[1].failure = down;
-    const group = ask([
-      { limit: full, identity: "0" },
-      { limit: bucket, identity: "0" },
-      { limit: bucket, identity: "1" },
-    ]);
-    expect(group).toMatchObject({ verdict: Verdict.refused, failure: undefined });
-    expect(group.takes[2]).toMatchObject({ outcome: Outcome.unanswered, paid: false });
-    expect(left("0")).toBe(10);
-  });
-
-  test("quota descriptors refuse only if all are known to be over", () => {
-    const { shards, ask } = twoShards();
-    shards[1].failure = down;
-    const quotas: Ask[] = ["0", "1"].map((identity) => ({ limit: full, identity, kind: Kind.quota }));
-    expect(ask(quotas).verdict).toBe(Verdict.failed);
-    shards[1].failure = undefined;
-    expect(ask(quotas).verdict).toBe(Verdict.refused);
-    expect(ask(quotas, true).verdict).toBe(Verdict.allowed);
-  });
 });
 
 test("a refusal for what another call held for a moment is not remembered", () => {
@@ -244,81 +180,4 @@ test("a refusal for what another call held for a moment is not remembered", () =
   shards[1].release();
   expect(holding.verdict).toBe(Verdict.refused);
   expect(askFor()).toBe(Verdict.allowed);
-});
-
-describe("a descriptor whose limits lie in two shards", () => {
-  test("is paid in neither if it is over in one, and the call passes if it is a shadow", () => {
-    const { ask, left } = twoShards();
-    const group = ask([
-      { limit: bucket, identity: "0", descriptor: 0, kind: Kind.shadow },
-      { limit: full, identity: "1", descriptor: 0, kind: Kind.shadow },
-      { limit: bucket, identity: "1", descriptor: 1 },
-    ]);
-    expect(group.verdict).toBe(Verdict.allowed);
-    expect(group.takes.slice(0, 3).map(({ paid }) => paid)).toEqual([false, false, true]);
-    expect(left("0")).toBe(10);
-  });
-});
-
-test("a call that is over when its answer comes is given back whole", () => {
-  const { shards, store, left } = twoShards();
-  shards[0].holdsBack = true;
-  const group = groupOf(
-    [
-      { limit: bucket, identity: "0" },
-      { limit: bucket, identity: "1" },
-    ],
-    "",
-  );
-  let heard = 0;
-  const settled = (_group: TakeGroup, generation: number) => {
-    if (generation === group.generation) heard++;
-  };
-  expect(store.take(group, { settled })).toBe(false);
-  group.reset();
-  shards[0].release();
-  shards[0].holdsBack = false;
-  expect(heard).toBe(0);
-  expect([left("0"), left("1")]).toEqual([10, 10]);
-});
-
-describe("counters that stop at over", () => {
-  const counter = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 2, windowSeconds: 60, isCounter: true });
-  const none = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 0, windowSeconds: 60, isCounter: true });
-  const charge = (limit: Ask["limit"], identity: string, mode: Mode = Mode.charge): Ask => ({ limit, identity, mode });
-
-  function charged(asks: readonly Ask[], stopsAtOver: boolean) {
-    const rig = twoShards();
-    const group = groupOf(asks, "");
-    group.hasCounters = true;
-    group.stopsAtOver = stopsAtOver;
-    for (const take of group.takes) {
-      take.windowSecondsLeft = 60;
-      if (take.mode === Mode.denied) take.outcome = Outcome.over;
-    }
-    rig.store.take(group, MUST_SETTLE_AT_ONCE);
-    const again = groupOf([charge(counter, "0")], "");
-    again.hasCounters = true;
-    for (const take of again.takes) take.windowSecondsLeft = 60;
-    rig.store.take(again, MUST_SETTLE_AT_ONCE);
-    return {
-      verdict: group.verdict,
-      counted: group.takes[0]?.counted,
-      paid: group.takes[0]?.paid,
-      next: again.takes[0]?.counted,
-    };
-  }
-
-  test.each([
-    { name: "are charged in one shard if one in another is over", stops: false, counted: 1, paid: true, next: 2 },
-    { name: "are not if the call stops at over", stops: true, counted: 0, paid: false, next: 1 },
-  ])("$name", ({ stops, counted, paid, next }) => {
-    const found = charged([charge(counter, "0"), charge(none, "1")], stops);
-    expect(found).toEqual({ verdict: Verdict.refused, counted, paid, next });
-  });
-
-  test("are not charged if the local cache denies one in another shard", () => {
-    const asks = [charge(counter, "0"), charge(none, "1", Mode.denied)];
-    expect(charged(asks, true)).toEqual({ verdict: Verdict.refused, counted: 0, paid: false, next: 1 });
-  });
 });

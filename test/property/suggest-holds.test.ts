@@ -169,30 +169,3 @@ test("numbers are kept in bounded memory, rounded up by less than one part in 12
     { numRuns: runs(200) },
   );
 });
-
-test.each([
-  { name: "even", draw: (u: number) => Math.ceil(u * 10_000), p99: 9_900 },
-  { name: "exponential", draw: (u: number) => Math.ceil(-1_000 * Math.log(1 - u)), p99: 1_000 * Math.log(100) },
-  { name: "two kinds", draw: (u: number) => (u < 0.95 ? 100 : 8_000), p99: 8_000 },
-])("of a known distribution ($name) the estimate is its percentile", async ({ draw, p99 }) => {
-  // Each share of the distribution comes once, in an order that is none.
-  const streams = Array.from({ length: 2_000 }, (_, i) => {
-    const u = (((i * 1_237) % 2_000) + 0.5) / 2_000;
-    const takesUs = 1_000_000 + ((i * 7_919) % 30_000) * 1_000;
-    return {
-      id: `r${i}`,
-      tenant: "ann",
-      atUs: i * 50_000,
-      takesUs,
-      stated: undefined,
-      used: draw(u),
-      reports: "once" as const,
-    };
-  });
-  const [shape] = (await suggested(callsOfStreams(streams), 0.99, 1)).shapes;
-  const hold = shape?.use?.hold;
-  expect((hold?.default ?? 0) / p99).toBeGreaterThan(0.999);
-  expect((hold?.default ?? 0) / p99).toBeLessThan(1.01);
-  expect(shape?.use?.above).toBeLessThanOrEqual(20);
-  expect(hold?.seconds).toBe(31);
-});

@@ -3,10 +3,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
-import { Algorithm, refillOf, UNIT_SECONDS, usToRefill, WAIT_US_MAX } from "../../src/engine/domain/limit.ts";
+import { Algorithm, UNIT_SECONDS } from "../../src/engine/domain/limit.ts";
 import { Outcome } from "../../src/engine/domain/take.ts";
 import { rateOfDecimal, reduceRate } from "../../src/engine/rules/limit-shape.ts";
-import { makeLimit } from "../support/builders.ts";
 import { runs } from "../support/runs.ts";
 import type { History, LimitNumbers } from "./histories.ts";
 import { bucketNumbers, decimals } from "./rates.ts";
@@ -109,53 +108,6 @@ describe("a token bucket of any rate", () => {
         }
       }),
       { numRuns: runs(200) },
-    );
-  });
-
-  test("does not depend on how often it is looked at", () => {
-    fc.assert(
-      fc.property(CALLS, ({ limit, calls }) => {
-        const [watched, left] = [new SingleBucket(freshOf(limit)), new SingleBucket(freshOf(limit))];
-        for (const { stepUs, cost } of calls) {
-          for (let i = 0; i < 3; i++) {
-            watched.clock.advanceUs(Math.floor(stepUs / 3));
-            watched.peek(cost);
-          }
-          watched.clock.advanceUs(stepUs - 3 * Math.floor(stepUs / 3));
-          left.clock.advanceUs(stepUs);
-          const told = ({ paid, remaining, waitUs, resetUs }: ReturnType<SingleBucket["pay"]>) => ({
-            paid,
-            remaining,
-            waitUs,
-            resetUs,
-          });
-          expect(told(watched.pay(cost))).toEqual(told(left.pay(cost)));
-        }
-      }),
-      { numRuns: runs(200) },
-    );
-  });
-});
-
-describe("refill", () => {
-  test("is the floor and its wait the ceiling of exact quotients", () => {
-    const amounts = fc.oneof(
-      fc.integer({ min: 1, max: AMOUNT_MAX }),
-      fc.constantFrom(1, 2, AMOUNT_MAX - 1, AMOUNT_MAX),
-    );
-    const windows = fc.oneof(
-      fc.integer({ min: 1, max: 31_536_000 }),
-      fc.constantFrom(1, 8_191, 8_192, 8_193, 31_536_000),
-    );
-    fc.assert(
-      fc.property(amounts, windows, fc.nat({ max: 31_535_999 }), fc.maxSafeNat(), (amount, windowSeconds, us, debt) => {
-        const limit = makeLimit({ amount, windowSeconds });
-        const within = us % windowSeconds;
-        expect(BigInt(refillOf(within, limit))).toBe((BigInt(within) * BigInt(amount)) / BigInt(windowSeconds));
-        const exact = (BigInt(debt) * BigInt(windowSeconds) + BigInt(amount) - 1n) / BigInt(amount);
-        expect(BigInt(usToRefill(debt, limit))).toBe(exact < BigInt(WAIT_US_MAX) ? exact : BigInt(WAIT_US_MAX));
-      }),
-      { numRuns: runs(5_000) },
     );
   });
 });

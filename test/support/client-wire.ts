@@ -6,7 +6,7 @@ import { shouldRateLimit } from "../../src/tools/mirror/answer.ts";
 import { answerBytes } from "./mirror-rig.ts";
 
 /** A RateLimitRequest in proto-loader's form; enums by name, numbers of 64 bits as text. */
-export interface ProtoRequest {
+interface ProtoRequest {
   readonly domain: string;
   readonly hits_addend: number;
   readonly descriptors: readonly {
