@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { CalendarWindows } from "../../src/engine/domain/calendar-windows.ts";
 import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
-import { Mode, Outcome, Verdict } from "../../src/engine/domain/take.ts";
+import { Mode, Outcome } from "../../src/engine/domain/take.ts";
 import { limitKeySuffix } from "../../src/engine/rules/bucket-key.ts";
 import { type Calendar, calendarKey, calendarWindows } from "../../src/engine/rules/calendar.ts";
 import { makeLimit } from "../support/builders.ts";
@@ -119,17 +119,6 @@ export function describeCalendarContract(name: string, factory: HarnessFactory):
       expect(await askOne(harness, { limit: tenPer(calendar, 8) })).toMatchObject({ outcome: Outcome.over });
     });
 
-    test("a refused call costs nothing", async () => {
-      const limit = tenPerDay(0);
-      await askOne(harness, { limit, identity: "full", cost: 10 });
-      const { verdict } = await ask(harness, [
-        { limit, identity: "a", cost: 4 },
-        { limit, identity: "full" },
-      ]);
-      expect(verdict).toBe(Verdict.refused);
-      expect(await look(harness, limit)).toMatchObject({ remaining: 10, resetUs: 0 });
-    });
-
     // Promise(calendar): Rolling updates and other zone data don't move the window that the store holds.
     test.each([
       { name: "later", laterUs: HOUR_US },
@@ -175,19 +164,6 @@ export function describeCalendarContract(name: string, factory: HarnessFactory):
       // And so does the right to have it back.
       await harness.giveBack(late);
       expect(await look(harness, own)).toMatchObject({ remaining: 6, resetUs: endUs });
-    });
-
-    test("what was paid before a window began is not given back to it", async () => {
-      const [first, other] = [tenPerDay(0), tenPerDay(HOUR_US)];
-      harness.setUs(START_US + DAY_US - 1);
-      const before = await ask(harness, [{ limit: first, cost: 3 }]);
-      advance(harness, 1);
-      // By its own days this process is still in the one in which those three were paid.
-      const after = await ask(harness, [{ limit: other, cost: 5 }]);
-      await harness.giveBack(before);
-      expect(await look(harness, other)).toMatchObject({ remaining: 5 });
-      await harness.giveBack(after);
-      expect(await look(harness, other)).toMatchObject({ remaining: 10 });
     });
 
     test("a clock that is far from its process's goes on in windows of the nearest length", async () => {

@@ -88,21 +88,3 @@ test(
   },
   runsMs(20_000),
 );
-
-test("names that are nearly settings never end the start, nor does anything else that an environment holds", () => {
-  const name = fc.oneof(
-    fc
-      .constantFrom(...NAMES)
-      .chain((full) => fc.nat(full.length - 1).map((at) => full.slice(0, at) + full.slice(at + 1))),
-    fc.string({ unit: fc.constantFrom("A", "_", "R", "E", "D", "I", "S", "0", "é", "="), maxLength: 20 }),
-  );
-  fc.assert(
-    fc.property(fc.dictionary(name, fc.string({ maxLength: 10 }), { maxKeys: 20 }), (env) => {
-      const others = Object.fromEntries(Object.entries(env).filter(([key]) => !NAMES.includes(key)));
-      const refusal = refusalOf(others);
-      // Some variables of envoyproxy/ratelimit would make it unsafe to go on.
-      if (refusal !== undefined) for (const key of Object.keys(others)) expect(key.length).toBeGreaterThan(0);
-    }),
-    { numRuns: runs(100) },
-  );
-});

@@ -49,17 +49,6 @@ describe.each(ALGORITHMS.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[
       });
     });
 
-    test("exactly what remains would still pass", () => {
-      hold(anyHistory(), (history) => {
-        const bucket = new SingleBucket(history);
-        const { remaining } = bucket.peek();
-        expect(remaining).toBeGreaterThanOrEqual(0);
-        expect(remaining).toBeLessThanOrEqual(bucket.limit.burst);
-        expect(bucket.peek(remaining + 1).outcome).not.toBe(Outcome.room);
-        expect(remaining === 0 || bucket.peek(remaining).outcome === Outcome.room).toBe(true);
-      });
-    });
-
     // Promise(answers): A refused cost passes after the wait that it was told, and not a microsecond earlier.
     test("after the wait the same cost passes, and a microsecond earlier it does not", () => {
       const cost = fc.integer({ min: 1, max: 1_000_000 });
@@ -116,12 +105,15 @@ describe.each(ALGORITHMS.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[
       );
     });
 
-    test("a small step back in time grants nothing", () => {
+    // Promise(limits): A clock that steps back grants nothing; only a sliding window may grant, after a large step.
+    test("a step back in time grants nothing, of a sliding window one of up to ten seconds", () => {
+      const stepMaxUs = algorithm === Algorithm.slidingWindow ? 10_000_000 : GOES_BACK_FAR;
       fc.assert(
-        fc.property(anyHistory(), fc.nat({ max: 10_000_000 }), (history, stepUs) => {
+        fc.property(anyHistory(), fc.nat({ max: stepMaxUs }), (history, stepUs) => {
           const bucket = new SingleBucket(history);
           const before = bucket.peek().remaining;
-          bucket.clock.advanceUs(0 - Math.min(stepUs, bucket.limit.windowSeconds * 1_000_000));
+          const windowUs = bucket.limit.windowSeconds * 1_000_000;
+          bucket.clock.advanceUs(0 - (algorithm === Algorithm.slidingWindow ? Math.min(stepUs, windowUs) : stepUs));
           expect(bucket.peek().remaining).toBeLessThanOrEqual(before);
         }),
         RUNS,
@@ -141,30 +133,5 @@ describe.each(ALGORITHMS.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[
         RUNS,
       );
     });
-
-    test("what is given back at once was never paid", () => {
-      hold(anyHistory(), (history) => {
-        const bucket = new SingleBucket(history);
-        const before = answerOf(bucket.peek());
-        bucket.payAndGiveBack(Math.max(1, before.remaining));
-        expect(answerOf(bucket.peek())).toEqual(before);
-      });
-    });
   },
 );
-
-describe("every algorithm but the sliding window", () => {
-  // Promise(limits): A clock that steps back grants nothing; only a sliding window may grant, after a large step.
-  test("a step back of any distance grants nothing", () => {
-    const algorithms = [Algorithm.tokenBucket, Algorithm.fixedWindow, Algorithm.slidingLog] as const;
-    fc.assert(
-      fc.property(histories({ algorithms }), fc.nat({ max: GOES_BACK_FAR }), (history, stepUs) => {
-        const bucket = new SingleBucket(history);
-        const before = bucket.peek().remaining;
-        bucket.clock.advanceUs(0 - stepUs);
-        expect(bucket.peek().remaining).toBeLessThanOrEqual(before);
-      }),
-      { numRuns: runs(300) },
-    );
-  });
-});

@@ -4,7 +4,6 @@ import { type DescMessage, fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { MessageTypeDefinition } from "@grpc/proto-loader";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { RequestError } from "../../src/engine/base/errors.ts";
 import { HoldAsk, LimitRequest, textOf } from "../../src/engine/domain/request.ts";
 import { decodeHoldRequest, encodeReserved, encodeSettled } from "../../src/grpc/rls/budgets.ts";
 import { WireWriter } from "../../src/grpc/rls/wire.ts";
@@ -60,33 +59,6 @@ test.each([
     );
   },
 );
-
-test("a request is read or refused with a RequestError, however it is cut or damaged", () => {
-  const seen = new Set<string>();
-  fc.assert(
-    fc.property(
-      holdFields,
-      fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 3 }),
-      fc.nat(),
-      (parts, hits, cut) => {
-        const message = Buffer.concat(parts);
-        for (const [at, byte] of hits) if (message.length > 0) message[at % message.length] = byte;
-        // A slice of a larger buffer: reading past its end would find the bytes that were cut.
-        for (const each of [message, message.subarray(0, cut % (message.length + 1))]) {
-          try {
-            decodeHoldRequest(each, HoldAsk.reserve, pooled);
-            seen.add("read");
-          } catch (error) {
-            expect(error).toBeInstanceOf(RequestError);
-            seen.add((error as RequestError).code);
-          }
-        }
-      },
-    ),
-    { numRuns: runs(2_000) },
-  );
-  expect([...seen].sort()).toEqual(["REQUEST_DESCRIPTORS_EMPTY", "REQUEST_HOLD_ID", "REQUEST_MALFORMED", "read"]);
-});
 
 const count = fc.oneof(fc.constantFrom(0, 1, 127, 128, 2 ** 32, Number.MAX_SAFE_INTEGER), fc.nat());
 const wellFormed = text.map((chars) => Buffer.from(chars).toString());

@@ -31,10 +31,6 @@ export class SingleBucket {
     return takeOf(this.#settle(Mode.peek, cost, identity), 0);
   }
 
-  payAndGiveBack(cost: number): void {
-    this.#store.giveBack(this.#settle(Mode.pay, cost, "0"));
-  }
-
   #settle(mode: Mode, cost: number, identity: string): TakeGroup {
     const group = new TakeGroup();
     fillGroup(group, [{ limit: this.limit, mode, cost, identity }], "", false);

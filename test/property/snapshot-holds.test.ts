@@ -13,7 +13,7 @@ import { type Ask, bucketKeyOf, fillGroup } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
-import { restore, SnapshotInSteps, snapshotOf } from "../support/snapshot-bytes.ts";
+import { restore, SnapshotInSteps } from "../support/snapshot-bytes.ts";
 
 const LIMITS = [
   makeLimit({ amount: 100, burst: 100, windowSeconds: 600, holdSeconds: 30 }),
@@ -102,28 +102,4 @@ test("a bucket comes back with its holds as both were at one moment, or without 
     ),
     { numRuns: runs(100) },
   );
-});
-
-// Promise(restarts): A hold ends in time while no process runs.
-test("a hold whose ttl passes while no process runs is given back as if at that moment", async () => {
-  const clock = new ManualClock();
-  const [stays, restarts] = [new MemoryStore({ clock }), new MemoryStore({ clock })];
-  const ask = (store: MemoryStore, mode: Mode, cost: number, holdId = "") => {
-    const group = new TakeGroup();
-    fillGroup(group, [{ limit: LIMITS[0] as (typeof LIMITS)[0], mode, cost, holdId }], "", false);
-    store.take(group);
-    return group.takes[0]?.remaining;
-  };
-  for (const store of [stays, restarts]) for (const id of ["a", "b"]) ask(store, Mode.pay, 40, id);
-  clock.advanceSeconds(10);
-  for (const store of [stays, restarts]) ask(store, Mode.settle, 35, "a");
-  const bytes = snapshotOf(restarts, clock.nowUs());
-  clock.advanceSeconds(100);
-  const next = new MemoryStore({ clock });
-  await restore(next, bytes, clock.nowUs());
-  expect([ask(next, Mode.peek, 1), ask(next, Mode.peek, 1)]).toEqual([
-    ask(stays, Mode.peek, 1),
-    ask(stays, Mode.peek, 1),
-  ]);
-  await Promise.all([stays.close(), restarts.close(), next.close()]);
 });

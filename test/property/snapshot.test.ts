@@ -222,6 +222,7 @@ describe("a restart", () => {
   };
 
   // Promise(restarts): A restart changes no answer, with every algorithm, holds and COMPATIBILITY_MODE.
+  // Promise(restarts): A hold ends in time while no process runs.
   test.each([
     { name: "of any algorithm, mode and kind", shape: { ...SHAPE, givesBackLate: true } },
     {
@@ -235,17 +236,24 @@ describe("a restart", () => {
       },
     },
   ])("changes no answer $name, whenever it comes", async ({ shape }) => {
-    const restarts = fc.array(fc.boolean(), { minLength: 1, maxLength: 5 });
+    const when = fc.constantFrom("no", "before the time passes" as const, "after it" as const);
+    const restarts = fc.array(when, { minLength: 1, maxLength: 5 });
     await fc.assert(
-      fc.asyncProperty(histories(shape), restarts, async (history, isRestarted) => {
+      fc.asyncProperty(histories(shape), restarts, async (history, restartsWhen) => {
         const clock = new ManualClock();
         const [store, inOne] = [new MemoryStore({ clock }), new MemoryStore({ clock })];
         let takes = 0;
+        let written: Buffer | undefined;
         const target = {
-          setUs: (nowUs: number) => clock.setUs(nowUs),
+          setUs: (nowUs: number) => {
+            const when = restartsWhen[takes++ % restartsWhen.length];
+            if (when === "before the time passes") written = snapshotOf(store, clock.nowUs());
+            clock.setUs(nowUs);
+            if (when === "after it") written = snapshotOf(store, nowUs);
+          },
           async settle(group: TakeGroup) {
-            if (isRestarted[takes++ % isRestarted.length] === true)
-              await restore(store, snapshotOf(store, clock.nowUs()), clock.nowUs());
+            if (written !== undefined) await restore(store, written, clock.nowUs());
+            written = undefined;
             store.take(group);
           },
           giveBack: (group: TakeGroup) => Promise.resolve(store.giveBack(group)),
@@ -253,7 +261,7 @@ describe("a restart", () => {
         expect(await replayHistory(target, history)).toEqual(replayAtOnce(inOne, clock, history));
         await Promise.all([store.close(), inOne.close()]);
       }),
-      { numRuns: runs(50) },
+      { numRuns: runs(75) },
     );
   });
 });

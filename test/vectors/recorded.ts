@@ -47,12 +47,7 @@ const CASES = resolve(import.meta.dirname, "../fixtures/vectors/cases.json");
 
 /** All recorded cases, in their order. */
 export function readCases(): readonly RecordedCase[] {
-  return parseCases(readFileSync(CASES, "utf8"));
-}
-
-/** The cases of a file's text, whatever its line ends; a byte order mark is no part of JSON. */
-export function parseCases(text: string): readonly RecordedCase[] {
-  return JSON.parse(text.replace(/^\ufeff/, "")) as readonly RecordedCase[];
+  return JSON.parse(readFileSync(CASES, "utf8")) as readonly RecordedCase[];
 }
 
 /** Cases that may share one service: those with equal settings, but for the ones that need a service of their own. */
