@@ -7,7 +7,7 @@ import { Settlement } from "../../../src/engine/algorithms/settlement.ts";
 import type { BucketAccess, WorkingBucket } from "../../../src/engine/algorithms/working-bucket.ts";
 import { Algorithm, type Limit } from "../../../src/engine/domain/limit.ts";
 import { Kind, Mode, TakeGroup, Verdict } from "../../../src/engine/domain/take.ts";
-import { type Ask, fillGroup, takeOf } from "../../contract/store-harness.ts";
+import { type Ask, fillGroup } from "../../contract/store-harness.ts";
 import { makeLimit } from "../../support/builders.ts";
 
 const NOW_US = 1_767_225_600_000_000;
@@ -82,21 +82,6 @@ describe("joint settlement", () => {
     expect(access.kept).toEqual({ atUs: NOW_US, used: 10_000_000, previous: 0 });
   });
 
-  test("a bucket dated a little ahead is left as it is by a refusal", () => {
-    const access = new RecordingAccess();
-    access.kept = { atUs: NOW_US + 10_000_000, used: 10_000_000, previous: 0 };
-    const group = settle(access, [{ limit: bucket }]);
-    expect(takeOf(group, 0).waitUs).toBe(6_000_000 + 10_000_000);
-    expect(access.calls).toEqual(["load a"]);
-  });
-
-  test("a bucket that is as new is removed", () => {
-    const access = new RecordingAccess();
-    access.kept = { atUs: NOW_US, used: 3_000_000, previous: 0 };
-    settle(access, [{ limit: bucket, mode: Mode.refund, cost: 3 }]);
-    expect(access.calls).toEqual(["load a", "remove a"]);
-  });
-
   test.each<{ name: string; limit: Limit; cost: number; lifetimeUs: number }>([
     { name: "until the debt is worked off", limit: bucket, cost: 3, lifetimeUs: 18_000_000 },
     { name: "at least a millisecond", limit: makeLimit({ amount: 4e9, burst: 4e9 }), cost: 1, lifetimeUs: 1_000 },
@@ -116,27 +101,5 @@ describe("joint settlement", () => {
     const access = new RecordingAccess();
     settle(access, [{ limit: bucket }, { limit: makeLimit({ amount: 1_000, windowSeconds: 60 }) }]);
     expect(access.expiries).toEqual([12_000_000]);
-  });
-
-  test("giving back leaves the group's answers alone", () => {
-    const access = new RecordingAccess();
-    const settlement = new Settlement(access);
-    const group = new TakeGroup();
-    fillGroup(group, [{ limit: bucket, cost: 4 }], "", false);
-    settlement.settle(group, NOW_US);
-    const before = { ...takeOf(group, 0) };
-    expect(settlement.giveBack(group, NOW_US)).toBe(1);
-    expect({ ...takeOf(group, 0) }).toEqual(before);
-    expect(access.calls).toEqual(["load a", "save a", "load a", "remove a"]);
-  });
-
-  test("a group settled again is answered anew", () => {
-    const settlement = new Settlement(new RecordingAccess());
-    const group = new TakeGroup();
-    fillGroup(group, [{ limit: bucket, cost: 6 }], "", false);
-    settlement.settle(group, NOW_US);
-    expect(takeOf(group, 0)).toMatchObject({ paid: true, remaining: 4 });
-    settlement.settle(group, NOW_US);
-    expect(takeOf(group, 0)).toMatchObject({ paid: false, paidAtUs: 0, remaining: 4 });
   });
 });

@@ -22,16 +22,6 @@ function brokenRig(): LimiterRig {
 }
 
 describe("when the store fails", () => {
-  test("deny names the rule that says so, and leaves the others alone", () => {
-    const rig = brokenRig();
-    const answer = rig.ask([{ entries: { open: "x" } }, { entries: { deny: "x" } }]);
-    expect(answer).toMatchObject({ over: true, governing: "edge/deny" });
-    expect(answer.statuses.map(({ over, limit }) => ({ over, limit }))).toEqual([
-      { over: false, limit: undefined },
-      { over: true, limit: "edge/deny" },
-    ]);
-  });
-
   test.each([
     { keys: ["open", "local", "deny", "error"], policy: OnStoreFailure.deny, over: true, failure: undefined },
     { keys: ["open", "local", "error"], policy: OnStoreFailure.error, over: false, failure: "store" },
@@ -61,23 +51,6 @@ describe("when the store fails", () => {
 });
 
 describe("on_store_failure: local", () => {
-  test("grants each process its share of the limit, at least one", () => {
-    const rig = brokenRig();
-    rig.store.processes = 2;
-    expect([1, 2, 3].map(() => rig.hit({ local: "x" }).over)).toEqual([false, false, true]);
-    const crowded = brokenRig();
-    crowded.store.processes = 100;
-    expect([1, 2].map(() => crowded.hit({ local: "x" }).over)).toEqual([false, true]);
-  });
-
-  test("starts from what the store said last", () => {
-    const rig = new LimiterRig(RULES);
-    rig.hit({ local: "x" }, 3);
-    rig.store.failure = DOWN;
-    expect([1, 2].map(() => rig.hit({ local: "x" }).over)).toEqual([false, true]);
-    expect(rig.hit({ local: "y" }).statuses[0]?.remaining).toBe(3);
-  });
-
   test("shows the limit as written, not the share", () => {
     const rig = brokenRig();
     rig.store.processes = 2;
@@ -94,16 +67,6 @@ describe("on_store_failure: local", () => {
     expect(rig.hit({ b: "x" }).statuses[0]?.reset).toBe(8);
     rig.clock.advanceSeconds(8);
     expect([1, 2].map(() => rig.hit({ b: "x" }).over)).toEqual([false, true]);
-  });
-
-  test("forgets its own counts of a bucket when the store answers of that one", () => {
-    const rig = brokenRig();
-    for (const key of ["x", "y"]) for (let i = 0; i < 5; i++) rig.hit({ local: key });
-    rig.store.failure = undefined;
-    expect(rig.hit({ local: "x" }).statuses[0]?.remaining).toBe(3);
-    rig.store.failure = DOWN;
-    expect([1, 2, 3, 4].map(() => rig.hit({ local: "x" }).over)).toEqual([false, false, false, true]);
-    expect(rig.hit({ local: "y" }).over).toBe(true);
   });
 
   test("keeps nothing once all that it counted is as new", () => {
@@ -194,14 +157,5 @@ describe("an answer that comes later", () => {
     rig.store.release();
     expect(rig.late).toHaveLength(1);
     expect(rig.late[0]).toMatchObject({ over: false });
-  });
-
-  test("does not touch a call that has moved on", () => {
-    const rig = new LimiterRig(RULES);
-    rig.store.holdsBack = true;
-    const call = rig.askLater([{ entries: { open: "x" } }]);
-    call.reset();
-    rig.store.release();
-    expect(rig.late).toEqual([]);
   });
 });

@@ -102,38 +102,12 @@ test("a settlement asks no admission: not of the global limit, nor of rules with
   expect(rig.hit({ tenant: "a", request_id: "r2", max_tokens: "1" }).over).toBe(true);
 });
 
-test("a refused call holds nothing, of any of its limits", () => {
-  const rig = new LimiterRig(RULES);
-  rig.hit({ tenant: "a", request_id: "r1", max_tokens: "60" });
-  const refused = rig.ask([
-    { entries: { job: "a", request_id: "r2" } },
-    { entries: { tenant: "a", request_id: "r2", max_tokens: "50" } },
-  ]);
-  expect(refused.over).toBe(true);
-  expect([left(rig, "job"), left(rig, "tenant")]).toEqual([2, 40]);
-  // What it did not hold it can't settle either: a report of it is charged.
-  rig.hit({ tenant: "a", request_id: "r2", settle: "" }, 5);
-  expect(left(rig, "tenant")).toBe(35);
-});
-
 test("a shadow rule that is over passes and holds nothing", () => {
   const rig = new LimiterRig(RULES);
   rig.hit({ watched: "a", request_id: "r1" }, 30);
   expect(rig.hit({ watched: "a", request_id: "r2" }, 30).over).toBe(false);
   rig.hit({ watched: "a", request_id: "r1", settle: "" }, 10);
   expect(left(rig, "watched")).toBe(20);
-});
-
-test("places come free at the settlement or after the ttl, and the wait that is told ends by then", () => {
-  const rig = new LimiterRig(RULES);
-  for (const id of ["r1", "r2"]) expect(rig.hit({ job: "a", request_id: id }).over).toBe(false);
-  rig.clock.advanceUs(10 * SECOND_US);
-  expect(rig.hit({ job: "a", request_id: "r3" }).over).toBe(true);
-  rig.hit({ job: "a", request_id: "r1", settle: "" });
-  expect(rig.hit({ job: "a", request_id: "r3" }).over).toBe(false);
-  expect(rig.hit({ job: "a", request_id: "r4" }).over).toBe(true);
-  rig.clock.advanceUs(50 * SECOND_US);
-  expect([left(rig, "job"), rig.hit({ job: "a", request_id: "r4" }).over]).toEqual([1, false]);
 });
 
 test("a limit that a call brings along is held and settled as the rule says", () => {

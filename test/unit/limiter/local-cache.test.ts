@@ -25,22 +25,6 @@ function learnOver(cache: LocalCache, key: string, nowS = 0): void {
   cache.learn(group, nowS);
 }
 
-test("denies what was over and nothing else", () => {
-  const cache = new LocalCache(1);
-  learnOver(cache, "over");
-  const group = groupOf("over", "other");
-  expect(cache.deny(group)).toBe(false);
-  expect(group.takes.map(({ mode }) => mode)).toEqual([Mode.denied, Mode.charge]);
-});
-
-test("answers a call whose counters are all over", () => {
-  const cache = new LocalCache(1);
-  learnOver(cache, "over");
-  const group = groupOf("over", "over");
-  expect(cache.deny(group)).toBe(true);
-  expect(group.takes.map(({ outcome }) => outcome)).toEqual([Outcome.over, Outcome.over]);
-});
-
 test("counts what it looked up, found, and dropped", () => {
   const cache = new LocalCache(1);
   learnOver(cache, "over");
@@ -48,14 +32,6 @@ test("counts what it looked up, found, and dropped", () => {
   learnOver(cache, "later", 61);
   const { lookups, hits, expired, evicted, size } = cache;
   expect({ lookups, hits, expired, evicted, size }).toEqual({ lookups: 2, hits: 1, expired: 1, evicted: 0, size: 1 });
-});
-
-test("learns nothing from what has room", () => {
-  const cache = new LocalCache(1);
-  const group = groupOf("room");
-  for (const take of group.takes) take.outcome = Outcome.room;
-  cache.learn(group, 0);
-  expect(cache.size).toBe(0);
 });
 
 test("forgets a counter that was refunded", () => {

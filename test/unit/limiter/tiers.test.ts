@@ -138,15 +138,6 @@ describe("named limits", () => {
     expect(rig.ask([of()]).governing).toBe("edge/tenant#gold");
   });
 
-  test("keep what was spent when a rule takes others of the same shape", () => {
-    const rig = new LimiterRig(rulesOf("use: free"));
-    rig.ask([of(undefined, { hits: 8 })]);
-    rig.useRules(rulesOf("use: gold"));
-    expect(rig.ask([of()]).statuses[0]?.remaining).toBe(91);
-    rig.useRules(rulesOf("rate_limit: { requests_per_unit: 20, unit: month, algorithm: fixed_window }"));
-    expect(rig.ask([of()])).toMatchObject({ governing: "edge/tenant", statuses: [{ remaining: 10 }] });
-  });
-
   test("are shown by a name that is safe in headers", () => {
     const rig = new LimiterRig(`
 domain: edge

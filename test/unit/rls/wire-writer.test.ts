@@ -2,17 +2,13 @@
 
 import { expect, test } from "vitest";
 import { WireWriter } from "../../../src/grpc/rls/wire.ts";
-import { bytesField, varintField } from "../../support/wire.ts";
+import { bytesField } from "../../support/wire.ts";
 
 function written(write: (writer: WireWriter) => void): Buffer {
   const writer = new WireWriter();
   write(writer);
   return Buffer.from(writer.view());
 }
-
-test.each([0, 1, 127, 128, 16_383, 16_384, 2 ** 32 - 1, 2 ** 32, 2 ** 53 - 1])("writes %d as a varint", (value) => {
-  expect(written((writer) => writer.writeVarintField(3, value))).toEqual(varintField(3, value));
-});
 
 test.each([
   { name: "nothing", text: "" },
@@ -39,12 +35,4 @@ test.each([0, 126, 127, 128, 16_383, 16_384, 3_000_000])("closes a message of %d
     writer.closeMessage(outer);
   });
   expect(bytes.equals(bytesField(2, bytesField(3, inner)))).toBe(true);
-});
-
-test("grows and keeps what was written", () => {
-  const bytes = written((writer) => {
-    for (let i = 0; i < 10_000; i++) writer.writeVarintField(1, 5);
-  });
-  expect(bytes.length).toBe(20_000);
-  expect(bytes.subarray(0, 4)).toEqual(Buffer.from([8, 5, 8, 5]));
 });

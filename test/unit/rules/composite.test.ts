@@ -45,39 +45,6 @@ describe("rules and entries are compared as one text, key_value", () => {
     );
     expect(find(rules, [key, value]).path).toBe(path);
   });
-
-  test("of two rules that come to the same text the first counts", () => {
-    const rules = compile(`{ key: a, value: b, ${LIMIT} }`, `{ key: a_b, ${LIMIT} }`);
-    expect(find(rules, ["a_b", "x"]).path).toBe("a=b");
-  });
-});
-
-describe("counters have the reference's names", () => {
-  test.each([
-    { name: "an entry", entries: [["k", "v"]], key: "p:d_k_v_" },
-    { name: "an empty value", entries: [["k", ""]], key: "p:d_k__" },
-    { name: "nothing escaped", entries: [["k", "a|{b}%=ü"]], key: "p:d_k_a|{b}%=Ã¼_" },
-    { name: "a shared pattern", entries: [["f", "doc1"]], key: "p:d_f_doc*_" },
-    { name: "a shared pattern with the star in its key", entries: [["ix", "1"]], key: "p:d_ix_i*_" },
-    { name: "a shared pattern across the boundary", entries: [["g_h", "1"]], key: "p:d_g_h_g_*_" },
-    {
-      name: "a shared pattern above the limit",
-      entries: [
-        ["up", "t1"],
-        ["down", "x"],
-      ],
-      key: "p:d_up_t*_down_x_",
-    },
-  ] as const)("$name", ({ entries, key }) => {
-    const rules = compile(
-      `{ key: k, ${LIMIT} }`,
-      `{ key: f, value: "doc*", share_threshold: true, ${LIMIT} }`,
-      `{ key: "i*", share_threshold: true, ${LIMIT} }`,
-      `{ key: g, value: "*", share_threshold: true, ${LIMIT} }`,
-      `{ key: up, value: "t*", share_threshold: true, descriptors: [{ key: down, ${LIMIT} }] }`,
-    );
-    expect(find(rules, ...entries.map(([k, v]): [string, string] => [k, v])).key).toBe(key);
-  });
 });
 
 test.each([

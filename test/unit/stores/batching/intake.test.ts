@@ -3,7 +3,7 @@
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { StoreError } from "../../../../src/engine/base/errors.ts";
-import { TakeGroup, Verdict } from "../../../../src/engine/domain/take.ts";
+import { TakeGroup } from "../../../../src/engine/domain/take.ts";
 import type { BatchingOptions } from "../../../../src/stores/batching/options.ts";
 import { ReplyReader } from "../../../../src/stores/batching/reply.ts";
 import { SILENT_STORE_OBSERVER } from "../../../../src/stores/store-observer.ts";
@@ -186,16 +186,6 @@ describe("a server with two calls under way", () => {
 });
 
 describe("a group is answered once", () => {
-  test("by the reply", () => {
-    const intake = open();
-    const [call, batch] = sendOne(intake, "a");
-    intake.settler.settle(batch, allowing(batch));
-    intake.settler.lose(batch, lost);
-    expect(call.group.takes[0]).toMatchObject({ outcome: 1, paid: true, remaining: 6, resetUs: 9, paidAtUs: 77 });
-    expect([call.answers, call.group.verdict]).toEqual([1, Verdict.allowed]);
-    expect(intake.settler.takes).toBe(0);
-  });
-
   test("by its deadline, and what was paid all the same is given back", async () => {
     const undone: string[] = [];
     const intake = open({ onUndone: ({ bucketKey }) => undone.push(bucketKey) });
@@ -337,14 +327,6 @@ describe("a take fails at once", () => {
     await passMs(1_000);
     expect(intake.ready()).toEqual([]);
   });
-
-  test("once the intake is closed", async () => {
-    const intake = open();
-    const isClosed = intake.drain();
-    expect(take(intake, "a").code).toBe("STORE_CLOSED");
-    await passMs(1_000);
-    await isClosed;
-  });
 });
 
 describe("a server that owes an answer for too long is given up", () => {
@@ -381,15 +363,6 @@ describe("a server that owes an answer for too long is given up", () => {
       expect(intake.silent).toHaveLength(1);
     },
   );
-
-  test("and not for a call that was answered", async () => {
-    const intake = open({ silenceMsMax: 5_000 });
-    const [, batch] = sendOne(intake, "a");
-    await passMs(4_999);
-    intake.settler.settle(batch, allowing(batch));
-    await passMs(20_000);
-    expect(intake.silent).toEqual([]);
-  });
 });
 
 /** Has `count` payments of a queue given back. */

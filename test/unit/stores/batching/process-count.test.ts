@@ -99,13 +99,4 @@ describe("a count of processes", () => {
     expect(register.reports).toBe(1);
     expect(register.seenMs.size).toBe(0);
   });
-
-  test("does not begin for a question that comes after a stop without a start", async () => {
-    const register = new Register();
-    const processes = new ProcessCount(register, timers);
-    await processes.stop();
-    processes.count();
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect(register.reports).toBe(0);
-  });
 });

@@ -3,15 +3,7 @@
 
 import { beforeEach, describe, expect, test } from "vitest";
 import { Algorithm } from "../../../../src/engine/domain/limit.ts";
-import {
-  GLOBAL_DESCRIPTOR,
-  Mode,
-  Outcome,
-  Source,
-  type TakeGroup,
-  Verdict,
-} from "../../../../src/engine/domain/take.ts";
-import { lowLimit } from "../../../../src/engine/rules/priority.ts";
+import { Mode, Outcome, Source, type TakeGroup, Verdict } from "../../../../src/engine/domain/take.ts";
 import { DenialMemory } from "../../../../src/stores/denials/denial-memory.ts";
 import { type Ask, bucketKeyOf, groupOf, takeOf } from "../../../contract/store-harness.ts";
 import { makeLimit } from "../../../support/builders.ts";
@@ -47,15 +39,6 @@ function exhaust(limit = minute, identity = "a"): void {
 
 const sourceOf = (...asks: Ask[]) => ask(...asks).source;
 
-test("calls of another priority go to the store, whose answer then counts", () => {
-  const low = lowLimit(minute, 2, { id: "low", stats: minute.stats });
-  const high = { ...minute, priority: { entry: "class", values: new Set(["high"]), percent: 20, low } };
-  ask({ limit: low, cost: 8 });
-  expect([sourceOf({ limit: low }), sourceOf({ limit: low })]).toEqual([Source.store, Source.denialMemory]);
-  expect(ask({ limit: high, cost: 2 })).toMatchObject({ verdict: Verdict.allowed, source: Source.store });
-  expect(sourceOf({ limit: low })).toBe(Source.store);
-});
-
 describe("denial memory", () => {
   test.each([minute, sliding, bucket])("answers the second refusal without the store", (limit) => {
     exhaust(limit);
@@ -64,59 +47,6 @@ describe("denial memory", () => {
     expect(group).toMatchObject({ verdict: Verdict.refused, source: Source.denialMemory });
     expect(takeOf(group, 0)).toMatchObject({ outcome: Outcome.over, paid: false, remaining: 0, paidAtUs: 0 });
     expect(store.seen).toHaveLength(asked);
-  });
-
-  test("asks the store again after a second", () => {
-    exhaust();
-    clock.advanceUs(999_999);
-    expect(sourceOf({ limit: minute })).toBe(Source.denialMemory);
-    clock.advanceUs(1);
-    expect(sourceOf({ limit: minute })).toBe(Source.store);
-  });
-
-  test("asks the store again when the wait is over", () => {
-    const quick = makeLimit({ amount: 10, burst: 10 });
-    exhaust(quick);
-    clock.advanceUs(99_998);
-    expect(sourceOf({ limit: quick })).toBe(Source.denialMemory);
-    clock.advanceUs(2);
-    expect(ask({ limit: quick })).toMatchObject({ verdict: Verdict.allowed, source: Source.store });
-  });
-
-  test("refuses larger costs, and asks about smaller ones", () => {
-    ask({ limit: minute, cost: 6 });
-    ask({ limit: minute, cost: 6 });
-    expect(takeOf(ask({ limit: minute, cost: 8 }), 0)).toMatchObject({ outcome: Outcome.over, remaining: 4 });
-    expect(takeOf(ask({ limit: minute, cost: 11 }), 0)).toMatchObject({
-      outcome: Outcome.never,
-      waitUs: 0,
-    });
-    expect(store.seen).toHaveLength(2);
-    expect(ask({ limit: minute, cost: 5 })).toMatchObject({ verdict: Verdict.refused, source: Source.store });
-    expect(ask({ limit: minute, cost: 4 })).toMatchObject({ verdict: Verdict.allowed, source: Source.store });
-  });
-
-  test("refuses peeks", () => {
-    exhaust();
-    expect(ask({ limit: minute, mode: Mode.peek })).toMatchObject({
-      verdict: Verdict.refused,
-      source: Source.denialMemory,
-    });
-  });
-
-  test("remembers the global limit that had room beside a refusal, and shows it", () => {
-    const call = [{ limit: minute }, { limit: global, descriptor: GLOBAL_DESCRIPTOR }];
-    ask({ limit: minute, cost: 10 });
-    ask(...call);
-    const group = ask(...call);
-    expect(group).toMatchObject({ verdict: Verdict.refused, source: Source.denialMemory });
-    expect(takeOf(group, 1)).toMatchObject({ outcome: Outcome.room, paid: false, remaining: 100, resetUs: 0 });
-  });
-
-  test("passes on a refusal beside a limit of which nothing is known", () => {
-    exhaust();
-    expect(sourceOf({ limit: minute }, { limit: sliding })).toBe(Source.store);
-    expect(sourceOf({ limit: minute }, { limit: sliding })).toBe(Source.denialMemory);
   });
 });
 
@@ -178,15 +108,6 @@ describe("forgetting", () => {
     expect(sourceOf({ limit: minute }, { limit: global })).toBe(Source.denialMemory);
   });
 
-  test("a later answer is learned", () => {
-    ask({ limit: minute, cost: 10 });
-    store.holdsBack = true;
-    memory.forget(bucketKeyOf({ limit: minute }, ""));
-    ask({ limit: minute });
-    store.release();
-    expect(sourceOf({ limit: minute })).toBe(Source.denialMemory);
-  });
-
   test("of more buckets than it holds, those go that end soonest", () => {
     for (let i = 0; i < 100; i++) {
       exhaust(minute, `user-${i}`);
@@ -201,29 +122,5 @@ describe("forgetting", () => {
     });
     expect(sources[0]).toBe(true);
     expect(sources.filter((isRemembered) => isRemembered).length).toBeLessThanOrEqual(16);
-  });
-});
-
-describe("later answers", () => {
-  test("reach who waits for them, once, with the generation of the take", () => {
-    store.holdsBack = true;
-    const heard: [TakeGroup, number][] = [];
-    const group = groupOf([{ limit: minute }], "");
-    group.generation = 7;
-    expect(memory.take(group, { settled: (settled, generation) => heard.push([settled, generation]) })).toBe(false);
-    expect(heard).toEqual([]);
-    store.release();
-    expect(heard).toEqual([[group, 7]]);
-    expect(group.verdict).toBe(Verdict.allowed);
-  });
-
-  test("of a group that was emptied meanwhile teach nothing", () => {
-    ask({ limit: minute, cost: 10 });
-    store.holdsBack = true;
-    const group = ask({ limit: minute });
-    group.reset();
-    expect(() => store.release()).not.toThrow();
-    store.holdsBack = false;
-    expect(sourceOf({ limit: minute })).toBe(Source.store);
   });
 });

@@ -61,15 +61,6 @@ describe("arguments", () => {
 });
 
 describe("bounds", () => {
-  test("a batch holds so many takes and not one more", () => {
-    const batch = new RedisBatch();
-    for (let i = 0; i < BATCH_WEIGHT_MAX; i++) {
-      expect(batch.hasRoomFor(groupOf("a"))).toBe(true);
-      batch.add(groupOf("a"), nobody);
-    }
-    expect(batch.hasRoomFor(groupOf("a"))).toBe(false);
-  });
-
   test("long keys fill a batch sooner", () => {
     const batch = new RedisBatch();
     const keyOf = (group: number) => String(group).padStart(1_000, "k");

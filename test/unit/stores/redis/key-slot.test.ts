@@ -17,7 +17,3 @@ test("empty braces and braces that stay open are no hash tag", () => {
   expect(keySlot("foo{}{bar}")).not.toBe(keySlot("bar"));
   expect(keySlot("{foo")).not.toBe(keySlot("foo"));
 });
-
-test("limits of one descriptor lie in one slot", () => {
-  expect(keySlot("p:{edge|user=ann}|tb/1")).toBe(keySlot("p:{edge|user=ann}|fw/60/daily"));
-});

@@ -4,18 +4,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { StoreError } from "../../../../src/engine/base/errors.ts";
 import { Algorithm, type Limit, Sync } from "../../../../src/engine/domain/limit.ts";
-import {
-  GLOBAL_DESCRIPTOR,
-  Kind,
-  Mode,
-  Outcome,
-  Source,
-  type TakeGroup,
-  Verdict,
-} from "../../../../src/engine/domain/take.ts";
+import { Mode, Outcome, Source, type TakeGroup, Verdict } from "../../../../src/engine/domain/take.ts";
 import { DenialMemory } from "../../../../src/stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../../../src/stores/memory/memory-store.ts";
-import { LEASE_US, Leases } from "../../../../src/stores/sync/lease.ts";
+import { Leases } from "../../../../src/stores/sync/lease.ts";
 import { Periodic } from "../../../../src/stores/sync/periodic.ts";
 import { Share } from "../../../../src/stores/sync/share.ts";
 import { SyncStore } from "../../../../src/stores/sync/sync-store.ts";
@@ -74,15 +66,6 @@ describe("calls in parts", () => {
     expect(behind.seen).toEqual([]);
   });
 
-  test("pay both parts when both have room", () => {
-    const group = ask({ limit: shared, cost: 4 }, { limit: exact, cost: 3, descriptor: GLOBAL_DESCRIPTOR });
-    expect(group).toMatchObject({ verdict: Verdict.allowed, source: Source.store });
-    expect(group.takes.map(({ paid, remaining }) => [paid, remaining])).toEqual([
-      [true, 6],
-      [true, 7],
-    ]);
-  });
-
   // Promise(hot): With `sync`, a refusal by the store puts the local part back.
   test("put the local part back when the store refuses", () => {
     ask({ limit: exact, cost: 10 });
@@ -108,55 +91,6 @@ describe("calls in parts", () => {
     ask({ limit: shared, cost: 10 });
     behind.failure = AWAY;
     expect(ask({ limit: shared }, { limit: exact })).toMatchObject({ verdict: Verdict.refused, failure: undefined });
-  });
-
-  test("only ask the store how it stands when the local part refuses", () => {
-    ask({ limit: shared, cost: 10 });
-    const group = ask({ limit: shared }, { limit: exact, cost: 3 });
-    expect(group.verdict).toBe(Verdict.refused);
-    expect(takeOf(group, 1)).toMatchObject({ outcome: Outcome.room, paid: false, remaining: 10 });
-    expect(leftBehind(exact)).toBe(10);
-  });
-
-  test("apply refunds and post-paid hits at the store although the local part refuses", () => {
-    ask({ limit: exact, cost: 6 });
-    ask({ limit: shared, cost: 10 });
-    ask({ limit: shared }, { limit: exact, mode: Mode.refund, cost: 2 });
-    expect(leftBehind(exact)).toBe(6);
-    ask({ limit: shared }, { limit: exact, mode: Mode.postPaid, cost: 5 });
-    expect(leftBehind(exact)).toBe(1);
-  });
-
-  test("pay none of a shadow descriptor of which one limit is over at the store", () => {
-    ask({ limit: exact, cost: 10 });
-    const group = ask(
-      { limit: shared, descriptor: 0, kind: Kind.shadow },
-      { limit: exact, descriptor: 0, kind: Kind.shadow },
-    );
-    expect(group.verdict).toBe(Verdict.allowed);
-    expect(leftHere(shared)).toBe(10);
-  });
-
-  test("pay none of a shadow descriptor of which one limit is over in memory", () => {
-    ask({ limit: shared, cost: 10 });
-    ask({ limit: shared, descriptor: 0, kind: Kind.shadow }, { limit: exact, descriptor: 0, kind: Kind.shadow });
-    expect(leftBehind(exact)).toBe(10);
-  });
-
-  test.each([
-    { name: "both are over", localOver: true, remoteOver: true, verdict: Verdict.refused },
-    { name: "the local one has room", localOver: false, remoteOver: true, verdict: Verdict.allowed },
-    { name: "the remote one has room", localOver: true, remoteOver: false, verdict: Verdict.allowed },
-  ])("of quota descriptors in different places: $name", ({ localOver, remoteOver, verdict }) => {
-    if (localOver) ask({ limit: shared, cost: 10 });
-    if (remoteOver) ask({ limit: exact, cost: 10 });
-    expect(ask({ limit: shared, kind: Kind.quota }, { limit: exact, kind: Kind.quota }).verdict).toBe(verdict);
-  });
-
-  test("are given back in both places", () => {
-    const group = ask({ limit: shared, cost: 4 }, { limit: exact, cost: 3 });
-    store.giveBack(group);
-    expect([leftHere(shared), leftBehind(exact)]).toEqual([10, 10]);
   });
 });
 
@@ -238,21 +172,6 @@ describe("lease", () => {
     expect(leftBehind(other)).toBe(98);
   });
 
-  test("goes back when its time is over", () => {
-    ask({ limit: leased });
-    ask({ limit: leased });
-    clock.advanceUs(LEASE_US);
-    leases.maintain(clock.nowUs());
-    expect(leftBehind(leased)).toBe(98);
-  });
-
-  test("goes back when the process ends", async () => {
-    ask({ limit: leased });
-    ask({ limit: leased });
-    await store.close();
-    expect(leftBehind(leased)).toBe(98);
-  });
-
   test("is not asked for while the bucket is over", () => {
     ask({ limit: leased, cost: 100 });
     ask({ limit: leased });
@@ -294,14 +213,6 @@ describe("periodic exchange", () => {
     expect(leftBehind(periodic)).toBe(4);
   });
 
-  test("hears of what others spent with each report", () => {
-    follow();
-    behind.take(groupOf([{ limit: periodic, cost: 6 }], ""), NOBODY);
-    expect(ask({ limit: periodic, cost: 5 }).verdict).toBe(Verdict.allowed);
-    turn(100);
-    expect(ask({ limit: periodic })).toMatchObject({ verdict: Verdict.refused, source: Source.leaseOrPeriodic });
-  });
-
   test("grants nothing on what a denial memory remembers", () => {
     const denials = new DenialMemory(behind, { clock, entriesMax: 16 });
     const part = new Periodic({ store: denials, periodMs: 100, now: () => clock.nowUs() });
@@ -319,27 +230,6 @@ describe("periodic exchange", () => {
     expect(pay(6)).toMatchObject({ verdict: Verdict.refused, source: Source.denialMemory });
     expect(pay(3).verdict).toBe(Verdict.refused);
     part.close(clock.nowUs());
-  });
-
-  test("owes what it granted too much", () => {
-    follow();
-    behind.take(groupOf([{ limit: periodic, cost: 8 }], ""), NOBODY);
-    ask({ limit: periodic, cost: 8 });
-    turn(100);
-    const refused = takeOf(ask({ limit: periodic }), 0);
-    // 10 tokens a day, 18 spent: the next one is there when 9 have come back.
-    expect(refused.outcome).toBe(Outcome.over);
-    expect(refused.waitUs).toBeGreaterThan(0.89 * periodic.windowSeconds * 1_000_000);
-  });
-
-  test("reports anew what the store did not take", () => {
-    follow();
-    ask({ limit: periodic, cost: 3 });
-    behind.failure = AWAY;
-    turn(100);
-    behind.failure = undefined;
-    turn(100);
-    expect(leftBehind(periodic)).toBe(5);
   });
 
   test("goes on through one period without an answer, and fails like any take after two", () => {
@@ -383,24 +273,6 @@ describe("periodic exchange", () => {
 });
 
 describe("share", () => {
-  test.each([
-    { count: 2, amount: 10, granted: 5 },
-    { count: 3, amount: 10, granted: 3 },
-    { count: 20, amount: 10, granted: 1 },
-    { count: 3, amount: 0, granted: 0 },
-  ])("of $amount among $count is $granted for all but the first", ({ count, amount, granted }) => {
-    processes = count;
-    const limit = { ...shared, amount, burst: amount };
-    const verdicts = Array.from({ length: 12 }, () => ask({ limit }).verdict);
-    expect(verdicts.filter((verdict) => verdict === Verdict.allowed)).toHaveLength(granted);
-  });
-
-  test("shrinks when processes join, and what was spent stays spent", () => {
-    ask({ limit: shared, cost: 4 });
-    processes = 2;
-    expect(leftHere(shared)).toBe(1);
-  });
-
   test("asks the store while this process has not been counted", () => {
     processes = 0;
     expect(ask({ limit: shared }).source).toBe(Source.store);
