@@ -14,16 +14,12 @@ domain: edge
 descriptors:
   - key: named
     rate_limit: { name: per-case, requests_per_unit: 3, unit: hour, algorithm: fixed_window }
-  - key: spread
-    rate_limit: { requests_per_unit: 1, unit: day, retry_after_jitter: 0.5, algorithm: sliding_log }
   - key: short
     rate_limit: { name: short, requests_per_unit: 1, unit: minute, algorithm: sliding_log }
   - key: long
     rate_limit: { name: long, requests_per_unit: 1, unit: day, algorithm: sliding_log }
   - key: rpc
     rate_limit: { requests_per_unit: 2, unit: hour }
-  - key: "evil\\r\\nset-cookie: key=1"
-    rate_limit: { requests_per_unit: 5, unit: hour }
   - key: forged
     rate_limit: { name: "a\\"b\\r\\nset-cookie: name=1", requests_per_unit: 5, unit: hour }
   - key: query
@@ -38,9 +34,7 @@ const SHORT_AND_LONG = [
 
 const ROUTES = [
   route({ prefix: "/named", rateLimits: [{ actions: [fromHeader("x-case", "named")] }] }),
-  route({ prefix: "/spread", rateLimits: [{ actions: [fromHeader("x-case", "spread")] }] }),
   route({ prefix: "/several", rateLimits: SHORT_AND_LONG }),
-  route({ prefix: "/evil-key", rateLimits: [{ actions: [fixed("evil\r\nset-cookie: key=1", "v")] }] }),
   route({ prefix: "/forged", rateLimits: [{ actions: [fromHeader("x-case", "forged")] }] }),
   route({
     prefix: "/query",
@@ -156,20 +150,6 @@ describe("Retry-After", () => {
     expect(refused.headers["retry-after"]).toHaveLength(1);
     expect(Number(headerOf(refused, "retry-after"))).toBeGreaterThan(86_390);
   });
-
-  test("spreads callers by up to half of the wait, and one caller always waits the same", async () => {
-    const waits = new Set<number>();
-    for (let caller = 0; caller < 12; caller++) {
-      const refused = await nth(2, "both", "/spread", `caller-${caller}`);
-      const wait = Number(headerOf(refused, "retry-after"));
-      const again = Number(headerOf(await nth(1, "both", "/spread", `caller-${caller}`), "retry-after"));
-      expect(wait).toBeGreaterThan(86_390);
-      expect(wait).toBeLessThanOrEqual(86_400 * 1.5);
-      expect(Math.abs(wait - again)).toBeLessThanOrEqual(2);
-      waits.add(wait);
-    }
-    expect(waits.size).toBeGreaterThan(9);
-  });
 });
 
 describe("the access log", () => {
@@ -219,13 +199,6 @@ describe("text that tries to inject", () => {
     expect(headerOf(answer, "x-ratelimit-limit")).toMatch(/^5 \| 5, 5;w=3600;name="[\w.:/-]+"$/);
   });
 
-  test("in the key of a rule comes out harmless", async () => {
-    const answer = await nth(1, "both", "/evil-key", "x");
-    expect(answer.status).toBe(200);
-    expect(answer.headers["set-cookie"]).toBeUndefined();
-    expect(headerOf(answer, "ratelimit")).toMatch(/^"[^"\r\n]+";r=4;t=\d+$/);
-  });
-
   test("in what callers send stays data: one line of the log, no header", async () => {
     const answer = await rig.caller("envoys").get("/query?q=a%22%0d%0aset-cookie:%20q=1", {});
     expect(answer.status).toBe(200);
@@ -239,11 +212,6 @@ describe("text that tries to inject", () => {
     const caller = rig.caller("open");
     expect(await caller.statuses(5, "/named", { "x-case": "\xff\xfe" })).toEqual([200, 200, 200, 429, 429]);
     expect(await caller.statuses(1, "/named", { "x-case": "\xff\xfd" })).toEqual([200]);
-  });
-
-  test("in a setting for a header's name ends the start", async () => {
-    const start = startHeadgate(rig.redis, RULES, { LIMIT_LIMIT_HEADER: "X-Limit\r\nSet-Cookie: setting=1" });
-    await expect(start).rejects.toThrow(/LIMIT_LIMIT_HEADER/);
   });
 });
 

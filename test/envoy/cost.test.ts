@@ -58,22 +58,16 @@ describe("hits_addend", () => {
     expect(await rig.caller("edge").statuses(3, "/four-hits", headers)).toEqual([200, 200, 429]);
   });
 
-  test.each([
-    { cost: "3", left: "7" },
-    { cost: "2.7", left: "8" },
-    { cost: "0", left: "10" },
-  ])("charges the number in the header: $cost", async ({ cost, left }) => {
-    expect(await remainingAfter("/header-hits", { "x-case": `c${cost}`, "x-cost": cost })).toBe(left);
-  });
-
-  test.each(["11", ENVOY_HITS_MAX])("a cost of %s that can never fit is refused and costs nothing", async (cost) => {
-    const headers = { "x-case": `huge-${cost}` };
-    expect(await rig.caller("edge").statuses(1, "/header-hits", { ...headers, "x-cost": cost })).toEqual([429]);
-    expect(await remainingAfter("/header-hits", { ...headers, "x-cost": "1" })).toBe("9");
+  test("charges the number in the header; one that can never fit is refused and costs nothing", async () => {
+    const headers = { "x-case": "priced" };
+    expect(await remainingAfter("/header-hits", { ...headers, "x-cost": "3" })).toBe("7");
+    const most = { ...headers, "x-cost": ENVOY_HITS_MAX };
+    expect(await rig.caller("edge").statuses(1, "/header-hits", most)).toEqual([429]);
+    expect(await remainingAfter("/header-hits", { ...headers, "x-cost": "0" })).toBe("7");
   });
 
   // Envoy drops the descriptor. README.md says so, and to use a cost entry where callers choose the cost.
-  test.each([undefined, "", "many", "-5", "1000000001", "99999999999999999999999"])(
+  test.each([undefined, "many", "1000000001"])(
     "from a header that is %s makes Envoy ask nothing, so nothing limits",
     async (cost) => {
       const headers = { "x-case": "unasked", ...(cost === undefined ? {} : { "x-cost": cost }) };
@@ -88,21 +82,10 @@ describe("a cost entry", () => {
     { weight: "3", left: "7", why: "its number" },
     { weight: undefined, left: "8", why: "the default when the header is absent" },
     { weight: "many", left: "8", why: "the default when it is not a number" },
-    { weight: "", left: "8", why: "the default when it is empty" },
-    { weight: "-5", left: "8", why: "the default when it is negative" },
-    { weight: "0", left: "8", why: "the default when it is zero" },
-    { weight: "7", left: "4", why: "its bound when it is larger" },
     { weight: "99999999999999999999999", left: "4", why: "its bound when it is huge" },
   ])("costs $why", async ({ weight, left, why }) => {
     const headers = { "x-case": why, ...(weight === undefined ? {} : { "x-weight": weight }) };
     expect(await remainingAfter("/weighed", headers)).toBe(left);
-  });
-
-  test("takes no part in the key: requests of different weights share a bucket", async () => {
-    const headers = (weight: string) => ({ "x-case": "shared", "x-weight": weight });
-    expect(await remainingAfter("/weighed", headers("3"))).toBe("7");
-    expect(await remainingAfter("/weighed", headers("4"))).toBe("3");
-    expect(await rig.caller("edge").statuses(1, "/weighed", headers("4"))).toEqual([429]);
   });
 });
 

@@ -36,16 +36,6 @@ test.each([
 });
 
 test.each([
-  ["ask", "-d", "d", "-s", "localhost", "a=b"],
-  ["ask", "-d", "d", "-s", "http://localhost:8081", "a=b"],
-  ["client", "-dial_string", "localhost", "-domain", "d", "-descriptors", "a=b"],
-])("%s %s %s %s %s is refused for its address", async (...args) => {
-  const run = await runProgram(args);
-  expect(run.exitCode).toBe(2);
-  expect(run.err).toMatch(/Expected host:port(?: without a scheme)?, got '/);
-});
-
-test.each([
   ["explain", "-d", "d", "-r", "deploy/rules", "tenant=acme plan=gold"],
   ["buckets", "peek", "-d", "d", "-s", "127.0.0.1:1", "tenant=acme plan=gold"],
   ["ask", "-d", "d", "-s", "127.0.0.1:1", "tenant=acme plan=gold"],

@@ -91,11 +91,6 @@ describe.each(["none", "big", "locked"])("rules that can't be read (%s)", (name)
     expect(`${out}${err}`).toMatch(/can't read the (?:file|rules directory): \w/);
     expect(exitCode).toBe(code);
   });
-
-  test("are a problem in the JSON of check", async () => {
-    const { out } = await endedAt(name, ["check", "--json", path(name)]);
-    expect(JSON.parse(out)).toMatchObject({ ok: false, problems: [{ severity: "error", file: path(name), line: 1 }] });
-  });
 });
 
 describe.each(["none", "folder", "big", "locked"])("a file that can't be read (%s)", (name) => {

@@ -18,19 +18,3 @@ test("counts a negative duration as none", () => {
   histogram.observe(-5);
   expect([histogram.counts[0], histogram.sumUs]).toEqual([1, 0]);
 });
-
-test("bounds rise", () => {
-  expect(LATENCY_BOUNDS_US.every((bound, i) => i === 0 || bound > (LATENCY_BOUNDS_US[i - 1] ?? 0))).toBe(true);
-});
-
-// The goal is 50 ns; the bound here is ten times that, because the machine may be busy. Read by the process's own CPU time.
-test("observing costs next to nothing", () => {
-  const histogram = new LatencyHistogram();
-  const observed = 1_000_000;
-  for (let i = 0; i < observed; i++) histogram.observe(i % 3_000);
-  const before = process.cpuUsage();
-  for (let i = 0; i < observed; i++) histogram.observe(i % 3_000);
-  const spentUs = process.cpuUsage(before).user;
-  expect(histogram.count()).toBe(2 * observed);
-  expect((spentUs * 1_000) / observed).toBeLessThan(500);
-});

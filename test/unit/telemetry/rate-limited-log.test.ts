@@ -17,13 +17,6 @@ test("writes a kind once a second and says how many it left out", () => {
   ]);
 });
 
-test("does not let one kind silence another", () => {
-  const { lines, log } = recordedLog();
-  log.warn("a", "first", () => ({}));
-  log.error("b", "second", () => ({}));
-  expect(lines).toHaveLength(2);
-});
-
 test("makes the fields only for lines that are written", () => {
   const { log } = recordedLog();
   let made = 0;

@@ -46,13 +46,6 @@ test("a domain without rules is told of too", () => {
   expect(lines).toMatchObject([{ level: "warn", domain: "egde", descriptors: 2 }]);
 });
 
-test("nothing is shown of a domain where all was matched", () => {
-  const { lines, book, tell } = makeBook();
-  rulesFor(book, "edge");
-  tell();
-  expect([lines, [...book.entries()]]).toEqual([[], []]);
-});
-
 test("callers who write any domain fill neither memory nor metrics, and count for no domain that has rules", () => {
   const { book } = makeBook();
   countUnmatched(rulesFor(book, "other"), descriptorOf("key"));

@@ -14,9 +14,9 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function makeWorker(showsPages = true) {
+function makeWorker() {
   const asked: ToWorker[] = [];
-  return { showsPages, asked, send: (message: ToWorker) => asked.push(message) };
+  return { showsPages: true, asked, send: (message: ToWorker) => asked.push(message) };
 }
 
 function summary(fromUs: number): TopSummary {
@@ -27,16 +27,6 @@ function idOf(worker: ReturnType<typeof makeWorker>): number {
   const [message] = worker.asked;
   return message?.kind === "top wanted" ? message.id : -1;
 }
-
-test("every worker that shows pages is asked, and all answers come together", async () => {
-  const top = new FleetTop();
-  const [one, other, starting] = [makeWorker(), makeWorker(), makeWorker(false)];
-  const tops = top.ask([one, other, starting], WANTED);
-  top.take(idOf(other), summary(2));
-  top.take(idOf(one), summary(1));
-  expect(await tops).toEqual([summary(1), summary(2)]);
-  expect([one.asked, starting.asked]).toEqual([[{ kind: "top wanted", id: idOf(one), ...WANTED }], []]);
-});
 
 test("a worker that hangs is left out after two seconds, and what it says later is nobody's", async () => {
   const top = new FleetTop();

@@ -88,13 +88,6 @@ test("what was said of the others before the service was built counts once it is
   expect([...health.troubles()]).toEqual([["worker 1: store", "away"]]);
 });
 
-test("tells its own health at once and whenever it changes, without the others'", async () => {
-  attach(await connect());
-  health.setTrouble("store", "away");
-  channel.say({ kind: "others", troubles: { "worker 1: store": "away" }, notes: {} });
-  expect(channel.heardOf("health").map(({ troubles }) => troubles)).toEqual([{}, { store: "away" }]);
-});
-
 test("sockets go to the listener that they came for; those of a listener that is closed are ended and counted as gone", async () => {
   const link = await connect();
   const taken: Socket[] = [];
@@ -112,24 +105,6 @@ test("sockets go to the listener that they came for; those of a listener that is
   expect(channel.heardOf("left")).toHaveLength(2);
   expect(channel.heardOf("close")).toHaveLength(1);
   expect(link.socketSource("debug")).toBeUndefined();
-});
-
-test("sends its own page in pieces, and reads that of all in the order in which it comes", async () => {
-  const link = await connect();
-  attach(link, ["a 1\n", "b 2\n"]);
-  channel.say({ kind: "page wanted", id: 7 });
-  await expect
-    .poll(() => channel.heardOf("page").map(({ text, isLast }) => `${text}${isLast}`))
-    .toEqual(["a 1\nfalse", "b 2\nfalse", "true"]);
-  const reading = (async () => {
-    let text = "";
-    for await (const piece of link.fleetPage()) text += piece;
-    return text;
-  })();
-  await expect.poll(() => channel.heardOf("page wanted")).toHaveLength(1);
-  const [{ id } = { id: 0 }] = channel.heardOf("page wanted");
-  for (const text of ["x", "y", ""]) channel.say({ kind: "page", id, text, isLast: text === "" });
-  expect(await reading).toBe("xy");
 });
 
 test("tells once a second how it fares and what has changed of its counters, if anything has", async () => {
