@@ -3,7 +3,7 @@
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import { openConnection, type PostgresConnection } from "../../src/stores/postgres/connect.ts";
 import { describeTrouble } from "../../src/stores/postgres/connect-trouble.ts";
@@ -66,7 +66,7 @@ const areInState = async (state: string) =>
     .length > 0;
 
 /** Has the function take so long once it has done its work. Resolves to the way back. */
-async function slowDown(name: "lock_buckets" | "write_buckets", seconds: number): Promise<() => Promise<unknown>> {
+async function slowDown(name: "lock_buckets" | "write_buckets", seconds: number): Promise<() => Promise<void>> {
   const [found] = await server.query(
     `SELECT pg_get_function_identity_arguments($1::regproc) AS arguments, pg_get_function_result($1::regproc) AS result`,
     [`headgate.${name}`],
@@ -152,13 +152,8 @@ test("a session that has lost its statements says that there is a pooler, and ru
 });
 
 describe("a commit", () => {
-  let undo: () => Promise<unknown>;
-  beforeEach(async () => {
-    undo = await slowDown("write_buckets", 0.3);
-  });
-  afterEach(() => undo());
-
   test("that is confirmed after the call was answered is given back", async () => {
+    onTestFinished(await slowDown("write_buckets", 0.3));
     const { store, reports } = await openPostgresRig({ target: server.target(), deadlineMs: 100, sweeps: false });
     const group = await settle(store, groupOnBoth(7));
     expect(group.failure?.code).toBe("STORE_TIMEOUT");
@@ -169,6 +164,8 @@ describe("a commit", () => {
   });
 
   test("whose confirmation is lost is counted as unknown, and neither repeated nor given back", async () => {
+    // Long enough to be seen by a busy machine.
+    onTestFinished(await slowDown("write_buckets", 1.5));
     const target = server.target({ port: proxy.port });
     const { store, reports } = await openPostgresRig({ target, deadlineMs: 10_000, connections: 1, sweeps: false });
     const settled = settle(store, groupOnBoth(7));
