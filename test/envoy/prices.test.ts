@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
 import { RedisServer } from "../support/redis-server.ts";
 import type { ServiceProcess } from "../support/service-process.ts";
+import { valuesOf } from "./support/bootstrap.ts";
 import type { Envoy } from "./support/envoy-process.ts";
 import { type ModelCall, Stream, startLlmEnvoy } from "./support/llm-rig.ts";
 import { type ModelUpstream, startModel } from "./support/model-upstream.ts";
@@ -110,13 +111,6 @@ function block(begin: string): string {
   const from = PAGE.indexOf(`\`\`\`yaml\n${begin}`);
   if (from < 0) throw new Error(`docs/llm.md has no block that begins with ${begin}`);
   return PAGE.slice(from + "```yaml\n".length, PAGE.indexOf("\n```", from + 3) + 1);
-}
-
-/** Everything that stands under the key, however deep. */
-function valuesOf(key: string, within: unknown): unknown[] {
-  if (Array.isArray(within)) return within.flatMap((item) => valuesOf(key, item));
-  if (typeof within !== "object" || within === null) return [];
-  return Object.entries(within).flatMap(([name, value]) => (name === key ? [value] : valuesOf(key, value)));
 }
 
 interface Asked {

@@ -61,26 +61,17 @@ async function listen(listener: Server): Promise<RedisTarget["address"]> {
 }
 
 describe("ways", () => {
-  test("by host and port, by password, by user and password", async () => {
+  test("by host and port, by a password, needed or not, by user and password, by a Unix socket, into a database", async () => {
     await guarded.command("ACL", "SETUSER", "alice", "on", `>${PASSWORD}`, "~*", "+@all");
-    expect(await works(server.target())).toBe(true);
-    expect(await works(guarded.target({ login: { username: undefined, password: PASSWORD } }))).toBe(true);
-    expect(await works(guarded.target({ login: { username: "alice", password: PASSWORD } }))).toBe(true);
-  });
-
-  test("by a Unix socket", async () => {
-    const path = join(guarded.directory, "redis.sock");
     const login = { username: undefined, password: PASSWORD };
+    const path = join(guarded.directory, "redis.sock");
+    expect(await works(server.target())).toBe(true);
+    expect(await works(server.target({ login }))).toBe(true);
+    expect(await works(guarded.target({ login }))).toBe(true);
+    expect(await works(guarded.target({ login: { username: "alice", password: PASSWORD } }))).toBe(true);
     expect(await works(guarded.target({ address: { kind: "unix", path }, login }))).toBe(true);
-  });
-
-  test("into a database of its own", async () => {
     expect(await works(server.target({ database: 3 }))).toBe(true);
     expect(await server.command("INFO", "keyspace")).toContain("db3:");
-  });
-
-  test("with a password that Redis does not ask for", async () => {
-    expect(await works(server.target({ login: { username: undefined, password: PASSWORD } }))).toBe(true);
   });
 
   test("by TLS, with the authority's file and without its host's name being checked", async () => {

@@ -120,7 +120,7 @@ test("each of several workers sends its own spans, under an instance id of its o
 });
 
 describe("without OpenTelemetry's packages", () => {
-  let program: string;
+  let elsewhere: { readonly command: readonly string[] };
   beforeAll(() => {
     // The program elsewhere, where it finds all other packages.
     const folder = temporaryFolder("headgate-without-otel");
@@ -131,12 +131,12 @@ describe("without OpenTelemetry's packages", () => {
     for (const name of readdirSync(join(ROOT, "node_modules"))) {
       if (name !== "@opentelemetry") symlinkSync(join(ROOT, "node_modules", name), join(folder, "node_modules", name));
     }
-    program = join(folder, "dist/main.js");
+    elsewhere = { command: [process.execPath, join(folder, "dist/main.js"), "serve"] };
   });
 
   // Promise(traces): Without traces no optional package of OpenTelemetry is loaded.
   test("the service works: nothing of them is loaded", async () => {
-    const service = await startService({ RULES_DIR: rules }, [program]);
+    const service = await startService({ RULES_DIR: rules }, elsewhere);
     await hit(service, 10);
     expect(await spanCounts(service)).toEqual({});
     expect(await service.stop()).toBe(0);
@@ -155,7 +155,7 @@ describe("without OpenTelemetry's packages", () => {
         TRACING_EXPORTER_PROTOCOL: protocol,
         OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
       };
-      const why = await startService(env, [program]).then(
+      const why = await startService(env, elsewhere).then(
         () => "it started",
         (error: Error) => error.message,
       );

@@ -1,11 +1,9 @@
 // The service as Envoy Gateway deploys it: its command, its variables, its files, its probes; and the configuration in
 // deploy/envoy-gateway that has it deployed. test/gateway has the gateway itself.
 
-import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { createInterface } from "node:readline";
 import { credentials } from "@grpc/grpc-js";
 import { afterEach, describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
@@ -14,10 +12,10 @@ import { readSettings, type Settings } from "../../src/process/settings.ts";
 import { parseFile } from "../../src/rule-sources/files/parse-file.ts";
 import { COMMAND, PORTS, PROBE, STRAY_FLAG, VARIABLES } from "../gateway/deployment.ts";
 import { Authority } from "../support/certificates.ts";
-import { ownProcess } from "../support/child-processes.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { resourceFile, type WireDescriptor } from "../support/resources.ts";
 import { PlainStatsBook } from "../support/rules.ts";
+import { type ServiceProcess, startService } from "../support/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient } from "../support/test-app.ts";
 import { startXdsServer, xdsServerProgram } from "../support/xds-server.ts";
@@ -64,50 +62,9 @@ function settingsOf(env: Readonly<Record<string, string>>): Settings {
   return readSettings(mounted(env, folder));
 }
 
-interface Started {
-  readonly grpc: number;
-  readonly http: number;
-  readonly debug: number;
-  readonly metrics: number;
-  readonly warnings: readonly string[];
-  readonly errors: readonly string[];
-  stop(): Promise<unknown>;
-}
-
-/** Starts /bin/ratelimit with this environment and nothing else; resolves when it listens. */
-async function startDeployed(env: Readonly<Record<string, string>>, args: readonly string[] = []): Promise<Started> {
-  const child = ownProcess(
-    spawn(join(imageFolder(), COMMAND), [...args], {
-      env: { PATH: process.env.PATH ?? "", TMPDIR: process.env.TMPDIR ?? "/tmp", SHUTDOWN_DELAY: "0s", ...env },
-      stdio: ["ignore", "pipe", "pipe"],
-    }),
-  );
-  const errors: string[] = [];
-  const warnings: string[] = [];
-  child.stderr.on("data", (chunk: Buffer) => errors.push(chunk.toString()));
-  const exited = once(child, "exit");
-  const ports = await new Promise<Readonly<Record<string, unknown>>>((found, reject) => {
-    child.once("exit", (code) => reject(new Error(`ended with ${code}: ${errors.join("")}${warnings.join("\n")}`)));
-    createInterface({ input: child.stdout }).on("line", (line) => {
-      const said = JSON.parse(line) as Readonly<Record<string, unknown>>;
-      if (said.level === "warn" || said.level === "error") warnings.push(String(said.msg));
-      if (said.msg === "listening") found(said);
-    });
-  });
-  const portOf = (text: unknown) => Number(String(text).split(":").at(-1));
-  return {
-    grpc: portOf(ports.grpc),
-    http: portOf(ports.http),
-    debug: portOf(ports.debug),
-    metrics: portOf(ports.metrics),
-    warnings,
-    errors,
-    async stop() {
-      child.kill("SIGTERM");
-      return await exited;
-    },
-  };
-}
+/** What the service has said in JSON. */
+const saidBy = ({ log }: ServiceProcess) =>
+  log.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>);
 
 describe("/bin/ratelimit", () => {
   const run = (...args: readonly string[]) =>
@@ -167,16 +124,16 @@ describe.runIf(controlPlane !== undefined)("what Envoy Gateway deploys", () => {
       ended.push(() => server.stop());
       redis = `127.0.0.1:${server.port}`;
     }
-    const service = await startDeployed(
-      mounted(here({ ...VARIABLES.always, ...each.more }, plane.port, redis), certs),
-      [STRAY_FLAG],
-    );
+    const env = mounted(here({ ...VARIABLES.always, ...each.more }, plane.port, redis), certs);
+    const service = await startService(env, { command: [join(imageFolder(), COMMAND), STRAY_FLAG] });
     ended.push(() => service.stop());
     const page = (port: number, path: string) => fetch(`http://127.0.0.1:${port}${path}`);
     // All three probes ask this, from the first second on; with no policy there is never a set.
-    await expect.poll(async () => (await page(service.http, PROBE)).status).toBe(200);
+    await expect.poll(async () => (await page(service.httpPort, PROBE)).status).toBe(200);
     // What the machine was busy with meanwhile says nothing of the settings.
-    const warnings = service.warnings.filter((line) => !/^(this process was too busy|Redis )/.test(line));
+    const warnings = saidBy(service)
+      .flatMap(({ level, msg }) => (level === "warn" || level === "error" ? [String(msg)] : []))
+      .filter((line) => !/^(this process was too busy|Redis )/.test(line));
     expect(warnings.map((line) => /^[A-Z_]+/.exec(line)?.[0] ?? line).toSorted()).toEqual(each.warned.toSorted());
 
     const rate_limit = { unit: "HOUR", requests_per_unit: 1 };
@@ -191,7 +148,7 @@ describe.runIf(controlPlane !== undefined)("what Envoy Gateway deploys", () => {
 
     const envoy = secretFolder(authority, "envoy");
     const read = (name: string) => readFileSync(join(envoy, name));
-    const target = `127.0.0.1:${service.grpc}`;
+    const target = `127.0.0.1:${service.grpcPort}`;
     const name = { "grpc.ssl_target_name_override": "envoy-rate-limit" };
     const shown = credentials.createSsl(read("ca.crt"), read("tls.key"), read("tls.crt"));
     const withCertificate = openClient(target, name, shown);
@@ -214,8 +171,10 @@ describe.runIf(controlPlane !== undefined)("what Envoy Gateway deploys", () => {
     await expect(ask(without)).rejects.toThrow(/UNAVAILABLE/);
     without.close();
 
-    expect(await (await page(service.debug, "/rlconfig")).text()).toContain("rule-0-match-0");
-    expect(await (await page(service.metrics, "/metrics")).text()).toContain("ratelimit_service_total_requests");
+    expect(await (await page(service.debugPort, "/rlconfig")).text()).toContain("rule-0-match-0");
+    const { metrics } = saidBy(service).find(({ msg }) => msg === "listening") ?? {};
+    const metricsPort = Number(String(metrics).split(":").at(-1));
+    expect(await (await page(metricsPort, "/metrics")).text()).toContain("ratelimit_service_total_requests");
   });
 
   test("listens where the gateway's Service, probes and egctl look", () => {

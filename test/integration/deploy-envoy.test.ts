@@ -1,18 +1,15 @@
 // The Envoy configurations of deploy/, also those inside Istio's objects, before the real Envoy; the plain one alive.
 
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { join, resolve } from "node:path";
-import { createInterface } from "node:readline";
-import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import type { HoldEntries } from "../../src/engine/rules/rule-set.ts";
 import { SETTINGS } from "../../src/process/settings/table.ts";
-import { ownProcess } from "../support/child-processes.ts";
+import { valuesOf } from "../envoy/support/bootstrap.ts";
+import { Envoy } from "../envoy/support/envoy-process.ts";
 import { envoyComplaint, FETCH_MS, pythonPackage } from "../support/deploy-tools.ts";
+import { freePort } from "../support/redis-server.ts";
 import { rulesFromYaml } from "../support/rules.ts";
 import { startService } from "../support/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -22,7 +19,6 @@ const read = (path: string) => readFileSync(join(DEPLOY, path), "utf8");
 const RULES = read("rules/edge.yaml");
 const LLM_RULES = read("llm-rules/llm.yaml");
 const CLUSTER_RULES = read("kubernetes/base/rules/edge.yaml");
-const START_MS = 10_000;
 
 interface ConfigPatch {
   readonly applyTo: string;
@@ -50,13 +46,6 @@ function complaintAbout(text: string): Promise<string | undefined> {
 
 const istioObjects = (file: string) =>
   parseAllDocuments(read(`istio/${file}`)).map((document) => document.toJS() as IstioObject);
-
-/** Everything in a configuration that stands under the key, however deep. */
-function valuesOf(key: string, within: unknown): unknown[] {
-  if (Array.isArray(within)) return within.flatMap((item) => valuesOf(key, item));
-  if (typeof within !== "object" || within === null) return [];
-  return Object.entries(within).flatMap(([name, value]) => (name === key ? [value] : valuesOf(key, value)));
-}
 
 /** Headers that mutations set whatever is there. */
 function overwritten(mutations: unknown): unknown[] {
@@ -206,16 +195,15 @@ describe("every configuration", () => {
 describe("the plain Envoy before Headgate with the example rules", () => {
   test("refuses an address that has spent its burst, with the limit's headers, and its log names the rule; forged headers change nothing", async () => {
     const headgate = await startService({ RULES_DIR: join(DEPLOY, "rules") });
-    const [edge, upstream, admin] = await Promise.all([freePort(), freePort(), freePort()]);
     const config = read("envoy/envoy.yaml")
-      .replaceAll("port_value: 10000", `port_value: ${edge}`)
-      .replaceAll("port_value: 10001", `port_value: ${upstream}`)
-      .replaceAll("port_value: 9901", `port_value: ${admin}`)
+      .replaceAll("port_value: 10000", "port_value: 0")
+      .replaceAll("port_value: 10001", `port_value: ${await freePort()}`)
+      .replaceAll("port_value: 9901", "port_value: 0")
       .replaceAll(`port_value: ${SETTINGS.grpcPort.default}`, `port_value: ${headgate.grpcPort}`)
       // What a machine with other work can't answer within 50 ms would pass uncounted.
       .replaceAll("timeout: 0.05s", "timeout: 2s");
-    const log: string[] = [];
-    const envoy = await startEnvoy(config, `http://127.0.0.1:${admin}/ready`, log);
+    const envoy = await Envoy.start(config);
+    const edge = envoy.port("edge");
     try {
       const answers: Response[] = [];
       // The burst is 50 and 10 come back in a second. 300 requests take about one; a cold start passes some unasked.
@@ -237,55 +225,12 @@ describe("the plain Envoy before Headgate with the example rules", () => {
         );
       expect([hitsOf("plan"), hitsOf("plan_enterprise"), hitsOf("tenant")]).toEqual([20, 0, 0]);
       expect(metrics).not.toContain("headgate_unmatched_descriptors_total{");
-      const line = await refusalIn(log);
+      const line = (await envoy.accessLines("/", answers.length)).find(({ status }) => status === 429);
       expect(line).toMatchObject({ status: 429, flags: "RL", reason: "token_bucket_exceeded", remaining: 0 });
-      expect(line.rule).toContain("per-address");
+      expect(line?.rule).toContain("per-address");
     } finally {
-      const end = once(envoy, "exit");
-      envoy.kill("SIGKILL");
-      await end;
+      await envoy.stop();
       await headgate.stop();
     }
   });
 });
-
-async function startEnvoy(config: string, readyUrl: string, log: string[]): Promise<ChildProcess> {
-  const file = join(directory, "live.yaml");
-  writeFileSync(file, config);
-  const program = join(await pythonPackage("envoy"), "envoy/_bin/envoy");
-  // Envoy writes its access log every 10 s unless told otherwise.
-  const args = ["-c", file, "--disable-hot-restart", "--concurrency", "1", "--file-flush-interval-msec", "50"];
-  const child = ownProcess(spawn(program, [...args, "--log-level", "error"], { stdio: ["ignore", "pipe", "inherit"] }));
-  createInterface({ input: child.stdout }).on("line", (line) => log.push(line));
-  for (let waitedMs = 0; waitedMs < START_MS; waitedMs += 50) {
-    const isReady = await fetch(readyUrl).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-    if (isReady) return child;
-    // There is nothing to wait on but the page itself.
-    await sleep(50);
-  }
-  child.kill("SIGKILL");
-  throw new Error(`Envoy was not ready within ${START_MS} ms`);
-}
-
-/** The access log's line of a refusal; Envoy writes its log with a delay of its own. */
-async function refusalIn(log: readonly string[]): Promise<Record<string, unknown>> {
-  for (let waitedMs = 0; waitedMs < 15_000; waitedMs += 50) {
-    const found = log.map((line) => JSON.parse(line) as Record<string, unknown>).find(({ status }) => status === 429);
-    if (found !== undefined) return found;
-    await sleep(50);
-  }
-  throw new Error(`no refusal in the access log: ${log.slice(-3).join("\n")}`);
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => resolve(port));
-    });
-  });
-}

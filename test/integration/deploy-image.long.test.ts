@@ -1,13 +1,11 @@
 // What the container image holds, built into a folder by the same script and started from there by nobody in particular.
 
-import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { execFile, spawnSync } from "node:child_process";
 import { chmod, lstat, readdir, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ownProcess } from "../support/child-processes.ts";
+import { type ServiceProcess, startService } from "../support/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient } from "../support/test-app.ts";
 
@@ -118,46 +116,30 @@ describe("the image's folder", () => {
 });
 
 describe("the service started from the folder by /bin/ratelimit, as a user who can write nothing there", () => {
-  let child: ChildProcess;
-  let ports: { grpc: string; http: string };
+  let service: ServiceProcess;
   let before: string[];
 
   beforeAll(async () => {
     // Not even the owner needs to write; only root could all the same, and then another user runs the service.
     if (!isRoot) await promisify(execFile)("chmod", ["-R", "a-w", folder]);
     before = await listing(folder);
-    child = ownProcess(
-      spawn(join(folder, "bin/ratelimit"), {
-        cwd: "/",
-        env: {
-          PATH: process.env.PATH ?? "",
-          NODE_ENV: "production",
-          HOST: "127.0.0.1",
-          GRPC_HOST: "127.0.0.1",
-          PORT: "0",
-          GRPC_PORT: "0",
-          SHUTDOWN_DELAY: "0s",
-        },
-        stdio: ["ignore", "pipe", "inherit"],
-        ...asNobody,
-      }),
-    );
-    ports = await listeningPorts(child);
+    const env = { NODE_ENV: "production" };
+    service = await startService(env, { command: [join(folder, "bin/ratelimit")], cwd: "/", ...asNobody });
   });
   afterAll(async () => {
-    child.kill("SIGKILL");
+    service.signal("SIGKILL");
     if (!isRoot) await chmod(folder, 0o755).then(() => promisify(execFile)("chmod", ["-R", "u+w", folder]));
   });
 
   test("limits by the rules that come with it, over gRPC and over HTTP", async () => {
-    const client = openClient(`127.0.0.1:${ports.grpc}`);
+    const client = openClient(`127.0.0.1:${service.grpcPort}`);
     const descriptors = [{ entries: [{ key: "remote_address", value: "203.0.113.7" }] }];
     const reply = await askOnce(client, { domain: "edge", descriptors });
     client.close();
     expect(reply).toMatchObject({ overall_code: "OK", statuses: [{ limit_remaining: 49 }] });
     // More than the burst can never pass, however slow the machine and however much has come back.
     const body = JSON.stringify({ domain: "edge", descriptors, hits_addend: 51 });
-    const answer = await fetch(`http://127.0.0.1:${ports.http}/json`, { method: "POST", body });
+    const answer = await fetch(`http://127.0.0.1:${service.httpPort}/json`, { method: "POST", body });
     expect(answer.status).toBe(429);
   });
 
@@ -165,16 +147,17 @@ describe("the service started from the folder by /bin/ratelimit, as a user who c
     const check = join(folder, "app/bin/health-check.mjs");
     const run = (env: Record<string, string>, ...args: string[]) =>
       spawnSync(process.execPath, [check, ...args], { encoding: "utf8", env, ...asNobody });
-    expect(run({ PORT: ports.http }).status).toBe(0);
-    expect(run({ PORT: ports.http }, "/readyz").status).toBe(0);
-    expect(run({ PORT: ports.http }, "/nothing")).toMatchObject({ status: 1, stderr: expect.stringContaining("404") });
+    expect(run({ PORT: String(service.httpPort) }).status).toBe(0);
+    expect(run({ PORT: String(service.httpPort) }, "/readyz").status).toBe(0);
+    expect(run({ PORT: String(service.httpPort) }, "/nothing")).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining("404"),
+    });
     expect(run({ PORT: "9" })).toMatchObject({ status: 1, stderr: expect.stringContaining("did not answer") });
   });
 
   test("ends with 0 on SIGTERM, and has left the folder as it was", async () => {
-    const end = once(child, "exit");
-    child.kill("SIGTERM");
-    expect(await end).toEqual([0, null]);
+    expect(await service.stop()).toBe(0);
     expect(await listing(folder)).toEqual(before);
   });
 });
@@ -201,16 +184,3 @@ describe("the Dockerfile", () => {
     expect(allowed.toSorted()).toEqual([...copied, ...needed, ...own].toSorted());
   });
 });
-
-function listeningPorts(child: ChildProcess): Promise<{ grpc: string; http: string }> {
-  return new Promise((resolve, reject) => {
-    const log: string[] = [];
-    child.once("exit", (code) => reject(new Error(`ended with ${code} before it listened:\n${log.join("\n")}`)));
-    if (child.stdout === null) return;
-    createInterface({ input: child.stdout }).on("line", (line) => {
-      log.push(line);
-      const match = /"grpc":"[^"]*:(\d+)","http":"[^"]*:(\d+)"/.exec(line);
-      if (match !== null) resolve({ grpc: match[1] ?? "", http: match[2] ?? "" });
-    });
-  });
-}

@@ -1,12 +1,10 @@
-// Alerts, dashboard and the compose set-up of deploy/: their expressions parse, and name what Headgate really exports.
+// Alerts and dashboard of deploy/: their expressions parse, and name what Headgate really exports.
 
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { METRICS, RULE_METRICS, WORKER_METRICS } from "../../src/operate/telemetry/metrics.ts";
-import { SETTINGS } from "../../src/process/settings/table.ts";
-import { readSettings } from "../../src/process/settings.ts";
 import { FETCH_MS, pythonPackage, runPython } from "../support/deploy-tools.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
@@ -187,51 +185,4 @@ describe("alerts and dashboard", () => {
 
 test("the chart has the same alerts", () => {
   expect(read("helm/headgate/files/alerts.yaml")).toBe(read("prometheus/alerts.yaml"));
-});
-
-describe("the compose set-up", () => {
-  interface Service {
-    readonly image: string;
-    readonly build?: { readonly context: string; readonly dockerfile: string };
-    readonly environment?: Readonly<Record<string, string>>;
-    readonly volumes?: readonly string[];
-    readonly ports?: readonly string[];
-    readonly depends_on?: Readonly<Record<string, object>>;
-    readonly read_only?: boolean;
-  }
-  const { services } = parse(read("compose/compose.yaml")) as { services: Record<string, Service> };
-
-  test("mounts and builds from files that are there, and waits for services that it has", () => {
-    for (const [name, { volumes, depends_on, build }] of Object.entries(services)) {
-      for (const volume of volumes ?? []) {
-        expect(existsSync(join(DEPLOY, "compose", volume.split(":")[0] ?? "")), `${name}: ${volume}`).toBe(true);
-      }
-      expect(Object.keys(services)).toEqual(expect.arrayContaining(Object.keys(depends_on ?? {})));
-      for (const { context, dockerfile } of build === undefined ? [] : [build]) {
-        expect(existsSync(join(DEPLOY, "compose", context, dockerfile)), name).toBe(true);
-      }
-    }
-  });
-
-  test("gives Headgate settings that it reads, with a root that nobody writes", () => {
-    const { environment, read_only } = services.headgate as Service;
-    const settings = readSettings(environment ?? {});
-    expect(settings.warnings).toEqual([]);
-    expect(settings.redis).toMatchObject({ address: { host: "redis", port: 6379 } });
-    expect(read_only).toBe(true);
-  });
-
-  test("has Envoy and Prometheus call services by the names and ports that these have", () => {
-    const addresses = [...read("compose/envoy.yaml").matchAll(/address: ([a-z]+), port_value: (\d+)/g)];
-    expect(Object.fromEntries(addresses.map(([, host, port]) => [host, Number(port)]))).toEqual({
-      upstream: 8000,
-      headgate: SETTINGS.grpcPort.default,
-    });
-    const { scrape_configs: jobs } = parse(read("compose/prometheus.yaml")) as {
-      scrape_configs: { job_name: string; dns_sd_configs?: { names: string[]; port: number }[] }[];
-    };
-    expect(jobs.find(({ job_name }) => job_name === "headgate")?.dns_sd_configs).toMatchObject([
-      { names: ["headgate"], port: SETTINGS.httpPort.default },
-    ]);
-  });
 });

@@ -2,20 +2,15 @@
 // cluster by themselves and stay one, and that Headgate goes on counting meanwhile.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { askRedis, RedisPod, ReplicasInStep } from "../support/redis-pods.ts";
+import { askRedis, countOnPods, RedisPod, ReplicasInStep, startOnPods } from "../support/redis-pods.ts";
 import { freePort } from "../support/redis-server.ts";
-import { startTestApp, type TestApp } from "../support/test-app.ts";
+import type { TestApp } from "../support/test-app.ts";
 
 const HOSTS = [31, 32, 33, 34, 35, 36].map((last) => `127.0.0.${last}`);
 const WITHIN = { timeout: 60_000, interval: 200 };
 /** The servers' own port is this much further up. */
 const BUS = 10_000;
 const USERS = Array.from({ length: 12 }, (_, i) => `user-${i}`);
-const RULES = `
-domain: edge
-descriptors:
-  - { key: user, rate_limit: { requests_per_unit: 1000000, unit: day, algorithm: fixed_window } }
-`;
 
 let port: number;
 let pods: readonly RedisPod[] = [];
@@ -70,18 +65,7 @@ async function primaryInStep(): Promise<RedisPod> {
   return pods.find(({ host }) => host === primary?.host) as RedisPod;
 }
 
-/** Counts once more in a bucket, in Redis, as soon as that can be done; resolves to the count. */
-async function count(user: string): Promise<number> {
-  let remaining = 0;
-  await expect
-    .poll(async () => {
-      const reply = await app.hit({ user }, 2_000);
-      remaining = reply.statuses[0]?.limit_remaining ?? 0;
-      return JSON.stringify(reply.dynamic_metadata ?? {});
-    }, WITHIN)
-    .not.toContain("degraded");
-  return 1_000_000 - remaining;
-}
+const count = (user: string) => countOnPods(app, user);
 
 async function countAll(): Promise<number[]> {
   const counts: number[] = [];
@@ -106,7 +90,7 @@ beforeAll(async () => {
   });
   for (const pod of pods) pod.start();
   const list = HOSTS.map((host) => `${host}:${port}`).join();
-  app = await startTestApp(RULES, { REDIS_URL: `redis-cluster://${list}`, STORE_DEADLINE: "500ms", DENIALS_MAX: "0" });
+  app = await startOnPods(`redis-cluster://${list}`);
 }, 60_000);
 afterAll(async () => {
   await app.stop();

@@ -2,17 +2,12 @@
 // primary, who takes over, and that Headgate goes on counting where the others went on.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { askRedis, RedisPod, ReplicasInStep } from "../support/redis-pods.ts";
+import { askRedis, countOnPods, RedisPod, ReplicasInStep, startOnPods } from "../support/redis-pods.ts";
 import { freePort } from "../support/redis-server.ts";
-import { startTestApp, type TestApp } from "../support/test-app.ts";
+import type { TestApp } from "../support/test-app.ts";
 
 const HOSTS = ["127.0.0.21", "127.0.0.22", "127.0.0.23"] as const;
 const WITHIN = { timeout: 60_000, interval: 100 };
-const RULES = `
-domain: edge
-descriptors:
-  - { key: user, rate_limit: { requests_per_unit: 1000000, unit: day, algorithm: fixed_window } }
-`;
 
 let ports: { readonly redis: number; readonly sentinel: number };
 let pods: readonly RedisPod[] = [];
@@ -39,18 +34,7 @@ async function primaryPod(): Promise<RedisPod> {
   return pods.find(({ host }) => host === primary) as RedisPod;
 }
 
-/** Counts once more in a bucket, in Redis, as soon as that can be done; resolves to the count. */
-async function count(user: string): Promise<number> {
-  let remaining = 0;
-  await expect
-    .poll(async () => {
-      const reply = await app.hit({ user }, 2_000);
-      remaining = reply.statuses[0]?.limit_remaining ?? 0;
-      return JSON.stringify(reply.dynamic_metadata ?? {});
-    }, WITHIN)
-    .not.toContain("degraded");
-  return 1_000_000 - remaining;
-}
+const count = (user: string) => countOnPods(app, user);
 
 /** The one primary, once both replicas have what it has. On a busy machine another one may take over meanwhile. */
 async function primaryInStep(): Promise<RedisPod> {
@@ -79,11 +63,7 @@ beforeAll(async () => {
   });
   for (const pod of pods) pod.start();
   const list = HOSTS.map((host) => `${host}:${ports.sentinel}`).join();
-  app = await startTestApp(RULES, {
-    REDIS_URL: `redis-sentinel://${list}/headgate`,
-    STORE_DEADLINE: "500ms",
-    DENIALS_MAX: "0",
-  });
+  app = await startOnPods(`redis-sentinel://${list}/headgate`);
 }, 60_000);
 afterAll(async () => {
   await app.stop();

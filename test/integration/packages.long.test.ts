@@ -53,7 +53,7 @@ let service: ServiceProcess;
 beforeAll(async () => {
   project = projectWith(packed("client"));
   ofService = projectWith(packed("."));
-  service = await startService({}, [join(ofService, "node_modules/headgate/dist/main.js")]);
+  service = await startService({}, { command: [join(ofService, "node_modules/.bin/headgate"), "serve"] });
 }, INSTALL_MS);
 afterAll(() => service?.stop());
 

@@ -31,7 +31,8 @@ async function get(port: number | undefined, path: string, method = "GET") {
 }
 
 describe("the debug port", () => {
-  test("lists its pages, on unknown paths too", async () => {
+  // Promise(compatibility): The debug port shows the lines of envoyproxy/ratelimit's; in the normal mode it opens only if asked for.
+  test("lists its pages, on unknown paths too, and shows rules by any method and memory, to no page of another site", async () => {
     const { debugPort } = (await start({ DEBUG_PORT: "0" })).app;
     const list = await get(debugPort, "/");
     expect(list.body).toBe(
@@ -39,15 +40,11 @@ describe("the debug port", () => {
     );
     expect(await get(debugPort, "/nowhere")).toEqual(list);
     expect((await get(debugPort, "/debug/pprof/")).body).toBe(list.body);
-  });
-
-  // Promise(compatibility): The debug port shows the lines of envoyproxy/ratelimit's; in the normal mode it opens only if asked for.
-  test("has /rlconfig with the reference's fields alone, by any method", async () => {
-    const { debugPort } = (await start({ DEBUG_PORT: "0" })).app;
     const page = await get(debugPort, "/rlconfig");
     expect(page).toEqual({
       status: 200,
       type: "text/plain; charset=utf-8",
+      // The reference's fields alone.
       body: [
         "edge.user: unit=HOUR requests_per_unit=2, shadow_mode: false, quota_mode: true\n",
         "edge.user.op_w*: unit=DAY requests_per_unit=1, shadow_mode: true, quota_mode: false\n",
@@ -55,18 +52,9 @@ describe("the debug port", () => {
       ].join(""),
     });
     expect(await get(debugPort, "/rlconfig", "POST")).toEqual(page);
-  });
-
-  test("shows no rules to a page of another site", async () => {
-    const { debugPort } = (await start({ DEBUG_PORT: "0" })).app;
-    const response = await fetch(`http://127.0.0.1:${debugPort}/rlconfig`, {
-      headers: { origin: "http://evil.example" },
-    });
-    expect(response.status).toBe(403);
-  });
-
-  test("has memory under the names of Go's runtime, and no arguments that may hold secrets", async () => {
-    const { debugPort } = (await start({ DEBUG_PORT: "0" })).app;
+    const headers = { origin: "http://evil.example" };
+    expect((await fetch(`http://127.0.0.1:${debugPort}/rlconfig`, { headers })).status).toBe(403);
+    // Names of Go's runtime, and no arguments that may hold secrets.
     const { cmdline, memstats } = JSON.parse((await get(debugPort, "/stats")).body);
     expect(cmdline.length).toBeLessThanOrEqual(2);
     expect(memstats.Sys).toBeGreaterThan(memstats.HeapAlloc);

@@ -69,7 +69,11 @@ describe.each(["fast-lane", "grpc-js"])("on the transport %s", (transport) => {
   describe.each(["http", "grpc"] as const)("over %s", (protocol) => {
     // Promise(traces): A call has a span below its caller's, with decision, limit and what is left, over HTTP and gRPC.
     test("a call has a span below its caller's, which says what was decided by which rule", async () => {
-      const app = await startTestApp(RULES, { ...receiver.env(protocol), GRPC_TRANSPORT: transport });
+      const headers = {
+        OTEL_EXPORTER_OTLP_HEADERS: "x-a=1%2C2,x-b=all",
+        OTEL_EXPORTER_OTLP_TRACES_HEADERS: "x-b=traces",
+      };
+      const app = await startTestApp(RULES, { ...receiver.env(protocol), ...headers, GRPC_TRANSPORT: transport });
       const spans = await spansOf(3, async () => {
         for (let i = 0; i < 3; i++) await ask(app.grpcPort, about("user"), { traceparents: [SAMPLED] });
       });
@@ -77,6 +81,7 @@ describe.each(["fast-lane", "grpc-js"])("on the transport %s", (transport) => {
       expect(spans).toHaveLength(3);
       for (const span of spans) {
         expect(span).toMatchObject({ name: METHOD, kind: SERVER, traceId: TRACE_ID, parentId: CALLER_ID });
+        expect(span.headers).toMatchObject({ "x-a": "1,2", "x-b": "traces" });
         expect(span.status.code).toBe(0);
         expect(span.attributes).toMatchObject({
           "rpc.system.name": "grpc",
@@ -334,17 +339,6 @@ describe("settings", () => {
       { "service.name": "limits", "service.namespace": "edge", "service.instance.id": "one" },
       { "service.name": "gate", "service.namespace": "edge", "service.instance.id": "two", zone: "a,b" },
     ]);
-  });
-
-  test.each(["http", "grpc"] as const)("headers go along over %s", async (protocol) => {
-    const headers = {
-      OTEL_EXPORTER_OTLP_HEADERS: "x-a=1%2C2,x-b=all",
-      OTEL_EXPORTER_OTLP_TRACES_HEADERS: "x-b=traces",
-    };
-    const app = await startTestApp(RULES, { ...receiver.env(protocol), ...headers });
-    const [span] = await spansOf(1, () => ask(app.grpcPort, about("user")));
-    await app.stop();
-    expect(span?.headers).toMatchObject({ "x-a": "1,2", "x-b": "traces" });
   });
 
   test.each([

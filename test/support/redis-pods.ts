@@ -6,10 +6,12 @@ import { once } from "node:events";
 import { closeSync, existsSync, openSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Redis } from "ioredis";
+import { expect } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { ownProcess, showOnFailure } from "./child-processes.ts";
 import { replicasWith, writtenIn } from "./redis-replicas.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
+import { startTestApp, type TestApp } from "./test-app.ts";
 
 const COMPONENTS = resolve(import.meta.dirname, "../../deploy/kubernetes/components");
 
@@ -109,6 +111,29 @@ export async function askRedis(
   } finally {
     client.disconnect();
   }
+}
+
+/** A service on such pods, told of them by REDIS_URL. */
+export function startOnPods(url: string): Promise<TestApp> {
+  const rules =
+    "domain: edge\ndescriptors: [{ key: user, rate_limit: { requests_per_unit: 1000000, unit: day, algorithm: fixed_window } }]\n";
+  return startTestApp(rules, { REDIS_URL: url, STORE_DEADLINE: "500ms", DENIALS_MAX: "0" });
+}
+
+/** Counts once more in a bucket of that service, in Redis, as soon as that can be done; resolves to the count. */
+export async function countOnPods(app: TestApp, user: string): Promise<number> {
+  let remaining = 0;
+  await expect
+    .poll(
+      async () => {
+        const reply = await app.hit({ user }, 2_000);
+        remaining = reply.statuses[0]?.limit_remaining ?? 0;
+        return JSON.stringify(reply.dynamic_metadata ?? {});
+      },
+      { timeout: 60_000, interval: 100 },
+    )
+    .not.toContain("degraded");
+  return 1_000_000 - remaining;
 }
 
 /** Counts the replicas that have what their primary had written when it was first asked about: later come sentinels' own words. */

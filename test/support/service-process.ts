@@ -1,6 +1,6 @@
 // The built service as a process of its own, as an operator starts it, on free ports.
 
-import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { createInterface } from "node:readline";
@@ -26,14 +26,13 @@ export interface ServiceProcess {
   readonly ended: Promise<number | null>;
 }
 
-/** How a service is started: the command, by default `node dist/main.js serve`, and what it has as standard streams. */
-interface Start {
+/** How a service is started: the command, by default `node dist/main.js serve`, and what `spawn` takes for others. */
+interface Start extends Pick<SpawnOptions, "stdio" | "cwd" | "uid" | "gid"> {
   readonly command?: readonly string[];
-  readonly stdio?: StdioOptions;
 }
 
 /** Starts a service on free ports, with nothing of this process's environment. */
-export function spawnService(env: Readonly<Record<string, string>>, { command, stdio }: Start = {}): ChildProcess {
+export function spawnService(env: Readonly<Record<string, string>>, { command, ...how }: Start = {}): ChildProcess {
   if (command === undefined) requireProgram();
   const [program = "", ...args] = command ?? [process.execPath, ...PROGRAM, "serve"];
   return ownProcess(
@@ -50,17 +49,15 @@ export function spawnService(env: Readonly<Record<string, string>>, { command, s
         SHUTDOWN_DELAY: "0s",
         ...env,
       },
-      stdio: stdio ?? ["ignore", "pipe", "pipe"],
+      stdio: ["ignore", "pipe", "pipe"],
+      ...how,
     }),
   );
 }
 
-/** Starts a service, of a program elsewhere if that is given; resolves when it listens. */
-export async function startService(
-  env: Readonly<Record<string, string>>,
-  program: readonly string[] = PROGRAM,
-): Promise<ServiceProcess> {
-  const child = spawnService(env, program === PROGRAM ? {} : { command: [process.execPath, ...program, "serve"] });
+/** Starts a service; resolves when it listens. */
+export async function startService(env: Readonly<Record<string, string>>, start: Start = {}): Promise<ServiceProcess> {
+  const child = spawnService(env, start);
   const log: string[] = [];
   showOnFailure(`service ${child.pid}`, () => log.join("\n"));
   const ended = once(child, "exit").then(([code]) => code as number | null);

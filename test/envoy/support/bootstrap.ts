@@ -211,3 +211,10 @@ function addressOf(at: number | string): Config {
 function loopback(port: number): Config {
   return { socket_address: { address: "127.0.0.1", port_value: port } };
 }
+
+/** Everything in a configuration that stands under the key, however deep. */
+export function valuesOf(key: string, within: unknown): unknown[] {
+  if (Array.isArray(within)) return within.flatMap((item) => valuesOf(key, item));
+  if (typeof within !== "object" || within === null) return [];
+  return Object.entries(within).flatMap(([name, value]) => (name === key ? [value] : valuesOf(key, value)));
+}

@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ownProcess, showOnFailure } from "../../support/child-processes.ts";
@@ -40,10 +40,12 @@ export class Envoy {
     const adminFile = join(directory, "admin");
     const accessLog = join(directory, "access.log");
     writeFileSync(config, bootstrap.replaceAll("ACCESS_LOG", accessLog));
-    writeFileSync(accessLog, "");
+    // What is logged to standard output is there, too.
+    const output = openSync(accessLog, "a");
     const args = ["-c", config, "--disable-hot-restart", "--concurrency", "1", "-l", "error"];
     args.push("--file-flush-interval-msec", "20", "--admin-address-path", adminFile, "--drain-time-s", "0");
-    const child = ownProcess(spawn(ENVOY_BIN, args, { stdio: ["ignore", "ignore", "pipe"] }));
+    const child = ownProcess(spawn(ENVOY_BIN, args, { stdio: ["ignore", output, "pipe"] }));
+    closeSync(output);
     const said: string[] = [];
     showOnFailure("Envoy", () => said.join(""));
     child.stderr?.on("data", (chunk: Buffer) => said.push(chunk.toString()));
