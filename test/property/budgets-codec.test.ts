@@ -4,6 +4,7 @@ import { type DescMessage, fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { MessageTypeDefinition } from "@grpc/proto-loader";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { readReserved as clientReserved, readSettled as clientSettled } from "../../client/src/budgets-wire.ts";
 import { HoldAsk, LimitRequest, textOf } from "../../src/engine/domain/request.ts";
 import { decodeHoldRequest, encodeReserved, encodeSettled } from "../../src/grpc/rls/budgets.ts";
 import { WireWriter } from "../../src/grpc/rls/wire.ts";
@@ -64,7 +65,9 @@ const count = fc.oneof(fc.constantFrom(0, 1, 127, 128, 2 ** 32, Number.MAX_SAFE_
 const wellFormed = text.map((chars) => Buffer.from(chars).toString());
 const degraded = fc.option(fc.record({ policy: wellFormed, failure: wellFormed }), { nil: undefined });
 
-test("an answer to Reserve reads as what it was made of, and is canonical", () => {
+const inClient = (why: object | undefined) => (why === undefined ? {} : { degraded: { by: "server", ...why } });
+
+test("an answer to Reserve reads as what it was made of, in the client too, and is canonical", () => {
   const type = registry.getMessage("headgate.v1.ReserveResponse") as DescMessage;
   const model = fc.record({
     overLimit: fc.boolean(),
@@ -85,13 +88,22 @@ test("an answer to Reserve reads as what it was made of, and is canonical", () =
         retryAfter: retryAfterSeconds,
         degraded: wanted.degraded ?? null,
       });
+      expect(clientReserved(bytes)).toEqual({
+        allowed: !overLimit,
+        reserved: wanted.reserved,
+        remaining: wanted.remaining,
+        ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+        ...(wanted.rule === "" ? {} : { rule: wanted.rule }),
+        ...(wanted.reason === "" ? {} : { reason: wanted.reason }),
+        ...inClient(wanted.degraded),
+      });
       expect(Buffer.from(toBinary(type, fromBinary(type, bytes)))).toEqual(bytes);
     }),
     { numRuns: runs(300) },
   );
 });
 
-test("an answer to Settle reads as what it was made of, and is canonical", () => {
+test("an answer to Settle reads as what it was made of, in the client too, and is canonical", () => {
   const type = registry.getMessage("headgate.v1.SettleResponse") as DescMessage;
   const found = fc.constantFrom(
     ["settled", "SETTLED"] as const,
@@ -102,6 +114,7 @@ test("an answer to Settle reads as what it was made of, and is canonical", () =>
     fc.property(found, count, degraded, ([number, name], remaining, why) => {
       const bytes = Buffer.from(encodeSettled({ found: number, remaining, degraded: why }, writer));
       expect(readSettled(bytes)).toEqual({ found: name, remaining, degraded: why ?? null });
+      expect(clientSettled(bytes)).toEqual({ found: name.toLowerCase(), remaining, ...inClient(why) });
       expect(Buffer.from(toBinary(type, fromBinary(type, bytes)))).toEqual(bytes);
     }),
     { numRuns: runs(200) },

@@ -9,7 +9,7 @@ import { DENIAL_US_MAX, DenialMemory } from "../../src/stores/denials/denial-mem
 import { fillGroup } from "../contract/store-harness.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
-import { type History, histories, limitOf, withPriorities } from "./histories.ts";
+import { type History, type HistoryShape, histories, limitOf, withPriorities } from "./histories.ts";
 import { ReferenceStore } from "./reference-store.ts";
 import { answerOf, asksOf, type GroupAnswer, MUST_SETTLE_AT_ONCE } from "./replay.ts";
 
@@ -43,6 +43,8 @@ function hurried(history: History): History {
   }));
   return { ...history, limits, steps };
 }
+
+const hurriedOf = (shape: HistoryShape) => histories({ ...shape, givesBack: true }).map(hurried);
 
 interface Told extends GroupAnswer {
   readonly source: Source;
@@ -100,36 +102,26 @@ function wrongIn(history: History, i: number, answer: Told, expected: Told): obj
 
 describe("denial memory", () => {
   // Promise(hot): A refusal from memory says what the store would say.
-  test("one process hears what the store would say, waits to two microseconds", () => {
+  // Promise(tiers): A remembered refusal of one priority does not refuse the other.
+  test.each([
+    { name: "calls of one priority hear", played: hurriedOf(SHAPE) },
+    // Where a call names one bucket by both priorities, the store itself rounds what returned within a tick.
+    { name: "calls of two priorities hear", played: withPriorities(hurriedOf(SHAPE), false) },
+    {
+      name: "calls of two priorities on one bucket, paid or looked at, hear",
+      played: withPriorities(hurriedOf({ ...SHAPE, identities: 1, modes: [Mode.pay, Mode.pay, Mode.peek] }), false),
+    },
+  ])("$name what the store would say, waits to two microseconds", ({ played }) => {
     let remembered = 0;
     fc.assert(
-      fc.property(histories({ ...SHAPE, givesBack: true }).map(hurried), (history) => {
+      fc.property(played, (history) => {
         const { told, plain } = playBoth(history, 1);
         remembered += told.filter(({ source }) => source === Source.denialMemory).length;
         expect(told.flatMap((answer, i) => wrongIn(history, i, answer, plain[i] as Told))).toEqual([]);
       }),
       { numRuns: runs(300) },
     );
-    expect(remembered).toBeGreaterThan(runs(500));
-  });
-
-  // Promise(tiers): A remembered refusal of one priority does not refuse the other.
-  test("calls of two priorities hear it as well: what is known of one is nothing to the other", () => {
-    const shapes = [SHAPE, { ...SHAPE, identities: 1, modes: [Mode.pay, Mode.pay, Mode.peek] }];
-    let remembered = 0;
-    for (const shape of shapes) {
-      // Where a call names one bucket by both, the store itself rounds what returned within a tick.
-      const played = withPriorities(histories({ ...shape, givesBack: true }).map(hurried), false);
-      fc.assert(
-        fc.property(played, (history) => {
-          const { told, plain } = playBoth(history, 1);
-          remembered += told.filter(({ source }) => source === Source.denialMemory).length;
-          expect(told.flatMap((answer, i) => wrongIn(history, i, answer, plain[i] as Told))).toEqual([]);
-        }),
-        { numRuns: runs(300) },
-      );
-    }
-    expect(remembered).toBeGreaterThan(runs(500));
+    expect(remembered).toBeGreaterThan(runs(250));
   });
 
   // Promise(hot): Memory refuses nothing that the store would allow, except for a second after another process gives back.

@@ -9,6 +9,7 @@ import type { Store } from "../../src/stores/store.ts";
 import { type AskedDescriptor, LimiterRig } from "../support/limiter-rig.ts";
 import type { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
+import { HoldModel, NONE, SETTLED } from "./hold-models.ts";
 import { type HoldOperation, holdOperations } from "./hold-operations.ts";
 
 const TTL_US = 60_000_000;
@@ -34,56 +35,42 @@ const operations = holdOperations({
 
 /** What became of the holds of one limit. */
 class Counts {
-  holdsOpened = 0;
-  holdsExpired = 0;
-  settlements = 0;
-  heldUnused = 0;
-  usedUnheld = 0;
-  settledLate = 0;
-  settledAgain = 0;
   readonly #isOfPlaces: boolean;
-  #live: { readonly id: string; readonly cost: number; readonly endsUs: number }[] = [];
-  readonly #settledUntilUs = new Map<string, number>();
+  readonly #model: HoldModel;
+  readonly #told = { holdsOpened: 0, settlements: 0, heldUnused: 0, usedUnheld: 0, settledLate: 0, settledAgain: 0 };
 
   constructor(isOfPlaces: boolean) {
     this.#isOfPlaces = isOfPlaces;
+    this.#model = new HoldModel({ rate: 0, burst: 0, ttl: TTL_US, isConcurrent: isOfPlaces });
   }
 
   get live(): number {
-    return this.#live.length;
+    return this.#model.live;
+  }
+
+  /** As metrics have it. */
+  told() {
+    return { ...this.#told, holdsExpired: this.#model.expired };
   }
 
   endDue(nowUs: number): void {
-    const left = this.#live.filter(({ endsUs }) => endsUs > nowUs);
-    this.holdsExpired += this.live - left.length;
-    this.#live = left;
+    this.#model.advance(nowUs);
   }
 
   pay(id: string, cost: number, nowUs: number): void {
-    const isKnown = this.#live.some((hold) => hold.id === id) || this.#isSettled(id, nowUs);
-    if (isKnown && !this.#isOfPlaces) return;
-    this.holdsOpened++;
-    this.#live.push({ id: isKnown ? "" : id, cost, endsUs: nowUs + TTL_US });
+    if (this.#model.pay(id, cost, nowUs)) this.#told.holdsOpened++;
   }
 
   settle(id: string, used: number, nowUs: number): void {
-    const hold = this.#live.find((one) => one.id === id);
-    if (hold === undefined && this.#isSettled(id, nowUs)) {
-      this.settledAgain++;
-      return;
-    }
-    if (hold === undefined) this.settledLate++;
+    const held = this.#model.settle(id, used, nowUs);
+    if (held === SETTLED) this.#told.settledAgain++;
+    else if (held === NONE) this.#told.settledLate++;
     else {
-      this.settlements++;
-      this.#live = this.#live.filter((one) => one !== hold);
-      if (!this.#isOfPlaces) this.heldUnused += Math.max(0, hold.cost - used);
-      if (!this.#isOfPlaces) this.usedUnheld += Math.max(0, used - hold.cost);
+      this.#told.settlements++;
+      if (this.#isOfPlaces) return;
+      this.#told.heldUnused += Math.max(0, held - used);
+      this.#told.usedUnheld += Math.max(0, used - held);
     }
-    this.#settledUntilUs.set(id, nowUs + TTL_US);
-  }
-
-  #isSettled(id: string, nowUs: number): boolean {
-    return (this.#settledUntilUs.get(id) ?? 0) > nowUs;
   }
 }
 
@@ -154,11 +141,11 @@ async function expectCounted(
     }
     for (const [limit, model] of Object.entries(models)) {
       const stats = rig.statsBook.statsOf("edge", ["tenant"], limit);
-      expect(stats).toMatchObject({ ...model, holdsLive: store.keepsHolds ? model.live : 0 });
+      expect(stats).toMatchObject({ ...model.told(), holdsLive: store.keepsHolds ? model.live : 0 });
     }
     expect(rig.statsBook.statsOf("edge", ["tenant"], "concurrent").overLimit).toBe(refusedPlaces);
   }
-  for (const [field, count] of Object.entries(models.tokens)) seen.set(field, (seen.get(field) ?? 0) + count);
+  for (const [field, count] of Object.entries(models.tokens.told())) seen.set(field, (seen.get(field) ?? 0) + count);
 }
 
 /** Plays histories on stores that `open` gives, one for each history. */

@@ -2,8 +2,8 @@
 
 /** What a settlement found, as Take.counted tells it. */
 export type Found = number;
-const NONE = -1;
-const SETTLED = -2;
+export const NONE = -1;
+export const SETTLED = -2;
 
 interface ModelHold {
   readonly id: string;
@@ -31,28 +31,35 @@ export class HoldModel {
   /** The debt before each payment. What was given back of an earlier one has been taken off. */
   readonly #before: number[] = [];
   readonly #settledUntil = new Map<string, number>();
+  /** Holds that ended without a settlement. */
+  expired = 0;
 
   constructor(limit: ModelLimit) {
     this.#limit = limit;
   }
 
+  get live(): number {
+    return this.#live.length;
+  }
+
   /** Room for so much, at `now`; below 0 if it is missing. */
   room(cost: number, now: number): number {
-    this.#advance(now);
+    this.advance(now);
     return this.#limit.burst - this.#debt - cost;
   }
 
-  /** Pays, whether there is room or not, and opens a hold. */
-  pay(id: string, cost: number, now: number): void {
-    this.#advance(now);
+  /** Pays, whether there is room or not; true if that opened a hold. */
+  pay(id: string, cost: number, now: number): boolean {
+    this.advance(now);
     this.#add(cost);
     const isKnown = this.#live.some((hold) => hold.id === id) || (this.#settledUntil.get(id) ?? 0) > now;
-    if (isKnown && !this.#limit.isConcurrent) return;
+    if (isKnown && !this.#limit.isConcurrent) return false;
     this.#live.push({ id: isKnown ? "" : id, cost, endsAt: now + this.#limit.ttl, payment: this.#before.length });
+    return true;
   }
 
   settle(id: string, used: number, now: number): Found {
-    this.#advance(now);
+    this.advance(now);
     const hold = this.#live.find((one) => one.id === id);
     if (hold === undefined) {
       if ((this.#settledUntil.get(id) ?? 0) > now) return SETTLED;
@@ -67,14 +74,17 @@ export class HoldModel {
     return hold?.cost ?? NONE;
   }
 
-  #advance(now: number): void {
+  /** Ends what has to end by then. */
+  advance(now: number): void {
     for (const hold of this.#live
       .filter(({ endsAt }) => endsAt <= now)
       .sort((one, other) => one.endsAt - other.endsAt)) {
       this.#refill(hold.endsAt);
       this.#giveBack(hold.cost, hold.payment);
     }
-    this.#live = this.#live.filter(({ endsAt }) => endsAt > now);
+    const left = this.#live.filter(({ endsAt }) => endsAt > now);
+    this.expired += this.live - left.length;
+    this.#live = left;
     this.#refill(now);
   }
 
