@@ -49,6 +49,3 @@ describeStoreContract("share of the only process", () => syncHarness(() => true)
 describeStoreContract("windows in memory beside buckets and logs at the store", () =>
   syncHarness(({ algorithm }) => algorithm === Algorithm.fixedWindow || algorithm === Algorithm.slidingWindow),
 );
-describeStoreContract("logs in memory beside the rest at the store", () =>
-  syncHarness(({ algorithm }) => algorithm === Algorithm.slidingLog),
-);

@@ -27,25 +27,6 @@ const PER_HOUR: WireDescriptor = { key: "user", rate_limit: { unit: "HOUR", requ
 const given = fc.oneof(fc.constant(undefined), fc.constant(0), fc.integer({ min: 1, max: LIMIT * 2 }));
 
 describe("hits that a descriptor brings along, on rules of a control plane,", () => {
-  // Promise(xds): Reported hits are charged, whatever is left.
-  test("are charged in any case and refused if there is no room; 0 asks, none is one hit, paid only if there is room", () => {
-    fc.assert(
-      fc.property(fc.array(given, { maxLength: 30 }), (calls) => {
-        const rig = rigOf([PER_HOUR]);
-        let used = 0;
-        for (const hits of calls) {
-          const hasRoom = used + (hits === undefined || hits === 0 ? 1 : hits) <= LIMIT;
-          const { over, statuses } = rig.hit({ user: "a" }, hits);
-          expect(over).toBe(!hasRoom);
-          if (hits === undefined) used += hasRoom ? 1 : 0;
-          else used += hits;
-          if (hits === undefined || hits > 0) expect(statuses[0]?.remaining).toBe(Math.max(0, LIMIT - used));
-        }
-      }),
-      { numRuns: runs(200) },
-    );
-  });
-
   // What a message can't say the operator may: whether hits are the cost of a request, or what was used. Whoever asks for
   // admission pays the global limit, be it one call in all of them.
   interface Meaning {
@@ -76,6 +57,7 @@ describe("hits that a descriptor brings along, on rules of a control plane,", ()
   ];
   const GLOBAL = 1_000;
 
+  // Promise(xds): Reported hits are charged, whatever is left.
   // Promise(xds): Operators say whether hits are costs or reports; calls that ask for admission pay the global limit.
   test.each(meanings)("mean what the domain's file says: '$says'", ({ says, isOver, charged, admits }) => {
     const beside = `domain: edge\n${says}global_limit: { requests_per_unit: ${GLOBAL}, unit: hour }\n`;
@@ -90,8 +72,10 @@ describe("hits that a descriptor brings along, on rules of a control plane,", ()
           const override = of === "the rule's" ? {} : { override: { amount: LIMIT, unit: 3 } };
           const entries = of === "one without a rule" ? { tenant: "t" } : { user: "a" };
           const asked = { entries, ...override, ...(hits === undefined ? {} : { hits }) };
-          expect(rig.ask([asked]).over).toBe(expected);
+          const { over, statuses } = rig.ask([asked]);
           used += charged(hits, expected);
+          const left = hits === 0 ? statuses[0]?.remaining : Math.max(0, LIMIT - used);
+          expect([over, statuses[0]?.remaining]).toEqual([expected, left]);
           if (!expected && admits(hits)) admitted++;
         }
         // A descriptor that leads to no rule asks for one call, and shows what is left of the global limit.

@@ -94,11 +94,6 @@ export function reservedBytes(answer: object): Buffer {
   return service.Reserve.responseSerialize(answer);
 }
 
-/** The bytes of a SettleResponse in proto-loader's form. */
-export function settledBytes(answer: object): Buffer {
-  return service.Settle.responseSerialize(answer);
-}
-
 interface ProtoReserved extends Omit<ReservedReply, "remaining" | "reserved" | "retryAfter"> {
   readonly remaining: string;
   readonly reserved: string;
