@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { BLOCK_BYTES, LogBlocks } from "../../src/engine/algorithms/log-blocks.ts";
 import { LogState } from "../../src/engine/algorithms/log-state.ts";
+import { LOG_PAYMENTS_MAX } from "../../src/engine/domain/limit.ts";
 
 describe("a log in blocks", () => {
   test("frees blocks as it shrinks, each log its own", () => {
@@ -40,6 +41,21 @@ describe("a log in blocks", () => {
       if (atUs >= 20 && log.total !== 10 * (2 ** 48 + 1)) wrong.push(atUs);
     }
     expect(wrong).toEqual([]);
+  });
+
+  test("joins payments beyond the most there may be to the newest, which then counts as paid now", () => {
+    const log = new LogState();
+    log.clear(1);
+    for (let atUs = 1; atUs <= LOG_PAYMENTS_MAX + 1; atUs++) {
+      log.advance(atUs, 0);
+      log.add(atUs > LOG_PAYMENTS_MAX ? 5 : 1);
+    }
+    const newestUs = LOG_PAYMENTS_MAX + 1;
+    expect([log.count, log.total, log.newestUs]).toEqual([LOG_PAYMENTS_MAX, LOG_PAYMENTS_MAX + 5, newestUs]);
+    expect([LOG_PAYMENTS_MAX - 1, LOG_PAYMENTS_MAX].map((cost) => log.timeThatFrees(cost))).toEqual([
+      LOG_PAYMENTS_MAX - 1,
+      newestUs,
+    ]);
   });
 
   test("has room reserved before it is paid for, within its bytes", () => {
