@@ -1,7 +1,8 @@
-// A bucket's key as PostgreSQL has it: no two keys share a row, whatever bytes they are made of.
+// Keys and ids as stores keep them: short, and no two are kept as one, whatever bytes they are made of.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { keptId } from "../../src/engine/rules/hold.ts";
 import { storedKey } from "../../src/stores/postgres/batch.ts";
 import { runs } from "../support/runs.ts";
 
@@ -19,22 +20,38 @@ const key = fc
   .tuple(fc.array(piece, { maxLength: 6 }), fc.option(long, { nil: "" }), fc.array(piece, { maxLength: 6 }))
   .map(([before, middle, after]) => before.join("") + middle + after.join(""));
 
+const id = fc
+  .tuple(fc.constantFrom("", "#", "##"), fc.string({ minLength: 1, maxLength: 130, size: "max" }))
+  .map((two) => two.join(""));
+
+interface Names {
+  readonly name: string;
+  readonly asked: fc.Arbitrary<string>;
+  readonly keptAs: (asked: string) => string;
+  readonly lengthMax: number;
+  readonly text: RegExp;
+}
+
 // Promise(input): Two keys share a bucket only if they are equal byte by byte.
-test("keys share a row only if they are equal, those included that look like other keys' rows", () => {
+test.each<Names>([
+  { name: "keys in rows of PostgreSQL", asked: key, keptAs: storedKey, lengthMax: 1_024, text: /^[ -~]*$/ },
+  { name: "ids of holds", asked: id, keptAs: keptId, lengthMax: 64, text: /^/ },
+])("$name are kept as one only if they are equal, those included that look as others are kept", (names) => {
+  const { asked: one, keptAs, lengthMax, text } = names;
   fc.assert(
-    fc.property(fc.array(key, { maxLength: 6 }), (keys) => {
-      const rows = new Map<string, string>();
-      let asked = keys;
-      // What somebody asks for who has seen the rows, and the rows of these.
+    fc.property(fc.array(one, { maxLength: 6 }), (first) => {
+      const kept = new Map<string, string>();
+      let asked = first;
+      // What somebody asks for who has seen how the first are kept, and how those are.
       for (let round = 0; round < 3; round++) {
-        for (const one of asked) {
-          const row = storedKey(one);
-          expect(rows.get(row) ?? one).toBe(one);
-          rows.set(row, one);
-          expect(row.length).toBeLessThanOrEqual(1_024);
-          expect(row).toMatch(/^[ -~]*$/);
+        for (const each of asked) {
+          const short = keptAs(each);
+          expect(kept.get(short) ?? each).toBe(each);
+          kept.set(short, each);
+          expect(short.length).toBeLessThanOrEqual(lengthMax);
+          expect(short).toMatch(text);
         }
-        asked = [...rows.keys()].flatMap((row) => [row, unescapedOnce(row)]);
+        asked = [...kept.keys()].flatMap((short) => [short, unescapedOnce(short)]);
       }
     }),
     { numRuns: runs(300) },
