@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { hashBucketKey, KeyBytes, Keyed, keyedOf } from "../../../src/engine/domain/key-bytes.ts";
+import { hashBucketKey, KeyBytes, Keyed } from "../../../src/engine/domain/key-bytes.ts";
 
 const oneByteText = fc.string({ unit: fc.nat({ max: 255 }).map((code) => String.fromCharCode(code)), maxLength: 70 });
 
@@ -22,44 +22,6 @@ describe("keys of a call", () => {
         expect(keyed.map((one) => one.keyHash)).toEqual(texts.map(hashBucketKey));
       }),
     );
-  });
-
-  test("given as text become the same bytes", () => {
-    fc.assert(
-      fc.property(oneByteText, oneByteText, (text, other) => {
-        const given = new Keyed(new KeyBytes(0));
-        given.bucketKey = text;
-        given.keyHash = hashBucketKey(text);
-        given.needKeyBytes();
-        expect(given.hasKeyOf(keyedOf(text))).toBe(true);
-        expect(given.hasKeyOf(keyedOf(other))).toBe(text === other);
-      }),
-    );
-  });
-
-  test("that repeat what was written begin alike", () => {
-    const keys = new KeyBytes(0);
-    keys.write("{edge|user=1");
-    const length = keys.end;
-    keys.write("}|tb/1");
-    const first = new Keyed(keys);
-    first.endKey(0);
-    const at = keys.end;
-    keys.repeat(0, length);
-    keys.write("}|sw/60");
-    const second = new Keyed(keys);
-    second.endKey(at);
-    expect([first.bucketKey, second.bucketKey]).toEqual(["{edge|user=1}|tb/1", "{edge|user=1}|sw/60"]);
-  });
-
-  test("are the other's once taken over", () => {
-    const own = keyedOf("own");
-    own.useKeyOf(keyedOf("other"));
-    expect([own.bucketKey, own.keyHash, own.hasKeyOf(keyedOf("other"))]).toEqual([
-      "other",
-      hashBucketKey("other"),
-      true,
-    ]);
   });
 
   test("leave no large buffer behind", () => {

@@ -57,18 +57,6 @@ describe("on_store_failure: local", () => {
     expect(rig.hit({ local: "x" }).statuses[0]).toMatchObject({ amount: 4, remaining: 1 });
   });
 
-  test("refills a bucket's share at its share of the rate, and says how long that takes", () => {
-    const rules =
-      "domain: edge\ndescriptors:\n  - { key: b, on_store_failure: local, rate_limit: { tokens_per_second: 0.5, burst: 4 } }\n";
-    const rig = new LimiterRig(rules);
-    rig.store.failure = DOWN;
-    rig.store.processes = 4;
-    expect([1, 2].map(() => rig.hit({ b: "x" }).over)).toEqual([false, true]);
-    expect(rig.hit({ b: "x" }).statuses[0]?.reset).toBe(8);
-    rig.clock.advanceSeconds(8);
-    expect([1, 2].map(() => rig.hit({ b: "x" }).over)).toEqual([false, true]);
-  });
-
   test("keeps nothing once all that it counted is as new", () => {
     const rig = brokenRig();
     rig.hit({ local: "x" });
@@ -114,17 +102,6 @@ descriptors:
     // The hold of the first outage would have ended by now.
     rig.clock.advanceSeconds(61);
     expect([1, 2, 3].map((i) => reserve(rig, `late${i}`, 50).over)).toEqual([true, true, true]);
-  });
-
-  test("places that the store counts again are free in the next outage", () => {
-    const rig = new LimiterRig(HOLDS);
-    const open = (id: string) => rig.hit({ job: "a", request_id: id }).over;
-    fails(rig, DOWN);
-    expect(["r1", "r2", "r3"].map(open)).toEqual([false, false, true]);
-    fails(rig, undefined);
-    expect(open("r4")).toBe(false);
-    fails(rig, DOWN);
-    expect(["r5", "r6", "r7"].map(open)).toEqual([false, false, true]);
   });
 
   test("its memory goes once the last place is free, and not before", () => {

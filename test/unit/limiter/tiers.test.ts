@@ -2,7 +2,6 @@
 // and what else the rule says of them. test/property/tiers.test.ts holds both ways equal.
 
 import { describe, expect, test } from "vitest";
-import { textOf } from "../../../src/engine/domain/request.ts";
 import { type AskedDescriptor, LimiterRig } from "../../support/limiter-rig.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 
@@ -136,19 +135,5 @@ describe("named limits", () => {
     const files = [LIMITS, "domain: edge\ndescriptors: [{ key: tenant, use: gold }]"];
     rig.limiter.useRules(rulesFromYaml(files, { mergeDomains: true }));
     expect(rig.ask([of()]).governing).toBe("edge/tenant#gold");
-  });
-
-  test("are shown by a name that is safe in headers", () => {
-    const rig = new LimiterRig(`
-domain: edge
-limits: { "gold plus": { requests_per_unit: 10, unit: month } }
-descriptors: [{ key: tenant, tier: { entry: plan, default: gold plus } }]
-`);
-    const [limit] = rig.limiter.rules?.domains.get("edge")?.limits ?? [];
-    expect([limit?.names.id, limit?.names.readableName].map((text) => textOf(text ?? ""))).toEqual([
-      "edge/tenant#gold_plus",
-      "gold_plus",
-    ]);
-    expect(rig.ask([of("gold plus")]).governing).toBe("edge/tenant#gold_plus");
   });
 });

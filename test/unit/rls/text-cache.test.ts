@@ -26,11 +26,3 @@ test("reads what the bytes say, however often and whatever was read before", () 
     { numRuns: runs(200) },
   );
 });
-
-test("keeps texts apart that take turns in one slot", () => {
-  const texts = new TextCache();
-  const all = Array.from({ length: 10_000 }, (_, i) => `value-${i}`);
-  for (let turn = 0; turn < 2; turn++) {
-    expect(all.map((text) => read(texts, Buffer.from(text)))).toEqual(all);
-  }
-});

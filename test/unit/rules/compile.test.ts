@@ -16,33 +16,10 @@ function errorsOf(texts: Parameters<typeof compileYaml>[0], options = {}): strin
 }
 
 describe("domains", () => {
-  const one = `domain: d\ndescriptors:\n  - { key: a, value: "x*", ${LIMIT} }\n`;
   const two = `domain: d\nglobal_limit: { rps: 5 }\ndescriptors:\n  - { key: a, value: "xy*", ${LIMIT} }\n  - { key: b }\n`;
-
-  test("two files of one domain are an error that names the first", () => {
-    const { problems, ruleSet } = compileYaml([one, two]);
-    expect(ruleSet).toBeUndefined();
-    expect(problems.map(({ file, message }) => [file, message])).toEqual([
-      ["b.yaml", "domain 'd' stands at a.yaml:1:9 already"],
-    ]);
-  });
-
-  test("merging joins the files at the root, in their order", () => {
-    const domain = rulesFromYaml([one, two], { mergeDomains: true }).domains.get("d");
-    expect(domain?.files).toEqual(["a.yaml", "b.yaml"]);
-    expect(domain?.root.rules.map(({ path }) => path)).toEqual(["a=x*", "a=xy*", "b"]);
-    expect(domain?.globalLimit?.limit.amount).toBe(5);
-  });
 
   test("merging refuses the same rule and a second global limit", () => {
     expect(errorsOf([two, two], { mergeDomains: true })).toEqual(["b.yaml:2:15", "b.yaml:4:22", "b.yaml:5:12"]);
-  });
-
-  test("rules whose key and value only meet when joined are different rules", () => {
-    const domain = rulesFromYaml(
-      "domain: d\ndescriptors: [{ key: a_b }, { key: a, value: b }, { key: a, value: b_c }]\n",
-    );
-    expect(domain.domains.get("d")?.root.rules).toHaveLength(3);
   });
 });
 
@@ -177,12 +154,6 @@ describe("problems", () => {
       "b.yaml:4:12",
       "b.yaml:5:67",
     ]);
-  });
-
-  test("a set with warnings only is in force and carries them", () => {
-    const { ruleSet, problems } = compileYaml("domain: d\nunit: hour\n");
-    expect(ruleSet?.warnings).toEqual(problems);
-    expect(problems.map(({ severity }) => severity)).toEqual(["warning"]);
   });
 
   test("a mistake in an anchor is told once, however often it is used", () => {

@@ -66,15 +66,6 @@ const call = (tenant: string, id: string, says: string) => ({
 });
 
 describe("a hold in the defaults beside a control plane", () => {
-  test("may say in which parts calls are counted", () => {
-    const rig = openRig([BUDGET], HOLD.replace("max: 60", "max: 60000\n    per: 1000"));
-    const left = () => rig.hit({ [ROUTE]: ROUTE, "rule-0-match-0": "acme" }, 0).statuses[0]?.remaining;
-    rig.hit(call("acme", "r1", "30001"));
-    expect(left()).toBe(69);
-    rig.hit(call("acme", "r1", "settle"), 1_001);
-    expect(left()).toBe(98);
-  });
-
   test("goes to the rules whose descriptors carry its id, which count for the entries before it", () => {
     const { root, problems } = compile([
       BUDGET,

@@ -99,17 +99,9 @@ descriptors:
   ).domains.get("d")?.root;
   const keyRules = level?.byKey.get("k");
 
-  test("values are found by their one-byte text", () => {
-    expect(keyRules?.exact.get(oneByteOf("ü"))?.at).toEqual({ file: "a.yaml", line: 4, column: 5 });
-  });
-
   test("patterns keep the order of the file, the rule without a value stands apart", () => {
     expect(keyRules?.patterns.map(({ patternText }) => patternText)).toEqual(["a*", "prefix:b"]);
     expect(keyRules?.any?.path).toBe("k");
-  });
-
-  test("a value that is the wildcard's own text finds the wildcard before any other pattern", () => {
-    expect(keyRules?.exact.get("a*")).toBe(keyRules?.patterns[0]);
   });
 
   test("a key with a star lists all patterns of its level, and only then", () => {

@@ -54,19 +54,6 @@ describe("receipts", () => {
     expect(movedFrom(receipts)).toEqual(["log5", "k"]);
   });
 
-  test("of one queue never travel with those of another", () => {
-    const receipts = open();
-    receipts.add(receiptOf("a"), 7);
-    receipts.add(receiptOf("b"), 9);
-    receipts.add(receiptOf("c"), 7);
-    expect([...receipts.queues()]).toEqual([7, 9]);
-    expect(movedFrom(receipts, 8)).toEqual([]);
-    expect(movedFrom(receipts, 7)).toEqual(["a", "c"]);
-    expect([...receipts.queues()]).toEqual([9]);
-    expect(movedFrom(receipts, 9)).toEqual(["b"]);
-    expect([...receipts.queues()]).toEqual([]);
-  });
-
   test("that wait too long for a store give way to newer ones", () => {
     const receipts = open();
     for (let i = 0; i <= 10_000; i++) receipts.add(receiptOf(`k${i}`), 0);

@@ -4,10 +4,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { StoreError } from "../../../../src/engine/base/errors.ts";
 import { Algorithm, type Limit, Sync } from "../../../../src/engine/domain/limit.ts";
-import { Mode, Outcome, Source, type TakeGroup, Verdict } from "../../../../src/engine/domain/take.ts";
+import { Kind, Mode, Outcome, Source, type TakeGroup, Verdict } from "../../../../src/engine/domain/take.ts";
 import { DenialMemory } from "../../../../src/stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../../../src/stores/memory/memory-store.ts";
-import { Leases } from "../../../../src/stores/sync/lease.ts";
+import { LEASE_US, Leases } from "../../../../src/stores/sync/lease.ts";
 import { Periodic } from "../../../../src/stores/sync/periodic.ts";
 import { Share } from "../../../../src/stores/sync/share.ts";
 import { SyncStore } from "../../../../src/stores/sync/sync-store.ts";
@@ -92,6 +92,26 @@ describe("calls in parts", () => {
     behind.failure = AWAY;
     expect(ask({ limit: shared }, { limit: exact })).toMatchObject({ verdict: Verdict.refused, failure: undefined });
   });
+
+  test("pay none of a shadow descriptor of which one limit is over at the store", () => {
+    ask({ limit: exact, cost: 10 });
+    const group = ask(
+      { limit: shared, descriptor: 0, kind: Kind.shadow },
+      { limit: exact, descriptor: 0, kind: Kind.shadow },
+    );
+    expect(group.verdict).toBe(Verdict.allowed);
+    expect(leftHere(shared)).toBe(10);
+  });
+
+  test.each([
+    { name: "both are over", localOver: true, remoteOver: true, verdict: Verdict.refused },
+    { name: "the local one has room", localOver: false, remoteOver: true, verdict: Verdict.allowed },
+    { name: "the remote one has room", localOver: true, remoteOver: false, verdict: Verdict.allowed },
+  ])("of quota descriptors in different places: $name", ({ localOver, remoteOver, verdict }) => {
+    if (localOver) ask({ limit: shared, cost: 10 });
+    if (remoteOver) ask({ limit: exact, cost: 10 });
+    expect(ask({ limit: shared, kind: Kind.quota }, { limit: exact, kind: Kind.quota }).verdict).toBe(verdict);
+  });
 });
 
 describe("periodic exchange grants no more than the store said", () => {
@@ -170,6 +190,21 @@ describe("lease", () => {
     ask({ limit: other });
     ask({ limit: other });
     expect(leftBehind(other)).toBe(98);
+  });
+
+  test("goes back when its time is over", () => {
+    ask({ limit: leased });
+    ask({ limit: leased });
+    clock.advanceUs(LEASE_US);
+    leases.maintain(clock.nowUs());
+    expect(leftBehind(leased)).toBe(98);
+  });
+
+  test("goes back when the process ends", async () => {
+    ask({ limit: leased });
+    ask({ limit: leased });
+    await store.close();
+    expect(leftBehind(leased)).toBe(98);
   });
 
   test("is not asked for while the bucket is over", () => {
