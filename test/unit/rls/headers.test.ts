@@ -85,12 +85,6 @@ describe("headers", () => {
     });
   });
 
-  test("are not added when no dialect was asked for, or no limit was met", () => {
-    const rig = new LimiterRig("domain: edge\n");
-    expect(headersOf(decide(rig, [{ entries: { bucket: "a" } }]), "ratelimit")).toEqual({});
-    expect(headersOf(decide(new LimiterRig(RULES), [{ entries: { bucket: "a" } }]))).toEqual({});
-  });
-
   // Promise(answers): A refusal says Retry-After and why, in one word per algorithm, and whether the global limit refused.
   test.each([
     { key: "bucket", hits: 10, reason: "token_bucket_exceeded", retryAfter: "1" },
@@ -160,12 +154,6 @@ describe("metadata", () => {
       reason: "sliding_window_exceeded",
       source: "store",
     });
-  });
-
-  test("is left out of plain answers, and altogether when off", () => {
-    const rig = new LimiterRig(RULES);
-    expect(metadataOf(decide(rig, [{ entries: { window: "a" } }]), "notable")).toBeUndefined();
-    expect(metadataOf(decide(rig, [{ entries: { window: "a" } }]), "off")).toBeUndefined();
   });
 
   test("says what a shadow rule would have done", () => {

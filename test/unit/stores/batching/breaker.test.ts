@@ -16,87 +16,69 @@ beforeEach(() => {
   breaker = new Breaker(OPTIONS, (state) => changes.push(state));
 });
 
+const admits = () => breaker.admits(clock.nowUs());
+
 function record(succeeded: number, failed: number, isProbe = false): void {
   breaker.record({ succeeded, failed, isProbe }, clock.nowUs());
 }
 
-function open(): void {
-  record(0, 20);
-}
+/** Outcomes, succeeded and failed, each after so many milliseconds. */
+type Outcomes = readonly (readonly [afterMs: number, succeeded: number, failed: number])[];
 
-describe("closed", () => {
-  test.each([
-    { name: "half of twenty", succeeded: 10, failed: 10, state: "open" },
-    { name: "fewer than half", succeeded: 11, failed: 10, state: "closed" },
-    { name: "all of nineteen", succeeded: 0, failed: 19, state: "closed" },
-    { name: "all of twenty", succeeded: 0, failed: 20, state: "open" },
-  ])("with $name failed it is $state", ({ succeeded, failed, state }) => {
-    record(succeeded, failed);
-    expect(breaker.state).toBe(state);
-    expect(breaker.admits(clock.nowUs())).toBe(state === "closed");
-  });
-
-  test("counts failures of the whole window together", () => {
-    for (let i = 0; i < 20; i++) {
-      expect(breaker.state).toBe("closed");
-      clock.advanceMs(40);
-      record(0, 1);
-    }
-    expect(breaker.state).toBe("open");
-  });
-
-  test("forgets outcomes that are older than the window", () => {
-    record(0, 19);
-    clock.advanceMs(1_100);
-    record(0, 19);
-    expect(breaker.state).toBe("closed");
-  });
-
-  test("forgets successes that are older than the window", () => {
-    record(1_000, 0);
-    clock.advanceMs(1_100);
-    record(0, 20);
-    expect(breaker.state).toBe("open");
-  });
-
-  test("successes alone never open it", () => {
-    record(1_000_000, 0);
+test.each<{ name: string; outcomes: Outcomes; state: BreakerState }>([
+  { name: "half of twenty failed", outcomes: [[0, 10, 10]], state: "open" },
+  { name: "fewer than half failed", outcomes: [[0, 11, 10]], state: "closed" },
+  { name: "all of nineteen failed", outcomes: [[0, 0, 19]], state: "closed" },
+  { name: "one failed again and again in a window", outcomes: Array(20).fill([40, 0, 1]), state: "open" },
+  { name: "failures are older than the window", outcomes: Array(2).fill([1_100, 0, 19]), state: "closed" },
+  {
+    name: "successes are older than the window",
+    outcomes: [
+      [0, 1_000, 0],
+      [1_100, 0, 20],
+    ],
+    state: "open",
+  },
+  { name: "all succeeded", outcomes: [[0, 1_000_000, 0]], state: "closed" },
+])("it is $state when $name", ({ outcomes, state }) => {
+  for (const [afterMs, succeeded, failed] of outcomes) {
     expect(changes).toEqual([]);
-  });
+    clock.advanceMs(afterMs);
+    record(succeeded, failed);
+  }
+  expect([breaker.state, admits(), changes]).toEqual([state, state === "closed", state === "open" ? ["open"] : []]);
 });
 
 describe("open", () => {
-  beforeEach(open);
+  beforeEach(() => record(0, 20));
 
-  test("admits nothing until its pause is over, then probes", () => {
-    clock.advanceUs(OPTIONS.pauseUs - 1);
-    expect(breaker.admits(clock.nowUs())).toBe(false);
-    clock.advanceUs(1);
-    expect(breaker.admits(clock.nowUs())).toBe(true);
-    expect(changes).toEqual(["open", "probing"]);
-  });
-
-  test("outcomes that come now change nothing", () => {
+  test("admits nothing until its pause is over, whatever comes meanwhile, then probes", () => {
     record(100, 0);
     record(0, 100);
-    expect(changes).toEqual(["open"]);
+    clock.advanceUs(OPTIONS.pauseUs - 1);
+    expect(admits()).toBe(false);
+    clock.advanceUs(1);
+    expect(admits()).toBe(true);
+    expect(changes).toEqual(["open", "probing"]);
   });
 
   test("probes at once when the pause is ended from outside", () => {
     breaker.endPause();
-    expect(breaker.admits(clock.nowUs())).toBe(true);
-    expect(breaker.state).toBe("probing");
+    expect([admits(), breaker.state]).toEqual([true, "probing"]);
   });
 });
 
 describe("probing", () => {
   beforeEach(() => {
-    open();
+    record(0, 20);
     clock.advanceUs(OPTIONS.pauseUs);
-    breaker.admits(clock.nowUs());
+    admits();
   });
 
   test("closes when a group of the probe succeeds, with a clean slate", () => {
+    record(5, 5, false);
+    // Outcomes of earlier batches say nothing.
+    expect(breaker.state).toBe("probing");
     record(1, 3, true);
     expect(breaker.state).toBe("closed");
     record(0, 19);
@@ -105,14 +87,8 @@ describe("probing", () => {
 
   test("opens for another pause when the probe fails", () => {
     record(0, 1, true);
-    expect(breaker.state).toBe("open");
-    expect(breaker.admits(clock.nowUs())).toBe(false);
+    expect([breaker.state, admits()]).toEqual(["open", false]);
     clock.advanceUs(OPTIONS.pauseUs);
-    expect(breaker.admits(clock.nowUs())).toBe(true);
-  });
-
-  test("does not listen to outcomes of earlier batches", () => {
-    record(5, 5, false);
-    expect(breaker.state).toBe("probing");
+    expect(admits()).toBe(true);
   });
 });

@@ -124,3 +124,27 @@ describe("forgetting", () => {
     expect(sources.filter((isRemembered) => isRemembered).length).toBeLessThanOrEqual(16);
   });
 });
+
+describe("later answers", () => {
+  test("reach who waits for them, once, with the generation of the take", () => {
+    store.holdsBack = true;
+    const heard: [TakeGroup, number][] = [];
+    const group = groupOf([{ limit: minute }], "");
+    group.generation = 7;
+    expect(memory.take(group, { settled: (settled, generation) => heard.push([settled, generation]) })).toBe(false);
+    expect(heard).toEqual([]);
+    store.release();
+    expect(heard).toEqual([[group, 7]]);
+    expect(group.verdict).toBe(Verdict.allowed);
+  });
+
+  test("of a group that was emptied meanwhile teach nothing", () => {
+    ask({ limit: minute, cost: 10 });
+    store.holdsBack = true;
+    const group = ask({ limit: minute });
+    group.reset();
+    expect(() => store.release()).not.toThrow();
+    store.holdsBack = false;
+    expect(sourceOf({ limit: minute })).toBe(Source.store);
+  });
+});
