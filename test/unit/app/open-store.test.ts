@@ -47,8 +47,3 @@ test("tokens per second are limits per second, whatever their number", () => {
     { numRuns: runs(200) },
   );
 });
-
-test("60 and 61 tokens a minute lie in the same server", () => {
-  const textOf = (amount: number) => `requests_per_unit: ${amount}, unit: minute, algorithm: token_bucket`;
-  expect([60, 61].map((amount) => placed(textOf(amount)).shard)).toEqual([0, 0]);
-});

@@ -6,8 +6,6 @@ import { runProgram } from "../../support/run-program.ts";
 test.each([
   { args: ["mirror"], why: "--answer-from <host:port>' not specified" },
   { args: ["mirror", "--answer-from", "a:1"], why: "give --compare-with, --record or both" },
-  { args: ["mirror", "--answer-from", "a"], why: "Expected host:port" },
-  { args: ["mirror", "--answer-from", "a:0"], why: "Expected host:port" },
   { args: ["mirror", "--answer-from", "a:70000"], why: "Expected host:port" },
   { args: ["mirror", "--answer-from", "a:1", "--ignore", "headers,footers"], why: "Expected" },
   { args: ["mirror", "--answer-from", "a:1", "--values", "some"], why: "Expected" },

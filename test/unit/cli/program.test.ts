@@ -45,42 +45,12 @@ describe("help", () => {
     version: "1",
     terminal: new RecordedTerminal(),
   }).commands;
-  const names = commands.map((command) => command.name());
-
-  test("lists every command", () => {
-    expect(names).toEqual([
-      "serve",
-      "check",
-      "explain",
-      "ask",
-      "buckets",
-      "top",
-      "mirror",
-      "simulate",
-      "suggest",
-      "test",
-      "config_check",
-      "client",
-    ]);
+  const all = commands.flatMap((command) => {
+    const name = command.name();
+    return [name, ...command.commands.map((below) => `${name} ${below.name()}`)];
   });
 
-  test.each([
-    [""],
-    ["serve"],
-    ["check"],
-    ["explain"],
-    ["ask"],
-    ["buckets"],
-    ["buckets peek"],
-    ["top"],
-    ["mirror"],
-    ["mirror replay"],
-    ["simulate"],
-    ["suggest"],
-    ["test"],
-    ["config_check"],
-    ["client"],
-  ])("of headgate %s fits 80 columns and has examples", async (command) => {
+  test.each(["", ...all])("of headgate %s fits 80 columns and has examples", async (command) => {
     const { out, exitCode } = await runProgram([...command.split(" "), "--help"].filter((word) => word !== ""));
     expect(exitCode).toBe(0);
     expect(out).toContain("Examples:");

@@ -58,12 +58,8 @@ test("says which limit can't be as large as callers need, and that its share of 
   const callers = ["a", "b", "c", "d"].map((user, i) => line(user, i < 2 ? 4_294_967_295 : 5));
   writeFileSync(huge, `${[...callers, line("a", 9), line("b", 9)].join("\n")}\n`);
   const { out } = await runProgram(["suggest", huge, "--percentile", "99.9", "--headroom", "1"]);
-  expect(out).toBe(`# Suggested by headgate suggest from ${huge}:
-# limits under which 99.9 % of callers would never have been refused, times 1.
-# That does not hold for limits below that are capped.
-domain: edge
-descriptors:
-  # 6 calls of 4 callers; 2 would have been refused at some time, 2 calls in all
+  expect(out).toContain("# That does not hold for limits below that are capped.\n");
+  expect(out).toContain(`  # 6 calls of 4 callers; 2 would have been refused at some time, 2 calls in all
   # capped: callers need more than 4294967295, the largest rate or burst
   - key: user
     rate_limit: { tokens_per_second: 71582789, burst: 4294967295 }
@@ -116,10 +112,7 @@ test("proposes holds from what calls have used, which check accepts and simulate
   const { out, exitCode } = await runProgram(["suggest", streams, ...options]);
   expect(exitCode).toBe(0);
   // 148 calls that state none, of 3 to 199: the 134th has used 181. The 25 that state 100 and use 104 to 200 exceed it.
-  expect(out).toBe(`# Suggested by headgate suggest from ${streams}:
-# limits under which 90 % of callers would never have been refused, times 1.5.
-domain: llm
-descriptors:
+  expect(out).toContain(`
   # 200 calls of 1 caller; none would have been refused
   # default: 90 % of 148 that state no number have used no more, times 1.5; max: the most that any has used, 200, times 1.5
   # 25 have used more than they would have held, by 1300 in all and 100 at most; ended without a number: 1, without an end here: 1

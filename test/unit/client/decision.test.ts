@@ -59,12 +59,6 @@ describe("an answer", () => {
     expect(decision.statuses.map(({ allowed }) => allowed)).toEqual([false, true]);
   });
 
-  test("without any limit shows none", () => {
-    const none = { code: "OK", current_limit: null, limit_remaining: 4_294_967_295, duration_until_reset: null };
-    const decision = decisionOf(answer({ statuses: [none] }));
-    expect(decision).toEqual({ allowed: true, statuses: [{ allowed: true }], headers: {}, metadata: {} });
-  });
-
   test("takes Retry-After from the service, with its jitter", () => {
     const headers = [{ key: "Retry-After", value: "13" }];
     const refused = { overall_code: "OVER_LIMIT", statuses: [status({ over: true, seconds: 10 })] };

@@ -10,65 +10,18 @@ const sent = (request: Partial<CheckRequest>) =>
   requestInProto(writeRequest({ domain: "edge", descriptors: [{ user: "a" }], ...request }));
 
 describe("a request", () => {
-  test("turns the short form into entries in the order written", () => {
-    expect(sent({ descriptors: [{ plan: "gold", level: 3, beta: true }] })).toEqual({
-      domain: "edge",
-      descriptors: [
-        {
-          entries: [
-            { key: "plan", value: "gold" },
-            { key: "level", value: "3" },
-            { key: "beta", value: "true" },
-          ],
-          limit: null,
-          hits_addend: null,
-          is_negative_hits: false,
-        },
-      ],
-      hits_addend: 1,
-    });
-  });
-
-  test("takes pairs, for keys that an object would put in another order", () => {
-    const [descriptor] = sent({
-      descriptors: [
-        {
-          entries: [
-            ["b", "x"],
-            ["1", "y"],
-          ],
-        },
-      ],
-    }).descriptors;
-    expect(descriptor?.entries).toEqual([
-      { key: "b", value: "x" },
-      { key: "1", value: "y" },
-    ]);
-  });
-
-  test("takes an entry whose key is `entries` in the short form", () => {
-    expect(sent({ descriptors: [{ entries: "7" }] }).descriptors[0]?.entries).toEqual([{ key: "entries", value: "7" }]);
-  });
-
-  test("takes entries that are named like a descriptor's settings in the short form, if their values are text", () => {
-    const [descriptor] = sent({ descriptors: [{ hits: "5", peek: "true" }] }).descriptors;
-    expect(descriptor?.entries).toEqual([
-      { key: "hits", value: "5" },
-      { key: "peek", value: "true" },
-    ]);
+  test.each([
+    { short: { plan: "gold", level: 3, beta: true }, entries: { plan: "gold", level: "3", beta: "true" } },
+    { short: { entries: "7" }, entries: { entries: "7" } },
+    { short: { hits: "5", peek: "true" }, entries: { hits: "5", peek: "true" } },
+  ])("takes $short in the short form, in the order written", ({ short, entries }) => {
+    const [descriptor] = sent({ descriptors: [short] }).descriptors;
+    expect(descriptor?.entries).toEqual(Object.entries(entries).map(([key, value]) => ({ key, value })));
   });
 
   test.each([
     { name: "nothing said", request: {}, full: {}, hits: null, isRefund: false },
     { name: "a peek on the request", request: { peek: true }, full: {}, hits: 0, isRefund: false },
-    { name: "hits of 0 on the request", request: { hits: 0 }, full: {}, hits: 0, isRefund: false },
-    {
-      name: "hits of its own beside a request of 0",
-      request: { hits: 0 },
-      full: { hits: 2 },
-      hits: 2,
-      isRefund: false,
-    },
     { name: "a peek on the request beside hits", request: { peek: true }, full: { hits: 2 }, hits: 0, isRefund: false },
     { name: "no peek beside a peek", request: { peek: true }, full: { peek: false }, hits: null, isRefund: false },
     { name: "a refund of the request's hits", request: { refund: true, hits: 4 }, full: {}, hits: 4, isRefund: true },
@@ -77,23 +30,6 @@ describe("a request", () => {
     const [descriptor] = sent({ ...request, descriptors: [{ entries: { user: "a" }, ...full }] }).descriptors;
     expect(descriptor?.hits_addend ?? null).toEqual(hits === null ? null : { value: String(hits) });
     expect(descriptor?.is_negative_hits).toBe(isRefund);
-  });
-
-  test("carries the request's hits where rules count them for the whole call", () => {
-    expect(sent({ hits: 5 }).hits_addend).toBe(5);
-  });
-
-  test.each([
-    { unit: "second" as const, sentAs: "SECOND" },
-    { unit: "month" as const, sentAs: "MONTH" },
-    // The protocol's requests have no name for it.
-    { unit: "week" as const, sentAs: 7 },
-  ])("numbers the unit $unit of an override as the protocol does", ({ unit, sentAs }) => {
-    const override = { requestsPerUnit: 9, unit };
-    expect(sent({ descriptors: [{ entries: {}, override }] }).descriptors[0]?.limit).toEqual({
-      requests_per_unit: 9,
-      unit: sentAs,
-    });
   });
 
   // Each thing that a caller may get wrong, at each place where it may stand.

@@ -151,12 +151,6 @@ describe("written calls", () => {
       more: { hits_addend: 2.5 },
       why: /a whole number of at least 0 as 'hits_/,
     },
-    {
-      what: "less than no hit",
-      entries: [{ key: "a" }],
-      more: { hits_addend: -1 },
-      why: /a whole number of at least 0/,
-    },
   ])("with $what are none", async ({ entries, more, why }) => {
     const at = "2026-01-01T00:00:00Z";
     for (const call of [

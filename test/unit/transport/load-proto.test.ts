@@ -3,29 +3,7 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
-import {
-  BUDGETS_SERVICE,
-  HEALTH_SERVICE,
-  loadFileDescriptors,
-  loadProto,
-  loadRegistry,
-  RATE_LIMIT_SERVICE,
-} from "../../../src/grpc/transport/load-proto.ts";
-
-test("loads all services with their public paths", () => {
-  const proto = loadProto();
-  const paths = [RATE_LIMIT_SERVICE, BUDGETS_SERVICE, HEALTH_SERVICE].flatMap((name) =>
-    Object.values(proto[name] as object).map((method: { path: string }) => method.path),
-  );
-  expect(paths).toEqual([
-    "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
-    "/headgate.v1.Budgets/Reserve",
-    "/headgate.v1.Budgets/Settle",
-    "/grpc.health.v1.Health/Check",
-    "/grpc.health.v1.Health/Watch",
-    "/grpc.health.v1.Health/List",
-  ]);
-});
+import { loadFileDescriptors, loadRegistry } from "../../../src/grpc/transport/load-proto.ts";
 
 test("numbers the fields and enum values as the protocol does", () => {
   const registry = loadRegistry();
@@ -46,16 +24,8 @@ test("numbers the fields and enum values as the protocol does", () => {
     "6 dynamic_metadata",
   ]);
   const units = registry.getEnum("envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.Unit")?.values;
-  expect(units?.map(({ number, name }) => `${number} ${name}`).sort()).toEqual([
-    "0 UNKNOWN",
-    "1 SECOND",
-    "2 MINUTE",
-    "3 HOUR",
-    "4 DAY",
-    "5 MONTH",
-    "6 YEAR",
-    "7 WEEK",
-  ]);
+  const words = "UNKNOWN SECOND MINUTE HOUR DAY MONTH YEAR WEEK".split(" ");
+  expect(Object.fromEntries(units?.map(({ number, name }) => [number, name]) ?? [])).toEqual({ ...words });
 });
 
 test("names every type in full and puts files after those they depend on", () => {

@@ -23,13 +23,3 @@ test("the one that has just sent a connection away gets it back only if nobody e
   expect(chooseWorker([a], a)?.name).toBe("a");
   expect(chooseWorker([])).toBeUndefined();
 });
-
-test("connections that come one by one are spread evenly over any number of workers", () => {
-  const takers = Array.from({ length: 3 }, (_, i) => ({ ...taker(`${i}`, 0), lastGiven: 0 }));
-  for (let given = 1; given <= 30; given++) {
-    const chosen = chooseWorker(takers) as { connections: number; lastGiven: number };
-    chosen.connections++;
-    chosen.lastGiven = given;
-  }
-  expect(takers.map(({ connections }) => connections)).toEqual([10, 10, 10]);
-});

@@ -7,15 +7,6 @@ const worker = (number: number, troubles: Record<string, string> = {}, serves = 
   return { number, serves, troubles, notes: { store: `slow ${number}` } };
 };
 
-test("names parts by worker, and leaves out the one who asks and those that take no calls", () => {
-  const one = worker(1, { store: "away" });
-  const all = [one, worker(2, { store: "away", disk: "full" }), worker(3, { rules: "none" }, false)];
-  expect(othersOf(one, all, { count: 2, isStarting: false })).toEqual({
-    troubles: { "worker 2: store": "away", "worker 2: disk": "full" },
-    notes: { "worker 2: store": "slow 2" },
-  });
-});
-
 test("a worker without rules is a note beside one that has its rules, and gets no calls; all without are a trouble", () => {
   const one = worker(1);
   const bare = worker(2, { rules: "none" });

@@ -56,20 +56,6 @@ async function kill(worker: FakeWorker): Promise<void> {
   await fleet.bury(worker);
 }
 
-test.each([
-  { what: "it told since it was last asked", shown: 10, told: 14, stays: 14 },
-  { what: "it showed, if it told of less", shown: 10, told: 9, stays: 10 },
-  { what: "it told, if nobody ever asked it", shown: undefined, told: 9, stays: 9 },
-])("of a worker that dies stays what $what", async ({ shown, told, stays }) => {
-  const [victim, other] = pair();
-  other.shows = page("a_total", " 1");
-  victim.shows = page("a_total", ` ${shown}`);
-  if (shown !== undefined) await seriesOf("a_total");
-  victim.tell(page("a_total", ` ${told}`));
-  await kill(victim);
-  expect(await seriesOf("a_total")).toEqual({ a_total: stays + 1 });
-});
-
 // Promise(processes): A metrics page is whole or an error, and counts a worker that dies meanwhile once.
 test("one that dies while it is asked is in that page and in the next, once", async () => {
   const [victim, other] = pair();

@@ -42,16 +42,6 @@ test("bytes that the socket has not called back about are never written to again
   expect(writes.length - called).toBeGreaterThan(50);
 });
 
-test("bytes that the socket has called back about serve again", () => {
-  const { output, writes } = newOutput();
-  frame(output, 1);
-  output.flush();
-  writes[0]?.done();
-  frame(output, 2);
-  output.flush();
-  expect(writes[1]?.bytes.buffer).toBe(writes[0]?.bytes.buffer);
-});
-
 test("everything of a turn goes out in one write, and in order", () => {
   const { output, writes } = newOutput();
   for (let i = 0; i < 100; i++) frame(output, i);
