@@ -13,20 +13,6 @@ test.each([
   { name: "a domain before it", text: "--domain edge tenant=acme", read: { domain: "edge", descriptors: [ACME] } },
   { name: "a line for each descriptor", text: "tenant=acme\n\ntenant=acme\n", read: { descriptors: [ACME, ACME] } },
   {
-    name: "commas and backslashes in a value, and an empty value",
-    text: "path=/a\\,b\\\\,x=",
-    read: {
-      descriptors: [
-        {
-          entries: [
-            { key: "path", value: "/a,b\\" },
-            { key: "x", value: "" },
-          ],
-        },
-      ],
-    },
-  },
-  {
     name: "bytes that are no text",
     text: "tenant=x\\xff",
     read: { descriptors: [{ entries: [{ key: "tenant", value_base64: "eP8=" }] }] },
