@@ -100,6 +100,8 @@ function entryPath({ keys, values, entryCount }: Descriptor, hashesValues: boole
  */
 const LIMITS_MAX = 2_048;
 const AMOUNTS = 2 ** 32;
+/** From so many templates on, all limits are forgotten, and numbers begin anew: with an amount, a larger number would not be exact. */
+const TEMPLATES_MAX = 2 ** 20;
 
 interface OverrideOptions {
   /** The policy of overrides whose entries match no rule. */
@@ -128,7 +130,7 @@ export const OVERRIDE_PATH: readonly string[] = ["override"];
  */
 export class OverrideLimits {
   readonly #options: OverrideOptions;
-  readonly #templates = new WeakMap<Limit | DomainRules, Templates>();
+  #templates = new WeakMap<Limit | DomainRules, Templates>();
   #templateCount = 0;
   /** By template and amount. */
   #younger = new Map<number, Limit>();
@@ -164,12 +166,20 @@ export class OverrideLimits {
     const owner = first ?? rules;
     let templates = this.#templates.get(owner);
     if (templates === undefined) {
+      if (this.#templateCount >= TEMPLATES_MAX) this.#forget();
       templates = UNIT_SECONDS.map((_, unit) =>
         unit === Unit.unknown ? undefined : this.#template(unit, rules, rule),
       );
       this.#templates.set(owner, templates);
     }
     return templates;
+  }
+
+  #forget(): void {
+    this.#templates = new WeakMap();
+    this.#templateCount = 0;
+    this.#younger = new Map();
+    this.#older = new Map();
   }
 
   #template(unit: number, rules: DomainRules, rule: Rule | undefined): Template {

@@ -77,6 +77,16 @@ describe("limits of overrides", () => {
     );
   });
 
+  test("stay right however many rule sets have been in force", () => {
+    const limits = open();
+    const descriptor = new Descriptor();
+    Object.assign(descriptor, { hasOverride: true, overrideAmount: 1, overrideUnit: Unit.minute });
+    // Each has seven units; numbers above 2^21 and an amount are no longer exact together.
+    for (let i = 0; i < 2 ** 21 / 7; i++) limits.limitOf(descriptor, { ...edge }, undefined);
+    const amounts = Array.from({ length: 20 }, (_, amount) => amount);
+    expect(amounts.map((amount) => ask(limits, amount, Unit.minute, owners[0]).amount)).toEqual(amounts);
+  });
+
   test("a thousand plans are kept side by side, nearly all", () => {
     const limits = open();
     const plans = Array.from({ length: 1_000 }, (_, i) => (i + 1) * 1_000);
