@@ -14,17 +14,22 @@ export class LatestRun<T, R> {
 
   /** Resolves to the result of a run that began after this call, with this request or a later one. */
   run(request: T): Promise<R> {
-    if (this.#running === undefined) {
-      this.#running = this.#work(request).finally(() => {
-        this.#running = undefined;
-      });
-      return this.#running;
-    }
+    // Whoever hears first that a run has ended may ask before the request that waits has begun, and is later than that.
+    if (this.#running === undefined && this.#next === undefined) return this.#begin(request);
     this.#request = request;
-    this.#next ??= this.#running.then(() => {
+    this.#next ??= this.#running?.then(() => {
+      const latest = this.#request as T;
       this.#next = undefined;
-      return this.run(this.#request as T);
+      this.#request = undefined;
+      return this.#begin(latest);
     });
-    return this.#next;
+    return this.#next as Promise<R>;
+  }
+
+  #begin(request: T): Promise<R> {
+    this.#running = this.#work(request).finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
   }
 }
