@@ -10,7 +10,7 @@ import { shortText } from "../short-text.ts";
 import type { KeyEntry, KeyText } from "./tracked-keys.ts";
 
 /** Longest text of a key, in bytes. A longer one is cut and ends with a hash. Most have less than 100. */
-export const KEY_BYTES_MAX = 256;
+const KEY_BYTES_MAX = 256;
 
 /** The text of a take's key. `key` is the take itself, or for a counter its key without the window. */
 export function keyTextOf(key: Keyed, take: Take, call: LimitCall): KeyText {
