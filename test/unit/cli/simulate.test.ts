@@ -282,18 +282,8 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
       "no line has 'sise' and 'ip'; fields are t, user, size, via.host. A descriptor without its field is left out, a call without its hits counts as 1\n",
     );
     expect(exitCode).toBe(0);
-    const suggested = await runProgram([
-      "suggest",
-      "--domain",
-      "edge",
-      "--time",
-      "t",
-      "--descriptor",
-      "user={user}",
-      "--hits",
-      "sise",
-      file,
-    ]);
+    const suggest = "suggest --domain edge --time t --descriptor user={user} --hits sise";
+    const suggested = await runProgram([...suggest.split(" "), file]);
     expect(suggested.err).toContain("no line has 'sise'");
   });
 

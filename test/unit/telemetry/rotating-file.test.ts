@@ -11,6 +11,23 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 const root = temporaryFolder("headgate-rotating");
 const newFile = () => join(mkdtempSync(join(root, "run-")), "log.jsonl");
 
+/** A file that notes what became of its lines, and fails the test at trouble, unless it is to note that, too. */
+function open(file: string, options: Partial<ConstructorParameters<typeof RotatingFile>[0]> = {}) {
+  const ends = { written: 0, lost: 0 };
+  const rotating = new RotatingFile({
+    file,
+    bytesMax: 100,
+    filesMax: 2,
+    onTrouble: (message) => expect.fail(message),
+    onEnd: (written, lost) => {
+      ends.written += written;
+      ends.lost += lost;
+    },
+    ...options,
+  });
+  return { rotating, ends };
+}
+
 // Promise(simulations): The decision log's files stay within their bounds, and rotation cuts and loses no line.
 test("keep the newest lines, whole and in order, whatever their lengths", async () => {
   const lines = fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 60 });
@@ -21,13 +38,7 @@ test("keep the newest lines, whole and in order, whatever their lengths", async 
       fc.integer({ min: 1, max: 4 }),
       async (lengths, bytesMax, filesMax) => {
         const file = newFile();
-        const ends = { written: 0, lost: 0 };
-        const onEnd = (lines: number, lost: number) => {
-          ends.written += lines;
-          ends.lost += lost;
-        };
-        const onTrouble = (message: string) => expect.fail(message);
-        const rotating = new RotatingFile({ file, bytesMax, filesMax, onTrouble, onEnd });
+        const { rotating, ends } = open(file, { bytesMax, filesMax });
         const written = lengths.map((length, i) => `${i} ${"x".repeat(length)}`);
         for (const line of written) expect(rotating.write(line)).toBe(true);
         await rotating.close();
@@ -52,19 +63,11 @@ test("keep the newest lines, whole and in order, whatever their lengths", async 
 
 test("go on in a file that is there, readable by its owner alone", async () => {
   const file = newFile();
-  const once = async (line: string) => {
-    const rotating = new RotatingFile({
-      file,
-      bytesMax: 100,
-      filesMax: 2,
-      onTrouble: (message) => expect.fail(message),
-      onEnd: () => undefined,
-    });
+  for (const line of ["one", "two"]) {
+    const { rotating } = open(file);
     rotating.write(line);
     await rotating.close();
-  };
-  await once("one");
-  await once("two");
+  }
   expect(readFileSync(file, "utf8")).toBe("one\ntwo\n");
   expect(statSync(file).mode & 0o777).toBe(0o600);
 });
@@ -72,39 +75,27 @@ test("go on in a file that is there, readable by its owner alone", async () => {
 test("begin a line of their own where a file ends within one", async () => {
   const file = newFile();
   writeFileSync(file, "whole\ncu");
-  const ends: number[][] = [];
-  const rotating = new RotatingFile({
-    file,
-    bytesMax: 100,
-    filesMax: 2,
-    onTrouble: (message) => expect.fail(message),
-    onEnd: (written, lost) => ends.push([written, lost]),
-  });
+  const { rotating, ends } = open(file);
   rotating.write("next");
   await rotating.close();
   expect(readFileSync(file, "utf8")).toBe("whole\ncu\nnext\n");
-  expect(ends).toEqual([[1, 0]]);
+  expect(ends).toEqual({ written: 1, lost: 0 });
 });
 
 test("say when they can't be written, and hold nobody up", async () => {
   const blocked = newFile();
   writeFileSync(blocked, "");
   const troubles: string[] = [];
-  const onTrouble = (message: string) => troubles.push(message);
-  const ends: number[][] = [];
-  const onEnd = (written: number, lost: number) => ends.push([written, lost]);
-  const rotating = new RotatingFile({ file: join(blocked, "log"), bytesMax: 100, filesMax: 2, onTrouble, onEnd });
+  const { rotating, ends } = open(join(blocked, "log"), { onTrouble: (message) => troubles.push(message) });
   expect(rotating.write("line")).toBe(true);
   expect(rotating.write("another")).toBe(true);
   await rotating.close();
   expect(troubles).toEqual([expect.stringContaining("ENOTDIR")]);
-  expect(ends).toEqual([[0, 2]]);
+  expect(ends).toEqual({ written: 0, lost: 2 });
 });
 
 test("take no more than a bound while the disk is behind", async () => {
-  const file = newFile();
-  const onTrouble = (message: string) => expect.fail(message);
-  const rotating = new RotatingFile({ file, bytesMax: 1e9, filesMax: 1, onTrouble, onEnd: () => undefined });
+  const { rotating } = open(newFile(), { bytesMax: 1e9, filesMax: 1 });
   const line = "x".repeat(1_000_000);
   expect([1, 2, 3, 4, 5].map(() => rotating.write(line))).toEqual([true, true, true, true, false]);
   await rotating.close();
