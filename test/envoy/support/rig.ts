@@ -11,8 +11,8 @@ import { Envoy } from "./envoy-process.ts";
 import { startUpstream, type Upstream } from "./upstream.ts";
 
 export interface RigOptions {
-  /** Text of one rule file, or several by name. */
-  readonly rules: string | Readonly<Record<string, string>>;
+  /** Text of the rule file. */
+  readonly rules: string;
   readonly listeners: readonly Config[];
   /** Makes clusters beside `headgate` and `upstream`, and what stands behind them. */
   readonly clusters?: (redis: RedisServer) => Promise<readonly Config[]>;
@@ -82,12 +82,11 @@ export function testDirectory(): string {
  */
 export function startHeadgate(
   redis: RedisServer,
-  rules: RigOptions["rules"],
+  rules: string,
   env: Readonly<Record<string, string>> = {},
 ): Promise<ServiceProcess> {
   const directory = testDirectory();
-  const files = typeof rules === "string" ? { "rules.yaml": rules } : rules;
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
+  writeFileSync(join(directory, "rules.yaml"), rules);
   const transport = process.env.GRPC_TRANSPORT;
   return startService({
     RULES_DIR: directory,
