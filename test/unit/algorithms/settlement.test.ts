@@ -7,7 +7,7 @@ import { Settlement } from "../../../src/engine/algorithms/settlement.ts";
 import type { BucketAccess, WorkingBucket } from "../../../src/engine/algorithms/working-bucket.ts";
 import { Algorithm, type Limit } from "../../../src/engine/domain/limit.ts";
 import { Kind, Mode, TakeGroup, Verdict } from "../../../src/engine/domain/take.ts";
-import { type Ask, fillGroup } from "../../contract/store-harness.ts";
+import { type Ask, fillGroup, takeOf } from "../../contract/store-harness.ts";
 import { makeLimit } from "../../support/builders.ts";
 
 const NOW_US = 1_767_225_600_000_000;
@@ -101,5 +101,15 @@ describe("joint settlement", () => {
     const access = new RecordingAccess();
     settle(access, [{ limit: bucket }, { limit: makeLimit({ amount: 1_000, windowSeconds: 60 }) }]);
     expect(access.expiries).toEqual([12_000_000]);
+  });
+
+  test("a group settled again is answered anew", () => {
+    const settlement = new Settlement(new RecordingAccess());
+    const group = new TakeGroup();
+    fillGroup(group, [{ limit: bucket, cost: 6 }], "", false);
+    settlement.settle(group, NOW_US);
+    expect(takeOf(group, 0)).toMatchObject({ paid: true, remaining: 4 });
+    settlement.settle(group, NOW_US);
+    expect(takeOf(group, 0)).toMatchObject({ paid: false, paidAtUs: 0, remaining: 4 });
   });
 });

@@ -24,6 +24,21 @@ describe("keys of a call", () => {
     );
   });
 
+  test("that repeat what was written begin alike", () => {
+    const keys = new KeyBytes(0);
+    keys.write("{edge|user=1");
+    const length = keys.end;
+    keys.write("}|tb/1");
+    const first = new Keyed(keys);
+    first.endKey(0);
+    const at = keys.end;
+    keys.repeat(0, length);
+    keys.write("}|sw/60");
+    const second = new Keyed(keys);
+    second.endKey(at);
+    expect([first.bucketKey, second.bucketKey]).toEqual(["{edge|user=1}|tb/1", "{edge|user=1}|sw/60"]);
+  });
+
   test("leave no large buffer behind", () => {
     const keys = new KeyBytes();
     keys.write("k".repeat(100_000));

@@ -267,6 +267,16 @@ describe("periodic exchange", () => {
     part.close(clock.nowUs());
   });
 
+  test("reports anew what the store did not take", () => {
+    follow();
+    ask({ limit: periodic, cost: 3 });
+    behind.failure = AWAY;
+    turn(100);
+    behind.failure = undefined;
+    turn(100);
+    expect(leftBehind(periodic)).toBe(5);
+  });
+
   test("goes on through one period without an answer, and fails like any take after two", () => {
     follow();
     behind.holdsBack = true;
