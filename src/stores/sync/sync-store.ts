@@ -170,7 +170,8 @@ export class SyncStore implements Store, BucketMemory {
     if (!take.paid || take.mode !== Mode.pay) return;
     this.#rest.reset();
     this.#giveBackOne(take, nowUs);
-    if (this.#rest.size > 0) this.#store.giveBack(this.#rest);
+    // Of a share the store was not paid. If this process has lost its part meanwhile, the payment stays.
+    if (this.#rest.size > 0 && take.limit.policy.sync !== Sync.share) this.#store.giveBack(this.#rest);
     take.paid = false;
     take.paidAtUs = 0;
   }

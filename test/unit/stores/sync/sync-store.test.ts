@@ -75,6 +75,19 @@ describe("calls in parts", () => {
     expect(leftHere(shared)).toBe(10);
   });
 
+  test("never give the store back what a share has paid, though the process has lost its part meanwhile", () => {
+    ask({ limit: exact, cost: 10 });
+    processes = 0;
+    ask({ limit: shared, cost: 4 });
+    processes = 1;
+    behind.holdsBack = true;
+    ask({ limit: shared, cost: 4 }, { limit: exact });
+    behind.holdsBack = false;
+    processes = 0;
+    behind.release();
+    expect(leftBehind(shared)).toBe(6);
+  });
+
   test("leave the store's part unanswered when it fails, and can be given back", () => {
     behind.failure = AWAY;
     const group = ask({ limit: shared, cost: 4 }, { limit: exact });
