@@ -12,7 +12,8 @@ import { askOnce, openClient } from "../support/test-app.ts";
 import { until } from "./store-rig.ts";
 
 const CONNECTIONS = 24;
-const STREAMS = 4_096;
+/** Streams that each opens at once. Of grpc-js Node refuses those above 512, which costs a busy machine seconds. */
+const STREAMS = { "fast-lane": 4_096, "grpc-js": 1_024 };
 /** Streams that each connection opens beyond these, each RENEWED_MS; connections that are ended come again after as long. */
 const MORE_STREAMS = 256;
 const RENEWED_MS = 500;
@@ -41,7 +42,7 @@ const KINDS = [
 ];
 
 /** Connections that open streams and send `body` on each; they come again when they are ended. Returns what ends them. */
-function attack(port: number, { path, window, body }: (typeof KINDS)[number]): () => void {
+function attack(port: number, streamsMax: number, { path, window, body }: (typeof KINDS)[number]): () => void {
   const block = plainBlock(callFields(path));
   const streams = (first: number, count: number): Buffer =>
     Buffer.concat(
@@ -52,10 +53,10 @@ function attack(port: number, { path, window, body }: (typeof KINDS)[number]): (
     );
   // Made once: what the attackers need of the processor is not to be measured.
   const greeting = Buffer.concat([PREFACE, settingsOf([Setting.initialWindowSize, window])]);
-  const begins = Buffer.concat([greeting, streams(1, STREAMS)]);
+  const begins = Buffer.concat([greeting, streams(1, streamsMax)]);
   const rounds = (2 * ATTACK_MS) / RENEWED_MS;
   const renewals = Array.from({ length: rounds }, (_, i) =>
-    streams(2 * (STREAMS + i * MORE_STREAMS) + 1, MORE_STREAMS),
+    streams(2 * (streamsMax + i * MORE_STREAMS) + 1, MORE_STREAMS),
   );
   const sockets = new Set<Socket>();
   let isOver = false;
@@ -79,7 +80,7 @@ function attack(port: number, { path, window, body }: (typeof KINDS)[number]): (
   };
 }
 
-describe.each(["fast-lane", "grpc-js"])("on %s", (transport) => {
+describe.each(["fast-lane", "grpc-js"] as const)("on %s", (transport) => {
   let service: ServiceProcess;
   beforeAll(async () => {
     service = await startService({ RULES_DIR: "deploy/rules", GRPC_TRANSPORT: transport });
@@ -91,7 +92,7 @@ describe.each(["fast-lane", "grpc-js"])("on %s", (transport) => {
     const before = await Figures.of(service);
     const early = openClient(`127.0.0.1:${service.grpcPort}`);
     await askOnce(early, REQUEST, DEADLINE_MS);
-    const endAttack = attack(service.grpcPort, kind);
+    const endAttack = attack(service.grpcPort, STREAMS[transport], kind);
     const untilMs = performance.now() + ATTACK_MS;
     const ask = async (): Promise<void> => {
       while (performance.now() < untilMs) await askOnce(early, REQUEST, DEADLINE_MS);
