@@ -216,12 +216,13 @@ export abstract class Intake<B extends Batch> {
   }
 
   /**
-   * Removes and returns the next batch to send, already begun: takes with receipts, or receipts alone, in turns. Undefined if nothing can be sent
+   * Removes and returns the next batch to send, already begun: takes with receipts, or receipts alone, in turns if a connection carries one call. Undefined if nothing can be sent
    * now. While a queue has no room, its takes wait until a call is answered or their batch is full. So a busy server gets fewer and larger
    * calls, and an idle one is asked at once.
    */
   next(): B | undefined {
-    const alone = this.#wasAlone ? undefined : this.#receiptsAlone();
+    const takesFirst = this.#wasAlone || this.#kind.sendsFullBatches;
+    const alone = takesFirst ? undefined : this.#receiptsAlone();
     const batch = alone ?? this.#takes() ?? this.#receiptsAlone();
     if (batch === undefined) return undefined;
     this.#wasAlone = batch.groups.length === 0;
@@ -354,8 +355,8 @@ export abstract class Intake<B extends Batch> {
     const isFull = this.queues.unawaited >= this.#kind.receiptsAloneMax && this.#state === "open";
     if (isFull || !this.#canGiveBack()) return undefined;
     for (const queue of this.#receipts.queues()) {
-      // Takes carry what is in their queue.
-      if (this.queues.isFilling(queue) || !this.hasRoom(queue)) continue;
+      // Takes carry what is in their queue. Where all batches may be too large to carry any, one of receipts leaves beside them.
+      if (!this.#kind.sendsFullBatches && (this.queues.isFilling(queue) || !this.hasRoom(queue))) continue;
       const batch = this.newBatch(queue);
       this.#addReceiptsTo(batch);
       // They may all have waited too long.

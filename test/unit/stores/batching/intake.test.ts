@@ -204,6 +204,19 @@ describe("a group is answered once", () => {
     expect(undone).toEqual(["c"]);
   });
 
+  test("and what is to be given back leaves although every batch is too large to carry it", () => {
+    class LargeBatch extends SmallBatch {
+      override get carriesReceipts(): boolean {
+        return this.groups.length === 0;
+      }
+    }
+    const intake = new TestIntake({ options: { clock }, newBatch: (queue) => new LargeBatch(queue) });
+    for (const key of ["a", "b"]) sendOne(intake, key);
+    take(intake, "c");
+    intake.addReceipt({ bucketKey: "k", limit, cost: 1, paidAtUs: 1, holdId: "", sinceUs: clock.nowUs() }, 0);
+    expect(intake.ready().map(({ groups, receipts }) => [groups.length, receipts.length])).toEqual([[0, 1]]);
+  });
+
   test("at once if its own deadline passed before it could be sent", () => {
     const intake = open();
     const call = take(intake, "a", 0, 5);
