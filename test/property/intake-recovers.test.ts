@@ -22,7 +22,14 @@ class World {
     newBatch: (queue) => new SmallBatch(queue),
     probe: { bucketKey: "own", queue: 9 },
     isOneByOne: true,
+    send: () => {
+      if (!this.isWell) return;
+      this.send();
+      while (this.sent.length > 0) this.answer(0, "allows");
+    },
   });
+  /** Whether at each turn's end the server does all that it is asked. */
+  isWell = false;
   readonly calls: { group: TakeGroup; answers: number }[] = [];
   sent: SmallBatch[] = [];
 
@@ -45,7 +52,7 @@ class World {
     await vi.advanceTimersByTimeAsync(1);
   }
 
-  /** As a turn's end: sends what may be sent, `most` batches at most. */
+  /** Sends what may be sent, `most` batches at most. */
   send(most = Number.POSITIVE_INFINITY): void {
     if (!this.intake.isUp) return;
     for (let i = 0; i < most; i++) {
@@ -101,6 +108,8 @@ type Event = typeof event extends fc.Arbitrary<infer E> ? E : never;
 const FOUND: Event[][] = [
   // The calls of a probe end before it can be sent, and then the connection is lost.
   [{ silent: 30 }, { take: 0, deadlineMs: 1 }, { passMs: 2 }, { send: 100 }, { turnsTo: "down" }],
+  // A batch whose calls have ended leaves before a probe.
+  [{ silent: 20 }, { turnsTo: "down" }, { turnsTo: "up" }, { take: 0, deadlineMs: 1 }, { passMs: 16 }],
   // A call joins a batch that waits, and both their times end before it is sent.
   [{ take: 0, deadlineMs: 1 }, { send: 0 }, { take: 0, deadlineMs: 1 }, { take: 0, deadlineMs: 1_000 }, { passMs: 2 }],
 ];
@@ -122,11 +131,11 @@ async function apply(world: World, event: Event): Promise<void> {
 /** Three pauses of the breaker, in which the server does all that it is asked. */
 async function beWell(world: World, each: (round: number) => void): Promise<void> {
   world.comeUp();
+  world.isWell = true;
   for (let round = 0; round < 3; round++) {
     await world.passMs(ROUND_MS);
     each(round);
-    world.send();
-    while (world.sent.length > 0) world.answer(0, "allows");
+    await world.passMs(1);
   }
 }
 
