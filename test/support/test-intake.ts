@@ -33,8 +33,8 @@ export class TestIntake<B extends Batch = SmallBatch> extends Intake<B> {
 
   constructor(made: TestIntakeOptions<B>) {
     const kind = made.isOneByOne
-      ? { receiptsAloneMax: 1, sendsFullBatches: false }
-      : { receiptsAloneMax: 8, sendsFullBatches: true };
+      ? { receiptsAloneMax: 1, isPipelined: false }
+      : { receiptsAloneMax: 8, isPipelined: true };
     super(completeOptions(made.options), { name: "The server", ...kind });
     this.#made = made;
   }

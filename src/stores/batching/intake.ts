@@ -42,8 +42,8 @@ interface ServerKind {
    * over several queues of a cluster is undone at once.
    */
   readonly receiptsAloneMax: number;
-  /** Whether a full batch leaves however many are under way, because a connection carries any number of calls. */
-  readonly sendsFullBatches: boolean;
+  /** Whether a connection carries any number of calls, so that full batches, and receipts, leave however many are under way. */
+  readonly isPipelined: boolean;
 }
 
 /** Admits and gathers the takes for one server. */
@@ -221,7 +221,7 @@ export abstract class Intake<B extends Batch> {
    * calls, and an idle one is asked at once.
    */
   next(): B | undefined {
-    const takesFirst = this.#wasAlone || this.#kind.sendsFullBatches;
+    const takesFirst = this.#wasAlone || this.#kind.isPipelined;
     const alone = takesFirst ? undefined : this.#receiptsAlone();
     const batch = alone ?? this.#takes() ?? this.#receiptsAlone();
     if (batch === undefined) return undefined;
@@ -347,7 +347,7 @@ export abstract class Intake<B extends Batch> {
   }
 
   readonly #mayGo = (queue: number, isFull: boolean): boolean =>
-    (isFull && this.#kind.sendsFullBatches) || this.hasRoom(queue);
+    (isFull && this.#kind.isPipelined) || this.hasRoom(queue);
 
   /** A batch of the receipts that have waited longest; undefined if none may go, or enough of them are under way. */
   #receiptsAlone(): B | undefined {
@@ -356,7 +356,7 @@ export abstract class Intake<B extends Batch> {
     if (isFull || !this.#canGiveBack()) return undefined;
     for (const queue of this.#receipts.queues()) {
       // Takes carry what is in their queue. Where all batches may be too large to carry any, one of receipts leaves beside them.
-      if (!this.#kind.sendsFullBatches && (this.queues.isFilling(queue) || !this.hasRoom(queue))) continue;
+      if (!this.#kind.isPipelined && (this.queues.isFilling(queue) || !this.hasRoom(queue))) continue;
       const batch = this.newBatch(queue);
       this.#addReceiptsTo(batch);
       // They may all have waited too long.

@@ -81,7 +81,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
 
   constructor(options: PostgresStoreOptions) {
     // A call of receipts alone needs a connection, so there is one at a time.
-    super(completeOptions(options), { name: "PostgreSQL", receiptsAloneMax: 1, sendsFullBatches: false });
+    super(completeOptions(options), { name: "PostgreSQL", receiptsAloneMax: 1, isPipelined: false });
     const { keyPrefix = "", connections = CONNECTIONS, target, injectedTime } = options;
     const { clock, silenceUsMax } = this.options;
     this.#options = options;

@@ -50,7 +50,7 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
     super(options, {
       name: options.name ?? "Redis",
       receiptsAloneMax: RECEIPTS_ALONE_MAX,
-      sendsFullBatches: true,
+      isPipelined: true,
     });
     this.#options = options;
     const link = new RedisLink({
