@@ -12,10 +12,10 @@ const { Connection } = await loadDist("grpc/transport/fast-lane/connection.js");
 const { HpackEncoder } = await loadDist("grpc/transport/fast-lane/hpack/encoder.js");
 const { FrameIntake } = await loadDist("grpc/transport/fast-lane/frame-intake.js");
 const { Http2Server } = await loadDist("grpc/transport/fast-lane/http2-server.js");
-const { writeFrameHead } = await loadDist("grpc/transport/fast-lane/output.js");
+const { writeFrameHead } = await loadDist("grpc/transport/fast-lane/sender.js");
 const { Flag, FrameType, Setting } = await loadDist("grpc/transport/fast-lane/protocol.js");
 const { SHOULD_RATE_LIMIT_PATH } = await loadDist("grpc/transport/load-proto.js");
-const { UnaryCalls } = await loadDist("grpc/transport/fast-lane/unary-stream.js");
+const { UnaryCalls } = await loadDist("grpc/transport/fast-lane/grpc-call.js");
 
 /** Calls in one read of the socket, as h2load sends them with 50 streams. */
 const CALLS_PER_READ = 50;

@@ -7,8 +7,7 @@ import { loadDist } from "../load/dist.mjs";
 const { HpackDecoder } = await loadDist("grpc/transport/fast-lane/hpack/decoder.js");
 const { HpackEncoder } = await loadDist("grpc/transport/fast-lane/hpack/encoder.js");
 const { HeaderList } = await loadDist("grpc/transport/fast-lane/hpack/header-list.js");
-const { HeaderMemory } = await loadDist("grpc/transport/fast-lane/header-memory.js");
-const { RequestHead, Route, readHead } = await loadDist("grpc/transport/fast-lane/request-head.js");
+const { HeaderMemory, readHead, RequestHead, Route } = await loadDist("grpc/transport/fast-lane/header-blocks.js");
 
 const PATH = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const KNOWN = { methods: new Map([[PATH, { path: PATH, handler: undefined }]]), streams: new Map() };

@@ -6,12 +6,12 @@ import { connect, type IncomingHttpHeaders } from "node:http2";
 import type { Duplex } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { FrameReader } from "../../src/grpc/transport/fast-lane/frame-reader.ts";
+import { FrameReader } from "../../src/grpc/transport/fast-lane/frames.ts";
 import { HpackDecoder } from "../../src/grpc/transport/fast-lane/hpack/decoder.ts";
 import { HpackEncoder } from "../../src/grpc/transport/fast-lane/hpack/encoder.ts";
 import { HeaderList } from "../../src/grpc/transport/fast-lane/hpack/header-list.ts";
-import { writeFrameHead } from "../../src/grpc/transport/fast-lane/output.ts";
 import { Flag, FrameType, PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { writeFrameHead } from "../../src/grpc/transport/fast-lane/sender.ts";
 import { duplexPair } from "../support/duplex-pair.ts";
 import { runs } from "../support/runs.ts";
 

@@ -2,12 +2,12 @@
 
 import { connect as connectSocket } from "node:net";
 import type { Duplex } from "node:stream";
-import { FrameReader } from "../../src/grpc/transport/fast-lane/frame-reader.ts";
+import { FrameReader } from "../../src/grpc/transport/fast-lane/frames.ts";
 import { HpackDecoder } from "../../src/grpc/transport/fast-lane/hpack/decoder.ts";
 import { HpackEncoder } from "../../src/grpc/transport/fast-lane/hpack/encoder.ts";
 import { HeaderList } from "../../src/grpc/transport/fast-lane/hpack/header-list.ts";
-import { writeFrameHead } from "../../src/grpc/transport/fast-lane/output.ts";
 import { Flag, FrameType, PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { writeFrameHead } from "../../src/grpc/transport/fast-lane/sender.ts";
 
 /** What has not come after this never will, on however busy a machine. */
 const NEVER_MS = 40_000;

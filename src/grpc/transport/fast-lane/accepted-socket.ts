@@ -6,9 +6,9 @@ import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../../engine/base/units.
 import { MovingAverage } from "../connection-loads.ts";
 import { Connection } from "./connection.ts";
 import { FrameIntake } from "./frame-intake.ts";
+import type { UnaryCalls } from "./grpc-call.ts";
 import type { Http2Server } from "./http2-server.ts";
 import { ErrorCode, PREFACE } from "./protocol.ts";
-import type { UnaryCalls } from "./unary-stream.ts";
 
 /** Ages vary by up to a tenth, so that connections made together don't end together. */
 const AGE_JITTER = 0.1;
@@ -30,7 +30,6 @@ export class AcceptedSocket {
   // Bytes of the preface that have come, or -1 if something else has.
   #matched = 0;
   #watch: ConnectionWatch | undefined;
-  #intake: FrameIntake | undefined;
   readonly #sinceUs: number;
 
   constructor(server: Http2Server, calls: UnaryCalls, socket: Socket, refusal?: string) {
@@ -39,14 +38,11 @@ export class AcceptedSocket {
     this.socket = socket;
     this.#refusal = refusal;
     this.#sinceUs = server.nowUs();
-    socket.on("data", (chunk: Buffer) => {
-      if (this.#intake === undefined) this.#match(chunk);
-      else this.#intake.read(chunk, 0);
-    });
+    socket.on("data", this.#onPreface);
     socket.on("close", () => this.connection?.socketClosed());
   }
 
-  #match(chunk: Buffer): void {
+  readonly #onPreface = (chunk: Buffer): void => {
     if (this.#matched < 0) return;
     let at = 0;
     while (at < chunk.length && this.#matched < PREFACE.length && chunk[at] === PREFACE[this.#matched]) {
@@ -55,12 +51,15 @@ export class AcceptedSocket {
     }
     const isWhole = this.#matched === PREFACE.length;
     if (isWhole && !isForeignTls(this.socket)) {
-      this.connection = new Connection(this.#server, this.socket, this.#refusal);
-      this.#intake = new FrameIntake(this.connection, this.#calls);
-      this.#watch = new ConnectionWatch(this.connection, this.#intake);
-      this.#intake.read(chunk, at);
+      const connection = new Connection(this.#server, this.socket, this.#refusal);
+      const intake = new FrameIntake(connection, this.#calls);
+      this.connection = connection;
+      this.#watch = new ConnectionWatch(connection, intake);
+      this.socket.on("data", intake.onData);
+      this.socket.off("data", this.#onPreface);
+      intake.read(chunk, at);
     } else if (isWhole || at < chunk.length) this.#turnAway();
-  }
+  };
 
   // One answer that a person with curl can read.
   #turnAway(): void {

@@ -6,11 +6,9 @@ import { MICROS_PER_MILLI } from "../../../engine/base/units.ts";
 import { ControlFrame, ControlFrameAllowances, FloodError, type Trouble } from "./bounds.ts";
 import { HeaderListTooLarge } from "./hpack/decoder.ts";
 import type { Http2Server } from "./http2-server.ts";
-import { Output } from "./output.ts";
 import { ConnectionError, ErrorCode, Setting, STREAM_ID_LARGEST, WINDOW_DEFAULT } from "./protocol.ts";
-import { Sender } from "./sender.ts";
-import type { Stream } from "./stream.ts";
-import { StreamTable } from "./stream-table.ts";
+import { Output, Sender } from "./sender.ts";
+import { type Stream, StreamTable } from "./stream.ts";
 
 /** Bytes of DATA that a peer may have under way on all its streams together (the connection's flow control window). */
 export const RECEIVE_WINDOW = 1_048_576;

@@ -9,9 +9,9 @@ import type { GrpcServer, GrpcServerOptions } from "../transport.ts";
 import { removeAbandonedSocket } from "../unix-socket.ts";
 import type { AcceptedSocket } from "./accepted-socket.ts";
 import type { ServerCounts } from "./bounds.ts";
+import { UnaryStream } from "./grpc-call.ts";
 import { Http2Server, type Http2ServerOptions } from "./http2-server.ts";
 import { Listener } from "./listener.ts";
-import { UnaryStream } from "./unary-stream.ts";
 
 /** Connections that may wait to be accepted; the system may allow fewer (net.core.somaxconn). */
 const BACKLOG = 1_024;

@@ -5,9 +5,9 @@ import { GrpcStatus } from "../../unary.ts";
 import { COMPRESSED, INVALID_TIMEOUT, TAKEN_ENCODING } from "../grpc-headers.ts";
 import { ControlFrame, type ControlFrameAllowances } from "./bounds.ts";
 import { type Connection, RECEIVE_WINDOW } from "./connection.ts";
-import { FrameReader, type FrameSink } from "./frame-reader.ts";
-import { HeaderIntake } from "./header-intake.ts";
-import { HeaderMemory } from "./header-memory.ts";
+import { FrameReader, type FrameSink, HeaderIntake } from "./frames.ts";
+import type { UnaryCalls } from "./grpc-call.ts";
+import { areTrailersValid, HeaderMemory, RequestHead, Route, readHead } from "./header-blocks.ts";
 import { HpackDecoder } from "./hpack/decoder.ts";
 import { HeaderList } from "./hpack/header-list.ts";
 import type { Http2Server } from "./http2-server.ts";
@@ -29,13 +29,10 @@ import {
   WINDOW_LARGEST,
   WORD_BYTES,
 } from "./protocol.ts";
-import { areTrailersValid, RequestHead, Route, readHead } from "./request-head.ts";
 import type { Sender } from "./sender.ts";
-import type { Stream } from "./stream.ts";
-import type { StreamTable } from "./stream-table.ts";
+import type { Stream, StreamTable } from "./stream.ts";
 import { StreamedCall } from "./streamed-call.ts";
 import { TurnedAwayStream } from "./turned-away-stream.ts";
-import type { UnaryCalls } from "./unary-stream.ts";
 
 /** A DATA frame with less payload counts as a control frame, unless it ends its stream. */
 const WORTHY_DATA_BYTES = 16;
@@ -59,6 +56,8 @@ export class FrameIntake implements FrameSink {
   #hasSettings = false;
   /** Number of complete frames and header blocks. */
   pieces = 0;
+  /** Takes what the socket reads after the preface. */
+  readonly onData = (chunk: Buffer): void => this.read(chunk, 0);
 
   constructor(connection: Connection, calls: UnaryCalls) {
     const { server } = connection;
@@ -147,7 +146,7 @@ export class FrameIntake implements FrameSink {
     if (end - start < WORTHY_DATA_BYTES && !isEnd) this.#allowances.spend(ControlFrame.other);
     const stream = this.#streams.get(id);
     if (stream === undefined) {
-      this.#requireOpened(id);
+      this.#streams.requireOpened(id);
       this.#allowances.spend(ControlFrame.other);
       if (!this.#streams.wasReset(id)) this.#connection.refuse(id, ErrorCode.streamClosed);
       return;
@@ -162,11 +161,6 @@ export class FrameIntake implements FrameSink {
     if (isEnd) stream.isRemoteDone = true;
     else if (size > end - start) this.#connection.credit(stream, size - (end - start));
     stream.takeData(bytes, start, end, isEnd);
-  }
-
-  // A frame for a stream that is gone may have been under way when we closed the stream.
-  #requireOpened(id: number): void {
-    if (id > this.#streams.lastId || id % 2 === 0) throw protocolError("a frame on a stream that was never opened");
   }
 
   #takeBlock(id: number): void {
@@ -273,7 +267,7 @@ export class FrameIntake implements FrameSink {
     }
     const stream = this.#streams.get(id);
     if (stream === undefined) {
-      this.#requireOpened(id);
+      this.#streams.requireOpened(id);
       if (more === 0) this.#connection.refuse(id, ErrorCode.protocolError);
     } else if (more === 0) this.#connection.reset(stream, ErrorCode.protocolError);
     else if (stream.sendWindow + more > WINDOW_LARGEST) this.#connection.reset(stream, ErrorCode.flowControlError);
@@ -287,7 +281,7 @@ export class FrameIntake implements FrameSink {
     requireSize("RST_STREAM", size, WORD_BYTES);
     const stream = this.#streams.get(id);
     if (stream === undefined) {
-      this.#requireOpened(id);
+      this.#streams.requireOpened(id);
       this.#allowances.spend(ControlFrame.other);
       return;
     }

@@ -1,11 +1,14 @@
-// A call of gRPC on its stream: the bytes of its request, the bounds and the rules for them, and its deadline.
+// A call of gRPC on its stream: the bytes of its request, the bounds and the rules for them, and its deadline. UnaryStream is a call on
+// bytes; streamed-call.ts has the calls of health and reflection.
 // Invariant: all that is kept counts as `partialBytes` of its connection and of the server, until it is handled or the stream has closed.
 
-import { GrpcStatus } from "../../unary.ts";
+import { InvariantError } from "../../../engine/base/invariant.ts";
+import { GrpcStatus, type UnaryMethod, type UnaryReply } from "../../unary.ts";
 import type { Connection } from "./connection.ts";
+import type { RequestHead } from "./header-blocks.ts";
 import type { Http2Server } from "./http2-server.ts";
 import { MESSAGE_HEAD_BYTES } from "./protocol.ts";
-import type { RequestHead } from "./request-head.ts";
+import { messageOf } from "./sender.ts";
 import { Stream } from "./stream.ts";
 
 const REQUEST_BYTES_FIRST = 4_096;
@@ -153,3 +156,201 @@ export abstract class GrpcCall extends Stream {
     this.connection = undefined;
   }
 }
+
+/** Streams that must rest in the pool before one is used again, so that a handler's second reply is noticed, and not sent. */
+const RESTING_STREAMS = 256;
+const POOLED_STREAMS_MAX = 4_096;
+const NO_METHOD: UnaryMethod = { path: "", handler: { handle: () => undefined } };
+
+/** The pool of the streams of a server, and the calls of this turn. */
+export class UnaryCalls {
+  readonly #server: Http2Server;
+  // Calls read in this turn. Some may have been reset since, and their object may be used for another one.
+  readonly #read: UnaryStream[] = [];
+  readonly #serveAll = () => this.#serve();
+  // A ring of resting streams; the oldest is used first.
+  readonly #resting: (UnaryStream | undefined)[] = new Array(POOLED_STREAMS_MAX);
+  #oldest = 0;
+  #count = 0;
+
+  constructor(server: Http2Server) {
+    this.#server = server;
+  }
+
+  /** Opens a stream: with an object that has rested, or else a new one. */
+  open(connection: Connection, id: number, head: RequestHead): UnaryStream {
+    const stream = this.#count <= RESTING_STREAMS ? new UnaryStream(this.#server, this) : this.#rested();
+    stream.open(connection, id, head);
+    return stream;
+  }
+
+  #rested(): UnaryStream {
+    const at = this.#oldest;
+    this.#oldest = (at + 1) & (POOLED_STREAMS_MAX - 1);
+    this.#count--;
+    return this.#resting[at] as UnaryStream;
+  }
+
+  /** Takes back a stream that has closed and whose handler has replied. */
+  release(stream: UnaryStream): void {
+    if (this.#count === POOLED_STREAMS_MAX) return;
+    this.#resting[(this.#oldest + this.#count++) & (POOLED_STREAMS_MAX - 1)] = stream;
+  }
+
+  /** Serves a call at the end of the turn, when all sockets have been read. */
+  serveSoon(stream: UnaryStream): void {
+    if (this.#read.length === 0) setImmediate(this.#serveAll);
+    this.#read.push(stream);
+  }
+
+  // The list can't grow here, because only reading adds to it.
+  #serve(): void {
+    this.#server.beginTurn();
+    for (let i = 0; i < this.#read.length; i++) (this.#read[i] as UnaryStream).serve();
+    this.#read.length = 0;
+  }
+}
+
+/**
+ * `reading`: the request is not whole, or waits for the end of the turn; `handling`: the handler owes a reply; `answering`: it has
+ * replied, or nothing was to be asked of it; `abandoned`: the stream has closed, and the handler still owes a reply.
+ */
+type State = "idle" | "reading" | "handling" | "answering" | "abandoned";
+
+export class UnaryStream extends GrpcCall implements UnaryReply {
+  readonly #calls: UnaryCalls;
+  #state: State = "idle";
+  #method: UnaryMethod = NO_METHOD;
+  // The whole request, until it is served.
+  #message: Buffer | undefined;
+  /** The `traceparent` of the present request. */
+  traceparent: string | undefined;
+
+  constructor(server: Http2Server, calls: UnaryCalls) {
+    super(server);
+    this.#calls = calls;
+  }
+
+  protected get takesMany(): boolean {
+    return false;
+  }
+
+  /** Prepares the object for a new stream. */
+  open(connection: Connection, id: number, head: RequestHead): void {
+    this.begin(connection, id, head);
+    this.received = 0;
+    this.consumed = 0;
+    this.starvedUs = 0;
+    this.hasHead = false;
+    this.sent = 0;
+    this.ending = undefined;
+    this.traceparent = head.traceparent;
+    this.#method = head.method as UnaryMethod;
+    this.#state = "reading";
+  }
+
+  takeData(bytes: Buffer, start: number, end: number, isEnd: boolean): void {
+    if (isEnd && this.keptBytes === 0 && end - start >= MESSAGE_HEAD_BYTES) {
+      const length = bytes.readUInt32BE(start + 1);
+      if (
+        bytes[start] === 0 &&
+        length === end - start - MESSAGE_HEAD_BYTES &&
+        length <= this.server.options.maxMessageBytes
+      ) {
+        this.#serveSoon(bytes.subarray(start + MESSAGE_HEAD_BYTES, end));
+        return;
+      }
+    }
+    this.connection?.credit(this, end - start);
+    if (this.gather(bytes, start, end) && isEnd && this.requireMessage()) this.#serveSoon(this.takeMessage());
+  }
+
+  // After a pause of this process, calls and their cancellations lie in the sockets together, and a call that was served before all of it
+  // was read would be charged although its caller has cancelled it. So a call waits for the end of the turn in which it was read.
+  #serveSoon(message: Buffer): void {
+    this.#message = message;
+    this.#calls.serveSoon(this);
+  }
+
+  /** Gives the message to the handler, unless the call has been reset, or has been served. */
+  serve(): void {
+    const message = this.#message;
+    if (message === undefined) return;
+    this.#message = undefined;
+    const { server } = this;
+    const { inFlightMax, observer } = server.options;
+    server.counts.unaryCalls++;
+    if (server.inFlight >= inFlightMax) {
+      observer.overloaded(this.#method.path);
+      this.refuse(GrpcStatus.resourceExhausted, `more than ${inFlightMax} calls in flight`);
+      return;
+    }
+    if (this.deadlineUs !== Number.POSITIVE_INFINITY && this.deadlineUs <= server.turnNowUs()) {
+      this.refuse(GrpcStatus.deadlineExceeded, "the deadline passed before the call was read");
+      return;
+    }
+    server.inFlight++;
+    this.#state = "handling";
+    try {
+      this.#method.handler.handle(message, this.deadlineUs, this);
+    } catch (error) {
+      observer.handlerFailed(this.#method.path, error);
+      if (this.#owesReply()) this.fail(GrpcStatus.internal, "internal error");
+    }
+  }
+
+  #owesReply(): boolean {
+    return this.#state === "handling" || this.#state === "abandoned";
+  }
+
+  get waitsForPeer(): boolean {
+    return !this.isRemoteDone || this.answers.length > 0;
+  }
+
+  /** A call whose deadline has passed is ended first: what is given back because nobody hears of it must not be answered after that. */
+  get isGone(): boolean {
+    if (this.connection !== undefined) this.look(this.server.nowUs(), Number.POSITIVE_INFINITY);
+    return this.connection === undefined;
+  }
+
+  ok(message: Uint8Array): void {
+    if (!this.#takeReply() || this.connection === undefined || this.connection.answer(this, message)) return;
+    this.keepAnswer(messageOf(message));
+    this.ending = OK;
+    this.connection.send(this);
+  }
+
+  fail(status: GrpcStatus, message: string): void {
+    if (this.#takeReply()) this.refuse(status, message);
+  }
+
+  // False if the handler has replied already.
+  #takeReply(): boolean {
+    if (!this.#owesReply()) {
+      this.server.options.observer.handlerFailed(this.#method.path, new InvariantError("a call is replied to once"));
+      return false;
+    }
+    this.server.inFlight--;
+    if (this.#state === "abandoned") this.#rest();
+    else this.#state = "answering";
+    return true;
+  }
+
+  #rest(): void {
+    this.#state = "idle";
+    this.#calls.release(this);
+  }
+
+  override look(nowUs: number, stallUs: number): void {
+    if (this.#state !== "answering") super.look(nowUs, stallUs);
+  }
+
+  override closed(): void {
+    super.closed();
+    this.#message = undefined;
+    if (this.#state === "handling") this.#state = "abandoned";
+    else this.#rest();
+  }
+}
+
+const OK = { code: GrpcStatus.ok, details: "" };

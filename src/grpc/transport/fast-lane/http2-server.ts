@@ -5,9 +5,9 @@ import type { StreamMethod } from "../other-services.ts";
 import type { GrpcServerOptions } from "../transport.ts";
 import { type Shedder, shedStreams } from "../waiting-streams.ts";
 import { type Bounds, DEFAULT_BOUNDS, ServerCounts, type Trouble } from "./bounds.ts";
+import type { KnownMethods } from "./header-blocks.ts";
 import { huffmanTextMax } from "./hpack/huffman.ts";
-import { ChunkPool } from "./output.ts";
-import type { KnownMethods } from "./request-head.ts";
+import { ChunkPool } from "./sender.ts";
 import { StreamTurns } from "./stream-turns.ts";
 
 /** What connections need of a server's options. */

@@ -4,8 +4,8 @@ import { createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
 import { type TlsFiles, whyNotNamed } from "../tls-files.ts";
 import { AcceptedSocket } from "./accepted-socket.ts";
+import { UnaryCalls } from "./grpc-call.ts";
 import type { Http2Server } from "./http2-server.ts";
-import { UnaryCalls } from "./unary-stream.ts";
 
 const ALPN = ["h2"];
 const LOOKS_MS = 1_000;

@@ -1,6 +1,8 @@
-// What every stream of a connection has, whoever answers it: windows, answers that wait, and how it ends.
+// What every stream of a connection has, whoever answers it: windows, answers that wait, and how it ends. And the table of a connection's
+// streams.
 
 import type { GrpcStatus } from "../../unary.ts";
+import { protocolError } from "./protocol.ts";
 
 /** How the answer of a stream ends: by trailers with a status, or with its last byte if it is not gRPC. */
 export type Ending = { readonly code: GrpcStatus; readonly details: string } | "body";
@@ -61,5 +63,62 @@ export abstract class Stream {
   isStarvedAt(nowUs: number, stallUs: number): boolean {
     if (this.starvedUs === 0) this.starvedUs = nowUs;
     return nowUs - this.starvedUs > stallUs;
+  }
+}
+
+/** Streams reset by us that are remembered, because frames for them may still be under way. A power of two. */
+const RECENT_RESETS = 64;
+
+/**
+ * The open streams of a connection. A unary call mostly opens and ends within one read, with no other stream's frames between: the newest
+ * stream is kept apart, so that such calls never enter the map.
+ */
+export class StreamTable {
+  readonly #older = new Map<number, Stream>();
+  #newest: Stream | undefined;
+  readonly #recentResets = new Int32Array(RECENT_RESETS);
+  #resets = 0;
+  /** The highest stream number that the peer has used. */
+  lastId = 0;
+
+  get size(): number {
+    return this.#older.size + (this.#newest === undefined ? 0 : 1);
+  }
+
+  get(id: number): Stream | undefined {
+    const newest = this.#newest;
+    return newest !== undefined && newest.id === id ? newest : this.#older.get(id);
+  }
+
+  add(stream: Stream): void {
+    const newest = this.#newest;
+    if (newest !== undefined) this.#older.set(newest.id, newest);
+    this.#newest = stream;
+  }
+
+  remove(stream: Stream): void {
+    if (this.#newest === stream) this.#newest = undefined;
+    else this.#older.delete(stream.id);
+  }
+
+  /** Throws for a frame on a stream that was never opened. One for a stream that is gone may have been under way when we closed it. */
+  requireOpened(id: number): void {
+    if (id > this.lastId || id % 2 === 0) throw protocolError("a frame on a stream that was never opened");
+  }
+
+  /** All streams at the moment of the call. */
+  all(): Stream[] {
+    const all = [...this.#older.values()];
+    if (this.#newest !== undefined) all.push(this.#newest);
+    return all;
+  }
+
+  /** Notes that we have reset a stream, or never accepted it. */
+  noteReset(id: number): void {
+    this.#recentResets[this.#resets++ & (RECENT_RESETS - 1)] = id;
+  }
+
+  wasReset(id: number): boolean {
+    return this.#recentResets.includes(id);
   }
 }

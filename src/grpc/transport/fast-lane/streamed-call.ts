@@ -7,8 +7,8 @@ import { GrpcStatus } from "../../unary.ts";
 import type { StreamMethod } from "../other-services.ts";
 import type { Connection } from "./connection.ts";
 import { GrpcCall } from "./grpc-call.ts";
+import type { RequestHead } from "./header-blocks.ts";
 import type { Http2Server } from "./http2-server.ts";
-import type { RequestHead } from "./request-head.ts";
 import { messageOf } from "./sender.ts";
 
 /** What handlers use of a call of grpc-js; of its other parts none is there. */

@@ -2,8 +2,8 @@
 
 import type { Socket } from "node:net";
 import { expect, test } from "vitest";
-import { CHUNK_BYTES, ChunkPool, Output } from "../../../../src/grpc/transport/fast-lane/output.ts";
 import { FrameType } from "../../../../src/grpc/transport/fast-lane/protocol.ts";
+import { CHUNK_BYTES, ChunkPool, Output } from "../../../../src/grpc/transport/fast-lane/sender.ts";
 
 interface Write {
   readonly bytes: Buffer;

@@ -2,9 +2,12 @@
 
 import { describe, expect, test } from "vitest";
 import { ControlFrame, ControlFrameAllowances, ServerCounts } from "../../../../src/grpc/transport/fast-lane/bounds.ts";
-import { HeaderMemory, REMEMBERED_BLOCK_BYTES_MAX } from "../../../../src/grpc/transport/fast-lane/header-memory.ts";
-import { RequestHead } from "../../../../src/grpc/transport/fast-lane/request-head.ts";
-import { ResponseBlocks } from "../../../../src/grpc/transport/fast-lane/response-blocks.ts";
+import {
+  HeaderMemory,
+  REMEMBERED_BLOCK_BYTES_MAX,
+  RequestHead,
+  ResponseBlocks,
+} from "../../../../src/grpc/transport/fast-lane/header-blocks.ts";
 
 describe("the memory of header blocks", () => {
   const head = new RequestHead();

@@ -1,10 +1,69 @@
-// Decides by its header fields what a request is: a call on bytes, another call that we serve, or why it is refused.
+// What the header blocks of requests mean: a call on bytes, another call that we serve, or why it is refused. Most come again, so they are
+// remembered. And the blocks of answers, which are made once and kept.
 
 import type { UnaryMethod } from "../../unary.ts";
-import { isGrpcContent, readTimeoutUs, TAKEN_ENCODING } from "../grpc-headers.ts";
+import { GRPC_CONTENT, isGrpcContent, percentEncoded, readTimeoutUs, TAKEN_ENCODING } from "../grpc-headers.ts";
 import type { StreamMethod } from "../other-services.ts";
+import { HpackEncoder } from "./hpack/encoder.ts";
 import type { HeaderList } from "./hpack/header-list.ts";
 import { NameId } from "./hpack/header-names.ts";
+
+/** Blocks remembered per connection; a power of two. */
+const REMEMBERED_BLOCKS_MAX = 64;
+/** Longer blocks are always decoded. */
+export const REMEMBERED_BLOCK_BYTES_MAX = 512;
+
+interface Slot {
+  readonly bytes: Buffer;
+  readonly generation: number;
+  readonly head: RequestHead;
+}
+
+/**
+ * Remembers decoded blocks by their bytes: most clients send the same block with every call. A block qualifies if decoding it leaves the
+ * header table unchanged, and is valid as long as the table stays unchanged. A block's hash gives its slot; a new block replaces the old one
+ * there.
+ */
+export class HeaderMemory {
+  readonly #slots: (Slot | undefined)[] = new Array(REMEMBERED_BLOCKS_MAX);
+  // By slot, the hash that was looked up last: a block is worth keeping when it comes a second time.
+  readonly #lastAsked = new Int32Array(REMEMBERED_BLOCKS_MAX);
+  // The slot of the block that was not found.
+  #at = 0;
+  #isAgain = false;
+
+  /** The decoded head of the block, as of the header table at `generation`; undefined if it is not remembered. */
+  find(block: Buffer, start: number, end: number, generation: number): RequestHead | undefined {
+    const length = end - start;
+    if (length > REMEMBERED_BLOCK_BYTES_MAX) {
+      this.#isAgain = false;
+      return undefined;
+    }
+    let hash = length;
+    for (let i = start; i < end; i++) hash = (Math.imul(hash, 31) + (block[i] as number)) | 0;
+    const at = (hash ^ (hash >>> 11)) & (REMEMBERED_BLOCKS_MAX - 1);
+    const slot = this.#slots[at];
+    if (slot !== undefined && slot.generation === generation && isSame(slot.bytes, block, start, length)) {
+      return slot.head;
+    }
+    this.#at = at;
+    this.#isAgain = this.#lastAsked[at] === hash;
+    this.#lastAsked[at] = hash;
+    return undefined;
+  }
+
+  /** Remembers the head of the block that `find` has just not found, if the block came before. True if the head is kept and must not change. */
+  remember(block: Buffer, start: number, end: number, generation: number, head: RequestHead): boolean {
+    if (this.#isAgain) this.#slots[this.#at] = { bytes: Buffer.from(block.subarray(start, end)), generation, head };
+    return this.#isAgain;
+  }
+}
+
+function isSame(bytes: Buffer, block: Buffer, start: number, length: number): boolean {
+  if (bytes.length !== length) return false;
+  for (let i = 0; i < length; i++) if (bytes[i] !== block[start + i]) return false;
+  return true;
+}
 
 /** What becomes of a request. */
 export const Route = {
@@ -190,3 +249,71 @@ export function areTrailersValid(list: HeaderList): boolean {
 function readLength(value: string): number {
   return /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
 }
+
+type Field = readonly [name: string, value: string];
+const STATUS_200: Field = [":status", "200"];
+const CONTENT_TYPE: Field = ["content-type", GRPC_CONTENT];
+
+/** Makes blocks with the encoder of one connection. Each block must be written out before the next one is made. */
+export class ResponseBlocks {
+  readonly encoder = new HpackEncoder();
+  #head: Buffer | undefined;
+  #okTrailers: Buffer | undefined;
+  #generation = -1;
+
+  /** The headers before a message. */
+  head(): Buffer {
+    this.#forgetOld();
+    if (this.#head === undefined) {
+      const block = this.#encode([STATUS_200, CONTENT_TYPE]);
+      if (!this.encoder.isRepeatable) return block;
+      this.#head = Buffer.from(block);
+    }
+    return this.#head;
+  }
+
+  /** The trailers after a message, with status OK. At most OK_TRAILERS_BYTES_MAX bytes. */
+  okTrailers(): Buffer {
+    this.#forgetOld();
+    if (this.#okTrailers === undefined) {
+      const block = this.#encode([["grpc-status", "0"]]);
+      if (!this.encoder.isRepeatable) return block;
+      this.#okTrailers = Buffer.from(block);
+    }
+    return this.#okTrailers;
+  }
+
+  /** The last block of a call that failed: its trailers, and its headers too unless they were sent. */
+  failure(status: number, message: string, hasHead: boolean, acceptEncoding = ""): Buffer {
+    const fields: Field[] = hasHead ? [] : [STATUS_200, CONTENT_TYPE];
+    if (acceptEncoding !== "") fields.push(["grpc-accept-encoding", acceptEncoding]);
+    fields.push(["grpc-status", String(status)]);
+    if (message !== "") fields.push(["grpc-message", percentEncoded(message)]);
+    return this.#encode(fields);
+  }
+
+  /** The headers of an answer to a request that is not gRPC. */
+  notGrpc(): Buffer {
+    return this.#encode([
+      [":status", "415"],
+      ["content-type", "text/plain"],
+    ]);
+  }
+
+  #encode(fields: readonly Field[]): Buffer {
+    this.encoder.begin();
+    for (const [name, value] of fields) this.encoder.field(name, value);
+    return this.encoder.end();
+  }
+
+  // Blocks of another generation are invalid. The two kept blocks have one generation.
+  #forgetOld(): void {
+    if (this.#generation === this.encoder.generation) return;
+    this.#generation = this.encoder.generation;
+    this.#head = undefined;
+    this.#okTrailers = undefined;
+  }
+}
+
+/** Most bytes of the trailers of a good answer, with a change of the table's size. */
+export const OK_TRAILERS_BYTES_MAX = 64;
