@@ -6,7 +6,7 @@ import { connect, type IncomingHttpHeaders } from "node:http2";
 import type { Duplex } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { FrameReader } from "../../src/grpc/transport/fast-lane/frames.ts";
+import { FrameReader } from "../../src/grpc/transport/fast-lane/frame-intake.ts";
 import { HpackDecoder } from "../../src/grpc/transport/fast-lane/hpack/decoder.ts";
 import { HpackEncoder } from "../../src/grpc/transport/fast-lane/hpack/encoder.ts";
 import { HeaderList } from "../../src/grpc/transport/fast-lane/hpack/header-list.ts";

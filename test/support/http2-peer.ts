@@ -2,7 +2,7 @@
 
 import { connect as connectSocket } from "node:net";
 import type { Duplex } from "node:stream";
-import { FrameReader } from "../../src/grpc/transport/fast-lane/frames.ts";
+import { FrameReader } from "../../src/grpc/transport/fast-lane/frame-intake.ts";
 import { HpackDecoder } from "../../src/grpc/transport/fast-lane/hpack/decoder.ts";
 import { HpackEncoder } from "../../src/grpc/transport/fast-lane/hpack/encoder.ts";
 import { HeaderList } from "../../src/grpc/transport/fast-lane/hpack/header-list.ts";

@@ -1,33 +1,25 @@
 // What a connection's peer sends: bytes to frames, and each frame to the part that handles it. Streams are opened here; everything else
-// that happens to a connection is in connection.ts.
+// that happens to a connection is in connection.ts. other-frames.ts has the frames that most calls do without.
 
 import { GrpcStatus } from "../../unary.ts";
 import { COMPRESSED, INVALID_TIMEOUT, TAKEN_ENCODING } from "../grpc-headers.ts";
 import { ControlFrame, type ControlFrameAllowances } from "./bounds.ts";
 import { type Connection, RECEIVE_WINDOW } from "./connection.ts";
-import { FrameReader, type FrameSink, HeaderIntake } from "./frames.ts";
 import type { UnaryCalls } from "./grpc-call.ts";
 import { areTrailersValid, HeaderMemory, RequestHead, Route, readHead } from "./header-blocks.ts";
 import { HpackDecoder } from "./hpack/decoder.ts";
 import { HeaderList } from "./hpack/header-list.ts";
 import type { Http2Server } from "./http2-server.ts";
+import { ControlFrames, HeaderIntake } from "./other-frames.ts";
 import {
   ConnectionError,
   ErrorCode,
   Flag,
   FRAME_BYTES_DEFAULT,
-  FRAME_BYTES_LARGEST,
+  FRAME_HEAD_BYTES,
   FrameType,
-  PING_BYTES,
-  PRIORITY_BYTES,
   protocolError,
-  requireSize,
-  requireWindow,
-  SETTING_BYTES,
-  Setting,
   WINDOW_DEFAULT,
-  WINDOW_LARGEST,
-  WORD_BYTES,
 } from "./protocol.ts";
 import type { Sender } from "./sender.ts";
 import type { Stream, StreamTable } from "./stream.ts";
@@ -36,8 +28,8 @@ import { TurnedAwayStream } from "./turned-away-stream.ts";
 
 /** A DATA frame with less payload counts as a control frame, unless it ends its stream. */
 const WORTHY_DATA_BYTES = 16;
-/** Longer SETTINGS count as several frames; no peer needs more than a dozen settings. */
-const SETTINGS_BYTES_PER_CONTROL_FRAME = 16 * SETTING_BYTES;
+/** Of the flags of HEADERS: those that say whether its payload is a whole block and nothing else. */
+const BLOCK_FLAGS = Flag.endHeaders | Flag.padded | Flag.priority;
 
 export class FrameIntake implements FrameSink {
   readonly #connection: Connection;
@@ -47,13 +39,13 @@ export class FrameIntake implements FrameSink {
   readonly #streams: StreamTable;
   readonly #allowances: ControlFrameAllowances;
   readonly #reader = new FrameReader(this);
+  readonly #control: ControlFrames;
   readonly #blocks: HeaderIntake;
   readonly #decoder: HpackDecoder;
   readonly #list = new HeaderList();
   readonly #memory = new HeaderMemory();
   #head = new RequestHead();
   #receiveWindow = RECEIVE_WINDOW;
-  #hasSettings = false;
   /** Number of complete frames and header blocks. */
   pieces = 0;
   /** Takes what the socket reads after the preface. */
@@ -67,6 +59,7 @@ export class FrameIntake implements FrameSink {
     this.#sender = connection.sender;
     this.#streams = connection.streams;
     this.#allowances = connection.allowances;
+    this.#control = new ControlFrames(connection);
     this.#blocks = new HeaderIntake(server.bounds, server.counts);
     this.#decoder = new HpackDecoder({ listBytesMax: server.bounds.headerListBytesMax }, server.headerScratch);
   }
@@ -93,7 +86,7 @@ export class FrameIntake implements FrameSink {
     if (this.#blocks.openStreamId !== 0 && type !== FrameType.continuation) {
       throw protocolError("a frame within a header block");
     }
-    if (!this.#hasSettings && (type !== FrameType.settings || (flags & Flag.ack) !== 0)) {
+    if (!this.#control.hasSettings && (type !== FrameType.settings || (flags & Flag.ack) !== 0)) {
       throw protocolError("the first frame is not SETTINGS");
     }
     switch (type) {
@@ -101,25 +94,27 @@ export class FrameIntake implements FrameSink {
         this.#takeData(flags, streamId, bytes, start, end);
         break;
       case FrameType.headers:
-        if (this.#blocks.takeHeaders(streamId, flags, bytes, start, end)) this.#takeBlock(streamId);
+        if ((flags & BLOCK_FLAGS) === Flag.endHeaders)
+          this.#takeBlock(streamId, (flags & Flag.endStream) !== 0, bytes, start, end);
+        else if (this.#blocks.takeHeaders(streamId, flags, bytes, start, end)) this.#takeGathered(streamId);
         break;
       case FrameType.continuation:
-        if (this.#blocks.takeContinuation(streamId, flags, bytes, start, end)) this.#takeBlock(streamId);
+        if (this.#blocks.takeContinuation(streamId, flags, bytes, start, end)) this.#takeGathered(streamId);
         break;
       case FrameType.windowUpdate:
-        this.#takeWindowUpdate(streamId, bytes, start, end);
+        this.#control.takeWindowUpdate(streamId, bytes, start, end);
         break;
       case FrameType.rstStream:
-        this.#takeReset(streamId, end - start);
+        this.#control.takeReset(streamId, end - start);
         break;
       case FrameType.settings:
-        this.#takeSettings(flags, streamId, bytes, start, end);
+        this.#control.takeSettings(flags, streamId, bytes, start, end);
         break;
       case FrameType.ping:
-        this.#takePing(flags, streamId, bytes, start, end);
+        this.#control.takePing(flags, streamId, bytes, start, end);
         break;
       default:
-        this.#takeOther(type, streamId, bytes, start, end);
+        this.#control.takeOther(type, streamId, bytes, start, end);
     }
     if (this.#blocks.openStreamId === 0) this.pieces++;
     return !this.#connection.isClosed;
@@ -163,10 +158,15 @@ export class FrameIntake implements FrameSink {
     stream.takeData(bytes, start, end, isEnd);
   }
 
-  #takeBlock(id: number): void {
+  #takeGathered(id: number): void {
     const { bytes, start, end, isEnd } = this.#blocks;
     // An idle connection must not keep what it read last.
     this.#blocks.bytes = NOTHING;
+    this.#takeBlock(id, isEnd, bytes, start, end);
+  }
+
+  #takeBlock(id: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void {
+    if (id === 0) throw protocolError("HEADERS on stream 0");
     if (id <= this.#streams.lastId || id % 2 === 0) {
       this.#takeLateHeaders(id, isEnd, bytes, start, end);
       return;
@@ -253,98 +253,6 @@ export class FrameIntake implements FrameSink {
     this.#server.counts.headerBlocksDecoded++;
     this.#decoder.decode(bytes, start, end, this.#list);
   }
-
-  #takeWindowUpdate(id: number, bytes: Buffer, start: number, end: number): void {
-    requireSize("WINDOW_UPDATE", end - start, WORD_BYTES);
-    this.#allowances.spend(ControlFrame.other);
-    const more = bytes.readUInt32BE(start) & 0x7fff_ffff;
-    if (id === 0) {
-      if (more === 0) throw protocolError("a WINDOW_UPDATE of nothing");
-      this.#sender.window += more;
-      requireWindow(this.#sender.window);
-      this.#connection.resumeHeld();
-      return;
-    }
-    const stream = this.#streams.get(id);
-    if (stream === undefined) {
-      this.#streams.requireOpened(id);
-      if (more === 0) this.#connection.refuse(id, ErrorCode.protocolError);
-    } else if (more === 0) this.#connection.reset(stream, ErrorCode.protocolError);
-    else if (stream.sendWindow + more > WINDOW_LARGEST) this.#connection.reset(stream, ErrorCode.flowControlError);
-    else {
-      stream.sendWindow += more;
-      if (this.#sender.release(stream)) this.#connection.send(stream);
-    }
-  }
-
-  #takeReset(id: number, size: number): void {
-    requireSize("RST_STREAM", size, WORD_BYTES);
-    const stream = this.#streams.get(id);
-    if (stream === undefined) {
-      this.#streams.requireOpened(id);
-      this.#allowances.spend(ControlFrame.other);
-      return;
-    }
-    this.#allowances.spend(ControlFrame.reset);
-    this.#connection.remove(stream);
-    stream.closed();
-  }
-
-  #takeSettings(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
-    if (id !== 0) throw protocolError("SETTINGS on a stream");
-    // Each change of the window visits every stream, and one frame has room for thousands of settings.
-    for (let at = start; at === start || at < end; at += SETTINGS_BYTES_PER_CONTROL_FRAME)
-      this.#allowances.spend(ControlFrame.settings);
-    if (flags & Flag.ack) {
-      requireSize("SETTINGS acknowledgement", end - start, 0);
-      return;
-    }
-    if ((end - start) % SETTING_BYTES !== 0)
-      throw new ConnectionError(ErrorCode.frameSizeError, "SETTINGS that are not pairs of six bytes");
-    this.#hasSettings = true;
-    for (let at = start; at < end; at += SETTING_BYTES) this.#apply(bytes.readUInt16BE(at), bytes.readUInt32BE(at + 2));
-    this.#sender.acknowledgeSettings();
-    this.#connection.resumeAll();
-  }
-
-  // MAX_FRAME_SIZE is not used, because answers are small.
-  #apply(id: number, value: number): void {
-    if (id === Setting.headerTableSize) this.#sender.blocks.encoder.allowTableSize(value);
-    else if (id === Setting.initialWindowSize) this.#setStreamWindow(value);
-    else if (id === Setting.enablePush && value > 1) throw protocolError("ENABLE_PUSH is neither 0 nor 1");
-    else if (id === Setting.maxFrameSize && (value < FRAME_BYTES_DEFAULT || value > FRAME_BYTES_LARGEST))
-      throw protocolError("a MAX_FRAME_SIZE out of bounds");
-  }
-
-  #setStreamWindow(bytes: number): void {
-    requireWindow(bytes);
-    const change = bytes - this.#sender.streamWindow;
-    this.#sender.streamWindow = bytes;
-    for (const stream of this.#streams.all()) {
-      stream.sendWindow += change;
-      requireWindow(stream.sendWindow);
-    }
-  }
-
-  #takePing(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
-    if (id !== 0) throw protocolError("PING on a stream");
-    requireSize("PING", end - start, PING_BYTES);
-    this.#allowances.spend(ControlFrame.ping);
-    const payload = bytes.subarray(start, end);
-    if (flags & Flag.ack) this.#connection.takePong(payload);
-    else this.#sender.ping(payload, true);
-  }
-
-  // PRIORITY is obsolete, a client's GOAWAY changes nothing for us, and unknown frames are ignored.
-  #takeOther(type: number, id: number, bytes: Buffer, start: number, end: number): void {
-    this.#allowances.spend(ControlFrame.other);
-    if (type === FrameType.pushPromise) throw protocolError("a client that pushes");
-    if (type === FrameType.goaway && id !== 0) throw protocolError("GOAWAY on a stream");
-    if (type !== FrameType.priority) return;
-    if (id === 0) throw protocolError("PRIORITY on stream 0");
-    requireSize("PRIORITY", end - start, PRIORITY_BYTES);
-    if ((bytes.readUInt32BE(start) & 0x7fff_ffff) === id) throw protocolError("a stream that depends on itself");
-  }
 }
 
 const NOTHING = Buffer.alloc(0);
@@ -357,4 +265,99 @@ function faultOfData(stream: Stream, isEnd: boolean): ErrorCode {
     return ErrorCode.protocolError;
   }
   return ErrorCode.noError;
+}
+
+/** Takes frames, in order. */
+interface FrameSink {
+  /** The payload is `bytes` from `start` to `end` (exclusive), valid until this returns. False stops the reading for good. */
+  takeFrame(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): boolean;
+}
+
+/**
+ * Cuts what a socket reads into frames. A frame that lies in one read is not copied; one that is spread over several is put together in a
+ * buffer of its own size, however small the pieces are.
+ */
+export class FrameReader {
+  readonly #sink: FrameSink;
+  readonly #head = Buffer.allocUnsafe(FRAME_HEAD_BYTES);
+  // Bytes of an incomplete frame head.
+  #headFilled = 0;
+  // The incomplete frame, with its head.
+  #frame: Buffer | undefined;
+  #frameFilled = 0;
+
+  constructor(sink: FrameSink) {
+    this.#sink = sink;
+  }
+
+  /** True if a frame has begun and not ended. */
+  get isWithinFrame(): boolean {
+    return this.#headFilled > 0 || this.#frame !== undefined;
+  }
+
+  /** Passes on every frame that `chunk`, from `start` on, completes. Throws ConnectionError if a frame is too long. */
+  read(chunk: Buffer, start: number): void {
+    let at = start;
+    if (this.isWithinFrame) {
+      at = this.#complete(chunk, at);
+      if (at < 0) return;
+    }
+    const end = chunk.length;
+    while (end - at >= FRAME_HEAD_BYTES) {
+      const frameEnd = at + FRAME_HEAD_BYTES + lengthAt(chunk, at);
+      if (frameEnd > end) {
+        this.#begin(chunk, at, frameEnd - at);
+        return;
+      }
+      if (!this.#pass(chunk, at, frameEnd)) return;
+      at = frameEnd;
+    }
+    if (at < end) this.#headFilled = chunk.copy(this.#head, 0, at);
+  }
+
+  #begin(chunk: Buffer, at: number, size: number): void {
+    this.#frame = Buffer.allocUnsafe(size);
+    this.#frameFilled = chunk.copy(this.#frame, 0, at);
+  }
+
+  // Returns where the next frame begins, or -1 if the chunk is used up or the sink has stopped.
+  #complete(chunk: Buffer, start: number): number {
+    let at = start;
+    if (this.#frame === undefined) {
+      const taken = chunk.copy(this.#head, this.#headFilled, at);
+      this.#headFilled += taken;
+      at += taken;
+      if (this.#headFilled < FRAME_HEAD_BYTES) return -1;
+      this.#headFilled = 0;
+      this.#begin(this.#head, 0, FRAME_HEAD_BYTES + lengthAt(this.#head, 0));
+    }
+    const frame = this.#frame as unknown as Buffer;
+    const taken = chunk.copy(frame, this.#frameFilled, at);
+    this.#frameFilled += taken;
+    at += taken;
+    if (this.#frameFilled < frame.length) return -1;
+    this.#frame = undefined;
+    return this.#pass(frame, 0, frame.length) ? at : -1;
+  }
+
+  #pass(bytes: Buffer, at: number, end: number): boolean {
+    const streamId =
+      (((bytes[at + 5] as number) & 0x7f) << 24) |
+      ((bytes[at + 6] as number) << 16) |
+      ((bytes[at + 7] as number) << 8) |
+      (bytes[at + 8] as number);
+    const type = bytes[at + 3] as number;
+    return this.#sink.takeFrame(type, bytes[at + 4] as number, streamId, bytes, at + FRAME_HEAD_BYTES, end);
+  }
+}
+
+function lengthAt(bytes: Buffer, at: number): number {
+  const length = ((bytes[at] as number) << 16) | ((bytes[at + 1] as number) << 8) | (bytes[at + 2] as number);
+  if (length > FRAME_BYTES_DEFAULT) {
+    throw new ConnectionError(
+      ErrorCode.frameSizeError,
+      `a frame of ${length} bytes; expected at most ${FRAME_BYTES_DEFAULT}`,
+    );
+  }
+  return length;
 }
