@@ -1,22 +1,45 @@
-// Decides calls: match rules, fill a group of takes, have the store settle it, combine the answers. Knows neither gRPC nor Redis.
+// Decides calls: match rules, fill a group of takes, have the store settle it, make the decision. Knows neither gRPC nor Redis.
 // With a store that answers at once everything is synchronous and allocates nothing per call.
 
 import type { Store } from "../../stores/store.ts";
 import type { Clock } from "../base/clock.ts";
-import type { StoreError } from "../base/errors.ts";
+import { RequestError, type StoreError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import { divideDown, MICROS_PER_SECOND } from "../base/units.ts";
-import type { OnStoreFailure } from "../domain/limit.ts";
-import { HoldAsk } from "../domain/request.ts";
-import { Source, type Take, Verdict } from "../domain/take.ts";
-import type { DomainRules, RuleSet } from "../rules/rule-set.ts";
+import type { Limit, OnStoreFailure } from "../domain/limit.ts";
+import { type Descriptor, HoldAsk, type LimitRequest } from "../domain/request.ts";
+import { countUnmatched, type StatsBook, type ValueStatsBook } from "../domain/stats.ts";
+import {
+  GLOBAL_DESCRIPTOR,
+  GROUP_WEIGHT_MAX,
+  HOLD_WEIGHT,
+  Kind,
+  LOG_WEIGHT,
+  Mode,
+  Source,
+  type Take,
+  type TakeGroup,
+  Verdict,
+} from "../domain/take.ts";
+import { counterKey } from "../rules/compatibility.ts";
+import { findRule, MatchWork } from "../rules/match.ts";
+import { limitForCall } from "../rules/priority.ts";
+import type { DomainRules, Rule, RuleSet } from "../rules/rule-set.ts";
 import type { LimitCall } from "./call.ts";
-import { combine, governAsReference, wouldRefuse } from "./combine.ts";
-import { countHits, countOpened, countOutcomes, looksLikeLateReport } from "./count-hits.ts";
-import type { LocalCache } from "./counters.ts";
+import { CounterFiller, type LocalCache } from "./counters.ts";
+import {
+  combine,
+  countHits,
+  countOpened,
+  countOutcomes,
+  governAsReference,
+  looksLikeLateReport,
+  wouldRefuse,
+} from "./decision.ts";
 import { FailurePolicy, type LocalFallback, mayCountTwice } from "./failure-policy.ts";
-import { type FillOptions, TakeFiller } from "./fill.ts";
-import { checkHeld } from "./question.ts";
+import { OverrideFiller } from "./overrides.ts";
+import { Admission, addTake, checkHeld, leavesAlone, Question, writeBaseKey } from "./question.ts";
+import { countsValues, valuePath } from "./shown-values.ts";
 
 interface LimiterOptions extends Omit<FillOptions, "windowClock"> {
   /** Defines the windows of counters. Default: `clock`. */
@@ -152,6 +175,170 @@ export class Limiter {
       call.failure = { kind: "store", error, mayCountTwice: mayCountTwice(group) };
     }
   }
+}
+
+export interface FillOptions {
+  /** Bounds the time of matching (engine/rules/match.ts). */
+  readonly clock: Clock;
+  /** SHADOW_MODE: all takes are shadow takes. */
+  readonly shadowMode: boolean;
+  /** QUOTA_MODE: every descriptor is a quota descriptor; those without a rule pass. */
+  readonly quotaMode: boolean;
+  /** Failure policy of overrides that match no rule. */
+  readonly onStoreFailure: OnStoreFailure;
+  readonly retryAfterJitter: number;
+  /** Defines the windows of counters: the clock that other services on the same counters use. */
+  readonly windowClock: Clock;
+  /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a call that is over charges only the counters that are over. Default: false. */
+  readonly stopsAtOver?: boolean;
+  readonly statsBook: StatsBook & ValueStatsBook;
+  /** True for questions of operators: no descriptor and no value is counted. Default: false. */
+  readonly countsNothing?: boolean;
+}
+
+/** Fills calls, one at a time: finds the rule of each descriptor, and adds one take per limit. Keeps working memory that all calls reuse. */
+export class TakeFiller {
+  readonly #options: FillOptions;
+  readonly #matched: Rule[] = [];
+  readonly #work: MatchWork;
+  readonly #replaced = new Set<string>();
+  readonly #question: Question;
+  readonly #counters: CounterFiller;
+  readonly #overrides: OverrideFiller;
+
+  constructor(options: FillOptions) {
+    this.#options = options;
+    this.#work = new MatchWork(options.clock);
+    this.#question = new Question(options);
+    this.#counters = new CounterFiller(options);
+    this.#overrides = new OverrideFiller(options, this.#counters, this.#matched, this.#work);
+  }
+
+  /**
+   * Adds the takes of all descriptors and of the global limit. Throws RequestError for an override with an unknown unit, for
+   * matching that takes too long, for a call of Budgets that leads to no hold, and for more limits than a call may have.
+   */
+  fill(call: LimitCall, rules: DomainRules): void {
+    const { request, group } = call;
+    this.#work.begin();
+    // Not empty if an earlier call had replaced limits or ended in a RequestError.
+    if (this.#replaced.size > 0) this.#replaced.clear();
+    if (rules.counterPrefix !== undefined) this.#counters.begin(group);
+    if (rules.hasReplaces) this.#gatherReplaced(request, rules);
+    let admission: Admission = Admission.none;
+    for (let i = 0; i < request.descriptorCount; i++) {
+      call.firstTakes[i] = group.size;
+      this.#question.begin(request, i);
+      this.#fillDescriptor(call, rules, this.#question);
+      if (this.#question.admission > admission) admission = this.#question.admission;
+    }
+    call.firstTakes[request.descriptorCount] = group.size;
+    if (admission !== Admission.none) this.#fillGlobal(call, rules, admission);
+    if (group.weight > GROUP_WEIGHT_MAX) throw tooManyLimits(group);
+  }
+
+  #fillDescriptor(call: LimitCall, rules: DomainRules, question: Question): void {
+    const { descriptor, index } = question;
+    if (descriptor.hasOverride) {
+      this.#overrides.fill(call, rules, question);
+      return;
+    }
+    const rule = findRule(rules, descriptor, this.#matched, this.#work);
+    question.read(call.request, rules, rule);
+    call.rules[index] = rule;
+    if (rule === undefined) this.#passUnmatched(call, rules, question);
+    else if (rule.limits.length > 0) this.#fillRule(call, rules, question, rule);
+    // The reference service, which counters are shared with, counts no unlimited descriptor among the quota descriptors.
+    else if (question.isSpareQuota && rules.counterPrefix === undefined) call.group.hasSpareQuota = true;
+  }
+
+  #passUnmatched(call: LimitCall, rules: DomainRules, { descriptor, index }: Question): void {
+    const { countsNothing, quotaMode } = this.#options;
+    if (countsNothing !== true) countUnmatched(rules.unmatched, descriptor);
+    if (rules.root.rules.length > 0) call.unmatched.push(index);
+    if (quotaMode) call.group.hasSpareQuota = true;
+  }
+
+  #fillRule(call: LimitCall, rules: DomainRules, question: Question, rule: Rule): void {
+    const { group } = call;
+    const { descriptor } = question;
+    const sizeBefore = group.size;
+    if (rules.counterPrefix !== undefined && (rule.limits[0] as Limit).isCounter) {
+      const key = counterKey(rules.counterPrefix, rules, descriptor, this.#matched);
+      for (const limit of rule.limits) {
+        if (!this.#isReplaced(limit)) this.#counters.add(group, question, limit, key);
+      }
+    } else this.#addTakes(group, rules, question, rule);
+    if (countsValues(rule, this.#matched, descriptor)) this.#countByValue(group, rules, descriptor, sizeBefore);
+    if (group.size > sizeBefore) return;
+    call.rules[question.index] = undefined;
+    if (this.#options.quotaMode) group.hasSpareQuota = true;
+  }
+
+  /** Adds a take for each limit of the rule. The keys differ only in the limit's suffix. */
+  #addTakes(group: TakeGroup, rules: DomainRules, question: Question, rule: Rule): void {
+    const { keys } = group;
+    const baseAt = keys.end;
+    writeBaseKey(keys, rules, question.descriptor, this.#matched, rule.hashesValues);
+    const baseLength = keys.end - baseAt;
+    let keyAt = baseAt;
+    for (let i = 0; i < rule.limits.length; i++) {
+      const limit = rule.limits[i] as Limit;
+      if (this.#isReplaced(limit) || leavesAlone(question, limit)) continue;
+      if (keyAt !== baseAt) keys.repeat(baseAt, baseLength);
+      keys.write(limit.keySuffix);
+      addTake(group, question, limit, keyAt, rule.chargesGivenHits);
+      keyAt = keys.end;
+    }
+    if (keyAt === baseAt) keys.end = baseAt;
+  }
+
+  #isReplaced(limit: Limit): boolean {
+    return this.#replaced.size > 0 && this.#replaced.has(limit.names.name);
+  }
+
+  #countByValue(group: TakeGroup, rules: DomainRules, descriptor: Descriptor, firstTake: number): void {
+    if (this.#options.countsNothing === true) return;
+    const path = valuePath(rules, descriptor, this.#matched);
+    for (let i = firstTake; i < group.size; i++) {
+      const take = group.takes[i] as Take;
+      take.stats = this.#options.statsBook.statsOfValues(take.limit.stats, path);
+    }
+  }
+
+  /** A call that asks for admission pays the global limit; a call that only peeks peeks at it, too. */
+  #fillGlobal(call: LimitCall, rules: DomainRules, admission: Admission): void {
+    const { globalLimit } = rules;
+    if (globalLimit === undefined) return;
+    const take: Take = call.group.add(limitForCall(globalLimit.limit, call.request));
+    take.useKeyOf(globalLimit.key);
+    take.descriptor = GLOBAL_DESCRIPTOR;
+    take.kind = this.#options.shadowMode ? Kind.shadow : Kind.ordinary;
+    take.mode = admission === Admission.pay ? Mode.pay : Mode.peek;
+    take.cost = globalLimit.countsHits ? Math.max(1, call.request.hitsAddend) : 1;
+    call.globalTake = take;
+  }
+
+  // As in the reference service: names are collected from all descriptors first, and a limit that is replaced still replaces.
+  #gatherReplaced(request: LimitRequest, rules: DomainRules): void {
+    for (let i = 0; i < request.descriptorCount; i++) {
+      const descriptor = request.descriptors[i] as Descriptor;
+      const rule = descriptor.hasOverride ? undefined : findRule(rules, descriptor, this.#matched, this.#work);
+      if (rule === undefined) continue;
+      for (const name of rule.unlimitedReplaces) this.#replaced.add(name);
+      for (const limit of rule.limits) for (const name of limit.policy.replaces) this.#replaced.add(name);
+    }
+  }
+}
+
+function tooManyLimits({ size, takesOnLogs, takesWithHolds, weight }: TakeGroup): RequestError {
+  const logs = takesOnLogs === 0 ? "" : `, ${takesOnLogs} of them sliding logs that count ${LOG_WEIGHT} times`;
+  const holds = takesWithHolds === 0 ? "" : `, ${takesWithHolds} of them with holds that count ${HOLD_WEIGHT} times`;
+  const inAll = weight === size ? "" : `: ${weight}`;
+  return new RequestError(
+    "REQUEST_LIMITS_TOO_MANY",
+    `expected at most ${GROUP_WEIGHT_MAX} limits for all descriptors and the global one, got ${size}${logs}${holds}${inAll}`,
+  );
 }
 
 // Telemetry implements these. They are called on the decision path, so they must be cheap and must not throw.

@@ -6,8 +6,7 @@ import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../../engine/domain
 import { HoldAsk, type LimitRequest, textOf } from "../../engine/domain/request.ts";
 import { Mode, Outcome, type Take, type TakeGroup } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
-import { canPassLater, retryAfterSeconds } from "../../engine/limiter/combine.ts";
-import { settlementFound } from "../../engine/limiter/count-hits.ts";
+import { canPassLater, retryAfterSeconds, settlementFound } from "../../engine/limiter/decision.ts";
 import type { UnaryReply } from "../unary.ts";
 import { CODE_OK, CODE_OVER_LIMIT, readDomain, readEntry, readEntryText, reader } from "./codec.ts";
 import { reasonOf } from "./headers.ts";

@@ -5,7 +5,7 @@ import { divideUp, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { ALGORITHM_NAMES, type Limit, quotaOf } from "../../engine/domain/limit.ts";
 import { GLOBAL_DESCRIPTOR, type Take } from "../../engine/domain/take.ts";
 import type { Decision, LimitCall } from "../../engine/limiter/call.ts";
-import { canPassLater, resetSecondsOf, retryAfterSeconds } from "../../engine/limiter/combine.ts";
+import { canPassLater, resetSecondsOf, retryAfterSeconds } from "../../engine/limiter/decision.ts";
 import type { HeaderDialect } from "../header-dialects.ts";
 
 export interface HeaderOptions {

@@ -12,8 +12,8 @@ import { type Descriptor, textOf } from "../../engine/domain/request.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Outcome, Source, type Take } from "../../engine/domain/take.ts";
 import { isOver } from "../../engine/domain/verdict.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
-import { canPassLater, resetSecondsOf } from "../../engine/limiter/combine.ts";
 import { losesMetadata } from "../../engine/limiter/counters.ts";
+import { canPassLater, resetSecondsOf } from "../../engine/limiter/decision.ts";
 import { shownValues } from "../../engine/limiter/shown-values.ts";
 import { reasonOf } from "./headers.ts";
 

@@ -5,7 +5,7 @@ import type { Clock } from "../../engine/base/clock.ts";
 import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { base64Unless, type Descriptor, HoldAsk, textOf } from "../../engine/domain/request.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
-import { waitUsOf } from "../../engine/limiter/combine.ts";
+import { waitUsOf } from "../../engine/limiter/decision.ts";
 import { shownBeside, shownValues } from "../../engine/limiter/shown-values.ts";
 import type { DomainRules } from "../../engine/rules/rule-set.ts";
 import { readTraceparent, type SpanIds } from "../../grpc/trace-context.ts";

@@ -3,7 +3,7 @@
 import type { Limit } from "../../engine/domain/limit.ts";
 import type { Take } from "../../engine/domain/take.ts";
 import { canRefuseCall, isOver } from "../../engine/domain/verdict.ts";
-import { waitUsOf } from "../../engine/limiter/combine.ts";
+import { waitUsOf } from "../../engine/limiter/decision.ts";
 import { callerOf } from "./call-text.ts";
 import { HoldTally } from "./hold-tally.ts";
 

@@ -5,7 +5,7 @@ import { textOf } from "../../engine/domain/request.ts";
 import type { Take } from "../../engine/domain/take.ts";
 import { isOver } from "../../engine/domain/verdict.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
-import { waitUsOf } from "../../engine/limiter/combine.ts";
+import { waitUsOf } from "../../engine/limiter/decision.ts";
 import { type CallText, callerOf } from "./call-text.ts";
 
 /** One limit of a refused call. */

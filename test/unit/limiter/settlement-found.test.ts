@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { HoldFound, Mode } from "../../../src/engine/domain/take.ts";
-import { settlementFound } from "../../../src/engine/limiter/count-hits.ts";
+import { settlementFound } from "../../../src/engine/limiter/decision.ts";
 import { groupOf } from "../../contract/store-harness.ts";
 import { makeLimit } from "../../support/builders.ts";
 

@@ -4,8 +4,7 @@ import { durationWords, MICROS_PER_SECOND } from "../../../engine/base/units.ts"
 import { textOf } from "../../../engine/domain/request.ts";
 import { Mode, Outcome, type Take } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
-import { waitUsOf } from "../../../engine/limiter/combine.ts";
-import { settlementFound } from "../../../engine/limiter/count-hits.ts";
+import { settlementFound, waitUsOf } from "../../../engine/limiter/decision.ts";
 import { formatPlace } from "../../../engine/rules/problems.ts";
 import type { RuleSet } from "../../../engine/rules/rule-set.ts";
 import type { Place } from "../../../engine/rules/source.ts";
