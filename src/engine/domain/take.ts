@@ -95,6 +95,16 @@ export class Take extends Keyed {
   }
 }
 
+/** True if the take found no room for its cost. An unanswered take is not over. */
+export function isOver(take: Take): boolean {
+  return take.outcome >= Outcome.over;
+}
+
+/** True if the take can refuse its call: a payment, a peek or a counter. Refunds, reports and settlements never do. */
+export function canRefuseCall(take: Take): boolean {
+  return take.mode === Mode.pay || take.mode === Mode.peek || isOfCounter(take.mode);
+}
+
 /** Weight of a sliding log; other limits weigh 1. A take on a log reads and writes up to 16 KB (bench/store/full-logs.mjs). */
 export const LOG_WEIGHT = 12;
 /** Weight of a limit with holds: a take reads and writes a set, the lows and a hold beside the bucket (bench/store/holds.mjs). */

@@ -3,27 +3,7 @@
 
 import { MICROS_PER_TOKEN } from "../base/units.ts";
 import { Algorithm, usToRefill } from "./limit.ts";
-import {
-  copyAnswer,
-  copyQuestion,
-  isOfCounter,
-  Kind,
-  Mode,
-  Outcome,
-  type Take,
-  type TakeGroup,
-  Verdict,
-} from "./take.ts";
-
-/** True if the take found no room for its cost. An unanswered take is not over. */
-export function isOver(take: Take): boolean {
-  return take.outcome >= Outcome.over;
-}
-
-/** True if the take can refuse its call: a payment, a peek or a counter. Refunds, reports and settlements never do. */
-export function canRefuseCall(take: Take): boolean {
-  return take.mode === Mode.pay || take.mode === Mode.peek || isOfCounter(take.mode);
-}
+import { copyAnswer, copyQuestion, isOver, Kind, Mode, Outcome, type Take, type TakeGroup, Verdict } from "./take.ts";
 
 /**
  * Folds the descriptors of a call into its verdict. A descriptor is over when any of its takes is. An ordinary descriptor that is

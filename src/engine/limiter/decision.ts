@@ -4,8 +4,10 @@
 import { AMOUNT_MAX, divideDown, divideUp, MICROS_PER_SECOND } from "../base/units.ts";
 import { OnStoreFailure } from "../domain/limit.ts";
 import {
+  canRefuseCall,
   HoldFound,
   isOfCounter,
+  isOver,
   Kind,
   Mode,
   Outcome,
@@ -14,7 +16,7 @@ import {
   type TakeGroup,
   Verdict,
 } from "../domain/take.ts";
-import { canRefuseCall, isAnyOver, isOver, VerdictFold } from "../domain/verdict.ts";
+import { isAnyOver, VerdictFold } from "../domain/verdict.ts";
 import type { LimitCall, Status } from "./call.ts";
 import { countCounterHits } from "./counters.ts";
 

@@ -5,8 +5,10 @@ import { type LocalStore, NOBODY, type Store } from "../../stores/store.ts";
 import { divideDown, MICROS_PER_SECOND } from "../base/units.ts";
 import { type Limit, OnStoreFailure, partOfLimit } from "../domain/limit.ts";
 import {
+  canRefuseCall,
   copyAnswer,
   copyQuestion,
+  isOver,
   Kind,
   Mode,
   Outcome,
@@ -15,7 +17,7 @@ import {
   TakeGroup,
   Verdict,
 } from "../domain/take.ts";
-import { canRefuseCall, collectReturns, isGroupRefused, isOver } from "../domain/verdict.ts";
+import { collectReturns, isGroupRefused } from "../domain/verdict.ts";
 
 /** The wait that `deny` tells the caller. Nobody knows how long the store will be away. */
 const DENIED_WAIT_US = MICROS_PER_SECOND;

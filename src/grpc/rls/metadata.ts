@@ -9,8 +9,7 @@ import {
   UNIT_NAMES,
 } from "../../engine/domain/limit.ts";
 import { type Descriptor, textOf } from "../../engine/domain/request.ts";
-import { GLOBAL_DESCRIPTOR, Kind, Outcome, Source, type Take } from "../../engine/domain/take.ts";
-import { isOver } from "../../engine/domain/verdict.ts";
+import { GLOBAL_DESCRIPTOR, isOver, Kind, Outcome, Source, type Take } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import { losesMetadata } from "../../engine/limiter/counters.ts";
 import { canPassLater, resetSecondsOf } from "../../engine/limiter/decision.ts";

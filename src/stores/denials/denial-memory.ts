@@ -3,8 +3,8 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { hashBucketKey } from "../../engine/domain/key-bytes.ts";
-import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
-import { endOfDescriptor, isOver, VerdictFold } from "../../engine/domain/verdict.ts";
+import { isOver, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
+import { endOfDescriptor, VerdictFold } from "../../engine/domain/verdict.ts";
 import { noteAnswer, remainingOf, resetUsOf, tellsWaits, waitUsOf } from "../last-answer.ts";
 import { type BucketMemory, NOBODY, type SettleListener, type Store } from "../store.ts";
 import { DenialTable, type RememberedBucket } from "./denial-table.ts";

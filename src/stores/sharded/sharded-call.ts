@@ -4,6 +4,7 @@ import type { StoreError } from "../../engine/base/errors.ts";
 import {
   copyAnswer,
   copyQuestion,
+  isOver,
   Kind,
   Mode,
   Outcome,
@@ -12,7 +13,7 @@ import {
   TakeGroup,
   Verdict,
 } from "../../engine/domain/take.ts";
-import { collectReturns, costToReturn, isGroupRefused, isOver } from "../../engine/domain/verdict.ts";
+import { collectReturns, costToReturn, isGroupRefused } from "../../engine/domain/verdict.ts";
 import { NOBODY, type SettleListener } from "../store.ts";
 
 /** Servers or stores, each of which keeps a part of all buckets. A shard settles all takes of a group as one. */

@@ -14,6 +14,7 @@ import {
   copyQuestion,
   GROUP_WEIGHT_MAX,
   isOfCounter,
+  isOver,
   Kind,
   LOG_WEIGHT,
   Mode,
@@ -23,7 +24,7 @@ import {
   TakeGroup,
   Verdict,
 } from "../../engine/domain/take.ts";
-import { costToReturn, endOfDescriptor, isGroupRefused, isOver, VerdictFold } from "../../engine/domain/verdict.ts";
+import { costToReturn, endOfDescriptor, isGroupRefused, VerdictFold } from "../../engine/domain/verdict.ts";
 import type { BucketMemory, SettleListener, Store } from "../store.ts";
 import { SplitCall } from "./split-call.ts";
 import type { SyncStrategy } from "./sync-strategy.ts";

@@ -1,8 +1,7 @@
 // What a simulation counts of one limit: its calls, those that it refused, whose, and for how long.
 
 import type { Limit } from "../../engine/domain/limit.ts";
-import type { Take } from "../../engine/domain/take.ts";
-import { canRefuseCall, isOver } from "../../engine/domain/verdict.ts";
+import { canRefuseCall, isOver, type Take } from "../../engine/domain/take.ts";
 import { waitUsOf } from "../../engine/limiter/decision.ts";
 import { callerOf } from "./call-text.ts";
 import { HoldTally } from "./hold-tally.ts";

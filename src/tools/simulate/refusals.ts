@@ -2,8 +2,7 @@
 
 import { isoTime } from "../../engine/base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
-import type { Take } from "../../engine/domain/take.ts";
-import { isOver } from "../../engine/domain/verdict.ts";
+import { isOver, type Take } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import { waitUsOf } from "../../engine/limiter/decision.ts";
 import { type CallText, callerOf } from "./call-text.ts";

@@ -2,8 +2,7 @@
 
 import type { Limit } from "../../../engine/domain/limit.ts";
 import { textOf } from "../../../engine/domain/request.ts";
-import type { Take } from "../../../engine/domain/take.ts";
-import { isOver } from "../../../engine/domain/verdict.ts";
+import { isOver, type Take } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
 import type { DomainRules, Rule, RuleSet } from "../../../engine/rules/rule-set.ts";
 import { allRules, rulesOfTiers } from "../../../engine/rules/tiers.ts";
