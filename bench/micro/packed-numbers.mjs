@@ -5,7 +5,7 @@
 
 import { loadDist } from "../load/dist.mjs";
 
-const { packNumbers, unpackNumbers } = await loadDist("stores/redis/packed-numbers.js");
+const { packNumbers, unpackNumbers } = await loadDist("stores/redis/batch.js");
 
 // A take's own, those of a call of ten takes, and those of a full call.
 const COUNTS = [9, 80, 900];

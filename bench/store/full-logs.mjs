@@ -12,7 +12,7 @@ import { printTable } from "../harness/report.mjs";
 const folder = resolve(process.argv[2] ?? ".");
 const load = (path) => import(pathToFileURL(`${folder}/dist/${path}`).href);
 const { loadScript } = await load("stores/redis/scripts.js");
-const { packNumbers } = await load("stores/redis/packed-numbers.js");
+const { packNumbers } = await load("stores/redis/batch.js");
 const { GIVE_BACK, RedisBatch } = await load("stores/redis/batch.js");
 const { GROUP_WEIGHT_MAX, LOG_WEIGHT, TakeGroup } = await load("engine/domain/take.js");
 const { hashBucketKey } = await load("engine/domain/key-bytes.js");

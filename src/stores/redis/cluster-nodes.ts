@@ -22,9 +22,8 @@ import {
   type SlotRange,
 } from "./cluster-topology.ts";
 import { CLUSTER_NODE, nameOfTarget } from "./connect-trouble.ts";
-import type { Redirected } from "./dispatch.ts";
 import { fixedServer } from "./link.ts";
-import { RedisNode } from "./redis-node.ts";
+import { type Redirected, RedisNode } from "./redis-node.ts";
 import type { Script } from "./scripts.ts";
 import { TagCount } from "./tag-count.ts";
 

@@ -5,6 +5,7 @@ import { withTimeLimit } from "../batching/connecting.ts";
 import { Link, type LinkEvents } from "../batching/link.ts";
 import type { ServerTime } from "../batching/server-time.ts";
 import type { RedisAddress } from "../store-address.ts";
+import { packNumbers } from "./batch.ts";
 import { isReplyError, openConnection, type RedisConnection, type RedisTarget } from "./connect.ts";
 import {
   describeConnectTrouble,
@@ -16,7 +17,6 @@ import {
   refusesWritesForNow,
   WrongRoleError,
 } from "./connect-trouble.ts";
-import { packNumbers } from "./packed-numbers.ts";
 import type { Script } from "./scripts.ts";
 
 const TIME_PINGS = 3;
