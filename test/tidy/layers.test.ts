@@ -1,7 +1,7 @@
 // Which folder may import which, and which package stays behind which folder (docs/architecture.md shows the picture).
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { filesOf, importedFile, importsOf, isOfFile } from "./imports.ts";
 
@@ -126,6 +126,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
+/** Folders whose files docs/architecture.md describes in sections of their own. */
+const HAS_A_SECTION = ["process/workers", "stores/memory/snapshot"];
+
 /** Package -> where it may be imported. */
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   ioredis: ["stores/redis"],
@@ -183,6 +186,21 @@ describe("layers", () => {
     const rooms = names.map((name) => name.split("/")[0] ?? "");
     expect([...new Set(rooms)].toSorted()).toEqual(readdirSync(SRC).toSorted());
     expect(names.filter((name) => !existsSync(join(SRC, name)))).toEqual([]);
+  });
+
+  test("docs/architecture.md says of each file of src what to open it for", () => {
+    const page = readFileSync(resolve(SRC, "../docs/architecture.md"), "utf8");
+    const [index = ""] = page.split("## To change something\n")[1]?.split("**beside src**") ?? [];
+    const named = [...index.matchAll(/`(?:[\w-]+\/)*([\w.-]+\.ts)`/g)].map(([, name = ""]) => name);
+    const left = new Map<string, number>();
+    for (const name of named) left.set(name, (left.get(name) ?? 0) + 1);
+    const missing = files.filter((file) => {
+      if (HAS_A_SECTION.some((folder) => file.startsWith(`${folder}/`)) || file === "main.ts") return false;
+      const count = left.get(basename(file)) ?? 0;
+      left.set(basename(file), count - 1);
+      return count === 0;
+    });
+    expect(missing).toEqual([]);
   });
 
   test("every outside package stays behind its folder", () => {
