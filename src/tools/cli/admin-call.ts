@@ -16,7 +16,7 @@ const SHOWN_CHARS_MAX = 500;
 
 /** Where to ask. */
 interface AdminTarget {
-  /** `http://host:port` or `host:port`. */
+  /** `http://host:port`, perhaps with a path. */
   readonly server: string;
   /** A file whose first token is sent; otherwise ADMIN_TOKEN or ADMIN_TOKEN_FILE of the environment, if set. */
   readonly tokenFile?: string | undefined;
@@ -37,7 +37,7 @@ export async function askAdmin<Answer extends object>(
   { server, tokenFile }: AdminTarget,
   terminal: Terminal,
 ): Promise<Answer | undefined> {
-  const url = `${/^https?:\/\//.test(server) ? "" : "http://"}${server.replace(/\/+$/, "")}${path}`;
+  const url = `${server}${path}`;
   try {
     const token = findToken(tokenFile, terminal.env);
     const { status, body } = await send(new URL(url), token, question);

@@ -55,6 +55,17 @@ export function parseAuthority(text: string): string {
   throw expected(`expected host:port${hint}, got '${text}'`);
 }
 
+/** Reads the address of an HTTP port, as `host:port` or as a URL without query and login; answers the URL, without a slash at its end. */
+export function parseHttpServer(text: string): string {
+  const [, scheme, authority = "", path = ""] = /^(https?:\/\/)?([^\s/?#@\\]+)(\/[^\s?#]*)?$/i.exec(text) ?? [];
+  const url = `${scheme ?? "http://"}${authority}${path.replace(/\/+$/, "")}`;
+  const address = LISTEN_ADDRESS.parse(scheme === undefined || /:\d+$/.test(authority) ? authority : `${authority}:80`);
+  if (address === undefined || address.port === 0 || authority.startsWith(":")) {
+    throw expected(`expected host:port or a URL such as http://host:port, got '${text}'`);
+  }
+  return url;
+}
+
 /** An option whose default is given and shown in the help as one would type it. */
 export function typed<T>(flags: string, description: string, parse: (text: string) => T, preset: string): Option {
   return new Option(flags, description).argParser(parse).default(parse(preset), preset);

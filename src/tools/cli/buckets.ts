@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { durationWords } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { askAdmin, askedDescriptor } from "./admin-call.ts";
-import { DESCRIPTORS, descriptorParser, type TypedDescriptor, unmetText } from "./arguments.ts";
+import { DESCRIPTORS, descriptorParser, parseHttpServer, type TypedDescriptor, typed, unmetText } from "./arguments.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
 
 interface BucketFlags {
@@ -44,7 +44,7 @@ function addWay(buckets: Command, terminal: Terminal, way: "peek" | "reset", sum
     )
     .argument("[descriptors...]", `${DESCRIPTORS}, \\xff the byte 0xff`, descriptorParser(terminal))
     .requiredOption("-d, --domain <name>", "domain of the calls")
-    .option("-s, --server <url>", "HTTP port of the service", "localhost:8080")
+    .addOption(typed("-s, --server <url>", "HTTP port of the service", parseHttpServer, "localhost:8080"))
     .option("--token-file <path>", "file with the token to send")
     .option("--global-limit", "the domain's global limit too")
     .option("--json", "print JSON")

@@ -2,7 +2,15 @@
 // command runs: loading takes longer than all the rest.
 
 import { Command, CommanderError, Option } from "commander";
-import { DESCRIPTORS, descriptorParser, parseAuthority, type TypedDescriptor, textParser, whole } from "./arguments.ts";
+import {
+  DESCRIPTORS,
+  descriptorParser,
+  parseAuthority,
+  parseHttpServer,
+  type TypedDescriptor,
+  textParser,
+  whole,
+} from "./arguments.ts";
 import type { AskFlags } from "./ask.ts";
 import { addBuckets } from "./buckets.ts";
 import type { CheckFlags } from "./check-rules.ts";
@@ -154,7 +162,7 @@ function addExplain(program: Command, terminal: Terminal): void {
     .argument("<descriptors...>", DESCRIPTORS, descriptorParser(terminal))
     .requiredOption("-d, --domain <name>", "domain of the call")
     .option("-r, --rules <path>", "directory or file with the rules (default: what the service would read)")
-    .option("-s, --server <url>", "ask a running server's HTTP port instead, such as localhost:8080")
+    .option("-s, --server <url>", "ask a running server's HTTP port instead, such as localhost:8080", parseHttpServer)
     .option("--token-file <path>", "file with the token for it (default: ADMIN_TOKEN or ADMIN_TOKEN_FILE)")
     .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does")
     .option("--require-match", "end with 1 if no rule applies")

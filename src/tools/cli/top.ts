@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { askAdmin } from "./admin-call.ts";
-import { duration, typed, whole } from "./arguments.ts";
+import { duration, parseHttpServer, typed, whole } from "./arguments.ts";
 import type { Terminal } from "./terminal.ts";
 import { type TopAnswer, topText } from "./top-text.ts";
 
@@ -34,7 +34,7 @@ export function addTop(program: Command, terminal: Terminal, untilStopped?: () =
         " output is no terminal. Ends with 0, with 2 if the service can't be asked at first." +
         " A token comes from ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file.",
     )
-    .option("-s, --server <url>", "HTTP port of the service", "localhost:8080")
+    .addOption(typed("-s, --server <url>", "HTTP port of the service", parseHttpServer, "localhost:8080"))
     .option("--token-file <path>", "file with the token to send")
     .addOption(new Option("--window <window>", "how far back").choices(["minute", "hour"]).default("minute"))
     .addOption(new Option("--by <count>", "what counts").choices(["refused", "asked"]).default("refused"))

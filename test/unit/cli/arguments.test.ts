@@ -1,7 +1,7 @@
 // Descriptors and addresses as they are typed; how descriptors are read is in test/unit/core/entry-text.test.ts.
 
 import { expect, test } from "vitest";
-import { parseAuthority } from "../../../src/tools/cli/arguments.ts";
+import { parseAuthority, parseHttpServer } from "../../../src/tools/cli/arguments.ts";
 import { runProgram } from "../../support/run-program.ts";
 
 test.each(["localhost:8081", "127.0.0.1:1", "[::1]:8081", "a.b-c_d:65535", "unix:80"])("%s is an address", (text) => {
@@ -19,6 +19,52 @@ test.each([
   ["a b:1", "Expected host:port, got 'a b:1'."],
 ])("%s is no address", (text, says) => {
   expect(() => parseAuthority(text)).toThrow(says);
+});
+
+test.each([
+  ["localhost:8080", "http://localhost:8080"],
+  ["[::1]:8080", "http://[::1]:8080"],
+  ["http://localhost:8080/", "http://localhost:8080"],
+  ["HTTP://localhost:8080", "HTTP://localhost:8080"],
+  ["https://ops.example/headgate/", "https://ops.example/headgate"],
+  ["ops.example:80/headgate", "http://ops.example:80/headgate"],
+])("%s is the HTTP port %s", (text, url) => {
+  expect(parseHttpServer(text)).toBe(url);
+});
+
+test.each([
+  "",
+  " ",
+  "localhost",
+  "localhost:",
+  "localhost:0",
+  "localhost:65536",
+  ":8080",
+  "::1",
+  "//localhost:8080",
+  "ftp://h",
+  "ftp://h:1",
+  "http://",
+  "http:///explain",
+  "http://h:0",
+  "http://h:65536",
+  "http://a b:1",
+  "http://user:secret@h:1",
+  "http://h:1?a=b",
+  "http://h:1#a",
+  "unix:///tmp/socket",
+  "/run/socket",
+])("'%s' is no HTTP port, and no command asks there", async (text) => {
+  const says = `Expected host:port or a URL such as http://host:port, got '${text}'.`;
+  for (const command of [
+    ["top", "--once"],
+    ["buckets", "peek", "-d", "d"],
+    ["buckets", "reset", "-d", "d"],
+    ["explain", "-d", "d", "a=b"],
+  ]) {
+    const { err, exitCode } = await runProgram([...command, "-s", text]);
+    expect([err.includes(says), exitCode], `${command}: ${err}`).toEqual([true, 2]);
+  }
 });
 
 test.each([
