@@ -35,24 +35,36 @@ const TITLES = ["REFUSED", "ASKED", "SINCE", "LAST", "RULE", "KEY"];
 const NUMBERS = 4;
 /** What rules and keys keep on a narrow screen. */
 const TEXT_COLUMNS_MIN = 10;
+/** The least part of all calls that a key must have to stand out. */
+const STANDS_OUT = 0.01;
 
-/** The table, with a line above it. On a screen each row is one line: long rules and keys are cut. */
+/** The table, with a line above it, and one more where no key stands out. On a screen each row is one line: long rules and keys are cut. */
 export function topText(answer: TopAnswer, terminal: Terminal): string {
   const { at, window, by, keys, workers } = answer;
   const who = by === "refused" ? "refused most" : "asking most";
   const of = workers === undefined ? "" : `, ${count(workers, "worker")}`;
   const head = paint(terminal, "bold", visible(`${who} within the last ${window}, ${at.slice(11, 19)} UTC${of}`));
-  if (keys.length === 0) return `${head}\n\n${withoutKeys(answer)}\n`;
+  const note = standsOut(answer) ? "" : `${noKeyWords(answer)}\n`;
+  if (keys.length === 0) return `${head}\n\n${note}`;
   const rows = keys.map((key) => cellsOf(key, at));
   const widths = fitted(
     TITLES.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]?.length ?? 0))),
     terminal.screenColumns,
   );
   const line = (cells: readonly string[]) => cells.map((cell, i) => padded(cell, i, widths[i] ?? 0)).join("  ");
-  return `${head}\n\n${paint(terminal, "dim", line(TITLES))}\n${rows.map((row) => `${line(row)}\n`).join("")}`;
+  const above = note === "" ? "" : `${note}\n`;
+  return `${head}\n\n${above}${paint(terminal, "dim", line(TITLES))}\n${rows.map((row) => `${line(row)}\n`).join("")}`;
 }
 
-function withoutKeys({ by, asked, refused }: TopAnswer): string {
+/** Whether the first key has a part of all calls that is worth a word, as on the page (page/top.mjs). */
+function standsOut({ by, asked, refused, keys: [key] }: TopAnswer): boolean {
+  if (key === undefined) return false;
+  const [certain, all] =
+    by === "refused" ? [key.refused - key.refused_overcount, refused] : [key.asked - key.asked_overcount, asked];
+  return certain >= STANDS_OUT * all;
+}
+
+function noKeyWords({ by, asked, refused }: TopAnswer): string {
   const [all, noun, none] =
     by === "refused" ? [refused, "refusal", "nobody is refused"] : [asked, "question", "nobody asks"];
   return all === 0 ? none : `no key stands out among ${count(all, noun)}`;

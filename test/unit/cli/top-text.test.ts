@@ -24,6 +24,11 @@ function keyOf(of: { readonly rule?: string; readonly limit?: string; readonly t
   };
 }
 
+function textOf(by: "refused" | "asked", keys: readonly ReturnType<typeof keyOf>[], all: number): readonly string[] {
+  const answer = { at: AT, window: "minute", by, keys, asked: all, refused: all };
+  return topText(answer, new RecordedTerminal({})).split("\n");
+}
+
 function tableOf(keys: readonly ReturnType<typeof keyOf>[], screenColumns?: number): readonly string[] {
   const terminal = new RecordedTerminal({ screenColumns });
   const totals = { asked: 1_234, refused: 34 };
@@ -40,6 +45,20 @@ test("says who is refused by which rule, since when, and when last", () => {
     "  31-34   1234  2 min   0 s  edge/(global limit)#edge-total  all calls of the domain",
     "  31-34   1234  2 min   0 s  edge/tenant                     tenant=a\\,b",
   ]);
+});
+
+test.each([
+  ["refused", 0, 0, "nobody is refused"],
+  ["asked", 0, 0, "nobody asks"],
+  ["refused", 0, 58_800, "no key stands out among 58800 refusals"],
+  ["refused", 1, 3_101, "no key stands out among 3101 refusals"],
+  ["refused", 1, 3_100, undefined],
+  ["asked", 1, 123_401, "no key stands out among 123401 questions"],
+  ["asked", 1, 123_400, undefined],
+] as const)("by %s, %i keys of %i calls: %s", (by, size, all, says) => {
+  const lines = textOf(by, Array(size).fill(keyOf({})), all);
+  expect(lines[2]).toBe(says ?? "REFUSED  ASKED  SINCE  LAST  RULE         KEY");
+  expect(lines.filter((line) => line.endsWith("tenant=acme"))).toHaveLength(size);
 });
 
 test("keeps each row on one line of a screen, and cuts nothing elsewhere", () => {
