@@ -84,7 +84,10 @@ async function explainBox(server, refused) {
   const question = { domain: byId("domain").value.trim(), descriptors: read.descriptors };
   if (question.domain === "") return showProblem("Expected a domain.");
   try {
-    const [report, peeked] = await Promise.all([server.ask("explain", question), server.ask("buckets/peek", question)]);
+    const [report, peeked] = await Promise.all([
+      server.ask("explain", question),
+      server.ask("buckets/peek", question).catch(notPeeked),
+    ]);
     const doubt = looksLikeTwo(read.descriptors);
     byId("explained").replaceChildren(
       ...(doubt === undefined ? [] : [make("p", { class: "warning" }, shown(doubt, 300))]),
@@ -96,6 +99,12 @@ async function explainBox(server, refused) {
   } catch (error) {
     showError(error, refused);
   }
+}
+
+/** While the store is away nobody knows what is left, but the rules are known. @param {unknown} error @returns {{ buckets: readonly Bucket[], says: string }} */
+function notPeeked(error) {
+  if (!(error instanceof NoAnswer) || error.why !== "away") throw error;
+  return { buckets: [], says: `what is left in the buckets is not known: ${error.message}` };
 }
 
 /** @param {unknown} error @param {(error: unknown) => void} refused */

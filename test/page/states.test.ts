@@ -37,6 +37,12 @@ test("Redis is away: the store is named, since when, and what to do; that it is 
   expect(await verdictOf(seen)).toBe("1 thing is wrong.");
   await expect.poll(() => seen.page.locator("#calls li").nth(2).innerText()).toMatch(/^without the store\s+[1-9]/);
   await expectClean(seen);
+  // The rule is explained without the store.
+  await seen.page.getByRole("textbox", { name: "Descriptor" }).fill("tenant=acme");
+  await seen.page.getByRole("button", { name: "Explain", exact: true }).click();
+  await expect
+    .poll(() => seen.page.locator("#explained").innerText())
+    .toMatch(/^The rule 'tenant' applies\..*What is left in the buckets is not known: STORE_[A-Z_]+: Redis .*\.$/s);
   await seen.scene.bringBack();
   await expect
     .poll(() => conditionsOf(seen))
