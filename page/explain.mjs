@@ -3,7 +3,7 @@
 import { NoAnswer } from "./ask.mjs";
 import { byId, make, setShown, setText, withCode } from "./dom.mjs";
 import { bucketTable, reportParts } from "./explained.mjs";
-import { looksLikeTwo, readDescriptors, typedDescriptor } from "./read-descriptor.mjs";
+import { doubtOf, readDescriptors, typedDescriptor } from "./read-descriptor.mjs";
 import { durationWords, hides, sentence, shown } from "./words.mjs";
 
 /**
@@ -88,7 +88,7 @@ async function explainBox(server, refused) {
       server.ask("explain", question),
       server.ask("buckets/peek", question).catch(notPeeked),
     ]);
-    const doubt = looksLikeTwo(read.descriptors);
+    const doubt = doubtOf(read.descriptors);
     byId("explained").replaceChildren(
       ...(doubt === undefined ? [] : [make("p", { class: "warning" }, shown(doubt, 300))]),
       ...reportParts(report),

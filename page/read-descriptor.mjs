@@ -138,9 +138,11 @@ function bytesOf(pieces) {
   );
 }
 
-/** Which value looks like two, because a blank was typed for a comma. @param {readonly Descriptor[]} descriptors */
-export function looksLikeTwo(descriptors) {
+/** Which entry was probably meant otherwise, because a blank was typed for a comma or beside one. @param {readonly Descriptor[]} descriptors */
+export function doubtOf(descriptors) {
   for (const { key, value = "" } of descriptors.flatMap(({ entries }) => entries)) {
+    if (key.trim() !== key)
+      return `The key '${key}' begins or ends with a blank; expected key=value,key2=value2, without blanks.`;
     const [, first, second] = /^(.*?)[ \t]+([\w.-]+=.*)$/s.exec(value) ?? [];
     if (first === undefined) continue;
     return `The value of ${key} looks like two entries; commas separate entries: ${key}=${first},${second}`;

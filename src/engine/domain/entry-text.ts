@@ -38,9 +38,12 @@ function escaped(text: string): string {
 /** A value that is probably two, because a blank was typed for a comma. */
 const TWO_ENTRIES = /^(.*?)[ \t]+([\w.-]+=.*)$/s;
 
-/** Says which value looks like two entries; undefined if none does. */
-export function looksLikeTwo(entries: readonly WrittenEntry[]): string | undefined {
+/** Says which entry was probably meant otherwise, because a blank was typed for a comma or beside one; undefined if none was. */
+export function doubtOf(entries: readonly WrittenEntry[]): string | undefined {
   for (const { key, value } of entries) {
+    if (key.trim() !== key) {
+      return `the key '${key}' begins or ends with a blank; expected key=value,key2=value2, without blanks`;
+    }
     const [, first, second] = TWO_ENTRIES.exec(value) ?? [];
     if (first === undefined) continue;
     return `the value '${value}' of '${key}' looks like two entries; commas separate entries: ${key}=${first},${second}`;

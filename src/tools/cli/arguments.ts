@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError, Option } from "commander";
 import { visible } from "../../engine/base/visible.ts";
-import { looksLikeTwo, readTyped } from "../../engine/domain/entry-text.ts";
+import { doubtOf, readTyped } from "../../engine/domain/entry-text.ts";
 import type { WrittenEntry } from "../../engine/domain/request.ts";
 import {
   decimalNumber,
@@ -36,7 +36,7 @@ export function textParser(terminal: Terminal): Repeatable<TypedDescriptor> {
 function readDescriptor(text: string, terminal: Terminal): TypedDescriptor {
   const entries = readTyped(text);
   if (typeof entries === "string") throw expected(entries);
-  const doubt = looksLikeTwo(entries);
+  const doubt = doubtOf(entries);
   if (doubt !== undefined) terminal.err(`${paint(terminal, "yellow", visible(`warning: ${doubt}`))}\n`);
   return entries;
 }

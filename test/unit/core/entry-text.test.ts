@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { looksLikeTwo, readTyped } from "../../../src/engine/domain/entry-text.ts";
+import { doubtOf, readTyped } from "../../../src/engine/domain/entry-text.ts";
 
 test.each([
   { name: "key and value", text: "a=b", expected: [{ key: "a", value: "b" }] },
@@ -98,10 +98,18 @@ test.each([
   ["a b", undefined],
   ["/search?q=a b", undefined],
 ])("a value that looks like two entries is told: '%s'", (value, meant) => {
-  const says = looksLikeTwo([
+  const says = doubtOf([
     { key: "x", value: "y" },
     { key: "tenant", value },
   ]);
   if (meant === undefined) expect(says).toBeUndefined();
   else expect(says).toContain(`looks like two entries; commas separate entries: ${meant}`);
+});
+
+test.each([" plan", "plan ", "\tplan"])("a key with a blank beside it is told: '%s'", (key) => {
+  const entries = readTyped(`tenant=acme,${key}=gold`);
+  expect(entries).toHaveLength(2);
+  expect(typeof entries === "string" ? entries : doubtOf(entries)).toBe(
+    `the key '${key}' begins or ends with a blank; expected key=value,key2=value2, without blanks`,
+  );
 });

@@ -1,7 +1,7 @@
 // Turns a parsed file into its cases, or into every problem in it. docs/testing-rules.md describes the format.
 
 import { AMOUNT_MAX } from "../../../engine/base/units.ts";
-import { looksLikeTwo, readTyped } from "../../../engine/domain/entry-text.ts";
+import { doubtOf, readTyped } from "../../../engine/domain/entry-text.ts";
 import { UNIT_NAMES } from "../../../engine/domain/limit.ts";
 import { oneByteOf, oneByteValueOf } from "../../../engine/domain/request.ts";
 import { ProblemLog } from "../../../engine/rules/problems.ts";
@@ -175,7 +175,7 @@ function readEntries(node: SourceNode, log: ProblemLog): AskedDescriptor["entrie
     log.error(node.at, `call: ${entries}`);
     return [];
   }
-  const doubt = looksLikeTwo(entries);
+  const doubt = doubtOf(entries);
   if (doubt !== undefined) log.warn(node.at, `call: ${doubt}`);
   return entries.map((entry) => [oneByteOf(entry.key), oneByteValueOf(entry)]);
 }
