@@ -25,9 +25,11 @@ const PAGES = [
   "client/README.md",
   "examples/README.md",
 ].concat(
-  readdirSync(resolve(ROOT, "docs"), { recursive: true, encoding: "utf8" })
-    .filter((file) => file.endsWith(".md"))
-    .map((file) => `docs/${file}`),
+  ["docs", "src", "proto", "test"].flatMap((folder) =>
+    readdirSync(resolve(ROOT, folder), { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".md"))
+      .map((file) => `${folder}/${file}`),
+  ),
 );
 
 /** The anchors of a page: its headings as GitHub names them. */
