@@ -5,6 +5,21 @@ export function errorMessage(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
+const FILE_TROUBLES: Readonly<Record<string, string>> = {
+  EACCES: "permission denied",
+  EEXIST: "it exists already",
+  EISDIR: "it is a directory",
+  ELOOP: "its links lead in a circle",
+  ENOENT: "it does not exist",
+  ENOTDIR: "it is not a directory",
+  Z_DATA_ERROR: "it is not gzip, or damaged",
+};
+
+/** Why a file or a directory can't be read or written, without its name; of other errors the message. */
+export function fileTrouble(thrown: unknown): string {
+  return FILE_TROUBLES[errorCode(thrown) ?? ""] ?? errorMessage(thrown);
+}
+
 /** The `code` that Node sets on system errors, such as ENOENT; undefined for errors without one. */
 export function errorCode(thrown: unknown): string | undefined {
   return thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : undefined;

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
+import { fileTrouble } from "../../engine/base/thrown.ts";
 
 /** Bounds of a rules directory. Beyond them the whole directory is refused. */
 const FILES_MAX = 10_000;
@@ -130,7 +130,7 @@ async function listInto(listing: Listing, folder: string): Promise<void> {
     folders.pop();
   } catch (error) {
     const what = folder === "" ? "the rules directory" : "the folder";
-    failures.push({ name: folder === "" ? directory : folder, message: `can't read ${what}: ${reasonOf(error)}` });
+    failures.push({ name: folder === "" ? directory : folder, message: `can't read ${what}: ${fileTrouble(error)}` });
   }
 }
 
@@ -154,7 +154,7 @@ async function listEntry(listing: Listing, name: string, baseName: string): Prom
     if (entry.isDirectory()) return await listInto(listing, name);
     if (!entry.isFile() || !isRuleName) return;
     if (entry.size > FILE_BYTES_MAX) {
-      failures.push({ name, message: `the file is larger than ${FILE_BYTES_MAX} bytes` });
+      failures.push({ name, message: `the file is larger than ${FILE_BYTES_MAX / 1_048_576} MiB` });
     } else if (names.length < FILES_MAX) names.push(name);
     else if (names.length === FILES_MAX) failures.push({ name, message: `more than ${FILES_MAX} files` });
   } catch (error) {
@@ -182,19 +182,7 @@ async function hashOf(files: readonly ReadFile[], failures: readonly ReadFailure
 }
 
 function failureOf(name: string, error: unknown): ReadFailure {
-  return { name, message: `can't read the file: ${reasonOf(error)}` };
-}
-
-function reasonOf(error: unknown): string {
-  const code = errorCode(error) ?? "";
-  const known: Readonly<Record<string, string>> = {
-    ENOENT: "it does not exist",
-    ENOTDIR: "it is not a directory",
-    EACCES: "permission denied",
-    EISDIR: "it is a directory",
-    ELOOP: "its links lead in a circle",
-  };
-  return known[code] ?? errorMessage(error);
+  return { name, message: `can't read the file: ${fileTrouble(error)}` };
 }
 
 function compareText(a: string, b: string): number {

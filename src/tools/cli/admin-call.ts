@@ -6,7 +6,7 @@ import http from "node:http";
 import https from "node:https";
 import { text } from "node:stream/consumers";
 import { isRecord } from "../../engine/base/is-record.ts";
-import { errorMessage } from "../../engine/base/thrown.ts";
+import { errorMessage, fileTrouble } from "../../engine/base/thrown.ts";
 import { visible } from "../../engine/base/visible.ts";
 import type { WrittenEntry } from "../../engine/domain/request.ts";
 import type { Terminal } from "./terminal.ts";
@@ -93,11 +93,19 @@ function findToken(tokenFile: string | undefined, env: Terminal["env"]): string 
   if (tokenFile === undefined && token !== "") return token;
   const file = tokenFile ?? (fileOfServer === "" ? undefined : fileOfServer);
   if (file === undefined) return undefined;
-  const line = readFileSync(file, "utf8")
+  const line = readToken(file)
     .split(/\r?\n/)
     .map((text) => text.trim())
     .find((text) => text !== "" && !text.startsWith("#"));
   return line?.split(/\s+/).at(-1);
+}
+
+function readToken(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new Error(`can't read ${file}: ${fileTrouble(cause)}`);
+  }
 }
 
 function parse(body: string): unknown {

@@ -9,6 +9,7 @@ import {
   durationMs,
   LISTEN_ADDRESS,
   type SettingType,
+  textLike,
   wholeNumber,
 } from "../../process/settings/value-types.ts";
 import { paint, type Terminal } from "./terminal.ts";
@@ -78,6 +79,11 @@ export function readAs<T>(type: SettingType<T>): (text: string) => T {
     if (value === undefined) throw expected(`expected ${type.expects}`);
     return value;
   };
+}
+
+/** Reads what may not be empty; `what` as "a path". */
+export function someText(what: string): (text: string) => string {
+  return readAs(textLike("text", what, /./s));
 }
 
 /** Reads a whole number. */

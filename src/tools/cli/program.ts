@@ -7,6 +7,7 @@ import {
   descriptorParser,
   parseAuthority,
   parseHttpServer,
+  someText,
   type TypedDescriptor,
   textParser,
   whole,
@@ -130,7 +131,11 @@ function addCheck(program: Command, terminal: Terminal): void {
       "Checks rule files without running anything. Prints every problem as file:line:column and ends with 1 if the" +
         " service would refuse the files, with 0 otherwise.",
     )
-    .argument("[path]", "directory or file, - for standard input (default: what the service would read)")
+    .argument(
+      "[path]",
+      "directory or file, - for standard input (default: what the service would read)",
+      someText("a path"),
+    )
     .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does")
     .option("--strict", "end with 1 on warnings too")
     .addOption(new Option("-f, --format <format>", "how to print").choices(["text", "json", "github"]).default("text"))
@@ -161,7 +166,11 @@ function addExplain(program: Command, terminal: Terminal): void {
     )
     .argument("<descriptors...>", DESCRIPTORS, descriptorParser(terminal))
     .requiredOption("-d, --domain <name>", "domain of the call")
-    .option("-r, --rules <path>", "directory or file with the rules (default: what the service would read)")
+    .option(
+      "-r, --rules <path>",
+      "directory or file with the rules (default: what the service would read)",
+      someText("a path"),
+    )
     .option("-s, --server <url>", "ask a running server's HTTP port instead, such as localhost:8080", parseHttpServer)
     .option("--token-file <path>", "file with the token for it (default: ADMIN_TOKEN or ADMIN_TOKEN_FILE)")
     .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does")

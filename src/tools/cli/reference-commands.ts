@@ -2,8 +2,8 @@
 // docs/migrating.md says where they differ.
 
 import type { Command } from "commander";
-import { BOOLEAN, textLike } from "../../process/settings/value-types.ts";
-import { parseAuthority, readAs, type TypedDescriptor, textParser } from "./arguments.ts";
+import { BOOLEAN } from "../../process/settings/value-types.ts";
+import { parseAuthority, readAs, someText, type TypedDescriptor, textParser } from "./arguments.ts";
 import type { Terminal } from "./terminal.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -30,7 +30,6 @@ interface ClientFlags {
 
 /** Adds both commands. */
 export function addReferenceCommands(program: Command, terminal: Terminal): void {
-  const someText = (what: string) => readAs(textLike("text", what, /./s));
   program
     .command("config_check")
     .summary("`check` under the flags of envoyproxy/ratelimit")

@@ -158,8 +158,8 @@ async function isFile(path: string): Promise<boolean> {
     // Pipes, too, as in `check <(make-rules)`.
     return !(await stat(path)).isDirectory();
   } catch (cause) {
-    // loadRules reports a path that is not there.
-    if (errorCode(cause) !== undefined) return false;
+    // Who reads it reports a path that is not there: as a file or as a directory, whichever its name promises.
+    if (errorCode(cause) !== undefined) return /\.(?:yaml|yml|json)$/.test(path);
     throw cause;
   }
 }

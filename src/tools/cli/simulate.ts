@@ -1,7 +1,7 @@
 // `headgate simulate`: options in, report out. What it does is in src/tools/simulate.
 
 import type { Command } from "commander";
-import { parseShare, whole } from "./arguments.ts";
+import { parseShare, someText, whole } from "./arguments.ts";
 import { addCallOptions, mappingOf } from "./call-options.ts";
 import type { SimulateFlags } from "./simulate-files.ts";
 import type { Terminal } from "./terminal.ts";
@@ -17,8 +17,12 @@ export function addSimulate(program: Command, terminal: Terminal): void {
         " --record`, decision logs, and access logs in JSON or CSV (gzip if a name ends in .gz).",
     )
     .argument("<calls...>", "files of calls; several are put in order by their times")
-    .option("-r, --rules <path>", "directory or file with the rules (default: what the service would read)")
-    .option("--against <path>", "compare with these rules")
+    .option(
+      "-r, --rules <path>",
+      "directory or file with the rules (default: what the service would read)",
+      someText("a path"),
+    )
+    .option("--against <path>", "compare with these rules", someText("a path"))
     .option("--explain <n>", "show so many refusals with buckets before and after", whole(0, 10_000), 0)
     .option("--tolerate <share>", "end with 1 if more calls are refused (with --against: newly refused)", parseShare)
     .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does");

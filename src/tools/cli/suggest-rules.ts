@@ -4,6 +4,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SystemClock } from "../../engine/base/clock.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
+import { errorCode, fileTrouble } from "../../engine/base/thrown.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { oneByteOf } from "../../engine/domain/request.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
@@ -131,15 +132,16 @@ function filesOf(shapes: readonly Shape[], options: RulesTextOptions): readonly 
 }
 
 async function writeFiles(files: readonly DomainFile[], folder: string, terminal: Terminal): Promise<void> {
+  let path = folder;
   try {
     await mkdir(folder, { recursive: true });
     for (const { domain, text } of files) {
-      const file = join(folder, `${domain.replace(/[^\w.-]/g, "_")}.yaml`);
-      await writeFile(file, text, { flag: "wx" });
-      terminal.out(`${visible(file)}\n`);
+      path = join(folder, `${domain.replace(/[^\w.-]/g, "_")}.yaml`);
+      await writeFile(path, text, { flag: "wx" });
+      terminal.out(`${visible(path)}\n`);
     }
   } catch (cause) {
-    if (!(cause instanceof Error && "code" in cause)) throw cause;
-    throw new ConfigError("CONFIG_SETTINGS", `can't write suggested rules: ${cause.message}`);
+    if (errorCode(cause) === undefined) throw cause;
+    throw new ConfigError("CONFIG_SETTINGS", `can't write the suggested rules to ${path}: ${fileTrouble(cause)}`);
   }
 }

@@ -4,7 +4,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConfigError } from "../../engine/base/errors.ts";
-import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
+import { errorCode, fileTrouble } from "../../engine/base/thrown.ts";
 import { makeProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Problem, SourceFile } from "../../engine/rules/source.ts";
@@ -98,7 +98,7 @@ async function parsed(name: string): Promise<SourceFile> {
     return parseFile({ name, bytes: await readFile(name) });
   } catch (cause) {
     if (errorCode(cause) === undefined) throw cause;
-    return { name, root: undefined, problems: [problemAt(name, errorMessage(cause))] };
+    return { name, root: undefined, problems: [problemAt(name, `can't read the file: ${fileTrouble(cause)}`)] };
   }
 }
 
@@ -182,7 +182,9 @@ async function filesIn(
     return { names: cases.map((name) => join(path, name)), problems: [] };
   } catch (cause) {
     if (errorCode(cause) === undefined) throw cause;
-    return { names: [], problems: [problemAt(path, errorMessage(cause))] };
+    // Perhaps one below it.
+    const { path: folder = path } = cause as NodeJS.ErrnoException;
+    return { names: [], problems: [problemAt(folder, `can't read the folder: ${fileTrouble(cause)}`)] };
   }
 }
 

@@ -1,6 +1,7 @@
 // `headgate test`: options in, results out. What it does is in src/tools/simulate/cases.
 
 import { type Command, Option } from "commander";
+import { someText } from "./arguments.ts";
 import type { Terminal } from "./terminal.ts";
 import type { TestFlags } from "./test-output.ts";
 
@@ -17,7 +18,7 @@ export function addTest(program: Command, terminal: Terminal, untilStopped?: () 
         " code in virtual time. Exits 1 if any answer differs, 2 if rules or cases can't be used.",
     )
     .argument("<files...>", "files of cases, or directories with them (*.yaml, *.yml)")
-    .option("-r, --rules <path>", "test these rules, whatever the files say")
+    .option("-r, --rules <path>", "test these rules, whatever the files say", someText("a path"))
     .addOption(new Option("-f, --format <format>", "how to print results").choices(FORMATS).default("text"))
     .option("--require-coverage", "end with 1 if a rule is met by no case")
     .option("--watch", "run again whenever cases or rules change")

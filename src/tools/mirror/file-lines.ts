@@ -4,7 +4,7 @@ import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
 import { createGunzip, constants as zlib } from "node:zlib";
 import { ConfigError } from "../../engine/base/errors.ts";
-import { errorMessage } from "../../engine/base/thrown.ts";
+import { fileTrouble } from "../../engine/base/thrown.ts";
 
 /** Longest line: a message of 4 MiB in base64, and the JSON around it. */
 const LINE_BYTES_MAX = 6_000_000;
@@ -64,7 +64,7 @@ export async function* readLines(file: string, options: LineOptions): AsyncGener
     else if (keepsLastPart && rest.length > 0) yield [textOf(rest)];
   } catch (cause) {
     if (cause instanceof ConfigError) throw cause;
-    const why = errorMessage(cause);
+    const why = fileTrouble(cause);
     fail(file, number === 1 ? why : `${why}, in or after line ${number}`);
   } finally {
     disk.destroy();

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { crc32, gzip } from "node:zlib";
 import type { Clock } from "../../engine/base/clock.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
+import { errorCode, fileTrouble } from "../../engine/base/thrown.ts";
 import { isoTime } from "../../engine/base/units.ts";
 
 export const RECORDING_VERSION = 2;
@@ -74,8 +75,7 @@ export class Recording {
     try {
       return new Recording(options, await open(options.file, "wx", 0o600));
     } catch (cause) {
-      const { code, message } = cause as NodeJS.ErrnoException;
-      const why = code === "EEXIST" ? "it exists already; name another" : message;
+      const why = errorCode(cause) === "ENOENT" ? "its folder does not exist" : fileTrouble(cause);
       throw new ConfigError("CONFIG_SETTINGS", `can't record to ${options.file}: ${why}`);
     }
   }

@@ -21,6 +21,8 @@ const rules = path("rules.yaml");
 const calls = path("calls.jsonl");
 const cases = path("cases.yaml");
 const NOWHERE = "127.0.0.1:1";
+/** How Node's sentences begin. */
+const NODES_OWN = /\bE[A-Z]{3,}: /;
 
 /** Commands with a path to rules, and the code of those that can't be read. */
 const RULES_READERS: readonly [what: string, args: (file: string) => readonly string[], code: number][] = [
@@ -93,18 +95,36 @@ describe.each(["none", "big", "locked"])("rules that can't be read (%s)", (name)
   });
 });
 
+test.each(RULES_READERS)("a missing file of rules is called a file by %s", async (_, args, code) => {
+  const { out, err, exitCode } = await ended(args(path("none.yaml")));
+  expect(`${out}${err}`).toContain("can't read the file: it does not exist");
+  expect(exitCode).toBe(code);
+});
+
+test.each(RULES_READERS)("an empty path of rules is refused by %s", async (_, args) => {
+  const { err, exitCode } = await ended(args(""));
+  expect(err).toMatch(/Expected a (?:path|directory)\./);
+  expect(exitCode).toBe(2);
+});
+
 describe.each(["none", "folder", "big", "locked"])("a file that can't be read (%s)", (name) => {
   test.each(READERS)("is said by %s, which ends with 2", async (_, args) => {
     const { out, err, exitCode } = await endedAt(name, args(path(name)));
     expect(`${out}${err}`).toMatch(/can't read|can't be used|no files of cases/);
+    expect(`${out}${err}`).not.toMatch(NODES_OWN);
     expect(exitCode).toBe(2);
   });
 });
 
-describe.each(["none", "folder", "locked"])("a token that can't be read (%s)", (name) => {
+describe.each([
+  ["none", "it does not exist"],
+  ["folder", "it is a directory"],
+  ["locked", "permission denied"],
+])("a token that can't be read (%s)", (name, why) => {
   test.each(TOKEN_READERS)("is said by %s, which ends with 2", async (_, args) => {
     const { err, exitCode } = await endedAt(name, args(path(name)));
-    expect(err).toMatch(/^can't ask http:.*: E[A-Z]+: /);
+    expect(err).toMatch(/^can't ask http:/);
+    expect(err.endsWith(`: can't read ${path(name)}: ${why}\n`), err).toBe(true);
     expect(exitCode).toBe(2);
   });
 });
@@ -117,7 +137,7 @@ test.each(["rules-big.yaml", "rules-locked.yaml"])("cases whose rules can't be r
 
 test("a folder of cases with a folder that can't be read ends with 2", async () => {
   const { out, exitCode } = await endedAt("beside-locked", ["test", path("beside-locked")]);
-  expect(out).toContain(`permission denied, scandir '${path("beside-locked/locked")}'`);
+  expect(out).toContain(`${path("beside-locked/locked")}:1:1: error: can't read the folder: permission denied`);
   expect(exitCode).toBe(2);
 });
 
