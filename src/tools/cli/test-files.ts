@@ -59,7 +59,7 @@ function exitCodeOf({ files, coverage }: TestRun, { requireCoverage }: TestFlags
   if (files.length === 0 || files.some(({ problems }) => problems.some(({ severity }) => severity === "error")))
     return 2;
   if (files.some(({ cases }) => cases.some(({ failures }) => failures.length > 0))) return 1;
-  return requireCoverage === true && coverage.some(({ report }) => report.neverMet.length > 0) ? 1 : 0;
+  return requireCoverage === true && coverage.some(({ report }) => report.never_met.length > 0) ? 1 : 0;
 }
 
 async function runFiles(paths: readonly string[], flags: TestFlags): Promise<TestRun> {

@@ -71,13 +71,13 @@ function textOf(run: TestRun, terminal: Terminal): string {
     lines.push("");
   }
   for (const { rules, report } of run.coverage) {
-    const { met, all, refusing, limits, neverMet, neverRefusing } = report;
+    const { met, all, refusing, limits, never_met: unmet, never_refusing: quiet } = report;
     lines.push(
       visible(`${rules}: ${met} of ${count(all, "rule")} met, ${refusing} of ${count(limits, "limit")} refused a call`),
     );
-    if (neverMet.length > 0) lines.push(...wrapped("never met", neverMet));
-    const quiet = neverRefusing.filter((name) => !neverMet.includes(name));
-    if (quiet.length > 0) lines.push(...wrapped("never refused", quiet));
+    if (unmet.length > 0) lines.push(...wrapped("never met", unmet));
+    const metOnly = quiet.filter((name) => !unmet.includes(name));
+    if (metOnly.length > 0) lines.push(...wrapped("never refused", metOnly));
   }
   const failed = run.files.some(hasFailed) || run.files.length === 0;
   lines.push(paint(terminal, failed ? "red" : "green", summaryOf(run)));

@@ -37,6 +37,7 @@ const recipes = PAGES.flatMap((page) =>
 async function coverageOf(cases: string, rules?: string): Promise<CoverageReport> {
   const chosen = rules === undefined ? [] : ["--rules", rules];
   const { out, exitCode } = await runProgram(["test", ...chosen, cases, "--format", "json"]);
+  expect(out, "keys in snake_case").not.toMatch(/^ *"\w*[A-Z]\w*":/m);
   const run = JSON.parse(out) as { files: unknown; coverage: { report: CoverageReport }[] };
   expect({ exitCode, files: exitCode === 0 ? [] : run.files }).toEqual({ exitCode: 0, files: [] });
   return run.coverage[0]?.report as CoverageReport;
@@ -46,7 +47,7 @@ describe("cases of what is shipped", () => {
   test.each([["deploy/cases/edge.yaml"], ["deploy/cases/llm.yaml"], ["test/cases/kubernetes.yaml"]])(
     "%s pass and leave no limit out",
     async (cases) => {
-      expect(await coverageOf(join(ROOT, cases))).toMatchObject({ neverMet: [], neverRefusing: [] });
+      expect(await coverageOf(join(ROOT, cases))).toMatchObject({ never_met: [], never_refusing: [] });
     },
   );
 
@@ -85,8 +86,8 @@ describe("cases of what is shipped", () => {
     const rules = join(folder, "chart.yaml");
     writeFileSync(rules, block.replace(/^ {4}/gm, ""));
     expect(await coverageOf(join(ROOT, "test/cases/kubernetes.yaml"), rules)).toMatchObject({
-      neverMet: [],
-      neverRefusing: [],
+      never_met: [],
+      never_refusing: [],
     });
   });
 
@@ -100,6 +101,6 @@ describe("cases of what is shipped", () => {
     const rules = join(folder, `${name}.yaml`);
     writeFileSync(rules, text);
     const report = await coverageOf(join(ROOT, "test/cases/docs", `${name}.yaml`), rules);
-    expect(report).toMatchObject({ neverMet: [], neverRefusing: [] });
+    expect(report).toMatchObject({ never_met: [], never_refusing: [] });
   });
 });

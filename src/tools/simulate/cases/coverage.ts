@@ -15,8 +15,8 @@ export interface CoverageReport {
   readonly limits: number;
   /** Limits that refused at least one call. */
   readonly refusing: number;
-  readonly neverMet: readonly string[];
-  readonly neverRefusing: readonly string[];
+  readonly never_met: readonly string[];
+  readonly never_refusing: readonly string[];
 }
 
 /** Gathers over all cases on one rule set. */
@@ -63,8 +63,8 @@ export class Coverage {
       met: all - neverMet.length,
       limits,
       refusing: limits - neverRefusing.length,
-      neverMet,
-      neverRefusing,
+      never_met: neverMet,
+      never_refusing: neverRefusing,
     };
   }
 }
