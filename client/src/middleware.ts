@@ -132,7 +132,7 @@ const BROKEN: Problem = {
 function refusalOf({ degraded, reason, retryAfterSeconds }: CheckDecision): Problem {
   if (degraded?.by === "client") return { ...UNCHECKED, reason, retryAfterSeconds };
   const detail =
-    retryAfterSeconds === undefined ? "It costs more than its limit." : `Try again in ${retryAfterSeconds} s.`;
+    retryAfterSeconds === undefined ? "It costs more than its limit." : "Retry-After says when to try again.";
   return { title: "Too Many Requests", status: 429, detail, reason, retryAfterSeconds };
 }
 

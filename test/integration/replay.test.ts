@@ -151,7 +151,7 @@ test("a disk that is full ends a recording, which is said and counted", () => {
 });
 
 describe("the speed of a replay", () => {
-  const seconds = (out: string) => Number(/calls in ([\d.]+) s/.exec(out)?.[1]);
+  const seconds = (out: string) => (JSON.parse(out) as { readonly seconds: number }).seconds;
   let target: string;
   let file: string;
   beforeAll(async () => {
@@ -174,7 +174,16 @@ describe("the speed of a replay", () => {
     { speed: "max", least: 0, most: 0.25 },
   ])("$speed", async ({ speed, least, most }) => {
     const late = new LateWatch();
-    const { out, exitCode } = await runProgram(["mirror", "replay", file, "--target", target, "--speed", speed]);
+    const { out, exitCode } = await runProgram([
+      "mirror",
+      "replay",
+      file,
+      "--target",
+      target,
+      "--json",
+      "--speed",
+      speed,
+    ]);
     const lateSeconds = late.stop() / 1_000;
     expect(exitCode).toBe(0);
     expect(seconds(out)).toBeGreaterThanOrEqual(least);
@@ -190,7 +199,18 @@ describe("the speed of a replay", () => {
   test("a target that hangs ends a replay no later than its timeout for each call", async () => {
     const hanging = await startTestServer({ handle: () => undefined });
     closers.push(() => hanging.server.drain(0));
-    const args = ["mirror", "replay", file, "--target", hanging.target, "--speed", "max", "--in-flight", "20"];
+    const args = [
+      "mirror",
+      "replay",
+      file,
+      "--target",
+      hanging.target,
+      "--json",
+      "--speed",
+      "max",
+      "--in-flight",
+      "20",
+    ];
     const { out, exitCode } = await runProgram([...args, "--timeout", "200ms"]);
     expect(exitCode).toBe(1);
     expect(seconds(out)).toBeLessThan(2);

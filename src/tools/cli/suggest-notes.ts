@@ -1,6 +1,6 @@
 // Comments in suggested rules that say what the numbers are made of.
 
-import { AMOUNT_MAX } from "../../engine/base/units.ts";
+import { AMOUNT_MAX, durationWords } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
 import type { LimitReport } from "../simulate/report.ts";
 import type { HoldUse } from "../simulate/suggest/hold-use.ts";
@@ -34,7 +34,7 @@ function holdNotes(use: HoldUse, { percentile, headroom }: Wanted): readonly str
       : `${above} have used more than they would have held, by ${exceeded} in all and ${exceededMax} at most`;
   const longest =
     use.isPaired && tookMs.size > 0
-      ? `the longest of ${count(tookMs.size, "call")} took ${tookMs.max / 1_000} s`
+      ? `the longest of ${count(tookMs.size, "call")} took ${durationWords(tookMs.max / 1_000)}`
       : "how long calls take is not known: put in more than the longest";
   const unsaid = [
     ...(unknown === 0 ? [] : [`ended without a number: ${unknown}`]),

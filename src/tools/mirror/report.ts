@@ -1,5 +1,6 @@
 // The report of a mirror or replay, as JSON and as text for people.
 
+import { durationWords } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { LATENCY_BOUNDS_US, type LatencyHistogram } from "../../operate/telemetry/latency-histogram.ts";
 import type { CompareOptions } from "./compare.ts";
@@ -99,7 +100,7 @@ export function reportText(report: Report): string {
   const compared = calls.same + calls.different;
   const lines = [
     `answers from ${report.answer_from}${report.compare_with === null ? "" : `, compared with ${report.compare_with}`}`,
-    `${calls.relayed} calls in ${report.seconds} s${notes("not answered", calls.not_answered)}`,
+    `${calls.relayed} calls in ${durationWords(report.seconds)}${notes("not answered", calls.not_answered)}`,
   ];
   if (report.compare_with !== null) {
     lines.push(

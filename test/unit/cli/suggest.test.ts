@@ -83,8 +83,8 @@ test("makes a file per domain, and rules below rules", async () => {
   expect(again.err).toContain(`can't write the suggested rules to ${join(out, "edge.yaml")}: it exists already`);
 });
 
-/** Calls that use 1 to 200, one a second and each for two seconds; every fourth states 100, one has no end and one no number. */
-function streamsOf(settle: string): string {
+/** Calls that use 1 to 200, one a second; every fourth states 100, one has no end and one no number. */
+function streamsOf(settle: string, tookSeconds: number): string {
   const line = (seconds: number, entries: Record<string, string>, hits?: number) => ({
     at: new Date(Date.UTC(2026, 0, 1) + seconds * 1_000).toISOString(),
     domain: "llm",
@@ -99,7 +99,7 @@ function streamsOf(settle: string): string {
     const held = { tenant: "acme", id: `r${i}`, ...(i % 4 === 3 ? { most: "100" } : {}) };
     const begin = line(i, held);
     if (i === 0) return [begin];
-    return [begin, line(i + 2, { ...held, [settle]: "x" }, i === 1 ? undefined : i + 1)];
+    return [begin, line(i + tookSeconds, { ...held, [settle]: "x" }, i === 1 ? undefined : i + 1)];
   });
   const inOrder = lines.flat().sort((a, b) => a.at.localeCompare(b.at));
   return inOrder.map((one) => `${JSON.stringify(one)}\n`).join("");
@@ -107,7 +107,7 @@ function streamsOf(settle: string): string {
 
 test("proposes holds from what calls have used, which check accepts and simulate confirms", async () => {
   const streams = join(folder, "streams.jsonl");
-  writeFileSync(streams, streamsOf("settle"));
+  writeFileSync(streams, streamsOf("settle", 2));
   const options = ["--hold", "id=id,estimate=most", "--percentile", "90", "--headroom", "1.5"];
   const { out, exitCode } = await runProgram(["suggest", streams, ...options]);
   expect(exitCode).toBe(0);
@@ -135,9 +135,10 @@ test("proposes holds from what calls have used, which check accepts and simulate
 
 test("takes other words for the end of a call, and final numbers of logs", async () => {
   const streams = join(folder, "done.jsonl");
-  writeFileSync(streams, streamsOf("done"));
+  writeFileSync(streams, streamsOf("done", 90));
   const { out } = await runProgram(["suggest", streams, "--hold", "id=id,estimate=most,settle=done"]);
-  expect(out).toContain("hold: { id: id, estimate: most, default: 238, max: 240, ttl: 3s, settle: done }");
+  expect(out).toContain("  # ttl: the longest of 199 calls took 1 min 30 s\n");
+  expect(out).toContain("hold: { id: id, estimate: most, default: 238, max: 240, ttl: 108s, settle: done }");
   const log = join(folder, "access.log");
   const time = (i: number) => new Date(Date.UTC(2026, 0, 1) + i * 1_000).toISOString();
   writeFileSync(

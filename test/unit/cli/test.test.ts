@@ -137,7 +137,7 @@ describe("headgate test", () => {
     const { out, exitCode } = await runProgram(["test", file]);
     expect(exitCode).toBe(1);
     expect(out).toContain(
-      `${file}:8:45: expected the code OK of call 3 of 3, got OVER_LIMIT; edge/user#per-user governs it: 0 left, a wait of 1s, full again in 2 s`,
+      `${file}:8:45: expected the code OK of call 3 of 3, got OVER_LIMIT; edge/user#per-user governs it: 0 left, room again in 1 s, full again in 2 s`,
     );
     expect(out).toContain("1 of 2 cases passed, 4 calls");
     expect(out).toContain("never met:\n    edge/pair#sliding_window/1\n    edge/pair#slow\n    edge/admin (unlimited)");

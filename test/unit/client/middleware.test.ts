@@ -127,6 +127,7 @@ describe.each([
     expect(JSON.parse(response.body ?? "")).toMatchObject({
       title: "Too Many Requests",
       status: 429,
+      detail: "Retry-After says when to try again.",
       reason: "sliding_window_exceeded",
       retryAfterSeconds: 2,
     });

@@ -6,7 +6,7 @@ import { type Report, reportText, troubleShare } from "../../../src/tools/mirror
 const REPORT: Report = {
   answer_from: "old:8081",
   compare_with: "new:8081",
-  seconds: 12.5,
+  seconds: 90_300.5,
   ignored: ["headers"],
   remaining_tolerance: 0,
   duration_tolerance_seconds: 1,
@@ -32,6 +32,7 @@ const REPORT: Report = {
 describe("a report", () => {
   test("says for people what differs, where, and what could not be compared", () => {
     const text = reportText(REPORT);
+    expect(text).toContain("\n100 calls in 1 d 1 h\n");
     expect(text).toContain("96 compared: 90 equal, 6 different (6.3 %)");
     expect(text).toContain("not compared: 4 compared too slow");
     expect(text).toContain("duration within 1 s; ignored: headers");

@@ -4,7 +4,7 @@ import { durationWords, MICROS_PER_SECOND } from "../../../engine/base/units.ts"
 import { textOf } from "../../../engine/domain/request.ts";
 import { Mode, Outcome, type Take } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
-import { settlementFound, waitUsOf } from "../../../engine/limiter/decision.ts";
+import { canPassLater, settlementFound, waitUsOf } from "../../../engine/limiter/decision.ts";
 import { formatPlace } from "../../../engine/rules/problems.ts";
 import type { RuleSet } from "../../../engine/rules/rule-set.ts";
 import type { Place } from "../../../engine/rules/source.ts";
@@ -206,8 +206,9 @@ function told({ error, governing, code, call }: Answer): string {
     return call.domain === undefined ? "the domain has no rules" : `no limit decided the ${code}`;
   }
   const { remaining, limit, resetUs } = governing;
-  const wait = call.decision.overLimit ? `, a wait of ${shownTime(waitUsOf(governing))}` : "";
-  return `${textOf(limit.names.id)} governs it: ${remaining} left${wait}, full again in ${durationWords(resetUs / MICROS_PER_SECOND)}`;
+  const isWorthAWait = call.decision.overLimit && canPassLater(governing);
+  const room = isWorthAWait ? `, room again in ${durationWords(waitUsOf(governing) / MICROS_PER_SECOND)}` : "";
+  return `${textOf(limit.names.id)} governs it: ${remaining} left${room}, full again in ${durationWords(resetUs / MICROS_PER_SECOND)}`;
 }
 
 /** Microseconds as `1.5s` or `100ms`, exactly. */
