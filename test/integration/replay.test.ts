@@ -2,6 +2,7 @@
 
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { status } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -120,6 +121,12 @@ describe("recording through a mirror", () => {
     const { out, exitCode } = await runProgram(["mirror", "replay", file, "--target", `127.0.0.1:${app.grpcPort}`]);
     expect(out).toContain("20 calls in");
     expect(exitCode).toBe(0);
+    const cut = join(directory, `cut-${name}`);
+    await writeFile(cut, (await readFile(file)).subarray(0, -3));
+    const short = await runProgram(["mirror", "replay", cut, "--target", `127.0.0.1:${app.grpcPort}`]);
+    expect(short.err).toMatch(
+      /^.*cut-calls\.jsonl(?:\.gz)? is cut off after line \d+; only what comes before was read\n$/,
+    );
   });
 
   test("never writes over a file", async () => {

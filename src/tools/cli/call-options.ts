@@ -59,9 +59,18 @@ function template(command: Command, text: string): Template {
 
 /** Says which lines were passed over, which files are cut off, and which fields no line has. Nothing if all were read as asked. */
 export function sayLines({ lines, skipped, firstSkipped = "", cutOff, unseen }: LineCounts, terminal: Terminal): void {
-  const say = (text: string) => terminal.err(`${paint(terminal, "yellow", visible(text))}\n`);
+  const say = (text: string) => warn(text, terminal);
   if (skipped > 0) say(`${skipped} of ${lines} lines hold no call and were passed over; the first: ${firstSkipped}`);
-  for (const [file, whole] of cutOff) say(`${file} is cut off after line ${whole}; only what comes before was read`);
+  for (const [file, whole] of cutOff) sayCutOff(file, whole, terminal);
   if (unseen === undefined || unseen.names.length === 0) return;
   say(`${unseen.says}. A descriptor without its field is left out, a call without its hits counts as 1`);
+}
+
+/** Says that a file is cut off in the middle, after so many whole lines. */
+export function sayCutOff(file: string, lines: number, terminal: Terminal): void {
+  warn(`${file} is cut off after line ${lines}; only what comes before was read`, terminal);
+}
+
+function warn(text: string, terminal: Terminal): void {
+  terminal.err(`${paint(terminal, "yellow", visible(text))}\n`);
 }

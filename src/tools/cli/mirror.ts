@@ -10,6 +10,7 @@ import { type Report, reportText, troubleShare } from "../mirror/report.ts";
 import type { MirrorFlags } from "../mirror/run-mirror.ts";
 import { VALUE_MODES } from "../mirror/value-guard.ts";
 import { duration, expected, parseAuthority, parseShare, readAs, typed, whole } from "./arguments.ts";
+import { sayCutOff } from "./call-options.ts";
 import { orTrouble, type Terminal } from "./terminal.ts";
 
 const MEBIBYTE = 1_048_576;
@@ -128,7 +129,8 @@ async function replayFile(
   terminal: Terminal,
 ): Promise<void> {
   const { replay } = await import("../mirror/replay.ts");
-  const report = await orTrouble(terminal, () => replay(file, flags, new SystemClock()));
+  const onCutOff = (lines: number) => sayCutOff(file, lines, terminal);
+  const report = await orTrouble(terminal, () => replay(file, { ...flags, onCutOff }, new SystemClock()));
   if (report === undefined) return;
   printReport(report, flags, terminal);
   terminal.setExitCode(troubleShare(report) > flags.tolerate ? 1 : 0);

@@ -21,6 +21,8 @@ export interface ReplayFlags extends PairFlags {
   readonly inFlight?: number;
   /** How long a call may take, in milliseconds. */
   readonly timeout: number;
+  /** Called if the file is cut off in the middle, with its number of whole lines. */
+  readonly onCutOff?: (lines: number) => void;
 }
 
 const HELD_BYTES_MAX = 67_108_864;
@@ -52,7 +54,7 @@ export async function replay(file: string, flags: ReplayFlags, clock: Clock): Pr
   return report();
 }
 
-interface SenderOptions extends Pick<ReplayFlags, "speed" | "timeout"> {
+interface SenderOptions extends Pick<ReplayFlags, "speed" | "timeout" | "onCutOff"> {
   readonly inFlightMax: number;
   readonly clock: Clock;
 }
@@ -71,9 +73,9 @@ class Sender {
 
   /** Sends all calls of the file and waits until all are answered. */
   async sendAll(file: string, mirror: Mirror): Promise<void> {
-    const { clock, speed, inFlightMax } = this.#options;
+    const { clock, speed, inFlightMax, onCutOff } = this.#options;
     const startUs = clock.nowUs();
-    for await (const { calls } of readRecording(file)) {
+    for await (const { calls } of readRecording(file, onCutOff === undefined ? {} : { onCutOff })) {
       for (const { atUs, message } of calls) {
         const waitMs = Math.floor((startUs + atUs / speed - clock.nowUs()) / 1_000);
         if (waitMs > 0) await sleep(waitMs);
