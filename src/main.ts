@@ -3,6 +3,7 @@
 // process is a supervisor: it runs this program once for each worker, and passes on what signals mean. Only a process that decides
 // calls loads the app.
 
+import "./process/quick-start.ts";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { type Clock, SystemClock } from "./engine/base/clock.ts";
@@ -10,11 +11,10 @@ import { ConfigError } from "./engine/base/errors.ts";
 import { visibleLines } from "./engine/base/visible.ts";
 import { createLogger, type Logger } from "./operate/telemetry/logger.ts";
 import type { App } from "./process/app.ts";
+import { holdYoungGeneration } from "./process/quick-start.ts";
 import { deleteSecrets, readSettings, type Settings, secretsOf } from "./process/settings.ts";
 import { workerCountOf } from "./process/workers/core-count.ts";
-import { Supervisor } from "./process/workers/supervisor.ts";
-import { WorkerLink } from "./process/workers/worker-link.ts";
-import { runCommandLine } from "./tools/cli/program.ts";
+import type { Supervisor } from "./process/workers/supervisor.ts";
 
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
   version: string;
@@ -30,6 +30,7 @@ interface Running {
 
 /** Serves until SIGTERM or SIGINT. A second one ends the process at once. */
 async function serve(): Promise<void> {
+  const letItGrow = holdYoungGeneration();
   const env = { ...process.env };
   const settings = readSettings(env);
   deleteSecrets();
@@ -47,6 +48,7 @@ async function serve(): Promise<void> {
   let supervisor: Supervisor | undefined;
   const start = async (): Promise<Running> => {
     if (count === 1) return (await import("./process/app.ts")).startApp({ settings, clock, logger, version });
+    const { Supervisor } = await import("./process/workers/supervisor.ts");
     supervisor = new Supervisor({ settings, clock, logger, count, env, file: fileURLToPath(import.meta.url) });
     await supervisor.start();
     return supervisor;
@@ -59,6 +61,7 @@ async function serve(): Promise<void> {
     process.exit(0);
   }
   running = first;
+  letItGrow();
   await end(running, await asked, { settings, logger });
 }
 
@@ -106,6 +109,7 @@ async function work(): Promise<void> {
   const asked = new Promise<Parameters<typeof stop>[0]>((resolve) => {
     stop = resolve;
   });
+  const { WorkerLink } = await import("./process/workers/worker-link.ts");
   const link = await WorkerLink.connect(process, {
     reload() {
       mustReload = app === undefined;
@@ -145,7 +149,12 @@ function loggerOf(settings: Settings, clock: Clock, worker?: number): Logger {
 }
 
 try {
-  await runCommandLine({ serve, work, version }, process.argv);
+  // The service alone needs no parser of command lines.
+  if (process.argv.length === 3 && process.argv[2] === "serve") await serve();
+  else {
+    const { runCommandLine } = await import("./tools/cli/program.ts");
+    await runCommandLine({ serve, work, version }, process.argv);
+  }
 } catch (error) {
   if (!(error instanceof ConfigError)) throw error;
   process.stderr.write(`${error.code}: ${visibleLines(error.message)}\n`);

@@ -24,7 +24,7 @@ export async function openService(env = {}, rules = "hot", openTracer = () => un
   const clock = new SystemClock();
   const settings = readSettings({ RULES_DIR: rulesDir, ...env });
   const logger = createLogger({ level: "warn", format: "json", clock, secrets: [] });
-  const parts = buildAppParts({ settings, clock, logger, version: "bench" });
+  const parts = await buildAppParts({ settings, clock, logger, version: "bench" });
   await parts.reloader.start();
   await connected(parts.storeHealth);
   if (env.BENCH_RELOAD_MS !== undefined) reloadEvery(Number(env.BENCH_RELOAD_MS), parts.reloader, rulesDir, rules);

@@ -102,7 +102,7 @@ try {
       let calls = 0;
       const settings = readSettings({ REDIS_URL: `127.0.0.1:${redis.port}`, STORE_DEADLINE: "10s", ...env });
       const observer = { ...SILENT_STORE_OBSERVER, answered: () => calls++ };
-      const { store, health, processes } = openStore({ settings, clock, observer });
+      const { store, health, processes } = await openStore({ settings, clock, observer });
       while (health.trouble() !== undefined || processes.index() < 0) await new Promise((r) => setTimeout(r, 10));
       const { takes, perSecond, failed, fromMemory } = await run(store, limit, name);
       results.get(name).push({ takes, perSecond, failed, fromMemory, calls });

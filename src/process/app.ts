@@ -78,7 +78,7 @@ async function close(
  * ready, and says why. Rejects with ConfigError if a port is taken or certificates can't be used.
  */
 export async function startApp(options: AppOptions): Promise<App> {
-  const parts = buildAppParts(options);
+  const parts = await buildAppParts(options);
   try {
     return await start(parts);
   } catch (error) {

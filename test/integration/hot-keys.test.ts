@@ -26,7 +26,7 @@ let opened: OpenedStore[];
 let stores: Store[];
 beforeAll(async () => {
   server = await RedisServer.start();
-  opened = openStores(PROCESSES);
+  opened = await openStores(PROCESSES);
   stores = opened.map(({ store }) => store);
   await countEachOther();
 });
@@ -35,14 +35,15 @@ afterAll(async () => {
   await server.stop();
 });
 
-function openStores(count: number, port = server.port): OpenedStore[] {
+function openStores(count: number, port = server.port): Promise<OpenedStore[]> {
   const settings = readSettings({
     REDIS_URL: `127.0.0.1:${port}`,
     // The machine of a test may be slow; no call may be answered without the store here.
     STORE_DEADLINE: "5s",
     SYNC_PERIOD: `${PERIOD_MS}ms`,
   });
-  return Array.from({ length: count }, () => openStore({ settings, clock, observer: SILENT_STORE_OBSERVER }));
+  const opening = Array.from({ length: count }, () => openStore({ settings, clock, observer: SILENT_STORE_OBSERVER }));
+  return Promise.all(opening);
 }
 
 /** Polls, because connecting tells nobody. */

@@ -107,6 +107,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "grpc/transport/plain-struct.ts",
   ],
   "process/app": ["*"],
+  "process/quick-start": [],
   "process/workers": [
     "operate",
     "engine/base",
@@ -117,6 +118,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   main: [
     "process/app",
+    "process/quick-start",
     "tools/cli",
     "engine/base",
     "engine/domain",

@@ -1,7 +1,7 @@
 // Serves pages over HTTP/1.1: finds the page of a path, turns its errors into answers, listens, and closes in order. The pages
 // themselves are in server.ts and debug-server.ts.
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { posix } from "node:path";
 import { pipeline } from "node:stream/promises";
@@ -11,6 +11,9 @@ import { errorCode } from "../../engine/base/thrown.ts";
 import { visibleJson, visibleLines } from "../../engine/base/visible.ts";
 import { BodyTooLargeError } from "./body.ts";
 import { HeldSockets } from "./held-sockets.ts";
+
+// An import of node:http would also load the client of WebSockets that it exports: 11 MB and as many milliseconds.
+const { createServer } = process.getBuiltinModule("node:http");
 
 /** A whole HTTP answer. */
 export interface HttpAnswer {

@@ -20,7 +20,7 @@ import { CallCounts, StoreCounts } from "../../operate/telemetry/observers.ts";
 import { RateLimitedLog } from "../../operate/telemetry/rate-limited-log.ts";
 import { SeriesBook } from "../../operate/telemetry/series-book.ts";
 import { LimitStatsBook } from "../../operate/telemetry/stats-book.ts";
-import { StatsdExporter } from "../../operate/telemetry/statsd.ts";
+import type { StatsdExporter } from "../../operate/telemetry/statsd.ts";
 import { TopKeys } from "../../operate/telemetry/top/top-keys.ts";
 import type { Traces } from "../../operate/telemetry/traces/open-traces.ts";
 import type { RuleSource } from "../../rule-sources/files/rule-source.ts";
@@ -76,8 +76,8 @@ export interface AppParts extends AppOptions {
   };
 }
 
-/** Builds everything that does not listen. Rules come in force as soon as they are loaded. Throws ConfigError. */
-export function buildAppParts(options: AppOptions): AppParts {
+/** Builds everything that does not listen. Rules come in force as soon as they are loaded. Rejects with ConfigError. */
+export async function buildAppParts(options: AppOptions): Promise<AppParts> {
   const { settings, clock, logger, link } = options;
   const rareLog = new RateLimitedLog(logger, clock);
   const calls = new CallCounts(rareLog);
@@ -85,7 +85,12 @@ export function buildAppParts(options: AppOptions): AppParts {
   const statsBook = new LimitStatsBook(settings.metricValuesMax);
   const series = new SeriesBook(statsBook, settings.metricRulesMax);
   const health = new HealthState(link === undefined ? "" : partPrefix(link.number));
-  const { store, health: storeHealth, processes, memories } = openStore({ settings, clock, observer: storeCounts });
+  const {
+    store,
+    health: storeHealth,
+    processes,
+    memories,
+  } = await openStore({ settings, clock, observer: storeCounts });
   const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
   const onStoreFailure = ON_STORE_FAILURE_NAMES.indexOf(settings.onStoreFailure) as OnStoreFailure;
   const cacheBytes = settings.compatibilityMode ? settings.localCacheBytes : 0;
@@ -120,7 +125,7 @@ export function buildAppParts(options: AppOptions): AppParts {
     unmatchedBook: calls.unmatched,
     compatible: settings.compatibilityMode,
   };
-  const { reloader, xds } = openRules(options, compile, () => showRulesHealth(parts));
+  const { reloader, xds } = await openRules(options, compile, () => showRulesHealth(parts));
   const parts: AppParts = {
     ...options,
     health,
@@ -142,7 +147,7 @@ export function buildAppParts(options: AppOptions): AppParts {
     decisionLog: openDecisionLog(options, rareLog),
     running: { watches: [], pages: [] },
   };
-  parts.running.statsd = openStatsd(parts);
+  parts.running.statsd = await openStatsd(parts);
   const tellLog = () => {
     calls.unmatched.tell(rareLog);
     rareLog.tellDue();
@@ -166,7 +171,7 @@ function compatibleLimiting({ settings, clock }: AppOptions) {
   };
 }
 
-function openStatsd({
+async function openStatsd({
   settings,
   clock,
   link,
@@ -175,8 +180,9 @@ function openStatsd({
   statsBook,
   localCache,
   rareLog,
-}: AppParts): StatsdExporter | undefined {
+}: AppParts): Promise<StatsdExporter | undefined> {
   if (settings.disablesStats || !(settings.usesStatsd || settings.usesDogStatsd)) return undefined;
+  const { StatsdExporter } = await import("../../operate/telemetry/statsd.ts");
   return new StatsdExporter(
     {
       host: settings.statsdHost,

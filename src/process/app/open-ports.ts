@@ -8,8 +8,7 @@ import { ReserveService, SettleService } from "../../grpc/rls/budgets.ts";
 import { createJsonEndpoint, httpStatusOf, JSON_BYTES_MAX } from "../../grpc/rls/json.ts";
 import type { MetadataMode } from "../../grpc/rls/metadata.ts";
 import { RateLimitService, type ServiceOptions } from "../../grpc/rls/service.ts";
-import { type FastLaneOptions, startFastLane } from "../../grpc/transport/fast-lane/fast-lane-server.ts";
-import { startGrpcServer } from "../../grpc/transport/grpc-server.ts";
+import type { FastLaneOptions } from "../../grpc/transport/fast-lane/fast-lane-server.ts";
 import { loadRegistry, RESERVE_PATH, SETTLE_PATH, SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
 import type { GrpcServer } from "../../grpc/transport/transport.ts";
 import type { PageServer } from "../../operate/http/page-server.ts";
@@ -90,9 +89,18 @@ export async function openGrpc(parts: AppParts, httpPort: number): Promise<GrpcS
       overloaded: () => calls.overloaded(),
     },
   };
-  const grpc = settings.grpcTransport === "grpc-js" ? await startGrpcServer(options) : await startFastLane(options);
+  const grpc = await startTransport(settings, options);
   parts.running.grpc = grpc;
   return grpc;
+}
+
+async function startTransport({ grpcTransport }: Settings, options: FastLaneOptions): Promise<GrpcServer> {
+  if (grpcTransport === "grpc-js") {
+    const { startGrpcServer } = await import("../../grpc/transport/grpc-server.ts");
+    return startGrpcServer(options);
+  }
+  const { startFastLane } = await import("../../grpc/transport/fast-lane/fast-lane-server.ts");
+  return startFastLane(options);
 }
 
 function serviceOptions(

@@ -4,7 +4,7 @@ import type { CompileOptions } from "../../engine/rules/compile.ts";
 import { Reloader } from "../../rule-sources/files/reload.ts";
 import type { RuleSource } from "../../rule-sources/files/rule-source.ts";
 import type { ControlPlane } from "../../rule-sources/xds/ads-stream.ts";
-import { XdsRules } from "../../rule-sources/xds/xds-rules.ts";
+import type { XdsRules } from "../../rule-sources/xds/xds-rules.ts";
 import type { Settings } from "../settings.ts";
 import type { AppOptions } from "./app-options.ts";
 
@@ -15,17 +15,18 @@ interface OpenRules {
 }
 
 /** Makes the source; its `start` reads. `changed` is called when the control plane connects, disconnects or sends rules. */
-export function openRules(
+export async function openRules(
   { settings, clock, logger, version, link }: AppOptions,
   compile: Omit<CompileOptions, "version" | "hash">,
   changed: () => void,
-): OpenRules {
+): Promise<OpenRules> {
   const choice = { everyFile: settings.readsEveryFile, dotFiles: !settings.ignoresDotFiles };
   const { rulesDir: directory, rulesPollIntervalMs: pollIntervalMs } = settings;
   if (settings.configType === "file") {
     const load = { ...compile, ...choice };
     return { reloader: new Reloader({ directory, load, clock, log: logger, pollIntervalMs }), xds: undefined };
   }
+  const { XdsRules } = await import("../../rule-sources/xds/xds-rules.ts");
   const xds = new XdsRules({
     plane: planeOf(settings, version),
     pauses: {

@@ -7,9 +7,7 @@ import type { Take } from "../../engine/domain/take.ts";
 import type { SharedStore } from "../../stores/batching/shared-store.ts";
 import { DenialMemory } from "../../stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
-import { openPostgresStore } from "../../stores/postgres/postgres-store.ts";
-import { type ClusterStoreOptions, openClusterStore } from "../../stores/redis/cluster-store.ts";
-import { openRedisStore } from "../../stores/redis/redis-store.ts";
+import type { ClusterStoreOptions } from "../../stores/redis/cluster-store.ts";
 import { SeveralStores } from "../../stores/sharded/sharded-calls.ts";
 import type { BucketMemory, ProcessCounts, Store, StoreHealth } from "../../stores/store.ts";
 import type { StoreObserver } from "../../stores/store-observer.ts";
@@ -37,12 +35,12 @@ export interface OpenedStore {
 const ALONE: ProcessCounts = { count: () => 1, sureCount: () => 1, index: () => 0 };
 const ALWAYS_WELL: StoreHealth = { trouble: () => undefined };
 
-/** Opens the store. A shared store connects in the background; `health` reports its troubles. */
-export function openStore(choice: StoreChoice): OpenedStore {
+/** Opens the store. A shared store connects in the background; `health` reports its troubles. Only its own client is loaded. */
+export async function openStore(choice: StoreChoice): Promise<OpenedStore> {
   const { settings, clock, observer } = choice;
   let memory: DenialMemory | undefined;
   // A remembered refusal may come from what was paid for a moment and given back, so the refusal is forgotten.
-  const shared = openShared(
+  const shared = await openShared(
     settings,
     sharedOptions(choice, (take) => memory?.forgetRefusal(take)),
   );
@@ -71,7 +69,7 @@ type SharedOptions = ReturnType<typeof sharedOptions>;
 type RedisOptions = Omit<ClusterStoreOptions, "target"> & SharedOptions;
 
 /** Undefined with the memory store. */
-function openShared(settings: Settings, options: SharedOptions): SharedParts | undefined {
+async function openShared(settings: Settings, options: SharedOptions): Promise<SharedParts | undefined> {
   switch (settings.backendType) {
     case "redis":
       return openRedisStores(settings, options);
@@ -83,14 +81,14 @@ function openShared(settings: Settings, options: SharedOptions): SharedParts | u
 }
 
 /** With REDIS_PERSECOND there are two stores; processes are counted in the first. */
-function openRedisStores(settings: Settings, shared: SharedOptions): SharedParts {
+async function openRedisStores(settings: Settings, shared: SharedOptions): Promise<SharedParts> {
   const { redis, perSecondRedis, expirationJitterSecondsMax: jitterSecondsMax, redisClusterTags: tags } = settings;
   invariant(redis !== undefined, "settings say where Redis is");
   const options = { ...shared, jitterSecondsMax, tags };
-  const first = openRedis(redis, options);
+  const first = await openRedis(redis, options);
   const { processes } = first;
   if (perSecondRedis === undefined) return { store: first, health: first, processes };
-  const second = openRedis(perSecondRedis, { ...options, nameSuffix: " for limits per second" });
+  const second = await openRedis(perSecondRedis, { ...options, nameSuffix: " for limits per second" });
   return {
     store: new SeveralStores([first, second], perSecondShard, options.onUndone),
     health: { trouble: () => first.trouble() ?? second.trouble() },
@@ -98,9 +96,10 @@ function openRedisStores(settings: Settings, shared: SharedOptions): SharedParts
   };
 }
 
-function openPostgres(settings: Settings, options: SharedOptions): SharedParts {
+async function openPostgres(settings: Settings, options: SharedOptions): Promise<SharedParts> {
   const { postgres, postgresUnlogged: unlogged } = settings;
   invariant(postgres !== undefined, "settings say where PostgreSQL is");
+  const { openPostgresStore } = await import("../../stores/postgres/postgres-store.ts");
   const store = openPostgresStore({
     ...options,
     target: postgres,
@@ -137,10 +136,13 @@ export function openMemoryStore(settings: Settings, clock: Clock, observer?: Sto
   return new MemoryStore({ clock, bucketsMax, logBytesMax, ...(observer === undefined ? {} : { observer }) });
 }
 
-function openRedis(redis: RedisSettings, options: RedisOptions): SharedStore {
-  return redis.kind === "cluster"
-    ? openClusterStore({ ...options, target: redis })
-    : openRedisStore({ ...options, target: redis });
+async function openRedis(redis: RedisSettings, options: RedisOptions): Promise<SharedStore> {
+  if (redis.kind === "cluster") {
+    const { openClusterStore } = await import("../../stores/redis/cluster-store.ts");
+    return openClusterStore({ ...options, target: redis });
+  }
+  const { openRedisStore } = await import("../../stores/redis/redis-store.ts");
+  return openRedisStore({ ...options, target: redis });
 }
 
 /** Puts limits that are written per second in the second store (REDIS_PERSECOND); a changed number moves no bucket. */

@@ -19,10 +19,10 @@ afterAll(() => {
 });
 
 /** The parts of a process that has never listened. */
-function makeParts(more: Partial<AppParts> = {}): AppParts {
+async function makeParts(more: Partial<AppParts> = {}): Promise<AppParts> {
   const clock = new ManualClock();
   const logger = createLogger({ level: "silent", format: "json", clock, secrets: [] });
-  const parts = buildAppParts({ settings: readSettings({}), clock, logger, version: "0.1.0" });
+  const parts = await buildAppParts({ settings: readSettings({}), clock, logger, version: "0.1.0" });
   built.push(parts);
   return { ...parts, ...more };
 }
@@ -42,7 +42,7 @@ function sampleOf(text: string, series: string): string | undefined {
 }
 
 test("exports every metric of the table with its help and kind, once, as comments and samples", async () => {
-  const parts = makeParts();
+  const parts = await makeParts();
   parts.statsBook.statsOf("edge", ["tenant"], "").totalHits = 1;
   const text = await textOf(parts);
   for (const row of [...Object.values(METRICS), ...Object.values(RULE_METRICS)]) {
@@ -53,7 +53,7 @@ test("exports every metric of the table with its help and kind, once, as comment
   expect(text.split("\n").filter((each) => each !== "" && !line.test(each))).toEqual([]);
 });
 
-function countedParts(): AppParts {
+async function countedParts(): Promise<AppParts> {
   const clock = new ManualClock();
   const status = {
     loads: 1,
@@ -65,7 +65,7 @@ function countedParts(): AppParts {
     version: 3,
     hash: "abc",
   });
-  const parts = makeParts({
+  const parts = await makeParts({
     reloader: { current, status: () => status } as unknown as AppParts["reloader"],
     localCache: { size: 3, lookups: 10, hits: 4, expired: 2, evicted: 1 } as AppParts["localCache"],
     running: {
@@ -101,7 +101,7 @@ function countedParts(): AppParts {
   return parts;
 }
 
-const countedText = fixedMetrics(countedParts());
+const countedText = fixedMetrics(await countedParts());
 
 test.each([
   ['ratelimit_service_total_requests{grpc_method="ShouldRateLimit"}', 7],
@@ -156,14 +156,14 @@ test.each([
   expect(sampleOf(countedText, series)).toBe(String(value));
 });
 
-test("has no sample for what is not known, rather than a zero", () => {
-  const text = fixedMetrics(makeParts());
+test("has no sample for what is not known, rather than a zero", async () => {
+  const text = fixedMetrics(await makeParts());
   for (const { name } of [METRICS.rulesAge, METRICS.rulesInfo, METRICS.tlsRemaining, METRICS.spans, METRICS.cacheHits])
     expect(text.split("\n").filter((line) => line.startsWith(name))).toEqual([]);
 });
 
 test("counters of rules are read when scraped; those of holds begin when there are some, live ones where they are in memory", async () => {
-  const parts = makeParts();
+  const parts = await makeParts();
   const stats = parts.statsBook.statsOf("edge", ["tenant"], "");
   stats.totalHits = 9;
   const labels = '{domain="edge",key1="tenant",key2="",rule="tenant",limit=""}';

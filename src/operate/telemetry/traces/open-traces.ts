@@ -9,7 +9,6 @@ import type { Settings } from "../../../process/settings.ts";
 import type { RateLimitedLog } from "../rate-limited-log.ts";
 import type { CallKind } from "./call-kind.ts";
 import { CallTracer } from "./call-tracer.ts";
-import { openExporter } from "./exporter.ts";
 import { loadPackages, type TracePackages } from "./load-packages.ts";
 import { SpanQueue } from "./span-queue.ts";
 
@@ -43,6 +42,7 @@ export async function openTraces({ settings, clock, version, rareLog }: TracesOp
   const { traces, spansMax, spanBatchMax, spanDelayMs, spanExportMs } = settings;
   if (traces === undefined) return undefined;
   const { api, sdk, resources } = await loadPackages(traces.protocol);
+  const { openExporter } = await import("./exporter.ts");
   const { exporter, cutOff } = await openExporter(traces);
   const queue = new SpanQueue({
     exporter,
