@@ -153,6 +153,36 @@ describe("reflection", () => {
     expect(answer).toContain(".envoy.extensions.common.ratelimit.v3.RateLimitDescriptor");
   });
 
+  test.each([
+    { asked: "a file by its name", request: bytesField(3, "grpc_health_v1.proto"), answer: "HealthCheckRequest" },
+    { asked: "a method", request: bytesField(4, `${HEALTH_SERVICE}.Watch`), answer: "HealthCheckRequest" },
+    {
+      asked: "a field",
+      request: bytesField(4, "grpc.health.v1.HealthCheckRequest.service"),
+      answer: "grpc_health_v1.proto",
+    },
+    {
+      asked: "a value of an enum",
+      request: bytesField(4, `${RATE_LIMIT_SERVICE.replace("Service", "Response")}.Code.OK`),
+      answer: "OVER_LIMIT",
+    },
+    { asked: "an unknown file", request: bytesField(3, "x.proto"), answer: "Proto file not found: x.proto" },
+    {
+      asked: "an unknown member",
+      request: bytesField(4, `${HEALTH_SERVICE}.X`),
+      answer: `Symbol not found: ${HEALTH_SERVICE}.X`,
+    },
+    { asked: "an unknown symbol", request: bytesField(4, "x"), answer: "Symbol not found: x" },
+    {
+      asked: "extensions, of which there are none",
+      request: bytesField(6, HEALTH_SERVICE),
+      answer: "Extension not found",
+    },
+  ])("answers who asks for $asked", async ({ request, answer }) => {
+    const { target } = await serve();
+    expect(await reflect(target, "v1", request)).toContain(answer);
+  });
+
   test("is UNIMPLEMENTED when it is off", async () => {
     const { target } = await serve({ reflection: false });
     await expect(reflect(target, "v1", LIST_SERVICES)).rejects.toMatchObject({ code: grpc.status.UNIMPLEMENTED });

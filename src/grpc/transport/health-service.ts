@@ -1,24 +1,30 @@
 // grpc.health.v1: answers for each known service name with the HealthState of the process. No memory is kept for unknown names.
 
-import {
-  type handleServerStreamingCall,
-  type handleUnaryCall,
-  type ServerWritableStream,
-  status,
-  type UntypedServiceImplementation,
+import type {
+  handleServerStreamingCall,
+  handleUnaryCall,
+  ServerWritableStream,
+  UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import type { HealthState } from "../../engine/base/health.ts";
+import { GrpcStatus } from "../unary.ts";
 
 interface HealthRequest {
   readonly service: string;
 }
 interface HealthResponse {
-  readonly status: "SERVING" | "NOT_SERVING" | "SERVICE_UNKNOWN";
+  readonly status: ServingStatus;
 }
 interface HealthList {
   readonly statuses: Readonly<Record<string, HealthResponse>>;
 }
 type WatchCall = ServerWritableStream<HealthRequest, HealthResponse>;
+
+/** The protocol's numbers. */
+const SERVING = 1;
+const NOT_SERVING = 2;
+const SERVICE_UNKNOWN = 3;
+type ServingStatus = typeof SERVING | typeof NOT_SERVING | typeof SERVICE_UNKNOWN;
 
 /** Watchers that are told of a change in one turn; each takes grpc-js up to a millisecond. */
 const TOLD_PER_TURN = 8;
@@ -52,8 +58,8 @@ export class HealthService {
   close(): void {
     this.#stopWatching();
     for (const [call, isKnown] of this.#watchers) {
-      if (isKnown) call.write({ status: "NOT_SERVING" } satisfies HealthResponse);
-      endWith(call, status.UNAVAILABLE, "the server is shutting down");
+      if (isKnown) call.write({ status: NOT_SERVING } satisfies HealthResponse);
+      endWith(call, GrpcStatus.unavailable, "the server is shutting down");
     }
     this.#watchers.clear();
     this.#untold.clear();
@@ -61,7 +67,7 @@ export class HealthService {
 
   readonly #check: handleUnaryCall<HealthRequest, HealthResponse> = (call, respond) => {
     if (this.#names.has(call.request.service)) respond(null, this.#response());
-    else respond({ code: status.NOT_FOUND, details: "unknown service name" });
+    else respond({ code: GrpcStatus.notFound, details: "unknown service name" });
   };
 
   readonly #list: handleUnaryCall<unknown, HealthList> = (_call, respond) => {
@@ -71,7 +77,7 @@ export class HealthService {
 
   readonly #watch: handleServerStreamingCall<HealthRequest, HealthResponse> = (call) => {
     if (this.#watchers.size >= this.#watchersMax) {
-      endWith(call, status.RESOURCE_EXHAUSTED, `more than ${this.#watchersMax} watchers`);
+      endWith(call, GrpcStatus.resourceExhausted, `more than ${this.#watchersMax} watchers`);
       return;
     }
     const isKnown = this.#names.has(call.request.service);
@@ -82,7 +88,7 @@ export class HealthService {
     };
     call.on("cancelled", gone);
     call.on("close", gone);
-    call.write(isKnown ? this.#response() : ({ status: "SERVICE_UNKNOWN" } satisfies HealthResponse));
+    call.write(isKnown ? this.#response() : ({ status: SERVICE_UNKNOWN } satisfies HealthResponse));
   };
 
   #tellWatchers(): void {
@@ -102,16 +108,16 @@ export class HealthService {
       }
       this.#untold.delete(call);
       if (call.writableLength < UNREAD_CHANGES_MAX) call.write(response);
-      else endWith(call, status.RESOURCE_EXHAUSTED, "the watcher does not read");
+      else endWith(call, GrpcStatus.resourceExhausted, "the watcher does not read");
     }
   }
 
   #response(): HealthResponse {
-    return { status: this.#health.isServing() ? "SERVING" : "NOT_SERVING" };
+    return { status: this.#health.isServing() ? SERVING : NOT_SERVING };
   }
 }
 
 // grpc-js ends a stream with a status other than OK when it emits an error that carries one.
-function endWith(call: WatchCall, code: status, details: string): void {
+function endWith(call: WatchCall, code: GrpcStatus, details: string): void {
   call.emit("error", Object.assign(new Error(details), { code, details }));
 }

@@ -1,15 +1,19 @@
 // Loads proto/ for everything off the hot path: health, reflection, the command line, the JSON endpoint, tests.
 
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import { create, createFileRegistry, type FileRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";
 import {
-  type DescriptorProto,
-  type FieldDescriptorProto,
-  type FileDescriptorProto,
-  FileDescriptorProtoSchema,
-  FileDescriptorSetSchema,
-} from "@bufbuild/protobuf/wkt";
-import { loadSync, type PackageDefinition } from "@grpc/proto-loader";
+  create,
+  createFileRegistry,
+  type DescMessage,
+  type FileRegistry,
+  fromBinary,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
+import type * as ProtoLoader from "@grpc/proto-loader";
 import { invariant } from "../../engine/base/invariant.ts";
 
 /** Full name of the rate limit service. */
@@ -28,14 +32,16 @@ const FILES = ["envoy/service/ratelimit/v3/rls.proto", "headgate/v1/budgets.prot
 // proto/ is as many levels above src/grpc/transport as above dist/grpc/transport.
 const PROTO_ROOT = fileURLToPath(new URL("../../../proto/", import.meta.url));
 
-let loaded: PackageDefinition | undefined;
+let definition: ProtoLoader.PackageDefinition | undefined;
 
 /**
  * Every type and service of proto/ by full name. Messages are plain objects: fields are named as in proto/, 64-bit numbers and enums
- * are strings (an unknown enum number stays a number), and absent fields have their defaults.
+ * are strings (an unknown enum number stays a number), and absent fields have their defaults. The service does not call this: reading the
+ * files takes it longer than the rest of its start.
  */
-export function loadProto(): PackageDefinition {
-  loaded ??= loadSync(FILES, {
+export function loadProto(): ProtoLoader.PackageDefinition {
+  const { loadSync } = createRequire(import.meta.url)("@grpc/proto-loader") as typeof ProtoLoader;
+  definition ??= loadSync(FILES, {
     includeDirs: [PROTO_ROOT],
     keepCase: true,
     longs: String,
@@ -43,101 +49,39 @@ export function loadProto(): PackageDefinition {
     defaults: true,
     oneofs: true,
   });
-  return loaded;
+  return definition;
 }
 
-/** The types of proto/ in the form that reads and writes proto3 JSON. */
+let registry: FileRegistry | undefined;
+
+/** The types of proto/, from the descriptors that proto/describe.mjs has made of it. */
 export function loadRegistry(): FileRegistry {
-  return createFileRegistry(create(FileDescriptorSetSchema, { file: loadFiles() }));
+  registry ??= createFileRegistry(fromBinary(FileDescriptorSetSchema, readFileSync(`${PROTO_ROOT}descriptors.binpb`)));
+  return registry;
 }
 
-/** The files of proto/ as encoded FileDescriptorProtos, with full type names; each file comes after the files that it imports. */
-export function loadFileDescriptors(): Buffer[] {
-  return loadFiles().map((file) => Buffer.from(toBinary(FileDescriptorProtoSchema, file)));
+/** The fields of a message. */
+type Fields = Record<string, unknown>;
+
+/** A service in the form of grpc-js, at the paths of the name `as`. Its messages are those of loadRegistry; enums are numbers. */
+export function serviceDefinition(name: string, as = name): ServiceDefinition {
+  const service = loadRegistry().getService(name);
+  invariant(service !== undefined, `proto/ defines ${name}`);
+  const methods = service.methods.map((method): [string, MethodDefinition<Fields, Fields>] => [
+    method.name,
+    {
+      path: `/${as}/${method.name}`,
+      requestStream: method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming",
+      responseStream: method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming",
+      requestSerialize: (message) => encoded(method.input, message),
+      requestDeserialize: (bytes) => fromBinary(method.input, bytes),
+      responseSerialize: (message) => encoded(method.output, message),
+      responseDeserialize: (bytes) => fromBinary(method.output, bytes),
+    },
+  ]);
+  return Object.fromEntries(methods);
 }
 
-// proto-loader's descriptors have relative type names, and lack the imports of files and the JSON names of fields. The JSON mapping and
-// clients of reflection need all three.
-function loadFiles(): FileDescriptorProto[] {
-  const files = readFiles(loadProto());
-  const fileOfType = new Map<string, FileDescriptorProto>();
-  for (const file of files) {
-    for (const type of file.enumType) fileOfType.set(`${file.package}.${type.name}`, file);
-    for (const type of file.messageType) indexMessage(type, file.package, file, fileOfType);
-  }
-  for (const file of files) resolveFile(file, fileOfType);
-  return inOrderOfDependency(files);
-}
-
-function readFiles(definition: PackageDefinition): FileDescriptorProto[] {
-  const byName = new Map<string, FileDescriptorProto>();
-  for (const type of Object.values(definition)) {
-    if (!("fileDescriptorProtos" in type) || !Array.isArray(type.fileDescriptorProtos)) continue;
-    for (const bytes of type.fileDescriptorProtos) {
-      const file = fromBinary(FileDescriptorProtoSchema, bytes);
-      if (!byName.has(file.name)) byName.set(file.name, file);
-    }
-  }
-  return [...byName.values()];
-}
-
-function indexMessage(
-  type: DescriptorProto,
-  scope: string,
-  file: FileDescriptorProto,
-  fileOfType: Map<string, FileDescriptorProto>,
-): void {
-  const name = `${scope}.${type.name}`;
-  fileOfType.set(name, file);
-  for (const inner of type.enumType) fileOfType.set(`${name}.${inner.name}`, file);
-  for (const inner of type.nestedType) indexMessage(inner, name, file, fileOfType);
-}
-
-function resolveFile(file: FileDescriptorProto, fileOfType: ReadonlyMap<string, FileDescriptorProto>): void {
-  const resolve = (reference: string, scope: string): string => {
-    const name = fullName(reference, scope, fileOfType);
-    const home = fileOfType.get(name);
-    invariant(home !== undefined, `proto/ defines ${reference}, used in ${scope}`);
-    if (home !== file && !file.dependency.includes(home.name)) file.dependency.push(home.name);
-    return `.${name}`;
-  };
-  const resolveField = (field: FieldDescriptorProto, scope: string): void => {
-    if (field.typeName !== "") field.typeName = resolve(field.typeName, scope);
-    field.jsonName = field.name.replace(/_+(.?)/g, (_match, next: string) => next.toUpperCase());
-  };
-  const resolveMessage = (type: DescriptorProto, outer: string): void => {
-    const scope = `${outer}.${type.name}`;
-    for (const field of type.field) resolveField(field, scope);
-    for (const inner of type.nestedType) resolveMessage(inner, scope);
-  };
-  for (const type of file.messageType) resolveMessage(type, file.package);
-  for (const service of file.service) {
-    for (const method of service.method) {
-      method.inputType = resolve(method.inputType, file.package);
-      method.outputType = resolve(method.outputType, file.package);
-    }
-  }
-}
-
-// A relative name means the nearest type of that name, searched from the innermost scope outwards, as protoc does.
-function fullName(reference: string, scope: string, known: ReadonlyMap<string, unknown>): string {
-  if (reference.startsWith(".")) return reference.slice(1);
-  for (let at = scope; at !== ""; at = at.slice(0, Math.max(0, at.lastIndexOf(".")))) {
-    if (known.has(`${at}.${reference}`)) return `${at}.${reference}`;
-  }
-  return reference;
-}
-
-function inOrderOfDependency(files: readonly FileDescriptorProto[]): FileDescriptorProto[] {
-  const byName = new Map(files.map((file) => [file.name, file]));
-  const ordered = new Set<FileDescriptorProto>();
-  const visit = (file: FileDescriptorProto): void => {
-    for (const name of file.dependency) {
-      const needed = byName.get(name);
-      if (needed !== undefined && !ordered.has(needed)) visit(needed);
-    }
-    ordered.add(file);
-  };
-  for (const file of files) visit(file);
-  return [...ordered];
+function encoded(type: DescMessage, fields: Fields): Buffer {
+  return Buffer.from(toBinary(type, create(type, fields)));
 }

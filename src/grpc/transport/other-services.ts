@@ -1,15 +1,9 @@
 // The services beside the methods on bytes, in the form of grpc-js, for both transports: health, and reflection if it is asked for.
 
-import type {
-  MethodDefinition,
-  ServiceDefinition,
-  UntypedHandleCall,
-  UntypedServiceImplementation,
-} from "@grpc/grpc-js";
-import type { MessageTypeDefinition, PackageDefinition } from "@grpc/proto-loader";
-import { ReflectionService } from "@grpc/reflection";
+import type { MethodDefinition, UntypedHandleCall } from "@grpc/grpc-js";
 import { HealthService } from "./health-service.ts";
-import { HEALTH_SERVICE, loadFileDescriptors, loadProto } from "./load-proto.ts";
+import { HEALTH_SERVICE, serviceDefinition } from "./load-proto.ts";
+import { reflectionServices } from "./reflection.ts";
 import type { GrpcServerOptions, GrpcService } from "./transport.ts";
 
 /** A method of a service in the form of grpc-js. */
@@ -29,18 +23,10 @@ export function otherServices(
   const serviceNames = [...new Set(options.methods.map((method) => serviceOf(method.path)))];
   const health = new HealthService(options.health, ["", HEALTH_NAME, ...serviceNames], watchersMax);
   const services = [
-    { definition: loadProto()[HEALTH_SERVICE] as ServiceDefinition, implementation: health.implementation() },
+    { definition: serviceDefinition(HEALTH_SERVICE), implementation: health.implementation() },
     ...(options.services ?? []),
+    ...(options.reflection ? reflectionServices([...serviceNames, HEALTH_SERVICE]) : []),
   ];
-  if (options.reflection) {
-    const reflection = new ReflectionService(wholeFiles(), { services: [...serviceNames, HEALTH_SERVICE] });
-    // All that it asks of a server.
-    const server = {
-      addService: (definition: ServiceDefinition, implementation: UntypedServiceImplementation) =>
-        services.push({ definition, implementation }),
-    };
-    reflection.addToServer(server);
-  }
   return { services, health };
 }
 
@@ -54,11 +40,6 @@ export function methodsOf(services: readonly GrpcService[]): ReadonlyMap<string,
     }
   }
   return methods;
-}
-
-// Reflection reads only the file descriptors of a package definition.
-function wholeFiles(): PackageDefinition {
-  return { files: { fileDescriptorProtos: loadFileDescriptors() } as MessageTypeDefinition<object, object> };
 }
 
 function serviceOf(path: string): string {

@@ -1,9 +1,15 @@
 // The files of proto/ agree with the public protocol in paths and numbers, and are whole.
 
-import { fromBinary } from "@bufbuild/protobuf";
-import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { loadFileDescriptors, loadRegistry } from "../../../src/grpc/transport/load-proto.ts";
+import { describeProto } from "../../../proto/describe.mjs";
+import { loadRegistry } from "../../../src/grpc/transport/load-proto.ts";
+
+test("proto/descriptors.binpb describes the files of proto/; `node proto/describe.mjs` writes it", () => {
+  const kept = readFileSync(resolve(import.meta.dirname, "../../../proto/descriptors.binpb"));
+  expect(Buffer.from(describeProto()).equals(kept)).toBe(true);
+});
 
 test("numbers the fields and enum values as the protocol does", () => {
   const registry = loadRegistry();
@@ -30,8 +36,7 @@ test("numbers the fields and enum values as the protocol does", () => {
 
 test("names every type in full and puts files after those they depend on", () => {
   const seen = new Set<string>();
-  for (const bytes of loadFileDescriptors()) {
-    const file = fromBinary(FileDescriptorProtoSchema, bytes);
+  for (const { proto: file } of loadRegistry().files) {
     expect(file.dependency.filter((name) => !seen.has(name))).toEqual([]);
     seen.add(file.name);
     const references = file.messageType.flatMap((type) => type.field.map((field) => field.typeName));

@@ -1,0 +1,117 @@
+// Server reflection, versions v1 and v1alpha: describes the services of proto/ to grpcurl and similar tools. Errors are answers, and the
+// stream goes on after them.
+
+import { type DescFile, type FileRegistry, toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import type { handleBidiStreamingCall } from "@grpc/grpc-js";
+import { GrpcStatus } from "../unary.ts";
+import { loadRegistry, serviceDefinition } from "./load-proto.ts";
+import type { GrpcService } from "./transport.ts";
+
+const VERSIONS = ["v1", "v1alpha"];
+
+/** ServerReflectionRequest and ServerReflectionResponse, as far as they are read and written here. */
+interface Request {
+  readonly host: string;
+  readonly messageRequest: { readonly case?: string | undefined; readonly value?: unknown };
+}
+interface Response {
+  readonly validHost: string;
+  readonly originalRequest: Request;
+  readonly messageResponse: Answer;
+}
+interface Answer {
+  readonly case: "fileDescriptorResponse" | "listServicesResponse" | "errorResponse";
+  readonly value: object;
+}
+
+/** The reflection services, which list `serviceNames`. */
+export function reflectionServices(serviceNames: readonly string[]): readonly GrpcService[] {
+  const reflection = new Reflection(loadRegistry(), serviceNames);
+  const call: handleBidiStreamingCall<Request, Response> = (stream) => {
+    stream.on("data", (request: Request) => stream.write(reflection.answer(request)));
+    stream.on("end", () => stream.end());
+  };
+  return VERSIONS.map((version) => ({
+    definition: serviceDefinition("grpc.reflection.v1.ServerReflection", `grpc.reflection.${version}.ServerReflection`),
+    implementation: { ServerReflectionInfo: call },
+  }));
+}
+
+class Reflection {
+  readonly #registry: FileRegistry;
+  readonly #services: readonly { readonly name: string }[];
+  /** Encoded when they are first asked for. */
+  readonly #encoded = new Map<DescFile, Uint8Array>();
+
+  constructor(registry: FileRegistry, serviceNames: readonly string[]) {
+    this.#registry = registry;
+    this.#services = serviceNames.map((name) => ({ name }));
+  }
+
+  answer(request: Request): Response {
+    return { validHost: request.host, originalRequest: request, messageResponse: this.#answerOf(request) };
+  }
+
+  #answerOf({ messageRequest: { case: asked, value } }: Request): Answer {
+    switch (asked) {
+      case "listServices":
+        return { case: "listServicesResponse", value: { service: this.#services } };
+      case "fileByFilename":
+        return this.#describe(this.#registry.getFile(String(value)), `Proto file not found: ${value}`);
+      case "fileContainingSymbol":
+        return this.#describe(this.#fileOf(String(value)), `Symbol not found: ${value}`);
+      case "fileContainingExtension":
+      case "allExtensionNumbersOfType":
+        return failure(GrpcStatus.notFound, "Extension not found: there are none");
+      default:
+        return failure(GrpcStatus.unimplemented, "Unimplemented method for request");
+    }
+  }
+
+  /** The file of a type, a service, or a member of one. */
+  #fileOf(symbol: string): DescFile | undefined {
+    const type = this.#registry.get(symbol);
+    if (type !== undefined) return type.file;
+    const dot = symbol.lastIndexOf(".");
+    const outer = this.#registry.get(symbol.slice(0, Math.max(0, dot)));
+    const members = outer === undefined ? [] : membersOf(outer);
+    return members.some(({ name }) => name === symbol.slice(dot + 1)) ? outer?.file : undefined;
+  }
+
+  #describe(file: DescFile | undefined, orElse: string): Answer {
+    if (file === undefined) return failure(GrpcStatus.notFound, orElse);
+    // A set keeps its order and grows while it is read.
+    const files = new Set([file]);
+    for (const { dependencies } of files) for (const each of dependencies) files.add(each);
+    return {
+      case: "fileDescriptorResponse",
+      value: { fileDescriptorProto: [...files].map((each) => this.#encode(each)) },
+    };
+  }
+
+  #encode(file: DescFile): Uint8Array {
+    const bytes = this.#encoded.get(file) ?? toBinary(FileDescriptorProtoSchema, file.proto);
+    this.#encoded.set(file, bytes);
+    return bytes;
+  }
+}
+
+function failure(errorCode: GrpcStatus, errorMessage: string): Answer {
+  return { case: "errorResponse", value: { errorCode, errorMessage } };
+}
+
+type DescType = NonNullable<ReturnType<FileRegistry["get"]>>;
+
+function membersOf(type: DescType): readonly { readonly name: string }[] {
+  switch (type.kind) {
+    case "message":
+      return [...type.fields, ...type.oneofs];
+    case "enum":
+      return type.values;
+    case "service":
+      return type.methods;
+    case "extension":
+      return [];
+  }
+}
