@@ -3,11 +3,12 @@
 import { describe, expect, test } from "vitest";
 import { BLOCK_BYTES, LogBlocks } from "../../src/engine/algorithms/log-blocks.ts";
 import { LogState } from "../../src/engine/algorithms/log-state.ts";
+import { ownMemory } from "../../src/engine/base/journaled-memory.ts";
 import { LOG_PAYMENTS_MAX } from "../../src/engine/domain/limit.ts";
 
 describe("a log in blocks", () => {
   test("frees blocks as it shrinks, each log its own", () => {
-    const blocks = new LogBlocks();
+    const blocks = new LogBlocks(ownMemory(1_000_000), { at: 0, bytes: 900_000 });
     const places = [1, 100, 300].map((payments) => {
       const log = new LogState();
       log.clear(1);
@@ -59,7 +60,7 @@ describe("a log in blocks", () => {
   });
 
   test("has room reserved before it is paid for, within its bytes", () => {
-    const blocks = new LogBlocks(3 * BLOCK_BYTES);
+    const blocks = new LogBlocks(ownMemory(4 * BLOCK_BYTES), { at: 0, bytes: 3 * BLOCK_BYTES });
     const logs = Array.from({ length: 4 }, () => new LogState());
     blocks.beginGroup();
     for (const log of logs) log.clear(1);

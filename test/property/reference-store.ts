@@ -2,7 +2,6 @@
 // answers right also after time has stepped back.
 
 import { HoldBook } from "../../src/engine/algorithms/hold-book.ts";
-import { LogBlocks } from "../../src/engine/algorithms/log-blocks.ts";
 import { Settlement } from "../../src/engine/algorithms/settlement.ts";
 import type { BucketAccess, WorkingBucket } from "../../src/engine/algorithms/working-bucket.ts";
 import type { Clock } from "../../src/engine/base/clock.ts";
@@ -16,22 +15,22 @@ interface Numbers {
 }
 
 class MapAccess implements BucketAccess {
-  readonly logs = new LogBlocks();
+  readonly logs = { beginGroup: () => undefined, reserve: () => true };
   readonly holds = new HoldBook();
   readonly #numbers = new Map<string, Numbers>();
-  readonly #logs = new Map<string, number>();
+  readonly #logs = new Map<string, Float64Array>();
 
   load(bucket: WorkingBucket): boolean {
     const numbers = this.#numbers.get(bucket.bucketKey);
     const log = this.#logs.get(bucket.bucketKey);
     if (numbers !== undefined) Object.assign(bucket.state, numbers);
-    if (log !== undefined) this.logs.read(log, bucket.useLog());
+    if (log !== undefined) bucket.useLog().restore(log);
     return numbers !== undefined || log !== undefined;
   }
 
   save(bucket: WorkingBucket): void {
     if (bucket.log === undefined) this.#numbers.set(bucket.bucketKey, { ...bucket.state });
-    else this.#logs.set(bucket.bucketKey, this.logs.write(this.#logs.get(bucket.bucketKey) ?? 0, bucket.log));
+    else this.#logs.set(bucket.bucketKey, bucket.log.kept());
   }
 
   extend(): void {
@@ -39,8 +38,6 @@ class MapAccess implements BucketAccess {
   }
 
   remove(bucket: WorkingBucket): void {
-    const log = this.#logs.get(bucket.bucketKey);
-    if (log !== undefined) this.logs.drop(log);
     this.#numbers.delete(bucket.bucketKey);
     this.#logs.delete(bucket.bucketKey);
   }

@@ -1,7 +1,6 @@
 // A store whose answers a test decides: settles from a map, fails, or answers later when told.
 
 import { HoldBook } from "../../src/engine/algorithms/hold-book.ts";
-import { LogBlocks } from "../../src/engine/algorithms/log-blocks.ts";
 import { Settlement } from "../../src/engine/algorithms/settlement.ts";
 import type { BucketAccess, WorkingBucket } from "../../src/engine/algorithms/working-bucket.ts";
 import type { Clock } from "../../src/engine/base/clock.ts";
@@ -13,12 +12,11 @@ interface Kept {
   readonly atUs: number;
   readonly used: number;
   readonly previous: number;
-  /** Place of its log, if it has one. */
-  readonly log: number | undefined;
+  readonly log: Float64Array | undefined;
 }
 
 class MapAccess implements BucketAccess {
-  readonly logs = new LogBlocks();
+  readonly logs = { beginGroup: () => undefined, reserve: () => true };
   readonly holds = new HoldBook();
   readonly buckets = new Map<string, Kept>();
 
@@ -28,15 +26,13 @@ class MapAccess implements BucketAccess {
     bucket.state.atUs = kept.atUs;
     bucket.state.used = kept.used;
     bucket.state.previous = kept.previous;
-    if (kept.log !== undefined) this.logs.read(kept.log, bucket.useLog());
+    if (kept.log !== undefined) bucket.useLog().restore(kept.log);
     return true;
   }
 
   save(bucket: WorkingBucket): void {
     const { atUs, used, previous } = bucket.state;
-    const place = this.buckets.get(bucket.bucketKey)?.log ?? 0;
-    const log = bucket.log === undefined ? undefined : this.logs.write(place, bucket.log);
-    this.buckets.set(bucket.bucketKey, { atUs, used, previous, log });
+    this.buckets.set(bucket.bucketKey, { atUs, used, previous, log: bucket.log?.kept() });
   }
 
   extend(): void {
@@ -99,8 +95,9 @@ export class ScriptedStore implements LocalStore {
     this.#settlement.forget(take, this.#clock.nowUs());
   }
 
-  knowsHold({ bucketKey, holdId }: Take): boolean {
-    return this.#access.holds.knows(bucketKey, holdId, this.#clock.nowUs());
+  knowsHold(take: Take): boolean {
+    take.needKeyBytes();
+    return this.#access.holds.knows(take, take.holdId, this.#clock.nowUs());
   }
 
   close(): Promise<void> {

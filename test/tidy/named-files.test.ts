@@ -5,7 +5,20 @@ import { resolve } from "node:path";
 import { expect, test } from "vitest";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const FOLDERS = ["src", "client/src", "page", "lua", "sql", "test", "bench", "docs", "deploy", "examples", "proto", ".ci"];
+const FOLDERS = [
+  "src",
+  "client/src",
+  "page",
+  "lua",
+  "sql",
+  "test",
+  "bench",
+  "docs",
+  "deploy",
+  "examples",
+  "proto",
+  ".ci",
+];
 const PAGES_OF_ROOT = ["README.md", "CONTRIBUTING.md", "RELEASING.md", "vitest.config.ts"];
 /** Not the types of Envoy's Lua filter, whose names go on with a version. */
 const MENTION = /(?<![\w.*/-])(?:[\w.-]+\/)*[\w.-]*\w\.(?:ts|mjs|lua|sql)\b(?!\.v\d)/g;

@@ -30,11 +30,13 @@ export class DebtLows {
     ];
   }
 
-  /** Fills empty lows from `numbers()`: three numbers, then two for each low. */
+  /** Replaces the whole state by that of `numbers()`: three numbers, then two for each low. */
   restore([last = 0, lastHeld = 0, held = 0, ...pairs]: readonly number[]): void {
     this.last = last;
     this.#lastHeld = lastHeld;
     this.#held = held;
+    this.#payments.length = 0;
+    this.#lows.length = 0;
     for (let i = 0; i + 1 < pairs.length; i += 2) {
       this.#payments.push(pairs[i] as number);
       this.#lows.push(pairs[i + 1] as number);

@@ -1,25 +1,30 @@
-// The live holds (payments that wait for their settlement) of each bucket, and the ids of settled ones. holds.ts applies holds to
-// their buckets.
+// The live holds (payments that wait for their settlement) of each bucket, and the ids of settled ones, in a memory that threads may share.
+// holds.ts applies holds to their buckets. In shared memory every thread has its own HoldBook, and a lock lets one of them work at a time
+// (stores/memory/store-memory.ts).
+//
+// A bucket with holds has a record, which leads to the list of its holds, those that end soonest first, and to its lows (DebtLows). Settled
+// ids are a list in the order of their settlement.
 
+import { type JournaledMemory, ownMemory } from "../base/journaled-memory.ts";
 import type { LongWork } from "../base/long-work.ts";
 import { MICROS_PER_TOKEN } from "../base/units.ts";
+import type { KeyHash } from "../domain/key-bytes.ts";
 import { HOLDS_IN_MEMORY_MAX, HOLDS_PER_BUCKET_MAX, type Limit } from "../domain/limit.ts";
-import { LimitStats } from "../domain/stats.ts";
+import type { LimitStats } from "../domain/stats.ts";
 import { DebtLows } from "./debt-lows.ts";
+import { type HoldCounts, NO_RULE, OwnHoldCounts } from "./hold-counts.ts";
+import { HoldRecords, holdBytes, Kind, NUMBER, SETTLED_MAX, WORD } from "./hold-records.ts";
 
 /** Most holds that end in one step, in all its buckets together; the rest ends in later steps. lua/holds.lua has the same bound. */
 const ENDINGS_PER_STEP = 32;
+/** Settled ids whose time is over that are dropped, at most, when another is added. */
+const SETTLED_DROPS = 2;
+/** Records that `nextEnded` looks at. */
+const LOOKS_PER_STEP = 64;
 
-/** Most settled ids of one generation. There are two; when the younger is full, the older is dropped, even before its time. */
-const SETTLED_MAX = 50_000;
-
-/** Counts holds of limits that have none any more. */
-const NO_RULE = new LimitStats();
-
-/** A payment that can still be settled. */
+/** A payment that can still be settled, as it is in its record. */
 export interface Hold {
-  /** Empty if nobody can settle it. */
-  readonly id: string;
+  readonly record: number;
   readonly cost: number;
   readonly paidAtUs: number;
   /** When the payment is given back if nobody settles it. */
@@ -28,134 +33,70 @@ export interface Hold {
   readonly payment: number;
 }
 
-/** The live holds of one bucket. */
-export class BucketHolds {
-  readonly bucketKey: string;
-  /** The limit under which the last hold was opened. */
-  limit: Limit;
-  /** The stats that count these holds. */
-  stats: LimitStats;
-  /** Used if the bucket is a token bucket. */
-  readonly lows = new DebtLows();
-  readonly #byId = new Map<string, Hold>();
-  /** By time of ending. Removed holds with an id stay in the list until they come first. */
-  #inOrder: Hold[] = [];
-  #first = 0;
-  #live = 0;
-
-  constructor(bucketKey: string, limit: Limit) {
-    this.bucketKey = bucketKey;
-    this.limit = limit;
-    this.stats = limit.stats;
-  }
-
-  get size(): number {
-    return this.#live;
-  }
-
-  /** The hold of that id, unless it has ended: an ended one may still wait here to be given back (ENDINGS_PER_STEP). */
-  find(id: string, nowUs: number): Hold | undefined {
-    const hold = id === "" ? undefined : this.#byId.get(id);
-    return hold !== undefined && hold.endsAtUs > nowUs ? hold : undefined;
-  }
-
-  /** The hold without an id that was paid at that time; undefined if there is none. */
-  namelessPaidAt(paidAtUs: number): Hold | undefined {
-    for (let at = this.#inOrder.length - 1; at >= this.#first; at--) {
-      const hold = this.#inOrder[at] as Hold;
-      if (hold.id === "" && hold.paidAtUs === paidAtUs) return hold;
-    }
-    return undefined;
-  }
-
-  /** Moves the count of live holds to `stats`: those of the rule, or of a value if the rule counts by value. */
-  countIn(stats: LimitStats): void {
-    if (stats === this.stats) return;
-    this.stats.holdsLive -= this.#live;
-    stats.holdsLive += this.#live;
-    this.stats = stats;
-  }
-
-  /** All live holds, those that end soonest first. */
-  live(): Hold[] {
-    return this.#inOrder.slice(this.#first).filter((hold) => this.#isLive(hold));
-  }
-
-  /** The live hold that ends soonest; undefined if there is none. */
-  first(): Hold | undefined {
-    while (this.#first < this.#inOrder.length) {
-      const hold = this.#inOrder[this.#first] as Hold;
-      if (this.#isLive(hold)) return hold;
-      this.#dropFirst();
-    }
-    return undefined;
-  }
-
-  /** Adds a hold, whose id belongs to no hold that has not ended. */
-  add({ id, cost, paidAtUs, endsAtUs }: Omit<Hold, "payment">): void {
-    this.lows.hold(cost * MICROS_PER_TOKEN);
-    const ended = this.#byId.get(id);
-    if (ended !== undefined) this.#inOrder[this.#inOrder.indexOf(ended)] = { ...ended, id: "" };
-    this.keep({ id, cost, paidAtUs, endsAtUs, payment: this.lows.last });
-  }
-
-  /** Adds a hold restored from another process; its number of payment is known. */
-  keep(kept: Hold): void {
-    if (kept.id !== "") this.#byId.set(kept.id, kept);
-    this.#live++;
-    this.stats.holdsLive++;
-    let at = this.#inOrder.length;
-    // Not always the last: time may have stepped back, or the rule's ttl was edited.
-    while (at > this.#first && (this.#inOrder[at - 1] as Hold).endsAtUs > kept.endsAtUs) at--;
-    if (at === this.#inOrder.length) this.#inOrder.push(kept);
-    else this.#inOrder.splice(at, 0, kept);
-  }
-
-  /** Removes a hold that `find` or `first` has returned. */
-  remove(hold: Hold): void {
-    this.#live--;
-    this.stats.holdsLive--;
-    this.lows.release(hold.cost * MICROS_PER_TOKEN);
-    if (hold.id !== "") this.#byId.delete(hold.id);
-    if (this.#inOrder[this.#first] === hold) this.#dropFirst();
-    else if (hold.id === "") this.#inOrder.splice(this.#inOrder.lastIndexOf(hold), 1);
-  }
-
-  // `remove` takes holds without an id out of the list at once; for the others the map tells.
-  #isLive(hold: Hold): boolean {
-    return hold.id === "" || this.#byId.get(hold.id) === hold;
-  }
-
-  #dropFirst(): void {
-    this.#first++;
-    if (this.#first < 64 || this.#first * 2 < this.#inOrder.length) return;
-    this.#inOrder = this.#inOrder.slice(this.#first);
-    this.#first = 0;
-  }
+/** A hold outside a HoldBook. Its id is one-byte, of at most 64 bytes; empty if nobody can settle it. */
+export interface KeptHold extends Omit<Hold, "record"> {
+  readonly id: string;
 }
 
-/** The holds of all buckets of a store. */
+/** A bucket with live holds, during a step. */
+export class BucketHolds {
+  /** Number of its record; 0 once it has lost its last hold. */
+  record = 0;
+  readonly hash: KeyHash = { keyHash: 0, keyHash1: 0, keyHash2: 0, keyHash3: 0 };
+  /** Used if the bucket is a token bucket. */
+  readonly lows = new DebtLows();
+}
+
+/** The holds of all buckets of a store. Buckets are named by the hashes of their keys. */
 export class HoldBook {
-  readonly #buckets = new Map<string, BucketHolds>();
-  /** When each settled hold may be forgotten, by bucket and id: the younger generation and the older one. */
-  #settled = new Map<string, number>();
-  #settledBefore = new Map<string, number>();
-  /** When the first and the last id of the younger generation may be forgotten, and the last of the older one. */
-  #firstForgottenUs = Number.POSITIVE_INFINITY;
-  #lastForgottenUs = 0;
-  #allBeforeForgottenUs = 0;
-  #idle: IterableIterator<BucketHolds> | undefined;
-  #live = 0;
+  readonly #records: HoldRecords;
+  #counts: HoldCounts;
+  readonly #holdsMax: number;
+  /** Memory that only this book has. */
+  readonly #own: JournaledMemory | undefined;
+  /** The buckets of this step; the first `#openCount` are in use. */
+  readonly #open: BucketHolds[] = [];
+  #openCount = 0;
   #endingsLeft = ENDINGS_PER_STEP;
 
-  /** The live holds of a bucket; undefined if there are none. */
-  of(bucketKey: string): BucketHolds | undefined {
-    return this.#buckets.get(bucketKey);
+  /** `memory`: where the book lies in memory that it shares; by default it has its own. */
+  constructor(
+    holdsMax = HOLDS_IN_MEMORY_MAX,
+    memory?: { readonly memory: JournaledMemory; readonly at: number },
+    counts: HoldCounts = new OwnHoldCounts(),
+  ) {
+    if (memory === undefined) this.#own = ownMemory(holdBytes(holdsMax));
+    this.#records = new HoldRecords(memory?.memory ?? (this.#own as JournaledMemory), memory?.at ?? 0, holdsMax);
+    this.#counts = counts;
+    this.#holdsMax = holdsMax;
+  }
+
+  /** Forgets everything. Only for a book with its own memory. */
+  clear(): void {
+    this.#records.clear();
+    this.#own?.commit();
+    this.#openCount = 0;
+    this.#counts = new OwnHoldCounts();
+  }
+
+  /** Number of all live holds. */
+  get liveCount(): number {
+    return this.#records.word(0, WORD.live);
   }
 
   /** Begins a step, which may end at most ENDINGS_PER_STEP holds. */
   beginStep(): void {
+    this.#own?.commit();
+    this.#openCount = 0;
     this.#endingsLeft = ENDINGS_PER_STEP;
+  }
+
+  /** Writes what the step has left in `lows`. */
+  endStep(): void {
+    for (let i = 0; i < this.#openCount; i++) {
+      const bucket = this.#open[i] as BucketHolds;
+      if (bucket.record !== 0) this.#records.writeLows(bucket.record, bucket.lows.numbers());
+    }
   }
 
   /** Counts a hold that is about to end; false if the step has reached its bound. */
@@ -163,165 +104,286 @@ export class HoldBook {
     return this.#endingsLeft-- > 0;
   }
 
-  /** True if one more hold can be opened in the bucket. */
-  hasRoom(bucketKey: string): boolean {
-    return this.#live < HOLDS_IN_MEMORY_MAX && (this.of(bucketKey)?.size ?? 0) < HOLDS_PER_BUCKET_MAX;
-  }
-
-  /** Adds a hold. All holds of the bucket are counted in `stats` from now on. */
-  add(bucketKey: string, limit: Limit, stats: LimitStats, hold: Omit<Hold, "payment">): void {
-    const bucket = this.#bucketOf(bucketKey, limit);
-    bucket.countIn(stats);
-    bucket.add(hold);
-    this.#live++;
-  }
-
-  /** Restores holds of a bucket from another process. `lows` comes with the first of several calls for one bucket. */
-  keep(bucketKey: string, limit: Limit, lows: readonly number[] | undefined, holds: readonly Hold[]): void {
-    const bucket = this.#bucketOf(bucketKey, limit);
-    if (lows !== undefined) bucket.lows.restore(lows);
-    for (const hold of holds) bucket.keep(hold);
-    this.#live += holds.length;
-  }
-
-  #bucketOf(bucketKey: string, limit: Limit): BucketHolds {
-    let bucket = this.#buckets.get(bucketKey);
-    if (bucket === undefined) {
-      bucket = new BucketHolds(bucketKey, limit);
-      this.#buckets.set(bucketKey, bucket);
+  /** The live holds of a bucket; undefined if there are none. The same object throughout a step. */
+  of(bucket: KeyHash): BucketHolds | undefined {
+    for (let i = 0; i < this.#openCount; i++) {
+      const open = this.#open[i] as BucketHolds;
+      if (open.record !== 0 && isSame(open.hash, bucket)) return open;
     }
-    bucket.limit = limit;
-    return bucket;
+    const record = this.#records.find(Kind.bucket, bucket, "");
+    return record === 0 ? undefined : this.#openBucket(record, bucket);
   }
 
-  remove(bucket: BucketHolds, hold: Hold): void {
-    bucket.remove(hold);
-    this.#live--;
-    if (bucket.size === 0) this.#buckets.delete(bucket.bucketKey);
+  sizeOf({ record }: BucketHolds): number {
+    return record === 0 ? 0 : this.#records.word(record, WORD.size);
+  }
+
+  /** True if one more hold can be opened in the bucket. */
+  hasRoom(bucket: KeyHash): boolean {
+    if (this.liveCount >= this.#holdsMax) return false;
+    const holds = this.of(bucket);
+    return holds === undefined || this.sizeOf(holds) < HOLDS_PER_BUCKET_MAX;
+  }
+
+  /** The hold of that id, unless it has ended: an ended one may still wait here to be given back (ENDINGS_PER_STEP). */
+  find(bucket: KeyHash, id: string, nowUs: number): Hold | undefined {
+    const record = id === "" ? 0 : this.#records.find(Kind.hold, bucket, id);
+    return record !== 0 && this.#records.number(record, NUMBER.endsAtUs) > nowUs ? this.#holdAt(record) : undefined;
+  }
+
+  /** The hold without an id that was paid at that time; undefined if there is none. */
+  namelessPaidAt({ record }: BucketHolds, paidAtUs: number): Hold | undefined {
+    const records = this.#records;
+    for (let at = records.word(record, WORD.last); at !== 0; at = records.word(at, WORD.before))
+      if (records.word(at, WORD.kind) === Kind.hold && records.number(at, NUMBER.paidAtUs) === paidAtUs)
+        return this.#holdAt(at);
+    return undefined;
+  }
+
+  /** The hold that ends soonest; undefined if the bucket has lost its last one. */
+  first({ record }: BucketHolds): Hold | undefined {
+    return record === 0 ? undefined : this.#holdAt(this.#records.word(record, WORD.first));
+  }
+
+  /** Counts holds of the bucket that have ended by themselves. */
+  countExpired({ record }: BucketHolds, count: number): void {
+    this.#counts.statsOf(this.#records.word(record, WORD.stats)).holdsExpired += count;
+  }
+
+  /** Has `stats` count the holds of the bucket: those of the rule, or of a value if the rule counts by value. */
+  countIn({ record }: BucketHolds, stats: LimitStats): void {
+    this.#countIn(record, this.#counts.numberOf(stats));
+  }
+
+  /** Adds a hold, whose id belongs to no hold that has not ended. All holds of the bucket are counted in `stats` from now on. */
+  add(bucket: KeyHash, limit: Limit, stats: LimitStats, hold: Omit<KeptHold, "payment">): void {
+    const holds = this.#bucketOf(bucket, limit);
+    this.countIn(holds, stats);
+    holds.lows.hold(hold.cost * MICROS_PER_TOKEN);
+    const ended = hold.id === "" ? 0 : this.#records.find(Kind.hold, bucket, hold.id);
+    if (ended !== 0) this.#records.leave(ended, bucket);
+    this.#addHold(holds, { ...hold, payment: holds.lows.last });
+  }
+
+  /** Adds holds of a bucket that were kept elsewhere, with the numbers of its lows. */
+  keep(bucket: KeyHash, limit: Limit, lows: readonly number[], kept: readonly KeptHold[]): void {
+    const holds = this.#bucketOf(bucket, limit);
+    holds.lows.restore(lows);
+    for (const hold of kept) this.#addHold(holds, hold);
+    this.#records.writeLows(holds.record, holds.lows.numbers());
+    this.#own?.commit();
+  }
+
+  /** All live holds of the bucket, those that end soonest first. */
+  live({ record }: BucketHolds): KeptHold[] {
+    const all: KeptHold[] = [];
+    for (let at = this.#records.word(record, WORD.first); at !== 0; at = this.#records.word(at, WORD.after)) {
+      const { cost, paidAtUs, endsAtUs, payment } = this.#holdAt(at);
+      all.push({ id: this.#records.idOf(at), cost, paidAtUs, endsAtUs, payment });
+    }
+    return all;
+  }
+
+  remove(holds: BucketHolds, { record, cost }: Hold): void {
+    holds.lows.release(cost * MICROS_PER_TOKEN);
+    this.#removeHold(holds, record);
+    if (this.sizeOf(holds) === 0) this.#removeBucket(holds);
+  }
+
+  /** Forgets the holds of the bucket without giving anything back. */
+  drop(bucket: KeyHash): void {
+    const holds = this.of(bucket);
+    if (holds === undefined) return;
+    for (let at = this.#records.word(holds.record, WORD.first); at !== 0; ) {
+      const next = this.#records.word(at, WORD.after);
+      this.#removeHold(holds, at);
+      at = next;
+    }
+    this.#removeBucket(holds);
   }
 
   /** Remembers until `forgetAtUs` that the hold was settled. Does nothing for a hold without an id. */
-  noteSettled(bucketKey: string, id: string, nowUs: number, forgetAtUs: number): void {
+  noteSettled(bucket: KeyHash, id: string, nowUs: number, forgetAtUs: number): void {
     if (id === "") return;
-    if (nowUs >= Math.max(this.#firstForgottenUs, this.#allBeforeForgottenUs)) this.#turnSettled();
-    this.keepSettled(settledName(bucketKey, id), forgetAtUs);
+    const known = this.#records.find(Kind.settled, bucket, id);
+    if (known !== 0) this.#dropSettled(known);
+    for (let drops = 0; drops < SETTLED_DROPS; drops++) {
+      const oldest = this.#records.word(0, WORD.firstSettled);
+      const isFull = this.#records.word(0, WORD.settled) >= SETTLED_MAX;
+      if (oldest === 0 || (!isFull && this.#records.number(oldest, NUMBER.endsAtUs) > nowUs)) break;
+      this.#dropSettled(oldest);
+    }
+    const record = this.#records.take(Kind.settled);
+    this.#records.enter(record, bucket, id);
+    this.#records.setNumber(record, NUMBER.endsAtUs, forgetAtUs);
+    this.#records.insert(record, 0, WORD.firstSettled, this.#records.word(0, WORD.lastSettled));
+    this.#records.add(0, WORD.settled, 1);
   }
 
   /** Whether a hold of that id is live, or was settled and is not forgotten yet. */
-  knows(bucketKey: string, id: string, nowUs: number): boolean {
-    return this.of(bucketKey)?.find(id, nowUs) !== undefined || this.isSettled(bucketKey, id, nowUs);
+  knows(bucket: KeyHash, id: string, nowUs: number): boolean {
+    return this.find(bucket, id, nowUs) !== undefined || this.forgetAtUs(bucket, id) > nowUs;
   }
 
-  isSettled(bucketKey: string, id: string, nowUs: number): boolean {
-    if (id === "") return false;
-    const name = settledName(bucketKey, id);
-    return (this.#settled.get(name) ?? this.#settledBefore.get(name) ?? 0) > nowUs;
+  /** When it may be forgotten that the hold of that id was settled; 0 if it was not. */
+  forgetAtUs(bucket: KeyHash, id: string): number {
+    const record = id === "" ? 0 : this.#records.find(Kind.settled, bucket, id);
+    return record === 0 ? 0 : this.#records.number(record, NUMBER.endsAtUs);
   }
 
-  /** The buckets that have live holds now. Buckets may lose their holds during the iteration; those are then left out. */
-  *buckets(): Generator<BucketHolds, void, void> {
-    let left = this.#buckets.size;
-    for (const bucket of this.#buckets.values())
-      if (left-- > 0) yield bucket;
-      else return;
+  /**
+   * Looks at the next records for a bucket whose first hold has ended, so that holds end also where no call asks. Returns the limit that
+   * opened its last hold, and writes its hash; undefined if there is none among them.
+   */
+  nextEnded(nowUs: number, into: KeyHash): Limit | undefined {
+    const records = this.#records;
+    const made = records.word(0, WORD.made);
+    let record = records.word(0, WORD.lookedAt);
+    for (let looks = Math.min(LOOKS_PER_STEP, made); looks > 0; looks--) {
+      record = record < made ? record + 1 : 1;
+      if (records.kindOf(record) !== Kind.bucket) continue;
+      if (records.number(records.word(record, WORD.first), NUMBER.endsAtUs) > nowUs) continue;
+      records.setWord(0, WORD.lookedAt, record);
+      records.readHash(record, into);
+      return this.#records.limitOf(record);
+    }
+    records.setWord(0, WORD.lookedAt, record);
+    return undefined;
   }
 
   /**
    * Takes the holds of limits that are not among `held` out of their rules' counts: no call would count them down. The next payment on the
-   * bucket counts them again.
+   * bucket counts them again. To be run under the lock, as far as each step goes.
    */
   *leaveCounts(held: ReadonlySet<LimitStats>): LongWork<void> {
-    for (const bucket of this.buckets()) {
-      if (!held.has(bucket.limit.stats)) bucket.countIn(NO_RULE);
+    const numbers = new Set([...held].map((stats) => this.#counts.numberOf(stats)));
+    for (let record = 1; record <= this.#records.word(0, WORD.made); record++) {
+      const isCounted = this.#records.kindOf(record) === Kind.bucket;
+      if (isCounted && !numbers.has(this.#records.word(record, WORD.stats))) this.#countIn(record, NO_RULE);
       yield;
     }
   }
 
-  /** Remembered settled holds and when each may be forgotten, in the form that `keepSettled` of another book takes. */
-  *settled(): Generator<[name: string, forgetAtUs: number], void, void> {
-    for (const settled of [this.#settledBefore, this.#settled]) {
-      let left = settled.size;
-      for (const one of settled)
-        if (left-- > 0) yield one;
-        else break;
+  /** Records that are or were in use; `isBucketAt` and `settledAt` take numbers from 1 to this. */
+  get made(): number {
+    return this.#records.word(0, WORD.made);
+  }
+
+  /** Whether the record is that of a bucket, whose hash it then writes. */
+  isBucketAt(record: number, into: KeyHash): boolean {
+    const isBucket = this.#records.kindOf(record) === Kind.bucket;
+    if (isBucket) this.#records.readHash(record, into);
+    return isBucket;
+  }
+
+  /** The settled id of the record, if it has one, whose bucket's hash it then writes. */
+  settledAt(record: number, into: KeyHash): { readonly id: string; readonly forgetAtUs: number } | undefined {
+    if (this.#records.kindOf(record) !== Kind.settled) return undefined;
+    this.#records.readHash(record, into);
+    return { id: this.#records.idOf(record), forgetAtUs: this.#records.number(record, NUMBER.endsAtUs) };
+  }
+
+  /** The limit that opened the bucket's last hold, as far as a store needs it. */
+  limitOf({ record }: BucketHolds): Limit {
+    return this.#records.limitOf(record);
+  }
+
+  #openBucket(record: number, hash: KeyHash): BucketHolds {
+    const holds = this.#open[this.#openCount] ?? new BucketHolds();
+    this.#open[this.#openCount++] = holds;
+    holds.record = record;
+    const { keyHash, keyHash1, keyHash2, keyHash3 } = hash;
+    Object.assign(holds.hash, { keyHash, keyHash1, keyHash2, keyHash3 });
+    holds.lows.restore(this.#records.lowsOf(record));
+    return holds;
+  }
+
+  /** The bucket with holds, which becomes one if it is not. */
+  #bucketOf(bucket: KeyHash, limit: Limit): BucketHolds {
+    let holds = this.of(bucket);
+    if (holds === undefined) {
+      const record = this.#records.take(Kind.bucket);
+      for (const word of [WORD.first, WORD.last, WORD.size, WORD.lows]) this.#records.setWord(record, word, 0);
+      this.#records.setWord(record, WORD.stats, this.#counts.numberOf(limit.stats));
+      this.#records.enter(record, bucket, "");
+      holds = this.#openBucket(record, bucket);
+      holds.lows.restore([]);
     }
+    this.#records.writeLimit(holds.record, limit);
+    return holds;
   }
 
-  /** Forgets the holds of the bucket without giving anything back. */
-  drop(bucketKey: string): void {
-    const bucket = this.of(bucketKey);
-    if (bucket === undefined) return;
-    this.#live -= bucket.size;
-    bucket.stats.holdsLive -= bucket.size;
-    this.#buckets.delete(bucketKey);
+  #removeBucket(holds: BucketHolds): void {
+    this.#records.dropLows(holds.record);
+    this.#records.leave(holds.record, holds.hash);
+    this.#records.release(holds.record);
+    holds.record = 0;
   }
 
-  /** Remembers a settled hold under a name that `settled` gave. */
-  keepSettled(name: string, forgetAtUs: number): void {
-    if (this.#settled.size >= SETTLED_MAX) this.#turnSettled();
-    this.#firstForgottenUs = Math.min(this.#firstForgottenUs, forgetAtUs);
-    this.#lastForgottenUs = Math.max(this.#lastForgottenUs, forgetAtUs);
-    this.#settled.set(name, forgetAtUs);
+  #addHold({ record: bucket, hash }: BucketHolds, { id, cost, paidAtUs, endsAtUs, payment }: KeptHold): void {
+    const records = this.#records;
+    const record = records.take(Kind.hold);
+    if (id !== "") records.enter(record, hash, id);
+    records.setNumber(record, NUMBER.cost, cost);
+    records.setNumber(record, NUMBER.paidAtUs, paidAtUs);
+    records.setNumber(record, NUMBER.endsAtUs, endsAtUs);
+    records.setNumber(record, NUMBER.payment, payment);
+    let before = records.word(bucket, WORD.last);
+    // Not always the last: time may have stepped back, or the rule's ttl was edited.
+    while (before !== 0 && records.number(before, NUMBER.endsAtUs) > endsAtUs)
+      before = records.word(before, WORD.before);
+    records.insert(record, bucket, WORD.first, before);
+    this.#countHold(bucket, 1);
   }
 
-  // Whole generations are dropped: deleting from a Map entry by entry leaves holes that later iterations must pass.
-  #turnSettled(): void {
-    this.#settledBefore = this.#settled;
-    this.#allBeforeForgottenUs = this.#lastForgottenUs;
-    this.#settled = new Map();
-    this.#lastForgottenUs = 0;
-    this.#firstForgottenUs = Number.POSITIVE_INFINITY;
+  #removeHold({ record: bucket, hash }: BucketHolds, record: number): void {
+    if (this.#records.hasId(record)) this.#records.leave(record, hash);
+    this.#records.cut(record, bucket, WORD.first);
+    this.#records.release(record);
+    this.#countHold(bucket, -1);
   }
 
-  /** The next bucket in turn, so that holds also end in buckets that no call asks about. Undefined at the end of a round. */
-  nextBucket(): BucketHolds | undefined {
-    this.#idle ??= this.#buckets.values();
-    const { value } = this.#idle.next();
-    if (value === undefined) this.#idle = undefined;
-    return value;
+  #countHold(bucket: number, count: number): void {
+    this.#records.add(bucket, WORD.size, count);
+    this.#records.add(0, WORD.live, count);
+    this.#counts.statsOf(this.#records.word(bucket, WORD.stats)).holdsLive += count;
+  }
+
+  #countIn(bucket: number, number: number): void {
+    const known = this.#records.word(bucket, WORD.stats);
+    if (known === number) return;
+    const size = this.#records.word(bucket, WORD.size);
+    this.#counts.statsOf(known).holdsLive -= size;
+    this.#counts.statsOf(number).holdsLive += size;
+    this.#records.setWord(bucket, WORD.stats, number);
+  }
+
+  #dropSettled(record: number): void {
+    const hash: KeyHash = { keyHash: 0, keyHash1: 0, keyHash2: 0, keyHash3: 0 };
+    this.#records.readHash(record, hash);
+    this.#records.leave(record, hash);
+    this.#records.cut(record, 0, WORD.firstSettled);
+    this.#records.release(record);
+    this.#records.add(0, WORD.settled, -1);
+  }
+
+  #holdAt(record: number): Hold {
+    const records = this.#records;
+    return {
+      record,
+      cost: records.number(record, NUMBER.cost),
+      paidAtUs: records.number(record, NUMBER.paidAtUs),
+      endsAtUs: records.number(record, NUMBER.endsAtUs),
+      payment: records.number(record, NUMBER.payment),
+    };
   }
 }
 
-/** The name under which a settled hold is remembered. */
-export function settledName(bucketKey: string, id: string): string {
-  return `${bucketKey} ${id}`;
-}
-
-// The live holds of one bucket as text: JSON in ASCII of the numbers of its lows, then of each hold.
-
-type PackedHold = readonly [id: string, cost: number, paidAtUs: number, endsAtUs: number, payment: number];
-
-export function packHolds(holds: BucketHolds): string {
-  const live = holds.live().map(({ id, cost, paidAtUs, endsAtUs, payment }) => [id, cost, paidAtUs, endsAtUs, payment]);
-  return JSON.stringify([holds.lows.numbers(), live]).replace(/[\x7f-\xff]/g, escapeOf);
-}
-
-function escapeOf(char: string): string {
-  return `\\u00${char.charCodeAt(0).toString(16)}`;
-}
-
-/** Adds the holds of a text to the book, as those of this bucket. False, with the book unchanged, if `packHolds` can't have written the text. */
-export function unpackHolds(book: HoldBook, bucketKey: string, limit: Limit, text: string): boolean {
-  let read: unknown;
-  try {
-    read = JSON.parse(text);
-  } catch {
-    return false;
-  }
-  if (!Array.isArray(read) || read.length !== 2) return false;
-  const [lows, holds] = read as unknown[];
-  if (!Array.isArray(lows) || !lows.every(Number.isSafeInteger) || !Array.isArray(holds) || !holds.every(isHold))
-    return false;
-  book.keep(bucketKey, limit, lows as number[], (holds as PackedHold[]).map(holdOf));
-  return true;
-}
-
-function holdOf([id, cost, paidAtUs, endsAtUs, payment]: PackedHold): Hold {
-  return { id, cost, paidAtUs, endsAtUs, payment };
-}
-
-function isHold(value: unknown): value is PackedHold {
-  if (!Array.isArray(value) || value.length !== 5) return false;
-  const [id, ...numbers] = value as unknown[];
-  return typeof id === "string" && numbers.every(Number.isSafeInteger);
+function isSame(one: KeyHash, other: KeyHash): boolean {
+  return (
+    one.keyHash === other.keyHash &&
+    one.keyHash1 === other.keyHash1 &&
+    one.keyHash2 === other.keyHash2 &&
+    one.keyHash3 === other.keyHash3
+  );
 }

@@ -18,25 +18,25 @@ const WAIT_US_MIN = MICROS_PER_SECOND;
  */
 export function openWithHolds(bucket: WorkingBucket, limit: Limit, access: BucketAccess, nowUs: number): boolean {
   const { holds: book } = access;
-  const holds = book.of(bucket.bucketKey);
+  const holds = book.of(bucket);
   const isKept = !limit.isConcurrent && access.load(bucket);
   if (!isKept) bucket.step.clear(bucket.kept, limit, nowUs);
   const haveEnded = holds !== undefined && expireHolds(bucket, limit, holds, book, nowUs);
-  if (limit.isConcurrent && holds !== undefined) tokenBucket.pay(bucket.state, holds.size);
+  if (limit.isConcurrent && holds !== undefined) tokenBucket.pay(bucket.state, book.sizeOf(holds));
   return isKept && (bucket.step.advance(bucket.kept, limit, nowUs) || haveEnded);
 }
 
 function expireHolds(bucket: WorkingBucket, limit: Limit, holds: BucketHolds, book: HoldBook, nowUs: number): boolean {
   let count = 0;
-  for (let hold = holds.first(); hold !== undefined; hold = holds.first()) {
+  for (let hold = book.first(holds); hold !== undefined; hold = book.first(holds)) {
     if (hold.endsAtUs > nowUs || !book.mayEndOne()) break;
     count++;
+    book.countExpired(holds, 1);
     const atUs = Math.min(nowUs, Math.max(hold.endsAtUs, bucket.state.atUs));
     bucket.step.advance(bucket.kept, limit, atUs);
     giveBackHeld(bucket, limit, holds, hold, hold.cost, atUs);
     book.remove(holds, hold);
   }
-  holds.stats.holdsExpired += count;
   return count > 0;
 }
 
@@ -65,7 +65,7 @@ function giveBackHeld(
 /** Must be called before each payment on a limit with holds: records the debt of a token bucket (DebtLows). */
 export function notePayment(bucket: WorkingBucket, limit: Limit, book: HoldBook, nowUs: number): void {
   if (limit.algorithm !== Algorithm.tokenBucket || limit.isConcurrent) return;
-  book.of(bucket.bucketKey)?.lows.notePayment(tokenBucket.debtAt(bucket.state, limit, nowUs));
+  book.of(bucket)?.lows.notePayment(tokenBucket.debtAt(bucket.state, limit, nowUs));
 }
 
 /** True if a payment of the take may open a hold. */
@@ -79,13 +79,16 @@ export function opensHold({ limit, holdId }: Take): boolean {
  */
 export function closeHold(bucket: WorkingBucket, take: Take, cost: number, book: HoldBook, nowUs: number): void {
   const { limit, holdId, paidAtUs } = take;
-  const holds = book.of(take.bucketKey);
-  const named = holds?.find(holdId, nowUs);
-  const hold = named?.paidAtUs === paidAtUs ? named : limit.isConcurrent ? holds?.namelessPaidAt(paidAtUs) : undefined;
-  if (holds !== undefined && hold !== undefined) {
-    giveBackHeld(bucket, limit, holds, hold, cost, nowUs);
-    book.remove(holds, hold);
-    return;
+  const holds = book.of(take);
+  const named = book.find(take, holdId, nowUs);
+  if (holds !== undefined) {
+    const isNamed = named?.paidAtUs === paidAtUs;
+    const hold = isNamed ? named : limit.isConcurrent ? book.namelessPaidAt(holds, paidAtUs) : undefined;
+    if (hold !== undefined) {
+      giveBackHeld(bucket, limit, holds, hold, cost, nowUs);
+      book.remove(holds, hold);
+      return;
+    }
   }
   // The payment opened no hold if it had no id, or if another payment's hold has its id.
   if (named !== undefined || !opensHold(take)) bucket.step.giveBack(bucket.kept, limit, cost, paidAtUs, nowUs);
@@ -96,12 +99,12 @@ export function closeHold(bucket: WorkingBucket, take: Take, cost: number, book:
  * `concurrent` limit, where the hold is opened without an id.
  */
 export function openHold(take: Take, book: HoldBook, nowUs: number): boolean {
-  const { bucketKey, holdId, limit, cost, paidAtUs } = take;
-  const isKnown = book.knows(bucketKey, holdId, nowUs);
+  const { holdId, limit, cost, paidAtUs } = take;
+  const isKnown = book.knows(take, holdId, nowUs);
   if (!limit.isConcurrent && (isKnown || holdId === "")) return false;
   const id = isKnown ? "" : holdId;
   const endsAtUs = nowUs + limit.holdSeconds * MICROS_PER_SECOND;
-  book.add(bucketKey, limit, take.stats, { id, cost, paidAtUs, endsAtUs });
+  book.add(take, limit, take.stats, { id, cost, paidAtUs, endsAtUs });
   return true;
 }
 
@@ -110,11 +113,11 @@ export function openHold(take: Take, book: HoldBook, nowUs: number): boolean {
  * use is charged, once; a `concurrent` limit charges nothing, but its id is settled, too. Writes `take.counted` (what was held, or a HoldFound). Returns the hits that could not be recorded.
  */
 export function settleHold(bucket: WorkingBucket, take: Take, book: HoldBook, nowUs: number): number {
-  const { bucketKey, holdId, limit } = take;
-  const holds = book.of(bucketKey);
-  const hold = holds?.find(holdId, nowUs);
+  const { holdId, limit } = take;
+  const holds = book.of(take);
+  const hold = book.find(take, holdId, nowUs);
   if (holds === undefined || hold === undefined) {
-    const isSettled = book.isSettled(bucketKey, holdId, nowUs);
+    const isSettled = book.forgetAtUs(take, holdId) > nowUs;
     take.counted = isSettled ? HoldFound.settled : HoldFound.none;
     if (isSettled) return 0;
     noteSettled(take, book, nowUs);
@@ -122,7 +125,7 @@ export function settleHold(bucket: WorkingBucket, take: Take, book: HoldBook, no
     notePayment(bucket, limit, book, nowUs);
     return bucket.step.postPay(bucket.kept, limit, take.cost, nowUs);
   }
-  holds.countIn(take.stats);
+  book.countIn(holds, take.stats);
   take.counted = hold.cost;
   const used = limit.isConcurrent ? 0 : take.cost;
   if (used < hold.cost) giveBackHeld(bucket, limit, holds, hold, hold.cost - used, nowUs);
@@ -133,8 +136,8 @@ export function settleHold(bucket: WorkingBucket, take: Take, book: HoldBook, no
   return bucket.step.postPay(bucket.kept, limit, used - hold.cost, nowUs);
 }
 
-function noteSettled({ bucketKey, holdId, limit }: Take, book: HoldBook, nowUs: number): void {
-  book.noteSettled(bucketKey, holdId, nowUs, nowUs + limit.holdSeconds * MICROS_PER_SECOND);
+function noteSettled(take: Take, book: HoldBook, nowUs: number): void {
+  book.noteSettled(take, take.holdId, nowUs, nowUs + take.limit.holdSeconds * MICROS_PER_SECOND);
 }
 
 /**

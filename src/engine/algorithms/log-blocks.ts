@@ -1,7 +1,8 @@
-// Memory for sliding logs that a process keeps: blocks of one size in large typed arrays, outside the heap of V8. A log is a chain of
-// blocks, which is read and written as a whole.
+// Memory for sliding logs: blocks of one size. A log is a chain of blocks, which is read and written as a whole. In shared memory, every
+// thread has its own LogBlocks, and a lock lets one of them work at a time (stores/memory/store-memory.ts).
 
 import { InvariantError } from "../base/invariant.ts";
+import type { JournaledMemory } from "../base/journaled-memory.ts";
 import type { LogState } from "./log-state.ts";
 
 const BLOCK_DOUBLES = 32;
@@ -13,37 +14,34 @@ const NEXT = 0;
 const COUNT = 1;
 /** Payments of one block. A log has one number more, for which each block has a place. */
 const PAYMENTS_PER_BLOCK = (BLOCK_NUMBERS - 1) / 2;
-/** Blocks of one array, which has a megabyte. The system gives it memory only as parts are written to. */
-const SLAB_BITS = 12;
-const SLAB_BLOCKS = 1 << SLAB_BITS;
 
-class Slab {
-  readonly numbers = new Float64Array(SLAB_BLOCKS * BLOCK_DOUBLES);
-  readonly words = new Int32Array(this.numbers.buffer);
-}
+/** Words of block 0, which keeps no payments: the first free block, how many blocks were ever in use at once, and how many are now. */
+const FREE = 2;
+const MADE = 3;
+const USED = 4;
 
 /** Keeps logs. A log's place is its first block; blocks are numbered from 1, and 0 is none. */
 export class LogBlocks {
-  readonly #slabs: Slab[] = [];
+  readonly #memory: JournaledMemory;
+  readonly #firstWord: number;
   readonly #blocksMax: number;
-  #free = 0;
-  #made = 0;
-  #used = 0;
   #promised = 0;
 
-  /** Allocates at most `bytesMax` bytes, rounded down to whole blocks. */
-  constructor(bytesMax = Number.POSITIVE_INFINITY) {
-    this.#blocksMax = Math.floor(bytesMax / BLOCK_BYTES);
+  /** `bytes`: for logs, rounded down to whole blocks. They begin in the memory at byte `at`, a multiple of 8, and take a block more. */
+  constructor(memory: JournaledMemory, { at, bytes }: { readonly at: number; readonly bytes: number }) {
+    this.#memory = memory;
+    this.#firstWord = at / 4;
+    this.#blocksMax = Math.floor(bytes / BLOCK_BYTES);
   }
 
   /** Bytes of the most blocks that were ever in use at once. They are reused, never given back to the system. */
   get bytes(): number {
-    return this.#made * BLOCK_BYTES;
+    return this.#word(0, MADE) * BLOCK_BYTES;
   }
 
   /** Bytes of the blocks that logs use now. */
   get usedBytes(): number {
-    return this.#used * BLOCK_BYTES;
+    return this.#word(0, USED) * BLOCK_BYTES;
   }
 
   /** Clears all promises. Called before each group, when all logs of the last group have been written. */
@@ -54,7 +52,7 @@ export class LogBlocks {
   /** True if the log can be written with one more payment. If that needs a block, it is promised until the next group begins. */
   reserve(log: LogState): boolean {
     if (log.count < log.room || log.joins) return true;
-    if (this.#used + this.#promised >= this.#blocksMax) return false;
+    if (this.#word(0, USED) + this.#promised >= this.#blocksMax) return false;
     this.#promised++;
     log.room += PAYMENTS_PER_BLOCK;
     return true;
@@ -62,21 +60,21 @@ export class LogBlocks {
 
   /** True if there is room for a new log of `count` payments. */
   hasRoomFor(count: number): boolean {
-    return this.#used + Math.ceil(count / PAYMENTS_PER_BLOCK) <= this.#blocksMax;
+    return this.#word(0, USED) + Math.ceil(count / PAYMENTS_PER_BLOCK) <= this.#blocksMax;
   }
 
-  /** Number of payments of the log. */
-  countOf(place: number): number {
-    return this.#word(place, COUNT);
+  /** Forgets all logs, without a journal. */
+  clear(): void {
+    this.#memory.words.fill(0, this.#firstWord, this.#firstWord + BLOCK_WORDS);
   }
 
   read(place: number, log: LogState): void {
-    log.begin(this.countOf(place));
+    log.begin(this.#word(place, COUNT));
     const { numbers, length } = log;
+    const from = this.#memory.numbers;
     log.room = 0;
     for (let block = place, at = 0; block !== 0; block = this.#word(block, NEXT), at += BLOCK_NUMBERS) {
-      const from = this.#numbersOf(block);
-      const first = (block & (SLAB_BLOCKS - 1)) * BLOCK_DOUBLES + 1 - at;
+      const first = this.#firstNumber(block) - at;
       const end = Math.min(at + BLOCK_NUMBERS, length);
       for (let i = at; i < end; i++) numbers[i] = from[first + i] as number;
       log.room += PAYMENTS_PER_BLOCK;
@@ -89,10 +87,9 @@ export class LogBlocks {
     const { numbers, length } = log;
     let block = root;
     for (let at = 0; ; ) {
-      const into = this.#numbersOf(block);
-      const first = (block & (SLAB_BLOCKS - 1)) * BLOCK_DOUBLES + 1 - at;
+      const first = this.#firstNumber(block) - at;
       const end = Math.min(at + BLOCK_NUMBERS, length);
-      for (; at < end; at++) into[first + at] = numbers[at] as number;
+      for (; at < end; at++) this.#memory.setNumber(first + at, numbers[at] as number);
       if (at >= length) break;
       if (this.#word(block, NEXT) === 0) this.#setWord(block, NEXT, this.#add());
       block = this.#word(block, NEXT);
@@ -107,38 +104,39 @@ export class LogBlocks {
   /** Frees the blocks of a chain. */
   drop(place: number): void {
     let last = place;
-    this.#used--;
+    let used = this.#word(0, USED) - 1;
     for (let next = this.#word(last, NEXT); next !== 0; next = this.#word(last, NEXT)) {
       last = next;
-      this.#used--;
+      used--;
     }
-    this.#setWord(last, NEXT, this.#free);
-    this.#free = place;
+    this.#setWord(last, NEXT, this.#word(0, FREE));
+    this.#setWord(0, FREE, place);
+    this.#setWord(0, USED, used);
   }
 
   #add(): number {
-    let block = this.#free;
-    if (block !== 0) this.#free = this.#word(block, NEXT);
+    let block = this.#word(0, FREE);
+    if (block !== 0) this.#setWord(0, FREE, this.#word(block, NEXT));
     else {
-      if (this.#made >= this.#blocksMax)
-        throw new InvariantError(`a block for a log was reserved before it is written`);
-      block = ++this.#made;
-      if (block >>> SLAB_BITS >= this.#slabs.length) this.#slabs.push(new Slab());
+      block = this.#word(0, MADE) + 1;
+      if (block > this.#blocksMax) throw new InvariantError(`a block for a log was reserved before it is written`);
+      this.#setWord(0, MADE, block);
     }
-    this.#used++;
+    this.#setWord(0, USED, this.#word(0, USED) + 1);
     this.#setWord(block, NEXT, 0);
     return block;
   }
 
-  #numbersOf(block: number): Float64Array {
-    return (this.#slabs[block >>> SLAB_BITS] as Slab).numbers;
+  /** Where the block's numbers begin in the memory. */
+  #firstNumber(block: number): number {
+    return this.#firstWord / 2 + block * BLOCK_DOUBLES + 1;
   }
 
   #word(block: number, word: number): number {
-    return (this.#slabs[block >>> SLAB_BITS] as Slab).words[(block & (SLAB_BLOCKS - 1)) * BLOCK_WORDS + word] as number;
+    return this.#memory.words[this.#firstWord + block * BLOCK_WORDS + word] as number;
   }
 
   #setWord(block: number, word: number, value: number): void {
-    (this.#slabs[block >>> SLAB_BITS] as Slab).words[(block & (SLAB_BLOCKS - 1)) * BLOCK_WORDS + word] = value;
+    this.#memory.setWord(this.#firstWord + block * BLOCK_WORDS + word, value);
   }
 }

@@ -66,6 +66,17 @@ export class LogState {
     if (this.numbers.length < this.length) this.#grow();
   }
 
+  /** A copy of the numbers, for `restore`. */
+  kept(): Float64Array {
+    return this.numbers.slice(0, this.length);
+  }
+
+  /** Makes the log that of which `kept` gave the numbers. */
+  restore(kept: Float64Array): void {
+    this.begin((kept.length - 1) / PAYMENT_NUMBERS);
+    this.numbers.set(kept);
+  }
+
   /** Makes the log an empty one that the store does not have. */
   clear(effectiveUs: number): void {
     this.count = 0;
@@ -150,11 +161,7 @@ export class LogState {
   }
 }
 
-export function packLog({ numbers, length }: LogState): string {
-  return numbers.subarray(0, length).join();
-}
-
-/** Reads the payments of a text into the log. False if `packLog` can't have written the text. */
+/** Reads the payments of a text into the log. False if no log has these. */
 export function unpackLog(text: string, into: LogState): boolean {
   const numbers = text.split(",");
   const payments = (numbers.length - 1) / 2;

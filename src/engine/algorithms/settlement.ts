@@ -4,6 +4,7 @@
 
 import { StoreError } from "../base/errors.ts";
 import { InvariantError } from "../base/invariant.ts";
+import type { KeyHash } from "../domain/key-bytes.ts";
 import { Algorithm, HOLDS_FULL_ERROR, type Limit, WAIT_US_MAX } from "../domain/limit.ts";
 import { isOfCounter, Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../domain/take.ts";
 import { costToReturn, isGroupRefused } from "../domain/verdict.ts";
@@ -88,22 +89,20 @@ export class Settlement {
     return paidTakes;
   }
 
-  /** Ends expired holds of one more bucket, so that holds end even in buckets that no call asks about. */
-  expireNext(nowUs: number): void {
-    const holds = this.#access.holds.nextBucket();
-    const first = holds?.first();
-    if (holds === undefined || first === undefined || first.endsAtUs > nowUs) return;
+  /** Ends expired holds of a bucket that HoldBook.nextEnded has found. */
+  endHolds(bucket: KeyHash, limit: Limit, nowUs: number): void {
     this.#asked.reset();
-    const take = this.#asked.add(holds.limit);
-    take.bucketKey = holds.bucketKey;
+    const take = this.#asked.add(limit);
+    take.useHash(bucket);
     this.#working.reset();
-    this.#keep(this.#working.open(take, nowUs), holds.limit, nowUs);
+    this.#keep(this.#working.open(take, nowUs), limit, nowUs);
   }
 
   /** Drops the bucket of the take, and its holds. */
   forget(take: Take, nowUs: number): void {
-    this.#access.holds.drop(take.bucketKey);
+    take.needKeyBytes();
     this.#working.reset();
+    this.#access.holds.drop(take);
     this.#access.remove(this.#working.open(take, nowUs));
   }
 
@@ -117,10 +116,11 @@ export class Settlement {
   #hasRoomForHolds(group: TakeGroup, nowUs: number): boolean {
     for (let i = 0; i < group.size; i++) {
       const take = takeAt(group, i);
-      if (take.mode !== Mode.pay || !opensHold(take) || this.#access.holds.hasRoom(take.bucketKey)) continue;
+      take.needKeyBytes();
+      if (take.mode !== Mode.pay || !opensHold(take) || this.#access.holds.hasRoom(take)) continue;
       // Some of them may have ended.
       this.#working.open(take, nowUs);
-      if (!this.#access.holds.hasRoom(take.bucketKey)) return false;
+      if (!this.#access.holds.hasRoom(take)) return false;
     }
     return true;
   }
@@ -150,7 +150,8 @@ export class Settlement {
     for (let i = 0; i < group.size; i++) {
       const take = takeAt(group, i);
       if (take.mode !== Mode.peek || take.limit.holdSeconds === 0) continue;
-      take.counted = this.#access.holds.of(take.bucketKey)?.size ?? 0;
+      const holds = this.#access.holds.of(take);
+      take.counted = holds === undefined ? 0 : this.#access.holds.sizeOf(holds);
     }
   }
 
@@ -226,9 +227,10 @@ export class Settlement {
   }
 
   #tellWait(take: Take, nowUs: number): void {
-    const holds = this.#access.holds.of(take.bucketKey);
-    const first = holds?.first();
-    if (holds !== undefined && first !== undefined) take.waitUs = waitForHold(first, holds.size, nowUs);
+    const { holds: book } = this.#access;
+    const holds = book.of(take);
+    const first = holds === undefined ? undefined : book.first(holds);
+    if (holds !== undefined && first !== undefined) take.waitUs = waitForHold(first, book.sizeOf(holds), nowUs);
   }
 
   /** Applies refunds and settlements. They come last, so that no take of the same call passes because of them. */
@@ -272,6 +274,7 @@ export class Settlement {
       if (bucket.step.isAsNew(bucket.kept)) this.#access.remove(bucket);
       else this.#access.save(bucket, nowUs + Math.min(Math.max(bucket.lifetimeUs, LIFETIME_MIN_US), WAIT_US_MAX));
     }
+    this.#access.holds.endStep();
   }
 }
 
@@ -342,6 +345,7 @@ class WorkingSet {
     if (limit.algorithm === Algorithm.slidingLog) bucket.useLog();
     bucket.lifetimeUs = 0;
     bucket.isChangedByTime = false;
+    bucket.place = -1;
     if (limit.holdSeconds > 0) bucket.isChangedByTime = openWithHolds(bucket, limit, this.#access, nowUs);
     else if (this.#access.load(bucket)) bucket.isChangedByTime = bucket.step.advance(bucket.kept, limit, nowUs);
     else bucket.step.clear(bucket.kept, limit, nowUs);

@@ -10,7 +10,6 @@ import { KeyBytes, Keyed } from "../domain/key-bytes.ts";
 import { Algorithm, type Limit } from "../domain/limit.ts";
 import type { Take } from "../domain/take.ts";
 import type { HoldBook } from "./hold-book.ts";
-import type { LogBlocks } from "./log-blocks.ts";
 import { LogState } from "./log-state.ts";
 
 /** A state dated later than now by more than this, or by more than a window, is moved to now. */
@@ -134,10 +133,17 @@ export class WorkingBucket extends Keyed {
   }
 }
 
+/** Where sliding logs are kept. */
+export interface LogRoom {
+  /** Called before each group, when all logs of the last group have been saved. */
+  beginGroup(): void;
+  /** True if the log can be saved with one more payment than it has. */
+  reserve(log: LogState): boolean;
+}
+
 /** A store of buckets by key. */
 export interface BucketAccess {
-  /** Holds sliding logs. */
-  readonly logs: LogBlocks;
+  readonly logs: LogRoom;
   /** Live holds of all buckets. */
   readonly holds: HoldBook;
   /** Fills the bucket's `state` or its log from what is kept under the key. False, with both unchanged, if nothing is kept. */

@@ -135,6 +135,16 @@ export class Keyed implements KeyHash {
     this.#text = other.#text;
   }
 
+  /** Takes the hash in place of a key, whose text is not known. */
+  useHash({ keyHash, keyHash1, keyHash2, keyHash3 }: KeyHash): void {
+    this.keyLength = 0;
+    this.keyHash = keyHash;
+    this.keyHash1 = keyHash1;
+    this.keyHash2 = keyHash2;
+    this.keyHash3 = keyHash3;
+    this.#text = "";
+  }
+
   /** Makes sure that the key is there as bytes, with its whole hash. */
   needKeyBytes(): void {
     if (this.keyLength >= 0) return;

@@ -60,7 +60,7 @@ export const LOG_PAYMENTS_MAX = 1_000;
 
 /** Most live holds of one bucket. lua/holds.lua has the same number. */
 export const HOLDS_PER_BUCKET_MAX = 10_000;
-/** Most live holds in the memory of a process, some 240 bytes each (bench/store/holds.mjs). */
+/** Most live holds in the memory of a process, 128 bytes each, and as many for each bucket that has some. */
 export const HOLDS_IN_MEMORY_MAX = 1_000_000;
 
 /** The failure of a call for which no hold can be opened. The call has paid nothing. */

@@ -18,7 +18,7 @@ export function makeSnapshots(
   const { memorySnapshot: file, memorySnapshotIntervalMs: intervalMs } = settings;
   if (file === undefined || !(store instanceof MemoryStore)) return undefined;
   const onTrouble = (trouble: string | undefined) => health.setNote("snapshot", trouble);
-  return new Snapshots({ store, clock, file, intervalMs, log: logger, onTrouble });
+  return new Snapshots({ store: store.shared, clock, file, intervalMs, log: logger, onTrouble });
 }
 
 /** Fills the store from the file. Rejects with ConfigError if another process uses the file: each would grant the whole limit. */

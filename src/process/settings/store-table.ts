@@ -190,11 +190,11 @@ export const STORE_SETTINGS = under("Store", {
     "BUCKETS_MAX",
     wholeNumber(1, 100_000_000),
     1_000_000,
-    "Most buckets in the memory store. A bucket takes at most 150 bytes, however long its key is. Beyond this bound, buckets that are nearest to full are dropped.",
+    "Buckets that the memory store has room for; above 16,383 up to 6 % more. A bucket takes at most 150 bytes, however long its key is. Beyond this bound, buckets that are nearest to full are dropped.",
   ),
   slidingLogBytesMax: setting(
     "SLIDING_LOG_BYTES_MAX",
-    wholeNumber(65_536, 68_719_476_736),
+    wholeNumber(65_536, 8_589_934_592),
     134_217_728,
     "Most bytes for payments of `sliding_log` limits in the memory store, about 17 for each payment. For a call that needs more, `on_store_failure` of the limit decides.",
   ),

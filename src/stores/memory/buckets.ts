@@ -1,270 +1,368 @@
-// All buckets of the memory store, by key: the page of each key, the bound on their number, and what is dropped beyond it. Settlement and
-// time are elsewhere.
+// The buckets of a memory store, in memory that threads share (store-memory.ts): a record of fixed size each, found by the hash of its key. A
+// record does not move while its bucket lives, so a bucket's size does not depend on its key, and whoever goes through the records misses none.
+// Settlement and time are elsewhere.
 
 import { HoldBook } from "../../engine/algorithms/hold-book.ts";
+import type { HoldCounts } from "../../engine/algorithms/hold-counts.ts";
 import { LogBlocks } from "../../engine/algorithms/log-blocks.ts";
-import type { BucketAccess, WorkingBucket } from "../../engine/algorithms/working-bucket.ts";
+import type { LogState } from "../../engine/algorithms/log-state.ts";
+import type { BucketAccess, BucketState, LogRoom, WorkingBucket } from "../../engine/algorithms/working-bucket.ts";
+import type { JournaledMemory } from "../../engine/base/journaled-memory.ts";
 import { divideUp, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import type { KeyHash } from "../../engine/domain/key-bytes.ts";
-import { Algorithm } from "../../engine/domain/limit.ts";
-import { BucketPages, PAGE_BYTES, PAGE_RECORDS_MAX, PAGE_SLOTS, readRecordHash } from "./bucket-pages.ts";
+import { Algorithm, HOLDS_IN_MEMORY_MAX } from "../../engine/domain/limit.ts";
+import { type MemoryLayout, RECORD_WORDS, STRIPE_WORDS, type StoreMemory } from "./store-memory.ts";
 
-/**
- * There is at most one page per this many buckets, which makes 141 bytes per bucket. Hashes fill pages evenly: in practice a page has 192
- * to 384 buckets, and only hashes that are made to collide reach this bound.
- */
-const BUCKETS_PER_PAGE_MIN = 146;
-/** Most directory entries per possible page; by chance some pages split earlier than others. */
-const PLACES_PER_PAGE_MAX = 8;
-const DEPTH_MIN = 1;
 /** Buckets that are looked at, in memory order, to find the one that expires soonest. */
 const EVICT_LOOKS = 8;
 /** Buckets that are looked at if none of the first ones expires as soon as recently evicted ones did. */
 const EVICT_LOOKS_MAX = 64;
-/** Most slots for that search, free ones included. */
-const EVICT_SLOTS_MAX = 2 * PAGE_SLOTS;
-/** Slots that are swept whenever a bucket is added. */
+/** Records that are swept whenever a bucket is added. */
 const SWEEP_PER_ADD = 8;
 const EXPIRES_S_MAX = 0xffff_ffff;
+const LEFT_S_MAX = 2 ** 30;
 
-/** Is shown buckets one by one. */
-export interface RecordViewer {
-  /** `pages.copyTo` may copy the record during this call only. `log` is the place of its log; 0 if it has numbers. */
-  view(pages: BucketPages, slot: number, log: number): void;
+// Words of a stripe's head after its lock: number of buckets, records ever in use at once, first free record, the next records of the sweep
+// and of the search for a bucket to evict, and how many seconds recently evicted buckets had left: one with as few may be evicted at once.
+const COUNT = 1;
+const MADE = 2;
+const FREE = 3;
+const SWEEP_AT = 4;
+const EVICT_AT = 5;
+const EVICTED_LEFT_S = 6;
+
+// Numbers of a record, then words. In NEXT is the next record of the chain, or of the free ones, counted from 1 within the stripe. In
+// EXPIRES_S is 0 if the record is free.
+const AT_US = 0;
+const USED = 1;
+const PREVIOUS = 4;
+const EXPIRES_S = 5;
+const HASH = 6;
+const NEXT = 10;
+/** USED of a bucket with a sliding log; AT_US is then the place of the log. */
+const IS_LOG = -1;
+
+/** A bucket as it lies in its record. Its log is not 0 if it has one in place of numbers. */
+export interface BucketRecord extends BucketState, KeyHash {
+  expiresS: number;
+  log: number;
 }
 
-export interface BucketsOptions {
-  /** Most buckets; beyond it each new one evicts another. At least 1. */
-  readonly bucketsMax: number;
-  /** Most bytes of sliding logs. */
-  readonly logBytesMax: number;
+interface BucketsOptions {
   /** Told the number of buckets that had not expired when they were dropped for lack of room. */
   readonly onEvicted: (buckets: number) => void;
+  readonly holdCounts?: HoldCounts;
 }
 
-/** Buckets by key. A full page is split in two by one more bit of the hashes (extendible hashing). */
+/** Buckets by key. Whoever calls has locked the stripe of the bucket, and for logs and holds their lock. */
 export class Buckets implements BucketAccess {
-  readonly logs: LogBlocks;
-  readonly holds = new HoldBook();
-  readonly #bucketsMax: number;
-  readonly #pagesMax: number;
-  readonly #depthMax: number;
+  readonly logs: LogRoom;
+  readonly holds: HoldBook;
+  readonly #blocks: LogBlocks;
+  readonly #store: StoreMemory;
+  readonly #memory: JournaledMemory;
+  readonly #layout: MemoryLayout;
+  readonly #words: Int32Array;
+  readonly #numbers: Float64Array;
+  readonly #firstChain: number;
+  readonly #firstRecord: number;
   readonly #onEvicted: (buckets: number) => void;
-  readonly #pages = new BucketPages();
-  /** The page of a hash, by the hash's first `#depth` bits. */
-  #directory: Int32Array;
-  #depth = DEPTH_MIN;
-  #count = 0;
-  /** Next slots of the sweep, and of the search for a bucket to evict. */
-  #sweepAt = 0;
-  #evictAt = 0;
-  /** Seconds that recently evicted buckets had left until they expired: a bucket with as few may be evicted at once. */
-  #evictedLeftS = 0;
-  /** Changes whenever a record may have moved to another slot. */
+  /** Changes whenever a record may have been freed. */
   #version = 0;
-  readonly #copied: KeyHash = { keyHash: 0, keyHash1: 0, keyHash2: 0, keyHash3: 0 };
 
   /** The second of the present take. */
   nowS = 0;
 
-  constructor({ bucketsMax, logBytesMax, onEvicted }: BucketsOptions) {
-    this.logs = new LogBlocks(logBytesMax);
-    this.#bucketsMax = bucketsMax;
-    this.#pagesMax = Math.max(2 ** DEPTH_MIN, divideUp(bucketsMax, BUCKETS_PER_PAGE_MIN));
-    this.#depthMax = Math.floor(Math.log2(this.#pagesMax * PLACES_PER_PAGE_MAX));
+  constructor(store: StoreMemory, { onEvicted, holdCounts }: BucketsOptions) {
+    const { memory, layout } = store;
+    this.#store = store;
+    this.#memory = memory;
+    this.#layout = layout;
+    this.#words = memory.words;
+    this.#numbers = memory.numbers;
+    this.#firstChain = layout.chainsAt / 4;
+    this.#firstRecord = layout.recordsAt / 4;
     this.#onEvicted = onEvicted;
-    this.#directory = Int32Array.from({ length: 2 ** DEPTH_MIN }, () => this.#pages.add(DEPTH_MIN));
+    this.#blocks = new LogBlocks(memory, { at: layout.logsAt, bytes: layout.logBytes });
+    this.logs = this.#blocks;
+    this.holds = new HoldBook(HOLDS_IN_MEMORY_MAX, { memory, at: layout.holdsAt }, holdCounts);
   }
 
   /** Number of buckets, with expired ones that have not been swept. */
   get count(): number {
-    return this.#count;
+    return this.#sumOf(COUNT);
   }
 
-  /** Bytes of all pages, logs and the directory, free places included. */
+  /** Bytes of records and logs, free places between them included. */
   get bytes(): number {
-    return this.#pages.count * PAGE_BYTES + this.#directory.byteLength + this.logs.bytes;
+    return this.#sumOf(MADE) * RECORD_WORDS * 4 + this.#layout.recordsAt + this.#blocks.bytes;
+  }
+
+  /** Bytes of the blocks that logs use now. */
+  get logBytes(): number {
+    return this.#blocks.usedBytes;
   }
 
   load(bucket: WorkingBucket): boolean {
-    const slot = this.#pages.find(this.#pageOf(bucket), bucket);
-    bucket.place = slot;
+    const record = this.#find(bucket);
+    bucket.place = record;
     bucket.placeVersion = this.#version;
-    if (slot < 0) return false;
-    const log = this.#pages.logOf(slot);
+    if (record < 0) return false;
+    const log = this.#logOf(record);
     // A key contains its algorithm, so this does not happen. Still, numbers must never be read as a log.
     if ((log !== 0) !== (bucket.algorithm === Algorithm.slidingLog)) return false;
-    if (log === 0) this.#pages.read(slot, bucket.state);
-    else this.logs.read(log, bucket.useLog());
+    if (log === 0) this.#readNumbers(record, bucket.state);
+    else this.#blocks.read(log, bucket.useLog());
     return true;
   }
 
   save(bucket: WorkingBucket, expiresAtUs: number): void {
-    const known = this.#slotOf(bucket);
-    const slot = known < 0 ? this.#add(bucket) : known;
+    const known = this.#recordOf(bucket);
+    const record = known < 0 ? this.#add(bucket) : known;
     const expiresS = Math.min(divideUp(expiresAtUs, MICROS_PER_SECOND), EXPIRES_S_MAX);
-    const kept = this.#pages.logOf(slot);
-    if (bucket.log !== undefined) this.#pages.writeLog(slot, this.logs.write(kept, bucket.log), expiresS);
-    else {
-      if (kept !== 0) this.logs.drop(kept);
-      this.#pages.write(slot, bucket.state, expiresS);
-    }
+    this.#write(record, bucket.state, bucket.log, expiresS);
   }
 
   extend(bucket: WorkingBucket, expiresAtUs: number): void {
-    const slot = this.#slotOf(bucket);
+    const record = this.#recordOf(bucket);
     const expiresS = Math.min(divideUp(expiresAtUs, MICROS_PER_SECOND), EXPIRES_S_MAX);
-    if (slot >= 0 && this.#pages.expiresS(slot) < expiresS) this.#pages.keepUntil(slot, expiresS);
+    if (record >= 0 && this.#expiresS(record) < expiresS) this.#memory.setWord(record + EXPIRES_S, expiresS);
   }
 
   remove(bucket: WorkingBucket): void {
-    const slot = this.#slotOf(bucket);
-    if (slot >= 0) this.#drop(slot);
+    const record = this.#recordOf(bucket);
+    if (record >= 0) this.#drop(this.#store.stripeOf(bucket), record);
   }
 
-  /** Looks at the next `slots` slots and drops the buckets that have expired by `nowS`. */
-  sweep(slots: number, nowS: number): void {
-    const all = this.#pages.count * PAGE_SLOTS;
-    let passed = 0;
-    for (let looks = 0; looks < slots && passed < all; looks++) {
-      if (this.#sweepAt >= all) this.#sweepAt = 0;
-      const expiresS = this.#pages.expiresS(this.#sweepAt);
-      // The slot is not passed, because another record may have moved into it.
-      if (expiresS !== 0 && expiresS <= nowS) this.#drop(this.#sweepAt);
-      else {
-        this.#sweepAt++;
-        passed++;
+  /** Looks at the next records of the stripe, at most `looks`, and drops the buckets that have expired by `nowS`. */
+  sweep(stripe: number, looks: number, nowS: number): void {
+    const head = stripe * STRIPE_WORDS;
+    const made = this.#words[head + MADE] as number;
+    let at = this.#words[head + SWEEP_AT] as number;
+    for (let left = Math.min(looks, made); left > 0; left--) {
+      at = at < made ? at + 1 : 1;
+      const record = this.#recordAt(stripe, at);
+      const expiresS = this.#expiresS(record);
+      if (expiresS !== 0 && expiresS <= nowS) this.#drop(stripe, record);
+    }
+    this.#words[head + SWEEP_AT] = at;
+  }
+
+  /** Records of the stripe that are or were in use; `readRecord` takes numbers from 1 to this. */
+  madeIn(stripe: number): number {
+    return this.#words[stripe * STRIPE_WORDS + MADE] as number;
+  }
+
+  /** Reads the stripe's record of that number. False if it has no bucket that expires after `nowS`. */
+  readRecord(stripe: number, at: number, nowS: number, into: BucketRecord): boolean {
+    return this.#read(this.#recordAt(stripe, at), nowS, into);
+  }
+
+  /** Reads the bucket of that key. False if there is none that expires after `nowS`. */
+  readKey(key: KeyHash, nowS: number, into: BucketRecord): boolean {
+    const record = this.#find(key);
+    return record >= 0 && this.#read(record, nowS, into);
+  }
+
+  removeKey(key: KeyHash): void {
+    const record = this.#find(key);
+    if (record >= 0) this.#drop(this.#store.stripeOf(key), record);
+  }
+
+  /** Whether there is room for one more log of `count` payments. */
+  hasRoomForLog(count: number): boolean {
+    return this.#blocks.hasRoomFor(count);
+  }
+
+  /** Forgets all buckets, logs and holds. No other thread may use the memory. */
+  clear(): void {
+    this.holds.clear();
+    this.#blocks.clear();
+    const words = this.#words;
+    for (let stripe = 0; stripe < this.#layout.stripes; stripe++) {
+      for (let at = 1; at <= this.madeIn(stripe); at++) {
+        const record = this.#recordAt(stripe, at);
+        words[this.#chainOf(stripe, words[record + HASH + 1] as number)] = 0;
+        words[record + EXPIRES_S] = 0;
       }
+      words.fill(0, stripe * STRIPE_WORDS + COUNT, (stripe + 1) * STRIPE_WORDS);
     }
-  }
-
-  /**
-   * Number of pages. Pages are never removed, and a bucket moves only from its page to a new last one. So whoever visits the pages in order
-   * misses no bucket, but may see one twice.
-   */
-  get pageCount(): number {
-    return this.#pages.count;
-  }
-
-  /** Shows the page's buckets that expire after `nowS`. */
-  viewPage(page: number, nowS: number, viewer: RecordViewer): void {
-    for (let slot = page * PAGE_SLOTS; slot < (page + 1) * PAGE_SLOTS; slot++) {
-      if (this.#pages.expiresS(slot) > nowS) viewer.view(this.#pages, slot, this.#pages.logOf(slot));
-    }
-  }
-
-  /** Shows the bucket of a copied record, wherever it is now, if it exists and expires after `nowS`. */
-  viewRecord(words: Int32Array, at: number, nowS: number, viewer: RecordViewer): void {
-    readRecordHash(words, at, this.#copied);
-    const slot = this.#pages.find(this.#pageOf(this.#copied), this.#copied);
-    if (slot >= 0 && this.#pages.expiresS(slot) > nowS) viewer.view(this.#pages, slot, this.#pages.logOf(slot));
-  }
-
-  /** Drops the bucket with the hash of a copied record, if it exists. */
-  removeRecord(words: Int32Array, at: number): void {
-    readRecordHash(words, at, this.#copied);
-    const slot = this.#pages.find(this.#pageOf(this.#copied), this.#copied);
-    if (slot >= 0) this.#drop(slot);
-  }
-
-  /** Writes a copied record, replacing one of the same hash. `log` is the place of its log; 0 for a record with numbers. */
-  putRecord(words: Int32Array, at: number, log: number): void {
-    readRecordHash(words, at, this.#copied);
-    const known = this.#pages.find(this.#pageOf(this.#copied), this.#copied);
-    const slot = known < 0 ? this.#add(this.#copied) : known;
-    const kept = this.#pages.logOf(slot);
-    if (kept !== 0) this.logs.drop(kept);
-    this.#pages.copyFrom(slot, words, at);
-    if (log !== 0) this.#pages.writeLog(slot, log, this.#pages.expiresS(slot));
-  }
-
-  /** Slot of the bucket, negative if it does not exist. The slot that it was loaded from counts if nothing has moved since. */
-  #slotOf(bucket: WorkingBucket): number {
-    if (bucket.place >= 0 && bucket.placeVersion === this.#version) return bucket.place;
-    return this.#pages.find(this.#pageOf(bucket), bucket);
-  }
-
-  #pageOf(key: KeyHash): number {
-    return this.#directory[key.keyHash >>> (32 - this.#depth)] as number;
-  }
-
-  #add(key: KeyHash): number {
-    this.sweep(SWEEP_PER_ADD, this.nowS);
-    if (this.#count >= this.#bucketsMax) this.#evict(this.#soonestOfNext());
-    let page = this.#pageOf(key);
-    while (this.#pages.recordsIn(page) >= PAGE_RECORDS_MAX) {
-      if (!this.#split(page, key)) this.#evict(this.#soonestOf(page));
-      page = this.#pageOf(key);
-    }
-    this.#count++;
-    return this.#pages.insert(page, key);
-  }
-
-  /** Splits the page of this key. False if the page is as deep as it may be, or if there are as many pages as there may be. */
-  #split(page: number, key: KeyHash): boolean {
-    const depth = this.#pages.depthOf(page);
-    if (depth >= this.#depthMax || this.#pages.count >= this.#pagesMax) return false;
-    if (depth === this.#depth) this.#doubleDirectory();
-    const other = this.#pages.split(page);
-    // The page's directory entries begin with its bits; the upper half of them becomes the new page's.
-    const places = 2 ** (this.#depth - depth);
-    const first = (key.keyHash >>> (32 - this.#depth)) & -places;
-    this.#directory.fill(other, first + places / 2, first + places);
     this.#version++;
+  }
+
+  #read(record: number, nowS: number, into: BucketRecord): boolean {
+    into.expiresS = this.#expiresS(record);
+    if (into.expiresS <= nowS) return false;
+    into.log = this.#logOf(record);
+    if (into.log === 0) this.#readNumbers(record, into);
+    into.keyHash = (this.#words[record + HASH] as number) >>> 0;
+    into.keyHash1 = this.#words[record + HASH + 1] as number;
+    into.keyHash2 = this.#words[record + HASH + 2] as number;
+    into.keyHash3 = this.#words[record + HASH + 3] as number;
     return true;
   }
 
-  #doubleDirectory(): void {
-    const old = this.#directory;
-    this.#directory = new Int32Array(old.length * 2);
-    for (let i = 0; i < this.#directory.length; i++) this.#directory[i] = old[i >>> 1] as number;
-    this.#depth++;
+  readLog(log: number, into: LogState): void {
+    this.#blocks.read(log, into);
   }
 
-  /** Of the next few buckets, the one that expires soonest. Hashes lie in random order, so these are as good as any. */
-  #soonestOfNext(): number {
-    const all = this.#pages.count * PAGE_SLOTS;
-    const enoughS = this.nowS + this.#evictedLeftS;
-    let soonest = -1;
-    let soonestS = Number.POSITIVE_INFINITY;
-    let seen = 0;
-    for (let i = 0; i < EVICT_SLOTS_MAX || soonest < 0; i++) {
-      if (seen >= EVICT_LOOKS_MAX || (seen >= EVICT_LOOKS && soonestS <= enoughS)) break;
-      this.#evictAt = this.#evictAt + 1 < all ? this.#evictAt + 1 : 0;
-      const expiresS = this.#pages.expiresS(this.#evictAt);
-      if (expiresS === 0) continue;
-      seen++;
-      if (expiresS < soonestS) {
-        soonest = this.#evictAt;
-        soonestS = expiresS;
-      }
+  /** Writes a bucket, in place of one of the same key. Room for its log must have been reserved. */
+  writeRecord(bucket: BucketRecord, log: LogState | undefined): void {
+    const known = this.#find(bucket);
+    this.#write(known < 0 ? this.#add(bucket) : known, bucket, log, bucket.expiresS);
+  }
+
+  #write(record: number, { atUs, used, previous }: BucketState, log: LogState | undefined, expiresS: number): void {
+    const memory = this.#memory;
+    const kept = this.#logOf(record);
+    memory.setWord(record + EXPIRES_S, expiresS | 0);
+    if (log !== undefined) {
+      memory.setNumber(record / 2 + AT_US, this.#blocks.write(kept, log));
+      memory.setNumber(record / 2 + USED, IS_LOG);
+      return;
     }
-    this.#evictedLeftS = Math.max(0, Math.min(soonestS - this.nowS, this.#evictedLeftS * 2 + 1));
-    return soonest;
+    if (kept !== 0) this.#dropLog(kept);
+    memory.setNumber(record / 2 + AT_US, atUs);
+    memory.setNumber(record / 2 + USED, used);
+    memory.setWord(record + PREVIOUS, previous | 0);
   }
 
-  #soonestOf(page: number): number {
+  #sumOf(word: number): number {
+    let sum = 0;
+    for (let stripe = 0; stripe < this.#layout.stripes; stripe++)
+      sum += this.#words[stripe * STRIPE_WORDS + word] as number;
+    return sum;
+  }
+
+  /** First word of the bucket's record, negative if it does not exist. The one that it was loaded from counts if none was freed since. */
+  #recordOf(bucket: WorkingBucket): number {
+    if (bucket.place >= 0 && bucket.placeVersion === this.#version) return bucket.place;
+    return this.#find(bucket);
+  }
+
+  /** First word of a stripe's record; they are counted from 1. */
+  #recordAt(stripe: number, at: number): number {
+    return this.#firstRecord + (stripe * this.#layout.stripeBuckets + at - 1) * RECORD_WORDS;
+  }
+
+  #numberOf(stripe: number, record: number): number {
+    return (record - this.#recordAt(stripe, 1)) / RECORD_WORDS + 1;
+  }
+
+  #chainOf(stripe: number, keyHash1: number): number {
+    const { stripeChains } = this.#layout;
+    return this.#firstChain + stripe * stripeChains + (keyHash1 & (stripeChains - 1));
+  }
+
+  /** All 128 bits of the hash are compared. */
+  #find(key: KeyHash): number {
+    const words = this.#words;
+    const stripe = this.#store.stripeOf(key);
+    const hash = key.keyHash | 0;
+    for (let at = words[this.#chainOf(stripe, key.keyHash1)] as number; at !== 0; ) {
+      const record = this.#recordAt(stripe, at);
+      if (
+        words[record + HASH] === hash &&
+        words[record + HASH + 1] === key.keyHash1 &&
+        words[record + HASH + 2] === key.keyHash2 &&
+        words[record + HASH + 3] === key.keyHash3
+      )
+        return record;
+      at = words[record + NEXT] as number;
+    }
+    return -1;
+  }
+
+  /** A new record for a key that has none; it expires at once. */
+  #add(key: KeyHash): number {
+    const memory = this.#memory;
+    const words = this.#words;
+    const stripe = this.#store.stripeOf(key);
+    const head = stripe * STRIPE_WORDS;
+    this.sweep(stripe, SWEEP_PER_ADD, this.nowS);
+    if ((words[head + COUNT] as number) >= this.#layout.stripeBuckets) this.#evict(stripe);
+    let at = words[head + FREE] as number;
+    if (at === 0) {
+      at = (words[head + MADE] as number) + 1;
+      memory.setWord(head + MADE, at);
+    } else memory.setWord(head + FREE, words[this.#recordAt(stripe, at) + NEXT] as number);
+    memory.setWord(head + COUNT, (words[head + COUNT] as number) + 1);
+    const record = this.#recordAt(stripe, at);
+    memory.setNumber(record / 2 + AT_US, 0);
+    memory.setNumber(record / 2 + USED, 0);
+    memory.setWord(record + EXPIRES_S, 1);
+    memory.setWord(record + HASH, key.keyHash | 0);
+    memory.setWord(record + HASH + 1, key.keyHash1);
+    memory.setWord(record + HASH + 2, key.keyHash2);
+    memory.setWord(record + HASH + 3, key.keyHash3);
+    const chain = this.#chainOf(stripe, key.keyHash1);
+    memory.setWord(record + NEXT, words[chain] as number);
+    memory.setWord(chain, at);
+    return record;
+  }
+
+  /** Drops, of the next few buckets of a full stripe, the one that expires soonest. Keys lie in random order, so these are as good as any. */
+  #evict(stripe: number): void {
+    const words = this.#words;
+    const head = stripe * STRIPE_WORDS;
+    const leftS = words[head + EVICTED_LEFT_S] as number;
     let soonest = -1;
     let soonestS = Number.POSITIVE_INFINITY;
-    for (let slot = page * PAGE_SLOTS; slot < (page + 1) * PAGE_SLOTS; slot++) {
-      const expiresS = this.#pages.expiresS(slot);
-      if (expiresS === 0 || expiresS >= soonestS) continue;
-      soonest = slot;
+    let at = words[head + EVICT_AT] as number;
+    for (let looks = 0; looks < EVICT_LOOKS_MAX; looks++) {
+      if (looks >= EVICT_LOOKS && soonestS <= this.nowS + leftS) break;
+      at = at < this.#layout.stripeBuckets ? at + 1 : 1;
+      const record = this.#recordAt(stripe, at);
+      const expiresS = this.#expiresS(record);
+      if (expiresS >= soonestS) continue;
+      soonest = record;
       soonestS = expiresS;
     }
-    return soonest;
+    words[head + EVICT_AT] = at;
+    words[head + EVICTED_LEFT_S] = Math.max(0, Math.min(soonestS - this.nowS, leftS * 2 + 1, LEFT_S_MAX));
+    if (soonestS > this.nowS) this.#onEvicted(1);
+    this.#drop(stripe, soonest);
   }
 
-  #evict(slot: number): void {
-    if (this.#pages.expiresS(slot) > this.nowS) this.#onEvicted(1);
-    this.#drop(slot);
-  }
-
-  #drop(slot: number): void {
-    const log = this.#pages.logOf(slot);
-    if (log !== 0) this.logs.drop(log);
-    this.#pages.remove(slot);
-    this.#count--;
+  #drop(stripe: number, record: number): void {
+    const memory = this.#memory;
+    const words = this.#words;
+    const head = stripe * STRIPE_WORDS;
+    const log = this.#logOf(record);
+    if (log !== 0) this.#dropLog(log);
+    const at = this.#numberOf(stripe, record);
+    const next = words[record + NEXT] as number;
+    const chain = this.#chainOf(stripe, words[record + HASH + 1] as number);
+    if (words[chain] === at) memory.setWord(chain, next);
+    else {
+      let before = this.#recordAt(stripe, words[chain] as number);
+      while (words[before + NEXT] !== at) before = this.#recordAt(stripe, words[before + NEXT] as number);
+      memory.setWord(before + NEXT, next);
+    }
+    memory.setWord(record + EXPIRES_S, 0);
+    memory.setWord(record + NEXT, words[head + FREE] as number);
+    memory.setWord(head + FREE, at);
+    memory.setWord(head + COUNT, (words[head + COUNT] as number) - 1);
     this.#version++;
+  }
+
+  #dropLog(log: number): void {
+    this.#store.lockLogsAndHolds();
+    this.#blocks.drop(log);
+  }
+
+  #expiresS(record: number): number {
+    return (this.#words[record + EXPIRES_S] as number) >>> 0;
+  }
+
+  /** Place of the record's log; 0 if the record has numbers. */
+  #logOf(record: number): number {
+    return this.#numbers[record / 2 + USED] === IS_LOG ? (this.#numbers[record / 2 + AT_US] as number) : 0;
+  }
+
+  #readNumbers(record: number, into: BucketState): void {
+    into.atUs = this.#numbers[record / 2 + AT_US] as number;
+    into.used = this.#numbers[record / 2 + USED] as number;
+    into.previous = (this.#words[record + PREVIOUS] as number) >>> 0;
   }
 }

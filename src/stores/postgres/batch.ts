@@ -3,7 +3,6 @@
 import { createHash } from "node:crypto";
 import { calendarWindow } from "../../engine/algorithms/calendar-window.ts";
 import { fixedWindow } from "../../engine/algorithms/fixed-window.ts";
-import { settledName } from "../../engine/algorithms/hold-book.ts";
 import { slidingWindow } from "../../engine/algorithms/sliding-window.ts";
 import { tokenBucket } from "../../engine/algorithms/token-bucket.ts";
 import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
@@ -41,6 +40,12 @@ export const PLAIN_STEPS: Readonly<Partial<Record<Algorithm, typeof tokenBucket 
   [Algorithm.calendarWindow]: calendarWindow,
 };
 
+/** A hold that a take names. */
+export interface NamedHold {
+  readonly bucketKey: string;
+  readonly holdId: string;
+}
+
 /** True if take_each can pay the group: one take that pays, on a limit that is no counter, has no holds, and an algorithm that it knows. */
 export function isPlain({ size, takes }: TakeGroup): boolean {
   const take = takes[0];
@@ -73,12 +78,10 @@ export class PostgresBatch extends Batch {
     return this.keys;
   }
 
-  /** The holds that its groups name: names as the table has them, and as the book of holds does. */
-  namedHolds(): ReadonlyMap<string, string> {
-    const names = this.holds
-      .filter(({ holdId }) => holdId !== "")
-      .map((hold) => settledName(hold.bucketKey, hold.holdId));
-    return new Map(names.map((name) => [storedKey(name), name]));
+  /** The holds that its groups name, by the names that the table has for them. */
+  namedHolds(): ReadonlyMap<string, NamedHold> {
+    const named = this.holds.filter(({ holdId }) => holdId !== "");
+    return new Map(named.map((hold) => [storedKey(`${hold.bucketKey} ${hold.holdId}`), hold]));
   }
 
   /** Fills `into` with what the group asked, whatever became of the group itself. */

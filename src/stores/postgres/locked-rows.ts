@@ -1,14 +1,19 @@
 // The rows of one call, from the moment they are locked until they are written: the settlement reads and changes them here, as the
 // memory store's buckets. sql/tables.sql says what a row has.
 
-import { HoldBook, packHolds, unpackHolds } from "../../engine/algorithms/hold-book.ts";
-import { LogBlocks } from "../../engine/algorithms/log-blocks.ts";
-import { LogState, packLog, unpackLog } from "../../engine/algorithms/log-state.ts";
-import type { BucketAccess, WorkingBucket } from "../../engine/algorithms/working-bucket.ts";
-import { windowUsOf } from "../../engine/algorithms/working-bucket.ts";
+import { HoldBook } from "../../engine/algorithms/hold-book.ts";
+import { LogState, unpackLog } from "../../engine/algorithms/log-state.ts";
+import {
+  type BucketAccess,
+  type LogRoom,
+  type WorkingBucket,
+  windowUsOf,
+} from "../../engine/algorithms/working-bucket.ts";
 import { AMOUNT_MAX } from "../../engine/base/units.ts";
+import { type KeyHash, keyedOf } from "../../engine/domain/key-bytes.ts";
 import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
 import { LimitStats } from "../../engine/domain/stats.ts";
+import { packHolds, unpackHolds } from "./hold-text.ts";
 
 /** The largest count of a counter: the largest number below 2^63 that a double can hold. */
 const COUNT_MAX = 2 ** 63 - 1_024;
@@ -30,10 +35,11 @@ export class Row {
   isChecked = false;
   /** Whether it is to be written. */
   isChanged = false;
-  /** Place of its log among this call's; 0 if it has none. */
-  log = 0;
-  /** Counts its holds; undefined unless a take of the call has a limit with holds. */
+  /** Its log (LogState.kept). */
+  log: Float64Array | undefined = undefined;
+  /** Counts its holds, and the hash by which they are found; undefined unless a take of the call has a limit with holds. */
   holdStats: LimitStats | undefined = undefined;
+  hash: KeyHash | undefined = undefined;
 
   /** `kept` is what lock_buckets replied after the place; undefined if the table has no row. */
   constructor(key: string, kept?: readonly (string | null)[]) {
@@ -51,14 +57,15 @@ export class Row {
 
 /** Reused from call to call. `begin` starts a call, `finish` ends it. */
 export class LockedRows implements BucketAccess {
-  readonly logs = new LogBlocks();
+  /** A row has room for whatever LogState keeps. */
+  readonly logs: LogRoom = { beginGroup: () => undefined, reserve: () => true };
   /** The holds of this call's rows. */
-  holds = new HoldBook();
+  readonly holds = new HoldBook();
   /** Rows whose numbers made no sense, which count as none. */
   damaged = 0;
   /** By bucket key. */
   readonly #rows = new Map<string, Row>();
-  /** A log on its way between a row's text and `logs`. */
+  /** A log on its way between a row's text and its numbers. */
   readonly #log = new LogState();
   #nowUs = 0;
 
@@ -81,8 +88,9 @@ export class LockedRows implements BucketAccess {
     const row = this.#rows.get(bucketKey);
     if (row === undefined || row.holdStats !== undefined) return;
     row.holdStats = new LimitStats();
+    row.hash = keyedOf(bucketKey);
     const counted = { ...limit, stats: row.holdStats };
-    if (row.packed === null || unpackHolds(this.holds, bucketKey, counted, row.packed)) return;
+    if (row.packed === null || unpackHolds(this.holds, row.hash, counted, row.packed)) return;
     this.damaged++;
     row.packed = null;
     row.isChanged = true;
@@ -92,8 +100,8 @@ export class LockedRows implements BucketAccess {
     const row = this.#rows.get(bucket.bucketKey);
     if (row === undefined || !row.isUsed) return false;
     if (!row.isChecked && !this.#check(row, bucket)) return false;
-    if (row.log !== 0) {
-      this.logs.read(row.log, bucket.useLog());
+    if (row.log !== undefined) {
+      bucket.useLog().restore(row.log);
       return true;
     }
     const { state } = bucket;
@@ -112,7 +120,7 @@ export class LockedRows implements BucketAccess {
     row.isChanged = true;
     row.expiresUs = expiresAtUs;
     if (bucket.log !== undefined) {
-      row.log = this.logs.write(row.log, bucket.log);
+      row.log = bucket.log.kept();
       return;
     }
     row.atUs = bucket.limit?.isCounter === true ? 0 : bucket.state.atUs;
@@ -136,35 +144,31 @@ export class LockedRows implements BucketAccess {
   finish(): { readonly rows: readonly Row[]; readonly kept: number } {
     const kept: Row[] = [];
     const made: Row[] = [];
-    for (const [bucketKey, row] of this.#rows) {
-      if (row.holdStats !== undefined) this.#packHolds(bucketKey, row);
-      if (row.log !== 0) {
-        this.logs.read(row.log, this.#log);
-        if (row.isChanged) row.packed = packLog(this.#log);
-        this.logs.drop(row.log);
-      }
+    for (const row of this.#rows.values()) {
+      if (row.hash !== undefined) this.#packHolds(row.hash, row);
+      if (row.log !== undefined && row.isChanged) row.packed = row.log.join();
       if (row.isChanged) (row.isKept ? kept : made).push(row);
     }
-    this.holds = new HoldBook();
+    this.holds.clear();
     made.sort((one, other) => (one.key < other.key ? -1 : 1));
     return { rows: [...kept, ...made], kept: kept.length };
   }
 
   /** A row lives as long as its holds. */
-  #packHolds(bucketKey: string, row: Row): void {
-    const holds = this.holds.of(bucketKey);
-    const packed = holds === undefined ? null : packHolds(holds);
+  #packHolds(hash: KeyHash, row: Row): void {
+    const holds = this.holds.of(hash);
+    const live = holds === undefined ? [] : this.holds.live(holds);
+    const packed = holds === undefined ? null : packHolds(holds.lows.numbers(), live);
     if (packed !== row.packed) row.isChanged = true;
     row.packed = packed;
-    const lastEndUs = holds?.live().at(-1)?.endsAtUs ?? 0;
-    row.expiresUs = Math.max(row.expiresUs, lastEndUs);
+    row.expiresUs = Math.max(row.expiresUs, live.at(-1)?.endsAtUs ?? 0);
   }
 
   #check(row: Row, bucket: WorkingBucket): boolean {
     row.isChecked = true;
     if (bucket.algorithm === Algorithm.slidingLog) {
       if (row.packed !== null && unpackLog(row.packed, this.#log)) {
-        row.log = this.logs.write(0, this.#log);
+        row.log = this.#log.kept();
         return true;
       }
     } else if (bucket.limit === undefined || makesSense(row, bucket.limit)) {
@@ -178,9 +182,8 @@ export class LockedRows implements BucketAccess {
   }
 
   #clear(row: Row, bucket: WorkingBucket): void {
-    if (row.log !== 0) this.logs.drop(row.log);
     if (bucket.algorithm === Algorithm.slidingLog) row.packed = null;
-    row.log = 0;
+    row.log = undefined;
     row.atUs = 0;
     row.used = 0;
     row.previous = 0;

@@ -3,10 +3,11 @@
 // session and so its locks (`idle_in_transaction_session_timeout`, connect.ts), and takes that became too late meanwhile are not written.
 
 import { Settlement } from "../../engine/algorithms/settlement.ts";
+import { keyedOf } from "../../engine/domain/key-bytes.ts";
 import { Mode, type Take, TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import type { BatchedGroup, Receipt } from "../batching/batch.ts";
 import { HELD, HOLDS_FULL, OPENED, PAID, REPLY_HEAD_NUMBERS, ReplyReader, TOO_LATE } from "../batching/reply.ts";
-import { type PostgresBatch, storedKey, textArray } from "./batch.ts";
+import { type NamedHold, type PostgresBatch, storedKey, textArray } from "./batch.ts";
 import { isRefusal, type PostgresConnection, type Rows, type Statement } from "./connect.ts";
 import { LockedRows, Row } from "./locked-rows.ts";
 
@@ -49,8 +50,8 @@ export async function settleLocked(
   try {
     const [, locked = [], settled = []] = await together(connection, begin);
     if (locked.at(-1)?.[0] !== "0") return undefined;
-    const known = new Map(settled.map(([name, untilUs]) => [names.get(name ?? "") ?? "", Number(untilUs)]));
-    const { reader, rows, kept, settledHolds, latestUs } = settlement.settle(batch, locked, known);
+    const known = new Map(settled.map(([name, untilUs]) => [name ?? "", Number(untilUs)]));
+    const { reader, rows, kept, settledHolds, latestUs } = settlement.settle(batch, locked, names, known);
     const end: Statement[] = rows.length === 0 ? [] : [writeRows(rows, kept, latestUs)];
     if (settledHolds.length > 0) end.push(writeSettled(settledHolds));
     await together(connection, [...end, { text: "COMMIT" }]);
@@ -89,7 +90,7 @@ function writeRows(rows: readonly Row[], kept: number, latestUs: number): Statem
 }
 
 function writeSettled(holds: readonly (readonly [name: string, untilUs: number])[]): Statement {
-  const names = textArray(holds.map(([name]) => storedKey(name)));
+  const names = textArray(holds.map(([name]) => name));
   return { ...WRITE_SETTLED, values: [names, `{${holds.map(([, untilUs]) => untilUs).join()}}`] };
 }
 
@@ -122,12 +123,21 @@ export class BatchSettlement {
     this.#options = options;
   }
 
-  /** `locked` is what lock_buckets replied, `known` the names of settled holds that are remembered, of those that the batch names. */
-  settle(batch: PostgresBatch, locked: Rows, known: ReadonlyMap<string, number>): Settled {
+  /** `locked` is what lock_buckets replied, `named` the holds that the batch names, `known` those of them that are remembered as settled. */
+  settle(
+    batch: PostgresBatch,
+    locked: Rows,
+    named: ReadonlyMap<string, NamedHold>,
+    known: ReadonlyMap<string, number>,
+  ): Settled {
     const nowUs = this.#options.injectedUs() ?? Number(locked.at(-1)?.[1]);
     this.#rows.begin(nowUs);
     const holders = this.#addRows(batch, locked);
-    for (const [name, untilUs] of known) if (untilUs > nowUs) this.#rows.holds.keepSettled(name, untilUs);
+    const ids = [...named].map(([name, hold]) => ({ name, hash: keyedOf(hold.bucketKey), id: hold.holdId }));
+    for (const { name, hash, id } of ids) {
+      const untilUs = known.get(name) ?? 0;
+      if (untilUs > nowUs) this.#rows.holds.noteSettled(hash, id, nowUs, untilUs);
+    }
     const notGivenBack = this.#giveBack(batch.receipts, holders, nowUs);
     const numbers = [nowUs, 0];
     let latestUs = 0;
@@ -144,7 +154,9 @@ export class BatchSettlement {
     }
     this.#pushEnded(numbers, batch);
     numbers[1] = this.#rows.damaged;
-    const settledHolds = [...this.#rows.holds.settled()].filter(([name, untilUs]) => known.get(name) !== untilUs);
+    const settledHolds = ids
+      .map(({ name, hash, id }): [string, number] => [name, this.#rows.holds.forgetAtUs(hash, id)])
+      .filter(([name, untilUs]) => untilUs > 0 && known.get(name) !== untilUs);
     const reader = new ReplyReader(numbers, REPLY_HEAD_NUMBERS, notGivenBack);
     return { reader, ...this.#rows.finish(), settledHolds, latestUs };
   }

@@ -2,12 +2,15 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { BucketHolds, HoldBook, packHolds, unpackHolds } from "../../../src/engine/algorithms/hold-book.ts";
+import { type BucketHolds, HoldBook } from "../../../src/engine/algorithms/hold-book.ts";
 import { LogState, unpackLog } from "../../../src/engine/algorithms/log-state.ts";
+import { keyedOf } from "../../../src/engine/domain/key-bytes.ts";
+import { packHolds, unpackHolds } from "../../../src/stores/postgres/hold-text.ts";
 import { makeLimit } from "../../support/builders.ts";
 import { runs } from "../../support/runs.ts";
 
 const limit = makeLimit({ holdSeconds: 60 });
+const KEY = keyedOf("k");
 
 test.each([
   "",
@@ -27,7 +30,10 @@ test.each([
 });
 
 test("holds are read back in ASCII with their ids of all bytes, their ends and their lows", () => {
-  const id = fc.string({ unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)) });
+  const unit = fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code));
+  const id = fc.string({ unit, maxLength: 64 });
+  const book = new HoldBook(100);
+  const other = new HoldBook(100);
   const hold = fc.record({
     id,
     cost: fc.nat({ max: 100 }),
@@ -36,17 +42,19 @@ test("holds are read back in ASCII with their ids of all bytes, their ends and t
   });
   fc.assert(
     fc.property(fc.uniqueArray(hold, { selector: (one) => one.id, minLength: 1, maxLength: 10 }), (opened) => {
-      const holds = new BucketHolds("k", limit);
+      book.clear();
+      other.clear();
       for (const [i, one] of opened.entries()) {
-        holds.lows.notePayment(i);
-        holds.add(one);
+        book.of(KEY)?.lows.notePayment(i);
+        book.add(KEY, limit, limit.stats, one);
       }
-      const text = packHolds(holds);
+      const holds = book.of(KEY) as BucketHolds;
+      const text = packHolds(holds.lows.numbers(), book.live(holds));
       expect(text).toMatch(/^[ -~]*$/);
-      const book = new HoldBook();
-      expect(unpackHolds(book, "k", limit, text)).toBe(true);
-      expect(book.of("k")?.live()).toEqual(holds.live());
-      expect(book.of("k")?.lows.numbers()).toEqual(holds.lows.numbers());
+      expect(unpackHolds(other, KEY, limit, text)).toBe(true);
+      const read = other.of(KEY) as BucketHolds;
+      expect(other.live(read)).toEqual(book.live(holds));
+      expect(read.lows.numbers()).toEqual(holds.lows.numbers());
     }),
     { numRuns: runs(100) },
   );
@@ -62,8 +70,9 @@ test.each([
   '[[],[["a",1,2,3]]]',
   "[[],[[1,1,1,1,1]]]",
   '[["1"],[]]',
+  `[[],[["${"a".repeat(65)}",1,1,1,1]]]`,
 ])("%j is no text of holds, and adds none", (text) => {
-  const book = new HoldBook();
-  expect(unpackHolds(book, "k", limit, text)).toBe(false);
-  expect(book.of("k")).toBeUndefined();
+  const book = new HoldBook(100);
+  expect(unpackHolds(book, KEY, limit, text)).toBe(false);
+  expect(book.of(KEY)).toBeUndefined();
 });

@@ -7,12 +7,12 @@ import type { Clock } from "../../../engine/base/clock.ts";
 import { errorMessage } from "../../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../../engine/base/units.ts";
 import { waitAtMost } from "../../../engine/base/wait-at-most.ts";
-import { useHashKey } from "../../../engine/domain/key-bytes.ts";
-import type { MemoryStore } from "../memory-store.ts";
-import { type ReadSnapshot, readSections } from "./read-sections.ts";
-import { NoFileError, SnapshotFile } from "./snapshot-file.ts";
+import { hashKeyInUse, useHashKey } from "../../../engine/domain/key-bytes.ts";
+import type { SharedStore } from "../store-memory.ts";
+import { NoFileError, setSnapshotAside } from "./snapshot-file.ts";
+import type { ReadSnapshot } from "./snapshot-format.ts";
+import { RunningJob, type SnapshotJob } from "./snapshot-job.ts";
 import { LockHeldError, SnapshotLock } from "./snapshot-lock.ts";
-import { type SnapshotCounts, sectionsOf } from "./write-sections.ts";
 
 /** The state of the snapshots. Times are microseconds since the epoch. */
 interface SnapshotStatus {
@@ -36,7 +36,7 @@ interface SnapshotLog {
 }
 
 interface SnapshotsOptions {
-  readonly store: MemoryStore;
+  readonly store: SharedStore;
   readonly clock: Clock;
   readonly file: string;
   readonly intervalMs: number;
@@ -48,17 +48,19 @@ interface SnapshotsOptions {
 /** Reads and writes the snapshots of one process. */
 export class Snapshots {
   readonly #options: SnapshotsOptions;
-  readonly #file: SnapshotFile;
+  /** Mark of the file that this process read or wrote last (snapshot-file.ts); undefined if it did neither. */
+  #mark: string | undefined;
   readonly #status: SnapshotStatus;
   #lock: SnapshotLock | undefined;
   #timer: NodeJS.Timeout | undefined;
   #underWay: Promise<void> | undefined;
-  /** True if the snapshot under way has to be given up. */
+  #job: RunningJob | undefined;
+  /** True if the snapshot under way is given up; and if none is to be begun any more. */
   #isOver = false;
+  #isClosed = false;
 
   constructor(options: SnapshotsOptions) {
     this.#options = options;
-    this.#file = new SnapshotFile(options.file);
     this.#status = {
       file: options.file,
       beganAtUs: undefined,
@@ -117,7 +119,8 @@ export class Snapshots {
   /** Writes the last snapshot and releases the lock, within `limitMs` milliseconds; to be called when no more takes come. */
   async close(limitMs: number): Promise<void> {
     if (await waitAtMost(limitMs, this.#last())) return;
-    this.#isOver = true;
+    this.#isClosed = true;
+    await this.#giveUp();
     this.#failed(
       new Error(`expected the last snapshot within ${limitMs} ms; what was decided since the one before is lost`),
     );
@@ -126,19 +129,23 @@ export class Snapshots {
   /** Ends without a last snapshot; releases the lock. */
   async abandon(): Promise<void> {
     clearInterval(this.#timer);
-    this.#isOver = true;
-    await this.#underWay;
+    await this.#giveUp();
     await this.#lock?.release();
   }
 
   async #last(): Promise<void> {
     clearInterval(this.#timer);
-    // A snapshot under way would lack the latest takes, so it is given up.
-    this.#isOver = true;
-    await this.#underWay;
-    this.#isOver = false;
+    // A snapshot under way would lack the latest takes.
+    await this.#giveUp();
     await this.write();
     await this.#lock?.release();
+  }
+
+  async #giveUp(): Promise<void> {
+    this.#isOver = true;
+    await this.#job?.end();
+    await this.#underWay;
+    this.#isOver = false;
   }
 
   async #needLock(): Promise<void> {
@@ -150,34 +157,41 @@ export class Snapshots {
   }
 
   async #read(): Promise<void> {
-    const { store, clock, log, file } = this.#options;
+    const { clock, log, file } = this.#options;
     const startUs = clock.nowUs();
     try {
-      const read = await this.#file.read(async (source) => {
-        if (source.isOpenToOthers)
-          log.warn(
-            { file },
-            "expected a snapshot that others can't read: who reads it can make keys that share a bucket",
-          );
-        const buckets = store.emptyBuckets();
-        const found = await readSections(source, buckets, startUs);
-        useHashKey(found.hashKey);
-        store.useBuckets(buckets);
-        return found;
-      });
-      if (read !== undefined) this.#tellRead(read, startUs);
+      const done = await this.#run("read", startUs);
+      if (done?.read === undefined) return;
+      useHashKey(Buffer.from(done.read.hashKey));
+      this.#mark = done.mark;
+      if (done.isOpenToOthers)
+        log.warn(
+          { file },
+          "expected a snapshot that others can't read: who reads it can make keys that share a bucket",
+        );
+      this.#tellRead(done.read, startUs);
     } catch (error) {
       if (error instanceof NoFileError) throw error;
-      await this.#setAside(reasonOf(error));
+      this.#setAside(reasonOf(error));
     }
   }
 
-  async #setAside(reason: string): Promise<void> {
+  async #run(kind: SnapshotJob["kind"], nowUs: number): Promise<Awaited<RunningJob["done"]>> {
+    const { store, file: path } = this.#options;
+    this.#job = new RunningJob({ kind, path, store, nowUs, hashKey: hashKeyInUse(), mark: this.#mark });
+    try {
+      return await this.#job.done;
+    } finally {
+      this.#job = undefined;
+    }
+  }
+
+  #setAside(reason: string): void {
     const { log, file } = this.#options;
     this.#status.refused++;
     const message = "the snapshot can't be used, all buckets start anew";
     try {
-      const keptAs = await this.#file.setAside();
+      const keptAs = setSnapshotAside(file);
       log.warn({ file, reason, keptAs }, message);
     } catch (error) {
       log.warn({ file, reason, keptAs: file }, message);
@@ -203,26 +217,21 @@ export class Snapshots {
   }
 
   async #write(): Promise<void> {
-    const { store, clock, log, file } = this.#options;
+    const { clock, log, file } = this.#options;
     const startUs = clock.nowUs();
-    const counts: SnapshotCounts = { buckets: 0, logs: 0 };
     try {
       await this.#needLock();
-      const bytes = await this.#file.write(this.#until(sectionsOf(store.buckets, () => clock.nowUs(), counts)));
+      if (this.#isOver || this.#isClosed) return;
+      const done = await this.#run("write", startUs);
+      if (done === undefined) return;
       const seconds = (clock.nowUs() - startUs) / MICROS_PER_SECOND;
-      Object.assign(this.#status, { beganAtUs: startUs, bytes, seconds });
+      this.#mark = done.mark;
+      Object.assign(this.#status, { beganAtUs: startUs, bytes: done.bytes, seconds });
       this.#status.written++;
-      if (this.#status.trouble !== undefined) log.info({ file, ...counts }, "snapshots are written again");
+      if (this.#status.trouble !== undefined) log.info({ file, ...done.counts }, "snapshots are written again");
       this.#show(undefined);
     } catch (error) {
-      if (!(error instanceof GivenUp)) this.#failed(error);
-    }
-  }
-
-  *#until(pieces: Iterable<Uint8Array>): Generator<Uint8Array, void, void> {
-    for (const piece of pieces) {
-      if (this.#isOver) throw new GivenUp();
-      yield piece;
+      if (!this.#isOver) this.#failed(error);
     }
   }
 
@@ -239,11 +248,6 @@ export class Snapshots {
     this.#status.trouble = trouble;
     this.#options.onTrouble(trouble);
   }
-}
-
-/** Thrown to end a snapshot that is under way. */
-class GivenUp extends Error {
-  override readonly name = "GivenUp";
 }
 
 function reasonOf(error: unknown): string {

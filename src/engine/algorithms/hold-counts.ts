@@ -1,0 +1,31 @@
+// Which stats count the holds of a bucket, as a number that stands in memory which threads share.
+
+import { OWN_LIMIT } from "../domain/limit.ts";
+import type { LimitStats } from "../domain/stats.ts";
+
+/** Gives the stats that count holds a whole number, which all threads understand. */
+export interface HoldCounts {
+  numberOf(stats: LimitStats): number;
+  statsOf(number: number): LimitStats;
+}
+
+/** `numberOf` the stats of no rule, such as those of a limit that comes from its numbers (held-limit.ts). */
+export const NO_RULE = 0;
+
+/** For a process with one thread. */
+export class OwnHoldCounts implements HoldCounts {
+  readonly #all: LimitStats[] = [OWN_LIMIT.stats];
+  readonly #numbers = new Map([[OWN_LIMIT.stats, NO_RULE]]);
+
+  numberOf(stats: LimitStats): number {
+    const known = this.#numbers.get(stats);
+    if (known !== undefined) return known;
+    const number = this.#all.push(stats) - 1;
+    this.#numbers.set(stats, number);
+    return number;
+  }
+
+  statsOf(number: number): LimitStats {
+    return this.#all[number] as LimitStats;
+  }
+}

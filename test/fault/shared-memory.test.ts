@@ -1,0 +1,194 @@
+// One memory store that several threads take from: it grants no more than its limits say, whatever the threads do at the same time, and
+// wherever one of them ends in the middle of a call.
+
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { Worker } from "node:worker_threads";
+import { describe, expect, test } from "vitest";
+import { SystemClock } from "../../src/engine/base/clock.ts";
+import { hashKeyInUse } from "../../src/engine/domain/key-bytes.ts";
+import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
+import { Mode, TakeGroup } from "../../src/engine/domain/take.ts";
+import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { newSharedStore, type SharedStore, STRIPE_WORDS, StoreMemory } from "../../src/stores/memory/store-memory.ts";
+import { makeLimit } from "../support/builders.ts";
+
+const THREAD = new URL("../support/take-thread.mjs", import.meta.url);
+const DIST = pathToFileURL(resolve(import.meta.dirname, "../../dist/")).href.concat("/");
+
+/** A take of every call of a thread. */
+interface Asked {
+  readonly key: string;
+  readonly limit: Limit;
+  readonly cost: number;
+  readonly mode: Mode;
+  readonly holdId?: string;
+}
+
+/** Limits of which nothing comes back during a test. */
+const YEAR = { windowSeconds: 31_536_000 };
+const limitOf = (algorithm: Algorithm, amount: number, more: Partial<Limit> = {}) =>
+  makeLimit({ ...YEAR, algorithm, amount, burst: amount, debtMax: amount, ...more });
+const asked = (key: string, limit: Limit, more: Partial<Asked> = {}): Asked => {
+  return { key, limit, cost: 1, mode: Mode.pay, ...more };
+};
+
+interface ThreadOptions {
+  readonly shared: SharedStore;
+  readonly thread: number;
+  /** Calls in turn. */
+  readonly groups: readonly (readonly Asked[])[];
+  /** By group: calls allowed and refused. */
+  readonly counted: SharedArrayBuffer;
+  readonly untilRefused: number;
+  readonly exitAtStep?: number;
+}
+
+function startThread({ groups, exitAtStep = 0, ...options }: ThreadOptions): { worker: Worker; ended: Promise<void> } {
+  // Only what a store reads of a limit can be sent.
+  const sent = groups.map((asks) =>
+    asks.map(({ limit, ...rest }) => {
+      const { algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent } = limit;
+      return { ...rest, limit: { algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent } };
+    }),
+  );
+  const workerData = { ...options, groups: sent, exitAtStep, dist: DIST, hashKey: hashKeyInUse() };
+  const worker = new Worker(THREAD, { workerData });
+  const ended = new Promise<void>((done, failed) => {
+    worker.once("error", failed);
+    worker.once("exit", () => done());
+  });
+  return { worker, ended };
+}
+
+/** What is used of the bucket: the limit's amount less what remains. */
+function usedOf(store: MemoryStore, { key, limit }: Asked): number {
+  const group = new TakeGroup();
+  const take = group.add(limit);
+  take.bucketKey = key;
+  take.needKeyBytes();
+  take.mode = Mode.peek;
+  store.take(group);
+  return limit.amount - take.remaining;
+}
+
+const countsOf = (counted: SharedArrayBuffer) => [...new Int32Array(counted)];
+const newCounts = (groups: number) => new SharedArrayBuffer(groups * 8);
+
+/** The locks that somebody has. */
+function lockedIn(shared: SharedStore): number[] {
+  const memory = new StoreMemory(shared, 1);
+  const locks = Array.from({ length: memory.layout.stripes + 1 }, (_, stripe) => stripe);
+  return locks.filter((stripe) => memory.memory.words[stripe * STRIPE_WORDS] !== 0);
+}
+
+const THREADS = 4;
+const AMOUNT = 700;
+
+describe("threads that share a memory store", () => {
+  // Promise(limits): Threads that share the memory store grant exactly what a limit says, with every algorithm.
+  test.each(Object.entries(Algorithm).filter(([, algorithm]) => algorithm !== Algorithm.calendarWindow))(
+    "grant exactly what a limit of the algorithm %s says, and charge nobody for a refused call",
+    async (_, algorithm) => {
+      const shared = newSharedStore({ threadsMax: THREADS + 1 });
+      const hot = asked("hot", limitOf(algorithm, AMOUNT));
+      const total = asked("total", limitOf(Algorithm.fixedWindow, 2 * AMOUNT));
+      const keys = ["a", "b", "c"].map((key) => asked(key, limitOf(algorithm, AMOUNT)));
+      const groups = [[hot], ...keys.map((key) => [key, total])];
+      const counted = newCounts(groups.length);
+      const threads = Array.from({ length: THREADS }, (_, i) =>
+        startThread({ shared, thread: i + 1, groups, counted, untilRefused: 1_000 }),
+      );
+      await Promise.all(threads.map(({ ended }) => ended));
+      const granted = countsOf(counted).filter((_, i) => i % 2 === 0);
+      const store = new MemoryStore({ clock: new SystemClock(), shared: { store: shared, thread: THREADS + 1 } });
+      expect(granted[0]).toBe(AMOUNT);
+      expect(keys.map((key) => usedOf(store, key))).toEqual(granted.slice(1));
+      expect(usedOf(store, total)).toBe(2 * AMOUNT);
+      expect(granted.slice(1).reduce((sum, count) => sum + count, 0)).toBe(2 * AMOUNT);
+      expect(lockedIn(shared)).toEqual([]);
+      await store.close();
+    },
+  );
+
+  const mixed = [
+    asked("key", limitOf(Algorithm.tokenBucket, 1_000_000)),
+    asked("log", limitOf(Algorithm.slidingLog, 1_000)),
+    asked("held", limitOf(Algorithm.fixedWindow, 1_000_000, { holdSeconds: 3_600 }), { holdId: "id" }),
+    asked("debt", limitOf(Algorithm.tokenBucket, 1_000_000, { holdSeconds: 3_600 }), { holdId: "id" }),
+    asked("total", limitOf(Algorithm.slidingWindow, 1_000_000)),
+  ];
+
+  // Promise(limits): A thread that ends at any step of a call leaves no lock, no half call and no wrong count.
+  test("count a call of several limits whole or not at all, at whichever step its thread ends", async () => {
+    let lastStep = 0;
+    for (let exitAtStep = 1; lastStep === 0; exitAtStep++) {
+      const shared = newSharedStore({ threadsMax: 2, bucketsMax: 100 });
+      const counted = newCounts(1);
+      const options = {
+        shared,
+        thread: 1,
+        groups: [mixed],
+        counted,
+        exitAtStep,
+        untilRefused: Number.POSITIVE_INFINITY,
+      };
+      await startThread(options).ended;
+      new StoreMemory(shared, 1).endThread();
+      const store = new MemoryStore({ clock: new SystemClock(), shared: { store: shared, thread: 2 } });
+      const used = mixed.map((one) => usedOf(store, one));
+      const [said = 0] = countsOf(counted);
+      expect({ exitAtStep, used }).toEqual({ exitAtStep, used: mixed.map(() => used[0]) });
+      expect([said, said + 1]).toContain(used[0]);
+      expect(store.buckets.holds.liveCount).toBe(2 * (used[0] as number));
+      expect(lockedIn(shared)).toEqual([]);
+      await store.close();
+      // The second call has found all its buckets.
+      if (said === 2) lastStep = exitAtStep;
+    }
+    expect(lastStep).toBeGreaterThan(100);
+  });
+
+  test("go on exactly while threads are ended at random and replaced", async () => {
+    const shared = newSharedStore({ threadsMax: THREADS + 1 });
+    const counted = newCounts(1);
+    const start = (thread: number) =>
+      startThread({
+        shared,
+        thread,
+        groups: [mixed.slice(0, 1).concat(mixed.slice(2))],
+        counted,
+        untilRefused: Number.POSITIVE_INFINITY,
+      });
+    const running = Array.from({ length: THREADS }, (_, i) => start(i + 1));
+    let random = 7;
+    const below = (max: number) => {
+      random = (Math.imul(random, 1_664_525) + 1_013_904_223) >>> 0;
+      return random % max;
+    };
+    const kills = 24;
+    for (let kill = 0; kill < kills; kill++) {
+      await new Promise((done) => setTimeout(done, 20 + below(60)));
+      const number = below(THREADS);
+      const { worker, ended } = running[number] as (typeof running)[0];
+      await worker.terminate();
+      await ended;
+      new StoreMemory(shared, number + 1).endThread();
+      running[number] = start(number + 1);
+    }
+    for (const [i, { worker, ended }] of running.entries()) {
+      await worker.terminate();
+      await ended;
+      new StoreMemory(shared, i + 1).endThread();
+    }
+    const store = new MemoryStore({ clock: new SystemClock(), shared: { store: shared, thread: THREADS + 1 } });
+    const used = [mixed[0], ...mixed.slice(2)].map((one) => usedOf(store, one as Asked));
+    const [said = 0] = countsOf(counted);
+    expect(used).toEqual(used.map(() => used[0]));
+    expect(used[0]).toBeGreaterThanOrEqual(said);
+    expect(used[0]).toBeLessThanOrEqual(said + kills + THREADS);
+    expect(said).toBeGreaterThan(1_000);
+    expect(lockedIn(shared)).toEqual([]);
+    await store.close();
+  });
+});

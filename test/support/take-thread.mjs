@@ -1,0 +1,64 @@
+// A thread that takes from a store in shared memory again and again, as told by its worker data. It may be told to end at its n-th step:
+// before a number changes, before a lock is taken or freed, or at a commit.
+
+import { workerData } from "node:worker_threads";
+
+const { dist, shared, thread, hashKey, groups, counted, exitAtStep, untilRefused } = workerData;
+const load = (file) => import(new URL(file, dist));
+const { useHashKey } = await load("engine/domain/key-bytes.js");
+const { JournaledMemory } = await load("engine/base/journaled-memory.js");
+const { MemoryStore } = await load("stores/memory/memory-store.js");
+const { SystemClock } = await load("engine/base/clock.js");
+const { TakeGroup, Verdict } = await load("engine/domain/take.js");
+const { OWN_LIMIT } = await load("engine/domain/limit.js");
+const { LimitStats } = await load("engine/domain/stats.js");
+
+useHashKey(Buffer.from(hashKey));
+const counts = new Int32Array(counted);
+const limits = groups.map((asks) => asks.map(({ limit }) => ({ ...OWN_LIMIT, ...limit, stats: new LimitStats() })));
+
+let steps = 0;
+let isCounting = false;
+function step() {
+  if (isCounting && ++steps === exitAtStep) process.exit();
+}
+if (exitAtStep > 0) {
+  for (const [object, names] of [
+    [JournaledMemory.prototype, ["setNumber", "setWord", "commit"]],
+    [Atomics, ["compareExchange", "exchange"]],
+  ]) {
+    for (const name of names) {
+      const original = object[name];
+      object[name] = function (...given) {
+        step();
+        const result = original.apply(this, given);
+        step();
+        return result;
+      };
+    }
+  }
+}
+
+const store = new MemoryStore({ clock: new SystemClock(), shared: { store: shared, thread } });
+const group = new TakeGroup();
+isCounting = true;
+let refused = 0;
+for (let call = 0; refused < untilRefused; call++) {
+  const which = call % groups.length;
+  group.reset();
+  for (const [i, { key, cost, mode, holdId }] of groups[which].entries()) {
+    const take = group.add(limits[which][i]);
+    take.bucketKey = key;
+    take.needKeyBytes();
+    take.descriptor = i;
+    take.cost = cost;
+    take.mode = mode;
+    if (holdId !== undefined) take.holdId = `${holdId}-${thread}-${call}`;
+  }
+  store.take(group);
+  const isAllowed = group.verdict === Verdict.allowed;
+  if (!isAllowed) refused++;
+  Atomics.add(counts, which * 2 + (isAllowed ? 0 : 1), 1);
+}
+isCounting = false;
+await store.close();
