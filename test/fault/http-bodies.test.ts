@@ -33,6 +33,23 @@ const ask = (padding: number) =>
     body: `${" ".repeat(padding)}{"domain":"edge","descriptors":[{"entries":[{"key":"remote_address","value":"192.0.2.1"}]}]}`,
   });
 
+/** Sends a whole request whose body begins with `blanks` blanks, each in a chunk of its own. Resolves to the head of the answer. */
+async function askInChunks(blanks: number): Promise<string> {
+  const socket = connect(service.httpPort, "127.0.0.1");
+  sockets.push(socket);
+  const chunks = "1\r\n \r\n".repeat(blanks);
+  const json = '{"domain":"edge","descriptors":[{}]}';
+  const head = "POST /json HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n";
+  socket.write(`${head}${chunks}${json.length.toString(16)}\r\n${json}\r\n0\r\n\r\n`);
+  const [answer] = await once(socket, "data");
+  return String(answer).split("\r\n", 1)[0] as string;
+}
+
+async function residentMb(): Promise<number> {
+  const page = await (await fetch(`http://127.0.0.1:${service.httpPort}/metrics`)).text();
+  return Number(/^process_resident_memory_bytes (\S+)/m.exec(page)?.[1]) / 2 ** 20;
+}
+
 // Promise(grpc): Requests to /json whose bodies never come keep nobody out, and hold bounded memory.
 test("heads without bodies, and large bodies without ends, keep nobody out", async () => {
   for (let i = 0; i < 1_100; i++) await begin(100, 0);
@@ -40,4 +57,18 @@ test("heads without bodies, and large bodies without ends, keep nobody out", asy
   for (let i = 0; i < 640; i++) await begin(BODY_BYTES_MAX, BODY_BYTES_MAX - 100);
   await expect.poll(() => sockets.filter(({ destroyed }) => destroyed).length).toBeGreaterThan(100);
   expect([(await ask(100_000)).status, (await ask(0)).status]).toEqual([200, 200]);
+});
+
+test("bodies in chunks of one byte hold no more memory than their bytes", async () => {
+  const before = await residentMb();
+  let most = before;
+  let answered = 0;
+  const answers = Array.from({ length: 32 }, async () => {
+    const answer = await askInChunks(25_000);
+    answered++;
+    return answer;
+  });
+  while (answered < answers.length) most = Math.max(most, await residentMb());
+  expect(new Set(await Promise.all(answers))).toEqual(new Set(["HTTP/1.1 200 OK"]));
+  expect(most - before).toBeLessThan(64);
 });
