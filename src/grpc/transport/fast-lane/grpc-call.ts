@@ -118,11 +118,10 @@ export abstract class GrpcCall extends Stream {
   /** Adds to what is kept for calls. False if that is more than may be. */
   protected count(bytes: number): boolean {
     const { server, connection } = this;
-    server.partialBytes += bytes;
-    if (connection === undefined) return true;
-    connection.partialBytes += bytes;
-    const { partialBytesMax, partialBytesTotalMax } = server.bounds;
-    return bytes <= 0 || (connection.partialBytes <= partialBytesMax && server.partialBytes <= partialBytesTotalMax);
+    if (connection !== undefined) connection.partialBytes += bytes;
+    const isWithinTotal = server.notePartial(connection, bytes);
+    if (connection === undefined || bytes <= 0) return true;
+    return isWithinTotal && connection.partialBytes <= server.bounds.partialBytesMax;
   }
 
   protected refuseUnread(): void {

@@ -23,6 +23,8 @@ export interface Http2ServerOptions
 interface OpenConnection extends Shedder {
   /** Bytes of output that the peer has not read. */
   readonly unreadBytes: number;
+  /** Bytes that are kept for its calls. */
+  readonly partialBytes: number;
   /** Ends the connection because of a bound, and counts it. */
   cut(trouble: Trouble): void;
 }
@@ -81,11 +83,28 @@ export class Http2Server {
   noteUnread(bytes: number): void {
     this.unreadBytes += bytes;
     if (bytes <= 0 || this.unreadBytes <= this.bounds.unreadBytesTotalMax) return;
+    this.#fullest("unreadBytes")?.cut("unread_output_total");
+  }
+
+  /**
+   * Adds to the sum of what is kept for calls. False if that is beyond its bound and `connection` has the most of it. If another one has,
+   * that ends: whoever fills the bound must not have the calls of others refused.
+   */
+  notePartial(connection: OpenConnection | undefined, bytes: number): boolean {
+    this.partialBytes += bytes;
+    if (bytes <= 0 || this.partialBytes <= this.bounds.partialBytesTotalMax) return true;
+    const fullest = this.#fullest("partialBytes");
+    if (fullest === connection) return false;
+    fullest?.cut("partial_requests");
+    return true;
+  }
+
+  #fullest(of: "unreadBytes" | "partialBytes"): OpenConnection | undefined {
     let fullest: OpenConnection | undefined;
     for (const connection of this.connections) {
-      if (fullest === undefined || connection.unreadBytes > fullest.unreadBytes) fullest = connection;
+      if (fullest === undefined || connection[of] > fullest[of]) fullest = connection;
     }
-    fullest?.cut("unread_output_total");
+    return fullest;
   }
 
   /** To be called after a stream has opened: connections may lose streams that wait for their peer, and end. */

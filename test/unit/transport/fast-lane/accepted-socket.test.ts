@@ -166,16 +166,18 @@ describe("when too many streams wait for their peers", () => {
   });
 });
 
-// Promise(grpc): Streams and incomplete requests are bounded for all peers together.
-test("parts of requests are bounded for all connections together", async () => {
-  const { server, peer } = await start({ partialBytesTotalMax: 13_000 });
+// Promise(grpc): Streams and incomplete requests are bounded for all peers together, and whoever holds most of them loses them first.
+test("parts of requests are bounded for all connections together, at the cost of the one that has most", async () => {
+  const { server, connection, peer } = await start({ partialBytesTotalMax: 13_000 });
   const other = connectInMemory(server).peer;
   other.send(settingsOf());
-  for (const id of [1, 3, 5]) peer.send(partOf(peer, id));
-  other.send(partOf(other, 1));
-  expect((await other.outcome(1)).status).toBe("8");
+  for (const id of [1, 3, 5, 7]) peer.send(partOf(peer, id));
+  expect((await peer.outcome(7)).status).toBe("8");
   expect(server.counts.troubles.partial_requests).toBe(1);
-  peer.close();
-  other.send(other.call(3, METHOD, "still here"));
-  expect((await other.outcome(3)).status).toBe("0");
+  other.send(partOf(other, 1), frameOf(FrameType.data, Flag.endStream, 1, Buffer.alloc(505)));
+  expect((await other.outcome(1)).status).toBe("0");
+  expect(connection.isClosed).toBe(true);
+  expect(server.counts.troubles.partial_requests).toBe(2);
+  other.close();
+  await expect.poll(() => server.partialBytes).toBe(0);
 });
