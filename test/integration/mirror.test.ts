@@ -73,11 +73,11 @@ describe("between two Headgates that differ in one rule", () => {
     expect(report.rules[0]).toMatchObject({
       domain: "edge",
       keys: "user",
-      answeringLimit: "per-user 2/YEAR",
-      comparedLimit: "per-user 3/YEAR",
+      answering_limit: "per-user 2/YEAR",
+      compared_limit: "per-user 3/YEAR",
       calls: 3,
-      overOnlyAnswering: 1,
-      overOnlyCompared: 0,
+      over_only_answering: 1,
+      over_only_compared: 0,
     });
     expect(report.first_differences.at(-1)?.differences).toContainEqual({
       field: "overall_code",

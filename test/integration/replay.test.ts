@@ -84,15 +84,16 @@ test("names the rule that answers otherwise than recorded, and ends with 1", asy
   const args = ["mirror", "replay", file, "--target", `127.0.0.1:${app.grpcPort}`, "--compare-with", compareWith];
   const { out, exitCode } = await runProgram([...args, "--speed", "max", "--ignore", "duration", "--json"]);
   expect(exitCode).toBe(1);
+  expect(out, "keys in snake_case").not.toMatch(/^ *"\w*[A-Z]\w*":/m);
   const report = JSON.parse(out) as { calls: object; rules: readonly object[] };
   expect(report.calls).toMatchObject({ relayed: 6, same: 2, different: 4 });
   expect(report.rules).toEqual([
     expect.objectContaining({
       domain: "shop",
       keys: "tier",
-      answeringLimit: "4/HOUR",
-      comparedLimit: "3/HOUR",
-      overOnlyCompared: 1,
+      answering_limit: "4/HOUR",
+      compared_limit: "3/HOUR",
+      over_only_compared: 1,
     }),
   ]);
 });

@@ -7,7 +7,7 @@ import { byLabel, latencyText, type MetricHead, metricText, type Sample } from "
 interface RuleCount {
   readonly domain: string;
   readonly keys: string;
-  readonly answeringLimit: string;
+  readonly answering_limit: string;
   readonly calls: number;
 }
 
@@ -31,7 +31,7 @@ interface MirrorNumbers {
 export function mirrorText(numbers: MirrorNumbers): string {
   const { same, different, rules, latency } = numbers;
   const ofRules = rules.map(
-    ({ domain, keys, answeringLimit: limit, calls }): Sample => [calls, { domain, keys, limit }],
+    ({ domain, keys, answering_limit: limit, calls }): Sample => [calls, { domain, keys, limit }],
   );
   return [
     metricText(counter("calls_total", "Calls passed on to the answering target."), numbers.relayed),

@@ -18,13 +18,13 @@ export interface RuleDifferences {
   /** Keys of the descriptor, joined by `/`. */
   readonly keys: string;
   /** The limit that each target shows. */
-  readonly answeringLimit: string;
-  readonly comparedLimit: string;
+  readonly answering_limit: string;
+  readonly compared_limit: string;
   /** Calls in which anything of this rule differed. */
   calls: number;
   /** The part of `calls` that only one target had over limit. Noise is about even on both sides, a stricter rule is not. */
-  overOnlyAnswering: number;
-  overOnlyCompared: number;
+  over_only_answering: number;
+  over_only_compared: number;
   readonly fields: Partial<Record<DifferenceField, number>>;
 }
 
@@ -42,7 +42,7 @@ export interface Example {
   /** When the call came, in ISO 8601. */
   readonly at: string;
   readonly domain: string;
-  readonly hitsAddend: number;
+  readonly hits_addend: number;
   /** Entries as `key=value`, or `key` alone if values are hidden. */
   readonly descriptors: readonly string[];
   readonly differences: readonly ShownDifference[];
@@ -94,8 +94,8 @@ export class Differences {
     rule.calls++;
     const isOverA = isOver(call.answering.statuses[descriptor]);
     const isOverB = isOver(call.compared.statuses[descriptor]);
-    if (isOverA && !isOverB) rule.overOnlyAnswering++;
-    if (isOverB && !isOverA) rule.overOnlyCompared++;
+    if (isOverA && !isOverB) rule.over_only_answering++;
+    if (isOverB && !isOverA) rule.over_only_compared++;
     for (const field of fields) rule.fields[field] = (rule.fields[field] ?? 0) + 1;
   }
 
@@ -104,16 +104,16 @@ export class Differences {
     let name = {
       domain: short(request.domain),
       keys: short(keys),
-      answeringLimit: shownLimit(answering, descriptor),
-      comparedLimit: shownLimit(compared, descriptor),
+      answering_limit: shownLimit(answering, descriptor),
+      compared_limit: shownLimit(compared, descriptor),
     };
     const idOf = () => JSON.stringify(Object.values(name));
     if (this.#rules.size >= RULES_MAX && !this.#rules.has(idOf())) {
-      name = { domain: "", keys: "", answeringLimit: "", comparedLimit: "" };
+      name = { domain: "", keys: "", answering_limit: "", compared_limit: "" };
     }
     const known = this.#rules.get(idOf());
     if (known !== undefined) return known;
-    const rule: RuleDifferences = { ...name, calls: 0, overOnlyAnswering: 0, overOnlyCompared: 0, fields: {} };
+    const rule: RuleDifferences = { ...name, calls: 0, over_only_answering: 0, over_only_compared: 0, fields: {} };
     this.#rules.set(idOf(), rule);
     return rule;
   }
@@ -122,7 +122,7 @@ export class Differences {
     return {
       at: isoTime(atUs),
       domain: short(request.domain),
-      hitsAddend: request.hits_addend,
+      hits_addend: request.hits_addend,
       descriptors: request.descriptors
         .slice(0, DESCRIPTORS_SHOWN_MAX)
         .map(({ entries }) => entries.map((entry) => this.#guard.entryText(entry)).join(",")),

@@ -142,16 +142,16 @@ function ruleLines(rules: readonly RuleDifferences[]): string[] {
   const lines = ["where (calls; over limit only for the answering / only for the compared target):"];
   for (const rule of rules) {
     const limits =
-      rule.answeringLimit === rule.comparedLimit
-        ? rule.answeringLimit
-        : `${rule.answeringLimit}, compared: ${rule.comparedLimit}`;
+      rule.answering_limit === rule.compared_limit
+        ? rule.answering_limit
+        : `${rule.answering_limit}, compared: ${rule.compared_limit}`;
     const fields = Object.entries(rule.fields).map(([field, count]) => `${field} ${count}`);
-    const isOfFurther = rule.answeringLimit === "";
+    const isOfFurther = rule.answering_limit === "";
     lines.push(
       isOfFurther
         ? "  further rules"
         : `  ${rule.domain}: ${rule.keys === "" ? "(no entries)" : rule.keys}  [${limits}]`,
-      `    ${rule.calls} calls; ${rule.overOnlyAnswering} / ${rule.overOnlyCompared}; ${fields.join(", ")}`,
+      `    ${rule.calls} calls; ${rule.over_only_answering} / ${rule.over_only_compared}; ${fields.join(", ")}`,
     );
   }
   return lines;

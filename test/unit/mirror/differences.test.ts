@@ -45,8 +45,13 @@ describe("the book of differences", () => {
   test("puts a difference down to the descriptor that differs, and not to the others of the call", () => {
     const book = newBook();
     enter(book, request("a", "b"), answer([status(1), status(2, "OVER_LIMIT")]), answer([status(1), status(2)]));
-    const limits = { answeringLimit: "2/SECOND", comparedLimit: "2/SECOND" };
-    const found = { calls: 1, overOnlyAnswering: 1, overOnlyCompared: 0, fields: { status_code: 1, overall_code: 1 } };
+    const limits = { answering_limit: "2/SECOND", compared_limit: "2/SECOND" };
+    const found = {
+      calls: 1,
+      over_only_answering: 1,
+      over_only_compared: 0,
+      fields: { status_code: 1, overall_code: 1 },
+    };
     expect(book.rules()).toEqual([{ domain: "edge", keys: "b", ...limits, ...found }]);
     expect(book.fields).toMatchObject({ overall_code: 1, status_code: 1, limit: 0 });
   });
@@ -61,7 +66,7 @@ describe("the book of differences", () => {
   test("puts an error beside the limit that the other shows", () => {
     const book = newBook();
     enter(book, request("a"), targetAnswer({}, 14), answer([status(3)]));
-    expect(book.rules()[0]).toMatchObject({ keys: "a", answeringLimit: "error 14", comparedLimit: "3/SECOND" });
+    expect(book.rules()[0]).toMatchObject({ keys: "a", answering_limit: "error 14", compared_limit: "3/SECOND" });
   });
 
   test("lists rules with most differing calls first", () => {
@@ -85,7 +90,7 @@ describe("the book of differences", () => {
     const book = newBook();
     for (let i = 0; i < RULES_MAX + 20; i++) enter(book, request(`k${i}`), answer([status(1)]), answer([status(2)]));
     expect(book.rules()).toHaveLength(RULES_MAX + 1);
-    expect(book.rules()[0]).toMatchObject({ domain: "", answeringLimit: "", calls: 20 });
+    expect(book.rules()[0]).toMatchObject({ domain: "", answering_limit: "", calls: 20 });
   });
 });
 

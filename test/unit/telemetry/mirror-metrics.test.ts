@@ -17,8 +17,8 @@ const text = mirrorText({
   notAnswered: new Map([["unreachable", 3]]),
   differencesByField: { limit: 2 },
   rules: [
-    { domain: "edge", keys: 'a"b\n', answeringLimit: "1/DAY", calls: 1 },
-    { domain: "edge", keys: 'a"b\n', answeringLimit: "1/DAY", calls: 1 },
+    { domain: "edge", keys: 'a"b\n', answering_limit: "1/DAY", calls: 1 },
+    { domain: "edge", keys: 'a"b\n', answering_limit: "1/DAY", calls: 1 },
   ],
   comparisons: 5,
   heldBytes: 600,
