@@ -128,7 +128,7 @@ describe("access logs", () => {
     const counts = new LineCounts();
     const calls = openCalls({ files: [written(JSON_LINES.join("\n"))], mapping: undefined, lateMaxUs: 0 }, counts);
     await expect(calls.next()).rejects.toThrow(
-      /expected a time in .at.*; logs other than a decision log want .*--descriptor/,
+      /expected a time in 'at', found nothing; logs other than a decision log want .*--descriptor/,
     );
   });
 

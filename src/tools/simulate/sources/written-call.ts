@@ -25,7 +25,7 @@ export function looksWritten(object: Json): boolean {
 /** Reads the call, or says why it is none. */
 export function readWrittenCall(object: Json): RecordedQuestion | NoCall {
   const atUs = timeOfCall(object.at);
-  if (atUs === undefined) return new NoCall(`expected a time in 'at', found ${JSON.stringify(object.at)}`);
+  if (atUs === undefined) return new NoCall(`expected a time in 'at', found ${JSON.stringify(object.at) ?? "nothing"}`);
   if (!looksWritten(object)) return new NoCall("expected 'domain' and a list of 'descriptors'");
   const descriptors = (object.descriptors as readonly unknown[]).map(readDescriptor);
   const bad = descriptors.find((descriptor) => descriptor instanceof NoCall);
