@@ -19,7 +19,7 @@ export interface DescriptorStatus {
   readonly limit?: ShownLimit;
   /** Hits that would still pass; absent without a limit. */
   readonly remaining?: number;
-  /** Whole seconds: if allowed, until the limit is as new; if refused, until the same hits could pass. */
+  /** Whole seconds: if allowed, until the limit is full again; if refused, until the same hits could pass. */
   readonly resetSeconds?: number;
 }
 

@@ -183,7 +183,7 @@ export class StoreCounts implements StoreObserver {
 
   damaged(buckets: number): void {
     this.damagedBuckets += buckets;
-    this.#log.warn("damaged", "damaged buckets were treated as new", () => ({ buckets }));
+    this.#log.warn("damaged", "damaged buckets were reset", () => ({ buckets }));
   }
 
   evicted(buckets: number): void {
