@@ -79,7 +79,7 @@ function warnWithoutRest(tier: Rule, log: ProblemLog): void {
   log.warn(
     tier.at,
     `a descriptor with another '${key}' meets no rule and passes without a limit`,
-    `Add a rule for '${key}' without a value, with limits or, if that is meant, unlimited: true.`,
+    `Add a rule for '${key}' without a value, with limits or, if that is meant, 'rate_limit: { unlimited: true }'.`,
   );
 }
 

@@ -226,7 +226,7 @@ function unmatchedFinding({ domain, hasRules, exampleKeys }: UnmatchedEntry): Fi
       ? `Descriptors of domain ${domain} meet no rule and pass without a limit of their own.${keys}`
       : `Calls name domain ${domain}, which has no rules: they all pass.`,
     advice: hasRules
-      ? "Explain one below. If that is intended, add a rule with `unlimited: true`."
+      ? "Explain one below. If that is intended, add a rule with `rate_limit: { unlimited: true }`."
       : "Compare `domain` in Envoy's filter with the rule files.",
     see: hasRules ? TABLE : "headgatedomainunknown",
   };

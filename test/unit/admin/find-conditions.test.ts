@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { findConditions, type ProcessFacts } from "../../../src/operate/http/find-conditions.ts";
+import { compileYaml } from "../../support/rules.ts";
 
 const WELL: ProcessFacts = {
   troubles: new Map(),
@@ -125,6 +126,14 @@ test("of very many mistakes the first are named, and how many there are", () => 
   const [found] = findConditions({ ...WELL, rules: { areInForce: true, lastFailure: { ...FAILURE, problems } } });
   expect(found?.details).toHaveLength(21);
   expect(found?.details?.at(-1)).toBe("and 10 more; /config has them all");
+});
+
+test("the rule that is advised for descriptors without one is what rule files take", () => {
+  const unmatched = [{ domain: "edge", hasRules: true, descriptors: 1, exampleKeys: [] }];
+  const [found] = findConditions({ ...WELL, unmatched });
+  const [, rule = ""] = /`(.*)`/.exec(found?.advice ?? "") ?? [];
+  const { problems } = compileYaml(`domain: edge\ndescriptors:\n  - key: a\n    ${rule}\n`);
+  expect([rule, problems]).toEqual(["rate_limit: { unlimited: true }", []]);
 });
 
 test("all advice leads to headings of docs/operations.md", () => {
