@@ -32,9 +32,8 @@ const LIMIT_KEYS = ["requests_per_unit", "unit"];
 /** Reads the body of `POST /explain`. Throws RequestError REQUEST_BODY, which names the field, if its shape is wrong. */
 export function readExplainQuestion(body: Buffer): ExplainQuestion {
   const question = asRecord(parseJson(body), "the body", EXPLAIN_KEYS);
-  if (question.descriptors === undefined)
-    throw refused(`a list of at most ${EXPLAINED_DESCRIPTORS_MAX} as descriptors`);
   const { domain, descriptors } = readAsked(question);
+  if (descriptors.length === 0) throw refused("at least one of descriptors");
   return { domain, descriptors: descriptors.map(({ entries }) => entries) };
 }
 
@@ -44,6 +43,7 @@ export function readBucketQuestion(body: Buffer): AskedBuckets {
   const { domain, descriptors } = readAsked(question);
   const globalLimit = question.global_limit ?? false;
   if (typeof globalLimit !== "boolean") throw refused("true or false as global_limit");
+  if (descriptors.length === 0 && !globalLimit) throw refused("at least one of descriptors, or global_limit: true");
   return {
     domain,
     globalLimit,
@@ -72,7 +72,9 @@ interface ReadDescriptor {
 }
 
 function readAsked(question: Record<string, unknown>): { domain: string; descriptors: readonly ReadDescriptor[] } {
-  const domain = asText(question.domain, "domain", DOMAIN_BYTES_MAX);
+  const { domain } = question;
+  if (typeof domain !== "string" || domain === "" || Buffer.byteLength(domain) > DOMAIN_BYTES_MAX)
+    throw refused(`text of 1 to ${DOMAIN_BYTES_MAX} bytes as domain`);
   const descriptors = asList(question.descriptors ?? [], "descriptors", EXPLAINED_DESCRIPTORS_MAX).map(
     (descriptor, i) => {
       const at = `descriptors[${i}]`;

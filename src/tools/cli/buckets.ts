@@ -4,7 +4,15 @@ import type { Command } from "commander";
 import { durationWords } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { askAdmin, askedDescriptor } from "./admin-call.ts";
-import { DESCRIPTORS, descriptorParser, parseHttpServer, type TypedDescriptor, typed, unmetText } from "./arguments.ts";
+import {
+  DESCRIPTORS,
+  descriptorParser,
+  parseHttpServer,
+  someText,
+  type TypedDescriptor,
+  typed,
+  unmetText,
+} from "./arguments.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
 
 interface BucketFlags {
@@ -43,7 +51,7 @@ function addWay(buckets: Command, terminal: Terminal, way: "peek" | "reset", sum
         " A token comes from ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file.",
     )
     .argument("[descriptors...]", `${DESCRIPTORS}, \\xff the byte 0xff`, descriptorParser(terminal))
-    .requiredOption("-d, --domain <name>", "domain of the calls")
+    .requiredOption("-d, --domain <name>", "domain of the calls", someText("a domain"))
     .addOption(typed("-s, --server <url>", "HTTP port of the service", parseHttpServer, "localhost:8080"))
     .option("--token-file <path>", "file with the token to send")
     .option("--global-limit", "the domain's global limit too")

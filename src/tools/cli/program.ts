@@ -165,7 +165,7 @@ function addExplain(program: Command, terminal: Terminal): void {
         " limits that apply and the buckets they are counted in.",
     )
     .argument("<descriptors...>", DESCRIPTORS, descriptorParser(terminal))
-    .requiredOption("-d, --domain <name>", "domain of the call")
+    .requiredOption("-d, --domain <name>", "domain of the call", someText("a domain"))
     .option(
       "-r, --rules <path>",
       "directory or file with the rules (default: what the service would read)",
@@ -202,7 +202,7 @@ function addAsk(program: Command, terminal: Terminal): void {
         " limit, with 2 on an error.",
     )
     .argument("<descriptors...>", DESCRIPTORS, textParser(terminal))
-    .requiredOption("-d, --domain <name>", "domain of the call")
+    .requiredOption("-d, --domain <name>", "domain of the call", someText("a domain"))
     .option("-s, --server <host:port>", "gRPC address of the service", parseAuthority, "localhost:8081")
     .option("--hits <n>", "hits that the call stands for", whole(1, HITS_MAX))
     .addOption(new Option("--peek", "pay nothing, only ask whether one more would pass").conflicts(["hits", "refund"]))

@@ -39,7 +39,9 @@ describe("is refused, and says what was expected where:", () => {
   test.each<readonly [string, string, RegExp]>([
     ["no JSON", "{", /expected JSON in the body/],
     ["a list", "[]", /expected an object as the body/],
-    ["no domain", '{"descriptors":[]}', /expected text of at most 1024 bytes as domain/],
+    ["no domain", '{"descriptors":[]}', /expected text of 1 to 1024 bytes as domain/],
+    ["an empty domain", '{"domain":"","descriptors":[{}]}', /expected text of 1 to 1024 bytes as domain/],
+    ["no descriptor", '{"domain":"d","descriptors":[]}', /expected at least one of descriptors/],
     ["a number as key", asked('{"key":1}'), /descriptors\[0\]\.entries\[0\]\.key/],
     ["too many descriptors", many, /at most 32/],
     ["two values", asked('{"key":"a","value":"x","value_base64":"eA=="}'), /either value or value_base64/],
@@ -58,6 +60,7 @@ describe("is refused, and says what was expected where:", () => {
   test.each<readonly [string, string, RegExp]>([
     ["an unknown unit", unit, /descriptors\[0\]\.limit\.unit/],
     ["a text for a switch", '{"domain":"d","global_limit":"yes"}', /true or false as global_limit/],
+    ["nothing", '{"domain":"d"}', /expected at least one of descriptors, or global_limit: true/],
     ["its misspelt name", '{"domain":"d","globalLimit":true}', /got 'globalLimit'; did you mean global_limit\?/],
   ])("%s, of buckets", (_, body, says) => {
     expect(() => buckets(body)).toThrow(says);

@@ -93,6 +93,17 @@ test.each([
   );
 });
 
+test.each([
+  ["ask", "a=b"],
+  ["explain", "-r", "deploy/rules", "a=b"],
+  ["buckets", "peek", "a=b"],
+  ["buckets", "reset", "a=b"],
+  ["client", "-descriptors", "a=b"],
+])("%s wants a domain", async (...args) => {
+  const { err, exitCode } = await runProgram([...args, args[0] === "client" ? "-domain" : "-d", ""]);
+  expect([err.includes("Expected a domain."), exitCode]).toEqual([true, 2]);
+});
+
 test("ask, client and the options of logs want text", async () => {
   for (const args of [
     ["ask", "-d", "d", "a=\\xff"],
