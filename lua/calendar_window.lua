@@ -1,6 +1,6 @@
 -- Calendar window: one count per window of a calendar. The limit brings the ends of windows by the caller's time zone data; the state
 -- keeps the end that its window began with, as src/engine/algorithms/calendar-window.ts says.
--- state     string "start_us current seconds": time of the first hit, count, and seconds from the second of the first hit to the end
+-- state     three doubles: time of the first hit, count, and seconds from the second of the first hit to the end
 -- lifetime  until the window ends
 -- used      the count
 -- at_us     time of the first hit
@@ -8,9 +8,10 @@
 -- The limit's burst, seconds and debt_max are the start and the end of the caller's window and the end of the next one, in microseconds.
 
 -- PIECE read
-local start_text, current_text, seconds_text = match(text, '^(%d+) (%d+) (%d+)$')
-if start_text then at_us, used, rest = tonumber(start_text), tonumber(current_text), tonumber(seconds_text) end
-is_sound = start_text and at_us <= EXACT_MAX and used <= AMOUNT_MAX and rest <= AMOUNT_MAX
+is_sound = #text == 24
+if is_sound then at_us, used, rest = unpack_numbers('<ddd', text) end
+is_sound = is_sound and at_us >= 0 and at_us <= EXACT_MAX and at_us % 1 == 0
+  and used >= 0 and used <= AMOUNT_MAX and used % 1 == 0 and rest >= 0 and rest <= AMOUNT_MAX and rest % 1 == 0
 
 -- PIECE advance
 -- End of the window that contains now. Outside of the given edges, windows are as long as the nearest given one.
@@ -45,4 +46,4 @@ remaining = amount - used
 if used > 0 then reset_us = (floor(at_us / TICKS) + rest) * TICKS - now_us end
 
 -- PIECE write
-if used > 0 then text = format(THREE, at_us, used, rest) end
+if used > 0 then text = pack_numbers('<ddd', at_us, used, rest) end

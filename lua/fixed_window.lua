@@ -1,13 +1,14 @@
 -- Fixed window: one count per clock-aligned window. Windows are aligned to the Unix epoch, so all processes and all stores agree on them.
--- state     string "start_us current": start of the window, and its count
+-- state     two doubles: start of the window, and its count
 -- lifetime  until the window ends
 -- used      the count
 -- at_us     start of the window
 
 -- PIECE read
-local start_text, current_text = match(text, '^(%d+) (%d+)$')
-if start_text then at_us, used = tonumber(start_text), tonumber(current_text) end
-is_sound = start_text and at_us <= EXACT_MAX and at_us % (seconds * TICKS) == 0 and used <= AMOUNT_MAX
+is_sound = #text == 16
+if is_sound then at_us, used = unpack_numbers('<dd', text) end
+is_sound = is_sound and at_us >= 0 and at_us <= EXACT_MAX and at_us % (seconds * TICKS) == 0
+  and used >= 0 and used <= AMOUNT_MAX and used % 1 == 0
 
 -- PIECE advance
 local window_us = seconds * TICKS
@@ -34,4 +35,4 @@ remaining = amount - used
 if used > 0 then reset_us = at_us + seconds * TICKS - now_us end
 
 -- PIECE write
-if used > 0 then text = format(TWO, at_us, used) end
+if used > 0 then text = pack_numbers('<dd', at_us, used) end

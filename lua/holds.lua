@@ -93,7 +93,7 @@ local function open_count(book)
   book.dropped = min(book.ended, endings_left)
   endings_left = endings_left - book.dropped
   local count = live_count(book)
-  texts[book.bucket] = count > 0 and format(TWO, count * TICKS, now_us)
+  texts[book.bucket] = count > 0 and pack_numbers('<dd', count * TICKS, now_us)
 end
 
 -- Opens a book. Holds that have ended are given back, each as of the time of its end, as a group of their own would.

@@ -1,15 +1,16 @@
 -- Sliding window: the count of the current clock-aligned window, plus the count of the previous one weighted by the part of it that a
 -- window ending now still covers.
--- state     string "start_us current previous": start of the current window, its count, the count of the previous one
+-- state     three doubles: start of the current window, its count, the count of the previous one
 -- lifetime  until neither count has any weight
 -- used      the count of the current window
 -- at_us     its start
 -- rest      the count of the previous window
 
 -- PIECE read
-local start_text, current_text, previous_text = match(text, '^(%d+) (%d+) (%d+)$')
-if start_text then at_us, used, rest = tonumber(start_text), tonumber(current_text), tonumber(previous_text) end
-is_sound = start_text and at_us <= EXACT_MAX and at_us % (seconds * TICKS) == 0 and used <= AMOUNT_MAX and rest <= AMOUNT_MAX
+is_sound = #text == 24
+if is_sound then at_us, used, rest = unpack_numbers('<ddd', text) end
+is_sound = is_sound and at_us >= 0 and at_us <= EXACT_MAX and at_us % (seconds * TICKS) == 0
+  and used >= 0 and used <= AMOUNT_MAX and used % 1 == 0 and rest >= 0 and rest <= AMOUNT_MAX and rest % 1 == 0
 
 -- PIECE advance
 local window_us = seconds * TICKS
@@ -59,4 +60,4 @@ remaining = floor(((amount - used) * TICKS - covered) / TICKS)
 if used > 0 or rest > 0 then reset_us = at_us + (used > 0 and 2 or 1) * seconds * TICKS - now_us end
 
 -- PIECE write
-if used > 0 or rest > 0 then text = format(THREE, at_us, used, rest) end
+if used > 0 or rest > 0 then text = pack_numbers('<ddd', at_us, used, rest) end

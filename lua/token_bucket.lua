@@ -1,5 +1,5 @@
 -- Token bucket: spending is a debt that `amount` tokens per window pay off. A cost has room while debt + cost <= burst.
--- state     string "debt at_us": debt in millionths of a token, and the time up to which whole ticks were paid off; no state: no debt
+-- state     two doubles: debt in millionths of a token, and the time up to which whole ticks were paid off; no state: no debt
 -- lifetime  until the debt is paid off
 -- used      the debt
 -- rest      refill of the part of a tick since at_us, in millionths; the debt at now is used - rest
@@ -10,9 +10,9 @@
 local HALF = 8192
 
 -- PIECE read
-local debt_text, at_text = match(text, '^(%d+) (%d+)$')
-if debt_text then used, at_us = tonumber(debt_text), tonumber(at_text) end
-is_sound = debt_text and used <= EXACT_MAX and at_us <= EXACT_MAX
+is_sound = #text == 16
+if is_sound then used, at_us = unpack_numbers('<dd', text) end
+is_sound = is_sound and used >= 0 and used <= EXACT_MAX and used % 1 == 0 and at_us >= 0 and at_us <= EXACT_MAX and at_us % 1 == 0
 
 -- PIECE advance
 if at_us > now_us then
@@ -100,4 +100,4 @@ if used > 0 then
 end
 
 -- PIECE write
-if used > 0 then text = format(TWO, used, at_us) end
+if used > 0 then text = pack_numbers('<dd', used, at_us) end

@@ -8,6 +8,7 @@ import type { Limit } from "../../src/engine/domain/limit.ts";
 import { TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { hashBucketKey } from "../../src/engine/rules/bucket-key.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
+import { unpackNumbers } from "../../src/stores/redis/batch.ts";
 import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
 import type { Store } from "../../src/stores/store.ts";
 import type { StoreObserver } from "../../src/stores/store-observer.ts";
@@ -161,8 +162,8 @@ export async function ledgersOn(server: RedisServer): Promise<Map<string, number
 
 /** What the ledger under `bucketKey` holds on that server. */
 export async function ledgerOn(server: RedisServer, bucketKey: string): Promise<number> {
-  const text = await server.command("GET", bucketKey);
-  return text === null ? 0 : Number(String(text).split(" ")[0]) / 1_000_000;
+  const [debt = 0] = unpackNumbers(await server.commandForBytes("GET", bucketKey)) ?? [];
+  return debt / 1_000_000;
 }
 
 /** Stops the server until the breaker is open, and lets it go on; resolves when the store, whom nobody asks, has found it well again. */

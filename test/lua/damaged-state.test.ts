@@ -25,9 +25,8 @@ const RUBBISH: readonly { what: string; put: (key: string) => Promise<unknown> }
   { what: "text", put: (key) => server.command("SET", key, "hello world and more") },
   { what: "empty text", put: (key) => server.command("SET", key, "") },
   { what: "bytes", put: (key) => server.command("SET", key, Buffer.from([0, 255, 10, 13, 32, 49])) },
-  { what: "a negative number", put: (key) => server.command("SET", key, "-5 1767225600000000") },
-  { what: "a fraction", put: (key) => server.command("SET", key, "1.5 1767225600000000 0") },
-  { what: "a number beyond 2^53", put: (key) => server.command("SET", key, "9999999999999999 99999999999999999 1") },
+  { what: "text as long as a token bucket", put: (key) => server.command("SET", key, "1000000 17672256") },
+  { what: "text as long as a window", put: (key) => server.command("SET", key, "1767225600000000 30 1000") },
   { what: "a list of text", put: (key) => server.command("RPUSH", key, "one", "two") },
   { what: "numbers without a payment", put: (key) => server.command("SET", key, numbersOf(3)) },
   { what: "a payment of nothing", put: (key) => server.command("SET", key, numbersOf(3, START_US, 3)) },
@@ -57,6 +56,31 @@ test.each(CASES)("$name on $what: a peek deletes it and counts it", async ({ alg
   expect(damaged).toBe(1);
   expect(groups[0]?.answers[0]).toMatchObject({ outcome: Outcome.room, remaining: 10, reset: 0 });
   expect(await server.command("EXISTS", "k")).toBe(0);
+});
+
+const STATES = [
+  { name: "token_bucket", algorithm: Algorithm.tokenBucket, sound: [4_000_000, START_US] },
+  { name: "fixed_window", algorithm: Algorithm.fixedWindow, sound: [START_US, 4] },
+  { name: "sliding_window", algorithm: Algorithm.slidingWindow, sound: [START_US, 4, 0] },
+  { name: "calendar_window", algorithm: Algorithm.calendarWindow, sound: [START_US, 4, 1] },
+];
+const UNSOUND = [-1, 0.5, 2 ** 53, Number.NaN, Number.POSITIVE_INFINITY];
+
+test.each(STATES)("$name with one number that it never has: a new bucket", async ({ algorithm, sound }) => {
+  const ask = async (numbers: readonly number[]) => {
+    await server.command("SET", "k", numbersOf(...numbers));
+    const groups = [{ takes: [{ cost: 1 }] }];
+    const { damaged, groups: answered } = await runScript(server, {
+      keys: ["k"],
+      limits: [{ algorithm, amount: 10 }],
+      groups,
+    });
+    return { damaged, remaining: answered[0]?.answers[0]?.remaining };
+  };
+  expect(await ask(sound)).toEqual({ damaged: 0, remaining: 5 });
+  for (const at of sound.keys()) {
+    for (const number of UNSOUND) expect(await ask(sound.with(at, number))).toEqual({ damaged: 1, remaining: 9 });
+  }
 });
 
 describe("neighbours", () => {
@@ -93,6 +117,18 @@ test("a log with anything between its ends is answered in whole numbers, and sou
     }),
     { numRuns: runs(100) },
   );
+});
+
+test("a damaged bucket of a refused call is counted once", async () => {
+  await server.command("SET", "bad", "rubbish");
+  const limits = [
+    { algorithm: Algorithm.tokenBucket, amount: 10 },
+    { algorithm: Algorithm.tokenBucket, amount: 1 },
+  ];
+  const takes = [{ key: 1 }, { key: 2, limit: 2, cost: 2 }];
+  const { damaged, groups } = await runScript(server, { keys: ["bad", "k"], limits, groups: [{ takes }] });
+  expect(groups[0]?.verdict).toBe(Verdict.refused);
+  expect(damaged).toBe(1);
 });
 
 test("a state of a missing key is a new bucket and no damage", async () => {

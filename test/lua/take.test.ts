@@ -66,7 +66,7 @@ describe("numbers", () => {
     const timeUs = START_US + 123_457;
     const call = payCall(Algorithm.tokenBucket, 7, 3, { timeUs });
     expect(await runOne(server, call)).toMatchObject({ paidAtUs: timeUs });
-    expect(await server.command("GET", "k")).toBe(`3000000 ${timeUs}`);
+    expect(await server.commandForBytes("GET", "k")).toEqual(numbersOf(3_000_000, timeUs));
     await runScript(server, payCall(Algorithm.slidingLog, 7, 3, { timeUs, keys: ["log"] }));
     expect(await server.commandForBytes("GET", "log")).toEqual(numbersOf(0, timeUs, 3));
   });
