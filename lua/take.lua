@@ -61,7 +61,8 @@ local working
 local slot_of
 local SLOTS_MAX = 10000
 
-local out = { now_us, 0, 0, 0, 0, 0, 0, 0, 0 }
+-- With room for the reply to a call of two takes.
+local out = { now_us, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 local size_of_out = 2
 
 local change, log, counter, holds
@@ -71,6 +72,11 @@ end
 
 -- The limit that was read last, with its index.
 local read_limit, algorithm, amount, burst, seconds, debt_max
+-- A group of several payments is settled without slots, as a lone take is, as long as all of them pass and no two are on one bucket. The
+-- first group of which that is not so starts over with slots, and so do all groups after it: so a call starts over once at most.
+local uses_slots = false
+-- By key, text and lifetime before the group, of a bucket that the call has changed before.
+local earlier_texts, earlier_lifetimes
 local at = 1
 while at <= #groups do
   local size, latest_us, flags, key, limit, descriptor, kind, mode, cost = unpack_numbers('<ddddddddd', groups, at)
@@ -78,8 +84,7 @@ while at <= #groups do
   -- begins at out[take / 8 + to_out].
   local first, last = at + 24, at + size * 48 - 24
   local to_out = size_of_out + 2 - first / 8
-  at = last + 48
-  local verdict, is_receipt = VERDICT_ALLOWED, false
+  local verdict, is_receipt, starts_over, damaged_before = VERDICT_ALLOWED, false, false, damaged
   out[size_of_out + 1] = verdict
 
   if latest_us > 0 and now_us > latest_us then
@@ -88,12 +93,14 @@ while at <= #groups do
     if not counter then
       -- FILE counter.lua
     end
+    uses_slots = true
     if not counter.charge(first, last, flags >= 4) then verdict = VERDICT_NO_COUNT end
   end
 
   if verdict == VERDICT_ALLOWED then
     -- Whether the group may come back to its buckets, and whether it has done so after it had answered for them.
-    local may_return, is_stale, slots, slots_before = size > 1 or holds, false
+    local may_return, is_stale, slots, slots_before = holds or (uses_slots and size > 1), false
+    local may_start_over = size > 1 and not may_return
     local is_refused, is_over, has_quota, has_quota_room, descriptor_first = false, false, false, flags % 2 == 1, first
 
     -- Judges each descriptor on what earlier ones left, pays it tentatively, and undoes that if it is over, or in the end the group.
@@ -103,6 +110,17 @@ while at <= #groups do
         read_limit, algorithm, amount, burst, seconds, debt_max = limit, unpack_numbers('<ddddd', limits, limit * 40 - 39)
       end
       local outcome, wait_us, paid_at_us, capped, remaining, reset_us = OUTCOME_ROOM, 0, 0, 0, 0, 0
+      if may_start_over then
+        starts_over = mode > MODE_PEEK
+        if lifetimes[key] then
+          for before = first, take - 48, 48 do
+            starts_over = starts_over or unpack_numbers('<d', groups, before) == key
+          end
+          if not earlier_texts then earlier_texts, earlier_lifetimes = {}, {} end
+          if not starts_over then earlier_texts[key], earlier_lifetimes[key] = texts[key], lifetimes[key] end
+        end
+        if starts_over then break end
+      end
       if may_return or mode > MODE_PEEK then
         if not slots then may_return, slots, slots_before = true, 0, first * SLOTS_MAX end
         if not working then working, slot_of = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, { nil, nil } end
@@ -169,6 +187,10 @@ while at <= #groups do
           end
           used, at_us, rest, opened = working[slot + USED], working[slot + AT_US], working[slot + REST], working[slot + OPENED]
         end
+        if may_start_over and (outcome ~= OUTCOME_ROOM or used == opened) then
+          starts_over = true
+          break
+        end
         -- FILE report.lua
       end
 
@@ -205,6 +227,13 @@ while at <= #groups do
       end
     until take > last
 
+    if starts_over then
+      for undone = first, take - 48, 48 do
+        local key = unpack_numbers('<d', groups, undone)
+        texts[key], lifetimes[key] = nil, nil
+        if earlier_texts then texts[key], lifetimes[key] = earlier_texts[key], earlier_lifetimes[key] end
+      end
+    end
     if may_return and verdict <= VERDICT_REFUSED then
       -- Refunds and settlements come last, so that no take of the same group passes because of them.
       if flags >= 2 then counter.refund(first, last) end
@@ -245,8 +274,13 @@ while at <= #groups do
     end
   end
 
-  if verdict ~= VERDICT_ALLOWED then out[size_of_out + 1] = verdict end
-  if not is_receipt then size_of_out = verdict <= VERDICT_REFUSED and last / 8 + to_out + 5 or size_of_out + 1 end
+  if starts_over then
+    uses_slots, damaged = true, damaged_before
+  else
+    if verdict ~= VERDICT_ALLOWED then out[size_of_out + 1] = verdict end
+    if not is_receipt then size_of_out = verdict <= VERDICT_REFUSED and last / 8 + to_out + 5 or size_of_out + 1 end
+    at = last + 48
+  end
 end
 
 if holds then size_of_out = holds.report(size_of_out) end
@@ -277,5 +311,6 @@ end
 if holds then holds.write_all() end
 
 out[2] = damaged
--- The format of a lone take's reply is not made anew.
-return pack_numbers(size_of_out == 9 and '<ddddddddd' or '<' .. rep('d', size_of_out), unpack(out, 1, size_of_out))
+-- The formats of the reply to a call of one or two takes are not made anew.
+local reply_format = size_of_out == 9 and '<ddddddddd' or size_of_out == 15 and '<ddddddddddddddd' or '<' .. rep('d', size_of_out)
+return pack_numbers(reply_format, unpack(out, 1, size_of_out))
