@@ -1,6 +1,7 @@
 // Peers that keep the server waiting: streams whose message never comes, or whose answer nobody reads, on many connections, renewed again
 // and again. They cost those peers their streams and connections, and nobody else anything.
 
+import { connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Flag, FrameType, PREFACE, Setting } from "../../src/grpc/transport/fast-lane/protocol.ts";
@@ -113,5 +114,29 @@ describe.each(["fast-lane", "grpc-js"] as const)("on %s", (transport) => {
     await until("attackers are counted", async () => troubles(await Figures.of(service)) > troubles(before));
     endAttack();
     expect(after.residentBytes - before.residentBytes).toBeLessThan(MORE_BYTES_MAX);
+  });
+
+  // Promise(grpc): Messages that never end are bounded for all peers together, and cost the connections with most of them.
+  test("messages that never end cost only connections with many of them", async () => {
+    const client = openClient(`127.0.0.1:${service.grpcPort}`);
+    // 300 MB in all.
+    const part = messageOf(Buffer.alloc(4_194_304)).subarray(0, -20_000);
+    const sessions = Array.from({ length: CONNECTIONS }, () => {
+      const session = connectHttp2(`http://127.0.0.1:${service.grpcPort}`).on("error", () => undefined);
+      for (let i = 0; i < 3; i++) {
+        const stream = session.request(Object.fromEntries(callFields(SHOULD_RATE_LIMIT_PATH)));
+        stream.on("error", () => undefined).write(part);
+      }
+      return session;
+    });
+    const troubles = async () =>
+      (await Figures.of(service)).sum("headgate_grpc_troubles_total", 'trouble="partial_requests"');
+    await until("attackers are counted", async () => (await troubles()) > 0);
+    // Of several frames.
+    const value = "a".repeat(60_000);
+    const request = { domain: "edge", descriptors: [{ entries: [{ key: "remote_address", value }] }] };
+    for (let i = 0; i < 20; i++) await askOnce(client, request, DEADLINE_MS);
+    client.close();
+    for (const session of sessions) session.destroy();
   });
 });

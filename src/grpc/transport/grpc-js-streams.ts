@@ -1,6 +1,6 @@
 // What a grpc-js server gets to see: no wrong request, no call of a client whose certificate lacks the name, and within a bound the streams
-// that wait for their peer. grpc-js itself keeps a stream without a message for ever, at some 7 KB. Counts the connections that node:http2
-// ends for opening too many streams, too.
+// that wait for their peer and the messages that are not whole. grpc-js itself keeps a stream without a message for ever, at some 7 KB.
+// Counts the connections that node:http2 ends for opening too many streams, too.
 
 import {
   constants,
@@ -20,11 +20,17 @@ import { type Shedder, shedStreams } from "./waiting-streams.ts";
 /** Streams of all connections that may wait for their peer: some 60 MB. */
 export const GRPC_JS_WAITING_STREAMS_MAX = 8_192;
 
+/** What incomplete messages of all connections may hold, as on the fast lane. Beyond it the connection with the most ends. */
+const PARTIAL_BYTES_MAX = 268_435_456;
+/** What grpc-js keeps for a piece of a message beside its bytes. */
+const PIECE_BYTES = 256;
+
 /** Watches the sessions of a grpc-js server. */
 export class GrpcJsStreams {
-  readonly connections = new Set<Shedder>();
-  readonly troubles = { waiting_streams: 0, stream_flood: 0 };
+  readonly connections = new Set<WatchedSession>();
+  readonly troubles = { waiting_streams: 0, partial_requests: 0, stream_flood: 0 };
   streams = 0;
+  #partialBytes = 0;
   readonly #max: number;
   readonly #clientName: string | undefined;
   #shedAt: number;
@@ -48,6 +54,17 @@ export class GrpcJsStreams {
     if (++this.streams >= this.#shedAt) this.#shedAt = shedStreams(this, this.#max);
   }
 
+  /** Adds to what incomplete messages hold. */
+  notePartial(bytes: number): void {
+    this.#partialBytes += bytes;
+    if (bytes <= 0 || this.#partialBytes <= PARTIAL_BYTES_MAX) return;
+    let fullest: WatchedSession | undefined;
+    for (const session of this.connections) {
+      if (fullest === undefined || session.partialBytes > fullest.partialBytes) fullest = session;
+    }
+    fullest?.end();
+  }
+
   // Most of a stream's cost is grpc-js's. So streams that were read before their connection was ended don't reach it; wrong ones neither.
   #sift(http2: Http2Server): void {
     const sessions = new WeakMap<Http2Session, WatchedSession>();
@@ -55,7 +72,7 @@ export class GrpcJsStreams {
       const watched = new WatchedSession(this, session, this.#clientName);
       this.connections.add(watched);
       sessions.set(session, watched);
-      session.once("close", () => this.connections.delete(watched));
+      session.once("close", () => watched.closed());
     });
     const listeners = http2.listeners("stream") as ((...args: unknown[]) => void)[];
     http2.removeAllListeners("stream");
@@ -70,6 +87,8 @@ export class GrpcJsStreams {
 class WatchedSession implements Shedder {
   /** Why no call of this client is served; undefined if calls are served. */
   readonly refusal: string | undefined;
+  /** What came on its open streams; less would need a look into grpc-js for each call. */
+  partialBytes = 0;
   readonly #all: GrpcJsStreams;
   readonly #session: ServerHttp2Session;
   readonly #streams = new Set<ServerHttp2Stream>();
@@ -85,12 +104,42 @@ class WatchedSession implements Shedder {
     session.prependListener("stream", (stream: ServerHttp2Stream) => {
       if (stream.destroyed) return;
       this.#streams.add(stream);
+      let bytes = 0;
+      stream.on("data", (piece: Buffer) => {
+        bytes += piece.length + PIECE_BYTES;
+        this.#notePartial(piece.length + PIECE_BYTES);
+      });
       stream.once("close", () => {
         this.#streams.delete(stream);
         this.#all.streams--;
+        this.#notePartial(-bytes);
       });
       this.#all.noteOpened();
     });
+  }
+
+  /** Ends the connection because of what its incomplete messages hold. */
+  end(): void {
+    this.#all.troubles.partial_requests++;
+    this.#destroy();
+  }
+
+  // Its streams close later; until then it must not be the one with the most again.
+  #destroy(): void {
+    this.closed();
+    this.#session.destroy();
+  }
+
+  closed(): void {
+    this.#all.connections.delete(this);
+    this.#all.notePartial(-this.partialBytes);
+    this.partialBytes = 0;
+  }
+
+  #notePartial(bytes: number): void {
+    if (this.#session.destroyed) return;
+    this.partialBytes += bytes;
+    this.#all.notePartial(bytes);
   }
 
   /** Ends the connection: node:http2 takes longer to reset a stream than a peer to open one. */
@@ -100,7 +149,7 @@ class WatchedSession implements Shedder {
     for (const stream of this.#streams) if (waitsForPeer(stream)) waiting++;
     if (waiting <= share) return;
     this.#all.troubles.waiting_streams += waiting;
-    this.#session.destroy();
+    this.#destroy();
   }
 }
 

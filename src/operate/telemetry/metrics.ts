@@ -160,7 +160,7 @@ export const METRICS = {
   fastLaneConnections: counter("headgate_fast_lane_connections_total", "Connections that the fast lane accepted."),
   grpcTroubles: counter(
     "headgate_grpc_troubles_total",
-    "Connections that were ended and streams that were refused or reset because of what the peer did. With GRPC_TRANSPORT=grpc-js `waiting_streams` and `stream_flood` only.",
+    "Connections that were ended and streams that were refused or reset because of what the peer did. With GRPC_TRANSPORT=grpc-js `waiting_streams`, `partial_requests` and `stream_flood` only.",
     ["trouble"],
   ),
 

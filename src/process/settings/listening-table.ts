@@ -31,7 +31,7 @@ export const LISTENING_SETTINGS = under("Listening", {
     "GRPC_TRANSPORT",
     oneOf(["fast-lane", "grpc-js"]),
     "fast-lane",
-    "What reads gRPC: Headgate's own HTTP/2, or grpc-js, which is several times slower, allows 512 streams a connection, and is seconds late under floods of complete calls.",
+    "What reads gRPC: Headgate's own HTTP/2, or grpc-js, which is several times slower, allows 512 streams a connection, and is seconds late under floods of complete calls or of small frames.",
   ),
   grpcUsesTls: setting("GRPC_SERVER_USE_TLS", BOOLEAN, false, "Serves gRPC over TLS."),
   grpcTlsCertFile: optional(

@@ -38,7 +38,8 @@ export const DEFAULT_BOUNDS = {
   partialBytesMax: 16_777_216,
   /**
    * The same on all connections: sixteen connections at their bound. Beyond it the connection with the most ends; if that is the one that
-   * needed the last bytes, its call gets RESOURCE_EXHAUSTED. grpc-js: none; Envoy: its overload manager, if configured.
+   * needed the last bytes, its call gets RESOURCE_EXHAUSTED. grpc-js: grpc-js-streams.ts; Envoy: its overload manager, if
+   * configured.
    */
   partialBytesTotalMax: 268_435_456,
   /**
