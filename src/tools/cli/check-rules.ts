@@ -33,10 +33,8 @@ export async function checkRules(
   const warnings = result.problems.length - errors;
   const isGood = errors === 0 && (warnings === 0 || flags.strict !== true);
   terminal.setExitCode(isGood ? 0 : 1);
-  const hints = [
-    ...(result.ruleSet === undefined ? [] : calendarHints(result.ruleSet)),
-    ...controlPlaneHints(result.ruleSet, terminal.env),
-  ];
+  const { ruleSet } = result;
+  const hints = ruleSet === undefined ? [] : [...calendarHints(ruleSet), ...controlPlaneHints(ruleSet, terminal.env)];
   if (flags.json === true || flags.format === "json") {
     const summary = result.ruleSet === undefined ? null : summaryOf(result.ruleSet);
     terminal.out(
@@ -60,8 +58,8 @@ export async function checkRules(
 }
 
 /** What the service adds to the files, and this command can't see. */
-function controlPlaneHints(ruleSet: RuleSet | undefined, { CONFIG_TYPE: type }: Terminal["env"]): string[] {
-  const rules = [...(ruleSet?.domains.values() ?? [])].flatMap(({ root }) => root.rules);
+function controlPlaneHints(ruleSet: RuleSet, { CONFIG_TYPE: type }: Terminal["env"]): string[] {
+  const rules = [...ruleSet.domains.values()].flatMap(({ root }) => root.rules);
   if (type?.toLowerCase() !== "grpc_xds_sotw" || rules.some(({ at }) => isInResource(at))) return [];
   return [
     "CONFIG_TYPE is GRPC_XDS_SOTW: these files were checked without the control plane's rules, which they join. /config of the service shows what becomes of both",

@@ -38,7 +38,7 @@ const LOG_BYTES_MAX = 268_435_456;
 
 /** The settings that say where rules are, and those that decisions depend on. Commands ignore mistakes in all others. */
 const SETTINGS_READ = [
-  /^(?:RULES_DIR|RUNTIME_[A-Z]+|MERGE_DOMAIN_CONFIG|COMPATIBILITY_MODE|CACHE_KEY_PREFIX|RESPONSE_HEADERS|LIMIT_[A-Z_]+)$/,
+  /^(?:CONFIG_TYPE|RULES_DIR|RUNTIME_[A-Z]+|MERGE_DOMAIN_CONFIG|COMPATIBILITY_MODE|CACHE_KEY_PREFIX|RESPONSE_HEADERS|LIMIT_[A-Z_]+)$/,
   /^(?:SHADOW_MODE|QUOTA_MODE|ON_STORE_FAILURE|RETRY_AFTER_JITTER|NEAR_LIMIT_RATIO)$/,
   /^STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT$/,
 ];
@@ -55,6 +55,21 @@ interface ChosenRules extends LoadResult {
   readonly file?: { readonly name: string; readonly bytes: Buffer };
 }
 
+/** A service under a control plane reads the files of RULES_DIR alone. */
+const NO_FILES: LoadResult = {
+  ruleSet: undefined,
+  problems: [
+    makeProblem(
+      "error",
+      { file: "RULES_DIR", line: 1, column: 1 },
+      "it is not set, but CONFIG_TYPE is GRPC_XDS_SOTW, and the service reads no rule files then",
+      "Name a file, such as that of RULES_CACHE.",
+    ),
+  ],
+  hash: "",
+  files: [],
+};
+
 /** Loads the chosen rules. Missing, unreadable and bad files are among the result's problems. Rejects with ConfigError for settings. */
 export async function loadChosen(
   choice: RulesChoice,
@@ -64,7 +79,8 @@ export async function loadChosen(
   const mergeDomains = choice.mergeDomains ?? settings.mergesDomains;
   const options = { ...compileOptions(settings), mergeDomains, dotFiles: !settings.ignoresDotFiles };
   if (choice.path === undefined) {
-    const { rulesDir, readsEveryFile } = settings;
+    const { rulesDir, readsEveryFile, readsFiles } = settings;
+    if (!readsFiles) return NO_FILES;
     return loadRules(rulesDir, { ...options, everyFile: readsEveryFile, namePrefix: asFolder(rulesDir) });
   }
   const isStandardInput = /^(?:-|\/dev\/stdin)$/.test(choice.path);

@@ -107,6 +107,16 @@ test.each(RULES_READERS)("an empty path of rules is refused by %s", async (_, ar
   expect(exitCode).toBe(2);
 });
 
+test.each(RULES_READERS.filter(([what]) => /^(?:explain|check|simulate$)/.test(what)))(
+  "rule files that a service under a control plane would not read are missed by %s",
+  async (_, args, code) => {
+    const unnamed = args("").filter((arg) => arg !== "" && arg !== "-r");
+    const { out, err, exitCode } = await ended(unnamed, { CONFIG_TYPE: "GRPC_XDS_SOTW" });
+    expect(`${out}${err}`).toContain("CONFIG_TYPE is GRPC_XDS_SOTW, and the service reads no rule files then");
+    expect(exitCode).toBe(code);
+  },
+);
+
 describe.each(["none", "folder", "big", "locked"])("a file that can't be read (%s)", (name) => {
   test.each(READERS)("is said by %s, which ends with 2", async (_, args) => {
     const { out, err, exitCode } = await endedAt(name, args(path(name)));
@@ -148,6 +158,11 @@ test.each([
   { args: ["check", rules], code: 1 },
   { args: ["config_check", "-config_dir", folder], code: 1 },
 ])("a setting that can't be used ends $args.0 with $code", async ({ args, code }) => {
+  const type = await ended(args, { CONFIG_TYPE: "xds" });
+  expect([type.err.includes('CONFIG_TYPE: expected file or grpc_xds_sotw, got "xds"'), type.exitCode]).toEqual([
+    true,
+    code,
+  ]);
   const { out, err, exitCode } = await ended(args, { COMPATIBILITY_MODE: "maybe" });
   expect(err).toMatch(/^(?:.*\n)?COMPATIBILITY_MODE: expected true or false, got "maybe"\n?$/);
   expect([out, exitCode]).toEqual(["", code]);
