@@ -1,7 +1,8 @@
 // Calendar windows: on which days they begin, when these days begin in the time zone, and how a rule file writes them. Time zone data is
 // that of Node.js. Temporal gives the start of a day, even if its midnight is skipped or comes twice.
 
-import { Temporal } from "temporal-polyfill";
+import { createRequire } from "node:module";
+import type * as Polyfill from "temporal-polyfill";
 import { MICROS_PER_MILLI } from "../base/units.ts";
 import { CalendarWindows, type WindowEdges } from "../domain/calendar-windows.ts";
 import { UNIT_SECONDS, Unit } from "../domain/limit.ts";
@@ -10,6 +11,14 @@ import { type Fields, readFields, readText, readWhole, readWord } from "./fields
 import { describeSource, type ProblemLog } from "./problems.ts";
 import type { MappingNode } from "./source.ts";
 import { suggest } from "./suggest.ts";
+
+let loaded: typeof Polyfill.Temporal | undefined;
+
+/** Loaded with the first rule that has a calendar window, because most processes have none. */
+function temporal(): typeof Polyfill.Temporal {
+  loaded ??= (createRequire(import.meta.url)("temporal-polyfill") as typeof Polyfill).Temporal;
+  return loaded;
+}
 
 /** Units of calendar windows, as rule files name them. */
 export const CALENDAR_UNITS = ["day", "week", "month", "quarter", "year"] as const;
@@ -62,7 +71,7 @@ function wordsOf(calendar: Calendar): string {
 function knownTimeZone(name: string): string | undefined {
   if (!/^[A-Za-z]/.test(name)) return undefined;
   try {
-    return new Temporal.ZonedDateTime(0n, name).timeZoneId;
+    return new (temporal().ZonedDateTime)(0n, name).timeZoneId;
   } catch (error) {
     if (error instanceof RangeError) return undefined;
     throw error;
@@ -93,11 +102,12 @@ const FIRST_DAY = "1970-01-05";
 
 /** Number of the window that contains the moment, or of a neighbouring window. */
 function windowOf({ unit, timeZone, month, day }: Calendar, atUs: number): number {
-  const date = Temporal.Instant.fromEpochMilliseconds(Math.floor(atUs / MICROS_PER_MILLI))
+  const date = temporal()
+    .Instant.fromEpochMilliseconds(Math.floor(atUs / MICROS_PER_MILLI))
     .toZonedDateTimeISO(timeZone)
     .toPlainDate();
   if (unit === "day" || unit === "week") {
-    const days = Temporal.PlainDate.from(FIRST_DAY).until(date, { largestUnit: "day" }).days;
+    const days = temporal().PlainDate.from(FIRST_DAY).until(date, { largestUnit: "day" }).days;
     return unit === "day" ? days : Math.floor((days - (day - 1)) / DAYS_PER_WEEK);
   }
   return Math.floor((date.year * 12 + date.month - month) / MONTHS[unit]);
@@ -108,13 +118,13 @@ function startUs(calendar: Calendar, number: number): number {
   return firstDay(calendar, number).toZonedDateTime(calendar.timeZone).epochMilliseconds * MICROS_PER_MILLI;
 }
 
-function firstDay({ unit, month, day }: Calendar, number: number): Temporal.PlainDate {
+function firstDay({ unit, month, day }: Calendar, number: number): Polyfill.Temporal.PlainDate {
   if (unit === "day" || unit === "week") {
     const days = unit === "day" ? number : number * DAYS_PER_WEEK + day - 1;
-    return Temporal.PlainDate.from(FIRST_DAY).add({ days });
+    return temporal().PlainDate.from(FIRST_DAY).add({ days });
   }
   const months = number * MONTHS[unit] + month - 1;
-  return Temporal.PlainDate.from({ year: Math.floor(months / 12), month: (months % 12) + 1, day });
+  return temporal().PlainDate.from({ year: Math.floor(months / 12), month: (months % 12) + 1, day });
 }
 
 const MONTHS_PER_QUARTER = 3;

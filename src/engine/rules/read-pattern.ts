@@ -2,7 +2,8 @@
 // in their sum.
 
 import { createHash } from "node:crypto";
-import { RE2JS } from "re2js";
+import { createRequire } from "node:module";
+import type * as Re2 from "re2js";
 import type { LongWork } from "../base/long-work.ts";
 import { errorMessage } from "../base/thrown.ts";
 import { oneByteOf, textOf } from "../domain/request.ts";
@@ -152,6 +153,8 @@ export class Regexes {
       log.error(at, `regex: expected at most ${REGEX_CHARS_MAX} characters, got ${source.length}`);
       return undefined;
     }
+    // Loaded with the first regular expression, because most rules have none.
+    const { RE2JS } = createRequire(import.meta.url)("re2js") as typeof Re2;
     try {
       const compiled = RE2JS.compile(source);
       const size = compiled.programSize();
@@ -187,7 +190,7 @@ function regexSight(size: number): number {
 }
 
 // Decodes only the tested part: a value may have 64 KiB, and there may be a thousand patterns.
-function testOf(compiled: RE2JS, size: number): (value: string) => boolean {
+function testOf(compiled: Re2.RE2JS, size: number): (value: string) => boolean {
   const sight = regexSight(size);
   const bytesMax = BYTES_PER_CHAR_MAX * (sight + 1);
   return (value) => compiled.test(textOf(value.length > bytesMax ? value.slice(0, bytesMax) : value).slice(0, sight));
