@@ -11,7 +11,7 @@ import { ConfigError } from "./engine/base/errors.ts";
 import { visibleLines } from "./engine/base/visible.ts";
 import { createLogger, type Logger } from "./operate/telemetry/logger.ts";
 import type { App } from "./process/app.ts";
-import { holdYoungGeneration } from "./process/quick-start.ts";
+import { startSmall } from "./process/quick-start.ts";
 import { deleteSecrets, readSettings, type Settings, secretsOf } from "./process/settings.ts";
 import { workerCountOf } from "./process/workers/core-count.ts";
 import type { Supervisor } from "./process/workers/supervisor.ts";
@@ -30,7 +30,7 @@ interface Running {
 
 /** Serves until SIGTERM or SIGINT. A second one ends the process at once. */
 async function serve(): Promise<void> {
-  const letItGrow = holdYoungGeneration();
+  const hasStarted = startSmall();
   const env = { ...process.env };
   const settings = readSettings(env);
   deleteSecrets();
@@ -61,7 +61,7 @@ async function serve(): Promise<void> {
     process.exit(0);
   }
   running = first;
-  letItGrow();
+  hasStarted();
   await end(running, await asked, { settings, logger });
 }
 

@@ -13,6 +13,8 @@ import { type FileChoice, type RuleFiles, readRuleFiles } from "./read-files.ts"
 export interface LoadOptions extends FileChoice, Omit<CompileOptions, "hash"> {
   /** Put before the names of files wherever they are shown, such as `rules/`. Default: nothing. */
   readonly namePrefix?: string;
+  /** False: the process takes no calls yet, so small files are parsed without a thread. Default: true. */
+  readonly takesCalls?: boolean;
 }
 
 /** The result of loading a rules directory. */
@@ -32,7 +34,7 @@ export interface LoadResult {
  */
 export async function loadRules(directory: string, options: LoadOptions): Promise<LoadResult> {
   const read = renamed(await readRuleFiles(directory, options), directory, options.namePrefix ?? "");
-  return runInTurns(compileSources(directory, read, await parseInThread(read.files), options));
+  return runInTurns(compileSources(directory, read, await parseInThread(read.files, options.takesCalls), options));
 }
 
 /** Parses and compiles files that were read before, all at once. */

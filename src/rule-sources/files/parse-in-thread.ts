@@ -1,5 +1,5 @@
 // Parses rule files in a worker thread, so that calls don't wait: parsing takes about a millisecond per dozen rules. Small files are
-// parsed in the caller's thread, because starting a thread takes longer.
+// parsed in the caller's thread, because starting a thread takes longer, and leaves the process 20 MB larger.
 
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -15,6 +15,8 @@ import { type PackedFile, PackedSet, packFile } from "./tree-wire.ts";
 
 /** Up to this many bytes in all files together are parsed in this thread. The costliest text of this size takes 10 ms. */
 const INLINE_BYTES_MAX = 1_024;
+/** The same while the process takes no calls yet. The costliest text of this size takes half a second. */
+const INLINE_BYTES_MAX_AT_START = 65_536;
 /** Bytes of a resource that count as one byte here, because reading protobuf is that much cheaper than parsing text. */
 const RESOURCE_BYTES_PER_BYTE = 32;
 
@@ -35,14 +37,14 @@ const WORKER = new URL("./parse-worker.js", import.meta.url);
 
 /**
  * Parses all files in their order. Never rejects: the mistakes of a file are in its `problems`. If all together have more than NODES_MAX
- * nodes, the result is the file that exceeds them, with that problem.
+ * nodes, the result is the file that exceeds them, with that problem. `takesCalls`: the process may be deciding calls meanwhile.
  */
-export async function parseInThread(files: readonly ReadFile[]): Promise<SourceFile[]> {
+export async function parseInThread(files: readonly ReadFile[], takesCalls = true): Promise<SourceFile[]> {
   const bytes = files.reduce(
     (sum, file) => sum + file.bytes.length / (file.isResource === true ? RESOURCE_BYTES_PER_BYTE : 1),
     0,
   );
-  const parser = bytes > INLINE_BYTES_MAX ? startParser() : undefined;
+  const parser = bytes > (takesCalls ? INLINE_BYTES_MAX : INLINE_BYTES_MAX_AT_START) ? startParser() : undefined;
   if (parser === undefined) return runInTurns(parseSteps(files));
   const set = new PackedSet();
   try {

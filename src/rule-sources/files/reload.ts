@@ -28,6 +28,7 @@ export class Reloader extends RuleSource {
   readonly #watcher: DirectoryWatcher | undefined;
   /** Hash of the last attempt, good or bad: the watcher ignores contents with this hash. */
   #seenHash: string | undefined;
+  #hasStarted = false;
   readonly #loads = new LatestRun<void, ReloadOutcome>(() => this.#load());
 
   constructor(options: ReloaderOptions) {
@@ -50,6 +51,7 @@ export class Reloader extends RuleSource {
   /** Loads for the first time, then watches. Never rejects: if the first set is refused, `current` stays undefined. */
   async start(): Promise<ReloadOutcome> {
     const outcome = await this.reload();
+    this.#hasStarted = true;
     this.#watcher?.start();
     return outcome;
   }
@@ -78,7 +80,11 @@ export class Reloader extends RuleSource {
 
   async #attempt(): Promise<ReloadOutcome> {
     const { directory, load } = this.#options;
-    const result: LoadResult = await loadRules(directory, { ...load, version: this.nextVersion });
+    const result: LoadResult = await loadRules(directory, {
+      ...load,
+      version: this.nextVersion,
+      takesCalls: this.#hasStarted,
+    });
     this.#seenHash = result.hash;
     if (result.ruleSet !== undefined) return this.accept("files", result.ruleSet);
     this.refuse("files", loadError(directory, result), result.problems);
