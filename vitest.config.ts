@@ -5,7 +5,7 @@ import { LongestFirst } from "./test/support/longest-first.ts";
 const CORES = availableParallelism();
 const LONG = "test/**/*.long.test.ts";
 const RUN = "test/support/test-run.ts";
-const SERVERS = ["test/support/require-redis.ts", "test/support/require-postgres.ts"];
+const SERVERS = ["redis", "postgres", "node24"].map((name) => `test/support/require-${name}.ts`);
 const EVERYWHERE = {
   setupFiles: ["test/support/each-file.ts"],
   // A test that needs a second try is wrong or has found something.

@@ -9,7 +9,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ConfigError } from "../../src/engine/base/errors.ts";
 import { readSettings } from "../../src/process/settings.ts";
-import { PROGRAM } from "../support/built-program.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { freePort, RedisServer } from "../support/redis-server.ts";
 import { spawnService } from "../support/service-process.ts";
@@ -63,8 +62,7 @@ async function spawnWatched(env: Readonly<Record<string, string>>) {
   const reports = await mkdtemp(join(folder, "reports-"));
   const flags = [`--report-directory=${reports}`, "--report-on-signal", "--report-uncaught-exception"];
   const own = { DEBUG_PORT: "0", SHUTDOWN_GRACE: "100ms", LOG_LEVEL: "trace", RULES_DIR: join(folder, "rules") };
-  const command = [process.execPath, ...flags, ...PROGRAM, "serve"];
-  const child = spawnService({ ...own, ADMIN_TOKEN: TOKEN, ...env }, { command });
+  const child = spawnService({ ...own, ADMIN_TOKEN: TOKEN, ...env }, { flags });
   const pieces: string[] = [];
   for (const stream of [child.stdout, child.stderr])
     stream?.on("data", (piece: Buffer) => pieces.push(piece.toString()));

@@ -127,48 +127,39 @@ describe("a port that is taken", () => {
 });
 
 describe("a path of GRPC_UDS that is taken", () => {
-  const WORKER_COUNTS = ["1", "2"];
-  // Several workers need a store that they share.
-  const shared = () => ({ REDIS_URL: `127.0.0.1:${nobody}` });
-  const settings = WORKER_COUNTS.flatMap((WORKERS) => [
-    { WORKERS, what: "a socket that somebody listens on" },
-    { WORKERS, what: "a file" },
-    { WORKERS, what: "a folder" },
-  ]);
   // Promise(processes): A start on a taken path leaves alone what is there: another process's socket, a file, a folder.
-  test.concurrent.each(settings)("by $what ends the process with 1, and stays: WORKERS=$WORKERS", async (one) => {
-    const { WORKERS, what } = one;
-    const path = join(temporaryFolder("headgate-taken"), "grpc.sock");
-    const listener = createServer((socket) => socket.end());
-    if (what === "a file") writeFileSync(path, "rules");
-    else if (what === "a folder") mkdirSync(path);
-    else await once(listener.listen(path), "listening");
-    const started = startProcess({ ...shared(), WORKERS, GRPC_UDS: path });
-    expect(await endOf(started)).toBe(1);
-    expect(started.output()).toMatch(/gRPC can't listen on \S+ \(GRPC_UDS\)/);
-    if (what === "a file") expect(readFileSync(path, "utf8")).toBe("rules");
-    else if (what === "a folder") expect(statSync(path).isDirectory()).toBe(true);
-    else {
-      await once(connect(path), "connect");
-      listener.close();
-    }
-  });
-
-  test.concurrent.each(WORKER_COUNTS)(
-    "by the socket of a killed process is listened on: WORKERS=%s",
-    async (WORKERS) => {
+  test.concurrent.each(["a socket that somebody listens on", "a file", "a folder"])(
+    "by %s ends the process with 1, and stays",
+    async (what) => {
       const path = join(temporaryFolder("headgate-taken"), "grpc.sock");
-      const script = `require("node:net").createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 9))`;
-      await once(spawn(process.execPath, ["-e", script]), "exit");
-      expect(existsSync(path)).toBe(true);
-      const started = startProcess({ ...shared(), WORKERS, GRPC_UDS: path });
-      while (!started.output().includes('"listening"') && started.child.exitCode === null) await sleep(10);
-      await once(connect(path), "connect");
-      started.child.kill("SIGTERM");
-      expect(await endOf(started)).toBe(0);
-      expect(existsSync(path)).toBe(false);
+      const listener = createServer((socket) => socket.end());
+      if (what === "a file") writeFileSync(path, "rules");
+      else if (what === "a folder") mkdirSync(path);
+      else await once(listener.listen(path), "listening");
+      const started = startProcess({ GRPC_UDS: path });
+      expect(await endOf(started)).toBe(1);
+      expect(started.output()).toMatch(/gRPC can't listen on \S+ \(GRPC_UDS\)/);
+      if (what === "a file") expect(readFileSync(path, "utf8")).toBe("rules");
+      else if (what === "a folder") expect(statSync(path).isDirectory()).toBe(true);
+      else {
+        await once(connect(path), "connect");
+        listener.close();
+      }
     },
   );
+
+  test.concurrent("by the socket of a killed process is listened on", async () => {
+    const path = join(temporaryFolder("headgate-taken"), "grpc.sock");
+    const script = `require("node:net").createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 9))`;
+    await once(spawn(process.execPath, ["-e", script]), "exit");
+    expect(existsSync(path)).toBe(true);
+    const started = startProcess({ GRPC_UDS: path });
+    while (!started.output().includes('"listening"') && started.child.exitCode === null) await sleep(10);
+    await once(connect(path), "connect");
+    started.child.kill("SIGTERM");
+    expect(await endOf(started)).toBe(0);
+    expect(existsSync(path)).toBe(false);
+  });
 });
 
 describe("SIGTERM while a process starts", () => {

@@ -1,14 +1,12 @@
 // Connections of several workers: every transport takes what the supervisor hands over, and a worker with far more open
 // calls than the other sends a connection away, which comes back to the other one.
 
-import { join } from "node:path";
 import { credentials, status } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type Caller, openCallers, requestAbout } from "../support/callers.ts";
 import { Authority } from "../support/certificates.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { RedisServer } from "../support/redis-server.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type ShownWorker, startWorkers, type WorkerRig } from "../support/worker-rig.ts";
 
 const FREE = requestAbout("free", "x");
@@ -51,11 +49,6 @@ describe.each(["fast-lane", "grpc-js"])("by %s", (transport) => {
       name: "over mutual TLS",
       env: TLS,
       secure: credentials.createSsl(authority.cert, pair.key, pair.cert),
-    },
-    {
-      name: "on a Unix socket",
-      env: { GRPC_UDS: join(temporaryFolder("headgate-uds"), "grpc.sock") },
-      secure: undefined,
     },
   ])("connections $name reach every worker, three each", async ({ env, secure }) => {
     const rig = await start({ GRPC_TRANSPORT: transport, ...env });

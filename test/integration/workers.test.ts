@@ -1,5 +1,5 @@
-// Several workers behind one port, with real processes and a real Redis: limits hold over all of them, every one gets its
-// share, what one says the others say too, and none of it ends with a worker.
+// Several workers behind one port, with a real Redis: limits hold over all of them, every one gets its share, what one says the
+// others say too, and none of it ends with a worker.
 
 import { writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,7 +7,7 @@ import { status } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Caller, isOverLimit, openCallers, requestAbout } from "../support/callers.ts";
 import { RedisServer } from "../support/redis-server.ts";
-import { isAlive, RULES, startWorkers, type WorkerRig } from "../support/worker-rig.ts";
+import { RULES, startWorkers, type WorkerRig } from "../support/worker-rig.ts";
 
 const TOTAL = 'ratelimit_service_total_requests{grpc_method="ShouldRateLimit"}';
 const RESTARTS = "headgate_worker_restarts_total";
@@ -102,7 +102,7 @@ describe("two workers on one Redis", () => {
   });
 
   // Promise(processes): A worker that dies is replaced while the others go on, and no counter falls.
-  test("a worker that is killed is replaced while calls go on at the other, and no number falls", async () => {
+  test("a worker that dies of an error is replaced while calls go on at the other, and no number falls", async () => {
     const eight = open(8, rig);
     let isOver = false;
     const asking = eight.map((caller) =>
@@ -113,17 +113,14 @@ describe("two workers on one Redis", () => {
       ),
     );
     await untilCalled(100);
-    const [victim, other] = await rig.workers();
     const before = await count(TOTAL);
     const restarts = await count(RESTARTS);
-    process.kill(victim?.pid ?? -1, "SIGKILL");
+    rig.act(1, "throw");
     await expect.poll(() => rig.metric(RESTARTS)).toBe(restarts + 1);
     expect(await count(TOTAL)).toBeGreaterThanOrEqual(before);
     await expect
-      .poll(async () => (await rig.workers()).map((each) => each.status), { timeout: 20_000 })
+      .poll(async () => (await rig.workers()).map((each) => each.status), { timeout: 60_000 })
       .toEqual(["ready", "ready"]);
-    const now = await rig.workers();
-    expect([now[0]?.pid === victim?.pid, now[1]?.pid === other?.pid]).toEqual([false, true]);
     await open(1, rig)[0]?.ask(FREE);
     isOver = true;
     const outcomes = (await Promise.all(asking)).flat();
@@ -131,37 +128,32 @@ describe("two workers on one Redis", () => {
     // One call of each connection of the worker that died, and those that asked before they were connected again.
     expect(failed.filter(({ code }) => code !== status.UNAVAILABLE)).toEqual([]);
     expect(failed.length).toBeLessThan(outcomes.length / 2);
-    expect(rig.log.some((line) => line.includes("a worker has ended") && line.includes('"signal":"SIGKILL"'))).toBe(
-      true,
-    );
+    expect(rig.log.filter((line) => /"number":1.*thrown by a test.*a worker has ended/.test(line))).toHaveLength(1);
   });
 
   // Promise(processes): A worker that hangs, even while it starts, is replaced.
   test("a worker that hangs is ended and replaced", async () => {
     const restarts = await count(RESTARTS);
-    const [stuck] = await rig.workers();
-    process.kill(stuck?.pid ?? -1, "SIGSTOP");
+    rig.act(1, "hang");
     await Promise.all(open(2, rig).map((caller) => caller.ask(FREE, 200)));
-    await expect.poll(() => rig.metric(RESTARTS), { timeout: 60_000, interval: 500 }).toBe(restarts + 1);
+    const now = () => rig.metric(RESTARTS).catch(() => undefined);
+    await expect.poll(now, { timeout: 60_000, interval: 500 }).toBe(restarts + 1);
     expect(rig.log.some((line) => line.includes("not been heard of for too long"))).toBe(true);
-    await expect.poll(async () => (await rig.workers())[0]?.status, { timeout: 20_000 }).toBe("ready");
+    await expect.poll(async () => (await rig.workers())[0]?.status, { timeout: 60_000 }).toBe("ready");
   });
 
   // Promise(processes): A process is ready when all its workers are.
-  test("readiness is that of all workers, with the reason of each by its number, whoever is asked", async () => {
+  test("readiness is that of all workers, whoever is asked; what all say is said once", async () => {
     await expect.poll(async () => (await rig.http("/readyz")).status).toBe(200);
     await redis.kill();
-    const reasons = async () => {
-      const { reasons: found } = (await (await rig.http("/readyz")).json()) as { reasons: object };
-      return Object.keys(found).sort();
-    };
+    const reasons = async () => ((await (await rig.http("/readyz")).json()) as { reasons: { store?: string } }).reasons;
     // Two questions, one to each worker; the second one hears of the first one's trouble within a second or so.
-    const both = ["worker 1: store", "worker 2: store"];
-    const asked = async () => [await reasons(), await reasons()];
-    await expect.poll(asked, { timeout: 20_000 }).toEqual([both, both]);
+    const asked = async () => [await reasons(), await reasons()].map(({ store }) => store?.replace(/^in worker.*/, ""));
+    const refused = expect.stringMatching(/^Redis at .* refuses connections/);
+    await expect.poll(asked, { timeout: 60_000 }).toEqual([refused, refused]);
     await expect.poll(() => rig.metric("headgate_ready")).toBe(0);
     await redis.restart();
-    await expect.poll(async () => (await rig.http("/readyz")).status, { timeout: 20_000 }).toBe(200);
+    await expect.poll(async () => (await rig.http("/readyz")).status, { timeout: 60_000 }).toBe(200);
   });
 
   // Promise(processes): SIGTERM to several workers loses no call.
@@ -187,8 +179,7 @@ describe("two workers on one Redis", () => {
 
 describe("a fleet of two", () => {
   // Promise(processes): A worker that dies takes at most about a second of its counts with it.
-  // Promise(processes): A worker that dies takes at most about a second of its counts with it.
-  test("of what a worker had counted when it was killed, no more than its last second or so is lost, scraped or not", async () => {
+  test("of what a worker had counted when it ended, no more than its last second or so is lost, scraped or not", async () => {
     const rig = await start();
     const four = open(4, rig);
     const ask = (times: number) =>
@@ -196,10 +187,7 @@ describe("a fleet of two", () => {
     await ask(25);
     // Nobody scrapes: each worker tells its counters once a second, and a busy machine may make it two.
     await sleep(3_000);
-    for (const { pid } of await rig.workers()) {
-      process.kill(pid, "SIGKILL");
-      await expect.poll(() => isAlive(pid)).toBe(false);
-    }
+    for (const worker of [1, 2]) rig.act(worker, "exit");
     const restarts = () => rig.metric(RESTARTS).catch(() => undefined);
     await expect.poll(restarts, { timeout: 60_000, interval: 200 }).toBe(2);
     expect(await rig.metric(TOTAL)).toBe(100);
@@ -213,45 +201,22 @@ describe("a fleet of two", () => {
     const rig = await start();
     await writeFile(rig.rulesFile, "domain: [");
     await expect.poll(() => rig.log.some((line) => line.includes("the last good rules stay in force"))).toBe(true);
-    const [victim] = await rig.workers();
-    process.kill(victim?.pid ?? -1, "SIGKILL");
+    rig.act(1, "exit");
     const states = async () => (await rig.workers()).map((each) => each.status).sort();
-    await expect.poll(states, { timeout: 20_000 }).toEqual(["not ready", "ready"]);
+    await expect.poll(states, { timeout: 60_000 }).toEqual(["not ready", "ready"]);
     await expect.poll(async () => (await rig.http("/readyz")).status).toBe(200);
     const outcomes = await Promise.all(open(8, rig).map((caller) => caller.ask(FREE)));
     expect(outcomes.map(({ code }) => code)).toEqual(outcomes.map(() => status.OK));
     await writeFile(rig.rulesFile, RULES);
-    await expect.poll(states, { timeout: 20_000 }).toEqual(["ready", "ready"]);
-  });
-
-  test("a signal to every process there is, as a terminal sends it, is taken once", async () => {
-    const rig = await start();
-    const pids = (await rig.workers()).map(({ pid }) => pid);
-    for (const pid of [...pids, rig.pid]) process.kill(pid, "SIGINT");
-    expect(await rig.ended).toBe(0);
-    expect(rig.log.filter((line) => line.includes("shutting down"))).toHaveLength(1);
-    expect(pids.filter(isAlive)).toEqual([]);
+    await expect.poll(states, { timeout: 60_000 }).toEqual(["ready", "ready"]);
   });
 
   test("a second signal ends all of them at once", async () => {
     const rig = await start({ SHUTDOWN_DELAY: "1m" });
-    const pids = (await rig.workers()).map(({ pid }) => pid);
     rig.signal("SIGTERM");
     await expect.poll(() => rig.log.some((line) => line.includes("shutting down"))).toBe(true);
     rig.signal("SIGTERM");
     expect(await rig.ended).toBe(1);
-    await expect.poll(() => pids.filter(isAlive)).toEqual([]);
-  });
-
-  // Promise(processes): Workers whose supervisor dies end by themselves, even while they start.
-  test("workers whose supervisor dies end by themselves", async () => {
-    const rig = await start();
-    const pids = (await rig.workers()).map(({ pid }) => pid);
-    await Promise.all(open(4, rig).map((caller) => caller.ask(FREE)));
-    rig.signal("SIGKILL");
-    await rig.ended;
-    await expect.poll(() => pids.filter(isAlive), { timeout: 20_000 }).toEqual([]);
-    expect(rig.log.filter((line) => line.includes("the supervisor is gone"))).toHaveLength(2);
   });
 });
 

@@ -2,14 +2,16 @@
 
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
+import { RUNS_NODE_24 } from "./require-node24.ts";
 
-const MAIN = resolve(import.meta.dirname, "../../dist/main.js");
+/** The file that is run. */
+export const MAIN = resolve(import.meta.dirname, "../../dist/main.js");
 
 /**
  * Node's arguments that run it. V8 compiles a function for speed only after several times the work that it asks for otherwise:
- * a process that a test starts lives for some seconds, and half of its start's processor time would go into that.
+ * a process that a test starts lives for some seconds, and half of its start's processor time would go into that. Node 24 has no such flag.
  */
-export const PROGRAM: readonly string[] = ["--interrupt-budget=1000000", MAIN];
+export const PROGRAM: readonly string[] = [...(RUNS_NODE_24 ? [] : ["--interrupt-budget=1000000"]), MAIN];
 
 /** Throws with the command that builds it if it is missing. */
 export function requireProgram(): void {

@@ -3,9 +3,14 @@
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { PROGRAM, requireProgram } from "./built-program.ts";
+import { MAIN, PROGRAM, requireProgram } from "./built-program.ts";
 import { ownProcess, showOnFailure } from "./child-processes.ts";
+import { NODE_24 } from "./require-node24.ts";
+
+/** What several workers are started with, so that `act` reaches them. */
+const ACTING = ["--require", join(import.meta.dirname, "act-in-worker.cjs")];
 
 /** Only for a service that never comes: a busy machine may take long. */
 const START_MS = 45_000;
@@ -22,19 +27,27 @@ export interface ServiceProcess {
   /** Sends SIGTERM and resolves to the exit code; null if a signal ended it. */
   stop(): Promise<number | null>;
   signal(signal: NodeJS.Signals): void;
+  /** Has one of several workers do what it never does by itself: throw an error that nobody catches, exit, or hang. */
+  act(worker: number, act: "throw" | "exit" | "hang"): void;
   /** Resolves when it has ended, however: to the exit code, null if a signal ended it. */
   readonly ended: Promise<number | null>;
 }
 
-/** How a service is started: the command, by default `node dist/main.js serve`, and what `spawn` takes for others. */
+/** How a service is started: the command, by default `node FLAGS dist/main.js serve`, and what `spawn` takes for others. */
 interface Start extends Pick<SpawnOptions, "stdio" | "cwd" | "uid" | "gid"> {
   readonly command?: readonly string[];
+  readonly flags?: readonly string[];
 }
 
-/** Starts a service on free ports, with nothing of this process's environment. */
-export function spawnService(env: Readonly<Record<string, string>>, { command, ...how }: Start = {}): ChildProcess {
+/** Starts a service on free ports, with nothing of this process's environment; several workers on Node 24, with an IPC channel. */
+export function spawnService(
+  env: Readonly<Record<string, string>>,
+  { command, flags = [], ...how }: Start = {},
+): ChildProcess {
   if (command === undefined) requireProgram();
-  const [program = "", ...args] = command ?? [process.execPath, ...PROGRAM, "serve"];
+  const hasWorkers = command === undefined && (env.WORKERS ?? "1") !== "1";
+  const [node, ...run] = hasWorkers ? [NODE_24, ...ACTING, MAIN] : [process.execPath, ...PROGRAM];
+  const [program = "", ...args] = command ?? [node, ...flags, ...run, "serve"];
   return ownProcess(
     spawn(program, args, {
       env: {
@@ -49,7 +62,7 @@ export function spawnService(env: Readonly<Record<string, string>>, { command, .
         SHUTDOWN_DELAY: "0s",
         ...env,
       },
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: ["ignore", "pipe", "pipe", ...(hasWorkers ? (["ipc"] as const) : [])],
       ...how,
     }),
   );
@@ -73,6 +86,7 @@ export async function startService(env: Readonly<Record<string, string>>, start:
       return code;
     },
     signal: (signal) => child.kill(signal),
+    act: (worker, act) => child.send({ worker, act }),
     ended,
   };
 }

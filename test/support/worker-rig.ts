@@ -1,6 +1,5 @@
-// The built service with several workers on a real Redis, as processes of their own, and what it says of itself.
+// The built service with several workers on a real Redis, and what it says of itself.
 
-import { spawnSync } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type ServiceProcess, startService } from "./service-process.ts";
@@ -17,7 +16,6 @@ descriptors:
 /** A worker as `/config` shows it. */
 export interface ShownWorker {
   readonly worker: number;
-  readonly pid: number;
   readonly status: string;
   readonly connections: number;
   readonly open_streams: number;
@@ -45,7 +43,7 @@ export async function startWorkers(env: Readonly<Record<string, string>>): Promi
   return {
     ...service,
     rulesFile,
-    target: env.GRPC_UDS === undefined ? `127.0.0.1:${service.grpcPort}` : `unix:${env.GRPC_UDS}`,
+    target: `127.0.0.1:${service.grpcPort}`,
     http,
     async workers() {
       const config = (await (await http("/config")).json()) as { workers?: readonly ShownWorker[] };
@@ -56,11 +54,4 @@ export async function startWorkers(env: Readonly<Record<string, string>>): Promi
       return line === undefined ? undefined : Number(line.slice(series.length + 1));
     },
   };
-}
-
-/** True while a process of this id runs; one that has ended and that nobody has asked about does not. */
-export function isAlive(pid: number): boolean {
-  const { stdout } = spawnSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" });
-  const state = stdout.trim();
-  return state !== "" && !state.startsWith("Z");
 }

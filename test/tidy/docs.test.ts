@@ -27,7 +27,7 @@ const PAGES = [
 ].concat(
   ["docs", "src", "proto", "test"].flatMap((folder) =>
     readdirSync(resolve(ROOT, folder), { recursive: true, encoding: "utf8" })
-      .filter((file) => file.endsWith(".md"))
+      .filter((file) => file.endsWith(".md") && !file.includes("node_modules"))
       .map((file) => `${folder}/${file}`),
   ),
 );

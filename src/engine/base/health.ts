@@ -1,23 +1,17 @@
-// Whether this process should receive calls, and if not, why. gRPC health and HTTP health show the same state. Workers that share
-// a port show the same state too: each adds what the others report to its own.
+// Whether this process should receive calls, and if not, why. gRPC health and HTTP health show the same state. So do workers that
+// share a port: each shows what is wrong with all of them.
 
 /** What is wrong with each part, in one sentence. */
 type PartNotes = ReadonlyMap<string, string>;
 
 /** Gathers what is wrong with the parts of the process. The process serves while there is no trouble. */
 export class HealthState {
-  readonly #prefix: string;
   readonly #troubles = new Map<string, string>();
   readonly #notes = new Map<string, string>();
-  #othersTroubles: PartNotes = new Map();
-  #othersNotes: PartNotes = new Map();
+  #shownTroubles: PartNotes = this.#troubles;
+  #shownNotes: PartNotes = this.#notes;
   readonly #watchers = new Set<(isServing: boolean) => void>();
   readonly #ownWatchers = new Set<() => void>();
-
-  /** `prefix` is put before the names of this process's own parts, to tell them from those of other workers. */
-  constructor(prefix = "") {
-    this.#prefix = prefix;
-  }
 
   /** Reports in one sentence why a part (`rules`, `store`, `shutdown`) keeps the process from serving; undefined clears it. */
   setTrouble(part: string, reason: string | undefined): void {
@@ -29,29 +23,32 @@ export class HealthState {
     this.#set(this.#notes, part, note);
   }
 
-  /** Replaces what the other workers have reported. */
-  setOthers(troubles: PartNotes, notes: PartNotes): void {
+  /** From now on shows what is wrong with all workers, this one included, in place of what this one says itself. */
+  showAll(all: {
+    readonly troubles: Readonly<Record<string, string>>;
+    readonly notes: Readonly<Record<string, string>>;
+  }): void {
     this.#tellingWatchers(() => {
-      this.#othersTroubles = troubles;
-      this.#othersNotes = notes;
+      this.#shownTroubles = new Map(Object.entries(all.troubles));
+      this.#shownNotes = new Map(Object.entries(all.notes));
     });
   }
 
-  /** What is wrong but does not keep the process from serving, by part; own and others'. */
+  /** What is wrong but does not keep the process from serving, by part. */
   notes(): PartNotes {
-    return this.#withOthers(this.#notes, this.#othersNotes);
+    return this.#shownNotes;
   }
 
   isServing(): boolean {
-    return this.#troubles.size === 0 && this.#othersTroubles.size === 0;
+    return this.#shownTroubles.size === 0;
   }
 
-  /** What keeps the process from serving, by part; own and others'. */
+  /** What keeps the process from serving, by part. */
   troubles(): PartNotes {
-    return this.#withOthers(this.#troubles, this.#othersTroubles);
+    return this.#shownTroubles;
   }
 
-  /** What is wrong in this process alone, by part, without the prefix. */
+  /** What is wrong with this worker alone, by part. */
   own(): { readonly troubles: PartNotes; readonly notes: PartNotes } {
     return { troubles: this.#troubles, notes: this.#notes };
   }
@@ -81,10 +78,5 @@ export class HealthState {
     if (text === undefined) states.delete(part);
     else states.set(part, text);
     for (const watcher of this.#ownWatchers) watcher();
-  }
-
-  #withOthers(own: PartNotes, others: PartNotes): PartNotes {
-    if (this.#prefix === "" && others.size === 0) return own;
-    return new Map([...[...own].map(([part, text]) => [`${this.#prefix}${part}`, text] as const), ...others]);
   }
 }

@@ -17,10 +17,15 @@ export type MetricHead = Pick<MetricRow, "name" | "help" | "kind">;
 
 type Field = keyof typeof RULE_METRICS;
 
-/** Begins to measure Node.js and the process, with a probe of the event loop. Returns what makes their metrics. */
-export function openProcessMetrics(): () => Promise<string> {
+/**
+ * Begins to measure Node.js and the process, with a probe of the event loop. Returns what makes their metrics; of a thread beside others,
+ * those of the process are left out.
+ */
+export function openProcessMetrics(isAlone = true): () => Promise<string> {
   const register = new Registry();
   collectDefaultMetrics({ register });
+  const ofProcess = register.getMetricsAsArray().filter(({ name }) => name.startsWith("process_"));
+  if (!isAlone) for (const { name } of ofProcess) register.removeSingleMetric(name);
   return () => register.metrics();
 }
 

@@ -304,7 +304,10 @@ export const METRICS = {
   planeAnswers: counter("headgate_control_plane_answers_total", `Sets that the control plane has sent. ${PLANE_ONLY}`),
   planeRefusals: counter("headgate_control_plane_refusals_total", `Sets that were refused. ${PLANE_ONLY}`),
   ready: gauge("headgate_ready", "1 while this process reports that it is ready.", "min"),
-  workers: gauge("headgate_workers", "Processes whose numbers are shown here: 1, or the workers that WORKERS runs."),
+  workers: gauge(
+    "headgate_workers",
+    "Threads that decide, whose numbers are shown here: 1, or the workers that WORKERS runs.",
+  ),
   buildInfo: gauge("headgate_build_info", "1, with the versions of Headgate and of Node.js.", "max", [
     "version",
     "node_version",

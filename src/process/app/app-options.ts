@@ -10,6 +10,6 @@ export interface AppOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly version: string;
-  /** The channel to the supervisor, if this process is one of several workers (WORKERS). */
+  /** What joins it with the other workers, if this thread is one of several (WORKERS). */
   readonly link?: WorkerLink | undefined;
 }

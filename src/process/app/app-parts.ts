@@ -28,7 +28,6 @@ import type { XdsRules, XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import type { Snapshots } from "../../stores/memory/snapshot/snapshots.ts";
 import type { Store, StoreHealth } from "../../stores/store.ts";
-import { partPrefix } from "../workers/fleet-health.ts";
 import type { AppOptions } from "./app-options.ts";
 import { type OpenDecisionLog, openDecisionLog } from "./open-decision-log.ts";
 import { openRules } from "./open-rules.ts";
@@ -78,13 +77,13 @@ export interface AppParts extends AppOptions {
 
 /** Builds everything that does not listen. Rules come in force as soon as they are loaded. Rejects with ConfigError. */
 export async function buildAppParts(options: AppOptions): Promise<AppParts> {
-  const { settings, clock, logger, link } = options;
+  const { settings, clock, logger } = options;
   const rareLog = new RateLimitedLog(logger, clock);
   const calls = new CallCounts(rareLog);
   const storeCounts = new StoreCounts(rareLog);
   const statsBook = new LimitStatsBook(settings.metricValuesMax);
   const series = new SeriesBook(statsBook, settings.metricRulesMax);
-  const health = new HealthState(link === undefined ? "" : partPrefix(link.number));
+  const health = new HealthState();
   const {
     store,
     health: storeHealth,

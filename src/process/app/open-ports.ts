@@ -16,10 +16,11 @@ import type { ExplainQuestion } from "../../operate/http/read-questions.ts";
 import { type AdminSources, openAdminServer } from "../../operate/http/server.ts";
 import { Tokens } from "../../operate/http/tokens.ts";
 import { configView, type RulesState } from "../../operate/http/views.ts";
-import { ChangedCounts, type CountChanges } from "../../operate/telemetry/changed-counts.ts";
+import { ChangedCounts } from "../../operate/telemetry/changed-counts.ts";
 import { openProcessMetrics } from "../../operate/telemetry/metric-text.ts";
 import { httpCalls, rpcCalls } from "../../operate/telemetry/traces/call-kind.ts";
 import { describeSettings, type Settings } from "../settings.ts";
+import type { WorkerService } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 import { ConditionWatch } from "./condition-watch.ts";
 import { snapshotView } from "./open-snapshots.ts";
@@ -143,7 +144,7 @@ function adminSources(parts: AppParts): AdminSources {
     onRequestError: options.onRequestError,
   });
   const { link } = parts;
-  const ofProcess = openProcessMetrics();
+  const ofProcess = openProcessMetrics(link === undefined);
   const ownPage = () => metricsText(parts, ofProcess);
   const watch = new ConditionWatch(parts);
   parts.running.watches.push(watch.start());
@@ -158,7 +159,7 @@ function adminSources(parts: AppParts): AdminSources {
       configView(rulesState(parts), describeSettings(settings), {
         tls: tlsView(parts.running.tls),
         snapshot: snapshotView(parts.snapshots),
-        workers: (await link?.fleetViews())?.map(workerView),
+        workers: (await link?.views())?.map(workerView),
       }),
     explain: (question) => explainQuestion(parts, question),
     buckets: parts.buckets,
@@ -175,14 +176,14 @@ function adminSources(parts: AppParts): AdminSources {
   };
 }
 
-function countsOf(parts: AppParts): () => CountChanges {
+function countsOf(parts: AppParts): WorkerService["counts"] {
   const { series, reloader } = parts;
   const changed = new ChangedCounts({
     page: () => fixedMetrics(parts),
     series,
     rulesHash: () => reloader.current?.hash,
   });
-  return () => changed.take();
+  return () => ({ ...changed.take(), rules: reloader.current?.hash ?? "" });
 }
 
 function rulesState({ reloader, settings, calls, xds }: AppParts): RulesState {

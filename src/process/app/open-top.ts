@@ -33,8 +33,8 @@ export function topSource(parts: TopParts): TopSource {
   return async (question) => {
     const { window, keys } = question;
     if (link === undefined) return topView(question, ownTop(parts, { window, keysMax: keys }), clock.nowUs());
-    const tops = await link.fleetTops({ window, keysMax: keys * TOLD_PER_KEY });
-    return topView(question, mergeSummaries(tops), clock.nowUs(), tops.length);
+    const tops = await link.ask({ about: "top", window, keysMax: keys * TOLD_PER_KEY });
+    return topView(question, mergeSummaries([...tops.values()]), clock.nowUs(), tops.size);
   };
 }
 

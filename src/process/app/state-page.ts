@@ -39,14 +39,14 @@ interface Together extends Pick<StateView, "calls" | "unmatched" | "answered_by"
 export async function readState(parts: AppParts, own: readonly Condition[]): Promise<StateView> {
   const { link, clock, reloader, settings, version, running, xds } = parts;
   const { processes, countOf, calls, unmatched, ...workers } =
-    link === undefined ? alone(parts, own) : await fleet(parts, link, own);
+    link === undefined ? alone(parts, own) : await fleet(parts, link);
   const { current } = reloader;
   const { loadedAtUs } = reloader.status();
   const nowUs = clock.nowUs();
   const conditions = joinConditions(processes, nowUs);
   return {
     at: isoTime(nowUs),
-    instance: `${hostname()}:${link === undefined ? process.pid : process.ppid}`,
+    instance: `${hostname()}:${process.pid}`,
     version,
     store: settings.backendType,
     status: conditions[0]?.severity ?? "well",
@@ -84,16 +84,15 @@ function alone(parts: AppParts, conditions: readonly Condition[]): Together {
   };
 }
 
-async function fleet(parts: AppParts, link: WorkerLink, conditions: readonly Condition[]): Promise<Together> {
-  const [views, counts] = await Promise.all([link.fleetViews(), link.fleetCounts(ASKED)]);
+async function fleet(parts: AppParts, link: WorkerLink): Promise<Together> {
+  const [views, counts] = await Promise.all([link.views(), link.fleetCounts(ASKED)]);
   const rules = new FleetRuleCounts(counts, parts.statsBook);
   const decided = Object.entries(counts[decisions.name] ?? {});
   const withOutcome = (outcome: string) => decided.filter(([series]) => series.includes(`outcome="${outcome}"`));
   return {
     processes: views.map((view) => ({
       worker: view.worker,
-      // This worker's conditions are known now; the supervisor has those of the last report.
-      conditions: view.worker === link.number ? conditions : (view.conditions ?? []),
+      conditions: view.conditions ?? [],
       rules: view.rules ?? { hash: null },
     })),
     answered_by: link.number,

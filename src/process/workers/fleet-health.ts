@@ -1,19 +1,12 @@
-// What a worker's health pages say about the other workers. Pure.
+// What all workers together say of their health. Pure.
 
-import type { PartNotesRecord } from "./messages.ts";
+import type { Health, PartNotesRecord } from "./messages.ts";
 
 /** What this file reads of a worker. */
-interface HealthyWorker {
+interface HealthyWorker extends Health {
   readonly number: number;
   /** Whether it takes calls. */
   readonly serves: boolean;
-  readonly troubles: PartNotesRecord;
-  readonly notes: PartNotesRecord;
-}
-
-/** The prefix of a worker's parts on health pages and in logs. */
-export function partPrefix(number: number): string {
-  return `worker ${number}: `;
 }
 
 /** How many workers there should be; `isStarting` until all of them have served once. */
@@ -21,6 +14,9 @@ interface ExpectedWorkers {
   readonly count: number;
   readonly isStarting: boolean;
 }
+
+/** What one worker says, or several, of its parts. */
+type Said = readonly [worker: number, parts: PartNotesRecord];
 
 /** The part of a worker's health that says whether it has rules. */
 const RULES = "rules";
@@ -36,44 +32,43 @@ export function workersForCalls<W extends HealthyWorker>(all: readonly W[]): rea
 }
 
 /**
- * Troubles and notes of the workers other than `one` that take calls. Missing workers are a trouble while the process starts. Later
- * they are a note, as is a worker without rules beside others that have theirs: they get no calls, so callers need not stay away.
+ * Troubles and notes of all workers, by part. What all that serve say alike is said once, the rest with the numbers of the workers.
+ * Missing workers are a trouble while the process starts, and if none serves. Otherwise they are a note, as is a worker without rules
+ * beside others that have theirs: they get no calls, so callers need not stay away.
  */
-export function othersOf(
-  one: HealthyWorker,
-  all: readonly HealthyWorker[],
-  { count, isStarting }: ExpectedWorkers,
-): { readonly troubles: PartNotesRecord; readonly notes: PartNotesRecord } {
+export function joinHealth(all: readonly HealthyWorker[], { count, isStarting }: ExpectedWorkers): Health {
   const serving = all.filter(({ serves }) => serves);
-  const others = serving.filter((worker) => worker !== one);
   const missing = count - serving.length;
-  const isMissed = missing > 0 && isStarting;
-  const isReplaced = missing > 0 && !isStarting;
-  const called = isStarting ? serving : workersForCalls(all);
-  const uncalled = others.filter((worker) => !called.includes(worker));
+  const isMissed = isStarting || serving.length === 0;
+  const called = isMissed ? all : workersForCalls(all);
+  const uncalled = isMissed ? [] : serving.filter((worker) => !called.includes(worker));
+  const join = (said: readonly Said[]) => joined(said, isMissed ? all.length : serving.length, count);
   return {
     troubles: {
-      ...(isMissed ? { workers: `${missing} of ${count} workers are still starting` } : {}),
-      ...prefixed(
-        others.filter((worker) => called.includes(worker)),
-        ({ troubles }) => troubles,
-      ),
+      ...(missing > 0 && isMissed ? { workers: `${missing} of ${count} workers are still starting` } : {}),
+      ...join(called.map(({ number, troubles }) => [number, troubles])),
     },
     notes: {
-      ...(isReplaced ? { workers: `${missing} of ${count} workers are being replaced and take no calls yet` } : {}),
-      ...prefixed(others, ({ notes }) => notes),
-      ...prefixed(uncalled, ({ troubles }) => troubles),
+      ...(missing > 0 && !isMissed
+        ? { workers: `${missing} of ${count} workers are being replaced and take no calls yet` }
+        : {}),
+      ...join([
+        ...(isMissed ? all : serving).map(({ number, notes }): Said => [number, notes]),
+        ...uncalled.map(({ number, troubles }): Said => [number, troubles]),
+      ]),
     },
   };
 }
 
-function prefixed(
-  workers: readonly HealthyWorker[],
-  read: (worker: HealthyWorker) => PartNotesRecord,
-): PartNotesRecord {
-  return Object.fromEntries(
-    workers.flatMap((worker) =>
-      Object.entries(read(worker)).map(([part, text]) => [`${partPrefix(worker.number)}${part}`, text]),
-    ),
-  );
+function joined(said: readonly Said[], speakers: number, count: number): PartNotesRecord {
+  const parts = new Map<string, Map<string, number[]>>();
+  for (const [worker, record] of said) {
+    for (const [part, text] of Object.entries(record)) {
+      const texts = parts.get(part) ?? new Map<string, number[]>();
+      parts.set(part, texts.set(text, [...(texts.get(text) ?? []), worker]));
+    }
+  }
+  const sentence = ([text, workers]: [string, number[]]) =>
+    workers.length === speakers ? text : `in worker ${workers.join(" and ")} of ${count}: ${text}`;
+  return Object.fromEntries([...parts].map(([part, texts]) => [part, [...texts].map(sentence).join("; ")]));
 }

@@ -1,38 +1,56 @@
-// An address that the supervisor listens on for its workers: accepts connections and passes them on unread.
+// An address that the main thread listens on for its workers: accepts connections and passes them on unread.
 
-import { createServer, type ListenOptions, type Server, type Socket } from "node:net";
-import { removeAbandonedSocket } from "../../grpc/transport/unix-socket.ts";
+import { createServer, type Server, type Socket } from "node:net";
+import type { Settings } from "../settings.ts";
+import type { ListenerName } from "./messages.ts";
 
 /** Connections that may wait to be accepted; the system may allow fewer (net.core.somaxconn). */
 const BACKLOG = 1_024;
 
+/** The variables that set the address of a listener. */
+const VARIABLES = {
+  grpc: "GRPC_HOST and GRPC_PORT",
+  http: "HOST and PORT",
+  debug: "DEBUG_PORT",
+  metrics: "PROMETHEUS_ADDR",
+} as const;
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** The address of a listener; undefined if the settings want none. */
+export function addressOf(name: ListenerName, settings: Settings): Address | undefined {
+  const { grpcHost, grpcPort, httpHost, httpPort, debugHost, debugPort } = settings;
+  if (name === "grpc") return { host: grpcHost, port: grpcPort };
+  if (name === "http") return { host: httpHost, port: httpPort };
+  if (name === "metrics") return settings.prometheusAddress;
+  return debugPort === undefined ? undefined : { host: debugHost, port: debugPort };
+}
+
 export class SharedListener {
-  readonly #target: ListenOptions;
+  readonly #address: Address;
   readonly #server: Server;
+  /** How errors name it: the variables that set the address, and the address. */
+  readonly variable: string;
+  readonly where: string;
   #port: Promise<number> | undefined;
 
   /** `give` gets each socket, and must pass it on or destroy it. */
-  constructor(target: ListenOptions, give: (socket: Socket) => void) {
-    this.#target = target;
+  constructor(name: ListenerName, address: Address, give: (socket: Socket) => void) {
+    this.#address = address;
+    this.variable = VARIABLES[name];
+    this.where = `${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
     // Paused, because the worker has to read everything that the caller sends.
-    this.#server = createServer({ pauseOnConnect: true }, (socket) => {
-      // A failure is followed by the socket's close, and the worker notices that.
-      socket.on("error", () => undefined);
-      give(socket);
-    });
+    this.#server = createServer({ pauseOnConnect: true }, give);
   }
 
-  /** Listens; resolves to the port, or to 0 for a Unix socket. A second call gets the same promise. Rejects with the system's error. */
+  /** Listens; resolves to the port. A second call gets the same promise. Rejects with the system's error. */
   open(): Promise<number> {
-    this.#port ??= this.#open();
-    return this.#port;
-  }
-
-  async #open(): Promise<number> {
-    if (this.#target.path !== undefined) await removeAbandonedSocket(this.#target.path);
-    return new Promise((resolve, reject) => {
+    this.#port ??= new Promise((resolve, reject) => {
       this.#server.once("error", reject);
-      this.#server.listen({ ...this.#target, backlog: BACKLOG }, () => {
+      this.#server.listen({ ...this.#address, backlog: BACKLOG }, () => {
         this.#server.off("error", reject);
         // Accepting may fail, as without free file descriptors; the server tries again with the next connection.
         this.#server.on("error", () => undefined);
@@ -40,9 +58,9 @@ export class SharedListener {
         resolve(address !== null && typeof address === "object" ? address.port : 0);
       });
     });
+    return this.#port;
   }
 
-  /** Stops listening, which removes the file of a Unix socket; the file of another process, which was in the way, stays. */
   close(): void {
     this.#server.close();
   }

@@ -1,33 +1,33 @@
-// The first process when WORKERS is above 1: listens, starts the workers, hands them connections, replaces workers that end, and has
-// them reload and stop. It decides no call and has no store.
+// The main thread when WORKERS is above 1: listens, starts the workers as threads, hands them connections, replaces those that end or
+// hang, and has them reload and stop. It decides no call and has no store.
 
 import type { Socket } from "node:net";
 import { cannotListen, listenTrouble } from "../../engine/base/cannot-listen.ts";
 import type { Clock } from "../../engine/base/clock.ts";
+import { ConfigError } from "../../engine/base/errors.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
-import { grpcCannotListen } from "../../grpc/transport/grpc-cannot-listen.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
 import { SupervisorPage } from "../../operate/telemetry/supervisor-page.ts";
 import type { Settings } from "../settings.ts";
-import { nameOf, targetOf } from "./addresses.ts";
 import { chooseWorker } from "./choose-worker.ts";
-import { othersOf, workersForCalls } from "./fleet-health.ts";
+import { joinHealth, workersForCalls } from "./fleet-health.ts";
 import { FleetPage } from "./fleet-page.ts";
-import { FleetTop } from "./fleet-top.ts";
-import { type FromWorker, LISTENER_NAMES, type ListenerName } from "./messages.ts";
+import { type Answers, type FromWorker, LISTENER_NAMES, type ListenerName } from "./messages.ts";
+import { Questions } from "./questions.ts";
 import { Rebalancer } from "./rebalance.ts";
 import { RestartPace } from "./restart-pace.ts";
-import { SharedListener } from "./shared-listener.ts";
-import { type End, startError, WorkerProcess } from "./worker-process.ts";
+import { addressOf, SharedListener } from "./shared-listener.ts";
+import { SharedNumbers } from "./shared-numbers.ts";
+import { WorkerThread } from "./worker-thread.ts";
 
 const LOOK_MS = 1_000;
 /**
- * A worker that serves and has not reported for this many looks is stuck, with all its connections, and is killed. Looks are counted
- * and not time, because on a machine that stood still no worker could report.
+ * A worker that serves and has not shown for this many looks that it lives is stuck, with all its connections, and is ended. Looks are
+ * counted and not time, because on a machine that stood still no worker could show it.
  */
 const SILENT_LOOKS_MAX = 10;
 /**
- * A worker that does not serve after this many looks is stuck in its start, and is killed too. A start takes a second or two, and
+ * A worker that does not serve after this many looks is stuck in its start, and is ended too. A start takes a second or two, and
  * a store that is away does not prolong it. A container has as long: the startup probe in deploy/ allows 60 s.
  */
 const STARTING_LOOKS_MAX = 60;
@@ -40,10 +40,11 @@ interface SupervisorOptions {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly version: string;
   /** Number of workers to run. */
   readonly count: number;
-  /** The program, which is run as `FILE worker`. */
-  readonly file: string;
+  /** The program of a worker's thread. */
+  readonly file: URL;
   /** The environment of the workers. */
   readonly env: Readonly<NodeJS.ProcessEnv>;
 }
@@ -56,14 +57,15 @@ interface Start {
 
 export class Supervisor {
   readonly #options: SupervisorOptions;
+  readonly #numbers: SharedNumbers;
   readonly #listeners: ReadonlyMap<ListenerName, SharedListener>;
   readonly #ports: Partial<Record<ListenerName, number>> = {};
-  readonly #workers = new Map<number, WorkerProcess>();
+  readonly #workers = new Map<number, WorkerThread>();
   readonly #paces: readonly RestartPace[];
   readonly #restarts = new Set<NodeJS.Timeout>();
-  readonly #rebalancer = new Rebalancer<WorkerProcess>();
+  readonly #rebalancer = new Rebalancer<WorkerThread>();
+  readonly #questions = new Questions();
   readonly #page: FleetPage;
-  readonly #top = new FleetTop();
   #look: NodeJS.Timeout | undefined;
   /** Defined until all workers have served once. */
   #start: Start | undefined;
@@ -71,74 +73,69 @@ export class Supervisor {
   #willTell = false;
   #whenEmpty: (() => void) | undefined;
   /** The worker that was asked to send a connection away, and until when the connection is expected back. */
-  #moving: { readonly from: WorkerProcess; readonly untilUs: number } | undefined;
+  #moving: { readonly from: WorkerThread; readonly untilUs: number } | undefined;
   #given = 0;
-  #restarted = 0;
-  #moved = 0;
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
+    this.#numbers = new SharedNumbers(options.count);
     this.#paces = Array.from({ length: options.count }, () => new RestartPace());
     this.#listeners = new Map(
       LISTENER_NAMES.flatMap((name) => {
-        const target = targetOf(name, options.settings);
-        return target === undefined
+        const address = addressOf(name, options.settings);
+        return address === undefined
           ? []
-          : [[name, new SharedListener(target, (socket) => this.#give(name, socket))] as const];
+          : [[name, new SharedListener(name, address, (socket) => this.#give(name, socket))] as const];
       }),
     );
     const own = new SupervisorPage();
     this.#page = new FleetPage({
       workers: () => this.#all(),
-      rules: () => [...new Set(this.#all().flatMap(({ report }) => report?.rules.hash ?? []))].sort().join(),
-      own: () =>
-        own.text({
-          restarts: this.#restarted,
-          moves: this.#moved,
-          workers: this.#all().map(({ number, connections, openStreams, report }) => {
-            return { number, connections, openStreams, calls: report?.calls ?? 0 };
+      rules: () => [...new Set(this.#all().flatMap(({ rules }) => rules || []))].sort().join(),
+      own: () => {
+        const numbers = this.#numbers;
+        const all = this.#all();
+        return own.text({
+          restarts: numbers.measured("restarts"),
+          moves: numbers.measured("moves"),
+          workers: all.map(({ number, connections, openStreams }) => {
+            return { number, connections, openStreams, calls: numbers.measured("calls", number) };
           }),
-        }),
+        });
+      },
     });
   }
 
   /**
-   * Listens and starts the workers; resolves when all of them serve. Rejects with ConfigError if an address is taken, or if a worker
-   * reports that settings can't be used.
+   * Listens and starts the workers; resolves when all of them serve. Rejects with ConfigError if an address is taken, or if settings
+   * can't be used.
    */
   async start(): Promise<void> {
     const { count, settings, logger } = this.#options;
     await this.#openPages();
     this.#look = setInterval(() => {
       this.#endStuck();
-      this.#rebalance();
+      void this.#rebalance();
     }, LOOK_MS);
     try {
       await new Promise<void>((resolve, reject) => {
         this.#start = { resolve, reject };
-        for (let number = 1; number <= count; number++) this.#fork(number);
+        for (let number = 1; number <= count; number++) this.#begin(number);
       });
     } catch (error) {
       this.#isStopping = true;
       clearInterval(this.#look);
-      this.kill();
+      this.#kill();
       this.#closeListeners();
       throw error;
     } finally {
       this.#start = undefined;
     }
-    this.#tellOthers();
+    this.#tellHealth();
     const { grpc, http, debug, metrics } = this.#ports;
-    const { grpcUnixSocket, grpcHost, httpHost, backendType: store } = settings;
+    const { grpcHost, httpHost, backendType: store } = settings;
     logger.info(
-      {
-        grpc: grpcUnixSocket ?? `${grpcHost}:${grpc}`,
-        http: `${httpHost}:${http}`,
-        store,
-        debug,
-        metrics,
-        workers: count,
-      },
+      { grpc: `${grpcHost}:${grpc}`, http: `${httpHost}:${http}`, store, debug, metrics, workers: count },
       "listening",
     );
   }
@@ -156,67 +153,74 @@ export class Supervisor {
     for (const restart of this.#restarts) clearTimeout(restart);
     for (const worker of this.#workers.values()) worker.send({ kind: "stop", delays });
     const boundMs = (delays ? settings.shutdownDelayMs : 0) + 2 * settings.shutdownGraceMs + END_SLACK_MS;
-    const giveUp = setTimeout(() => this.kill(), boundMs);
+    const giveUp = setTimeout(() => this.#kill(), boundMs);
     if (this.#workers.size > 0) await new Promise<void>((resolve) => (this.#whenEmpty = resolve));
     clearTimeout(giveUp);
     this.#closeListeners();
   }
 
-  /** Kills every worker at once. */
-  kill(): void {
+  #kill(): void {
     for (const worker of this.#workers.values()) worker.kill();
   }
 
-  #all(): WorkerProcess[] {
+  #all(): WorkerThread[] {
     return [...this.#workers.values()].sort((one, other) => one.number - other.number);
   }
 
   async #openPages(): Promise<void> {
-    const { settings, logger } = this.#options;
     for (const name of ["http", "debug", "metrics"] as const) {
       const listener = this.#listeners.get(name);
+      if (listener === undefined) continue;
+      const { variable, where } = listener;
       try {
-        if (listener !== undefined) this.#ports[name] = await listener.open();
+        this.#ports[name] = await listener.open();
       } catch (error) {
         if (!(error instanceof Error)) throw error;
-        const { variable, where } = nameOf(name, settings);
         if (name === "http") throw cannotListen("HTTP", where, variable, error);
         const reason = listenTrouble(error);
-        logger.error({ variable, where, reason }, "a port that calls don't need can't be opened; going on without it");
+        this.#options.logger.error(
+          { variable, where, reason },
+          "a port that calls don't need can't be opened; going on without it",
+        );
       }
     }
   }
 
-  #fork(number: number): void {
-    const { file, env, clock } = this.#options;
+  #begin(number: number): void {
+    const { file, env, clock, version } = this.#options;
     // The gRPC port opens when the first worker serves, and the worker learns its number then.
     const ports = { ...this.#ports, grpc: 0 };
-    const worker = new WorkerProcess({
-      number,
+    const worker = new WorkerThread({
+      data: { number, ports, version, numbers: this.#numbers.buffer },
       file,
       env,
-      ports,
       startedUs: clock.nowUs(),
       onMessage: (message, from) => this.#hear(message, from),
-      onEnd: (end, ended) => this.#ended(ended, end),
+      onEnd: (code, ended) => this.#ended(ended, code),
     });
     this.#workers.set(number, worker);
+    this.#tellHealth();
   }
 
-  #hear(message: FromWorker, worker: WorkerProcess): void {
+  #hear(message: FromWorker, worker: WorkerThread): void {
     switch (message.kind) {
       case "open":
         void this.#opened(message.listener, worker);
         break;
       case "close":
         this.#closeUnlessTaken(message.listener);
-        this.#tellOthers();
+        this.#tellHealth();
         break;
       case "health":
-        this.#tellOthers();
+        this.#tellHealth();
         break;
-      case "moved":
-        this.#noteMove(worker, message.streams);
+      case "ask":
+        void this.#questions
+          .ask(this.#askable(), message.question)
+          .then((answers) => worker.send({ kind: "answers", id: message.id, answers }));
+        break;
+      case "answer":
+        this.#questions.take(message.id, message.answer);
         break;
       case "page":
         this.#page.take(message.id, message.text, message.isLast);
@@ -224,48 +228,36 @@ export class Supervisor {
       case "page wanted":
         void this.#sendPage(worker, message.id);
         break;
-      case "views wanted":
-        worker.send({ kind: "views", id: message.id, views: this.#all().map((each) => each.view()) });
-        break;
       case "fleet counts wanted":
         worker.send({ kind: "fleet counts", id: message.id, counts: this.#page.counts(message.metrics) });
-        break;
-      case "top":
-        this.#top.take(message.id, message.top);
-        break;
-      case "tops wanted":
-        void this.#top.ask(this.#all(), message).then((tops) => worker.send({ kind: "tops", id: message.id, tops }));
         break;
     }
   }
 
-  async #opened(name: ListenerName, worker: WorkerProcess): Promise<void> {
+  #askable(): readonly WorkerThread[] {
+    return this.#all().filter(({ showsPages }) => showsPages);
+  }
+
+  async #opened(name: ListenerName, worker: WorkerThread): Promise<void> {
+    const listener = this.#listeners.get(name);
     try {
-      if (name === "grpc") this.#ports.grpc = await this.#openGrpc();
+      if (name === "grpc") this.#ports.grpc = (await listener?.open()) ?? 0;
     } catch (error) {
-      this.#start?.reject(error);
+      const { where = "", variable = "" } = listener ?? {};
+      this.#start?.reject(error instanceof Error ? cannotListen("gRPC", where, variable, error) : error);
       return;
     }
     worker.send({ kind: "opened", listener: name, port: this.#ports[name] ?? 0 });
     if (name !== "grpc") return;
-    this.#options.logger.debug({ number: worker.number, pid: worker.pid }, "a worker serves");
-    this.#tellOthers();
+    this.#options.logger.debug({ number: worker.number }, "a worker serves");
+    this.#tellHealth();
     const serving = this.#all().filter(({ serves }) => serves);
     if (serving.length === this.#options.count) this.#start?.resolve();
   }
 
-  async #openGrpc(): Promise<number> {
-    const { settings } = this.#options;
-    const { grpcUnixSocket: unixSocket } = settings;
-    const listener = this.#listeners.get("grpc") as SharedListener;
-    try {
-      return await listener.open();
-    } catch (error) {
-      throw error instanceof Error ? grpcCannotListen(nameOf("grpc", settings).where, { unixSocket }, error) : error;
-    }
-  }
-
   #give(name: ListenerName, socket: Socket): void {
+    // A failure is followed by the socket's close, and the worker notices that.
+    socket.on("error", () => undefined);
     const takers = this.#all().filter((worker) => worker.takesAt(name));
     // A worker that still starts knows less than one that serves, so its pages are a last resort.
     const serving = workersForCalls(takers);
@@ -286,7 +278,7 @@ export class Supervisor {
   }
 
   // Only the first new connection after a move counts as the one that was sent away.
-  #avoided(): WorkerProcess | undefined {
+  #avoided(): WorkerThread | undefined {
     const moving = this.#moving;
     this.#moving = undefined;
     return moving !== undefined && this.#options.clock.nowUs() < moving.untilUs ? moving.from : undefined;
@@ -294,39 +286,40 @@ export class Supervisor {
 
   #endStuck(): void {
     for (const worker of this.#all()) {
-      const { number, pid, serves } = worker;
-      if (serves ? ++worker.silentLooks !== SILENT_LOOKS_MAX : ++worker.startingLooks !== STARTING_LOOKS_MAX) continue;
+      worker.look();
+      const { number, serves, silentLooks, startingLooks } = worker;
+      if (serves ? silentLooks !== SILENT_LOOKS_MAX : startingLooks !== STARTING_LOOKS_MAX) continue;
       const trouble = serves
         ? "a worker has not been heard of for too long; it is ended"
         : `a worker does not serve ${(STARTING_LOOKS_MAX * LOOK_MS) / 1_000} s after it was started; it is ended`;
-      this.#options.logger.error({ number, pid }, trouble);
-      worker.failure ??= { message: trouble, isOurs: true };
+      this.#options.logger.error({ number }, trouble);
+      worker.failure ??= new Error(trouble);
       worker.kill();
     }
   }
 
-  #rebalance(): void {
-    const nowUs = this.#options.clock.nowUs();
+  async #rebalance(): Promise<void> {
+    const { clock, logger } = this.#options;
+    const nowUs = clock.nowUs();
     const move = this.#rebalancer.look(workersForCalls(this.#all()), nowUs);
     if (move === undefined) return;
-    this.#moving = { from: move.from, untilUs: nowUs + COMING_BACK_US };
-    move.from.send({ kind: "move", surplus: move.surplus });
-  }
-
-  #noteMove(worker: WorkerProcess, streams: number | null): void {
-    if (streams === null) {
+    const { from, surplus } = move;
+    this.#moving = { from, untilUs: nowUs + COMING_BACK_US };
+    const [answer] = await this.#questions.ask([from], { about: "move", surplus });
+    const streams = answer?.[1] as Answers["move"];
+    if (streams === undefined) {
       this.#moving = undefined;
       return;
     }
-    this.#moved++;
-    this.#rebalancer.noteMove(this.#options.clock.nowUs());
-    this.#options.logger.debug(
-      { number: worker.number, openStreams: Math.round(worker.openStreams), streams: Math.round(streams) },
+    this.#numbers.measure("moves", this.#numbers.measured("moves") + 1);
+    this.#rebalancer.noteMove(clock.nowUs());
+    logger.debug(
+      { number: from.number, openStreams: Math.round(from.openStreams), streams: Math.round(streams) },
       "a worker with more than its share has asked a connection to go",
     );
   }
 
-  async #sendPage(worker: WorkerProcess, id: number): Promise<void> {
+  async #sendPage(worker: WorkerThread, id: number): Promise<void> {
     try {
       for await (const text of this.#page.text()) await worker.sendWhole({ kind: "page", id, text, isLast: false });
       worker.send({ kind: "page", id, text: "", isLast: true });
@@ -338,51 +331,46 @@ export class Supervisor {
   }
 
   // Waits for the end of the turn, so that several changes in one turn are told once.
-  #tellOthers(): void {
+  #tellHealth(): void {
     if (this.#willTell) return;
     this.#willTell = true;
     setImmediate(() => {
       this.#willTell = false;
       const all = this.#all();
       // Workers that end in order are not missing.
-      const count = this.#isStopping ? 0 : this.#options.count;
-      const expected = { count, isStarting: this.#start !== undefined };
-      for (const worker of all) worker.tellOthers(othersOf(worker, all, expected));
+      const count = this.#isStopping ? all.length : this.#options.count;
+      const health = joinHealth(all, { count, isStarting: this.#start !== undefined || this.#isStopping });
+      for (const worker of all) worker.tellHealth(health);
     });
   }
 
   // A client that connects while the last workers drain is refused, so that it goes elsewhere; it would be dropped soon otherwise.
   #closeUnlessTaken(name: ListenerName): void {
-    if (this.#isStopping && !this.#all().some((worker) => worker.takesAt(name))) {
-      void this.#listeners.get(name)?.close();
-    }
+    if (this.#isStopping && !this.#all().some((worker) => worker.takesAt(name))) this.#listeners.get(name)?.close();
   }
 
-  #ended(worker: WorkerProcess, { code, signal }: End): void {
+  #ended(worker: WorkerThread, code: number): void {
     const { logger, clock } = this.#options;
-    const { number, pid, failure } = worker;
+    const { number, failure } = worker;
     if (this.#workers.get(number) === worker) this.#workers.delete(number);
     void this.#page.bury(worker);
-    this.#top.bury(worker);
+    this.#questions.bury(worker);
     if (this.#isStopping) {
-      if (code !== 0) logger.warn({ number, pid, code, signal }, "a worker did not end properly");
+      if (code !== 0) logger.warn({ number, code, err: failure }, "a worker did not end properly");
       if (this.#workers.size === 0) this.#whenEmpty?.();
       return;
     }
     if (this.#start !== undefined) {
-      this.#start.reject(startError(worker, { code, signal }));
+      this.#start.reject(startError(worker, code));
       return;
     }
-    this.#tellOthers();
+    this.#tellHealth();
     const pauseMs = (this.#paces[number - 1] as RestartPace).pauseAfter(clock.nowUs() - worker.startedUs);
-    this.#restarted++;
-    logger.error(
-      { number, pid, code, signal, reason: failure?.message, pauseMs },
-      "a worker has ended; it is replaced",
-    );
+    this.#numbers.measure("restarts", this.#numbers.measured("restarts") + 1);
+    logger.error({ number, code, err: failure, pauseMs }, "a worker has ended; it is replaced");
     const restart = setTimeout(() => {
       this.#restarts.delete(restart);
-      this.#fork(number);
+      this.#begin(number);
     }, pauseMs);
     this.#restarts.add(restart);
   }
@@ -390,4 +378,14 @@ export class Supervisor {
   #closeListeners(): void {
     for (const listener of this.#listeners.values()) listener.close();
   }
+}
+
+/** The error of a start that failed because of this worker: what it has thrown, or how it ended. */
+function startError({ number, failure }: WorkerThread, code: number): Error {
+  // An error of another thread keeps its fields but not its class.
+  if (failure !== undefined && "code" in failure && failure.code === "CONFIG_SETTINGS")
+    return new ConfigError("CONFIG_SETTINGS", failure.message);
+  return new Error(`worker ${number} could not start: ${failure?.message ?? `it ended with ${code}`}`, {
+    cause: failure,
+  });
 }

@@ -1,53 +1,51 @@
-// The worker's end of the channel to its supervisor: takes connections and orders, reports health and load, and asks about all
-// workers.
+// A worker's end of what it shares with the main thread and the other workers: takes connections and orders, shows that it lives,
+// tells of its health, and asks and answers.
 
 import type { Socket } from "node:net";
+import type { MessagePort } from "node:worker_threads";
 import type { HealthState } from "../../engine/base/health.ts";
 import type { SocketSource } from "../../engine/base/socket-source.ts";
 import type { CountChanges } from "../../operate/telemetry/changed-counts.ts";
-import type { TopSummary } from "../../operate/telemetry/top/summary.ts";
 import type {
+  Answers,
   FleetCounts,
   FromWorker,
+  Health,
   ListenerName,
-  TopWanted,
+  Question,
   ToWorker,
+  WorkerData,
   WorkerReport,
-  WorkerView,
 } from "./messages.ts";
+import { SharedNumbers, type WorkerStatus } from "./shared-numbers.ts";
 
-/** How often a worker reports. */
-const REPORT_MS = 1_000;
+/** How often a worker shows that it lives. */
+const BEAT_MS = 1_000;
 
-/** The IPC channel of a forked process: `process` itself. */
-export interface Channel {
-  send?(message: FromWorker, handle?: undefined, options?: undefined, done?: () => void): boolean;
-  on(event: "message", listener: (message: unknown, socket?: Socket) => void): unknown;
-  once(event: "disconnect", listener: () => void): unknown;
-  readonly connected: boolean;
-  disconnect(): void;
-}
-
-/** What the supervisor asks of the service in this process. */
+/** What others ask of the service in this thread. */
 export interface WorkerService {
   readonly health: HealthState;
-  report(): WorkerReport;
-  /** The metrics of this process, in pieces. */
+  answer(question: Question): Answers[Question["about"]];
+  load(): { readonly openStreams: number; readonly calls: number };
+  /** The metrics of this worker, in pieces. */
   page(): AsyncIterable<string>;
-  /** The counters of this process that have changed since the last call. */
-  counts(): CountChanges;
-  /** The top keys of this process. */
-  top(wanted: TopWanted): TopSummary;
-  /** Sends a connection away; returns the number of streams on it, or undefined if none is suitable. */
-  moveAway(surplus: number): number | undefined;
+  /** The counters of this worker that have changed since the last call. */
+  counts(): CountChanges & { readonly rules: string };
 }
 
-/** What the process does on orders of the supervisor. */
+/** What the thread does on orders of the main thread. */
 interface WorkerOrders {
   reload(): void;
   stop(delays: boolean): void;
-  /** The supervisor has gone. */
-  abandoned(): void;
+}
+
+/** A worker as every worker knows it; without a report if it did not answer. */
+export interface WorkerView extends Partial<WorkerReport> {
+  readonly worker: number;
+  readonly status: WorkerStatus;
+  readonly connections: number;
+  readonly openStreams: number;
+  readonly calls: number;
 }
 
 interface Opening {
@@ -58,50 +56,28 @@ interface Opening {
 export class WorkerLink {
   /** The worker's number, from 1. */
   readonly number: number;
-  readonly #channel: Channel;
-  readonly #ports: Readonly<Partial<Record<ListenerName, number>>>;
+  readonly numbers: SharedNumbers;
+  readonly #port: MessagePort;
+  readonly #ports: WorkerData["ports"];
   readonly #openings = new Map<ListenerName, Opening>();
   readonly #pages = new Map<number, (message: Extract<ToWorker, { kind: "page" }>) => void>();
-  readonly #views = new Map<number, (views: readonly WorkerView[]) => void>();
   readonly #counts = new Map<number, (counts: FleetCounts) => void>();
-  readonly #tops = new Map<number, (tops: readonly TopSummary[]) => void>();
+  readonly #answers = new Map<number, (answers: readonly (readonly [number, unknown])[]) => void>();
   #service: WorkerService | undefined;
-  #others: Extract<ToWorker, { kind: "others" }> | undefined;
-  #orders: WorkerOrders | undefined;
+  #health: Health | undefined;
   #nextId = 1;
-  #reports: NodeJS.Timeout | undefined;
 
-  private constructor(channel: Channel, start: Extract<ToWorker, { kind: "start" }>) {
-    this.#channel = channel;
-    this.number = start.number;
-    this.#ports = start.ports;
+  /** Hears what the main thread says on `port` from now on, and shows that this thread lives until it ends. */
+  constructor(port: MessagePort, { number, ports, numbers }: WorkerData, orders: WorkerOrders) {
+    this.#port = port;
+    this.number = number;
+    this.#ports = ports;
+    this.numbers = new SharedNumbers(numbers);
+    port.on("message", (message: ToWorker) => this.#hear(message, orders));
+    setInterval(() => this.#beat(), BEAT_MS).unref();
   }
 
-  /**
-   * Resolves at the supervisor's first message; undefined if this process has no supervisor. If the supervisor ended while this program
-   * was loading, the channel is closed and its `disconnect` event is past; then `abandoned` is called at once.
-   */
-  static connect(channel: Channel, orders: WorkerOrders): Promise<WorkerLink> | undefined {
-    if (channel.send === undefined) return undefined;
-    return new Promise((resolve) => {
-      if (!channel.connected) {
-        orders.abandoned();
-        return;
-      }
-      let link: WorkerLink | undefined;
-      channel.on("message", (message, socket) => {
-        const said = message as ToWorker;
-        if (said.kind === "start") {
-          link = new WorkerLink(channel, said);
-          link.#orders = orders;
-          resolve(link);
-        } else if (link !== undefined) link.#hear(said, socket);
-      });
-      channel.once("disconnect", () => orders.abandoned());
-    });
-  }
-
-  /** The connections of one of the supervisor's listeners; undefined if there is no such listener. */
+  /** The connections of one of the main thread's listeners; undefined if there is no such listener. */
   socketSource(name: ListenerName): SocketSource | undefined {
     const port = this.#ports[name];
     if (port === undefined) return undefined;
@@ -117,7 +93,7 @@ export class WorkerLink {
     };
   }
 
-  /** The service is built: from now on its health, load and counters are reported. */
+  /** The service is built: from now on its health is told, and it is asked. */
   attach(service: WorkerService): void {
     this.#service = service;
     const tellHealth = () => {
@@ -125,12 +101,32 @@ export class WorkerLink {
       this.#send({ kind: "health", troubles: Object.fromEntries(troubles), notes: Object.fromEntries(notes) });
     };
     service.health.watchOwn(tellHealth);
-    this.#showOthers();
     tellHealth();
-    this.#reports = setInterval(() => {
-      this.#sendReport();
-      this.#sendCounts(service);
-    }, REPORT_MS).unref();
+    if (this.#health !== undefined) service.health.showAll(this.#health);
+  }
+
+  /** The answers of all workers that give one in time, this one's included, by their numbers. */
+  async ask<Q extends Question>(question: Q): Promise<ReadonlyMap<number, Answers[Q["about"]]>> {
+    const id = this.#nextId++;
+    const answers = await new Promise<readonly (readonly [number, unknown])[]>((resolve) => {
+      this.#answers.set(id, resolve);
+      this.#send({ kind: "ask", id, question });
+    });
+    this.#answers.delete(id);
+    return new Map(answers as readonly (readonly [number, Answers[Q["about"]]])[]);
+  }
+
+  /** All workers that there should be. */
+  async views(): Promise<readonly WorkerView[]> {
+    const reports = await this.ask({ about: "report" });
+    return Array.from({ length: this.numbers.count }, (_, i) => ({
+      worker: i + 1,
+      status: this.numbers.statusOf(i + 1),
+      connections: this.numbers.of(i + 1, "grpc"),
+      openStreams: this.numbers.measured("openStreams", i + 1),
+      calls: this.numbers.measured("calls", i + 1),
+      ...reports.get(i + 1),
+    }));
   }
 
   /** The metrics of all workers as one page, in pieces. Throws with the supervisor's reason if they can't be shown. */
@@ -159,15 +155,6 @@ export class WorkerLink {
     }
   }
 
-  /** All workers as the supervisor knows them. */
-  fleetViews(): Promise<readonly WorkerView[]> {
-    const id = this.#nextId++;
-    return new Promise((resolve) => {
-      this.#views.set(id, resolve);
-      this.#send({ kind: "views wanted", id });
-    });
-  }
-
   /** The sums of these metrics over all workers, about a second old at most. */
   fleetCounts(metrics: readonly string[]): Promise<FleetCounts> {
     const id = this.#nextId++;
@@ -177,59 +164,34 @@ export class WorkerLink {
     });
   }
 
-  /** The top keys of each worker that answers in time. */
-  fleetTops(wanted: TopWanted): Promise<readonly TopSummary[]> {
-    const id = this.#nextId++;
-    return new Promise((resolve) => {
-      this.#tops.set(id, resolve);
-      this.#send({ kind: "tops wanted", id, ...wanted });
-    });
-  }
-
-  /** Reports why this process can't start; resolves when the message has been sent. */
-  failed(message: string, isOurs: boolean): Promise<void> {
-    return this.#sendWhole({ kind: "failed", message, isOurs });
-  }
-
-  /** Closes the channel, so that the process can end. */
-  close(): void {
-    clearInterval(this.#reports);
-    if (this.#channel.connected) this.#channel.disconnect();
-  }
-
   #send(message: FromWorker): void {
-    // Without a supervisor nobody needs the message, and the process is about to end.
-    if (this.#channel.connected) this.#channel.send?.(message, undefined, undefined, () => undefined);
+    this.#port.postMessage(message);
   }
 
-  /** Sends and resolves when the message is on its way: a long text must not pile up in this process. */
-  #sendWhole(message: FromWorker): Promise<void> {
-    return new Promise((resolve) => {
-      if (!this.#channel.connected) resolve();
-      else this.#channel.send?.(message, undefined, undefined, () => resolve());
-    });
-  }
-
-  #hear(message: ToWorker, socket: Socket | undefined): void {
+  #hear(message: ToWorker, orders: WorkerOrders): void {
     switch (message.kind) {
       case "connection":
-        this.#takeConnection(message.listener, socket);
+        this.#takeConnection(message.listener, message.socket);
         break;
       case "opened":
         this.#openings.get(message.listener)?.opened(message.port);
         break;
-      case "others":
-        this.#others = message;
-        this.#showOthers();
+      case "health":
+        this.#health = message;
+        this.#service?.health.showAll(message);
         break;
       case "reload":
-        this.#orders?.reload();
+        orders.reload();
         break;
       case "stop":
-        this.#orders?.stop(message.delays);
+        orders.stop(message.delays);
         break;
-      case "move":
-        this.#send({ kind: "moved", streams: this.#service?.moveAway(message.surplus) ?? null });
+      case "ask":
+        if (this.#service === undefined) break;
+        this.#send({ kind: "answer", id: message.id, answer: this.#service.answer(message.question) });
+        break;
+      case "answers":
+        this.#answers.get(message.id)?.(message.answers);
         break;
       case "page wanted":
         void this.#sendPage(message.id);
@@ -237,59 +199,49 @@ export class WorkerLink {
       case "page":
         this.#pages.get(message.id)?.(message);
         break;
-      case "views":
-        this.#views.get(message.id)?.(message.views);
-        this.#views.delete(message.id);
-        break;
       case "fleet counts":
         this.#counts.get(message.id)?.(message.counts);
         this.#counts.delete(message.id);
         break;
-      case "top wanted":
-        if (this.#service !== undefined) this.#send({ kind: "top", id: message.id, top: this.#service.top(message) });
-        break;
-      case "tops":
-        this.#tops.get(message.id)?.(message.tops);
-        this.#tops.delete(message.id);
-        break;
     }
   }
 
-  #showOthers(): void {
-    if (this.#others === undefined) return;
-    const { troubles, notes } = this.#others;
-    this.#service?.health.setOthers(new Map(Object.entries(troubles)), new Map(Object.entries(notes)));
-  }
-
-  #takeConnection(listener: ListenerName, socket: Socket | undefined): void {
-    const left = () => this.#send({ kind: "left", listener });
+  #takeConnection(listener: ListenerName, socket: Socket): void {
     const opening = this.#openings.get(listener);
-    // The connection has ended on its way here, or it comes after the listener was closed.
-    if (socket === undefined || opening === undefined) {
-      socket?.destroy();
+    const left = () => this.numbers.add(this.number, listener, -1);
+    // The connection comes after the listener was closed.
+    if (opening === undefined) {
+      socket.destroy();
       left();
       return;
     }
     socket.once("close", left);
     socket.setNoDelay(true);
+    // A socket that was handed over does not read by itself yet, and node:http2 relies on it.
+    socket.read(0);
     opening.take(socket);
   }
 
-  #sendReport(): void {
-    if (this.#service !== undefined) this.#send({ kind: "report", report: this.#service.report() });
+  #beat(): void {
+    this.numbers.add(this.number, "beats", 1);
+    const service = this.#service;
+    if (service === undefined) return;
+    this.#measure(service);
+    const { text, isAfresh, rules } = service.counts();
+    if (text !== "" || isAfresh) this.#send({ kind: "counts", text, isAfresh, rules });
   }
 
-  #sendCounts(service: WorkerService): void {
-    const { text, isAfresh } = service.counts();
-    if (text !== "" || isAfresh) this.#send({ kind: "counts", text, isAfresh });
+  #measure(service: WorkerService): void {
+    const { openStreams, calls } = service.load();
+    this.numbers.measure("openStreams", openStreams, this.number);
+    this.numbers.measure("calls", calls, this.number);
   }
 
   async #sendPage(id: number): Promise<void> {
-    // The supervisor's metrics by worker come from this report; sent now, it is as fresh as the page.
-    this.#sendReport();
-    for await (const text of this.#service?.page() ?? []) {
-      await this.#sendWhole({ kind: "page", id, text, isLast: false });
-    }
+    if (this.#service === undefined) return;
+    // What all threads read of this one is then as fresh as its page.
+    this.#measure(this.#service);
+    for await (const text of this.#service.page()) this.#send({ kind: "page", id, text, isLast: false });
     this.#send({ kind: "page", id, text: "", isLast: true });
   }
 }

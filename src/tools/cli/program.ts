@@ -27,8 +27,6 @@ import { addTop } from "./top.ts";
 interface ProgramOptions {
   /** Runs the service until it is told to stop. */
   readonly serve: () => Promise<void>;
-  /** Is one of several workers that `serve` starts. */
-  readonly work?: () => Promise<void>;
   readonly version: string;
   /** The process's own unless given. */
   readonly terminal?: Terminal;
@@ -67,7 +65,6 @@ export function buildProgram(options: ProgramOptions): Command {
     .enablePositionalOptions()
     .addHelpText("after", PROGRAM_EXAMPLES);
   addServe(program, options.serve);
-  if (options.work !== undefined) program.command("worker", { hidden: true }).action(options.work);
   addCheck(program, terminal);
   addExplain(program, terminal);
   addAsk(program, terminal);
@@ -105,7 +102,7 @@ Most used settings:
   REDIS_URL      keep buckets in this Redis, shared by all processes
   POSTGRES_URL   keep them in this PostgreSQL
   GRPC_PORT      port of gRPC (8081)
-  WORKERS        processes that share the ports, or auto: one per core (1)
+  WORKERS        threads that share the ports, or auto: one per core (1)
   PORT           port of HTTP: /json, health, metrics (8080)
   LOG_LEVEL      fatal, error, warn, info, debug or trace (info)
   LOG_FORMAT     json or text (json)

@@ -27,30 +27,22 @@ test("tells watchers of changes only, until they stop watching", () => {
   expect(heard).toEqual([false, true]);
 });
 
-test("serves only while the processes beside it do too, and shows whose parts are meant", () => {
-  const health = new HealthState("worker 1: ");
+test("of several workers shows what is wrong with all, and tells of its own parts alone, once per change", () => {
+  const health = new HealthState();
   const heard: boolean[] = [];
-  health.watch((isServing) => heard.push(isServing));
-  health.setNote("store", "slow");
-  health.setOthers(new Map([["worker 2: store", "away"]]), new Map());
-  health.setTrouble("rules", "none");
-  expect(Object.fromEntries(health.troubles())).toEqual({ "worker 1: rules": "none", "worker 2: store": "away" });
-  expect(Object.fromEntries(health.notes())).toEqual({ "worker 1: store": "slow" });
-  health.setTrouble("rules", undefined);
-  expect(health.isServing()).toBe(false);
-  health.setOthers(new Map(), new Map());
-  expect(heard).toEqual([false, true]);
-});
-
-test("tells of its own parts alone, once per change", () => {
-  const health = new HealthState("worker 1: ");
   let changes = 0;
+  health.watch((isServing) => heard.push(isServing));
   health.watchOwn(() => changes++);
-  health.setTrouble("store", "away");
-  health.setTrouble("store", "away");
+  health.showAll({ troubles: { store: "in worker 2 of 2: away" }, notes: {} });
+  health.setTrouble("rules", "none");
+  health.setTrouble("rules", "none");
   health.setNote("store", "slow");
-  health.setOthers(new Map([["worker 2: store", "away"]]), new Map());
+  expect([Object.fromEntries(health.troubles()), Object.fromEntries(health.notes())]).toEqual([
+    { store: "in worker 2 of 2: away" },
+    {},
+  ]);
   const { troubles, notes } = health.own();
-  expect([Object.fromEntries(troubles), Object.fromEntries(notes)]).toEqual([{ store: "away" }, { store: "slow" }]);
-  expect(changes).toBe(2);
+  expect([Object.fromEntries(troubles), Object.fromEntries(notes)]).toEqual([{ rules: "none" }, { store: "slow" }]);
+  health.showAll({ troubles: {}, notes: {} });
+  expect([heard, changes]).toEqual([[false, true], 2]);
 });

@@ -67,6 +67,7 @@ const READ: ReadCases = [
   ["one worker unless said otherwise", {}, { workers: 1 }],
   ["a number with a shared store", { WORKERS: "4", ...REDIS }, { workers: 4, warnings: [] }],
   ["auto with PostgreSQL too", { WORKERS: "Auto", ...POSTGRES }, { workers: "auto", warnings: [] }],
+  ["auto on a Unix socket", { WORKERS: "auto", GRPC_UDS: "/run/a", ...REDIS }, { workers: 1, warnings: [] }],
   [
     "PostgreSQL at a host alone",
     POSTGRES,
@@ -178,6 +179,11 @@ const REFUSED: RefusedCases = [
     "a control plane's certificate without its key",
     { ...XDS, CONFIG_GRPC_XDS_SERVER_USE_TLS: "true", CONFIG_GRPC_XDS_CLIENT_TLS_CERT: certificate },
     /expected both or neither/,
+  ],
+  [
+    "workers on a Unix socket",
+    { WORKERS: "4", GRPC_UDS: "/run/a", ...REDIS },
+    /^WORKERS: expected 1 or auto with GRPC_UDS, got 4/,
   ],
   ...["0", "129", "many", "1.5"].map((text) => [`${text} workers`, { WORKERS: text, ...REDIS }, WORKERS_SAY] as const),
   ["a folder as snapshot", { MEMORY_SNAPSHOT: "/data/" }, SNAPSHOT_SAYS],

@@ -1,7 +1,8 @@
 // How many workers `auto` is in a container.
 
 import { expect, test } from "vitest";
-import { cpuQuota, workerCountOf } from "../../../src/process/workers/core-count.ts";
+import { canHandOverSockets, cpuQuota, workerCountOf } from "../../../src/process/workers/core-count.ts";
+import { RUNS_NODE_24 } from "../../support/require-node24.ts";
 
 const V2 = "/sys/fs/cgroup/cpu.max";
 const V1 = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us";
@@ -22,6 +23,16 @@ test.each([
 });
 
 test("a number is taken as it is, auto is at least one", () => {
-  expect(workerCountOf(7)).toBe(7);
-  expect(workerCountOf("auto")).toBeGreaterThanOrEqual(1);
+  expect(workerCountOf(7, () => true)).toBe(7);
+  expect(workerCountOf("auto", () => true)).toBeGreaterThanOrEqual(1);
+});
+
+test("where sockets can't be handed over, auto is one, and a number above that an error that names Node 24", () => {
+  expect(workerCountOf(1, () => false)).toBe(1);
+  expect(workerCountOf("auto", () => false)).toBe(1);
+  expect(() => workerCountOf(2, () => false)).toThrow(/^WORKERS: expected 1 or auto, got 2: .* Node 24/);
+});
+
+test("no Node below 24 hands sockets over", () => {
+  expect(canHandOverSockets() && !RUNS_NODE_24).toBe(false);
 });

@@ -1,149 +1,57 @@
-// The worker's end of the channel: what it does with what the supervisor says, without processes.
+// A worker's end of what it shares: what it does with what the main thread says, without threads.
 
 import { EventEmitter } from "node:events";
 import { Socket } from "node:net";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { MessagePort } from "node:worker_threads";
+import { beforeEach, expect, test } from "vitest";
 import { HealthState } from "../../../src/engine/base/health.ts";
-import type { CountChanges } from "../../../src/operate/telemetry/changed-counts.ts";
 import { NO_SUMMARY } from "../../../src/operate/telemetry/top/summary.ts";
 import type { FromWorker, ToWorker } from "../../../src/process/workers/messages.ts";
-import { type Channel, WorkerLink } from "../../../src/process/workers/worker-link.ts";
+import { SharedNumbers } from "../../../src/process/workers/shared-numbers.ts";
+import { WorkerLink } from "../../../src/process/workers/worker-link.ts";
 
-/** A supervisor that notes what it hears. */
-class FakeChannel extends EventEmitter implements Channel {
-  readonly heard: FromWorker[] = [];
-  connected = true;
-
-  send(message: FromWorker, _handle?: undefined, _options?: undefined, done?: () => void): boolean {
-    this.heard.push(message);
-    done?.();
-    return true;
-  }
-
-  disconnect(): void {
-    this.connected = false;
-    this.emit("disconnect");
-  }
-
-  say(message: ToWorker, socket?: Socket): void {
-    this.emit("message", message, socket);
-  }
-
-  heardOf<K extends FromWorker["kind"]>(kind: K): Extract<FromWorker, { kind: K }>[] {
-    return this.heard.filter((message): message is Extract<FromWorker, { kind: K }> => message.kind === kind);
-  }
-}
-
-let channel: FakeChannel;
-let health: HealthState;
-let orders: string[];
-/** What the service has to tell of its counters, call by call. */
-let told: CountChanges[];
+let told: FromWorker[];
+let numbers: SharedNumbers;
+let say: (message: ToWorker) => void;
+let link: WorkerLink;
 
 beforeEach(() => {
-  channel = new FakeChannel();
-  health = new HealthState("worker 2: ");
-  orders = [];
   told = [];
+  numbers = new SharedNumbers(2);
+  const port = Object.assign(new EventEmitter(), { postMessage: (message: FromWorker) => void told.push(message) });
+  say = (message) => port.emit("message", message);
+  const data = { number: 2, ports: { http: 8080, grpc: 0 }, version: "1", numbers: numbers.buffer };
+  link = new WorkerLink(port as unknown as MessagePort, data, { reload: () => undefined, stop: () => undefined });
 });
 
-afterEach(() => {
-  vi.useRealTimers();
-});
-
-async function connect(): Promise<WorkerLink> {
-  const link = WorkerLink.connect(channel, {
-    reload: () => orders.push("reload"),
-    stop: (delays) => orders.push(`stop ${delays}`),
-    abandoned: () => orders.push("abandoned"),
-  });
-  channel.say({ kind: "start", number: 2, ports: { http: 8080, grpc: 0 } });
-  return (await link) as WorkerLink;
-}
-
-function attach(link: WorkerLink, page: readonly string[] = []): void {
+test("what was said of all before the service was built counts once it is", () => {
+  const health = new HealthState();
+  say({ kind: "health", troubles: { store: "in worker 1 of 2: away" }, notes: {} });
   link.attach({
     health,
-    report: () => ({ openStreams: 0, calls: 0, rules: { version: null, hash: null, lastError: null }, conditions: [] }),
-    async *page() {
-      yield* page;
-    },
-    counts: () => told.shift() ?? { text: "", isAfresh: false },
-    moveAway: (surplus) => (surplus > 10 ? 4 : undefined),
-    top: () => ({ ...NO_SUMMARY, fromUs: 7 }),
+    answer: () => NO_SUMMARY,
+    load: () => ({ openStreams: 0, calls: 0 }),
+    page: () => new ReadableStream<string>(),
+    counts: () => ({ text: "", isAfresh: false, rules: "" }),
   });
-}
-
-test("a process without a supervisor has no link", () => {
-  const { send: _, ...alone } = channel;
-  const without = Object.assign(new EventEmitter(), alone, { disconnect: () => undefined, connected: false });
-  const silent = { reload: () => undefined, stop: () => undefined, abandoned: () => undefined };
-  expect(WorkerLink.connect(without as unknown as Channel, silent)).toBeUndefined();
+  expect([...health.troubles()]).toEqual([["store", "in worker 1 of 2: away"]]);
 });
 
-test("what was said of the others before the service was built counts once it is", async () => {
-  const link = await connect();
-  channel.say({ kind: "others", troubles: { "worker 1: store": "away" }, notes: {} });
-  attach(link);
-  expect([...health.troubles()]).toEqual([["worker 1: store", "away"]]);
-});
-
-test("sockets go to the listener that they came for; those of a listener that is closed are ended and counted as gone", async () => {
-  const link = await connect();
+test("sockets go to the listener that they came for; those of a listener that is closed are ended, and all count until they end", async () => {
   const taken: Socket[] = [];
   const sockets = link.socketSource("grpc");
   const port = sockets?.open((socket) => taken.push(socket));
-  channel.say({ kind: "opened", listener: "grpc", port: 8081 });
+  say({ kind: "opened", listener: "grpc", port: 8081 });
   expect(await port).toBe(8081);
   const [first, late] = [new Socket(), new Socket()];
-  channel.say({ kind: "connection", listener: "grpc" }, first);
+  numbers.add(2, "grpc", 2);
+  say({ kind: "connection", listener: "grpc", socket: first });
   sockets?.close();
-  channel.say({ kind: "connection", listener: "grpc" }, late);
-  channel.say({ kind: "connection", listener: "grpc" });
+  say({ kind: "connection", listener: "grpc", socket: late });
   expect(taken).toEqual([first]);
-  expect([first.destroyed, late.destroyed]).toEqual([false, true]);
-  expect(channel.heardOf("left")).toHaveLength(2);
-  expect(channel.heardOf("close")).toHaveLength(1);
+  expect([first.destroyed, late.destroyed, numbers.of(2, "grpc")]).toEqual([false, true, 1]);
+  first.emit("close");
+  expect(numbers.of(2, "grpc")).toBe(0);
+  expect(told.map(({ kind }) => kind)).toEqual(["open", "close"]);
   expect(link.socketSource("debug")).toBeUndefined();
-});
-
-test("tells once a second how it fares and what has changed of its counters, if anything has", async () => {
-  const link = await connect();
-  vi.useFakeTimers();
-  told = [
-    { text: "a_total 1", isAfresh: true },
-    { text: "", isAfresh: false },
-    { text: "", isAfresh: true },
-  ];
-  attach(link);
-  await vi.advanceTimersByTimeAsync(3_000);
-  expect(channel.heardOf("report")).toHaveLength(3);
-  expect(channel.heardOf("counts").map(({ text, isAfresh }) => [text, isAfresh])).toEqual([
-    ["a_total 1", true],
-    ["", true],
-  ]);
-  link.close();
-});
-
-test("a supervisor that ended while the worker was loading is noticed at once, though its last word still waits", () => {
-  channel.connected = false;
-  const link = WorkerLink.connect(channel, {
-    reload: () => orders.push("reload"),
-    stop: (delays) => orders.push(`stop ${delays}`),
-    abandoned: () => orders.push("abandoned"),
-  });
-  channel.say({ kind: "start", number: 2, ports: { grpc: 0 } });
-  expect(link).toBeInstanceOf(Promise);
-  expect(orders).toEqual(["abandoned"]);
-});
-
-test("each question about the counts of all gets its own answer", async () => {
-  const link = await connect();
-  const answers = [link.fleetCounts(["a"]), link.fleetCounts(["b"])];
-  const asked = channel.heardOf("fleet counts wanted");
-  expect(asked.map(({ metrics }) => metrics)).toEqual([["a"], ["b"]]);
-  for (const { id, metrics } of asked.toReversed()) {
-    channel.say({ kind: "fleet counts", id, counts: { [metrics[0] ?? ""]: { x: 1 } } });
-  }
-  expect(await Promise.all(answers)).toEqual([{ a: { x: 1 } }, { b: { x: 1 } }]);
 });
