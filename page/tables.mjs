@@ -68,9 +68,9 @@ export function showUnmatched({ unmatched }) {
 export function showWorkers({ workers, answered_by: answeredBy }) {
   setShown(byId("workers-section"), workers !== undefined);
   keepChildren(bodyOf("workers"), workers ?? [], {
-    key: ({ worker, pid }) => `${worker} ${pid}`,
-    create: ({ worker, pid }) => {
-      const head = make("th", { scope: "row" }, String(worker), make("small", {}, `pid ${pid}`));
+    key: ({ worker }) => String(worker),
+    create: ({ worker }) => {
+      const head = make("th", { scope: "row" }, String(worker));
       const cells = ["", "number", "number wide", ""].map((name) => make("td", { class: name }));
       return make("tr", {}, head, ...cells);
     },

@@ -1,6 +1,7 @@
 // How calls spread over the workers of one port (WORKERS), for 1, 2, 4 and 16 connections: the built service with two workers
 // and a Redis of its own, and each worker's part of the calls. What counts is the part: load, Redis and workers share the
 // machine's cores, so the rate is shown but says little.
+// Node 24 or newer runs it, because older ones have no workers.
 //   node bench/load/workers.mjs [--workers 2] [--rounds 3] [--seconds 3]
 
 import { spawn } from "node:child_process";

@@ -58,7 +58,6 @@ export function workerView({
 }: WorkerView): Readonly<Record<string, unknown>> {
   return {
     worker,
-    pid: process.pid,
     status,
     connections,
     open_streams: openStreams,
