@@ -2,7 +2,8 @@
 // and a Redis of its own, and each worker's part of the calls. What counts is the part: load, Redis and workers share the
 // machine's cores, so the rate is shown but says little.
 // Node 24 or newer runs it, because older ones have no workers.
-//   node bench/load/workers.mjs [--workers 2] [--rounds 3] [--seconds 3]
+// Then what a call costs the process with one worker and with several, each with as many calls per second.
+//   node bench/load/workers.mjs [--workers 2] [--rounds 3] [--seconds 3] [--rate 4000] [--costs: nothing else]
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,6 +17,7 @@ import { busyness, median, printTable, progress, writeResults } from "../harness
 import { requireProgram } from "../harness/require-program.mjs";
 import { temporaryFolder } from "../harness/temporary-folder.mjs";
 import { loadDist } from "./dist.mjs";
+import { call } from "./h2load.mjs";
 import { rulesText } from "./rules.mjs";
 
 const { values } = parseArgs({
@@ -23,11 +25,15 @@ const { values } = parseArgs({
     workers: { type: "string", default: "2" },
     rounds: { type: "string", default: "3" },
     seconds: { type: "string", default: "3" },
+    rate: { type: "string", default: "4000" },
+    costs: { type: "boolean", default: false },
   },
 });
 const workers = Number(values.workers);
 const rounds = Number(values.rounds);
 const seconds = Number(values.seconds);
+/** Calls per second for each worker where their cost is measured. */
+const rate = Number(values.rate);
 const SHAPES = [
   ...[1, 2, 4, 16].map((connections) => ({ name: `${connections}`, connections })),
   // The first and the third go to one worker; after the move that follows each worker has one of them.
@@ -47,20 +53,33 @@ requireProgram("redis-server");
 const before = busyness();
 const redis = await startRedis();
 const results = [];
+let costs;
 try {
-  for (const shape of SHAPES) results.push(await measure(shape));
+  costs = await measureCosts();
+  if (!values.costs) for (const shape of SHAPES) results.push(await measure(shape));
 } finally {
   progress("");
   await redis.stop();
 }
+if (results.length > 0) {
+  printTable(
+    `Calls by worker, ${workers} workers, ${rounds} rounds of ${seconds} s, ${STREAMS} calls under way`,
+    results.map(({ name, perSecond, shares, busiest, moves }) => ({
+      connections: name,
+      "calls/s": perSecond.toLocaleString("en"),
+      "parts of the calls, busiest first": shares.map((share) => `${Math.round(share * 100)} %`).join(" "),
+      "busiest, of an even part": busiest.toFixed(2),
+      moves,
+    })),
+  );
+}
 printTable(
-  `Calls by worker, ${workers} workers, ${rounds} rounds of ${seconds} s, ${STREAMS} calls under way`,
-  results.map(({ name, perSecond, shares, busiest, moves }) => ({
-    connections: name,
-    "calls/s": perSecond.toLocaleString("en"),
-    "parts of the calls, busiest first": shares.map((share) => `${Math.round(share * 100)} %`).join(" "),
-    "busiest, of an even part": busiest.toFixed(2),
-    moves,
+  `Cost of a call, ${rate} calls/s for each worker, ${rounds} rounds of ${seconds} s`,
+  costs.map(({ workers: count, cpuMicros, ratio, perScript }) => ({
+    workers: count,
+    "calls per script of Redis": perScript.toFixed(1),
+    "us of the process's CPU per call": cpuMicros.toFixed(1),
+    "of one worker's": ratio.toFixed(2),
   })),
 );
 const command = `node bench/load/workers.mjs ${process.argv.slice(2).join(" ")}`.trim();
@@ -69,6 +88,7 @@ const file = writeResults("workers", command, {
   rounds,
   seconds,
   busy: { before, after: busyness() },
+  costs,
   results,
 });
 process.stdout.write(`\nwritten to ${file.slice(file.indexOf("bench/"))}\n`);
@@ -88,6 +108,34 @@ async function measure({ name, connections, busy = (i) => i < connections, waitM
     moves: runs.reduce((sum, run) => sum + run.moves, 0),
     rounds: runs,
   };
+}
+
+/** One worker and several in turn, so that what else the machine does meets both. */
+async function measureCosts() {
+  const counts = [1, workers];
+  const runs = counts.map(() => []);
+  for (let round = 1; round <= rounds; round++) {
+    for (const [i, count] of counts.entries()) {
+      progress(`cost with ${count} workers: round ${round} of ${rounds}`);
+      const service = await startService(count);
+      const asked = { message: "spread", keys: 10_000, connections: 4 * count, rate: rate * count };
+      const counted = { redisPorts: [redis.port], redisPids: [redis.pid] };
+      const { cpuMicrosPerCall, redis: perCall } = await call(service, {
+        ...asked,
+        ...counted,
+        warmUpSeconds: 2,
+        seconds,
+      });
+      runs[i].push({ cpuMicros: cpuMicrosPerCall, perScript: 1 / perCall.scripts });
+      await service.stop();
+    }
+  }
+  const [alone] = runs.map((of) => median(of.map(({ cpuMicros }) => cpuMicros)));
+  return counts.map((count, i) => {
+    const cpuMicros = median(runs[i].map((run) => run.cpuMicros));
+    const perScript = median(runs[i].map((run) => run.perScript));
+    return { workers: count, cpuMicros, ratio: cpuMicros / alone, perScript, rounds: runs[i] };
+  });
 }
 
 /** Asks on all busy connections for `waitMs`, then counts for `seconds`. */
@@ -148,14 +196,14 @@ function pause(ms) {
   return new Promise((wake) => setTimeout(wake, ms));
 }
 
-async function startService() {
+async function startService(count = workers) {
   const rulesDir = temporaryFolder();
   writeFileSync(join(rulesDir, "rules.yaml"), rulesText("hot"));
   const child = spawn(process.execPath, [MAIN, "serve"], {
     stdio: ["ignore", "pipe", "inherit"],
     env: {
       ...process.env,
-      WORKERS: String(workers),
+      WORKERS: String(count),
       RULES_DIR: rulesDir,
       REDIS_URL: `127.0.0.1:${redis.port}`,
       // A bench measures, it does not degrade: an answer that takes long counts as long.
