@@ -97,12 +97,12 @@ export const HOST_NAME = textLike(
   /^(?:[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(?:%[\w.-]+)?)$/,
 );
 
-/** Names of hosts in lower case; `*.` before a name means all names below it. */
+/** Names of hosts in lower case, without their last dots; `*.` before a name means all names below it. */
 export const HOST_PATTERNS: SettingType<readonly string[]> = {
   label: "list of host names",
   expects: "a comma-separated list of host names without ports, such as limits.example.com,*.example.net",
   parse: (text) => {
-    const names = text.split(",").map((name) => name.trim().toLowerCase());
+    const names = text.split(",").map((name) => name.trim().toLowerCase().replace(/\.$/, ""));
     return names.every((name) => /^(?:\*\.)?[a-z0-9_-][a-z0-9._-]{0,252}$/.test(name))
       ? Object.freeze(names)
       : undefined;

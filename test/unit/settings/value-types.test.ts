@@ -8,6 +8,7 @@ import {
   durationMs,
   durationUs,
   HOST_NAME,
+  HOST_PATTERNS,
   oneOf,
   parseGoDuration,
   type SettingType,
@@ -84,6 +85,16 @@ test.each<readonly [string, SettingType<unknown>, Readonly<Record<string, unknow
     { "0.0.0.0": "0.0.0.0", "::": "::", "fe80::1%eth0": "fe80::1%eth0", "a.b": "a.b" },
   ],
   ["hosts have no port", HOST_NAME, { "a:80": undefined, "a b": undefined }],
+  [
+    "names of hosts are compared without case and last dot",
+    HOST_PATTERNS,
+    {
+      "Limits.Example.com., *.NET.": ["limits.example.com", "*.net"],
+      "*.": undefined,
+      ".": undefined,
+      "a:80": undefined,
+    },
+  ],
   [
     "durations stay within their bounds",
     durationUs(100, 1_000),
