@@ -43,6 +43,10 @@ const REFUSED_FIELDS: Values = {
     ...[[PATH, PATH], [`/${PATH}`], [PATH.replace("S", "%53")]],
   ],
   ":authority": [[], [""], ["test", "test"], ["a b"]],
+  host: [
+    ["test", "test"],
+    ["test", "other"],
+  ],
   ":status": [["200"]],
   ":protocol": [["websocket"]],
   ":any": [[""]],
@@ -135,6 +139,12 @@ const DIFFERENT: readonly { why: string; fields: Values; fastLane: string; grpcJ
     fastLane: "status 13",
     grpcJs: "answer hello",
   },
+  {
+    why: "node:http2 takes 128 fields at most",
+    fields: { "x-any": [Array<string>(128).fill("a")] },
+    fastLane: "answer hello",
+    grpcJs: "reset 11",
+  },
 ];
 
 const NOTHING = Buffer.alloc(0);
@@ -169,6 +179,7 @@ const REFUSED_BODIES: Readonly<Record<string, Buffer>> = {
   "trailers with a pseudo-header": Buffer.concat([whole, trailers([[":path", "/"]])]),
   "trailers with a connection field": Buffer.concat([whole, trailers([["connection", "close"]])]),
   "trailers with an upper-case name": Buffer.concat([whole, trailers([["X-Any", "a"]])]),
+  "trailers with a length that is wrong": Buffer.concat([whole, trailers([["content-length", "9"]])]),
   "trailers that do not end the stream": Buffer.concat([whole, trailers([["x-any", "a"]], Flag.endHeaders)]),
 };
 
@@ -206,7 +217,7 @@ interface Case {
 const casesOf = (fields: Values, bodies: Readonly<Record<string, Buffer>> = {}): readonly Case[] => [
   ...Object.entries(fields).flatMap(([name, all]) =>
     all.map((values) => ({
-      name: `${JSON.stringify(name)}: ${JSON.stringify(values)}`,
+      name: `${JSON.stringify(name)}: ${JSON.stringify(values).slice(0, 80)}`,
       bytes: Buffer.concat([headersOf(fieldsWith(name, ...values)), data(MESSAGE)]),
     })),
   ),

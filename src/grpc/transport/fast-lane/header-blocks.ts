@@ -116,6 +116,7 @@ const SEEN_METHOD = 1;
 const SEEN_SCHEME = 2;
 const SEEN_PATH = 4;
 const SEEN_AUTHORITY = 8;
+const SEEN_HOST = 16;
 /** Of `:authority` and `host` one is enough. */
 const SEEN_NEEDED = SEEN_METHOD | SEEN_SCHEME | SEEN_PATH | SEEN_AUTHORITY;
 /** What nghttp2, behind node:http2, accepts. */
@@ -142,7 +143,10 @@ export function readHead(list: HeaderList, known: KnownMethods, head: RequestHea
     if (pseudo === 0) {
       hasFields = true;
       if (!readField(nameId, value, head)) return;
-      if (nameId === NameId.host) seen |= SEEN_AUTHORITY;
+      if (nameId === NameId.host) {
+        if ((seen & SEEN_HOST) !== 0) return;
+        seen |= SEEN_HOST | SEEN_AUTHORITY;
+      }
     } else {
       if (hasFields || (seen & pseudo) !== 0 || !readPseudo(pseudo, value, known, head)) return;
       seen |= pseudo;
@@ -242,6 +246,7 @@ export function areTrailersValid(list: HeaderList): boolean {
     const nameId = list.nameIds[i] as NameId;
     if (pseudoBit(nameId) !== 0) return false;
     if (nameId === NameId.foreignPseudo || nameId === NameId.connectionBound || nameId === NameId.invalid) return false;
+    if (nameId === NameId.contentLength) return false;
   }
   return true;
 }
