@@ -8,7 +8,9 @@ import { SystemClock } from "./engine/base/clock.ts";
 import { ConfigError } from "./engine/base/errors.ts";
 import { visibleLines } from "./engine/base/visible.ts";
 import type { Logger } from "./operate/telemetry/logger.ts";
+import type { AppOptions } from "./process/app/app-options.ts";
 import { openLog } from "./process/open-log.ts";
+import { type OpenMemory, openMemory } from "./process/open-memory.ts";
 import { startSmall } from "./process/quick-start.ts";
 import { deleteSecrets, readSettings, type Settings } from "./process/settings.ts";
 import { workerCountOf } from "./process/workers/core-count.ts";
@@ -24,6 +26,12 @@ const WORKER = new URL("worker.js", import.meta.url);
 interface Running {
   reload(): Promise<void>;
   stop(how: { readonly delays: boolean }): Promise<void>;
+}
+
+interface Threads {
+  readonly memory: OpenMemory | undefined;
+  readonly count: number;
+  readonly env: Readonly<NodeJS.ProcessEnv>;
 }
 
 /** Serves until SIGTERM or SIGINT. A second one ends the process at once. */
@@ -44,11 +52,21 @@ async function serve(): Promise<void> {
   });
   const count = workerCountOf(settings.workers);
   const start = async (): Promise<Running> => {
-    if (count === 1) return (await import("./process/app.ts")).startApp({ settings, clock, logger, version });
-    const { Supervisor } = await import("./process/workers/supervisor.ts");
-    const supervisor = new Supervisor({ settings, clock, logger, version, count, env, file: WORKER });
-    await supervisor.start();
-    return supervisor;
+    const memory = await openMemory({ settings, clock, logger, threads: count });
+    try {
+      const service = await startService({ settings, clock, logger, version }, { memory, count, env });
+      return {
+        reload: () => service.reload(),
+        async stop(how) {
+          await service.stop(how);
+          // No call is under way any more, so the last snapshot is exact.
+          await memory?.close(true);
+        },
+      };
+    } catch (error) {
+      await memory?.close(false);
+      throw error;
+    }
   };
   const first = await Promise.race([start(), asked]);
   if (typeof first === "string") {
@@ -59,6 +77,15 @@ async function serve(): Promise<void> {
   running = first;
   hasStarted();
   await end(running, await asked, { settings, logger });
+}
+
+/** The service in this thread, or in several that this one supervises. */
+async function startService(options: AppOptions, { memory, count, env }: Threads): Promise<Running> {
+  if (count === 1) return (await import("./process/app.ts")).startApp({ ...options, memory: memory?.shared });
+  const { Supervisor } = await import("./process/workers/supervisor.ts");
+  const supervisor = new Supervisor({ ...options, memory, count, env, file: WORKER });
+  await supervisor.start();
+  return supervisor;
 }
 
 function askedToEnd(): Promise<NodeJS.Signals> {

@@ -5,6 +5,7 @@ import "./process/quick-start.ts";
 import { parentPort, workerData } from "node:worker_threads";
 import { SystemClock } from "./engine/base/clock.ts";
 import { invariant } from "./engine/base/invariant.ts";
+import { useHashKey } from "./engine/domain/key-bytes.ts";
 import { startApp } from "./process/app.ts";
 import { openLog } from "./process/open-log.ts";
 import { deleteSecrets, readSettings } from "./process/settings.ts";
@@ -15,6 +16,7 @@ invariant(parentPort !== null, "this file runs as a thread of main.ts");
 const data = workerData as WorkerData;
 const settings = readSettings(process.env);
 deleteSecrets();
+if (data.memory !== undefined) useHashKey(Buffer.from(data.memory.hashKey));
 const clock = new SystemClock();
 const logger = openLog(settings, clock, data.number);
 
@@ -31,7 +33,7 @@ const link = new WorkerLink(parentPort, data, {
   },
   stop: (delays) => stop(delays),
 });
-const app = await startApp({ settings, clock, logger, version: data.version, link });
+const app = await startApp({ settings, clock, logger, version: data.version, memory: data.memory, link });
 reload = () => void app.reload();
 if (mustReload) reload();
 await app.stop({ delays: await asked });

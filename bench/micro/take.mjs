@@ -64,13 +64,13 @@ const prefixes = new Map(
 function residentPerBucket(algorithm) {
   const limit = limitOf(algorithm, 100);
   const group = new TakeGroup();
-  const warmUp = new MemoryStore({ clock });
+  const warmUp = new MemoryStore({ clock, bucketsMax: 1_000_000 });
   // A few keys only, but the code has run: the process has its working size before it starts.
   for (let i = 0; i < MILLION; i++) takeFrom(warmUp, group, limit, i % 1_000);
   void warmUp.close();
   globalThis.gc?.();
   const before = process.memoryUsage().rss;
-  const store = new MemoryStore({ clock });
+  const store = new MemoryStore({ clock, bucketsMax: 1_000_000 });
   let most = 0;
   for (let i = 0; i < MILLION; i++) {
     takeFrom(store, group, limit, i);
@@ -86,7 +86,7 @@ function residentPerBucket(algorithm) {
 function bytesPerPayment() {
   const limit = limitOf(Algorithm.slidingLog, 1_000);
   const group = new TakeGroup();
-  const store = new MemoryStore({ clock });
+  const store = new MemoryStore({ clock, bucketsMax: 1_000_000 });
   const payments = 1_000 * limit.amount;
   const emptyBytes = store.bytes;
   for (let i = 0; i < payments; i++) {
@@ -100,7 +100,7 @@ function bytesPerPayment() {
 function nsPerTake(algorithm, keyCount, amount, length = LENGTH) {
   const limit = limitOf(algorithm, amount);
   const group = new TakeGroup();
-  const store = new MemoryStore({ clock });
+  const store = new MemoryStore({ clock, bucketsMax: 1_000_000 });
   let random = 1;
   const run = (takes) => {
     const start = performance.now();

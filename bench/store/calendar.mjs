@@ -113,7 +113,7 @@ function limitOf({ algorithm, window, calendar }) {
 /** Takes from a hot key of a store of its own; nanoseconds a take. */
 function memoryTaker(limit) {
   const clock = { us: START_US, nowUs: () => clock.us };
-  const store = new MemoryStore({ clock });
+  const store = new MemoryStore({ clock, bucketsMax: 1_000_000, logBytesMax: 134_217_728, holdsMax: 1_000_000 });
   const group = new TakeGroup();
   return () => {
     const start = performance.now();

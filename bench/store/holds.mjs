@@ -58,7 +58,7 @@ const key = (i) => `{bench|tenant=${i % KEYS}${PLAIN.keySuffix}`;
 const least = (times) => Math.min(...times);
 
 function memoryRows() {
-  const store = new MemoryStore({ clock });
+  const store = new MemoryStore({ clock, bucketsMax: 1_000_000, logBytesMax: 134_217_728, holdsMax: 1_000_000 });
   const group = new TakeGroup();
   const times = { plain: [], pair: [] };
   for (let round = 0; round < ROUNDS; round++) {
@@ -87,7 +87,7 @@ function memoryRows() {
 }
 
 function bytesRow() {
-  const store = new MemoryStore({ clock });
+  const store = new MemoryStore({ clock, bucketsMax: 1_000_000, logBytesMax: 134_217_728, holdsMax: 1_000_000 });
   const used = () => {
     globalThis.gc?.();
     globalThis.gc?.();

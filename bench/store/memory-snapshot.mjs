@@ -59,8 +59,8 @@ async function quickest(work) {
 
 const rows = [];
 for (const kind of KINDS) {
-  const options = { clock, file: join(folder, "buckets"), intervalMs: 86_400_000, log, onTrouble: () => undefined };
-  const store = new MemoryStore({ clock });
+  const options = { clock, file: join(folder, "buckets"), intervalMs: 86_400_000, log };
+  const store = new MemoryStore({ clock, bucketsMax: 1_000_000, logBytesMax: 134_217_728 });
   const snapshots = new Snapshots({ ...options, store: store.shared });
   await snapshots.open();
   fill(store, kind);
@@ -68,7 +68,7 @@ for (const kind of KINDS) {
   await snapshots.close(60_000);
   const MB = Number((snapshots.status.bytes / 1e6).toPrecision(3));
   const read = await quickest(async () => {
-    const other = new MemoryStore({ clock });
+    const other = new MemoryStore({ clock, bucketsMax: 1_000_000, logBytesMax: 134_217_728 });
     const next = new Snapshots({ ...options, store: other.shared });
     await next.open();
     if (other.bucketCount !== store.bucketCount)

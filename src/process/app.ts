@@ -5,14 +5,12 @@ import { openTraces } from "../operate/telemetry/traces/open-traces.ts";
 import type { AppOptions } from "./app/app-options.ts";
 import { type AppParts, buildAppParts, showRulesHealth } from "./app/app-parts.ts";
 import { openAdmin, openGrpc, type PagePorts } from "./app/open-ports.ts";
-import { openSnapshots } from "./app/open-snapshots.ts";
+import { watchSnapshots } from "./app/show-snapshots.ts";
 import { watchStore } from "./app/store-watch.ts";
 import { warmUpCalls, warmUpStore } from "./app/warm-up.ts";
 
 /** Longest time, in milliseconds, to send the last spans at shutdown; no call waits for them. */
 const LAST_SPANS_MS = 2_000;
-/** Least time for the last snapshot, in milliseconds, however short SHUTDOWN_GRACE is. */
-const LAST_SNAPSHOT_MS_MIN = 5_000;
 
 /** A running service. */
 export class App {
@@ -38,35 +36,30 @@ export class App {
 
   /**
    * Stops in order: reports that the process is not ready; with `delays`, serves for SHUTDOWN_DELAY more; lets calls under way finish
-   * for at most SHUTDOWN_GRACE; writes the last snapshot.
+   * for at most SHUTDOWN_GRACE.
    */
   async stop({ delays }: { readonly delays: boolean } = { delays: true }): Promise<void> {
-    const { settings, health, snapshots, rareLog, calls } = this.#parts;
+    const { settings, health, rareLog, calls } = this.#parts;
     const { shutdownDelayMs, shutdownGraceMs } = settings;
     health.setTrouble("shutdown", "the process is shutting down");
     if (delays && shutdownDelayMs > 0) await new Promise((resolve) => setTimeout(resolve, shutdownDelayMs));
-    await close(this.#parts, shutdownGraceMs, LAST_SPANS_MS, async () => {
-      calls.unmatched.tell(rareLog);
-      // No call is under way any more, so this snapshot is exact.
-      await snapshots?.close(Math.max(shutdownGraceMs, LAST_SNAPSHOT_MS_MIN));
-    });
+    await close(this.#parts, shutdownGraceMs, LAST_SPANS_MS);
+    calls.unmatched.tell(rareLog);
     rareLog.flush();
   }
 }
 
-/** Closes what is open. `callsEnded` is awaited once no call is under way. */
+/** Closes what is open. */
 async function close(
   { running, reloader, store, decisionLog }: AppParts,
   graceMs: number,
   lastSpansMs: number,
-  callsEnded: () => Promise<void> | undefined,
 ): Promise<void> {
   reloader.close();
   await running.grpc?.drain(graceMs);
   await Promise.all(running.pages.map((server) => server.close(graceMs)));
   for (const watch of running.watches) clearInterval(watch);
   running.tls?.close();
-  await callsEnded();
   await store.close();
   await running.statsd?.close();
   await running.traces?.close(lastSpansMs);
@@ -82,21 +75,20 @@ export async function startApp(options: AppOptions): Promise<App> {
   try {
     return await start(parts);
   } catch (error) {
-    await close(parts, 0, 0, () => parts.snapshots?.abandon());
+    await close(parts, 0, 0);
     throw error;
   }
 }
 
 async function start(parts: AppParts): Promise<App> {
-  const { settings, health, reloader, store, storeHealth, snapshots, logger } = parts;
+  const { settings, health, reloader, store, storeHealth, logger } = parts;
   parts.running.traces = await openTraces(parts);
   // Removed only when calls are answered, even if everything else is well before that.
   health.setTrouble("start", "the process is starting: its gRPC port does not listen yet");
   health.setTrouble("rules", "the rule files have not been read yet");
   const pages = await openAdmin(parts);
   const { httpPort, debugPort: debug, metricsPort: metrics } = pages;
-  // Before any bucket key is hashed, because a snapshot brings the key of the hash function. /livez answers meanwhile.
-  await openSnapshots(snapshots);
+  watchSnapshots(parts);
   await reloader.start();
   showRulesHealth(parts);
   await warmUpCalls(parts.clock);

@@ -30,7 +30,7 @@ export interface Settings extends TableValues {
   readonly onStoreFailure: OnStoreFailureName;
   readonly ignoresDotFiles: boolean;
   readonly grpcReflection: boolean;
-  /** 1 with the memory store, whatever WORKERS says, and with a Unix socket. */
+  /** 1 with a Unix socket, whatever WORKERS says. */
   readonly workers: number | "auto";
   /** Families of headers to send, with the one of LIMIT_RESPONSE_HEADERS_ENABLED. */
   readonly responseHeaders: readonly HeaderDialect[];
@@ -86,7 +86,7 @@ export function readSettings(env: Environment): Settings {
   if (values.memorySnapshot !== undefined && backendType !== "memory")
     warnings.push(`MEMORY_SNAPSHOT: without effect, because buckets live in ${backendType}`);
   const traces = settleTraces(values, mistakes);
-  const workers = settleWorkers(values, backendType, mistakes, warnings);
+  const workers = settleWorkers(values, mistakes);
   if (mistakes.length > 0) {
     const count = mistakes.length === 1 ? "1 setting" : `${mistakes.length} settings`;
     throw new ConfigError("CONFIG_SETTINGS", `${count} can't be used:\n${mistakes.join("\n")}`, mistakes);
@@ -260,19 +260,8 @@ function backendTypeOf({ backendType, redisUrl, postgresUrl }: TableValues): Bac
   return postgresUrl === undefined ? "memory" : "postgres";
 }
 
-function settleWorkers(
-  { workers, grpcUnixSocket }: TableValues,
-  backendType: BackendType,
-  mistakes: string[],
-  warnings: string[],
-): Settings["workers"] {
+function settleWorkers({ workers, grpcUnixSocket }: TableValues, mistakes: string[]): Settings["workers"] {
   if (workers === 1) return 1;
-  if (backendType === "memory") {
-    warnings.push(
-      `WORKERS: staying at 1 in place of ${workers}, because the memory store lives in one process and each of several would grant the whole limit; REDIS_URL or POSTGRES_URL give them a store to share`,
-    );
-    return 1;
-  }
   if (grpcUnixSocket === undefined) return workers;
   if (workers !== "auto")
     mistakes.push(`WORKERS: expected 1 or auto with GRPC_UDS, got ${workers}: one worker serves it`);

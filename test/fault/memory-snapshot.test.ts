@@ -168,7 +168,7 @@ describe("snapshots", async () => {
     return group.verdict === Verdict.allowed;
   }
 
-  function open(file: string, store = new MemoryStore({ clock }), intervalMs = 3_600_000) {
+  function open(file: string, store = new MemoryStore({ clock, bucketsMax: 200_000 }), intervalMs = 3_600_000) {
     const lines: string[] = [];
     const say = (fields: object, message: string) => lines.push(`${message} ${JSON.stringify(fields)}`);
     const snapshots = new Snapshots({
@@ -177,7 +177,6 @@ describe("snapshots", async () => {
       file,
       intervalMs,
       log: { info: say, warn: say },
-      onTrouble: () => undefined,
     });
     return { store, snapshots, lines };
   }

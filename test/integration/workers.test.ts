@@ -2,11 +2,13 @@
 // others say too, and none of it ends with a worker.
 
 import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { status } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Caller, isOverLimit, openCallers, requestAbout } from "../support/callers.ts";
 import { RedisServer } from "../support/redis-server.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { RULES, startWorkers, type WorkerRig } from "../support/worker-rig.ts";
 
 const TOTAL = 'ratelimit_service_total_requests{grpc_method="ShouldRateLimit"}';
@@ -239,14 +241,33 @@ async function heartbeatKey(): Promise<string> {
 }
 
 describe("a start", () => {
-  // Promise(processes): With the memory store WORKERS stays at one process.
-  test("with the memory store stays at one process, and says why", async () => {
-    const rig = await startWorkers({ WORKERS: "4" });
+  // Promise(processes): With the memory store workers share one exact count, which outlives a worker and, with MEMORY_SNAPSHOT, the process.
+  test("with the memory store share one exact count, through the end of a worker and a restart", async () => {
+    const env = { WORKERS: "3", MEMORY_SNAPSHOT: join(temporaryFolder("headgate-snapshot"), "buckets") };
+    const rig = await startWorkers(env);
     rigs.push(rig);
-    const why = "WORKERS: staying at 1 in place of 4, because the memory store lives in one process";
-    expect(rig.log.filter((line) => line.includes(why))).toHaveLength(1);
-    expect(await rig.workers()).toEqual([]);
-    expect(await rig.metric("headgate_workers")).toBe(1);
+    const nine = open(9, rig);
+    const outcomes = (about: ReturnType<typeof requestAbout>, callers = nine) =>
+      Promise.all(callers.flatMap((caller) => Array.from({ length: 10 }, () => caller.ask(about))));
+    const granted = async (about: ReturnType<typeof requestAbout>, callers = nine) =>
+      (await outcomes(about, callers)).filter((outcome) => outcome.code === status.OK && !isOverLimit(outcome)).length;
+    expect(await granted(requestAbout("user", "ann"))).toBe(90);
+    rig.act(1, "throw");
+    await expect.poll(() => rig.metric(RESTARTS)).toBe(1);
+    await expect
+      .poll(async () => (await rig.workers()).map((each) => each.status), { timeout: 60_000 })
+      .toEqual(["ready", "ready", "ready"]);
+    const others = open(9, rig);
+    expect(await granted(requestAbout("user", "ann"), others)).toBe(10);
+    expect(await granted(requestAbout("user", "bob"), others)).toBe(90);
+    expect(await rig.metric("headgate_workers")).toBe(3);
+    await rig.stop();
+
+    const next = await startWorkers(env);
+    rigs.push(next);
+    const after = open(3, next);
+    expect(await granted(requestAbout("user", "ann"), after)).toBe(0);
+    expect(await granted(requestAbout("user", "bob"), after)).toBe(10);
   });
 
   // Promise(processes): A start that can't succeed ends with one error.

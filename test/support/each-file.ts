@@ -3,6 +3,9 @@
 // Generated histories differ from run to run, so that they keep finding things; but not at the gate, which must say the same of
 // the same code twice. TEST_SEED draws again what a failure has shown. A seed that finds something is kept as a replayed history.
 
+import { readFileSync } from "node:fs";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach } from "vitest";
 import { endProcesses, endsOfLogs, forgetLogs } from "./child-processes.ts";
@@ -21,7 +24,19 @@ beforeEach(({ onTestFailed }) => {
     process.stderr.write(endsOfLogs());
   });
 });
+/** Addresses that a process may have before it collects its garbage: a fork needs as many again, although they take no memory. */
+const ADDRESSES_MAX = 4_000_000_000;
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
+
 afterAll(async () => {
   await endProcesses();
   removeFolders();
+  // Each memory store reserves memory, which goes with its garbage.
+  if (addresses() > ADDRESSES_MAX) collectGarbage();
 });
+
+/** Bytes of this process's addresses. */
+function addresses(): number {
+  return Number(readFileSync("/proc/self/statm", "latin1").split(" ")[0]) * 4_096;
+}

@@ -6,14 +6,13 @@
 // ids are a list in the order of their settlement.
 
 import { type JournaledMemory, ownMemory } from "../base/journaled-memory.ts";
-import type { LongWork } from "../base/long-work.ts";
 import { MICROS_PER_TOKEN } from "../base/units.ts";
 import type { KeyHash } from "../domain/key-bytes.ts";
-import { HOLDS_IN_MEMORY_MAX, HOLDS_PER_BUCKET_MAX, type Limit } from "../domain/limit.ts";
+import { HOLDS_PER_BUCKET_MAX, type Limit } from "../domain/limit.ts";
 import type { LimitStats } from "../domain/stats.ts";
 import { DebtLows } from "./debt-lows.ts";
 import { type HoldCounts, NO_RULE, OwnHoldCounts } from "./hold-counts.ts";
-import { HoldRecords, holdBytes, Kind, NUMBER, SETTLED_MAX, WORD } from "./hold-records.ts";
+import { HoldRecords, holdBytes, Kind, NUMBER, settledMaxOf, WORD } from "./hold-records.ts";
 
 /** Most holds that end in one step, in all its buckets together; the rest ends in later steps. lua/holds.lua has the same bound. */
 const ENDINGS_PER_STEP = 32;
@@ -61,7 +60,7 @@ export class HoldBook {
 
   /** `memory`: where the book lies in memory that it shares; by default it has its own. */
   constructor(
-    holdsMax = HOLDS_IN_MEMORY_MAX,
+    holdsMax = 2 * HOLDS_PER_BUCKET_MAX,
     memory?: { readonly memory: JournaledMemory; readonly at: number },
     counts: HoldCounts = new OwnHoldCounts(),
   ) {
@@ -209,7 +208,7 @@ export class HoldBook {
     if (known !== 0) this.#dropSettled(known);
     for (let drops = 0; drops < SETTLED_DROPS; drops++) {
       const oldest = this.#records.word(0, WORD.firstSettled);
-      const isFull = this.#records.word(0, WORD.settled) >= SETTLED_MAX;
+      const isFull = this.#records.word(0, WORD.settled) >= settledMaxOf(this.#holdsMax);
       if (oldest === 0 || (!isFull && this.#records.number(oldest, NUMBER.endsAtUs) > nowUs)) break;
       this.#dropSettled(oldest);
     }
@@ -252,16 +251,13 @@ export class HoldBook {
   }
 
   /**
-   * Takes the holds of limits that are not among `held` out of their rules' counts: no call would count them down. The next payment on the
-   * bucket counts them again. To be run under the lock, as far as each step goes.
+   * Takes the holds of the record, if it is that of a bucket whose stats are not among `held`, out of their rule's counts: no call would count
+   * them down. The next payment on the bucket counts them again.
    */
-  *leaveCounts(held: ReadonlySet<LimitStats>): LongWork<void> {
-    const numbers = new Set([...held].map((stats) => this.#counts.numberOf(stats)));
-    for (let record = 1; record <= this.#records.word(0, WORD.made); record++) {
-      const isCounted = this.#records.kindOf(record) === Kind.bucket;
-      if (isCounted && !numbers.has(this.#records.word(record, WORD.stats))) this.#countIn(record, NO_RULE);
-      yield;
-    }
+  leaveCount(record: number, held: ReadonlySet<LimitStats>): void {
+    if (this.#records.kindOf(record) !== Kind.bucket) return;
+    const stats = this.#counts.statsOf(this.#records.word(record, WORD.stats));
+    if (!held.has(stats)) this.#countIn(record, NO_RULE);
   }
 
   /** Records that are or were in use; `isBucketAt` and `settledAt` take numbers from 1 to this. */

@@ -26,6 +26,6 @@ export class OwnHoldCounts implements HoldCounts {
   }
 
   statsOf(number: number): LimitStats {
-    return this.#all[number] as LimitStats;
+    return this.#all[number] ?? OWN_LIMIT.stats;
   }
 }

@@ -6,9 +6,6 @@ import { hashBucketKey, type KeyHash } from "../domain/key-bytes.ts";
 import type { Limit } from "../domain/limit.ts";
 import { LIMIT_NUMBERS, type LimitNumbers, limitOfNumbers, numbersOfLimit } from "./held-limit.ts";
 
-/** Most settled ids. Beyond it, the one settled longest ago is dropped, even before its time. */
-export const SETTLED_MAX = 100_000;
-
 /** A record is 32 words, or 16 numbers. */
 const RECORD_WORDS = 32;
 const RECORD_NUMBERS = RECORD_WORDS / 2;
@@ -72,9 +69,14 @@ export const ID_BYTES_MAX = ID_WORDS * 4;
 /** In place of the hash of an id, for the record of a bucket. */
 const NO_ID = 0x5bd1e995;
 
+/** Most settled ids for so many live holds. Beyond it, the one settled longest ago is dropped, even before its time. */
+export function settledMaxOf(holdsMax: number): number {
+  return Math.ceil(holdsMax / 10);
+}
+
 /** Most records: each hold may have a bucket of its own, with a record of lows; record 0 is none. */
 function recordsMaxOf(holdsMax: number): number {
-  return 1 + 3 * holdsMax + SETTLED_MAX;
+  return 1 + 3 * holdsMax + settledMaxOf(holdsMax);
 }
 
 function chainsOf(holdsMax: number): number {

@@ -215,7 +215,7 @@ export const METRICS = {
     "sum",
     ["domain", "rule", "key"],
   ),
-  buckets: gauge("headgate_buckets", "Buckets in the memory of this process."),
+  buckets: gauge("headgate_buckets", "Buckets in the memory of this process.", "max"),
   snapshotAge: gauge(
     "headgate_snapshot_age_seconds",
     `Seconds since the snapshot in the file was begun: what a crash would lose. ${SNAPSHOT_ONLY}`,

@@ -2,6 +2,7 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
+import type { SharedMemory } from "../open-memory.ts";
 import type { Settings } from "../settings.ts";
 import type { WorkerLink } from "../workers/worker-link.ts";
 
@@ -10,6 +11,8 @@ export interface AppOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly version: string;
+  /** The memory store's memory, which all threads share (open-memory.ts). */
+  readonly memory?: SharedMemory | undefined;
   /** What joins it with the other workers, if this thread is one of several (WORKERS). */
   readonly link?: WorkerLink | undefined;
 }

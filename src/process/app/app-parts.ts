@@ -26,12 +26,11 @@ import type { Traces } from "../../operate/telemetry/traces/open-traces.ts";
 import type { RuleSource } from "../../rule-sources/files/rule-source.ts";
 import type { XdsRules, XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
-import type { Snapshots } from "../../stores/memory/snapshot/snapshots.ts";
+import { SnapshotStatus } from "../../stores/memory/snapshot/snapshot-status.ts";
 import type { Store, StoreHealth } from "../../stores/store.ts";
 import type { AppOptions } from "./app-options.ts";
 import { type OpenDecisionLog, openDecisionLog } from "./open-decision-log.ts";
 import { openRules } from "./open-rules.ts";
-import { makeSnapshots } from "./open-snapshots.ts";
 import { openMemoryStore, openStore } from "./open-store.ts";
 
 /** How often summaries of counted events and of suppressed lines are logged. */
@@ -47,7 +46,7 @@ export interface AppParts extends AppOptions {
   readonly store: Store;
   readonly storeHealth: StoreHealth;
   /** Undefined without MEMORY_SNAPSHOT. */
-  readonly snapshots: Snapshots | undefined;
+  readonly snapshots: SnapshotStatus | undefined;
   readonly limiter: Limiter;
   readonly buckets: BucketAdmin;
   /** Undefined if TOP_KEYS is 0. */
@@ -77,7 +76,7 @@ export interface AppParts extends AppOptions {
 
 /** Builds everything that does not listen. Rules come in force as soon as they are loaded. Rejects with ConfigError. */
 export async function buildAppParts(options: AppOptions): Promise<AppParts> {
-  const { settings, clock, logger } = options;
+  const { settings, clock, logger, memory, link } = options;
   const rareLog = new RateLimitedLog(logger, clock);
   const calls = new CallCounts(rareLog);
   const storeCounts = new StoreCounts(rareLog);
@@ -89,7 +88,7 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     health: storeHealth,
     processes,
     memories,
-  } = await openStore({ settings, clock, observer: storeCounts });
+  } = await openStore({ settings, clock, observer: storeCounts, memory, thread: link?.number ?? 1 });
   const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
   const onStoreFailure = ON_STORE_FAILURE_NAMES.indexOf(settings.onStoreFailure) as OnStoreFailure;
   const cacheBytes = settings.compatibilityMode ? settings.localCacheBytes : 0;
@@ -134,7 +133,7 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     series,
     store,
     storeHealth,
-    snapshots: makeSnapshots(options, health, store),
+    snapshots: memory?.snapshots === undefined ? undefined : new SnapshotStatus(memory.snapshots),
     limiter,
     buckets: new BucketAdmin({ ...limiting, memories, rules: () => limiter.rules }),
     topKeys,
@@ -214,7 +213,7 @@ function putInForce(parts: AppParts, rules: RuleSet): void {
   parts.series.forgetDropped();
   parts.calls.unmatched.retain(rules.domains.values());
   const { store } = parts;
-  if (store instanceof MemoryStore) void runInTurns(store.buckets.holds.leaveCounts(held));
+  if (store instanceof MemoryStore) void runInTurns(store.leaveCounts(held));
   showRulesHealth(parts);
 }
 

@@ -23,9 +23,9 @@ import { describeSettings, type Settings } from "../settings.ts";
 import type { WorkerService } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 import { ConditionWatch } from "./condition-watch.ts";
-import { snapshotView } from "./open-snapshots.ts";
 import { topSource } from "./open-top.ts";
 import { fixedMetrics, metricsText } from "./process-metrics.ts";
+import { snapshotView } from "./show-snapshots.ts";
 import { openSidePorts, type SidePorts } from "./side-ports.ts";
 import { readState } from "./state-page.ts";
 import { openTls, tlsView } from "./tls-watch.ts";
@@ -158,7 +158,7 @@ function adminSources(parts: AppParts): AdminSources {
     config: async () =>
       configView(rulesState(parts), describeSettings(settings), {
         tls: tlsView(parts.running.tls),
-        snapshot: snapshotView(parts.snapshots),
+        snapshot: snapshotView(parts.snapshots, settings.memorySnapshot),
         workers: (await link?.views())?.map(workerView),
       }),
     explain: (question) => explainQuestion(parts, question),

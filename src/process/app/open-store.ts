@@ -3,6 +3,7 @@
 import type { Clock } from "../../engine/base/clock.ts";
 import { invariant } from "../../engine/base/invariant.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import { HOLDS_IN_MEMORY_MAX } from "../../engine/domain/limit.ts";
 import type { Take } from "../../engine/domain/take.ts";
 import type { SharedStore } from "../../stores/batching/shared-store.ts";
 import { DenialMemory } from "../../stores/denials/denial-memory.ts";
@@ -15,12 +16,16 @@ import { Leases } from "../../stores/sync/lease.ts";
 import { Periodic } from "../../stores/sync/periodic.ts";
 import { Share } from "../../stores/sync/share.ts";
 import { SyncStore } from "../../stores/sync/sync-store.ts";
+import type { SharedMemory } from "../open-memory.ts";
 import type { RedisSettings, Settings } from "../settings.ts";
 
 interface StoreChoice {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly observer: StoreObserver;
+  /** The memory store's memory and this thread's number, if threads share it. */
+  readonly memory?: SharedMemory | undefined;
+  readonly thread?: number;
 }
 
 /** The store of the process, with its health, its count of processes, and its local memories. */
@@ -37,15 +42,14 @@ const ALWAYS_WELL: StoreHealth = { trouble: () => undefined };
 
 /** Opens the store. A shared store connects in the background; `health` reports its troubles. Only its own client is loaded. */
 export async function openStore(choice: StoreChoice): Promise<OpenedStore> {
-  const { settings, clock, observer } = choice;
+  const { settings, clock } = choice;
   let memory: DenialMemory | undefined;
   // A remembered refusal may come from what was paid for a moment and given back, so the refusal is forgotten.
   const shared = await openShared(
     settings,
     sharedOptions(choice, (take) => memory?.forgetRefusal(take)),
   );
-  if (shared === undefined)
-    return { store: openMemoryStore(settings, clock, observer), health: ALWAYS_WELL, processes: ALONE, memories: [] };
+  if (shared === undefined) return { store: openOwnStore(choice), health: ALWAYS_WELL, processes: ALONE, memories: [] };
   const { denialsMax: entriesMax, syncPeriodMs: periodMs } = settings;
   // Lies directly around the shared store, so that it also answers the questions of sync strategies.
   if (entriesMax > 0) memory = new DenialMemory(shared.store, { clock, entriesMax });
@@ -130,10 +134,21 @@ function sharedOptions({ settings, clock, observer }: StoreChoice, onUndone: Den
   };
 }
 
-/** Opens an empty store in this process's memory. */
+function openOwnStore({ settings, clock, observer, memory, thread = 1 }: StoreChoice): MemoryStore {
+  if (memory === undefined) return openMemoryStore(settings, clock, observer);
+  return new MemoryStore({ clock, observer, shared: { store: memory.store, thread } });
+}
+
+/** Opens an empty store in this thread's memory. */
 export function openMemoryStore(settings: Settings, clock: Clock, observer?: StoreObserver): MemoryStore {
   const { bucketsMax, slidingLogBytesMax: logBytesMax } = settings;
-  return new MemoryStore({ clock, bucketsMax, logBytesMax, ...(observer === undefined ? {} : { observer }) });
+  return new MemoryStore({
+    clock,
+    bucketsMax,
+    logBytesMax,
+    holdsMax: HOLDS_IN_MEMORY_MAX,
+    ...(observer === undefined ? {} : { observer }),
+  });
 }
 
 async function openRedis(redis: RedisSettings, options: RedisOptions): Promise<SharedStore> {

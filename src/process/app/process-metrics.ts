@@ -107,7 +107,7 @@ function storeMetrics({ storeCounts }: AppParts): string[] {
 }
 
 function memoryMetrics({ store, localCache, snapshots, clock }: AppParts): string[] {
-  const { beganAtUs, bytes, seconds, written, failed, refused } = snapshots?.status ?? {};
+  const { beganAtUs, bytes, seconds, written, failed, refused } = snapshots ?? {};
   return [
     metricText(METRICS.buckets, store instanceof MemoryStore ? store.bucketCount : undefined),
     metricText(METRICS.cacheEntries, localCache?.size),

@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import type { Condition } from "../../operate/condition.ts";
 import type { TopSummary } from "../../operate/telemetry/top/summary.ts";
 import type { TopWindow } from "../../operate/telemetry/top/top-keys.ts";
+import type { SharedMemory } from "../open-memory.ts";
 
 /** The addresses that the main thread listens on for its workers. */
 export const LISTENER_NAMES = ["grpc", "http", "debug", "metrics"] as const;
@@ -24,8 +25,10 @@ export interface WorkerData {
   /** A listener without a port here does not exist. That of gRPC is known once the first worker opens it. */
   readonly ports: Readonly<Partial<Record<ListenerName, number>>>;
   readonly version: string;
-  /** SharedNumbers. Whatever else all threads share is to be passed here. */
+  /** SharedNumbers. */
   readonly numbers: SharedArrayBuffer;
+  /** That of the memory store; undefined with another. */
+  readonly memory?: SharedMemory | undefined;
 }
 
 /** A worker's rules and what is wrong with it. */

@@ -8,6 +8,7 @@ import { ConfigError } from "../../engine/base/errors.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
 import { SupervisorPage } from "../../operate/telemetry/supervisor-page.ts";
+import type { OpenMemory } from "../open-memory.ts";
 import type { Settings } from "../settings.ts";
 import { chooseWorker } from "./choose-worker.ts";
 import { joinHealth, workersForCalls } from "./fleet-health.ts";
@@ -47,6 +48,8 @@ interface SupervisorOptions {
   readonly file: URL;
   /** The environment of the workers. */
   readonly env: Readonly<NodeJS.ProcessEnv>;
+  /** What threads share of the memory store, and what makes it whole when a thread has ended. */
+  readonly memory?: OpenMemory | undefined;
 }
 
 /** Settles the promise of `start`. */
@@ -187,11 +190,11 @@ export class Supervisor {
   }
 
   #begin(number: number): void {
-    const { file, env, clock, version } = this.#options;
+    const { file, env, clock, version, memory } = this.#options;
     // The gRPC port opens when the first worker serves, and the worker learns its number then.
     const ports = { ...this.#ports, grpc: 0 };
     const worker = new WorkerThread({
-      data: { number, ports, version, numbers: this.#numbers.buffer },
+      data: { number, ports, version, numbers: this.#numbers.buffer, memory: memory?.shared },
       file,
       env,
       startedUs: clock.nowUs(),
@@ -350,8 +353,9 @@ export class Supervisor {
   }
 
   #ended(worker: WorkerThread, code: number): void {
-    const { logger, clock } = this.#options;
+    const { logger, clock, memory } = this.#options;
     const { number, failure } = worker;
+    memory?.endThread(number);
     if (this.#workers.get(number) === worker) this.#workers.delete(number);
     void this.#page.bury(worker);
     this.#questions.bury(worker);

@@ -10,7 +10,7 @@ import type { BucketAccess, BucketState, LogRoom, WorkingBucket } from "../../en
 import type { JournaledMemory } from "../../engine/base/journaled-memory.ts";
 import { divideUp, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import type { KeyHash } from "../../engine/domain/key-bytes.ts";
-import { Algorithm, HOLDS_IN_MEMORY_MAX } from "../../engine/domain/limit.ts";
+import { Algorithm } from "../../engine/domain/limit.ts";
 import { type MemoryLayout, RECORD_WORDS, STRIPE_WORDS, type StoreMemory } from "./store-memory.ts";
 
 /** Buckets that are looked at, in memory order, to find the one that expires soonest. */
@@ -85,7 +85,7 @@ export class Buckets implements BucketAccess {
     this.#onEvicted = onEvicted;
     this.#blocks = new LogBlocks(memory, { at: layout.logsAt, bytes: layout.logBytes });
     this.logs = this.#blocks;
-    this.holds = new HoldBook(HOLDS_IN_MEMORY_MAX, { memory, at: layout.holdsAt }, holdCounts);
+    this.holds = new HoldBook(layout.holdsMax, { memory, at: layout.holdsAt }, holdCounts);
   }
 
   /** Number of buckets, with expired ones that have not been swept. */

@@ -12,12 +12,12 @@ import { BLOCK_BYTES } from "../../engine/algorithms/log-blocks.ts";
 import { InvariantError } from "../../engine/base/invariant.ts";
 import { JOURNAL_BYTES, JournaledMemory } from "../../engine/base/journaled-memory.ts";
 import type { KeyHash } from "../../engine/domain/key-bytes.ts";
-import { HOLDS_IN_MEMORY_MAX } from "../../engine/domain/limit.ts";
+import { HOLDS_PER_BUCKET_MAX } from "../../engine/domain/limit.ts";
 
-/** Default of `bucketsMax`; takes at most 56 MB. */
-const BUCKETS_MAX_DEFAULT = 1_000_000;
-/** Default of `logBytesMax`: room for some 7.8 million payments. */
-const LOG_BYTES_MAX_DEFAULT = 134_217_728;
+/** Bounds of a small store; the service has its own (process/app/open-store.ts). */
+const BUCKETS_MAX_DEFAULT = 16_383;
+const LOG_BYTES_MAX_DEFAULT = 16_777_216;
+const HOLDS_MAX_DEFAULT = 2 * HOLDS_PER_BUCKET_MAX;
 
 /** Fewest buckets of a stripe: stripes differ in how many keys fall to them, and the fewer they have, the more they differ. */
 const STRIPE_BUCKETS_MIN = 8_192;
@@ -38,6 +38,8 @@ export interface MemoryBounds {
   readonly bucketsMax?: number;
   /** Most bytes of sliding logs; a take that needs more is left unanswered. */
   readonly logBytesMax?: number;
+  /** Most live holds of all buckets. */
+  readonly holdsMax?: number;
   /** Most threads that take at once. */
   readonly threadsMax?: number;
 }
@@ -53,10 +55,16 @@ export class MemoryLayout {
   readonly logsAt: number;
   readonly logBytes: number;
   readonly holdsAt: number;
+  readonly holdsMax: number;
   readonly journalsAt: number;
   readonly bytes: number;
 
-  constructor({ bucketsMax = BUCKETS_MAX_DEFAULT, logBytesMax = LOG_BYTES_MAX_DEFAULT, threadsMax = 1 }: MemoryBounds) {
+  constructor({
+    bucketsMax = BUCKETS_MAX_DEFAULT,
+    logBytesMax = LOG_BYTES_MAX_DEFAULT,
+    holdsMax = HOLDS_MAX_DEFAULT,
+    threadsMax = 1,
+  }: MemoryBounds) {
     const stripes = 2 ** Math.floor(Math.log2(Math.max(1, bucketsMax / STRIPE_BUCKETS_MIN)));
     this.stripes = Math.min(stripes, STRIPES_MAX);
     const mean = Math.floor(bucketsMax / this.stripes);
@@ -68,7 +76,8 @@ export class MemoryLayout {
     this.logsAt = align(this.recordsAt + this.stripes * this.stripeBuckets * RECORD_WORDS * 4);
     this.logBytes = logBytesMax;
     this.holdsAt = align(this.logsAt + logBytesMax + BLOCK_BYTES);
-    this.journalsAt = align(this.holdsAt + holdBytes(HOLDS_IN_MEMORY_MAX));
+    this.holdsMax = holdsMax;
+    this.journalsAt = align(this.holdsAt + holdBytes(holdsMax));
     this.bytes = this.journalsAt + (1 + threadsMax) * JOURNAL_BYTES;
   }
 }

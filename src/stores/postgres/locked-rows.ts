@@ -11,7 +11,7 @@ import {
 } from "../../engine/algorithms/working-bucket.ts";
 import { AMOUNT_MAX } from "../../engine/base/units.ts";
 import { type KeyHash, keyedOf } from "../../engine/domain/key-bytes.ts";
-import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
+import { Algorithm, HOLDS_IN_MEMORY_MAX, type Limit } from "../../engine/domain/limit.ts";
 import { LimitStats } from "../../engine/domain/stats.ts";
 import { packHolds, unpackHolds } from "./hold-text.ts";
 
@@ -60,7 +60,7 @@ export class LockedRows implements BucketAccess {
   /** A row has room for whatever LogState keeps. */
   readonly logs: LogRoom = { beginGroup: () => undefined, reserve: () => true };
   /** The holds of this call's rows. */
-  readonly holds = new HoldBook();
+  readonly holds = new HoldBook(HOLDS_IN_MEMORY_MAX);
   /** Rows whose numbers made no sense, which count as none. */
   damaged = 0;
   /** By bucket key. */

@@ -208,9 +208,6 @@ const PREFIXED = "HEADGATE_SHADOW_MODE: no such setting; settings have no prefix
 const SHARED = "REDIS_URL: not set, so counters live in this process and are shared with nobody";
 const snapshotIn = (store: string) => `MEMORY_SNAPSHOT: without effect, because buckets live in ${store}`;
 const WITHOUT_MODE = expect.stringContaining("without effect, because COMPATIBILITY_MODE is false");
-const ONE_WORKER = expect.stringMatching(
-  /^WORKERS: staying at 1 in place of (4|auto), because the memory store lives in/,
-);
 
 test.each<readonly [string, Environment, readonly unknown[]]>([
   ["a variable that is empty", { PORT: "" }, ["PORT: set but empty, which counts as not set"]],
@@ -240,8 +237,6 @@ test.each<readonly [string, Environment, readonly unknown[]]>([
   ["a snapshot with Redis", { MEMORY_SNAPSHOT: "/data/buckets", ...REDIS }, [snapshotIn("redis")]],
   ["one with PostgreSQL", { MEMORY_SNAPSHOT: "/data/buckets", ...POSTGRES }, [snapshotIn("postgres")]],
   ["nothing of one in memory", { MEMORY_SNAPSHOT: "/data/buckets" }, []],
-  ["workers with the memory store", { WORKERS: "4" }, [ONE_WORKER]],
-  ["any number of them", { WORKERS: "auto" }, [ONE_WORKER]],
 ])("warns of %s", (_, env, warnings) => {
   const settings = readSettings(env);
   expect(settings.warnings).toEqual(warnings);

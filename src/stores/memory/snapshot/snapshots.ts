@@ -13,22 +13,7 @@ import { NoFileError, setSnapshotAside } from "./snapshot-file.ts";
 import type { ReadSnapshot } from "./snapshot-format.ts";
 import { RunningJob, type SnapshotJob } from "./snapshot-job.ts";
 import { LockHeldError, SnapshotLock } from "./snapshot-lock.ts";
-
-/** The state of the snapshots. Times are microseconds since the epoch. */
-interface SnapshotStatus {
-  readonly file: string;
-  /** When the snapshot in the file was begun; undefined if there is none. */
-  beganAtUs: number | undefined;
-  bytes: number;
-  /** Seconds that writing it took; 0 if an earlier process wrote it. */
-  seconds: number;
-  written: number;
-  failed: number;
-  /** Number of files that were found and could not be used. */
-  refused: number;
-  /** Why no snapshot can be written or read, in one sentence. */
-  trouble: string | undefined;
-}
+import { SnapshotStatus } from "./snapshot-status.ts";
 
 interface SnapshotLog {
   info(fields: object, message: string): void;
@@ -41,8 +26,6 @@ interface SnapshotsOptions {
   readonly file: string;
   readonly intervalMs: number;
   readonly log: SnapshotLog;
-  /** Told of each change of the trouble; undefined if there is none any more. */
-  readonly onTrouble: (trouble: string | undefined) => void;
 }
 
 /** Reads and writes the snapshots of one process. */
@@ -50,7 +33,7 @@ export class Snapshots {
   readonly #options: SnapshotsOptions;
   /** Mark of the file that this process read or wrote last (snapshot-file.ts); undefined if it did neither. */
   #mark: string | undefined;
-  readonly #status: SnapshotStatus;
+  readonly status = new SnapshotStatus();
   #lock: SnapshotLock | undefined;
   #timer: NodeJS.Timeout | undefined;
   #underWay: Promise<void> | undefined;
@@ -61,20 +44,6 @@ export class Snapshots {
 
   constructor(options: SnapshotsOptions) {
     this.#options = options;
-    this.#status = {
-      file: options.file,
-      beganAtUs: undefined,
-      bytes: 0,
-      seconds: 0,
-      written: 0,
-      failed: 0,
-      refused: 0,
-      trouble: undefined,
-    };
-  }
-
-  get status(): Readonly<SnapshotStatus> {
-    return this.#status;
   }
 
   /**
@@ -188,7 +157,7 @@ export class Snapshots {
 
   #setAside(reason: string): void {
     const { log, file } = this.#options;
-    this.#status.refused++;
+    this.status.count("refused");
     const message = "the snapshot can't be used, all buckets start anew";
     try {
       const keptAs = setSnapshotAside(file);
@@ -204,7 +173,7 @@ export class Snapshots {
     const { kept: buckets, ended, withoutRoom, bytes, beganAtUs } = read;
     const ageSeconds = (startUs - beganAtUs) / MICROS_PER_SECOND;
     const seconds = (clock.nowUs() - startUs) / MICROS_PER_SECOND;
-    Object.assign(this.#status, { beganAtUs, bytes });
+    this.status.noteFile(beganAtUs, bytes, 0);
     const fields = { file, buckets, ended, ageSeconds, seconds };
     if (withoutRoom > 0)
       log.warn(
@@ -226,10 +195,10 @@ export class Snapshots {
       if (done === undefined) return;
       const seconds = (clock.nowUs() - startUs) / MICROS_PER_SECOND;
       this.#mark = done.mark;
-      Object.assign(this.#status, { beganAtUs: startUs, bytes: done.bytes, seconds });
-      this.#status.written++;
-      if (this.#status.trouble !== undefined) log.info({ file, ...done.counts }, "snapshots are written again");
-      this.#show(undefined);
+      this.status.noteFile(startUs, done.bytes, seconds);
+      this.status.count("written");
+      if (this.status.trouble !== undefined) log.info({ file, ...done.counts }, "snapshots are written again");
+      this.status.trouble = undefined;
     } catch (error) {
       if (!this.#isOver) this.#failed(error);
     }
@@ -238,15 +207,10 @@ export class Snapshots {
   #failed(error: unknown): void {
     const { log, file } = this.#options;
     const reason = reasonOf(error);
-    this.#status.failed++;
-    if (reason !== this.#status.trouble)
+    this.status.count("failed");
+    if (reason !== this.status.trouble)
       log.warn({ file, reason }, "no snapshot could be kept; calls are decided all the same");
-    this.#show(reason);
-  }
-
-  #show(trouble: string | undefined): void {
-    this.#status.trouble = trouble;
-    this.#options.onTrouble(trouble);
+    this.status.trouble = reason;
   }
 }
 

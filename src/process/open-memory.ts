@@ -1,0 +1,71 @@
+// The memory of the memory store, which the thread that starts the process makes for all threads, and its snapshots, which that thread keeps.
+
+import type { Clock } from "../engine/base/clock.ts";
+import { ConfigError } from "../engine/base/errors.ts";
+import { hashKeyInUse } from "../engine/domain/key-bytes.ts";
+import { HOLDS_IN_MEMORY_MAX } from "../engine/domain/limit.ts";
+import type { Logger } from "../operate/telemetry/logger.ts";
+import { LockHeldError } from "../stores/memory/snapshot/snapshot-lock.ts";
+import { Snapshots } from "../stores/memory/snapshot/snapshots.ts";
+import { newSharedStore, type SharedStore, StoreMemory } from "../stores/memory/store-memory.ts";
+import type { Settings } from "./settings.ts";
+
+/** Least time for the last snapshot, in milliseconds, however short SHUTDOWN_GRACE is. */
+const LAST_SNAPSHOT_MS_MIN = 5_000;
+
+/** What a thread that decides calls is given of it. Can be sent to another thread. */
+export interface SharedMemory {
+  readonly store: SharedStore;
+  /** The key by which all threads must hash (useHashKey). */
+  readonly hashKey: Uint8Array;
+  /** That of the SnapshotStatus; undefined without MEMORY_SNAPSHOT. */
+  readonly snapshots: SharedArrayBuffer | undefined;
+}
+
+export interface OpenMemory {
+  readonly shared: SharedMemory;
+  /** Undoes what the thread of that number, which has ended, had begun, and frees its locks. */
+  endThread(thread: number): void;
+  /** Ends snapshots: with a last one if it `wasServing`, to be called when no call is under way any more. */
+  close(wasServing: boolean): Promise<void>;
+}
+
+interface MemoryOptions {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Number of threads that decide calls. */
+  readonly threads: number;
+}
+
+/**
+ * Makes the memory, and fills it from MEMORY_SNAPSHOT; undefined with another store. To be called before any key is hashed. Rejects with
+ * ConfigError if another process uses the file: each would grant the whole limit.
+ */
+export async function openMemory({ settings, clock, logger, threads }: MemoryOptions): Promise<OpenMemory | undefined> {
+  const { backendType, bucketsMax, slidingLogBytesMax, memorySnapshot: file, memorySnapshotIntervalMs } = settings;
+  if (backendType !== "memory") return undefined;
+  const bounds = { bucketsMax, logBytesMax: slidingLogBytesMax, holdsMax: HOLDS_IN_MEMORY_MAX, threadsMax: threads };
+  const store = newSharedStore(bounds);
+  const snapshots =
+    file === undefined
+      ? undefined
+      : new Snapshots({ store, clock, file, intervalMs: memorySnapshotIntervalMs, log: logger });
+  try {
+    await snapshots?.open();
+  } catch (error) {
+    if (!(error instanceof LockHeldError)) throw error;
+    throw new ConfigError(
+      "CONFIG_SETTINGS",
+      `MEMORY_SNAPSHOT: expected a file that no other process uses, got ${file}, in use by ${error.message}`,
+    );
+  }
+  return {
+    shared: { store, hashKey: hashKeyInUse(), snapshots: snapshots?.status.buffer },
+    endThread: (thread) => new StoreMemory(store, thread).endThread(),
+    async close(wasServing) {
+      if (wasServing) await snapshots?.close(Math.max(settings.shutdownGraceMs, LAST_SNAPSHOT_MS_MIN));
+      else await snapshots?.abandon();
+    },
+  };
+}
