@@ -1,7 +1,7 @@
 // What a start costs and what an idle process keeps: builds, versions of Node and their options in turn, round by round, so that other
 // work on the machine slows all of them. Run after `npm run build`:
 //
-//   node bench/start.mjs [--dist DIR]... [--node PROGRAM]... [--flags '--max-semi-space-size=1']... [--rounds 9] [--idle 5]
+//   node bench/start.mjs [--dist DIR]... [--node PROGRAM]... [--flags=--max-semi-space-size=1]... [--rounds 9] [--idle 5]
 //                        [--rules DIR] [--env NAME=VALUE]... [--write]
 //
 // A start before the first round fills the compile cache. "ready": from starting the process to its log line `listening`, after which

@@ -171,6 +171,7 @@ describe("the Dockerfile", () => {
     expect(dockerfile).toMatch(new RegExp(`^USER ${NOBODY}:${NOBODY}$`, "m"));
     expect(dockerfile).toMatch(/^CMD \["\/bin\/ratelimit"\]$/m);
     expect(dockerfile).toMatch(/^EXPOSE 8081 8080$/m);
+    expect(dockerfile).toMatch(/^COPY --from=started \/tmp\/compile \/app\/\.cache\/compile$/m);
   });
 
   test("gets everything that the script reads, and .dockerignore lets nothing else in", async () => {
