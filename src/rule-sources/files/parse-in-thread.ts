@@ -1,5 +1,5 @@
 // Parses rule files in a worker thread, so that calls don't wait: parsing takes about a millisecond per dozen rules. Small files are
-// parsed in the caller's thread, because starting a thread takes longer, and leaves the process 20 MB larger.
+// parsed in the caller's thread, because starting a thread takes longer, and leaves the process 10 to 20 MB larger.
 
 import { once } from "node:events";
 import { existsSync } from "node:fs";
