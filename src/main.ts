@@ -5,7 +5,9 @@
 import "./process/quick-start.ts";
 import { readFileSync } from "node:fs";
 import { SystemClock } from "./engine/base/clock.ts";
+import { reserveCounts } from "./engine/base/count-layout.ts";
 import { ConfigError } from "./engine/base/errors.ts";
+import { SharedCounts } from "./engine/base/shared-counts.ts";
 import { visibleLines } from "./engine/base/visible.ts";
 import type { Logger } from "./operate/telemetry/logger.ts";
 import type { AppOptions } from "./process/app/app-options.ts";
@@ -80,8 +82,13 @@ async function serve(): Promise<void> {
 }
 
 /** The service in this thread, or in several that this one supervises. */
-async function startService(options: AppOptions, { memory, count, env }: Threads): Promise<Running> {
-  if (count === 1) return (await import("./process/app.ts")).startApp({ ...options, memory: memory?.shared });
+async function startService(options: Omit<AppOptions, "counts">, { memory, count, env }: Threads): Promise<Running> {
+  if (count === 1)
+    return (await import("./process/app.ts")).startApp({
+      ...options,
+      memory: memory?.shared,
+      counts: new SharedCounts(reserveCounts(1), 0),
+    });
   const { Supervisor } = await import("./process/workers/supervisor.ts");
   const supervisor = new Supervisor({ ...options, memory, count, env, file: WORKER });
   await supervisor.start();

@@ -4,7 +4,9 @@
 import "./process/quick-start.ts";
 import { parentPort, workerData } from "node:worker_threads";
 import { SystemClock } from "./engine/base/clock.ts";
+import { reserveCounts } from "./engine/base/count-layout.ts";
 import { invariant } from "./engine/base/invariant.ts";
+import { SharedCounts } from "./engine/base/shared-counts.ts";
 import { useHashKey } from "./engine/domain/key-bytes.ts";
 import { startApp } from "./process/app.ts";
 import { openLog } from "./process/open-log.ts";
@@ -33,7 +35,8 @@ const link = new WorkerLink(parentPort, data, {
   },
   stop: (delays) => stop(delays),
 });
-const app = await startApp({ settings, clock, logger, version: data.version, memory: data.memory, link });
+const counts = new SharedCounts(reserveCounts(1), 0);
+const app = await startApp({ settings, clock, logger, version: data.version, memory: data.memory, counts, link });
 reload = () => void app.reload();
 if (mustReload) reload();
 await app.stop({ delays: await asked });

@@ -18,13 +18,21 @@ export async function openService(env = {}, rules = "hot", openTracer = () => un
   const { readSettings } = await loadDist("process/settings.js");
   const { createLogger } = await loadDist("operate/telemetry/logger.js");
   const { buildAppParts } = await loadDist("process/app/app-parts.js");
+  const { reserveCounts } = await loadDist("engine/base/count-layout.js");
+  const { SharedCounts } = await loadDist("engine/base/shared-counts.js");
   const { RateLimitService } = await loadDist("grpc/rls/service.js");
   const rulesDir = temporaryFolder();
   writeFileSync(join(rulesDir, "rules.yaml"), rulesText(rules));
   const clock = new SystemClock();
   const settings = readSettings({ RULES_DIR: rulesDir, ...env });
   const logger = createLogger({ level: "warn", format: "json", clock, secrets: [] });
-  const parts = await buildAppParts({ settings, clock, logger, version: "bench" });
+  const parts = await buildAppParts({
+    settings,
+    clock,
+    logger,
+    version: "bench",
+    counts: new SharedCounts(reserveCounts(1), 0),
+  });
   await parts.reloader.start();
   await connected(parts.storeHealth);
   if (env.BENCH_RELOAD_MS !== undefined) reloadEvery(Number(env.BENCH_RELOAD_MS), parts.reloader, rulesDir, rules);

@@ -14,6 +14,7 @@ import { CallCounts } from "../../src/operate/telemetry/observers.ts";
 import { RateLimitedLog } from "../../src/operate/telemetry/rate-limited-log.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { countsAlone } from "../support/counts.ts";
 import { rulesFromYaml } from "../support/rules.ts";
 import { BusyWatch, TurnWatch } from "../support/turn-watch.ts";
 import { bytesField } from "../support/wire.ts";
@@ -25,12 +26,12 @@ const LIMIT = "rate_limit: { requests_per_unit: 5000, unit: hour }";
 
 function openService(rules: string): RateLimitService {
   const clock = new SystemClock();
-  const statsBook = new LimitStatsBook(200);
+  const statsBook = new LimitStatsBook(200, countsAlone(262_144));
   const store = new MemoryStore({ clock });
   const limiter = new Limiter({
     store,
     clock,
-    observer: new CallCounts(new RateLimitedLog(SILENT, clock)),
+    observer: new CallCounts(new RateLimitedLog(SILENT, clock), countsAlone()),
     fallback: new LocalFallback(
       () => store,
       () => 1,

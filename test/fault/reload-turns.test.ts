@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SystemClock } from "../../src/engine/base/clock.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
 import type { Reloader } from "../../src/rule-sources/files/reload.ts";
+import { countsAlone } from "../support/counts.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import { TurnWatch } from "../support/turn-watch.ts";
@@ -89,7 +90,7 @@ describe("a reload holds the event loop for less than 50 ms at a time", () => {
     const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
     const reloader = new built.Reloader({
       directory: folder,
-      load: { statsBook: new LimitStatsBook(200) },
+      load: { statsBook: new LimitStatsBook(200, countsAlone(262_144)) },
       clock: new SystemClock(),
       log: silent,
       watches: false,

@@ -12,6 +12,7 @@ import type { StateView } from "../../src/operate/http/state-json.ts";
 import { Tokens } from "../../src/operate/http/tokens.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { RateLimitedLog } from "../../src/operate/telemetry/rate-limited-log.ts";
+import { countsAlone } from "../support/counts.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 
 const SILENT = createLogger({ level: "silent", format: "json", clock: new ManualClock(), secrets: [] });
@@ -39,7 +40,7 @@ async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax =
       state: async () => ({ status: "well" }) as StateView,
       top: undefined,
       tokens: new Tokens({ token: undefined, file: undefined, clock: new ManualClock(), log: SILENT }),
-      watch: new AdminWatch(SILENT, new RateLimitedLog(SILENT, new ManualClock())),
+      watch: new AdminWatch(SILENT, new RateLimitedLog(SILENT, new ManualClock()), countsAlone()),
       onError: (error) => errors.push(error),
       ...overrides,
     },

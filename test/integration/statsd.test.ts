@@ -10,6 +10,7 @@ import { CallCounts } from "../../src/operate/telemetry/observers.ts";
 import { RateLimitedLog } from "../../src/operate/telemetry/rate-limited-log.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
 import { StatsdExporter } from "../../src/operate/telemetry/statsd.ts";
+import { countsAlone } from "../support/counts.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { startTestApp } from "../support/test-app.ts";
 
@@ -69,10 +70,11 @@ function makeExporter(
 ) {
   const clock = new ManualClock();
   const log = new RateLimitedLog({ info: ignore, warn: ignore, error: ignore }, clock);
-  const statsBook = new LimitStatsBook(0);
-  const calls = new CallCounts(log);
+  const counts = countsAlone();
+  const statsBook = new LimitStatsBook(0, counts);
+  const calls = new CallCounts(log, counts);
   const reloads = () => ({ loads: 0, failures: 0 });
-  const sources = { calls, reloads, statsBook, localCache: undefined, log, clock, ...more };
+  const sources = { calls, counts, reloads, statsBook, localCache: undefined, log, clock, ...more };
   const exporter = new StatsdExporter({ flushMs: 3_600_000, tags: new Map(), isDog: false, ...options }, sources);
   return { exporter, statsBook, clock, calls };
 }

@@ -2,9 +2,10 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { LimitStats } from "../../src/engine/domain/stats.ts";
+import { LIMIT_COUNTERS } from "../../src/engine/domain/stats.ts";
 import { SeriesBook } from "../../src/operate/telemetry/series-book.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
+import { countsAlone } from "../support/counts.ts";
 
 const RULES_MAX = 3;
 const DOMAINS = ["edge", "mesh"];
@@ -24,8 +25,9 @@ const step = fc.oneof(
 test("series are those that were hit, bounded per domain, and stay; all that a domain counted is in their sum", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      const book = new LimitStatsBook(200);
-      const series = new SeriesBook(book, RULES_MAX);
+      const counts = countsAlone();
+      const book = new LimitStatsBook(200, counts);
+      const series = new SeriesBook(book, counts, RULES_MAX);
       let keys: readonly string[] = KEYS;
       const shown = new Map<string, number>();
       const lost = new Map(DOMAINS.map((domain) => [domain, 0]));
@@ -60,16 +62,15 @@ test("series are those that were hit, bounded per domain, and stay; all that a d
           const before = scrape();
           keys = one.keys;
           book.retainOnly(new Set(DOMAINS.flatMap((domain) => keys.map((key) => book.statsOf(domain, [key], "")))));
-          series.forgetDropped();
           // The series of a dropped rule goes; what was added up stays, unless the domain has nothing left.
-          for (const { domain, labels, path, stats } of before) {
+          for (const { domain, labels, path } of before) {
             const isOther = labels.includes("(other rules)");
             const isGone = isOther
               ? ![...series.entries()].some((entry) => entry.labels === labels)
               : !keys.includes(path[0] ?? "");
             if (!isGone) continue;
+            lost.set(domain, (lost.get(domain) ?? 0) + (shown.get(labels) ?? 0));
             shown.delete(labels);
-            lost.set(domain, (lost.get(domain) ?? 0) + stats.totalHits);
           }
         }
       }
@@ -79,12 +80,12 @@ test("series are those that were hit, bounded per domain, and stay; all that a d
 });
 
 test("live holds of a rule go with it, and are in the sum of further rules while it is there", () => {
-  const book = new LimitStatsBook(200);
-  const series = new SeriesBook(book, 1);
+  const counts = countsAlone();
+  const book = new LimitStatsBook(200, counts);
+  const series = new SeriesBook(book, counts, 1);
   for (const key of ["a", "b"]) Object.assign(book.statsOf("edge", [key], ""), { totalHits: 1, holdsLive: 4 });
   expect([...series.entries()].map(({ stats }) => stats.holdsLive)).toEqual([4, 4]);
   book.retainOnly(new Set([book.statsOf("edge", ["a"], "")]));
-  series.forgetDropped();
   expect([...series.entries()].map(({ stats }) => [stats.totalHits, stats.holdsLive])).toEqual([
     [1, 4],
     [1, 0],
@@ -92,8 +93,9 @@ test("live holds of a rule go with it, and are in the sum of further rules while
 });
 
 test("of values whose labels are equal the first has the series, the others are with other rules", () => {
-  const book = new LimitStatsBook(200);
-  const series = new SeriesBook(book, 10);
+  const counts = countsAlone();
+  const book = new LimitStatsBook(200, counts);
+  const series = new SeriesBook(book, counts, 10);
   const [a, ab] = [book.statsOf("edge", ["a"], ""), book.statsOf("edge", ["a_b"], "")];
   const shown = () => [...series.entries()].map(({ path, stats }) => [path.join("/"), stats.totalHits]);
   book.statsOfValues(a, ["a_b_c"]).totalHits = 3;
@@ -105,18 +107,17 @@ test("of values whose labels are equal the first has the series, the others are 
   ];
   expect([shown(), shown()]).toEqual([both, both]);
   book.retainOnly(new Set([ab]));
-  series.forgetDropped();
   expect(shown()).toEqual([["/(other rules)", 4]]);
   book.retainOnly(new Set());
-  series.forgetDropped();
   expect(shown()).toEqual([]);
 });
 
 test("a value that reads like the one for all further values is one with it", () => {
-  const book = new LimitStatsBook(1);
+  const counts = countsAlone();
+  const book = new LimitStatsBook(1, counts);
   const rule = book.statsOf("edge", ["a"], "x");
   for (const value of ["b", "other", "c"]) book.statsOfValues(rule, [`a_${value}`]).totalHits++;
-  const shown = [...new SeriesBook(book, 10).entries()].map(({ labels, stats }) => [labels, stats.totalHits]);
+  const shown = [...new SeriesBook(book, counts, 10).entries()].map(({ labels, stats }) => [labels, stats.totalHits]);
   expect(shown).toEqual([
     ['domain="edge",key1="a_b",key2="",rule="a_b",limit="x"', 1],
     ['domain="edge",key1="a_other",key2="",rule="a_other",limit="x"', 2],
@@ -124,9 +125,10 @@ test("a value that reads like the one for all further values is one with it", ()
 });
 
 test("sums hold every field, in every step exact", () => {
-  const book = new LimitStatsBook(200);
-  const series = new SeriesBook(book, 1);
-  const fields = Object.keys(new LimitStats()) as Exclude<keyof LimitStats, "hasMoved">[];
+  const counts = countsAlone();
+  const book = new LimitStatsBook(200, counts);
+  const series = new SeriesBook(book, counts, 1);
+  const fields = LIMIT_COUNTERS;
   for (const key of ["a", "b", "c"]) {
     const stats = book.statsOf("edge", [key], "");
     for (const [i, field] of fields.entries()) stats[field] = i + 1;

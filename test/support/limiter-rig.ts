@@ -17,6 +17,7 @@ import { type CallListener, Limiter, type LimiterObserver } from "../../src/engi
 import { UnmatchedBook } from "../../src/operate/telemetry/unmatched-book.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { addDescriptor } from "../../src/tools/simulate/question.ts";
+import { countsAlone } from "./counts.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { rulesFromYaml } from "./rules.ts";
 import { ScriptedStore } from "./scripted-store.ts";
@@ -65,7 +66,7 @@ export class CountingStatsBook implements StatsBook, ValueStatsBook {
 
 export class RecordingObserver implements LimiterObserver {
   readonly events: string[] = [];
-  readonly unmatched = new UnmatchedBook();
+  readonly unmatched = new UnmatchedBook(countsAlone());
 
   decided(refused: boolean): void {
     this.events.push(refused ? "refused" : "allowed");

@@ -8,6 +8,7 @@ import { loadProto } from "../../src/grpc/transport/load-proto.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { type App, startApp } from "../../src/process/app.ts";
 import { readSettings } from "../../src/process/settings.ts";
+import { countsAlone } from "./counts.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 /** A request in proto field names. */
@@ -121,7 +122,7 @@ export async function startBareApp(
     secrets: [],
     write: (line) => log.push(line),
   });
-  return { app: await startApp({ settings, clock, logger, version: "0.0.0-test" }), log };
+  return { app: await startApp({ settings, clock, logger, version: "0.0.0-test", counts: countsAlone(65_536) }), log };
 }
 
 /** A gRPC client of the RLS at `address`. */

@@ -34,7 +34,7 @@ export const STORE_ERROR_CODES = [
   "STORE_HOLDS_FULL",
   "STORE_CLOSED",
 ] as const;
-export type StoreErrorCode = (typeof STORE_ERROR_CODES)[number];
+type StoreErrorCode = (typeof STORE_ERROR_CODES)[number];
 
 /** Codes in the messages of calls that this process could not decide (grpc/rls/service.ts, grpc/rls/json.ts); no error class carries them. */
 export const SERVICE_ERROR_CODES = [

@@ -1,38 +1,57 @@
-// Counters of rules, with the reference service's meanings, and of descriptors that met no rule. They are plain numbers because every
-// call changes them; telemetry reads them when it is scraped.
+// Counters of rules, with the reference service's meanings, and of descriptors that met no rule.
 
-/** What one limit has decided so far. Counters are in hits unless a comment says otherwise; all but `holdsLive` only grow. */
-export class LimitStats {
-  totalHits = 0;
-  withinLimit = 0;
-  nearLimit = 0;
-  overLimit = 0;
-  overLimitWithLocalCache = 0;
-  /** The part of `overLimit` that `on_store_failure: deny` refused, because the store did not answer. */
-  deniedUnanswered = 0;
-  shadowMode = 0;
+import { type CountPlace, namedCounts, placeAlone } from "../base/counts.ts";
+
+/** Counters of one limit, those that most calls change first. In hits unless a comment says otherwise; all but `holdsLive` only grow. */
+export const LIMIT_COUNTERS = [
+  "totalHits",
+  "withinLimit",
+  "nearLimit",
+  "overLimit",
+  "overLimitWithLocalCache",
   /** Peeks answered, in calls. If peeks are followed by refused hits above 1, callers probably report after the fact. */
-  peeks = 0;
+  "peeks",
   /** Holds opened by payments, in holds, as are the counters of holds and settlements below. */
-  holdsOpened = 0;
-  /** Live holds in this process's memory. Holds that have ended count until a call notices their end. */
-  holdsLive = 0;
+  "holdsOpened",
+  /** Live holds in this process's memory. Holds that have ended count until a call notices their end. One thread's part may be below 0. */
+  "holdsLive",
+  "shadowMode",
+  /** The part of `overLimit` that `on_store_failure: deny` refused, because the store did not answer. */
+  "deniedUnanswered",
   /** Holds that ended unsettled, counted when a call notices their end. */
-  holdsExpired = 0;
+  "holdsExpired",
   /** Settlements of live holds. */
-  settlements = 0;
+  "settlements",
   /** Sum over settlements of what was held beyond what was used, in cost. */
-  heldUnused = 0;
+  "heldUnused",
   /** Sum over settlements of what was used beyond what was held, in cost. */
-  usedUnheld = 0;
+  "usedUnheld",
   /** Settlements that found no hold, because it had ended or was never opened. What they report is charged. */
-  settledLate = 0;
+  "settledLate",
   /** Settlements of a hold that was settled already. They charge nothing. */
-  settledAgain = 0;
+  "settledAgain",
+] as const;
+
+/** What one limit has decided so far. */
+export class LimitStats extends namedCounts(LIMIT_COUNTERS) {
+  /** `place` has room for LIMIT_COUNTERS; without it the limit counts for itself. */
+  constructor(place: CountPlace = placeAlone(LIMIT_COUNTERS.length)) {
+    super(place);
+  }
 
   /** True if any counter that metrics show has moved. Settlements count too: their payments may have gone to another process. */
   get hasMoved(): boolean {
-    return this.totalHits > 0 || this.settlements > 0 || this.settledLate > 0 || this.holdsExpired > 0;
+    return (
+      this.sum("totalHits") > 0 ||
+      this.sum("settlements") > 0 ||
+      this.sum("settledLate") > 0 ||
+      this.sum("holdsExpired") > 0
+    );
+  }
+
+  /** Counts on for itself: calls under way may still count for a rule that is gone, whose place is given up. */
+  leavePlace(): void {
+    this.moveTo(placeAlone(LIMIT_COUNTERS.length));
   }
 }
 
@@ -65,14 +84,22 @@ export interface ValueStatsBook {
 /** Stands for all domains without rules beyond those that are told apart. No domain with rules has this name. */
 export const OTHER_DOMAINS = "(other domains)";
 
-/** Descriptors of one domain that met no rule. */
-export class UnmatchedStats {
-  /** How many descriptors passed unlimited because no rule limits them or declares them unlimited. Only grows. */
-  descriptors = 0;
+/** Descriptors of one domain that met no rule: `descriptors` passed unlimited because no rule limits them or declares them unlimited. */
+export class UnmatchedStats extends namedCounts(["descriptors"]) {
   /** Keys of one such descriptor in their order, one-byte. Empty until there was one, and for a domain without rules. */
   exampleKeys: readonly string[] = [];
   /** True: the next descriptor becomes the example. Whoever reports the example sets it to ask for a new one. */
   wantsExample = true;
+
+  /** Without a place it counts for itself. */
+  constructor(place: CountPlace = placeAlone(1)) {
+    super(place);
+  }
+
+  /** Counts on for itself: the place is given up. */
+  leavePlace(): void {
+    this.moveTo(placeAlone(1));
+  }
 }
 
 /** Keeps these stats across reloads. */

@@ -12,6 +12,8 @@ import {
 } from "node:http2";
 import type { TLSSocket } from "node:tls";
 import type { Server } from "@grpc/grpc-js";
+import { namedCounts, placeOf } from "../../engine/base/counts.ts";
+import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import { errorCode } from "../../engine/base/thrown.ts";
 import { refuseHeaders } from "./grpc-js-requests.ts";
 import { whyNotNamed } from "./tls-files.ts";
@@ -25,10 +27,13 @@ const PARTIAL_BYTES_MAX = 268_435_456;
 /** What grpc-js keeps for a piece of a message beside its bytes. */
 const PIECE_BYTES = 256;
 
+const TROUBLES = ["waiting_streams", "partial_requests", "stream_flood"] as const;
+class TroubleCounts extends namedCounts(TROUBLES) {}
+
 /** Watches the sessions of a grpc-js server. */
 export class GrpcJsStreams {
   readonly connections = new Set<WatchedSession>();
-  readonly troubles = { waiting_streams: 0, partial_requests: 0, stream_flood: 0 };
+  readonly troubles: TroubleCounts;
   streams = 0;
   #partialBytes = 0;
   readonly #max: number;
@@ -36,7 +41,8 @@ export class GrpcJsStreams {
   #shedAt: number;
 
   /** At most `max` streams wait. No call of a client whose certificate lacks `clientName` is served; undefined serves all. */
-  constructor(max: number, clientName: string | undefined) {
+  constructor(max: number, clientName: string | undefined, counts: SharedCounts | undefined) {
+    this.troubles = new TroubleCounts(placeOf(counts, "troubles of grpc-js", TROUBLES.length));
     this.#max = max;
     this.#clientName = clientName;
     this.#shedAt = max;

@@ -23,7 +23,7 @@ const STREAMS_PER_CONNECTION_MAX = 512;
 /** Starts to listen. Rejects with ConfigError if it can't, in one sentence that names address and settings. */
 export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
   const services = createServices(options);
-  const streams = new GrpcJsStreams(GRPC_JS_WAITING_STREAMS_MAX, options.tls?.names.clientName);
+  const streams = new GrpcJsStreams(GRPC_JS_WAITING_STREAMS_MAX, options.tls?.names.clientName, options.counts);
   const watch = () => streams.watch(services.server);
   const port = await (options.sockets === undefined
     ? bind(services, options, watch)

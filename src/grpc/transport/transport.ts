@@ -3,6 +3,7 @@
 import type { ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
 import type { Clock } from "../../engine/base/clock.ts";
 import type { HealthState } from "../../engine/base/health.ts";
+import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import type { SocketSource } from "../../engine/base/socket-source.ts";
 import type { TransportObserver, UnaryMethod } from "../unary.ts";
 import type { ConnectionLoads } from "./connection-loads.ts";
@@ -25,6 +26,8 @@ export interface GrpcServerOptions {
   /** Calls that may wait for their answer, over all connections; further ones get RESOURCE_EXHAUSTED. */
   readonly inFlightMax: number;
   readonly observer: TransportObserver;
+  /** The counters of all threads; undefined: the server counts for itself. */
+  readonly counts?: SharedCounts | undefined;
   /** Services besides `methods` and health. */
   readonly services?: readonly GrpcService[];
   readonly host: string;
@@ -45,9 +48,9 @@ export interface GrpcServer {
   /** Calls that wait for their answer. */
   inFlight(): number;
   /** Connections that were ended and streams that were reset because of what peers did, by kind. */
-  readonly troubles: Readonly<Record<string, number>>;
+  readonly troubles: { sums(): [name: string, sum: number][] };
   /** What the fast lane has read; grpc-js counts nothing. */
-  readonly counts?: { readonly connections: number; readonly unaryCalls: number; readonly streams: number };
+  readonly counts?: { sum(name: "connections" | "unaryCalls" | "streams"): number };
   /** The load of its connections. */
   readonly loads: ConnectionLoads;
   /**

@@ -1,5 +1,7 @@
 // Counts requests to the guarded pages, and logs who used or was refused them.
 
+import { namedCounts, placeOf } from "../../engine/base/counts.ts";
+import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { RateLimitedLog } from "../telemetry/rate-limited-log.ts";
 import type { Caller } from "./access.ts";
@@ -8,23 +10,29 @@ export const ADMIN_ACTIONS = ["explain", "peek", "reset", "state", "top"] as con
 export type AdminAction = (typeof ADMIN_ACTIONS)[number];
 export const ADMIN_OUTCOMES = ["done", "refused", "failed"] as const;
 type AdminOutcome = (typeof ADMIN_OUTCOMES)[number];
+const ADMIN_EVENTS = ADMIN_ACTIONS.flatMap((action) =>
+  ADMIN_OUTCOMES.map((outcome) => `${action} ${outcome}` as const),
+);
 
 /** Most buckets in one line of the log. */
 const LOGGED_BUCKETS_MAX = 32;
 
+class AdminCounts extends namedCounts(ADMIN_EVENTS) {}
+
 export class AdminWatch {
-  readonly #counts = new Map<string, number>();
+  readonly #counts: AdminCounts;
   readonly #logger: Logger;
   readonly #rareLog: RateLimitedLog;
 
-  constructor(logger: Logger, rareLog: RateLimitedLog) {
+  constructor(logger: Logger, rareLog: RateLimitedLog, counts: SharedCounts) {
+    this.#counts = new AdminCounts(placeOf(counts, "admin requests", ADMIN_EVENTS.length));
     this.#logger = logger;
     this.#rareLog = rareLog;
   }
 
   /** The number of requests with this action and outcome, since the start of the process. */
   of(action: AdminAction, outcome: AdminOutcome): number {
-    return this.#counts.get(`${action} ${outcome}`) ?? 0;
+    return this.#counts.sum(`${action} ${outcome}`);
   }
 
   used(action: AdminAction, isDone: boolean): void {
@@ -46,6 +54,6 @@ export class AdminWatch {
   }
 
   #count(action: AdminAction, outcome: AdminOutcome): void {
-    this.#counts.set(`${action} ${outcome}`, this.of(action, outcome) + 1);
+    this.#counts[`${action} ${outcome}`]++;
   }
 }

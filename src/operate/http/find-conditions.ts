@@ -60,7 +60,7 @@ interface Counts {
 /** Counted events that should not happen, with their advice. `words` follows their number in a sentence. */
 const MISHAPS = {
   degraded: {
-    count: ({ calls }) => calls.degradedCalls(),
+    count: ({ calls }) => calls.degradedCalls,
     severity: "critical",
     causedBy: "store",
     words: "calls were answered without the store",

@@ -57,15 +57,15 @@ export function latencyText(
 ): string {
   const { name } = head;
   let text = headOf(head);
-  for (const [{ counts, sumUs }, labels] of latencies) {
+  for (const [latency, labels] of latencies) {
     let sum = 0;
-    for (const [i, count] of counts.entries()) {
+    for (const [i, count] of latency.counts().entries()) {
       sum += count;
       const boundUs = LATENCY_BOUNDS_US[i];
       const le = boundUs === undefined ? "+Inf" : String(boundUs / 1_000_000);
       text += `${name}_bucket${labelsText({ ...labels, le })} ${sum}\n`;
     }
-    text += `${name}_sum${labelsText(labels)} ${sumUs / 1_000_000}\n${name}_count${labelsText(labels)} ${sum}\n`;
+    text += `${name}_sum${labelsText(labels)} ${latency.sumUs / 1_000_000}\n${name}_count${labelsText(labels)} ${sum}\n`;
   }
   return text;
 }
@@ -79,12 +79,14 @@ export function* ruleLines(entries: readonly StatsEntry[], keepsHolds: boolean):
 function* linesOf(field: Field, entries: readonly StatsEntry[]): Generator<string> {
   const row = RULE_METRICS[field];
   yield `\n${headOf(row)}`;
-  for (const { labels, stats } of entries) yield `${row.name}{${labels}} ${stats[field]}\n`;
+  for (const { labels, stats } of entries) yield `${row.name}{${labels}} ${stats.sum(field)}\n`;
 }
 
 function showing(field: Field, keepsHolds: boolean): (entry: StatsEntry) => boolean {
-  if (field === "holdsLive") return ({ stats }) => keepsHolds && (stats.holdsOpened > 0 || stats.holdsLive > 0);
-  return ({ stats }) => !RARE_FIELDS.has(field) || stats[field] > 0;
+  if (field === "holdsLive") {
+    return ({ stats }) => keepsHolds && (stats.sum("holdsOpened") > 0 || stats.sum("holdsLive") > 0);
+  }
+  return ({ stats }) => !RARE_FIELDS.has(field) || stats.sum(field) > 0;
 }
 
 function headOf({ name, help, kind }: MetricHead): string {

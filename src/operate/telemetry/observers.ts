@@ -1,17 +1,20 @@
 // Counts what limiter, stores and the gRPC edge report, as plain numbers, which the metrics are made of. Troubles are
-// also logged: each kind at most once a second, and less often while it lasts.
+// also logged: each kind at most once a second, and less often while it lasts. A counter as a property is this thread's; `sum` and the
+// methods give those of all threads.
 
+import { namedCounts, placeOf } from "../../engine/base/counts.ts";
 import {
+  REQUEST_ERROR_CODES,
   type RequestErrorCode,
   STORE_ERROR_CODES,
   type StoreError,
-  type StoreErrorCode,
 } from "../../engine/base/errors.ts";
+import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../../engine/domain/limit.ts";
 import type { Source } from "../../engine/domain/take.ts";
 import type { LimiterObserver } from "../../engine/limiter/limiter.ts";
 import type { StoreObserver } from "../../stores/store-observer.ts";
-import { LatencyHistogram } from "./latency-histogram.ts";
+import { LATENCY_CELLS, LatencyHistogram } from "./latency-histogram.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
 import { UnmatchedBook } from "./unmatched-book.ts";
 
@@ -20,43 +23,58 @@ export const SOURCE_NAMES = ["store", "denial_memory", "lease", "local"] as cons
 export const BREAKER_STATES = ["closed", "open", "probing"] as const;
 type BreakerState = (typeof BREAKER_STATES)[number];
 
-/** Counts by store error code; all codes are present from the start. */
-type CodeCounts = Map<StoreErrorCode, number>;
+class SourceCounts extends namedCounts(SOURCE_NAMES) {}
+class StoreErrorCounts extends namedCounts(STORE_ERROR_CODES) {}
+class RequestErrorCounts extends namedCounts(REQUEST_ERROR_CODES) {}
+class BreakerCounts extends namedCounts(BREAKER_STATES) {}
+
+const CALL_COUNTERS = [
+  /** Calls that on_store_failure decided, fully or in part. */
+  "degradedCalls",
+  /** Descriptors of calls that name a domain without rules. */
+  "domainsNotFound",
+  "callsWithoutRules",
+  "globalShadows",
+  "lateReports",
+  "cappedHits",
+  "internalErrors",
+  "overloadedCalls",
+] as const;
 
 /** Counters of decisions and calls. */
-export class CallCounts implements LimiterObserver {
-  readonly responseTime = new LatencyHistogram();
+export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObserver {
+  readonly responseTime: LatencyHistogram;
   /** Allowed and refused calls, by Source. */
-  readonly allowed = new Float64Array(SOURCE_NAMES.length);
-  readonly refused = new Float64Array(SOURCE_NAMES.length);
+  readonly allowed: SourceCounts;
+  readonly refused: SourceCounts;
   /** Degraded calls by OnStoreFailure, then by the store's error code. */
-  readonly degradedByPolicy: readonly CodeCounts[] = ON_STORE_FAILURE_NAMES.map(zeroCodes);
-  readonly requestErrors = new Map<RequestErrorCode, number>();
-  /** Descriptors of calls that name a domain without rules. */
-  domainsNotFound = 0;
+  readonly degradedByPolicy: readonly StoreErrorCounts[];
+  readonly requestErrors: RequestErrorCounts;
   /** Descriptors that met no rule, by domain; domains without rules are included. */
-  readonly unmatched = new UnmatchedBook();
-  callsWithoutRules = 0;
-  globalShadows = 0;
-  lateReports = 0;
-  cappedHits = 0;
-  internalErrors = 0;
-  overloadedCalls = 0;
+  readonly unmatched: UnmatchedBook;
   readonly #log: RateLimitedLog;
 
-  constructor(log: RateLimitedLog) {
+  constructor(log: RateLimitedLog, counts: SharedCounts) {
+    super(placeOf(counts, "calls", CALL_COUNTERS.length));
+    this.responseTime = new LatencyHistogram(placeOf(counts, "response time", LATENCY_CELLS));
+    this.allowed = new SourceCounts(placeOf(counts, "allowed", SOURCE_NAMES.length));
+    this.refused = new SourceCounts(placeOf(counts, "refused", SOURCE_NAMES.length));
+    this.degradedByPolicy = ON_STORE_FAILURE_NAMES.map(
+      (policy) => new StoreErrorCounts(placeOf(counts, `degraded ${policy}`, STORE_ERROR_CODES.length)),
+    );
+    this.requestErrors = new RequestErrorCounts(placeOf(counts, "request errors", REQUEST_ERROR_CODES.length));
+    this.unmatched = new UnmatchedBook(counts);
     this.#log = log;
   }
 
   decided(refused: boolean, source: Source, elapsedUs: number): void {
-    const counts = refused ? this.refused : this.allowed;
-    counts[source] = (counts[source] as number) + 1;
+    (refused ? this.refused : this.allowed).add(source);
     this.responseTime.observe(elapsedUs);
   }
 
   degraded(policy: OnStoreFailure, failure: StoreError): void {
-    const counts = this.degradedByPolicy[policy] as CodeCounts;
-    counts.set(failure.code, (counts.get(failure.code) ?? 0) + 1);
+    this.degradedCalls++;
+    (this.degradedByPolicy[policy] as StoreErrorCounts)[failure.code]++;
     this.#log.warn(`degraded ${policy} ${failure.code}`, "answered without the store", () => ({
       policy: ON_STORE_FAILURE_NAMES[policy],
       reason: failure.code,
@@ -93,7 +111,7 @@ export class CallCounts implements LimiterObserver {
 
   /** A request could not be read. */
   requestFailed(code: RequestErrorCode): void {
-    this.requestErrors.set(code, (this.requestErrors.get(code) ?? 0) + 1);
+    this.requestErrors[code]++;
   }
 
   /** A call was turned away because as many as there may be were under way. */
@@ -112,50 +130,55 @@ export class CallCounts implements LimiterObserver {
     this.#log.error("internal error", "a call failed by a fault of Headgate itself", () => ({ err: error }));
   }
 
-  /** Calls, whatever their outcome. */
+  /** Calls of all threads, whatever their outcome. */
   total(): number {
     return this.responseTime.count() + this.storeErrors() + this.serviceErrors();
   }
 
-  /** Calls that on_store_failure decided, fully or in part. */
-  degradedCalls(): number {
-    let sum = 0;
-    for (const byCode of this.degradedByPolicy) sum += sumOf(byCode.values());
-    return sum;
-  }
-
   /** Calls without a decision because the store failed. */
   storeErrors(): number {
-    return sumOf((this.degradedByPolicy[OnStoreFailure.error] as CodeCounts).values());
+    return (this.degradedByPolicy[OnStoreFailure.error] as StoreErrorCounts).sumOfAll();
   }
 
   /** Calls without a decision for any other reason. */
   serviceErrors(): number {
-    return sumOf(this.requestErrors.values()) + this.callsWithoutRules + this.internalErrors + this.overloadedCalls;
+    return (
+      this.requestErrors.sumOfAll() +
+      this.sum("callsWithoutRules") +
+      this.sum("internalErrors") +
+      this.sum("overloadedCalls")
+    );
   }
 }
 
+const STORE_COUNTERS = [
+  "takes",
+  "repeats",
+  "redirections",
+  "damagedBuckets",
+  "evictedBuckets",
+  "lateGroups",
+  "unknownOutcomes",
+  "givenBack",
+  "notGivenBack",
+] as const;
+
 /** Counters of what stores report. */
-export class StoreCounts implements StoreObserver {
-  readonly roundTrip = new LatencyHistogram();
-  readonly failures: CodeCounts = zeroCodes();
-  readonly breakerChanges = new Map<BreakerState, number>(BREAKER_STATES.map((state) => [state, 0]));
+export class StoreCounts extends namedCounts(STORE_COUNTERS) implements StoreObserver {
+  readonly roundTrip: LatencyHistogram;
+  readonly failures: StoreErrorCounts;
+  readonly breakerChanges: BreakerCounts;
   /** The worst of all servers. */
   breakerState: BreakerState = "closed";
   /** Breakers that are not closed, by the name of their server. */
   readonly serverBreakers = new Map<string, BreakerState>();
-  takes = 0;
-  repeats = 0;
-  redirections = 0;
-  damagedBuckets = 0;
-  evictedBuckets = 0;
-  lateGroups = 0;
-  unknownOutcomes = 0;
-  givenBack = 0;
-  notGivenBack = 0;
   readonly #log: RateLimitedLog;
 
-  constructor(log: RateLimitedLog) {
+  constructor(log: RateLimitedLog, counts: SharedCounts) {
+    super(placeOf(counts, "store", STORE_COUNTERS.length));
+    this.roundTrip = new LatencyHistogram(placeOf(counts, "round trip", LATENCY_CELLS));
+    this.failures = new StoreErrorCounts(placeOf(counts, "store failures", STORE_ERROR_CODES.length));
+    this.breakerChanges = new BreakerCounts(placeOf(counts, "breaker changes", BREAKER_STATES.length));
     this.#log = log;
   }
 
@@ -173,7 +196,7 @@ export class StoreCounts implements StoreObserver {
   }
 
   failed(error: StoreError): void {
-    this.failures.set(error.code, (this.failures.get(error.code) ?? 0) + 1);
+    this.failures[error.code]++;
     this.#log.warn(`store ${error.code}`, "the store failed calls", () => ({
       code: error.code,
       reason: error.message,
@@ -225,7 +248,7 @@ export class StoreCounts implements StoreObserver {
 
   #worstChanged(state: BreakerState): void {
     this.breakerState = state;
-    this.breakerChanges.set(state, (this.breakerChanges.get(state) ?? 0) + 1);
+    this.breakerChanges[state]++;
     const message = {
       closed: "the store answers again; the breaker is closed",
       open: "the store is left alone for a while; the breaker is open",
@@ -234,14 +257,4 @@ export class StoreCounts implements StoreObserver {
     if (state === "probing") this.#log.info("breaker probing", message, () => ({}));
     else this.#log.warn(`breaker ${state}`, message, () => ({}));
   }
-}
-
-function zeroCodes(): CodeCounts {
-  return new Map(STORE_ERROR_CODES.map((code) => [code, 0]));
-}
-
-export function sumOf(counts: Iterable<number>): number {
-  let sum = 0;
-  for (const count of counts) sum += count;
-  return sum;
 }

@@ -24,11 +24,15 @@ export function addCounts(one: RuleCount, other: RuleCount): RuleCount {
 
 const NONE: RuleCount = { hits: 0, refused: 0, shadowed: 0 };
 
-/** This process's counters of a rule, which is found by its own LimitStats. */
-export function ownRuleCount(book: LimitStatsBook, ruleStats: LimitStats): RuleCount {
+/** The counters of a rule in all threads; the rule is found by its own LimitStats. */
+export function ruleCount(book: LimitStatsBook, ruleStats: LimitStats): RuleCount {
   let count = NONE;
   for (const { stats } of book.entriesOf(ruleStats)) {
-    count = addCounts(count, { hits: stats.totalHits, refused: stats.overLimit, shadowed: stats.shadowMode });
+    count = addCounts(count, {
+      hits: stats.sum("totalHits"),
+      refused: stats.sum("overLimit"),
+      shadowed: stats.sum("shadowMode"),
+    });
   }
   return count;
 }

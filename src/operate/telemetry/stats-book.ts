@@ -1,6 +1,8 @@
 // The counters of every rule, kept over reloads. Bounded: callers' values make at most METRIC_VALUES_MAX entries per rule, and long
-// values are cut. series-book.ts chooses the entries that get series.
+// values are cut. All threads have the same entries, once they have learned of the values that others have seen. series-book.ts chooses
+// the entries that get series.
 
+import { NameKind, type SharedCounts } from "../../engine/base/shared-counts.ts";
 import { showable, textOf } from "../../engine/domain/request.ts";
 import { LimitStats, type StatsBook, type ValueStatsBook } from "../../engine/domain/stats.ts";
 import { shortText } from "./short-text.ts";
@@ -19,6 +21,8 @@ export interface StatsEntry {
   readonly path: readonly string[];
   readonly labels: string;
   readonly stats: LimitStats;
+  /** Its place among the counters of all threads; undefined if there was none left, so that it counts in this thread alone. */
+  readonly at: number | undefined;
 }
 
 /** A limit in the text of the labels, one-byte. */
@@ -29,6 +33,7 @@ interface StatsOwner {
 }
 
 interface RuleEntry extends StatsEntry {
+  readonly key: string;
   readonly owner: StatsOwner;
   /** Entries of this rule's values by their path. */
   readonly values: Map<string, StatsEntry>;
@@ -37,29 +42,41 @@ interface RuleEntry extends StatsEntry {
 /** Keeps LimitStats by rule. All given text is one-byte (engine/domain/request.ts). */
 export class LimitStatsBook implements StatsBook, ValueStatsBook {
   readonly #valuesMax: number;
+  readonly #counts: SharedCounts;
   readonly #rules = new Map<string, RuleEntry>();
   readonly #ruleOf = new Map<LimitStats, RuleEntry>();
+  /** Places where the counts of summed rules go when their rules do, by domain. */
+  readonly #heirs = new Map<string, number | undefined>();
   #valueEntries = 0;
+  /** Texts made until then are known. */
+  #knownTexts = 0;
 
   /** `valuesMax` (METRIC_VALUES_MAX): most values of callers kept per rule. */
-  constructor(valuesMax: number) {
+  constructor(valuesMax: number, counts: SharedCounts) {
     this.#valuesMax = valuesMax;
+    this.#counts = counts;
   }
 
   statsOf(domain: string, path: readonly string[], limit: string): LimitStats {
     const key = joined([domain, limit, ...path]);
     let entry = this.#rules.get(key);
     if (entry === undefined) {
+      const heir = this.heirOf(domain);
       entry = {
+        key,
         domain,
         path: [...path],
         owner: { domain, rule: path.join("/"), limit },
         labels: labelsOf(domain, path, limit),
-        stats: new LimitStats(),
+        ...this.#place(
+          heir === undefined ? undefined : this.#counts.use(`rule ${key}`, { kind: NameKind.limit, heir }),
+        ),
         values: new Map(),
       };
       this.#rules.set(key, entry);
       this.#ruleOf.set(entry.stats, entry);
+      // Other threads may have seen values of it already.
+      this.#knownTexts = 0;
     }
     return entry.stats;
   }
@@ -78,23 +95,64 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     if (known !== undefined) return known.stats;
     // Bytes that are not UTF-8 are shown, and so counted, as replacement characters, and long values as their beginning and a hash.
     const shown = path.map((element) => shortText(showable(element)));
-    const shownKey = joined(shown);
-    const alike = shownKey === key ? undefined : rule.values.get(shownKey);
-    if (alike !== undefined) return alike.stats;
-    if (rule.values.size < this.#valuesMax && this.#valueEntries < VALUE_ENTRIES_MAX) {
-      return this.#addValue(rule, shownKey, shown);
-    }
-    const other = otherPath(rule.path);
-    const otherKey = joined(other);
-    return rule.values.get(otherKey)?.stats ?? this.#addValue(rule, otherKey, other);
+    return this.#valueOf(rule, shown) ?? this.#valueOf(rule, otherPath(rule.path)) ?? ruleStats;
   }
 
-  #addValue(rule: RuleEntry, key: string, path: readonly string[]): LimitStats {
+  /** The place of a domain's counters that outlive their rules; undefined if there was none left. */
+  heirOf(domain: string): number | undefined {
+    if (!this.#heirs.has(domain)) {
+      this.#heirs.set(domain, this.#counts.use(`other rules ${domain}`, { kind: NameKind.limit }));
+    }
+    return this.#heirs.get(domain);
+  }
+
+  /** The counters of a value; undefined if it is new and there is no room for it. */
+  #valueOf(rule: RuleEntry, shown: readonly string[]): LimitStats | undefined {
+    const key = joined(shown);
+    const known = rule.values.get(key);
+    if (known !== undefined) return known.stats;
+    const mayAdd = () => this.#hasRoom(rule) || key === joined(otherPath(rule.path));
+    if (!mayAdd()) return undefined;
+    return this.#counts.locked(() => {
+      this.#learnValues();
+      const stats = rule.values.get(key)?.stats ?? (mayAdd() ? this.#addValue(rule, key, shown) : undefined);
+      this.#knownTexts = this.#counts.textsMade;
+      return stats;
+    });
+  }
+
+  #hasRoom({ values }: RuleEntry): boolean {
+    return values.size < this.#valuesMax && this.#valueEntries < VALUE_ENTRIES_MAX;
+  }
+
+  #addValue(rule: RuleEntry, key: string, path: readonly string[]): LimitStats | undefined {
     const { domain, limit } = rule.owner;
-    const entry = { domain, path: [...path], labels: labelsOf(domain, path, limit), stats: new LimitStats() };
+    const parent = rule.at;
+    const options = { kind: NameKind.limit, text: JSON.stringify(path), parent, heir: this.heirOf(domain) };
+    const at = parent === undefined ? undefined : this.#counts.use(`value ${rule.key} ${key}`, options);
+    if (at === undefined && parent !== undefined) return undefined;
+    const entry = { domain, path: [...path], labels: labelsOf(domain, path, limit), ...this.#place(at) };
     rule.values.set(key, entry);
     this.#valueEntries++;
     return entry.stats;
+  }
+
+  /** Adds the values that other threads have seen. */
+  #learnValues(): void {
+    const news = this.#counts.texts(NameKind.limit, this.#knownTexts);
+    if (news === undefined) return;
+    const rules = new Map([...this.#rules.values()].map((rule) => [rule.at, rule]));
+    for (const { parent, text } of news.names) {
+      const rule = rules.get(parent);
+      const path = JSON.parse(text) as string[];
+      const key = joined(path);
+      if (rule !== undefined && !rule.values.has(key)) this.#addValue(rule, key, path);
+    }
+    this.#knownTexts = news.made;
+  }
+
+  #place(at: number | undefined): Pick<StatsEntry, "stats" | "at"> {
+    return { stats: at === undefined ? new LimitStats() : new LimitStats({ counts: this.#counts, at }), at };
   }
 
   /** The limit that these counters belong to; undefined for dropped limits and for single values. */
@@ -106,14 +164,21 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
   retainOnly(inUse: ReadonlySet<LimitStats>): void {
     for (const [key, entry] of this.#rules) {
       if (inUse.has(entry.stats)) continue;
+      for (const { stats } of entriesOfRule(entry)) stats.leavePlace();
       this.#valueEntries -= entry.values.size;
       this.#rules.delete(key);
       this.#ruleOf.delete(entry.stats);
     }
+    const rules = [...this.#rules.values()];
+    const domains = new Set(rules.map(({ domain }) => domain));
+    for (const domain of this.#heirs.keys()) if (!domains.has(domain)) this.#heirs.delete(domain);
+    const kept = [...rules.map(({ at }) => at), ...this.#heirs.values()].filter((at) => at !== undefined);
+    this.#counts.giveUpAllBut(NameKind.limit, new Set(kept));
   }
 
   /** All entries, in the order in which rules appeared. Some may have equal labels: `a` with `b_c`, and `a_b` with `c`. */
   *entries(): Generator<StatsEntry> {
+    this.#learnValues();
     for (const rule of this.#rules.values()) yield* entriesOfRule(rule);
   }
 
@@ -124,6 +189,7 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
 
   /** The entries of one rule and of its values; none if a reload has dropped the rule. */
   *entriesOf(ruleStats: LimitStats): Generator<StatsEntry> {
+    this.#learnValues();
     const rule = this.#ruleOf.get(ruleStats);
     if (rule !== undefined) yield* entriesOfRule(rule);
   }

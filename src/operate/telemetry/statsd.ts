@@ -3,10 +3,12 @@
 
 import { StatsD } from "hot-shots";
 import type { Clock } from "../../engine/base/clock.ts";
+import { placeOf } from "../../engine/base/counts.ts";
+import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { waitAtMost } from "../../engine/base/wait-at-most.ts";
 import { oneByteOf, textOf } from "../../engine/domain/request.ts";
-import type { LimitStats } from "../../engine/domain/stats.ts";
+import { LIMIT_COUNTERS } from "../../engine/domain/stats.ts";
 import type { LocalCache } from "../../engine/limiter/counters.ts";
 import { RULE_METRICS } from "./metrics.ts";
 import type { CallCounts } from "./observers.ts";
@@ -32,6 +34,7 @@ interface StatsdOptions {
 
 interface StatsdSources {
   readonly calls: CallCounts;
+  readonly counts: SharedCounts;
   readonly reloads: () => { readonly loads: number; readonly failures: number };
   readonly statsBook: LimitStatsBook;
   /** Undefined without a local cache. */
@@ -40,13 +43,15 @@ interface StatsdSources {
   readonly clock: Clock;
 }
 
-/** Counters of a rule: the field of LimitStats, and the last part of the name, which is that of the metric without what all have. */
+/** Counters of a rule: the index in LIMIT_COUNTERS, and the last part of the name, which is that of the metric without what all have. */
 const RULE_COUNTERS = (Object.keys(RULE_METRICS) as (keyof typeof RULE_METRICS)[])
   .filter((field) => RULE_METRICS[field].kind === "counter")
-  .map(
-    (field) =>
-      [field, RULE_METRICS[field].name.replace(/^(ratelimit_service_rate_limit|headgate)_|_total$/g, "")] as const,
-  );
+  .map((field) => {
+    const name = RULE_METRICS[field].name.replace(/^(ratelimit_service_rate_limit|headgate)_|_total$/g, "");
+    return [LIMIT_COUNTERS.indexOf(field), name] as const;
+  });
+/** Counters that are not of one rule or domain. */
+const TOTALS = 6;
 /** Fits into an Ethernet packet; hot-shots fills a packet with as many counters as fit. */
 const BUFFER_BYTES = 1_400;
 /** Longest part of a name that rules and callers choose; the whole name then fits into a packet. */
@@ -67,14 +72,12 @@ export class StatsdExporter {
   readonly #gaugeSuffix: string;
   readonly #gaugeTags: Record<string, string>;
   readonly #timer: NodeJS.Timeout;
-  /** What was read of each counter but those of rules. */
-  readonly #read = new Map<string, number>();
-  /** What was read of a rule's counters, in the order of RULE_COUNTERS; dropped with the rule. */
-  readonly #readOfRules = new WeakMap<LimitStats, Float64Array>();
   /** Changes by name that are to be sent. They outlive their rule. */
   #due = new Map<string, number>();
   /** What the last flush sent. */
   #last = new Map<string, number>();
+  /** Where the totals are that were sent, in the common row. */
+  readonly #totalsAt: number;
   #link: { readonly client: StatsD; hasFailed: boolean };
   /** Since when the connection has had something to write. */
   #writesSinceUs: number | undefined;
@@ -90,12 +93,20 @@ export class StatsdExporter {
     this.#gaugeSuffix = isDog ? "" : tagSuffix(new Map([...tags, ...own]));
     this.#gaugeTags = isDog ? Object.fromEntries(own) : {};
     this.#link = this.#open();
-    this.#timer = setInterval(() => this.flush(), flushMs).unref();
+    const { counts } = sources;
+    this.#totalsAt = placeOf(counts, "sent to statsd", TOTALS).at;
+    // Of several threads the first one sends for all.
+    this.#timer = setInterval(() => {
+      if (counts.living()[0] === counts.row) this.flush();
+    }, flushMs).unref();
   }
 
-  /** Sends what has changed since the last flush, once that is written: a server that takes nothing must not cost memory. Never throws. */
+  /**
+   * Sends what all threads have counted since the last flush of any, once what this one sent last is written: a server that takes nothing
+   * must not cost memory. Never throws.
+   */
   flush(): void {
-    this.#collect();
+    this.#sources.counts.locked(() => this.#collect());
     if (this.#stillWrites()) return;
     this.#mend();
     for (const [name, delta] of this.#due) this.#link.client.increment(name + this.#suffix, delta);
@@ -105,24 +116,33 @@ export class StatsdExporter {
   }
 
   #collect(): void {
-    const { calls, reloads, statsBook } = this.#sources;
+    const { calls, reloads, statsBook, counts } = this.#sources;
+    // Two limits of one rule share a name, as in envoyproxy/ratelimit; the server adds them up.
     for (const { domain, path, stats } of statsBook.entries()) {
+      const news = RULE_COUNTERS.map(([index]) => stats.takeNew(index));
+      if (news.every((isNew) => isNew === 0)) continue;
       const rule = `ratelimit.service.rate_limit.${ruleName(domain, path)}`;
-      this.#countRule(rule, stats);
+      for (const [i, [, name]] of RULE_COUNTERS.entries()) this.#add(`${rule}.${name}`, news[i] ?? 0);
     }
-    for (const { domain, hasRules, descriptors } of calls.unmatched.entries()) {
-      const name = `ratelimit.service.rate_limit.${sanitized(domain)}.domain_not_found`;
+    for (const { domain, hasRules, stats } of calls.unmatched.entries()) {
+      const isNew = stats.takeNew(0);
       // What met no rule while the domain had rules is not sent when a reload takes them away.
-      if (hasRules) this.#read.set(name, descriptors);
-      else this.#count(name, descriptors);
+      if (!hasRules) this.#add(`ratelimit.service.rate_limit.${sanitized(domain)}.domain_not_found`, isNew);
     }
     const { loads, failures } = reloads();
-    this.#count("ratelimit.service.config_load_success", loads);
-    this.#count("ratelimit.service.config_load_error", failures);
-    this.#count("ratelimit.service.global_shadow_mode", calls.globalShadows);
-    this.#count("ratelimit.service.call.should_rate_limit.redis_error", calls.storeErrors());
-    this.#count("ratelimit.service.call.should_rate_limit.service_error", calls.serviceErrors());
-    this.#count("ratelimit_server.ShouldRateLimit.total_requests", calls.total());
+    const totals = {
+      "ratelimit.service.config_load_success": loads,
+      "ratelimit.service.config_load_error": failures,
+      "ratelimit.service.global_shadow_mode": calls.sum("globalShadows"),
+      "ratelimit.service.call.should_rate_limit.redis_error": calls.storeErrors(),
+      "ratelimit.service.call.should_rate_limit.service_error": calls.serviceErrors(),
+      "ratelimit_server.ShouldRateLimit.total_requests": calls.total(),
+    };
+    const at = this.#totalsAt;
+    for (const [i, [name, total]] of Object.entries(totals).entries()) {
+      this.#add(name, total - (counts.common[at + i] as number));
+      counts.common[at + i] = total;
+    }
   }
 
   /** Sends the last changes and closes the socket, within CLOSE_MS_MAX or a little more. */
@@ -187,24 +207,6 @@ export class StatsdExporter {
     if (this.#options.protocol === "tcp") for (const [name, delta] of this.#last) this.#add(name, delta);
     this.#link.client.close(() => undefined);
     this.#link = this.#open();
-  }
-
-  // Two limits of one rule share a name, as in envoyproxy/ratelimit; the server adds them up.
-  #countRule(rule: string, stats: LimitStats): void {
-    let read = this.#readOfRules.get(stats);
-    if (read === undefined) {
-      read = new Float64Array(RULE_COUNTERS.length);
-      this.#readOfRules.set(stats, read);
-    }
-    for (const [i, [field, name]] of RULE_COUNTERS.entries()) {
-      this.#add(`${rule}.${name}`, stats[field] - (read[i] ?? 0));
-      read[i] = stats[field];
-    }
-  }
-
-  #count(name: string, value: number): void {
-    this.#add(name, value - (this.#read.get(name) ?? 0));
-    this.#read.set(name, value);
   }
 
   #add(name: string, delta: number): void {

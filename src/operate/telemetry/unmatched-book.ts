@@ -1,6 +1,7 @@
 // Counts descriptors that met no rule, by domain, kept over reloads: for metrics, /config and the log. Bounded, because callers choose
 // the domain.
 
+import { NameKind, type SharedCounts } from "../../engine/base/shared-counts.ts";
 import { showable, textOf } from "../../engine/domain/request.ts";
 import { OTHER_DOMAINS, UnmatchedStats, type UnmatchedStatsBook } from "../../engine/domain/stats.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
@@ -16,31 +17,43 @@ export interface UnmatchedEntry {
   readonly domain: string;
   readonly hasRules: boolean;
   readonly descriptors: number;
-  /** The keys of one descriptor that met no rule; empty if none was noted. */
+  /** The keys of one descriptor that met no rule in this thread; empty if none was noted. */
   readonly exampleKeys: readonly string[];
+}
+
+interface CountedEntry extends UnmatchedEntry {
+  readonly stats: UnmatchedStats;
 }
 
 interface Kept {
   readonly domain: string;
   hasRules: boolean;
   readonly stats: UnmatchedStats;
+  readonly at: number | undefined;
   toldDescriptors: number;
 }
 
-/** Keeps UnmatchedStats by domain. Domains are given as one-byte text. */
+/** Keeps UnmatchedStats by domain. Domains are given as one-byte text. All threads know the same domains. */
 export class UnmatchedBook implements UnmatchedStatsBook {
+  readonly #counts: SharedCounts;
   readonly #kept = new Map<string, Kept>();
   /** Given to sets of rules that are not in force, and may never be. */
-  readonly #offered = new Map<string, UnmatchedStats>();
+  readonly #offered = new Map<string, Kept>();
   #unknown = 0;
+  /** Names made until then are known. */
+  #knownTexts = 0;
+
+  constructor(counts: SharedCounts) {
+    this.#counts = counts;
+  }
 
   unmatchedOf(domain: string): UnmatchedStats {
     const name = nameOf(domain);
-    const known = this.#kept.get(name)?.stats ?? this.#offered.get(name);
-    if (known !== undefined) return known;
-    const stats = new UnmatchedStats();
-    this.#offered.set(name, stats);
-    return stats;
+    const known = this.#kept.get(name) ?? this.#offered.get(name);
+    if (known !== undefined) return known.stats;
+    const offered = this.#open(name);
+    this.#offered.set(name, offered);
+    return offered.stats;
   }
 
   /** Counts the descriptors of a call that named a domain without rules. */
@@ -52,30 +65,38 @@ export class UnmatchedBook implements UnmatchedStatsBook {
 
   /** Takes the domains that have rules after a reload. Domains that have lost their rules count as unknown from now on. */
   retain(domains: Iterable<{ readonly domain: string; readonly unmatched: UnmatchedStats }>): void {
-    this.#offered.clear();
+    this.#learn();
     const names = new Set<string>();
     for (const { domain, unmatched } of domains) {
       const name = nameOf(domain);
       names.add(name);
       this.#noteRules(name, unmatched);
     }
+    for (const [name, { stats }] of this.#offered) if (!names.has(name)) stats.leavePlace();
+    this.#offered.clear();
     for (const [name, kept] of this.#kept) {
       if (!kept.hasRules || names.has(name)) continue;
       kept.hasRules = false;
-      if (kept.stats.descriptors === 0 || this.#unknown >= UNKNOWN_DOMAINS_MAX) this.#kept.delete(name);
-      else this.#unknown++;
+      if (kept.stats.sum("descriptors") > 0 && this.#unknown < UNKNOWN_DOMAINS_MAX) this.#unknown++;
+      else {
+        kept.stats.leavePlace();
+        this.#kept.delete(name);
+      }
     }
+    const kept = [...this.#kept.values()].map(({ at }) => at).filter((at) => at !== undefined);
+    this.#counts.giveUpAllBut(NameKind.domain, new Set(kept));
   }
 
   /** The domains with at least one descriptor that met no rule. */
-  *entries(): Generator<UnmatchedEntry> {
+  *entries(): Generator<CountedEntry> {
+    this.#learn();
     for (const { domain, hasRules, stats } of this.#kept.values()) {
-      if (stats.descriptors > 0)
-        yield { domain, hasRules, descriptors: stats.descriptors, exampleKeys: shownKeys(stats) };
+      const descriptors = stats.sum("descriptors");
+      if (descriptors > 0) yield { domain, hasRules, descriptors, stats, exampleKeys: shownKeys(stats) };
     }
   }
 
-  /** Logs each domain with new descriptors since the last call; to be called now and then. */
+  /** Logs each domain with new descriptors in this thread since the last call; to be called now and then. */
   tell(log: RateLimitedLog): void {
     for (const kept of this.#kept.values()) {
       const { domain, hasRules, stats } = kept;
@@ -91,26 +112,45 @@ export class UnmatchedBook implements UnmatchedStatsBook {
     }
   }
 
-  #noteRules(name: string, stats: UnmatchedStats): void {
-    const kept = this.#kept.get(name);
-    if (kept === undefined) this.#keep(name, true, stats);
-    else if (!kept.hasRules) {
-      kept.hasRules = true;
-      this.#unknown--;
-    }
+  #noteRules(name: string, unmatched: UnmatchedStats): void {
+    const known = this.#kept.get(name);
+    const kept = known ?? this.#offered.get(name) ?? this.#open(name);
+    // A set that was compiled before the last one came into force has stats that have left their place.
+    if (kept.at !== undefined) unmatched.moveTo({ counts: this.#counts, at: kept.at });
+    if (known !== undefined && !known.hasRules) this.#unknown--;
+    this.#kept.set(name, { ...kept, stats: unmatched, hasRules: true });
   }
 
-  #keep(domain: string, hasRules: boolean, stats = this.#offered.get(domain) ?? new UnmatchedStats()): UnmatchedStats {
-    this.#kept.set(domain, { domain, hasRules, stats, toldDescriptors: 0 });
-    return stats;
+  #open(domain: string): Kept {
+    const at = this.#counts.use(`unmatched ${domain}`, { kind: NameKind.domain, text: domain });
+    const stats = at === undefined ? new UnmatchedStats() : new UnmatchedStats({ counts: this.#counts, at });
+    // An earlier thread of this row has told what it counted.
+    return { domain, hasRules: false, stats, at, toldDescriptors: stats.descriptors };
   }
 
   #keepUnknown(name: string): UnmatchedStats {
-    if (this.#unknown < UNKNOWN_DOMAINS_MAX) {
-      this.#unknown++;
-      return this.#keep(name, false);
-    }
-    return this.#kept.get(OTHER_DOMAINS)?.stats ?? this.#keep(OTHER_DOMAINS, false);
+    return this.#counts.locked(() => {
+      this.#learn();
+      const room = this.#unknown < UNKNOWN_DOMAINS_MAX ? name : OTHER_DOMAINS;
+      const kept = this.#kept.get(name) ?? this.#kept.get(room) ?? this.#addUnknown(room);
+      this.#knownTexts = this.#counts.textsMade;
+      return kept.stats;
+    });
+  }
+
+  #addUnknown(name: string): Kept {
+    const kept = this.#open(name);
+    this.#kept.set(name, kept);
+    if (name !== OTHER_DOMAINS) this.#unknown++;
+    return kept;
+  }
+
+  /** Adds the domains that other threads have named. */
+  #learn(): void {
+    const news = this.#counts.texts(NameKind.domain, this.#knownTexts);
+    if (news === undefined) return;
+    for (const { text } of news.names) if (!this.#kept.has(text) && !this.#offered.has(text)) this.#addUnknown(text);
+    this.#knownTexts = news.made;
   }
 }
 

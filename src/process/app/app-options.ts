@@ -1,6 +1,7 @@
 // What a process is started with.
 
 import type { Clock } from "../../engine/base/clock.ts";
+import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
 import type { SharedMemory } from "../open-memory.ts";
 import type { Settings } from "../settings.ts";
@@ -11,6 +12,8 @@ export interface AppOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly version: string;
+  /** The counters of all threads. */
+  readonly counts: SharedCounts;
   /** The memory store's memory, which all threads share (open-memory.ts). */
   readonly memory?: SharedMemory | undefined;
   /** What joins it with the other workers, if this thread is one of several (WORKERS). */

@@ -16,11 +16,13 @@ import type { TlsFiles } from "../../grpc/transport/tls-files.ts";
 import type { GrpcServer } from "../../grpc/transport/transport.ts";
 import { AdminWatch } from "../../operate/http/admin-watch.ts";
 import type { PageServer } from "../../operate/http/page-server.ts";
+import { METRICS } from "../../operate/telemetry/metrics.ts";
 import { CallCounts, StoreCounts } from "../../operate/telemetry/observers.ts";
 import { RateLimitedLog } from "../../operate/telemetry/rate-limited-log.ts";
 import { SeriesBook } from "../../operate/telemetry/series-book.ts";
 import { LimitStatsBook } from "../../operate/telemetry/stats-book.ts";
 import type { StatsdExporter } from "../../operate/telemetry/statsd.ts";
+import { ThreadNumbers } from "../../operate/telemetry/thread-numbers.ts";
 import { TopKeys } from "../../operate/telemetry/top/top-keys.ts";
 import type { Traces } from "../../operate/telemetry/traces/open-traces.ts";
 import type { RuleSource } from "../../rule-sources/files/rule-source.ts";
@@ -43,6 +45,7 @@ export interface AppParts extends AppOptions {
   readonly storeCounts: StoreCounts;
   readonly statsBook: LimitStatsBook;
   readonly series: SeriesBook;
+  readonly numbers: ThreadNumbers;
   readonly store: Store;
   readonly storeHealth: StoreHealth;
   /** Undefined without MEMORY_SNAPSHOT. */
@@ -76,12 +79,12 @@ export interface AppParts extends AppOptions {
 
 /** Builds everything that does not listen. Rules come in force as soon as they are loaded. Rejects with ConfigError. */
 export async function buildAppParts(options: AppOptions): Promise<AppParts> {
-  const { settings, clock, logger, memory, link } = options;
+  const { settings, clock, logger, memory, link, counts } = options;
   const rareLog = new RateLimitedLog(logger, clock);
-  const calls = new CallCounts(rareLog);
-  const storeCounts = new StoreCounts(rareLog);
-  const statsBook = new LimitStatsBook(settings.metricValuesMax);
-  const series = new SeriesBook(statsBook, settings.metricRulesMax);
+  const calls = new CallCounts(rareLog, counts);
+  const storeCounts = new StoreCounts(rareLog, counts);
+  const statsBook = new LimitStatsBook(settings.metricValuesMax, counts);
+  const series = new SeriesBook(statsBook, counts, settings.metricRulesMax);
   const health = new HealthState();
   const {
     store,
@@ -131,13 +134,14 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     storeCounts,
     statsBook,
     series,
+    numbers: new ThreadNumbers(counts),
     store,
     storeHealth,
     snapshots: memory?.snapshots === undefined ? undefined : new SnapshotStatus(memory.snapshots),
     limiter,
     buckets: new BucketAdmin({ ...limiting, memories, rules: () => limiter.rules }),
     topKeys,
-    adminWatch: new AdminWatch(logger, rareLog),
+    adminWatch: new AdminWatch(logger, rareLog, counts),
     reloader,
     xds,
     rareLog,
@@ -175,12 +179,21 @@ async function openStatsd({
   link,
   calls,
   reloader,
+  counts,
+  numbers,
   statsBook,
   localCache,
   rareLog,
 }: AppParts): Promise<StatsdExporter | undefined> {
   if (settings.disablesStats || !(settings.usesStatsd || settings.usesDogStatsd)) return undefined;
   const { StatsdExporter } = await import("../../operate/telemetry/statsd.ts");
+  const reloads = () => {
+    const { loads, failures } = reloader.status();
+    return {
+      loads: numbers.share(METRICS.configLoadSuccess, loads),
+      failures: numbers.share(METRICS.configLoadError, failures),
+    };
+  };
   return new StatsdExporter(
     {
       host: settings.statsdHost,
@@ -191,7 +204,15 @@ async function openStatsd({
       isDog: settings.usesDogStatsd,
       worker: link?.number,
     },
-    { calls, reloads: () => reloader.status(), statsBook, localCache, log: rareLog, clock },
+    {
+      calls,
+      counts,
+      reloads,
+      statsBook,
+      localCache,
+      log: rareLog,
+      clock,
+    },
   );
 }
 
@@ -210,7 +231,6 @@ function putInForce(parts: AppParts, rules: RuleSet): void {
   // Counts of rules that are dropped now must not be lost between two flushes.
   parts.running.statsd?.flush();
   parts.statsBook.retainOnly(inUse);
-  parts.series.forgetDropped();
   parts.calls.unmatched.retain(rules.domains.values());
   const { store } = parts;
   if (store instanceof MemoryStore) void runInTurns(store.leaveCounts(held));

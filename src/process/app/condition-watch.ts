@@ -43,7 +43,7 @@ export class ConditionWatch {
       planeRefusal: xds?.xdsStatus().lastRefusal,
       certificate: tlsNumbers(running.tls),
       unmatched: [...calls.unmatched.entries()].filter(
-        ({ domain, descriptors }) => grown(`unmatched ${domain}`, descriptors) > 0,
+        ({ domain, stats }) => grown(`unmatched ${domain}`, stats.descriptors) > 0,
       ),
       mishaps: mishapsOf({ calls, store: storeCounts }, grown),
     };

@@ -6,8 +6,9 @@ import { ON_STORE_FAILURE_NAMES } from "../../engine/domain/limit.ts";
 import { ADMIN_ACTIONS, ADMIN_OUTCOMES } from "../../operate/http/admin-watch.ts";
 import { joinInPieces } from "../../operate/telemetry/join-in-pieces.ts";
 import { byLabel, latencyText, metricText, ruleLines, type Sample } from "../../operate/telemetry/metric-text.ts";
-import { METRICS } from "../../operate/telemetry/metrics.ts";
+import { METRICS, type MetricRow } from "../../operate/telemetry/metrics.ts";
 import { BREAKER_STATES, SOURCE_NAMES } from "../../operate/telemetry/observers.ts";
+import type { ThreadNumbers } from "../../operate/telemetry/thread-numbers.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import type { AppParts } from "./app-parts.ts";
 import { topRefused } from "./open-top.ts";
@@ -40,7 +41,8 @@ export function fixedMetrics(parts: AppParts): string {
   return families.join("\n");
 }
 
-function callMetrics({ calls, running, decisionLog }: AppParts): string[] {
+function callMetrics({ calls, running, decisionLog, numbers }: AppParts): string[] {
+  const shared = sharedBy(numbers);
   const { written, leftOut } = decisionLog?.log ?? {};
   const { sent, failed, dropped } = running.traces?.counts ?? {};
   return [
@@ -50,118 +52,131 @@ function callMetrics({ calls, running, decisionLog }: AppParts): string[] {
       [calls.storeErrors(), { err_type: "redis_error" }],
       [calls.serviceErrors(), { err_type: "service_error" }],
     ]),
-    metricText(METRICS.globalShadow, calls.globalShadows),
-    metricText(METRICS.domainNotFound, calls.domainsNotFound),
+    metricText(METRICS.globalShadow, calls.sum("globalShadows")),
+    metricText(METRICS.domainNotFound, calls.sum("domainsNotFound")),
     metricText(
       METRICS.unmatched,
       [...calls.unmatched.entries()].map(({ domain, descriptors }): Sample => [descriptors, { domain }]),
     ),
     metricText(
       METRICS.decisions,
-      SOURCE_NAMES.flatMap((source, i): Sample[] => [
-        [calls.allowed[i] ?? 0, { outcome: "allowed", source }],
-        [calls.refused[i] ?? 0, { outcome: "refused", source }],
+      SOURCE_NAMES.flatMap((source): Sample[] => [
+        [calls.allowed.sum(source), { outcome: "allowed", source }],
+        [calls.refused.sum(source), { outcome: "refused", source }],
       ]),
     ),
     metricText(
       METRICS.degraded,
-      ON_STORE_FAILURE_NAMES.flatMap((policy, i) => byLabel("reason", calls.degradedByPolicy[i] ?? [], { policy })),
+      ON_STORE_FAILURE_NAMES.flatMap((policy, i) =>
+        byLabel("reason", calls.degradedByPolicy[i]?.sums() ?? [], { policy }),
+      ),
     ),
-    metricText(METRICS.refusedRequests, byLabel("code", calls.requestErrors)),
-    metricText(METRICS.internalErrors, calls.internalErrors),
-    metricText(METRICS.overloaded, calls.overloadedCalls),
-    metricText(METRICS.suspectedLateReports, calls.lateReports),
-    metricText(METRICS.debtCapped, calls.cappedHits),
-    metricText(METRICS.inFlight, running.grpc?.inFlight() ?? 0),
-    metricText(METRICS.decisionLines, known("result", { written, left_out: leftOut })),
-    metricText(METRICS.spans, known("result", { sent, failed, dropped })),
-    metricText(METRICS.statsdErrors, running.statsd?.errors ?? 0),
+    metricText(
+      METRICS.refusedRequests,
+      byLabel(
+        "code",
+        calls.requestErrors.sums().filter(([, count]) => count > 0),
+      ),
+    ),
+    metricText(METRICS.internalErrors, calls.sum("internalErrors")),
+    metricText(METRICS.overloaded, calls.sum("overloadedCalls")),
+    metricText(METRICS.suspectedLateReports, calls.sum("lateReports")),
+    metricText(METRICS.debtCapped, calls.sum("cappedHits")),
+    shared(METRICS.inFlight, running.grpc?.inFlight() ?? 0),
+    shared(METRICS.decisionLines, known("result", { written, left_out: leftOut })),
+    shared(METRICS.spans, known("result", { sent, failed, dropped })),
+    shared(METRICS.statsdErrors, running.statsd?.errors ?? 0),
   ];
 }
 
 function transportMetrics({ running: { grpc } }: AppParts): string[] {
   return [
-    metricText(METRICS.fastLaneCalls, grpc?.counts?.unaryCalls ?? 0),
-    metricText(METRICS.fastLaneStreams, grpc?.counts?.streams ?? 0),
-    metricText(METRICS.fastLaneConnections, grpc?.counts?.connections ?? 0),
-    metricText(METRICS.grpcTroubles, byLabel("trouble", Object.entries(grpc?.troubles ?? {}))),
+    metricText(METRICS.fastLaneCalls, grpc?.counts?.sum("unaryCalls") ?? 0),
+    metricText(METRICS.fastLaneStreams, grpc?.counts?.sum("streams") ?? 0),
+    metricText(METRICS.fastLaneConnections, grpc?.counts?.sum("connections") ?? 0),
+    metricText(METRICS.grpcTroubles, byLabel("trouble", grpc?.troubles.sums() ?? [])),
   ];
 }
 
-function storeMetrics({ storeCounts }: AppParts): string[] {
+function storeMetrics({ storeCounts, numbers }: AppParts): string[] {
+  const shared = sharedBy(numbers);
   return [
     latencyText(METRICS.storeTime, [[storeCounts.roundTrip, {}]]),
-    metricText(METRICS.storeTakes, storeCounts.takes),
-    metricText(METRICS.storeFailures, byLabel("code", storeCounts.failures)),
-    metricText(METRICS.storeRepeats, storeCounts.repeats),
-    metricText(METRICS.storeRedirections, storeCounts.redirections),
-    metricText(METRICS.storeDamaged, storeCounts.damagedBuckets),
-    metricText(METRICS.storeEvicted, storeCounts.evictedBuckets),
-    metricText(METRICS.loopLate, storeCounts.lateGroups),
-    metricText(METRICS.outcomeUnknown, storeCounts.unknownOutcomes),
-    metricText(METRICS.gaveBack, storeCounts.givenBack),
-    metricText(METRICS.notGivenBack, storeCounts.notGivenBack),
-    metricText(METRICS.breakerState, oneOf(BREAKER_STATES, storeCounts.breakerState)),
-    metricText(METRICS.breakerChanges, byLabel("state", storeCounts.breakerChanges)),
+    metricText(METRICS.storeTakes, storeCounts.sum("takes")),
+    metricText(METRICS.storeFailures, byLabel("code", storeCounts.failures.sums())),
+    metricText(METRICS.storeRepeats, storeCounts.sum("repeats")),
+    metricText(METRICS.storeRedirections, storeCounts.sum("redirections")),
+    metricText(METRICS.storeDamaged, storeCounts.sum("damagedBuckets")),
+    metricText(METRICS.storeEvicted, storeCounts.sum("evictedBuckets")),
+    metricText(METRICS.loopLate, storeCounts.sum("lateGroups")),
+    metricText(METRICS.outcomeUnknown, storeCounts.sum("unknownOutcomes")),
+    metricText(METRICS.gaveBack, storeCounts.sum("givenBack")),
+    metricText(METRICS.notGivenBack, storeCounts.sum("notGivenBack")),
+    shared(METRICS.breakerState, oneOf(BREAKER_STATES, storeCounts.breakerState)),
+    metricText(METRICS.breakerChanges, byLabel("state", storeCounts.breakerChanges.sums())),
   ];
 }
 
-function memoryMetrics({ store, localCache, snapshots, clock }: AppParts): string[] {
+function memoryMetrics({ store, localCache, snapshots, clock, numbers }: AppParts): string[] {
+  const shared = sharedBy(numbers);
   const { beganAtUs, bytes, seconds, written, failed, refused } = snapshots ?? {};
   return [
-    metricText(METRICS.buckets, store instanceof MemoryStore ? store.bucketCount : undefined),
-    metricText(METRICS.cacheEntries, localCache?.size),
-    metricText(METRICS.cacheLookups, localCache?.lookups),
-    metricText(METRICS.cacheHits, localCache?.hits),
-    metricText(METRICS.cacheMisses, localCache && localCache.lookups - localCache.hits),
-    metricText(METRICS.cacheExpired, localCache?.expired),
-    metricText(METRICS.cacheEvicted, localCache?.evicted),
-    metricText(METRICS.snapshotAge, secondsSince(beganAtUs, clock)),
-    metricText(METRICS.snapshotBytes, bytes),
-    metricText(METRICS.snapshotSeconds, seconds),
-    metricText(METRICS.snapshots, known("outcome", { written, failed, refused })),
+    shared(METRICS.buckets, store instanceof MemoryStore ? store.bucketCount : undefined),
+    shared(METRICS.cacheEntries, localCache?.size),
+    shared(METRICS.cacheLookups, localCache?.lookups),
+    shared(METRICS.cacheHits, localCache?.hits),
+    shared(METRICS.cacheMisses, localCache && localCache.lookups - localCache.hits),
+    shared(METRICS.cacheExpired, localCache?.expired),
+    shared(METRICS.cacheEvicted, localCache?.evicted),
+    shared(METRICS.snapshotAge, secondsSince(beganAtUs, clock)),
+    shared(METRICS.snapshotBytes, bytes),
+    shared(METRICS.snapshotSeconds, seconds),
+    shared(METRICS.snapshots, known("outcome", { written, failed, refused })),
   ];
 }
 
-function rulesMetrics({ reloader, health, version, clock }: AppParts): string[] {
+function rulesMetrics({ reloader, health, version, clock, counts, numbers }: AppParts): string[] {
+  const shared = sharedBy(numbers);
   const { loads, failures, lastError, loadedAtUs } = reloader.status();
   const rules = loadedAtUs === undefined ? undefined : reloader.current;
   const limits = [...(rules?.domains.values() ?? [])].reduce((sum, domain) => sum + domain.limits.length, 0);
   return [
-    metricText(METRICS.configLoadSuccess, loads),
-    metricText(METRICS.configLoadError, failures),
+    shared(METRICS.configLoadSuccess, loads),
+    shared(METRICS.configLoadError, failures),
     metricText(
       METRICS.rulesInfo,
       rules === undefined ? [] : [[1, { version: String(rules.version), hash: rules.hash }]],
     ),
-    metricText(METRICS.rulesAge, rules && secondsSince(loadedAtUs, clock)),
-    metricText(METRICS.rulesLimits, rules && limits),
-    metricText(METRICS.rulesLastLoadOk, Number(lastError === undefined)),
-    metricText(METRICS.ready, Number(health.isServing())),
-    metricText(METRICS.workers, 1),
+    shared(METRICS.rulesAge, rules && secondsSince(loadedAtUs, clock)),
+    shared(METRICS.rulesLimits, rules && limits),
+    shared(METRICS.rulesLastLoadOk, Number(lastError === undefined)),
+    shared(METRICS.ready, Number(health.isServing())),
+    metricText(METRICS.workers, counts.living().length),
     metricText(METRICS.buildInfo, [[1, { version, node_version: process.version }]]),
   ];
 }
 
-function planeMetrics({ xds, clock }: AppParts): string[] {
+function planeMetrics({ xds, clock, numbers }: AppParts): string[] {
+  const shared = sharedBy(numbers);
   const plane = xds?.xdsStatus();
   return [
-    metricText(METRICS.planeState, plane && oneOf(PLANE_STATES, plane.state)),
-    metricText(METRICS.planeSetAge, secondsSince(plane?.heardAtUs, clock)),
-    metricText(METRICS.planeFromCache, plane && Number(plane.isKept)),
-    metricText(METRICS.planeStreams, plane?.streams ?? 0),
-    metricText(METRICS.planeAnswers, plane?.answers ?? 0),
-    metricText(METRICS.planeRefusals, plane?.refusals ?? 0),
+    shared(METRICS.planeState, plane && oneOf(PLANE_STATES, plane.state)),
+    shared(METRICS.planeSetAge, secondsSince(plane?.heardAtUs, clock)),
+    shared(METRICS.planeFromCache, plane && Number(plane.isKept)),
+    shared(METRICS.planeStreams, plane?.streams ?? 0),
+    shared(METRICS.planeAnswers, plane?.answers ?? 0),
+    shared(METRICS.planeRefusals, plane?.refusals ?? 0),
   ];
 }
 
-function tlsMetrics({ running }: AppParts): string[] {
+function tlsMetrics({ running, numbers }: AppParts): string[] {
+  const shared = sharedBy(numbers);
   const tls = tlsNumbers(running.tls);
   return [
-    metricText(METRICS.tlsRemaining, tls?.remainingSeconds),
-    metricText(METRICS.tlsLifetime, tls?.lifetimeSeconds),
-    metricText(METRICS.tlsChanges, known("outcome", { renewed: tls?.renewals, refused: tls?.refusals })),
-    metricText(METRICS.tlsLastChangeOk, tls && Number(!tls.isRefused)),
+    shared(METRICS.tlsRemaining, tls?.remainingSeconds),
+    shared(METRICS.tlsLifetime, tls?.lifetimeSeconds),
+    shared(METRICS.tlsChanges, known("outcome", { renewed: tls?.renewals, refused: tls?.refusals })),
+    shared(METRICS.tlsLastChangeOk, tls && Number(!tls.isRefused)),
   ];
 }
 
@@ -173,6 +188,16 @@ function adminMetrics(parts: AppParts): string[] {
     metricText(METRICS.topRefused, topRefused(parts, parts.settings.topKeysShown)),
     metricText(METRICS.adminRequests, requests),
   ];
+}
+
+/** Writes metrics that each thread knows for itself, as what all of them have. */
+function sharedBy(numbers: ThreadNumbers) {
+  return (row: MetricRow, own: number | undefined | readonly Sample[]): string => {
+    if (own === undefined) return metricText(row, undefined);
+    if (typeof own === "number") return metricText(row, numbers.share(row, own));
+    const all = own.map(([value, labels = {}]): Sample => [numbers.share(row, value, JSON.stringify(labels)), labels]);
+    return metricText(row, all);
+  };
 }
 
 function secondsSince(atUs: number | undefined, clock: Clock): number | undefined {

@@ -11,11 +11,10 @@ import { joinConditions, type ProcessState } from "../../operate/http/join-condi
 import { ruleRows } from "../../operate/http/rule-rows.ts";
 import type { StateView } from "../../operate/http/state-json.ts";
 import { METRICS } from "../../operate/telemetry/metrics.ts";
-import { sumOf } from "../../operate/telemetry/observers.ts";
 import {
   FleetRuleCounts,
-  ownRuleCount,
   RULE_COUNT_METRICS,
+  ruleCount,
   type SeriesValues,
 } from "../../operate/telemetry/rule-counts.ts";
 import type { WorkerLink } from "../workers/worker-link.ts";
@@ -74,12 +73,12 @@ function alone(parts: AppParts, conditions: readonly Condition[]): Together {
   return {
     processes: [{ worker: undefined, conditions, rules }],
     calls: {
-      allowed: sumOf(calls.allowed),
-      refused: sumOf(calls.refused),
-      degraded: calls.degradedCalls(),
+      allowed: calls.allowed.sumOfAll(),
+      refused: calls.refused.sumOfAll(),
+      degraded: calls.sum("degradedCalls"),
       errors: calls.storeErrors() + calls.serviceErrors(),
     },
-    countOf: ({ stats }) => ownRuleCount(statsBook, stats),
+    countOf: ({ stats }) => ruleCount(statsBook, stats),
     unmatched: [...calls.unmatched.entries()].map(({ domain, descriptors }) => ({ domain, descriptors })),
   };
 }
@@ -109,6 +108,10 @@ async function fleet(parts: AppParts, link: WorkerLink): Promise<Together> {
       descriptors,
     })),
   };
+}
+
+function sumOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0);
 }
 
 function valuesOf(counts: SeriesValues, metric: string): readonly number[] {

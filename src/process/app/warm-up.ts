@@ -2,6 +2,8 @@
 // their path, and has the store answer some takes. It leaves no trace in counters or in the store.
 
 import type { Clock } from "../../engine/base/clock.ts";
+import { reserveCounts } from "../../engine/base/count-layout.ts";
+import { SharedCounts } from "../../engine/base/shared-counts.ts";
 import { hashBucketKey } from "../../engine/domain/key-bytes.ts";
 import { OnStoreFailure, OWN_LIMIT } from "../../engine/domain/limit.ts";
 import { Mode, TakeGroup } from "../../engine/domain/take.ts";
@@ -23,6 +25,8 @@ const CALLS_PER_TURN = 500;
 const STORE_ROUNDS = 50;
 const TAKES_PER_ROUND = 16;
 
+/** Places for counters: more than the warm-up needs. */
+const PLACES = 256;
 const RULES = `
 domain: w
 global_limit: { requests_per_unit: 4000000000, unit: second }
@@ -36,7 +40,9 @@ const IGNORED: UnaryReply = { ok: () => undefined, fail: () => undefined };
 
 /** Runs CALLS calls through decoding, matching, settling and encoding, with rules and a store of their own. */
 export async function warmUpCalls(clock: Clock): Promise<void> {
-  const statsBook = new LimitStatsBook(0);
+  // Apart from those that are shown.
+  const counts = new SharedCounts(reserveCounts(1, PLACES), 0);
+  const statsBook = new LimitStatsBook(0, counts);
   const { ruleSet } = compileRules([parseFile({ name: "warm-up", bytes: Buffer.from(RULES) })], { statsBook });
   if (ruleSet === undefined) return;
   const store = new MemoryStore({ clock });
@@ -44,7 +50,7 @@ export async function warmUpCalls(clock: Clock): Promise<void> {
   const limiter = new Limiter({
     store,
     clock,
-    observer: new CallCounts(new RateLimitedLog(silent, clock)),
+    observer: new CallCounts(new RateLimitedLog(silent, clock), counts),
     fallback: new LocalFallback(
       () => store,
       () => 1,

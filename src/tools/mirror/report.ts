@@ -195,7 +195,7 @@ function quantile(histogram: LatencyHistogram, share: number): number | null {
   const wanted = histogram.count() * share;
   if (wanted === 0) return null;
   let seen = 0;
-  for (const [i, count] of histogram.counts.entries()) {
+  for (const [i, count] of histogram.counts().entries()) {
     seen += count;
     if (seen >= wanted) return LATENCY_BOUNDS_US[i] ?? null;
   }

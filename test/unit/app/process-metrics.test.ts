@@ -4,12 +4,14 @@ import { afterAll, expect, test } from "vitest";
 import { StoreError } from "../../../src/engine/base/errors.ts";
 import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
 import { Source } from "../../../src/engine/domain/take.ts";
+import { ServerCounts } from "../../../src/grpc/transport/fast-lane/bounds.ts";
 import { createLogger } from "../../../src/operate/telemetry/logger.ts";
 import { openProcessMetrics } from "../../../src/operate/telemetry/metric-text.ts";
 import { METRICS, RULE_METRICS } from "../../../src/operate/telemetry/metrics.ts";
 import { type AppParts, buildAppParts } from "../../../src/process/app/app-parts.ts";
 import { fixedMetrics, metricsText } from "../../../src/process/app/process-metrics.ts";
 import { readSettings } from "../../../src/process/settings.ts";
+import { countsAlone } from "../../support/counts.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 
@@ -22,7 +24,13 @@ afterAll(() => {
 async function makeParts(more: Partial<AppParts> = {}): Promise<AppParts> {
   const clock = new ManualClock();
   const logger = createLogger({ level: "silent", format: "json", clock, secrets: [] });
-  const parts = await buildAppParts({ settings: readSettings({}), clock, logger, version: "0.1.0" });
+  const parts = await buildAppParts({
+    settings: readSettings({}),
+    clock,
+    logger,
+    version: "0.1.0",
+    counts: countsAlone(),
+  });
   built.push(parts);
   return { ...parts, ...more };
 }
@@ -65,14 +73,16 @@ async function countedParts(): Promise<AppParts> {
     version: 3,
     hash: "abc",
   });
+  const counts = Object.assign(new ServerCounts(), { connections: 2, unaryCalls: 30, streams: 4 });
+  counts.troubles.ping_flood = 1;
   const parts = await makeParts({
     reloader: { current, status: () => status } as unknown as AppParts["reloader"],
     localCache: { size: 3, lookups: 10, hits: 4, expired: 2, evicted: 1 } as AppParts["localCache"],
     running: {
       grpc: {
         inFlight: () => 5,
-        troubles: { ping_flood: 1 },
-        counts: { connections: 2, unaryCalls: 30, streams: 4 },
+        troubles: counts.troubles,
+        counts,
       },
       statsd: { errors: 7 },
       tls: { status: () => ({ validFromUs: 0, validToUs: 86_400_000_000, renewals: 2, refusals: 1, refusal: "no" }) },

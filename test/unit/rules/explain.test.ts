@@ -13,6 +13,7 @@ import { findRule } from "../../../src/engine/rules/match.ts";
 import { formatPlace } from "../../../src/engine/rules/problems.ts";
 import type { DomainRules, Rule, RuleSet } from "../../../src/engine/rules/rule-set.ts";
 import { LimitStatsBook } from "../../../src/operate/telemetry/stats-book.ts";
+import { countsAlone } from "../../support/counts.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 import { runs } from "../../support/runs.ts";
@@ -387,7 +388,7 @@ describe("agreement with what calls meet", () => {
       retryAfterJitter: 0,
       clock,
       windowClock: clock,
-      statsBook: new LimitStatsBook(200),
+      statsBook: new LimitStatsBook(200, countsAlone()),
     });
     let limited = 0;
     const compare = (rules: RuleSet, domain: DomainRules, entries: readonly WrittenEntry[]) => {

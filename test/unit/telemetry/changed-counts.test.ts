@@ -4,6 +4,7 @@ import { beforeEach, expect, test } from "vitest";
 import { ChangedCounts, TOLD_RULES_MAX } from "../../../src/operate/telemetry/changed-counts.ts";
 import { LimitStatsBook } from "../../../src/operate/telemetry/stats-book.ts";
 import { type Counts, readCounts } from "../../../src/operate/telemetry/sum-pages.ts";
+import { countsAlone } from "../../support/counts.ts";
 
 const HITS = "ratelimit_service_rate_limit_total_hits";
 const OVER = "ratelimit_service_rate_limit_over_limit";
@@ -14,7 +15,7 @@ let rulesHash: string;
 let changed: ChangedCounts;
 beforeEach(() => {
   page = "";
-  statsBook = new LimitStatsBook(200);
+  statsBook = new LimitStatsBook(200, countsAlone());
   rulesHash = "a";
   changed = new ChangedCounts({ page: () => page, series: statsBook, rulesHash: () => rulesHash });
 });

@@ -2,13 +2,14 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { FleetRuleCounts, ownRuleCount, RULE_COUNT_METRICS } from "../../../src/operate/telemetry/rule-counts.ts";
+import { FleetRuleCounts, RULE_COUNT_METRICS, ruleCount } from "../../../src/operate/telemetry/rule-counts.ts";
 import { LimitStatsBook } from "../../../src/operate/telemetry/stats-book.ts";
+import { countsAlone } from "../../support/counts.ts";
 
 const [HITS = "", REFUSED = ""] = RULE_COUNT_METRICS;
 
 function bookOfTwo() {
-  const book = new LimitStatsBook(2);
+  const book = new LimitStatsBook(2, countsAlone());
   const tenant = book.statsOf("edge", ["plan_free", "tenant"], "");
   return { book, tenant, other: book.statsOf("edge", ["tenant"], "") };
 }
@@ -19,10 +20,10 @@ test("values of a rule count with it, those beyond METRIC_VALUES_MAX too", () =>
   for (const value of ["a", "b", "c"]) {
     book.statsOfValues(tenant, ["plan_free", `tenant_${value}`]).totalHits += 10;
   }
-  expect(ownRuleCount(book, tenant)).toEqual({ hits: 31, refused: 0, shadowed: 0 });
-  expect(ownRuleCount(book, other)).toEqual({ hits: 0, refused: 0, shadowed: 0 });
+  expect(ruleCount(book, tenant)).toEqual({ hits: 31, refused: 0, shadowed: 0 });
+  expect(ruleCount(book, other)).toEqual({ hits: 0, refused: 0, shadowed: 0 });
   book.retainOnly(new Set([other]));
-  expect(ownRuleCount(book, tenant).hits).toBe(0);
+  expect(ruleCount(book, tenant).hits).toBe(0);
 });
 
 test("over all workers, rules are found by their labels, and values that this worker has never seen by their beginnings", () => {
@@ -47,7 +48,7 @@ test("over all workers, rules are found by their labels, and values that this wo
 
 /** A book with these rules, each of which has counted so many of each value. */
 function bookOf(rules: readonly { path: readonly string[]; hits: Readonly<Record<string, number>> }[]) {
-  const book = new LimitStatsBook(100);
+  const book = new LimitStatsBook(100, countsAlone());
   const stats = rules.map(({ path }) => book.statsOf("edge", path, ""));
   for (const [i, { path, hits }] of rules.entries()) {
     for (const [value, count] of Object.entries(hits)) {
@@ -78,7 +79,7 @@ test("what another worker has counted on values is found with its own rule, whic
       const other = bookOf(all);
       const { book, stats } = bookOf(all.map((one) => ({ ...one, hits: {} })));
       const fleet = new FleetRuleCounts(seriesOf(other.book), book);
-      expect(stats.map((one) => fleet.of(one))).toEqual(other.stats.map((one) => ownRuleCount(other.book, one)));
+      expect(stats.map((one) => fleet.of(one))).toEqual(other.stats.map((one) => ruleCount(other.book, one)));
     }),
   );
 });

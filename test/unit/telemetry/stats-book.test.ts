@@ -4,6 +4,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { oneByteOf } from "../../../src/engine/domain/request.ts";
 import { LimitStatsBook, VALUE_ENTRIES_MAX } from "../../../src/operate/telemetry/stats-book.ts";
+import { countsAlone } from "../../support/counts.ts";
 
 describe("counters of rules", () => {
   test("are told apart by domain, path and limit, however the texts are cut", () => {
@@ -11,7 +12,7 @@ describe("counters of rules", () => {
     const rule = fc.tuple(part, fc.array(part, { maxLength: 3 }), part);
     fc.assert(
       fc.property(rule, rule, (a, b) => {
-        const book = new LimitStatsBook(200);
+        const book = new LimitStatsBook(200, countsAlone());
         const same = JSON.stringify(a) === JSON.stringify(b);
         expect(book.statsOf(...a) === book.statsOf(...b)).toBe(same);
       }),
@@ -19,7 +20,7 @@ describe("counters of rules", () => {
   });
 
   test("carry the labels that dashboards know", () => {
-    const book = new LimitStatsBook(200);
+    const book = new LimitStatsBook(200, countsAlone());
     book.statsOf("edge", ["plan_free", "api_key", "path"], "per-day");
     expect([...book.entries()].map((entry) => entry.labels)).toEqual([
       'domain="edge",key1="plan_free",key2="api_key",rule="plan_free/api_key/path",limit="per-day"',
@@ -27,13 +28,13 @@ describe("counters of rules", () => {
   });
 
   test("escape their labels and show text as it was sent", () => {
-    const book = new LimitStatsBook(200);
+    const book = new LimitStatsBook(200, countsAlone());
     book.statsOf("edge", [oneByteOf('a"\\\nü')], "");
     expect([...book.entries()][0]?.labels).toContain('key1="a\\"\\\\\\nü"');
   });
 
   test("of values that look the same once shown as text are one", () => {
-    const book = new LimitStatsBook(200);
+    const book = new LimitStatsBook(200, countsAlone());
     const rule = book.statsOf("edge", ["tenant"], "");
     const [first, second] = ["tenant_\xff", "tenant_\xfe"].map((path) => book.statsOfValues(rule, [path]));
     expect(first).toBe(second);
@@ -45,7 +46,7 @@ describe("counters of rules", () => {
 
   // Promise(operators): Long values are cut to a bound in bytes wherever they are labels.
   test("of long values are bounded in bytes, and two that differ at their ends stay two", () => {
-    const book = new LimitStatsBook(200);
+    const book = new LimitStatsBook(200, countsAlone());
     const rule = book.statsOf("edge", ["tenant"], "");
     const long = `tenant_${oneByteOf("ü").repeat(30_000)}`;
     const of = (path: string) => book.statsOfValues(rule, [path]);
@@ -59,7 +60,7 @@ describe("counters of rules", () => {
   });
 
   test("go when a reload no longer has their rule, with those of its values", () => {
-    const book = new LimitStatsBook(200);
+    const book = new LimitStatsBook(200, countsAlone());
     const kept = book.statsOf("edge", ["a"], "");
     const gone = book.statsOf("edge", ["b"], "");
     book.statsOfValues(gone, ["b_1"]);
@@ -71,7 +72,7 @@ describe("counters of rules", () => {
 
 describe("counters of values", () => {
   test("are one per value up to the bound, then those of other", () => {
-    const book = new LimitStatsBook(2);
+    const book = new LimitStatsBook(2, countsAlone());
     const rule = book.statsOf("edge", ["tenant"], "");
     const of = (value: string) => book.statsOfValues(rule, [`tenant_${value}`]);
     const [acme, blue, carp, dune] = [of("acme"), of("blue"), of("carp"), of("dune")];
@@ -87,7 +88,7 @@ describe("counters of values", () => {
   });
 
   test("are bounded for each rule by itself, and in all", () => {
-    const book = new LimitStatsBook(VALUE_ENTRIES_MAX * 2);
+    const book = new LimitStatsBook(VALUE_ENTRIES_MAX * 2, countsAlone(VALUE_ENTRIES_MAX * 16));
     const first = book.statsOf("edge", ["a"], "");
     for (let i = 0; i < VALUE_ENTRIES_MAX + 10; i++) book.statsOfValues(first, [`a_${i}`]);
     const second = book.statsOf("edge", ["b"], "");

@@ -27,7 +27,7 @@ const page = (name: string, kind: string, ...samples: string[]) =>
 
 test.each([
   { name: "counters are added up", kind: "counter", metric: "a_total", values: [3, 4], together: 7 },
-  { name: "gauges are added up", kind: "gauge", metric: METRICS.buckets.name, values: [3, 4], together: 7 },
+  { name: "gauges are added up", kind: "gauge", metric: METRICS.inFlight.name, values: [3, 4], together: 7 },
   { name: "readiness is the worst", kind: "gauge", metric: METRICS.ready.name, values: [1, 0], together: 0 },
   { name: "a failed load shows", kind: "gauge", metric: METRICS.rulesLastLoadOk.name, values: [0, 1], together: 0 },
   { name: "the number of limits stays", kind: "gauge", metric: METRICS.rulesLimits.name, values: [5, 5], together: 5 },

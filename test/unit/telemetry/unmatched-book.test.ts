@@ -5,11 +5,12 @@ import { Descriptor, oneByteOf } from "../../../src/engine/domain/request.ts";
 import { countUnmatched, OTHER_DOMAINS, type UnmatchedStats } from "../../../src/engine/domain/stats.ts";
 import { SHOWN_BYTES_MAX } from "../../../src/operate/telemetry/short-text.ts";
 import { UNKNOWN_DOMAINS_MAX, UnmatchedBook } from "../../../src/operate/telemetry/unmatched-book.ts";
+import { countsAlone } from "../../support/counts.ts";
 import { recordedLog } from "../../support/recorded-log.ts";
 
 function makeBook() {
   const { lines, log } = recordedLog();
-  const book = new UnmatchedBook();
+  const book = new UnmatchedBook(countsAlone());
   return { lines, book, tell: () => book.tell(log) };
 }
 

@@ -1,5 +1,7 @@
 // All bounds of the fast lane, and the counters of what exceeded them: memory and time, then control frames, which carry no work.
 
+import { namedCounts, placeOf } from "../../../engine/base/counts.ts";
+import type { SharedCounts } from "../../../engine/base/shared-counts.ts";
 import { ConnectionError, ErrorCode } from "./protocol.ts";
 
 /**
@@ -108,17 +110,25 @@ const TROUBLES = [
 ] as const;
 export type Trouble = (typeof TROUBLES)[number];
 
+class TroubleCounts extends namedCounts(TROUBLES) {}
+
+const SERVER_COUNTERS = [
+  "connections",
+  "unaryCalls",
+  "streams",
+  "headerBlocksRemembered",
+  "headerBlocksDecoded",
+] as const;
+
 /** Counters of the fast lane; they only grow. */
-export class ServerCounts {
-  readonly troubles: Record<Trouble, number> = Object.fromEntries(TROUBLES.map((name) => [name, 0])) as Record<
-    Trouble,
-    number
-  >;
-  connections = 0;
-  unaryCalls = 0;
-  streams = 0;
-  headerBlocksRemembered = 0;
-  headerBlocksDecoded = 0;
+export class ServerCounts extends namedCounts(SERVER_COUNTERS) {
+  readonly troubles: TroubleCounts;
+
+  /** Undefined: the server counts for itself. */
+  constructor(counts?: SharedCounts) {
+    super(placeOf(counts, "fast lane", SERVER_COUNTERS.length));
+    this.troubles = new TroubleCounts(placeOf(counts, "fast lane's troubles", TROUBLES.length));
+  }
 }
 
 interface Allowance {

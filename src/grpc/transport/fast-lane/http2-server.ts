@@ -32,7 +32,7 @@ interface OpenConnection extends Shedder {
 export class Http2Server {
   readonly options: Http2ServerOptions;
   readonly bounds: Bounds;
-  readonly counts = new ServerCounts();
+  readonly counts: ServerCounts;
   readonly known: KnownMethods;
   /** For somebody who does not speak gRPC here. */
   readonly httpHint: string;
@@ -55,6 +55,7 @@ export class Http2Server {
   /** `streams`: the methods whose handlers have the form of grpc-js, by path. */
   constructor(options: Http2ServerOptions, streams: ReadonlyMap<string, StreamMethod>) {
     this.options = options;
+    this.counts = new ServerCounts(options.counts);
     this.bounds = { ...DEFAULT_BOUNDS, ...options.bounds };
     this.known = { methods: new Map(options.methods.map((method) => [method.path, method])), streams };
     this.httpHint =

@@ -1,0 +1,81 @@
+// Where the parts of the memory of counters begin (shared-counts.ts), and what its words mean.
+
+import { invariant } from "./invariant.ts";
+import { JOURNAL_BYTES } from "./journaled-memory.ts";
+
+/** Counters of one place. */
+export const PLACE_CELLS = 16;
+/** Places of a row: above RULES_MAX. */
+const PLACES = 262_144;
+/** Most threads. */
+export const THREADS_MAX = 128;
+/** One place in so many has room for a text, of at most so many bytes, with two words before them. */
+const PLACES_PER_TEXT = 8;
+export const TEXT_BYTES = 1_016;
+export const TEXT_WORDS = 2 + TEXT_BYTES / 4;
+/** Words before a text: the places whose texts were made before and after it. Texts are in a list, so that new ones are found at once. */
+export const TextLink = { older: 0, newer: 1 } as const;
+/** Names whose hashes begin alike are in one chain, so many for the mean. */
+const NAMES_PER_CHAIN = 16;
+/** The first words. Places and texts are numbered from 1, so that 0 is none. `living`: a bit for each thread. `starts`: how many threads each row has had. */
+export const Word = {
+  lock: 0,
+  threads: 1,
+  places: 2,
+  used: 3,
+  free: 4,
+  freeWithText: 5,
+  textsUsed: 6,
+  textsMade: 7,
+  newestText: 12,
+  living: 8,
+  starts: 16,
+  chains: 144,
+} as const;
+
+/** Words of each place's entry. `made`: the number of the text among all that were ever made. */
+export const Entry = {
+  hash: 0,
+  next: 4,
+  kind: 5,
+  mark: 6,
+  heir: 7,
+  parent: 8,
+  text: 9,
+  textBytes: 10,
+  made: 11,
+  users: 12,
+} as const;
+export type EntryField = Exclude<keyof typeof Entry, "hash" | "users">;
+export const ENTRY_WORDS = 16;
+
+/** Where the parts of the memory begin: entries in words, the others in bytes. */
+export function layoutOf(places: number, threads: number) {
+  const chains = Math.ceil(places / NAMES_PER_CHAIN);
+  const entriesAt = Word.chains + Math.ceil(chains / ENTRY_WORDS) * ENTRY_WORDS;
+  const textsAt = 4 * (entriesAt + (places + 1) * ENTRY_WORDS);
+  const texts = Math.ceil(places / PLACES_PER_TEXT);
+  const journalAt = textsAt + texts * TEXT_WORDS * 4;
+  const rowsAt = journalAt + Math.ceil(JOURNAL_BYTES / 64) * 64;
+  const rowCells = places * PLACE_CELLS;
+  return {
+    chains,
+    entriesAt,
+    textsAt,
+    texts,
+    journalAt,
+    rowsAt,
+    rowCells,
+    bytes: rowsAt + (threads + 1) * rowCells * 8,
+  };
+}
+
+/** Reserves memory for the counters of so many threads. Only what is used takes memory. */
+export function reserveCounts(threads: number, places = PLACES): SharedArrayBuffer {
+  invariant(threads >= 1 && threads <= THREADS_MAX, `expected 1 to ${THREADS_MAX} threads, got ${threads}`);
+  const buffer = new SharedArrayBuffer(layoutOf(places, threads).bytes);
+  const words = new Int32Array(buffer);
+  words[Word.threads] = threads;
+  words[Word.places] = places;
+  return buffer;
+}

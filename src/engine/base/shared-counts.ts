@@ -1,0 +1,351 @@
+// The counters that metrics and pages show, in memory that the threads of the process share: a row for each thread. A thread writes its
+// own row alone, with plain stores; readers add up the rows. A thread that replaces another inherits its row, so no sum falls.
+//
+// A name has the same place in all rows. Names are looked up and given up under a lock: at the start, when rules load, at a first value.
+// A thread that ends meanwhile leaves nothing half done: `release` takes back what it had begun and frees the lock. A place without a
+// name has zeros in every row.
+
+import { hash } from "node:crypto";
+import { CountEntries, cellOf, placeAt, type TextName } from "./count-entries.ts";
+import { Entry, layoutOf, PLACE_CELLS, TEXT_BYTES, THREADS_MAX, Word } from "./count-layout.ts";
+import { JournaledMemory } from "./journaled-memory.ts";
+import { divideDown } from "./units.ts";
+
+/** One place in so many is kept for names that are never given up. */
+const PLACES_PER_GROUP_PLACE = 16;
+/** Attempts to get the lock before a thread sleeps. */
+const SPINS = 100;
+/** Holds the lock in place of a thread that has ended. */
+const REPAIRER = -1;
+
+/** Names by how they are given up: never, or beside others of their kind. */
+export const NameKind = { group: 0, limit: 1, domain: 2 } as const;
+export type NameKind = (typeof NameKind)[keyof typeof NameKind];
+
+/** What threads agree on for a name: none, or whether it has a series of its own or is summed with others (series-book.ts). */
+export const Mark = { none: 0, own: 1, summed: 2 } as const;
+export type Mark = (typeof Mark)[keyof typeof Mark];
+
+/** Rows of counters: of the threads of a process, or of a part that counts for itself. */
+export interface CountRows {
+  /** The row of this thread. */
+  readonly own: Float64Array;
+  readonly rows: readonly Float64Array[];
+  /** Cells that belong to no thread: what names that are gone have counted, and what was read of others (Counts.takeNew). */
+  readonly common: Float64Array;
+}
+
+/** What a name that can be given up has besides. */
+interface NameOptions {
+  readonly kind: NameKind;
+  /** Other threads learn of the name by this text (`texts`). A text that is too long gets no place. */
+  readonly text?: string;
+  /** The place of the name that this one belongs to: it is given up with that one. */
+  readonly parent?: number | undefined;
+  /** The place whose common row inherits what a summed name has counted. Whoever uses the name uses the heir, too. */
+  readonly heir?: number | undefined;
+}
+
+/** One thread's view of the counters. Places are given as the number of their first cell. */
+export class SharedCounts implements CountRows {
+  readonly own: Float64Array;
+  readonly rows: readonly Float64Array[];
+  readonly common: Float64Array;
+  readonly #memory: JournaledMemory;
+  readonly #words: Int32Array;
+  readonly #entries: CountEntries;
+  readonly #layout: ReturnType<typeof layoutOf>;
+  readonly #row: number;
+
+  /** `row`: of this thread, from 0. -1: one that counts nothing and only calls `release`. */
+  constructor(buffer: SharedArrayBuffer, row: number) {
+    const [, threads = 0, places = 0] = new Int32Array(buffer, 0, Word.chains);
+    this.#layout = layoutOf(places, threads);
+    const { journalAt, rowCells } = this.#layout;
+    const cellsOf = (index: number) => new Float64Array(buffer, this.#rowStart(index) * 8, rowCells);
+    this.rows = Array.from({ length: threads }, (_, index) => cellsOf(index));
+    this.common = cellsOf(-1);
+    this.own = this.rows[row] ?? this.common;
+    this.#memory = new JournaledMemory(buffer, journalAt);
+    this.#words = this.#memory.words;
+    this.#entries = new CountEntries(this.#memory, this.#layout);
+    this.#row = row;
+    if (row < 0) return;
+    Atomics.add(this.#words, Word.starts + row, 1);
+    Atomics.or(this.#words, ...livingBit(row));
+  }
+
+  /** How many threads have had the row. Gauges of an earlier one are void. */
+  startsOf(row: number): number {
+    return Atomics.load(this.#words, Word.starts + row);
+  }
+
+  get row(): number {
+    return this.#row;
+  }
+
+  /** The place of a name that is never given up, with room for so many cells; undefined if there is no room. */
+  group(name: string, cells: number): number | undefined {
+    return this.#place(name, { kind: NameKind.group }, Math.ceil(cells / PLACE_CELLS));
+  }
+
+  /** The place of a name that this thread uses from now on; undefined if it is new and there is no room. */
+  use(name: string, options: NameOptions): number | undefined {
+    return this.#place(name, options, 1);
+  }
+
+  /** What threads have agreed on for the name at that place. */
+  markOf(at: number): Mark {
+    return this.#entries.get(placeAt(at), "mark") as Mark;
+  }
+
+  /** To be called in `locked`. */
+  mark(at: number, mark: Mark): void {
+    this.#entries.set(placeAt(at), "mark", mark);
+  }
+
+  /** Names of a kind with a text that were made after `since`, and the `since` for the next question; undefined if none was. */
+  texts(kind: NameKind, since: number): { readonly made: number; readonly names: readonly TextName[] } | undefined {
+    if (this.textsMade <= since) return undefined;
+    return this.locked(() => {
+      const names: TextName[] = [];
+      let place = this.#words[Word.newestText] as number;
+      for (; place > 0 && this.#entries.get(place, "made") > since; place = this.#entries.link(place, "older")) {
+        if (this.#entries.get(place, "kind") === kind) names.push(this.#entries.textOf(place));
+      }
+      return { made: this.textsMade, names: names.reverse() };
+    });
+  }
+
+  /** How many texts were ever made. */
+  get textsMade(): number {
+    return Atomics.load(this.#words, Word.textsMade);
+  }
+
+  /** The places of names that are summed, by that of their heir. To be called in `locked`, with what reads them. */
+  summed(): Map<number, number[]> {
+    const summed = new Map<number, number[]>();
+    for (const place of this.#entries.all((one) => this.#entries.get(one, "mark") === Mark.summed)) {
+      const heir = cellOf(this.#entries.get(place, "heir"));
+      const places = summed.get(heir);
+      if (places === undefined) summed.set(heir, [cellOf(place)]);
+      else places.push(cellOf(place));
+    }
+    return summed;
+  }
+
+  /**
+   * Gives up this thread's names of a kind that are not among `kept`. A name that no thread uses any more loses its place and its counts,
+   * and so do those that belong to it.
+   */
+  giveUpAllBut(kind: NameKind, kept: ReadonlySet<number>): void {
+    this.locked(() => {
+      const [word, bit] = this.#userBit();
+      const given = this.#entries.all((place) => {
+        const isMine = ((this.#words[this.#entries.at(place) + word] as number) & bit) !== 0;
+        return (
+          isMine &&
+          this.#entries.get(place, "kind") === kind &&
+          this.#entries.get(place, "parent") === 0 &&
+          !kept.has(cellOf(place))
+        );
+      });
+      // Heirs go last.
+      const ordered = given.toSorted((one, other) => this.#entries.get(other, "heir") - this.#entries.get(one, "heir"));
+      const children = given.length > 0 ? this.#entries.children() : new Map<number, number[]>();
+      for (const place of ordered) this.#giveUp(place, children.get(place) ?? []);
+    });
+  }
+
+  /** The rows of threads that live, the lowest first. */
+  living(): number[] {
+    return [...this.rows.keys()].filter((row) => {
+      const [word, bit] = livingBit(row);
+      return (Atomics.load(this.#words, word) & bit) !== 0;
+    });
+  }
+
+  /** The thread of that row has ended: takes back what it had begun, and frees the lock if it held that. */
+  release(row: number): void {
+    const [word, bit] = livingBit(row);
+    Atomics.and(this.#words, word, ~bit);
+    if (Atomics.compareExchange(this.#words, Word.lock, row + 1, REPAIRER) === row + 1) {
+      this.#memory.undo();
+      Atomics.store(this.#words, Word.lock, 0);
+    }
+    // It may have ended just before it woke others.
+    Atomics.notify(this.#words, Word.lock);
+  }
+
+  /** Runs `work` while no other thread changes names. */
+  locked<T>(work: () => T): T {
+    if (Atomics.load(this.#words, Word.lock) === this.#row + 1) return work();
+    for (let tries = 1; ; tries++) {
+      const holder = Atomics.compareExchange(this.#words, Word.lock, 0, this.#row + 1);
+      if (holder === 0) break;
+      if (tries > SPINS) Atomics.wait(this.#words, Word.lock, holder);
+    }
+    try {
+      const result = work();
+      this.#memory.commit();
+      return result;
+    } catch (error) {
+      this.#memory.undo();
+      throw error;
+    } finally {
+      this.#unlock();
+    }
+  }
+
+  #unlock(): void {
+    Atomics.store(this.#words, Word.lock, 0);
+    Atomics.notify(this.#words, Word.lock);
+  }
+
+  #place(name: string, options: NameOptions, places: number): number | undefined {
+    const wanted = hash("sha256", name, "buffer");
+    return this.locked(() => {
+      const place = this.#find(wanted) ?? this.#make(wanted, options, places);
+      if (place === undefined) return undefined;
+      const [word, bit] = this.#userBit();
+      this.#entries.write(
+        this.#entries.at(place) + word,
+        (this.#words[this.#entries.at(place) + word] as number) | bit,
+      );
+      return cellOf(place);
+    });
+  }
+
+  #find(wanted: Buffer): number | undefined {
+    let place = this.#words[this.#chainOf(wanted.readInt32LE(0))] as number;
+    while (place > 0 && !this.#isOf(place, wanted)) place = this.#entries.get(place, "next");
+    return place > 0 ? place : undefined;
+  }
+
+  #isOf(place: number, wanted: Buffer): boolean {
+    for (let i = 0; i < 4; i++) {
+      if (this.#words[this.#entries.at(place) + Entry.hash + i] !== wanted.readInt32LE(4 * i)) return false;
+    }
+    return true;
+  }
+
+  #make(wanted: Buffer, { kind, text, parent, heir }: NameOptions, places: number): number | undefined {
+    const textBytes = Buffer.byteLength(text ?? "");
+    if (textBytes > TEXT_BYTES) return undefined;
+    const place = this.#takeFree(kind, places, text !== undefined);
+    if (place === undefined) return undefined;
+    for (let i = 0; i < 4; i++)
+      this.#entries.write(this.#entries.at(place) + Entry.hash + i, wanted.readInt32LE(4 * i));
+    this.#entries.set(place, "mark", Mark.none);
+    this.#entries.set(place, "heir", heir === undefined ? 0 : placeAt(heir));
+    this.#entries.set(place, "parent", parent === undefined ? 0 : placeAt(parent));
+    this.#entries.set(place, "kind", kind);
+    if (text !== undefined) {
+      this.#entries.setText(place, text);
+    }
+    const chain = this.#chainOf(wanted.readInt32LE(0));
+    this.#entries.set(place, "next", this.#words[chain] as number);
+    this.#entries.write(chain, place);
+    return place;
+  }
+
+  // A place that once had a text keeps the room for one.
+  #takeFree(kind: NameKind, places: number, hasText: boolean): number | undefined {
+    const list = hasText ? Word.freeWithText : Word.free;
+    const free = this.#words[list] as number;
+    if (places === 1 && free > 0) {
+      this.#entries.write(list, this.#entries.get(free, "next"));
+      return free;
+    }
+    const all = this.#words[Word.places] as number;
+    // However many rules there are, the counters of the service find room.
+    const placesMax = kind === NameKind.group ? all : all - divideDown(all, PLACES_PER_GROUP_PLACE);
+    const place = (this.#words[Word.used] as number) + 1;
+    const textNumber = (this.#words[Word.textsUsed] as number) + 1;
+    if (place + places - 1 > placesMax || (hasText && textNumber > this.#layout.texts)) return undefined;
+    this.#entries.write(Word.used, place + places - 1);
+    if (hasText) {
+      this.#entries.write(Word.textsUsed, textNumber);
+      this.#entries.set(place, "text", textNumber);
+    }
+    return place;
+  }
+
+  // Each name is a change of its own: all of them are more than the journal holds.
+  #giveUp(place: number, children: readonly number[]): void {
+    const [word, bit] = this.#userBit();
+    if (this.#isUsedByOthers(place))
+      this.#entries.write(
+        this.#entries.at(place) + word,
+        (this.#words[this.#entries.at(place) + word] as number) & ~bit,
+      );
+    else {
+      for (const child of children) {
+        this.#free(child);
+        this.#memory.commit();
+      }
+      this.#free(place);
+    }
+    this.#memory.commit();
+  }
+
+  #free(place: number): void {
+    const { numbers } = this.#memory;
+    const common = this.#rowStart(-1) + cellOf(place);
+    const heir =
+      this.#entries.get(place, "mark") === Mark.summed
+        ? this.#rowStart(-1) + cellOf(this.#entries.get(place, "heir"))
+        : undefined;
+    for (let i = 0; i < PLACE_CELLS; i++) {
+      let sum = 0;
+      for (let row = 0; row < this.rows.length; row++) {
+        const at = this.#rowStart(row) + cellOf(place) + i;
+        sum += numbers[at] as number;
+        this.#memory.setNumber(at, 0);
+      }
+      if (heir !== undefined) this.#memory.setNumber(heir + i, (numbers[heir + i] as number) + sum);
+      this.#memory.setNumber(common + i, 0);
+    }
+    this.#unlink(place);
+    if (this.#entries.get(place, "made") > 0)
+      this.#entries.joinTexts(this.#entries.link(place, "older"), this.#entries.link(place, "newer"));
+    for (let i = 0; i < THREADS_MAX / 32; i++) this.#entries.write(this.#entries.at(place) + Entry.users + i, 0);
+    for (const field of ["kind", "mark", "heir", "parent", "textBytes", "made"] as const)
+      this.#entries.set(place, field, 0);
+    const list = this.#entries.get(place, "text") > 0 ? Word.freeWithText : Word.free;
+    this.#entries.set(place, "next", this.#words[list] as number);
+    this.#entries.write(list, place);
+  }
+
+  #unlink(place: number): void {
+    let before = this.#chainOf(this.#words[this.#entries.at(place) + Entry.hash] as number);
+    while (this.#words[before] !== place) before = this.#entries.at(this.#words[before] as number) + Entry.next;
+    this.#entries.write(before, this.#entries.get(place, "next"));
+  }
+
+  #isUsedByOthers(place: number): boolean {
+    const [own, bit] = this.#userBit();
+    for (let word: number = Entry.users; word < Entry.users + THREADS_MAX / 32; word++) {
+      const users = this.#words[this.#entries.at(place) + word] as number;
+      if ((word === own ? users & ~bit : users) !== 0) return true;
+    }
+    return false;
+  }
+
+  #userBit(): readonly [word: number, bit: number] {
+    return [Entry.users + (this.#row >> 5), 1 << (this.#row & 31)];
+  }
+
+  #chainOf(hashStart: number): number {
+    return Word.chains + ((hashStart >>> 0) % this.#layout.chains);
+  }
+
+  /** The cell at which a row begins, counted from the start of the memory; -1: the common one. */
+  #rowStart(row: number): number {
+    return this.#layout.rowsAt / 8 + (row + 1) * this.#layout.rowCells;
+  }
+}
+
+function livingBit(row: number): [word: number, bit: number] {
+  return [Word.living + (row >> 5), 1 << (row & 31)];
+}

@@ -1,0 +1,46 @@
+// Gauges, and counters that the parts of a thread keep for themselves: each thread copies its own into its row once a second and before
+// it shows a page. So those of other threads are at most a second old, and a thread that is killed loses as much.
+
+import { placeOf } from "../../engine/base/counts.ts";
+import type { SharedCounts } from "../../engine/base/shared-counts.ts";
+import type { MetricRow } from "./metrics.ts";
+
+/** Cells of a number: its value, and for which start of the row's thread it is. A gauge of an earlier start is void. */
+const CELLS = 2;
+
+interface Known {
+  readonly at: number;
+  /** What earlier threads of this row have counted. */
+  readonly base: number;
+}
+
+export class ThreadNumbers {
+  readonly #counts: SharedCounts;
+  readonly #known = new Map<string, Known>();
+
+  constructor(counts: SharedCounts) {
+    this.#counts = counts;
+  }
+
+  /** Notes this thread's value of a metric, and returns that of all threads. `labels` tell values of one metric apart. */
+  share({ name, kind, aggregation }: MetricRow, value: number, labels = ""): number {
+    const { own, rows, row } = this.#counts;
+    const { at, base } = this.#knownOf(`${name}{${labels}}`, kind === "counter");
+    own[at] = base + value;
+    own[at + 1] = this.#counts.startsOf(row);
+    if (kind === "counter") return rows.reduce((sum, cells) => sum + (cells[at] as number), 0);
+    const living = this.#counts.living().filter((each) => rows[each]?.[at + 1] === this.#counts.startsOf(each));
+    const values = living.map((each) => rows[each]?.[at] as number);
+    return aggregation === "sum" ? values.reduce((sum, each) => sum + each, 0) : Math[aggregation](...values);
+  }
+
+  #knownOf(series: string, grows: boolean): Known {
+    let known = this.#known.get(series);
+    if (known === undefined) {
+      const { at } = placeOf(this.#counts, series, CELLS);
+      known = { at, base: grows ? (this.#counts.own[at] as number) : 0 };
+      this.#known.set(series, known);
+    }
+    return known;
+  }
+}
