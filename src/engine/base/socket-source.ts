@@ -1,12 +1,12 @@
-// How a worker gets connections: the supervisor listens and hands them over.
+// How a worker gets connections: the main thread listens and hands them over.
 
 import type { Socket } from "node:net";
 
-/** An address on which another process listens for this one. */
+/** An address on which the main thread listens for this one. */
 export interface SocketSource {
   /**
-   * Begins to listen; `take` gets this process's share of the connections, as sockets from which nothing was read yet. Resolves to
-   * the port (0 for a Unix socket). Rejects with ConfigError if the other process can't listen on the address.
+   * Begins to take connections; `take` gets this thread's share of them, as sockets from which nothing was read yet. Resolves to the port,
+   * once the main thread listens on it.
    */
   open(take: (socket: Socket) => void): Promise<number>;
   /** Ends the hand-over of new sockets. Sockets handed over before stay open. */

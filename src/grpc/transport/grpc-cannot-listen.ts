@@ -1,4 +1,4 @@
-// The error of a gRPC port that can't be opened, for the transports and for the supervisor, which loads no gRPC.
+// The error of a gRPC port that can't be opened, for both transports.
 
 import { cannotListen } from "../../engine/base/cannot-listen.ts";
 import type { ConfigError } from "../../engine/base/errors.ts";

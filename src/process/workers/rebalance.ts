@@ -55,7 +55,7 @@ export class Rebalancer<T extends Load> {
     return this.#looks >= CROWDED_LOOKS && nowUs >= this.#nextUs ? move : undefined;
   }
 
-  /** Notes that a connection was asked to go. */
+  /** Notes that a worker is asked to send a connection away, whether or not it has one that suits. */
   noteMove(nowUs: number): void {
     this.#nextUs = nowUs + MOVE_INTERVAL_US;
   }

@@ -308,6 +308,7 @@ export class Supervisor {
     if (move === undefined) return;
     const { from, surplus } = move;
     this.#moving = { from, untilUs: nowUs + COMING_BACK_US };
+    this.#rebalancer.noteMove(nowUs);
     const [answer] = await this.#questions.ask([from], { about: "move", surplus });
     const streams = answer?.[1] as Answers["move"];
     if (streams === undefined) {
@@ -315,7 +316,6 @@ export class Supervisor {
       return;
     }
     this.#numbers.measure("moves", this.#numbers.measured("moves") + 1);
-    this.#rebalancer.noteMove(clock.nowUs());
     logger.debug(
       { number: from.number, openStreams: Math.round(from.openStreams), streams: Math.round(streams) },
       "a worker with more than its share has asked a connection to go",
