@@ -6,8 +6,11 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { status } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { PROGRAM } from "../support/built-program.ts";
 import { type Caller, isOverLimit, openCallers, requestAbout } from "../support/callers.ts";
 import { RedisServer } from "../support/redis-server.ts";
+import { RUNS_NODE_24 } from "../support/require-node24.ts";
+import { startService } from "../support/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { RULES, startWorkers, type WorkerRig } from "../support/worker-rig.ts";
 
@@ -268,6 +271,13 @@ describe("a start", () => {
     const after = open(3, next);
     expect(await granted(requestAbout("user", "ann"), after)).toBe(0);
     expect(await granted(requestAbout("user", "bob"), after)).toBe(10);
+  });
+
+  // Promise(processes): Where Node can't hand connections to threads, several workers are refused.
+  test.skipIf(RUNS_NODE_24)("on an older Node is refused, in one sentence that names Node 24", async () => {
+    const command = [process.execPath, ...PROGRAM, "serve"];
+    const started = startService({ WORKERS: "2", REDIS_URL: `127.0.0.1:${redis.port}` }, { command });
+    await expect(started).rejects.toThrow(/ended with 1 .*CONFIG_SETTINGS: WORKERS: [^\n]* need Node 24 [^\n]*$/s);
   });
 
   // Promise(processes): A start that can't succeed ends with one error.
