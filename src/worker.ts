@@ -4,7 +4,6 @@
 import "./process/quick-start.ts";
 import { parentPort, workerData } from "node:worker_threads";
 import { SystemClock } from "./engine/base/clock.ts";
-import { reserveCounts } from "./engine/base/count-layout.ts";
 import { invariant } from "./engine/base/invariant.ts";
 import { SharedCounts } from "./engine/base/shared-counts.ts";
 import { useHashKey } from "./engine/domain/key-bytes.ts";
@@ -28,6 +27,7 @@ let stop: (delays: boolean) => void = () => undefined;
 const asked = new Promise<boolean>((resolve) => {
   stop = resolve;
 });
+const counts = new SharedCounts(data.counts, data.number - 1);
 const link = new WorkerLink(parentPort, data, {
   reload() {
     mustReload = true;
@@ -35,7 +35,6 @@ const link = new WorkerLink(parentPort, data, {
   },
   stop: (delays) => stop(delays),
 });
-const counts = new SharedCounts(reserveCounts(1), 0);
 const app = await startApp({ settings, clock, logger, version: data.version, memory: data.memory, counts, link });
 reload = () => void app.reload();
 if (mustReload) reload();

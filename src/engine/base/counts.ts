@@ -70,10 +70,10 @@ export class Counts {
     this.#own[at] = (this.#own[at] as number) + by;
   }
 
-  /** What all threads have counted. */
-  sumAt(index: number): number {
+  /** What all threads have counted, or those of some rows. */
+  sumAt(index: number, rows = this.#counts.rows): number {
     let sum = 0;
-    for (const row of this.#counts.rows) sum += row[this.#at + index] as number;
+    for (const row of rows) sum += row[this.#at + index] as number;
     return sum;
   }
 
@@ -97,10 +97,10 @@ export class Counts {
 /** Counters with names: as properties those of this thread, which may be written; `sum` reads those of all threads. */
 type NamedCounts<Name extends string> = Counts &
   Record<Name, number> & {
-    sum(name: Name): number;
+    sum(name: Name, rows?: CountRows["rows"]): number;
     sums(): [name: Name, sum: number][];
-    /** The sum of all counters of all threads. */
-    sumOfAll(): number;
+    /** The sum of all counters of all threads, or those of some rows. */
+    sumOfAll(rows?: CountRows["rows"]): number;
   };
 
 /** A class of counters with these names, in their order. */
@@ -111,16 +111,16 @@ export function namedCounts<const Name extends string>(
 ) => NamedCounts<Name> {
   const indices = new Map(names.map((name, index) => [name, index]));
   class Named extends Counts {
-    sum(name: Name): number {
-      return this.sumAt(indices.get(name) as number);
+    sum(name: Name, rows?: CountRows["rows"]): number {
+      return this.sumAt(indices.get(name) as number, rows);
     }
 
     sums(): [name: Name, sum: number][] {
       return names.map((name, index) => [name, this.sumAt(index)]);
     }
 
-    sumOfAll(): number {
-      return names.reduce((sum, _, index) => sum + this.sumAt(index), 0);
+    sumOfAll(rows?: CountRows["rows"]): number {
+      return names.reduce((sum, _, index) => sum + this.sumAt(index, rows), 0);
     }
   }
   for (const [index, name] of names.entries()) Counts.addProperty(Named.prototype, name, index);

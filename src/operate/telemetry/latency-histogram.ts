@@ -1,6 +1,7 @@
 // Counts durations in fixed buckets, on plain numbers, so that it is cheap enough for every call. metric-text.ts writes it.
 
 import { type CountPlace, Counts, placeAlone } from "../../engine/base/counts.ts";
+import type { CountRows } from "../../engine/base/shared-counts.ts";
 
 /** Upper bounds of the buckets in microseconds, inclusive. 20 ms is the default timeout of Envoy's rate limit filter. */
 export const LATENCY_BOUNDS_US: readonly number[] = [
@@ -29,9 +30,9 @@ export class LatencyHistogram extends Counts {
     if (us > 0) this.add(SUM, us);
   }
 
-  /** The counters of all threads. */
-  counts(): number[] {
-    return Array.from({ length: SUM }, (_, i) => this.sumAt(i));
+  /** The counters of all threads, or of some rows. */
+  counts(rows?: CountRows["rows"]): number[] {
+    return Array.from({ length: SUM }, (_, i) => this.sumAt(i, rows));
   }
 
   /** The sum of all durations, in microseconds. */
@@ -40,7 +41,7 @@ export class LatencyHistogram extends Counts {
   }
 
   /** The number of durations. */
-  count(): number {
-    return this.counts().reduce((sum, count) => sum + count, 0);
+  count(rows?: CountRows["rows"]): number {
+    return this.counts(rows).reduce((sum, count) => sum + count, 0);
   }
 }

@@ -1,7 +1,7 @@
-// Metrics in Prometheus's text format. prom-client gives those of Node.js and of the process; all others are read from plain numbers
-// when somebody asks, so nothing here runs on the decision path.
+// Metrics in Prometheus's text format, from plain numbers that are read when somebody asks, so nothing here runs on the decision path.
+// node-metrics.ts has those of Node.js and of the process.
 
-import { collectDefaultMetrics, prometheusContentType, Registry } from "prom-client";
+import { prometheusContentType } from "prom-client";
 import { LATENCY_BOUNDS_US, type LatencyHistogram } from "./latency-histogram.ts";
 import { type MetricRow, RARE_FIELDS, RULE_METRICS } from "./metrics.ts";
 import { labelText, type StatsEntry } from "./stats-book.ts";
@@ -16,18 +16,6 @@ export type Sample = readonly [value: number, labels?: Readonly<Record<string, s
 export type MetricHead = Pick<MetricRow, "name" | "help" | "kind">;
 
 type Field = keyof typeof RULE_METRICS;
-
-/**
- * Begins to measure Node.js and the process, with a probe of the event loop. Returns what makes their metrics; of a thread beside others,
- * those of the process are left out.
- */
-export function openProcessMetrics(isAlone = true): () => Promise<string> {
-  const register = new Registry();
-  collectDefaultMetrics({ register });
-  const ofProcess = register.getMetricsAsArray().filter(({ name }) => name.startsWith("process_"));
-  if (!isAlone) for (const { name } of ofProcess) register.removeSingleMetric(name);
-  return () => register.metrics();
-}
 
 /** A metric's lines. No value: there is nothing to show. Values with the same labels are added up, because no series may come twice. */
 export function metricText(head: MetricHead, values: number | undefined | Iterable<Sample>): string {
@@ -99,7 +87,7 @@ function labelsText(labels: Readonly<Record<string, string>>): string {
 }
 
 /** A number as Prometheus reads it. */
-export function numberText(value: number): string {
+function numberText(value: number): string {
   if (Number.isFinite(value)) return String(value);
   return Number.isNaN(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf";
 }

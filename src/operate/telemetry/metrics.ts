@@ -1,8 +1,6 @@
 // Every metric that Headgate exports: name, kind, help, labels. docs/metrics.md explains them; process/app/process-metrics.ts fills them.
 // A metric that envoyproxy/ratelimit has keeps its name, so that dashboards keep working.
 
-import { PROCESS_GAUGES } from "./process-gauges.ts";
-
 /** One row of the table. */
 export interface MetricRow {
   readonly name: string;
@@ -13,8 +11,8 @@ export interface MetricRow {
   readonly aggregation: Aggregation;
 }
 
-/** How several processes' values of one series become one. */
-export type Aggregation = "sum" | "max" | "min";
+/** How several workers' values of one series become one. */
+type Aggregation = "sum" | "max" | "min";
 
 /** Labels of the counters per rule. `rule` is the whole path; `key1` and `key2` are its first two elements. */
 const RULE_LABELS = ["domain", "key1", "key2", "rule", "limit"] as const;
@@ -314,7 +312,7 @@ export const METRICS = {
   ]),
 } as const;
 
-/** The supervisor's own metrics. `worker` is a worker's number; its replacement counts from 0 under the same number. */
+/** Metrics of several workers. `worker` is a worker's number, which its replacement inherits. */
 export const WORKER_METRICS = {
   restarts: counter("headgate_worker_restarts_total", "Workers that ended unexpectedly and were replaced."),
   moves: counter(
@@ -329,18 +327,6 @@ export const WORKER_METRICS = {
   ]),
   calls: counter("headgate_worker_calls_total", "Calls that the worker has read, whatever their outcome.", ["worker"]),
 } as const;
-
-const GAUGES: ReadonlyMap<string, Aggregation> = new Map([
-  ...Object.entries(PROCESS_GAUGES),
-  ...[...Object.values(METRICS), ...Object.values(WORKER_METRICS)].map(
-    ({ name, aggregation }) => [name, aggregation] as const,
-  ),
-]);
-
-/** How several workers' values of a metric become one: as its row says; a metric without a row is summed. */
-export function aggregationOf(name: string): Aggregation {
-  return GAUGES.get(name) ?? "sum";
-}
 
 /** A metric of each rule. Only holds that are live can become fewer. */
 function ofRule(name: string, help: string, kind: "counter" | "gauge" = "counter"): MetricRow {

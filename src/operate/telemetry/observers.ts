@@ -9,7 +9,7 @@ import {
   STORE_ERROR_CODES,
   type StoreError,
 } from "../../engine/base/errors.ts";
-import type { SharedCounts } from "../../engine/base/shared-counts.ts";
+import type { CountRows, SharedCounts } from "../../engine/base/shared-counts.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../../engine/domain/limit.ts";
 import type { Source } from "../../engine/domain/take.ts";
 import type { LimiterObserver } from "../../engine/limiter/limiter.ts";
@@ -130,23 +130,23 @@ export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObs
     this.#log.error("internal error", "a call failed by a fault of Headgate itself", () => ({ err: error }));
   }
 
-  /** Calls of all threads, whatever their outcome. */
-  total(): number {
-    return this.responseTime.count() + this.storeErrors() + this.serviceErrors();
+  /** Calls of all threads, or of some rows, whatever their outcome. */
+  total(rows?: CountRows["rows"]): number {
+    return this.responseTime.count(rows) + this.storeErrors(rows) + this.serviceErrors(rows);
   }
 
   /** Calls without a decision because the store failed. */
-  storeErrors(): number {
-    return (this.degradedByPolicy[OnStoreFailure.error] as StoreErrorCounts).sumOfAll();
+  storeErrors(rows?: CountRows["rows"]): number {
+    return (this.degradedByPolicy[OnStoreFailure.error] as StoreErrorCounts).sumOfAll(rows);
   }
 
   /** Calls without a decision for any other reason. */
-  serviceErrors(): number {
+  serviceErrors(rows?: CountRows["rows"]): number {
     return (
-      this.requestErrors.sumOfAll() +
-      this.sum("callsWithoutRules") +
-      this.sum("internalErrors") +
-      this.sum("overloadedCalls")
+      this.requestErrors.sumOfAll(rows) +
+      this.sum("callsWithoutRules", rows) +
+      this.sum("internalErrors", rows) +
+      this.sum("overloadedCalls", rows)
     );
   }
 }

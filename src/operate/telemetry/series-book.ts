@@ -10,7 +10,7 @@ import { type LimitStatsBook, labelsOf, type StatsEntry } from "./stats-book.ts"
 const OTHER_RULES = ["", "(other rules)"];
 
 /** Entries of rules to be exported. */
-export interface SeriesSource {
+interface SeriesSource {
   entries(): Iterator<StatsEntry> & Iterable<StatsEntry>;
 }
 

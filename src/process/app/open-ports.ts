@@ -16,20 +16,19 @@ import type { ExplainQuestion } from "../../operate/http/read-questions.ts";
 import { type AdminSources, openAdminServer } from "../../operate/http/server.ts";
 import { Tokens } from "../../operate/http/tokens.ts";
 import { configView, type RulesState } from "../../operate/http/views.ts";
-import { ChangedCounts } from "../../operate/telemetry/changed-counts.ts";
-import { openProcessMetrics } from "../../operate/telemetry/metric-text.ts";
+import { openNodeMetrics } from "../../operate/telemetry/node-metrics.ts";
 import { httpCalls, rpcCalls } from "../../operate/telemetry/traces/call-kind.ts";
+import type { UnmatchedEntry } from "../../operate/telemetry/unmatched-book.ts";
 import { describeSettings, type Settings } from "../settings.ts";
-import type { WorkerService } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 import { ConditionWatch } from "./condition-watch.ts";
 import { topSource } from "./open-top.ts";
-import { fixedMetrics, metricsText } from "./process-metrics.ts";
+import { metricsText } from "./process-metrics.ts";
 import { snapshotView } from "./show-snapshots.ts";
 import { openSidePorts, type SidePorts } from "./side-ports.ts";
 import { readState } from "./state-page.ts";
 import { openTls, tlsView } from "./tls-watch.ts";
-import { workerService, workerView } from "./worker-service.ts";
+import { shownWorkers, workerService } from "./worker-service.ts";
 
 const KEEPALIVE_MS = 60_000;
 const CONCURRENT_STREAMS_MAX = 4_096;
@@ -145,22 +144,21 @@ function adminSources(parts: AppParts): AdminSources {
     onRequestError: options.onRequestError,
   });
   const { link } = parts;
-  const ofProcess = openProcessMetrics(link === undefined);
-  const ownPage = () => metricsText(parts, ofProcess);
+  const ofNode = openNodeMetrics();
   const watch = new ConditionWatch(parts);
   parts.running.watches.push(watch.start());
   const conditions = () => watch.look();
-  link?.attach(workerService(parts, { page: ownPage, counts: countsOf(parts), conditions }));
+  link?.attach(workerService(parts, link, { conditions, ofNode }));
   return {
     answerJson: (readBody, caller) => endpoint.answer(readBody, caller),
     health,
-    metricsText: () => link?.fleetPage() ?? ownPage(),
+    metricsText: () => metricsText(parts, ofNode),
     rules: () => rulesState(parts),
     config: async () =>
-      configView(rulesState(parts), describeSettings(settings), {
+      configView({ ...rulesState(parts), unmatched: await unmatchedOf(parts) }, describeSettings(settings), {
         tls: tlsView(parts.running.tls),
         snapshot: snapshotView(parts.snapshots, settings.memorySnapshot),
-        workers: (await link?.views())?.map(workerView),
+        workers: link && shownWorkers(parts, await link.views()),
       }),
     explain: (question) => explainQuestion(parts, question),
     buckets: parts.buckets,
@@ -177,16 +175,6 @@ function adminSources(parts: AppParts): AdminSources {
   };
 }
 
-function countsOf(parts: AppParts): WorkerService["counts"] {
-  const { series, reloader } = parts;
-  const changed = new ChangedCounts({
-    page: () => fixedMetrics(parts),
-    series,
-    rulesHash: () => reloader.current?.hash,
-  });
-  return () => ({ ...changed.take(), rules: reloader.current?.hash ?? "" });
-}
-
 function rulesState({ reloader, settings, calls, xds }: AppParts): RulesState {
   const { loadedAtUs, lastError } = reloader.status();
   return {
@@ -199,11 +187,21 @@ function rulesState({ reloader, settings, calls, xds }: AppParts): RulesState {
   };
 }
 
-async function explainQuestion({ reloader, calls }: AppParts, question: ExplainQuestion): Promise<unknown> {
-  const rules = reloader.current;
+/** Descriptors that met no rule. Each worker keeps the keys of one: those of others are shown where this one has none. */
+async function unmatchedOf({ calls, link }: AppParts): Promise<readonly UnmatchedEntry[]> {
+  const shapes = new Map([...((await link?.ask({ about: "unmatched" }))?.values() ?? [])].flat());
+  return [...calls.unmatched.entries()].map((entry) => {
+    const { domain, hasRules, descriptors, exampleKeys } = entry;
+    const shown = exampleKeys.length > 0 ? exampleKeys : (shapes.get(domain) ?? []);
+    return { domain, hasRules, descriptors, exampleKeys: shown };
+  });
+}
+
+async function explainQuestion(parts: AppParts, question: ExplainQuestion): Promise<unknown> {
+  const rules = parts.reloader.current;
   if (rules === undefined) return { says: "no rules are in force; /config says why" };
   const report = await runInTurns(explainSteps(rules, question.domain, question.descriptors));
-  for (const { domain, descriptors, exampleKeys } of calls.unmatched.entries()) {
+  for (const { domain, descriptors, exampleKeys } of await unmatchedOf(parts)) {
     if (domain === question.domain) return { ...report, unmatched: { descriptors, example_keys: exampleKeys } };
   }
   return report;

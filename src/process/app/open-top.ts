@@ -26,22 +26,27 @@ export function ownTop({ topKeys, clock }: TopParts, wanted: TopWanted): TopSumm
   return summaryOf(parts, fromUs, wanted.keysMax);
 }
 
+/** The top keys of all workers that answer, and how many these are; undefined if this thread is the only one. */
+async function topOfAll(parts: TopParts, { window, keysMax }: TopWanted) {
+  const tops = await parts.link?.ask({ about: "top", window, keysMax: keysMax * TOLD_PER_KEY });
+  if (tops === undefined) return { top: ownTop(parts, { window, keysMax }), workers: undefined };
+  return { top: mergeSummaries([...tops.values()]), workers: tops.size };
+}
+
 /** Makes the JSON of /top; undefined if TOP_KEYS is 0. */
 export function topSource(parts: TopParts): TopSource {
-  const { topKeys, link, clock } = parts;
+  const { topKeys, clock } = parts;
   if (topKeys === undefined) return undefined;
   return async (question) => {
-    const { window, keys } = question;
-    if (link === undefined) return topView(question, ownTop(parts, { window, keysMax: keys }), clock.nowUs());
-    const tops = await link.ask({ about: "top", window, keysMax: keys * TOLD_PER_KEY });
-    return topView(question, mergeSummaries([...tops.values()]), clock.nowUs(), tops.size);
+    const { top, workers } = await topOfAll(parts, { window: question.window, keysMax: question.keys });
+    return topView(question, top, clock.nowUs(), workers);
   };
 }
 
-/** The `keysMax` (TOP_KEYS_METRICS) keys that this process refuses most, for the metrics; none if TOP_KEYS is 0. */
-export function topRefused(parts: TopParts, keysMax: number): readonly Sample[] {
+/** The `keysMax` (TOP_KEYS_METRICS) keys that are refused most, for the metrics; none if TOP_KEYS is 0. */
+export async function topRefused(parts: TopParts, keysMax: number): Promise<readonly Sample[]> {
   if (keysMax === 0) return [];
-  const { rows } = ownTop(parts, { window: "minute", keysMax });
+  const { rows } = (await topOfAll(parts, { window: "minute", keysMax })).top;
   return firstOf(rows, "refused", keysMax).map(({ domain, rule, text, refused }): Sample => {
     return [refused.most, { domain: textOf(domain), rule: textOf(rule), key: textOf(text.key) }];
   });

@@ -6,10 +6,12 @@ import { ON_STORE_FAILURE_NAMES } from "../../engine/domain/limit.ts";
 import { ADMIN_ACTIONS, ADMIN_OUTCOMES } from "../../operate/http/admin-watch.ts";
 import { joinInPieces } from "../../operate/telemetry/join-in-pieces.ts";
 import { byLabel, latencyText, metricText, ruleLines, type Sample } from "../../operate/telemetry/metric-text.ts";
-import { METRICS, type MetricRow } from "../../operate/telemetry/metrics.ts";
+import { METRICS, type MetricRow, WORKER_METRICS } from "../../operate/telemetry/metrics.ts";
+import { type NodeMetrics, nodeText } from "../../operate/telemetry/node-metrics.ts";
 import { BREAKER_STATES, SOURCE_NAMES } from "../../operate/telemetry/observers.ts";
 import type { ThreadNumbers } from "../../operate/telemetry/thread-numbers.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
+import type { WorkerLink } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 import { topRefused } from "./open-top.ts";
 import { tlsNumbers } from "./tls-watch.ts";
@@ -17,16 +19,22 @@ import { tlsNumbers } from "./tls-watch.ts";
 const PLANE_STATES = ["not connected", "connected, nothing sent yet", "connected"];
 const METHOD = { grpc_method: "ShouldRateLimit" };
 
-/** All metrics, in pieces, because there may be many rules. `ofProcess` makes those of Node.js and the process. */
-export async function* metricsText(parts: AppParts, ofProcess: () => Promise<string>): AsyncGenerator<string> {
-  yield `${await ofProcess()}\n${fixedMetrics(parts)}`;
+/** All metrics, in pieces, because there may be many rules. `ofNode` reads those of Node.js in this thread. */
+export async function* metricsText(parts: AppParts, ofNode: () => Promise<NodeMetrics>): AsyncGenerator<string> {
+  const { link, settings } = parts;
+  const [node, refused] = await Promise.all([
+    link?.ask({ about: "node" }).then((all) => [...all.values()]) ?? ofNode().then((own) => [own]),
+    topRefused(parts, settings.topKeysShown),
+  ]);
+  yield `${await nodeText(node)}\n${fixedMetrics(parts)}\n${metricText(METRICS.topRefused, refused)}`;
+  if (link !== undefined) yield workerMetrics(parts, link);
   // Listed once and not per metric: most rules may have no series, and a search that yields nothing leaves no turn to other work.
   const entries = [...parts.series.entries()];
   const keepsHolds = parts.store instanceof MemoryStore;
   for (const lines of ruleLines(entries, keepsHolds)) yield* joinInPieces(lines);
 }
 
-/** The text of all metrics but those of rules. */
+/** The text of all metrics but those of rules, of Node.js, and those that others have to be asked for. */
 export function fixedMetrics(parts: AppParts): string {
   const families = [
     ...callMetrics(parts),
@@ -121,17 +129,18 @@ function memoryMetrics({ store, localCache, snapshots, clock, numbers }: AppPart
   const shared = sharedBy(numbers);
   const { beganAtUs, bytes, seconds, written, failed, refused } = snapshots ?? {};
   return [
-    shared(METRICS.buckets, store instanceof MemoryStore ? store.bucketCount : undefined),
+    // The store and the state of snapshots are shared.
+    metricText(METRICS.buckets, store instanceof MemoryStore ? store.bucketCount : undefined),
     shared(METRICS.cacheEntries, localCache?.size),
     shared(METRICS.cacheLookups, localCache?.lookups),
     shared(METRICS.cacheHits, localCache?.hits),
     shared(METRICS.cacheMisses, localCache && localCache.lookups - localCache.hits),
     shared(METRICS.cacheExpired, localCache?.expired),
     shared(METRICS.cacheEvicted, localCache?.evicted),
-    shared(METRICS.snapshotAge, secondsSince(beganAtUs, clock)),
-    shared(METRICS.snapshotBytes, bytes),
-    shared(METRICS.snapshotSeconds, seconds),
-    shared(METRICS.snapshots, known("outcome", { written, failed, refused })),
+    metricText(METRICS.snapshotAge, secondsSince(beganAtUs, clock)),
+    metricText(METRICS.snapshotBytes, bytes),
+    metricText(METRICS.snapshotSeconds, seconds),
+    metricText(METRICS.snapshots, known("outcome", { written, failed, refused })),
   ];
 }
 
@@ -184,10 +193,22 @@ function adminMetrics(parts: AppParts): string[] {
   const requests = ADMIN_ACTIONS.flatMap((action) =>
     ADMIN_OUTCOMES.map((outcome): Sample => [parts.adminWatch.of(action, outcome), { action, outcome }]),
   );
+  return [metricText(METRICS.adminRequests, requests)];
+}
+
+function workerMetrics({ calls, counts }: AppParts, { numbers }: WorkerLink): string {
+  const perWorker = (row: MetricRow, read: (worker: number) => number) =>
+    metricText(
+      row,
+      counts.rows.map((_, i): Sample => [read(i + 1), { worker: String(i + 1) }]),
+    );
   return [
-    metricText(METRICS.topRefused, topRefused(parts, parts.settings.topKeysShown)),
-    metricText(METRICS.adminRequests, requests),
-  ];
+    metricText(WORKER_METRICS.restarts, numbers.measured("restarts")),
+    metricText(WORKER_METRICS.moves, numbers.measured("moves")),
+    perWorker(WORKER_METRICS.connections, (worker) => numbers.of(worker, "grpc")),
+    perWorker(WORKER_METRICS.openStreams, (worker) => numbers.measured("openStreams", worker)),
+    perWorker(WORKER_METRICS.calls, (worker) => calls.total(counts.rows.slice(worker - 1, worker))),
+  ].join("\n");
 }
 
 /** Writes metrics that each thread knows for itself, as what all of them have. */

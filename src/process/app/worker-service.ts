@@ -2,36 +2,46 @@
 
 import { SAMPLE_MS } from "../../grpc/transport/connection-loads.ts";
 import type { Condition } from "../../operate/condition.ts";
-import type { Question, WorkerReport } from "../workers/messages.ts";
-import type { WorkerService, WorkerView } from "../workers/worker-link.ts";
+import type { NodeMetrics } from "../../operate/telemetry/node-metrics.ts";
+import type { Answers, WorkerReport } from "../workers/messages.ts";
+import type { WorkerLink, WorkerService, WorkerView } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 import { ownTop } from "./open-top.ts";
+import { fixedMetrics } from "./process-metrics.ts";
 
-interface Told extends Pick<WorkerService, "page" | "counts"> {
+interface Known {
   readonly conditions: () => readonly Condition[];
+  readonly ofNode: () => Promise<NodeMetrics>;
 }
 
 /**
- * `page` and `counts` give the metrics of this worker, `conditions` what is wrong with it. Begins to sample the load of its
+ * `conditions` is what is wrong with this worker, `ofNode` reads the metrics of its thread. Begins to sample the load of its
  * connections, as one of `running.watches`.
  */
-export function workerService(parts: AppParts, { page, counts, conditions }: Told): WorkerService {
-  const { health, calls, running } = parts;
+export function workerService(parts: AppParts, link: WorkerLink, { conditions, ofNode }: Known): WorkerService {
+  const { health, running } = parts;
   const loads = () => running.grpc?.loads;
   // At the end of the turn all sockets have been read and no call of it is answered, so calls that wait for this thread count too.
   running.watches.push(setInterval(() => setImmediate(() => loads()?.sample()), SAMPLE_MS).unref());
-  const answer = (question: Question) => {
-    if (question.about === "top") return ownTop(parts, question);
-    if (question.about === "move") return loads()?.moveAway(question.surplus);
-    return report(parts, conditions());
-  };
   return {
     health,
-    page,
-    counts,
-    answer,
-    load: () => ({ openStreams: loads()?.openStreams() ?? 0, calls: calls.total() }),
+    answer(question) {
+      if (question.about === "top") return ownTop(parts, question);
+      if (question.about === "move") return loads()?.moveAway(question.surplus);
+      if (question.about === "unmatched") return unmatchedShapes(parts);
+      return question.about === "node" ? ofNode() : report(parts, conditions());
+    },
+    note() {
+      link.numbers.measure("openStreams", loads()?.openStreams() ?? 0, link.number);
+      // Writing them notes those that this thread counts for itself.
+      fixedMetrics(parts);
+    },
   };
+}
+
+function unmatchedShapes({ calls }: AppParts): Answers["unmatched"] {
+  const entries = [...calls.unmatched.entries()].filter(({ exampleKeys }) => exampleKeys.length > 0);
+  return entries.map(({ domain, exampleKeys }) => [domain, exampleKeys]);
 }
 
 function report({ reloader }: AppParts, conditions: readonly Condition[]): WorkerReport {
@@ -47,25 +57,21 @@ function report({ reloader }: AppParts, conditions: readonly Condition[]): Worke
   };
 }
 
-/** A worker as `/config` and `/state` show it. */
-export function workerView({
-  worker,
-  status,
-  connections,
-  openStreams,
-  calls,
-  rules,
-}: WorkerView): Readonly<Record<string, unknown>> {
-  return {
+/** Workers as `/config` and `/state` show them. */
+export function shownWorkers(
+  { calls, counts }: AppParts,
+  views: readonly WorkerView[],
+): readonly Readonly<Record<string, unknown>>[] {
+  return views.map(({ worker, status, connections, openStreams, rules }) => ({
     worker,
     status,
     connections,
     open_streams: openStreams,
-    calls,
+    calls: calls.total(counts.rows.slice(worker - 1, worker)),
     rules: {
       version: rules?.version ?? null,
       hash: rules?.hash ?? null,
       last_error: rules?.lastError ?? null,
     },
-  };
+  }));
 }

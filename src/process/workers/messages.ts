@@ -2,6 +2,7 @@
 
 import type { Socket } from "node:net";
 import type { Condition } from "../../operate/condition.ts";
+import type { NodeMetrics } from "../../operate/telemetry/node-metrics.ts";
 import type { TopSummary } from "../../operate/telemetry/top/summary.ts";
 import type { TopWindow } from "../../operate/telemetry/top/top-keys.ts";
 import type { SharedMemory } from "../open-memory.ts";
@@ -25,8 +26,9 @@ export interface WorkerData {
   /** A listener without a port here does not exist. That of gRPC is known once the first worker opens it. */
   readonly ports: Readonly<Partial<Record<ListenerName, number>>>;
   readonly version: string;
-  /** SharedNumbers. */
+  /** Memory that all threads share: SharedNumbers, and SharedCounts, of which a worker has the row before its number. */
   readonly numbers: SharedArrayBuffer;
+  readonly counts: SharedArrayBuffer;
   /** That of the memory store; undefined with another. */
   readonly memory?: SharedMemory | undefined;
 }
@@ -55,6 +57,8 @@ export interface TopWanted {
 export type Question =
   | ({ readonly about: "top" } & TopWanted)
   | { readonly about: "report" }
+  | { readonly about: "node" }
+  | { readonly about: "unmatched" }
   /** To send a connection away: the worker has `surplus` open streams more than another. */
   | { readonly about: "move"; readonly surplus: number };
 
@@ -62,12 +66,13 @@ export type Question =
 export interface Answers {
   readonly top: TopSummary;
   readonly report: WorkerReport;
+  /** By domain, the keys of a descriptor that met no rule. */
+  readonly unmatched: readonly (readonly [domain: string, exampleKeys: readonly string[]])[];
+  /** The metrics of Node.js in its thread. */
+  readonly node: NodeMetrics;
   /** Number of streams on the connection that was sent away; undefined if none was suitable. */
   readonly move: number | undefined;
 }
-
-/** Counters summed over all workers: values by metric and series. */
-export type FleetCounts = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
 export type ToWorker =
   | { readonly kind: "connection"; readonly listener: ListenerName; readonly socket: Socket }
@@ -78,18 +83,7 @@ export type ToWorker =
   | { readonly kind: "stop"; readonly delays: boolean }
   | { readonly kind: "ask"; readonly id: number; readonly question: Question }
   /** Answers to the worker's own question, by the number of the worker that gives it. */
-  | { readonly kind: "answers"; readonly id: number; readonly answers: readonly (readonly [number, unknown])[] }
-  /** Asks for this worker's own metrics. */
-  | { readonly kind: "page wanted"; readonly id: number }
-  /** A piece of the metrics of all workers. The last piece has `trouble` if they can't be shown. */
-  | {
-      readonly kind: "page";
-      readonly id: number;
-      readonly text: string;
-      readonly isLast: boolean;
-      readonly trouble?: string;
-    }
-  | { readonly kind: "fleet counts"; readonly id: number; readonly counts: FleetCounts };
+  | { readonly kind: "answers"; readonly id: number; readonly answers: readonly (readonly [number, unknown])[] };
 
 export type FromWorker =
   /** Takes connections from now on. The gRPC listener opens last; from then on the worker serves. */
@@ -99,10 +93,4 @@ export type FromWorker =
   | ({ readonly kind: "health" } & Health)
   /** A question to all workers, this one included. */
   | { readonly kind: "ask"; readonly id: number; readonly question: Question }
-  | { readonly kind: "answer"; readonly id: number; readonly answer: unknown }
-  /** Counters that have changed, once a second (CountChanges). They survive if the worker is killed. */
-  | { readonly kind: "counts"; readonly text: string; readonly isAfresh: boolean; readonly rules: string }
-  | { readonly kind: "page"; readonly id: number; readonly text: string; readonly isLast: boolean }
-  | { readonly kind: "page wanted"; readonly id: number }
-  /** Asks for the sums of these metrics over all workers. */
-  | { readonly kind: "fleet counts wanted"; readonly id: number; readonly metrics: readonly string[] };
+  | { readonly kind: "answer"; readonly id: number; readonly answer: unknown };

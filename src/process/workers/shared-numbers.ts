@@ -11,8 +11,8 @@ export type WorkerStatus = (typeof WORKER_STATUSES)[number];
 const COUNTS = ["beats", "status", ...LISTENER_NAMES] as const;
 type CountField = "beats" | "status" | ListenerName;
 
-/** What one thread measures: a worker its open streams (mean over seconds) and calls, the main thread restarts and moves. */
-const MEASURES = ["openStreams", "calls", "restarts", "moves"] as const;
+/** What one thread measures: a worker its open streams (mean over seconds), the main thread restarts and moves. */
+const MEASURES = ["openStreams", "restarts", "moves"] as const;
 type MeasureField = (typeof MEASURES)[number];
 
 const BYTES_PER_ROW = COUNTS.length * Int32Array.BYTES_PER_ELEMENT + MEASURES.length * Float64Array.BYTES_PER_ELEMENT;

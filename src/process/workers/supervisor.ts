@@ -4,15 +4,14 @@
 import type { Socket } from "node:net";
 import { cannotListen, listenTrouble } from "../../engine/base/cannot-listen.ts";
 import type { Clock } from "../../engine/base/clock.ts";
+import { reserveCounts } from "../../engine/base/count-layout.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
-import { errorMessage } from "../../engine/base/thrown.ts";
+import { SharedCounts } from "../../engine/base/shared-counts.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
-import { SupervisorPage } from "../../operate/telemetry/supervisor-page.ts";
 import type { OpenMemory } from "../open-memory.ts";
 import type { Settings } from "../settings.ts";
 import { chooseWorker } from "./choose-worker.ts";
 import { joinHealth, workersForCalls } from "./fleet-health.ts";
-import { FleetPage } from "./fleet-page.ts";
 import { type Answers, type FromWorker, LISTENER_NAMES, type ListenerName } from "./messages.ts";
 import { Questions } from "./questions.ts";
 import { Rebalancer } from "./rebalance.ts";
@@ -61,6 +60,7 @@ interface Start {
 export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #numbers: SharedNumbers;
+  readonly #counts: SharedArrayBuffer;
   readonly #listeners: ReadonlyMap<ListenerName, SharedListener>;
   readonly #ports: Partial<Record<ListenerName, number>> = {};
   readonly #workers = new Map<number, WorkerThread>();
@@ -68,7 +68,6 @@ export class Supervisor {
   readonly #restarts = new Set<NodeJS.Timeout>();
   readonly #rebalancer = new Rebalancer<WorkerThread>();
   readonly #questions = new Questions();
-  readonly #page: FleetPage;
   #look: NodeJS.Timeout | undefined;
   /** Defined until all workers have served once. */
   #start: Start | undefined;
@@ -82,6 +81,7 @@ export class Supervisor {
   constructor(options: SupervisorOptions) {
     this.#options = options;
     this.#numbers = new SharedNumbers(options.count);
+    this.#counts = reserveCounts(options.count);
     this.#paces = Array.from({ length: options.count }, () => new RestartPace());
     this.#listeners = new Map(
       LISTENER_NAMES.flatMap((name) => {
@@ -91,22 +91,6 @@ export class Supervisor {
           : [[name, new SharedListener(name, address, (socket) => this.#give(name, socket))] as const];
       }),
     );
-    const own = new SupervisorPage();
-    this.#page = new FleetPage({
-      workers: () => this.#all(),
-      rules: () => [...new Set(this.#all().flatMap(({ rules }) => rules || []))].sort().join(),
-      own: () => {
-        const numbers = this.#numbers;
-        const all = this.#all();
-        return own.text({
-          restarts: numbers.measured("restarts"),
-          moves: numbers.measured("moves"),
-          workers: all.map(({ number, connections, openStreams }) => {
-            return { number, connections, openStreams, calls: numbers.measured("calls", number) };
-          }),
-        });
-      },
-    });
   }
 
   /**
@@ -194,7 +178,14 @@ export class Supervisor {
     // The gRPC port opens when the first worker serves, and the worker learns its number then.
     const ports = { ...this.#ports, grpc: 0 };
     const worker = new WorkerThread({
-      data: { number, ports, version, numbers: this.#numbers.buffer, memory: memory?.shared },
+      data: {
+        number,
+        ports,
+        version,
+        numbers: this.#numbers.buffer,
+        counts: this.#counts,
+        memory: memory?.shared,
+      },
       file,
       env,
       startedUs: clock.nowUs(),
@@ -224,15 +215,6 @@ export class Supervisor {
         break;
       case "answer":
         this.#questions.take(message.id, message.answer);
-        break;
-      case "page":
-        this.#page.take(message.id, message.text, message.isLast);
-        break;
-      case "page wanted":
-        void this.#sendPage(worker, message.id);
-        break;
-      case "fleet counts wanted":
-        worker.send({ kind: "fleet counts", id: message.id, counts: this.#page.counts(message.metrics) });
         break;
     }
   }
@@ -322,17 +304,6 @@ export class Supervisor {
     );
   }
 
-  async #sendPage(worker: WorkerThread, id: number): Promise<void> {
-    try {
-      for await (const text of this.#page.text()) await worker.sendWhole({ kind: "page", id, text, isLast: false });
-      worker.send({ kind: "page", id, text: "", isLast: true });
-    } catch (error) {
-      const trouble = errorMessage(error);
-      this.#options.logger.error({ err: error }, "the metrics of all workers can't be shown");
-      worker.send({ kind: "page", id, text: "", isLast: true, trouble });
-    }
-  }
-
   // Waits for the end of the turn, so that several changes in one turn are told once.
   #tellHealth(): void {
     if (this.#willTell) return;
@@ -357,7 +328,7 @@ export class Supervisor {
     const { number, failure } = worker;
     memory?.endThread(number);
     if (this.#workers.get(number) === worker) this.#workers.delete(number);
-    void this.#page.bury(worker);
+    new SharedCounts(this.#counts, -1).release(number - 1);
     this.#questions.bury(worker);
     if (this.#isStopping) {
       if (code !== 0) logger.warn({ number, code, err: failure }, "a worker did not end properly");

@@ -5,10 +5,8 @@ import type { Socket } from "node:net";
 import type { MessagePort } from "node:worker_threads";
 import type { HealthState } from "../../engine/base/health.ts";
 import type { SocketSource } from "../../engine/base/socket-source.ts";
-import type { CountChanges } from "../../operate/telemetry/changed-counts.ts";
 import type {
   Answers,
-  FleetCounts,
   FromWorker,
   Health,
   ListenerName,
@@ -25,12 +23,9 @@ const BEAT_MS = 1_000;
 /** What others ask of the service in this thread. */
 export interface WorkerService {
   readonly health: HealthState;
-  answer(question: Question): Answers[Question["about"]];
-  load(): { readonly openStreams: number; readonly calls: number };
-  /** The metrics of this worker, in pieces. */
-  page(): AsyncIterable<string>;
-  /** The counters of this worker that have changed since the last call. */
-  counts(): CountChanges & { readonly rules: string };
+  answer(question: Question): Answers[Question["about"]] | Promise<Answers[Question["about"]]>;
+  /** Writes what others read of this worker where they find it; called once a second. */
+  note(): void;
 }
 
 /** What the thread does on orders of the main thread. */
@@ -45,7 +40,6 @@ export interface WorkerView extends Partial<WorkerReport> {
   readonly status: WorkerStatus;
   readonly connections: number;
   readonly openStreams: number;
-  readonly calls: number;
 }
 
 interface Opening {
@@ -60,8 +54,6 @@ export class WorkerLink {
   readonly #port: MessagePort;
   readonly #ports: WorkerData["ports"];
   readonly #openings = new Map<ListenerName, Opening>();
-  readonly #pages = new Map<number, (message: Extract<ToWorker, { kind: "page" }>) => void>();
-  readonly #counts = new Map<number, (counts: FleetCounts) => void>();
   readonly #answers = new Map<number, (answers: readonly (readonly [number, unknown])[]) => void>();
   #service: WorkerService | undefined;
   #health: Health | undefined;
@@ -124,44 +116,8 @@ export class WorkerLink {
       status: this.numbers.statusOf(i + 1),
       connections: this.numbers.of(i + 1, "grpc"),
       openStreams: this.numbers.measured("openStreams", i + 1),
-      calls: this.numbers.measured("calls", i + 1),
       ...reports.get(i + 1),
     }));
-  }
-
-  /** The metrics of all workers as one page, in pieces. Throws with the supervisor's reason if they can't be shown. */
-  async *fleetPage(): AsyncGenerator<string> {
-    const pieces: string[] = [];
-    let isDone = false;
-    let trouble: string | undefined;
-    let wake: () => void = () => undefined;
-    const id = this.#nextId++;
-    this.#pages.set(id, (message) => {
-      pieces.push(message.text);
-      isDone = message.isLast;
-      trouble = message.trouble;
-      wake();
-    });
-    this.#send({ kind: "page wanted", id });
-    try {
-      while (!isDone || pieces.length > 0) {
-        const piece = pieces.shift();
-        if (trouble !== undefined) throw new Error(trouble);
-        if (piece !== undefined) yield piece;
-        else await new Promise<void>((resolve) => (wake = resolve));
-      }
-    } finally {
-      this.#pages.delete(id);
-    }
-  }
-
-  /** The sums of these metrics over all workers, about a second old at most. */
-  fleetCounts(metrics: readonly string[]): Promise<FleetCounts> {
-    const id = this.#nextId++;
-    return new Promise((resolve) => {
-      this.#counts.set(id, resolve);
-      this.#send({ kind: "fleet counts wanted", id, metrics });
-    });
   }
 
   #send(message: FromWorker): void {
@@ -187,21 +143,10 @@ export class WorkerLink {
         orders.stop(message.delays);
         break;
       case "ask":
-        if (this.#service === undefined) break;
-        this.#send({ kind: "answer", id: message.id, answer: this.#service.answer(message.question) });
+        void this.#answer(message.id, message.question);
         break;
       case "answers":
         this.#answers.get(message.id)?.(message.answers);
-        break;
-      case "page wanted":
-        void this.#sendPage(message.id);
-        break;
-      case "page":
-        this.#pages.get(message.id)?.(message);
-        break;
-      case "fleet counts":
-        this.#counts.get(message.id)?.(message.counts);
-        this.#counts.delete(message.id);
         break;
     }
   }
@@ -224,24 +169,11 @@ export class WorkerLink {
 
   #beat(): void {
     this.numbers.add(this.number, "beats", 1);
-    const service = this.#service;
-    if (service === undefined) return;
-    this.#measure(service);
-    const { text, isAfresh, rules } = service.counts();
-    if (text !== "" || isAfresh) this.#send({ kind: "counts", text, isAfresh, rules });
+    this.#service?.note();
   }
 
-  #measure(service: WorkerService): void {
-    const { openStreams, calls } = service.load();
-    this.numbers.measure("openStreams", openStreams, this.number);
-    this.numbers.measure("calls", calls, this.number);
-  }
-
-  async #sendPage(id: number): Promise<void> {
-    if (this.#service === undefined) return;
-    // What all threads read of this one is then as fresh as its page.
-    this.#measure(this.#service);
-    for await (const text of this.#service.page()) this.#send({ kind: "page", id, text, isLast: false });
-    this.#send({ kind: "page", id, text: "", isLast: true });
+  async #answer(id: number, question: Question): Promise<void> {
+    const answer = await this.#service?.answer(question);
+    this.#send({ kind: "answer", id, answer });
   }
 }

@@ -2,9 +2,6 @@
 
 import type { Socket } from "node:net";
 import { type TransferListItem, Worker } from "node:worker_threads";
-import { RULE_METRICS } from "../../operate/telemetry/metrics.ts";
-import { type Counts, readCounts } from "../../operate/telemetry/sum-pages.ts";
-import type { PageWorker } from "./fleet-page.ts";
 import type { FromWorker, Health, ListenerName, PartNotesRecord, ToWorker, WorkerData } from "./messages.ts";
 import { SharedNumbers } from "./shared-numbers.ts";
 
@@ -20,7 +17,7 @@ interface WorkerOptions {
   readonly onEnd: (code: number, worker: WorkerThread) => void;
 }
 
-export class WorkerThread implements PageWorker {
+export class WorkerThread {
   readonly number: number;
   readonly startedUs: number;
   readonly #thread: Worker;
@@ -31,10 +28,6 @@ export class WorkerThread implements PageWorker {
   notes: PartNotesRecord = {};
   /** What its thread threw, or why it was ended. */
   failure: Error | undefined;
-  lastPage = "";
-  readonly counted: Counts = new Map();
-  /** The hash of its rules; empty while it has not reported. */
-  rules = "";
   lastGiven = 0;
   #beats = 0;
   /** Looks at it since it has last shown that it lives. */
@@ -88,11 +81,6 @@ export class WorkerThread implements PageWorker {
     this.#thread.postMessage(message);
   }
 
-  sendWhole(message: ToWorker): Promise<void> {
-    this.send(message);
-    return Promise.resolve();
-  }
-
   /** Passes a connection on to the worker. */
   give(listener: ListenerName, socket: Socket): void {
     this.#numbers.add(this.number, listener, 1);
@@ -137,11 +125,7 @@ export class WorkerThread implements PageWorker {
   #hear(message: FromWorker, pass: (message: FromWorker, worker: WorkerThread) => void): void {
     if (message.kind === "open") this.#open.add(message.listener);
     else if (message.kind === "close") this.#open.delete(message.listener);
-    else if (message.kind === "counts") {
-      if (message.isAfresh) for (const { name } of Object.values(RULE_METRICS)) this.counted.delete(name);
-      readCounts(message.text, this.counted);
-      this.rules = message.rules;
-    } else if (message.kind === "health") {
+    else if (message.kind === "health") {
       this.troubles = message.troubles;
       this.notes = message.notes;
     }

@@ -6,8 +6,8 @@ import type { Clock } from "../../engine/base/clock.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
 import { RelayServer } from "../../grpc/transport/relay/relay-server.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
-import { openProcessMetrics } from "../../operate/telemetry/metric-text.ts";
 import { mirrorText } from "../../operate/telemetry/mirror-metrics.ts";
+import { nodeText, openNodeMetrics } from "../../operate/telemetry/node-metrics.ts";
 import { openPages } from "./pages.ts";
 import { MESSAGE_BYTES_MAX, openPair, type PairFlags } from "./pair.ts";
 import { Recording } from "./recording.ts";
@@ -80,11 +80,11 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
     await recording?.abandon();
     throw error;
   };
-  const ofProcess = openProcessMetrics();
+  const ofNode = openNodeMetrics();
   const pages = openPages(options.http, {
     report,
     hosts: options.httpHosts,
-    metrics: async () => `${await ofProcess()}\n${mirrorText(mirrorNumbers(pair, recording))}`,
+    metrics: async () => `${await nodeText([await ofNode()])}\n${mirrorText(mirrorNumbers(pair, recording))}`,
     isReady: () => {
       answering.connect();
       return answering.isConnected;

@@ -6,8 +6,8 @@ import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
 import { Source } from "../../../src/engine/domain/take.ts";
 import { ServerCounts } from "../../../src/grpc/transport/fast-lane/bounds.ts";
 import { createLogger } from "../../../src/operate/telemetry/logger.ts";
-import { openProcessMetrics } from "../../../src/operate/telemetry/metric-text.ts";
 import { METRICS, RULE_METRICS } from "../../../src/operate/telemetry/metrics.ts";
+import { nodeText, openNodeMetrics } from "../../../src/operate/telemetry/node-metrics.ts";
 import { type AppParts, buildAppParts } from "../../../src/process/app/app-parts.ts";
 import { fixedMetrics, metricsText } from "../../../src/process/app/process-metrics.ts";
 import { readSettings } from "../../../src/process/settings.ts";
@@ -37,7 +37,7 @@ async function makeParts(more: Partial<AppParts> = {}): Promise<AppParts> {
 
 async function textOf(parts: AppParts): Promise<string> {
   let text = "";
-  for await (const piece of metricsText(parts, () => Promise.resolve(""))) text += piece;
+  for await (const piece of metricsText(parts, () => Promise.resolve([]))) text += piece;
   return text;
 }
 
@@ -194,6 +194,16 @@ test("counters of rules are read when scraped; those of holds begin when there a
   expect(sampleOf(await textOf(parts), `headgate_hold_live${labels}`)).toBe("0");
 });
 
-test("the process's own metrics are there", async () => {
-  expect(await openProcessMetrics()()).toContain("process_resident_memory_bytes");
+test("the metrics of Node.js are there, those of several threads as one, those of the process once", async () => {
+  const own = await openNodeMetrics()();
+  const text = await nodeText([own, own]);
+  const heap = "nodejs_heap_size_total_bytes";
+  const readOf = (name: string) => own.find((metric) => metric.name === name)?.values[0]?.value;
+  expect(sampleOf(text, heap)).toBe(String(2 * (readOf(heap) ?? 0)));
+  for (const once of [
+    "process_start_time_seconds",
+    "process_resident_memory_bytes",
+    "nodejs_eventloop_lag_p99_seconds",
+  ])
+    expect(sampleOf(text, once)).toBe(String(readOf(once)));
 });

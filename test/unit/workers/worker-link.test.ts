@@ -4,6 +4,7 @@ import { EventEmitter } from "node:events";
 import { Socket } from "node:net";
 import type { MessagePort } from "node:worker_threads";
 import { beforeEach, expect, test } from "vitest";
+import { reserveCounts } from "../../../src/engine/base/count-layout.ts";
 import { HealthState } from "../../../src/engine/base/health.ts";
 import { NO_SUMMARY } from "../../../src/operate/telemetry/top/summary.ts";
 import type { FromWorker, ToWorker } from "../../../src/process/workers/messages.ts";
@@ -20,7 +21,13 @@ beforeEach(() => {
   numbers = new SharedNumbers(2);
   const port = Object.assign(new EventEmitter(), { postMessage: (message: FromWorker) => void told.push(message) });
   say = (message) => port.emit("message", message);
-  const data = { number: 2, ports: { http: 8080, grpc: 0 }, version: "1", numbers: numbers.buffer };
+  const data = {
+    number: 2,
+    ports: { http: 8080, grpc: 0 },
+    version: "1",
+    numbers: numbers.buffer,
+    counts: reserveCounts(2),
+  };
   link = new WorkerLink(port as unknown as MessagePort, data, { reload: () => undefined, stop: () => undefined });
 });
 
@@ -30,9 +37,7 @@ test("what was said of all before the service was built counts once it is", () =
   link.attach({
     health,
     answer: () => NO_SUMMARY,
-    load: () => ({ openStreams: 0, calls: 0 }),
-    page: () => new ReadableStream<string>(),
-    counts: () => ({ text: "", isAfresh: false, rules: "" }),
+    note: () => undefined,
   });
   expect([...health.troubles()]).toEqual([["store", "in worker 1 of 2: away"]]);
 });
