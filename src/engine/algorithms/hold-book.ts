@@ -251,13 +251,17 @@ export class HoldBook {
   }
 
   /**
-   * Takes the holds of the record, if it is that of a bucket whose stats are not among `held`, out of their rule's counts: no call would count
-   * them down. The next payment on the bucket counts them again.
+   * Takes the holds of the record, if it is that of a bucket whose rule's stats have none of these numbers, out of their rule's counts: no call
+   * would count them down. The next payment on the bucket counts them again.
    */
-  leaveCount(record: number, held: ReadonlySet<LimitStats>): void {
+  leaveCount(record: number, held: ReadonlySet<number>): void {
     if (this.#records.kindOf(record) !== Kind.bucket) return;
-    const stats = this.#counts.statsOf(this.#records.word(record, WORD.stats));
-    if (!held.has(stats)) this.#countIn(record, NO_RULE);
+    if (!held.has(this.#records.word(record, WORD.rule))) this.#countIn(record, NO_RULE);
+  }
+
+  /** The numbers for `leaveCount`. */
+  numbersOf(stats: Iterable<LimitStats>): ReadonlySet<number> {
+    return new Set([...stats].map((each) => this.#counts.numberOf(each)));
   }
 
   /** Records that are or were in use; `isBucketAt` and `settledAt` take numbers from 1 to this. */
@@ -306,6 +310,7 @@ export class HoldBook {
       holds.lows.restore([]);
     }
     this.#records.writeLimit(holds.record, limit);
+    this.#records.setWord(holds.record, WORD.rule, this.#counts.numberOf(limit.stats));
     return holds;
   }
 

@@ -1,7 +1,8 @@
 // Which stats count the holds of a bucket, as a number that stands in memory which threads share.
 
+import type { SharedCounts } from "../base/shared-counts.ts";
 import { OWN_LIMIT } from "../domain/limit.ts";
-import type { LimitStats } from "../domain/stats.ts";
+import { LimitStats } from "../domain/stats.ts";
 
 /** Gives the stats that count holds a whole number, which all threads understand. */
 export interface HoldCounts {
@@ -12,7 +13,7 @@ export interface HoldCounts {
 /** `numberOf` the stats of no rule, such as those of a limit that comes from its numbers (held-limit.ts). */
 export const NO_RULE = 0;
 
-/** For a process with one thread. */
+/** For a book that one thread has. */
 export class OwnHoldCounts implements HoldCounts {
   readonly #all: LimitStats[] = [OWN_LIMIT.stats];
   readonly #numbers = new Map([[OWN_LIMIT.stats, NO_RULE]]);
@@ -27,5 +28,22 @@ export class OwnHoldCounts implements HoldCounts {
 
   statsOf(number: number): LimitStats {
     return this.#all[number] ?? OWN_LIMIT.stats;
+  }
+}
+
+/** For a book that threads share: the number is one more than the place of the stats among their counters. */
+export class SharedHoldCounts implements HoldCounts {
+  readonly #counts: SharedCounts;
+
+  constructor(counts: SharedCounts) {
+    this.#counts = counts;
+  }
+
+  numberOf(stats: LimitStats): number {
+    return (stats.placeIn(this.#counts) ?? NO_RULE - 1) + 1;
+  }
+
+  statsOf(number: number): LimitStats {
+    return number === NO_RULE ? OWN_LIMIT.stats : new LimitStats({ counts: this.#counts, at: number - 1 });
   }
 }

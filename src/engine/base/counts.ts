@@ -86,6 +86,11 @@ export class Counts {
     return isNew;
   }
 
+  /** Its place among these rows; undefined if it counts elsewhere. */
+  placeIn(counts: CountRows): number | undefined {
+    return this.#counts === counts ? this.#at : undefined;
+  }
+
   /** Counts on at another place. */
   moveTo({ counts, at }: CountPlace): void {
     this.#own = counts.own;

@@ -91,7 +91,7 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     health: storeHealth,
     processes,
     memories,
-  } = await openStore({ settings, clock, observer: storeCounts, memory, thread: link?.number ?? 1 });
+  } = await openStore({ settings, clock, observer: storeCounts, memory, counts, thread: link?.number ?? 1 });
   const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
   const onStoreFailure = ON_STORE_FAILURE_NAMES.indexOf(settings.onStoreFailure) as OnStoreFailure;
   const cacheBytes = settings.compatibilityMode ? settings.localCacheBytes : 0;

@@ -2,6 +2,7 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { invariant } from "../../engine/base/invariant.ts";
+import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import { HOLDS_IN_MEMORY_MAX } from "../../engine/domain/limit.ts";
 import type { Take } from "../../engine/domain/take.ts";
@@ -26,6 +27,7 @@ interface StoreChoice {
   /** The memory store's memory and this thread's number, if threads share it. */
   readonly memory?: SharedMemory | undefined;
   readonly thread?: number;
+  readonly counts?: SharedCounts;
 }
 
 /** The store of the process, with its health, its count of processes, and its local memories. */
@@ -134,9 +136,9 @@ function sharedOptions({ settings, clock, observer }: StoreChoice, onUndone: Den
   };
 }
 
-function openOwnStore({ settings, clock, observer, memory, thread = 1 }: StoreChoice): MemoryStore {
+function openOwnStore({ settings, clock, observer, memory, thread = 1, counts }: StoreChoice): MemoryStore {
   if (memory === undefined) return openMemoryStore(settings, clock, observer);
-  return new MemoryStore({ clock, observer, shared: { store: memory.store, thread } });
+  return new MemoryStore({ clock, observer, counts, shared: { store: memory.store, thread } });
 }
 
 /** Opens an empty store in this thread's memory. */

@@ -1,9 +1,11 @@
 // Keeps buckets in the memory of this process, which its threads share. A group is settled before `take` returns. The buckets end with the
 // process, unless snapshot/ keeps a copy in a file.
 
+import { OwnHoldCounts, SharedHoldCounts } from "../../engine/algorithms/hold-counts.ts";
 import { Settlement } from "../../engine/algorithms/settlement.ts";
 import type { Clock } from "../../engine/base/clock.ts";
 import type { LongWork } from "../../engine/base/long-work.ts";
+import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import type { KeyHash } from "../../engine/domain/key-bytes.ts";
 import type { LimitStats } from "../../engine/domain/stats.ts";
@@ -25,6 +27,8 @@ export interface MemoryStoreOptions extends MemoryBounds {
   readonly observer?: StoreObserver;
   /** The memory of all threads, whose bounds then count, and this thread's number, from 1. By default it has memory of its own. */
   readonly shared?: { readonly store: SharedStore; readonly thread: number };
+  /** Where the limits' stats count that threads share. */
+  readonly counts?: SharedCounts | undefined;
 }
 
 /**
@@ -44,12 +48,13 @@ export class MemoryStore implements LocalStore {
   /** For other threads, such as that of a snapshot. */
   readonly shared: SharedStore;
 
-  constructor({ clock, observer = SILENT_STORE_OBSERVER, shared, ...bounds }: MemoryStoreOptions) {
+  constructor({ clock, observer = SILENT_STORE_OBSERVER, shared, counts, ...bounds }: MemoryStoreOptions) {
     this.#clock = clock;
     this.#observer = observer;
     this.shared = shared?.store ?? newSharedStore(bounds);
     this.#memory = new StoreMemory(this.shared, shared?.thread ?? 1);
-    this.buckets = new Buckets(this.#memory, { onEvicted: (buckets) => observer.evicted(buckets) });
+    const holdCounts = counts === undefined ? new OwnHoldCounts() : new SharedHoldCounts(counts);
+    this.buckets = new Buckets(this.#memory, { onEvicted: (buckets) => observer.evicted(buckets), holdCounts });
     this.#settlement = new Settlement(this.buckets);
   }
 
@@ -98,9 +103,10 @@ export class MemoryStore implements LocalStore {
   /** Takes the holds of limits whose stats are not among `held` out of their rules' counts (HoldBook.leaveCount). */
   *leaveCounts(held: ReadonlySet<LimitStats>): LongWork<void> {
     const { holds } = this.buckets;
+    const numbers = holds.numbersOf(held);
     for (let record = 1; record <= holds.made; record++) {
       this.#memory.lockLogsAndHolds();
-      this.#atomically(() => holds.leaveCount(record, held));
+      this.#atomically(() => holds.leaveCount(record, numbers));
       yield;
     }
   }
