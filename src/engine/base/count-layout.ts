@@ -1,12 +1,14 @@
 // Where the parts of the memory of counters begin (shared-counts.ts), and what its words mean.
 
 import { invariant } from "./invariant.ts";
-import { JOURNAL_BYTES } from "./journaled-memory.ts";
+import { journalBytes } from "./journaled-memory.ts";
 
 /** Counters of one place. */
 export const PLACE_CELLS = 16;
 /** Places of a row: above RULES_MAX. */
 const PLACES = 262_144;
+/** Most changes under one lock. */
+const JOURNAL_ENTRIES_MAX = 131_072;
 /** Most threads. */
 export const THREADS_MAX = 128;
 /** One place in so many has room for a text, of at most so many bytes, with two words before them. */
@@ -56,7 +58,8 @@ export function layoutOf(places: number, threads: number) {
   const textsAt = 4 * (entriesAt + (places + 1) * ENTRY_WORDS);
   const texts = Math.ceil(places / PLACES_PER_TEXT);
   const journalAt = textsAt + texts * TEXT_WORDS * 4;
-  const rowsAt = journalAt + Math.ceil(JOURNAL_BYTES / 64) * 64;
+  const journalEntries = Math.min(JOURNAL_ENTRIES_MAX, 16 * places);
+  const rowsAt = journalAt + Math.ceil(journalBytes(journalEntries) / 64) * 64;
   const rowCells = places * PLACE_CELLS;
   return {
     chains,
@@ -64,6 +67,7 @@ export function layoutOf(places: number, threads: number) {
     textsAt,
     texts,
     journalAt,
+    journalEntries,
     rowsAt,
     rowCells,
     bytes: rowsAt + (threads + 1) * rowCells * 8,

@@ -4,12 +4,14 @@
 
 import { InvariantError } from "./invariant.ts";
 
-/** Most changes between two commits: twice those that bring or forget all holds of a bucket (HOLDS_PER_BUCKET_MAX), the longest change. */
+/** Most changes of a call: twice those that bring or forget all holds of a bucket (HOLDS_PER_BUCKET_MAX), the longest change. */
 const ENTRIES_MAX = 524_288;
 /** Numbers of an entry: the place of the change, and the old value. */
 const ENTRY_NUMBERS = 2;
-/** Bytes of a journal: the count of its entries, then the entries. Only what was used takes memory. */
-export const JOURNAL_BYTES = 8 * (1 + ENTRIES_MAX * ENTRY_NUMBERS);
+/** Bytes of a journal of so many entries: their count, then the entries. Only what was used takes memory. */
+export function journalBytes(entriesMax = ENTRIES_MAX): number {
+  return 8 * (1 + entriesMax * ENTRY_NUMBERS);
+}
 
 /**
  * One thread's view of a shared buffer: 64-bit numbers and signed 32-bit words, both counted from the buffer's start. The buffer is at most
@@ -19,13 +21,15 @@ export class JournaledMemory {
   readonly numbers: Float64Array;
   readonly words: Int32Array;
   readonly #journal: Float64Array;
+  readonly #entriesMax: number;
   #entries = 0;
 
-  /** `journalAt`: where the thread's journal begins, in bytes; a multiple of 8. */
-  constructor(buffer: SharedArrayBuffer, journalAt: number) {
+  /** `journalAt`: where the thread's journal begins, in bytes; a multiple of 8. `entriesMax`: most changes between two commits. */
+  constructor(buffer: SharedArrayBuffer, journalAt: number, entriesMax = ENTRIES_MAX) {
     this.numbers = new Float64Array(buffer);
     this.words = new Int32Array(buffer);
-    this.#journal = new Float64Array(buffer, journalAt, JOURNAL_BYTES / 8);
+    this.#journal = new Float64Array(buffer, journalAt, journalBytes(entriesMax) / 8);
+    this.#entriesMax = entriesMax;
   }
 
   /** True if nothing was written since the last commit. */
@@ -70,7 +74,7 @@ export class JournaledMemory {
   /** The entry counts before the change is made: undoing a change that was not made changes nothing. */
   #note(place: number, old: number): void {
     const entry = this.#entries + 1;
-    if (entry > ENTRIES_MAX) throw new InvariantError(`a call makes at most ${ENTRIES_MAX} changes`);
+    if (entry > this.#entriesMax) throw new InvariantError(`a call makes at most ${this.#entriesMax} changes`);
     const journal = this.#journal;
     journal[entry * ENTRY_NUMBERS - 1] = place;
     journal[entry * ENTRY_NUMBERS] = old;
@@ -81,5 +85,5 @@ export class JournaledMemory {
 
 /** A memory of `bytes` bytes that no other thread has. Only what is used takes memory. */
 export function ownMemory(bytes: number): JournaledMemory {
-  return new JournaledMemory(new SharedArrayBuffer(bytes + JOURNAL_BYTES), bytes);
+  return new JournaledMemory(new SharedArrayBuffer(bytes + journalBytes()), bytes);
 }

@@ -61,12 +61,12 @@ export class SharedCounts implements CountRows {
   constructor(buffer: SharedArrayBuffer, row: number) {
     const [, threads = 0, places = 0] = new Int32Array(buffer, 0, Word.chains);
     this.#layout = layoutOf(places, threads);
-    const { journalAt, rowCells } = this.#layout;
+    const { journalAt, journalEntries, rowCells } = this.#layout;
     const cellsOf = (index: number) => new Float64Array(buffer, this.#rowStart(index) * 8, rowCells);
     this.rows = Array.from({ length: threads }, (_, index) => cellsOf(index));
     this.common = cellsOf(-1);
     this.own = this.rows[row] ?? this.common;
-    this.#memory = new JournaledMemory(buffer, journalAt);
+    this.#memory = new JournaledMemory(buffer, journalAt, journalEntries);
     this.#words = this.#memory.words;
     this.#entries = new CountEntries(this.#memory, this.#layout);
     this.#row = row;

@@ -10,7 +10,7 @@
 import { holdBytes } from "../../engine/algorithms/hold-records.ts";
 import { BLOCK_BYTES } from "../../engine/algorithms/log-blocks.ts";
 import { InvariantError } from "../../engine/base/invariant.ts";
-import { JOURNAL_BYTES, JournaledMemory } from "../../engine/base/journaled-memory.ts";
+import { JournaledMemory, journalBytes } from "../../engine/base/journaled-memory.ts";
 import type { KeyHash } from "../../engine/domain/key-bytes.ts";
 import { HOLDS_PER_BUCKET_MAX } from "../../engine/domain/limit.ts";
 
@@ -78,7 +78,7 @@ export class MemoryLayout {
     this.holdsAt = align(this.logsAt + logBytesMax + BLOCK_BYTES);
     this.holdsMax = holdsMax;
     this.journalsAt = align(this.holdsAt + holdBytes(holdsMax));
-    this.bytes = this.journalsAt + (1 + threadsMax) * JOURNAL_BYTES;
+    this.bytes = this.journalsAt + (1 + threadsMax) * journalBytes();
   }
 }
 
@@ -123,7 +123,7 @@ export class StoreMemory {
     const { threadsMax = 1 } = bounds;
     if (thread > threadsMax) throw new InvariantError(`thread ${thread} is one of ${threadsMax}`);
     this.layout = new MemoryLayout(bounds);
-    this.memory = new JournaledMemory(buffer, this.layout.journalsAt + thread * JOURNAL_BYTES);
+    this.memory = new JournaledMemory(buffer, this.layout.journalsAt + thread * journalBytes());
     this.#words = this.memory.words;
     this.#owner = thread + 1;
   }
