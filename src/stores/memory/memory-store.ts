@@ -119,11 +119,8 @@ export class MemoryStore implements LocalStore {
   /** Locks all that the group needs, and returns the time, which is read under the locks. */
   #lock(group: TakeGroup): number {
     const memory = this.#memory;
-    for (let i = 0; i < group.size; i++) {
-      const take = group.takes[i] as Take;
-      take.needKeyBytes();
-      memory.want(memory.stripeOf(take));
-    }
+    for (let i = 0; i < group.size; i++) (group.takes[i] as Take).needKeyBytes();
+    for (let i = 0; i < group.size; i++) memory.want(memory.stripeOf(group.takes[i] as Take));
     memory.lock();
     if (group.takesWithHolds > 0 || group.takesOnLogs > 0) memory.lockLogsAndHolds();
     return this.#now();

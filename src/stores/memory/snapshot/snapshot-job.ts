@@ -95,10 +95,15 @@ export class RunningJob {
         thread.once("exit", (code) => reject(new Error(`the thread of the snapshot ended with ${code}`)));
       });
       return resultOf(answer);
+    } catch (error) {
+      await thread.terminate();
+      const memory = new StoreMemory(this.#job.store, SNAPSHOT_THREAD);
+      memory.endThread();
+      // What a thread has read that ended in the middle is half a snapshot.
+      if (this.#job.kind === "read") new Buckets(memory, { onEvicted: () => undefined }).clear();
+      throw error;
     } finally {
       await thread.terminate();
-      // Nothing, unless it was ended in the middle.
-      new StoreMemory(this.#job.store, SNAPSHOT_THREAD).endThread();
     }
   }
 }
