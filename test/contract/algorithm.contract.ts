@@ -1,6 +1,6 @@
 // What each algorithm answers, number by number. Every implementation runs this: TypeScript in memory, Lua in Redis.
 
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/engine/base/units.ts";
 import { ALGORITHM_NAMES, Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
 import { Mode, Outcome } from "../../src/engine/domain/take.ts";
@@ -22,7 +22,6 @@ export function describeAlgorithmContract(name: string, factory: HarnessFactory)
     beforeEach(async () => {
       harness = await factory();
     });
-    afterEach(() => harness.close());
     const open = () => harness;
 
     describe.each(ALL.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[algorithm] })))(

@@ -1,6 +1,6 @@
 // What windows of calendars promise at their edges, and where processes reckon edges otherwise. Every store runs this.
 
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { CalendarWindows } from "../../src/engine/domain/calendar-windows.ts";
 import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
 import { Mode, Outcome } from "../../src/engine/domain/take.ts";
@@ -94,7 +94,6 @@ export function describeCalendarContract(name: string, factory: HarnessFactory):
     beforeEach(async () => {
       harness = await factory();
     });
-    afterEach(() => harness.close());
 
     // Promise(calendar): Days of 23 and 25 hours, short months and fiscal years end to the microsecond on every store.
     test.each(EDGES)("begin and end to the microsecond: $name", async ({ calendar, start, end }) => {

@@ -1,7 +1,7 @@
 // The contract of stores, held by the store on a real Redis Cluster. Its scripts are those of one Redis, which keeps the other contracts;
 // test/property/cluster-agrees.server.test.ts holds all of them against memory.
 
-import { afterAll, beforeAll } from "vitest";
+import { beforeAll } from "vitest";
 import { ClusterRig } from "../support/redis-cluster.ts";
 import { clusterHarness } from "./redis-harness.ts";
 import { describeStoreContract } from "./store.contract.ts";
@@ -10,6 +10,5 @@ let rig: ClusterRig;
 beforeAll(async () => {
   rig = await ClusterRig.start({ replicas: false });
 });
-afterAll(() => rig.stop());
 
 describeStoreContract("cluster store", () => clusterHarness(rig));

@@ -1,7 +1,7 @@
 // What every store does with counters of COMPATIBILITY_MODE (Mode.charge): charged each for itself, whatever the call comes
 // to, and the rest of the call knows which of them were over.
 
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { Kind, Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { makeLimit } from "../support/builders.ts";
 import {
@@ -30,7 +30,6 @@ export function describeCounterContract(name: string, factory: HarnessFactory): 
     beforeEach(async () => {
       harness = await factory();
     });
-    afterEach(() => harness.close());
 
     const open = () => harness;
     describeCharges(open);

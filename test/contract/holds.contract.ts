@@ -1,6 +1,6 @@
 // What every store does with buckets that have many holds.
 
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
 import { HoldFound, Mode, Verdict } from "../../src/engine/domain/take.ts";
 import { CONCURRENT_KEY_SUFFIX } from "../../src/engine/rules/bucket-key.ts";
@@ -38,7 +38,6 @@ export function describeHoldsContract(name: string, factory: HarnessFactory): vo
     beforeEach(async () => {
       harness = await factory();
     });
-    afterEach(() => harness.close());
 
     test("an id is free once its hold has ended, although the hold still waits to be given back", async () => {
       const keySuffix = CONCURRENT_KEY_SUFFIX;

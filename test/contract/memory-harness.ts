@@ -2,13 +2,14 @@
 
 import type { TakeGroup } from "../../src/engine/domain/take.ts";
 import { MemoryStore, type MemoryStoreOptions } from "../../src/stores/memory/memory-store.ts";
+import { closedWithTest } from "../support/ends.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { START_US, type StoreHarness } from "./store-harness.ts";
 
 /** A fresh memory store. */
 export function memoryHarness(options: Omit<MemoryStoreOptions, "clock"> = {}): StoreHarness {
   const clock = new ManualClock(START_US);
-  const store = new MemoryStore({ clock, ...options });
+  const store = closedWithTest(new MemoryStore({ clock, ...options }));
   return {
     store,
     keyPrefix: "",
@@ -18,6 +19,5 @@ export function memoryHarness(options: Omit<MemoryStoreOptions, "clock"> = {}): 
       store.take(group);
     },
     giveBack: async (group: TakeGroup) => store.giveBack(group),
-    close: () => store.close(),
   };
 }

@@ -1,7 +1,7 @@
 // How long PostgreSQL keeps a token bucket whose rate was edited: as long as what was spent means something.
 
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
 import { WAIT_US_MAX } from "../../src/engine/domain/limit.ts";
 import { Mode } from "../../src/engine/domain/take.ts";
@@ -18,10 +18,6 @@ beforeAll(async () => {
   server = await PostgresServer.start();
   harness = await postgresHarness(server);
 }, 60_000);
-afterAll(async () => {
-  await harness.close();
-  await server.stop();
-});
 
 // Promise(limits): A lowered rate keeps what was spent, on every store.
 test("a bucket is kept as long as the rate needs that it was last asked about, refused or only looked at", async () => {

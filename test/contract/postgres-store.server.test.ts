@@ -2,7 +2,7 @@
 
 import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { SQL_FILES } from "../../src/stores/postgres/schema.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { describeEveryContract } from "./every.contract.ts";
@@ -12,7 +12,6 @@ let server: PostgresServer;
 beforeAll(async () => {
   server = await PostgresServer.start();
 }, 60_000);
-afterAll(() => server.stop());
 
 describeEveryContract("PostgreSQL store", () => postgresHarness(server));
 

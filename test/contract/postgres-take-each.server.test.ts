@@ -2,7 +2,7 @@
 // rows behind. So calls of both may follow one another on any bucket, also on rows with nonsense in them.
 
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
 import { Kind, Mode, Verdict } from "../../src/engine/domain/take.ts";
@@ -27,10 +27,6 @@ beforeAll(async () => {
   server = await PostgresServer.start();
   harness = await postgresHarness(server);
 }, 60_000);
-afterAll(async () => {
-  await harness.close();
-  await server.stop();
-});
 
 const PLAIN = [Algorithm.tokenBucket, Algorithm.slidingWindow, Algorithm.fixedWindow];
 /** A limit, and another amount that its rule is edited to. */
@@ -161,5 +157,4 @@ test.each([
     ask(own, [{ limit: makeLimit(), identity }, ...second]),
   );
   for (const { verdict } of await Promise.all(takes)) expect(verdict).toBe(Verdict.allowed);
-  await own.close();
 });

@@ -6,6 +6,7 @@ import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
 import type { Store } from "../../src/stores/store.ts";
+import { closedWithTest } from "../support/ends.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import type { ClusterRig } from "../support/redis-cluster.ts";
 import type { RedisServer } from "../support/redis-server.ts";
@@ -44,6 +45,7 @@ export async function clusterHarness(rig: ClusterRig): Promise<StoreHarness> {
 
 /** The harness of a store that is connected. */
 export function harnessOver(store: Store, clock: ManualClock, keyPrefix: string): StoreHarness {
+  closedWithTest(store);
   const settle = async (group: TakeGroup) => {
     await new Promise<void>((resolve) => {
       if (store.take(group, { settled: () => resolve() })) resolve();
@@ -67,7 +69,6 @@ export function harnessOver(store: Store, clock: ManualClock, keyPrefix: string)
         await settle(peek);
       }
     },
-    close: () => store.close(),
   };
 }
 

@@ -1,6 +1,6 @@
 // The contract of stores and of the algorithms, held by the Redis store on a real server.
 
-import { afterAll, beforeAll } from "vitest";
+import { beforeAll } from "vitest";
 import { RedisServer } from "../support/redis-server.ts";
 import { describeEveryContract } from "./every.contract.ts";
 import { redisHarness } from "./redis-harness.ts";
@@ -9,6 +9,5 @@ let server: RedisServer;
 beforeAll(async () => {
   server = await RedisServer.start();
 });
-afterAll(() => server.stop());
 
 describeEveryContract("Redis store", () => redisHarness(server));

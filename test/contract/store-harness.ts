@@ -17,7 +17,6 @@ export interface StoreHarness {
   settle(group: TakeGroup): Promise<void>;
   /** Gives back, and resolves once that has reached the buckets. */
   giveBack(group: TakeGroup): Promise<void>;
-  close(): Promise<void>;
 }
 
 /** Makes a harness over an empty store, standing at 2026-01-01T00:00:00Z. */

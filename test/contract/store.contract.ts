@@ -1,6 +1,6 @@
 // What every store does with groups: all or nothing, kinds, modes, receipts. algorithm.contract.ts has the numbers.
 
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { ALGORITHM_NAMES, Algorithm } from "../../src/engine/domain/limit.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, Outcome, Source, Verdict } from "../../src/engine/domain/take.ts";
 import { makeLimit } from "../support/builders.ts";
@@ -21,7 +21,6 @@ export function describeStoreContract(name: string, factory: HarnessFactory): vo
     beforeEach(async () => {
       harness = await factory();
     });
-    afterEach(() => harness.close());
 
     const open = () => harness;
     describeGroups(open);

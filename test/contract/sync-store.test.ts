@@ -5,6 +5,7 @@ import { Algorithm, type Limit, Sync } from "../../src/engine/domain/limit.ts";
 import { Source, type Take, type TakeGroup } from "../../src/engine/domain/take.ts";
 import { Share } from "../../src/stores/sync/share.ts";
 import { SyncStore } from "../../src/stores/sync/sync-store.ts";
+import { closedWithTest } from "../support/ends.ts";
 import { memoryHarness } from "./memory-harness.ts";
 import { describeStoreContract } from "./store.contract.ts";
 import type { StoreHarness } from "./store-harness.ts";
@@ -14,7 +15,7 @@ function syncHarness(isShared: (limit: Limit) => boolean): StoreHarness {
   const behind = memoryHarness();
   const beside = memoryHarness();
   const share = new Share({ memory: beside.store, processCount: () => 1, processIndex: () => 0 });
-  const store = new SyncStore(behind.store, { clock: behind, share });
+  const store = closedWithTest(new SyncStore(behind.store, { clock: behind, share }));
   const shared = new WeakMap<Limit, Limit>();
   const sharedOf = (limit: Limit) => {
     const kept = shared.get(limit) ?? { ...limit, policy: { ...limit.policy, sync: Sync.share } };
@@ -41,7 +42,6 @@ function syncHarness(isShared: (limit: Limit) => boolean): StoreHarness {
       group.source = Source.store;
     },
     giveBack: async (group) => withShared(group, () => store.giveBack(group)),
-    close: () => store.close(),
   };
 }
 

@@ -12,7 +12,6 @@ describe("on Valkey", async () => {
   test("the server is one", async () => {
     const server = await RedisServer.start();
     expect(String(await server.command("INFO", "server"))).toMatch(/^server_name:valkey/m);
-    await server.stop();
   });
 
   await import("./redis-store.server.test.ts");

@@ -1,13 +1,12 @@
 // What callers and operators see of a decision: headers by Envoy and by Headgate, Retry-After, the access log, gRPC.
 
-import { Client, credentials, status } from "@grpc/grpc-js";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { callRaw } from "../support/grpc-test-server.ts";
-import type { ServiceProcess } from "../support/service-process.ts";
+import { status } from "@grpc/grpc-js";
+import { beforeAll, describe, expect, test } from "vitest";
+import { callRaw, openRawClient } from "../support/grpc-test-server.ts";
 import { cluster, fixed, fromHeader, listener, route } from "./support/bootstrap.ts";
 import { type Answer, headerOf } from "./support/caller.ts";
 import { Rig, startHeadgate } from "./support/rig.ts";
-import { ECHO_PATH, type GrpcUpstream, startGrpcUpstream } from "./support/upstream.ts";
+import { ECHO_PATH, startGrpcUpstream } from "./support/upstream.ts";
 
 const RULES = `
 domain: edge
@@ -50,11 +49,9 @@ const grpcRoutes = (name: string) => [
 const BY_ENVOY = { enable_x_ratelimit_headers: "DRAFT_VERSION_03", enable_retry_after_header: true };
 
 let rig: Rig;
-let plain: ServiceProcess;
-let grpcUpstream: GrpcUpstream;
 beforeAll(async () => {
-  grpcUpstream = await startGrpcUpstream();
-  const started = await Rig.start({
+  const grpcUpstream = await startGrpcUpstream();
+  rig = await Rig.start({
     rules: RULES,
     env: { RESPONSE_HEADERS: "ratelimit,structured,x-ratelimit" },
     listeners: [
@@ -70,19 +67,13 @@ beforeAll(async () => {
       }),
     ],
     clusters: async (redis) => {
-      plain = await startHeadgate(redis, RULES, { RESPONSE_DYNAMIC_METADATA: "true" });
+      const plain = await startHeadgate(redis, RULES, { RESPONSE_DYNAMIC_METADATA: "true" });
       return [
         cluster({ name: "plain", endpoints: [plain.grpcPort], http2: true }),
         cluster({ name: "grpc-upstream", endpoints: [grpcUpstream.port], http2: true }),
       ];
     },
   });
-  rig = started;
-});
-afterAll(async () => {
-  await rig.stop();
-  await plain.stop();
-  grpcUpstream.stop();
 });
 
 /** The last of so many requests of a case. */
@@ -220,11 +211,10 @@ describe("gRPC callers", () => {
     { name: "grpc", code: status.RESOURCE_EXHAUSTED },
     { name: "grpc-plain", code: status.UNAVAILABLE },
   ])("get an answer or code $code by the listener $name", async ({ name, code }) => {
-    const client = new Client(`127.0.0.1:${rig.envoy.port(name)}`, credentials.createInsecure());
+    const client = openRawClient(rig.envoy.port(name));
     const say = () => callRaw(client, Buffer.from("hello"), { path: ECHO_PATH });
     expect(await say()).toMatchObject({ code: status.OK, message: Buffer.from("hello") });
     expect(await say()).toMatchObject({ code: status.OK });
     expect(await say()).toMatchObject({ code });
-    client.close();
   });
 });

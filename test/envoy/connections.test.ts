@@ -1,15 +1,14 @@
 // The ways from Envoy to Headgate: TLS, mutual TLS, and a Unix socket.
 
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { Authority } from "../support/certificates.ts";
 import { RedisServer } from "../support/redis-server.ts";
-import type { ServiceProcess } from "../support/service-process.ts";
 import { bootstrapText, type Config, cluster, fixed, listener, route, upstreamTls } from "./support/bootstrap.ts";
 import { Caller } from "./support/caller.ts";
 import { Envoy } from "./support/envoy-process.ts";
 import { startHeadgate, testDirectory } from "./support/rig.ts";
-import { startUpstream, type Upstream } from "./support/upstream.ts";
+import { startUpstream } from "./support/upstream.ts";
 
 const RULES = `
 domain: edge
@@ -27,16 +26,13 @@ const TLS = { GRPC_SERVER_USE_TLS: "true", GRPC_SERVER_TLS_CERT: served.certFile
 const MUTUAL = { ...TLS, GRPC_CLIENT_TLS_CACERT: authority.certFile, GRPC_CLIENT_TLS_SAN: "envoy.test" };
 const CHECKED = { caFile: authority.certFile, serverName: "headgate.test" };
 
-let redis: RedisServer;
-let upstream: Upstream;
 let envoy: Envoy;
-const headgates: ServiceProcess[] = [];
 
 beforeAll(async () => {
-  redis = await RedisServer.start();
-  upstream = await startUpstream();
+  const redis = await RedisServer.start();
+  const upstream = await startUpstream();
   const settings = [TLS, MUTUAL, { GRPC_UDS: SOCKET }];
-  headgates.push(...(await Promise.all(settings.map((env) => startHeadgate(redis, RULES, env)))));
+  const headgates = await Promise.all(settings.map((env) => startHeadgate(redis, RULES, env)));
   const [tls = 0, mutual = 0] = headgates.map(({ grpcPort }) => grpcPort);
   const ways: readonly (readonly [name: string, at: number | string, more?: Config])[] = [
     ["tls", tls, upstreamTls(CHECKED)],
@@ -57,19 +53,7 @@ beforeAll(async () => {
   );
 });
 
-afterAll(async () => {
-  await envoy.stop();
-  await Promise.all(headgates.map((headgate) => headgate.stop()));
-  await upstream.stop();
-  await redis.stop();
-});
-
-async function statusesBy(way: string): Promise<number[]> {
-  const caller = new Caller(envoy.port(way));
-  const statuses = await caller.statuses(3, "/");
-  caller.close();
-  return statuses;
-}
+const statusesBy = (way: string) => new Caller(envoy.port(way)).statuses(3, "/");
 
 test.each(["tls", "mutual", "unix-socket"])("Envoy reaches Headgate by %s", async (way) => {
   expect(await statusesBy(way)).toEqual([200, 200, 429]);

@@ -1,7 +1,7 @@
 // What requests cost: hits and cost entries taken from request headers, and refunds. Reports after the response are in
 // documented.test.ts and stream-done.test.ts.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { type Config, fromHeader, listener, route } from "./support/bootstrap.ts";
 import { Rig } from "./support/rig.ts";
 
@@ -45,7 +45,6 @@ beforeAll(async () => {
     listeners: [listener({ name: "edge", routes: ROUTES, filter: { enable_x_ratelimit_headers: "DRAFT_VERSION_03" } })],
   });
 });
-afterAll(() => rig.stop());
 
 /** What is left for the case after one more request, as Envoy's header says; undefined if Envoy did not ask. */
 async function remainingAfter(path: string, headers: Record<string, string>): Promise<string | undefined> {

@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { bootstrapText, type Config, cluster, listener } from "./support/bootstrap.ts";
 import { Envoy } from "./support/envoy-process.ts";
@@ -26,7 +26,6 @@ beforeAll(async () => {
     listeners: [listener({ name: "documented", routes: documented })],
   });
 });
-afterAll(() => rig.stop());
 
 describe("docs/envoy.md", () => {
   test("prices requests by a header, and by the default where it is odd", async () => {

@@ -1,7 +1,8 @@
 // What callers see while Headgate or Redis is away. Restarts and drains, which they don't see, are in workers.test.ts.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { endWithTest } from "../support/ends.ts";
 import { freePort, RedisServer } from "../support/redis-server.ts";
 import type { ServiceProcess } from "../support/service-process.ts";
 import { bootstrapText, type Config, cluster, fromHeader, listener, route } from "./support/bootstrap.ts";
@@ -37,25 +38,12 @@ beforeAll(async () => {
   redis = await RedisServer.start();
   upstream = await startUpstream();
 });
-afterAll(async () => {
-  await upstream.stop();
-  await redis.stop();
-});
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-  await redis.flush();
-});
+beforeEach(() => redis.flush());
 
 /** A Headgate on a port that it will have again after a restart. */
-async function headgateOn(port: number, env: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {
-  const started = await startHeadgate(redis, RULES, { GRPC_PORT: String(port), ...env });
-  cleanups.push(() => {
-    started.signal("SIGCONT");
-    return started.stop();
-  });
-  return started;
+function headgateOn(port: number, env: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {
+  return startHeadgate(redis, RULES, { GRPC_PORT: String(port), ...env });
 }
 
 interface EnvoyOptions {
@@ -78,13 +66,7 @@ async function envoyBefore(ports: readonly number[], { timeout = "0.2s", ...opti
       ],
     }),
   );
-  cleanups.push(() => envoy.stop());
-  const [open, closed] = [new Caller(envoy.port("open")), new Caller(envoy.port("closed"))];
-  cleanups.push(() => {
-    open.close();
-    closed.close();
-  });
-  return { envoy, open, closed };
+  return { envoy, open: new Caller(envoy.port("open")), closed: new Caller(envoy.port("closed")) };
 }
 
 /** Sends until a request gets this status. */
@@ -175,7 +157,7 @@ describe("while Redis is away", () => {
     const { envoy, closed } = await envoyBefore([port]);
     expect(await closed.statuses(1, "/few", HEADERS)).toEqual([200]);
     redis.pause();
-    cleanups.push(() => redis.resume());
+    endWithTest(() => redis.resume());
     expect(await closed.statuses(1, "/few?unasked", HEADERS)).toEqual([200]);
     expect(await closed.statuses(1, "/guarded?unasked", HEADERS)).toEqual([429]);
     const degraded = (policy: string) => ({ source: "policy", degraded: { policy, failure: "STORE_TIMEOUT" } });

@@ -1,7 +1,7 @@
 // Budgets under a real Envoy with deploy/envoy/llm.yaml: what many streams at once may spend, and what is left when they end,
 // break off, or their Envoy dies. What the model says it has used is the account that the budget is compared with.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { RedisServer } from "../support/redis-server.ts";
 import type { ServiceProcess } from "../support/service-process.ts";
 import type { Envoy } from "./support/envoy-process.ts";
@@ -49,22 +49,15 @@ const TENANTS = [
   MARKER,
 ];
 
-let redis: RedisServer;
 let headgate: ServiceProcess;
 let model: ModelUpstream;
 let envoy: Envoy;
 beforeAll(async () => {
-  redis = await RedisServer.start();
+  const redis = await RedisServer.start();
   // Long, so that a busy machine decides as a quiet one does.
   headgate = await startHeadgate(redis, RULES, { STORE_DEADLINE: "5s" });
   model = await startModel();
   envoy = await startEnvoy();
-});
-afterAll(async () => {
-  await envoy.stop();
-  await model.stop();
-  await headgate.stop();
-  await redis.stop();
 });
 
 const startEnvoy = () => startLlmEnvoy({ model: model.port, headgate: headgate.grpcPort, tenants: TENANTS });

@@ -1,6 +1,6 @@
 // Which requests pass: Envoy asks Headgate about descriptors of every shape, and its callers get 200 or 429.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { fixed, fromHeader, httpFilter, listener, route } from "./support/bootstrap.ts";
 import { Rig } from "./support/rig.ts";
 
@@ -64,7 +64,6 @@ beforeAll(async () => {
     listeners: [listener({ name: "edge", routes: ROUTES, before: [contract] })],
   });
 });
-afterAll(() => rig.stop());
 
 describe("behind Envoy", () => {
   test("requests pass up to the limit and are refused after it, each key for itself", async () => {

@@ -1,23 +1,17 @@
 // What deploy/envoy/llm.yaml asks: how much a call may cost, whose hold it is, and what it has used. docs/llm.md has the table.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import type { Envoy } from "./support/envoy-process.ts";
 import { type ModelCall, Stream, startLlmEnvoy } from "./support/llm-rig.ts";
-import { type ModelUpstream, startModel } from "./support/model-upstream.ts";
+import { startModel } from "./support/model-upstream.ts";
 import { type Asked, RlsRecorder } from "./support/rls-recorder.ts";
 
 let rls: RlsRecorder;
-let model: ModelUpstream;
 let envoy: Envoy;
 beforeAll(async () => {
   rls = await RlsRecorder.start();
-  model = await startModel();
+  const model = await startModel();
   envoy = await startLlmEnvoy({ model: model.port, headgate: rls.port });
-});
-afterAll(async () => {
-  await envoy.stop();
-  await model.stop();
-  rls.stop();
 });
 
 describe("the estimate", () => {

@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
 import { RedisServer } from "../support/redis-server.ts";
 import type { ServiceProcess } from "../support/service-process.ts";
@@ -39,24 +39,17 @@ const PRICED: readonly { readonly name: string; readonly call: ModelCall; readon
   { name: "stated", call: { answer: "no usage", body: '{"model":"large","max_tokens":1000}' }, costs: 11 },
 ];
 
-let redis: RedisServer;
 let headgate: ServiceProcess;
 let model: ModelUpstream;
 let envoy: Envoy;
 beforeAll(async () => {
-  redis = await RedisServer.start();
+  const redis = await RedisServer.start();
   headgate = await startHeadgate(redis, block("domain: llm\ndescriptors:\n  - key: tenant\n    descriptors:"), {
     STORE_DEADLINE: "5s",
   });
   model = await startModel();
   const tenants = [...PRICED.map(({ name }) => name), "spent", "held"];
   envoy = await startLlmEnvoy({ model: model.port, headgate: headgate.grpcPort, tenants, edit: withAdditions });
-});
-afterAll(async () => {
-  await envoy.stop();
-  await model.stop();
-  await headgate.stop();
-  await redis.stop();
 });
 
 // Promise(llm): A budget in money pays for tokens at the prices of their model.

@@ -1,7 +1,7 @@
 // What Envoy asks at the end of a stream (apply_on_stream_done), however the stream ends. docs/llm.md has the table.
 
 import { request } from "node:http";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { bootstrapText, type Config, cluster, fixed, fromHeader, httpFilter, listener } from "./support/bootstrap.ts";
 import { Envoy } from "./support/envoy-process.ts";
 import { type ModelUpstream, startModel } from "./support/model-upstream.ts";
@@ -89,11 +89,6 @@ beforeAll(async () => {
       ],
     }),
   );
-});
-afterAll(async () => {
-  await envoy.stop();
-  await model.stop();
-  rls.stop();
 });
 
 /** When the caller goes away, if it does. */

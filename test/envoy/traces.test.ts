@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { typedText } from "../../src/engine/domain/entry-text.ts";
 import { OtlpReceiver, type ReceivedSpan } from "../support/otlp-receiver.ts";
 import { runProgram } from "../support/run-program.ts";
@@ -43,10 +43,6 @@ beforeAll(async () => {
     clusters: () => Promise.resolve([cluster({ name: "collector", endpoints: [port], http2: true })]),
     env: { ...receiver.env("http"), DECISION_LOG: "refusals", DECISION_LOG_FILE: decisions },
   });
-});
-afterAll(async () => {
-  await rig.stop();
-  await receiver.stop();
 });
 
 const spansOf = (traceId: unknown): ReceivedSpan[] => receiver.spans.filter((span) => span.traceId === traceId);

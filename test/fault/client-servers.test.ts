@@ -1,13 +1,14 @@
 // The TypeScript client between a server that answers and one that turns calls away or breaks: a call that nobody has begun
 // is answered by the other server, one that may have been paid is never sent again.
 
-import { once } from "node:events";
-import { type AddressInfo, createServer, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
 import { createLimiter } from "../../client/src/client.ts";
 import { HpackEncoder } from "../../src/grpc/transport/fast-lane/hpack/encoder.ts";
 import { ErrorCode, Flag, FrameType, PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { closedWithTest } from "../support/ends.ts";
 import { frameOf, settingsOf, wordOf } from "../support/http2-peer.ts";
+import { listen } from "../support/listen.ts";
 import { startTestApp } from "../support/test-app.ts";
 
 const BURST = 1_000;
@@ -85,11 +86,13 @@ test.each(ways)("one of two servers $name: no call is lost that can be saved, an
   const app = await startTestApp(RULES);
   const other = await startOther(way);
   const failures: string[] = [];
-  const limiter = createLimiter({
-    servers: [`127.0.0.1:${other.port}`, `127.0.0.1:${app.grpcPort}`],
-    deadlineMs: 20_000,
-    onDegraded: ({ code, message }) => failures.push(`${code} ${message}`),
-  });
+  const limiter = closedWithTest(
+    createLimiter({
+      servers: [`127.0.0.1:${other.port}`, `127.0.0.1:${app.grpcPort}`],
+      deadlineMs: 20_000,
+      onDegraded: ({ code, message }) => failures.push(`${code} ${message}`),
+    }),
+  );
   const question = { domain: "edge", descriptors: [{ user: "a" }] };
   let left = CHECKS;
   const checkOn = async () => {
@@ -100,9 +103,6 @@ test.each(ways)("one of two servers $name: no call is lost that can be saved, an
     domain: "edge",
     descriptors: [{ entries: [{ key: "user", value: "a" }], hits_addend: { value: 0 } }],
   });
-  limiter.close();
-  await other.stop();
-  await app.stop();
   const paid = BURST - (statuses[0]?.limit_remaining ?? Number.NaN);
   const begunByOther = way.isUntouched ? 0 : other.calls;
   expect({ paid, failures: failures.length }, failures[0]).toEqual({
@@ -118,17 +118,13 @@ interface Other {
   /** Calls that came in. */
   readonly calls: number;
   readonly connections: number;
-  stop(): Promise<void>;
 }
 
 // As much HTTP/2 as a client needs to send calls: settings, and frames by their heads.
 async function startOther(way: Way): Promise<Other> {
-  const sockets = new Set<Socket>();
   let [calls, connections] = [0, 0];
   const server = createServer((socket) => {
     connections++;
-    sockets.add(socket);
-    socket.on("error", () => undefined).on("close", () => sockets.delete(socket));
     socket.write(Buffer.concat([settingsOf(), frameOf(FrameType.settings, Flag.ack, 0)]));
     way.onConnection?.(socket);
     let unread = Buffer.alloc(0);
@@ -147,20 +143,14 @@ async function startOther(way: Way): Promise<Other> {
       }
     });
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
+  const port = await listen(server);
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
     get calls() {
       return calls;
     },
     get connections() {
       return connections;
-    },
-    async stop() {
-      const closed = once(server, "close");
-      server.close();
-      for (const socket of sockets) socket.destroy();
-      await closed;
     },
   };
 }

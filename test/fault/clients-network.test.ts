@@ -1,14 +1,11 @@
 // Every fault of a network between callers and the service: it costs those callers their answers and nobody else anything, they
 // are served again by themselves, and nothing of it stays behind in the service.
 
-import { rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { Figures } from "../soak/figures.ts";
 import { FaultProxy, type NetworkFault } from "../support/fault-proxy.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient } from "../support/test-app.ts";
 import { until } from "./store-rig.ts";
 
@@ -32,17 +29,9 @@ const FAULTS: readonly NetworkFault[] = [
 describe.each(["fast-lane", "grpc-js"])("between callers and the service, on %s", (transport) => {
   let service: ServiceProcess;
   let proxy: FaultProxy;
-  let rulesDir: string;
   beforeAll(async () => {
-    rulesDir = temporaryFolder("headgate-rules");
-    await writeFile(join(rulesDir, "rules.yaml"), RULES);
-    service = await startService({ RULES_DIR: rulesDir, GRPC_TRANSPORT: transport });
+    service = await startService({ GRPC_TRANSPORT: transport }, { rules: RULES });
     proxy = await FaultProxy.start(service.grpcPort);
-  });
-  afterAll(async () => {
-    await proxy.stop();
-    await service.stop();
-    await rm(rulesDir, { recursive: true, force: true });
   });
 
   // Promise(turns): Network trouble of some callers affects no others.
@@ -87,7 +76,5 @@ describe.each(["fast-lane", "grpc-js"])("between callers and the service, on %s"
       ),
     );
     await until("no call is left", async () => (await Figures.of(service)).sum("headgate_calls_in_flight") === 0);
-    spoilt.close();
-    other.close();
   });
 });

@@ -1,7 +1,7 @@
 // The clock of Redis is set while it serves: forward, back, by a little and by a day. It gets a clock of its own
 // (test/support/fake-clock.c); where there is no compiler for that these tests are left out.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import { makeLimit } from "../support/builders.ts";
 import { canFakeClocks, FakeClock } from "../support/fake-clock.ts";
@@ -17,10 +17,6 @@ describe.skipIf(!canFakeClocks())("the clock of Redis steps", () => {
   beforeAll(async () => {
     clock = new FakeClock();
     server = await RedisServer.start([], undefined, clock.env);
-  });
-  afterAll(async () => {
-    await server?.stop();
-    clock.close();
   });
 
   async function shownOffsetMs(): Promise<number> {
@@ -47,7 +43,6 @@ describe.skipIf(!canFakeClocks())("the clock of Redis steps", () => {
     expect(after.every(({ takes }) => takes[0]?.paid === false)).toBe(true);
     expect(after.slice(1).map(({ verdict }) => verdict)).toEqual([Verdict.refused, Verdict.refused]);
     expect(reports.failures.length).toBeLessThanOrEqual(1);
-    await store.close();
   });
 
   test("a minute forward: as much is granted as the time that seems to have passed", async () => {
@@ -60,6 +55,5 @@ describe.skipIf(!canFakeClocks())("the clock of Redis steps", () => {
     let granted = 0;
     for (let i = 0; i < 5; i++) if ((await take()).takes[0]?.paid === true) granted++;
     expect(granted).toBeLessThanOrEqual(2);
-    await store.close();
   });
 });

@@ -1,16 +1,17 @@
 // What is to be given back while the server refuses: it travels again until the server takes it, or is counted.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { openConnection } from "../../src/stores/redis/connect.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
+import { closedWithTest } from "../support/ends.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { whenUp } from "../support/when-up.ts";
-import { debtOf, flush } from "./postgres-rig.ts";
+import { debtOf, flush, openPostgresRig } from "./postgres-rig.ts";
 import { groupOn, LEDGER, ledgerOn, Reports, settle, until } from "./store-rig.ts";
 
 /** Above what the faults here hold a call for; nothing is about time. */
@@ -43,7 +44,6 @@ describe("a Redis that refuses gives back later: it", () => {
   beforeAll(async () => {
     server = await RedisServer.start();
   });
-  afterAll(() => server.stop());
 
   const set = (name: string, value: number | string) => server.command("CONFIG", "SET", name, value);
   const setFor = (name: string, during: number | string, after: number | string) => async () => {
@@ -78,12 +78,8 @@ describe("a Redis that refuses gives back later: it", () => {
   ])("$name", async (fault) => {
     await server.flush();
     const reports = new Reports();
-    const store = openRedisStore({ target: server.target(), observer: reports, ...options });
-    try {
-      await giveBackDuring(fault, store, reports, () => ledgerOn(server, "k"));
-    } finally {
-      await store.close();
-    }
+    const store = closedWithTest(openRedisStore({ target: server.target(), observer: reports, ...options }));
+    await giveBackDuring(fault, store, reports, () => ledgerOn(server, "k"));
   });
 
   test("is counted where the connection is cut with the call under way", async () => {
@@ -91,23 +87,18 @@ describe("a Redis that refuses gives back later: it", () => {
     const proxy = await FaultProxy.start(server.port);
     const reports = new Reports();
     const target = server.target({ address: { kind: "tcp", host: "127.0.0.1", port: proxy.port } });
-    const store = openRedisStore({ target, observer: reports, ...options });
-    try {
-      if (!(await whenUp(store, 20_000))) throw new Error(store.trouble());
-      const group = await settle(store, groupOn("k", LEDGER, 3));
-      proxy.hold();
-      store.giveBack(group);
-      await until("it has arrived", async () => (await ledgerOn(server, "k")) === 0);
-      proxy.cutAll();
-      await until("it is counted", () => reports.takesKeptPaid === 1);
-      proxy.release();
-      expect(await whenUp(store, 20_000)).toBe(true);
-      await settle(store, groupOn("k", LEDGER, 1));
-      expect([await ledgerOn(server, "k"), reports.takesGivenBack]).toEqual([1, 0]);
-    } finally {
-      await store.close();
-      await proxy.stop();
-    }
+    const store = closedWithTest(openRedisStore({ target, observer: reports, ...options }));
+    if (!(await whenUp(store, 20_000))) throw new Error(store.trouble());
+    const group = await settle(store, groupOn("k", LEDGER, 3));
+    proxy.hold();
+    store.giveBack(group);
+    await until("it has arrived", async () => (await ledgerOn(server, "k")) === 0);
+    proxy.cutAll();
+    await until("it is counted", () => reports.takesKeptPaid === 1);
+    proxy.release();
+    expect(await whenUp(store, 20_000)).toBe(true);
+    await settle(store, groupOn("k", LEDGER, 1));
+    expect([await ledgerOn(server, "k"), reports.takesGivenBack]).toEqual([1, 0]);
   });
 });
 
@@ -116,11 +107,8 @@ describe("a PostgreSQL that refuses gives back later: it", () => {
   let server: PostgresServer;
   beforeAll(async () => {
     server = await PostgresServer.start();
-    const store = openPostgresStore({ target: server.target() });
-    await whenUp(store, 10_000);
-    await store.close();
+    await (await openPostgresRig({ target: server.target() })).store.close();
   }, 60_000);
-  afterAll(() => server.stop());
 
   const holding = (statement: string) => async () => {
     await server.query("BEGIN");
@@ -147,11 +135,8 @@ describe("a PostgreSQL that refuses gives back later: it", () => {
   ])("$name", async (fault) => {
     await flush(server);
     const reports = new Reports();
-    const store = openPostgresStore({ target: server.target(), observer: reports, sweeps: false, ...options });
-    try {
-      await giveBackDuring(fault, store, reports, () => debtOf(server, "k"));
-    } finally {
-      await store.close();
-    }
+    const target = server.target();
+    const store = closedWithTest(openPostgresStore({ target, observer: reports, sweeps: false, ...options }));
+    await giveBackDuring(fault, store, reports, () => debtOf(server, "k"));
   });
 });

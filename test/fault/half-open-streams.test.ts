@@ -3,7 +3,7 @@
 
 import { connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { Flag, FrameType, PREFACE, Setting } from "../../src/grpc/transport/fast-lane/protocol.ts";
 import { HEALTH_SERVICE, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import { Figures } from "../soak/figures.ts";
@@ -86,7 +86,6 @@ describe.each(["fast-lane", "grpc-js"] as const)("on %s", (transport) => {
   beforeAll(async () => {
     service = await startService({ RULES_DIR: "deploy/rules", GRPC_TRANSPORT: transport });
   });
-  afterAll(() => service.stop());
 
   // Promise(grpc): Streams that wait for their peer are bounded for all peers together, and cost only connections with many of them.
   test.each(KINDS)("streams with $kind cost only their own connections", async (kind) => {
@@ -107,7 +106,6 @@ describe.each(["fast-lane", "grpc-js"] as const)("on %s", (transport) => {
     };
     // A call that is not answered rejects here.
     await Promise.all([ask(), askOnNewConnections()]);
-    early.close();
     const after = await Figures.of(service);
     const troubles = (figures: Figures) => figures.sum("headgate_grpc_troubles_total");
     // On a busy machine what they have sent may not be read yet.

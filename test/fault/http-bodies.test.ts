@@ -2,7 +2,8 @@
 
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
+import { endWithTest } from "../support/ends.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
 
 const BODY_BYTES_MAX = 131_072;
@@ -12,15 +13,12 @@ const sockets: Socket[] = [];
 beforeAll(async () => {
   service = await startService({ RULES_DIR: "deploy/rules" });
 });
-afterAll(async () => {
-  for (const socket of sockets) socket.destroy();
-  await service.stop();
-});
 
 /** Sends the head of a request with a body of `length` bytes, and the first `sent` bytes of that. */
 async function begin(length: number, sent: number): Promise<Socket> {
   const socket = connect(service.httpPort, "127.0.0.1");
   socket.on("error", () => undefined);
+  endWithTest(() => socket.destroy());
   sockets.push(socket);
   await once(socket, "connect");
   socket.write(`POST /json HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${length}\r\n\r\n${" ".repeat(sent)}`);

@@ -4,9 +4,10 @@ import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { connect, type Socket } from "node:net";
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { HeldBodies, readBody } from "../../src/operate/http/body.ts";
 import { notFound, type Page, PageServer, READ, text } from "../../src/operate/http/page-server.ts";
+import { endWithTest } from "../support/ends.ts";
 import { runs } from "../support/runs.ts";
 
 const MAX = 40;
@@ -25,17 +26,17 @@ const IDLERS: Readonly<Record<string, string>> = {
   "sends a request after another, and half of a third": `${"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n".repeat(2)}GET /l`,
 };
 
-let server: PageServer;
 let port: number;
 let crowd: Socket[] = [];
 const failures: unknown[] = [];
 
 beforeEach(async () => {
   failures.length = 0;
+  crowd = [];
   const page = (methods: Page["methods"], answer: Page["answer"]): Page => ({ methods, help: "", answer });
   const held = new HeldBodies(BODIES_BYTES_MAX);
   const long = { ...text(200, ""), body: Buffer.alloc(LONG_BYTES) };
-  server = new PageServer({
+  const server = new PageServer({
     host: "127.0.0.1",
     port: 0,
     pages: new Map([
@@ -48,17 +49,13 @@ beforeEach(async () => {
     connectionsMax: MAX,
   });
   port = await server.listen();
-});
-
-afterEach(async () => {
-  for (const socket of crowd) socket.destroy();
-  crowd = [];
-  await server.close(0);
+  endWithTest(() => server.close(0));
 });
 
 async function idle(words: string): Promise<void> {
   const socket = connect(port, "127.0.0.1");
   crowd.push(socket);
+  endWithTest(() => socket.destroy());
   socket.on("error", () => undefined);
   await once(socket, "connect");
   if (!words.includes("/long")) socket.resume();
@@ -109,7 +106,7 @@ describe("a probe gets in while every place is taken by somebody who", () => {
 test("who waits for an answer keeps its place as long as somebody idles", async () => {
   await idle("");
   const asking = connect(port, "127.0.0.1");
-  crowd.push(asking);
+  endWithTest(() => asking.destroy());
   await once(asking, "connect");
   asking.write("POST /json HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n");
   for (let i = 0; i < 3 * MAX; i++) await idle("");

@@ -2,7 +2,7 @@
 // answered as paid are paid once, and the store is used again by itself.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import { FaultProxy, type NetworkFault } from "../support/fault-proxy.ts";
 import { type KindServer, SERVER_KINDS } from "./server-kinds.ts";
@@ -41,10 +41,6 @@ describe.each(SERVER_KINDS)("between the service and $name", ({ start }) => {
     server = await start();
     proxy = await FaultProxy.start(server.port);
   }, 60_000);
-  afterAll(async () => {
-    await proxy.stop();
-    await server.stop();
-  });
 
   // Promise(outages): Whatever the network does, each call is answered by its deadline, and paid once if its answer says paid.
   test.each(FAULTS)("$kind for a second costs no call more than its deadline, and no bucket a call", async (fault) => {
@@ -68,6 +64,5 @@ describe.each(SERVER_KINDS)("between the service and $name", ({ start }) => {
       const extra = sum(await server.debts()) - paid;
       return extra >= 0 && extra <= reports.unknownGroups;
     });
-    await store.close();
   });
 });

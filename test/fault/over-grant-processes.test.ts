@@ -1,12 +1,9 @@
 // Never more than the rule says, through two processes: 64 callers, and calls that pay several limits in several places.
 // test/fault/over-grant.test.ts does the same to all stores, and with a hot key, without a service.
 
-import { rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
-import { type SharedServers, startPostgres, startRedis } from "../support/shared-stores.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { startPostgres, startRedis } from "../support/shared-stores.ts";
 import { type AskedRequest, askOnce, openClient } from "../support/test-app.ts";
 
 const CALLERS = 64;
@@ -27,39 +24,25 @@ descriptors:
 
 type Client = ReturnType<typeof openClient>;
 
-let rulesDir: string;
-beforeAll(async () => {
-  rulesDir = temporaryFolder("headgate-rules");
-  await writeFile(join(rulesDir, "rules.yaml"), RULES);
-});
-afterAll(() => rm(rulesDir, { recursive: true }));
-
 describe.each([
   { name: "two processes on one Redis", start: startRedis },
   { name: "two processes on PostgreSQL", start: startPostgres },
 ])("$name", ({ name, start }) => {
-  let servers: SharedServers;
   let services: ServiceProcess[];
   let clients: Client[];
   beforeAll(async () => {
-    servers = await start();
+    const servers = await start();
     // The machine of a test may be slow; no call may be answered without the store here, nor from memory.
     const env = {
       STORE_DEADLINE: "5s",
       ON_STORE_FAILURE: "error",
       DENIALS_MAX: "0",
-      RULES_DIR: rulesDir,
       ...servers.env,
     };
-    services = await Promise.all([startService(env), startService(env)]);
+    services = await Promise.all([startService(env, { rules: RULES }), startService(env, { rules: RULES })]);
     clients = services.map(({ grpcPort }) => openClient(`127.0.0.1:${grpcPort}`));
     for (const client of clients) await askOnce(client, { domain: "edge", descriptors: [entryOf("user", "warm-up")] });
   }, 60_000);
-  afterAll(async () => {
-    for (const client of clients) client.close();
-    await Promise.all(services.map((service) => service.stop()));
-    await servers.stop();
-  });
   const passes = async (caller: number, request: AskedRequest) =>
     (await askOnce(clients[caller % clients.length] as Client, request)).overall_code === "OK";
 

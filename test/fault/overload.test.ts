@@ -1,16 +1,14 @@
 // Ten times what the service can serve, because its store is slow: it serves what it can, turns the rest away at once, and is
 // itself again as soon as the flood is over. On both transports, and on /json.
 
-import { rm, writeFile } from "node:fs/promises";
 import { Agent, request } from "node:http";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Figures } from "../soak/figures.ts";
+import { endWithTest } from "../support/ends.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient } from "../support/test-app.ts";
 import { until } from "./store-rig.ts";
 
@@ -28,29 +26,14 @@ const RESOURCE_EXHAUSTED = 8;
 const RULES = "domain: edge\ndescriptors:\n  - { key: k, rate_limit: { requests_per_unit: 1000000, unit: hour } }\n";
 const REQUEST = { domain: "edge", descriptors: [{ entries: [{ key: "k", value: "a" }] }] };
 
-let redis: RedisServer;
 let proxy: FaultProxy;
-let rulesDir: string;
 beforeAll(async () => {
-  redis = await RedisServer.start();
-  proxy = await FaultProxy.start(redis.port);
-  rulesDir = temporaryFolder("headgate-rules");
-  await writeFile(join(rulesDir, "rules.yaml"), RULES);
-});
-afterAll(async () => {
-  await proxy.stop();
-  await redis.stop();
-  await rm(rulesDir, { recursive: true, force: true });
+  proxy = await FaultProxy.start((await RedisServer.start()).port);
 });
 
 function startLimited(transport: string): Promise<ServiceProcess> {
-  return startService({
-    RULES_DIR: rulesDir,
-    REDIS_URL: `127.0.0.1:${proxy.port}`,
-    STORE_DEADLINE: "2s",
-    IN_FLIGHT_MAX: String(IN_FLIGHT_MAX),
-    GRPC_TRANSPORT: transport,
-  });
+  const env = { REDIS_URL: `127.0.0.1:${proxy.port}`, STORE_DEADLINE: "2s", IN_FLIGHT_MAX: String(IN_FLIGHT_MAX) };
+  return startService({ ...env, GRPC_TRANSPORT: transport }, { rules: RULES });
 }
 
 interface Flood {
@@ -130,10 +113,7 @@ describe.each(["fast-lane", "grpc-js"])("ten times what can be served, on %s", (
     service = await startLimited(transport);
     proxy.begin({ kind: "delay", ms: DELAY_MS, jitterMs: 0 });
   });
-  afterAll(async () => {
-    proxy.end();
-    await service.stop();
-  });
+  afterAll(() => proxy.end());
 
   // Promise(turns): Under ten times the load that can be served, what can be served is served, and the rest refused at once.
   test("is served as far as it goes; the rest is turned away at once, counted, and nothing is left of it", async () => {
@@ -157,14 +137,13 @@ describe.each(["fast-lane", "grpc-js"])("ten times what can be served, on %s", (
     expect(after.residentBytes - before.residentBytes).toBeLessThan(150_000_000);
     // At once: nothing waits in line behind what was refused.
     for (let i = 0; i < 10; i++) expect(await ask(i)).toBeUndefined();
-    for (const client of clients) client.close();
   });
 
   test("by /json too", async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 10 * IN_FLIGHT_MAX });
+    endWithTest(() => agent.destroy());
     const ask = () => post(agent, service.httpPort);
     expectToHold(await flood(ask), 503);
     await until("it serves again", async () => (await ask()) === undefined);
-    agent.destroy();
   });
 });

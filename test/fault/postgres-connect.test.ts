@@ -1,24 +1,22 @@
 // Ways to reach PostgreSQL, and what is said when it can't be used: one sentence, never a password.
 
-import { once } from "node:events";
 import { chmodSync, chownSync, copyFileSync, statSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:net";
+import { createServer } from "node:net";
 import { join, resolve } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { Verdict } from "../../src/engine/domain/take.ts";
-import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
+import { beforeAll, describe, expect, test } from "vitest";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import type { PostgresTarget } from "../../src/stores/store-address.ts";
+import { closedWithTest } from "../support/ends.ts";
+import { listen } from "../support/listen.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { whenUp } from "../support/when-up.ts";
-import { groupOn, settle, until } from "./store-rig.ts";
+import { troubleOf, works } from "./connect-rig.ts";
+import { until } from "./store-rig.ts";
 
 const PASSWORD = "s3cret of the test";
 const TLS = resolve(import.meta.dirname, "../fixtures/tls");
 
 let server: PostgresServer;
-const stores: SharedStore[] = [];
-const listeners: Server[] = [];
 
 beforeAll(async () => {
   server = await PostgresServer.start();
@@ -42,51 +40,22 @@ beforeAll(async () => {
   );
   await server.query("SELECT pg_reload_conf()");
 }, 60_000);
-afterEach(async () => {
-  await Promise.all(stores.splice(0).map((store) => store.close()));
-  for (const listener of listeners.splice(0)) listener.close();
-});
-afterAll(() => server.stop());
 
-function open(target: PostgresTarget, schema = "headgate"): SharedStore {
-  const store = openPostgresStore({ target, deadlineMs: 5_000, connections: 1, schema });
-  stores.push(store);
-  return store;
-}
-
-async function works(target: PostgresTarget, schema?: string): Promise<boolean> {
-  const store = open(target, schema);
-  if (!(await whenUp(store, 20_000))) throw new Error(store.trouble());
-  return (await settle(store, groupOn("k"))).verdict === Verdict.allowed;
-}
-
-/** What the store says once its first attempt to connect has ended. */
-async function troubleWith(target: PostgresTarget, schema?: string): Promise<string> {
-  const store = open(target, schema);
-  await until("the first attempt has ended", () => store.trouble()?.includes("not connected yet") === false);
-  return store.trouble() ?? "nothing";
-}
-
-async function listen(listener: Server): Promise<number> {
-  listeners.push(listener);
-  listener.listen(0, "127.0.0.1");
-  await once(listener, "listening");
-  const address = listener.address();
-  if (address === null || typeof address === "string") throw new Error("no address");
-  return address.port;
-}
+const open = (target: PostgresTarget, schema = "headgate") =>
+  openPostgresStore({ target, deadlineMs: 5_000, connections: 1, schema });
+const troubleWith = (target: PostgresTarget, schema?: string) => troubleOf(open(target, schema));
 
 describe("ways", () => {
   test("by host and port, by password, by a Unix socket, into a schema of any name", async () => {
-    expect(await works(server.target())).toBe(true);
-    expect(await works(server.target({ host: server.directory }))).toBe(true);
-    expect(await works(server.target({ user: "alice", password: PASSWORD }), "Alice's own")).toBe(true);
+    expect(await works(open(server.target()))).toBe(true);
+    expect(await works(open(server.target({ host: server.directory })))).toBe(true);
+    expect(await works(open(server.target({ user: "alice", password: PASSWORD }), "Alice's own"))).toBe(true);
   });
 
   test("by a password file that is read again at every connect", async () => {
     const passwordFile = join(server.directory, "password");
     writeFileSync(passwordFile, "first\n");
-    const store = open(server.target({ user: "bob", passwordFile }), "bob");
+    const store = closedWithTest(open(server.target({ user: "bob", passwordFile }), "bob"));
     expect(await whenUp(store, 20_000)).toBe(true);
     await server.query("ALTER ROLE bob PASSWORD 'second'");
     writeFileSync(passwordFile, "second\n");
@@ -97,8 +66,8 @@ describe("ways", () => {
 
   test("by TLS, with the authority's file and without its host's name being checked", async () => {
     const tls = { certFile: undefined, keyFile: undefined, caFile: join(TLS, "localhost.pem"), skipsHostName: false };
-    expect(await works(server.target({ host: "localhost", tls }))).toBe(true);
-    expect(await works(server.target({ tls: { ...tls, skipsHostName: true } }))).toBe(true);
+    expect(await works(open(server.target({ host: "localhost", tls })))).toBe(true);
+    expect(await works(open(server.target({ tls: { ...tls, skipsHostName: true } })))).toBe(true);
     expect(await troubleWith(server.target({ tls }))).toMatch(/shows a certificate for another host name$/);
     expect(await troubleWith(server.target({ tls: { ...tls, caFile: undefined } }))).toMatch(
       /shows a certificate that is not trusted: it is signed by itself$/,

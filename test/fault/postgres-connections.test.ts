@@ -1,8 +1,9 @@
 // Connections to PostgreSQL that are ended, busy or silent, while others are well; and what a crash leaves of payments.
 
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
+import { endWithTest } from "../support/ends.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { areUp, debtOf, flush, openPostgresRig } from "./postgres-rig.ts";
@@ -14,8 +15,6 @@ const DEADLINE_MS = 250;
 let server: PostgresServer;
 let proxy: FaultProxy;
 let store: SharedStore;
-/** Stores that a test has opened beside it. */
-let others: SharedStore[] = [];
 
 beforeAll(async () => {
   server = await PostgresServer.start();
@@ -29,17 +28,10 @@ beforeEach(async () => {
   // So that nothing but takes passes the proxy.
   await until("the connection beside it is up, too", () => areUp(server, 2));
 });
-afterEach(async () => {
-  proxy.release();
-  await Promise.all([store, ...others].map((each) => each.close()));
-  others = [];
-  await proxy.stop();
-});
-afterAll(() => server.stop());
+afterEach(() => proxy.release());
 
 test("a connection that the server ends is replaced, and another one carries on meanwhile", async () => {
   const { store: two } = await openPostgresRig({ target: server.target(), deadlineMs: 5_000, connections: 2 });
-  others.push(two);
   const count = async () => {
     const text = "SELECT pid FROM pg_stat_activity WHERE application_name = 'headgate' AND client_port <> $1";
     return (await server.query(text, [0])).length;
@@ -73,35 +65,28 @@ test("takes that wait for a free connection until their deadline never reach Pos
 test("connections that are silent keep the others from no call, and are given up", async () => {
   const options = { target: server.target(), deadlineMs: DEADLINE_MS, silenceMsMax: 3_000, connections: 3 };
   const { store: three, reports: itsReports } = await openPostgresRig({ ...options, sweeps: false });
-  const stopped: number[] = [];
-  try {
-    await until("all are up", () => areUp(server, 6));
-    // Two, because no more than two calls of plain takes are under way.
-    for (const name of ["first", "second"]) {
-      expect((await settle(three, groupOn(name))).verdict).toBe(Verdict.allowed);
-      const [last] = await server.query(
-        `SELECT pid FROM pg_stat_activity WHERE application_name = 'headgate' AND query LIKE '%take_each%'
-         ORDER BY query_start DESC LIMIT 1`,
-      );
-      stopped.push(Number(last?.pid));
-      process.kill(Number(last?.pid), "SIGSTOP");
-      expect((await settle(three, groupOn(name))).failure?.code).toBe("STORE_TIMEOUT");
-    }
-    expect((await settle(three, groupOn("third"))).verdict).toBe(Verdict.allowed);
-    expect(itsReports.unknownGroups).toBe(0);
-    // Their calls have been answered, and no other call fails meanwhile.
-    await until("they are given up", () => itsReports.unknownGroups === 2);
-    expect(itsReports.failures.map(({ code }) => code)).toEqual(["STORE_TIMEOUT", "STORE_TIMEOUT"]);
-  } finally {
-    for (const pid of stopped) process.kill(pid, "SIGCONT");
-    await three.close();
+  await until("all are up", () => areUp(server, 6));
+  // Two, because no more than two calls of plain takes are under way.
+  for (const name of ["first", "second"]) {
+    expect((await settle(three, groupOn(name))).verdict).toBe(Verdict.allowed);
+    const [last] = await server.query(
+      `SELECT pid FROM pg_stat_activity WHERE application_name = 'headgate' AND query LIKE '%take_each%'
+       ORDER BY query_start DESC LIMIT 1`,
+    );
+    process.kill(Number(last?.pid), "SIGSTOP");
+    endWithTest(() => process.kill(Number(last?.pid), "SIGCONT"));
+    expect((await settle(three, groupOn(name))).failure?.code).toBe("STORE_TIMEOUT");
   }
+  expect((await settle(three, groupOn("third"))).verdict).toBe(Verdict.allowed);
+  expect(itsReports.unknownGroups).toBe(0);
+  // Their calls have been answered, and no other call fails meanwhile.
+  await until("they are given up", () => itsReports.unknownGroups === 2);
+  expect(itsReports.failures.map(({ code }) => code)).toEqual(["STORE_TIMEOUT", "STORE_TIMEOUT"]);
 });
 
 test("payments that waited for the disk outlive a crash", async () => {
   const { store: durable } = await openPostgresRig({ target: server.target(), deadlineMs: 5_000, waitsForDisk: true });
   expect((await settle(durable, groupOn("durable"))).verdict).toBe(Verdict.allowed);
-  others.push(durable);
   await server.kill();
   await server.restart();
   expect(await debtOf(server, "durable")).toBe(1);

@@ -35,29 +35,23 @@ test.skipIf(spawnSync("prlimit", ["--version"]).status !== 0)(
   async () => {
     const server = await PostgresServer.start();
     const { store, reports } = await openPostgresRig({ target: server.target(), deadlineMs: 5_000 });
-    try {
-      await settle(store, groupOn("before"));
-      limitFileSize(server, FILE_BYTES_MAX);
-      let isFull = false;
-      for (let round = 0; round < ROUNDS_MAX && !isFull; round++) {
-        const key = () => randomBytes(KEY_LENGTH / 2).toString("hex");
-        const groups = await Promise.all(Array.from({ length: GROUPS_AT_ONCE }, () => settle(store, groupOn(key()))));
-        isFull = groups.some(({ verdict }) => verdict === Verdict.failed);
-      }
-      expect(isFull).toBe(true);
-      expect(reports.failures[0]).toMatchObject({ code: "STORE_COMMAND" });
-      // Which of the two depends on the file that could not grow first.
-      expect(reports.failures[0]?.message).toMatch(/has (trouble with its disk|an internal error)/);
-      limitFileSize(server, "unlimited");
-      await until("it pays again", async () => {
-        const probe = await settle(store, groupOn("after".padEnd(KEY_LENGTH, "y")));
-        return probe.verdict === Verdict.allowed;
-      });
-      expect(await debtOf(server, "before")).toBe(1);
-    } finally {
-      limitFileSize(server, "unlimited");
-      await store.close();
-      await server.stop();
+    await settle(store, groupOn("before"));
+    limitFileSize(server, FILE_BYTES_MAX);
+    let isFull = false;
+    for (let round = 0; round < ROUNDS_MAX && !isFull; round++) {
+      const key = () => randomBytes(KEY_LENGTH / 2).toString("hex");
+      const groups = await Promise.all(Array.from({ length: GROUPS_AT_ONCE }, () => settle(store, groupOn(key()))));
+      isFull = groups.some(({ verdict }) => verdict === Verdict.failed);
     }
+    expect(isFull).toBe(true);
+    expect(reports.failures[0]).toMatchObject({ code: "STORE_COMMAND" });
+    // Which of the two depends on the file that could not grow first.
+    expect(reports.failures[0]?.message).toMatch(/has (trouble with its disk|an internal error)/);
+    limitFileSize(server, "unlimited");
+    await until("it pays again", async () => {
+      const probe = await settle(store, groupOn("after".padEnd(KEY_LENGTH, "y")));
+      return probe.verdict === Verdict.allowed;
+    });
+    expect(await debtOf(server, "before")).toBe(1);
   },
 );

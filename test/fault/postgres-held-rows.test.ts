@@ -1,8 +1,8 @@
 // Rows that somebody else holds for long: calls on them are decided by policy, all others as if nothing were.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
+import { beforeAll, beforeEach, expect, test } from "vitest";
+import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { makeLimit } from "../support/builders.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
@@ -25,8 +25,6 @@ beforeEach(async () => {
   await flush(server);
   ({ store, reports } = await openPostgresRig({ target: server.target(), deadlineMs: DEADLINE_MS, sweeps: false }));
 });
-afterEach(() => store.close());
-afterAll(() => server.stop());
 
 const keyOf = (number: number) => `key ${number % KEYS}`;
 
@@ -36,8 +34,7 @@ async function load(callers: number, isOver: () => boolean, extraOf?: (key: stri
   const paid = new Map<string, number>();
   const one = async (number: number) => {
     const key = keyOf(number);
-    const group = groupOn(key);
-    if (extraOf !== undefined) addTake(group, extraOf(key));
+    const group = groupOn(extraOf === undefined ? key : [key, extraOf(key)]);
     await settle(store, group);
     const counts = key === HELD ? answers.held : answers.others;
     const isAllowed = group.verdict === Verdict.allowed;
@@ -50,12 +47,6 @@ async function load(callers: number, isOver: () => boolean, extraOf?: (key: stri
     }),
   );
   return { answers, paid };
-}
-
-function addTake(group: TakeGroup, bucketKey: string): void {
-  const take = group.add(LEDGER);
-  const { keyHash } = groupOn(bucketKey).takes[0] ?? { keyHash: 0 };
-  Object.assign(take, { bucketKey, keyHash, cost: 1, descriptor: 1 });
 }
 
 /** What somebody else does in a transaction that stays open. `isMade`: the row was there before. */
@@ -165,7 +156,6 @@ test("many processes that make the same rows at once: every call is answered and
   }
   expect(verdicts).toEqual(new Set([Verdict.allowed]));
   expect(new Set((await debts(server)).values())).toEqual(new Set([12]));
-  for (const { store: one } of rigs) await one.close();
 });
 
 test("a payment on a row that is held is given back once it is let go, those on other rows at once", async () => {

@@ -1,7 +1,7 @@
 // Holds in PostgreSQL under what only happens there: many processes at once, rows that somebody else holds, what the sweep
 // drops, nonsense in rows.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Algorithm, type Limit } from "../../src/engine/domain/limit.ts";
 import { Mode, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import type { Store } from "../../src/stores/store.ts";
@@ -37,7 +37,6 @@ beforeAll(async () => {
   await (await openPostgresRig({ target: server.target(), ...patient })).store.close();
 }, 60_000);
 beforeEach(() => flush(server));
-afterAll(() => server.stop());
 
 const count = async (from: string) => Number((await server.query(`SELECT count(*) FROM headgate.${from}`))[0]?.count);
 
@@ -106,8 +105,6 @@ describe.each(["row locks", "serializable"] as const)("200 callers at once, kept
       expect(used).toBeGreaterThan(0);
     }
     expect(await holds()).toBe(0);
-    for (const { store } of rigs) await store.close();
-    await calm.close();
   });
 });
 
@@ -162,7 +159,6 @@ describe("by a clock moved by hand", () => {
     clock.setUs(START_US + 3 * 86_400 * SECOND_US);
     expect(await store.backend.sweep()).toBe(1);
     expect(await rows()).toEqual([0, 0, 0]);
-    await store.close();
   });
 
   test("a bucket that is as new is kept as long as it has holds", async () => {
@@ -179,7 +175,6 @@ describe("by a clock moved by hand", () => {
     expect(await store.backend.sweep()).toBe(0);
     const settled = await ask(store, { limit: second, mode: Mode.settle, cost: 1, holdId: "r1" });
     expect(settled.takes[0]?.counted).toBe(1);
-    await store.close();
   });
 
   // Promise(holds): No call ends more than 32 holds.
@@ -194,7 +189,6 @@ describe("by a clock moved by hand", () => {
       left.push(await holds());
     }
     expect(left).toEqual([18, 0, 0]);
-    await store.close();
   });
 
   // Promise(postgres): A damaged row counts as a full bucket, and its holds still settle.
@@ -212,7 +206,6 @@ describe("by a clock moved by hand", () => {
     expect(later.takes[0]).toMatchObject({ paid: true, remaining: 999_997 });
     expect(reports.damagedBuckets).toBe(2);
     expect(await holds()).toBe(1);
-    await store.close();
   });
 
   test("ids of all bytes are told apart", async () => {
@@ -223,6 +216,5 @@ describe("by a clock moved by hand", () => {
       const { takes } = await ask(store, { limit: tokens, mode: Mode.settle, cost: 0, holdId });
       expect([holdId, takes[0]?.counted]).toEqual([holdId, i + 1]);
     }
-    await store.close();
   });
 });

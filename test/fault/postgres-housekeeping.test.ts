@@ -1,6 +1,6 @@
 // Processes are counted and what has expired is dropped, however busy the connections of the takes are.
 
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test } from "vitest";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
@@ -16,7 +16,6 @@ beforeAll(async () => {
   await (await openPostgresRig({ target: server.target() })).store.close();
 }, 60_000);
 beforeEach(() => flush(server));
-afterAll(() => server.stop());
 
 const count = async (from: string) => Number((await server.query(`SELECT count(*) FROM headgate.${from}`))[0]?.count);
 
@@ -78,7 +77,6 @@ test("a store whose connections are all busy reports itself and sweeps", async (
     const first = await seenAt();
     await until("it reports itself again", async () => (await seenAt()) > first);
   });
-  await store.close();
 });
 
 async function seenAt(): Promise<number> {
@@ -93,7 +91,6 @@ test("a turn of sweeping drops no more buckets and no more settled holds than it
   const turns: (number | undefined)[] = [];
   for (let swept = await store.backend.sweep(); swept !== 0; swept = await store.backend.sweep()) turns.push(swept);
   expect(turns).toEqual([1_000, 700, 200]);
-  await store.close();
 });
 
 // Promise(postgres): The sweep keeps pace with takes in bounded turns, and nobody waits for it.
@@ -118,7 +115,6 @@ test("sweeping keeps pace with takes of ever new buckets", async () => {
   const madeMeanwhile = made - madeBefore;
   isOver = true;
   await Promise.all(callers);
-  await store.close();
   expect(madeBefore).toBeGreaterThan(0);
   // Its first turns are small, and a busy machine gives it less than its share: one that starves would let through many times as many.
   expect(madeMeanwhile).toBeLessThan(2 * dead);

@@ -1,17 +1,15 @@
 // Takes that are settled under lock, between two round trips: when the clock is read, in which order rows are locked, and what comes
 // of a call whose process stops, is killed or can't be reached while it has rows locked.
 
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import { openConnection, type PostgresConnection } from "../../src/stores/postgres/connect.ts";
 import { describeTrouble } from "../../src/stores/postgres/connect-trouble.ts";
 import { LOCK_BUCKETS, WRITE_BUCKETS } from "../../src/stores/postgres/locked-takes.ts";
+import { endWithTest } from "../support/ends.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { startService } from "../support/service-process.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient } from "../support/test-app.ts";
 import { whenUp } from "../support/when-up.ts";
 import { debts, flush, openPostgresRig } from "./postgres-rig.ts";
@@ -34,6 +32,7 @@ beforeAll(async () => {
   server = await PostgresServer.start();
   await (await openPostgresRig({ target: server.target() })).store.close();
   session = await openConnection(server.target(), SESSION, () => undefined);
+  endWithTest(() => session.drop());
 }, 60_000);
 beforeEach(async () => {
   await flush(server);
@@ -41,12 +40,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   proxy.release();
-  await proxy.stop();
   await server.query("ROLLBACK");
-});
-afterAll(async () => {
-  session.drop();
-  await server.stop();
 });
 
 const insert = (...keys: string[]) =>
@@ -85,12 +79,7 @@ async function slowDown(name: "lock_buckets" | "write_buckets", seconds: number)
 }
 
 /** A call on two buckets, which is no plain take. */
-function groupOnBoth(cost: number) {
-  const group = groupOn("k", LEDGER, cost);
-  const other = groupOn("other", LEDGER, cost).takes[0];
-  Object.assign(group.add(LEDGER), { bucketKey: "other", keyHash: other?.keyHash, cost, descriptor: 1 });
-  return group;
-}
+const groupOnBoth = (cost: number) => groupOn(["k", "other"], LEDGER, cost);
 
 test("time is read after the rows that a call waited for, so it never runs back for a bucket", async () => {
   await insert("k");
@@ -160,7 +149,6 @@ describe("a commit", () => {
     await until("both are given back", () => reports.takesGivenBack === 2);
     expect([...(await debts(server)).values()]).toEqual([0, 0]);
     expect(reports.unknownGroups).toBe(0);
-    await store.close();
   });
 
   test("whose confirmation is lost is counted as unknown, and neither repeated nor given back", async () => {
@@ -180,7 +168,6 @@ describe("a commit", () => {
     expect((await settle(store, groupOnBoth(1))).verdict).toBe(Verdict.allowed);
     expect((await debts(server)).get("k")).toBe(8);
     expect([reports.takesGivenBack, reports.repeats]).toEqual([0, 0]);
-    await store.close();
   });
 });
 
@@ -199,11 +186,9 @@ describe.each([
   { what: "can't be reached", begin: undefined, end: undefined },
 ] as const)("a process that $what between locking and writing", ({ begin, end }) => {
   test("holds nobody's rows for longer than its calls may last, and pays nothing", async () => {
-    const rules = temporaryFolder("headgate-rules");
-    await writeFile(join(rules, "rules.yaml"), RULES);
     const url = `postgres://headgate@127.0.0.1:${proxy.port}/postgres`;
-    const env = { POSTGRES_URL: url, STORE_DEADLINE: "500ms", RULES_DIR: rules, ON_STORE_FAILURE: "error" };
-    const service = await startService(env);
+    const env = { POSTGRES_URL: url, STORE_DEADLINE: "500ms", ON_STORE_FAILURE: "error" };
+    const service = await startService(env, { rules: RULES });
     const client = openClient(`127.0.0.1:${service.grpcPort}`);
     const request = { domain: "edge", descriptors: [{ entries: [{ key: "user", value: "a" }] }] };
     await askOnce(client, request);
@@ -229,7 +214,5 @@ describe.each([
         );
       await until("it answers again", isAnswered);
     }
-    client.close();
-    await service.stop();
   });
 });

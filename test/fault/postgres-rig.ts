@@ -3,6 +3,7 @@
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import type { PostgresBackend } from "../../src/stores/postgres/postgres-store.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../src/stores/postgres/postgres-store.ts";
+import { closedWithTest } from "../support/ends.ts";
 import type { PostgresServer } from "../support/postgres-server.ts";
 import { whenUp } from "../support/when-up.ts";
 import { Reports } from "./store-rig.ts";
@@ -12,7 +13,7 @@ export async function openPostgresRig(
   options: Omit<PostgresStoreOptions, "observer">,
 ): Promise<{ store: SharedStore<PostgresBackend>; reports: Reports }> {
   const reports = new Reports();
-  const store = openPostgresStore({ ...options, observer: reports });
+  const store = closedWithTest(openPostgresStore({ ...options, observer: reports }));
   if (!(await whenUp(store, 10_000))) throw new Error(store.trouble());
   return { store, reports };
 }

@@ -1,12 +1,13 @@
 // Rows with nonsense in them, rows that others hold, tables that go, a server that takes no writes: answered, counted, healed.
 
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test } from "vitest";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import type { PostgresBackend } from "../../src/stores/postgres/postgres-store.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { makeLimit } from "../support/builders.ts";
+import { closedWithTest } from "../support/ends.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { areUp, debtOf, debts, flush, openPostgresRig } from "./postgres-rig.ts";
@@ -29,8 +30,6 @@ beforeEach(async () => {
   ({ store, reports } = await openPostgresRig({ target: server.target(), ...patient }));
   await flush(server);
 });
-afterEach(() => store.close());
-afterAll(() => server.stop());
 
 /** Does something while somebody else holds the row of that bucket. */
 async function whileHeld<T>(key: string, work: () => Promise<T>): Promise<T> {
@@ -103,7 +102,6 @@ test("processes that start at once on an empty database make the tables once", a
   );
   expect(await server.query("SELECT count(*)::int AS count FROM headgate.version")).toEqual([{ count: 1 }]);
   for (const rig of rigs) expect((await settle(rig.store, groupOn("k"))).verdict).toBe(Verdict.allowed);
-  await Promise.all(rigs.map((rig) => rig.store.close()));
 });
 
 test("a schema of another version is left alone, and the trouble says what to do", async () => {
@@ -111,12 +109,11 @@ test("a schema of another version is left alone, and the trouble says what to do
   const { store: first } = await openPostgresRig({ target: server.target(), schema: "old", ...patient });
   await first.close();
   await server.query("UPDATE old.version SET hash = 'another'");
-  const second = openPostgresStore({ target: server.target(), schema: "old", ...patient });
+  const second = closedWithTest(openPostgresStore({ target: server.target(), schema: "old", ...patient }));
   await until("the first attempt has ended", () => second.trouble()?.includes("not connected yet") === false);
   expect(second.trouble()).toMatch(
     / has tables of another version in the schema old: set POSTGRES_SCHEMA to another name, or drop the schema$/,
   );
-  await second.close();
 });
 
 test("tables leave the write-ahead log and return to it, with what they hold", async () => {
@@ -162,7 +159,6 @@ test("buckets that mean nothing any more are dropped, those that somebody holds 
   expect([...(await debts(server)).keys()].sort()).toEqual(["log 2", "long"]);
   expect(await own.backend.sweep()).toBe(1);
   expect([...(await debts(server)).keys()]).toEqual(["long"]);
-  await own.close();
 });
 
 test("processes with another prefix of keys, which share no bucket, do not count each other", async () => {
@@ -173,7 +169,6 @@ test("processes with another prefix of keys, which share no bucket, do not count
   const counts = () => stores.map(({ processes }) => processes.count());
   await until("those with one prefix have found each other", () => counts().join() === "1,2,1,2");
   await until("each has a place", () => stores.every(({ processes }) => processes.index() >= 0));
-  await Promise.all(stores.map((each) => each.close()));
 });
 
 test("processes that share a PostgreSQL count each other, and one that closes is gone at once", async () => {

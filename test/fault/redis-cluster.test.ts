@@ -2,19 +2,20 @@
 // is paid twice, and it heals by itself.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, describe, expect, test } from "vitest";
-import { Kind, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
-import { hashBucketKey } from "../../src/engine/rules/bucket-key.ts";
+import { describe, expect, test } from "vitest";
+import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { ClusterTags, keySlot } from "../../src/stores/redis/cluster-tags.ts";
 import type { ClusterTarget } from "../../src/stores/redis/cluster-topology.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import { makeLimit } from "../support/builders.ts";
+import { closedWithTest } from "../support/ends.ts";
 import { ClusterRig } from "../support/redis-cluster.ts";
 import { freePort, RedisServer } from "../support/redis-server.ts";
 import { LateWatch } from "../support/turn-watch.ts";
 import { whenUp } from "../support/when-up.ts";
+import { troubleOf } from "./connect-rig.ts";
 import { groupOn, LEDGER, Load, ledgerOn, Reports, settle, until } from "./store-rig.ts";
 
 const DEADLINE_MS = 100;
@@ -25,16 +26,11 @@ const KEYS = 30;
 const HEAL_MS_MAX = 1_500;
 
 let rig: ClusterRig;
-const stores: SharedStore[] = [];
-afterEach(async () => {
-  await Promise.all(stores.splice(0).map((store) => store.close()));
-  await rig?.stop();
-});
 
 async function openOn(target: ClusterTarget, deadlineMs = DEADLINE_MS, tags?: number) {
   const reports = new Reports();
-  const store = openClusterStore({ target, deadlineMs, observer: reports, ...(tags === undefined ? {} : { tags }) });
-  stores.push(store);
+  const options = { target, deadlineMs, observer: reports, ...(tags === undefined ? {} : { tags }) };
+  const store = closedWithTest(openClusterStore(options));
   if (!(await whenUp(store, 20_000))) throw new Error(store.trouble());
   return { store, reports };
 }
@@ -180,10 +176,7 @@ describe("resharding under load", () => {
     const caller = async (goesOn: () => Promise<boolean>, number: number) => {
       for (let round = 0; await goesOn(); round++) {
         const keys = [old[(number * 50 + round) % old.length] as string, `new:${made++}`];
-        const group = groupOn(keys[0] as string);
-        const take = group.add(LEDGER);
-        take.bucketKey = keys[1] as string;
-        take.keyHash = hashBucketKey(take.bucketKey);
+        const group = groupOn(keys);
         const beganMs = performance.now();
         await settle(store, group);
         slowestMs = Math.max(slowestMs, performance.now() - beganMs);
@@ -242,14 +235,7 @@ describe("resharding under load", () => {
       // A call that needs two buckets of two slots.
       const pair = [keys[number % 3] as string, keys[(number + 1) % 3] as string];
       while (await goesOn()) {
-        const group = new TakeGroup();
-        for (const [index, key] of pair.entries()) {
-          const take = group.add(limit);
-          take.bucketKey = key;
-          take.keyHash = hashBucketKey(key);
-          take.descriptor = index;
-          take.kind = Kind.ordinary;
-        }
+        const group = groupOn(pair, limit);
         underWay++;
         await settle(store, group);
         if (group.verdict !== Verdict.allowed) continue;
@@ -284,10 +270,7 @@ describe("while a slot is on two nodes", () => {
     const { store, reports } = await openOn(rig.target(), 5_000, 1);
     const from = await rig.ownerOf(slot);
     const to = rig.nodes.find((node) => node !== from) as RedisServer;
-    const paid = groupOn(keys[0] as string);
-    const second = paid.add(LEDGER);
-    second.bucketKey = keys[1] as string;
-    second.keyHash = hashBucketKey(second.bucketKey);
+    const paid = groupOn(keys);
     expect((await settle(store, paid)).verdict).toBe(Verdict.allowed);
     await to.command("CLUSTER", "SETSLOT", slot, "IMPORTING", String(await from.command("CLUSTER", "MYID")));
     await from.command("CLUSTER", "SETSLOT", slot, "MIGRATING", String(await to.command("CLUSTER", "MYID")));
@@ -360,8 +343,7 @@ describe("a cluster that is down", () => {
 
 describe("one sentence says that", () => {
   async function troubleWith(target: ClusterTarget): Promise<string> {
-    const store = openClusterStore({ target });
-    stores.push(store);
+    const store = closedWithTest(openClusterStore({ target }));
     await until("somebody was asked", () => store.trouble()?.includes("have not been asked") === false);
     return store.trouble() ?? "nothing";
   }
@@ -369,21 +351,14 @@ describe("one sentence says that", () => {
   test("a server is no cluster, and that a node is one of a cluster", async () => {
     rig = await ClusterRig.start({ replicas: false });
     const single = await RedisServer.start();
-    try {
-      const seeds = [{ kind: "tcp", host: "127.0.0.1", port: single.port } as const];
-      expect(await troubleWith(rig.target({ seeds }))).toBe(
-        `Redis at 127.0.0.1:${single.port} is no node of a Redis Cluster, which needs redis:// (or REDIS_TYPE=single)`,
-      );
-      const node = rig.nodes[0] as RedisServer;
-      const store = openRedisStore({ target: node.target() });
-      await until("the attempt has ended", () => store.trouble()?.includes("not connected yet") === false);
-      expect(store.trouble()).toBe(
-        `Redis at 127.0.0.1:${node.port} is a node of a Redis Cluster, which needs redis-cluster:// (or REDIS_TYPE=cluster)`,
-      );
-      await store.close();
-    } finally {
-      await single.stop();
-    }
+    const seeds = [{ kind: "tcp", host: "127.0.0.1", port: single.port } as const];
+    expect(await troubleWith(rig.target({ seeds }))).toBe(
+      `Redis at 127.0.0.1:${single.port} is no node of a Redis Cluster, which needs redis:// (or REDIS_TYPE=single)`,
+    );
+    const node = rig.nodes[0] as RedisServer;
+    expect(await troubleOf(openRedisStore({ target: node.target() }))).toBe(
+      `Redis at 127.0.0.1:${node.port} is a node of a Redis Cluster, which needs redis-cluster:// (or REDIS_TYPE=cluster)`,
+    );
   });
 
   test("nobody is there, or the password is missing", async () => {
@@ -405,8 +380,7 @@ test("processes that use another number of tags are told so and not put to use",
   const { store } = await openOn(rig.target(), 5_000, 16);
   const owner = await rig.ownerOf(keySlot(numberKey));
   expect(String(await owner.command("GET", numberKey))).toBe("16");
-  const other = openClusterStore({ target: rig.target(), tags: 64 });
-  stores.push(other);
+  const other = closedWithTest(openClusterStore({ target: rig.target(), tags: 64 }));
   await until("the other has asked", () => other.trouble()?.startsWith("REDIS_CLUSTER_TAGS") === true);
   const sentence =
     "REDIS_CLUSTER_TAGS is 64 here, but 16 for the processes that use the Redis Cluster (its key headgate:cluster-tags): limits would be counted twice";

@@ -2,7 +2,7 @@
 // docs/hot-keys.md and docs/reliability.md state, played on real servers. The limit never refills, so that every call counts.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import type { SentinelTarget } from "../../src/stores/redis/sentinel-finder.ts";
@@ -18,11 +18,6 @@ const BURST = 3_000;
 const LIMIT = makeLimit({ amount: 0, burst: BURST, debtMax: BURST, windowSeconds: 3_600 });
 const DEADLINE_MS = 1_000;
 
-const ends: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
-});
-
 const access = { database: 0, login: undefined, loginFile: undefined, tls: undefined, connectTimeoutMs: 2_000 };
 const sentinelTarget = (primaryName: string, sentinels: readonly RedisServer[]): SentinelTarget => ({
   ...access,
@@ -31,11 +26,7 @@ const sentinelTarget = (primaryName: string, sentinels: readonly RedisServer[]):
   sentinelAccess: access,
 });
 
-async function open(target: Parameters<typeof openRig>[0]["target"]) {
-  const rig = await openRig({ target, deadlineMs: DEADLINE_MS });
-  ends.push(() => rig.store.close());
-  return rig;
-}
+const open = (target: Parameters<typeof openRig>[0]["target"]) => openRig({ target, deadlineMs: DEADLINE_MS });
 
 /** Pays as often as told, fewer if the limit refuses; calls without an answer are asked again. */
 async function pay(store: SharedStore, times: number, isOver = () => false): Promise<number> {
@@ -57,7 +48,6 @@ async function pay(store: SharedStore, times: number, isOver = () => false): Pro
 // Promise(redis): Two failovers in a row let what the replicas lacked pass once more, and nothing else.
 test("two failovers in a row let pass once more what the replicas lacked, and nothing else", async () => {
   const rig = await SentinelRig.start();
-  ends.push(() => rig.stop());
   const { store, reports } = await open(sentinelTarget(rig.primaryName, rig.sentinels));
   let passed = 0;
   let lost = 0;
@@ -93,19 +83,15 @@ test("two failovers in a row let pass once more what the replicas lacked, and no
 // Promise(redis): A split network lets what was left of each limit pass once more.
 test("in a split network each half grants by itself what was left, until the older primary is left", async () => {
   const older = await RedisServer.start(["--repl-diskless-sync-delay", "0"]);
-  ends.push(() => older.stop());
   // What replicas and sentinels know of the older primary goes through here; its own half of the callers goes straight to it.
   const proxy = await FaultProxy.start(older.port);
-  ends.push(() => proxy.stop());
   const replica = await RedisServer.start(["--replicaof", `127.0.0.1 ${proxy.port}`]);
-  ends.push(() => replica.stop());
   const config = [
     `sentinel monitor split 127.0.0.1 ${proxy.port} 1`,
     "sentinel down-after-milliseconds split 500",
     "sentinel failover-timeout split 3000",
   ];
   const sentinel = await RedisServer.startSentinel(config.join("\n"));
-  ends.push(() => sentinel.stop());
   await hurry(sentinel);
   const copied = async () => Number(await older.command("WAIT", "1", "1000")) === 1;
   await until("the replica is in step", copied, 20_000);

@@ -1,14 +1,15 @@
 // Sentinel and Cluster over TLS, with ACL users that may do no more than docs/operations.md says, whose passwords lie in
 // files and change while everything runs.
 
-import { rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { Authority } from "../support/certificates.ts";
+import { closedWithTest } from "../support/ends.ts";
 import { ClusterRig } from "../support/redis-cluster.ts";
 import { SentinelRig } from "../support/redis-sentinel.ts";
 import type { RedisServer } from "../support/redis-server.ts";
@@ -30,10 +31,6 @@ const pair = authority.issue("localhost");
 const serverTls = { certFile: pair.certFile, keyFile: pair.keyFile, caFile: authority.certFile };
 const tls = { certFile: undefined, keyFile: undefined, caFile: authority.certFile, skipsHostName: false };
 const directory = temporaryFolder("headgate-login");
-afterAll(() => {
-  rmSync(directory, { recursive: true });
-  rmSync(authority.directory, { recursive: true });
-});
 
 /** A login in a file, and the user that it opens on every server. */
 class RotatedLogin {
@@ -74,12 +71,12 @@ describe("Redis Cluster", () => {
   beforeAll(async () => {
     rig = await ClusterRig.start({ tls: serverTls });
   });
-  afterAll(() => rig.stop());
 
   test("over TLS with an ACL user goes on through a new password and a failover", async () => {
     const login = new RotatedLogin("gate", [...RIGHTS, "+cluster|slots", "+cluster|info", "+asking"], rig.nodes);
     await login.rotate();
-    const store = openClusterStore({ target: rig.target({ loginFile: login.file, tls }), deadlineMs: 1_000 });
+    const target = rig.target({ loginFile: login.file, tls });
+    const store = closedWithTest(openClusterStore({ target, deadlineMs: 1_000 }));
     expect(await whenUp(store, 20_000), store.trouble()).toBe(true);
     expect(await pays(store)).toBe(true);
     await login.rotate();
@@ -87,7 +84,6 @@ describe("Redis Cluster", () => {
     await rig.failOver(await rig.ownerOf(0));
     await until("it pays on the new primary", () => pays(store));
     expect(store.trouble()).toBeUndefined();
-    await store.close();
   });
 });
 
@@ -96,7 +92,6 @@ describe("Redis Sentinel", () => {
   beforeAll(async () => {
     rig = await SentinelRig.start({ tls: serverTls });
   });
-  afterAll(() => rig.stop());
 
   // Promise(redis): TLS, ACL users with the documented rights, and passwords that change in operation work.
   test("over TLS with ACL users on both goes on through new passwords and a failover", async () => {
@@ -126,6 +121,5 @@ describe("Redis Sentinel", () => {
     await rig.failOver();
     await until("it pays on the new primary", () => pays(store));
     expect(store.trouble()).toBeUndefined();
-    await store.close();
   });
 });

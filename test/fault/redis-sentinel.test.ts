@@ -1,17 +1,19 @@
 // Redis under Sentinel: the primary is found, and found again when it changes, dies or hangs under load.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import type { SentinelTarget } from "../../src/stores/redis/sentinel-finder.ts";
+import { closedWithTest } from "../support/ends.ts";
 import { replicasWith, writtenIn } from "../support/redis-replicas.ts";
 import { SentinelRig } from "../support/redis-sentinel.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 import { freePort, RedisServer as Server } from "../support/redis-server.ts";
 import { LateWatch } from "../support/turn-watch.ts";
 import { whenUp } from "../support/when-up.ts";
+import { troubleOf } from "./connect-rig.ts";
 import { groupOn, Load, ledgerOn, openRig, settle, until } from "./store-rig.ts";
 
 const DEADLINE_MS = 100;
@@ -27,13 +29,8 @@ const HEAL_MS_MAX = 1_500;
 const LOST_MAX = 200;
 
 let rig: SentinelRig;
-const stores: SharedStore[] = [];
 beforeEach(async () => {
   rig = await SentinelRig.start();
-});
-afterEach(async () => {
-  await Promise.all(stores.splice(0).map((store) => store.close()));
-  await rig.stop();
 });
 
 const access = { database: 0, login: undefined, loginFile: undefined, tls: undefined, connectTimeoutMs: 2_000 };
@@ -52,12 +49,7 @@ async function pays(store: SharedStore): Promise<boolean> {
   return (await settle(store, groupOn("probe"))).verdict === Verdict.allowed;
 }
 
-async function troubleWith(target: SentinelTarget): Promise<string> {
-  const store = openRedisStore({ target });
-  stores.push(store);
-  await until("the first attempt has ended", () => store.trouble()?.includes("not connected yet") === false);
-  return store.trouble() ?? "nothing";
-}
+const troubleWith = (target: SentinelTarget) => troubleOf(openRedisStore({ target }));
 
 /** Sum of all ledgers of a load, on that server. */
 async function ledgers(server: RedisServer): Promise<number> {
@@ -72,7 +64,6 @@ const sumOf = (paid: ReadonlyMap<string, number>) => [...paid.values()].reduce((
 async function underLoad(change: (old: RedisServer) => Promise<void>) {
   const old = await rig.primary();
   const { store, reports } = await openRig({ target: targetOf(rig.sentinels), deadlineMs: DEADLINE_MS });
-  stores.push(store);
   const load = new Load(store, { perTick: 4, keys: KEYS });
   await sleep(500); // so that takes are under way when it happens
   // How far replicas lag behind is Redis's matter, and that of a busy machine. What they have by now must be kept.
@@ -136,13 +127,12 @@ describe("failover under load", () => {
 describe("finding", () => {
   test("sentinels that are dead or hang are passed over, and others are learnt of", async () => {
     const [dead, hanging, alive] = rig.sentinels as [RedisServer, RedisServer, RedisServer];
-    const store = openRedisStore({ target: targetOf([dead]), deadlineMs: 200 });
-    stores.push(store);
+    const store = closedWithTest(openRedisStore({ target: targetOf([dead]), deadlineMs: 200 }));
     expect(await whenUp(store, 20_000)).toBe(true);
     await dead.kill();
     hanging.pause();
-    const another = openRedisStore({ target: targetOf([dead, hanging, alive]), deadlineMs: 200 });
-    stores.push(another);
+    const target = targetOf([dead, hanging, alive]);
+    const another = closedWithTest(openRedisStore({ target, deadlineMs: 200 }));
     expect(await whenUp(another, 20_000)).toBe(true);
     // The first store was told of one sentinel only, which is dead by now.
     await (await rig.primary()).command("CLIENT", "KILL", "TYPE", "normal");
@@ -153,7 +143,6 @@ describe("finding", () => {
   // Promise(redis): The primary in use stays in use while no sentinel answers.
   test("the primary that was in use stays in use while no sentinel is there", async () => {
     const { store } = await openRig({ target: targetOf(rig.sentinels), deadlineMs: 200 });
-    stores.push(store);
     for (const sentinel of rig.sentinels) await sentinel.kill();
     const [primary] = rig.servers as [RedisServer];
     await primary.command("CLIENT", "KILL", "TYPE", "normal");
@@ -165,15 +154,11 @@ describe("finding", () => {
   test("a server that was named but is no primary is not used", async () => {
     const [, replica] = rig.servers as [RedisServer, RedisServer];
     const liar = await Server.startSentinel("sentinel monitor gate 127.0.0.1 1 2");
-    try {
-      await liar.command("SENTINEL", "REMOVE", "gate");
-      await liar.command("SENTINEL", "MONITOR", "other", "127.0.0.1", replica.port, 5);
-      expect(await troubleWith(targetOf([liar], { primaryName: "other" }))).toBe(
-        `Redis at 127.0.0.1:${replica.port} was named as the primary, but is none by its own word`,
-      );
-    } finally {
-      await liar.stop();
-    }
+    await liar.command("SENTINEL", "REMOVE", "gate");
+    await liar.command("SENTINEL", "MONITOR", "other", "127.0.0.1", replica.port, 5);
+    expect(await troubleWith(targetOf([liar], { primaryName: "other" }))).toBe(
+      `Redis at 127.0.0.1:${replica.port} was named as the primary, but is none by its own word`,
+    );
   });
 });
 
@@ -196,9 +181,6 @@ describe("one sentence says that", () => {
 
   test("a sentinel was taken for a Redis server", async () => {
     const [sentinel] = rig.sentinels as [RedisServer];
-    const store = openRedisStore({ target: sentinel.target() });
-    stores.push(store);
-    await until("the attempt has ended", () => store.trouble()?.includes("not connected yet") === false);
-    expect(store.trouble()).toMatch(/needs redis-sentinel:\/\//);
+    expect(await troubleOf(openRedisStore({ target: sentinel.target() }))).toMatch(/needs redis-sentinel:\/\//);
   });
 });

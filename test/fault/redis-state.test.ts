@@ -1,11 +1,12 @@
 // Redis loses its scripts, its data or its memory, or somebody writes into our keys: answered, counted, healed.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test } from "vitest";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import { makeLimit } from "../support/builders.ts";
+import { closedWithTest } from "../support/ends.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { whenUp } from "../support/when-up.ts";
 import { groupOn, Load, ledgerOn, openRig, type Reports, settle, until } from "./store-rig.ts";
@@ -22,8 +23,6 @@ beforeEach(async () => {
   // Nothing here is about time: a deadline that no busy machine reaches.
   ({ store, reports } = await openRig({ target: server.target(), deadlineMs: 5_000 }));
 });
-afterEach(() => store.close());
-afterAll(() => server.stop());
 
 // Promise(redis): `SCRIPT FLUSH` under load loses no call and no payment.
 test("scripts flushed under load are loaded again, and every take is paid once", async () => {
@@ -69,7 +68,7 @@ test("a Redis that is full refuses writes: counted and said; refusals are still 
   expect(store.trouble()).toBe(paying.failure?.message);
   expect((await settle(store, groupOn("full", limit, 1))).verdict).toBe(Verdict.refused);
 
-  const late = openRedisStore({ target: server.target() });
+  const late = closedWithTest(openRedisStore({ target: server.target() }));
   await until("the late one is told, too", () => late.trouble() === paying.failure?.message);
   await server.command("CONFIG", "SET", "maxmemory", "0");
   // Without a take: a process that is not ready for it would get none.
@@ -78,7 +77,6 @@ test("a Redis that is full refuses writes: counted and said; refusals are still 
     expect((await settle(each, groupOn("k", limit))).verdict).toBe(Verdict.allowed);
     expect(each.trouble()).toBeUndefined();
   }
-  await late.close();
 });
 
 test("a primary that becomes a replica is left and asked again", async () => {

@@ -2,9 +2,9 @@
 // answered meanwhile. Each is done until it is that quick, a few times at most: a pause of the machine's is none
 // of ours.
 
-import { rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { SystemClock } from "../../src/engine/base/clock.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
 import type { Reloader } from "../../src/rule-sources/files/reload.ts";
@@ -69,11 +69,7 @@ function manyNames(amount: number): string {
 }
 
 describe("a reload holds the event loop for less than 50 ms at a time", () => {
-  let folder: string;
-  beforeAll(async () => {
-    folder = temporaryFolder("headgate-rules");
-  });
-  afterAll(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder("headgate-rules");
 
   // Promise(turns): Reading 10,000 rules, or 100,000 address ranges in one, holds the event loop for less than 50 ms at a time.
   // Promise(turns): Reading 10,000 rules, or 100,000 address ranges in one, holds the event loop for less than 50 ms at a time.
@@ -111,7 +107,6 @@ describe("pages of 10,000 rules hold it no longer", () => {
   beforeAll(async () => {
     app = await startTestApp(manyRules(9));
   });
-  afterAll(() => app.stop());
 
   const entries = Array.from({ length: 64 }, () => ({ key: "key_1", value: "x".repeat(600) }));
   test.each([

@@ -3,6 +3,7 @@
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
+import { closedWithTest } from "../support/ends.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { openPostgresRig, debts as postgresDebts, flush as postgresFlush } from "./postgres-rig.ts";
@@ -46,7 +47,7 @@ async function startRedis(): Promise<KindServer> {
   });
   return Object.assign(server, {
     open: (options: KindOptions) => openRig(optionsOf(options)),
-    openLater: (options: KindOptions) => openRedisStore(optionsOf(options)),
+    openLater: (options: KindOptions) => closedWithTest(openRedisStore(optionsOf(options))),
     debts: () => ledgersOn(server),
   });
 }
@@ -71,7 +72,7 @@ async function startPostgres(): Promise<KindServer> {
   await (await open({})).store.close();
   return Object.assign(server, {
     open,
-    openLater: (options: KindOptions) => openPostgresStore(optionsOf(options)),
+    openLater: (options: KindOptions) => closedWithTest(openPostgresStore(optionsOf(options))),
     debts: () => postgresDebts(server),
     flush: () => postgresFlush(server),
   });

@@ -1,7 +1,7 @@
 // A server killed, and a server hanging, under load: every take is answered in time, none is paid after it was answered.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { whenUp } from "../support/when-up.ts";
@@ -23,7 +23,6 @@ describe.each(SERVER_KINDS)("$name", ({ name, start }) => {
     server = await start();
   }, 60_000);
   beforeEach(() => server.flush());
-  afterAll(() => server.stop());
 
   test("that hangs for two seconds costs no call more than its deadline, and no bucket a call", async () => {
     const { store, reports } = await server.open({ deadlineMs: DEADLINE_MS });
@@ -52,13 +51,11 @@ describe.each(SERVER_KINDS)("$name", ({ name, start }) => {
       const found = await server.debts();
       return [...load.paid].every(([key, paid]) => found.get(key) === paid);
     });
-    await store.close();
   });
 
   test("that has hung is found well again by a process that gets no calls meanwhile", async () => {
     const { store, reports } = await server.open({ deadlineMs: DEADLINE_MS });
     await hangAndHeal(server, store, reports);
-    await store.close();
   });
 
   // Promise(outages): A store that comes back is used again without help.
@@ -82,7 +79,6 @@ describe.each(SERVER_KINDS)("$name", ({ name, start }) => {
     expect(reports.failures.length).toBeGreaterThanOrEqual(load.failed);
     expect(reports.breakerStates[0]).toBe("open");
     await until("all is well", async () => (await answersAgain(store)) && store.trouble() === undefined);
-    await store.close();
   });
 
   test("that comes up after the store is waited for, and the store says so", async () => {
@@ -95,7 +91,6 @@ describe.each(SERVER_KINDS)("$name", ({ name, start }) => {
     expect(await whenUp(store, 20_000)).toBe(true);
     expect(store.trouble()).toBeUndefined();
     expect(await answersAgain(store)).toBe(true);
-    await store.close();
   });
 
   test("answers the takes under way of a store that closes, which then refuses", async () => {

@@ -1,7 +1,7 @@
 // Replies that are late, cut or lost: nothing is paid twice, what was answered without the store is given back.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { SystemClock } from "../../src/engine/base/clock.ts";
 import { Mode, Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
@@ -20,7 +20,6 @@ describe.each(SERVER_KINDS)("$name:", ({ start, refundsInSteps }) => {
   let proxy: FaultProxy;
   let store: SharedStore;
   let reports: Reports;
-  let open: SharedStore[] = [];
 
   beforeAll(async () => {
     server = await start();
@@ -30,19 +29,9 @@ describe.each(SERVER_KINDS)("$name:", ({ start, refundsInSteps }) => {
     proxy = await FaultProxy.start(server.port);
     ({ store, reports } = await openThrough({ deadlineMs: DEADLINE_MS }));
   });
-  afterEach(async () => {
-    proxy.release();
-    await Promise.all(open.map((each) => each.close()));
-    open = [];
-    await proxy.stop();
-  });
-  afterAll(() => server.stop());
+  afterEach(() => proxy.release());
 
-  async function openThrough(options: KindOptions) {
-    const opened = await server.open({ port: proxy.port, isQuiet: true, ...options });
-    open.push(opened.store);
-    return opened;
-  }
+  const openThrough = (options: KindOptions) => server.open({ port: proxy.port, isQuiet: true, ...options });
   const debtOf = async (key: string) => (await server.debts()).get(key) ?? 0;
   const answers = (asked: SharedStore) =>
     until("it answers", async () => (await settle(asked, groupOn("other"))).verdict === Verdict.allowed);

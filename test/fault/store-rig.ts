@@ -13,6 +13,7 @@ import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/r
 import type { Store } from "../../src/stores/store.ts";
 import type { StoreObserver } from "../../src/stores/store-observer.ts";
 import { makeLimit } from "../support/builders.ts";
+import { closedWithTest } from "../support/ends.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 import { whenUp } from "../support/when-up.ts";
 
@@ -72,18 +73,17 @@ export async function openRig(
   options: Omit<RedisStoreOptions, "observer">,
 ): Promise<{ store: SharedStore; reports: Reports }> {
   const reports = new Reports();
-  const store = openRedisStore({ ...options, observer: reports });
+  const store = closedWithTest(openRedisStore({ ...options, observer: reports }));
   if (!(await whenUp(store, 20_000))) throw new Error(store.trouble());
   return { store, reports };
 }
 
-/** A group of one take of cost 1 on `bucketKey`. */
-export function groupOn(bucketKey: string, limit: Limit = LEDGER, cost = 1): TakeGroup {
+/** A group of one take on each of these buckets, of descriptors of their own. */
+export function groupOn(bucketKeys: string | readonly string[], limit: Limit = LEDGER, cost = 1): TakeGroup {
   const group = new TakeGroup();
-  const take = group.add(limit);
-  take.bucketKey = bucketKey;
-  take.keyHash = hashBucketKey(bucketKey);
-  take.cost = cost;
+  for (const [descriptor, bucketKey] of [bucketKeys].flat().entries()) {
+    Object.assign(group.add(limit), { bucketKey, keyHash: hashBucketKey(bucketKey), cost, descriptor });
+  }
   return group;
 }
 

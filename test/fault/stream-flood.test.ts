@@ -2,9 +2,10 @@
 // connections and streams are served meanwhile, and when the flooders go at once nobody notices.
 
 import { connect, type Socket } from "node:net";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { Flag, FrameType, PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
 import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
+import { endWithTest } from "../support/ends.ts";
 import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { callFields, frameOf, messageOf, plainBlock, settingsOf, wordOf } from "../support/http2-peer.ts";
 import { TurnWatch } from "../support/turn-watch.ts";
@@ -45,12 +46,7 @@ const SHAPES = [
 const repeat = (bytes: Buffer, times: number): Buffer => Buffer.concat(Array.from({ length: times }, () => bytes));
 
 let rig: FastLaneRig;
-let sockets: Socket[] = [];
-afterEach(async () => {
-  for (const socket of sockets) socket.destroy();
-  sockets = [];
-  await rig.stop();
-});
+const sockets: Socket[] = [];
 
 async function flood(say: Say, { connections, streams }: (typeof SHAPES)[number]): Promise<void> {
   const all = Array.from({ length: streams }, (_, i) => say(2 * i + 1));
@@ -64,6 +60,7 @@ async function flood(say: Say, { connections, streams }: (typeof SHAPES)[number]
     const socket = connect(rig.server.port, "127.0.0.1", () => socket.write(words));
     socket.on("error", () => undefined).resume();
     sockets.push(socket);
+    endWithTest(() => socket.destroy());
     // What the flooder needs of the processor must not count as ours.
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -119,6 +116,7 @@ test.each(["reflection that says nothing", "watches"])(
           socket.write(Buffer.concat([PREFACE, settingsOf()])),
         );
         sockets.push(socket.on("error", () => undefined));
+        endWithTest(() => socket.destroy());
         await new Promise((resolve) => socket.once("data", resolve));
         socket.resume();
       }

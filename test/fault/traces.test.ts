@@ -1,7 +1,7 @@
 // Collectors that are away, busy, silent or slow on purpose, in front of real processes: calls are answered, memory is bounded, the
 // end comes. And processes that are told to end, that are several, and that OpenTelemetry is not installed beside.
 
-import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { OtlpReceiver } from "../support/otlp-receiver.ts";
@@ -19,11 +19,8 @@ const REQUEST: AskedRequest = { domain: "edge", descriptors: [{ entries: [{ key:
 /** As long as no test waits: who waits for a collector without a bound of its own shows. */
 const FOR_EVER = { OTEL_EXPORTER_OTLP_TIMEOUT: "3600000", OTEL_BSP_EXPORT_TIMEOUT: "3600000" };
 
-let rules: string;
-beforeAll(() => {
-  rules = temporaryFolder("headgate-traced-rules");
-  writeFileSync(join(rules, "edge.yaml"), RULES);
-});
+const start = (env: Readonly<Record<string, string>>, how: { readonly command?: readonly string[] } = {}) =>
+  startService(env, { rules: RULES, ...how });
 
 /** Asks `count` times over a connection of its own, some at once; all must be answered with OK. */
 async function hit({ grpcPort }: ServiceProcess, count: number): Promise<void> {
@@ -32,7 +29,6 @@ async function hit({ grpcPort }: ServiceProcess, count: number): Promise<void> {
     const asked = Array.from({ length: Math.min(100, left) }, () => askOnce(client, REQUEST, 60_000));
     for (const { overall_code } of await Promise.all(asked)) expect(overall_code).toBe("OK");
   }
-  client.close();
 }
 
 /** What became of spans, by the metrics page. */
@@ -53,14 +49,13 @@ describe.concurrent.each(["http", "grpc"] as const)("over %s", (protocol) => {
       const receiver = await OtlpReceiver.start(manner === "away" ? "good" : manner);
       if (manner === "away") await receiver.stop();
       const bounds = { OTEL_BSP_MAX_QUEUE_SIZE: "20", OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "10" };
-      const service = await startService({ RULES_DIR: rules, ...receiver.env(protocol), ...FOR_EVER, ...bounds });
+      const service = await start({ ...receiver.env(protocol), ...FOR_EVER, ...bounds });
       await hit(service, 400);
       const { sent = 0, failed = 0, dropped = 0 } = await spanCounts(service);
       expect(sent).toBe(0);
       // All but those that wait and those of the one batch that is under way.
       expect(failed + dropped).toBeGreaterThanOrEqual(400 - 20 - 10);
       expect(await service.stop()).toBe(0);
-      if (manner !== "away") await receiver.stop();
     },
   );
 
@@ -71,7 +66,7 @@ describe.concurrent.each(["http", "grpc"] as const)("over %s", (protocol) => {
       OTEL_BSP_EXPORT_TIMEOUT: "1000",
       OTEL_EXPORTER_OTLP_TIMEOUT: protocol === "http" ? "3600000" : "1000",
     };
-    const service = await startService({ RULES_DIR: rules, ...receiver.env(protocol), ...soon });
+    const service = await start({ ...receiver.env(protocol), ...soon });
     // One batch after the other hangs: if their connections stayed, none would be left in the end.
     for (const failed of [10, 20, 30]) {
       await hit(service, 10);
@@ -87,19 +82,17 @@ describe.concurrent.each(["http", "grpc"] as const)("over %s", (protocol) => {
     expect(receiver.spans.length).toBeGreaterThan(0);
     expect(await service.stop()).toBe(0);
     expect(service.log.join("\n")).toContain("spans did not reach the collector");
-    await receiver.stop();
   });
 
   // Promise(traces): SIGTERM sends the spans that wait.
   test("SIGTERM sends what still waits", async () => {
     const receiver = await OtlpReceiver.start();
     const late = { OTEL_BSP_SCHEDULE_DELAY: "3600000" };
-    const service = await startService({ RULES_DIR: rules, ...receiver.env(protocol), ...late });
+    const service = await start({ ...receiver.env(protocol), ...late });
     // More than two batches hold: two go before, the rest at the end.
     await hit(service, 1_100);
     expect(await service.stop()).toBe(0);
     expect(receiver.spans).toHaveLength(1_100);
-    await receiver.stop();
   });
 });
 
@@ -107,7 +100,7 @@ test("each of several workers sends its own spans, under an instance id of its o
   const redis = await RedisServer.start();
   const receiver = await OtlpReceiver.start();
   const env = { ...receiver.env("http"), WORKERS: "2", REDIS_URL: `redis://127.0.0.1:${redis.port}` };
-  const service = await startService({ RULES_DIR: rules, ...env });
+  const service = await start(env);
   // A connection stays with one worker; a new one goes to the other.
   await Promise.all(Array.from({ length: 8 }, () => hit(service, 20)));
   expect(await spanCounts(service)).toHaveProperty("sent");
@@ -115,8 +108,6 @@ test("each of several workers sends its own spans, under an instance id of its o
   expect(receiver.spans).toHaveLength(160);
   const instances = new Set(receiver.spans.map(({ resource }) => resource["service.instance.id"]));
   expect(instances.size).toBe(2);
-  await receiver.stop();
-  await redis.stop();
 });
 
 describe("without OpenTelemetry's packages", () => {
@@ -136,7 +127,7 @@ describe("without OpenTelemetry's packages", () => {
 
   // Promise(traces): Without traces no optional package of OpenTelemetry is loaded.
   test("the service works: nothing of them is loaded", async () => {
-    const service = await startService({ RULES_DIR: rules }, elsewhere);
+    const service = await start({}, elsewhere);
     await hit(service, 10);
     expect(await spanCounts(service)).toEqual({});
     expect(await service.stop()).toBe(0);
@@ -150,12 +141,11 @@ describe("without OpenTelemetry's packages", () => {
     async ({ protocol, exporter }) => {
       const port = await freePort();
       const env = {
-        RULES_DIR: rules,
         TRACING_ENABLED: "true",
         TRACING_EXPORTER_PROTOCOL: protocol,
         OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
       };
-      const why = await startService(env, elsewhere).then(
+      const why = await start(env, elsewhere).then(
         () => "it started",
         (error: Error) => error.message,
       );

@@ -3,7 +3,7 @@
 
 import { connect } from "node:net";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { keptInputs } from "../support/kept-inputs.ts";
 import { runs, runsMs } from "../support/runs.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
@@ -23,7 +23,6 @@ let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp(RULES);
 });
-afterAll(() => app.stop());
 
 /** Writes the pieces one after another; resolves to what came back. */
 function speak(pieces: readonly Buffer[]): Promise<string> {

@@ -3,7 +3,7 @@
 
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { keptInputs } from "../support/kept-inputs.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
@@ -14,7 +14,6 @@ let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp(RULES);
 });
-afterAll(() => app.stop());
 
 /** Puts a file beside the good one, has it loaded, and takes it away again. True if it was refused. */
 async function loadBeside(bytes: string | Buffer): Promise<boolean> {

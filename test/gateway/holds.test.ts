@@ -67,7 +67,6 @@ describe.runIf(hasGateway)("budgets under Envoy Gateway", () => {
   });
   afterAll(async () => {
     await bed?.stop();
-    await model?.stop();
   });
 
   const open = (tenant: string, answer: ModelAnswer, used: number, more: Readonly<Record<string, string>> = {}) =>

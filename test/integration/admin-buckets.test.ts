@@ -3,10 +3,9 @@
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Client, credentials } from "@grpc/grpc-js";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
-import { callRaw } from "../support/grpc-test-server.ts";
+import { callRaw, openRawClient } from "../support/grpc-test-server.ts";
 import { runProgram } from "../support/run-program.ts";
 import { type SharedServers, startPostgres, startRedis } from "../support/shared-stores.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -25,7 +24,6 @@ descriptors:
 const ACME = { domain: "edge", descriptors: [{ entries: [{ key: "tenant", value: "acme" }] }] };
 
 let app: TestApp;
-afterEach(() => app.stop());
 
 async function start(env: Readonly<Record<string, string>> = {}): Promise<void> {
   app = await startTestApp(RULES, env);
@@ -89,10 +87,9 @@ describe("a bucket", () => {
     const bytes = Buffer.from([0x78, 0xff]);
     const entry = Buffer.concat([bytesField(1, "tenant"), bytesField(2, bytes)]);
     const request = Buffer.concat([bytesField(1, "edge"), bytesField(2, bytesField(1, entry))]);
-    const client = new Client(`127.0.0.1:${app.grpcPort}`, credentials.createInsecure());
+    const client = openRawClient(app.grpcPort);
     const calls = [1, 2].map(() => callRaw(client, request, { path: SHOULD_RATE_LIMIT_PATH }));
     expect((await Promise.all(calls)).map(({ code }) => code)).toEqual([0, 0]);
-    client.close();
     const peek = async (value: object) =>
       JSON.parse(
         (await post("/buckets/peek", { domain: "edge", descriptors: [{ entries: [{ key: "tenant", ...value }] }] }))
@@ -258,7 +255,6 @@ describe("in a shared store", () => {
     redis = await startRedis();
     postgres = await startPostgres();
   });
-  afterAll(() => Promise.all([redis.stop(), postgres.stop()]));
   const inRedis = () => ({ ...redis.env, CACHE_KEY_PREFIX: `b${Math.random()}:` });
 
   // Promise(operators): A reset gives back the full limit once, for every process and any `sync`.
@@ -275,16 +271,12 @@ describe("in a shared store", () => {
     const all = { STORE_DEADLINE: "1s", ...env() };
     app = await startTestApp(rules, all);
     const other = await startTestApp(rules, all);
-    try {
-      expect(await use()).toEqual(["OK", "OK", "OK", "OVER_LIMIT"]);
-      const { text } = await post("/buckets/reset", ACME);
-      expect(JSON.parse(text)).toMatchObject({
-        buckets: [{ before: { remaining: 0 }, after: { remaining: 3, reset_seconds: 0 } }],
-      });
-      expect((await other.hit({ tenant: "acme" })).overall_code).toBe("OK");
-      expect(JSON.parse((await post("/buckets/peek", ACME)).text)).toMatchObject({ buckets: [{ remaining: 2 }] });
-    } finally {
-      await other.stop();
-    }
+    expect(await use()).toEqual(["OK", "OK", "OK", "OVER_LIMIT"]);
+    const { text } = await post("/buckets/reset", ACME);
+    expect(JSON.parse(text)).toMatchObject({
+      buckets: [{ before: { remaining: 0 }, after: { remaining: 3, reset_seconds: 0 } }],
+    });
+    expect((await other.hit({ tenant: "acme" })).overall_code).toBe("OK");
+    expect(JSON.parse((await post("/buckets/peek", ACME)).text)).toMatchObject({ buckets: [{ remaining: 2 }] });
   });
 });

@@ -1,6 +1,6 @@
 // `headgate ask` and `headgate explain --server` against a real service on free ports.
 
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { runProgram } from "../support/run-program.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
@@ -19,7 +19,6 @@ descriptors:
   );
   at = ["-d", "edge", "-s", `127.0.0.1:${app.grpcPort}`];
 });
-afterAll(() => app.stop());
 
 test("prints the answer and ends with 0 when the call passes", async () => {
   const { out, exitCode } = await runProgram(["ask", ...at, "tenant=a", "path=/x"]);
@@ -97,7 +96,6 @@ descriptors:
   expect(out.indexOf(says)).toBeGreaterThan(out.indexOf("other=b"));
   const refused = await runProgram([...asked, "-n", "2"]);
   expect(refused.out).toContain("| no rule, ");
-  await limited.stop();
 });
 
 test("ends with 2 and says so when nobody listens", async () => {

@@ -1,12 +1,12 @@
 // headgate.v1.Budgets of the running service, on both transports: with ShouldRateLimit on the same holds, and as
 // health knows it.
 
-import { Client, credentials } from "@grpc/grpc-js";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { BUDGETS_SERVICE, HEALTH_SERVICE } from "../../src/grpc/transport/load-proto.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { BUDGETS_SERVICE } from "../../src/grpc/transport/load-proto.ts";
 import { BUDGET_RULES, type BudgetsCaller, budgetLeft, callBudgets } from "../support/budgets.ts";
+import { endWithTest } from "../support/ends.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
-import { clientFor } from "../support/grpc-test-server.ts";
+import { checkHealth, openRawClient } from "../support/grpc-test-server.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { SHARED_STORES, type SharedServers } from "../support/shared-stores.ts";
 import { openClient, startTestApp, type TestApp } from "../support/test-app.ts";
@@ -21,11 +21,6 @@ interface Cancelled {
   close(): void;
 }
 
-const open: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close();
-});
-
 /** Two budgets that a call reserves of at once. Of two Redis servers each has one. */
 const TWO_BUDGETS = `${BUDGET_RULES}
   - key: both
@@ -37,10 +32,7 @@ const TWO_BUDGETS = `${BUDGET_RULES}
 
 async function serve(env: Readonly<Record<string, string>>): Promise<{ app: TestApp; budgets: BudgetsCaller }> {
   const app = await startTestApp(TWO_BUDGETS, env);
-  open.push(() => app.stop());
-  const budgets = callBudgets(`127.0.0.1:${app.grpcPort}`);
-  open.push(() => budgets.close());
-  return { app, budgets };
+  return { app, budgets: callBudgets(`127.0.0.1:${app.grpcPort}`) };
 }
 
 /** Settles r1 at what was used, and again, which changes nothing. */
@@ -84,16 +76,14 @@ describe.each(TRANSPORTS)("on %s", (transport) => {
   // Promise(holds): The hold of a caller that leaves or times out before its answer is given back.
   test("gives back the hold of a caller that leaves while its call is decided, and no settlement", async () => {
     const redis = await RedisServer.start();
-    open.push(() => redis.stop());
     const env = { GRPC_TRANSPORT: transport, REDIS_URL: `127.0.0.1:${redis.port}`, STORE_DEADLINE: "5s" };
     const { app } = await serve(env);
-    open.push(() => redis.resume());
+    endWithTest(() => redis.resume());
     await app.hit({ ...tenant, request_id: "r1", max_tokens: "30" });
     redis.pause();
     const entries = (more: Record<string, string>) =>
       Object.entries({ ...tenant, ...more }).map(([key, value]) => ({ key, value }));
     const client = openClient(`127.0.0.1:${app.grpcPort}`) as unknown as Cancelled;
-    open.push(() => client.close());
     const descriptors = [
       { entries: entries({ request_id: "r2", max_tokens: "50" }) },
       { entries: entries({ request_id: "r1", settle: "" }), hits_addend: { value: 7 } },
@@ -139,22 +129,14 @@ describe.each(TRANSPORTS)("on %s", (transport) => {
 
   test("is known to health", async () => {
     const { app } = await serve({ GRPC_TRANSPORT: transport });
-    const client = clientFor(HEALTH_SERVICE, `127.0.0.1:${app.grpcPort}`);
-    open.push(() => client.close());
-    const check = client.Check as unknown as (request: object, done: (error: unknown, answer: unknown) => void) => void;
-    const status = new Promise((resolve) =>
-      check.call(client, { service: BUDGETS_SERVICE }, (_, answer) => resolve(answer)),
-    );
-    expect(await status).toEqual({ status: "SERVING" });
+    expect(await checkHealth(`127.0.0.1:${app.grpcPort}`, BUDGETS_SERVICE)).toBe("SERVING");
   });
 });
 
 // Promise(holds): The hold of a caller that leaves or times out before its answer is given back.
 test("the hold of a /json caller that leaves while its call is decided is given back", async () => {
   const redis = await RedisServer.start();
-  open.push(() => redis.stop());
   const proxy = await FaultProxy.start(redis.port);
-  open.push(() => proxy.stop());
   const { app } = await serve({ REDIS_URL: `127.0.0.1:${proxy.port}`, STORE_DEADLINE: "5s" });
   await expect.poll(async () => (await app.http("/readyz")).status).toBe(200);
   proxy.hold();
@@ -174,8 +156,7 @@ test("the hold of a /json caller that leaves while its call is decided is given 
 
 test.each(TRANSPORTS)("is known to reflection on %s", async (transport) => {
   const { app } = await serve({ GRPC_TRANSPORT: transport, GRPC_REFLECTION: "true" });
-  const client = new Client(`127.0.0.1:${app.grpcPort}`, credentials.createInsecure());
-  open.push(() => client.close());
+  const client = openRawClient(app.grpcPort);
   const same = (bytes: Buffer) => bytes;
   const path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
   const askedOf = (request: Buffer) =>
@@ -195,7 +176,6 @@ describe.each(SHARED_STORES)("with $name", ({ start }) => {
   beforeAll(async () => {
     servers = await start();
   }, 60_000);
-  afterAll(() => servers.stop());
 
   // Promise(holds): `Reserve` and `Settle` work on every store.
   test("reserves and settles as with memory", async () => {
@@ -247,9 +227,7 @@ describe.each(TRANSPORTS)("with Redis, on %s", (transport) => {
   // Promise(holds): The hold of a caller that leaves or times out before its answer is given back.
   test("gives back the hold of a call whose deadline passes before Redis answers", async () => {
     const redis = await RedisServer.start();
-    open.push(() => redis.stop());
     const proxy = await FaultProxy.start(redis.port);
-    open.push(() => proxy.stop());
     const { app, budgets } = await serve({
       GRPC_TRANSPORT: transport,
       REDIS_URL: `127.0.0.1:${proxy.port}`,

@@ -1,10 +1,10 @@
 // limiter.reserve() against real services on both transports, with servers away, answers lost, and stores that do not answer.
 
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { CheckFailure } from "../../client/src/client.ts";
 import { BUDGET_RULES, budgetLeft, callBudgets } from "../support/budgets.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
-import { addressOf, closeLimiters, NOBODY, openLimiter } from "../support/limiters.ts";
+import { addressOf, NOBODY, openLimiter } from "../support/limiters.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 const of = (tenant: string, amount?: number) => ({
@@ -13,16 +13,11 @@ const of = (tenant: string, amount?: number) => ({
   ...(amount === undefined ? {} : { amount }),
 });
 
-afterEach(() => {
-  closeLimiters();
-});
-
 describe.each(["fast-lane", "grpc-js"])("a client of one server, on %s", (transport) => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp(BUDGET_RULES, { GRPC_TRANSPORT: transport });
   });
-  afterAll(() => app.stop());
 
   test("reserves, and settles once at what was used", async () => {
     const limiter = openLimiter([addressOf(app)]);
@@ -57,7 +52,6 @@ describe.each(["fast-lane", "grpc-js"])("a client of one server, on %s", (transp
     const held = await openLimiter([addressOf(app)]).reserve({ ...of("e", 50), id: "r1" });
     expect(await budgets.settle({ entries: { tenant: "e" }, id: "r1", number: 1 })).toMatchObject({ found: "SETTLED" });
     expect(await held.settle(9)).toMatchObject({ found: "already_settled" });
-    budgets.close();
   });
 
   test("has what the service refuses left to the policy, and mistakes thrown", async () => {
@@ -104,10 +98,6 @@ describe("answers that are lost", () => {
   beforeAll(async () => {
     app = await startTestApp(BUDGET_RULES);
     proxy = await FaultProxy.start(app.grpcPort);
-  });
-  afterAll(async () => {
-    await proxy.stop();
-    await app.stop();
   });
   afterEach(() => proxy.release());
 
@@ -166,7 +156,6 @@ test("of two servers with counts of their own, the one whose answer to the reser
   const held = await limiter.reserve(of("d", 50));
   for (const proxy of proxies) proxy.cutAll();
   expect(await held.settle(7)).toMatchObject({ found: "settled", remaining: 93 });
-  for (const each of [...proxies, ...apps]) await each.stop();
 });
 
 test("of two servers with one store, the other one settles what a hanging one has held", async () => {
@@ -190,7 +179,6 @@ test("of two servers with one store, the other one settles what a hanging one ha
   const settled = await Promise.all(held.map((each) => each.settle(7)));
   expect(settled.map(({ found }) => found)).toEqual(["settled", "settled"]);
   proxies[0].end();
-  for (const each of [...proxies, app]) await each.stop();
 });
 
 test("of two servers with counts of their own, the one that holds is settled at", async () => {
@@ -205,7 +193,6 @@ test("of two servers with counts of their own, the one that holds is settled at"
   // A server that is gone does not take its settlements with it: another is asked, which knows of none.
   const held = await limiter.reserve(of("b", 20));
   const holds = (await budgetLeft(apps[0] as TestApp, "b")) === 80 ? 0 : 1;
-  await apps[holds]?.app.stop();
+  await apps[holds]?.stop();
   expect((await held.settle(1)).found).toBe("unknown");
-  for (const app of apps) await app.stop();
 });

@@ -1,13 +1,13 @@
 // The TypeScript client against real services in this process, and against servers that are away or do not answer.
 
-import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
-import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { createServer } from "node:net";
+import { beforeAll, describe, expect, test } from "vitest";
 import { CheckFailure, httpLimit, type Limiter } from "../../client/src/client.ts";
 import { Authority } from "../support/certificates.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
-import { addressOf, closeLimiters, NOBODY, openLimiter } from "../support/limiters.ts";
+import { addressOf, NOBODY, openLimiter } from "../support/limiters.ts";
+import { listen } from "../support/listen.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 const RULES = `
@@ -23,16 +23,11 @@ descriptors:
 
 const user = (name: string) => ({ domain: "edge", descriptors: [{ user: name }] });
 
-afterEach(() => {
-  closeLimiters();
-});
-
 describe("a client of one server", () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp(RULES, { RESPONSE_HEADERS: "ratelimit" });
   });
-  afterAll(() => app.stop());
 
   test("is told what remains, and on refusal which rule, why and until when", async () => {
     const limiter = openLimiter([addressOf(app)]);
@@ -100,10 +95,8 @@ describe("a client of one server", () => {
     const server = createHttpServer(async (request, response) => {
       if (await mayPass(request, response)) response.end("served");
     });
-    await once(server.listen(0, "127.0.0.1"), "listening");
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/http`;
+    const url = `http://127.0.0.1:${await listen(server)}/http`;
     const answers = [await fetch(url), await fetch(url), await fetch(url)];
-    server.close();
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
     expect(await answers[0]?.text()).toBe("served");
     expect(answers[0]?.headers.get("x-ratelimit-remaining")).toBe("1");
@@ -114,14 +107,9 @@ describe("a client of one server", () => {
 });
 
 describe("a client whose server is away", () => {
-  const web = createHttpServer();
   let http = "";
   beforeAll(async () => {
-    await once(web.listen(0, "127.0.0.1"), "listening");
-    http = `127.0.0.1:${(web.address() as AddressInfo).port}`;
-  });
-  afterAll(() => {
-    web.close();
+    http = `127.0.0.1:${await listen(createHttpServer())}`;
   });
 
   // Promise(clients): Apart from TypeErrors the client rejects only if asked to, and counts each check without an answer.
@@ -164,29 +152,17 @@ describe("a client whose server is away", () => {
     await first.stop();
     const limiter = openLimiter([`127.0.0.1:${port}`]);
     expect((await limiter.check(user("a"))).degraded?.failure).toBe("UNAVAILABLE");
-    const second = await startTestApp(RULES, { GRPC_PORT: port });
+    await startTestApp(RULES, { GRPC_PORT: port });
     await expect
       .poll(async () => (await limiter.check(user("a"))).degraded, { timeout: 10_000, interval: 50 })
       .toBeUndefined();
-    await second.stop();
   });
 });
 
 describe("a client whose server does not answer", () => {
-  // Takes connections and says nothing.
-  const sockets = new Set<Socket>();
-  let mute: NetServer;
-  beforeAll(async () => {
-    mute = createServer((socket) => sockets.add(socket.on("error", () => sockets.delete(socket))));
-    await once(mute.listen(0, "127.0.0.1"), "listening");
-  });
-  afterAll(() => {
-    for (const socket of sockets) socket.destroy();
-    mute.close();
-  });
-
   test("gives up at its deadline", async () => {
-    const { port } = mute.address() as AddressInfo;
+    // Takes connections and says nothing.
+    const port = await listen(createServer());
     const limiter = openLimiter([`127.0.0.1:${port}`], { deadlineMs: 150 });
     const startedMs = performance.now();
     const decision = await limiter.check(user("a"));
@@ -209,7 +185,6 @@ describe("a client of two servers", () => {
     await one.stop();
     const after = [];
     for (let i = 0; i < 4; i++) after.push((await limiter.check(user("gone"))).allowed);
-    await two.stop();
     expect(failures).toEqual([]);
     expect(after.filter((allowed) => allowed)).toHaveLength(2);
   });
@@ -229,16 +204,12 @@ describe("a client of two servers", () => {
     expect(codes.slice(before)).toEqual(Array.from({ length: 5 }, () => "DEADLINE_EXCEEDED"));
     proxy.release();
     await connected(limiter);
-    await proxy.stop();
-    await one.stop();
-    await two.stop();
   });
 
   test("asks the one that is there when the other never was", async () => {
     const app = await startTestApp(RULES);
     const limiter = openLimiter([NOBODY, addressOf(app)], { onFailure: "throw" });
     const decisions = await Promise.all([1, 2, 3, 4].map(() => limiter.check({ ...user("there"), peek: true })));
-    await app.stop();
     expect(decisions.every(({ allowed }) => allowed)).toBe(true);
   });
 });

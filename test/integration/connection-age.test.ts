@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { connect } from "node:http2";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { endWithTest } from "../support/ends.ts";
 import { startTestApp } from "../support/test-app.ts";
 
 /** The fast lane looks at ages once a second, grpc-js has a timer for each. */
@@ -26,17 +27,13 @@ describe.each(["fast-lane", "grpc-js"])("on %s", (GRPC_TRANSPORT) => {
 async function live(env: Readonly<Record<string, string>>) {
   const app = await startTestApp("domain: edge\ndescriptors: []\n", env);
   const session = connect(`http://127.0.0.1:${app.grpcPort}`);
-  try {
-    const seen = { goaways: 0, isClosed: false };
-    session.on("goaway", () => seen.goaways++);
-    await once(session, "connect");
-    session.once("close", () => {
-      seen.isClosed = true;
-    });
-    await sleep(LOOKS_MS);
-    return { ...seen };
-  } finally {
-    session.destroy();
-    await app.stop();
-  }
+  endWithTest(() => session.destroy());
+  const seen = { goaways: 0, isClosed: false };
+  session.on("goaway", () => seen.goaways++);
+  await once(session, "connect");
+  session.once("close", () => {
+    seen.isClosed = true;
+  });
+  await sleep(LOOKS_MS);
+  return { ...seen };
 }

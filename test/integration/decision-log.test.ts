@@ -2,12 +2,11 @@
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Metadata } from "@grpc/grpc-js";
 import { describe, expect, test } from "vitest";
 import type { SimulationReport } from "../../src/tools/simulate/report.ts";
 import { runProgram } from "../support/run-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { openClient, startTestApp } from "../support/test-app.ts";
+import { askOnce, openClient, startTestApp } from "../support/test-app.ts";
 
 const RULES = `domain: edge
 descriptors:
@@ -16,17 +15,10 @@ descriptors:
 const TRACE_ID = "0af7651916cd43dd8448eb211c80319c";
 
 /** Asks once, as Envoy does for a request that is traced. */
-function askTraced(port: number, user: string): Promise<string> {
-  const client = openClient(`127.0.0.1:${port}`);
-  const metadata = new Metadata();
-  metadata.set("traceparent", `00-${TRACE_ID}-b7ad6b7169203331-01`);
+async function askTraced(port: number, user: string): Promise<string> {
   const request = { domain: "edge", descriptors: [{ entries: [{ key: "user", value: user }] }] };
-  return new Promise<string>((resolve, reject) => {
-    client.shouldRateLimit(request, metadata, { deadline: new Date(Date.now() + 10_000) }, (error, reply) => {
-      if (error === null) resolve(reply?.overall_code ?? "");
-      else reject(error);
-    });
-  }).finally(() => client.close());
+  const traced = [`00-${TRACE_ID}-b7ad6b7169203331-01`];
+  return (await askOnce(openClient(`127.0.0.1:${port}`), request, 10_000, traced)).overall_code;
 }
 
 /** What a simulation of the file counts, by the same rules. */

@@ -5,7 +5,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { credentials } from "@grpc/grpc-js";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { compileRules } from "../../src/engine/rules/compile.ts";
 import { readSettings, type Settings } from "../../src/process/settings.ts";
@@ -23,11 +23,6 @@ import { startXdsServer, xdsServerProgram } from "../support/xds-server.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 const CONFIGURATIONS = join(ROOT, "deploy/envoy-gateway");
 const controlPlane = xdsServerProgram();
-
-const ended: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const end of ended.splice(0).reverse()) await end();
-});
 
 /** A folder like the image's, with /bin/ratelimit and the built service. */
 function imageFolder(): string {
@@ -117,16 +112,13 @@ describe.runIf(controlPlane !== undefined)("what Envoy Gateway deploys", () => {
     const served = secretFolder(authority, "envoy-gateway");
     const tls = { cert: join(served, "tls.crt"), key: join(served, "tls.key"), ca: join(served, "ca.crt") };
     const plane = await startXdsServer(controlPlane ?? "", { node: "envoy-ratelimit", tls });
-    ended.push(() => plane.stop());
     let redis = "nobody.invalid:6379";
     if (each.store === "redis") {
       const server = await RedisServer.start();
-      ended.push(() => server.stop());
       redis = `127.0.0.1:${server.port}`;
     }
     const env = mounted(here({ ...VARIABLES.always, ...each.more }, plane.port, redis), certs);
     const service = await startService(env, { command: [join(imageFolder(), COMMAND), STRAY_FLAG] });
-    ended.push(() => service.stop());
     const page = (port: number, path: string) => fetch(`http://127.0.0.1:${port}${path}`);
     // All three probes ask this, from the first second on; with no policy there is never a set.
     await expect.poll(async () => (await page(service.httpPort, PROBE)).status).toBe(200);

@@ -204,33 +204,26 @@ describe("the plain Envoy before Headgate with the example rules", () => {
       .replaceAll("timeout: 0.05s", "timeout: 2s");
     const envoy = await Envoy.start(config);
     const edge = envoy.port("edge");
-    try {
-      const answers: Response[] = [];
-      // The burst is 50 and 10 come back in a second. 300 requests take about one; a cold start passes some unasked.
-      for (let i = 0; i < 300; i++) answers.push(await fetch(`http://127.0.0.1:${edge}/`));
-      const refused = answers.filter(({ status }) => status === 429);
-      expect(answers.slice(0, 50).map(({ status }) => status)).toEqual(Array(50).fill(200));
-      expect(refused.length).toBeGreaterThan(0);
-      // A bucket's quota is its burst, which fills in no unit that has a name.
-      expect(refused[0]?.headers.get("x-ratelimit-limit")).toMatch(/^50\b/);
-      expect(refused[0]?.headers.get("x-envoy-ratelimited")).toBe("true");
-      expect(Number(refused[0]?.headers.get("retry-after"))).toBeGreaterThan(0);
-      expect((await fetch(`http://127.0.0.1:${edge}/healthz`)).status).toBe(200);
-      const forged = { "x-plan": "enterprise", "x-weight": "100", "x-tenant": "acme", "x-api-key": "k" };
-      for (let i = 0; i < 20; i++) await fetch(`http://127.0.0.1:${edge}/api/`, { headers: forged });
-      const metrics = await (await fetch(`http://127.0.0.1:${headgate.httpPort}/metrics`)).text();
-      const hitsOf = (key: string) =>
-        Number(
-          new RegExp(`rate_limit_total_hits\\{domain="edge",key1="${key}".* (\\d+)$`, "m").exec(metrics)?.[1] ?? 0,
-        );
-      expect([hitsOf("plan"), hitsOf("plan_enterprise"), hitsOf("tenant")]).toEqual([20, 0, 0]);
-      expect(metrics).not.toContain("headgate_unmatched_descriptors_total{");
-      const line = (await envoy.accessLines("/", answers.length)).find(({ status }) => status === 429);
-      expect(line).toMatchObject({ status: 429, flags: "RL", reason: "token_bucket_exceeded", remaining: 0 });
-      expect(line?.rule).toContain("per-address");
-    } finally {
-      await envoy.stop();
-      await headgate.stop();
-    }
+    const answers: Response[] = [];
+    // The burst is 50 and 10 come back in a second. 300 requests take about one; a cold start passes some unasked.
+    for (let i = 0; i < 300; i++) answers.push(await fetch(`http://127.0.0.1:${edge}/`));
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(answers.slice(0, 50).map(({ status }) => status)).toEqual(Array(50).fill(200));
+    expect(refused.length).toBeGreaterThan(0);
+    // A bucket's quota is its burst, which fills in no unit that has a name.
+    expect(refused[0]?.headers.get("x-ratelimit-limit")).toMatch(/^50\b/);
+    expect(refused[0]?.headers.get("x-envoy-ratelimited")).toBe("true");
+    expect(Number(refused[0]?.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect((await fetch(`http://127.0.0.1:${edge}/healthz`)).status).toBe(200);
+    const forged = { "x-plan": "enterprise", "x-weight": "100", "x-tenant": "acme", "x-api-key": "k" };
+    for (let i = 0; i < 20; i++) await fetch(`http://127.0.0.1:${edge}/api/`, { headers: forged });
+    const metrics = await (await fetch(`http://127.0.0.1:${headgate.httpPort}/metrics`)).text();
+    const hitsOf = (key: string) =>
+      Number(new RegExp(`rate_limit_total_hits\\{domain="edge",key1="${key}".* (\\d+)$`, "m").exec(metrics)?.[1] ?? 0);
+    expect([hitsOf("plan"), hitsOf("plan_enterprise"), hitsOf("tenant")]).toEqual([20, 0, 0]);
+    expect(metrics).not.toContain("headgate_unmatched_descriptors_total{");
+    const line = (await envoy.accessLines("/", answers.length)).find(({ status }) => status === 429);
+    expect(line).toMatchObject({ status: 429, flags: "RL", reason: "token_bucket_exceeded", remaining: 0 });
+    expect(line?.rule).toContain("per-address");
   });
 });

@@ -429,14 +429,10 @@ describe("the set-ups among each other", () => {
 
   test("the probes ask for pages that a healthy service answers with 200", async () => {
     const app = await startTestApp("domain: edge\n");
-    try {
-      const { startupProbe, readinessProbe, livenessProbe } = containerOf(headgateOf("memory"));
-      const paths = [startupProbe, readinessProbe, livenessProbe].map((probe) => probe?.httpGet?.path ?? "");
-      expect(paths).toEqual(["/livez", "/readyz", "/livez"]);
-      for (const path of paths) expect((await app.http(path)).status, path).toBe(200);
-    } finally {
-      await app.stop();
-    }
+    const { startupProbe, readinessProbe, livenessProbe } = containerOf(headgateOf("memory"));
+    const paths = [startupProbe, readinessProbe, livenessProbe].map((probe) => probe?.httpGet?.path ?? "");
+    expect(paths).toEqual(["/livez", "/readyz", "/livez"]);
+    for (const path of paths) expect((await app.http(path)).status, path).toBe(200);
   });
 });
 

@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { METRICS, RULE_METRICS, WORKER_METRICS } from "../../src/operate/telemetry/metrics.ts";
 import { FETCH_MS, pythonPackage, runPython } from "../support/deploy-tools.ts";
@@ -105,7 +105,6 @@ beforeAll(async () => {
   uses = (await runPython(await pythonPackage("promql-parser"), PARSE, expressions)) as Record<string, Use[]>;
   app = await startTestApp("domain: edge\n");
 }, FETCH_MS);
-afterAll(() => app.stop());
 
 describe("alerts and dashboard", () => {
   test("use only metrics that Headgate or its Node.js exports", async () => {

@@ -4,9 +4,11 @@ import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createLimiter, type Limiter } from "../../client/src/client.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Limiter } from "../../client/src/client.ts";
 import { ownProcess } from "../support/child-processes.ts";
+import { endWithTest } from "../support/ends.ts";
+import { addressOf, openLimiter } from "../support/limiters.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
@@ -36,15 +38,11 @@ let example: Example;
 let model: Awaited<ReturnType<Example["startFakeModel"]>>;
 beforeAll(async () => {
   app = await startTestApp(RULES);
-  limiter = createLimiter({ servers: [`127.0.0.1:${app.grpcPort}`], deadlineMs: 10_000, onFailure: "throw" });
+  limiter = openLimiter([addressOf(app)], { deadlineMs: 10_000, onFailure: "throw" });
   const parts = ["metered-stream.mjs", "fake-model.mjs"].map((file) => import(join(EXAMPLE, file)));
   example = Object.assign({}, ...(await Promise.all(parts))) as Example;
   model = await example.startFakeModel();
-});
-afterAll(async () => {
-  await model.stop();
-  limiter.close();
-  await app.stop();
+  endWithTest(() => model.stop());
 });
 
 /** What the tenant has used, of 1,000, and how many of its places are free. */

@@ -4,13 +4,14 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { Trouble } from "../../src/grpc/transport/fast-lane/bounds.ts";
 import type { FastLaneOptions } from "../../src/grpc/transport/fast-lane/fast-lane-server.ts";
 import { ErrorCode, Flag, FrameType, Setting } from "../../src/grpc/transport/fast-lane/protocol.ts";
 import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
 import { TlsFiles } from "../../src/grpc/transport/tls-files.ts";
 import { Authority } from "../support/certificates.ts";
+import { closedWithTest } from "../support/ends.ts";
 import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { callFields, frameOf, Http2Peer, messageOf, peerOf, settingsOf, wordOf } from "../support/http2-peer.ts";
 
@@ -26,12 +27,6 @@ async function start(options: Partial<FastLaneOptions> = {}, handler = ECHO): Pr
 }
 
 beforeEach(() => start());
-afterEach(() => rig.stop());
-
-async function restart(options: Partial<FastLaneOptions>, handler = ECHO): Promise<void> {
-  await rig.stop();
-  await start(options, handler);
-}
 
 /** The attacker is gone for this reason, and nobody else has noticed. */
 async function expectCost(attacker: Http2Peer, trouble: Trouble, code: number | undefined): Promise<void> {
@@ -148,13 +143,13 @@ describe("header blocks that want too much cost the connection:", () => {
 
 describe("a peer that does not do its part loses the connection:", () => {
   test("one that never sends its preface", async () => {
-    await restart({ bounds: { handshakeMs: 100 } });
+    await start({ bounds: { handshakeMs: 100 } });
     const peer = peerOf(rig.server.port);
     await expectCost(peer, "handshake_timeout", undefined);
   });
 
   test("one that asks and does not read", async () => {
-    await restart({ bounds: { stallMs: 500, unreadBytesPause: 65_536 }, maxConcurrentStreams: 1_000 });
+    await start({ bounds: { stallMs: 500, unreadBytesPause: 65_536 }, maxConcurrentStreams: 1_000 });
     const peer = rig.peer([Setting.initialWindowSize, 0x7fff_ffff]);
     peer.send(frameOf(FrameType.windowUpdate, 0, 0, wordOf(0x7fff_0000)));
     await peer.seen(FrameType.settings, 0, Flag.ack);
@@ -166,7 +161,7 @@ describe("a peer that does not do its part loses the connection:", () => {
   });
 
   test("one that asks and opens no window for the answer", async () => {
-    await restart({ bounds: { stallMs: 500 } });
+    await start({ bounds: { stallMs: 500 } });
     const peer = rig.peer([Setting.initialWindowSize, 0]);
     peer.send(peer.call(1, PATH, "never"));
     await expectCost(peer, "stalled", undefined);
@@ -175,7 +170,7 @@ describe("a peer that does not do its part loses the connection:", () => {
   test("one that leaves more unread than is allowed", async () => {
     const replies: (() => void)[] = [];
     const answer = Buffer.alloc(16_000);
-    await restart(
+    await start(
       { bounds: { unreadBytesMax: 4_000_000 }, maxConcurrentStreams: 4_000 },
       {
         handle: (message, _deadlineUs, reply) => {
@@ -197,7 +192,7 @@ describe("a peer that does not do its part loses the connection:", () => {
   });
 
   test("the one that has most unread, when it is too much for all together", async () => {
-    await restart({ bounds: { unreadBytesTotalMax: 200_000, unreadBytesPause: 250_000 }, maxConcurrentStreams: 1_000 });
+    await start({ bounds: { unreadBytesTotalMax: 200_000, unreadBytesPause: 250_000 }, maxConcurrentStreams: 1_000 });
     const peer = rig.peer([Setting.initialWindowSize, 0x7fff_ffff]);
     peer.send(frameOf(FrameType.windowUpdate, 0, 0, wordOf(0x7fff_0000)));
     await peer.seen(FrameType.settings, 0, Flag.ack);
@@ -209,7 +204,7 @@ describe("a peer that does not do its part loses the connection:", () => {
   });
 
   test("one that is no longer there", async () => {
-    await restart({ keepaliveMs: 100, bounds: { keepaliveTimeoutMs: 500 } });
+    await start({ keepaliveMs: 100, bounds: { keepaliveTimeoutMs: 500 } });
     const peer = rig.peer();
     await expectCost(peer, "keepalive_timeout", undefined);
   });
@@ -246,7 +241,7 @@ describe("windows that are tampered with cost the connection:", () => {
 
 describe("what one peer may hold is bounded:", () => {
   test("requests that come only in part are refused when they are too many", async () => {
-    await restart({ bounds: { partialBytesMax: 100_000 } });
+    await start({ bounds: { partialBytesMax: 100_000 } });
     const peer = rig.peer();
     for (let i = 0; i < 20; i++) {
       const part = messageOf(Buffer.alloc(100_000)).subarray(0, 10_000);
@@ -259,7 +254,7 @@ describe("what one peer may hold is bounded:", () => {
   test("a handshake that ends after the server has begun to drain opens nothing, and delays nobody", async () => {
     const pair = new Authority().issue("headgate.test");
     const files = { ...pair, clientCaFile: undefined, clientName: undefined };
-    const tls = new TlsFiles(files, { renewed: () => undefined, refused: () => undefined });
+    const tls = closedWithTest(new TlsFiles(files, { renewed: () => undefined, refused: () => undefined }));
     const secure = await startFastLaneRig(ECHO, { tls });
     const socket = connect(secure.server.port, "127.0.0.1");
     await once(socket, "connect");
@@ -271,11 +266,10 @@ describe("what one peer may hold is bounded:", () => {
     expect(await peer.goodbye()).toBeUndefined();
     await drained;
     expect(performance.now() - startMs).toBeLessThan(10_000);
-    tls.close();
   });
 
   test("connections beyond the bound are closed as they come", async () => {
-    await restart({ bounds: { connectionsMax: 1 } });
+    await start({ bounds: { connectionsMax: 1 } });
     const peer = rig.peer();
     await expectCost(peer, "too_many_connections", undefined);
   });

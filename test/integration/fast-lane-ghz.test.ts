@@ -4,10 +4,11 @@
 import { execFile } from "node:child_process";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { TlsFiles } from "../../src/grpc/transport/tls-files.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { Authority } from "../support/certificates.ts";
+import { closedWithTest } from "../support/ends.ts";
 import { type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { goTool } from "../support/go-tool.ts";
 
@@ -21,7 +22,6 @@ const answersOk: UnaryHandler = { handle: (_message, _deadlineUs, reply) => repl
 const CALLS = 3_000;
 
 let rig: FastLaneRig;
-afterEach(() => rig.stop());
 
 /** How many calls ended with each status. */
 async function statuses(...more: string[]): Promise<unknown> {
@@ -49,9 +49,8 @@ describe.skipIf(ghz === undefined)("every call of ghz is answered OK", () => {
   test("over TLS", async () => {
     const authority = new Authority();
     const files = { ...authority.issue("headgate.test"), clientCaFile: undefined, clientName: undefined };
-    const tls = new TlsFiles(files, { renewed: () => undefined, refused: () => undefined });
+    const tls = closedWithTest(new TlsFiles(files, { renewed: () => undefined, refused: () => undefined }));
     rig = await startFastLaneRig(answersOk, { tls });
     expect(await statuses(`--cacert=${authority.certFile}`, "--cname=headgate.test", ...FILES)).toEqual({ OK: CALLS });
-    tls.close();
   });
 });

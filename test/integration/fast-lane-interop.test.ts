@@ -2,7 +2,7 @@
 // grpc-js.
 
 import { execFile } from "node:child_process";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import type { GrpcStatus, UnaryHandler } from "../../src/grpc/unary.ts";
 import { type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { goTool } from "../support/go-tool.ts";
@@ -63,7 +63,6 @@ beforeAll(async () => {
     services: [{ definition: interopService, implementation: interopImplementation }],
   });
 });
-afterAll(() => Promise.all([own.stop(), streaming.stop()]));
 
 /** What the client complained of in a case; undefined if it passed. */
 async function complaint(

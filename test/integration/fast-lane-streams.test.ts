@@ -2,7 +2,7 @@
 // they are answered. The first must cost the others nothing.
 
 import type { ServerDuplexStream } from "@grpc/grpc-js";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Flag, FrameType, Setting } from "../../src/grpc/transport/fast-lane/protocol.ts";
 import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
 import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
@@ -20,7 +20,6 @@ const UNDER_WAY = 100;
 const CHANGES = 6;
 
 let rig: FastLaneRig;
-afterEach(() => rig.stop());
 
 const framesOf = (peer: Http2Peer, id: number) =>
   peer.frames.filter(({ type, streamId }) => type === FrameType.data && streamId === id);

@@ -3,20 +3,20 @@
 
 import { connect } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { FastLaneOptions } from "../../src/grpc/transport/fast-lane/fast-lane-server.ts";
 import { Flag, FrameType, PREFACE, Setting } from "../../src/grpc/transport/fast-lane/protocol.ts";
 import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
 import { TlsFiles } from "../../src/grpc/transport/tls-files.ts";
 import type { UnaryHandler, UnaryReply } from "../../src/grpc/unary.ts";
 import { Authority } from "../support/certificates.ts";
+import { closedWithTest } from "../support/ends.ts";
 import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { callFields, frameOf, type Http2Peer, messageOf, peerOf, settingsOf, wordOf } from "../support/http2-peer.ts";
 
 const WATCH = "/grpc.health.v1.Health/Watch";
 
 let rig: FastLaneRig;
-afterEach(() => rig.stop());
 
 async function serve(handler: UnaryHandler = ECHO, options: Partial<FastLaneOptions> = {}): Promise<Http2Peer> {
   rig = await startFastLaneRig(handler, options);
@@ -152,7 +152,6 @@ test("frames that come byte by byte are answered as if they came at once", async
   }
   expect((await peer.outcome(1)).body.toString()).toBe("hello");
   expect((await peer.outcome(3)).body.toString()).toBe("again");
-  peer.close();
 });
 
 describe("calls of health and reflection", () => {
@@ -198,13 +197,10 @@ describe("what is no HTTP/2 gets one answer that names the port for HTTP:", () =
 
   test("TLS without ALPN", async () => {
     const pair = new Authority().issue("headgate.test");
-    const tls = new TlsFiles(
-      { ...pair, clientCaFile: undefined, clientName: undefined },
-      { renewed: () => undefined, refused: () => undefined },
-    );
+    const files = { ...pair, clientCaFile: undefined, clientName: undefined };
+    const tls = closedWithTest(new TlsFiles(files, { renewed: () => undefined, refused: () => undefined }));
     rig = await startFastLaneRig(ECHO, { tls, httpPort: 8080 });
     expect(await answerTo(PREFACE.toString("latin1"), true)).toMatch(/^HTTP\/1\.1 400 /);
-    tls.close();
   });
 });
 

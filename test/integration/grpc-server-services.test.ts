@@ -1,53 +1,23 @@
 // What the gRPC server offers beside the hot method: health, reflection, listening, shutdown.
 
 import { spawnSync } from "node:child_process";
-import { existsSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import * as grpc from "@grpc/grpc-js";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { HEALTH_SERVICE, RATE_LIMIT_SERVICE } from "../../src/grpc/transport/load-proto.ts";
 import type { GrpcServerOptions } from "../../src/grpc/transport/transport.ts";
 import type { UnaryHandler, UnaryReply } from "../../src/grpc/unary.ts";
-import { callRaw, clientFor, startTestServer, type TestServer } from "../support/grpc-test-server.ts";
+import { endWithTest } from "../support/ends.ts";
+import { callRaw, checkHealth, clientFor, openRawClient, startTestServer } from "../support/grpc-test-server.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { bytesField } from "../support/wire.ts";
-
-const open: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close();
-});
 
 const HELLO = Buffer.from("hello");
 const echo: UnaryHandler = { handle: (message, _deadlineUs, reply) => reply.ok(message) };
 
-async function serve(options: Partial<GrpcServerOptions> = {}, handler = echo): Promise<TestServer> {
-  const running = await startTestServer(handler, options);
-  open.push(() => running.server.drain(0));
-  return running;
-}
-
-function plainClient(target: string): grpc.Client {
-  const client = new grpc.Client(target, grpc.credentials.createInsecure());
-  open.push(() => client.close());
-  return client;
-}
-
-function healthClient(target: string): ReturnType<typeof clientFor> {
-  const client = clientFor(HEALTH_SERVICE, target);
-  open.push(() => client.close());
-  return client;
-}
-
-type AnyCall = (this: unknown, request: object, done: grpc.requestCallback<unknown>) => void;
-
-/** The status of a name, or the code of the error. */
-function check(client: ReturnType<typeof clientFor>, service: string): Promise<string | grpc.status> {
-  return new Promise((resolve) => {
-    (client.Check as unknown as AnyCall).call(client, { service }, (error, answer) =>
-      resolve(error === null ? (answer as { status: string }).status : error.code),
-    );
-  });
-}
+const serve = (options: Partial<GrpcServerOptions> = {}, handler = echo) => startTestServer(handler, options);
+const healthClient = (target: string) => clientFor(HEALTH_SERVICE, target);
 
 /** A Watch as the list of what it has said so far, its end included. */
 function watch(client: ReturnType<typeof clientFor>, service: string): { heard(count: number): Promise<unknown[]> } {
@@ -61,7 +31,7 @@ function watch(client: ReturnType<typeof clientFor>, service: string): { heard(c
   const stream = method.call(client, { service });
   stream.on("data", ({ status }) => say(status));
   stream.on("error", (error: grpc.ServiceError) => say(error.code));
-  open.push(() => stream.cancel());
+  endWithTest(() => stream.cancel());
   return {
     heard: (count) =>
       new Promise((resolve) => {
@@ -76,18 +46,17 @@ describe("health", () => {
     "of '$name' is that of the process",
     async ({ name }) => {
       const { health, target } = await serve();
-      const client = healthClient(target);
-      expect(await check(client, name)).toBe("SERVING");
+      expect(await checkHealth(target, name)).toBe("SERVING");
       health.setTrouble("rules", "no rules are loaded");
-      expect(await check(client, name)).toBe("NOT_SERVING");
+      expect(await checkHealth(target, name)).toBe("NOT_SERVING");
       health.setTrouble("rules", undefined);
-      expect(await check(client, name)).toBe("SERVING");
+      expect(await checkHealth(target, name)).toBe("SERVING");
     },
   );
 
   test("of a name that means nothing is NOT_FOUND", async () => {
     const { target } = await serve();
-    expect(await check(healthClient(target), "other")).toBe(grpc.status.NOT_FOUND);
+    expect(await checkHealth(target, "other")).toBe(grpc.status.NOT_FOUND);
   });
 
   test("of all names is listed", async () => {
@@ -95,9 +64,7 @@ describe("health", () => {
     health.setTrouble("store", "it does not answer");
     const client = healthClient(target);
     const list = new Promise((resolve, reject) => {
-      (client.List as unknown as AnyCall).call(client, {}, (error, answer) =>
-        error ? reject(error) : resolve(answer),
-      );
+      client.List?.({}, (error: unknown, answer: unknown) => (error ? reject(error) : resolve(answer)));
     });
     const status = { status: "NOT_SERVING" };
     expect(await list).toEqual({ statuses: { "": status, ratelimit: status, [RATE_LIMIT_SERVICE]: status } });
@@ -132,7 +99,7 @@ describe("reflection", () => {
   function reflect(target: string, version: string, request: Buffer): Promise<string> {
     const same = (bytes: Buffer): Buffer => bytes;
     const path = `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`;
-    const stream = plainClient(target).makeBidiStreamRequest(path, same, same);
+    const stream = openRawClient(target).makeBidiStreamRequest(path, same, same);
     return new Promise((resolve, reject) => {
       stream.on("data", (bytes: Buffer) => resolve(bytes.toString("latin1")));
       stream.on("error", reject);
@@ -206,15 +173,13 @@ describe("listening", () => {
 
   test("works on an IPv6 address", async () => {
     const { server } = await serve({ host: "::1" });
-    expect((await callRaw(plainClient(`[::1]:${server.port}`), HELLO)).code).toBe(grpc.status.OK);
+    expect((await callRaw(openRawClient(`[::1]:${server.port}`), HELLO)).code).toBe(grpc.status.OK);
   });
 });
 
 describe("listening on a Unix socket", () => {
   function socketPath(): string {
-    const folder = temporaryFolder("grpc");
-    open.push(() => rmSync(folder, { recursive: true }));
-    return join(folder, "headgate.sock");
+    return join(temporaryFolder("grpc"), "headgate.sock");
   }
 
   test("takes the place of a process that was killed", async () => {
@@ -223,7 +188,7 @@ describe("listening on a Unix socket", () => {
     spawnSync(process.execPath, ["-e", script]);
     expect(existsSync(unixSocket)).toBe(true);
     expect((await serve({ unixSocket })).server.port).toBe(0);
-    expect((await callRaw(plainClient(`unix:${unixSocket}`), HELLO)).code).toBe(grpc.status.OK);
+    expect((await callRaw(openRawClient(`unix:${unixSocket}`), HELLO)).code).toBe(grpc.status.OK);
   });
 
   // Promise(processes): A process that ends leaves the path of its Unix socket to the next one.
@@ -236,14 +201,14 @@ describe("listening on a Unix socket", () => {
       },
     };
     const { server } = await serve({ unixSocket }, waiting);
-    const running = callRaw(plainClient(`unix:${unixSocket}`), HELLO);
+    const running = callRaw(openRawClient(`unix:${unixSocket}`), HELLO);
     await expect.poll(() => held).toBeDefined();
     const drained = server.drain(10_000);
     await serve({ unixSocket });
     held?.ok(HELLO);
     await running;
     await drained;
-    expect((await callRaw(plainClient(`unix:${unixSocket}`), HELLO)).code).toBe(grpc.status.OK);
+    expect((await callRaw(openRawClient(`unix:${unixSocket}`), HELLO)).code).toBe(grpc.status.OK);
   });
 
   test("fails with one sentence when a living process has it, and leaves that one alone", async () => {
@@ -252,7 +217,7 @@ describe("listening on a Unix socket", () => {
     await expect(startTestServer(echo, { unixSocket })).rejects.toMatchObject({
       message: `gRPC can't listen on unix:${unixSocket} (GRPC_UDS): something else listens there`,
     });
-    expect((await callRaw(plainClient(`unix:${unixSocket}`), HELLO)).code).toBe(grpc.status.OK);
+    expect((await callRaw(openRawClient(`unix:${unixSocket}`), HELLO)).code).toBe(grpc.status.OK);
   });
 });
 
@@ -268,10 +233,10 @@ describe("drain", () => {
   test("lets the running call finish and takes no new connection", async () => {
     const { handler, reply } = heldHandler();
     const { server, target } = await serve({}, handler);
-    const running = callRaw(plainClient(target), HELLO);
+    const running = callRaw(openRawClient(target), HELLO);
     const held = await reply;
     const drained = server.drain(10_000);
-    expect((await callRaw(plainClient(target), HELLO, { deadlineMs: 500 })).code).not.toBe(grpc.status.OK);
+    expect((await callRaw(openRawClient(target), HELLO, { deadlineMs: 500 })).code).not.toBe(grpc.status.OK);
     held.ok(HELLO);
     expect((await running).message).toEqual(HELLO);
     await drained;
@@ -280,7 +245,7 @@ describe("drain", () => {
   test("cuts what is not done at its bound, and a reply after that harms nobody", async () => {
     const { handler, reply } = heldHandler();
     const { server, target, failures } = await serve({}, handler);
-    const running = callRaw(plainClient(target), HELLO);
+    const running = callRaw(openRawClient(target), HELLO);
     const held = await reply;
     await server.drain(50);
     expect((await running).code).not.toBe(grpc.status.OK);

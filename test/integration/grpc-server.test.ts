@@ -1,24 +1,19 @@
 // The gRPC server over real sockets: what callers see of replies, failures, deadlines, bounds and bad input.
 
-import { connect } from "node:http2";
 import * as grpc from "@grpc/grpc-js";
 import fc from "fast-check";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { SystemClock } from "../../src/engine/base/clock.ts";
 import { RequestError } from "../../src/engine/base/errors.ts";
 import { LimitRequest } from "../../src/engine/domain/request.ts";
 import { decodeRequest } from "../../src/grpc/rls/codec.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
-import type { GrpcServerOptions } from "../../src/grpc/transport/transport.ts";
+import type { GrpcServer, GrpcServerOptions } from "../../src/grpc/transport/transport.ts";
 import { GrpcStatus, type UnaryHandler, type UnaryReply } from "../../src/grpc/unary.ts";
-import { callRaw, startTestServer, type TestServer } from "../support/grpc-test-server.ts";
+import { callRaw, openRawClient, startTestServer, type TestServer } from "../support/grpc-test-server.ts";
+import { type Field, peerOf } from "../support/http2-peer.ts";
 import { requestFields } from "../support/request-arbitrary.ts";
 import { runs } from "../support/runs.ts";
-
-const open: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close();
-});
 
 interface Rig extends TestServer {
   readonly client: grpc.Client;
@@ -26,12 +21,7 @@ interface Rig extends TestServer {
 
 async function serve(handle: UnaryHandler["handle"], options: Partial<GrpcServerOptions> = {}): Promise<Rig> {
   const running = await startTestServer({ handle }, options);
-  const client = new grpc.Client(running.target, grpc.credentials.createInsecure());
-  open.push(
-    () => running.server.drain(0),
-    () => client.close(),
-  );
-  return { ...running, client };
+  return { ...running, client: openRawClient(running.server.port) };
 }
 
 /** A handler that leaves its calls unanswered until the test answers them. */
@@ -128,6 +118,14 @@ describe("replies", () => {
 });
 
 describe("deadlines", () => {
+  /** The status of a call with these fields beside its own. */
+  async function statusOf({ port }: GrpcServer, ...more: Field[]): Promise<string | undefined> {
+    const peer = peerOf(port);
+    peer.greet();
+    peer.send(peer.call(1, SHOULD_RATE_LIMIT_PATH, HELLO, ...more));
+    return (await peer.outcome(1)).status;
+  }
+
   test("reach the handler on the process's clock", async () => {
     const clock = new SystemClock();
     let leftUs = 0;
@@ -145,22 +143,21 @@ describe("deadlines", () => {
 
   test("are Infinity where the caller set none", async () => {
     let seen = 0;
-    const { target } = await serve((message, deadlineUs, reply) => {
+    const { server } = await serve((message, deadlineUs, reply) => {
       seen = deadlineUs;
       reply.ok(message);
     });
-    expect((await callHttp2(target, framed(HELLO))).status).toBe("0");
+    expect(await statusOf(server)).toBe("0");
     expect(seen).toBe(Number.POSITIVE_INFINITY);
   });
 
   test("that have passed end the call before the handler sees it", async () => {
     let calls = 0;
-    const { target } = await serve((message, _deadlineUs, reply) => {
+    const { server } = await serve((message, _deadlineUs, reply) => {
       calls++;
       reply.ok(message);
     });
-    const { status } = await callHttp2(target, framed(HELLO), { "grpc-timeout": "1n" });
-    expect(status).toBe(String(grpc.status.DEADLINE_EXCEEDED));
+    expect(await statusOf(server, ["grpc-timeout", "1n"])).toBe(String(grpc.status.DEADLINE_EXCEEDED));
     expect(calls).toBe(0);
   });
 
@@ -238,37 +235,3 @@ describe("bad input", () => {
     expect((counts.get(grpc.status.OK) ?? 0) + (counts.get(grpc.status.INVALID_ARGUMENT) ?? 0)).toBe(messages.length);
   });
 });
-
-/** A message with gRPC's five bytes in front. */
-function framed(message: Buffer): Buffer {
-  const head = Buffer.alloc(5);
-  head.writeUInt32BE(message.length, 1);
-  return Buffer.concat([head, message]);
-}
-
-/** Sends bytes as the body of a gRPC request, whatever they are. Ends with the gRPC status or, without one, undefined. */
-function callHttp2(target: string, body: Buffer, headers = {}): Promise<{ status: string | undefined }> {
-  return new Promise((resolve, reject) => {
-    const session = connect(`http://${target}`);
-    session.on("error", reject);
-    const stream = session.request({
-      ":method": "POST",
-      ":path": SHOULD_RATE_LIMIT_PATH,
-      "content-type": "application/grpc",
-      te: "trailers",
-      ...headers,
-    });
-    let status: string | undefined;
-    const note = (received: object): void => {
-      status = (received as Record<string, string>)["grpc-status"] ?? status;
-    };
-    stream.on("response", note).on("trailers", note);
-    stream.on("error", () => undefined);
-    stream.on("close", () => {
-      session.close();
-      resolve({ status });
-    });
-    stream.resume();
-    stream.end(body);
-  });
-}

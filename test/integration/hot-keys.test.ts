@@ -1,7 +1,7 @@
 // One hot bucket, three processes' worth of stores on one real Redis, each put together as the service does it: what is
 // granted stays within the bound of each way to share, and Redis is asked far less often than there are takes.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { SystemClock } from "../../src/engine/base/clock.ts";
 import { type Limit, Sync } from "../../src/engine/domain/limit.ts";
 import { Source, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
@@ -11,6 +11,7 @@ import type { Store } from "../../src/stores/store.ts";
 import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
 import { fillGroup } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
+import { closedWithTest } from "../support/ends.ts";
 import { RedisServer } from "../support/redis-server.ts";
 
 const PROCESSES = 3;
@@ -30,10 +31,6 @@ beforeAll(async () => {
   stores = opened.map(({ store }) => store);
   await countEachOther();
 });
-afterAll(async () => {
-  await Promise.all(stores.map((store) => store.close()));
-  await server.stop();
-});
 
 function openStores(count: number, port = server.port): Promise<OpenedStore[]> {
   const settings = readSettings({
@@ -42,8 +39,13 @@ function openStores(count: number, port = server.port): Promise<OpenedStore[]> {
     STORE_DEADLINE: "5s",
     SYNC_PERIOD: `${PERIOD_MS}ms`,
   });
-  const opening = Array.from({ length: count }, () => openStore({ settings, clock, observer: SILENT_STORE_OBSERVER }));
-  return Promise.all(opening);
+  return Promise.all(
+    Array.from({ length: count }, async () => {
+      const opened = await openStore({ settings, clock, observer: SILENT_STORE_OBSERVER });
+      closedWithTest(opened.store);
+      return opened;
+    }),
+  );
 }
 
 /** Polls, because connecting tells nobody. */

@@ -6,15 +6,15 @@ import http from "node:http";
 import { createServer } from "node:http2";
 import { join } from "node:path";
 import { status } from "@grpc/grpc-js";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import type { Report } from "../../src/tools/mirror/report.ts";
 import type { RunningMirror } from "../../src/tools/mirror/run-mirror.ts";
-import { startTestServer } from "../support/grpc-test-server.ts";
+import { openRawClient, startTestServer } from "../support/grpc-test-server.ts";
+import { listen } from "../support/listen.ts";
 import {
   answerBytes,
   callBytes,
   NOBODY,
-  openRawClient,
   requestBytes,
   startMirror,
   startSlowTarget,
@@ -32,21 +32,10 @@ descriptors:
     rate_limit: { name: per-plan, requests_per_unit: 2, unit: year }
 `;
 
-const closers: (() => Promise<unknown> | unknown)[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close();
-});
-
-async function open(...args: Parameters<typeof startMirror>): Promise<RunningMirror> {
-  const mirror = await startMirror(...args);
-  closers.push(() => mirror.stop());
-  return mirror;
-}
-
 function hit(mirror: RunningMirror, entries: Readonly<Record<string, string>>): Promise<Reply> {
   const client = openClient(`127.0.0.1:${mirror.grpcPort}`);
   const descriptors = [{ entries: Object.entries(entries).map(([key, value]) => ({ key, value })) }];
-  return askOnce(client, { domain: "edge", descriptors }).finally(() => client.close());
+  return askOnce(client, { domain: "edge", descriptors });
 }
 
 const settledCalls = ({ calls }: Report) =>
@@ -58,10 +47,9 @@ describe("between two Headgates that differ in one rule", () => {
   beforeAll(async () => {
     [a, b] = await Promise.all([startTestApp(rulesWith(2)), startTestApp(rulesWith(3))]);
   });
-  afterAll(() => Promise.all([a.stop(), b.stop()]));
 
   test("answers from the one named, and names the rule that differs and no other", async () => {
-    const mirror = await open(`127.0.0.1:${a.grpcPort}`, `127.0.0.1:${b.grpcPort}`);
+    const mirror = await startMirror(`127.0.0.1:${a.grpcPort}`, `127.0.0.1:${b.grpcPort}`);
     const codes = [];
     for (let i = 0; i < 3; i++) codes.push((await hit(mirror, { user: "secret-value" })).overall_code);
     for (let i = 0; i < 3; i++) codes.push((await hit(mirror, { plan: "gold" })).overall_code);
@@ -97,7 +85,7 @@ describe("between two Headgates that differ in one rule", () => {
 
   test("shows report and metrics over HTTP", async () => {
     const httpHosts = ["mirror.example.com"];
-    const mirror = await open(`127.0.0.1:${a.grpcPort}`, `127.0.0.1:${b.grpcPort}`, { httpHosts });
+    const mirror = await startMirror(`127.0.0.1:${a.grpcPort}`, `127.0.0.1:${b.grpcPort}`, { httpHosts });
     await hit(mirror, { user: "http" });
     await until(() => settledCalls(mirror.report()) === 1);
     const get = (path: string, headers = {}) => fetch(`http://127.0.0.1:${mirror.httpPort}${path}`, { headers });
@@ -133,10 +121,8 @@ describe("what passes through", () => {
         else reply.ok(odd);
       },
     });
-    closers.push(() => target.server.drain(0));
-    const mirror = await open(target.target, target.target);
+    const mirror = await startMirror(target.target, target.target);
     const client = openRawClient(mirror.grpcPort);
-    closers.push(() => client.close());
     const answer = await callBytes(client, requestBytes({ a: "b" }));
     expect([answer.code, answer.message]).toEqual([status.OK, odd]);
     const failed = await callBytes(client, requestBytes({ a: "b".repeat(50) }));
@@ -150,7 +136,6 @@ describe("the compared target in trouble is unseen by callers", () => {
   beforeAll(async () => {
     app = await startTestApp(rulesWith(1_000_000));
   });
-  afterAll(() => app.stop());
 
   /** Latencies of calls one after another, in milliseconds, sorted; every answer must be OK. */
   async function latencies(port: number, count: number): Promise<number[]> {
@@ -170,28 +155,20 @@ describe("the compared target in trouble is unseen by callers", () => {
     { name: "down", start: async () => NOBODY, compareTimeout: 10_000, reason: "compared_unreachable" },
     {
       name: "slow",
-      start: async () => {
-        const target = await startSlowTarget(400);
-        closers.push(() => target.server.drain(0));
-        return target.target;
-      },
+      start: async () => (await startSlowTarget(400)).target,
       compareTimeout: 200,
       reason: "compared_too_slow",
     },
     {
       name: "hanging",
-      start: async () => {
-        const target = await startSlowTarget(undefined);
-        closers.push(() => target.server.drain(0));
-        return target.target;
-      },
+      start: async () => (await startSlowTarget(undefined)).target,
       compareTimeout: 200,
       reason: "compared_too_slow",
     },
   ])("when it is $name", async ({ start, compareTimeout, reason }) => {
     const compareWith = await start();
-    const alone = await open(`127.0.0.1:${app.grpcPort}`, `127.0.0.1:${app.grpcPort}`);
-    const mirror = await open(`127.0.0.1:${app.grpcPort}`, compareWith, { compareTimeout });
+    const alone = await startMirror(`127.0.0.1:${app.grpcPort}`, `127.0.0.1:${app.grpcPort}`);
+    const mirror = await startMirror(`127.0.0.1:${app.grpcPort}`, compareWith, { compareTimeout });
     await latencies(alone.grpcPort, 50);
     await latencies(mirror.grpcPort, 50);
     const good = await latencies(alone.grpcPort, 150);
@@ -210,13 +187,11 @@ describe("the compared target in trouble is unseen by callers", () => {
     { what: "answers", memoryMax: 450, code: status.UNAVAILABLE },
   ])("holds at most so much of $what on their way, a piece of one byte as what it takes", async (bound) => {
     // Both have fewer than 100 bytes, in one piece.
-    const tiny = await open(`127.0.0.1:${app.grpcPort}`, NOBODY, { memoryMax: bound.memoryMax });
+    const tiny = await startMirror(`127.0.0.1:${app.grpcPort}`, NOBODY, { memoryMax: bound.memoryMax });
     const client = openRawClient(tiny.grpcPort);
-    closers.push(() => client.close());
     expect((await callBytes(client, requestBytes({ user: "tiny" }))).code).toBe(bound.code);
-    const larger = await open(`127.0.0.1:${app.grpcPort}`, NOBODY, { memoryMax: 2_000 });
+    const larger = await startMirror(`127.0.0.1:${app.grpcPort}`, NOBODY, { memoryMax: 2_000 });
     const other = openRawClient(larger.grpcPort);
-    closers.push(() => other.close());
     for (let i = 0; i < 20; i++) expect((await callBytes(other, requestBytes({ user: "tiny" }))).code).toBe(status.OK);
   });
 });
@@ -225,14 +200,12 @@ describe("the answering target in trouble", () => {
   test("is UNAVAILABLE while it is down, and found again by itself", async () => {
     const first = await startTestApp(rulesWith(10));
     const port = first.grpcPort;
-    const mirror = await open(`127.0.0.1:${port}`, NOBODY);
+    const mirror = await startMirror(`127.0.0.1:${port}`, NOBODY);
     const client = openRawClient(mirror.grpcPort);
-    closers.push(() => client.close());
     expect((await callBytes(client, requestBytes({ user: "a" }))).code).toBe(status.OK);
     await first.stop();
     expect((await callBytes(client, requestBytes({ user: "a" }))).code).toBe(status.UNAVAILABLE);
-    const second = await startTestApp(rulesWith(10), { GRPC_PORT: String(port) });
-    closers.push(() => second.stop());
+    await startTestApp(rulesWith(10), { GRPC_PORT: String(port) });
     let code = status.UNAVAILABLE;
     for (let i = 0; i < 50 && code !== status.OK; i++) {
       // The mirror tries again after a pause.
@@ -246,13 +219,9 @@ describe("the answering target in trouble", () => {
   test("keeps its caller waiting no longer than the caller wants, and lets go of the call", async () => {
     let gone = 0;
     const server = createServer((_request, response) => response.stream.on("close", () => gone++));
-    const port = await new Promise<number>((resolve) => {
-      server.listen(0, "127.0.0.1", () => resolve((server.address() as { port: number }).port));
-    });
-    closers.push(() => server.close());
-    const mirror = await open(`127.0.0.1:${port}`, `127.0.0.1:${port}`);
+    const port = await listen(server);
+    const mirror = await startMirror(`127.0.0.1:${port}`, `127.0.0.1:${port}`);
     const client = openRawClient(mirror.grpcPort);
-    closers.push(() => client.close());
     const answer = await callBytes(client, requestBytes({ user: "a" }), { deadlineMs: 100 });
     expect(answer.code).toBe(status.DEADLINE_EXCEEDED);
     await until(() => gone === 2);

@@ -2,7 +2,7 @@
 // named with its reason.
 
 import zlib, { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { Flag, FrameType } from "../../src/grpc/transport/fast-lane/protocol.ts";
 import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-proto.ts";
 import type { GrpcStatus, UnaryHandler } from "../../src/grpc/unary.ts";
@@ -241,10 +241,6 @@ let grpcJs: TestServer;
 beforeAll(async () => {
   fastLane = await startFastLaneRig(handler, { maxMessageBytes: 100_000 });
   grpcJs = await startTestServer(handler, { maxMessageBytes: 100_000 });
-});
-afterAll(async () => {
-  await fastLane.stop();
-  await grpcJs.server.drain(0);
 });
 
 /** How the stream, or else the connection, ended. */

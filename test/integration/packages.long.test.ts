@@ -4,7 +4,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
 import { complaintsAbout, packed, projectWith } from "../support/strangers.ts";
 
@@ -55,7 +55,6 @@ beforeAll(async () => {
   ofService = projectWith(packed("."));
   service = await startService({}, { command: [join(ofService, "node_modules/.bin/headgate"), "serve"] });
 }, INSTALL_MS);
-afterAll(() => service?.stop());
 
 describe("@headgate/client, installed elsewhere", () => {
   // Promise(clients): The client loads by `import` and `require` wherever it is installed, and is one module.

@@ -1,6 +1,6 @@
 // `headgate client` and `headgate mirror` from the command line, against real services.
 
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { runProgram } from "../support/run-program.ts";
 import { askOnce, openClient, startTestApp, type TestApp } from "../support/test-app.ts";
 
@@ -10,7 +10,6 @@ beforeAll(async () => {
     "domain: edge\ndescriptors:\n  - { key: user, rate_limit: { name: n, requests_per_unit: 1, unit: year } }\n",
   );
 });
-afterAll(() => app.stop());
 
 test("client prints the answer and ends with 0, over limit too", async () => {
   const args = ["client", "-dial_string", `127.0.0.1:${app.grpcPort}`, "-domain", "edge"];

@@ -2,18 +2,25 @@
 
 import { once } from "node:events";
 import { connect, createServer, type ServerHttp2Stream } from "node:http2";
-import type { AddressInfo } from "node:net";
 import { gunzipSync } from "node:zlib";
 import * as grpc from "@grpc/grpc-js";
 import { credentials, Metadata, status } from "@grpc/grpc-js";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { SystemClock } from "../../src/engine/base/clock.ts";
 import { HEALTH_SERVICE, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import { ByteBudget } from "../../src/grpc/transport/relay/byte-budget.ts";
 import { Http2Target } from "../../src/grpc/transport/relay/http2-target.ts";
 import { type RelayedCall, RelayServer } from "../../src/grpc/transport/relay/relay-server.ts";
-import { clientFor, startTestServer, type TestServer } from "../support/grpc-test-server.ts";
-import { answerBytes, callBytes, openRawClient, requestBytes, until } from "../support/mirror-rig.ts";
+import { closedWithTest, endWithTest } from "../support/ends.ts";
+import {
+  checkHealth,
+  clientFor,
+  openRawClient,
+  startTestServer,
+  type TestServer,
+} from "../support/grpc-test-server.ts";
+import { listen } from "../support/listen.ts";
+import { answerBytes, callBytes, requestBytes, until } from "../support/mirror-rig.ts";
 
 const OK = answerBytes({ overall_code: "OK" });
 
@@ -21,7 +28,6 @@ interface Relay {
   readonly server: RelayServer;
   readonly target: Http2Target;
   readonly port: number;
-  close(): Promise<void>;
 }
 
 async function startRelay(
@@ -49,16 +55,11 @@ async function startRelay(
     inFlightMax,
     callMsMax,
   });
-  const port = await server.listen();
-  return {
-    server,
-    target,
-    port,
-    async close() {
-      await server.close(100);
-      target.close();
-    },
-  };
+  endWithTest(async () => {
+    await server.close(100);
+    target.close();
+  });
+  return { server, target, port: await server.listen() };
 }
 
 describe("a relay", () => {
@@ -68,27 +69,14 @@ describe("a relay", () => {
     behind = await startTestServer({ handle: (_message, _deadlineUs, reply) => reply.ok(OK) });
     relay = await startRelay(behind.target);
   });
-  afterAll(async () => {
-    await relay.close();
-    await behind.server.drain(100);
-  });
 
   test("passes health checks on, and what they say", async () => {
-    const client = clientFor(HEALTH_SERVICE, `127.0.0.1:${relay.port}`);
-    const check = (service: string) =>
-      new Promise((resolve) => {
-        (client.Check as unknown as (request: object, done: (error: unknown, answer: unknown) => void) => void).call(
-          client,
-          { service },
-          (error, answer) => resolve(error ?? answer),
-        );
-      });
-    expect(await check("ratelimit")).toEqual({ status: "SERVING" });
+    const check = (service: string) => checkHealth(`127.0.0.1:${relay.port}`, service);
+    expect(await check("ratelimit")).toBe("SERVING");
     behind.health.setTrouble("test", "down");
-    expect(await check("ratelimit")).toEqual({ status: "NOT_SERVING" });
+    expect(await check("ratelimit")).toBe("NOT_SERVING");
     behind.health.setTrouble("test", undefined);
-    expect(await check("nobody")).toMatchObject({ code: status.NOT_FOUND });
-    client.close();
+    expect(await check("nobody")).toBe(status.NOT_FOUND);
   });
 
   test("passes streams on as they come, and their end when the caller leaves", async () => {
@@ -109,7 +97,6 @@ describe("a relay", () => {
     expect(seen.slice(0, 2)).toEqual(["SERVING", "NOT_SERVING"]);
     stream.cancel();
     expect(await ended).toBe(status.CANCELLED);
-    client.close();
   });
 
   test("passes errors about unknown methods on", async () => {
@@ -121,7 +108,6 @@ describe("a relay", () => {
       );
     });
     expect(code).toBe(status.UNIMPLEMENTED);
-    client.close();
   });
 
   test("refuses a message longer than its bound, and serves on", async () => {
@@ -129,7 +115,6 @@ describe("a relay", () => {
     expect((await callBytes(client, Buffer.alloc(200_000))).code).toBe(status.RESOURCE_EXHAUSTED);
     expect(await callBytes(client, requestBytes({ a: "b" }))).toMatchObject({ code: status.OK, message: OK });
     expect(relay.server.inFlight).toBe(0);
-    client.close();
   });
 });
 
@@ -143,17 +128,14 @@ test("passes compressed messages on as they are", async () => {
       call.answer({ kind: "answer", headers, body: answer, trailers: { "grpc-status": "0" } });
     },
   });
-  const client = new grpc.Client(`127.0.0.1:${relay.port}`, credentials.createInsecure(), {
-    "grpc.default_compression_algorithm": 2,
-  });
+  const compressing = { "grpc.default_compression_algorithm": 2 };
+  const client = closedWithTest(new grpc.Client(`127.0.0.1:${relay.port}`, credentials.createInsecure(), compressing));
   const message = requestBytes({ a: "b".repeat(1_000) });
   expect(await callBytes(client, message)).toMatchObject({ code: status.OK });
   const [request] = requests;
   expect(request?.headers["grpc-encoding"]).toBe("gzip");
   expect([request?.body[0], request?.body.readUInt32BE(1)]).toEqual([1, (request?.body.length ?? 0) - 5]);
   expect(gunzipSync(request?.body.subarray(5) ?? "")).toEqual(message);
-  client.close();
-  await relay.close();
 });
 
 test("turns calls away that are more than it may hold, until others are answered", async () => {
@@ -168,8 +150,6 @@ test("turns calls away that are more than it may hold, until others are answered
   expect(outcomes.map(({ code, details }) => [code, details])).toEqual(
     Array(2).fill([status.UNAVAILABLE, "the test says so: 1 %"]),
   );
-  client.close();
-  await relay.close();
 });
 
 test("holds at most so many bytes of requests, from their first piece until they are answered", async () => {
@@ -191,7 +171,7 @@ test("holds at most so many bytes of requests, from their first piece until they
   void callBytes(client, large);
   await until(() => waiting.length === 3);
   client.close();
-  await relay.close();
+  await relay.server.close(100);
   expect(memory.held).toBe(0);
 });
 
@@ -209,9 +189,6 @@ test("loses no call when the target asks its connections to end again and again"
     for (const { code } of outcomes) codes.set(code, (codes.get(code) ?? 0) + 1);
   }
   expect([...codes.keys()]).toEqual([status.OK]);
-  client.close();
-  await relay.close();
-  await behind.server.drain(100);
 });
 
 describe("a call that its target does not answer", () => {
@@ -234,6 +211,7 @@ describe("a call that its target does not answer", () => {
     let gone = 0;
     const relay = await startRelay("127.0.0.1:1", { callMsMax: 200, handle: (call) => call.onEnded(() => gone++) });
     const session = connect(`http://127.0.0.1:${relay.port}`);
+    endWithTest(() => session.destroy());
     const stream = session.request({ ...PLAIN, ...headers }, { endStream: false });
     if (ends) stream.end(MESSAGE);
     else stream.write(MESSAGE.subarray(0, 3));
@@ -243,8 +221,6 @@ describe("a call that its target does not answer", () => {
     if (!stream.closed) await once(stream, "close");
     await until(() => relay.server.inFlight === 0);
     expect(gone).toBe(ends ? 1 : 0);
-    session.destroy();
-    await relay.close();
   });
 });
 
@@ -261,9 +237,9 @@ test("passes header lines on as they came, repeated ones too, and adds none of i
     stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0", "x-tail": ["y", "z, q"] }));
     stream.end(Buffer.concat([Buffer.from([0, 0, 0, 0, OK.length]), OK]));
   });
-  await new Promise<void>((resolve) => behind.listen(0, "127.0.0.1", resolve));
-  const relay = await startRelay(`127.0.0.1:${(behind.address() as AddressInfo).port}`);
+  const relay = await startRelay(`127.0.0.1:${await listen(behind)}`);
   const session = connect(`http://127.0.0.1:${relay.port}`);
+  endWithTest(() => session.destroy());
   for (const path of [SHOULD_RATE_LIMIT_PATH, "/some.Other/Method"]) {
     const asked = {
       ":method": "POST",
@@ -297,9 +273,6 @@ test("passes header lines on as they came, repeated ones too, and adds none of i
       "cookie=b=2",
     ]);
   }
-  session.destroy();
-  await relay.close();
-  await new Promise((resolve) => behind.close(resolve));
 });
 
 function pairs(raw: readonly string[]): string[] {

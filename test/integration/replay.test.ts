@@ -5,13 +5,13 @@ import { readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { status } from "@grpc/grpc-js";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { SystemClock } from "../../src/engine/base/clock.ts";
 import { shouldRateLimit } from "../../src/tools/mirror/answer.ts";
 import { readRecording } from "../../src/tools/mirror/read-recording.ts";
 import { Recording } from "../../src/tools/mirror/recording.ts";
-import { startTestServer } from "../support/grpc-test-server.ts";
-import { answerBytes, callBytes, NOBODY, openRawClient, requestBytes, startMirror } from "../support/mirror-rig.ts";
+import { openRawClient, startTestServer } from "../support/grpc-test-server.ts";
+import { answerBytes, callBytes, NOBODY, requestBytes, startMirror } from "../support/mirror-rig.ts";
 import { runProgram } from "../support/run-program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type AskedRequest, startTestApp, type TestApp } from "../support/test-app.ts";
@@ -29,11 +29,6 @@ const { cases } = JSON.parse(
 
 const directory = temporaryFolder("headgate-replay");
 
-const closers: (() => Promise<unknown> | unknown)[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close();
-});
-
 let files = 0;
 async function recordingOf(messages: readonly Buffer[]): Promise<string> {
   const file = join(directory, `calls-${files++}.jsonl`);
@@ -49,14 +44,7 @@ async function startRecordedTarget(answers: readonly object[]): Promise<string> 
   const target = await startTestServer({
     handle: (_message, _deadlineUs, reply) => reply.ok(answerBytes(answers[next++] ?? {})),
   });
-  closers.push(() => target.server.drain(0));
   return target.target;
-}
-
-async function startApp(...args: Parameters<typeof startTestApp>): Promise<TestApp> {
-  const app = await startTestApp(...args);
-  closers.push(() => app.stop());
-  return app;
 }
 
 describe.each(cases)("replaying $name against recorded answers of envoyproxy/ratelimit", ({ rules, calls }) => {
@@ -64,7 +52,7 @@ describe.each(cases)("replaying $name against recorded answers of envoyproxy/rat
   const answers = calls.map(({ answer }) => answer);
 
   test("finds them equal", async () => {
-    const app = await startApp(rules.join("\n"), { RESPONSE_DYNAMIC_METADATA: "false" });
+    const app = await startTestApp(rules.join("\n"), { RESPONSE_DYNAMIC_METADATA: "false" });
     const file = await recordingOf(messages);
     const { out, exitCode } = await runProgram([
       ...["mirror", "replay", file, "--target", `127.0.0.1:${app.grpcPort}`],
@@ -78,7 +66,7 @@ describe.each(cases)("replaying $name against recorded answers of envoyproxy/rat
 test("names the rule that answers otherwise than recorded, and ends with 1", async () => {
   const [first] = cases as [RecordedCase];
   const rules = first.rules.join("\n").replace("requests_per_unit: 3}", "requests_per_unit: 4}");
-  const app = await startApp(rules, { RESPONSE_DYNAMIC_METADATA: "false" });
+  const app = await startTestApp(rules, { RESPONSE_DYNAMIC_METADATA: "false" });
   const file = await recordingOf(first.calls.map(({ request }) => shouldRateLimit().requestSerialize(request)));
   const compareWith = await startRecordedTarget(first.calls.map(({ answer }) => answer));
   const args = ["mirror", "replay", file, "--target", `127.0.0.1:${app.grpcPort}`, "--compare-with", compareWith];
@@ -105,7 +93,6 @@ describe("recording through a mirror", () => {
       "domain: edge\ndescriptors:\n  - { key: user, rate_limit: { requests_per_unit: 5, unit: year } }\n",
     );
   });
-  afterAll(() => app.stop());
 
   test.each(["calls.jsonl", "calls.jsonl.gz"])("keeps every call in %s, and replays them", async (name) => {
     const file = join(directory, `mirror-${name}`);
@@ -113,7 +100,6 @@ describe("recording through a mirror", () => {
     const client = openRawClient(mirror.grpcPort);
     const sent = Array.from({ length: 20 }, (_, i) => requestBytes({ user: `${name}-${i}` }));
     for (const message of sent) expect((await callBytes(client, message)).code).toBe(status.OK);
-    client.close();
     const report = await mirror.stop();
     expect(report.recording).toMatchObject({ calls: 20, left_out: 0, failure: null });
     const kept: Buffer[] = [];
@@ -173,7 +159,6 @@ describe("the speed of a replay", () => {
       recording.record(requestBytes({ user: "a" }));
     }
     await recording.close();
-    return () => app.stop();
   });
 
   test.each([
@@ -206,7 +191,6 @@ describe("the speed of a replay", () => {
 
   test("a target that hangs ends a replay no later than its timeout for each call", async () => {
     const hanging = await startTestServer({ handle: () => undefined });
-    closers.push(() => hanging.server.drain(0));
     const args = [
       "mirror",
       "replay",

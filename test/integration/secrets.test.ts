@@ -3,10 +3,10 @@
 
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { ConfigError } from "../../src/engine/base/errors.ts";
 import { readSettings } from "../../src/process/settings.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
@@ -45,11 +45,6 @@ beforeAll(async () => {
   await postgres.query("SELECT pg_reload_conf()");
   closedPort = await freePort();
 }, 60_000);
-afterAll(async () => {
-  await redis?.stop();
-  await postgres?.stop();
-  await rm(folder, { recursive: true, force: true });
-});
 
 /** Everything that came out of one service. */
 interface Output {

@@ -1,6 +1,6 @@
 // The whole service on a Redis Cluster, under Sentinel and on two Redis servers, told by REDIS_URL and its companions.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { ClusterRig } from "../support/redis-cluster.ts";
 import { SentinelRig } from "../support/redis-sentinel.ts";
 import { RedisServer } from "../support/redis-server.ts";
@@ -56,29 +56,21 @@ async function passedOf(app: TestApp, user: string, count: number): Promise<numb
 
 const THREE_OF_FIVE = ["OK", "OK", "OK", "OVER_LIMIT", "OVER_LIMIT"];
 
-async function withApp(env: Readonly<Record<string, string>>, use: (app: TestApp) => Promise<void>): Promise<void> {
-  const app = await startTestApp(RULES, { STORE_DEADLINE: "2s", ON_STORE_FAILURE: "error", ...env });
-  try {
-    await use(app);
-  } finally {
-    await app.stop();
-  }
-}
+const open = (env: Readonly<Record<string, string>>) =>
+  startTestApp(RULES, { STORE_DEADLINE: "2s", ON_STORE_FAILURE: "error", ...env });
 
 describe("on a Redis Cluster", () => {
   let rig: ClusterRig;
   beforeAll(async () => {
     rig = await ClusterRig.start({ replicas: false, args: ["--cluster-require-full-coverage", "no"] });
   });
-  afterAll(() => rig.stop());
 
   test("a call over several nodes is paid whole or not at all", async () => {
     const url = `redis-cluster://${rig.nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
-    await withApp({ REDIS_URL: url, DENIALS_MAX: "0" }, async (app) => {
-      expect((await app.http("/readyz")).status).toBe(200);
-      expect(await fiveCalls(app, "a")).toEqual({ codes: THREE_OF_FIVE, left: 7 });
-      expect(await fiveCalls(app, "b")).toEqual({ codes: THREE_OF_FIVE, left: 4 });
-    });
+    const app = await open({ REDIS_URL: url, DENIALS_MAX: "0" });
+    expect((await app.http("/readyz")).status).toBe(200);
+    expect(await fiveCalls(app, "a")).toEqual({ codes: THREE_OF_FIVE, left: 7 });
+    expect(await fiveCalls(app, "b")).toEqual({ codes: THREE_OF_FIVE, left: 4 });
   });
 
   // The last one here: the node stays away.
@@ -98,7 +90,6 @@ describe("on a Redis Cluster", () => {
     const expected = users.map((user) => [user, isThere(user) ? 40 : 9] as const);
     expect(new Set(expected.map(([, count]) => count))).toEqual(new Set([40, 9]));
     expect(passed).toEqual(new Map(expected));
-    await app.stop();
   });
 });
 
@@ -107,18 +98,15 @@ describe("under Sentinel", () => {
   beforeAll(async () => {
     rig = await SentinelRig.start();
   });
-  afterAll(() => rig.stop());
 
   test("limits hold on the primary, and a wrong name shows on the health page", async () => {
     const list = rig.sentinels.map(({ port }) => `127.0.0.1:${port}`).join(",");
-    await withApp({ REDIS_URL: `${rig.primaryName},${list}`, REDIS_TYPE: "SENTINEL" }, async (app) => {
-      expect(await fiveCalls(app, "a")).toEqual({ codes: THREE_OF_FIVE, left: 7 });
-    });
-    await withApp({ REDIS_URL: `redis-sentinel://${list}/nobody` }, async (app) => {
-      const ready = await app.http("/readyz");
-      expect(ready.status).toBe(503);
-      expect(await ready.text()).toContain("knows no primary called nobody");
-    });
+    const app = await open({ REDIS_URL: `${rig.primaryName},${list}`, REDIS_TYPE: "SENTINEL" });
+    expect(await fiveCalls(app, "a")).toEqual({ codes: THREE_OF_FIVE, left: 7 });
+    const lost = await open({ REDIS_URL: `redis-sentinel://${list}/nobody` });
+    const ready = await lost.http("/readyz");
+    expect(ready.status).toBe(503);
+    expect(await ready.text()).toContain("knows no primary called nobody");
   });
 });
 
@@ -129,7 +117,6 @@ describe("with a second Redis", () => {
     main = await RedisServer.start();
     second = await RedisServer.start();
   });
-  afterAll(() => Promise.all([main.stop(), second.stop()]));
 
   const env = () => ({
     REDIS_URL: `127.0.0.1:${main.port}`,
@@ -139,9 +126,8 @@ describe("with a second Redis", () => {
 
   // Promise(redis): REDIS_PERSECOND keeps limits per second apart, also under COMPATIBILITY_MODE.
   test("limits per second lie there, all others here, and a call pays both or none", async () => {
-    await withApp({ ...env(), DENIALS_MAX: "0" }, async (app) => {
-      expect(await fiveCalls(app, "a")).toEqual({ codes: THREE_OF_FIVE, left: 7 });
-    });
+    const app = await open({ ...env(), DENIALS_MAX: "0" });
+    expect(await fiveCalls(app, "a")).toEqual({ codes: THREE_OF_FIVE, left: 7 });
     expect(await main.command("KEYS", "*tenant=a*")).toEqual([expect.stringContaining("/daily")]);
     // Another second may have begun; then what was there is gone.
     const there = (await second.command("KEYS", "*")) as string[];
@@ -158,7 +144,6 @@ descriptors:
     const descriptors = ["fast", "slow"].map((key) => ({ entries: [{ key, value: "v" }] }));
     const codes = [];
     for (let i = 0; i < 3; i++) codes.push((await app.ask({ domain: "edge", descriptors })).overall_code);
-    await app.stop();
     expect(codes).toEqual(["OK", "OK", "OVER_LIMIT"]);
     expect(await main.command("KEYS", "edge_*")).toEqual([expect.stringMatching(/^edge_slow_v_/)]);
     expect(await second.command("KEYS", "edge_*")).toEqual(
@@ -168,13 +153,12 @@ descriptors:
 
   // Promise(outages): A missing answer affects only its own limits, whatever the policy, the rule and the shard.
   test("one that is away fails the calls that need it, and no others", async () => {
-    await withApp(env(), async (app) => {
-      await second.kill();
-      await expect(app.ask(call("c"))).rejects.toMatchObject({ code: 14 });
-      const one = await app.ask({ domain: "edge", descriptors: [{ entries: [{ key: "path", value: "/other" }] }] });
-      expect(one.overall_code).toBe("OK");
-      await second.restart();
-    });
+    const app = await open(env());
+    await second.kill();
+    await expect(app.ask(call("c"))).rejects.toMatchObject({ code: 14 });
+    const one = await app.ask({ domain: "edge", descriptors: [{ entries: [{ key: "path", value: "/other" }] }] });
+    expect(one.overall_code).toBe("OK");
+    await second.restart();
   });
 
   test("one that is away lifts its own limits and no others, and a shadow rule refuses nothing", async () => {
@@ -184,6 +168,5 @@ descriptors:
     expect((await app.hit({ strict: "x" })).overall_code).toBe("OK");
     await main.kill();
     expect(await passedOf(app, "b", 20)).toBe(20);
-    await app.stop();
   });
 });

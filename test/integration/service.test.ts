@@ -1,6 +1,6 @@
 // The whole service on the memory store, over real sockets: decisions, the JSON endpoint, pages, reload, bad input.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 const RULES = `
@@ -18,7 +18,6 @@ describe("the service on the memory store", () => {
   beforeAll(async () => {
     app = await startTestApp(RULES, { RESPONSE_HEADERS: "ratelimit,structured,x-ratelimit" });
   });
-  afterAll(() => app.stop());
 
   test("allows up to the burst, then refuses and says why", async () => {
     const replies = [await app.hit({ user: "a" }), await app.hit({ user: "a" }), await app.hit({ user: "a" })];
@@ -71,69 +70,57 @@ describe("reload", () => {
     const perMinute = (amount: number) =>
       `domain: edge\ndescriptors:\n  - { key: u, rate_limit: { requests_per_unit: ${amount}, unit: hour } }\n`;
     const app = await startTestApp(perMinute(100));
-    try {
-      await app.ask({
-        domain: "edge",
-        descriptors: [{ entries: [{ key: "u", value: "a" }], hits_addend: { value: 40 } }],
-      });
-      await app.writeRules({ "rules.yaml": perMinute(50) });
-      await app.app.reload();
-      expect((await app.hit({ u: "a" })).statuses[0]?.limit_remaining).toBe(9);
-      await app.writeRules({ "rules.yaml": "domain: edge\ndescriptors:\n  - { kye: u }\n" });
-      await app.app.reload();
-      expect((await app.hit({ u: "a" })).statuses[0]?.limit_remaining).toBe(8);
-      const config = (await (await app.http("/config")).json()) as { rules: { version: number; last_error: unknown } };
-      expect(config.rules.version).toBe(2);
-      expect(JSON.stringify(config.rules.last_error)).toContain("rules.yaml");
-      expect(await (await app.http("/metrics")).text()).toMatch(/^ratelimit_service_config_load_error 1$/m);
-      expect((await app.http("/readyz")).status).toBe(200);
-    } finally {
-      await app.stop();
-    }
+    await app.ask({
+      domain: "edge",
+      descriptors: [{ entries: [{ key: "u", value: "a" }], hits_addend: { value: 40 } }],
+    });
+    await app.writeRules({ "rules.yaml": perMinute(50) });
+    await app.app.reload();
+    expect((await app.hit({ u: "a" })).statuses[0]?.limit_remaining).toBe(9);
+    await app.writeRules({ "rules.yaml": "domain: edge\ndescriptors:\n  - { kye: u }\n" });
+    await app.app.reload();
+    expect((await app.hit({ u: "a" })).statuses[0]?.limit_remaining).toBe(8);
+    const config = (await (await app.http("/config")).json()) as { rules: { version: number; last_error: unknown } };
+    expect(config.rules.version).toBe(2);
+    expect(JSON.stringify(config.rules.last_error)).toContain("rules.yaml");
+    expect(await (await app.http("/metrics")).text()).toMatch(/^ratelimit_service_config_load_error 1$/m);
+    expect((await app.http("/readyz")).status).toBe(200);
   });
 
   // Promise(operators): Metric series of rules are bounded per domain, begin with the first hit, never fall, and lose nothing.
   test("keeps the counters of overrides, and those of rules that stay", async () => {
     const rules = "domain: edge\ndescriptors:\n  - { key: u, rate_limit: { requests_per_unit: 5, unit: hour } }\n";
     const app = await startTestApp(rules);
-    try {
-      const override = { requests_per_unit: 9, unit: "HOUR" };
-      const descriptor = { entries: [{ key: "u", value: "a" }], limit: override };
-      const hits = async () => {
-        const text = await (await app.http("/metrics")).text();
-        return [...text.matchAll(/^ratelimit_service_rate_limit_total_hits\{.*key1="(\w+)".*\} (\d+)$/gm)].map(
-          ([, key, count]) => [key, count],
-        );
-      };
-      await app.ask({ domain: "edge", descriptors: [descriptor] });
-      await app.hit({ u: "a" });
-      const counted = await hits();
-      expect(counted.flat()).toContain("override");
-      await app.writeRules({ "rules.yaml": `# the same\n${rules}` });
-      await app.app.reload();
-      expect(await hits()).toEqual(counted);
-      await app.ask({ domain: "edge", descriptors: [descriptor] });
-      expect(await hits()).toContainEqual(["override", "2"]);
-    } finally {
-      await app.stop();
-    }
+    const override = { requests_per_unit: 9, unit: "HOUR" };
+    const descriptor = { entries: [{ key: "u", value: "a" }], limit: override };
+    const hits = async () => {
+      const text = await (await app.http("/metrics")).text();
+      return [...text.matchAll(/^ratelimit_service_rate_limit_total_hits\{.*key1="(\w+)".*\} (\d+)$/gm)].map(
+        ([, key, count]) => [key, count],
+      );
+    };
+    await app.ask({ domain: "edge", descriptors: [descriptor] });
+    await app.hit({ u: "a" });
+    const counted = await hits();
+    expect(counted.flat()).toContain("override");
+    await app.writeRules({ "rules.yaml": `# the same\n${rules}` });
+    await app.app.reload();
+    expect(await hits()).toEqual(counted);
+    await app.ask({ domain: "edge", descriptors: [descriptor] });
+    expect(await hits()).toContainEqual(["override", "2"]);
   });
 
   test("a first rule set that is wrong is loud, not ready, and UNAVAILABLE, until it is mended", async () => {
     const app = await startTestApp("domain: edge\ndescriptors: 5\n");
-    try {
-      expect((await app.http("/readyz")).status).toBe(503);
-      expect((await app.http("/healthcheck")).status).toBe(500);
-      await expect(app.hit({ u: "a" })).rejects.toMatchObject({
-        code: 14,
-        details: expect.stringContaining("SERVICE_NO_RULES"),
-      });
-      await app.writeRules({ "rules.yaml": "domain: edge\n" });
-      await app.app.reload();
-      expect((await app.http("/readyz")).status).toBe(200);
-      expect((await app.hit({ u: "a" })).overall_code).toBe("OK");
-    } finally {
-      await app.stop();
-    }
+    expect((await app.http("/readyz")).status).toBe(503);
+    expect((await app.http("/healthcheck")).status).toBe(500);
+    await expect(app.hit({ u: "a" })).rejects.toMatchObject({
+      code: 14,
+      details: expect.stringContaining("SERVICE_NO_RULES"),
+    });
+    await app.writeRules({ "rules.yaml": "domain: edge\n" });
+    await app.app.reload();
+    expect((await app.http("/readyz")).status).toBe(200);
+    expect((await app.hit({ u: "a" })).overall_code).toBe("OK");
   });
 });

@@ -1,9 +1,9 @@
 // The debug port and the metrics' second address: what they show, when they are there, and what becomes of a port that is taken.
 
-import { once } from "node:events";
 import { createServer } from "node:net";
-import { afterEach, describe, expect, test } from "vitest";
-import { startTestApp, type TestApp } from "../support/test-app.ts";
+import { describe, expect, test } from "vitest";
+import { listen } from "../support/listen.ts";
+import { startTestApp } from "../support/test-app.ts";
 
 const RULES = `
 domain: edge
@@ -16,14 +16,7 @@ descriptors:
   - { key: open, rate_limit: { unlimited: true, requests_per_unit: 7 } }
 `;
 
-const apps: TestApp[] = [];
-afterEach(() => Promise.all(apps.splice(0).map((app) => app.stop())));
-
-async function start(env: Readonly<Record<string, string>>): Promise<TestApp> {
-  const app = await startTestApp(RULES, env);
-  apps.push(app);
-  return app;
-}
+const start = (env: Readonly<Record<string, string>>) => startTestApp(RULES, env);
 
 async function get(port: number | undefined, path: string, method = "GET") {
   const response = await fetch(`http://127.0.0.1:${port}${path}`, { method });
@@ -89,12 +82,8 @@ test.each([
   { variable: "DEBUG_PORT", textOf: (port: number) => String(port) },
   { variable: "PROMETHEUS_ADDR", textOf: (port: number) => `127.0.0.1:${port}` },
 ])("a $variable that is taken is logged, and calls are answered all the same", async ({ variable, textOf }) => {
-  const taken = createServer().listen(0, "127.0.0.1");
-  await once(taken, "listening");
-  const { port } = taken.address() as { port: number };
-  const app = await start({ [variable]: textOf(port) });
+  const app = await start({ [variable]: textOf(await listen(createServer())) });
   expect([app.app.debugPort, app.app.metricsPort]).toEqual([undefined, undefined]);
   expect(app.log.find((line) => line.includes("can't be opened"))).toContain(variable);
   expect((await app.hit({ user: "ann" })).overall_code).toBe("OK");
-  taken.close();
 });

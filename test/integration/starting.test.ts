@@ -5,10 +5,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
-import { connect, createServer, type Server } from "node:net";
+import { connect, createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
+import { listen } from "../support/listen.ts";
 import { freePort } from "../support/redis-server.ts";
 import { spawnService } from "../support/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -22,26 +23,21 @@ vi.setConfig({ testTimeout: 2 * END_MS });
 const folder = temporaryFolder("headgate-starting");
 let nobody: number;
 /** Accepts, and never says a word. */
-let mute: Server;
-const mutePort = () => (mute.address() as { port: number }).port;
+let mute: number;
 
 beforeAll(async () => {
   writeFileSync(join(folder, "rules.yaml"), "domain: edge\n");
   nobody = await freePort();
-  mute = createServer((socket) => socket.on("error", () => undefined).resume()).listen(0, "127.0.0.1");
-  await once(mute, "listening");
-});
-afterAll(() => {
-  mute.close();
+  mute = await listen(createServer((socket) => socket.resume()));
 });
 
 /** Settings by kind of store; made late, because ports are known late. */
 const STORES: Readonly<Record<string, () => Record<string, string>>> = {
   memory: () => ({}),
   "a Redis that is away": () => ({ REDIS_URL: `127.0.0.1:${nobody}` }),
-  "a Redis that says nothing": () => ({ REDIS_URL: `127.0.0.1:${mutePort()}` }),
+  "a Redis that says nothing": () => ({ REDIS_URL: `127.0.0.1:${mute}` }),
   "a PostgreSQL that is away": () => ({ POSTGRES_URL: `postgres://u@127.0.0.1:${nobody}/d` }),
-  "a PostgreSQL that says nothing": () => ({ POSTGRES_URL: `postgres://u@127.0.0.1:${mutePort()}/d` }),
+  "a PostgreSQL that says nothing": () => ({ POSTGRES_URL: `postgres://u@127.0.0.1:${mute}/d` }),
   "two workers and a Redis that is away": () => ({ WORKERS: "2", REDIS_URL: `127.0.0.1:${nobody}` }),
 };
 const CASES = Object.entries(STORES).map(([store, env]) => ({ store, env }));
@@ -119,9 +115,9 @@ describe("a port that is taken", () => {
   test.concurrent.each(ports)(
     "($port) ends the process with 1 and one sentence, with $store",
     async ({ port, env }) => {
-      const started = startProcess({ ...env(), [port]: String(mutePort()) });
+      const started = startProcess({ ...env(), [port]: String(mute) });
       expect(await endOf(started)).toBe(1);
-      expect(started.output().match(new RegExp(`${mutePort()}.* ${port}`, "g"))).toHaveLength(1);
+      expect(started.output().match(new RegExp(`${mute}.* ${port}`, "g"))).toHaveLength(1);
     },
   );
 });

@@ -1,6 +1,6 @@
 // GET /state of a whole service: what it says of calls, rules and troubles, and since when.
 
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 const RULES = `domain: edge
@@ -10,7 +10,6 @@ descriptors:
 `;
 
 let app: TestApp;
-afterEach(() => app.stop());
 
 const state = async () => JSON.parse(await (await app.http("/state")).text());
 

@@ -11,6 +11,8 @@ import { RateLimitedLog } from "../../src/operate/telemetry/rate-limited-log.ts"
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
 import { StatsdExporter } from "../../src/operate/telemetry/statsd.ts";
 import { countsAlone } from "../support/counts.ts";
+import { closedWithTest, endWithTest } from "../support/ends.ts";
+import { listen } from "../support/listen.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { startTestApp } from "../support/test-app.ts";
 
@@ -46,7 +48,7 @@ class Sums {
 
 /** A statsd server over UDP, and the settings that have counters sent to it. */
 async function listenForStats() {
-  const socket = createSocket("udp4");
+  const socket = closedWithTest(createSocket("udp4"));
   const sums = new Sums();
   socket.on("message", (message) => sums.add(`${message.toString()}\n`));
   socket.bind(0, "127.0.0.1");
@@ -57,7 +59,7 @@ async function listenForStats() {
     STATSD_PORT: String(socket.address().port),
     STATSD_PROTOCOL: "udp",
   };
-  return { socket, sums, env };
+  return { sums, env };
 }
 
 type Options = ConstructorParameters<typeof StatsdExporter>[0];
@@ -76,32 +78,30 @@ function makeExporter(
   const reloads = () => ({ loads: 0, failures: 0 });
   const sources = { calls, counts, reloads, statsBook, localCache: undefined, log, clock, ...more };
   const exporter = new StatsdExporter({ flushMs: 3_600_000, tags: new Map(), isDog: false, ...options }, sources);
+  endWithTest(() => exporter.close());
   return { exporter, statsBook, clock, calls };
 }
 
 /** A statsd server over TCP; `port` 0 takes a free one. */
-async function listenOverTcp(sums: Sums, port: number) {
+async function listenOverTcp(sums: Sums, port = 0) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.on("data", (data) => sums.add(data.toString()));
     socket.on("error", () => socket.destroy());
   });
-  server.listen(port, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    port: (server.address() as { port: number }).port,
-    async stop() {
-      server.close();
-      for (const socket of sockets) socket.destroy();
-      await once(server, "close");
-    },
-  };
+  await once(server.listen(port, "127.0.0.1"), "listening");
+  const stop = endWithTest(async () => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+    await once(server, "close");
+  });
+  return { port: (server.address() as { port: number }).port, stop };
 }
 
 describe("statsd", () => {
   test("gets what moved, over UDP, with addresses kept whole and tags behind the name", async () => {
-    const { socket, sums, env } = await listenForStats();
+    const { sums, env } = await listenForStats();
     const app = await startTestApp(RULES, {
       ...env,
       STATS_FLUSH_INTERVAL: "20ms",
@@ -121,11 +121,10 @@ describe("statsd", () => {
       [name("rate_limit.nowhere.else.domain_not_found")]: 1,
       [name("config_load_success")]: 1,
     });
-    socket.close();
   });
 
   test("gets what became of holds", async () => {
-    const { socket, sums, env } = await listenForStats();
+    const { sums, env } = await listenForStats();
     const rules = `domain: edge
 descriptors:
   - { key: t, hold: { id: id, ttl: 1h }, rate_limit: { requests_per_unit: 99, unit: day, algorithm: fixed_window } }
@@ -144,12 +143,11 @@ descriptors:
         hold_late_settlements: 1,
         hold_repeated_settlements: 1,
       });
-    socket.close();
   });
 
   // Promise(compatibility): Statsd gets every hit, also of removed rules and from its own outages, and nothing twice.
   test("gets each hit once, over UDP, though values are longer than a packet may be", async () => {
-    const { socket, sums, env } = await listenForStats();
+    const { sums, env } = await listenForStats();
     const rules =
       "domain: edge\ndescriptors:\n  - { key: user, detailed_metric: true, rate_limit: { requests_per_unit: 9, unit: hour } }\n";
     const app = await startTestApp(rules, { ...env, STATS_FLUSH_INTERVAL: "20ms" });
@@ -163,7 +161,6 @@ descriptors:
       [true, 5],
       [true, 1],
     ]);
-    socket.close();
   });
 
   test("over UDP a packet that can't be sent is counted, and nothing is sent a second time", async () => {
@@ -176,13 +173,12 @@ descriptors:
     expect(increments.mock.calls).toEqual([["ratelimit.service.rate_limit.edge.user.total_hits", 5]]);
     statsd.flush();
     expect(increments.mock.calls).toHaveLength(1);
-    await statsd.close();
     increments.mockRestore();
   });
 
   // Promise(compatibility): Statsd gets every hit, also of removed rules and from its own outages, and nothing twice.
   test("gets every hit of a rule that a reload drops, once", async () => {
-    const { socket, sums, env } = await listenForStats();
+    const { sums, env } = await listenForStats();
     // The next flush by time is far away.
     const app = await startTestApp(RULES, { ...env, STATS_FLUSH_INTERVAL: "1h" });
     const name = (rule: string) => `ratelimit.service.rate_limit.edge.${rule}.total_hits`;
@@ -198,11 +194,10 @@ descriptors:
     await app.stop();
     await expect.poll(() => sums.values.get(name("user"))).toBe(2);
     expect([sums.values.get(name("person")), sums.values.get(name("ip_10_0_0_1"))]).toEqual([1, 2]);
-    socket.close();
   });
 
   test("gets calls that failed among the total, and what the local cache does, in the compatibility mode", async () => {
-    const { socket, sums, env } = await listenForStats();
+    const { sums, env } = await listenForStats();
     const { USE_STATSD: _, ...withoutSwitch } = env;
     const app = await startTestApp(RULES, {
       ...withoutSwitch,
@@ -217,11 +212,10 @@ descriptors:
     expect(sums.gauges.get("ratelimit.localcache.entryCount")).toBe(1);
     expect(sums.gauges.get("ratelimit.localcache.hitCount")).toBe(1);
     expect(sums.gauges.get("ratelimit.localcache.missCount")).toBe(3);
-    socket.close();
   });
 
   test("adds up the counters of several workers, and tells their gauges apart", async () => {
-    const { socket, sums, env } = await listenForStats();
+    const { sums, env } = await listenForStats();
     const exporters = [1, 2].map((worker) => {
       const localCache = { size: 10 * worker, lookups: 0, hits: 0, expired: 0, evicted: 0 };
       const address = { host: "127.0.0.1", port: Number(env.STATSD_PORT), protocol: "udp" } as const;
@@ -233,13 +227,12 @@ descriptors:
     await expect.poll(() => sums.values.get("ratelimit.service.global_shadow_mode.__zone=a")).toBe(3);
     const entries = [1, 2].map((worker) => `ratelimit.localcache.entryCount.__worker=${worker}.__zone=a`);
     await expect.poll(() => entries.map((name) => sums.gauges.get(name))).toEqual([10, 20]);
-    socket.close();
   });
 
   // Promise(compatibility): Statsd gets every hit, also of removed rules and from its own outages, and nothing twice.
   test("gets over TCP what it missed while it was away, at the start and later", async () => {
     const sums = new Sums();
-    const first = await listenOverTcp(sums, 0);
+    const first = await listenOverTcp(sums);
     await first.stop();
     const app = await startTestApp(RULES, {
       USE_STATSD: "true",
@@ -254,16 +247,15 @@ descriptors:
     await expect.poll(hits).toBe(1);
     await second.stop();
     await app.hit({ user: "a" });
-    const third = await listenOverTcp(sums, first.port);
+    await listenOverTcp(sums, first.port);
     await expect.poll(hits).toBe(2);
     await app.stop();
-    await third.stop();
     expect(hits()).toBe(2);
   });
 
   test("gets over TCP what rules counted that a reload dropped while it was away", async () => {
     const sums = new Sums();
-    const first = await listenOverTcp(sums, 0);
+    const first = await listenOverTcp(sums);
     await first.stop();
     // The next flush by time is far away.
     const app = await startTestApp(RULES, {
@@ -282,11 +274,10 @@ descriptors:
       await expect.poll(errors).toBeGreaterThan(before);
       await app.hit({ [key]: "a" });
     }
-    const second = await listenOverTcp(sums, first.port);
+    await listenOverTcp(sums, first.port);
     await app.stop();
     const hits = (key: string) => sums.values.get(`ratelimit.service.rate_limit.edge.${key}.total_hits`);
     await expect.poll(() => ["user", "person", "human"].map(hits)).toEqual([1, 1, 1]);
-    await second.stop();
   });
 
   describe("that accepts a connection over TCP and reads nothing", () => {
@@ -299,37 +290,28 @@ descriptors:
       const sockets: Socket[] = [];
       const server = createServer({ pauseOnConnect: true }, (socket) => {
         sockets.push(socket);
-        socket.on("error", ignore);
       });
-      server.listen(0, "127.0.0.1");
-      await once(server, "listening");
-      const { port } = server.address() as { port: number };
+      const port = await listen(server);
       const { exporter, statsBook, clock } = makeExporter({ host: "127.0.0.1", port, protocol: "tcp" });
       const move = () => {
         for (let i = 0; i < RULES_MAX; i++) statsBook.statsOf("edge", [`rule ${i} ${"x".repeat(480)}`], "").totalHits++;
       };
       const read = (socket: Socket | undefined) => socket?.on("data", (data) => sums.add(data.toString())).resume();
-      const stop = async () => {
-        for (const socket of sockets) socket.destroy();
-        server.close();
-        await once(server, "close");
-      };
-      return { sums, sockets, clock, exporter, move, read, stop };
+      return { sums, sockets, clock, exporter, move, read };
     }
 
     test("does not hold up the end", async () => {
-      const { sockets, exporter, move, stop } = await stuck();
+      const { sockets, exporter, move } = await stuck();
       move();
       exporter.flush();
       await expect.poll(() => sockets.length).toBe(1);
       // Before, it never ended.
       await exporter.close();
-      await stop();
     });
 
     // Promise(compatibility): A statsd server that reads nothing costs no memory, and does not hold up the end.
     test("costs no memory beyond one flush, and gets each hit once when it reads", async () => {
-      const { sums, sockets, exporter, move, read, stop } = await stuck();
+      const { sums, sockets, exporter, move, read } = await stuck();
       move();
       exporter.flush();
       await expect.poll(() => sockets.length).toBe(1);
@@ -352,12 +334,10 @@ descriptors:
           { timeout: 20_000 },
         )
         .toBe(4 * RULES_MAX);
-      await exporter.close();
-      await stop();
     });
 
     test("gets a new connection after ten seconds, and everything over that", async () => {
-      const { sums, sockets, clock, exporter, move, read, stop } = await stuck();
+      const { sums, sockets, clock, exporter, move, read } = await stuck();
       move();
       exporter.flush();
       await expect.poll(() => sockets.length).toBe(1);
@@ -369,7 +349,6 @@ descriptors:
       read(sockets[1]);
       await expect.poll(() => total(sums), { timeout: 20_000 }).toBe(RULES_MAX);
       await exporter.close();
-      await stop();
       expect(exporter.errors).toBe(1);
     });
   });

@@ -5,11 +5,12 @@ import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { Client, credentials, status } from "@grpc/grpc-js";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type TlsFileNames, TlsFiles } from "../../src/grpc/transport/tls-files.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { Authority, type Pair } from "../support/certificates.ts";
-import { callRaw, startTestServer, type TestServer } from "../support/grpc-test-server.ts";
+import { closedWithTest } from "../support/ends.ts";
+import { callRaw, openRawClient, startTestServer, type TestServer } from "../support/grpc-test-server.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 const ECHO: UnaryHandler = { handle: (message, _deadlineUs, reply) => reply.ok(message) };
@@ -22,22 +23,21 @@ interface Running {
   readonly renewed: string[];
 }
 
-const running: Running[] = [];
+let files = 0;
 
 async function serve(names: Partial<TlsFileNames> = {}): Promise<Running> {
   const pair = authority.issue("headgate.test");
-  const certFile = join(authority.directory, `live-${running.length}.crt`);
-  const keyFile = join(authority.directory, `live-${running.length}.key`);
+  const certFile = join(authority.directory, `live-${++files}.crt`);
+  const keyFile = join(authority.directory, `live-${files}.key`);
   copyFileSync(pair.certFile, certFile);
   copyFileSync(pair.keyFile, keyFile);
   const renewed: string[] = [];
-  const files = new TlsFiles(
+  const tls = new TlsFiles(
     { certFile, keyFile, clientCaFile: undefined, clientName: undefined, ...names },
     { renewed: (validTo) => renewed.push(validTo), refused: () => undefined },
   );
-  const started = { test: await startTestServer(ECHO, { tls: files }), files, renewed };
-  running.push(started);
-  return started;
+  closedWithTest(tls);
+  return { test: await startTestServer(ECHO, { tls }), files: tls, renewed };
 }
 
 /** The status of one call by a client with this certificate, trusting this authority. */
@@ -49,20 +49,12 @@ async function codeOf({ test: { target } }: Running, client?: Pair, trusted = au
   return code;
 }
 
-afterEach(async () => {
-  for (const { test: started, files } of running.splice(0)) {
-    files.close();
-    await started.server.drain(100);
-  }
-});
-
 describe("TLS", () => {
   test("serves clients that trust the authority, and no plaintext", async () => {
     const server = await serve();
     expect(await codeOf(server)).toBe(status.OK);
-    const plain = new Client(server.test.target, credentials.createInsecure());
+    const plain = openRawClient(server.test.target);
     expect((await callRaw(plain, Buffer.from("x"), { deadlineMs: 1_000 })).code).not.toBe(status.OK);
-    plain.close();
   });
 
   // Promise(grpc): Renewed certificates serve new connections.
@@ -109,7 +101,6 @@ describe("mutual TLS", () => {
 
 describe("the whole service", () => {
   let app: TestApp | undefined;
-  afterEach(() => app?.stop());
 
   async function start(pair: Pair): Promise<{ readonly certFile: string; readonly keyFile: string }> {
     const [certFile, keyFile] = [join(authority.directory, "service.crt"), join(authority.directory, "service.key")];
@@ -158,6 +149,5 @@ describe("the whole service", () => {
     });
     await once(socket, "secureConnect");
     expect(socket.authorizationError).toBe("CERT_HAS_EXPIRED");
-    socket.destroy();
   });
 });

@@ -2,8 +2,8 @@
 
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import { promisify } from "node:util";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
+import { closedWithTest } from "../support/ends.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import type { RecordedTerminal } from "../support/recorded-terminal.ts";
 import { runProgram } from "../support/run-program.ts";
@@ -35,16 +35,7 @@ interface Top {
   readonly workers?: number;
 }
 
-const stops: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
-});
-
-async function start(env: Readonly<Record<string, string>> = {}): Promise<TestApp> {
-  const app = await startTestApp(RULES, { STORE_DEADLINE: "10s", ...env });
-  stops.push(() => app.stop());
-  return app;
-}
+const start = (env: Readonly<Record<string, string>> = {}) => startTestApp(RULES, { STORE_DEADLINE: "10s", ...env });
 
 async function topOf(app: Pick<TestApp, "http">, query = ""): Promise<Top> {
   return (await (await app.http(`/top${query}`)).json()) as Top;
@@ -61,7 +52,6 @@ describe("in a store", () => {
     redis = await startRedis();
     postgres = await startPostgres();
   });
-  afterAll(() => Promise.all([redis.stop(), postgres.stop()]));
   const inRedis = () => ({ ...redis.env, CACHE_KEY_PREFIX: `t${Math.random()}:` });
 
   // Promise(operators): Every refusal counts in `/top`, whoever refuses, on all workers.
@@ -90,13 +80,11 @@ describe("in a store", () => {
   // Promise(operators): Every refusal counts in `/top`, whoever refuses, on all workers.
   test("workers are added up, and the answer says how many there are", async () => {
     const rig = await startWorkers({ ...inRedis(), WORKERS: "2" });
-    stops.push(() => rig.stop());
     const calls = Array.from({ length: 6 }, async () => {
       // A connection each, so that both workers get some.
       const client = openClient(rig.target, { "grpc.use_local_subchannel_pool": 1 });
       const descriptors = [{ entries: [{ key: "user", value: "alice" }] }];
       for (let i = 0; i < 30; i++) await askOnce(client, { domain: "edge", descriptors }, 20_000);
-      client.close();
     });
     await Promise.all(calls);
     // Otherwise there would be nothing to add up.
@@ -152,7 +140,6 @@ describe("metrics", () => {
   test("have as many of the refused as it says, the most refused first, and they go away again", async () => {
     const clock = new ManualClock();
     const app = await startTestApp(RULES, { TOP_KEYS_METRICS: "2" }, clock);
-    stops.push(() => app.stop());
     for (const [user, calls] of [
       ["a", 5],
       ["b", 6],
@@ -204,7 +191,7 @@ describe("`headgate top`", () => {
         await expect.poll(() => tables(terminal).length).toBeGreaterThan(1);
         for (let i = 0; i < 4; i++) await app.hit({ user: "alice" });
         await expect.poll(() => tables(terminal).at(-1)).toContain("user=alice");
-        await stops.pop()?.();
+        await app.stop();
         await expect.poll(() => terminal.errText).toContain("can't ask");
       },
     });
@@ -233,7 +220,7 @@ describe("`headgate top`", () => {
 
   test("asks at a port that browsers keep for another protocol", async () => {
     const server = createServer((_, response) => response.writeHead(404).end("404 no such page\n"));
-    stops.push(() => promisify(server.close.bind(server))());
+    closedWithTest(server);
     const port = await listenAtFirst(server, [10080, 6000, 6665, 6669, 5060]);
     const { err, exitCode } = await runProgram(["top", "--server", `localhost:${port}`]);
     expect([err, exitCode]).toEqual([expect.stringMatching(/answered 404: no such page\n$/), 2]);

@@ -4,14 +4,14 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Metadata, type ServiceError, status } from "@grpc/grpc-js";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { BUDGET_RULES, callBudgets } from "../support/budgets.ts";
 import { Authority } from "../support/certificates.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { OtlpReceiver, type ReceivedSpan } from "../support/otlp-receiver.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { type AskedRequest, openClient, type Reply, startTestApp, type TestApp } from "../support/test-app.ts";
+import { type AskedRequest, askOnce, openClient, type Reply, startTestApp, type TestApp } from "../support/test-app.ts";
 
 const RULES = `domain: edge
 descriptors:
@@ -32,7 +32,6 @@ let receiver: OtlpReceiver;
 beforeAll(async () => {
   receiver = await OtlpReceiver.start();
 });
-afterAll(() => receiver.stop());
 
 const about = (key: string, value = "ann"): AskedRequest => ({
   domain: "edge",
@@ -47,14 +46,8 @@ interface Asked {
 /** Asks once, as Envoy does for a request that is traced: resolves to the answer or to the error. */
 function ask(port: number, request: AskedRequest, asked: Asked = {}): Promise<Reply | ServiceError> {
   const { traceparents = [], deadlineMs = 20_000 } = asked;
-  const client = openClient(`127.0.0.1:${port}`);
-  const metadata = new Metadata();
-  for (const value of traceparents) metadata.add("traceparent", value);
-  return new Promise<Reply | ServiceError>((resolve) => {
-    client.shouldRateLimit(request, metadata, { deadline: new Date(Date.now() + deadlineMs) }, (error, reply) =>
-      resolve(error ?? (reply as Reply)),
-    );
-  }).finally(() => client.close());
+  const reply = askOnce(openClient(`127.0.0.1:${port}`), request, deadlineMs, traceparents);
+  return reply.catch((error: ServiceError) => error);
 }
 
 /** The spans that come because of `work`, once there are `count` of them. */
@@ -163,10 +156,6 @@ describe.each(["fast-lane", "grpc-js"])("on the transport %s", (transport) => {
       redis = await RedisServer.start();
       proxy = await FaultProxy.start(redis.port);
     });
-    afterAll(async () => {
-      await proxy.stop();
-      await redis.stop();
-    });
     const start = (more: Readonly<Record<string, string>> = {}) =>
       startTestApp(RULES, {
         ...receiver.env("http"),
@@ -252,7 +241,6 @@ test("reservations and settlements have spans of their own names", async () => {
     await budgets.reserve({ entries: { tenant: "a" }, id: "r1", number: 60 });
     await budgets.settle({ entries: { tenant: "a" }, id: "r1", number: 10 });
   });
-  budgets.close();
   await app.stop();
   expect(spans.map(({ name, attributes }) => [name, attributes["rate_limit.remaining"]])).toEqual([
     ["headgate.v1.Budgets/Reserve", 40],
@@ -370,7 +358,6 @@ async function giveUp(app: TestApp, request: AskedRequest): Promise<void> {
       options: object,
       callback: (error: ServiceError | null) => void,
     ): { cancel(): void };
-    close(): void;
   };
   const unsampled = new Metadata();
   unsampled.set("traceparent", `00-${TRACE_ID}-${CALLER_ID}-00`);
@@ -387,7 +374,6 @@ async function giveUp(app: TestApp, request: AskedRequest): Promise<void> {
     client.shouldRateLimit(about("unknown"), unsampled, {}, resolve);
   });
   expect(await next).toBeNull();
-  client.close();
 }
 
 /** Resolves once a call waits for the store. */

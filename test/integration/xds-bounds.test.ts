@@ -3,18 +3,13 @@
 
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { RATE_LIMIT_TYPE } from "../../src/rule-sources/xds/discovery.ts";
 import { type RawPlane, startRawPlane } from "../support/raw-plane.ts";
 import { resourceBytes } from "../support/resources.ts";
 import { startService } from "../support/service-process.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import { bytesField } from "../support/wire.ts";
-
-const ended: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const end of ended.splice(0).reverse()) await end();
-});
 
 const settings = (port: number) => ({
   CONFIG_TYPE: "GRPC_XDS_SOTW",
@@ -24,9 +19,7 @@ const settings = (port: number) => ({
 
 async function start(first: Buffer): Promise<{ plane: RawPlane; app: TestApp }> {
   const plane = await startRawPlane(first);
-  ended.push(() => plane.stop());
   const app = await startTestApp({}, settings(plane.port));
-  ended.push(() => app.stop());
   return { plane, app };
 }
 
@@ -98,9 +91,7 @@ describe("a set in which nothing is too large by itself is refused, in bounded m
     { resources: 60_000, descriptors: 1, why: noKey },
   ])("of $resources resources with $descriptors descriptors each", async ({ resources, descriptors, why }) => {
     const plane = await startRawPlane(answer("first", Buffer.alloc(0)));
-    ended.push(() => plane.stop());
     const service = await startService(settings(plane.port));
-    ended.push(() => service.stop());
     plane.send(emptyDescriptors(resources, descriptors));
     const refusal = () => plane.requests.at(-1)?.error_detail?.message ?? "none yet";
     await expect.poll(refusal, { timeout: 60_000 }).toMatch(why);

@@ -4,11 +4,12 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { runThrough } from "../../src/engine/base/long-work.ts";
 import { AdsStream, type ControlPlane, PINGS } from "../../src/rule-sources/xds/ads-stream.ts";
 import { readAnswer } from "../../src/rule-sources/xds/discovery.ts";
 import { Authority } from "../support/certificates.ts";
+import { closedWithTest } from "../support/ends.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startXdsServer, type XdsServer, type XdsServerOptions, xdsServerProgram } from "../support/xds-server.ts";
@@ -25,16 +26,9 @@ interface Heard {
 }
 
 describe.runIf(program !== undefined)("a stream to a control plane", () => {
-  const ended: (() => unknown)[] = [];
-  afterEach(async () => {
-    for (const end of ended.splice(0).reverse()) await end();
-  });
-
   async function startPlane(options: XdsServerOptions): Promise<{ plane: XdsServer; relay: FaultProxy }> {
     const plane = await startXdsServer(program ?? "", options);
-    ended.push(() => plane.stop());
     const relay = await FaultProxy.start(plane.port);
-    ended.push(() => relay.stop());
     return { plane, relay };
   }
 
@@ -61,8 +55,7 @@ describe.runIf(program !== undefined)("a stream to a control plane", () => {
         heard.ended = why;
       },
     };
-    const stream = new AdsStream(plane, listener, pings);
-    ended.push(() => stream.close());
+    const stream = closedWithTest(new AdsStream(plane, listener, pings));
     stream.send({ version: "", nonce: "", refusal: undefined });
     return heard;
   }

@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { createReadStream, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { RedisServer } from "../support/redis-server.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient, startTestApp, type TestApp } from "../support/test-app.ts";
@@ -26,14 +26,8 @@ function resource(domain: string, requests: number, unit = "HOUR"): object {
 }
 
 describe.runIf(program !== undefined)("rules from a control plane", () => {
-  const ended: (() => Promise<unknown>)[] = [];
-  afterEach(async () => {
-    for (const end of ended.splice(0).reverse()) await end();
-  });
-
   async function startPlane(options: XdsServerOptions = {}): Promise<XdsServer> {
     const plane = await startXdsServer(program ?? "", options);
-    ended.push(() => plane.stop());
     return plane;
   }
 
@@ -50,7 +44,6 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
         ...env,
       },
     );
-    ended.push(() => app.stop());
     return app;
   }
 
@@ -245,7 +238,6 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
   // Promise(xds): Every worker gets its rules by its own stream.
   test("come to each of several workers by a stream of its own; one of them keeps the set", async () => {
     const redis = await RedisServer.start();
-    ended.push(() => redis.stop());
     const plane = await startPlane();
     await plane.serve({ version: "1", resources: [resource("edge", 2)] });
     const file = join(temporaryFolder("headgate-cache"), "rules");
@@ -257,7 +249,6 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
       RULES_CACHE: file,
       DEBUG_PORT: "0",
     });
-    ended.push(() => fleet.stop());
     const streams = () =>
       new Set(
         plane
@@ -283,7 +274,6 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
       return (await askOnce(client, { domain: "edge", descriptors: [descriptor] })).overall_code;
     };
     expect([await code(0), await code(500), await code(0)]).toEqual(["OK", "OVER_LIMIT", "OVER_LIMIT"]);
-    client.close();
   });
 
   // Promise(xds): The last good set, and the last good files beside it, end up in force, whatever the order of events.

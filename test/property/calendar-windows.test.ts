@@ -84,7 +84,7 @@ test("no more than the amount stands paid in a window that the store holds", asy
           paidBy.set(endUs, standsPaid);
           payments.push({ group, endUs, cost });
         }
-        await harness.close();
+        await harness.store.close();
       },
     ),
     { numRuns: runs(300) },

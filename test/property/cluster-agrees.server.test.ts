@@ -2,7 +2,7 @@
 // in all that parts can know when they lie in several.
 
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
 import { Kind, Mode } from "../../src/engine/domain/take.ts";
 import { clusterHarness } from "../contract/redis-harness.ts";
@@ -16,16 +16,10 @@ import { type ReplayTarget, replayHistory, replayOnReference } from "./replay.ts
 
 const IDENTITIES = 4;
 
-let rig: ClusterRig;
 let harness: StoreHarness;
 beforeAll(async () => {
-  rig = await ClusterRig.start({ replicas: false });
-  harness = await clusterHarness(rig);
+  harness = await clusterHarness(await ClusterRig.start({ replicas: false }));
 }, 60_000);
-afterAll(async () => {
-  await harness.close();
-  await rig.stop();
-});
 
 // Each node runs the scripts of one Redis, which lua-agrees.server.test.ts holds against all histories.
 test("calls of one slot that travel together are answered as in memory, holds among them", async () => {

@@ -2,7 +2,7 @@
 // field.
 
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { Kind, Mode, type Take, TakeGroup } from "../../src/engine/domain/take.ts";
 import { hashBucketKey } from "../../src/engine/rules/bucket-key.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
@@ -32,32 +32,21 @@ const ask = fc.record({
 const call = fc.record({ asks: fc.array(ask, { minLength: 1, maxLength: 5 }), stopsAtOver: fc.boolean() });
 
 describe.each([
-  { name: "Redis", start: () => RedisServer.start(), open: (server: RedisServer) => redisHarness(server) },
+  { name: "Redis", open: async () => redisHarness(await RedisServer.start()) },
   {
     name: "Redis Cluster, a call's counters on several nodes",
-    start: () => ClusterRig.start({ replicas: false }),
-    open: (rig: ClusterRig) => clusterHarness(rig),
+    open: async () => clusterHarness(await ClusterRig.start({ replicas: false })),
     // Whether a counter that a call names twice is over, a part can't tell as the whole does.
     namesOnce: true,
   },
-  {
-    name: "PostgreSQL",
-    start: () => PostgresServer.start(),
-    open: (server: PostgresServer) => postgresHarness(server),
-  },
-])("$name", ({ start, open, namesOnce = false }) => {
-  let server: RedisServer | PostgresServer | ClusterRig;
+  { name: "PostgreSQL", open: async () => postgresHarness(await PostgresServer.start()) },
+])("$name", ({ open, namesOnce = false }) => {
   let harness: StoreHarness;
   let histories = 0;
 
   beforeAll(async () => {
-    server = await start();
-    harness = await open(server as RedisServer & PostgresServer & ClusterRig);
+    harness = await open();
   }, 60_000);
-  afterAll(async () => {
-    await harness.close();
-    await server.stop();
-  });
 
   test("answers for a call's counters and its other limits as memory does", async () => {
     await fc.assert(

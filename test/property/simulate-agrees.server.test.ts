@@ -1,7 +1,7 @@
 // A simulation decides as a server on a real Redis decides the same recording, with the recording's clock injected there.
 
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { drawnCalls, drawnRules } from "../support/recorded-calls.ts";
@@ -14,7 +14,6 @@ let server: RedisServer;
 beforeAll(async () => {
   server = await RedisServer.start();
 });
-afterAll(() => server.stop());
 
 /** Nothing is measured here: a deadline that no busy machine reaches. */
 const DEADLINE_MS = 60_000;
@@ -34,13 +33,9 @@ test("a simulation answers every call as the service on a real Redis does", asyn
         deadlineMs: DEADLINE_MS,
         keyPrefix: cacheKeyPrefix,
       });
-      try {
-        if (!(await whenUp(store, 20_000))) throw new Error(store.trouble());
-        const served = await servedAnswers(calls, { rules, cacheKeyPrefix }, { store, clock });
-        expect(simulatedAnswers(calls, { rules }).answers).toEqual(served);
-      } finally {
-        await store.close();
-      }
+      if (!(await whenUp(store, 20_000))) throw new Error(store.trouble());
+      const served = await servedAnswers(calls, { rules, cacheKeyPrefix }, { store, clock });
+      expect(simulatedAnswers(calls, { rules }).answers).toEqual(served);
     }),
     { numRuns: runs(60) },
   );

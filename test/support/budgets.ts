@@ -14,6 +14,7 @@ import { ReserveService, SettleService } from "../../src/grpc/rls/budgets.ts";
 import type { CallServiceOptions } from "../../src/grpc/rls/service.ts";
 import { BUDGETS_SERVICE, loadProto } from "../../src/grpc/transport/load-proto.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
+import { endWithTest } from "./ends.ts";
 import type { LimiterRig } from "./limiter-rig.ts";
 import type { TestApp } from "./test-app.ts";
 
@@ -162,12 +163,12 @@ export function answerAtOnce(handler: UnaryHandler, message: Buffer): Buffer {
 export interface BudgetsCaller {
   reserve(asked: AskedHold, deadlineMs?: number): Promise<ReservedReply>;
   settle(asked: AskedHold, deadlineMs?: number): Promise<SettledReply>;
-  close(): void;
 }
 
 export function callBudgets(target: string): BudgetsCaller {
   const definition = service as unknown as ServiceDefinition;
   const client: Client = new (makeClientConstructor(definition, BUDGETS_SERVICE))(target, credentials.createInsecure());
+  endWithTest(() => client.close());
   const send = (path: string, message: Buffer, deadlineMs: number) =>
     new Promise<Buffer>((resolve, reject) => {
       const same = (bytes: Buffer) => bytes;
@@ -183,7 +184,6 @@ export function callBudgets(target: string): BudgetsCaller {
       readReserved(await send(service.Reserve.path, reserveBytes(asked), deadlineMs)),
     settle: async (asked, deadlineMs = DEADLINE_MS) =>
       readSettled(await send(service.Settle.path, settleBytes(asked), deadlineMs)),
-    close: () => client.close(),
   };
 }
 

@@ -3,6 +3,7 @@
 
 import * as grpc from "@grpc/grpc-js";
 import { loadProto, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
+import { endWithTest } from "./ends.ts";
 import { callRaw, type RawOutcome } from "./grpc-test-server.ts";
 
 const service = loadProto()["envoy.service.ratelimit.v3.RateLimitService"] as grpc.ServiceDefinition;
@@ -25,6 +26,7 @@ export class Caller {
       "grpc.initial_reconnect_backoff_ms": 50,
       "grpc.max_reconnect_backoff_ms": 200,
     });
+    endWithTest(() => this.close());
   }
 
   ask(request: Buffer, deadlineMs = 10_000): Promise<RawOutcome> {

@@ -1,4 +1,4 @@
-// Set up in every test file: how generated tests draw, what is shown of servers when a test fails, and that folders go.
+// Set up in every test file: how generated tests draw, what is shown of servers when a test fails, and that what was started ends.
 //
 // Generated histories differ from run to run, so that they keep finding things; but not at the gate, which must say the same of
 // the same code twice. TEST_SEED draws again what a failure has shown. A seed that finds something is kept as a replayed history.
@@ -7,8 +7,9 @@ import { readFileSync } from "node:fs";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
-import { afterAll, beforeAll, beforeEach } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import { endProcesses, endsOfLogs, forgetLogs } from "./child-processes.ts";
+import { fileEnds, testBegins, testEnds } from "./ends.ts";
 import { runs } from "./runs.ts";
 import { removeFolders } from "./temporary-folder.ts";
 
@@ -20,6 +21,7 @@ fc.configureGlobal({ numRuns: runs(FAST_CHECK_RUNS), ...(seed === undefined ? {}
 
 beforeAll(forgetLogs);
 beforeEach(({ onTestFailed }) => {
+  testBegins();
   onTestFailed(() => {
     process.stderr.write(endsOfLogs());
   });
@@ -29,7 +31,9 @@ const ADDRESSES_MAX = 4_000_000_000;
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
+afterEach(testEnds);
 afterAll(async () => {
+  await fileEnds();
   await endProcesses();
   removeFolders();
   // Each memory store reserves memory, which goes with its garbage.

@@ -2,8 +2,9 @@
 // what the process reads as the time of day moves.
 
 import { spawnSync } from "node:child_process";
-import { closeSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { endWithTest } from "./ends.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 const SOURCE = join(import.meta.dirname, "fake-clock.c");
@@ -30,6 +31,7 @@ export class FakeClock {
     if (status !== 0) throw new Error(`the fake clock can't be made: ${stderr}`);
     const path = join(this.#folder, "offset");
     this.#file = openSync(path, "w");
+    endWithTest(() => closeSync(this.#file));
     this.env = { LD_PRELOAD: library, FAKE_CLOCK_FILE: path };
     this.set(0);
   }
@@ -45,10 +47,5 @@ export class FakeClock {
     const bytes = Buffer.alloc(8);
     bytes.writeBigInt64LE(BigInt(Math.round(offsetMs * 1_000)));
     writeSync(this.#file, bytes, 0, bytes.length, 0);
-  }
-
-  close(): void {
-    closeSync(this.#file);
-    rmSync(this.#folder, { recursive: true, force: true });
   }
 }

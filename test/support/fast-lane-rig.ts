@@ -11,11 +11,10 @@ import { type Http2Peer, peerOf } from "./http2-peer.ts";
 
 export const ECHO: UnaryHandler = { handle: (message, _deadlineUs, reply) => reply.ok(message) };
 
-/** A server under test, and peers that end with it. */
+/** A server under test, and peers for it. */
 export interface FastLaneRig extends TestServer<FastLaneServer> {
   /** A peer that has greeted. */
   peer(...settings: readonly (readonly [id: number, value: number])[]): Http2Peer;
-  stop(): Promise<void>;
 }
 
 /** Starts a fast lane; options not named are harmless. */
@@ -25,18 +24,12 @@ export async function startFastLaneRig(
 ): Promise<FastLaneRig> {
   const started = await startWith(startFastLane, handler, options);
   const { server } = started;
-  const peers: Http2Peer[] = [];
   return {
     ...started,
     peer(...settings) {
       const peer = peerOf(server.port);
       peer.greet(...settings);
-      peers.push(peer);
       return peer;
-    },
-    async stop() {
-      for (const peer of peers) peer.close();
-      await server.drain(0);
     },
   };
 }

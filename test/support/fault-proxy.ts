@@ -3,6 +3,7 @@
 
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { endWithTest } from "./ends.ts";
 
 /** What is wrong with the network for as long as a fault lasts. */
 export type NetworkFault =
@@ -46,6 +47,7 @@ export class FaultProxy {
     const proxy = new FaultProxy(targetPort, random);
     proxy.#server.listen(0, "127.0.0.1");
     await once(proxy.#server, "listening");
+    endWithTest(() => proxy.stop());
     return proxy;
   }
 
@@ -102,6 +104,7 @@ export class FaultProxy {
   async stop(): Promise<void> {
     this.end();
     this.cutAll();
+    if (!this.#server.listening) return;
     this.#server.close();
     await once(this.#server, "close");
   }

@@ -5,9 +5,10 @@ import { SystemClock } from "../../src/engine/base/clock.ts";
 import { HealthState } from "../../src/engine/base/health.ts";
 import { startFastLane } from "../../src/grpc/transport/fast-lane/fast-lane-server.ts";
 import { startGrpcServer } from "../../src/grpc/transport/grpc-server.ts";
-import { loadProto, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
+import { HEALTH_SERVICE, loadProto, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import type { GrpcServer, GrpcServerOptions } from "../../src/grpc/transport/transport.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
+import { closedWithTest, endWithTest } from "./ends.ts";
 
 /** A server under test and what it reported. */
 export interface TestServer<Server extends GrpcServer = GrpcServer> {
@@ -47,6 +48,7 @@ export async function startWith<Server extends GrpcServer>(
     observer: { handlerFailed: (_path, error) => failures.push(error), overloaded: () => undefined },
     ...options,
   });
+  endWithTest(() => server.drain(0));
   return { server, health, failures, target: `127.0.0.1:${server.port}` };
 }
 
@@ -73,12 +75,27 @@ export function callRaw(
   });
 }
 
+/** A client that sends and gets bytes, of a server on this port of the loopback or at this target. */
+export function openRawClient(at: number | string): grpc.Client {
+  const target = typeof at === "number" ? `127.0.0.1:${at}` : at;
+  return closedWithTest(new grpc.Client(target, grpc.credentials.createInsecure()));
+}
+
+/** What health says of a name, or the code of the error. */
+export function checkHealth(target: string, service: string): Promise<string | grpc.status> {
+  const client = clientFor(HEALTH_SERVICE, target);
+  return new Promise((resolve) => {
+    client.Check?.({ service }, (error, answer) => resolve(error === null ? String(answer?.status) : error.code));
+  });
+}
+
+/** A method of such a client, as far as tests call it without streams. */
+type Unary = (request: object, done: grpc.requestCallback<Readonly<Record<string, unknown>>>) => void;
+
 /** A client for a service of proto/, as grpc-js makes it. */
-export function clientFor(
-  service: string,
-  target: string,
-): grpc.Client & Record<string, grpc.requestCallback<unknown>> {
+export function clientFor(service: string, target: string): grpc.Client & Readonly<Record<string, Unary>> {
   const definition = loadProto()[service] as grpc.ServiceDefinition;
   const Client = grpc.makeClientConstructor(definition, service);
-  return new Client(target, grpc.credentials.createInsecure()) as unknown as ReturnType<typeof clientFor>;
+  const client = new Client(target, grpc.credentials.createInsecure());
+  return closedWithTest(client) as unknown as ReturnType<typeof clientFor>;
 }

@@ -8,6 +8,7 @@ import { HpackEncoder } from "../../src/grpc/transport/fast-lane/hpack/encoder.t
 import { HeaderList } from "../../src/grpc/transport/fast-lane/hpack/header-list.ts";
 import { Flag, FrameType, PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
 import { writeFrameHead } from "../../src/grpc/transport/fast-lane/sender.ts";
+import { endWithTest } from "./ends.ts";
 
 /** What has not come after this never will, on however busy a machine. */
 const NEVER_MS = 40_000;
@@ -199,5 +200,7 @@ export class Http2Peer {
 
 /** A peer on a socket to a port of the loopback. It has said nothing yet. */
 export function peerOf(port: number): Http2Peer {
-  return new Http2Peer(connectSocket(port, "127.0.0.1"));
+  const peer = new Http2Peer(connectSocket(port, "127.0.0.1"));
+  endWithTest(() => peer.close());
+  return peer;
 }

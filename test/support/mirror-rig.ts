@@ -1,13 +1,14 @@
 // A mirror in front of two targets, on free ports, with a client; and targets whose answers a test chooses.
 
+import type { Client } from "@grpc/grpc-js";
 import * as grpc from "@grpc/grpc-js";
-import { type Client, credentials } from "@grpc/grpc-js";
 import { SystemClock } from "../../src/engine/base/clock.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { framed, readAnswer, shouldRateLimit, type TargetAnswer } from "../../src/tools/mirror/answer.ts";
 import type { CompareOptions } from "../../src/tools/mirror/compare.ts";
 import { type RunMirrorOptions, type RunningMirror, runMirror } from "../../src/tools/mirror/run-mirror.ts";
+import { endWithTest } from "./ends.ts";
 import { startTestServer, type TestServer } from "./grpc-test-server.ts";
 
 /** Nothing ignored, a second of tolerance for times. */
@@ -17,13 +18,13 @@ export const STRICT: CompareOptions = { ignore: [], remainingTolerance: 0, durat
 export const NOBODY = "127.0.0.1:1";
 
 /** Starts a mirror between targets given as `host:port`. */
-export function startMirror(
+export async function startMirror(
   answerFrom: string,
   compareWith: string | undefined,
   options: Partial<RunMirrorOptions> = {},
 ): Promise<RunningMirror> {
   const clock = new SystemClock();
-  return runMirror({
+  const mirror = await runMirror({
     ...STRICT,
     answerFrom,
     ...(compareWith === undefined ? {} : { compareWith }),
@@ -39,6 +40,7 @@ export function startMirror(
     logger: createLogger({ level: "silent", format: "json", clock, secrets: [] }),
     ...options,
   });
+  return { ...mirror, stop: endWithTest(() => mirror.stop()) };
 }
 
 /** Waits until `ready` is true; fails after five seconds. */
@@ -98,11 +100,6 @@ export interface RawReply {
   readonly message: Buffer | undefined;
   readonly metadata: grpc.Metadata | undefined;
   readonly trailers: grpc.Metadata | undefined;
-}
-
-/** A client that sends and gets bytes. */
-export function openRawClient(port: number): Client {
-  return new grpc.Client(`127.0.0.1:${port}`, credentials.createInsecure());
 }
 
 /** Sends bytes to ShouldRateLimit. */

@@ -14,6 +14,7 @@ import {
   status,
 } from "@grpc/grpc-js";
 import { loadSync, type MethodDefinition } from "@grpc/proto-loader";
+import { endWithTest } from "./ends.ts";
 
 /** A span as the collector got it. */
 export interface ReceivedSpan {
@@ -124,7 +125,9 @@ export class OtlpReceiver {
     });
     receiver = new OtlpReceiver(http, grpc, port, tls === undefined ? "http" : "https");
     receiver.manner = manner;
-    return receiver;
+    const started = receiver;
+    endWithTest(() => started.stop());
+    return started;
   }
 
   /** Settings that send spans here, without a wait for others. */
@@ -142,6 +145,7 @@ export class OtlpReceiver {
     for (const timer of this.#timers) clearInterval(timer);
     for (const socket of this.#sockets) socket.destroy();
     this.#grpc.forceShutdown();
+    if (!this.#http.listening) return;
     this.#http.close();
     await once(this.#http, "close");
   }

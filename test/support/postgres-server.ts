@@ -18,6 +18,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import type { PostgresTarget } from "../../src/stores/store-address.ts";
 import { ownProcess, showOnFailure } from "./child-processes.ts";
+import { endWithTest } from "./ends.ts";
 import { freePort } from "./redis-server.ts";
 import { removeFolder, temporaryFolder } from "./temporary-folder.ts";
 
@@ -61,6 +62,7 @@ export class PostgresServer {
     const directory = folderOfServers();
     copyCluster(newCluster(programs), join(directory, "data"));
     const server = new PostgresServer(await freePort(), directory, programs, args);
+    endWithTest(() => server.stop());
     await server.restart();
     return server;
   }

@@ -3,6 +3,7 @@
 import { resolve } from "node:path";
 import { Server, ServerCredentials, type ServerDuplexStream } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
+import { endWithTest } from "./ends.ts";
 
 /** What the client said, as proto-loader reads it. */
 export interface RawRequest {
@@ -16,7 +17,6 @@ export interface RawPlane {
   readonly requests: readonly RawRequest[];
   /** Sends a DiscoveryResponse on the last stream, by gzip. */
   send(bytes: Buffer): void;
-  stop(): void;
 }
 
 const PROTO_ROOT = resolve(import.meta.dirname, "../../proto");
@@ -49,5 +49,6 @@ export async function startRawPlane(first: Buffer): Promise<RawPlane> {
       error === null ? done(bound) : failed(error),
     );
   });
-  return { port, requests, send: (bytes) => stream?.write(bytes), stop: () => server.forceShutdown() };
+  endWithTest(() => server.forceShutdown());
+  return { port, requests, send: (bytes) => stream?.write(bytes) };
 }

@@ -10,6 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import type { RedisTarget } from "../../src/stores/redis/connect.ts";
 import { ownProcess, showOnFailure } from "./child-processes.ts";
+import { endWithTest } from "./ends.ts";
 import { removeFolder, temporaryFolder } from "./temporary-folder.ts";
 
 const START_MS_MAX = 10_000;
@@ -67,16 +68,19 @@ export class RedisServer {
     password?: string,
     env: Readonly<Record<string, string>> = {},
   ): Promise<RedisServer> {
-    const server = new RedisServer(await freePort(), { args, password, env });
+    return await RedisServer.#run({ args, password, env });
+  }
+
+  static async #run(options: ServerOptions): Promise<RedisServer> {
+    const server = new RedisServer(await freePort(), options);
+    endWithTest(() => server.stop());
     await server.restart();
     return server;
   }
 
   /** Starts a sentinel on a free port; `config` is what its file says beside the port. */
   static async startSentinel(config: string, password?: string): Promise<RedisServer> {
-    const server = new RedisServer(await freePort(), { sentinelConfig: config, password });
-    await server.restart();
-    return server;
+    return await RedisServer.#run({ sentinelConfig: config, password });
   }
 
   /** How a store reaches it. */

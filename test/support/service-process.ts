@@ -2,12 +2,15 @@
 
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
+import { writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { MAIN, PROGRAM, requireProgram } from "./built-program.ts";
 import { ownProcess, showOnFailure } from "./child-processes.ts";
+import { endWithTest } from "./ends.ts";
 import { NODE_24 } from "./require-node24.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 /** What several workers are started with, so that `act` reaches them. */
 const ACTING = ["--require", join(import.meta.dirname, "act-in-worker.cjs")];
@@ -37,13 +40,17 @@ export interface ServiceProcess {
 interface Start extends Pick<SpawnOptions, "stdio" | "cwd" | "uid" | "gid"> {
   readonly command?: readonly string[];
   readonly flags?: readonly string[];
+  /** Text of its rule file. Without it RULES_DIR counts. */
+  readonly rules?: string;
 }
 
 /** Starts a service on free ports, with nothing of this process's environment; several workers on Node 24, with an IPC channel. */
 export function spawnService(
   env: Readonly<Record<string, string>>,
-  { command, flags = [], ...how }: Start = {},
+  { command, flags = [], rules, ...how }: Start = {},
 ): ChildProcess {
+  const rulesDir = rules === undefined ? undefined : temporaryFolder("headgate-rules");
+  if (rulesDir !== undefined) writeFileSync(join(rulesDir, "rules.yaml"), rules ?? "");
   if (command === undefined) requireProgram();
   const hasWorkers = command === undefined && (env.WORKERS ?? "1") !== "1";
   const [node, ...run] = hasWorkers ? [NODE_24, ...ACTING, MAIN] : [process.execPath, ...PROGRAM];
@@ -60,6 +67,7 @@ export function spawnService(
         DEBUG_HOST: "127.0.0.1",
         ...(env.COMPATIBILITY_MODE === "true" ? { DEBUG_PORT: "0" } : {}),
         SHUTDOWN_DELAY: "0s",
+        ...(rulesDir === undefined ? {} : { RULES_DIR: rulesDir }),
         ...env,
       },
       stdio: ["ignore", "pipe", "pipe", ...(hasWorkers ? (["ipc"] as const) : [])],
@@ -79,12 +87,13 @@ export async function startService(env: Readonly<Record<string, string>>, start:
     pid: child.pid ?? -1,
     ...ports,
     log,
-    async stop() {
+    stop: endWithTest(async () => {
       if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+      child.kill("SIGCONT");
       child.kill("SIGTERM");
       const [code] = (await once(child, "exit")) as [number | null];
       return code;
-    },
+    }),
     signal: (signal) => child.kill(signal),
     act: (worker, act) => child.send({ worker, act }),
     ended,

@@ -1,12 +1,13 @@
 // Every store that processes can share, on real servers of a test's own: how a test opens it, and how a service is told.
 
-import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import { openPostgresStore, type PostgresStoreOptions } from "../../src/stores/postgres/postgres-store.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { keySlot } from "../../src/stores/redis/cluster-tags.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import { SeveralStores } from "../../src/stores/sharded/sharded-calls.ts";
 import type { Store, StoreHealth } from "../../src/stores/store.ts";
 import type { StoreObserver } from "../../src/stores/store-observer.ts";
+import { closedWithTest } from "./ends.ts";
 import { PostgresServer } from "./postgres-server.ts";
 import { ClusterRig } from "./redis-cluster.ts";
 import { SentinelRig } from "./redis-sentinel.ts";
@@ -101,19 +102,23 @@ export async function startTwoRedis(): Promise<SharedServers> {
 }
 
 /** PostgreSQL, its tables new. */
-export async function startPostgres(): Promise<SharedServers> {
+export async function startPostgres(
+  isolation: PostgresStoreOptions["isolation"] = "row locks",
+): Promise<SharedServers> {
   const postgres = await PostgresServer.start();
+  const options = { target: postgres.target(), deadlineMs: DEADLINE_MS, isolation };
   return {
     env: { POSTGRES_URL: `postgres://headgate@127.0.0.1:${postgres.port}/postgres` },
     redis: [],
     postgres,
     serverOf: () => Promise.reject(new Error("PostgreSQL is no Redis")),
-    open: (observer) => connected(openPostgresStore({ target: postgres.target(), deadlineMs: DEADLINE_MS, observer })),
+    open: (observer) => connected(openPostgresStore({ ...options, observer })),
     stop: () => postgres.stop(),
   };
 }
 
-async function connected<S extends StoreHealth>(store: S): Promise<S> {
+async function connected<S extends Store & StoreHealth>(store: S): Promise<S> {
+  closedWithTest(store);
   if (!(await whenUp(store, CONNECT_MS_MAX))) throw new Error(store.trouble());
   return store;
 }
@@ -124,5 +129,5 @@ export const SHARED_STORES: readonly { readonly name: string; readonly start: ()
   { name: "Redis under Sentinel", start: startSentinel },
   { name: "a Redis Cluster", start: startCluster },
   { name: "Redis and a second one for limits per second", start: startTwoRedis },
-  { name: "PostgreSQL", start: startPostgres },
+  { name: "PostgreSQL", start: () => startPostgres() },
 ];

@@ -1,6 +1,6 @@
 // The whole service in this process, on free ports, with rules from text and a gRPC client beside it.
 
-import { rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { credentials, loadPackageDefinition, Metadata, type ServiceError } from "@grpc/grpc-js";
 import { type Clock, SystemClock } from "../../src/engine/base/clock.ts";
@@ -9,6 +9,7 @@ import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { type App, startApp } from "../../src/process/app.ts";
 import { readSettings } from "../../src/process/settings.ts";
 import { countsAlone } from "./counts.ts";
+import { endWithTest } from "./ends.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 /** A request in proto field names. */
@@ -73,7 +74,7 @@ export async function startTestApp(
     for (const [name, text] of Object.entries(files)) await writeFile(join(rulesDir, name), text);
   };
   await writeRules(typeof rules === "string" ? { "rules.yaml": rules } : rules);
-  const { app, log } = await startBareApp({ RULES_DIR: rulesDir, ...env }, clock);
+  const { app, log, stop } = await startBareApp({ RULES_DIR: rulesDir, ...env }, clock);
   const client = openClient(`127.0.0.1:${app.grpcPort}`);
   const ask: TestApp["ask"] = (request, deadlineMs) => askOnce(client, request, deadlineMs);
   return {
@@ -90,11 +91,7 @@ export async function startTestApp(
       ),
     http: (path, init) => fetch(`http://127.0.0.1:${app.httpPort}${path}`, init),
     writeRules,
-    async stop() {
-      client.close();
-      await app.stop();
-      await rm(rulesDir, { recursive: true, force: true });
-    },
+    stop,
   };
 }
 
@@ -102,7 +99,7 @@ export async function startTestApp(
 export async function startBareApp(
   env: Readonly<Record<string, string>>,
   clock: Clock = new SystemClock(),
-): Promise<{ readonly app: App; readonly log: readonly string[] }> {
+): Promise<Pick<TestApp, "app" | "log" | "stop">> {
   const log: string[] = [];
   const settings = readSettings({
     HOST: "127.0.0.1",
@@ -122,7 +119,8 @@ export async function startBareApp(
     secrets: [],
     write: (line) => log.push(line),
   });
-  return { app: await startApp({ settings, clock, logger, version: "0.0.0-test", counts: countsAlone(65_536) }), log };
+  const app = await startApp({ settings, clock, logger, version: "0.0.0-test", counts: countsAlone(65_536) });
+  return { app, log, stop: endWithTest(() => app.stop()) };
 }
 
 /** A gRPC client of the RLS at `address`. */
@@ -140,14 +138,23 @@ export function openClient(
       };
     };
   };
-  return new services.envoy.service.ratelimit.v3.RateLimitService(address, security, options);
+  const client = new services.envoy.service.ratelimit.v3.RateLimitService(address, security, options);
+  endWithTest(() => client.close());
+  return client;
 }
 
 /** One call; rejects with the ServiceError of a call that failed. */
-export function askOnce(client: RateLimitClient, request: AskedRequest, deadlineMs = DEADLINE_MS): Promise<Reply> {
+export function askOnce(
+  client: RateLimitClient,
+  request: AskedRequest,
+  deadlineMs = DEADLINE_MS,
+  traceparents: readonly string[] = [],
+): Promise<Reply> {
+  const metadata = new Metadata();
+  for (const value of traceparents) metadata.add("traceparent", value);
   return new Promise((resolve, reject) => {
     const options = { deadline: new Date(Date.now() + deadlineMs) };
-    client.shouldRateLimit(request, new Metadata(), options, (error, reply) => {
+    client.shouldRateLimit(request, metadata, options, (error, reply) => {
       if (error !== null) reject(error);
       else resolve(reply as Reply);
     });

@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { ownProcess, showOnFailure } from "./child-processes.ts";
+import { endWithTest } from "./ends.ts";
 
 const SOURCE = resolve(import.meta.dirname, "../xds/server");
 const BIN = resolve(import.meta.dirname, "../../.cache/bin");
@@ -104,11 +105,11 @@ export async function startXdsServer(program: string, options: XdsServerOptions 
         () => requests().find(matches),
         () => `the control plane saw no such request, but\n${seen.map((event) => JSON.stringify(event)).join("\n")}`,
       ),
-    async stop() {
+    stop: endWithTest(async () => {
       if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill("SIGKILL");
       await once(child, "exit");
-    },
+    }),
   };
 }
 

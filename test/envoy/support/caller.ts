@@ -2,6 +2,7 @@
 
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
+import { endWithTest } from "../../support/ends.ts";
 
 /** What came back; header values as sent, one per line of the response. */
 export interface Answer {
@@ -17,6 +18,7 @@ export class Caller {
 
   constructor(port: number) {
     this.#port = port;
+    endWithTest(() => this.close());
   }
 
   /** Sends a GET, or by another method; rejects only when there is no HTTP answer at all. */

@@ -6,6 +6,7 @@ import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ownProcess, showOnFailure } from "../../support/child-processes.ts";
+import { endWithTest } from "../../support/ends.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { ENVOY_BIN } from "./require-envoy.ts";
 
@@ -51,7 +52,9 @@ export class Envoy {
     child.stderr?.on("data", (chunk: Buffer) => said.push(chunk.toString()));
     try {
       const adminUrl = await whenReady(child, adminFile);
-      return new Envoy(child, directory, adminUrl, await portsOf(adminUrl));
+      const envoy = new Envoy(child, directory, adminUrl, await portsOf(adminUrl));
+      endWithTest(() => envoy.stop());
+      return envoy;
     } catch (cause) {
       child.kill("SIGKILL");
       throw new Error(`Envoy did not start: ${said.join("").slice(-4_000)}`, { cause });

@@ -1,10 +1,9 @@
 // What stands in for a language model behind Envoy: it answers as the header `x-do` of a request tells it, at once, in pieces,
 // or not at all.
 
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
 import { gzipSync } from "node:zlib";
+import { listen } from "../../support/listen.ts";
 
 export interface ModelUpstream {
   readonly port: number;
@@ -12,7 +11,6 @@ export interface ModelUpstream {
   readonly seen: ReadonlyMap<string, number>;
   /** Ends the streams that wait for it. */
   release(): void;
-  stop(): Promise<void>;
 }
 
 /** The answers that `x-do` may ask for. `x-used` is the number of tokens that they say were used, `x-read` that of the prompt's. */
@@ -90,7 +88,6 @@ export type ModelAnswer = keyof typeof MODEL_ANSWERS;
 export async function startModel(): Promise<ModelUpstream> {
   const seen = new Map<string, number>();
   const held = new Set<() => void>();
-  const sockets = new Set<Socket>();
   const server = createServer((request, response) => {
     const path = request.url ?? "";
     const before = seen.get(path) ?? 0;
@@ -102,23 +99,12 @@ export async function startModel(): Promise<ModelUpstream> {
     const answer = path.endsWith("/target") ? "json" : answers[Math.min(before, answers.length - 1)];
     MODEL_ANSWERS[answer as ModelAnswer](response, held);
   });
-  server.on("connection", (socket: Socket) => {
-    sockets.add(socket);
-    socket.on("close", () => sockets.delete(socket));
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
   return {
-    port: (server.address() as AddressInfo).port,
+    port: await listen(server),
     seen,
     release() {
       for (const end of held) end();
       held.clear();
-    },
-    async stop() {
-      for (const socket of sockets) socket.destroy();
-      server.close();
-      await once(server, "close");
     },
   };
 }

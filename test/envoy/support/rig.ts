@@ -61,14 +61,6 @@ export class Rig {
     }
     return caller;
   }
-
-  async stop(): Promise<void> {
-    for (const caller of this.#callers.values()) caller.close();
-    await this.envoy.stop();
-    await this.upstream.stop();
-    await this.headgate.stop();
-    await this.redis.stop();
-  }
 }
 
 /** A directory that goes when the tests end. */

@@ -2,6 +2,7 @@
 
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js";
 import { loadProto, RATE_LIMIT_SERVICE } from "../../../src/grpc/transport/load-proto.ts";
+import { endWithTest } from "../../support/ends.ts";
 
 /** Key of the entry that names the case a call belongs to. */
 export const CASE_ENTRY = "case";
@@ -53,6 +54,7 @@ export class RlsRecorder {
         error === null ? resolve(bound) : reject(error),
       );
     });
+    endWithTest(() => recorder.#server.forceShutdown());
     return recorder;
   }
 
@@ -74,10 +76,6 @@ export class RlsRecorder {
     }
     const isRefused = this.refuses || read("answer") === "refuse";
     answer(null, { overall_code: isRefused ? "OVER_LIMIT" : "OK", statuses: [] });
-  }
-
-  stop(): void {
-    this.#server.forceShutdown();
   }
 }
 

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { endWithTest } from "../../support/ends.ts";
 
 export interface Upstream {
   readonly port: number;
@@ -24,26 +25,18 @@ export async function startUpstream(): Promise<Upstream> {
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  return {
-    port: (server.address() as AddressInfo).port,
-    seen,
-    async stop() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    },
-  };
+  const stop = endWithTest(async () => {
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+  });
+  return { port: (server.address() as AddressInfo).port, seen, stop };
 }
 
 /** The path of the one method of the gRPC upstream; it answers with the bytes it got. */
 export const ECHO_PATH = "/test.Echo/Say";
 
-export interface GrpcUpstream {
-  readonly port: number;
-  stop(): void;
-}
-
-export async function startGrpcUpstream(): Promise<GrpcUpstream> {
+export async function startGrpcUpstream(): Promise<Pick<Upstream, "port">> {
   const same = (bytes: Buffer): Buffer => bytes;
   const method = {
     path: ECHO_PATH,
@@ -65,5 +58,6 @@ export async function startGrpcUpstream(): Promise<GrpcUpstream> {
       else reject(error);
     });
   });
-  return { port, stop: () => server.forceShutdown() };
+  endWithTest(() => server.forceShutdown());
+  return { port };
 }
