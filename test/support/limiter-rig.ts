@@ -113,6 +113,9 @@ export class LimiterRig implements CallFinisher {
   readonly observer = new RecordingObserver();
   readonly statsBook = new CountingStatsBook();
   readonly limiter: Limiter;
+  /** What decides: `store`, unless another was opened. */
+  readonly opened: Store;
+  readonly localCache: LocalCache | undefined;
   readonly late: Answer[] = [];
 
   readonly #compatible: boolean;
@@ -120,8 +123,10 @@ export class LimiterRig implements CallFinisher {
   constructor(rules: string, options: RigOptions = {}) {
     const { compatible = false, stopsAtOver = false, localCacheBytes = 0 } = options;
     this.#compatible = compatible;
+    this.opened = options.openStore?.(this.clock) ?? this.store;
+    this.localCache = localCacheBytes > 0 ? new LocalCache(localCacheBytes) : undefined;
     this.limiter = new Limiter({
-      store: options.openStore?.(this.clock) ?? this.store,
+      store: this.opened,
       clock: this.clock,
       observer: this.observer,
       listener: options.openListener?.(this.clock),
@@ -141,7 +146,7 @@ export class LimiterRig implements CallFinisher {
       statsBook: this.statsBook,
       compatible,
       stopsAtOver,
-      localCache: localCacheBytes > 0 ? new LocalCache(localCacheBytes) : undefined,
+      localCache: this.localCache,
     });
     this.useRules(rules);
   }

@@ -4,46 +4,41 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { StoreError } from "../../../src/engine/base/errors.ts";
 import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
-import { oneByteOf } from "../../../src/engine/domain/request.ts";
 import { type AskedBuckets, BucketAdmin } from "../../../src/engine/limiter/bucket-admin.ts";
-import { LimitCall } from "../../../src/engine/limiter/call.ts";
-import { LocalCache } from "../../../src/engine/limiter/counters.ts";
-import { LocalFallback } from "../../../src/engine/limiter/failure-policy.ts";
-import { Limiter } from "../../../src/engine/limiter/limiter.ts";
 import type { OpenedStore } from "../../../src/process/app/open-store.ts";
 import { DenialMemory } from "../../../src/stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../../src/stores/memory/memory-store.ts";
-import type { Store } from "../../../src/stores/store.ts";
+import type { BucketMemory, Store } from "../../../src/stores/store.ts";
 import { Leases } from "../../../src/stores/sync/lease.ts";
 import { Periodic } from "../../../src/stores/sync/periodic.ts";
 import { Share } from "../../../src/stores/sync/share.ts";
 import { SyncStore } from "../../../src/stores/sync/sync-store.ts";
-import { CountingStatsBook, RecordingObserver } from "../../support/limiter-rig.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { rulesFromYaml } from "../../support/rules.ts";
+import { LimiterRig, type RigOptions } from "../../support/limiter-rig.ts";
+import type { ManualClock } from "../../support/manual-clock.ts";
 import { runs } from "../../support/runs.ts";
 import { ScriptedStore } from "../../support/scripted-store.ts";
 
 const PERIOD_MS = 100;
 
-interface RigOptions {
-  readonly compatible?: boolean;
-  readonly localCache?: LocalCache;
+interface AdminOptions extends RigOptions {
   /** Puts around the memory what stands around a shared store. */
   readonly wrapped?: boolean;
-  readonly store?: (clock: ManualClock) => Store;
 }
 
 /** A limiter and a bucket admin over one store, under one clock. */
-function openRig(rules: string, { compatible = false, localCache, wrapped = false, store: open }: RigOptions = {}) {
-  const clock = new ManualClock();
-  const memory = new MemoryStore({ clock });
-  const around = wrapped ? wrap(memory, clock) : { store: memory, memories: [] };
-  const { store, memories } = open === undefined ? around : { store: open(clock), memories: [] };
-  const statsBook = new CountingStatsBook();
-  const ruleSet = rulesFromYaml(rules, { statsBook, compatible });
-  const common = {
+function openRig(rules: string, { wrapped = false, ...options }: AdminOptions = {}) {
+  let memories: readonly BucketMemory[] = [];
+  const openStore = (clock: ManualClock) => {
+    const memory = new MemoryStore({ clock });
+    const around = wrapped ? wrap(memory, clock) : { store: memory, memories };
+    memories = around.memories;
+    return around.store;
+  };
+  const rig = new LimiterRig(rules, { openStore, ...options });
+  const { clock, limiter, localCache, opened: store, statsBook } = rig;
+  const admin = new BucketAdmin({
     store,
+    memories,
     clock,
     shadowMode: false,
     quotaMode: false,
@@ -52,29 +47,11 @@ function openRig(rules: string, { compatible = false, localCache, wrapped = fals
     windowClock: clock,
     statsBook,
     localCache,
-  };
-  const limiter = new Limiter({
-    ...common,
-    compatible,
-    observer: new RecordingObserver(),
-    fallback: new LocalFallback(
-      () => new MemoryStore({ clock }),
-      () => 1,
-    ),
-    nearLimitRatio: 0.8,
+    rules: () => limiter.rules,
   });
-  limiter.useRules(ruleSet);
   /** One call; true if it passed. */
-  const hit = (entries: Readonly<Record<string, string>>, hits = 1): boolean => {
-    const call = new LimitCall({ finish: () => expect.unreachable("memory answers at once") });
-    call.request.domain = "edge";
-    call.request.hitsAddend = hits;
-    const descriptor = call.request.addDescriptor();
-    for (const [key, value] of Object.entries(entries)) descriptor.addEntry(oneByteOf(key), oneByteOf(value));
-    limiter.decide(call, Number.POSITIVE_INFINITY);
-    return !call.decision.overLimit;
-  };
-  return { clock, memory, hit, ruleSet, admin: new BucketAdmin({ ...common, memories, rules: () => limiter.rules }) };
+  const hit = (entries: Readonly<Record<string, string>>, hits = 1) => !rig.ask([{ entries }], hits).over;
+  return { rig, clock, store, hit, admin };
 }
 
 function wrap(memory: Store, clock: ManualClock): Pick<OpenedStore, "store" | "memories"> {
@@ -106,14 +83,14 @@ const KINDS = [
 
 // Promise(operators): Operators' questions about buckets count as no call's.
 test("questions about buckets count no descriptor as one that met no rule", async () => {
-  const { admin, ruleSet } = openRig(
+  const { rig, admin } = openRig(
     `global_limit: { requests_per_unit: 5, unit: hour }\n${one("requests_per_unit: 10, unit: minute")}`,
   );
   for (const asked of [of({ k: "a" }, true), of({ nothing: "here" }), of({}, true)]) {
     await admin.peek(asked);
     await admin.reset(asked);
   }
-  expect(ruleSet.domains.get("edge")?.unmatched).toMatchObject({ descriptors: 0, exampleKeys: [] });
+  expect(rig.limiter.rules?.domains.get("edge")?.unmatched).toMatchObject({ descriptors: 0, exampleKeys: [] });
 });
 
 describe("a bucket that several limits see", () => {
@@ -237,9 +214,9 @@ describe("counters of the compatibility mode", () => {
   const rules = one("requests_per_unit: 10, unit: minute");
 
   test("are shown without being made, and begin anew", async () => {
-    const { hit, admin, memory, clock } = openRig(rules, { compatible: true });
+    const { hit, admin, store, clock } = openRig(rules, { compatible: true });
     expect(await admin.peek(of({ k: "a" }))).toMatchObject([{ snapshot: AS_NEW }]);
-    expect(memory.bucketCount).toBe(0);
+    expect((store as MemoryStore).bucketCount).toBe(0);
     clock.advanceSeconds(20);
     hit({ k: "a" }, 25);
     const over = { remaining: 0, waitSeconds: 40, resetSeconds: 40 };
@@ -251,12 +228,11 @@ describe("counters of the compatibility mode", () => {
   });
 
   test("are forgotten by the local cache", async () => {
-    const localCache = new LocalCache(1_000_000);
-    const { hit, admin } = openRig(rules, { compatible: true, localCache });
+    const { rig, hit, admin } = openRig(rules, { compatible: true, localCacheBytes: 1_000_000 });
     for (let i = 0; i < 12; i++) hit({ k: "a" });
-    expect(localCache.size).toBe(1);
+    expect(rig.localCache?.size).toBe(1);
     await admin.reset(of({ k: "a" }));
-    expect(localCache.size).toBe(0);
+    expect(rig.localCache?.size).toBe(0);
     expect(hit({ k: "a" })).toBe(true);
   });
 });
@@ -313,8 +289,8 @@ descriptors:
 
 test("a store that does not answer is an error, and nothing is said to be reset", async () => {
   const failure = new StoreError("STORE_TIMEOUT", "no reply");
-  const store = (clock: ManualClock) => Object.assign(new ScriptedStore(clock), { failure });
-  const { admin } = openRig(one("requests_per_unit: 10, unit: minute"), { store });
+  const openStore = (clock: ManualClock) => Object.assign(new ScriptedStore(clock), { failure });
+  const { admin } = openRig(one("requests_per_unit: 10, unit: minute"), { openStore });
   await expect(admin.peek(of({ k: "a" }))).rejects.toBe(failure);
   await expect(admin.reset(of({ k: "a" }))).rejects.toBe(failure);
 });
