@@ -22,32 +22,23 @@ async function standing(): Promise<{ primary: string | undefined; replicas: numb
   return { primary, replicas: lists.filter((role) => role[0] === "slave" && role[1] === primary).length };
 }
 
-/** The one primary. For a moment after a change there may be none, or two. */
-async function primaryPod(): Promise<RedisPod> {
+/**
+ * The one primary, once so many replicas have what it has. For a moment after a change there may be none, or two; on a busy machine
+ * another one may take over meanwhile.
+ */
+async function primaryPod(inStep = 0): Promise<RedisPod> {
+  const replicas = new ReplicasInStep(ports.redis);
   let primary: string | undefined;
   await expect
     .poll(async () => {
       ({ primary } = await standing());
-      return primary;
+      return primary === undefined ? -1 : inStep === 0 ? 0 : await replicas.of(primary);
     }, WITHIN)
-    .toBeDefined();
+    .toBe(inStep);
   return pods.find(({ host }) => host === primary) as RedisPod;
 }
 
 const count = (user: string) => countOnPods(app, user);
-
-/** The one primary, once both replicas have what it has. On a busy machine another one may take over meanwhile. */
-async function primaryInStep(): Promise<RedisPod> {
-  const inStep = new ReplicasInStep(ports.redis);
-  let primary: string | undefined;
-  await expect
-    .poll(async () => {
-      ({ primary } = await standing());
-      return primary === undefined ? 0 : await inStep.of(primary);
-    }, WITHIN)
-    .toBe(2);
-  return pods.find(({ host }) => host === primary) as RedisPod;
-}
 
 beforeAll(async () => {
   ports = { redis: await freePort(), sentinel: await freePort() };
@@ -109,7 +100,7 @@ test("a primary whose node goes is followed by another one, which knows the coun
   await expect.poll(() => count("bob"), WITHIN).toBeGreaterThanOrEqual(3);
   const before = await count("bob");
   await allKnow(2);
-  const lost = await primaryInStep();
+  const lost = await primaryPod(2);
   await lost.kill();
   await expect.poll(standing, WITHIN).toMatchObject({ replicas: 1 });
   expect((await primaryPod()).host).not.toBe(lost.host);
@@ -129,7 +120,7 @@ test("a primary whose node goes is followed by another one, which knows the coun
 test("a primary that comes again before anybody missed it does not empty its replicas", async () => {
   const before = await count("eve");
   await allKnow(2);
-  const hasty = await primaryInStep();
+  const hasty = await primaryPod(2);
   await hasty.kill();
   hasty.start();
   await expect.poll(standing, WITHIN).toMatchObject({ replicas: 2 });
@@ -140,7 +131,7 @@ test("a primary that comes again before anybody missed it does not empty its rep
 test("a primary that is asked to stop hands over first", async () => {
   const before = await count("joe");
   await allKnow(2);
-  const leaving = await primaryInStep();
+  const leaving = await primaryPod(2);
   await leaving.handOver();
   for (const host of HOSTS.filter((one) => one !== leaving.host)) {
     const named = () => askRedis(host, ports.sentinel, "sentinel", "get-master-addr-by-name", "headgate");
