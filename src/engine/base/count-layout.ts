@@ -1,7 +1,7 @@
 // Where the parts of the memory of counters begin (shared-counts.ts), and what its words mean.
 
 import { invariant } from "./invariant.ts";
-import { journalBytes } from "./journaled-memory.ts";
+import { journalBytes, reserve } from "./journaled-memory.ts";
 
 /** Counters of one place. */
 export const PLACE_CELLS = 16;
@@ -77,7 +77,7 @@ export function layoutOf(places: number, threads: number) {
 /** Reserves memory for the counters of so many threads. Only what is used takes memory. */
 export function reserveCounts(threads: number, places = PLACES): SharedArrayBuffer {
   invariant(threads >= 1 && threads <= THREADS_MAX, `expected 1 to ${THREADS_MAX} threads, got ${threads}`);
-  const buffer = new SharedArrayBuffer(layoutOf(places, threads).bytes);
+  const buffer = reserve(layoutOf(places, threads).bytes);
   const words = new Int32Array(buffer);
   words[Word.threads] = threads;
   words[Word.places] = places;

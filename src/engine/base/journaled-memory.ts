@@ -83,7 +83,15 @@ export class JournaledMemory {
   }
 }
 
-/** A memory of `bytes` bytes that no other thread has. Only what is used takes memory. */
+/** glibc gives out smaller blocks of memory that was used before, and clears it first, so all of a block takes memory at once. */
+const RESERVED_MIN = 34_603_008;
+
+/** A buffer of at least so many bytes, all 0. Only what is used takes memory. Throws RangeError if the system does not give so much. */
+export function reserve(bytes: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(Math.max(bytes, RESERVED_MIN));
+}
+
+/** A memory of `bytes` bytes that no other thread has. */
 export function ownMemory(bytes: number): JournaledMemory {
-  return new JournaledMemory(new SharedArrayBuffer(bytes + journalBytes()), bytes);
+  return new JournaledMemory(reserve(bytes + journalBytes()), bytes);
 }

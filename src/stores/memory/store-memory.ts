@@ -10,7 +10,7 @@
 import { holdBytes } from "../../engine/algorithms/hold-records.ts";
 import { BLOCK_BYTES } from "../../engine/algorithms/log-blocks.ts";
 import { InvariantError } from "../../engine/base/invariant.ts";
-import { JournaledMemory, journalBytes } from "../../engine/base/journaled-memory.ts";
+import { JournaledMemory, journalBytes, reserve } from "../../engine/base/journaled-memory.ts";
 import type { KeyHash } from "../../engine/domain/key-bytes.ts";
 import { HOLDS_PER_BUCKET_MAX } from "../../engine/domain/limit.ts";
 
@@ -97,7 +97,7 @@ export interface SharedStore {
 
 /** A new, empty memory for threads to share, all of which must hash keys with the same key (useHashKey). Throws RangeError if the system does not give so much. */
 export function newSharedStore(bounds: MemoryBounds): SharedStore {
-  return { buffer: new SharedArrayBuffer(new MemoryLayout(bounds).bytes), bounds };
+  return { buffer: reserve(new MemoryLayout(bounds).bytes), bounds };
 }
 
 /** Times that a lock is tried before its thread sleeps. Locks are held for well under a microsecond. */

@@ -19,8 +19,8 @@ function stateOf(buffer: SharedArrayBuffer): Buffer {
 }
 
 function copyOf(buffer: SharedArrayBuffer): SharedArrayBuffer {
-  const copy = new SharedArrayBuffer(buffer.byteLength);
-  Buffer.from(copy).set(Buffer.from(buffer));
+  const copy = new SharedArrayBuffer(layoutOf(PLACES, 2).bytes);
+  Buffer.from(copy).set(Buffer.from(buffer, 0, copy.byteLength));
   return copy;
 }
 
