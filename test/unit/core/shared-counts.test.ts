@@ -14,8 +14,8 @@ afterEach(() => {
 
 /** The words of the table and all rows. Texts of places that are free stay as they are. */
 function stateOf(buffer: SharedArrayBuffer): Buffer {
-  const { textsAt, rowsAt } = layoutOf(PLACES, 2);
-  return Buffer.concat([Buffer.from(buffer, 0, textsAt), Buffer.from(buffer, rowsAt)]);
+  const { textsAt, rowsAt, bytes } = layoutOf(PLACES, 2);
+  return Buffer.concat([Buffer.from(buffer, 0, textsAt), Buffer.from(buffer, rowsAt, bytes - rowsAt)]);
 }
 
 function copyOf(buffer: SharedArrayBuffer): SharedArrayBuffer {
