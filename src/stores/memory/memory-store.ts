@@ -153,8 +153,14 @@ export class MemoryStore implements LocalStore {
   }
 
   #startSweeping(): void {
-    this.#sweeping = setInterval(() => this.sweep(), SWEEP_MS);
-    this.#sweeping.unref();
+    // The interval does not keep a store that nobody has any more, with all that it reserves.
+    const store = new WeakRef(this);
+    const sweeping = setInterval(() => {
+      const kept = store.deref();
+      if (kept === undefined) clearInterval(sweeping);
+      else kept.sweep();
+    }, SWEEP_MS);
+    this.#sweeping = sweeping.unref();
   }
 
   /** Drops buckets that have expired, of the next records, and ends holds. There is one interval for all, and none while no bucket is left. */
