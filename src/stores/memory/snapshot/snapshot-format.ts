@@ -194,11 +194,16 @@ export interface ReadSnapshot {
 export function readSnapshot(read: ReadBytes, memory: StoreMemory, buckets: Buckets, nowUs: number): ReadSnapshot {
   const reader = new ChunkReader(read);
   const intake = new Intake(reader, memory, buckets, nowUs);
-  while (!intake.isComplete) {
-    reader.nextChunk();
-    while (!reader.isAtEnd) intake.takeEntry();
+  try {
+    while (!intake.isComplete) {
+      reader.nextChunk();
+      while (!reader.isAtEnd) intake.takeEntry();
+    }
+    reader.expectEnd();
+  } catch (error) {
+    memory.rollBack();
+    throw error;
   }
-  reader.expectEnd();
   const { beganAtUs, hashKey = Buffer.alloc(0), kept, ended, withoutRoom } = intake;
   return { beganAtUs, hashKey, bytes: reader.bytes, kept, ended, withoutRoom };
 }
