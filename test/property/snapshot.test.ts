@@ -114,7 +114,7 @@ class WatchedStore {
 
   do(act: Act): void {
     if (act.kind === "pass") this.clock.advanceUs(act.seconds * 1_000_000);
-    else if (act.kind === "sweep") this.store.buckets.sweep(0, 2_000, Math.floor(this.clock.nowUs() / 1_000_000));
+    else if (act.kind === "sweep") this.store.sweep();
     else if (act.kind === "flood") {
       for (let i = 0; i < act.keys; i++) this.#take({ limit: limitAt(act.limit), identity: String(act.from + i) });
     } else {
