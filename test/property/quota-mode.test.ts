@@ -2,6 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { Unit } from "../../src/engine/domain/limit.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import { runs } from "../support/runs.ts";
 
@@ -30,13 +31,19 @@ const RECORDED = LIMIT_NAMES.filter((name) => !name.endsWith("Tier"));
 interface Asked {
   readonly limit: LimitName | "noRule";
   readonly mode: ModeName;
+  /** The limit that the descriptor brings along. */
+  readonly brings: "full" | "room" | undefined;
 }
 
 const asked = (limits: readonly LimitName[]) =>
-  fc.array(fc.record({ limit: fc.constantFrom(...limits, "noRule" as const), mode: fc.constantFrom(...MODE_NAMES) }), {
-    minLength: 1,
-    maxLength: 4,
-  });
+  fc.array(
+    fc.record({
+      limit: fc.constantFrom(...limits, "noRule" as const),
+      mode: fc.constantFrom(...MODE_NAMES),
+      brings: fc.constantFrom("full" as const, "room" as const, undefined, undefined),
+    }),
+    { minLength: 1, maxLength: 4 },
+  );
 
 function rulesOf(limits: readonly LimitName[], named: string): string {
   const rules = limits.flatMap((limit) =>
@@ -49,14 +56,17 @@ function rulesOf(limits: readonly LimitName[], named: string): string {
 }
 
 function isRefused(descriptors: readonly Asked[], quotaMode: boolean, compatible: boolean): boolean {
-  const found = descriptors.map(({ limit, mode }) => {
+  const found = descriptors.map(({ limit, mode, brings }) => {
     const isUnlimited = limit.startsWith("unlimited");
     const hasLimit = isUnlimited || limit === "room" || limit.startsWith("full");
-    const isQuota = quotaMode || (hasLimit && (mode === "quota" || mode === "both"));
+    // In the recorded service no field of the rule applies to a limit that the descriptor brings.
+    const isRules = hasLimit && !(compatible && brings !== undefined);
+    const isQuota = quotaMode || (isRules && (mode === "quota" || mode === "both"));
+    const isShadow = isRules && (mode === "shadow" || mode === "both");
     return {
-      // In the recorded service an unlimited descriptor is none of the quota descriptors.
-      isQuota: isQuota && !(compatible && isUnlimited),
-      isOver: limit.startsWith("full") && (mode === "plain" || mode === "quota"),
+      // Nor is an unlimited descriptor one of the quota descriptors there.
+      isQuota: isQuota && !(compatible && isUnlimited && brings === undefined),
+      isOver: (brings ?? limit).startsWith("full") && !isShadow,
     };
   });
   const quotas = found.filter(({ isQuota }) => isQuota);
@@ -84,7 +94,10 @@ test.each([
   fc.assert(
     fc.property(asked(limits), fc.nat(1), (descriptors, which) => {
       const answer = rigs[which]?.ask(
-        descriptors.map(({ limit, mode }) => ({ entries: { [`${limit}-${mode}`]: "x" } })),
+        descriptors.map(({ limit, mode, brings }) => ({
+          entries: { [`${limit}-${mode}`]: "x" },
+          ...(brings === undefined ? {} : { override: { amount: brings === "full" ? 0 : 1_000_000, unit: Unit.week } }),
+        })),
       );
       expect(answer?.over).toBe(isRefused(descriptors, which === 1, compatible));
     }),

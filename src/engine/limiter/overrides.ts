@@ -67,11 +67,9 @@ export class OverrideFiller {
     }
   }
 
-  /** The rule with limits whose amounts the override replaces; undefined without one, and always in domains with counters. */
+  /** The rule whose amounts the override replaces; undefined without one, and always in domains with counters. */
   #overridden(rules: DomainRules, descriptor: Descriptor): Rule | undefined {
-    if (rules.counterPrefix !== undefined) return undefined;
-    const rule = findRule(rules, descriptor, this.#matched, this.#work);
-    return rule === undefined || rule.limits.length === 0 ? undefined : rule;
+    return rules.counterPrefix === undefined ? findRule(rules, descriptor, this.#matched, this.#work) : undefined;
   }
 
   #add(call: LimitCall, rules: DomainRules, question: Question, limit: Limit, hashesValues: boolean): void {
@@ -130,7 +128,7 @@ export const OVERRIDE_PATH: readonly string[] = ["override"];
  */
 export class OverrideLimits {
   readonly #options: OverrideOptions;
-  #templates = new WeakMap<Limit | DomainRules, Templates>();
+  #templates = new WeakMap<Limit | Rule | DomainRules, Templates>();
   #templateCount = 0;
   /** By template and amount. */
   #younger = new Map<number, Limit>();
@@ -141,8 +139,8 @@ export class OverrideLimits {
   }
 
   /**
-   * The limit of the descriptor's override. `rule` is a rule with limits; undefined if the entries match none. Throws RequestError for
-   * an unknown unit.
+   * The limit of the descriptor's override. `rule` has limits or is unlimited; undefined if the entries match no such rule. Throws
+   * RequestError for an unknown unit.
    */
   limitOf(descriptor: Descriptor, rules: DomainRules, rule: Rule | undefined): Limit {
     const { overrideAmount: amount, overrideUnit: unit } = descriptor;
@@ -162,8 +160,7 @@ export class OverrideLimits {
 
   #templatesOf(rules: DomainRules, rule: Rule | undefined): Templates {
     // An override replaces all limits of a rule; the settings of the first one apply to it.
-    const first = rule?.limits[0];
-    const owner = first ?? rules;
+    const owner = rule?.limits[0] ?? rule ?? rules;
     let templates = this.#templates.get(owner);
     if (templates === undefined) {
       if (this.#templateCount >= TEMPLATES_MAX) this.#forget();

@@ -67,7 +67,7 @@ export class Question {
   #readKind(rule: Rule | undefined): void {
     const isShadow = rule?.kind === Kind.shadow;
     const isQuota = this.#options.quotaMode || rule?.isQuota === true;
-    this.isSpareQuota = isQuota && (isShadow || rule?.limits.length === 0);
+    this.isSpareQuota = isQuota && (isShadow || (rule?.limits.length === 0 && !this.descriptor.hasOverride));
     this.kind = isShadow || this.#options.shadowMode ? Kind.shadow : isQuota ? Kind.quota : Kind.ordinary;
   }
 
