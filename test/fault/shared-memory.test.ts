@@ -41,11 +41,16 @@ interface ThreadOptions {
   readonly groups: readonly (readonly Asked[])[];
   /** By group: calls allowed and refused. */
   readonly counted: SharedArrayBuffer;
-  readonly untilRefused: number;
+  readonly untilRefused?: number;
+  /** By default it makes calls until `untilRefused` were refused. */
+  readonly calls?: number;
   readonly exitAtStep?: number;
 }
 
-function startThread({ groups, exitAtStep = 0, ...options }: ThreadOptions): { worker: Worker; ended: Promise<void> } {
+function startThread({ groups, exitAtStep = 0, untilRefused = Number.POSITIVE_INFINITY, ...options }: ThreadOptions): {
+  worker: Worker;
+  ended: Promise<void>;
+} {
   // Only what a store reads of a limit can be sent.
   const sent = groups.map((asks) =>
     asks.map(({ limit, ...rest }) => {
@@ -53,7 +58,7 @@ function startThread({ groups, exitAtStep = 0, ...options }: ThreadOptions): { w
       return { ...rest, limit: { algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent } };
     }),
   );
-  const workerData = { ...options, groups: sent, exitAtStep, dist: DIST, hashKey: hashKeyInUse() };
+  const workerData = { ...options, groups: sent, exitAtStep, untilRefused, dist: DIST, hashKey: hashKeyInUse() };
   const worker = new Worker(THREAD, { workerData });
   const ended = new Promise<void>((done, failed) => {
     worker.once("error", failed);
@@ -112,6 +117,43 @@ describe("threads that share a memory store", () => {
     },
   );
 
+  // Promise(limits): Threads that reserve, settle, refund and report on the same buckets leave exactly what they used.
+  test("leave exactly what they used when they reserve, settle below and above, refund and report at the same time", async () => {
+    const shared = newSharedStore({ threadsMax: THREADS + 1 });
+    const held = (algorithm: Algorithm) => limitOf(algorithm, 10_000_000, { holdSeconds: 3_600 });
+    const buckets = [held(Algorithm.tokenBucket), held(Algorithm.fixedWindow)].map((limit, i) =>
+      asked(`held-${i}`, limit),
+    );
+    const all = (more: Partial<Asked>) => buckets.map((bucket) => ({ ...bucket, ...more }));
+    const places = asked(
+      "places",
+      limitOf(Algorithm.tokenBucket, 0, { burst: 100, isConcurrent: true, holdSeconds: 3_600 }),
+    );
+    const groups = [
+      [...all({ cost: 5, holdId: "a" }), { ...places, holdId: "a" }],
+      all({ cost: 9, holdId: "b" }),
+      all({ cost: 2, mode: Mode.postPaid }),
+      [...all({ cost: 3, mode: Mode.settle, holdId: "a" }), { ...places, mode: Mode.settle, holdId: "a" }],
+      all({ cost: 20, mode: Mode.settle, holdId: "b" }),
+      // Settled again, which charges nothing.
+      all({ cost: 50, mode: Mode.settle, holdId: "a" }),
+      all({ cost: 1, mode: Mode.refund }),
+    ];
+    const rounds = 300;
+    const counted = newCounts(groups.length);
+    const threads = Array.from({ length: THREADS }, (_, i) =>
+      startThread({ shared, thread: i + 1, groups, counted, calls: rounds * groups.length }),
+    );
+    await Promise.all(threads.map(({ ended }) => ended));
+    const store = new MemoryStore({ clock: new SystemClock(), shared: { store: shared, thread: THREADS + 1 } });
+    expect(buckets.map((bucket) => usedOf(store, bucket))).toEqual(
+      buckets.map(() => THREADS * rounds * (3 + 20 + 2 - 1)),
+    );
+    expect(store.buckets.holds.liveCount).toBe(0);
+    expect(lockedIn(shared)).toEqual([]);
+    await store.close();
+  });
+
   const mixed = [
     asked("key", limitOf(Algorithm.tokenBucket, 1_000_000)),
     asked("log", limitOf(Algorithm.slidingLog, 1_000)),
@@ -138,8 +180,7 @@ describe("threads that share a memory store", () => {
     for (let exitAtStep = 1; exitAtStep < 1_000; exitAtStep += 83) {
       const shared = newShared();
       const counted = newCounts(1);
-      const untilRefused = Number.POSITIVE_INFINITY;
-      await startThread({ shared, thread: 1, groups: [mixed], counted, exitAtStep, untilRefused }).ended;
+      await startThread({ shared, thread: 1, groups: [mixed], counted, exitAtStep }).ended;
       expectWhole(shared, countsOf(counted)[0] as number, exitAtStep);
     }
   });
@@ -211,7 +252,6 @@ describe("threads that share a memory store", () => {
         thread,
         groups: [mixed.slice(0, 1).concat(mixed.slice(2))],
         counted,
-        untilRefused: Number.POSITIVE_INFINITY,
       });
     const running = Array.from({ length: THREADS }, (_, i) => start(i + 1));
     let random = 7;

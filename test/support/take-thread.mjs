@@ -3,7 +3,7 @@
 
 import { workerData } from "node:worker_threads";
 
-const { dist, shared, thread, hashKey, groups, counted, exitAtStep, untilRefused } = workerData;
+const { dist, shared, thread, hashKey, groups, counted, exitAtStep, untilRefused, calls = Infinity } = workerData;
 const load = (file) => import(new URL(file, dist));
 const { useHashKey } = await load("engine/domain/key-bytes.js");
 const { JournaledMemory } = await load("engine/base/journaled-memory.js");
@@ -43,7 +43,7 @@ const store = new MemoryStore({ clock: new SystemClock(), shared: { store: share
 const group = new TakeGroup();
 isCounting = true;
 let refused = 0;
-for (let call = 0; refused < untilRefused; call++) {
+for (let call = 0; refused < untilRefused && call < calls; call++) {
   const which = call % groups.length;
   group.reset();
   for (const [i, { key, cost, mode, holdId }] of groups[which].entries()) {
@@ -53,7 +53,8 @@ for (let call = 0; refused < untilRefused; call++) {
     take.descriptor = i;
     take.cost = cost;
     take.mode = mode;
-    if (holdId !== undefined) take.holdId = `${holdId}-${thread}-${call}`;
+    // The same in a round of all groups, so that one of them settles what another has reserved.
+    if (holdId !== undefined) take.holdId = `${holdId}-${thread}-${Math.floor(call / groups.length)}`;
   }
   store.take(group);
   const isAllowed = group.verdict === Verdict.allowed;
