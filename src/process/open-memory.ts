@@ -7,11 +7,19 @@ import { HOLDS_IN_MEMORY_MAX } from "../engine/domain/limit.ts";
 import type { Logger } from "../operate/telemetry/logger.ts";
 import { LockHeldError } from "../stores/memory/snapshot/snapshot-lock.ts";
 import { Snapshots } from "../stores/memory/snapshot/snapshots.ts";
-import { newSharedStore, type SharedStore, StoreMemory } from "../stores/memory/store-memory.ts";
+import {
+  type MemoryBounds,
+  MemoryLayout,
+  newSharedStore,
+  type SharedStore,
+  StoreMemory,
+} from "../stores/memory/store-memory.ts";
 import type { Settings } from "./settings.ts";
 
 /** Least time for the last snapshot, in milliseconds, however short SHUTDOWN_GRACE is. */
 const LAST_SNAPSHOT_MS_MIN = 5_000;
+
+const BYTES_PER_MEGABYTE = 1_000_000;
 
 /** What a thread that decides calls is given of it. Can be sent to another thread. */
 export interface SharedMemory {
@@ -38,15 +46,28 @@ interface MemoryOptions {
   readonly threads: number;
 }
 
+function reserved(bounds: MemoryBounds): SharedStore {
+  try {
+    return newSharedStore(bounds);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    const megabytes = Math.ceil(new MemoryLayout(bounds).bytes / BYTES_PER_MEGABYTE).toLocaleString("en");
+    throw new ConfigError(
+      "CONFIG_SETTINGS",
+      `BUCKETS_MAX, SLIDING_LOG_BYTES_MAX: expected ${megabytes} MB of addresses for them and for holds, of which only what is used takes memory; the system does not give so much: lower them, or raise the limit on addresses (ulimit -v)`,
+    );
+  }
+}
+
 /**
  * Makes the memory, and fills it from MEMORY_SNAPSHOT; undefined with another store. To be called before any key is hashed. Rejects with
- * ConfigError if another process uses the file: each would grant the whole limit.
+ * ConfigError if the system does not give so much, or if another process uses the file: each would grant the whole limit.
  */
 export async function openMemory({ settings, clock, logger, threads }: MemoryOptions): Promise<OpenMemory | undefined> {
   const { backendType, bucketsMax, slidingLogBytesMax, memorySnapshot: file, memorySnapshotIntervalMs } = settings;
   if (backendType !== "memory") return undefined;
   const bounds = { bucketsMax, logBytesMax: slidingLogBytesMax, holdsMax: HOLDS_IN_MEMORY_MAX, threadsMax: threads };
-  const store = newSharedStore(bounds);
+  const store = reserved(bounds);
   const snapshots =
     file === undefined
       ? undefined
