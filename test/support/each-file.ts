@@ -26,6 +26,7 @@ beforeEach(({ onTestFailed }) => {
     process.stderr.write(endsOfLogs());
   });
 });
+
 /** Addresses that a process may have before it collects its garbage: a fork needs as many again, although they take no memory. */
 const ADDRESSES_MAX = 4_000_000_000;
 setFlagsFromString("--expose-gc");

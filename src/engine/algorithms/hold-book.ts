@@ -70,7 +70,7 @@ export class HoldBook {
     this.#holdsMax = holdsMax;
   }
 
-  /** Forgets everything. Only for a book with its own memory. */
+  /** Forgets everything, without a journal. No other thread may use the memory. */
   clear(): void {
     this.#records.clear();
     this.#own?.commit();

@@ -32,11 +32,6 @@ export class JournaledMemory {
     this.#entriesMax = entriesMax;
   }
 
-  /** True if nothing was written since the last commit. */
-  get isCommitted(): boolean {
-    return this.#entries === 0;
-  }
-
   setNumber(at: number, value: number): void {
     const old = this.numbers[at] as number;
     if (old === value) return;

@@ -9,14 +9,11 @@ import { hash } from "node:crypto";
 import { CountEntries, cellOf, placeAt, type TextName } from "./count-entries.ts";
 import { Entry, layoutOf, PLACE_CELLS, TEXT_BYTES, THREADS_MAX, Word } from "./count-layout.ts";
 import { JournaledMemory } from "./journaled-memory.ts";
+import { freeLock, ownerOf, takeLock } from "./shared-lock.ts";
 import { divideDown } from "./units.ts";
 
 /** One place in so many is kept for names that are never given up. */
 const PLACES_PER_GROUP_PLACE = 16;
-/** Attempts to get the lock before a thread sleeps. */
-const SPINS = 100;
-/** Holds the lock in place of a thread that has ended. */
-const REPAIRER = -1;
 
 /** Names by how they are given up: never, or beside others of their kind. */
 export const NameKind = { group: 0, limit: 1, domain: 2 } as const;
@@ -169,22 +166,15 @@ export class SharedCounts implements CountRows {
   release(row: number): void {
     const [word, bit] = livingBit(row);
     Atomics.and(this.#words, word, ~bit);
-    if (Atomics.compareExchange(this.#words, Word.lock, row + 1, REPAIRER) === row + 1) {
-      this.#memory.undo();
-      Atomics.store(this.#words, Word.lock, 0);
-    }
-    // It may have ended just before it woke others.
-    Atomics.notify(this.#words, Word.lock);
+    if (ownerOf(this.#words, Word.lock) !== row + 1) return;
+    this.#memory.undo();
+    freeLock(this.#words, Word.lock);
   }
 
   /** Runs `work` while no other thread changes names. */
   locked<T>(work: () => T): T {
-    if (Atomics.load(this.#words, Word.lock) === this.#row + 1) return work();
-    for (let tries = 1; ; tries++) {
-      const holder = Atomics.compareExchange(this.#words, Word.lock, 0, this.#row + 1);
-      if (holder === 0) break;
-      if (tries > SPINS) Atomics.wait(this.#words, Word.lock, holder);
-    }
+    if (ownerOf(this.#words, Word.lock) === this.#row + 1) return work();
+    takeLock(this.#words, Word.lock, this.#row + 1);
     try {
       const result = work();
       this.#memory.commit();
@@ -193,13 +183,8 @@ export class SharedCounts implements CountRows {
       this.#memory.undo();
       throw error;
     } finally {
-      this.#unlock();
+      freeLock(this.#words, Word.lock);
     }
-  }
-
-  #unlock(): void {
-    Atomics.store(this.#words, Word.lock, 0);
-    Atomics.notify(this.#words, Word.lock);
   }
 
   #place(name: string, options: NameOptions, places: number): number | undefined {

@@ -192,7 +192,7 @@ export class MemoryStore implements LocalStore {
     this.#memory.lock();
     this.#memory.lockLogsAndHolds();
     const nowUs = this.#now();
-    // Another thread may have ended them meanwhile.
-    this.#atomically(() => holds.of(this.#ended) !== undefined && this.#settlement.endHolds(this.#ended, limit, nowUs));
+    // If another thread has ended them meanwhile, nothing changes.
+    this.#atomically(() => this.#settlement.endHolds(this.#ended, limit, nowUs));
   }
 }

@@ -4,13 +4,13 @@
 //
 // Buckets lie in stripes, by their hashes. A take locks the stripes of all its buckets in the order of their numbers, and after them, if it
 // needs them, the lock of logs and holds. It makes its changes through its thread's journal (engine/base/journaled-memory.ts) and commits
-// before it unlocks. A lock names its thread. Only the end of a thread, never a time limit, has others free its locks, after its journal has
-// been undone: a slow holder is not a dead one.
+// before it unlocks. When a thread has ended, another one undoes its journal, and then frees its locks (engine/base/shared-lock.ts).
 
 import { holdBytes } from "../../engine/algorithms/hold-records.ts";
 import { BLOCK_BYTES } from "../../engine/algorithms/log-blocks.ts";
 import { InvariantError } from "../../engine/base/invariant.ts";
 import { JournaledMemory, journalBytes, reserve } from "../../engine/base/journaled-memory.ts";
+import { freeLock, ownerOf, takeLock } from "../../engine/base/shared-lock.ts";
 import type { KeyHash } from "../../engine/domain/key-bytes.ts";
 import { HOLDS_PER_BUCKET_MAX } from "../../engine/domain/limit.ts";
 
@@ -100,14 +100,6 @@ export function newSharedStore(bounds: MemoryBounds): SharedStore {
   return { buffer: reserve(new MemoryLayout(bounds).bytes), bounds };
 }
 
-/** Times that a lock is tried before its thread sleeps. Locks are held for well under a microsecond. */
-const TRIES_MAX = 100;
-/** Longest sleep: only whoever unlocks wakes, so this is for locks that are freed for a dead thread. */
-const SLEEP_MS = 100;
-/** In a lock, beside the number of its thread: others sleep until it is free. */
-const IS_AWAITED = 1 << 16;
-const OWNER_MASK = IS_AWAITED - 1;
-
 /** One thread's access to the memory. */
 export class StoreMemory {
   readonly layout: MemoryLayout;
@@ -174,35 +166,15 @@ export class StoreMemory {
     this.memory.undo();
     for (let stripe = 0; stripe <= this.layout.stripes; stripe++) {
       const at = stripe * STRIPE_WORDS;
-      if ((Atomics.load(this.#words, at) & OWNER_MASK) === this.#owner) this.#free(at);
+      if (ownerOf(this.#words, at) === this.#owner) freeLock(this.#words, at);
     }
   }
 
   #unlock(): void {
-    while (this.#lockedCount > 0) {
-      const at = (this.#locked[--this.#lockedCount] as number) * STRIPE_WORDS;
-      this.#free(at);
-    }
+    while (this.#lockedCount > 0) freeLock(this.#words, (this.#locked[--this.#lockedCount] as number) * STRIPE_WORDS);
   }
 
   #lock(stripe: number): void {
-    const at = stripe * STRIPE_WORDS;
-    if (Atomics.compareExchange(this.#words, at, 0, this.#owner) !== 0) this.#wait(at);
-  }
-
-  #wait(at: number): void {
-    const words = this.#words;
-    for (let tries = 0; tries < TRIES_MAX; tries++)
-      if (Atomics.load(words, at) === 0 && Atomics.compareExchange(words, at, 0, this.#owner) === 0) return;
-    // Whoever has slept leaves the mark behind, because others may still sleep.
-    while (Atomics.compareExchange(words, at, 0, this.#owner | IS_AWAITED) !== 0) {
-      const found = Atomics.load(words, at);
-      if (found !== 0 && Atomics.compareExchange(words, at, found, found | IS_AWAITED) === found)
-        Atomics.wait(words, at, found | IS_AWAITED, SLEEP_MS);
-    }
-  }
-
-  #free(at: number): void {
-    if ((Atomics.exchange(this.#words, at, 0) & IS_AWAITED) !== 0) Atomics.notify(this.#words, at, 1);
+    takeLock(this.#words, stripe * STRIPE_WORDS, this.#owner);
   }
 }
