@@ -9,7 +9,6 @@ import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { waitAtMost } from "../../engine/base/wait-at-most.ts";
 import { oneByteOf, textOf } from "../../engine/domain/request.ts";
 import { LIMIT_COUNTERS } from "../../engine/domain/stats.ts";
-import type { LocalCache } from "../../engine/limiter/counters.ts";
 import { RULE_METRICS } from "./metrics.ts";
 import type { CallCounts } from "./observers.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
@@ -25,11 +24,6 @@ interface StatsdOptions {
   readonly tags: ReadonlyMap<string, string>;
   /** DogStatsD: tags are separate from the name. */
   readonly isDog: boolean;
-  /**
-   * This worker's number among several; undefined if there is one process. The server adds up their counters. Their gauges would
-   * overwrite each other, so a gauge carries the number as a tag.
-   */
-  readonly worker?: number | undefined;
 }
 
 interface StatsdSources {
@@ -37,8 +31,8 @@ interface StatsdSources {
   readonly counts: SharedCounts;
   readonly reloads: () => { readonly loads: number; readonly failures: number };
   readonly statsBook: LimitStatsBook;
-  /** Undefined without a local cache. */
-  readonly localCache: Pick<LocalCache, "size" | "lookups" | "hits" | "expired" | "evicted"> | undefined;
+  /** The gauges of the local caches of all threads, by the end of their names; undefined without a local cache. */
+  readonly localCache: (() => Readonly<Record<string, number>>) | undefined;
   readonly log: RateLimitedLog;
   readonly clock: Clock;
 }
@@ -69,8 +63,6 @@ export class StatsdExporter {
   readonly #options: StatsdOptions;
   readonly #sources: StatsdSources;
   readonly #suffix: string;
-  readonly #gaugeSuffix: string;
-  readonly #gaugeTags: Record<string, string>;
   readonly #timer: NodeJS.Timeout;
   /** Changes by name that are to be sent. They outlive their rule. */
   #due = new Map<string, number>();
@@ -85,13 +77,10 @@ export class StatsdExporter {
   errors = 0;
 
   constructor(options: StatsdOptions, sources: StatsdSources) {
-    const { flushMs, tags, isDog, worker } = options;
+    const { flushMs, tags, isDog } = options;
     this.#options = options;
     this.#sources = sources;
     this.#suffix = isDog ? "" : tagSuffix(tags);
-    const own = worker === undefined ? [] : ([["worker", String(worker)]] as const);
-    this.#gaugeSuffix = isDog ? "" : tagSuffix(new Map([...tags, ...own]));
-    this.#gaugeTags = isDog ? Object.fromEntries(own) : {};
     this.#link = this.#open();
     const { counts } = sources;
     this.#totalsAt = placeOf(counts, "sent to statsd", TOTALS).at;
@@ -218,20 +207,8 @@ export class StatsdExporter {
   }
 
   #showLocalCache(): void {
-    const { localCache } = this.#sources;
-    if (localCache === undefined) return;
-    const { size, lookups, hits, expired, evicted } = localCache;
-    const gauges = {
-      entryCount: size,
-      lookupCount: lookups,
-      hitCount: hits,
-      missCount: lookups - hits,
-      expiredCount: expired,
-      evacuateCount: evicted,
-    };
-    for (const [name, value] of Object.entries(gauges)) {
-      this.#link.client.gauge(`ratelimit.localcache.${name}${this.#gaugeSuffix}`, value, this.#gaugeTags);
-    }
+    for (const [name, value] of Object.entries(this.#sources.localCache?.() ?? {}))
+      this.#link.client.gauge(`ratelimit.localcache.${name}${this.#suffix}`, value);
   }
 }
 

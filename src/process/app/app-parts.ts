@@ -176,7 +176,6 @@ function compatibleLimiting({ settings, clock }: AppOptions) {
 async function openStatsd({
   settings,
   clock,
-  link,
   calls,
   reloader,
   counts,
@@ -202,18 +201,29 @@ async function openStatsd({
       flushMs: settings.statsFlushIntervalMs,
       tags: settings.extraTags,
       isDog: settings.usesDogStatsd,
-      worker: link?.number,
     },
     {
       calls,
       counts,
       reloads,
       statsBook,
-      localCache,
+      localCache: localCache && (() => cacheGauges(localCache, numbers)),
       log: rareLog,
       clock,
     },
   );
+}
+
+/** By the names that statsd has for them. */
+function cacheGauges({ size, lookups, hits, expired, evicted }: LocalCache, numbers: ThreadNumbers) {
+  return {
+    entryCount: numbers.share(METRICS.cacheEntries, size),
+    lookupCount: numbers.share(METRICS.cacheLookups, lookups),
+    hitCount: numbers.share(METRICS.cacheHits, hits),
+    missCount: numbers.share(METRICS.cacheMisses, lookups - hits),
+    expiredCount: numbers.share(METRICS.cacheExpired, expired),
+    evacuateCount: numbers.share(METRICS.cacheEvicted, evicted),
+  };
 }
 
 function putInForce(parts: AppParts, rules: RuleSet): void {
