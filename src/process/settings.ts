@@ -30,7 +30,7 @@ export interface Settings extends TableValues {
   readonly onStoreFailure: OnStoreFailureName;
   readonly ignoresDotFiles: boolean;
   readonly grpcReflection: boolean;
-  /** 1 with a Unix socket, whatever WORKERS says. */
+  /** 1 with a Unix socket or grpc-js, whatever WORKERS says. */
   readonly workers: number | "auto";
   /** Families of headers to send, with the one of LIMIT_RESPONSE_HEADERS_ENABLED. */
   readonly responseHeaders: readonly HeaderDialect[];
@@ -260,11 +260,18 @@ function backendTypeOf({ backendType, redisUrl, postgresUrl }: TableValues): Bac
   return postgresUrl === undefined ? "memory" : "postgres";
 }
 
-function settleWorkers({ workers, grpcUnixSocket }: TableValues, mistakes: string[]): Settings["workers"] {
-  if (workers === 1) return 1;
-  if (grpcUnixSocket === undefined) return workers;
-  if (workers !== "auto")
-    mistakes.push(`WORKERS: expected 1 or auto with GRPC_UDS, got ${workers}: one worker serves it`);
+function settleWorkers(
+  { workers, grpcUnixSocket, grpcTransport }: TableValues,
+  mistakes: string[],
+): Settings["workers"] {
+  const trouble =
+    grpcUnixSocket !== undefined
+      ? `with GRPC_UDS, got ${workers}: one worker serves it`
+      : grpcTransport === "grpc-js"
+        ? `with GRPC_TRANSPORT=grpc-js, got ${workers}: the HTTP/2 of Node.js may end the process when a thread ends`
+        : undefined;
+  if (trouble === undefined || workers === 1) return workers;
+  if (workers !== "auto") mistakes.push(`WORKERS: expected 1 or auto ${trouble}`);
   return 1;
 }
 

@@ -1,4 +1,4 @@
-// Connections of several workers: every transport takes what the supervisor hands over, and a worker with far more open
+// Connections of several workers: each takes what the main thread hands over, and a worker with far more open
 // calls than the other sends a connection away, which comes back to the other one.
 
 import { credentials, status } from "@grpc/grpc-js";
@@ -42,7 +42,7 @@ const TLS = {
   GRPC_CLIENT_TLS_CACERT: authority.certFile,
 };
 
-describe.each(["fast-lane", "grpc-js"])("by %s", (transport) => {
+describe("a port of several workers", () => {
   test.each([
     { name: "in plain", env: {}, secure: undefined },
     {
@@ -51,7 +51,7 @@ describe.each(["fast-lane", "grpc-js"])("by %s", (transport) => {
       secure: credentials.createSsl(authority.cert, pair.key, pair.cert),
     },
   ])("connections $name reach every worker, three each", async ({ env, secure }) => {
-    const rig = await start({ GRPC_TRANSPORT: transport, ...env });
+    const rig = await start({ ...env });
     const opened = openCallers(6, rig.target, secure);
     callers.push(...opened);
     const outcomes = await Promise.all(opened.map((caller) => caller.ask(FREE)));

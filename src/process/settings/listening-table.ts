@@ -116,7 +116,7 @@ export const LISTENING_SETTINGS = under("Listening", {
     "WORKERS",
     wholeNumberOr("auto", 1, WORKERS_MAX),
     1,
-    "Threads that share the ports, so that more than one core decides. `auto` is one for each core that the container may use. More than one needs Node 24 (a recent one) or newer, and TCP (no GRPC_UDS). With the memory store there is always one. Bounds such as IN_FLIGHT_MAX hold for each worker.",
+    "Threads that share the ports, so that more than one core decides. `auto` is one for each core that the container may use. More than one needs Node 24 (a recent one) or newer, TCP (no GRPC_UDS) and GRPC_TRANSPORT=fast-lane. Bounds such as IN_FLIGHT_MAX hold for each worker.",
   ),
   shutdownDelayMs: setting(
     "SHUTDOWN_DELAY",

@@ -162,8 +162,6 @@ export class WorkerLink {
     }
     socket.once("close", left);
     socket.setNoDelay(true);
-    // A socket that was handed over does not read by itself yet, and node:http2 relies on it.
-    socket.read(0);
     opening.take(socket);
   }
 

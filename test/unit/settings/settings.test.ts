@@ -68,6 +68,7 @@ const READ: ReadCases = [
   ["a number with a shared store", { WORKERS: "4", ...REDIS }, { workers: 4, warnings: [] }],
   ["auto with PostgreSQL too", { WORKERS: "Auto", ...POSTGRES }, { workers: "auto", warnings: [] }],
   ["auto on a Unix socket", { WORKERS: "auto", GRPC_UDS: "/run/a", ...REDIS }, { workers: 1, warnings: [] }],
+  ["auto by grpc-js", { WORKERS: "auto", GRPC_TRANSPORT: "grpc-js", ...REDIS }, { workers: 1, warnings: [] }],
   [
     "PostgreSQL at a host alone",
     POSTGRES,
@@ -184,6 +185,11 @@ const REFUSED: RefusedCases = [
     "workers on a Unix socket",
     { WORKERS: "4", GRPC_UDS: "/run/a", ...REDIS },
     /^WORKERS: expected 1 or auto with GRPC_UDS, got 4/,
+  ],
+  [
+    "workers by grpc-js",
+    { WORKERS: "4", GRPC_TRANSPORT: "grpc-js", ...REDIS },
+    /^WORKERS: expected 1 or auto with GRPC_TRANSPORT=grpc-js, got 4/,
   ],
   ...["0", "129", "many", "1.5"].map((text) => [`${text} workers`, { WORKERS: text, ...REDIS }, WORKERS_SAY] as const),
   ["a folder as snapshot", { MEMORY_SNAPSHOT: "/data/" }, SNAPSHOT_SAYS],
