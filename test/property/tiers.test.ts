@@ -72,10 +72,15 @@ function entriesOf(said: Readonly<Record<string, string | undefined>>, rig: Limi
   return Object.fromEntries(entries) as Record<string, string>;
 }
 
-/** The words without those that can't stand on a rule that is unlimited alone. */
-function wordsFor(chosen: object, words: object): object {
-  if (!("unlimited" in chosen)) return words;
-  return Object.fromEntries(Object.entries(words).filter(([word]) => /_mode$|hash/.test(word)));
+/** The rule with the limits of one tier alone. */
+function editedRules(limits: Readonly<Record<string, object>>, inForce: string, words: object, isReplaced: boolean) {
+  if (!("unlimited" in (limits[inForce] as object))) return rulesOf(limits, { ...words, use: inForce });
+  // The call's own limit replaces those of the tier, so any will do.
+  const any = { requests_per_unit: 1, window: "1s" };
+  if (isReplaced) return rulesOf({ ...limits, any }, { ...words, use: "any" });
+  // A rule that is only unlimited can't have the other words.
+  const kept = Object.entries(words).filter(([word]) => /_mode$|hash/.test(word));
+  return rulesOf(limits, { ...Object.fromEntries(kept), use: inForce });
 }
 
 // Promise(tiers): A tier answers as the rule would with that tier's limits.
@@ -90,7 +95,7 @@ test("a tier answers as if the rule had been edited to the limits of each call's
         const inForce = PLANS.find((name) => name === plan) ?? "free";
         if (inForce !== before) seen.changed++;
         before = inForce;
-        edited.useRules(rulesOf(limits, { ...wordsFor(limits[inForce], words), use: inForce }));
+        edited.useRules(editedRules(limits, inForce, words, more.override !== undefined));
         const answers = [tiered, edited].map((rig) => {
           rig.clock.setUs(rig.clock.nowUs() + ms * 1_000);
           const said = isPlanFirst === true ? { plan, tenant } : { tenant, plan };
