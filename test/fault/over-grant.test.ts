@@ -65,7 +65,7 @@ describe.each([...SHARED_STORES, SERIALIZABLE])("on $name", ({ name, start }) =>
     expect(seconds).toBeGreaterThan(SECONDS / 2);
     expect(paidAtUs.length).toBeLessThanOrEqual(limit.burst + limit.amount * seconds);
     expect(paidAtUs.length).toBeGreaterThan(limit.burst + limit.amount * seconds - 2);
-    expect(failures()).toEqual([]);
+    expect([...new Set(failures().map(String))]).toEqual([]);
   });
 
   // Promise(limits): Each bucket holds exactly what was granted, over several buckets, slots and servers.
@@ -91,7 +91,7 @@ describe.each([...SHARED_STORES, SERIALIZABLE])("on $name", ({ name, start }) =>
       const left = await Promise.all(BUCKETS.map((bucket) => leftIn(storeOf(0), bucket)));
       return BUCKETS.every(({ key, limit }, i) => left[i] === limit.burst - (granted.get(key) ?? 0));
     });
-    expect(failures()).toEqual([]);
+    expect([...new Set(failures().map(String))]).toEqual([]);
     const repeats = reports.repeats - repeatsBefore;
     expect(repeats).toBeLessThanOrEqual(REPEATS_MAX[name] ?? 0);
     process.stdout.write(`${name}: ${granted.get(EVERYBODY.key)} granted, ${refused} refused, ${repeats} repeated\n`);
