@@ -1,9 +1,6 @@
 // gRPC on a port or a Unix socket, by grpc-js: listens, drains, stops.
 
-import type { Socket } from "node:net";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
-import type { SocketSource } from "../../engine/base/socket-source.ts";
-import { type ConnectionLoads, MovingAverage } from "./connection-loads.ts";
 import { grpcCannotListen } from "./grpc-cannot-listen.ts";
 import { type CallContext, passThroughDefinition, unaryImplementation } from "./grpc-js-calls.ts";
 import { refuseBodies } from "./grpc-js-requests.ts";
@@ -24,18 +21,13 @@ const STREAMS_PER_CONNECTION_MAX = 512;
 export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
   const services = createServices(options);
   const streams = new GrpcJsStreams(GRPC_JS_WAITING_STREAMS_MAX, options.tls?.names.clientName, options.counts);
-  const watch = () => streams.watch(services.server);
-  const port = await (options.sockets === undefined
-    ? bind(services, options, watch)
-    : enter(options.sockets, services, options, watch));
+  const port = await bind(services, options, () => streams.watch(services.server));
   let drained: Promise<void> | undefined;
   return {
     port: options.unixSocket === undefined ? port : 0,
     inFlight: () => services.context.inFlight,
     troubles: streams.troubles,
-    loads: loadsOf(services),
     drain(graceMs) {
-      options.sockets?.close();
       drained ??= drain(services, graceMs);
       return drained;
     },
@@ -92,27 +84,6 @@ async function bind(services: GrpcServices, options: GrpcServerOptions, watch: (
       } else reject(grpcCannotListen(address, options, error));
     });
   });
-}
-
-function enter(
-  sockets: SocketSource,
-  services: GrpcServices,
-  options: GrpcServerOptions,
-  watch: () => void,
-): Promise<number> {
-  const injector = services.server.createConnectionInjector(credentialsOf(options));
-  watch();
-  return sockets.open((socket: Socket) => injector.injectConnection(socket));
-}
-
-// grpc-js does not show its connections, so their calls are counted together, and no connection is sent away before its age.
-function loadsOf({ context }: GrpcServices): ConnectionLoads {
-  const average = new MovingAverage();
-  return {
-    sample: () => average.add(context.inFlight),
-    openStreams: () => average.value,
-    moveAway: () => undefined,
-  };
 }
 
 function credentialsOf({ tls }: GrpcServerOptions): ServerCredentials {

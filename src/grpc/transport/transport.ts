@@ -37,7 +37,7 @@ export interface GrpcServerOptions {
   readonly unixSocket?: string | undefined;
   /** Certificates for TLS; undefined serves plaintext. */
   readonly tls?: TlsFiles | undefined;
-  /** The source of connections if another process listens in place of this one; then host, port and socket are its own. */
+  /** The source of connections if the main thread listens in place of this one (fast lane only); host, port and socket are then its own. */
   readonly sockets?: SocketSource | undefined;
 }
 
@@ -51,8 +51,8 @@ export interface GrpcServer {
   readonly troubles: { sums(): [name: string, sum: number][] };
   /** What the fast lane has read; grpc-js counts nothing. */
   readonly counts?: { sum(name: "connections" | "unaryCalls" | "streams"): number };
-  /** The load of its connections. */
-  readonly loads: ConnectionLoads;
+  /** The load of its connections; grpc-js does not show them. */
+  readonly loads?: ConnectionLoads;
   /**
    * Accepts no new connections and calls, lets calls under way finish, and cuts off what is left after `graceMs` milliseconds. Resolves
    * when all is closed. A second call gets the same promise.
