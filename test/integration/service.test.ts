@@ -89,25 +89,29 @@ describe("reload", () => {
 
   // Promise(operators): Metric series of rules are bounded per domain, begin with the first hit, never fall, and lose nothing.
   test("keeps the counters of overrides, and those of rules that stay", async () => {
-    const rules = "domain: edge\ndescriptors:\n  - { key: u, rate_limit: { requests_per_unit: 5, unit: hour } }\n";
+    // A rule of that name has its own.
+    const limit = "rate_limit: { requests_per_unit: 5, unit: hour }";
+    const rules = `domain: edge\ndescriptors:\n  - { key: u, ${limit} }\n  - { key: override, ${limit} }\n`;
     const app = await startTestApp(rules);
     const override = { requests_per_unit: 9, unit: "HOUR" };
     const descriptor = { entries: [{ key: "u", value: "a" }], limit: override };
     const hits = async () => {
       const text = await (await app.http("/metrics")).text();
-      return [...text.matchAll(/^ratelimit_service_rate_limit_total_hits\{.*key1="(\w+)".*\} (\d+)$/gm)].map(
+      return [...text.matchAll(/^ratelimit_service_rate_limit_total_hits\{.*rule="([^"]+)".*\} (\d+)$/gm)].map(
         ([, key, count]) => [key, count],
       );
     };
     await app.ask({ domain: "edge", descriptors: [descriptor] });
     await app.hit({ u: "a" });
+    for (let i = 0; i < 3; i++) await app.hit({ override: "a" });
     const counted = await hits();
-    expect(counted.flat()).toContain("override");
+    expect(counted).toContainEqual(["(overrides)", "1"]);
+    expect(counted).toContainEqual(["override", "3"]);
     await app.writeRules({ "rules.yaml": `# the same\n${rules}` });
     await app.app.reload();
     expect(await hits()).toEqual(counted);
     await app.ask({ domain: "edge", descriptors: [descriptor] });
-    expect(await hits()).toContainEqual(["override", "2"]);
+    expect(await hits()).toContainEqual(["(overrides)", "2"]);
   });
 
   test("a first rule set that is wrong is loud, not ready, and UNAVAILABLE, until it is mended", async () => {

@@ -119,8 +119,8 @@ interface Template {
 /** By the number of the unit; undefined for Unit.unknown. */
 type Templates = readonly (Template | undefined)[];
 
-/** The path of the counters of all overrides of a domain. */
-export const OVERRIDE_PATH: readonly string[] = ["override"];
+/** The path of the counters of all overrides of a domain. No rule has it: its first key is empty. */
+export const OVERRIDE_PATH: readonly string[] = ["", "(overrides)"];
 
 /**
  * Makes limits of overrides and remembers them. Leases and denial memory compare limits by identity, so an amount that calls keep
@@ -210,8 +210,8 @@ export class OverrideLimits {
         replaces: [],
       },
       names: {
-        id: rule === undefined ? `${rules.domain}/override` : `${rules.domain}/${rule.path}#override`,
-        path: rule?.path ?? "override",
+        id: `${rules.domain}/${rule?.path ?? ""}#override`,
+        path: rule?.path ?? "#override",
         name: "",
         readableName: first?.names.readableName ?? "",
       },

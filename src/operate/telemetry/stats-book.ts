@@ -218,7 +218,7 @@ export function labelsOf(domain: string, path: readonly string[], limit: string)
     label("domain", domain),
     label("key1", path[0] ?? ""),
     label("key2", path[1] ?? ""),
-    label("rule", path.join("/")),
+    label("rule", path.join("/").replace(/^\//, "")),
     label("limit", limit),
   ].join(",");
 }

@@ -50,7 +50,7 @@ describe("limits of overrides", () => {
       fc.property(fc.array(fc.tuple(amount, unit, owner), { maxLength: 50 }), (asked) => {
         for (const [amount, unit, rule] of asked) {
           const limit = ask(limits, amount, unit, rule);
-          const id = rule === undefined ? "edge/override" : `edge/${rule.path}#override`;
+          const id = `edge/${rule?.path ?? ""}#override`;
           expect(limit).toMatchObject({ amount, burst: amount, shownAmount: amount, shownUnit: unit, names: { id } });
           const isLeased = rule === owners[1];
           expect(limit.policy.sync).toBe(isLeased ? Sync.lease : Sync.exact);
@@ -99,6 +99,6 @@ describe("limits of overrides", () => {
     const statsBook = new PlainStatsBook();
     const limits = open(statsBook);
     for (let i = 0; i < 100; i++) ask(limits, i, 1 + (i % 7), owners[i % 3]);
-    expect([...statsBook.stats.keys()]).toEqual(['["edge","override",""]']);
+    expect([...statsBook.stats.keys()]).toEqual(['["edge","","(overrides)",""]']);
   });
 });
