@@ -67,7 +67,7 @@ function* compileAll(files: readonly SourceFile[], options: CompileOptions, log:
     yield* readFile(file, set, log);
     if (set.read.rules > RULES_MAX) return { ruleSet: undefined, problems: log.sorted() };
   }
-  warnUnused(set.holds, log);
+  if (options.isPartial !== true) warnUnused(set.holds, log);
   checkUnused(set, log);
   let ruleCount = 0;
   for (const draft of set.domains.values()) {
@@ -126,7 +126,7 @@ function* buildDomain(draft: DomainDraft, options: CompileOptions, shared: SetCo
   const keyPrefix = domainKeyPrefix(cacheKeyPrefix, domain);
   const root = yield* buildRoot(draft.rules, context);
   const globalLimit = buildGlobalLimit(draft.globalLimits, keyPrefix, context);
-  yield* draft.warnUnknownReplaces(names, log);
+  if (options.isPartial !== true) yield* draft.warnUnknownReplaces(names, log);
   return {
     domain,
     keyPrefix,

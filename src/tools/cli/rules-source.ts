@@ -77,7 +77,8 @@ export async function loadChosen(
   settings = decidingSettings(env),
 ): Promise<ChosenRules> {
   const mergeDomains = choice.mergeDomains ?? settings.mergesDomains;
-  const options = { ...compileOptions(settings), mergeDomains, dotFiles: !settings.ignoresDotFiles };
+  const isPartial = settings.configType === "grpc_xds_sotw";
+  const options = { ...compileOptions(settings), mergeDomains, isPartial, dotFiles: !settings.ignoresDotFiles };
   if (choice.path === undefined) {
     const { rulesDir, readsEveryFile, readsFiles } = settings;
     if (!readsFiles) return NO_FILES;
@@ -98,7 +99,7 @@ export async function loadChosen(
   const resources = file && resourcesOf(file.name, file.bytes);
   if (resources !== undefined) {
     const names = resources.map(({ name }) => name);
-    return { ...compileRules(resources, options), hash: "", files: names };
+    return { ...compileRules(resources, { ...options, isPartial: false }), hash: "", files: names };
   }
   return { ...compileFiles(choice.path, read, options), ...(file === undefined ? {} : { file }) };
 }

@@ -209,11 +209,20 @@ describe("check", () => {
   });
 
   test("says that it lacks a control plane's rules, which files join", async () => {
-    const env = { CONFIG_TYPE: "GRPC_XDS_SOTW", RULES_DIR: good };
-    const { out, exitCode } = await runProgram(["check"], { env });
-    expect([exitCode, out.match(/^hint: .*$/gm)]).toEqual([
-      0,
-      [expect.stringMatching(/^hint: CONFIG_TYPE is GRPC_XDS_SOTW: .* without the control plane's rules/)],
+    const joining = join(directory, "joining.yaml");
+    const limit = "rate_limit: { unit: hour, requests_per_unit: 1, replaces: [{ name: theirs }] }";
+    writeFileSync(
+      joining,
+      `domain: edge\ndefaults: { hold: { id: a, ttl: 5s } }\ndescriptors: [{ key: b, ${limit} }]\n`,
+    );
+    const outputs = [];
+    for (const CONFIG_TYPE of ["GRPC_XDS_SOTW", "FILE"]) {
+      const { out, exitCode } = await runProgram(["check", joining], { env: { CONFIG_TYPE } });
+      outputs.push([exitCode, out.match(/warning: \w+/g), out.match(/^hint: .*$/gm)]);
+    }
+    expect(outputs).toEqual([
+      [0, null, [expect.stringMatching(/^hint: CONFIG_TYPE is GRPC_XDS_SOTW: .* without the control plane's rules/)]],
+      [0, ["warning: no", "warning: replaces"], null],
     ]);
   });
 
