@@ -50,7 +50,7 @@ interface Parent {
 export function countRules(drafts: readonly RuleDraft[]): number {
   let count = 0;
   for (const { patterns, tier, children } of drafts) {
-    count += patterns.length * ((tier?.byName.size ?? 1) + countRules(children));
+    count += patterns.length * ((tier?.choices.length ?? 1) + countRules(children));
   }
   return count;
 }
@@ -178,18 +178,16 @@ function buildRule(draft: RuleDraft, place: RulePlace, context: DomainContext): 
     holdSeconds: draft.hold?.seconds ?? 0,
   };
   const labels = new Map<string, Place>();
-  const ruleWith = (limitsName: string, limits: LimitsDraft): MutableRule => {
-    const safeName = context.limitsNames.safe(limitsName);
-    const limitOwner = { ...owner, isList: limits.isList, limitsName: safeName };
+  const ruleWith = (limits: LimitsDraft): MutableRule => {
+    const limitOwner = { ...owner, isList: limits.isList, limitsName: context.limitsNames.safe(limits.name) };
     const built = buildLimits(limits.limits, limitOwner, labels, context);
-    return makeRule(draft, place, { limitsName, limits, built }, context);
+    return makeRule(draft, place, limits, built, context);
   };
-  const rule = ruleWith(draft.limitsName, draft.limits);
+  const rule = ruleWith(draft.limits);
   if (draft.tier === undefined) return rule;
   const byName = new Map<string, MutableRule>();
-  for (const [name, limits] of draft.tier.byName) {
-    byName.set(name, name === draft.limitsName ? rule : ruleWith(name, limits));
-  }
+  for (const limits of draft.tier.choices)
+    byName.set(limits.name, limits.name === draft.limits.name ? rule : ruleWith(limits));
   const tiers = { entry: draft.tier.entry, byName };
   for (const one of byName.values()) one.tiers = tiers;
   return rule;
@@ -222,18 +220,12 @@ function placeOf(draft: RuleDraft, { pattern, text }: PatternDraft, parent: Pare
 
 type MutableRule = Omit<Rule, "tiers" | "children"> & { tiers: Rule["tiers"]; children: Rule["children"] };
 
-/** Limits of a rule, and the drafts that they were built from. */
-interface OwnLimits {
-  readonly limitsName: string;
-  readonly limits: LimitsDraft;
-  readonly built: readonly Limit[];
-}
-
 // The only object literal of rules, so that all rules have one shape and the decision path stays monomorphic.
 function makeRule(
   draft: RuleDraft,
   { pattern, patternText, pathElement, path, hashesValues }: RulePlace,
-  { limitsName, limits, built }: OwnLimits,
+  limits: LimitsDraft,
+  built: readonly Limit[],
   context: DomainContext,
 ): MutableRule {
   const unlimitedReplaces = context.names.safeOfKnown(limits.unlimitedReplaces);
@@ -251,7 +243,7 @@ function makeRule(
     unlimitedReplaces,
     unlimitedRequests: limits.unlimitedRequests,
     limits: built,
-    limitsName,
+    limitsName: limits.name,
     tiers: undefined,
     kind: draft.kind,
     isQuota: draft.isQuota,
@@ -274,8 +266,8 @@ function refuseHold({ at }: RuleDraft, { compatible, log }: DomainContext): void
   log.error(at, "'hold' means nothing to the counters of COMPATIBILITY_MODE", hint);
 }
 
-function isOwnKind({ limits, limitsName, isPostPaid, cost, hold }: RuleDraft): boolean {
-  return limits.isList || limitsName !== "" || isPostPaid || cost !== undefined || hold !== undefined;
+function isOwnKind({ limits, isPostPaid, cost, hold }: RuleDraft): boolean {
+  return limits.isList || limits.name !== "" || isPostPaid || cost !== undefined || hold !== undefined;
 }
 
 /** `labels` are those of the rule's limits so far, under all its tiers. */

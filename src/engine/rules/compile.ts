@@ -13,9 +13,9 @@ import { gatherHolds, warnUnused } from "./gateway-rules.ts";
 import { SafeNames } from "./names.ts";
 import { limitsOnBucket } from "./priority.ts";
 import { formatPlace, ProblemLog } from "./problems.ts";
-import { gatherNamedLimits, type LimitsByName } from "./read-limits.ts";
+import { checkUnused, gatherNamedLimits, type LimitsByName } from "./read-limits.ts";
 import { Regexes } from "./read-pattern.ts";
-import { checkUnused, readFile } from "./read-rule.ts";
+import { readFile } from "./read-rule.ts";
 import type { DomainRules, GlobalLimit, RuleSet } from "./rule-set.ts";
 import { RULES_FAULT, RULES_MAX } from "./schema.ts";
 import type { Problem, SourceFile } from "./source.ts";
@@ -68,7 +68,7 @@ function* compileAll(files: readonly SourceFile[], options: CompileOptions, log:
     if (set.read.rules > RULES_MAX) return { ruleSet: undefined, problems: log.sorted() };
   }
   if (options.isPartial !== true) warnUnused(set.holds, log);
-  checkUnused(set, log);
+  checkUnused(set.named, defaults, log);
   let ruleCount = 0;
   for (const draft of set.domains.values()) {
     ruleCount += countRules(draft.rules);

@@ -2,8 +2,8 @@
 
 import { SYNC_NAMES, Sync } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
-import { fieldsOfFiles, isNull, readFields, readSwitch } from "./fields.ts";
-import { describeSource, type ProblemLog } from "./problems.ts";
+import { Fields, fieldsOfFiles, isNull } from "./fields.ts";
+import type { ProblemLog } from "./problems.ts";
 import { RATE_KEYS } from "./schema.ts";
 import type { MappingNode, SourceFile, SourceNode } from "./source.ts";
 
@@ -15,10 +15,10 @@ export function gatherDefaults(files: readonly SourceFile[], log: ProblemLog): D
   const found = new Map<string, MappingNode>();
   for (const { domain, field } of fieldsOfFiles(files, "defaults", log)) {
     if (field.value.kind !== "mapping") {
-      log.error(field.value.at, `defaults: expected a mapping of keys, got ${describeSource(field.value)}`);
+      log.wrong(field.value, "defaults: expected a mapping of keys");
       continue;
     }
-    readSwitch(readFields("defaults", [field.value], log), "post_paid", log);
+    new Fields("defaults", [field.value], log).flag("post_paid");
     if (found.has(domain))
       log.error(field.keyAt, `the domain '${textOf(domain)}' has defaults in another file already`);
     else found.set(domain, field.value);

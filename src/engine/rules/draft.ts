@@ -2,9 +2,9 @@
 // can name the line. Text is one-byte.
 
 import type { LongWork } from "../base/long-work.ts";
-import type { Algorithm, OnStoreFailure, Sync, Unit } from "../domain/limit.ts";
+import type { Algorithm, OnStoreFailure, Sync } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
-import type { Calendar } from "./calendar.ts";
+import type { Rate } from "./limit-shape.ts";
 import type { SafeNames } from "./names.ts";
 import type { PriorityDraft } from "./priority.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
@@ -18,7 +18,7 @@ export interface PlacedName {
 }
 
 /** One limit. */
-export interface LimitDraft {
+export interface LimitDraft extends Rate {
   readonly at: Place;
   /** As written; empty if it has none. */
   readonly name: string;
@@ -28,17 +28,10 @@ export interface LimitDraft {
   readonly isPlain: boolean;
   /** True for `concurrent`, which limits live holds. */
   readonly isConcurrent: boolean;
-  readonly amount: number;
   readonly burst: number;
-  readonly windowSeconds: number;
-  /** The window in bucket keys: seconds, and 1 for a rate in tokens per second. */
-  readonly keySeconds: number;
-  /** The calendar of a calendar window; undefined for other algorithms. */
-  readonly calendar: Calendar | undefined;
   readonly debtMax: number;
   /** Place of `debt_max`; undefined if it is not written. */
   readonly debtMaxAt: Place | undefined;
-  readonly unit: Unit;
   readonly retryAfterJitter: number | undefined;
   readonly onStoreFailure: OnStoreFailure | undefined;
   readonly sync: Sync;
@@ -49,6 +42,8 @@ export interface LimitDraft {
 
 /** The limits of a rule. */
 export interface LimitsDraft {
+  /** Their name in the file's `limits`; empty if the rule itself writes them. */
+  readonly name: string;
   /** True if the rule has a limit or is unlimited. */
   readonly hasLimit: boolean;
   readonly isUnlimited: boolean;
@@ -60,6 +55,8 @@ export interface LimitsDraft {
   readonly limits: readonly LimitDraft[];
   /** True if the limits come from a list, so that each needs a label. */
   readonly isList: boolean;
+  /** `post_paid` of the rule or, without one, of its domain's defaults; undefined if neither has it. */
+  readonly postPaid: boolean | undefined;
 }
 
 /** One pattern of a rule; `one_of` has several. */
@@ -76,8 +73,8 @@ export interface PatternDraft {
 export interface TierDraft {
   /** Key of the entry, one-byte. */
   readonly entry: string;
-  /** The limits of each tier, by the value of the entry. */
-  readonly byName: ReadonlyMap<string, LimitsDraft>;
+  /** The limits of all tiers. Their names are the values of the entry. */
+  readonly choices: readonly LimitsDraft[];
 }
 
 export interface RuleDraft extends RuleSettings {
@@ -85,8 +82,6 @@ export interface RuleDraft extends RuleSettings {
   readonly patterns: readonly PatternDraft[];
   /** With a tier, the limits of callers whose entry names none. */
   readonly limits: LimitsDraft;
-  /** Name of `limits` in the file's `limits`; empty if the rule itself writes them. */
-  readonly limitsName: string;
   readonly tier: TierDraft | undefined;
   readonly onStoreFailure: OnStoreFailure | undefined;
   /** `hash_values` as written; it applies to all rules below, too. */
@@ -101,7 +96,7 @@ export interface GlobalLimitDraft {
 
 /** All limits that the rule may apply. */
 export function limitsOfDraft({ limits, tier }: RuleDraft): readonly LimitsDraft[] {
-  return tier === undefined ? [limits] : [...tier.byName.values()];
+  return tier?.choices ?? [limits];
 }
 
 interface SideUse {

@@ -4,7 +4,7 @@
 import { AMOUNT_MAX } from "../base/units.ts";
 import { ENTRY_BYTES_MAX, oneByteOf } from "../domain/request.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
-import { homeOf, REFERENCE_KEYS, REFERENCE_SECTIONS, SECTIONS, type Section } from "./schema.ts";
+import { homeOf, type KnownKeys, REFERENCE_KEYS, REFERENCE_SECTIONS, SECTIONS, type Section } from "./schema.ts";
 import type { MappingEntry, MappingNode, Place, ScalarNode, SourceFile, SourceNode } from "./source.ts";
 import { suggest } from "./suggest.ts";
 
@@ -17,18 +17,40 @@ export interface Field {
   readonly overridden: readonly SourceNode[];
 }
 
-/** The known keys of one section. */
+/** The known keys of one section, and readers of their values. */
 export class Fields {
   /** Where the section begins. */
   readonly at: Place;
-  /** True if a key was refused. A missing key is not reported then, because the refused one may be the same key misspelt. */
+  /** True if a key was refused. */
   readonly hasRefused: boolean;
-  readonly #fields: ReadonlyMap<string, Field>;
+  /** Gets all mistakes. */
+  readonly log: ProblemLog;
+  readonly #fields = new Map<string, Field>();
 
-  constructor(at: Place, fields: ReadonlyMap<string, Field>, hasRefused: boolean) {
-    this.at = at;
-    this.hasRefused = hasRefused;
-    this.#fields = fields;
+  /**
+   * Reads the keys of a section from one mapping, or from several of which later ones override earlier ones.
+   * Reports unknown, misplaced and repeated keys. `section`: one of rule files by its name, or one of another file.
+   */
+  constructor(section: Section | KnownKeys, mappings: readonly MappingNode[], log: ProblemLog) {
+    const errorsBefore = log.errorCount;
+    for (const mapping of mappings) {
+      const writtenHere = new Set<string>();
+      for (const entry of mapping.entries) {
+        const name = keyText(entry.key, log);
+        if (name === undefined) continue;
+        if (!entry.isMerged) {
+          if (writtenHere.has(name)) log.warn(entry.key.at, `'${name}' is given twice; only the last one counts`);
+          writtenHere.add(name);
+        }
+        if (!isKeyOf(section, name, entry, log)) continue;
+        const earlier = this.#fields.get(name);
+        const overridden = earlier === undefined ? [] : [...earlier.overridden, earlier.value];
+        this.#fields.set(name, { name, keyAt: entry.key.at, value: entry.value, overridden });
+      }
+    }
+    this.at = mappings.at(-1)?.at ?? { file: "", line: 1, column: 1 };
+    this.log = log;
+    this.hasRefused = log.errorCount > errorsBefore;
   }
 
   get(name: string): Field | undefined {
@@ -43,37 +65,110 @@ export class Fields {
 
   /** The first of `names` that is given. */
   firstGiven(names: readonly string[]): Field | undefined {
-    for (const name of names) {
-      const field = this.given(name);
-      if (field !== undefined) return field;
-    }
+    return names.map((name) => this.given(name)).find((field) => field !== undefined);
+  }
+
+  /** The place of the key; that of the section if it is absent. */
+  keyAt(name: string): Place {
+    return this.#fields.get(name)?.keyAt ?? this.at;
+  }
+
+  /** The place of the value; that of the section if it is absent. */
+  valueAt(name: string): Place {
+    return this.#fields.get(name)?.value.at ?? this.at;
+  }
+
+  /** Reports a key that is missing, unless a key was refused, which may be the same one misspelt. */
+  missing(message: string, suggestion?: string): void {
+    if (!this.hasRefused) this.log.error(this.at, message, suggestion);
+  }
+
+  /** Text in one-byte form; undefined if absent, null or not text. Numbers and booleans count as their written text. */
+  text(name: string): string | undefined {
+    const field = this.#fields.get(name);
+    if (field === undefined) return undefined;
+    for (const node of field.overridden) if (node.kind !== "scalar") textOfNode(name, node, this.log);
+    return isNull(field.value) ? undefined : textOfNode(name, field.value, this.log);
+  }
+
+  /** A boolean; false if absent, null or wrong. */
+  flag(name: string): boolean {
+    const field = this.#fields.get(name);
+    if (field === undefined) return false;
+    for (const node of field.overridden) flagOf(name, node, this.log);
+    return flagOf(name, field.value, this.log);
+  }
+
+  /** A whole number within bounds; undefined if absent, null or wrong. */
+  whole(name: string, min: number, max = AMOUNT_MAX): number | undefined {
+    const field = this.#fields.get(name);
+    if (field === undefined) return undefined;
+    // Overridden values may be fractions, because the reference truncates them without an error.
+    for (const node of field.overridden) if (!isFloat(node)) wholeOf(name, node, min, max, this.log);
+    return wholeOf(name, field.value, min, max, this.log);
+  }
+
+  /** A number within bounds, fractions allowed; undefined if absent, null or wrong. */
+  number(name: string, min: number, max: number): number | undefined {
+    const value = this.given(name)?.value;
+    if (value === undefined) return undefined;
+    const scalar = value.kind === "scalar" ? value.value : undefined;
+    const number = scalar?.type === "integer" || scalar?.type === "float" ? scalar.number : Number.NaN;
+    if (number >= min && number <= max) return number;
+    this.log.wrong(value, `${name}: expected a number from ${min} to ${max}`);
     return undefined;
   }
-}
 
-/**
- * Reads the keys of a section from one mapping, or from several of which later ones override earlier ones.
- * Reports unknown, misplaced and repeated keys.
- */
-export function readFields(section: Section, mappings: readonly MappingNode[], log: ProblemLog): Fields {
-  const fields = new Map<string, Field>();
-  const errorsBefore = log.errorCount;
-  for (const mapping of mappings) {
-    const writtenHere = new Set<string>();
-    for (const entry of mapping.entries) {
-      const name = keyText(entry.key, log);
-      if (name === undefined) continue;
-      if (!entry.isMerged) {
-        if (writtenHere.has(name)) log.warn(entry.key.at, `'${name}' is given twice; only the last one counts`);
-        writtenHere.add(name);
-      }
-      if (!isKeyOf(section, name, entry, log)) continue;
-      const earlier = fields.get(name);
-      const overridden = earlier === undefined ? [] : [...earlier.overridden, earlier.value];
-      fields.set(name, { name, keyAt: entry.key.at, value: entry.value, overridden });
-    }
+  /** The index of the value in `words`; undefined if absent, null or another word. */
+  word(name: string, words: readonly string[]): number | undefined {
+    const value = this.given(name)?.value;
+    if (value === undefined) return undefined;
+    const text = value.kind === "scalar" ? value.text : "";
+    const index = words.indexOf(text);
+    if (index >= 0) return index;
+    this.log.wrong(value, `${name}: expected one of ${words.join(", ")}`, suggest(text, words));
+    return undefined;
   }
-  return new Fields(mappings.at(-1)?.at ?? { file: "", line: 1, column: 1 }, fields, log.errorCount > errorsBefore);
+
+  /** The keys of a section inside this one; undefined if absent or null. */
+  section(name: string, section: Section): Fields | undefined {
+    const mappings = this.parts(name);
+    return mappings === undefined ? undefined : new Fields(section, mappings, this.log);
+  }
+
+  /** The mappings of a section; later ones override earlier ones. Undefined if absent or null. */
+  parts(name: string): MappingNode[] | undefined {
+    const field = this.#fields.get(name);
+    if (field === undefined) return undefined;
+    let mappings: MappingNode[] = [];
+    for (const node of [...field.overridden, field.value]) {
+      if (node.kind === "mapping") mappings.push(node);
+      else if (isAbsent(node)) mappings = [];
+      else {
+        const hint = node.kind === "sequence" && name === "rate_limit" ? LIMITS_HINT : undefined;
+        this.log.wrong(node, `${name}: expected a mapping of keys`, hint);
+      }
+    }
+    return mappings.length === 0 ? undefined : mappings;
+  }
+
+  /** The mappings of a list; empty if absent or null. Other items are reported and left out. */
+  mappings(name: string): MappingNode[] {
+    const field = this.#fields.get(name);
+    if (field === undefined) return [];
+    for (const node of [...field.overridden, field.value]) {
+      if (node.kind === "sequence" || isNull(node)) continue;
+      const hint = node.kind === "mapping" ? "Begin each item with '- '." : undefined;
+      this.log.wrong(node, `${name}: expected a list`, hint);
+    }
+    const items = field.value.kind === "sequence" ? field.value.items : [];
+    const mappings: MappingNode[] = [];
+    for (const item of items) {
+      if (item.kind === "mapping") mappings.push(item);
+      else this.log.wrong(item, `${name}: each item must be a mapping of keys`);
+    }
+    return mappings;
+  }
 }
 
 /** True for null in any spelling. */
@@ -93,12 +188,13 @@ export function keyText(key: ScalarNode, log: ProblemLog): string | undefined {
   return undefined;
 }
 
-function isKeyOf(section: Section, name: string, entry: MappingEntry, log: ProblemLog): boolean {
-  const { keys: known, title } = SECTIONS[section];
+function isKeyOf(section: Section | KnownKeys, name: string, entry: MappingEntry, log: ProblemLog): boolean {
+  const isOfRules = typeof section === "string";
+  const { keys: known, title } = isOfRules ? SECTIONS[section] : section;
   if (known.includes(name)) return true;
-  const home = homeOf(name);
+  const home = isOfRules ? homeOf(name) : undefined;
   const at = entry.key.at;
-  if (REFERENCE_KEYS.has(name) && REFERENCE_SECTIONS.has(section)) {
+  if (isOfRules && REFERENCE_KEYS.has(name) && REFERENCE_SECTIONS.has(section)) {
     const move = home === undefined ? "" : `; it belongs ${SECTIONS[home].home}`;
     log.warn(at, `'${name}' means nothing ${title} and is ignored${move}`);
     if (name !== "metadata") checkIgnored(entry.value, log);
@@ -121,7 +217,7 @@ function checkIgnored(node: SourceNode, log: ProblemLog): void {
   } else if (node.kind === "sequence") {
     for (const item of node.items) {
       if (item.kind === "mapping") checkIgnored(item, log);
-      else log.error(item.at, `a list here must hold mappings, got ${describeSource(item)}`);
+      else log.wrong(item, "a list here must hold mappings");
     }
   } else {
     for (const entry of node.entries) {
@@ -156,25 +252,17 @@ export function* fieldsOfFiles(
     if (isResource === true || root?.kind !== "mapping") continue;
     if (!root.entries.some(({ key }) => key.text === name)) continue;
     // Mistakes in the file's other keys are reported when the whole file is read.
-    const fields = readFields("file", [root], log);
-    const domain = readText(fields, "domain", log) ?? "";
+    const fields = new Fields("file", [root], log);
+    const domain = fields.text("domain") ?? "";
     const field = fields.given(name);
     if (field !== undefined) yield { domain, field };
   }
 }
 
-/** Text in one-byte form; undefined if absent, null or not text. Numbers and booleans count as their written text. */
-export function readText(fields: Fields, name: string, log: ProblemLog): string | undefined {
-  const field = fields.get(name);
-  if (field === undefined) return undefined;
-  for (const node of field.overridden) if (node.kind !== "scalar") textOfNode(field.name, node, log);
-  return isNull(field.value) ? undefined : textOfNode(field.name, field.value, log);
-}
-
 /** One-byte text of a scalar that is not null, of at most ENTRY_BYTES_MAX bytes. `name` names it in the error. */
 export function textOfNode(name: string, node: SourceNode, log: ProblemLog): string | undefined {
   if (node.kind !== "scalar" || node.value.type === "null") {
-    log.error(node.at, `${name}: expected text, got ${describeSource(node)}`);
+    log.wrong(node, `${name}: expected text`);
     return undefined;
   }
   if (refuseFloat(node, log)) return undefined;
@@ -184,55 +272,22 @@ export function textOfNode(name: string, node: SourceNode, log: ProblemLog): str
   return undefined;
 }
 
-/** A boolean; false if absent, null or wrong. */
-export function readSwitch(fields: Fields, name: string, log: ProblemLog): boolean {
-  const field = fields.get(name);
-  if (field === undefined) return false;
-  for (const node of field.overridden) switchOf(name, node, log);
-  return switchOf(name, field.value, log);
-}
-
-function switchOf(name: string, node: SourceNode, log: ProblemLog): boolean {
+function flagOf(name: string, node: SourceNode, log: ProblemLog): boolean {
   if (node.kind === "scalar" && node.value.type === "boolean") return node.value.boolean;
   if (isNull(node)) return false;
   const isWord = node.kind === "scalar" && /^(y|yes|on|true|1|n|no|off|false|0)$/i.test(node.text);
-  log.error(
-    node.at,
-    `${name}: expected true or false, got ${describeSource(node)}`,
-    isWord ? `Write ${/^(y|yes|on|true|1)$/i.test(node.text) ? "true" : "false"} without quotes.` : undefined,
-  );
+  const hint = isWord ? `Write ${/^(y|yes|on|true|1)$/i.test(node.text)} without quotes.` : undefined;
+  log.wrong(node, `${name}: expected true or false`, hint);
   return false;
 }
 
-/** A whole number within bounds (`max` defaults to AMOUNT_MAX); undefined if absent, null or wrong. */
-export function readWhole(
-  fields: Fields,
-  name: string,
-  bounds: { min: number; max?: number },
-  log: ProblemLog,
-): number | undefined {
-  const field = fields.get(name);
-  if (field === undefined) return undefined;
-  // Overridden values may be fractions, because the reference truncates them without an error.
-  for (const node of field.overridden) if (!isFloat(node)) wholeOf(name, node, bounds, log);
-  return wholeOf(name, field.value, bounds, log);
-}
-
-function wholeOf(
-  name: string,
-  node: SourceNode,
-  { min, max = AMOUNT_MAX }: { min: number; max?: number },
-  log: ProblemLog,
-): number | undefined {
+function wholeOf(name: string, node: SourceNode, min: number, max: number, log: ProblemLog): number | undefined {
   if (isNull(node)) return undefined;
   const value = node.kind === "scalar" ? node.value : undefined;
   if (value?.type === "integer" && value.number >= min && value.number <= max) return value.number;
   const isQuotedNumber = node.kind === "scalar" && node.isQuoted && /^\d+$/.test(node.text);
-  log.error(
-    node.at,
-    `${name}: expected a whole number from ${min} to ${max}, got ${describeSource(node)}`,
-    isQuotedNumber ? "Write it without quotes." : undefined,
-  );
+  const hint = isQuotedNumber ? "Write it without quotes." : undefined;
+  log.wrong(node, `${name}: expected a whole number from ${min} to ${max}`, hint);
   return undefined;
 }
 
@@ -240,71 +295,7 @@ function isFloat(node: SourceNode): boolean {
   return node.kind === "scalar" && node.value.type === "float";
 }
 
-/** A number within bounds, fractions allowed; undefined if absent, null or wrong. */
-export function readNumber(
-  fields: Fields,
-  name: string,
-  bounds: { min: number; max: number },
-  log: ProblemLog,
-): number | undefined {
-  const field = fields.given(name);
-  if (field === undefined) return undefined;
-  const value = field.value.kind === "scalar" ? field.value.value : undefined;
-  const number = value?.type === "integer" || value?.type === "float" ? value.number : Number.NaN;
-  if (number >= bounds.min && number <= bounds.max) return number;
-  const { min, max } = bounds;
-  log.error(field.value.at, `${name}: expected a number from ${min} to ${max}, got ${describeSource(field.value)}`);
-  return undefined;
-}
-
-/** The index of the value in `words`; undefined if absent, null or another word. */
-export function readWord(fields: Fields, name: string, words: readonly string[], log: ProblemLog): number | undefined {
-  const field = fields.given(name);
-  if (field === undefined) return undefined;
-  const text = field.value.kind === "scalar" ? field.value.text : "";
-  const index = words.indexOf(text);
-  if (index >= 0) return index;
-  const expected = `${name}: expected one of ${words.join(", ")}, got ${describeSource(field.value)}`;
-  log.error(field.value.at, expected, suggest(text, words));
-  return undefined;
-}
-
 const LIMITS_HINT = "A list of limits stands under 'rate_limits'.";
-
-/** The mappings of a section; later ones override earlier ones. Undefined if absent or null. */
-export function readSection(field: Field | undefined, log: ProblemLog): MappingNode[] | undefined {
-  if (field === undefined) return undefined;
-  let mappings: MappingNode[] = [];
-  for (const node of [...field.overridden, field.value]) {
-    if (node.kind === "mapping") mappings.push(node);
-    else if (isAbsent(node)) mappings = [];
-    else {
-      const hint = node.kind === "sequence" && field.name === "rate_limit" ? LIMITS_HINT : undefined;
-      log.error(node.at, `${field.name}: expected a mapping of keys, got ${describeSource(node)}`, hint);
-    }
-  }
-  return mappings.length === 0 ? undefined : mappings;
-}
-
-/** The mappings of a list; empty if absent or null. Other items are reported and left out. */
-export function readMappings(field: Field | undefined, log: ProblemLog): MappingNode[] {
-  if (field === undefined) return [];
-  for (const node of [...field.overridden, field.value]) {
-    if (node.kind === "sequence" || isNull(node)) continue;
-    log.error(node.at, `${field.name}: expected a list, got ${describeSource(node)}`, hintDash(node));
-  }
-  if (field.value.kind !== "sequence") return [];
-  const mappings: MappingNode[] = [];
-  for (const item of field.value.items) {
-    if (item.kind === "mapping") mappings.push(item);
-    else log.error(item.at, `${field.name}: each item must be a mapping of keys, got ${describeSource(item)}`);
-  }
-  return mappings;
-}
-
-function hintDash(node: SourceNode): string | undefined {
-  return node.kind === "mapping" ? "Begin each item with '- '." : undefined;
-}
 
 /** One scalar, or the scalars of a list. An empty list and other items are reported. */
 export function readScalars(field: Field, log: ProblemLog): ScalarNode[] {
@@ -313,7 +304,7 @@ export function readScalars(field: Field, log: ProblemLog): ScalarNode[] {
   const scalars: ScalarNode[] = [];
   for (const node of nodes) {
     if (node.kind === "scalar" && node.value.type !== "null") scalars.push(node);
-    else log.error(node.at, `${field.name}: expected text, got ${describeSource(node)}`);
+    else log.wrong(node, `${field.name}: expected text`);
   }
   return scalars;
 }

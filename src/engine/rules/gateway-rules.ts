@@ -3,9 +3,9 @@
 
 import { oneByteOf } from "../domain/request.ts";
 import { type Defaults, hasKey, without } from "./defaults.ts";
-import { readFields } from "./fields.ts";
+import { Fields } from "./fields.ts";
 import { readHold } from "./hold.ts";
-import { describeSource, type ProblemLog } from "./problems.ts";
+import type { ProblemLog } from "./problems.ts";
 import { OWN_LIMIT_KEYS, RATE_KEYS, REFERENCE_KEYS } from "./schema.ts";
 import type { MappingEntry, MappingNode, ScalarNode, SourceNode } from "./source.ts";
 
@@ -28,7 +28,7 @@ export function plainRule(written: MappingNode, hold: DefaultHold | undefined, l
     return sent.entries.length === 0 ? [] : [{ ...entry, value: sent }];
   });
   if (ownKeys.kind !== "mapping") {
-    log.error(ownKeys.at, `${OWN_KEYS_MEMBER}: expected a mapping of keys, got ${describeSource(ownKeys)}`);
+    log.wrong(ownKeys, `${OWN_KEYS_MEMBER}: expected a mapping of keys`);
     return { ...rule, entries: rest };
   }
   const { ofRule, ofLimit } = splitKeys(ownKeys, log);
@@ -76,7 +76,7 @@ export function gatherHolds(defaults: Defaults, log: ProblemLog): DefaultHolds {
   for (const [domain, mapping] of defaults) {
     const entries = mapping.entries.filter(({ key }) => key.text === "hold" || key.text === "concurrent");
     const errorsBefore = log.errorCount;
-    const { hold } = readHold(readFields("defaults", [mapping], log), log);
+    const { hold } = readHold(new Fields("defaults", [mapping], log));
     if (hold === undefined || log.errorCount > errorsBefore) continue;
     const { idEntry, settleEntry, estimate } = hold;
     const otherEntries = [settleEntry, ...(estimate?.entry === undefined ? [] : [estimate.entry])];

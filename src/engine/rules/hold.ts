@@ -14,9 +14,8 @@ import {
 import type { Descriptor } from "../domain/request.ts";
 import { readCostEntry } from "./cost.ts";
 import { type LimitDraft, limitsOfDraft, type RuleDraft } from "./draft.ts";
-import { type Fields, readFields, readSection, readText, readWhole } from "./fields.ts";
+import { Fields } from "./fields.ts";
 import { parseWindow } from "./limit-shape.ts";
-import { describeSource, type ProblemLog } from "./problems.ts";
 import type { DomainRules, HoldEntries } from "./rule-set.ts";
 import { HOLD_SECONDS_MAX } from "./schema.ts";
 
@@ -66,67 +65,54 @@ interface HoldDraft {
 }
 
 /** Reads both keys. Mistakes are reported; a key with mistakes is left out. */
-export function readHold(fields: Fields, log: ProblemLog): HoldDraft {
-  const hold = readEntries(fields, log);
-  const concurrent = readWhole(fields, "concurrent", { min: 1, max: HOLDS_PER_BUCKET_MAX }, log);
-  const field = fields.given("concurrent");
-  if (field !== undefined && fields.given("hold") === undefined) {
+export function readHold(fields: Fields): HoldDraft {
+  const hold = readEntries(fields.section("hold", "hold"));
+  const concurrent = fields.whole("concurrent", 1, HOLDS_PER_BUCKET_MAX);
+  if (fields.given("concurrent") !== undefined && fields.given("hold") === undefined) {
     const hint = "Add 'hold: { id: request_id, ttl: 120s }'.";
-    log.error(field.keyAt, "'concurrent' counts holds, and the rule has no 'hold'", hint);
+    fields.log.error(fields.keyAt("concurrent"), "'concurrent' counts holds, and the rule has no 'hold'", hint);
   }
-  if (hold === undefined || concurrent === undefined || field === undefined) return { hold, concurrent: undefined };
-  return { hold, concurrent: concurrentLimit(concurrent, hold.seconds, field.value.at) };
+  if (hold === undefined || concurrent === undefined) return { hold, concurrent: undefined };
+  return { hold, concurrent: concurrentLimit(concurrent, hold.seconds, fields.valueAt("concurrent")) };
 }
 
-function readEntries(fields: Fields, log: ProblemLog): HoldEntries | undefined {
-  const section = readSection(fields.get("hold"), log);
-  if (section === undefined) return undefined;
-  const hold = readFields("hold", section, log);
-  const idEntry = readText(hold, "id", log) ?? "";
-  const settle = readSettle(hold, log);
-  const estimate = readCostEntry("hold", hold, log);
-  const seconds = readTtl(hold, log);
-  if (idEntry === "" && !hold.hasRefused)
-    log.error(hold.at, "hold: 'id' is missing; it names the entry that tells one hold from another");
-  if (settle.entry === "") log.error(hold.get("settle")?.value.at ?? hold.at, "hold: 'settle' is empty");
-  const names = [idEntry, settle.entry, ...(estimate?.entry === undefined ? [] : [estimate.entry])];
+function readEntries(hold: Fields | undefined): HoldEntries | undefined {
+  if (hold === undefined) return undefined;
+  const idEntry = hold.text("id") ?? "";
+  const { settleEntry, settleValue } = readSettle(hold);
+  const estimate = readCostEntry("hold", hold);
+  const seconds = readTtl(hold);
+  if (idEntry === "") hold.missing("hold: 'id' is missing; it names the entry that tells one hold from another");
+  if (settleEntry === "") hold.log.error(hold.valueAt("settle"), "hold: 'settle' is empty");
+  const names = [idEntry, settleEntry, ...(estimate?.entry === undefined ? [] : [estimate.entry])];
   // An entry that marks settlements by its value may carry the estimate in other calls.
-  const isEstimateToo = settle.value !== undefined && settle.entry === estimate?.entry;
+  const isEstimateToo = settleValue !== undefined && settleEntry === estimate?.entry;
   if (new Set(names).size < names.length - (isEstimateToo ? 1 : 0))
-    log.error(hold.at, "hold: 'id', 'estimate' and 'settle' must name different entries");
-  if (seconds === undefined) return undefined;
-  return { idEntry, settleEntry: settle.entry, settleValue: settle.value, estimate, seconds };
+    hold.log.error(hold.at, "hold: 'id', 'estimate' and 'settle' must name different entries");
+  return seconds === undefined ? undefined : { idEntry, settleEntry, settleValue, estimate, seconds };
 }
 
-interface SettleMark {
-  readonly entry: string;
-  /** Undefined: any value. */
-  readonly value: string | undefined;
+function readSettle(hold: Fields): Pick<HoldEntries, "settleEntry" | "settleValue"> {
+  const value = hold.given("settle")?.value;
+  if (value?.kind !== "mapping")
+    return { settleEntry: hold.text("settle") ?? SETTLE_ENTRY_DEFAULT, settleValue: undefined };
+  const settle = new Fields("settle", [value], hold.log);
+  const settleEntry = settle.text("entry") ?? "";
+  const settleValue = settle.text("value");
+  if (settleValue === undefined)
+    settle.missing("settle: 'value' is missing; it is what the entry says at the settlement");
+  return { settleEntry, settleValue };
 }
 
-function readSettle(hold: Fields, log: ProblemLog): SettleMark {
-  const field = hold.given("settle");
-  if (field?.value.kind !== "mapping")
-    return { entry: readText(hold, "settle", log) ?? SETTLE_ENTRY_DEFAULT, value: undefined };
-  const settle = readFields("settle", [field.value], log);
-  const entry = readText(settle, "entry", log) ?? "";
-  const value = readText(settle, "value", log);
-  if (value === undefined && !settle.hasRefused)
-    log.error(settle.at, "settle: 'value' is missing; it is what the entry says at the settlement");
-  return { entry, value };
-}
-
-function readTtl(hold: Fields, log: ProblemLog): number | undefined {
-  const field = hold.given("ttl");
-  if (field === undefined) {
-    if (!hold.hasRefused)
-      log.error(hold.at, "hold: 'ttl' is missing", "Give it longer than any request takes: 'ttl: 120s'.");
+function readTtl(hold: Fields): number | undefined {
+  const value = hold.given("ttl")?.value;
+  if (value === undefined) {
+    hold.missing("hold: 'ttl' is missing", "Give it longer than any request takes: 'ttl: 120s'.");
     return undefined;
   }
-  const seconds = field.value.kind === "scalar" ? parseWindow(field.value.text) : undefined;
+  const seconds = value.kind === "scalar" ? parseWindow(value.text) : undefined;
   if (seconds !== undefined && seconds <= HOLD_SECONDS_MAX) return seconds;
-  const expected = "a whole number of s, m or h up to a day, such as 30s, 5m or 1h";
-  log.error(field.value.at, `hold: ttl: expected ${expected}, got ${describeSource(field.value)}`);
+  hold.log.wrong(value, "hold: ttl: expected a whole number of s, m or h up to a day, such as 30s, 5m or 1h");
   return undefined;
 }
 
@@ -143,7 +129,6 @@ function concurrentLimit(places: number, seconds: number, at: LimitDraft["at"]):
     burst: places,
     windowSeconds: seconds,
     keySeconds: seconds,
-    calendar: undefined,
     debtMax: places,
     debtMaxAt: undefined,
     unit: Unit.unknown,
@@ -157,18 +142,17 @@ function concurrentLimit(places: number, seconds: number, at: LimitDraft["at"]):
 }
 
 /** Reports settings that a rule with `hold` can't have. */
-export function checkHold(draft: RuleDraft, fields: Fields, log: ProblemLog): void {
+export function checkHold(draft: RuleDraft, fields: Fields): void {
   if (draft.hold === undefined) return;
-  const refuse = (name: string, why: string, hint: string) => {
-    const field = fields.given(name);
-    if (field !== undefined) log.error(field.keyAt, `'${name}' can't stand beside 'hold', ${why}`, hint);
-  };
-  refuse(
-    "cost",
-    "whose 'estimate' says what a payment costs",
-    "Write 'estimate', 'default', 'max' and 'per' into 'hold'.",
-  );
-  if (draft.isPostPaid) refuse("post_paid", "which is paid before and settled after", "Keep one of the two.");
+  const { log } = fields;
+  if (fields.given("cost") !== undefined) {
+    const message = "'cost' can't stand beside 'hold', whose 'estimate' says what a payment costs";
+    log.error(fields.keyAt("cost"), message, "Write 'estimate', 'default', 'max' and 'per' into 'hold'.");
+  }
+  if (draft.isPostPaid && fields.given("post_paid") !== undefined) {
+    const message = "'post_paid' can't stand beside 'hold', which is paid before and settled after";
+    log.error(fields.keyAt("post_paid"), message, "Keep one of the two.");
+  }
   for (const { at, algorithm, isConcurrent, sync, syncAt } of limitsOfDraft(draft).flatMap(({ limits }) => limits)) {
     if (isConcurrent) continue;
     if (!ALGORITHM_TRAITS[algorithm].mayHold) {

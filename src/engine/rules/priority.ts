@@ -4,8 +4,7 @@
 import { divideUp } from "../base/units.ts";
 import { Algorithm, type Limit, type Names, type Priority, SYNC_NAMES, Sync } from "../domain/limit.ts";
 import type { Descriptor, LimitRequest } from "../domain/request.ts";
-import { type Fields, readFields, readScalars, readSection, readText, textOfNode } from "./fields.ts";
-import { describeSource, type ProblemLog } from "./problems.ts";
+import { type Fields, readScalars, textOfNode } from "./fields.ts";
 import type { Place } from "./source.ts";
 
 /** The settings of `priority` in a rule file. */
@@ -74,49 +73,46 @@ export interface PriorityDraft extends PrioritySettings {
 const HIGH_VALUE_DEFAULT = "high";
 
 /** Reads the section. Undefined if it is absent or has mistakes, which are reported. */
-export function readPriority(limit: Fields, log: ProblemLog): PriorityDraft | undefined {
-  const section = readSection(limit.get("priority"), log);
-  if (section === undefined) return undefined;
-  const fields = readFields("priority", section, log);
-  const entry = readText(fields, "entry", log) ?? "";
-  if (entry === "" && !fields.hasRefused)
-    log.error(fields.at, "priority: 'entry' is missing; it names the entry that tells calls of high priority");
-  const values = readValues(fields, log);
-  const percent = readPercent(fields, log);
+export function readPriority(limit: Fields): PriorityDraft | undefined {
+  const fields = limit.section("priority", "priority");
+  if (fields === undefined) return undefined;
+  const entry = fields.text("entry") ?? "";
+  if (entry === "")
+    fields.missing("priority: 'entry' is missing; it names the entry that tells calls of high priority");
+  const values = readValues(fields);
+  const percent = readPercent(fields);
   return entry === "" || percent === undefined ? undefined : { at: fields.at, entry, values, percent };
 }
 
-function readValues(fields: Fields, log: ProblemLog): ReadonlySet<string> {
+function readValues(fields: Fields): ReadonlySet<string> {
   const field = fields.given("values");
   if (field === undefined) return new Set([HIGH_VALUE_DEFAULT]);
-  return new Set(readScalars(field, log).map((node) => textOfNode("values", node, log) ?? ""));
+  return new Set(readScalars(field, fields.log).map((node) => textOfNode("values", node, fields.log) ?? ""));
 }
 
-function readPercent(fields: Fields, log: ProblemLog): number | undefined {
-  const field = fields.given("high");
-  if (field === undefined) {
+function readPercent(fields: Fields): number | undefined {
+  const value = fields.given("high")?.value;
+  if (value === undefined) {
     const hint = "Write 'high: 20%' to keep the last fifth of the room.";
-    if (!fields.hasRefused) log.error(fields.at, "priority: 'high' is missing; it says how much is kept", hint);
+    fields.missing("priority: 'high' is missing; it says how much is kept", hint);
     return undefined;
   }
-  const parts = field.value.kind === "scalar" ? /^([1-9][0-9]?)%$/.exec(field.value.text) : null;
+  const parts = value.kind === "scalar" ? /^([1-9][0-9]?)%$/.exec(value.text) : null;
   if (parts !== null) return Number(parts[1]);
-  const expected = "a whole percentage of the limit's room from 1% to 99%, such as 20%";
-  log.error(field.value.at, `priority: high: expected ${expected}, got ${describeSource(field.value)}`);
+  fields.log.wrong(
+    value,
+    "priority: high: expected a whole percentage of the limit's room from 1% to 99%, such as 20%",
+  );
   return undefined;
 }
 
 /** Reports a `sync` beside a priority, and warns if the limit is too small to keep anything. */
-export function checkPriority(
-  priority: PriorityDraft | undefined,
-  { quota, sync, syncAt }: { readonly quota: number; readonly sync: Sync; readonly syncAt: Place },
-  log: ProblemLog,
-): void {
+export function checkPriority(priority: PriorityDraft | undefined, quota: number, sync: Sync, limit: Fields): void {
   if (priority === undefined) return;
   if (sync !== Sync.exact) {
     const text = `sync: ${SYNC_NAMES[sync]} can't stand beside 'priority': what is left for whom must be known to all processes`;
-    log.error(syncAt, text, "Leave 'sync' out.");
+    limit.log.error(limit.keyAt("sync"), text, "Leave 'sync' out.");
   }
   if (reserveOf(quota, priority.percent) === 0)
-    log.warn(priority.at, `priority: a limit of ${quota} has no room to keep, so all calls are alike`);
+    limit.log.warn(priority.at, `priority: a limit of ${quota} has no room to keep, so all calls are alike`);
 }

@@ -34,6 +34,11 @@ export class ProblemLog {
     if (this.keeps("warning")) this.#problems.push(makeProblem("warning", at, message, suggestion));
   }
 
+  /** Reports a value: `message` and what it is instead. */
+  wrong(node: SourceNode, message: string, suggestion?: string): void {
+    this.error(node.at, `${message}, got ${describeSource(node)}`, suggestion);
+  }
+
   /** Adds problems that the parser found. */
   addAll(problems: readonly Problem[]): void {
     for (const problem of problems) {

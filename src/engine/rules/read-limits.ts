@@ -1,69 +1,112 @@
-// Reads all limits of a rule, which it writes itself or uses by a name of the file's `limits`.
+// Reads all limits of a rule, which it writes itself or uses by a name of the file's `limits`: always those of one name (`use`), or those
+// that an entry names (`tier`).
 
+import { SYNC_NAMES, Sync } from "../domain/limit.ts";
 import { oneByteOf, textOf } from "../domain/request.ts";
 import { defaultPostPaid, withDefaults } from "./defaults.ts";
-import type { LimitDraft, LimitsDraft } from "./draft.ts";
-import {
-  type Fields,
-  fieldsOfFiles,
-  isNull,
-  keyText,
-  readFields,
-  readMappings,
-  readSection,
-  readSwitch,
-  readText,
-} from "./fields.ts";
+import type { LimitDraft, LimitsDraft, RuleDraft, TierDraft } from "./draft.ts";
+import { type Field, Fields, fieldsOfFiles, isNull, keyText, readScalars, textOfNode } from "./fields.ts";
 import { describeSource, formatPlace, type ProblemLog } from "./problems.ts";
 import { readLimit, readReplaces, readUnlimited } from "./read-limit.ts";
 import { LIMIT_NAMES_MAX, LIMITS_PER_RULE_MAX } from "./schema.ts";
-import type { MappingEntry, MappingNode, Place, SourceFile, SourceNode } from "./source.ts";
+import {
+  isInResource,
+  type MappingEntry,
+  type MappingNode,
+  type Place,
+  type SourceFile,
+  type SourceNode,
+} from "./source.ts";
+import { suggest } from "./suggest.ts";
+
+/** Limits as a rule or a file writes them. */
+interface WrittenLimits {
+  /** One-byte; empty if a rule writes them. */
+  readonly name: string;
+  readonly at: Place;
+  /** What messages call them. */
+  readonly title: string;
+  /** The mappings of each limit; later ones override earlier ones. */
+  readonly sections: readonly (readonly MappingNode[])[];
+  /** True for a list, in which each limit needs a label. */
+  readonly isList: boolean;
+}
+
+/** Limits with a name. */
+interface NamedLimits extends WrittenLimits {
+  /** Set to true by the first rule that uses them. */
+  isUsed: boolean;
+  /** Results of reading by the rule's settings that matter (readNamed), because thousands of rules may use the same limits. */
+  readonly read: Map<string, LimitsDraft>;
+}
+
+/** Reads all limits that may apply to a rule, each with the limit of its `concurrent`. `named` are those of its domain. */
+export function readRuleLimits(
+  fields: Fields,
+  named: LimitsByName,
+  defaults: MappingNode | undefined,
+  concurrent: LimitDraft | undefined,
+): Pick<RuleDraft, "limits" | "tier"> {
+  const withConcurrent = (draft: LimitsDraft): LimitsDraft =>
+    concurrent === undefined || draft.isUnlimited
+      ? draft
+      : { ...draft, hasLimit: true, limits: [...draft.limits, concurrent] };
+  const { byDefault, tier } = readChoice(fields, named);
+  if (byDefault === undefined) {
+    const limits = readLimits(fields, readWritten(fields), defaults, false);
+    return { limits: withConcurrent(limits), tier: undefined };
+  }
+  const read = (limits: NamedLimits) => withConcurrent(readNamed(fields, limits, defaults, tier !== undefined));
+  const limits = read(byDefault);
+  if (tier === undefined) return { limits, tier };
+  const choices = tier.among.map((each) => (each === byDefault ? limits : read(each)));
+  checkTierLimits(choices, fields.log);
+  return { limits, tier: { entry: tier.entry, choices } };
+}
 
 /** The sections that the rule itself has under `rate_limit` and `rate_limits`. */
-export function readWritten(fields: Fields, log: ProblemLog): WrittenLimits {
-  const one = readSection(fields.get("rate_limit"), log);
+function readWritten(fields: Fields): WrittenLimits {
+  const one = fields.parts("rate_limit");
   const listField = fields.given("rate_limits");
-  const sections = one === undefined ? readMappings(listField, log).map((mapping) => [mapping]) : [one];
+  const sections = one === undefined ? fields.mappings("rate_limits").map((mapping) => [mapping]) : [one];
   const isList = one === undefined && listField !== undefined;
   if (one !== undefined && listField !== undefined) {
-    log.error(listField.keyAt, "'rate_limits' can't stand beside 'rate_limit'", "Move the one limit into the list.");
+    const hint = "Move the one limit into the list.";
+    fields.log.error(listField.keyAt, "'rate_limits' can't stand beside 'rate_limit'", hint);
   }
   if (isList && listField.value.kind === "sequence" && listField.value.items.length === 0) {
-    log.error(listField.value.at, "rate_limits: the list is empty", "Leave it out if the rule has no limit.");
+    const hint = "Leave it out if the rule has no limit.";
+    fields.log.error(listField.value.at, "rate_limits: the list is empty", hint);
   }
-  return { at: listField?.value.at ?? fields.at, title: "rate_limits", sections, isList };
+  return { name: "", at: fields.valueAt("rate_limits"), title: "rate_limits", sections, isList };
 }
 
 /** Reads named limits for the rule with these fields. Rules whose relevant settings are equal share one result. */
-export function readNamed(
+function readNamed(
   fields: Fields,
   named: NamedLimits,
   defaults: MappingNode | undefined,
   isOfTier: boolean,
-  log: ProblemLog,
-): ReadLimits {
-  const own = fields.given("post_paid") === undefined ? "" : String(readSwitch(fields, "post_paid", log));
+): LimitsDraft {
+  const own = fields.given("post_paid") === undefined ? "" : String(fields.flag("post_paid"));
   const beside = ["hold", "on_store_failure"].filter((name) => fields.given(name) !== undefined);
   const key = [own, isOfTier, ...beside].join();
-  let read = named.read.get(key);
-  if (read === undefined) {
-    read = readLimits(fields, named, defaults, isOfTier, log);
-    named.read.set(key, read);
-  }
+  const read = named.read.get(key) ?? readLimits(fields, named, defaults, isOfTier);
+  named.read.set(key, read);
   return read;
 }
 
 /** Reads limits for the rule with these fields. `isOfTier`: an entry chooses them. */
-export function readLimits(
+function readLimits(
   fields: Fields,
-  { at, title, sections, isList }: WrittenLimits,
+  { name, at, title, sections, isList }: WrittenLimits,
   defaults: MappingNode | undefined,
   isOfTier: boolean,
-  log: ProblemLog,
-): ReadLimits {
+): LimitsDraft {
+  const { log } = fields;
   if (sections.length > LIMITS_PER_RULE_MAX)
     log.error(at, `${title}: expected at most ${LIMITS_PER_RULE_MAX} limits, got ${sections.length}`);
-  const own = fields.given("post_paid") === undefined ? undefined : readSwitch(fields, "post_paid", log);
+  const own = fields.given("post_paid") === undefined ? undefined : fields.flag("post_paid");
   const byDefault = defaultPostPaid(defaults, sections);
   const beside = {
     takesNoSync: (own ?? byDefault) === true || fields.given("hold") !== undefined,
@@ -73,55 +116,128 @@ export function readLimits(
   const limits: LimitDraft[] = [];
   let unlimited: Fields | undefined;
   for (const section of sections) {
-    const limitFields = readFields("limit", withDefaults(section, defaults, beside), log);
-    if (readSwitch(limitFields, "unlimited", log)) unlimited = limitFields;
-    else {
-      const limit = readLimit(limitFields, log);
-      if (limit !== undefined) limits.push(limit);
+    const limitFields = new Fields("limit", withDefaults(section, defaults, beside), log);
+    const isUnlimited = limitFields.flag("unlimited");
+    if (isUnlimited) unlimited = limitFields;
+    const limit = isUnlimited ? undefined : readLimit(limitFields);
+    if (limit !== undefined) limits.push(limit);
+  }
+  const draft = { name, isList, hasLimit: sections.length > 0 };
+  if (unlimited === undefined) {
+    const postPaid = own ?? (limits.length === 0 ? undefined : byDefault);
+    const none = { isUnlimited: false, unlimitedName: "", unlimitedReplaces: [], unlimitedRequests: 0 };
+    return { ...draft, ...none, limits, postPaid };
+  }
+  if (sections.length > 1) log.error(unlimited.at, "an unlimited rule takes no other limits");
+  const unlimitedName = unlimited.text("name") ?? "";
+  const unlimitedReplaces = readReplaces(unlimited, unlimitedName);
+  const unlimitedRequests = readUnlimited(unlimited);
+  return {
+    ...draft,
+    isUnlimited: true,
+    unlimitedName,
+    unlimitedReplaces,
+    unlimitedRequests,
+    limits: [],
+    postPaid: own,
+  };
+}
+
+/** The named limits of a rule. */
+interface NamedChoice {
+  /** The limits that apply unless the entry names others; undefined if the rule uses none, or with mistakes, which are reported. */
+  readonly byDefault?: NamedLimits | undefined;
+  /** The entry, and the limits that it may name. */
+  readonly tier?: Pick<TierDraft, "entry"> & { readonly among: readonly NamedLimits[] };
+}
+
+/** Most names of limits in a message. */
+const SHOWN_NAMES_MAX = 8;
+
+function readChoice(fields: Fields, named: LimitsByName): NamedChoice {
+  const { log } = fields;
+  const first = fields.firstGiven(["use", "tier"]);
+  if (first === undefined) return {};
+  refuseBeside(first, fields);
+  if (first.name === "use") return { byDefault: find(fields.text("use"), first, named, log) };
+  const section = fields.section("tier", "tier");
+  if (section === undefined) return {};
+  const entry = section.text("entry") ?? "";
+  const name = section.text("default");
+  const nameField = section.given("default");
+  if (entry === "") section.missing("tier: 'entry' is missing; it names the entry that tells the tier");
+  if (nameField === undefined)
+    section.missing("tier: 'default' is missing", "Name the limits of callers whose entry names none.");
+  const byDefault = nameField && find(name, nameField, named, log);
+  const among = new Set(readAmong(section, named));
+  for (const limits of among) limits.isUsed = true;
+  if (entry === "" || byDefault === undefined) return {};
+  return { byDefault, tier: { entry, among: [...among.add(byDefault)] } };
+}
+
+function readAmong(fields: Fields, named: LimitsByName): readonly NamedLimits[] {
+  const field = fields.given("among");
+  if (field === undefined) return [...named.values()];
+  return readScalars(field, fields.log).flatMap(
+    (value) => find(textOfNode("among", value, fields.log), { name: "among", value }, named, fields.log) ?? [],
+  );
+}
+
+function find(
+  name: string | undefined,
+  field: Pick<Field, "name" | "value">,
+  named: LimitsByName,
+  log: ProblemLog,
+): NamedLimits | undefined {
+  if (name === undefined) return undefined;
+  const found = named.get(name);
+  if (found !== undefined) {
+    found.isUsed = true;
+    return found;
+  }
+  const names = [...named.keys()].map(textOf);
+  const hint = suggest(textOf(name), names);
+  const shown = `${names.slice(0, SHOWN_NAMES_MAX).join(", ")}${names.length > SHOWN_NAMES_MAX ? ", ..." : ""}`;
+  const known =
+    names.length === 0 ? "; this domain has no 'limits'" : hint === undefined ? `; expected one of ${shown}` : "";
+  const text = `${field.name}: no limits are named '${textOf(name)}'${known}`;
+  // Named limits are in a file, and a control plane's set must never be refused because of a file.
+  if (isInResource(field.value.at)) log.warn(field.value.at, `${text}, so the resource's own limit applies`, hint);
+  else log.error(field.value.at, text, hint);
+  return undefined;
+}
+
+// The limit in a control plane's message is overridden and not reported, because the message can't leave it out.
+function refuseBeside(first: Field, fields: Fields): void {
+  for (const name of ["tier", "rate_limit", "rate_limits"]) {
+    const other = fields.given(name);
+    if (other === undefined || other === first || (name === "rate_limit" && isInResource(other.keyAt))) continue;
+    fields.log.error(other.keyAt, `'${name}' can't stand beside '${first.name}'`, "Keep one of the two.");
+  }
+}
+
+// A caller's tier may change from call to call.
+function checkTierLimits(choices: readonly LimitsDraft[], log: ProblemLog): void {
+  for (const { sync, syncAt } of choices.flatMap(({ limits }) => limits)) {
+    if (sync === Sync.exact || sync === Sync.lease) continue;
+    const text = `sync: ${SYNC_NAMES[sync]} can't stand in limits that 'tier' chooses among: nothing bounds what passes while a caller's tier changes`;
+    log.error(syncAt, text, "Use 'sync: lease', or leave it out.");
+  }
+}
+
+/** Warns of named limits that no rule uses, and reports mistakes in them. Must be called when all files have been read. */
+export function checkUnused(
+  named: ReadonlyMap<string, LimitsByName>,
+  defaults: ReadonlyMap<string, MappingNode>,
+  log: ProblemLog,
+): void {
+  for (const [domain, ofDomain] of named) {
+    for (const limits of ofDomain.values()) {
+      if (limits.isUsed) continue;
+      log.warn(limits.at, `${limits.title} is used by no rule`, "Take it by 'use' or 'tier', or remove it.");
+      readLimits(new Fields("rule", [], log), limits, defaults.get(domain), false);
     }
   }
-  if (unlimited !== undefined) {
-    if (sections.length > 1) log.error(unlimited.at, "an unlimited rule takes no other limits");
-    return { limits: unlimitedDraft(unlimited, isList, log), postPaid: own };
-  }
-  const draft = { unlimitedName: "", unlimitedReplaces: [], unlimitedRequests: 0, limits, isList };
-  const postPaid = own ?? (limits.length === 0 ? undefined : byDefault);
-  return { limits: { ...draft, hasLimit: sections.length > 0, isUnlimited: false }, postPaid };
-}
-
-function unlimitedDraft(fields: Fields, isList: boolean, log: ProblemLog): LimitsDraft {
-  const unlimitedRequests = readUnlimited(fields, log);
-  const unlimitedName = readText(fields, "name", log) ?? "";
-  const unlimitedReplaces = readReplaces(fields, unlimitedName, log);
-  const draft = { unlimitedName, unlimitedReplaces, unlimitedRequests, limits: [], isList };
-  return { ...draft, hasLimit: true, isUnlimited: true };
-}
-
-/** Limits as a rule or a file writes them. */
-interface WrittenLimits {
-  readonly at: Place;
-  /** Their name in messages. */
-  readonly title: string;
-  /** The mappings of each limit; later ones override earlier ones. */
-  readonly sections: readonly (readonly MappingNode[])[];
-  /** True for a list, in which each limit needs a label. */
-  readonly isList: boolean;
-}
-
-/** Limits after reading, and `post_paid` of the rule or its domain's defaults; undefined if neither has it. */
-export interface ReadLimits {
-  readonly limits: LimitsDraft;
-  readonly postPaid: boolean | undefined;
-}
-
-/** Limits with a name. */
-export interface NamedLimits extends WrittenLimits {
-  /** One-byte. */
-  readonly name: string;
-  /** Set to true by the first rule that uses them. */
-  isUsed: boolean;
-  /** Results of reading by the rule's settings that matter (readNamed), because thousands of rules may use the same limits. */
-  readonly read: Map<string, ReadLimits>;
 }
 
 /** The named limits of one domain, in the order of its files. */
@@ -132,8 +248,8 @@ export function gatherNamedLimits(files: readonly SourceFile[], log: ProblemLog)
   const found = new Map<string, Map<string, NamedLimits>>();
   for (const { domain, field } of fieldsOfFiles(files, "limits", log)) {
     if (field.value.kind !== "mapping") {
-      const text = `limits: expected a mapping of names to limits, got ${describeSource(field.value)}`;
-      log.error(field.value.at, text, "Limits of one rule stand under its 'rate_limits'.");
+      const hint = "Limits of one rule stand under its 'rate_limits'.";
+      log.wrong(field.value, "limits: expected a mapping of names to limits", hint);
       continue;
     }
     const ofDomain = found.get(domain) ?? new Map<string, NamedLimits>();
@@ -156,16 +272,9 @@ function add(found: Map<string, NamedLimits>, { key, value, isMerged }: MappingE
     return;
   }
   const title = `limits: '${textOf(name)}'`;
+  const sections = sectionsOf(title, value, log);
   const isList = value.kind === "sequence";
-  found.set(name, {
-    name,
-    at: key.at,
-    title,
-    sections: sectionsOf(title, value, log),
-    isList,
-    isUsed: false,
-    read: new Map(),
-  });
+  found.set(name, { name, at: key.at, title, sections, isList, isUsed: false, read: new Map() });
 }
 
 function sectionsOf(title: string, value: SourceNode, log: ProblemLog): MappingNode[][] {
@@ -177,7 +286,7 @@ function sectionsOf(title: string, value: SourceNode, log: ProblemLog): MappingN
   }
   return items.flatMap((item) => {
     if (item.kind === "mapping") return [[item]];
-    log.error(item.at, `${title}: each limit must be a mapping of keys, got ${describeSource(item)}`);
+    log.wrong(item, `${title}: each limit must be a mapping of keys`);
     return [];
   });
 }

@@ -1,9 +1,8 @@
 // Reads `metadata` of a rule, for the dynamic metadata of answers: any content, with values as YAML 1.1 resolves them.
 
 import { textOf } from "../domain/request.ts";
-import type { Field } from "./fields.ts";
-import { isNull } from "./fields.ts";
-import { describeSource, type ProblemLog } from "./problems.ts";
+import { type Field, isNull } from "./fields.ts";
+import type { ProblemLog } from "./problems.ts";
 import { METADATA_VALUES_MAX } from "./schema.ts";
 import type { MappingNode, ScalarNode, SourceNode } from "./source.ts";
 
@@ -21,7 +20,7 @@ export function readMetadata(field: Field | undefined, log: ProblemLog): Metadat
   for (const node of [...field.overridden, field.value]) {
     if (isNull(node)) entries = new Map();
     else if (node.kind === "mapping") addEntries(entries, node, topKey, log);
-    else log.error(node.at, `metadata: expected a mapping of keys, got ${describeSource(node)}`);
+    else log.wrong(node, "metadata: expected a mapping of keys");
   }
   // Object.fromEntries defines own properties, so that a key such as __proto__ has no special meaning.
   return entries.size === 0 ? undefined : Object.fromEntries(entries);

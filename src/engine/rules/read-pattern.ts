@@ -9,8 +9,8 @@ import { errorMessage } from "../base/thrown.ts";
 import { oneByteOf, textOf } from "../domain/request.ts";
 import { AddressRanges, coversPrivateNetwork, parseRange } from "./cidr.ts";
 import type { PatternDraft } from "./draft.ts";
-import { type Field, type Fields, readFields, readScalars, readSection, readText, textOfNode } from "./fields.ts";
-import { describeSource, type ProblemLog } from "./problems.ts";
+import { type Field, type Fields, readScalars, textOfNode } from "./fields.ts";
+import type { ProblemLog } from "./problems.ts";
 import type { Pattern } from "./rule-set.ts";
 import {
   REGEX_CHARS_MAX,
@@ -25,23 +25,17 @@ import type { Place } from "./source.ts";
 const SHOWN_RANGES_CHARS_MAX = 256;
 
 /** The patterns of a rule with that key: one, or one per value of `one_of`. Empty if there are mistakes. */
-export function* readPatterns(
-  key: string,
-  fields: Fields,
-  regexes: Regexes,
-  log: ProblemLog,
-): LongWork<PatternDraft[]> {
-  const value = readText(fields, "value", log) ?? "";
-  const match = readSection(fields.get("match"), log);
-  if (match === undefined) return [valuePattern(key, value, fields.get("value")?.value.at ?? fields.at)];
-  const matchFields = readFields("match", match, log);
-  if (value !== "")
-    log.error(fields.get("value")?.keyAt ?? fields.at, "'value' can't stand beside 'match'", "Keep one of the two.");
-  if (key.includes("*")) log.error(matchFields.at, "'match' can't stand beside a key with a star in it");
-  const given = SECTIONS.match.keys.map((name) => matchFields.given(name)).filter((field) => field !== undefined);
+export function* readPatterns(key: string, fields: Fields, regexes: Regexes): LongWork<PatternDraft[]> {
+  const { log } = fields;
+  const value = fields.text("value") ?? "";
+  const match = fields.section("match", "match");
+  if (match === undefined) return [valuePattern(key, value, fields.valueAt("value"))];
+  if (value !== "") log.error(fields.keyAt("value"), "'value' can't stand beside 'match'", "Keep one of the two.");
+  if (key.includes("*")) log.error(match.at, "'match' can't stand beside a key with a star in it");
+  const given = SECTIONS.match.keys.map((name) => match.given(name)).filter((field) => field !== undefined);
   const [first, second] = given;
   if (first === undefined) {
-    if (!matchFields.hasRefused) log.error(matchFields.at, `match: expected one of ${SECTIONS.match.keys.join(", ")}`);
+    match.missing(`match: expected one of ${SECTIONS.match.keys.join(", ")}`);
     return [];
   }
   if (second !== undefined) {
@@ -95,11 +89,8 @@ function* readMatch(field: Field, regexes: Regexes, log: ProblemLog): LongWork<P
 
 function makePattern(name: string, text: string, at: Place, regexes: Regexes, log: ProblemLog): Pattern | undefined {
   if (name !== "regex" && text.includes("*")) {
-    log.warn(
-      at,
-      `${name}: a * stands only for itself here, got '${textOf(text)}'`,
-      "Patterns with * are written as 'value'.",
-    );
+    const message = `${name}: a * stands only for itself here, got '${textOf(text)}'`;
+    log.warn(at, message, "Patterns with * are written as 'value'.");
   }
   if (name === "one_of") return { kind: "exact", value: text };
   if (text === "") {
@@ -119,7 +110,7 @@ function* readCidr(field: Field, log: ProblemLog): LongWork<PatternDraft[]> {
     yield;
     const range = parseRange(scalar.text);
     if (typeof range === "string") {
-      log.error(scalar.at, `cidr: ${range}, got ${describeSource(scalar)}`);
+      log.wrong(scalar, `cidr: ${range}`);
       continue;
     }
     ranges.add(range);
@@ -161,12 +152,8 @@ export class Regexes {
       this.#bound(size, at, log);
       return { kind: "regex", source: oneByteOf(source), test: testOf(compiled, size) };
     } catch (error) {
-      const reason = errorMessage(error);
-      log.error(
-        at,
-        `regex: ${reason.replace(/^error parsing regexp: /, "")}`,
-        "The syntax is RE2's: no look-around, no back-references.",
-      );
+      const reason = errorMessage(error).replace(/^error parsing regexp: /, "");
+      log.error(at, `regex: ${reason}`, "The syntax is RE2's: no look-around, no back-references.");
       return undefined;
     }
   }

@@ -12,33 +12,21 @@ import {
   DomainDraft,
   type GlobalLimitDraft,
   type LimitDraft,
-  type LimitsDraft,
   limitsOfDraft,
   type PatternDraft,
   type RuleDraft,
-  type TierDraft,
 } from "./draft.ts";
-import {
-  type Fields,
-  isNull,
-  readFields,
-  readMappings,
-  readSection,
-  readSwitch,
-  readText,
-  readWord,
-} from "./fields.ts";
+import { Fields, isNull } from "./fields.ts";
 import { type DefaultHold, type DefaultHolds, plainRule } from "./gateway-rules.ts";
 import { checkHold, readHold } from "./hold.ts";
-import { describeSource, formatPlace, type ProblemLog } from "./problems.ts";
+import { formatPlace, type ProblemLog } from "./problems.ts";
 import { readLimit, readOnStoreFailure } from "./read-limit.ts";
-import { type LimitsByName, type ReadLimits, readLimits, readNamed, readWritten } from "./read-limits.ts";
+import { type LimitsByName, readRuleLimits } from "./read-limits.ts";
 import { readMetadata } from "./read-metadata.ts";
 import { type Regexes, readPatterns } from "./read-pattern.ts";
 import type { CostEntry } from "./rule-set.ts";
 import { RULES_FAULT, RULES_MAX } from "./schema.ts";
 import { isInResource, type MappingNode, type Place, type SourceFile } from "./source.ts";
-import { checkTierLimits, readNamedChoice } from "./tiers.ts";
 
 /** What is needed to read the files of a set. */
 interface SetContext {
@@ -75,10 +63,10 @@ export function* readFile(file: SourceFile, set: SetContext, log: ProblemLog): L
   const isResource = file.isResource === true;
   const root = readRoot(file, log);
   if (root === undefined) return;
-  const fields = readFields("file", [root], log);
+  const fields = new Fields("file", [root], log);
   const field = fields.get("domain");
   const domainAt = field?.value.at ?? (isResource ? root.at : topOf(file));
-  const domain = readText(fields, "domain", log) ?? "";
+  const domain = fields.text("domain") ?? "";
   if (domain === "" && (field === undefined || field.value.kind === "scalar")) {
     log.error(domainAt, "the domain is missing or empty; every file needs one, as callers name it");
   }
@@ -88,12 +76,12 @@ export function* readFile(file: SourceFile, set: SetContext, log: ProblemLog): L
   const defaults = set.defaults.get(domain);
   draft.files.push(file.name);
   draft.chargesGivenHits ||= isResource && defaultPostPaid(defaults, []) === undefined;
-  const globalLimit = readGlobalLimit(fields, log);
+  const globalLimit = readGlobalLimit(fields.section("global_limit", "global limit"));
   if (globalLimit !== undefined) draft.addGlobalLimit(globalLimit);
   const named = set.named.get(domain) ?? NO_LIMITS;
   const hold = isResource ? set.holds.get(domain) : undefined;
   const { regexes, read } = set;
-  yield* readRules(fields, draft.rules, { draft, regexes, isResource, defaults, hold, named, read }, log);
+  yield* readRules(fields, draft.rules, { draft, regexes, isResource, defaults, hold, named, read });
 }
 
 /** The draft that a file adds to; one that nobody uses if the file has no domain, or another file has the same. */
@@ -123,7 +111,7 @@ function readRoot(file: SourceFile, log: ProblemLog): MappingNode | undefined {
   const { root } = file;
   if (root === undefined || root.kind === "mapping") return root;
   if (isNull(root)) log.error(topOf(file), "the file is empty: expected a 'domain' and its 'descriptors'");
-  else log.error(root.at, `expected a mapping with 'domain' and 'descriptors', got ${describeSource(root)}`);
+  else log.wrong(root, "expected a mapping with 'domain' and 'descriptors'");
   return undefined;
 }
 
@@ -131,164 +119,97 @@ function topOf({ name }: SourceFile): Place {
   return { file: name, line: 1, column: 1 };
 }
 
-function* readRules(fields: Fields, into: RuleDraft[], context: FileContext, log: ProblemLog): LongWork<void> {
-  for (const written of readMappings(fields.get("descriptors"), log)) {
+function* readRules(fields: Fields, into: RuleDraft[], context: FileContext): LongWork<void> {
+  const { log } = fields;
+  for (const written of fields.mappings("descriptors")) {
     yield;
     if (context.read.rules > RULES_MAX) return;
     if (++context.read.rules > RULES_MAX) log.error(written.at, RULES_FAULT);
     const mapping = context.isResource ? plainRule(written, context.hold, log) : written;
-    const rule = readFields("rule", [mapping], log);
-    const key = readText(rule, "key", log) ?? "";
-    const patterns = yield* readPatterns(key, rule, context.regexes, log);
-    const draft = readRule(key, patterns, rule, context, log);
+    const rule = new Fields("rule", [mapping], log);
+    const key = rule.text("key") ?? "";
+    const patterns = yield* readPatterns(key, rule, context.regexes);
+    const draft = readRule(key, patterns, rule, context);
     if (key !== "") {
       into.push(draft);
       context.draft.note(draft);
     }
-    yield* readRules(rule, draft.children, context, log);
+    yield* readRules(rule, draft.children, context);
   }
 }
 
 /** Reads a rule without those below it. */
-function readRule(
-  key: string,
-  patterns: readonly PatternDraft[],
-  fields: Fields,
-  context: FileContext,
-  log: ProblemLog,
-): RuleDraft {
-  const { at } = fields;
-  const { isResource } = context;
+function readRule(key: string, patterns: readonly PatternDraft[], fields: Fields, context: FileContext): RuleDraft {
+  const { isResource, named, defaults } = context;
   const keyField = fields.get("key");
-  if (key === "" && (keyField === undefined ? !fields.hasRefused : keyField.value.kind === "scalar")) {
-    log.error(keyField?.value.at ?? at, "the rule's key is missing or empty");
-  }
-  const { hold, concurrent } = readHold(fields, log);
-  const read = readChosen(fields, context, log);
-  const limits = withConcurrent(read.limits, concurrent);
-  const tier = read.tier === undefined ? undefined : tierWithConcurrent(read.tier, concurrent);
+  if (key === "" && (keyField === undefined ? !fields.hasRefused : keyField.value.kind === "scalar"))
+    fields.log.error(fields.valueAt("key"), "the rule's key is missing or empty");
+  const { hold, concurrent } = readHold(fields);
+  const { limits, tier } = readRuleLimits(fields, named, defaults, concurrent);
   // With a hold, the defaults' post_paid does not apply.
-  const postPaid = hold === undefined || fields.given("post_paid") !== undefined ? read.postPaid : undefined;
+  const postPaid = hold === undefined || fields.given("post_paid") !== undefined ? limits.postPaid : undefined;
+  const isShadow = fields.flag("shadow_mode");
+  const isQuota = fields.flag("quota_mode");
   const draft: RuleDraft = {
-    at,
+    at: fields.at,
     key,
-    keyAt: keyField?.value.at ?? at,
+    keyAt: fields.valueAt("key"),
     patterns,
     limits,
-    limitsName: read.limitsName,
     tier,
-    ...readModes(fields, log),
+    kind: isShadow ? Kind.shadow : isQuota ? Kind.quota : Kind.ordinary,
+    isQuota,
     isPostPaid: postPaid === true,
     chargesGivenHits: isResource && postPaid === undefined && hold === undefined,
-    cost: readCost(fields, log),
+    cost: readCost(fields.section("cost", "cost")),
     hold,
-    onStoreFailure: readOnStoreFailure(fields, log),
-    sharesThreshold: readSwitch(fields, "share_threshold", log),
-    hashesValues: readSwitch(fields, "hash_values", log),
-    detailedMetric: readSwitch(fields, "detailed_metric", log),
-    valueToMetric: readSwitch(fields, "value_to_metric", log),
-    metadata: readMetadata(fields.get("metadata"), log),
+    onStoreFailure: readOnStoreFailure(fields),
+    sharesThreshold: fields.flag("share_threshold"),
+    hashesValues: fields.flag("hash_values"),
+    detailedMetric: fields.flag("detailed_metric"),
+    valueToMetric: fields.flag("value_to_metric"),
+    metadata: readMetadata(fields.get("metadata"), fields.log),
     children: [],
   };
-  checkSharing(draft, fields, log);
-  checkSettings(draft, fields, log);
-  checkHold(draft, fields, log);
+  checkSharing(draft, fields);
+  checkSettings(draft, fields);
+  checkHold(draft, fields);
   return draft;
 }
 
-function readModes(fields: Fields, log: ProblemLog): { kind: Kind; isQuota: boolean } {
-  const isShadow = readSwitch(fields, "shadow_mode", log);
-  const isQuota = readSwitch(fields, "quota_mode", log);
-  return { kind: isShadow ? Kind.shadow : isQuota ? Kind.quota : Kind.ordinary, isQuota };
-}
-
-function readCost(rule: Fields, log: ProblemLog): CostEntry | undefined {
-  const section = readSection(rule.get("cost"), log);
-  if (section === undefined) return undefined;
-  const fields = readFields("cost", section, log);
-  const cost = readCostEntry("cost", fields, log);
-  if (cost === undefined && !fields.hasRefused && fields.firstGiven(["default", "max"]) === undefined)
-    log.error(fields.at, "cost: 'entry' is missing; it names the entry that carries the cost");
+function readCost(fields: Fields | undefined): CostEntry | undefined {
+  if (fields === undefined) return undefined;
+  const cost = readCostEntry("cost", fields);
+  if (cost === undefined && fields.firstGiven(["default", "max"]) === undefined)
+    fields.missing("cost: 'entry' is missing; it names the entry that carries the cost");
   return cost;
 }
 
-/** All limits that may apply to a rule: its own, or named ones. */
-interface ChosenLimits extends ReadLimits {
-  /** Name of the limits; empty if the rule itself writes them. */
-  readonly limitsName: string;
-  readonly tier: TierDraft | undefined;
-}
-
-function readChosen(fields: Fields, { named, defaults }: FileContext, log: ProblemLog): ChosenLimits {
-  const choice = readNamedChoice(fields, named, log);
-  if (choice === undefined) {
-    return { ...readLimits(fields, readWritten(fields, log), defaults, false, log), limitsName: "", tier: undefined };
-  }
-  const { byDefault, entry, among } = choice;
-  const read = readNamed(fields, byDefault, defaults, entry !== undefined, log);
-  if (entry === undefined) return { ...read, limitsName: byDefault.name, tier: undefined };
-  const byName = new Map<string, LimitsDraft>();
-  for (const limits of among) {
-    byName.set(limits.name, limits === byDefault ? read.limits : readNamed(fields, limits, defaults, true, log).limits);
-  }
-  checkTierLimits(byName.values(), log);
-  return { ...read, limitsName: byDefault.name, tier: { entry, byName } };
-}
-
-function withConcurrent(limits: LimitsDraft, concurrent: LimitDraft | undefined): LimitsDraft {
-  if (concurrent === undefined || limits.isUnlimited) return limits;
-  return { ...limits, hasLimit: true, limits: [...limits.limits, concurrent] };
-}
-
-/** Warns of named limits that no rule uses, and reports mistakes in them. Must be called when all files have been read. */
-export function checkUnused({ named, defaults }: SetContext, log: ProblemLog): void {
-  for (const [domain, ofDomain] of named) {
-    for (const limits of ofDomain.values()) {
-      if (limits.isUsed) continue;
-      log.warn(limits.at, `${limits.title} is used by no rule`, "Take it by 'use' or 'tier', or remove it.");
-      readLimits(readFields("rule", [], log), limits, defaults.get(domain), false, log);
-    }
-  }
-}
-
-function tierWithConcurrent(tier: TierDraft, concurrent: LimitDraft | undefined): TierDraft {
-  const byName = [...tier.byName].map(([name, limits]): [string, LimitsDraft] => [
-    name,
-    withConcurrent(limits, concurrent),
-  ]);
-  return { ...tier, byName: new Map(byName) };
-}
-
-function readGlobalLimit(fields: Fields, log: ProblemLog): GlobalLimitDraft | undefined {
-  const section = readSection(fields.get("global_limit"), log);
-  if (section === undefined) return undefined;
-  const limitFields = readFields("global limit", section, log);
-  const limit = readLimit(limitFields, log);
-  const countsHits = readWord(limitFields, "count", ["calls", "hits"], log) === 1;
+function readGlobalLimit(fields: Fields | undefined): GlobalLimitDraft | undefined {
+  if (fields === undefined) return undefined;
+  const limit = readLimit(fields);
+  const countsHits = fields.word("count", ["calls", "hits"]) === 1;
   return limit === undefined ? undefined : { limit, countsHits };
 }
 
-const SHARING_HINT = "Remove it, or put a '*' into the value or use match with prefix, suffix, regex or cidr.";
-
-function checkSharing(draft: RuleDraft, fields: Fields, log: ProblemLog): void {
-  if (!draft.sharesThreshold) return;
-  const unshared = draft.patterns.find(({ pattern }) => pattern.kind === "exact" || pattern.kind === "any");
-  if (unshared === undefined) return;
-  const at = fields.get("share_threshold")?.keyAt ?? fields.at;
-  log.error(at, "share_threshold needs a pattern that several values match", SHARING_HINT);
+function checkSharing({ sharesThreshold, patterns }: RuleDraft, fields: Fields): void {
+  if (!sharesThreshold || !patterns.some(({ pattern: { kind } }) => kind === "exact" || kind === "any")) return;
+  const hint = "Remove it, or put a '*' into the value or use match with prefix, suffix, regex or cidr.";
+  fields.log.error(fields.keyAt("share_threshold"), "share_threshold needs a pattern that several values match", hint);
 }
 
 // Reports settings that have no effect, because the rule has no limit or is unlimited. The reference's keys get a warning, because files
 // that it accepts must load; our own keys get an error.
-function checkSettings(draft: RuleDraft, fields: Fields, log: ProblemLog): void {
+function checkSettings(draft: RuleDraft, fields: Fields): void {
+  const { log } = fields;
   const choices = limitsOfDraft(draft);
   const isUnlimited = choices.every((limits) => limits.isUnlimited);
   const reason = !draft.limits.hasLimit ? "a rule without a limit" : isUnlimited ? "an unlimited rule" : undefined;
   if (reason === undefined) {
-    warnNoRoom(draft, fields, log);
-    for (const { limits } of choices) {
-      if (draft.isPostPaid) refuseSync(limits, log);
-      else warnDebt(limits, log);
+    warnNoRoom(draft, fields);
+    for (const limit of choices.flatMap(({ limits }) => limits)) {
+      if (draft.isPostPaid) refuseSync(limit, log);
+      else warnDebt(limit, log);
     }
     return;
   }
@@ -296,36 +217,23 @@ function checkSettings(draft: RuleDraft, fields: Fields, log: ProblemLog): void 
     const value = fields.given(name)?.value;
     return value !== undefined && !(value.kind === "scalar" && value.value.type === "boolean" && !value.value.boolean);
   };
-  for (const name of ["shadow_mode", "quota_mode", "detailed_metric", "metadata"]) {
+  for (const name of ["shadow_mode", "quota_mode", "detailed_metric", "metadata"].filter(isOn)) {
     // An unlimited quota descriptor is never over: beside it, other quota descriptors refuse no call.
-    if (!isOn(name) || (name === "quota_mode" && draft.limits.hasLimit)) continue;
-    log.warn(
-      fields.get(name)?.keyAt ?? fields.at,
-      `'${name}' means nothing on ${reason}: it reaches neither rules above nor below`,
-    );
+    if (name === "quota_mode" && draft.limits.hasLimit) continue;
+    log.warn(fields.keyAt(name), `'${name}' means nothing on ${reason}: it reaches neither rules above nor below`);
   }
-  for (const name of ["cost", "post_paid", "on_store_failure", "hold"]) {
-    if (!isOn(name)) continue;
-    log.error(
-      fields.get(name)?.keyAt ?? fields.at,
-      `'${name}' means nothing on ${reason}`,
-      "Move it to the rule that has the limit.",
-    );
-  }
+  for (const name of ["cost", "post_paid", "on_store_failure", "hold"].filter(isOn))
+    log.error(fields.keyAt(name), `'${name}' means nothing on ${reason}`, "Move it to the rule that has the limit.");
 }
 
-function refuseSync(limits: readonly LimitDraft[], log: ProblemLog): void {
-  for (const { sync, syncAt } of limits) {
-    if (sync === Sync.exact) continue;
-    const message = `sync: ${SYNC_NAMES[sync]} can't stand on a post-paid rule, whose hits are reported to the shared store in any case`;
-    log.error(syncAt, message, "Leave 'sync' out.");
-  }
+function refuseSync({ sync, syncAt }: LimitDraft, log: ProblemLog): void {
+  if (sync === Sync.exact) return;
+  const message = `sync: ${SYNC_NAMES[sync]} can't stand on a post-paid rule, whose hits are reported to the shared store in any case`;
+  log.error(syncAt, message, "Leave 'sync' out.");
 }
 
-function warnDebt(limits: readonly LimitDraft[], log: ProblemLog): void {
-  for (const { debtMaxAt, name } of limits) {
-    const which = name === "" ? "" : ` of '${textOf(name)}'`;
-    if (debtMaxAt !== undefined)
-      log.warn(debtMaxAt, `debt_max${which} means nothing without 'post_paid: true' on the rule`);
-  }
+function warnDebt({ debtMaxAt, name }: LimitDraft, log: ProblemLog): void {
+  const which = name === "" ? "" : ` of '${textOf(name)}'`;
+  if (debtMaxAt !== undefined)
+    log.warn(debtMaxAt, `debt_max${which} means nothing without 'post_paid: true' on the rule`);
 }

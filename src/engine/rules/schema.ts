@@ -1,11 +1,15 @@
 // The shape of a rules file: which keys each section may have, and the bounds of values. The compiler uses it for checks and messages;
 // docs/rules-file.md describes it.
 
-/** A kind of mapping in a rules file. */
-interface SectionShape {
+/** The keys that a mapping may have. */
+export interface KnownKeys {
   readonly keys: readonly string[];
   /** The section in messages, as the end of a sentence. */
   readonly title: string;
+}
+
+/** A kind of mapping in a rules file. */
+interface SectionShape extends KnownKeys {
   /** Where a misplaced key belongs, as the end of a sentence. */
   readonly home: string;
 }

@@ -1,6 +1,5 @@
 // Turns a parsed file into its cases, or into every problem in it. docs/testing-rules.md describes the format.
 
-import { AMOUNT_MAX } from "../../../engine/base/units.ts";
 import { doubtOf, readTyped } from "../../../engine/domain/entry-text.ts";
 import { UNIT_NAMES } from "../../../engine/domain/limit.ts";
 import { oneByteOf, oneByteValueOf } from "../../../engine/domain/request.ts";
@@ -45,6 +44,7 @@ const EXPECT_KEYS = [
   "found",
 ];
 const OVERRIDE_KEYS = ["requests_per_unit", "unit"];
+const STORE_STATES = ["away", "back"] as const;
 const CODES = ["OK", "OVER_LIMIT", "UNAVAILABLE", "INVALID_ARGUMENT", "INTERNAL"];
 
 /** A read file of cases; `file` is undefined if any problem is an error. */
@@ -121,7 +121,7 @@ function readStep(node: MappingNode, { domain }: Defaults, log: ProblemLog): Ste
     at: node.at,
     afterUs: fields.duration("after") ?? 0,
     setUs: readTime(fields, "at"),
-    store: fields.word("store", ["away", "back"]),
+    store: STORE_STATES[fields.word("store", STORE_STATES) ?? -1],
     call,
     times: fields.whole("times", 1, TIMES_MAX) ?? 1,
     everyUs: fields.duration("every") ?? 0,
@@ -184,11 +184,7 @@ function readOverride(node: SourceNode, log: ProblemLog): AskedDescriptor["overr
   const mapping = mappingOf(node, "override", log);
   if (mapping === undefined) return undefined;
   const fields = new CaseFields(mapping, OVERRIDE_KEYS, "in 'override'", log);
-  const unit = fields.word("unit", UNIT_NAMES);
-  return {
-    amount: fields.whole("requests_per_unit", 0, AMOUNT_MAX) ?? 0,
-    unit: unit === undefined ? 0 : UNIT_NAMES.indexOf(unit),
-  };
+  return { amount: fields.whole("requests_per_unit", 0) ?? 0, unit: fields.word("unit", UNIT_NAMES) ?? 0 };
 }
 
 function readExpectation(node: SourceNode, log: ProblemLog): Expectation {

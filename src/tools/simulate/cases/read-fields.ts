@@ -1,19 +1,9 @@
 // Reads mappings of a file of cases, by the readers of rule files: known keys, and values of few kinds. Every problem is reported at
 // its place.
 
-import {
-  type Field,
-  Fields,
-  isNull,
-  readMappings,
-  readScalars,
-  readSwitch,
-  readWhole,
-  readWord,
-} from "../../../engine/rules/fields.ts";
-import { describeSource, type ProblemLog } from "../../../engine/rules/problems.ts";
+import { Fields, isNull, readScalars } from "../../../engine/rules/fields.ts";
+import type { ProblemLog } from "../../../engine/rules/problems.ts";
 import type { MappingNode, ScalarNode, SourceNode } from "../../../engine/rules/source.ts";
-import { suggest } from "../../../engine/rules/suggest.ts";
 import { parseGoDuration } from "../../../process/settings/value-types.ts";
 
 /** Ten years: longer than any window. */
@@ -21,37 +11,19 @@ const DURATION_US_MAX = 315_360_000_000_000;
 
 /** The values of a mapping by their keys. An absent value and null are undefined. */
 export class CaseFields extends Fields {
-  readonly log: ProblemLog;
-
   /** `title` names the mapping in messages, as the end of a sentence. */
-  constructor(node: MappingNode, known: readonly string[], title: string, log: ProblemLog) {
-    const fields = new Map<string, Field>();
-    for (const { key, value } of node.entries) {
-      if (!known.includes(key.text)) {
-        const hint = suggest(key.text, known);
-        const words = hint === undefined ? `; expected one of ${known.join(", ")}` : "";
-        log.error(key.at, `unknown key '${key.text}' ${title}${words}`, hint);
-      } else fields.set(key.text, { name: key.text, keyAt: key.at, value, overridden: [] });
-    }
-    super(node.at, fields, false);
-    this.log = log;
+  constructor(node: MappingNode, keys: readonly string[], title: string, log: ProblemLog) {
+    super({ keys, title }, [node], log);
   }
 
   value(name: string): SourceNode | undefined {
     return this.given(name)?.value;
   }
 
-  text(name: string): string | undefined {
+  /** The text as it is written. */
+  override text(name: string): string | undefined {
     const node = this.value(name);
     return node === undefined ? undefined : textOf(node, name, this.log);
-  }
-
-  whole(name: string, min: number, max: number): number | undefined {
-    return readWhole(this, name, { min, max }, this.log);
-  }
-
-  flag(name: string): boolean {
-    return readSwitch(this, name, this.log);
   }
 
   /** Microseconds of a duration. */
@@ -60,20 +32,8 @@ export class CaseFields extends Fields {
     if (node === undefined) return undefined;
     const us = node.kind === "scalar" ? parseGoDuration(node.text) : undefined;
     if (us !== undefined && us <= DURATION_US_MAX) return us;
-    const expected = "a duration such as 100ms, 1.5s or 2h, at most ten years";
-    this.log.error(node.at, `${name}: expected ${expected}, got ${describeSource(node)}`);
+    this.log.wrong(node, `${name}: expected a duration such as 100ms, 1.5s or 2h, at most ten years`);
     return undefined;
-  }
-
-  /** One of the words. */
-  word<const T extends string>(name: string, words: readonly T[]): T | undefined {
-    const index = readWord(this, name, words, this.log);
-    return index === undefined ? undefined : words[index];
-  }
-
-  /** The mappings of a list; empty if absent. */
-  mappings(name: string): readonly MappingNode[] {
-    return readMappings(this.given(name), this.log);
   }
 
   /** Texts of a mapping by their keys; null stays null. Empty if absent. */
@@ -93,7 +53,7 @@ export class CaseFields extends Fields {
     const field = this.given(name);
     if (field === undefined) return undefined;
     return readScalars(field, this.log).map((node) => {
-      if (!fits(node)) this.log.error(node.at, `${name}: expected ${expected}, got ${describeSource(node)}`);
+      if (!fits(node)) this.log.wrong(node, `${name}: expected ${expected}`);
       return node.text;
     });
   }
@@ -102,13 +62,13 @@ export class CaseFields extends Fields {
 /** The node if it is a mapping; otherwise undefined, and the problem is reported. */
 export function mappingOf(node: SourceNode, name: string, log: ProblemLog): MappingNode | undefined {
   if (node.kind === "mapping") return node;
-  log.error(node.at, `${name}: expected a mapping of keys, got ${describeSource(node)}`);
+  log.wrong(node, `${name}: expected a mapping of keys`);
   return undefined;
 }
 
 /** The text of a scalar as it is written; otherwise undefined, and the problem is reported. */
 export function textOf(node: SourceNode, name: string, log: ProblemLog): string | undefined {
   if (node.kind === "scalar") return node.text;
-  log.error(node.at, `${name}: expected text, got ${describeSource(node)}`);
+  log.wrong(node, `${name}: expected text`);
   return undefined;
 }
