@@ -24,53 +24,54 @@ export function listed(names: Iterable<string>): string {
 
 /** Why the rule accepts the entry, as the end of a sentence. */
 export function whyRuleMatches(rule: Rule, key: string, value: string): string {
-  const text = quoted(rule.patternText);
-  if (rule.key !== key && rule.pattern.kind !== "compositeWildcard") {
+  if (rule.key !== key && rule.pattern.kind !== "compositeWildcard")
     return `its key and value joined fit the entry's, ${quoted(`${key}_${value}`)}`;
-  }
-  switch (rule.pattern.kind) {
-    case "any":
-      return `takes any value of ${quoted(rule.key)}`;
-    case "exact":
-      return `value is ${text}`;
-    case "wildcard":
-      return value === rule.patternText ? `value is the text ${text} itself` : `${quoted(value)} fits ${text}`;
-    case "compositeWildcard":
-      return `${quoted(`${key}_${value}`)} fits the pattern ${quoted(compositeText(rule))} over key and value`;
-    case "prefix":
-      return `${quoted(value)} begins with ${quoted(rule.pattern.prefix)}`;
-    case "suffix":
-      return `${quoted(value)} ends with ${quoted(rule.pattern.suffix)}`;
-    case "regex":
-      return `${quoted(value)} matches the regex ${quoted(rule.pattern.source)}`;
-    case "cidr":
-      return `${quoted(value)} is an address in ${rule.pattern.ranges.join(", ")}`;
-  }
+  return wordsOf(rule, key, value).fits;
 }
 
 /** Why the rule does not accept the entry, as the end of a sentence. */
 export function whyPassedOver(rule: Rule, key: string, value: string): string {
+  if (rule.key !== key && rule.pattern.kind !== "compositeWildcard")
+    return `key ${quoted(key)} is not ${quoted(rule.key)}`;
+  return wordsOf(rule, key, value).fails;
+}
+
+/** What there is to say of the entry if the rule accepts it, and if not. */
+function wordsOf(rule: Rule, key: string, value: string): { readonly fits: string; readonly fails: string } {
   const { pattern } = rule;
-  if (pattern.kind === "compositeWildcard") {
-    return `${quoted(`${key}_${value}`)} does not fit the pattern ${quoted(compositeText(rule))} over key and value`;
-  }
-  if (rule.key !== key) return `key ${quoted(key)} is not ${quoted(rule.key)}`;
+  const own = quoted(value);
+  const text = quoted(rule.patternText);
   switch (pattern.kind) {
-    case "any":
-      return `takes any value of ${quoted(rule.key)}`;
+    case "any": {
+      const any = `takes any value of ${quoted(rule.key)}`;
+      return { fits: any, fails: any };
+    }
     case "exact":
-      return `value ${quoted(value)} is not ${quoted(pattern.value)}`;
-    case "wildcard":
-      return `${quoted(value)} does not fit ${quoted(rule.patternText)}`;
+      return { fits: `value is ${text}`, fails: `value ${own} is not ${quoted(pattern.value)}` };
+    case "wildcard": {
+      const fits = value === rule.patternText ? `value is the text ${text} itself` : `${own} fits ${text}`;
+      return { fits, fails: `${own} does not fit ${text}` };
+    }
+    case "compositeWildcard": {
+      const joined = quoted(`${key}_${value}`);
+      const over = `the pattern ${quoted(pattern.pieces.join("*"))} over key and value`;
+      return { fits: `${joined} fits ${over}`, fails: `${joined} does not fit ${over}` };
+    }
     case "prefix":
-      return `${quoted(value)} does not begin with ${quoted(pattern.prefix)}`;
+      return verb(own, "begin", "begins", `with ${quoted(pattern.prefix)}`);
     case "suffix":
-      return `${quoted(value)} does not end with ${quoted(pattern.suffix)}`;
+      return verb(own, "end", "ends", `with ${quoted(pattern.suffix)}`);
     case "regex":
-      return `${quoted(value)} does not match the regex ${quoted(pattern.source)}`;
-    case "cidr":
-      return `${quoted(value)} is no address in ${pattern.ranges.join(", ")}`;
+      return verb(own, "match", "matches", `the regex ${quoted(pattern.source)}`);
+    case "cidr": {
+      const ranges = pattern.ranges.join(", ");
+      return { fits: `${own} is an address in ${ranges}`, fails: `${own} is no address in ${ranges}` };
+    }
   }
+}
+
+function verb(subject: string, infinitive: string, third: string, object: string) {
+  return { fits: `${subject} ${third} ${object}`, fails: `${subject} does not ${infinitive} ${object}` };
 }
 
 /** What the limit allows, in words: `10 tokens per second, burst 20`. `counted` names what a window counts. */
@@ -120,8 +121,4 @@ function countedWords(seconds: number): string {
 
 function algorithmWords(algorithm: Algorithm): string {
   return ALGORITHM_NAMES[algorithm].replace("_", " ");
-}
-
-function compositeText(rule: Rule): string {
-  return rule.pattern.kind === "compositeWildcard" ? rule.pattern.pieces.join("*") : rule.patternText;
 }

@@ -18,6 +18,24 @@ function inside(key: string, keys: readonly string[]): SectionShape {
   return { keys, title: `in '${key}'`, home: `inside '${key}'` };
 }
 
+const LIMIT_KEYS = [
+  "requests_per_unit",
+  "unit",
+  "unlimited",
+  "name",
+  "replaces",
+  "tokens_per_second",
+  "rps",
+  "burst",
+  "window",
+  "algorithm",
+  "debt_max",
+  "retry_after_jitter",
+  "on_store_failure",
+  "sync",
+  "priority",
+];
+
 /** All sections. A misplaced key belongs into the first one that has it. */
 export const SECTIONS = {
   rule: {
@@ -49,23 +67,7 @@ export const SECTIONS = {
   limit: {
     title: "in a rate limit",
     home: "inside 'rate_limit'",
-    keys: [
-      "requests_per_unit",
-      "unit",
-      "unlimited",
-      "name",
-      "replaces",
-      "tokens_per_second",
-      "rps",
-      "burst",
-      "window",
-      "algorithm",
-      "debt_max",
-      "retry_after_jitter",
-      "on_store_failure",
-      "sync",
-      "priority",
-    ],
+    keys: LIMIT_KEYS,
   },
   file: {
     title: "at the top of the file",
@@ -73,19 +75,8 @@ export const SECTIONS = {
     keys: ["domain", "descriptors", "global_limit", "defaults", "limits"],
   },
   "global limit": inside("global_limit", [
-    "requests_per_unit",
-    "unit",
-    "name",
-    "tokens_per_second",
-    "rps",
-    "burst",
-    "window",
-    "algorithm",
-    "retry_after_jitter",
-    "on_store_failure",
-    "sync",
+    ...LIMIT_KEYS.filter((key) => !["unlimited", "replaces", "debt_max"].includes(key)),
     "count",
-    "priority",
   ]),
   cost: inside("cost", ["entry", "default", "max", "per"]),
   hold: inside("hold", ["id", "estimate", "default", "max", "per", "ttl", "settle"]),

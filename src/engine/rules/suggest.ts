@@ -2,65 +2,36 @@
 
 import { nearestName } from "../base/near-name.ts";
 
-// Words of other rate limiters, and their equivalents here.
-const KNOWN_MISTAKES: ReadonlyMap<string, string> = new Map([
-  ["limit", "rate_limit"],
-  ["limits", "rate_limits"],
-  ["ratelimit", "rate_limit"],
-  ["rate", "tokens_per_second"],
-  ["requests", "requests_per_unit"],
-  ["requestsperunit", "requests_per_unit"],
-  ["capacity", "burst"],
-  ["period", "window"],
-  ["unitmultiplier", "window"],
-  ["interval", "window"],
-  ["duration", "window"],
-  ["shadow", "shadow_mode"],
-  ["dryrun", "shadow_mode"],
-  ["quota", "quota_mode"],
-  ["hitsaddend", "cost"],
-  ["weight", "cost"],
-  ["failopen", "on_store_failure"],
-  ["failuremode", "on_store_failure"],
-  ["failclosed", "on_store_failure"],
-  ["onfailure", "on_store_failure"],
-  ["closed", "deny"],
-  ["close", "deny"],
-  ["failclose", "deny"],
-  ["reject", "deny"],
-  ["refuse", "deny"],
-  ["block", "deny"],
-  ["false", "deny"],
-  ["open", "allow"],
-  ["pass", "allow"],
-  ["ignore", "allow"],
-  ["true", "allow"],
-  ["memory", "local"],
-  ["fallback", "local"],
-  ["rules", "descriptors"],
-  ["namespace", "domain"],
-  ["in", "one_of"],
-  ["oneof", "one_of"],
-  ["ip", "cidr"],
-  ["sec", "second"],
-  ["secs", "second"],
-  ["s", "second"],
-  ["min", "minute"],
-  ["mins", "minute"],
-  ["m", "minute"],
-  ["h", "hour"],
-  ["hr", "hour"],
-  ["d", "day"],
-  ["w", "week"],
-  ["mo", "month"],
-  ["y", "year"],
-  ["tokenbucket", "token_bucket"],
-  ["bucket", "token_bucket"],
-  ["gcra", "token_bucket"],
-  ["leakybucket", "token_bucket"],
-  ["slidingwindowcounter", "sliding_window"],
-  ["slidingwindowlog", "sliding_log"],
-  ["fixed", "fixed_window"],
+// By our words: those of other rate limiters that mean the same, folded.
+const WORDS_OF_OTHERS: ReadonlyMap<string, readonly string[]> = new Map([
+  ["rate_limit", ["limit", "ratelimit"]],
+  ["rate_limits", ["limits"]],
+  ["tokens_per_second", ["rate"]],
+  ["requests_per_unit", ["requests", "requestsperunit"]],
+  ["burst", ["capacity"]],
+  ["window", ["period", "unitmultiplier", "interval", "duration"]],
+  ["shadow_mode", ["shadow", "dryrun"]],
+  ["quota_mode", ["quota"]],
+  ["cost", ["hitsaddend", "weight"]],
+  ["on_store_failure", ["failopen", "failuremode", "failclosed", "onfailure"]],
+  ["deny", ["closed", "close", "failclose", "reject", "refuse", "block", "false"]],
+  ["allow", ["open", "pass", "ignore", "true"]],
+  ["local", ["memory", "fallback"]],
+  ["descriptors", ["rules"]],
+  ["domain", ["namespace"]],
+  ["one_of", ["in", "oneof"]],
+  ["cidr", ["ip"]],
+  ["second", ["sec", "secs", "s"]],
+  ["minute", ["min", "mins", "m"]],
+  ["hour", ["h", "hr"]],
+  ["day", ["d"]],
+  ["week", ["w"]],
+  ["month", ["mo"]],
+  ["year", ["y"]],
+  ["token_bucket", ["tokenbucket", "bucket", "gcra", "leakybucket"]],
+  ["sliding_window", ["slidingwindowcounter"]],
+  ["sliding_log", ["slidingwindowlog"]],
+  ["fixed_window", ["fixed"]],
 ]);
 
 /** A sentence that names the nearest of `words`, or undefined if none is near. */
@@ -72,8 +43,8 @@ export function suggest(word: string, words: Iterable<string>): string | undefin
 function nearestWord(word: string, words: readonly string[]): string | undefined {
   if (word.length === 0) return undefined;
   const folded = fold(word);
-  const known = KNOWN_MISTAKES.get(folded);
-  if (known !== undefined && words.includes(known)) return known;
+  const known = words.find((candidate) => WORDS_OF_OTHERS.get(candidate)?.includes(folded));
+  if (known !== undefined) return known;
   // Case, dashes and underscores do not count: tokensPerSecond is tokens_per_second.
   const foldedWords = new Map(words.map((candidate) => [fold(candidate), candidate]));
   return foldedWords.get(nearestName(folded, foldedWords.keys()) ?? "");
