@@ -3,7 +3,7 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Answer, type SessionAction, XdsSession } from "../../src/rule-sources/xds/session.ts";
+import { type Answer, type StreamRequest, XdsSession } from "../../src/rule-sources/xds/session.ts";
 import { runs } from "../support/runs.ts";
 
 const PAUSES = { initialMs: 1_000, maxMs: 60_000, jitters: true };
@@ -32,8 +32,17 @@ class World {
   readonly #late: { readonly stream: number; readonly answer: Answer }[] = [];
 
   constructor(random: () => number) {
-    this.#session = new XdsSession<Answer>(PAUSES, random);
-    this.#do(this.#session.handle({ kind: "start" }, 0));
+    const hands = {
+      open: (stream: number) => this.#open(stream),
+      close: () => undefined,
+      send: (request: StreamRequest) => this.#hear(request),
+      judge: (answer: Answer) => {
+        expect(this.#judging).toBeUndefined();
+        this.#judging = answer;
+      },
+    };
+    this.#session = new XdsSession<Answer>(hands, PAUSES, random);
+    this.#session.start(0);
   }
 
   get session(): XdsSession<Answer> {
@@ -59,22 +68,22 @@ class World {
     this.judged++;
     const isBad = answer.digest.startsWith("bad");
     if (!isBad) this.inForce = answer.digest;
-    this.#do(this.#session.handle({ kind: "judged", refusal: isBad ? `no: ${answer.digest}` : undefined }, this.nowMs));
+    this.#session.judged(isBad ? `no: ${answer.digest}` : undefined, this.nowMs);
   }
 
   cut(): void {
     if (this.#stream === undefined) return;
     const { number } = this.#stream;
     this.#stream = undefined;
-    this.#do(this.#session.handle({ kind: "ended", stream: number, why: "cut" }, this.nowMs));
+    this.#session.ended(number, "cut", this.nowMs);
   }
 
   /** Something of an older stream arrives after all. */
   arriveLate(): void {
     const late = this.#late.shift();
     if (late === undefined || late.stream === this.#stream?.number) return;
-    this.#do(this.#session.handle({ kind: "answer", ...late }, this.nowMs));
-    this.#do(this.#session.handle({ kind: "ended", stream: late.stream, why: "late" }, this.nowMs));
+    this.#session.answered(late.stream, late.answer, this.nowMs);
+    this.#session.ended(late.stream, "late", this.nowMs);
   }
 
   /** The server sends what it has sent already. */
@@ -86,26 +95,19 @@ class World {
     const endMs = this.nowMs + ms;
     while (this.#session.wakeAtMs <= endMs) {
       this.nowMs = Math.max(this.nowMs, this.#session.wakeAtMs);
-      this.#do(this.#session.handle({ kind: "time" }, this.nowMs));
+      this.#session.wake(this.nowMs);
     }
     this.nowMs = endMs;
   }
 
-  #do(actions: readonly SessionAction<Answer>[]): void {
-    for (const action of actions) {
-      if (action.kind === "open") {
-        expect(this.#stream).toBeUndefined();
-        this.opensAtMs.push(this.nowMs);
-        this.#stream = { number: action.stream, lastNonce: "", asked: undefined };
-        this.#do(this.#session.handle({ kind: "connected", stream: action.stream }, this.nowMs));
-      } else if (action.kind === "judge") {
-        expect(this.#judging).toBeUndefined();
-        this.#judging = action.answer;
-      } else if (action.kind === "send") this.#hear(action);
-    }
+  #open(number: number): void {
+    expect(this.#stream).toBeUndefined();
+    this.opensAtMs.push(this.nowMs);
+    this.#stream = { number, lastNonce: "", asked: undefined };
+    this.#session.connected(number);
   }
 
-  #hear({ version, nonce, refusal }: Extract<SessionAction<Answer>, { kind: "send" }>): void {
+  #hear({ version, nonce, refusal }: StreamRequest): void {
     const stream = this.#stream;
     if (stream === undefined) throw new Error("a request on no stream");
     if (stream.lastNonce === "") expect([version, nonce, refusal]).toEqual(["", "", undefined]);
@@ -132,7 +134,7 @@ class World {
     const answer = { version, digest, nonce: String(++this.#nonce) };
     if (this.#stream !== undefined) this.#stream.lastNonce = answer.nonce;
     this.#late.push({ stream, answer });
-    this.#do(this.#session.handle({ kind: "answer", stream, answer }, this.nowMs));
+    this.#session.answered(stream, answer, this.nowMs);
   }
 }
 
@@ -242,15 +244,16 @@ describe("a client of a control plane", () => {
   });
 
   test("says whether the connection stands although nothing came", () => {
-    const session = new XdsSession<Answer>(PAUSES, () => 0.5);
+    const idle = { open: () => undefined, close: () => undefined, send: () => undefined, judge: () => undefined };
+    const session = new XdsSession<Answer>(idle, PAUSES, () => 0.5);
     expect(session.state).toBe("not connected");
-    session.handle({ kind: "start" }, 0);
+    session.start(0);
     expect(session.state).toBe("not connected");
-    session.handle({ kind: "connected", stream: 1 }, 5);
+    session.connected(1);
     expect(session.state).toBe("connected, nothing sent yet");
-    session.handle({ kind: "answer", stream: 1, answer: { version: "1", nonce: "1", digest: "good" } }, 6);
+    session.answered(1, { version: "1", nonce: "1", digest: "good" }, 6);
     expect(session.state).toBe("connected");
-    session.handle({ kind: "ended", stream: 1, why: "gone" }, 7);
+    session.ended(1, "gone", 7);
     expect([session.state, session.lastEnd]).toEqual(["not connected", "gone"]);
   });
 });

@@ -5,7 +5,6 @@ import type { Clock } from "../../engine/base/clock.ts";
 import { LatestRun } from "../../engine/base/latest-run.ts";
 import { type LoadOptions, type LoadResult, loadError, loadRules } from "./load.ts";
 import { type ReloadLog, RuleSource } from "./rule-source.ts";
-import { DirectoryWatcher } from "./watch.ts";
 
 /** The result of one attempt to load. */
 type ReloadOutcome = "loaded" | "unchanged" | "refused";
@@ -25,9 +24,6 @@ export interface ReloaderOptions {
 /** Loads a rules directory, keeps the last good set, and loads again on changes and on `reload`. */
 export class Reloader extends RuleSource {
   readonly #options: ReloaderOptions;
-  readonly #watcher: DirectoryWatcher | undefined;
-  /** Hash of the last attempt, good or bad: the watcher ignores contents with this hash. */
-  #seenHash: string | undefined;
   #hasStarted = false;
   readonly #loads = new LatestRun<void, ReloadOutcome>(() => this.#load());
 
@@ -35,24 +31,14 @@ export class Reloader extends RuleSource {
     const { clock, log, directory } = options;
     super({ clock, log, origin: { directory } });
     this.#options = options;
-    if (options.watches === false) return;
-    this.#watcher = new DirectoryWatcher({
-      directory,
-      choice: options.load,
-      isKnown: (hash) => hash === this.#seenHash,
-      onChange: async () => {
-        await this.reload();
-      },
-      pollIntervalMs: options.pollIntervalMs,
-      debounceMs: options.debounceMs,
-    });
   }
 
   /** Loads for the first time, then watches. Never rejects: if the first set is refused, `current` stays undefined. */
   async start(): Promise<ReloadOutcome> {
     const outcome = await this.reload();
     this.#hasStarted = true;
-    this.#watcher?.start();
+    const { directory, load: choice, watches, pollIntervalMs, debounceMs } = this.#options;
+    if (watches !== false) this.watch({ directory, choice, pollIntervalMs, debounceMs });
     return outcome;
   }
 
@@ -62,11 +48,6 @@ export class Reloader extends RuleSource {
    */
   reload(): Promise<ReloadOutcome> {
     return this.#loads.run();
-  }
-
-  /** Stops watching. The set in force stays. */
-  close(): void {
-    this.#watcher?.close();
   }
 
   async #load(): Promise<ReloadOutcome> {
@@ -85,7 +66,7 @@ export class Reloader extends RuleSource {
       version: this.nextVersion,
       takesCalls: this.#hasStarted,
     });
-    this.#seenHash = result.hash;
+    this.seenHash = result.hash;
     if (result.ruleSet !== undefined) return this.accept("files", result.ruleSet);
     this.refuse("files", loadError(directory, result), result.problems);
     return "refused";

@@ -6,6 +6,7 @@ import type { ConfigError } from "../../engine/base/errors.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Problem } from "../../engine/rules/source.ts";
+import { DirectoryWatcher, type WatchedFiles } from "./watch.ts";
 
 /** The state of the rules, for pages and metrics. Times are microseconds since the Unix epoch. */
 interface RulesStatus {
@@ -59,6 +60,10 @@ export abstract class RuleSource {
   readonly #errors = new Map<RulesPart, RulesFailure>();
   #loads = 0;
   #failures = 0;
+  #watcher: DirectoryWatcher | undefined;
+  #isClosed = false;
+  /** Hash of the files that were read last, good or bad. */
+  protected seenHash: string | undefined;
 
   protected constructor(options: SourceOptions) {
     this.#options = options;
@@ -71,7 +76,18 @@ export abstract class RuleSource {
   abstract reload(): Promise<unknown>;
 
   /** Stops checking the source. The set in force stays. */
-  abstract close(): void;
+  close(): void {
+    this.#isClosed = true;
+    this.#watcher?.close();
+  }
+
+  /** Has `reload` called whenever the directory has files with another hash than `seenHash`. */
+  protected watch(files: WatchedFiles): void {
+    if (this.#isClosed) return;
+    const isKnown = (hash: string) => hash === this.seenHash;
+    this.#watcher = new DirectoryWatcher({ ...files, isKnown, onChange: () => this.reload() });
+    this.#watcher.start();
+  }
 
   /** The set in force; undefined until the first good load. */
   get current(): RuleSet | undefined {

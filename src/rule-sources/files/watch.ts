@@ -1,5 +1,5 @@
 // Notices changes of the rules directory: edited, added, renamed and removed files, and swapped symbolic links. File system events make
-// it quick, polling a hash of the contents makes it reliable. reload.ts and rule-sources/xds/xds-rules.ts react to changes.
+// it quick, polling a hash of the contents makes it reliable.
 
 import { type FSWatcher, watch } from "node:fs";
 import { LatestRun } from "../../engine/base/latest-run.ts";
@@ -14,24 +14,25 @@ const DEBOUNCE_MS = 100;
 // A directory that keeps changing is loaded anyway after this many hashes.
 const SETTLE_LOOKS_MAX = 20;
 
-interface WatchOptions {
+export interface WatchedFiles {
   readonly directory: string;
   readonly choice: FileChoice;
-  /** True if contents with this hash were handled before. */
-  readonly isKnown: (hash: string) => boolean;
-  /** Called when the contents have an unknown hash; never while an earlier call runs. Must not reject. */
-  readonly onChange: () => Promise<void>;
   /** Default: POLL_INTERVAL_MS. */
   readonly pollIntervalMs?: number | undefined;
   /** Default: DEBOUNCE_MS. */
   readonly debounceMs?: number | undefined;
 }
 
+interface WatchOptions extends WatchedFiles {
+  /** True if contents with this hash were handled before. */
+  readonly isKnown: (hash: string) => boolean;
+  /** Called when the contents have an unknown hash; never while an earlier call runs. Must not reject. */
+  readonly onChange: () => Promise<unknown>;
+}
+
 /** Watches one directory until closed. The directory may be missing, replaced or unreadable meanwhile. */
 export class DirectoryWatcher {
   readonly #options: WatchOptions;
-  readonly #pollIntervalMs: number;
-  readonly #debounceMs: number;
   #watcher: FSWatcher | undefined;
   #timer: NodeJS.Timeout | undefined;
   #noticeTimer: NodeJS.Timeout | undefined;
@@ -40,8 +41,6 @@ export class DirectoryWatcher {
 
   constructor(options: WatchOptions) {
     this.#options = options;
-    this.#pollIntervalMs = options.pollIntervalMs ?? POLL_INTERVAL_MS;
-    this.#debounceMs = options.debounceMs ?? DEBOUNCE_MS;
   }
 
   /** Begins to watch. The contents are hashed at once, so that earlier changes are noticed too. */
@@ -62,7 +61,7 @@ export class DirectoryWatcher {
     this.#arm();
     void this.#checks.run().finally(() => {
       if (this.#isClosed) return;
-      this.#timer = setTimeout(() => this.#poll(), this.#pollIntervalMs);
+      this.#timer = setTimeout(() => this.#poll(), this.#options.pollIntervalMs ?? POLL_INTERVAL_MS);
       this.#timer.unref();
     });
   }
@@ -89,17 +88,17 @@ export class DirectoryWatcher {
     this.#noticeTimer = setTimeout(() => {
       this.#noticeTimer = undefined;
       void this.#checks.run();
-    }, this.#debounceMs);
+    }, this.#options.debounceMs ?? DEBOUNCE_MS);
     this.#noticeTimer.unref();
   }
 
   async #check(): Promise<void> {
     if (this.#isClosed) return;
-    const { directory, choice, isKnown, onChange } = this.#options;
+    const { directory, choice, isKnown, onChange, debounceMs = DEBOUNCE_MS } = this.#options;
     let hash = await hashRuleFiles(directory, choice);
     if (isKnown(hash)) return;
     for (let looks = 0; looks < SETTLE_LOOKS_MAX; looks++) {
-      await pause(this.#debounceMs);
+      await pause(debounceMs);
       const next = await hashRuleFiles(directory, choice);
       if (next === hash) break;
       hash = next;

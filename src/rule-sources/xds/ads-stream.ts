@@ -14,6 +14,7 @@ import {
 import { loadSync } from "@grpc/proto-loader";
 import { errorMessage } from "../../engine/base/thrown.ts";
 import { type AnswerBounds, RATE_LIMIT_TYPE } from "./discovery.ts";
+import type { StreamRequest } from "./session.ts";
 
 /** Where the control plane is, and what the client tells it. */
 export interface ControlPlane {
@@ -45,13 +46,6 @@ interface StreamListener {
   connected(): void;
   message(bytes: Buffer): void;
   ended(why: string): void;
-}
-
-/** The parts of a DiscoveryRequest that differ from request to request. */
-interface StreamRequest {
-  readonly version: string;
-  readonly nonce: string;
-  readonly refusal: string | undefined;
 }
 
 /** HTTP/2 pings, which find a peer that is gone without closing the connection. */

@@ -4,21 +4,16 @@ import type { Clock } from "../../engine/base/clock.ts";
 import { LatestRun } from "../../engine/base/latest-run.ts";
 import { runInTurns } from "../../engine/base/long-work.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
+import type { ReloadLog } from "../files/rule-source.ts";
 import { AdsStream, type ControlPlane } from "./ads-stream.ts";
 import { type DiscoveryAnswer, readAnswer } from "./discovery.ts";
-import { type SessionAction, type SessionEvent, type SessionPauses, type StreamState, XdsSession } from "./session.ts";
-
-/** The logger. */
-interface ClientLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
+import { type SessionPauses, type StreamRequest, type StreamState, XdsSession } from "./session.ts";
 
 interface XdsClientOptions {
   readonly plane: ControlPlane;
   readonly pauses: SessionPauses;
   readonly clock: Clock;
-  readonly log: ClientLog;
+  readonly log: Pick<ReloadLog, "info" | "warn">;
   /** Puts a set in force; resolves to undefined, or to why it is refused. Must not reject. Calls never overlap. */
   readonly judge: (answer: DiscoveryAnswer) => Promise<string | undefined>;
   /** Called after every event of the stream. */
@@ -59,15 +54,21 @@ export class XdsClient {
 
   constructor(options: XdsClientOptions) {
     this.#options = options;
-    this.#session = new XdsSession(options.pauses, Math.random);
+    const hands = {
+      open: (stream: number) => this.#open(stream),
+      close: () => this.#stream?.close(),
+      send: (request: StreamRequest) => this.#stream?.send(request),
+      judge: (answer: DiscoveryAnswer) => void this.#judge(answer),
+    };
+    this.#session = new XdsSession(hands, options.pauses, Math.random);
   }
 
   start(): void {
-    this.#handle({ kind: "start" });
+    this.#tell((nowMs) => this.#session.start(nowMs));
   }
 
   close(): void {
-    this.#handle({ kind: "stop" });
+    this.#tell(() => this.#session.stop());
     clearTimeout(this.#timer);
   }
 
@@ -76,28 +77,21 @@ export class XdsClient {
     return { state, streams: this.#streams, answers: this.#answers, refusals, lastEnd };
   }
 
-  #handle(event: SessionEvent<DiscoveryAnswer>): void {
+  /** Tells the session of an event. */
+  #tell(event: (nowMs: number) => void): void {
     const before = this.#session.state;
-    for (const action of this.#session.handle(event, this.#nowMs())) this.#do(action);
+    event(this.#nowMs());
     this.#setTimer();
-    this.#tell(before, this.#session.state);
+    this.#logState(before, this.#session.state);
     this.#options.changed();
-  }
-
-  #do(action: SessionAction<DiscoveryAnswer>): void {
-    if (action.kind === "open") this.#open(action.stream);
-    else if (action.kind === "close") this.#stream?.close();
-    else if (action.kind === "send") {
-      this.#stream?.send(action);
-    } else void this.#judge(action.answer);
   }
 
   #open(stream: number): void {
     this.#streams = stream;
     this.#stream = new AdsStream(this.#options.plane, {
-      connected: () => this.#handle({ kind: "connected", stream }),
+      connected: () => this.#tell(() => this.#session.connected(stream)),
       message: (bytes) => void this.#reads.run({ stream, bytes }),
-      ended: (why) => this.#handle({ kind: "ended", stream, why }),
+      ended: (why) => this.#tell((nowMs) => this.#session.ended(stream, why, nowMs)),
     });
   }
 
@@ -109,19 +103,19 @@ export class XdsClient {
       // Without a nonce the answer can't be refused, so the stream is replaced.
       if (stream === this.#streams) this.#stream?.close();
       const why = `the server sent what is no answer: ${errorMessage(cause)}`;
-      this.#handle({ kind: "ended", stream, why });
+      this.#tell((nowMs) => this.#session.ended(stream, why, nowMs));
       return;
     }
     this.#answers++;
-    this.#handle({ kind: "answer", stream, answer });
+    this.#tell((nowMs) => this.#session.answered(stream, answer, nowMs));
   }
 
   async #judge(answer: DiscoveryAnswer): Promise<void> {
     const refusal = await this.#options.judge(answer);
-    this.#handle({ kind: "judged", refusal });
+    this.#tell((nowMs) => this.#session.judged(refusal, nowMs));
   }
 
-  #tell(before: StreamState, after: StreamState): void {
+  #logState(before: StreamState, after: StreamState): void {
     const { plane, log } = this.#options;
     const fields = { server: plane.url, node: plane.nodeId };
     if (after !== "not connected") {
@@ -142,7 +136,7 @@ export class XdsClient {
     if (wakeAtMs === Number.POSITIVE_INFINITY) return;
     // A millisecond more, because timers may fire slightly early.
     const waitMs = Math.max(0, wakeAtMs - this.#nowMs()) + 1;
-    this.#timer = setTimeout(() => this.#handle({ kind: "time" }), waitMs).unref();
+    this.#timer = setTimeout(() => this.#tell((nowMs) => this.#session.wake(nowMs)), waitMs).unref();
   }
 
   #nowMs(): number {

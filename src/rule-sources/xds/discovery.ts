@@ -42,54 +42,64 @@ const FIELDS_PER_STEP = 4_096;
 const HASHED_PER_STEP = 262_144;
 
 /**
- * Reads an answer. Its resources are counted before anything is made of them. Throws RequestError if the bytes are no DiscoveryResponse,
- * or if the nonce, without which no answer can be refused, is longer than NAME_BYTES_MAX.
+ * Reads an answer. Resources beyond the bound are counted only. Throws RequestError if the bytes are no DiscoveryResponse, or if the
+ * nonce, without which no answer can be refused, is longer than NAME_BYTES_MAX.
  */
 export function* readAnswer(bytes: Buffer, bounds: AnswerBounds): LongWork<DiscoveryAnswer> {
   const wire = new WireReader();
   wire.open(bytes);
-  const head = yield* readHead(wire, bytes);
-  const fault = faultOf(head, bytes.length, bounds);
-  const { version, nonce, typeUrl } = head;
-  if (fault !== undefined) return { version: version.text, nonce, typeUrl, resources: [], digest: fault, fault };
-  wire.open(bytes);
-  const resources = yield* readResources(wire, bytes);
-  return { version: version.text, nonce, typeUrl, resources, digest: yield* digestOf(resources), fault };
-}
-
-interface Head {
-  version: { text: string; bytes: number };
-  nonce: string;
-  typeUrl: string;
-  resources: number;
-}
-
-function* readHead(wire: WireReader, bytes: Buffer): LongWork<Head> {
-  const head: Head = { version: { text: "", bytes: 0 }, nonce: "", typeUrl: "", resources: 0 };
+  const head: Head = { version: "", versionBytes: 0, nonce: "", typeUrl: "", count: 0 };
+  const resources: WireResource[] = [];
+  const { resourcesMax, messageBytesMax } = bounds;
   for (let fields = 1; wire.position < wire.end; fields++) {
     if (fields % FIELDS_PER_STEP === 0) yield;
     const field = readField(wire);
     if (field === 0) continue;
-    const start = wire.position;
     const end = wire.readEnd();
-    if (field === 1) head.version = { bytes: end - wire.position, text: readName(wire, bytes, end) };
-    else if (field === 2) head.resources++;
-    else if (field === 4) head.typeUrl = readName(wire, bytes, end);
-    else if (field === 5) {
-      if (end - wire.position > NAME_BYTES_MAX) throw malformed(`a nonce of at most ${NAME_BYTES_MAX} bytes`, start);
-      head.nonce = readName(wire, bytes, end);
-    }
+    if (field === 2 && ++head.count <= resourcesMax && bytes.length <= messageBytesMax) {
+      wire.end = end;
+      resources.push(yield* readResource(wire, bytes));
+      wire.end = bytes.length;
+      yield;
+    } else readHeadField(head, field, wire, bytes, end);
     wire.position = end;
   }
-  return head;
+  const { version, nonce, typeUrl } = head;
+  const fault = faultOf(head, bytes.length, bounds);
+  if (fault !== undefined) return { version, nonce, typeUrl, resources: [], digest: fault, fault };
+  return { version, nonce, typeUrl, resources, digest: yield* digestOf(resources), fault };
 }
 
-function faultOf({ version, resources }: Head, bytes: number, bounds: AnswerBounds): string | undefined {
-  const { resourcesMax, messageBytesMax } = bounds;
-  if (version.bytes > NAME_BYTES_MAX)
-    return `expected a version of at most ${NAME_BYTES_MAX} bytes, got ${version.bytes}`;
-  if (resources > resourcesMax)
-    return `expected at most ${resourcesMax} resources (XDS_RESOURCES_MAX), got ${resources}`;
+interface Head {
+  version: string;
+  versionBytes: number;
+  nonce: string;
+  typeUrl: string;
+  /** Number of resources. */
+  count: number;
+}
+
+function readHeadField(head: Head, field: number, wire: WireReader, bytes: Buffer, end: number): void {
+  const text = readName(wire, bytes, end);
+  const length = end - wire.position;
+  if (field === 1) {
+    head.version = text;
+    head.versionBytes = length;
+  } else if (field === 4) head.typeUrl = text;
+  else if (field === 5) {
+    if (length > NAME_BYTES_MAX) throw malformed(`a nonce of at most ${NAME_BYTES_MAX} bytes`, wire.position);
+    head.nonce = text;
+  }
+}
+
+function faultOf(
+  { versionBytes, count }: Head,
+  bytes: number,
+  { resourcesMax, messageBytesMax }: AnswerBounds,
+): string | undefined {
+  if (versionBytes > NAME_BYTES_MAX)
+    return `expected a version of at most ${NAME_BYTES_MAX} bytes, got ${versionBytes}`;
+  if (count > resourcesMax) return `expected at most ${resourcesMax} resources (XDS_RESOURCES_MAX), got ${count}`;
   if (bytes > messageBytesMax)
     return `expected a set of at most ${messageBytesMax} bytes (XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES), got ${bytes}`;
   return undefined;
@@ -110,23 +120,6 @@ export function* digestOf(resources: readonly WireResource[]): LongWork<string> 
     yield;
   }
   return Buffer.from(sums.buffer).toString("hex");
-}
-
-function* readResources(wire: WireReader, bytes: Buffer): LongWork<WireResource[]> {
-  const resources: WireResource[] = [];
-  while (wire.position < wire.end) {
-    const field = readField(wire);
-    if (field === 0) continue;
-    const end = wire.readEnd();
-    if (field === 2) {
-      wire.end = end;
-      resources.push(yield* readResource(wire, bytes));
-      wire.end = bytes.length;
-    }
-    wire.position = end;
-    yield;
-  }
-  return resources;
 }
 
 function* readResource(wire: WireReader, bytes: Buffer): LongWork<WireResource> {

@@ -9,17 +9,13 @@ import { LatestRun } from "../../engine/base/latest-run.ts";
 import { runThrough } from "../../engine/base/long-work.ts";
 import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
 import { isoTime } from "../../engine/base/units.ts";
+import type { ReloadLog } from "../files/rule-source.ts";
 import { type DiscoveryAnswer, digestOf, RATE_LIMIT_TYPE, type WireResource } from "./discovery.ts";
 
 /** A kept set, and when it was kept. */
 interface KeptSet {
   readonly set: Pick<DiscoveryAnswer, "version" | "resources" | "digest">;
   readonly savedAtUs: number;
-}
-
-/** The logger. */
-interface CacheLog {
-  warn(fields: object, message: string): void;
 }
 
 /** The `format` of the head line. */
@@ -70,11 +66,11 @@ function isHead(value: unknown): value is Head {
 /** The file of one control plane. */
 export class CacheFile {
   readonly #path: string;
-  readonly #log: CacheLog;
+  readonly #log: Pick<ReloadLog, "warn">;
   readonly #writes = new LatestRun<KeptSet, void>((kept) => this.#write(kept));
   #writtenDigest: string | undefined;
 
-  constructor(path: string, log: CacheLog) {
+  constructor(path: string, log: Pick<ReloadLog, "warn">) {
     this.#path = path;
     this.#log = log;
   }

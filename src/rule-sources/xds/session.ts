@@ -1,21 +1,8 @@
-// The state machine of a control plane's client: gets events with their times and returns what to do. It uses no socket and no clock
+// The state machine of a control plane's client: is told what happens and when, and says what to do. It uses no socket and no clock
 // (test/property/xds-session.test.ts tries events in every order).
 //
 // The protocol is xDS, state of the world: an answer is the whole set. The server sends nothing new until the client accepts the answer
 // (ACK: the answer's version and nonce) or refuses it (NACK: the last version accepted on this stream, the answer's nonce, and why).
-
-/** What happened. `stream` is the number of the `open` action; events of older streams are ignored. */
-export type SessionEvent<A extends Answer> =
-  | { readonly kind: "start" }
-  | { readonly kind: "stop" }
-  /** The connection is established; no answer has come yet. */
-  | { readonly kind: "connected"; readonly stream: number }
-  | { readonly kind: "answer"; readonly stream: number; readonly answer: A }
-  /** The result of the last `judge` action; `refusal` is undefined if the set is in force. */
-  | { readonly kind: "judged"; readonly refusal: string | undefined }
-  | { readonly kind: "ended"; readonly stream: number; readonly why: string }
-  /** The time `wakeAtMs` has come. */
-  | { readonly kind: "time" };
 
 /** The parts of an answer that the machine uses. */
 export interface Answer {
@@ -25,12 +12,22 @@ export interface Answer {
   readonly digest: string;
 }
 
-/** What to do now. Several actions are done in their order. */
-export type SessionAction<A extends Answer> =
-  | { readonly kind: "open"; readonly stream: number }
-  | { readonly kind: "close" }
-  | { readonly kind: "send"; readonly version: string; readonly nonce: string; readonly refusal: string | undefined }
-  | { readonly kind: "judge"; readonly answer: A };
+/** A request on the stream, as far as requests differ. */
+export interface StreamRequest {
+  readonly version: string;
+  readonly nonce: string;
+  readonly refusal: string | undefined;
+}
+
+/** What the machine has others do. */
+interface SessionHands<A extends Answer> {
+  /** Opens the stream with that number. */
+  open(stream: number): void;
+  close(): void;
+  send(request: StreamRequest): void;
+  /** `judged` must be called later, and once. */
+  judge(answer: A): void;
+}
 
 /** The pauses between streams, in milliseconds. */
 export interface SessionPauses {
@@ -61,15 +58,19 @@ interface Refused {
   readonly atMs: number;
 }
 
-/** The client of one control plane. `random` returns numbers from 0 to 1. */
+/**
+ * The client of one control plane. Each event is a method; `nowMs` must not fall from call to call. `stream` is the number with which it
+ * was opened: events of older streams are ignored.
+ */
 export class XdsSession<A extends Answer> {
+  readonly #hands: SessionHands<A>;
   readonly #pauses: SessionPauses;
   readonly #random: () => number;
   /** Number of the current stream, or of the last one. */
   #stream = 0;
   #state: "stopped" | "pausing" | "opening" | "connected" | "answered" = "stopped";
   #openedAtMs = 0;
-  /** Pauses since the last useful stream (`#pause`). */
+  /** Pauses since the last useful stream (`ended`). */
   #failures = 0;
   #reopenAtMs = Number.POSITIVE_INFINITY;
   /** The last version accepted on this stream. */
@@ -86,7 +87,9 @@ export class XdsSession<A extends Answer> {
   #refusals = 0;
   #lastEnd: string | undefined;
 
-  constructor(pauses: SessionPauses, random: () => number) {
+  /** `random` returns numbers from 0 to 1. */
+  constructor(hands: SessionHands<A>, pauses: SessionPauses, random: () => number) {
+    this.#hands = hands;
     this.#pauses = pauses;
     this.#random = random;
   }
@@ -106,7 +109,7 @@ export class XdsSession<A extends Answer> {
     return this.#refusals;
   }
 
-  /** When a `time` event is due; Infinity if none is. */
+  /** When `wake` is due; Infinity if it is not. */
   get wakeAtMs(): number {
     return Math.min(
       this.#state === "pausing" ? this.#reopenAtMs : Number.POSITIVE_INFINITY,
@@ -115,25 +118,67 @@ export class XdsSession<A extends Answer> {
     );
   }
 
-  /** Handles an event and returns what to do. `nowMs` must not fall from call to call. */
-  handle(event: SessionEvent<A>, nowMs: number): SessionAction<A>[] {
-    switch (event.kind) {
-      case "start":
-        return this.#state === "stopped" ? this.#open(nowMs) : [];
-      case "stop":
-        return this.#stop();
-      case "connected":
-        if (this.#isCurrent(event.stream) && this.#state === "opening") this.#state = "connected";
-        return [];
-      case "answer":
-        return this.#isCurrent(event.stream) ? this.#take(event.answer, nowMs) : [];
-      case "judged":
-        return this.#conclude(event.refusal, nowMs);
-      case "ended":
-        if (this.#isCurrent(event.stream)) this.#pause(event.why, nowMs);
-        return [];
-      case "time":
-        return this.#wake(nowMs);
+  start(nowMs: number): void {
+    if (this.#state === "stopped") this.#open(nowMs);
+  }
+
+  stop(): void {
+    const wasOpen = this.#isOpen;
+    this.#endStream("stopped");
+    if (wasOpen) this.#hands.close();
+  }
+
+  /** The connection is established; no answer has come yet. */
+  connected(stream: number): void {
+    if (this.#isCurrent(stream) && this.#state === "opening") this.#state = "connected";
+  }
+
+  answered(stream: number, answer: A, nowMs: number): void {
+    if (!this.#isCurrent(stream)) return;
+    this.#state = "answered";
+    // A held refusal is about an older answer; the server no longer expects a reply to it.
+    this.#held = undefined;
+    this.#next = answer;
+    this.#proceed(nowMs);
+  }
+
+  /** The last answer to judge has been judged; `refusal` is undefined if the set is in force. */
+  judged(refusal: string | undefined, nowMs: number): void {
+    const judged = this.#judging;
+    if (judged === undefined) return;
+    this.#judging = undefined;
+    const { answer, stream } = judged;
+    const isCurrent = this.#isCurrent(stream);
+    if (refusal === undefined) this.#refused = undefined;
+    else this.#remember(answer, refusal, nowMs);
+    if (refusal === undefined && isCurrent) this.#acked = answer.version;
+    // The server expects a reply to its last answer only.
+    if (this.#next !== undefined) this.#proceed(nowMs);
+    else if (isCurrent) this.#hands.send({ version: this.#acked, nonce: answer.nonce, refusal });
+  }
+
+  ended(stream: number, why: string, nowMs: number): void {
+    if (!this.#isCurrent(stream)) return;
+    const { initialMs, maxMs, jitters } = this.#pauses;
+    // A stream that was connected for maxMs was useful even without an answer.
+    if (this.#state === "answered" || (this.#state === "connected" && nowMs - this.#openedAtMs >= maxMs))
+      this.#failures = 0;
+    const boundMs = Math.min(maxMs, initialMs * 2 ** Math.min(this.#failures, 30));
+    this.#failures++;
+    this.#reopenAtMs = nowMs + (jitters ? this.#random() * boundMs : boundMs);
+    this.#lastEnd = why;
+    this.#endStream("pausing");
+  }
+
+  /** The time `wakeAtMs` has come. */
+  wake(nowMs: number): void {
+    const held = this.#held;
+    if (this.#state === "pausing" && nowMs >= this.#reopenAtMs) this.#open(nowMs);
+    else if (!this.#isOpen || held === undefined || nowMs < held.atMs) this.#proceed(nowMs);
+    else {
+      this.#held = undefined;
+      this.#remember(held.answer, held.refusal, nowMs);
+      this.#hands.send({ version: this.#acked, nonce: held.answer.nonce, refusal: held.refusal });
     }
   }
 
@@ -146,33 +191,13 @@ export class XdsSession<A extends Answer> {
   }
 
   // Nothing carries over from an older stream: the versions of a restarted server may mean other sets.
-  #open(nowMs: number): SessionAction<A>[] {
+  #open(nowMs: number): void {
     this.#state = "opening";
     this.#stream++;
     this.#openedAtMs = nowMs;
     this.#acked = "";
-    return [
-      { kind: "open", stream: this.#stream },
-      { kind: "send", version: "", nonce: "", refusal: undefined },
-    ];
-  }
-
-  #stop(): SessionAction<A>[] {
-    const wasOpen = this.#isOpen;
-    this.#endStream("stopped");
-    return wasOpen ? [{ kind: "close" }] : [];
-  }
-
-  #pause(why: string, nowMs: number): void {
-    const { initialMs, maxMs, jitters } = this.#pauses;
-    // A stream that was connected for maxMs was useful even without an answer.
-    if (this.#state === "answered" || (this.#state === "connected" && nowMs - this.#openedAtMs >= maxMs))
-      this.#failures = 0;
-    const boundMs = Math.min(maxMs, initialMs * 2 ** Math.min(this.#failures, 30));
-    this.#failures++;
-    this.#reopenAtMs = nowMs + (jitters ? this.#random() * boundMs : boundMs);
-    this.#lastEnd = why;
-    this.#endStream("pausing");
+    this.#hands.open(this.#stream);
+    this.#hands.send({ version: "", nonce: "", refusal: undefined });
   }
 
   #endStream(state: "stopped" | "pausing"): void {
@@ -181,59 +206,28 @@ export class XdsSession<A extends Answer> {
     this.#next = undefined;
   }
 
-  #take(answer: A, nowMs: number): SessionAction<A>[] {
-    this.#state = "answered";
-    // A held refusal is about an older answer; the server no longer expects a reply to it.
-    this.#held = undefined;
-    this.#next = answer;
-    return this.#proceed(nowMs);
-  }
-
   /** Begins with the newest answer, unless another is being judged or its time has not come. */
-  #proceed(nowMs: number): SessionAction<A>[] {
+  #proceed(nowMs: number): void {
     const answer = this.#next;
-    if (answer === undefined || this.#judging !== undefined) return [];
+    if (answer === undefined || this.#judging !== undefined) return;
     const refused = this.#refused;
     if (refused?.digest === answer.digest && refused.version === answer.version) {
       // Servers may send a refused set again at once. Without a pause, client and server would answer each other in an endless loop.
       const pauseMs = Math.min(REFUSE_AGAIN_MS_MAX, REFUSE_AGAIN_MS_MIN * 2 ** Math.min(refused.times - 1, 30));
       this.#next = undefined;
       this.#held = { answer, refusal: refused.refusal, atMs: Math.max(nowMs, refused.atMs + pauseMs) };
-      return [];
+      return;
     }
-    if (nowMs < this.#judgeAtMs) return [];
+    if (nowMs < this.#judgeAtMs) return;
     this.#next = undefined;
     this.#judgedUntilMs = Math.max(this.#judgedUntilMs, nowMs) + JUDGE_EVERY_MS;
     this.#judging = { answer, stream: this.#stream };
-    return [{ kind: "judge", answer }];
+    this.#hands.judge(answer);
   }
 
   /** When the next answer may be judged. */
   get #judgeAtMs(): number {
     return this.#judgedUntilMs - (JUDGED_AT_ONCE_MAX - 1) * JUDGE_EVERY_MS;
-  }
-
-  #conclude(refusal: string | undefined, nowMs: number): SessionAction<A>[] {
-    const judged = this.#judging;
-    if (judged === undefined) return [];
-    this.#judging = undefined;
-    const { answer, stream } = judged;
-    const isCurrent = this.#isCurrent(stream);
-    if (refusal === undefined) this.#refused = undefined;
-    else this.#remember(answer, refusal, nowMs);
-    if (refusal === undefined && isCurrent) this.#acked = answer.version;
-    // The server expects a reply to its last answer only.
-    if (this.#next !== undefined) return this.#proceed(nowMs);
-    return isCurrent ? [{ kind: "send", version: this.#acked, nonce: answer.nonce, refusal }] : [];
-  }
-
-  #wake(nowMs: number): SessionAction<A>[] {
-    if (this.#state === "pausing" && nowMs >= this.#reopenAtMs) return this.#open(nowMs);
-    const held = this.#held;
-    if (!this.#isOpen || held === undefined || nowMs < held.atMs) return this.#proceed(nowMs);
-    this.#held = undefined;
-    this.#remember(held.answer, held.refusal, nowMs);
-    return [{ kind: "send", version: this.#acked, nonce: held.answer.nonce, refusal: held.refusal }];
   }
 
   #remember({ digest, version }: A, refusal: string, nowMs: number): void {

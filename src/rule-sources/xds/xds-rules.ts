@@ -10,9 +10,9 @@ import type { CompileOptions } from "../../engine/rules/compile.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { Problem } from "../../engine/rules/source.ts";
 import { parseInThread } from "../files/parse-in-thread.ts";
-import { type FileChoice, type RuleFiles, readRuleFiles } from "../files/read-files.ts";
+import { type RuleFiles, readRuleFiles } from "../files/read-files.ts";
 import { type ReloadLog, RuleSource, type RulesPart } from "../files/rule-source.ts";
-import { DirectoryWatcher } from "../files/watch.ts";
+import type { WatchedFiles } from "../files/watch.ts";
 import type { ControlPlane } from "./ads-stream.ts";
 import { type ClientStatus, XdsClient } from "./client.ts";
 import { compileSet, type SetResult } from "./compile-set.ts";
@@ -26,7 +26,7 @@ interface XdsRulesOptions {
   /** Options of the compiler; version and hash are set here. */
   readonly compile: Omit<CompileOptions, "version" | "hash">;
   /** Rule files that are compiled together with each set; undefined: none. */
-  readonly files: BesideFiles | undefined;
+  readonly files: WatchedFiles | undefined;
   /** Where the last good set is kept; undefined: nowhere. */
   readonly cacheFile: string | undefined;
   /** False: the cache file is only read. Of several workers that share the file only one writes it. */
@@ -35,12 +35,6 @@ interface XdsRulesOptions {
   readonly log: ReloadLog;
   /** Called when something has changed that `xdsStatus` shows. */
   readonly changed: () => void;
-}
-
-interface BesideFiles {
-  readonly directory: string;
-  readonly choice: FileChoice;
-  readonly pollIntervalMs: number;
 }
 
 /** The state of the connection and of the set. Times are microseconds since the epoch. */
@@ -72,7 +66,6 @@ export class XdsRules extends RuleSource {
   readonly #options: XdsRulesOptions;
   readonly #client: XdsClient;
   readonly #cache: CacheFile | undefined;
-  readonly #watcher: DirectoryWatcher | undefined;
   /** Ends with the last task: sets and files are processed one after another. */
   #work: Promise<unknown> = Promise.resolve();
   #set: GoodSet | undefined;
@@ -83,25 +76,16 @@ export class XdsRules extends RuleSource {
   #lastRefusal: XdsStatus["lastRefusal"];
   /** The last files without mistakes. */
   #files = NO_FILES;
-  #seenFilesHash: string | undefined;
   /** True while the current files are refused. */
   #hasBadFiles = false;
   #firstJudged: () => void = () => undefined;
 
   constructor(options: XdsRulesOptions) {
-    const { clock, log, plane, pauses, cacheFile, files, changed } = options;
+    const { clock, log, plane, pauses, cacheFile, changed } = options;
     super({ clock, log, origin: { server: plane.url } });
     this.#options = options;
     this.#cache = cacheFile === undefined ? undefined : new CacheFile(cacheFile, log);
     this.#client = new XdsClient({ plane, pauses, clock, log, changed, judge: (answer) => this.#queue(answer) });
-    if (files === undefined) return;
-    this.#watcher = new DirectoryWatcher({
-      directory: files.directory,
-      choice: files.choice,
-      pollIntervalMs: files.pollIntervalMs,
-      isKnown: (hash) => hash === this.#seenFilesHash,
-      onChange: () => this.reload(),
-    });
   }
 
   /** Reads the files and the kept set, opens the stream, and without a kept set waits up to FIRST_SET_MS_MAX for the first one. */
@@ -112,7 +96,7 @@ export class XdsRules extends RuleSource {
       this.#firstJudged = resolve;
     });
     this.#client.start();
-    this.#watcher?.start();
+    if (this.#options.files !== undefined) this.watch(this.#options.files);
     if (this.#set !== undefined) return;
     await waitAtMost(FIRST_SET_MS_MAX, first);
   }
@@ -137,9 +121,9 @@ export class XdsRules extends RuleSource {
     };
   }
 
-  close(): void {
+  override close(): void {
+    super.close();
     this.#client.close();
-    this.#watcher?.close();
   }
 
   #inTurn<T>(part: RulesPart, work: () => Promise<T>): Promise<T | undefined> {
@@ -169,10 +153,7 @@ export class XdsRules extends RuleSource {
       return this.#refuse(answer.version, [`expected resources of type ${RATE_LIMIT_TYPE}, got ${foreign}`], []);
     }
     const result = await this.#compile(answer, this.#files);
-    if (result.ruleSet === undefined) {
-      const errors = result.problems.filter(({ severity }) => severity === "error").map(formatProblem);
-      return this.#refuse(answer.version, errors, result.problems);
-    }
+    if (result.ruleSet === undefined) return this.#refuse(answer.version, errorsOf(result.problems), result.problems);
     const isAnotherSet = this.#set?.digest !== answer.digest;
     this.#set = answer;
     this.#heardAtUs = this.#options.clock.nowUs();
@@ -207,9 +188,9 @@ export class XdsRules extends RuleSource {
     });
   }
 
-  async #readFiles({ directory, choice }: BesideFiles): Promise<void> {
+  async #readFiles({ directory, choice }: WatchedFiles): Promise<void> {
     const files = await readRuleFiles(directory, choice);
-    this.#seenFilesHash = files.hash;
+    this.seenHash = files.hash;
     const result = await this.#compile(this.#set, files);
     const failures = files.failures.map(({ name, message }) => `${name}: ${message}`);
     const faults = [...failures, ...result.faults.map(formatProblem)];
@@ -230,9 +211,8 @@ export class XdsRules extends RuleSource {
     await this.#inTurn("set", async () => {
       const { ruleSet, problems, domains } = await this.#compile(kept.set, this.#files);
       if (ruleSet === undefined) {
-        const lines = problems.filter(({ severity }) => severity === "error").map(formatProblem);
-        const error = new ConfigError("CONFIG_RULES", "the rules that RULES_CACHE has kept can't be used", lines);
-        this.refuse("set", error, problems);
+        const message = "the rules that RULES_CACHE has kept can't be used";
+        this.refuse("set", new ConfigError("CONFIG_RULES", message, errorsOf(problems)), problems);
         return;
       }
       this.#set = kept.set;
@@ -252,4 +232,8 @@ export class XdsRules extends RuleSource {
       "all domains but one are gone from the control plane's set: it must send the whole set each time, not what has changed",
     );
   }
+}
+
+function errorsOf(problems: readonly Problem[]): string[] {
+  return problems.filter(({ severity }) => severity === "error").map(formatProblem);
 }
