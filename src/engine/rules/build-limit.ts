@@ -1,14 +1,15 @@
 // Makes Limits of the drafts that were read from rule files.
 
 import type { CalendarWindows } from "../domain/calendar-windows.ts";
-import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure, type Priority } from "../domain/limit.ts";
+import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure } from "../domain/limit.ts";
 import type { StatsBook, UnmatchedStatsBook } from "../domain/stats.ts";
 import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "./bucket-key.ts";
 import { type Calendar, calendarKey, calendarWindows } from "./calendar.ts";
 import type { LimitDraft } from "./draft.ts";
 import { reduceRate } from "./limit-shape.ts";
 import type { SafeNames } from "./names.ts";
-import { LOW_LABEL, lowLimit, type PrioritySettings, reserveOf } from "./priority.ts";
+import { LOW_LABEL, lowLimit, reserveOf } from "./priority.ts";
+import type { ProblemLog } from "./problems.ts";
 
 /** Options of the compiler. */
 export interface CompileOptions {
@@ -33,15 +34,30 @@ export interface CompileOptions {
   readonly hash?: string;
 }
 
-/** The window as the bucket key and the label write it. */
-export function windowKeyOf({ calendar, keySeconds }: LimitDraft): number | string {
-  return calendar === undefined ? keySeconds : calendarKey(calendar);
+/** What is needed to build the rules of one domain. */
+export interface DomainContext {
+  /** One-byte. */
+  readonly domain: string;
+  readonly options: CompileOptions;
+  readonly log: ProblemLog;
+  /** Safe names of limits. */
+  readonly names: SafeNames;
+  /** Safe names in the file's `limits`. */
+  readonly limitsNames: SafeNames;
+  /** Ids of the limits of all domains. */
+  readonly ids: Set<string>;
+  /** Equal calendars share one CalendarWindows, so that edges are computed once for all their limits. */
+  readonly calendars: Map<string, CalendarWindows>;
+  /** Receives every limit built, in the order of the files. */
+  readonly limits: Limit[];
+  /** Set to true by the first limit that replaces others. */
+  hasReplaces: boolean;
+  /** Set to true by the first rule that hides values. */
+  hasHashedValues: boolean;
 }
 
 /** The rule to which a limit belongs. */
 export interface LimitOwner {
-  /** One-byte. */
-  readonly domain: string;
   readonly path: string;
   /** Elements of the reference service's stat key, one per level. */
   readonly statPath: readonly string[];
@@ -58,113 +74,91 @@ export interface LimitOwner {
   readonly isOwnKind: boolean;
 }
 
-/** Makes the limits of one domain. Ids are unique among all builders that share `ids`. */
-export class LimitBuilder {
-  readonly #options: CompileOptions;
-  readonly #names: SafeNames;
-  readonly #ids: Set<string>;
-  readonly #calendars = new Map<string, CalendarWindows>();
-
-  constructor(options: CompileOptions, names: SafeNames, ids: Set<string>) {
-    this.#options = options;
-    this.#names = names;
-    this.#ids = ids;
-  }
-
-  /** The labels of the limit's series: its own, and that of its low priority if it has one. */
-  labelsOf(draft: LimitDraft, owner: LimitOwner): readonly string[] {
-    const label = labelOf(draft, owner, this.#algorithmOf(draft, owner), this.#names.safe(draft.name));
-    return draft.priority === undefined ? [label] : [label, joined(label, LOW_LABEL)];
-  }
-
-  build(draft: LimitDraft, owner: LimitOwner): Limit {
-    const name = this.#names.safe(draft.name);
-    const { burst, keySeconds, debtMax, unit, calendar } = draft;
-    const algorithm = this.#algorithmOf(draft, owner);
-    const isCounter = this.#isCounter(draft, owner);
-    const label = labelOf(draft, owner, algorithm, name);
-    const { defaultOnStoreFailure, defaultRetryAfterJitter, statsBook } = this.#options;
-    const { amount, windowSeconds } =
-      algorithm === Algorithm.tokenBucket ? reduceRate(draft.amount, draft.windowSeconds) : draft;
-    const limit: { -readonly [Key in keyof Limit]: Limit[Key] } = {
-      algorithm,
-      amount,
-      burst,
-      windowSeconds,
-      calendar: calendar === undefined ? undefined : this.#windowsOf(calendar),
-      debtMax,
-      holdSeconds: owner.holdSeconds,
-      isConcurrent: draft.isConcurrent,
-      isCounter,
-      reserve: 0,
-      keySuffix: draft.isConcurrent ? CONCURRENT_KEY_SUFFIX : limitKeySuffix(algorithm, windowKeyOf(draft), name),
-      shownAmount: draft.amount,
-      shownUnit: unit,
-      writtenSeconds: keySeconds,
-      priority: undefined,
-      policy: {
-        onStoreFailure: draft.onStoreFailure ?? owner.onStoreFailure ?? defaultOnStoreFailure ?? OnStoreFailure.allow,
-        sync: draft.sync,
-        retryAfterJitter: draft.retryAfterJitter ?? defaultRetryAfterJitter ?? 0,
-        replaces: this.#names.safeOfKnown(draft.replaces),
-      },
-      names: {
-        id: this.#uniqueId(idOf(owner, label)),
-        path: owner.path,
-        name,
-        readableName: readableNameOf(owner, name),
-      },
-      stats: statsBook.statsOf(owner.domain, owner.statPath, label === "" ? owner.readableName : label),
-    };
-    if (draft.priority !== undefined) limit.priority = this.#priority(limit, draft.priority, owner, label);
-    return limit;
-  }
-
-  #priority(limit: Limit, { entry, values, percent }: PrioritySettings, owner: LimitOwner, label: string): Priority {
-    const shown = label === "" && owner.path === "" ? "global" : label;
-    const lowLabel = joined(shown, LOW_LABEL);
-    const low = lowLimit(limit, reserveOf(limit.burst, percent), {
-      id: this.#uniqueId(idOf(owner, lowLabel)),
-      stats: this.#options.statsBook.statsOf(owner.domain, owner.statPath, lowLabel),
-    });
-    return { entry, values, percent, low };
-  }
-
-  #isCounter(draft: LimitDraft, owner: LimitOwner): boolean {
-    return this.#options.compatible === true && draft.isPlain && !owner.isOwnKind;
-  }
-
-  #algorithmOf(draft: LimitDraft, owner: LimitOwner): Algorithm {
-    return this.#isCounter(draft, owner) ? Algorithm.fixedWindow : draft.algorithm;
-  }
-
-  // Equal calendars share one CalendarWindows, so that edges are computed once for all their limits.
-  #windowsOf(calendar: Calendar): CalendarWindows {
-    const key = calendarKey(calendar);
-    let windows = this.#calendars.get(key);
-    if (windows === undefined) {
-      windows = calendarWindows(calendar);
-      this.#calendars.set(key, windows);
-    }
-    return windows;
-  }
-
-  // Different rules may have the same path, such as {key: a, value: b/c}, and {key: c} below {key: a, value: b}.
-  #uniqueId(wanted: string): string {
-    let id = wanted;
-    for (let number = 2; this.#ids.has(id); number++) id = `${wanted}~${number}`;
-    this.#ids.add(id);
-    return id;
-  }
+/** Makes a limit. `label` is the first of its labels (`labelsOf`). Ids are unique in the context. */
+export function buildLimit(draft: LimitDraft, owner: LimitOwner, label: string, context: DomainContext): Limit {
+  const { domain, options, names, ids } = context;
+  const { defaultOnStoreFailure, defaultRetryAfterJitter, statsBook } = options;
+  const name = names.safe(draft.name);
+  const isCounter = options.compatible === true && draft.isPlain && !owner.isOwnKind;
+  const algorithm = isCounter ? Algorithm.fixedWindow : draft.algorithm;
+  const { amount, windowSeconds } =
+    algorithm === Algorithm.tokenBucket ? reduceRate(draft.amount, draft.windowSeconds) : draft;
+  const limit: { -readonly [Key in keyof Limit]: Limit[Key] } = {
+    algorithm,
+    amount,
+    burst: draft.burst,
+    windowSeconds,
+    calendar: draft.calendar === undefined ? undefined : windowsOf(draft.calendar, context),
+    debtMax: draft.debtMax,
+    holdSeconds: owner.holdSeconds,
+    isConcurrent: draft.isConcurrent,
+    isCounter,
+    reserve: 0,
+    keySuffix: keySuffixOf(draft, algorithm, name),
+    shownAmount: draft.amount,
+    shownUnit: draft.unit,
+    writtenSeconds: draft.keySeconds,
+    priority: undefined,
+    policy: {
+      onStoreFailure: draft.onStoreFailure ?? owner.onStoreFailure ?? defaultOnStoreFailure ?? OnStoreFailure.allow,
+      sync: draft.sync,
+      retryAfterJitter: draft.retryAfterJitter ?? defaultRetryAfterJitter ?? 0,
+      replaces: names.safeOfKnown(draft.replaces),
+    },
+    names: {
+      id: uniqueId(idOf(domain, owner, label), ids),
+      path: owner.path,
+      name,
+      readableName: readableNameOf(owner, name),
+    },
+    stats: statsBook.statsOf(domain, owner.statPath, label === "" ? owner.readableName : label),
+  };
+  if (draft.priority === undefined) return limit;
+  const { entry, values, percent } = draft.priority;
+  const lowLabel = joined(label === "" && owner.path === "" ? "global" : label, LOW_LABEL);
+  const low = lowLimit(limit, reserveOf(limit.burst, percent), {
+    id: uniqueId(idOf(domain, owner, lowLabel), ids),
+    stats: statsBook.statsOf(domain, owner.statPath, lowLabel),
+  });
+  limit.priority = { entry, values, percent, low };
+  return limit;
 }
 
-function labelOf(draft: LimitDraft, owner: LimitOwner, algorithm: Algorithm, name: string): string {
-  const shape = owner.isList ? `${ALGORITHM_NAMES[algorithm]}/${windowKeyOf(draft)}` : "";
-  return joined(owner.limitsName, draft.isConcurrent ? "concurrent" : name === "" ? shape : name);
+/** End of the limit's bucket key. */
+export function keySuffixOf(draft: LimitDraft, algorithm: Algorithm, name: string): string {
+  return draft.isConcurrent ? CONCURRENT_KEY_SUFFIX : limitKeySuffix(algorithm, windowKeyOf(draft), name);
+}
+
+// The window as the bucket key and the label write it.
+function windowKeyOf({ calendar, keySeconds }: LimitDraft): number | string {
+  return calendar === undefined ? keySeconds : calendarKey(calendar);
+}
+
+function windowsOf(calendar: Calendar, { calendars }: DomainContext): CalendarWindows {
+  const key = calendarKey(calendar);
+  const windows = calendars.get(key) ?? calendarWindows(calendar);
+  calendars.set(key, windows);
+  return windows;
+}
+
+// Different rules may have the same path, such as {key: a, value: b/c}, and {key: c} below {key: a, value: b}.
+function uniqueId(wanted: string, ids: Set<string>): string {
+  let id = wanted;
+  for (let number = 2; ids.has(id); number++) id = `${wanted}~${number}`;
+  ids.add(id);
+  return id;
+}
+
+/** The labels of the limit's series: its own, and that of its low priority if it has one. */
+export function labelsOf(draft: LimitDraft, owner: LimitOwner, { names }: DomainContext): readonly [string, string?] {
+  const name = names.safe(draft.name);
+  const shape = owner.isList ? `${ALGORITHM_NAMES[draft.algorithm]}/${windowKeyOf(draft)}` : "";
+  const label = joined(owner.limitsName, draft.isConcurrent ? "concurrent" : name === "" ? shape : name);
+  return draft.priority === undefined ? [label] : [label, joined(label, LOW_LABEL)];
 }
 
 // Such as edge/plan/api_key#per-day. The global limit has no path: edge#global, or edge#name if it has a name.
-function idOf({ domain, path }: LimitOwner, label: string): string {
+function idOf(domain: string, { path }: LimitOwner, label: string): string {
   if (path === "") return `${domain}#${label === "" ? "global" : label}`;
   return label === "" ? `${domain}/${path}` : `${domain}/${path}#${label}`;
 }

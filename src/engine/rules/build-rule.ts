@@ -3,12 +3,10 @@
 import type { LongWork } from "../base/long-work.ts";
 import type { Limit } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
-import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "./bucket-key.ts";
-import { type LimitBuilder, type LimitOwner, windowKeyOf } from "./build-limit.ts";
+import { buildLimit, type DomainContext, keySuffixOf, type LimitOwner, labelsOf } from "./build-limit.ts";
 import { buildCompositeIndex } from "./compatibility.ts";
 import type { LimitDraft, LimitsDraft, PatternDraft, RuleDraft } from "./draft.ts";
 import { type GatewayEntry, gatewayName } from "./gateway-name.ts";
-import type { SafeNames } from "./names.ts";
 import { limitsOnBucket } from "./priority.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
 import { patternIdentity } from "./read-pattern.ts";
@@ -16,26 +14,6 @@ import type { Level, Rule } from "./rule-set.ts";
 import { isInResource, type Place } from "./source.ts";
 import { rulesOfTiers } from "./tiers.ts";
 import { BypassCheck, warnHidden } from "./warn-rules.ts";
-
-/** What is needed to build the rules of one domain. */
-export interface DomainContext {
-  /** One-byte. */
-  readonly domain: string;
-  /** Safe names of limits. */
-  readonly names: SafeNames;
-  /** Safe names in the file's `limits`. */
-  readonly limitsNames: SafeNames;
-  readonly limitBuilder: LimitBuilder;
-  /** COMPATIBILITY_MODE. */
-  readonly compatible: boolean;
-  readonly log: ProblemLog;
-  /** Receives every limit built, in the order of the files. */
-  readonly limits: Limit[];
-  /** Set to true by the first limit that replaces others. */
-  hasReplaces: boolean;
-  /** Set to true by the first rule that hides values. */
-  hasHashedValues: boolean;
-}
 
 /** The rule above a level. */
 interface Parent {
@@ -46,16 +24,7 @@ interface Parent {
   readonly hashesValues: boolean;
 }
 
-/** The number of rules that the drafts become: each value of `one_of` gets its own copy of all rules below, and each tier is a rule. */
-export function countRules(drafts: readonly RuleDraft[]): number {
-  let count = 0;
-  for (const { patterns, tier, children } of drafts) {
-    count += patterns.length * ((tier?.choices.length ?? 1) + countRules(children));
-  }
-  return count;
-}
-
-/** Builds the root level of a domain, one rule per step. The drafts must become at most RULES_MAX rules (`countRules`). */
+/** Builds the root level of a domain, one rule per step. */
 export function buildRoot(drafts: readonly RuleDraft[], context: DomainContext): LongWork<Level> {
   return buildLevel(drafts, { path: "", statPath: [], entries: [], hashesValues: false }, context);
 }
@@ -78,8 +47,9 @@ function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: Doma
   }
   // Rules of a control plane are generated, so the same advice would repeat for many of them.
   const isResource = drafts[0] !== undefined && isInResource(drafts[0].at);
-  if (!context.compatible && !isResource) bypasses.warn(context.log);
-  return level.finish(context.compatible);
+  const isCompatible = context.options.compatible === true;
+  if (!isCompatible && !isResource) bypasses.warn(context.log);
+  return level.finish(isCompatible);
 }
 
 interface MutableKeyRules {
@@ -167,9 +137,11 @@ function isDuplicate(
 
 /** Builds a rule with its tiers, without the rules below it. */
 function buildRule(draft: RuleDraft, place: RulePlace, context: DomainContext): MutableRule {
-  if (draft.hold !== undefined) refuseHold(draft, context);
+  if (draft.hold !== undefined && context.options.compatible === true) {
+    const hint = "Leave 'hold' out, or COMPATIBILITY_MODE off.";
+    context.log.error(draft.at, "'hold' means nothing to the counters of COMPATIBILITY_MODE", hint);
+  }
   const owner: Omit<LimitOwner, "isList" | "limitsName"> = {
-    domain: context.domain,
     path: place.path,
     statPath: place.statPath,
     readableName: draft.limits.limits.length === 0 ? "" : visible(gatewayName(place.entries)),
@@ -260,12 +232,6 @@ function makeRule(
   };
 }
 
-function refuseHold({ at }: RuleDraft, { compatible, log }: DomainContext): void {
-  if (!compatible) return;
-  const hint = "Leave 'hold' out, or COMPATIBILITY_MODE off.";
-  log.error(at, "'hold' means nothing to the counters of COMPATIBILITY_MODE", hint);
-}
-
 function isOwnKind({ limits, isPostPaid, cost, hold }: RuleDraft): boolean {
   return limits.isList || limits.name !== "" || isPostPaid || cost !== undefined || hold !== undefined;
 }
@@ -280,9 +246,7 @@ function buildLimits(
   const seen = new Map<string, Place>();
   const limits: Limit[] = [];
   for (const draft of drafts) {
-    const suffix = draft.isConcurrent
-      ? CONCURRENT_KEY_SUFFIX
-      : limitKeySuffix(draft.algorithm, windowKeyOf(draft), draft.name);
+    const suffix = keySuffixOf(draft, draft.algorithm, draft.name);
     const first = seen.get(suffix);
     if (first !== undefined) {
       const message = `a limit with the same algorithm, window and name stands at ${formatPlace(first)} already`;
@@ -290,15 +254,16 @@ function buildLimits(
       continue;
     }
     seen.set(suffix, draft.at);
-    for (const label of context.limitBuilder.labelsOf(draft, owner)) {
-      const other = labels.get(label);
-      if (other === undefined) labels.set(label, draft.at);
+    const [label, low] = labelsOf(draft, owner, context);
+    for (const each of low === undefined ? [label] : [label, low]) {
+      const other = labels.get(each);
+      if (other === undefined) labels.set(each, draft.at);
       else {
-        const message = `metrics and answers call this limit '${textOf(label)}', as they call the one at ${formatPlace(other)}`;
+        const message = `metrics and answers call this limit '${textOf(each)}', as they call the one at ${formatPlace(other)}`;
         context.log.error(draft.nameAt, message, "Give one of them another 'name'.");
       }
     }
-    limits.push(context.limitBuilder.build(draft, owner));
+    limits.push(buildLimit(draft, owner, label, context));
   }
   for (const limit of limits) context.limits.push(...limitsOnBucket(limit));
   return limits;

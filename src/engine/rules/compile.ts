@@ -4,8 +4,8 @@ import { type LongWork, runThrough } from "../base/long-work.ts";
 import { keyedOf } from "../domain/key-bytes.ts";
 import { LimitStats, UnmatchedStats } from "../domain/stats.ts";
 import { domainKeyPrefix, globalBucketKey } from "./bucket-key.ts";
-import { type CompileOptions, LimitBuilder } from "./build-limit.ts";
-import { buildRoot, countRules, type DomainContext } from "./build-rule.ts";
+import { buildLimit, type CompileOptions, type DomainContext, labelsOf } from "./build-limit.ts";
+import { buildRoot } from "./build-rule.ts";
 import { counterKeyPrefix } from "./compatibility.ts";
 import { gatherDefaults } from "./defaults.ts";
 import type { DomainDraft, GlobalLimitDraft } from "./draft.ts";
@@ -17,7 +17,7 @@ import { checkUnused, gatherNamedLimits, type LimitsByName } from "./read-limits
 import { Regexes } from "./read-pattern.ts";
 import { readFile } from "./read-rule.ts";
 import type { DomainRules, GlobalLimit, RuleSet } from "./rule-set.ts";
-import { RULES_FAULT, RULES_MAX } from "./schema.ts";
+import { RULES_MAX } from "./schema.ts";
 import type { Problem, SourceFile } from "./source.ts";
 
 export type { CompileOptions } from "./build-limit.ts";
@@ -69,21 +69,13 @@ function* compileAll(files: readonly SourceFile[], options: CompileOptions, log:
   }
   if (options.isPartial !== true) warnUnused(set.holds, log);
   checkUnused(set.named, defaults, log);
-  let ruleCount = 0;
-  for (const draft of set.domains.values()) {
-    ruleCount += countRules(draft.rules);
-    yield;
-    if (ruleCount <= RULES_MAX) continue;
-    log.error(draft.at, RULES_FAULT);
-    return { ruleSet: undefined, problems: log.sorted() };
-  }
   const domains = new Map<string, DomainRules>();
   // A refused set must not create lasting stats. It is built anyway to find its other problems.
   const statsBook = log.hasErrors ? { statsOf: () => new LimitStats() } : options.statsBook;
-  const shared = { ids: new Set<string>(), log, named: set.named };
+  const shared = { options: { ...options, statsBook }, log, ids: new Set<string>() };
   for (const draft of set.domains.values()) {
     yield;
-    domains.set(draft.domain, yield* buildDomain(draft, { ...options, statsBook }, shared));
+    domains.set(draft.domain, yield* buildDomain(draft, set.named.get(draft.domain), shared));
   }
   const problems = log.sorted();
   if (log.hasErrors) return { ruleSet: undefined, problems };
@@ -97,28 +89,24 @@ function* compileAll(files: readonly SourceFile[], options: CompileOptions, log:
   return { ruleSet, problems };
 }
 
-/** What all domains of a set share. */
-interface SetContext {
-  readonly ids: Set<string>;
-  readonly named: ReadonlyMap<string, LimitsByName>;
-  readonly log: ProblemLog;
-}
-
-function* buildDomain(draft: DomainDraft, options: CompileOptions, shared: SetContext): LongWork<DomainRules> {
-  const { log } = shared;
+function* buildDomain(
+  draft: DomainDraft,
+  named: LimitsByName | undefined,
+  shared: Pick<DomainContext, "options" | "log" | "ids">,
+): LongWork<DomainRules> {
+  const { log, options } = shared;
   const { domain } = draft;
   const names = new SafeNames();
   yield* names.addAll(draft.names, log);
   const limitsNames = new SafeNames();
-  yield* limitsNames.addAll(shared.named.get(domain)?.values() ?? [], log);
+  yield* limitsNames.addAll(named?.values() ?? [], log);
   const { cacheKeyPrefix = "", compatible = false } = options;
   const context: DomainContext = {
+    ...shared,
     domain,
     names,
     limitsNames,
-    limitBuilder: new LimitBuilder(options, names, shared.ids),
-    compatible,
-    log,
+    calendars: new Map(),
     limits: [],
     hasReplaces: false,
     hasHashedValues: false,
@@ -156,7 +144,6 @@ function buildGlobalLimit(
     context.log.error(second.limit.at, `the domain has a global_limit at ${formatPlace(draft.limit.at)} already`);
   }
   const owner = {
-    domain: context.domain,
     path: "",
     statPath: [],
     limitsName: "",
@@ -166,7 +153,8 @@ function buildGlobalLimit(
     isOwnKind: true,
     holdSeconds: 0,
   };
-  const limit = context.limitBuilder.build(draft.limit, owner);
+  const [label] = labelsOf(draft.limit, owner, context);
+  const limit = buildLimit(draft.limit, owner, label, context);
   context.limits.push(...limitsOnBucket(limit));
   return { limit, countsHits: draft.countsHits, key: keyedOf(globalBucketKey(keyPrefix, limit.keySuffix)) };
 }

@@ -39,7 +39,7 @@ interface SetContext {
   readonly named: ReadonlyMap<string, LimitsByName>;
   /** The domains that have been read so far. */
   readonly domains: Map<string, DomainDraft>;
-  /** Rules read so far, each value of `one_of` not counted. Above RULES_MAX no more are read. */
+  /** How many rules those read so far become: each value of `one_of` gets its own copy of all below it, and each tier is a rule. */
   readonly read: { rules: number };
 }
 
@@ -81,7 +81,7 @@ export function* readFile(file: SourceFile, set: SetContext, log: ProblemLog): L
   const named = set.named.get(domain) ?? NO_LIMITS;
   const hold = isResource ? set.holds.get(domain) : undefined;
   const { regexes, read } = set;
-  yield* readRules(fields, draft.rules, { draft, regexes, isResource, defaults, hold, named, read });
+  yield* readRules(fields, draft.rules, 1, { draft, regexes, isResource, defaults, hold, named, read });
 }
 
 /** The draft that a file adds to; one that nobody uses if the file has no domain, or another file has the same. */
@@ -119,12 +119,12 @@ function topOf({ name }: SourceFile): Place {
   return { file: name, line: 1, column: 1 };
 }
 
-function* readRules(fields: Fields, into: RuleDraft[], context: FileContext): LongWork<void> {
+/** `copies`: how many copies of these rules there will be. Once there are more than RULES_MAX in all, no more are read. */
+function* readRules(fields: Fields, into: RuleDraft[], copies: number, context: FileContext): LongWork<void> {
   const { log } = fields;
   for (const written of fields.mappings("descriptors")) {
     yield;
     if (context.read.rules > RULES_MAX) return;
-    if (++context.read.rules > RULES_MAX) log.error(written.at, RULES_FAULT);
     const mapping = context.isResource ? plainRule(written, context.hold, log) : written;
     const rule = new Fields("rule", [mapping], log);
     const key = rule.text("key") ?? "";
@@ -134,7 +134,10 @@ function* readRules(fields: Fields, into: RuleDraft[], context: FileContext): Lo
       into.push(draft);
       context.draft.note(draft);
     }
-    yield* readRules(rule, draft.children, context);
+    const own = copies * Math.max(1, patterns.length);
+    context.read.rules += own * limitsOfDraft(draft).length;
+    if (context.read.rules > RULES_MAX) log.error(written.at, RULES_FAULT);
+    yield* readRules(rule, draft.children, own, context);
   }
 }
 
