@@ -16,7 +16,7 @@ export const TRIED_MAX = 30;
 const EXACT_MAX = 10;
 
 /** The rules of a level that are listed, and how many are not. */
-interface Tried {
+export interface Tried {
   readonly tried: readonly TriedRule[];
   readonly left_out: number;
 }

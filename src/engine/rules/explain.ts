@@ -10,7 +10,7 @@ import { entryKeyPart, sharedEntryKeyPart } from "./bucket-key.ts";
 import { counterKey } from "./compatibility.ts";
 import { costOf } from "./cost.ts";
 import type { DescriptorReport, EntryReport, ExplainReport, LimitReport } from "./explain-report.ts";
-import { triedRules } from "./explain-tried.ts";
+import { type Tried, triedRules } from "./explain-tried.ts";
 import { limitWords, listed, quoted } from "./explain-words.ts";
 import { isSettlement, marksSettlement } from "./hold.ts";
 import { findChild } from "./match.ts";
@@ -30,7 +30,7 @@ export function* explainSteps(
   domain: string,
   descriptors: readonly (readonly WrittenEntry[])[],
 ): LongWork<ExplainReport> {
-  const { version, hash } = rules;
+  const head = { domain, version: rules.version, hash: rules.hash };
   const domainRules = rules.domains.get(oneByteOf(domain));
   if (domainRules === undefined) {
     const names = [...rules.domains.keys()];
@@ -38,7 +38,7 @@ export function* explainSteps(
       names.length === 0
         ? "there are no rules at all, so every call passes"
         : `no rules are for domain ${quoted(oneByteOf(domain))}, so every call passes; domains: ${listed(names)}`;
-    return { domain, version, hash, says, ...didYouMean(nearestName(domain, names.map(textOf))), descriptors: [] };
+    return { ...head, says, ...didYouMean(domain, names.map(textOf)), descriptors: [] };
   }
   const walks: Walk[] = [];
   for (const entries of descriptors) walks.push(yield* walkEntries(domainRules, entries));
@@ -51,14 +51,7 @@ export function* explainSteps(
       ? `the descriptor has ${limited === 0 ? "no limit" : "a limit"}`
       : `${limited} of ${reports.length} descriptors have a limit`;
   const says = globalLimit === undefined ? found : `${found}; every call also pays the domain's global limit`;
-  return {
-    domain,
-    version,
-    hash,
-    says,
-    descriptors: reports,
-    ...(globalLimit === undefined ? {} : { global_limit: globalLimit }),
-  };
+  return { ...head, says, descriptors: reports, ...(globalLimit && { global_limit: globalLimit }) };
 }
 
 /** Explains a call at once, for processes that answer no calls. */
@@ -71,14 +64,12 @@ export function explainRequest(
 }
 
 function descriptorReport(domain: DomainRules, walk: Walk, replaced: ReadonlySet<string>): DescriptorReport {
-  const { rule, entries } = walk;
-  const descriptor = descriptorOf(entries);
+  const { rule, entries, descriptor } = walk;
   const costEntry = rule?.hold === undefined ? rule?.cost : rule.hold.estimate;
   const cost = costOf(1, costEntry, descriptor);
   // As in the limiter: a settlement pays limits with holds only.
   const paysNothing = walk.settles && rule?.hold === undefined;
-  if (rule === undefined || paysNothing)
-    return { outcome: "no limit", ...walk.end, entries: walk.entries, cost, limits: [] };
+  if (rule === undefined || paysNothing) return { outcome: "no limit", ...walk.end, entries, cost, limits: [] };
   const base = walk.keyParts(rule.hashesValues);
   const isReplaced = (limit: Limit) => limit.names.name !== "" && replaced.has(limit.names.name);
   const keyOf = (limit: Limit) =>
@@ -92,7 +83,7 @@ function descriptorReport(domain: DomainRules, walk: Walk, replaced: ReadonlySet
   return {
     outcome: rule.isUnlimited ? "unlimited" : "limited",
     ...walk.end,
-    entries: walk.entries,
+    entries,
     rule: {
       path: textOf(rule.path),
       where: formatPlace(rule.at),
@@ -112,6 +103,7 @@ interface Ending {
 }
 
 interface Walk {
+  readonly descriptor: Descriptor;
   readonly entries: readonly EntryReport[];
   /** The rule whose limits apply. */
   readonly rule: Rule | undefined;
@@ -132,44 +124,42 @@ function* walkEntries(domain: DomainRules, asked: readonly WrittenEntry[]): Long
   for (const entry of asked) {
     const key = oneByteOf(entry.key);
     const value = oneByteValueOf(entry);
-    const shown = shownEntry(entry);
+    const add = (outcome: EntryReport["outcome"], says: string, listed: Tried = NOTHING_TRIED) => {
+      entries.push({ ...shownEntry(entry), outcome, ...listed, says });
+    };
     yield;
     if (domain.costEntries.has(key)) {
-      entries.push({
-        ...shown,
-        outcome: "cost",
-        tried: [],
-        left_out: 0,
-        says: marksSettlement(key, value, domain.settleEntries)
-          ? "marks a settlement in this domain: skipped in matching"
-          : "carries a cost, a hold, a priority or a tier of this domain: skipped in matching",
-      });
-    } else if (end !== undefined) {
-      entries.push({ ...shown, outcome: "not reached", tried: [], left_out: 0, says: "not reached" });
-    } else if (level === undefined) {
+      add("cost", `${whySkipped(domain, key, value)} this domain: skipped in matching`);
+    } else if (end !== undefined) add("not reached", "not reached");
+    else if (level === undefined) {
       end = pathEnded(matched.at(-1)?.rule, key);
-      entries.push({ ...shown, outcome: "no match", tried: [], left_out: 0, says: "no rules are left to try" });
+      add("no match", "no rules are left to try");
     } else {
       const rule = findChild(level, key, value);
       yield;
-      entries.push(yield* entryReport(entry, level, rule));
-      if (rule === undefined) end = noMatch(domain, level, key, value);
-      else {
+      const tried = yield* triedRules(level, key, value, rule);
+      if (rule === undefined) {
+        add("no match", "no rule accepts this entry", tried);
+        end = noMatch(domain, level, key, value);
+      } else {
+        add("matched", `matched by ${quoted(rule.pathElement)}`, tried);
         matched.push({ rule, key, value });
         level = rule.children;
       }
     }
   }
   const base = end === undefined ? matched.at(-1)?.rule : undefined;
-  const last = base?.tiers === undefined ? base : ruleOfTier(base, base.tiers, descriptorOf(asked));
+  const descriptor = descriptorOf(asked);
+  const last = base?.tiers === undefined ? base : ruleOfTier(base, base.tiers, descriptor);
   const keyParts = (hashesValues: boolean) =>
     matched.reduce(
       (text, { rule, key, value }) =>
         text + (rule.sharesThreshold ? sharedEntryKeyPart(key, rule) : entryKeyPart(key, value, hashesValues)),
       domain.keyPrefix,
     );
-  const settles = isSettlement(descriptorOf(asked), domain.settleEntries);
+  const settles = isSettlement(descriptor, domain.settleEntries);
   return {
+    descriptor,
     entries,
     rule: last?.hasLimit ? last : undefined,
     end: end ?? (settles ? settled(last) : reached(last, asked)),
@@ -183,11 +173,12 @@ function shownEntry({ key, value, valueBase64 }: WrittenEntry): Pick<EntryReport
   return valueBase64 === undefined ? { key, value } : { key, value, value_base64: valueBase64 };
 }
 
-function* entryReport(entry: WrittenEntry, level: Level, matched: Rule | undefined): LongWork<EntryReport> {
-  const { tried, left_out } = yield* triedRules(level, oneByteOf(entry.key), oneByteValueOf(entry), matched);
-  const says = matched === undefined ? "no rule accepts this entry" : `matched by ${quoted(matched.pathElement)}`;
-  return { ...shownEntry(entry), outcome: matched === undefined ? "no match" : "matched", tried, left_out, says };
+function whySkipped({ settleEntries }: DomainRules, key: string, value: string): string {
+  const settles = marksSettlement(key, value, settleEntries);
+  return settles ? "marks a settlement in" : "carries a cost, a hold, a priority or a tier of";
 }
+
+const NOTHING_TRIED: Tried = { tried: [], left_out: 0 };
 
 function pathEnded(rule: Rule | undefined, key: string): Ending {
   if (rule === undefined) return { says: "the domain has no rules for descriptors" };
@@ -207,20 +198,17 @@ function noMatch(domain: DomainRules, level: Level, key: string, value: string):
     const more = ofKey.exact.size + ofKey.patterns.length > values.length ? " among others" : "";
     return {
       says: `no rule for key ${quoted(key)} accepts value ${quoted(value)}; values here: ${listed(values)}${more}`,
-      ...didYouMean(nearestName(textOf(value), values.map(textOf))),
+      ...didYouMean(textOf(value), values.map(textOf)),
     };
   }
   const keys = keysOf(level);
   if (keys.length === 0) return { says: "the domain has no rules for descriptors" };
   const says = `no rule has key ${quoted(key)} at this level; keys here: ${listed(keys)}`;
-  const near = nearestName(textOf(key), keys.map(textOf));
-  if (near !== undefined) return { says, ...didYouMean(near) };
-  const elsewhere = findKey(domain.root, key);
-  if (elsewhere === undefined) return { says };
-  return {
-    says,
-    suggestion: `Entries count in their order; a rule with key ${quoted(key)} stands at ${quoted(elsewhere.path)}.`,
-  };
+  const near = didYouMean(textOf(key), keys.map(textOf));
+  const elsewhere = near.suggestion === undefined ? findKey(domain.root, key) : undefined;
+  if (elsewhere === undefined) return { says, ...near };
+  const suggestion = `Entries count in their order; a rule with key ${quoted(key)} stands at ${quoted(elsewhere.path)}.`;
+  return { says, suggestion };
 }
 
 // Under COMPATIBILITY_MODE key and value are one text, so similar texts may be under any key.
@@ -231,7 +219,7 @@ function noComposite({ byText }: CompositeIndex, ofKey: KeyRules | undefined, ke
   const text = `${key}_${value}`;
   return {
     says: `no rule accepts ${quoted(text)}, key and value as one; rules here: ${listed(texts)}`,
-    ...didYouMean(nearestName(textOf(text), texts.map(textOf))),
+    ...didYouMean(textOf(text), texts.map(textOf)),
   };
 }
 
@@ -310,7 +298,7 @@ function globalReportOf({ globalLimit }: DomainRules, walks: readonly Walk[]): L
   const onlySettles = walks.length > 0 && walks.every(({ settles }) => settles);
   if (globalLimit === undefined || onlySettles) return undefined;
   const { key, countsHits } = globalLimit;
-  const descriptors = walks.map(({ entries }) => descriptorOf(entries));
+  const descriptors = walks.map(({ descriptor }) => descriptor);
   const limit = limitForCall(globalLimit.limit, { descriptors, descriptorCount: descriptors.length });
   return { ...limitReport(limit, key.bucketKey, false), says: limitWords(limit, countsHits ? "hit" : "call") };
 }
@@ -341,6 +329,7 @@ function descriptorOf(entries: readonly WrittenEntry[]): Descriptor {
   return descriptor;
 }
 
-function didYouMean(near: string | undefined): { readonly suggestion?: string } {
+function didYouMean(word: string, words: readonly string[]): { readonly suggestion?: string } {
+  const near = nearestName(word, words);
   return near === undefined || near === "" ? {} : { suggestion: `Did you mean '${near}'?` };
 }
