@@ -30,9 +30,13 @@ interface Asked {
 const YEAR = { windowSeconds: 31_536_000 };
 const limitOf = (algorithm: Algorithm, amount: number, more: Partial<Limit> = {}) =>
   makeLimit({ ...YEAR, algorithm, amount, burst: amount, debtMax: amount, ...more });
+const counterOf = (amount: number) => limitOf(Algorithm.fixedWindow, amount, { isCounter: true });
 const asked = (key: string, limit: Limit, more: Partial<Asked> = {}): Asked => {
   return { key, limit, cost: 1, mode: Mode.pay, ...more };
 };
+
+/** As with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a refused call charges only counters that are over. */
+const askCounter = (key: string, amount: number) => asked(key, counterOf(amount), { mode: Mode.charge });
 
 interface ThreadOptions {
   readonly shared: SharedStore;
@@ -54,8 +58,22 @@ function startThread({ groups, exitAtStep = 0, untilRefused = Number.POSITIVE_IN
   // Only what a store reads of a limit can be sent.
   const sent = groups.map((asks) =>
     asks.map(({ limit, ...rest }) => {
-      const { algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent } = limit;
-      return { ...rest, limit: { algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent } };
+      const { algorithm, amount, burst, windowSeconds, calendar, debtMax, holdSeconds, isConcurrent, isCounter } =
+        limit;
+      // Of a calendar only the edges.
+      calendar?.turnTo(new SystemClock().nowUs());
+      const numbers = {
+        algorithm,
+        amount,
+        burst,
+        windowSeconds,
+        calendar,
+        debtMax,
+        holdSeconds,
+        isConcurrent,
+        isCounter,
+      };
+      return { ...rest, limit: numbers };
     }),
   );
   const workerData = { ...options, groups: sent, exitAtStep, untilRefused, dist: DIST, hashKey: hashKeyInUse() };
@@ -92,30 +110,34 @@ const THREADS = 4;
 const AMOUNT = 700;
 
 describe("threads that share a memory store", () => {
-  // Promise(limits): Threads that share the memory store grant exactly what a limit says, with every algorithm.
-  test.each(Object.entries(Algorithm).filter(([, algorithm]) => algorithm !== Algorithm.calendarWindow))(
-    "grant exactly what a limit of the algorithm %s says, and charge nobody for a refused call",
-    async (_, algorithm) => {
-      const shared = newSharedStore({ threadsMax: THREADS + 1 });
-      const hot = asked("hot", limitOf(algorithm, AMOUNT));
-      const total = asked("total", limitOf(Algorithm.fixedWindow, 2 * AMOUNT));
-      const keys = ["a", "b", "c"].map((key) => asked(key, limitOf(algorithm, AMOUNT)));
-      const groups = [[hot], ...keys.map((key) => [key, total])];
-      const counted = newCounts(groups.length);
-      const threads = Array.from({ length: THREADS }, (_, i) =>
-        startThread({ shared, thread: i + 1, groups, counted, untilRefused: 1_000 }),
-      );
-      await Promise.all(threads.map(({ ended }) => ended));
-      const granted = countsOf(counted).filter((_, i) => i % 2 === 0);
-      const store = new MemoryStore({ clock: new SystemClock(), shared: { store: shared, thread: THREADS + 1 } });
-      expect(granted[0]).toBe(AMOUNT);
-      expect(keys.map((key) => usedOf(store, key))).toEqual(granted.slice(1));
-      expect(usedOf(store, total)).toBe(2 * AMOUNT);
-      expect(granted.slice(1).reduce((sum, count) => sum + count, 0)).toBe(2 * AMOUNT);
-      expect(lockedIn(shared)).toEqual([]);
-      await store.close();
-    },
-  );
+  // Promise(limits): Threads that share the memory store grant exactly what a limit says, with every algorithm and COMPATIBILITY_MODE.
+  test.each([
+    ...Object.entries(Algorithm).map(([name, algorithm]) => ({
+      name,
+      ask: (key: string, amount: number) => asked(key, limitOf(algorithm, amount)),
+      askTotal: (key: string, amount: number) => asked(key, limitOf(Algorithm.fixedWindow, amount)),
+    })),
+    { name: "counters of COMPATIBILITY_MODE", ask: askCounter, askTotal: askCounter },
+  ])("grant exactly what a limit says, and charge nobody for a refused call: $name", async ({ ask, askTotal }) => {
+    const shared = newSharedStore({ threadsMax: THREADS + 1 });
+    const hot = ask("hot", AMOUNT);
+    const total = askTotal("total", 2 * AMOUNT);
+    const keys = ["a", "b", "c"].map((key) => ask(key, AMOUNT));
+    const groups = [[hot], ...keys.map((key) => [key, total])];
+    const counted = newCounts(groups.length);
+    const threads = Array.from({ length: THREADS }, (_, i) =>
+      startThread({ shared, thread: i + 1, groups, counted, untilRefused: 1_000 }),
+    );
+    await Promise.all(threads.map(({ ended }) => ended));
+    const granted = countsOf(counted).filter((_, i) => i % 2 === 0);
+    const store = new MemoryStore({ clock: new SystemClock(), shared: { store: shared, thread: THREADS + 1 } });
+    expect(granted[0]).toBe(AMOUNT);
+    expect(keys.map((key) => usedOf(store, key))).toEqual(granted.slice(1));
+    expect(usedOf(store, total)).toBe(2 * AMOUNT);
+    expect(granted.slice(1).reduce((sum, count) => sum + count, 0)).toBe(2 * AMOUNT);
+    expect(lockedIn(shared)).toEqual([]);
+    await store.close();
+  });
 
   // Promise(limits): Threads that reserve, settle, refund and report on the same buckets leave exactly what they used.
   test("leave exactly what they used when they reserve, settle below and above, refund and report at the same time", async () => {
@@ -159,6 +181,8 @@ describe("threads that share a memory store", () => {
     asked("log", limitOf(Algorithm.slidingLog, 1_000)),
     asked("held", limitOf(Algorithm.fixedWindow, 1_000_000, { holdSeconds: 3_600 }), { holdId: "id" }),
     asked("debt", limitOf(Algorithm.tokenBucket, 1_000_000, { holdSeconds: 3_600 }), { holdId: "id" }),
+    asked("month", limitOf(Algorithm.calendarWindow, 1_000_000)),
+    askCounter("counter", 1_000_000),
     asked("total", limitOf(Algorithm.slidingWindow, 1_000_000)),
   ];
 
@@ -226,9 +250,10 @@ describe("threads that share a memory store", () => {
     try {
       for (;;) {
         const group = new TakeGroup();
-        for (const [i, { key, limit, holdId }] of mixed.entries()) {
+        group.hasCounters = true;
+        for (const [i, { key, limit, mode, holdId }] of mixed.entries()) {
           const take = group.add(limit);
-          Object.assign(take, { bucketKey: key, descriptor: i });
+          Object.assign(take, { bucketKey: key, descriptor: i, mode });
           if (holdId !== undefined) take.holdId = `${holdId}-${calls}`;
         }
         store.take(group);

@@ -1,5 +1,5 @@
 // A store's arithmetic and the TypeScript's are one: generated histories, replayed on the store and on the reference, give
-// equal answers step by step, every field of them.
+// equal answers step by step, every field of them. So do a memory store of several threads and one of one thread.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -27,15 +27,8 @@ let replays = 0;
 const nextPrefix = () => `h${replays++}:`;
 type Change = (histories: fc.Arbitrary<History>) => fc.Arbitrary<History>;
 const asTheyAre: Change = (histories) => histories;
-
-async function expectEqual(harness: StoreHarness, any: fc.Arbitrary<History>, times = 100): Promise<void> {
-  await fc.assert(
-    fc.asyncProperty(any, async (history) => {
-      expect(await replayHistory(harness, history, nextPrefix())).toEqual(replayOnReference(history));
-    }),
-    { numRuns: runs(times) },
-  );
-}
+/** The answers that the store must give. */
+type Expected = (history: History) => GroupAnswer[];
 
 const isPlain = ({ takes: [take, ...others] }: HistoryStep) => take?.mode === Mode.pay && others.length === 0;
 
@@ -59,15 +52,16 @@ function inFours(history: History): History {
 
 /** Holds calls that travel together against the reference; `prefixOf` makes what the keys of a replay begin with. */
 export async function expectEqualInFours(
-  harness: StoreHarness,
+  harness: () => StoreHarness,
   shape: HistoryShape,
   add = asTheyAre,
   prefixOf = nextPrefix,
+  expected: Expected = replayOnReference,
 ): Promise<void> {
   const shaped = histories({ ...shape, stepsMax: 40, givesBack: true });
   await fc.assert(
     fc.asyncProperty(add(shaped).map(inFours), async (history) => {
-      expect(await replayInFours(harness, history, prefixOf())).toEqual(replayOnReference(history));
+      expect(await replayInFours(harness(), history, prefixOf())).toEqual(expected(history));
     }),
     { numRuns: runs(100) },
   );
@@ -171,16 +165,23 @@ function longLogs(): fc.Arbitrary<History> {
   );
 }
 
-/** Replays histories of all shapes on the store that `open` gives, which the caller opens before and closes after. */
-export function describeAgreement(open: () => StoreHarness): void {
+/** Replays histories of all shapes, each on the store that `open` then gives, whose answers must be the `expected` ones. */
+export function describeAgreement(open: () => StoreHarness, expected: Expected = replayOnReference): void {
+  const expectEqual = (any: fc.Arbitrary<History>, times = 100) =>
+    fc.assert(
+      fc.asyncProperty(any, async (history) => {
+        expect(await replayHistory(open(), history, nextPrefix())).toEqual(expected(history));
+      }),
+      { numRuns: runs(times) },
+    );
   const alone = (name: string, shape: HistoryShape, add = asTheyAre) =>
-    test(name, () => expectEqual(open(), add(histories(shape))));
+    test(name, () => expectEqual(add(histories(shape))));
   const together = (name: string, shape: HistoryShape, add = asTheyAre) =>
-    test(name, () => expectEqualInFours(open(), shape, add));
+    test(name, () => expectEqualInFours(open, shape, add, nextPrefix, expected));
 
   test("histories that failed once", async () => {
     for (const history of [...REPLAYED_HISTORIES, ...REPLAYED_EDITS]) {
-      expect(await replayHistory(open(), history, nextPrefix())).toEqual(replayOnReference(history));
+      expect(await replayHistory(open(), history, nextPrefix())).toEqual(expected(history));
     }
   });
 
@@ -234,10 +235,10 @@ export function describeAgreement(open: () => StoreHarness): void {
     alone("of groups of all kinds that name several buckets", { ...HOLDS, ...MIXED, stepBackMaxUs: 0, ...apart });
     alone("of calls of two priorities", { ...HOLDS, limitsMax: 2, takesMax: 2, ...apart }, withPriorities);
     together("of groups that travel together", { ...HOLDS, limitsMax: 3, takesMax: 3, identities: 2, ...apart });
-    test("of a burst, more than lows are kept of, settled in any order", () => expectEqual(open(), crowdedHolds(), 10));
+    test("of a burst, more than lows are kept of, settled in any order", () => expectEqual(crowdedHolds(), 10));
   });
 
-  test("logs of hundreds of payments", () => expectEqual(open(), longLogs(), 30));
+  test("logs of hundreds of payments", () => expectEqual(longLogs(), 30));
 
   alone("groups of all kinds over all algorithms", { ...MIXED, givesBack: true });
   together("groups that travel together are settled as one after another", MIXED);

@@ -27,7 +27,7 @@ test("calls of one slot that travel together are answered as in memory, holds am
   // The first braces of a key are its hash tag: all keys of a replay are of one slot.
   const prefixOf = () => `{h${replays++}}:`;
   const held = { ...HOLDS, limitsMax: 3, takesMax: 3, identities: 2, sharesBuckets: false };
-  for (const shape of [MIXED, held]) await expectEqualInFours(harness, shape, undefined, prefixOf);
+  for (const shape of [MIXED, held]) await expectEqualInFours(() => harness, shape, undefined, prefixOf);
 });
 
 const take = { kind: Kind.ordinary, mode: Mode.pay, cost: 1 };

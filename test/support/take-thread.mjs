@@ -9,13 +9,22 @@ const { useHashKey } = await load("engine/domain/key-bytes.js");
 const { JournaledMemory } = await load("engine/base/journaled-memory.js");
 const { MemoryStore } = await load("stores/memory/memory-store.js");
 const { SystemClock } = await load("engine/base/clock.js");
-const { TakeGroup, Verdict } = await load("engine/domain/take.js");
+const { Mode, TakeGroup, Verdict } = await load("engine/domain/take.js");
+const { CalendarWindows } = await load("engine/domain/calendar-windows.js");
 const { OWN_LIMIT } = await load("engine/domain/limit.js");
 const { LimitStats } = await load("engine/domain/stats.js");
 
 useHashKey(Buffer.from(hashKey));
 const counts = new Int32Array(counted);
-const limits = groups.map((asks) => asks.map(({ limit }) => ({ ...OWN_LIMIT, ...limit, stats: new LimitStats() })));
+const calendarOf = (edges) => edges && new CalendarWindows("", () => edges);
+const limits = groups.map((asks) =>
+  asks.map(({ limit }) => ({
+    ...OWN_LIMIT,
+    ...limit,
+    calendar: calendarOf(limit.calendar),
+    stats: new LimitStats(),
+  })),
+);
 
 let steps = 0;
 let isCounting = false;
@@ -53,6 +62,7 @@ for (let call = 0; refused < untilRefused && call < calls; call++) {
     take.descriptor = i;
     take.cost = cost;
     take.mode = mode;
+    if (mode === Mode.charge) group.hasCounters = group.stopsAtOver = true;
     // The same in a round of all groups, so that one of them settles what another has reserved.
     if (holdId !== undefined) take.holdId = `${holdId}-${thread}-${Math.floor(call / groups.length)}`;
   }
