@@ -66,7 +66,7 @@ for (const kind of KINDS) {
   fill(store, kind);
   rows.push({ what: `${kind.name}: write`, ...(await quickest(() => snapshots.write())) });
   await snapshots.close(60_000);
-  const MB = Number((snapshots.status.bytes / 1e6).toPrecision(3));
+  const MB = Number((snapshots.status.read().bytes / 1e6).toPrecision(3));
   const read = await quickest(async () => {
     const other = new MemoryStore({ clock, bucketsMax: 1_000_000, logBytesMax: 134_217_728 });
     const next = new Snapshots({ ...options, store: other.shared });

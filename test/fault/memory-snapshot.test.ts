@@ -18,11 +18,7 @@ import { describe, expect, test } from "vitest";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
 import { TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
-import {
-  readSnapshotFile,
-  replaceSnapshotFile,
-  setSnapshotAside,
-} from "../../src/stores/memory/snapshot/snapshot-file.ts";
+import { replaceSnapshotFile, setSnapshotAside } from "../../src/stores/memory/snapshot/snapshot-file.ts";
 import { LockHeldError, SnapshotLock } from "../../src/stores/memory/snapshot/snapshot-lock.ts";
 import type * as snapshotsFile from "../../src/stores/memory/snapshot/snapshots.ts";
 import { fillGroup } from "../contract/store-harness.ts";
@@ -32,11 +28,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 import { TurnWatch } from "../support/turn-watch.ts";
 
 const newFile = () => join(temporaryFolder("headgate-snapshot"), "buckets");
-const textOf = (path: string) =>
-  readSnapshotFile(path, (file) => {
-    const into = Buffer.alloc(100);
-    return into.toString("latin1", 0, file.read(into));
-  });
+const textOf = (path: string) => readFileSync(path, "latin1");
 const piecesOf = (text: string) => [...text].map((letter) => Buffer.from(letter));
 
 function* breakingOff(text: string, after: number): Generator<Uint8Array> {
@@ -188,11 +180,11 @@ describe("snapshots", async () => {
     take(store, "a");
     mkdirSync(`${file}.new`);
     for (let i = 0; i < 3; i++) await snapshots.write();
-    expect([snapshots.status.failed, snapshots.status.written, lines.length]).toEqual([3, 0, 1]);
-    expect(snapshots.status.trouble).toContain(".new");
+    expect([snapshots.status.read().failed, snapshots.status.read().written, lines.length]).toEqual([3, 0, 1]);
+    expect(snapshots.status.read().trouble).toContain(".new");
     rmSync(`${file}.new`, { recursive: true });
     await snapshots.write();
-    expect([snapshots.status.trouble, lines.length]).toEqual([undefined, 2]);
+    expect([snapshots.status.read().trouble, lines.length]).toEqual([undefined, 2]);
     await snapshots.close(60_000);
     await store.close();
   });
@@ -246,13 +238,14 @@ describe("snapshots", async () => {
     const second = open(file);
     await second.snapshots.open();
     await second.snapshots.write();
-    expect([second.store.bucketCount, second.snapshots.status]).toMatchObject([
+    expect([second.store.bucketCount, second.snapshots.status.read()]).toMatchObject([
       1,
       { written: 0, failed: 2, trouble: expect.stringContaining("expected a lock at ") },
     ]);
     rmSync(`${file}.lock`, { recursive: true });
     await second.snapshots.write();
-    expect(second.snapshots.status).toMatchObject({ written: 1, trouble: undefined });
+    const { written, trouble } = second.snapshots.status.read();
+    expect([written, trouble]).toEqual([1, undefined]);
     await second.snapshots.close(60_000);
     await Promise.all([first.store.close(), second.store.close()]);
   });
@@ -262,10 +255,10 @@ describe("snapshots", async () => {
     const { store, snapshots, lines } = open(file, undefined, 1);
     for (let i = 0; i < 50_000; i++) take(store, `${i}`);
     await snapshots.open();
-    await expect.poll(() => snapshots.status.failed, { interval: 5 }).toBeGreaterThan(0);
+    await expect.poll(() => snapshots.status.read().failed, { interval: 5 }).toBeGreaterThan(0);
     expect(lines[0]).toContain("the disk is slow or hangs");
     await snapshots.close(60_000);
-    expect(snapshots.status.trouble).toBeUndefined();
+    expect(snapshots.status.read().trouble).toBeUndefined();
     await store.close();
   });
 
@@ -277,7 +270,7 @@ describe("snapshots", async () => {
     await snapshots.write();
     for (let i = 0; i < 50_000; i++) take(store, `${i}`);
     await snapshots.close(0);
-    expect(snapshots.status).toMatchObject({ written: 1, trouble: expect.stringContaining("within 0 ms") });
+    expect(snapshots.status.read()).toMatchObject({ written: 1, trouble: expect.stringContaining("within 0 ms") });
     await snapshots.abandon();
     expect(readdirSync(join(file, ".."))).toEqual(["buckets"]);
     const next = open(file);
@@ -293,7 +286,7 @@ describe("snapshots", async () => {
     const { snapshots, store } = open(file);
     await snapshots.open();
     await snapshots.close(60_000);
-    expect(snapshots.status).toMatchObject({
+    expect(snapshots.status.read()).toMatchObject({
       written: 0,
       trouble: "expected a file, got a folder or a device of that name",
     });

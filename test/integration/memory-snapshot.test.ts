@@ -142,7 +142,7 @@ describe("a memory store with a snapshot", () => {
     const second = await startService(env);
     expect(await hit(second, "day")).toBe(4);
     const warning = second.log.find((line) => line.includes("can't be used"));
-    expect(warning).toMatch(/expected \d+ bytes of .* at byte \d+, got \d+ and the end of the file: it was cut/);
+    expect(warning).toMatch(/expected checksum \d+ at the end of \d+ bytes, got .*: the file was cut or changed/);
     expect(await metric(second, 'headgate_snapshots_total{outcome="refused"}')).toBe(1);
     await second.stop();
     expect(readFileSync(`${file}.refused-1`)).toEqual(cut);

@@ -81,7 +81,7 @@ test("a bucket comes back with its holds as both were at one moment, or without 
         };
         for (const one of before) run(one);
         look();
-        const snapshot = new SnapshotInSteps(store, clock.nowUs(), 1);
+        const snapshot = new SnapshotInSteps(store, clock.nowUs());
         snapshot.step();
         for (const [acts, steps] of during) {
           for (const one of acts) {

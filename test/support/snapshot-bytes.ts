@@ -2,33 +2,48 @@
 
 import { Buckets } from "../../src/stores/memory/buckets.ts";
 import type { MemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { piecesOf, type ReadSnapshot, readSnapshot } from "../../src/stores/memory/snapshot/snapshot-format.ts";
+import { entriesOf, piecesOf, type SnapshotBytes } from "../../src/stores/memory/snapshot/snapshot-entries.ts";
+import { type ReadSnapshot, readSnapshot, writeSnapshot } from "../../src/stores/memory/snapshot/snapshot-format.ts";
 import { SNAPSHOT_THREAD, StoreMemory } from "../../src/stores/memory/store-memory.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../../src/stores/store-observer.ts";
 
-/** Collects the pieces of a snapshot; `step` makes the next one and says whether there is more to come. */
-export class SnapshotInSteps {
-  readonly #pieces: Buffer[] = [];
-  readonly #made: Generator<Uint8Array, void, void>;
+type Entry = readonly number[];
 
-  /** With one number as `chunkNumbers` there is a piece for each lock that is taken. */
-  constructor(store: MemoryStore, nowUs: number, chunkNumbers?: number) {
-    const [memory, buckets] = viewOf(store);
-    this.#made = piecesOf(memory, buckets, nowUs, { buckets: 0, logs: 0 }, chunkNumbers);
+/** Collects the entries of a snapshot; `step` makes those of the next lock and says whether there is more to come. */
+export class SnapshotInSteps {
+  readonly #entries: Entry[] = [];
+  readonly #made: Generator<Entry[], void, void>;
+
+  constructor(store: MemoryStore, nowUs: number) {
+    this.#made = writeSnapshot(...viewOf(store), nowUs);
   }
 
   step(): boolean {
-    const piece = this.#made.next();
-    if (piece.done === true) return false;
-    this.#pieces.push(Buffer.from(piece.value));
+    const made = this.#made.next();
+    if (made.done === true) return false;
+    this.#entries.push(...made.value);
     return true;
   }
 
   /** The whole, with what was missing of it. */
   bytes(): Buffer {
     while (this.step());
-    return Buffer.concat(this.#pieces);
+    return sealed(this.#entries);
   }
+}
+
+/** Entries as the bytes of a snapshot. */
+export function sealed(entries: readonly Entry[]): Buffer {
+  return Buffer.concat(Array.from(piecesOf([entries]), (piece) => Buffer.from(piece)));
+}
+
+/** The entries of a snapshot. */
+export function entriesIn(bytes: Buffer): Entry[] {
+  return Array.from(entriesOf(sourceOf(bytes)), (entry) => [...entry]);
+}
+
+function sourceOf(bytes: Buffer): SnapshotBytes {
+  return { size: bytes.length, read: (into, from) => bytes.copy(into, 0, from) };
 }
 
 /** The store's buckets as the thread of a snapshot has them. */
@@ -44,11 +59,5 @@ export function snapshotOf(store: MemoryStore, nowUs: number): Buffer {
 
 /** Fills an empty store with what the snapshot holds and still means something at `nowUs`. */
 export function restore(store: MemoryStore, bytes: Buffer, nowUs: number, observer?: StoreObserver): ReadSnapshot {
-  let at = 0;
-  const read = (into: Uint8Array) => {
-    const got = bytes.subarray(at, at + into.length).copy(into);
-    at += got;
-    return got;
-  };
-  return readSnapshot(read, ...viewOf(store, observer), nowUs);
+  return readSnapshot(entriesOf(sourceOf(bytes)), ...viewOf(store, observer), nowUs);
 }

@@ -127,7 +127,7 @@ function storeMetrics({ storeCounts, numbers }: AppParts): string[] {
 
 function memoryMetrics({ store, localCache, snapshots, clock, numbers }: AppParts): string[] {
   const shared = sharedBy(numbers);
-  const { beganAtUs, bytes, seconds, written, failed, refused } = snapshots ?? {};
+  const { beganAtUs, bytes, seconds, written, failed, refused } = snapshots?.read() ?? {};
   return [
     // The store and the state of snapshots are shared.
     metricText(METRICS.buckets, store instanceof MemoryStore ? store.bucketCount : undefined),

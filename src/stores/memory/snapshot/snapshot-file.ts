@@ -1,59 +1,49 @@
 // The file of a snapshot, read and written by a thread of its own (snapshot-thread.ts), so synchronously. It is replaced as a whole, so that
 // nobody reads half of one, and it is replaced only if this process has read or written the present file.
 
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  fsyncSync,
-  openSync,
-  readSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, fstatSync, fsyncSync, openSync, readSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { errorCode } from "../../../engine/base/thrown.ts";
-import type { ReadBytes } from "./chunks.ts";
+import type { SnapshotBytes } from "./snapshot-entries.ts";
 
 /** Only the owner may read the file, because it has the key of the hashes. */
 const MODE = 0o600;
 const OTHERS_MAY = 0o007;
-/** Bytes of a snapshot that tell it from others: its first line and its begin. */
+/** Bytes of a snapshot that tell it from others: its begin, to the microsecond. Filesystems differ in what they say about files. */
 const MARK_BYTES = 64;
 /** Most refused files beside it; the operator has to look at them and remove them. */
 const ASIDE_MAX = 9;
-
-/** Something other than a file has the name. It is not renamed. */
-export class NoFileError extends Error {
-  override readonly name = "NoFileError";
-}
-
-/** A snapshot file that is open for reading. */
-interface OpenSnapshot {
-  readonly read: ReadBytes;
-  /** True if users other than its owner and group may read or write it. */
-  readonly isOpenToOthers: boolean;
-  /** The first bytes contain the snapshot's begin, to the microsecond. Filesystems differ in what they say about files. */
-  readonly mark: string;
-}
 
 /** The name under which the next snapshot is written. */
 export function draftOf(path: string): string {
   return `${path}.new`;
 }
 
-/** Calls `use` with the open file. Undefined if there is none. Throws NoFileError if the name belongs to a folder, a device ... */
-export function readSnapshotFile<T>(path: string, use: (file: OpenSnapshot) => T): T | undefined {
-  const fd = openIfThere(path);
-  if (fd === undefined) return undefined;
+/** Whether there is a file, and who may read it. Throws if the name belongs to a folder, a device ... */
+export function lookAtFile(path: string): { readonly isOpenToOthers: boolean } | undefined {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return undefined;
+  if (!found.isFile()) throw new Error("expected a file, got a folder or a device of that name");
+  return { isOpenToOthers: (found.mode & OTHERS_MAY) !== 0 };
+}
+
+/** Calls `use` with the open file. */
+export function readSnapshotFile<T>(path: string, use: (file: SnapshotBytes) => T): T {
+  const fd = openSync(path, "r");
   try {
-    const isOpenToOthers = (fstatSync(fd).mode & OTHERS_MAY) !== 0;
-    return use({ read: (into) => readAll(fd, into), isOpenToOthers, mark: markOf(fd) });
+    return use(bytesOf(fd));
   } finally {
     closeSync(fd);
   }
+}
+
+function bytesOf(fd: number): SnapshotBytes {
+  return { size: fstatSync(fd).size, read: (into, from) => readSync(fd, into, 0, into.length, from) };
+}
+
+export function markOf(file: SnapshotBytes): string {
+  const into = Buffer.alloc(MARK_BYTES);
+  return into.toString("hex", 0, file.read(into, 0));
 }
 
 /**
@@ -79,7 +69,7 @@ export function replaceSnapshotFile(
         bytes += piece.length;
       }
       fsyncSync(fd);
-      written = markOf(fd);
+      written = markOf(bytesOf(fd));
     } finally {
       closeSync(fd);
     }
@@ -105,40 +95,10 @@ export function setSnapshotAside(path: string): string {
 }
 
 function expectMark(path: string, mark: string | undefined): void {
-  const found = readSnapshotFile(path, (file) => file.mark);
-  if (found !== undefined && found !== mark)
+  if (lookAtFile(path) !== undefined && readSnapshotFile(path, markOf) !== mark)
     throw new Error(
       "expected the snapshot that this process read or wrote last, or none, got another file: restart to read it, or move it away",
     );
-}
-
-function openIfThere(path: string): number | undefined {
-  let fd: number;
-  try {
-    // Without O_NONBLOCK, opening a named pipe would wait for its writer.
-    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  } catch (error) {
-    if (errorCode(error) === "ENOENT") return undefined;
-    throw error;
-  }
-  if (fstatSync(fd).isFile()) return fd;
-  closeSync(fd);
-  throw new NoFileError("expected a file, got a folder or a device of that name");
-}
-
-function markOf(fd: number): string {
-  const into = Buffer.alloc(MARK_BYTES);
-  return into.toString("hex", 0, readSync(fd, into, 0, MARK_BYTES, 0));
-}
-
-function readAll(fd: number, into: Uint8Array): number {
-  let at = 0;
-  while (at < into.length) {
-    const bytes = readSync(fd, into, at, into.length - at, null);
-    if (bytes === 0) break;
-    at += bytes;
-  }
-  return at;
 }
 
 /** Without this the rename may be lost if the power fails. EINVAL: the filesystem does not support it. */

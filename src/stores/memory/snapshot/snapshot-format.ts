@@ -1,10 +1,5 @@
-// The bytes of a snapshot: a first line that names format and version, then chunks of entries. A chunk's checksum covers all bytes up to its
-// end, so that no chunk can be lost, changed or taken from another file. Everything is 64-bit numbers in this machine's byte order, which the
-// first line names; words lie two in a number.
-//
-//   24 bytes  "headgate snapshot 03 le\n"
-//   chunk     4 bytes length of the entries, 4 bytes checksum (CRC-32), the entries
-//   entry     its kind, then what the functions here write and read
+// What a snapshot says of a memory store, as entries of whole numbers (snapshot-entries.ts): when it was begun, with the key of the hashes; then
+// each bucket, each settled id, and each bucket with holds. What an entry has is what the functions here write and read.
 //
 // Each bucket is read under its lock, at one moment between begin and end of the snapshot; two buckets may be of different moments. A bucket
 // with holds is written once more, with its holds, both of one moment: a hold without its payment would give back what nobody paid.
@@ -20,27 +15,23 @@ import type { KeptHold } from "../../../engine/algorithms/hold-book.ts";
 import { ID_BYTES_MAX } from "../../../engine/algorithms/hold-records.ts";
 import { LogState } from "../../../engine/algorithms/log-state.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
-import { HASH_KEY_BYTES, hashKeyInUse, useHashKey } from "../../../engine/domain/key-bytes.ts";
+import { HASH_KEY_BYTES, hashKeyInUse, type KeyHash, useHashKey } from "../../../engine/domain/key-bytes.ts";
 import { HOLDS_PER_BUCKET_MAX, LOG_PAYMENTS_MAX } from "../../../engine/domain/limit.ts";
 import type { BucketRecord, Buckets } from "../buckets.ts";
 import type { StoreMemory } from "../store-memory.ts";
-import { ChunkReader, ChunkWriter, FIRST_LINE, type ReadBytes } from "./chunks.ts";
+import { refuse } from "./snapshot-entries.ts";
 
-/** Kinds of entries. A file with another kind is refused, because ignoring it might lose buckets. */
-const Kind = { begin: 1, bucket: 2, log: 3, holds: 4, settled: 5, end: 6 } as const;
+/** Kinds of entries, their first number. A file with another kind is refused, because ignoring it might lose buckets. */
+const Kind = { begin: 1, bucket: 2, log: 3, holds: 4, settled: 5 } as const;
+type Entry = readonly number[];
 
-/** A chunk is written once it has so many numbers; its last entry may take it beyond that, by some 130,000. */
-const CHUNK_NUMBERS = 8_192;
 /** Records that are read under one lock. */
 const RECORDS_PER_LOCK = 64;
 /** Most numbers of DebtLows. */
 const LOWS_MAX = 3 + 2 * 64;
-
-/** The content of a snapshot. A bucket with holds counts twice. */
-export interface SnapshotCounts {
-  buckets: number;
-  logs: number;
-}
+/** Characters of an id in one number, which is below 2^53. */
+const CHARS_PER_NUMBER = 6;
+const WORD_MAX = 0xffff_ffff;
 
 const newRecord = (): BucketRecord => ({
   atUs: 0,
@@ -54,124 +45,100 @@ const newRecord = (): BucketRecord => ({
   keyHash3: 0,
 });
 
-/**
- * Yields the bytes of a snapshot of all that has not ended by `nowUs`, each piece valid until the next is asked for. Takes may come between
- * pieces, and in other threads at any time. `counts` is complete at the end.
- */
-export function* piecesOf(
-  memory: StoreMemory,
-  buckets: Buckets,
-  nowUs: number,
-  counts: SnapshotCounts,
-  chunkNumbers = CHUNK_NUMBERS,
-): Generator<Uint8Array, void, void> {
-  const chunk = new ChunkWriter();
-  const isFull = () => chunk.size >= chunkNumbers;
-  yield FIRST_LINE;
-  chunk.add(Kind.begin);
-  chunk.add(nowUs);
-  const key = hashKeyInUse();
-  for (let i = 0; i < HASH_KEY_BYTES; i += 8) chunk.addWords(key.readInt32LE(i), key.readInt32LE(i + 4));
-  yield chunk.finish();
-  for (const _ of writeRecords(memory, buckets, nowUs, chunk, counts)) if (isFull()) yield chunk.finish();
-  for (const _ of writeHolds(memory, buckets, nowUs, chunk)) if (isFull()) yield chunk.finish();
-  if (chunk.size > 0) yield chunk.finish();
-  chunk.addAll([Kind.end, counts.buckets, counts.logs]);
-  yield chunk.finish();
+/** Yields the entries of all that has not ended by `nowUs`, some at a time. Takes may come in between, and in other threads at any time. */
+export function* writeSnapshot(memory: StoreMemory, buckets: Buckets, nowUs: number): Generator<Entry[], void, void> {
+  yield [[Kind.begin, nowUs, ...hashKeyInUse()]];
+  yield* recordEntries(memory, buckets, nowUs);
+  yield* holdEntries(memory, buckets, nowUs);
 }
 
-function* writeRecords(
-  memory: StoreMemory,
-  buckets: Buckets,
-  nowUs: number,
-  chunk: ChunkWriter,
-  counts: SnapshotCounts,
-): Generator<void, void, void> {
+const hashOf = ({ keyHash, keyHash1, keyHash2, keyHash3 }: KeyHash) => [
+  keyHash,
+  keyHash1 >>> 0,
+  keyHash2 >>> 0,
+  keyHash3 >>> 0,
+];
+
+function bucketEntry(kind: number, record: BucketRecord): Entry {
+  const { keyHash, keyHash1, keyHash2, keyHash3, expiresS, atUs, used, previous } = record;
+  return [kind, keyHash, keyHash1 >>> 0, keyHash2 >>> 0, keyHash3 >>> 0, expiresS, atUs, used, previous];
+}
+
+/** Its length, then its characters. */
+function numbersOfId(id: string): number[] {
+  const numbers = [id.length];
+  for (let at = 0; at < id.length; at += CHARS_PER_NUMBER) {
+    let number = 0;
+    for (let i = CHARS_PER_NUMBER - 1; i >= 0; i--) number = number * 256 + (id.charCodeAt(at + i) || 0);
+    numbers.push(number);
+  }
+  return numbers;
+}
+
+/** Those of one lock at a time. */
+function* recordEntries(memory: StoreMemory, buckets: Buckets, nowUs: number): Generator<Entry[], void, void> {
   const nowS = divideDown(nowUs, MICROS_PER_SECOND);
   const record = newRecord();
   const log = new LogState();
   for (let stripe = 0; stripe < memory.layout.stripes; stripe++) {
     for (let at = 1; at <= buckets.madeIn(stripe); ) {
+      const entries: Entry[] = [];
       memory.want(stripe);
       memory.lock();
       // Records may be added meanwhile.
       const end = Math.min(at + RECORDS_PER_LOCK, buckets.madeIn(stripe) + 1);
       for (; at < end; at++) {
         if (!buckets.readRecord(stripe, at, nowS, record)) continue;
-        if (record.log === 0) {
-          writeBucket(chunk, Kind.bucket, record);
-          counts.buckets++;
-        } else {
+        if (record.log === 0) entries.push(bucketEntry(Kind.bucket, record));
+        else {
           memory.lockLogsAndHolds();
           buckets.readLog(record.log, log);
-          chunk.add(Kind.log);
-          chunk.addHash(record);
-          chunk.addWords(record.expiresS | 0, log.count);
-          chunk.addAll(log.kept());
-          counts.logs++;
+          entries.push([Kind.log, ...hashOf(record), record.expiresS, ...log.kept()]);
         }
       }
       memory.commit();
-      yield;
+      yield entries;
     }
   }
 }
 
-function writeBucket(chunk: ChunkWriter, kind: number, record: BucketRecord): void {
-  chunk.add(kind);
-  chunk.addHash(record);
-  chunk.addWords(record.expiresS | 0, record.previous | 0);
-  chunk.add(record.atUs);
-  chunk.add(record.used);
-}
-
-/** The buckets with holds and the settled ids. */
-function* writeHolds(
-  memory: StoreMemory,
-  buckets: Buckets,
-  nowUs: number,
-  chunk: ChunkWriter,
-): Generator<void, void, void> {
+/** The settled ids and the buckets with holds. */
+function* holdEntries(memory: StoreMemory, buckets: Buckets, nowUs: number): Generator<Entry[], void, void> {
   const { holds: book } = buckets;
   const nowS = divideDown(nowUs, MICROS_PER_SECOND);
   const record = newRecord();
   for (let at = 1; at <= book.made; at++) {
+    const entries: Entry[] = [];
     memory.lockLogsAndHolds();
     const isBucket = book.isBucketAt(at, record);
     const settled = book.settledAt(at, record);
     memory.commit();
-    if (settled !== undefined && settled.forgetAtUs > nowUs) {
-      chunk.add(Kind.settled);
-      chunk.addHash(record);
-      chunk.addAll([settled.forgetAtUs, settled.id.length]);
-      chunk.addId(settled.id);
-    }
+    if (settled !== undefined && settled.forgetAtUs > nowUs)
+      entries.push([Kind.settled, ...hashOf(record), settled.forgetAtUs, ...numbersOfId(settled.id)]);
     if (isBucket) {
       memory.want(memory.stripeOf(record));
       memory.lock();
       memory.lockLogsAndHolds();
-      writeHeld(chunk, buckets, nowS, record);
+      entries.push(...heldEntry(buckets, nowS, record));
       memory.commit();
     }
-    yield;
+    yield entries;
   }
 }
 
-/** Nothing, if the bucket has lost its holds. */
-function writeHeld(chunk: ChunkWriter, buckets: Buckets, nowS: number, record: BucketRecord): void {
+/** None, if the bucket has lost its holds. */
+function heldEntry(buckets: Buckets, nowS: number, record: BucketRecord): Entry[] {
   const { holds: book } = buckets;
   book.beginStep();
   const holds = book.of(record);
-  if (holds === undefined) return;
+  if (holds === undefined) return [];
   if (!buckets.readKey(record, nowS, record)) Object.assign(record, { expiresS: 0, atUs: 0, used: 0, previous: 0 });
-  writeBucket(chunk, Kind.holds, record);
   const lows = holds.lows.numbers();
-  const live = book.live(holds);
-  chunk.addAll([...numbersOfLimit(book.limitOf(holds)), lows.length, live.length, ...lows]);
-  for (const { id, cost, paidAtUs, endsAtUs, payment } of live) {
-    chunk.addAll([cost, paidAtUs, endsAtUs, payment, id.length]);
-    chunk.addId(id);
-  }
+  const live = book.live(holds).flatMap(({ id, cost, paidAtUs, endsAtUs, payment }) => {
+    return [cost, paidAtUs, endsAtUs, payment, ...numbersOfId(id)];
+  });
+  const limit = numbersOfLimit(book.limitOf(holds));
+  return [[...bucketEntry(Kind.holds, record), ...limit, lows.length, ...lows, ...live]];
 }
 
 /** The result of reading a snapshot. */
@@ -179,8 +146,6 @@ export interface ReadSnapshot {
   readonly beganAtUs: number;
   /** The key of the snapshot's hashes, which is in use from then on. */
   readonly hashKey: Uint8Array;
-  /** Bytes of the whole snapshot. */
-  readonly bytes: number;
   /** Buckets kept, buckets that had expired, and logs for which SLIDING_LOG_BYTES_MAX has no room. */
   readonly kept: number;
   readonly ended: number;
@@ -191,164 +156,160 @@ export interface ReadSnapshot {
  * Reads all that has not ended by `nowUs` into empty buckets. Nothing is trusted: throws SnapshotRefused if anything is not as it is written;
  * the buckets must then be emptied. No other thread may use the memory meanwhile.
  */
-export function readSnapshot(read: ReadBytes, memory: StoreMemory, buckets: Buckets, nowUs: number): ReadSnapshot {
-  const reader = new ChunkReader(read);
-  const intake = new Intake(reader, memory, buckets, nowUs);
-  try {
-    while (!intake.isComplete) {
-      reader.nextChunk();
-      while (!reader.isAtEnd) intake.takeEntry();
-    }
-    reader.expectEnd();
-  } catch (error) {
-    memory.rollBack();
-    throw error;
+export function readSnapshot(
+  entries: Iterable<Float64Array>,
+  memory: StoreMemory,
+  buckets: Buckets,
+  nowUs: number,
+): ReadSnapshot {
+  const intake = new Intake(buckets, nowUs);
+  for (const entry of entries) {
+    intake.take(entry);
+    memory.commit();
   }
-  const { beganAtUs, hashKey = Buffer.alloc(0), kept, ended, withoutRoom } = intake;
-  return { beganAtUs, hashKey, bytes: reader.bytes, kept, ended, withoutRoom };
+  const { beganAtUs, hashKey, kept, ended, withoutRoom } = intake;
+  if (hashKey === undefined) refuse("the begin of a snapshot", "the end of the file");
+  return { beganAtUs, hashKey, kept, ended, withoutRoom };
 }
 
 /** Takes entries into the buckets. */
 class Intake {
-  readonly #reader: ChunkReader;
-  readonly #memory: StoreMemory;
   readonly #buckets: Buckets;
   readonly #nowUs: number;
   readonly #nowS: number;
   readonly #record = newRecord();
   readonly #log = new LogState();
-  readonly #counts: SnapshotCounts = { buckets: 0, logs: 0 };
-  isComplete = false;
+  #entry: Float64Array = new Float64Array(0);
+  #at = 0;
   beganAtUs = 0;
   hashKey: Buffer | undefined = undefined;
   kept = 0;
   ended = 0;
   withoutRoom = 0;
 
-  constructor(reader: ChunkReader, memory: StoreMemory, buckets: Buckets, nowUs: number) {
-    this.#reader = reader;
-    this.#memory = memory;
+  constructor(buckets: Buckets, nowUs: number) {
     this.#buckets = buckets;
     this.#nowUs = nowUs;
     this.#nowS = divideDown(nowUs, MICROS_PER_SECOND);
     buckets.nowS = this.#nowS;
   }
 
-  takeEntry(): void {
-    const reader = this.#reader;
-    const kind = reader.number();
-    if (this.isComplete) reader.refuse("the end of the file", `an entry of kind ${kind}`);
-    if ((this.hashKey === undefined) !== (kind === Kind.begin))
-      reader.refuse("the begin of a snapshot, once", `an entry of kind ${kind}`);
+  take(entry: Float64Array): void {
+    this.#entry = entry;
+    this.#at = 0;
+    const kind = this.#number();
+    if ((this.hashKey === undefined) !== (kind === Kind.begin)) this.#refuse("the begin of a snapshot, once");
     if (kind === Kind.begin) this.#begin();
     else if (kind === Kind.bucket) this.#takeBucket();
     else if (kind === Kind.log) this.#takeLog();
     else if (kind === Kind.holds) this.#takeHolds();
     else if (kind === Kind.settled) this.#takeSettled();
-    else if (kind === Kind.end) this.#end();
-    else
-      reader.refuse(
-        `an entry of one of the kinds ${Object.values(Kind).join(", ")}`,
-        `${kind}: another version of Headgate wrote it`,
-      );
-    this.#memory.commit();
+    else this.#refuse(`one of the kinds ${Object.values(Kind).join(", ")}`);
+    if (this.#at !== entry.length) this.#refuse(`${this.#at} numbers`);
+  }
+
+  #refuse(expected: string): never {
+    refuse(expected, `an entry of kind ${this.#entry[0]} with ${this.#entry.length} numbers`);
+  }
+
+  /** The next number, which is whole and at most `max`. */
+  #number(max = Number.MAX_SAFE_INTEGER): number {
+    const number = this.#entry[this.#at++] as number;
+    if (!Number.isSafeInteger(number) || number < 0 || number > max)
+      refuse(`a whole number of at most ${max}`, `${number}, number ${this.#at} of an entry of kind ${this.#entry[0]}`);
+    return number;
+  }
+
+  #numbers(count: number): number[] {
+    return Array.from({ length: count }, () => this.#number());
+  }
+
+  #id(): string {
+    const length = this.#number(ID_BYTES_MAX);
+    let id = "";
+    while (id.length < length) {
+      let number = this.#number();
+      for (let i = 0; i < CHARS_PER_NUMBER && id.length < length; i++) {
+        id += String.fromCharCode(number % 256);
+        number = divideDown(number, 256);
+      }
+    }
+    return id;
   }
 
   #begin(): void {
-    this.beganAtUs = this.#reader.whole("the time of the snapshot in microseconds");
-    this.hashKey = Buffer.alloc(HASH_KEY_BYTES);
-    for (let at = 0; at < HASH_KEY_BYTES; at += 8) {
-      const [one, other] = this.#reader.words();
-      this.hashKey.writeInt32LE(one, at);
-      this.hashKey.writeInt32LE(other, at + 4);
-    }
+    this.beganAtUs = this.#number();
+    this.hashKey = Buffer.from(this.#numbers(HASH_KEY_BYTES));
     // Ids of holds are hashed as they are taken.
     useHashKey(this.hashKey);
   }
 
-  #readBucket(): BucketRecord {
+  #readHash(): BucketRecord {
     const record = this.#record;
-    this.#reader.hash(record);
-    const [expiresS, previous] = this.#reader.words();
-    record.expiresS = expiresS >>> 0;
-    record.previous = previous >>> 0;
-    record.atUs = this.#reader.whole("the time of a bucket in microseconds");
-    record.used = this.#reader.whole("what is used of a bucket");
+    record.keyHash = this.#number(WORD_MAX);
+    record.keyHash1 = this.#number(WORD_MAX) | 0;
+    record.keyHash2 = this.#number(WORD_MAX) | 0;
+    record.keyHash3 = this.#number(WORD_MAX) | 0;
+    return record;
+  }
+
+  #readBucket(): BucketRecord {
+    const record = this.#readHash();
+    record.expiresS = this.#number(WORD_MAX);
+    record.atUs = this.#number();
+    record.used = this.#number();
+    record.previous = this.#number(WORD_MAX);
     return record;
   }
 
   #takeBucket(): void {
-    const record = this.#readBucket();
-    this.#counts.buckets++;
-    if (record.expiresS <= this.#nowS) {
-      this.ended++;
-      return;
-    }
-    this.#buckets.writeRecord(record, undefined);
-    this.kept++;
+    this.#keep(this.#readBucket(), undefined);
   }
 
   #takeLog(): void {
-    const reader = this.#reader;
-    const record = this.#record;
-    reader.hash(record);
-    const [expiresS, count] = reader.words();
-    if (count < 1 || count > LOG_PAYMENTS_MAX)
-      reader.refuse(`a log of at most ${LOG_PAYMENTS_MAX} payments`, String(count));
-    this.#log.begin(count);
-    for (let i = 0; i < this.#log.length; i++) this.#log.numbers[i] = reader.number();
-    if (!this.#log.isSound) reader.refuse("the payments of a log", "others");
-    this.#counts.logs++;
-    record.expiresS = expiresS >>> 0;
+    const record = this.#readHash();
+    record.expiresS = this.#number(WORD_MAX);
+    const payments = this.#entry.subarray(this.#at);
+    this.#at = this.#entry.length;
+    if (payments.length % 2 === 0 || payments.length < 3 || payments.length > 1 + 2 * LOG_PAYMENTS_MAX)
+      this.#refuse(`a log of 1 to ${LOG_PAYMENTS_MAX} payments`);
+    this.#log.restore(payments);
+    if (!this.#log.isSound) this.#refuse("the payments of a log");
+    this.#keep(record, this.#log);
+  }
+
+  #keep(record: BucketRecord, log: LogState | undefined): void {
     if (record.expiresS <= this.#nowS) this.ended++;
-    else if (this.#buckets.hasRoomForLog(count)) {
-      this.#buckets.writeRecord(record, this.#log);
+    else if (log === undefined || this.#buckets.hasRoomForLog(log.count)) {
+      this.#buckets.writeRecord(record, log);
       this.kept++;
     } else this.withoutRoom++;
   }
 
+  #takeSettled(): void {
+    const record = this.#readHash();
+    const forgetAtUs = this.#number();
+    const id = this.#id();
+    if (forgetAtUs > this.#nowUs) this.#buckets.holds.noteSettled(record, id, this.#nowUs, forgetAtUs);
+  }
+
   #takeHolds(): void {
-    const reader = this.#reader;
     const record = this.#readBucket();
-    const numbers = reader.wholes(LIMIT_NUMBERS, "a number of a limit") as unknown as LimitNumbers;
-    if (!areOfLimit(numbers)) reader.refuse("the numbers of a limit with holds", numbers.join());
-    const lowsCount = reader.whole("the number of lows", LOWS_MAX);
-    const holdsCount = reader.whole("the number of holds", HOLDS_PER_BUCKET_MAX);
-    const lows = reader.wholes(lowsCount, "a low");
-    const kept = Array.from({ length: holdsCount }, (): KeptHold => {
-      const [cost, paidAtUs, endsAtUs, payment] = reader.wholes(4, "a number of a hold") as [
-        number,
-        number,
-        number,
-        number,
-      ];
-      const id = reader.id(reader.whole("the length of an id", ID_BYTES_MAX));
-      return { id, cost, paidAtUs, endsAtUs, payment };
-    });
+    const limit = this.#numbers(LIMIT_NUMBERS) as unknown as LimitNumbers;
+    if (!areOfLimit(limit)) this.#refuse("the numbers of a limit with holds");
+    const lows = this.#numbers(this.#number(LOWS_MAX));
+    const kept: KeptHold[] = [];
+    while (this.#at < this.#entry.length) {
+      const [cost = 0, paidAtUs = 0, endsAtUs = 0, payment = 0] = this.#numbers(4);
+      kept.push({ id: this.#id(), cost, paidAtUs, endsAtUs, payment });
+    }
+    if (kept.length > HOLDS_PER_BUCKET_MAX) this.#refuse(`at most ${HOLDS_PER_BUCKET_MAX} holds of a bucket`);
     const book = this.#buckets.holds;
     // What the entry of the bucket alone says is of another moment.
     this.#buckets.removeKey(record);
     book.beginStep();
     book.drop(record);
     if (record.expiresS > this.#nowS) this.#buckets.writeRecord(record, undefined);
-    book.keep(record, limitOfNumbers(numbers), lows, kept);
-  }
-
-  #takeSettled(): void {
-    const reader = this.#reader;
-    reader.hash(this.#record);
-    const forgetAtUs = reader.whole("when an id is forgotten");
-    const id = reader.id(reader.whole("the length of an id", ID_BYTES_MAX));
-    if (forgetAtUs > this.#nowUs) this.#buckets.holds.noteSettled(this.#record, id, this.#nowUs, forgetAtUs);
-  }
-
-  #end(): void {
-    const [buckets, logs] = this.#reader.wholes(2, "a number of buckets");
-    if (buckets !== this.#counts.buckets || logs !== this.#counts.logs)
-      this.#reader.refuse(
-        `the end after ${this.#counts.buckets} buckets and ${this.#counts.logs} logs`,
-        `${buckets} and ${logs}`,
-      );
-    this.isComplete = true;
+    book.keep(record, limitOfNumbers(limit), lows, kept);
   }
 }

@@ -1,19 +1,24 @@
 // The snapshots of a memory store during a process: one is read at the start, and others are written at intervals and at the end. No trouble
 // with a snapshot stops takes: it is counted, logged once, and shown.
 
+import { rmSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
+import { Worker } from "node:worker_threads";
 import type { Clock } from "../../../engine/base/clock.ts";
 import { errorMessage } from "../../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../../engine/base/units.ts";
 import { waitAtMost } from "../../../engine/base/wait-at-most.ts";
 import { hashKeyInUse, useHashKey } from "../../../engine/domain/key-bytes.ts";
-import type { SharedStore } from "../store-memory.ts";
-import { NoFileError, setSnapshotAside } from "./snapshot-file.ts";
+import { Buckets } from "../buckets.ts";
+import { type SharedStore, SNAPSHOT_THREAD, StoreMemory } from "../store-memory.ts";
+import { draftOf, lookAtFile, setSnapshotAside } from "./snapshot-file.ts";
 import type { ReadSnapshot } from "./snapshot-format.ts";
-import { RunningJob, type SnapshotJob } from "./snapshot-job.ts";
 import { LockHeldError, SnapshotLock } from "./snapshot-lock.ts";
 import { SnapshotStatus } from "./snapshot-status.ts";
+import type { SnapshotDone, SnapshotJob } from "./snapshot-thread.ts";
+
+const THREAD = new URL("./snapshot-thread.js", import.meta.url);
 
 interface SnapshotLog {
   info(fields: object, message: string): void;
@@ -37,9 +42,8 @@ export class Snapshots {
   #lock: SnapshotLock | undefined;
   #timer: NodeJS.Timeout | undefined;
   #underWay: Promise<void> | undefined;
-  #job: RunningJob | undefined;
-  /** True if the snapshot under way is given up; and if none is to be begun any more. */
-  #isOver = false;
+  /** Gives up the snapshot under way, and that which is about to begin. */
+  #givenUp = new AbortController();
   #isClosed = false;
 
   constructor(options: SnapshotsOptions) {
@@ -97,24 +101,22 @@ export class Snapshots {
 
   /** Ends without a last snapshot; releases the lock. */
   async abandon(): Promise<void> {
-    clearInterval(this.#timer);
     await this.#giveUp();
     await this.#lock?.release();
   }
 
   async #last(): Promise<void> {
-    clearInterval(this.#timer);
     // A snapshot under way would lack the latest takes.
     await this.#giveUp();
+    if (!this.#isClosed) this.#givenUp = new AbortController();
     await this.write();
     await this.#lock?.release();
   }
 
   async #giveUp(): Promise<void> {
-    this.#isOver = true;
-    await this.#job?.end();
+    clearInterval(this.#timer);
+    this.#givenUp.abort();
     await this.#underWay;
-    this.#isOver = false;
   }
 
   async #needLock(): Promise<void> {
@@ -127,32 +129,57 @@ export class Snapshots {
 
   async #read(): Promise<void> {
     const { clock, log, file } = this.#options;
+    const found = lookAtFile(file);
+    if (found === undefined) return;
     const startUs = clock.nowUs();
     try {
-      const done = await this.#run("read", startUs);
+      const done = await this.#run("read", startUs, this.#givenUp.signal);
       if (done?.read === undefined) return;
       useHashKey(Buffer.from(done.read.hashKey));
       this.#mark = done.mark;
-      if (done.isOpenToOthers)
+      if (found.isOpenToOthers)
         log.warn(
           { file },
           "expected a snapshot that others can't read: who reads it can make keys that share a bucket",
         );
-      this.#tellRead(done.read, startUs);
+      this.#tellRead(done, done.read, startUs);
     } catch (error) {
-      if (error instanceof NoFileError) throw error;
-      this.#setAside(reasonOf(error));
+      this.#setAside(errorMessage(error));
     }
   }
 
-  async #run(kind: SnapshotJob["kind"], nowUs: number): Promise<Awaited<RunningJob["done"]>> {
+  /** Has a thread read or write. Undefined if it was given up. */
+  async #run(kind: SnapshotJob["kind"], nowUs: number, givenUp: AbortSignal): Promise<SnapshotDone | undefined> {
     const { store, file: path } = this.#options;
-    this.#job = new RunningJob({ kind, path, store, nowUs, hashKey: hashKeyInUse(), mark: this.#mark });
+    const job: SnapshotJob = { kind, path, store, nowUs, hashKey: hashKeyInUse(), mark: this.#mark };
+    const thread = new Worker(THREAD, { workerData: job });
+    const end = () => void thread.terminate();
+    givenUp.addEventListener("abort", end);
+    let done: SnapshotDone | undefined;
     try {
-      return await this.#job.done;
+      done = await new Promise((resolve, reject) => {
+        thread.once("message", resolve);
+        thread.once("error", reject);
+        thread.once("exit", (code) => {
+          if (givenUp.aborted) resolve(undefined);
+          else reject(new Error(`the thread of the snapshot ended with ${code}`));
+        });
+      });
+      return done;
     } finally {
-      this.#job = undefined;
+      givenUp.removeEventListener("abort", end);
+      await thread.terminate();
+      if (done === undefined) this.#undo(kind);
     }
+  }
+
+  /** Undoes what a thread that has ended before its end has begun: half a snapshot in memory, or in a file. */
+  #undo(kind: SnapshotJob["kind"]): void {
+    const { store, file } = this.#options;
+    const memory = new StoreMemory(store, SNAPSHOT_THREAD);
+    memory.endThread();
+    if (kind === "read") new Buckets(memory, { onEvicted: () => undefined }).clear();
+    else rmSync(draftOf(file), { force: true });
   }
 
   #setAside(reason: string): void {
@@ -168,12 +195,12 @@ export class Snapshots {
     }
   }
 
-  #tellRead(read: ReadSnapshot, startUs: number): void {
+  #tellRead({ bytes }: SnapshotDone, read: ReadSnapshot, startUs: number): void {
     const { clock, log, file } = this.#options;
-    const { kept: buckets, ended, withoutRoom, bytes, beganAtUs } = read;
+    const { kept: buckets, ended, withoutRoom, beganAtUs } = read;
     const ageSeconds = (startUs - beganAtUs) / MICROS_PER_SECOND;
     const seconds = (clock.nowUs() - startUs) / MICROS_PER_SECOND;
-    this.status.noteFile(beganAtUs, bytes, 0);
+    this.status.note({ beganAtUs, bytes, seconds: 0 });
     const fields = { file, buckets, ended, ageSeconds, seconds };
     if (withoutRoom > 0)
       log.warn(
@@ -187,35 +214,38 @@ export class Snapshots {
 
   async #write(): Promise<void> {
     const { clock, log, file } = this.#options;
+    const { signal } = this.#givenUp;
     const startUs = clock.nowUs();
     try {
       await this.#needLock();
-      if (this.#isOver || this.#isClosed) return;
-      const done = await this.#run("write", startUs);
+      if (signal.aborted) return;
+      const done = await this.#run("write", startUs, signal);
       if (done === undefined) return;
       const seconds = (clock.nowUs() - startUs) / MICROS_PER_SECOND;
       this.#mark = done.mark;
-      this.status.noteFile(startUs, done.bytes, seconds);
-      this.status.count("written");
-      if (this.status.trouble !== undefined) log.info({ file, ...done.counts }, "snapshots are written again");
-      this.status.trouble = undefined;
+      const { trouble, written } = this.status.read();
+      if (trouble !== undefined) log.info({ file }, "snapshots are written again");
+      this.status.note({
+        beganAtUs: startUs,
+        bytes: done.bytes,
+        seconds,
+        written: written + 1,
+        trouble: undefined,
+      });
     } catch (error) {
-      if (!this.#isOver) this.#failed(error);
+      if (!signal.aborted) this.#failed(error);
     }
   }
 
   #failed(error: unknown): void {
     const { log, file } = this.#options;
-    const reason = reasonOf(error);
+    const reason =
+      error instanceof LockHeldError
+        ? `expected a file of this process alone, it is in use by ${error.message}`
+        : errorMessage(error);
     this.status.count("failed");
-    if (reason !== this.status.trouble)
+    if (reason !== this.status.read().trouble)
       log.warn({ file, reason }, "no snapshot could be kept; calls are decided all the same");
-    this.status.trouble = reason;
+    this.status.note({ trouble: reason });
   }
-}
-
-function reasonOf(error: unknown): string {
-  if (error instanceof LockHeldError) return `expected a file of this process alone, it is in use by ${error.message}`;
-  if (error instanceof NoFileError) return error.message;
-  return errorMessage(error);
 }
