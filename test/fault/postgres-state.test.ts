@@ -72,6 +72,22 @@ test("tables that are dropped are made again", async () => {
   await until("all is well", () => store.trouble() === undefined);
 });
 
+// Promise(outages): Calls that stay in conflict fail alone: the breaker stays closed, and other calls are answered.
+test("calls that are in conflict with others again and again fail alone", async () => {
+  await server.query(`CREATE FUNCTION headgate.conflict() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'conflict' USING ERRCODE = 'serialization_failure'; END $$`);
+  await server.query(`CREATE TRIGGER conflict BEFORE INSERT ON headgate.bucket
+    FOR EACH ROW WHEN (NEW.bucket_key = 'k') EXECUTE FUNCTION headgate.conflict()`);
+  try {
+    const calls = await Promise.all(Array.from({ length: 50 }, () => settle(store, groupOn("k"))));
+    expect(new Set(calls.map(({ failure }) => failure?.code))).toEqual(new Set(["STORE_COMMAND"]));
+    expect([reports.breakerStates, store.trouble()]).toEqual([[], undefined]);
+    expect((await settle(store, groupOn("other"))).verdict).toBe(Verdict.allowed);
+  } finally {
+    await server.query("DROP FUNCTION headgate.conflict CASCADE");
+  }
+});
+
 test("a server that takes no writes is named, and found again when it does", async () => {
   const setReadOnly = async (value: string) => {
     await server.query("SET default_transaction_read_only = off");

@@ -171,13 +171,16 @@ export class Settler<B extends Batch> {
     if (waiting.length > 0) onNotGivenBack(waiting, queue);
   }
 
-  /** Fails the batch's groups, because it was not sent or was refused; nothing was paid or given back. */
-  fail(batch: B, error: StoreError): void {
+  /**
+   * Fails the batch's groups, because it was not sent or was refused; nothing was paid or given back. `isWell`: the server works, and only other
+   * calls were in the way of these.
+   */
+  fail(batch: B, error: StoreError, isWell = false): void {
     if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch.receipts, batch.queue);
-    this.#failGroups(batch, error);
+    this.#failGroups(batch, error, isWell);
   }
 
-  #failGroups(batch: B, error: StoreError): void {
+  #failGroups(batch: B, error: StoreError, isWell = false): void {
     this.finish(batch);
     let failed = 0;
     for (const batched of batch.groups) {
@@ -185,7 +188,7 @@ export class Settler<B extends Batch> {
       this.#fail(batch, batched, error);
       failed++;
     }
-    this.#record(batch, 0, failed);
+    this.#record(batch, isWell ? failed : 0, isWell ? 0 : failed);
   }
 
   /** Fails the batch's groups; it is unknown what was paid and given back. */

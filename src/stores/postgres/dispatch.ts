@@ -158,6 +158,10 @@ export class Dispatch {
       return;
     }
     const refused = new StoreError("STORE_COMMAND", sentence);
+    if (isWorthRepeating(error)) {
+      intake.settler.fail(batch, refused, true);
+      return;
+    }
     if (ranNothing(error)) intake.settler.fail(batch, refused);
     else intake.settler.lose(batch, refused);
     onRefusal(error, sentence, link);
