@@ -9,7 +9,7 @@ import { type Ask, groupOf } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
-import { flush, openPostgresRig } from "./postgres-rig.ts";
+import { flush, openPostgresRig, sweep } from "./postgres-rig.ts";
 import { settle, until } from "./store-rig.ts";
 
 const SECOND_US = 1_000_000;
@@ -148,16 +148,16 @@ describe("by a clock moved by hand", () => {
     };
     expect(await rows()).toEqual([2, 2, 2]);
     clock.setUs(START_US + TTL_SECONDS * SECOND_US - 1);
-    expect(await store.backend.sweep()).toBe(0);
+    expect(await sweep(store)).toBe(0);
     // Rows of buckets expire up to 17 s late; that of the tokens when they are back, so its hold waits for its next call.
     clock.setUs(START_US + (TTL_SECONDS + 17) * SECOND_US);
-    expect(await store.backend.sweep()).toBe(3); // two that are forgotten, and the bucket of the places
+    expect(await sweep(store)).toBe(3); // two that are forgotten, and the bucket of the places
     expect(await rows()).toEqual([1, 1, 0]);
     const { takes } = await ask(store, { limit: tokens, identity: "k", mode: Mode.peek });
     expect(takes[0]).toMatchObject({ remaining: 999_999, counted: 0 });
     expect(await rows()).toEqual([1, 0, 0]);
     clock.setUs(START_US + 3 * 86_400 * SECOND_US);
-    expect(await store.backend.sweep()).toBe(1);
+    expect(await sweep(store)).toBe(1);
     expect(await rows()).toEqual([0, 0, 0]);
   });
 
@@ -172,7 +172,7 @@ describe("by a clock moved by hand", () => {
     await ask(store, { limit: second, holdId: "r1" });
     await ask(store, { limit: second, mode: Mode.refund, cost: 9 });
     clock.setUs(START_US + 40 * SECOND_US);
-    expect(await store.backend.sweep()).toBe(0);
+    expect(await sweep(store)).toBe(0);
     const settled = await ask(store, { limit: second, mode: Mode.settle, cost: 1, holdId: "r1" });
     expect(settled.takes[0]?.counted).toBe(1);
   });

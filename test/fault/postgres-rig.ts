@@ -6,7 +6,7 @@ import { openPostgresStore, type PostgresStoreOptions } from "../../src/stores/p
 import { closedWithTest } from "../support/ends.ts";
 import type { PostgresServer } from "../support/postgres-server.ts";
 import { whenUp } from "../support/when-up.ts";
-import { Reports } from "./store-rig.ts";
+import { Reports, until } from "./store-rig.ts";
 
 /** A store, what it reports, and its first connection awaited. */
 export async function openPostgresRig(
@@ -46,4 +46,14 @@ export async function debtOf(server: PostgresServer, key: string): Promise<numbe
 /** Empties the tables. */
 export async function flush(server: PostgresServer): Promise<void> {
   await server.query("TRUNCATE headgate.bucket, headgate.settled_hold, headgate.process");
+}
+
+/** Sweeps once the connection beside the takes, which may come up after theirs, is up. Resolves to the number of rows. */
+export async function sweep(store: SharedStore<PostgresBackend>): Promise<number> {
+  let swept: number | undefined;
+  await until("it sweeps", async () => {
+    swept = await store.backend.sweep();
+    return swept !== undefined;
+  });
+  return swept ?? 0;
 }

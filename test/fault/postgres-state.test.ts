@@ -10,7 +10,7 @@ import { makeLimit } from "../support/builders.ts";
 import { closedWithTest } from "../support/ends.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
-import { areUp, debtOf, debts, flush, openPostgresRig } from "./postgres-rig.ts";
+import { areUp, debtOf, debts, flush, openPostgresRig, sweep } from "./postgres-rig.ts";
 import { groupOn, LEDGER, type Reports, settle, until } from "./store-rig.ts";
 
 const SECOND_US = 1_000_000;
@@ -169,11 +169,11 @@ test("buckets that mean nothing any more are dropped, those that somebody holds 
   const hour = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 10, windowSeconds: 3_600 });
   for (const key of ["log 1", "log 2", "log 3"]) await settle(own, groupOn(key, log, 1));
   await settle(own, groupOn("long", hour, 1));
-  expect(await own.backend.sweep()).toBe(0);
+  expect(await sweep(own)).toBe(0);
   clock.setUs(clock.nowUs() + 80 * SECOND_US);
-  expect(await whileHeld("log 2", () => own.backend.sweep())).toBe(2);
+  expect(await whileHeld("log 2", () => sweep(own))).toBe(2);
   expect([...(await debts(server)).keys()].sort()).toEqual(["log 2", "long"]);
-  expect(await own.backend.sweep()).toBe(1);
+  expect(await sweep(own)).toBe(1);
   expect([...(await debts(server)).keys()]).toEqual(["long"]);
 });
 

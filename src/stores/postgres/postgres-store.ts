@@ -1,7 +1,9 @@
-// The store that keeps buckets in one PostgreSQL, shared by any number of processes. Takes come in by the intake, the
-// dispatch sends them, and links keep the connections.
+// The store that keeps buckets in one PostgreSQL, shared by any number of processes. Takes come in by the intake and leave over free
+// connections: batches wait while all are busy, and fill up meanwhile. Only a call that PostgreSQL rolled back because of another transaction
+// is sent again, a bounded number of times. The settler matches answers with calls.
 
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { StoreError } from "../../engine/base/errors.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import type { TakeGroup } from "../../engine/domain/take.ts";
@@ -9,17 +11,27 @@ import type { ProbeBucket } from "../batching/breaker.ts";
 import { Intake } from "../batching/intake.ts";
 import type { LinkEvents } from "../batching/link.ts";
 import { type BatchingOptions, completeOptions } from "../batching/options.ts";
+import type { ReplyReader } from "../batching/reply.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
 import type { SettleListener } from "../store.ts";
 import type { PostgresTarget } from "../store-address.ts";
 import { isPlain, PostgresBatch, storedKey } from "./batch.ts";
-import type { SessionSettings } from "./connect.ts";
+import {
+  isRefusal,
+  isWorthRepeating,
+  keyOfMade,
+  type PostgresConnection,
+  ranNothing,
+  type SessionSettings,
+  waitedTooLong,
+} from "./connect.ts";
 import { describeTrouble, needsAnotherConnection } from "./connect-trouble.ts";
-import { Dispatch } from "./dispatch.ts";
 import { PostgresLink } from "./link.ts";
-import { LockedKeys, NOT_PLAIN, Queue } from "./locked-keys.ts";
+import { LockedKeys, NOT_PLAIN, Queue, UNKNOWN_HOLDER } from "./locked-keys.ts";
+import { BatchSettlement, settleLocked } from "./locked-takes.ts";
 import { type AskBeside, processTable, sideConnection } from "./side-connection.ts";
 import { Sweep } from "./sweep.ts";
+import { readTakeEach, TAKE_EACH, takeEachArguments } from "./take-each.ts";
 
 /** Options of a PostgreSQL store, with their defaults. */
 export interface PostgresStoreOptions extends BatchingOptions {
@@ -44,6 +56,10 @@ const HELD_PER_DEADLINE = 3;
 /** A call that waits has other rows locked meanwhile, and lets them go long before they count as held for long. */
 const WAITS_PER_HELD = 2;
 const LITTLE_MS = 1;
+/** How often a call is sent at most. */
+const ATTEMPTS_MAX = 6;
+/** From the third attempt on there is a pause first, of a random length that may double each time. */
+const PAUSE_MS = 1;
 /** A process that is stopped with rows locked loses them after its calls' deadlines, but not for a busy turn of its event loop. */
 const IDLE_MS_MIN = 100;
 const CLOSED_ERROR = new StoreError(
@@ -73,7 +89,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
   readonly #links: readonly PostgresLink[];
   /** The connection for all else, so that no load keeps it waiting. */
   readonly #asideLink: PostgresLink;
-  readonly #dispatch: Dispatch;
+  readonly #settlement: BatchSettlement;
   readonly #sweep: Sweep;
   readonly #lockedKeys: LockedKeys;
   // No other process has this key, so none locks its row.
@@ -82,7 +98,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
   constructor(options: PostgresStoreOptions) {
     // A call of receipts alone needs a connection, so there is one at a time.
     super(completeOptions(options), { name: "PostgreSQL", receiptsAloneMax: 1, isPipelined: false });
-    const { keyPrefix = "", connections = CONNECTIONS, target, injectedTime } = options;
+    const { keyPrefix = "", connections = CONNECTIONS, injectedTime } = options;
     const { clock, silenceUsMax } = this.options;
     this.#options = options;
     this.#probeBucket = { bucketKey: `${keyPrefix}headgate:self-test:${randomUUID()}`, queue: Queue.free };
@@ -101,15 +117,11 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     });
     const ignore = () => undefined;
     this.#asideLink = this.#newLink(this.#lockTimeoutMs, { onUp: ignore, onFree: ignore, onLost: ignore });
-    this.#dispatch = new Dispatch({
-      ...this.options,
-      intake: this,
-      lockTimeoutMs: this.#lockTimeoutMs,
-      freeLink: () => this.#freeLink(),
-      describe: (error) => describeTrouble(error, target),
-      onRefusal: (error, sentence, link) => this.#onRefused(error, sentence, link),
+    this.#settlement = new BatchSettlement({
+      latestOf: this.settler.latestOf,
+      injectedUs: () => injectedTime?.nowUs(),
     });
-    this.ask = sideConnection(this.#asideLink, () => this.#freeLink(), silenceUsMax / MICROS_PER_MILLI);
+    this.ask = sideConnection(this.#asideLink, silenceUsMax / MICROS_PER_MILLI);
     this.#sweep = new Sweep({ ask: this.ask, clock, injectedTime });
   }
 
@@ -155,7 +167,12 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
   }
 
   protected send(): void {
-    this.#dispatch.pump();
+    for (const link of this.#links) {
+      if (!link.isFree) continue;
+      const batch = this.next();
+      if (batch === undefined) return;
+      void this.#sendOver(link, batch);
+    }
   }
 
   protected onSilence({ link }: PostgresBatch, trouble: string): void {
@@ -221,10 +238,6 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     return Math.max(LITTLE_MS, Math.floor(this.#heldMs / WAITS_PER_HELD));
   }
 
-  #freeLink(): PostgresLink | undefined {
-    return this.#links.find((link) => link.isFree);
-  }
-
   #onLost(link: PostgresLink): void {
     this.settler.loseSent(this.unreachable(), (batch) => batch.link === link);
     if (this.isUp) return;
@@ -233,7 +246,100 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     this.failGathered();
   }
 
-  #onRefused(error: unknown, sentence: string, link: PostgresLink): void {
+  async #sendOver(link: PostgresLink, batch: PostgresBatch): Promise<void> {
+    batch.link = link;
+    await link.use(async (connection) => {
+      for (;;) {
+        try {
+          this.#onReply(batch, link, await this.#call(batch, connection));
+          return;
+        } catch (error) {
+          if (!(await this.#repeats(batch, error))) {
+            this.#onError(batch, link, error);
+            return;
+          }
+        }
+      }
+    });
+  }
+
+  /** Resolves to the reply; undefined if the answer is no reply. */
+  async #call(batch: PostgresBatch, connection: PostgresConnection): Promise<ReplyReader | undefined> {
+    const { clock, injectedTime } = this.options;
+    batch.attempts++;
+    batch.sentUs = clock.nowUs();
+    const takes = batch.plainTakes(this.settler.latestOf);
+    const each = takes && takeEachArguments(takes);
+    if (takes === undefined || each === undefined) {
+      return await settleLocked(batch, connection, this.#settlement, this.#lockTimeoutMs);
+    }
+    const values = [...each, String(injectedTime?.nowUs() ?? 0)];
+    return readTakeEach(batch, takes, await connection.query({ ...TAKE_EACH, values }));
+  }
+
+  /** Whether the batch is sent again, after a pause if it was in conflict repeatedly. */
+  async #repeats(batch: PostgresBatch, error: unknown): Promise<boolean> {
+    if (batch.state === "done") return false;
+    if (this.#passesOver(batch, error)) return batch.waiting > 0 || batch.receipts.length > 0;
+    if (batch.waits && waitedTooLong(error)) {
+      // Its rows that are not locked can still be paid.
+      batch.waits = false;
+      return batch.waiting > 0 || batch.receipts.length > 0;
+    }
+    if (!isWorthRepeating(error) || batch.attempts >= ATTEMPTS_MAX) return false;
+    // Nobody waits for it any more, and nothing was paid.
+    if (batch.waiting === 0 && batch.receipts.length === 0) return false;
+    this.options.observer.repeated();
+    if (batch.attempts > 1) await sleep(Math.random() * PAUSE_MS * 2 ** (batch.attempts - 1));
+    return true;
+  }
+
+  /** True if the batch waited for rows of only some of its groups; these are passed over now. */
+  #passesOver(batch: PostgresBatch, error: unknown): boolean {
+    const { settler } = this;
+    const made = keyOfMade(error);
+    if (made !== undefined) {
+      return settler.passOver(batch, ({ bucketKey }) => storedKey(bucketKey) === made, UNKNOWN_HOLDER) > 0;
+    }
+    if (batch.waits || !waitedTooLong(error)) return false;
+    // Somebody holds a row of a take_each call, which does not tell which one. Under lock that row can be passed over.
+    if (batch.queue === Queue.plain) return settler.passOver(batch, () => true, NOT_PLAIN) > 0;
+    // A call that waits for no row waits for a table: for that of settled holds, if others can go on without it.
+    return settler.passOver(batch, ({ limit }) => limit.holdSeconds > 0, UNKNOWN_HOLDER) > 0;
+  }
+
+  #onReply(batch: PostgresBatch, link: PostgresLink, reader: ReplyReader | undefined): void {
+    if (batch.state === "done") return;
+    if (reader === undefined) {
+      const trouble = "sent a reply that does not fit the take";
+      this.settler.lose(batch, new StoreError("STORE_REPLY", `PostgreSQL ${trouble}`));
+      link.reconnect(`${link.name} ${trouble}`);
+      return;
+    }
+    this.onAnswer();
+    this.settler.settle(batch, reader);
+  }
+
+  #onError(batch: PostgresBatch, link: PostgresLink, error: unknown): void {
+    if (batch.state === "done") return;
+    const sentence = describeTrouble(error, this.#options.target);
+    if (!isRefusal(error)) {
+      this.settler.lose(batch, new StoreError("STORE_UNREACHABLE", sentence, error));
+      link.reconnect(sentence);
+      return;
+    }
+    // What PostgreSQL says may quote values; it is described, never passed on.
+    if (waitedTooLong(error)) {
+      this.settler.fail(batch, new StoreError("STORE_TIMEOUT", sentence));
+      return;
+    }
+    const refused = new StoreError("STORE_COMMAND", sentence);
+    if (isWorthRepeating(error)) {
+      this.settler.fail(batch, refused, true);
+      return;
+    }
+    if (ranNothing(error)) this.settler.fail(batch, refused);
+    else this.settler.lose(batch, refused);
     this.onRefusal(sentence);
     if (needsAnotherConnection(error)) link.reconnect(sentence);
   }

@@ -1,5 +1,5 @@
 // Statements beside the takes have their own connection, so that processes are counted and expired rows are deleted however busy
-// the others are. While this connection is lost, a free connection of the takes is used.
+// the others are.
 
 import { SilenceError, withTimeLimit } from "../batching/connecting.ts";
 import type { ProcessRegister } from "../batching/process-count.ts";
@@ -10,38 +10,16 @@ import type { PostgresLink } from "./link.ts";
 /** Asks for one text. Never rejects: undefined if there is no connection, or if it failed. */
 export type AskBeside = (statement: Statement) => Promise<string | undefined>;
 
-/** Most statements that wait for a connection. Others fail: each comes again by itself. */
-const WAITING_MAX = 8;
-
-/** Sends one statement after another, over `link`, or else over `freeLink`. A connection that is silent for `silenceMs` is given up. */
-export function sideConnection(
-  link: PostgresLink,
-  freeLink: () => PostgresLink | undefined,
-  silenceMs: number,
-): AskBeside {
-  let last: Promise<unknown> = Promise.resolve();
-  let waiting = 0;
-  const askNow: AskBeside = async (statement) => {
-    const free = link.isFree ? link : freeLink();
-    if (free === undefined) return undefined;
+/** Sends statements over `link`, which is given up if it is silent for `silenceMs`. */
+export function sideConnection(link: PostgresLink, silenceMs: number): AskBeside {
+  return async (statement) => {
     try {
-      const rows = free.use((connection) => withTimeLimit(silenceMs, connection.query(statement)));
-      return (await rows)[0]?.[0] ?? undefined;
+      const rows = link.connection && (await withTimeLimit(silenceMs, link.connection.query(statement)));
+      return rows?.[0]?.[0] ?? undefined;
     } catch (error) {
-      if (error instanceof SilenceError) free.reconnect(`${free.name} does not answer (${error.message})`);
+      if (error instanceof SilenceError) link.reconnect(`${link.name} does not answer (${error.message})`);
       // A conflict or a lost connection: the statement comes again soon, and takes report trouble that lasts.
       return undefined;
-    }
-  };
-  return async (statement) => {
-    if (waiting >= WAITING_MAX) return undefined;
-    waiting++;
-    const answer = last.then(() => askNow(statement));
-    last = answer;
-    try {
-      return await answer;
-    } finally {
-      waiting--;
     }
   };
 }
