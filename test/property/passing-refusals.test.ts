@@ -17,7 +17,7 @@ import { TestIntake } from "../support/test-intake.ts";
 
 const LIMIT = makeLimit({ amount: 1_000_000, burst: 1_000_000 });
 const DOWN = "CLUSTERDOWN The cluster is down";
-/** A call goes out once, and ten times more (CLUSTER_DOWNS_MAX of dispatch.ts), 3 ms apart. */
+/** A call goes out once, and ten times more (CLUSTER_DOWNS_MAX of redis-node.ts), 3 ms apart. */
 const SENDS_MAX = 11;
 
 type Mood = "runs" | "down" | "try again" | "no script" | "silent";

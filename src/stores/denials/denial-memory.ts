@@ -1,13 +1,12 @@
 // Refuses what a shared store has just refused, without asking the store again. It always stands in front of that store, so a caller that is
-// over its limit and keeps calling costs a look into memory. denial-table.ts keeps what is remembered, in bounded number.
+// over its limit and keeps calling costs a look into memory.
 
 import type { Clock } from "../../engine/base/clock.ts";
-import { hashBucketKey } from "../../engine/domain/key-bytes.ts";
+import type { Limit } from "../../engine/domain/limit.ts";
 import { isOver, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { endOfDescriptor, VerdictFold } from "../../engine/domain/verdict.ts";
-import { noteAnswer, remainingOf, resetUsOf, tellsWaits, waitUsOf } from "../last-answer.ts";
+import { type LastAnswer, noteAnswer, remainingOf, resetUsOf, tellsWaits, waitUsOf } from "../last-answer.ts";
 import { type BucketMemory, NOBODY, type SettleListener, type Store } from "../store.ts";
-import { DenialTable, type RememberedBucket } from "./denial-table.ts";
 
 /** Answers are used for this long at most after their question was sent; a refund, reset or loss elsewhere shows here as late. */
 export const DENIAL_US_MAX = 1_000_000;
@@ -19,6 +18,34 @@ interface DenialMemoryOptions {
   readonly clock: Clock;
   /** Most buckets remembered. A bucket takes about 250 bytes, and its key. */
   readonly entriesMax: number;
+}
+
+/** The store's last answers about one bucket. */
+class RememberedBucket implements LastAnswer {
+  readonly bucketKey: string;
+  /**
+   * The limit of the answer: calls of another priority pay the same bucket by another limit, and know nothing by it. Undefined if nothing is
+   * known; the entry only makes older answers be ignored.
+   */
+  limit: Limit | undefined = undefined;
+  remaining = 0;
+  resetAtUs = 0;
+  /** End of the use of this entry. */
+  untilUs = 0;
+  /** The smallest refused cost; Infinity if none was refused. */
+  refusedCost = Number.POSITIVE_INFINITY;
+  /** End of the refusal. */
+  refusedUntilUs = 0;
+  /** When the refused cost passes, by the answer. */
+  passesAtUs = 0;
+  /** Number of the take that the answer came from, in the order of sending; answers of earlier takes are ignored. */
+  sequence = 0;
+  /** Number of the last take before something was undone; refusals of takes up to it are ignored. */
+  undoneSequence = 0;
+
+  constructor(bucketKey: string) {
+    this.bucketKey = bucketKey;
+  }
 }
 
 /**
@@ -36,7 +63,10 @@ interface DenialMemoryOptions {
 export class DenialMemory implements Store, BucketMemory {
   readonly #store: Store;
   readonly #clock: Clock;
-  readonly #table: DenialTable;
+  /** Most buckets of one generation. There are two, by bucket key; the older one is dropped when the younger is full. */
+  readonly #generationMax: number;
+  #younger = new Map<string, RememberedBucket>();
+  #older: ReadonlyMap<string, RememberedBucket> = new Map();
   readonly #idle: PendingGroup[] = [];
   /** What is known of the takes of the present group. */
   readonly #found: RememberedBucket[] = [];
@@ -50,7 +80,7 @@ export class DenialMemory implements Store, BucketMemory {
   constructor(store: Store, options: DenialMemoryOptions) {
     this.#store = store;
     this.#clock = options.clock;
-    this.#table = new DenialTable(options.entriesMax);
+    this.#generationMax = Math.max(1, Math.floor(options.entriesMax / 2));
   }
 
   take(group: TakeGroup, then: SettleListener): boolean {
@@ -74,13 +104,19 @@ export class DenialMemory implements Store, BucketMemory {
   giveBack(group: TakeGroup): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i];
-      if (take?.paid) this.#forget(take.keyHash, take.bucketKey);
+      if (take?.paid) this.forget(take.bucketKey);
     }
     this.#store.giveBack(group);
   }
 
+  /** The entry stays, so that answers to takes that were sent earlier are ignored. */
   forget(bucketKey: string): void {
-    this.#forget(hashBucketKey(bucketKey), bucketKey);
+    const entry = this.#obtain(bucketKey);
+    this.#sequence++;
+    entry.limit = undefined;
+    entry.refusedCost = Number.POSITIVE_INFINITY;
+    entry.sequence = this.#sequence;
+    entry.untilUs = this.#clock.nowUs() + DENIAL_US_MAX;
   }
 
   /**
@@ -88,7 +124,7 @@ export class DenialMemory implements Store, BucketMemory {
    * been refused because of it.
    */
   forgetRefusal({ bucketKey }: Pick<Take, "bucketKey">): void {
-    const entry = this.#table.obtain(hashBucketKey(bucketKey), bucketKey);
+    const entry = this.#obtain(bucketKey);
     entry.refusedCost = Number.POSITIVE_INFINITY;
     // Refusals of takes that were sent earlier are not learned; the rest of such an answer is, also that of the call itself.
     entry.undoneSequence = this.#sequence;
@@ -138,7 +174,7 @@ export class DenialMemory implements Store, BucketMemory {
     if (take.mode !== Mode.pay && take.mode !== Mode.peek) return undefined;
     // Another process may settle a hold at any moment.
     if (limit.holdSeconds > 0) return undefined;
-    const known = this.#table.find(take.keyHash, take.bucketKey);
+    const known = this.#find(take.bucketKey);
     if (known === undefined || known.limit !== limit || nowUs >= known.untilUs) return undefined;
     // If the group names a bucket twice, the second take is judged after the first one's payment.
     for (let i = 0; i < index; i++) if (this.#found[i]?.bucketKey === known.bucketKey) return undefined;
@@ -187,7 +223,7 @@ export class DenialMemory implements Store, BucketMemory {
     for (let i = 0; i < group.size && i < TAKES_MAX; i++) {
       const take = group.takes[i] as Take;
       if (take.outcome === Outcome.unanswered || isNamedBefore(group, i)) continue;
-      const entry = this.#table.obtain(take.keyHash, take.bucketKey);
+      const entry = this.#obtain(take.bucketKey);
       if (entry.sequence > pending.sequence) continue;
       const isOutdated = entry.undoneSequence >= pending.sequence;
       const isRefused = isOver(take) && !isOutdated;
@@ -206,7 +242,7 @@ export class DenialMemory implements Store, BucketMemory {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
       if (take.outcome === Outcome.unanswered) continue;
-      const entry = this.#table.find(take.keyHash, take.bucketKey);
+      const entry = this.#find(take.bucketKey);
       if (entry === undefined || entry.limit === undefined || entry.sequence > pending.sequence) continue;
       const keepsRefusal = entry.limit === take.limit && !take.paid && take.cost < entry.refusedCost;
       this.#note(entry, take, pending, nowUs);
@@ -233,18 +269,24 @@ export class DenialMemory implements Store, BucketMemory {
   #forgetRefunded(group: TakeGroup): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
-      if (take.mode === Mode.refund) this.#forget(take.keyHash, take.bucketKey);
+      if (take.mode === Mode.refund) this.forget(take.bucketKey);
     }
   }
 
-  // The entry stays, so that answers to takes that were sent earlier are ignored.
-  #forget(keyHash: number, bucketKey: string): void {
-    const entry = this.#table.obtain(keyHash, bucketKey);
-    this.#sequence++;
-    entry.limit = undefined;
-    entry.refusedCost = Number.POSITIVE_INFINITY;
-    entry.sequence = this.#sequence;
-    entry.untilUs = this.#clock.nowUs() + DENIAL_US_MAX;
+  #find(bucketKey: string): RememberedBucket | undefined {
+    return this.#younger.get(bucketKey) ?? this.#older.get(bucketKey);
+  }
+
+  #obtain(bucketKey: string): RememberedBucket {
+    const known = this.#younger.get(bucketKey);
+    if (known !== undefined) return known;
+    const entry = this.#older.get(bucketKey) ?? new RememberedBucket(bucketKey);
+    if (this.#younger.size >= this.#generationMax) {
+      this.#older = this.#younger;
+      this.#younger = new Map();
+    }
+    this.#younger.set(bucketKey, entry);
+    return entry;
   }
 }
 

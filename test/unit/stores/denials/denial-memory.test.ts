@@ -108,7 +108,7 @@ describe("forgetting", () => {
     expect(sourceOf({ limit: minute }, { limit: global })).toBe(Source.denialMemory);
   });
 
-  test("of more buckets than it holds, those go that end soonest", () => {
+  test("of more buckets than it holds, the oldest go", () => {
     for (let i = 0; i < 100; i++) {
       exhaust(minute, `user-${i}`);
       clock.advanceUs(1);
