@@ -11,7 +11,6 @@ import { Leases } from "../../src/stores/sync/lease.ts";
 import { Periodic } from "../../src/stores/sync/periodic.ts";
 import { Share } from "../../src/stores/sync/share.ts";
 import { SyncStore } from "../../src/stores/sync/sync-store.ts";
-import type { SyncStrategy } from "../../src/stores/sync/sync-strategy.ts";
 import { fillGroup } from "../contract/store-harness.ts";
 import { Line, type Weather, World } from "./simulated-world.ts";
 
@@ -51,7 +50,7 @@ class Process {
   readonly membership = new Membership();
   readonly id: string;
   readonly #world: World;
-  readonly #parts: readonly SyncStrategy[];
+  readonly #parts: readonly (Leases | Periodic)[];
   isGone = false;
   #stoppedUntilUs = 0;
   readonly #waiting = { timer: [] as (() => void)[], answer: [] as (() => void)[], deadline: [] as (() => void)[] };

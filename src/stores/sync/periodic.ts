@@ -3,8 +3,8 @@
 
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import { Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../engine/domain/take.ts";
-import type { SettleListener, Store } from "../store.ts";
-import { fillReceipt, type SyncStrategy, UNFOLLOWED } from "./sync-strategy.ts";
+import type { Store } from "../store.ts";
+import { fillReceipt, type SyncStrategy } from "./sync-strategy.ts";
 import { TrackedBucket } from "./tracked-bucket.ts";
 
 /** Most tracked buckets; takes of others go to the shared store. */
@@ -34,7 +34,7 @@ export class Periodic implements SyncStrategy {
   readonly #now: () => number;
   readonly #trackedMax: number;
   readonly #tracked = new Map<string, TrackedBucket>();
-  readonly #idle: Report[] = [];
+  readonly #idle: TakeGroup[] = [];
   readonly #returned = new TakeGroup();
   #reports = 0;
 
@@ -69,7 +69,7 @@ export class Periodic implements SyncStrategy {
   prefetch(take: Take, nowUs: number): number {
     let bucket = this.#tracked.get(take.bucketKey);
     if (bucket === undefined) {
-      if (this.#tracked.size >= this.#trackedMax) return UNFOLLOWED;
+      if (this.#tracked.size >= this.#trackedMax) return 0;
       bucket = new TrackedBucket(take, nowUs, this.#newNumber);
       this.#tracked.set(take.bucketKey, bucket);
     } else {
@@ -81,8 +81,11 @@ export class Periodic implements SyncStrategy {
     return 0;
   }
 
-  learn(asked: Take, take: Take | undefined): void {
-    if (asked.mode === Mode.pay) this.#tracked.get(asked.bucketKey)?.onAnswered(asked.cost, take?.paid === true);
+  learn(asked: Take, take: Take | undefined, _prefetched: Take | undefined, sentUs: number): void {
+    const bucket = this.#tracked.get(asked.bucketKey);
+    // One that began later has not noted the take: there were too many to follow when it was sent.
+    if (bucket === undefined || bucket.beganUs > sentUs || asked.mode !== Mode.pay) return;
+    bucket.onAnswered(asked.cost, take?.paid === true);
   }
 
   giveBack(take: Take): boolean {
@@ -110,31 +113,25 @@ export class Periodic implements SyncStrategy {
     for (const bucket of this.#tracked.values()) if (bucket.unreported > 0) this.#report(bucket, nowUs);
   }
 
-  /** Only for `Report`. */
-  reported(report: Report): void {
-    const { bucket, group } = report;
-    const peek = group.takes[group.size - 1];
-    if (bucket !== undefined && peek !== undefined) {
-      const hasFailed = group.verdict === Verdict.failed || peek.outcome === Outcome.unanswered;
-      const paid = group.size > 1 ? group.takes[0] : undefined;
-      const returned = bucket.onReported(!hasFailed, paid?.paidAtUs ?? 0);
-      if (returned > 0 && paid !== undefined) this.#giveBackRemotely(paid, returned, paid.paidAtUs);
-      // An answer of a denial memory is up to a second old: good for refusing, not for granting.
-      if (!hasFailed && group.source === Source.store) bucket.learn(peek, report, this.#now());
-    }
-    report.bucket = undefined;
-    group.reset();
-    this.#idle.push(report);
-  }
-
   /** Reports what was spent, whether or not there is room, and asks for the bucket's state. */
   #report(bucket: TrackedBucket, nowUs: number): void {
     if (bucket.isReporting || bucket.mayHaveEnded(nowUs)) return;
-    const report = this.#idle.pop() ?? new Report(this);
-    report.bucket = bucket;
-    report.sentUs = nowUs;
-    report.covered = bucket.ask(report.group);
-    if (this.#store.take(report.group, report)) this.reported(report);
+    const group = this.#idle.pop() ?? new TakeGroup();
+    const sent = { sentUs: nowUs, covered: bucket.ask(group) };
+    const settled = () => this.#reported(bucket, group, sent);
+    if (this.#store.take(group, { settled })) settled();
+  }
+
+  #reported(bucket: TrackedBucket, group: TakeGroup, sent: Parameters<TrackedBucket["learn"]>[1]): void {
+    const peek = group.takes[group.size - 1] as Take;
+    const hasFailed = group.verdict === Verdict.failed || peek.outcome === Outcome.unanswered;
+    const paid = group.size > 1 ? group.takes[0] : undefined;
+    const returned = bucket.onReported(!hasFailed, paid?.paidAtUs ?? 0);
+    if (returned > 0 && paid !== undefined) this.#giveBackRemotely(paid, returned, paid.paidAtUs);
+    // An answer of a denial memory is up to a second old: good for refusing, not for granting.
+    if (!hasFailed && group.source === Source.store) bucket.learn(peek, sent, this.#now());
+    group.reset();
+    this.#idle.push(group);
   }
 
   readonly #newNumber = (): number => ++this.#reports;
@@ -142,23 +139,5 @@ export class Periodic implements SyncStrategy {
   #giveBackRemotely(take: Take, cost: number, paidAtUs: number): void {
     fillReceipt(this.#returned, take, take.limit, { cost, paidAtUs });
     this.#store.giveBack(this.#returned);
-  }
-}
-
-/** A report under way; pooled. */
-class Report implements SettleListener {
-  readonly group = new TakeGroup();
-  readonly #owner: Periodic;
-  bucket: TrackedBucket | undefined;
-  sentUs = 0;
-  /** The value of TrackedBucket's `#covered` once the report is answered. */
-  covered = 0;
-
-  constructor(owner: Periodic) {
-    this.#owner = owner;
-  }
-
-  settled(): void {
-    this.#owner.reported(this);
   }
 }

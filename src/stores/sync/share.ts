@@ -5,8 +5,6 @@ import { copyAnswer, Kind, Mode, Outcome, type Take, TakeGroup } from "../../eng
 import { NOBODY, type Store } from "../store.ts";
 import type { SyncStrategy } from "./sync-strategy.ts";
 
-const MAINTENANCE_MS = 60_000;
-
 interface ShareOptions {
   /** Keeps this process's buckets; it must settle every take before it returns. */
   readonly memory: Store;
@@ -22,7 +20,6 @@ interface ShareOptions {
  * ends, its counts are lost.
  */
 export class Share implements SyncStrategy {
-  readonly maintenanceMs = MAINTENANCE_MS;
   readonly #memory: Store;
   readonly #processCount: () => number;
   readonly #processIndex: () => number;
@@ -61,28 +58,12 @@ export class Share implements SyncStrategy {
     take.paidAtUs = asked.paidAtUs;
   }
 
-  prefetch(): number {
-    return 0;
-  }
-
-  learn(): void {
-    // The shared store's answers do not concern a share.
-  }
-
   giveBack(take: Take): boolean {
     const limit = this.#partOf(take.limit);
     if (limit === undefined) return false;
     copyAnswer(take, this.#question(take, limit, take.mode));
     this.#memory.giveBack(this.#one);
     return true;
-  }
-
-  forget(): void {
-    // The memory remembers only its buckets.
-  }
-
-  maintain(): void {
-    // The memory sweeps by itself.
   }
 
   close(): void {

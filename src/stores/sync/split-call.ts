@@ -3,9 +3,8 @@
 
 import { copyAnswer, copyQuestion, Kind, Mode, type Take, TakeGroup } from "../../engine/domain/take.ts";
 import { NOBODY, type SettleListener } from "../store.ts";
-import { UNFOLLOWED } from "./sync-strategy.ts";
 
-const NONE = -2;
+const NONE = -1;
 /** Descriptor of the first prefetch; further ones count down. No request has such descriptors. */
 const PREFETCH_DESCRIPTOR = -2;
 
@@ -24,7 +23,7 @@ export class SplitCall implements SettleListener {
   askedTakes = 0;
   /** For each take of the call, its index in `remote`, or -1 minus its index in `local`. */
   readonly answerIndexes: number[] = [];
-  /** For each asked take, the index of its prefetch in `remote`; NONE, or UNFOLLOWED if its strategy does not follow the take. */
+  /** For each asked take, the index of its prefetch in `remote`, or NONE. */
   readonly #prefetches: number[] = [];
 
   /** `onSettled` is called when the store settles the shared part in a later turn. */
@@ -71,13 +70,10 @@ export class SplitCall implements SettleListener {
     return copy;
   }
 
-  /** Asks for `cost` more of a take's bucket, which is paid if the call passes and there is room; or notes why not (SyncStrategy.prefetch). */
+  /** Asks for `cost` more of a take's bucket, which is paid if the call passes and there is room; for nothing if that is 0. */
   addPrefetch(asked: Take, cost: number): void {
-    if (cost <= 0) {
-      this.#prefetches.push(cost === UNFOLLOWED ? UNFOLLOWED : NONE);
-      return;
-    }
-    this.#prefetches.push(this.remote.size);
+    this.#prefetches.push(cost === 0 ? NONE : this.remote.size);
+    if (cost === 0) return;
     const prefetch = copyQuestion(asked, this.remote);
     prefetch.descriptor = PREFETCH_DESCRIPTOR - (this.remote.size - this.askedTakes);
     prefetch.kind = Kind.shadow;
@@ -87,11 +83,6 @@ export class SplitCall implements SettleListener {
   prefetchOf(index: number): Take | undefined {
     const at = this.#prefetches[index] ?? NONE;
     return at < 0 ? undefined : this.remote.takes[at];
-  }
-
-  /** Whether the take's strategy has noted it. */
-  isFollowed(index: number): boolean {
-    return this.#prefetches[index] !== UNFOLLOWED;
   }
 
   settled(): void {

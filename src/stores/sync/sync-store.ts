@@ -3,8 +3,8 @@
 // - A call is settled all or nothing, as by the shared store alone: local parts are judged and paid first, then the rest is asked in one group.
 // - If the local part refuses the call, or a descriptor, its local payments are put back, and what is left for the store only peeks.
 // - If the store refuses, or nobody waits for the answer any more, local payments are put back, too. Meanwhile they stay paid.
-// - Each take that goes to the store to pay is told to its strategy once before (`prefetch`) and, unless the strategy does not follow it, once after
-//   (`learn`), whatever became of the call; prefetched tokens stay with the strategy.
+// - Each take that goes to the store to pay is told to its strategy once before (`prefetch`) and once after (`learn`), whatever became of the
+//   call; prefetched tokens stay with the strategy.
 // - The call's own group is written only while its generation is the same; `SplitCall` keeps copies.
 
 import type { Clock } from "../../engine/base/clock.ts";
@@ -101,7 +101,7 @@ export class SyncStore implements Store, BucketMemory {
   }
 
   forget(bucketKey: string): void {
-    for (const strategy of this.#strategies) strategy?.forget(bucketKey);
+    for (const strategy of this.#strategies) strategy?.forget?.(bucketKey);
   }
 
   /** Gives back and reports what the strategies hold, then closes the shared store. */
@@ -156,7 +156,9 @@ export class SyncStore implements Store, BucketMemory {
   }
 
   #startMaintenance(strategy: SyncStrategy, sync: Sync): void {
-    this.#timers[sync] ??= setInterval(() => strategy.maintain(this.#clock.nowUs()), strategy.maintenanceMs).unref();
+    const { maintenanceMs } = strategy;
+    if (maintenanceMs === undefined) return;
+    this.#timers[sync] ??= setInterval(() => strategy.maintain?.(this.#clock.nowUs()), maintenanceMs).unref();
   }
 
   #undo(group: TakeGroup, start: number, end: number, nowUs: number): void {
@@ -207,7 +209,7 @@ export class SyncStore implements Store, BucketMemory {
       const strategy = asked.mode === Mode.pay ? this.#strategies[sync] : undefined;
       if (strategy !== undefined) this.#startMaintenance(strategy, sync);
       const hasRoom = call.remote.weight + LOG_WEIGHT <= GROUP_WEIGHT_MAX;
-      call.addPrefetch(asked, strategy?.prefetch(asked, nowUs, hasRoom) ?? 0);
+      call.addPrefetch(asked, strategy?.prefetch?.(asked, nowUs, hasRoom) ?? 0);
     }
     return call;
   }
@@ -217,11 +219,10 @@ export class SyncStore implements Store, BucketMemory {
     const nowUs = this.#clock.nowUs();
     const { remote, local, group } = call;
     for (let i = 0; i < call.askedTakes; i++) {
-      if (!call.isFollowed(i)) continue;
       const asked = remote.takes[i] as Take;
       // An answer of a denial memory is up to a second old: good for refusing, not for granting.
       const isFromStore = asked.outcome !== Outcome.unanswered && remote.source === Source.store;
-      this.#strategies[asked.limit.policy.sync]?.learn(
+      this.#strategies[asked.limit.policy.sync]?.learn?.(
         asked,
         isFromStore ? asked : undefined,
         call.prefetchOf(i),

@@ -6,12 +6,10 @@ import { Mode, type Take, type TakeGroup } from "../../engine/domain/take.ts";
 import type { LastAnswer } from "../last-answer.ts";
 import type { BucketMemory } from "../store.ts";
 
-export const UNFOLLOWED = -1;
-
 /** Counts the limits with one value of `sync`. No method throws or waits. */
-export interface SyncStrategy extends BucketMemory {
+export interface SyncStrategy extends Partial<BucketMemory> {
   /** Interval of `maintain`, in milliseconds. */
-  readonly maintenanceMs: number;
+  readonly maintenanceMs?: number;
   /**
    * Judges a take in memory, pays it if there is room, and writes its answer. Returns false, and writes nothing, if the shared store has to
    * answer. Refunds are only judged here; `conclude` applies them.
@@ -21,18 +19,18 @@ export interface SyncStrategy extends BucketMemory {
   conclude(take: Take, nowUs: number): void;
   /**
    * Notes a take that goes to the shared store to pay. Returns the number of tokens to ask for beside it; 0 for none, as always if the call
-   * has no room for more; UNFOLLOWED if the strategy does not follow this take: `learn` is not called for it.
+   * has no room for more.
    */
-  prefetch(take: Take, nowUs: number, hasRoom: boolean): number;
+  prefetch?(take: Take, nowUs: number, hasRoom: boolean): number;
   /**
    * Takes the shared store's answer to a take, and to the prefetch beside it, which were sent at `sentUs`. `take` is undefined if the store
    * failed or was not asked.
    */
-  learn(asked: Take, take: Take | undefined, prefetched: Take | undefined, sentUs: number, nowUs: number): void;
+  learn?(asked: Take, take: Take | undefined, prefetched: Take | undefined, sentUs: number, nowUs: number): void;
   /** Gives a paid take back; does not change its answer. False if the shared store was paid and has to be told. */
   giveBack(take: Take, nowUs: number): boolean;
   /** Does housekeeping: gives back, reports. */
-  maintain(nowUs: number): void;
+  maintain?(nowUs: number): void;
   /** Gives back and reports, before the process ends, what others should know. */
   close(nowUs: number): void;
 }
