@@ -6,15 +6,22 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { BREAKER_DEFAULTS, type BreakerOptions } from "../../src/stores/batching/breaker.ts";
-import { GIVE_BACK, packNumbers, RedisBatch, unpackNumbers } from "../../src/stores/redis/batch.ts";
-import type { RedisConnection } from "../../src/stores/redis/connect.ts";
-import { Dispatch } from "../../src/stores/redis/redis-node.ts";
+import { completeOptions } from "../../src/stores/batching/options.ts";
+import { GIVE_BACK, packNumbers, unpackNumbers } from "../../src/stores/redis/batch.ts";
+import * as connect from "../../src/stores/redis/connect.ts";
+import { fixedServer } from "../../src/stores/redis/link.ts";
+import { RedisNode } from "../../src/stores/redis/redis-node.ts";
 import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
-import { TestIntake } from "../support/test-intake.ts";
 
+vi.mock("../../src/stores/redis/connect.ts", { spy: true });
+
+const TARGET = {
+  address: { kind: "unix", path: "/nowhere" },
+  ...{ database: 0, login: undefined, loginFile: undefined, tls: undefined, connectTimeoutMs: 1_000 },
+} as const;
 const LIMIT = makeLimit({ amount: 1_000_000, burst: 1_000_000 });
 const DOWN = "CLUSTERDOWN The cluster is down";
 /** A call goes out once, and ten times more (CLUSTER_DOWNS_MAX of redis-node.ts), 3 ms apart. */
@@ -46,9 +53,7 @@ class Rig {
   readonly paid = new Map<string, number>();
   readonly sends = new Map<string, number>();
   keptPaid = 0;
-  readonly intake: TestIntake<RedisBatch>;
-  readonly #dispatch: Dispatch;
-  readonly #connection: RedisConnection;
+  readonly intake: RedisNode;
 
   constructor(breaker: Partial<BreakerOptions> = {}) {
     const { clock } = this;
@@ -60,43 +65,29 @@ class Rig {
         this.keptPaid += count;
       },
     };
-    this.intake = new TestIntake<RedisBatch>({
-      options: {
-        clock,
-        deadlineMs: 15,
-        patienceMs: 1_000,
-        observer,
-        breaker: { ...BREAKER_DEFAULTS, ...breaker },
-      },
-      newBatch: (slot) => new RedisBatch(slot),
-      send: (intake) => {
-        for (const batch of intake.ready()) this.#dispatch.send(batch, this.#connection);
-      },
-    });
-    // As a connection learns when it is up.
-    const nowUs = clock.nowUs();
-    this.intake.serverTime.observe({ sentUs: nowUs, serverUs: nowUs, receivedUs: nowUs });
-    this.#dispatch = new Dispatch({
-      script: { text: "text", sha: "sha" },
-      intake: this.intake,
+    const options = {
       clock,
-      injectedTime: undefined,
+      deadlineMs: 15,
+      patienceMs: 1_000,
+      observer,
+      breaker: { ...BREAKER_DEFAULTS, ...breaker },
+    };
+    this.intake = new RedisNode({
+      ...completeOptions(options),
+      finder: fixedServer(TARGET),
+      script: { text: "text", sha: "sha" },
+      selfTestKeys: () => [],
       jitterSecondsMax: 0,
-      describe: (error) => String(error),
-      onRefusal: () => undefined,
-      onTrouble: () => undefined,
       redirect: (_, message) => (message.startsWith("TRYAGAIN") ? "later" : "refused"),
     });
-    const unused = () => {
-      throw new Error("not a command of takes");
-    };
-    this.#connection = {
-      command: unused,
+    vi.mocked(connect.openConnection).mockResolvedValue({
+      command: async () => [Math.floor(clock.nowUs() / 1_000_000), clock.nowUs() % 1_000_000], // TIME
       commandOfBytes: async (name, args) => await this.#serve(name, args),
       together: (send) => send(),
-      subscribe: unused,
-      drop: unused,
-    };
+      subscribe: async () => undefined,
+      drop: () => undefined,
+    });
+    this.intake.start();
   }
 
   /** Asks for one hit on a bucket of its own; the caller waits `deadlineMs`. */
@@ -186,6 +177,7 @@ describe("calls that a node refuses in passing", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
         const rig = new Rig({ outcomesMin: 1e9 });
+        await rig.pass(1);
         for (const { mood, latencyMs, deadlines, ms } of steps) {
           Object.assign(rig, { mood, latencyMs });
           for (const deadlineMs of deadlines) rig.ask(deadlineMs);
@@ -208,7 +200,7 @@ describe("calls that a node refuses in passing", () => {
         }
         // A give-back that was itself lost in silence stays undone, for it may have been run; it is counted.
         expect(notGivenBack).toBe(rig.keptPaid);
-        rig.intake.end();
+        rig.intake.close();
       }),
       { numRuns: runs(150) },
     );
@@ -217,6 +209,7 @@ describe("calls that a node refuses in passing", () => {
   // Promise(redis): A Cluster that stays down fails each call after some 30 ms, as one failure for the breaker.
   test("cost the breaker one failure each, however often they were sent; it closes when the cluster is up again", async () => {
     const rig = new Rig({ outcomesMin: 20 });
+    await rig.pass(1);
     rig.mood = "down";
     for (let i = 0; i < 19; i++) rig.ask(3_000);
     await rig.pass(29);
@@ -240,11 +233,12 @@ describe("calls that a node refuses in passing", () => {
     await rig.pass(5);
     expect(rig.breakerStates.slice(3)).toEqual(["probing", "closed"]);
     expect(rig.asked.at(-1)?.group.verdict).toBe(Verdict.allowed);
-    rig.intake.end();
+    rig.intake.close();
   });
 
   test("pass when the cluster is up again within the bound, and the breaker has nothing to count", async () => {
     const rig = new Rig({ outcomesMin: 1 });
+    await rig.pass(1);
     rig.mood = "down";
     for (let i = 0; i < 30; i++) rig.ask(3_000);
     await rig.pass(25);
@@ -252,6 +246,6 @@ describe("calls that a node refuses in passing", () => {
     await rig.pass(5);
     expect(rig.asked.map(({ group }) => group.verdict)).toEqual(Array(30).fill(Verdict.allowed));
     expect([rig.failures, rig.breakerStates]).toEqual([[], []]);
-    rig.intake.end();
+    rig.intake.close();
   });
 });

@@ -30,22 +30,15 @@ export interface ServerFinder {
   /** The server to connect to now. Rejects with FindError (connect-trouble.ts) if it can't be found. */
   find(): Promise<RedisTarget>;
   /** Notes that the server found last is in use. */
-  onUsed(): void;
+  onUsed?(): void;
   /** Calls `onMoved` with the server's address whenever it may have changed; to be called once. */
-  watch(onMoved: (address: RedisAddress) => void): void;
-  close(): void;
+  watch?(onMoved: (address: RedisAddress) => void): void;
+  close?(): void;
 }
 
 /** A server with a fixed address. */
 export function fixedServer(target: RedisTarget): ServerFinder {
-  return {
-    name: nameOfTarget(target),
-    wantsPrimary: false,
-    find: () => Promise.resolve(target),
-    onUsed: () => undefined,
-    watch: () => undefined,
-    close: () => undefined,
-  };
+  return { name: nameOfTarget(target), wantsPrimary: false, find: () => Promise.resolve(target) };
 }
 
 interface RedisLinkOptions extends LinkEvents {
@@ -73,7 +66,7 @@ export class RedisLink extends Link<RedisConnection> {
     const { finder, onUp, onLost } = options;
     super(finder.name, {
       onUp: () => {
-        finder.onUsed();
+        finder.onUsed?.();
         onUp();
       },
       onLost,
@@ -94,12 +87,12 @@ export class RedisLink extends Link<RedisConnection> {
   }
 
   override start(): void {
-    this.#options.finder.watch((address) => this.#onMoved(address));
+    this.#options.finder.watch?.((address) => this.#onMoved(address));
     super.start();
   }
 
   override close(): void {
-    this.#options.finder.close();
+    this.#options.finder.close?.();
     super.close();
   }
 

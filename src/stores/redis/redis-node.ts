@@ -1,7 +1,7 @@
-// One Redis server for takes: its connection, and the dispatch of its batches and of what it replies or refuses. It does not know other
-// servers; a cluster has several, and every batch has keys of one queue.
+// One Redis server for takes: sends batches over its connection, and reads what it replies or refuses. It does not know other servers; a
+// cluster has several, and every batch has keys of one queue. A batch is sent again only if Redis refused it before it ran anything: after
+// NOSCRIPT, and in a cluster after MOVED, ASK, TRYAGAIN, and for a short time CLUSTERDOWN.
 
-import type { Clock } from "../../engine/base/clock.ts";
 import { StoreError } from "../../engine/base/errors.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import type { ServerTimes } from "../batching/batch.ts";
@@ -39,15 +39,26 @@ interface RedisNodeOptions extends CompleteOptions {
   readonly tags?: ClusterTags;
   /** Called when the connection is up and tested. */
   readonly onUp?: () => void;
-  /** See DispatchOptions; undefined outside a cluster. */
+  /** Passes the batch to another node of a cluster, if the error says so; undefined outside a cluster. */
   readonly redirect?: (batch: RedisBatch, message: string) => Redirected;
 }
+
+/** What a cluster does with a batch that a node refused: it is no longer ours; or it is to be sent again a moment later; or it fails. */
+export type Redirected = "redirected" | "later" | "refused";
+
+/** Pause before a batch is sent again after a refusal that may pass. */
+const TRY_AGAIN_MS = 3;
+/**
+ * A node that hands its slots over answers CLUSTERDOWN for a moment, so a batch is sent again this often, for some 30 ms. After that the
+ * cluster counts as down, and calls should not wait for it.
+ */
+const CLUSTER_DOWNS_MAX = 10;
 
 /** Takes on one Redis. A take is answered in a later turn, except one that can't be sent at all. */
 export class RedisNode extends Intake<RedisBatch> implements Backend {
   readonly #options: RedisNodeOptions;
   readonly #link: RedisLink;
-  readonly #dispatch: Dispatch;
+  readonly #times: ServerTimes;
 
   constructor(options: RedisNodeOptions) {
     super(options, {
@@ -66,14 +77,11 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
       },
     });
     this.#link = link;
-    this.#dispatch = new Dispatch({
-      ...options,
-      intake: this,
-      describe: (error) => link.describe(error),
-      onRefusal: (error, sentence) => this.#onRefused(error, sentence),
-      onTrouble: (reason) => link.reconnect(`${link.name} ${reason}`),
-      redirect: options.redirect,
-    });
+    const { injectedTime, clock } = options;
+    this.#times = {
+      latestOf: this.settler.latestOf,
+      bucketTimeUs: () => injectedTime?.nowUs() ?? this.serverTime.estimateUs(clock.nowUs()),
+    };
   }
 
   start(): void {
@@ -100,7 +108,7 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
     const { connection } = this.#link;
     this.settler.adopt(batch);
     if (connection === undefined) this.settler.fail(batch, this.unreachable());
-    else connection.together(() => this.#dispatch.sendAgain(batch, connection, isAsking));
+    else connection.together(() => this.#sendAgain(batch, connection, isAsking));
   }
 
   close(): void {
@@ -123,7 +131,7 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
   protected send(): void {
     const { connection } = this.#link;
     connection?.together(() => {
-      for (let batch = this.next(); batch !== undefined; batch = this.next()) this.#dispatch.send(batch, connection);
+      for (let batch = this.next(); batch !== undefined; batch = this.next()) this.#sendOver(connection, batch);
     });
   }
 
@@ -144,65 +152,13 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
     this.#options.onUp?.();
   }
 
-  #onRefused(error: unknown, sentence: string): void {
-    this.onRefusal(sentence);
-    if (isReadOnlyReply(error)) this.#link.reconnect(`${this.#link.name} is a read-only replica`);
-  }
-}
-
-interface DispatchOptions {
-  readonly script: Script;
-  readonly intake: Intake<RedisBatch>;
-  readonly clock: Clock;
-  /** The clock of the buckets, in place of the server's; for tests. */
-  readonly injectedTime: Clock | undefined;
-  /** EXPIRATION_JITTER_MAX_SECONDS; only for counters. */
-  readonly jitterSecondsMax: number;
-  /** Describes an error in one sentence. */
-  readonly describe: (error: unknown) => string;
-  /** Redis refused a call, or sent a reply that can't be read. */
-  readonly onRefusal: (error: unknown, sentence: string) => void;
-  /** The connection should be replaced, for this reason. */
-  readonly onTrouble: (reason: string) => void;
-  /** Passes the batch to another node of a cluster, if the error says so. */
-  readonly redirect: ((batch: RedisBatch, message: string) => Redirected) | undefined;
-}
-
-/** What a cluster does with a batch that a node refused: it is no longer ours; or it is to be sent again a moment later; or it fails. */
-export type Redirected = "redirected" | "later" | "refused";
-
-/** Pause before a batch is sent again after a refusal that may pass. */
-const TRY_AGAIN_MS = 3;
-/**
- * A node that hands its slots over answers CLUSTERDOWN for a moment, so a batch is sent again this often, for some 30 ms. After that the
- * cluster counts as down, and calls should not wait for it.
- */
-const CLUSTER_DOWNS_MAX = 10;
-
-/**
- * Sends batches to one Redis, and reads their replies. A batch is sent again only if Redis refused it before it ran anything: after NOSCRIPT,
- * and in a cluster after MOVED, ASK, TRYAGAIN, and for a short time CLUSTERDOWN. The settler passes replies to their groups.
- */
-export class Dispatch {
-  readonly #options: DispatchOptions;
-  readonly #times: ServerTimes;
-
-  constructor(options: DispatchOptions) {
-    const { intake, injectedTime, clock } = options;
-    this.#options = options;
-    this.#times = {
-      latestOf: intake.settler.latestOf,
-      bucketTimeUs: () => injectedTime?.nowUs() ?? intake.serverTime.estimateUs(clock.nowUs()),
-    };
-  }
-
   /** Sends a batch again, or for another node, unless it is over. */
-  sendAgain(batch: RedisBatch, connection: RedisConnection, isAsking: boolean): void {
-    if (batch.state !== "done" && this.#options.intake.settler.begin(batch)) this.send(batch, connection, isAsking);
+  #sendAgain(batch: RedisBatch, connection: RedisConnection, isAsking: boolean): void {
+    if (batch.state !== "done" && this.settler.begin(batch)) this.#sendOver(connection, batch, isAsking);
   }
 
   /** Sends a batch that the settler has begun. `isAsking`: another node has answered with ASK. */
-  send(batch: RedisBatch, connection: RedisConnection, isAsking = false): void {
+  #sendOver(connection: RedisConnection, batch: RedisBatch, isAsking = false): void {
     const { script, injectedTime, jitterSecondsMax } = this.#options;
     const args = batch.encode(injectedTime?.nowUs() ?? 0, this.#times, jitterSecondsMax);
     const reply = (value: unknown) => this.#onReply(batch, value);
@@ -220,38 +176,38 @@ export class Dispatch {
 
   #onReply(batch: RedisBatch, reply: unknown): void {
     if (batch.state === "done") return;
-    const { intake, onTrouble } = this.#options;
     const numbers = unpackNumbers(reply);
     if (!isReplyTo(batch, numbers)) {
       const trouble = "sent a reply that does not fit the take";
-      intake.settler.lose(batch, new StoreError("STORE_REPLY", `Redis ${trouble}`));
-      onTrouble(trouble);
+      this.settler.lose(batch, new StoreError("STORE_REPLY", `Redis ${trouble}`));
+      this.#link.reconnect(`${this.#link.name} ${trouble}`);
       return;
     }
-    intake.onAnswer();
-    intake.settler.settle(batch, new ReplyReader(numbers));
+    this.onAnswer();
+    this.settler.settle(batch, new ReplyReader(numbers));
   }
 
   #onError(batch: RedisBatch, error: unknown, connection: RedisConnection, isAsking: boolean): void {
     if (batch.state === "done") return;
-    const { describe, onRefusal, redirect } = this.#options;
-    const { settler } = this.#options.intake;
+    const { redirect } = this.#options;
+    const { settler } = this;
     if (redirect !== undefined && isReplyError(error)) {
       const redirected = redirect(batch, error.message);
       if (redirected === "redirected") return;
       if (batch.waiting > 0 && (redirected === "later" || isPassing(batch, error.message))) {
-        setTimeout(() => this.sendAgain(batch, connection, isAsking), TRY_AGAIN_MS);
+        setTimeout(() => this.#sendAgain(batch, connection, isAsking), TRY_AGAIN_MS);
         return;
       }
     }
-    const sentence = describe(error);
+    const sentence = this.#link.describe(error);
     // A ReplyError contains the whole command with its keys, so it is described and not passed on.
     if (isReplyError(error)) {
       const code = error.message.startsWith("CLUSTERDOWN") ? "STORE_UNREACHABLE" : "STORE_COMMAND";
       const refused = new StoreError(code, sentence);
       if (ranNothing(error)) settler.fail(batch, refused);
       else settler.lose(batch, refused);
-      onRefusal(error, sentence);
+      this.onRefusal(sentence);
+      if (isReadOnlyReply(error)) this.#link.reconnect(`${this.#link.name} is a read-only replica`);
       return;
     }
     const lost = new StoreError("STORE_UNREACHABLE", sentence, error);
