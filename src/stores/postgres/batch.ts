@@ -6,8 +6,8 @@ import { fixedWindow } from "../../engine/algorithms/fixed-window.ts";
 import { slidingWindow } from "../../engine/algorithms/sliding-window.ts";
 import { tokenBucket } from "../../engine/algorithms/token-bucket.ts";
 import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
-import { type Kind, Mode, Outcome, type TakeGroup } from "../../engine/domain/take.ts";
-import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
+import { Mode, type TakeGroup } from "../../engine/domain/take.ts";
+import { Batch, type BatchedGroup, HEAD_NUMBERS } from "../batching/batch.ts";
 import type { Link } from "../batching/link.ts";
 import type { PostgresConnection } from "./connect.ts";
 import { Queue } from "./locked-keys.ts";
@@ -82,29 +82,6 @@ export class PostgresBatch extends Batch {
   namedHolds(): ReadonlyMap<string, NamedHold> {
     const named = this.holds.filter(({ holdId }) => holdId !== "");
     return new Map(named.map((hold) => [storedKey(`${hold.bucketKey} ${hold.holdId}`), hold]));
-  }
-
-  /** Fills `into` with what the group asked, whatever became of the group itself. */
-  copyTo(into: TakeGroup, batched: BatchedGroup): void {
-    into.reset();
-    const flags = this.numbers[batched.at + 2] ?? 0;
-    into.hasSpareQuota = (flags & 1) !== 0;
-    into.hasCounters = (flags & 2) !== 0;
-    into.stopsAtOver = (flags & 4) !== 0;
-    for (let i = 0; i < batched.size; i++) {
-      const at = batched.at + HEAD_NUMBERS + i * TAKE_NUMBERS;
-      const asked = this.takeOf(batched, i);
-      if (asked === undefined) continue;
-      const take = into.add(asked.limit);
-      take.bucketKey = asked.bucketKey;
-      take.descriptor = this.numbers[at + 2] ?? 0;
-      take.kind = (this.numbers[at + 3] ?? 0) as Kind;
-      take.mode = asked.mode as Mode;
-      take.cost = asked.cost;
-      take.holdId = asked.holdId;
-      // Answered already: no store touches it.
-      if (take.mode === Mode.denied) take.outcome = Outcome.over;
-    }
   }
 
   /**

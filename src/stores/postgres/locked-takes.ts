@@ -3,8 +3,9 @@
 // session and so its locks (`idle_in_transaction_session_timeout`, connect.ts), and takes that became too late meanwhile are not written.
 
 import { Settlement } from "../../engine/algorithms/settlement.ts";
+import type { Clock } from "../../engine/base/clock.ts";
 import { keyedOf } from "../../engine/domain/key-bytes.ts";
-import { Mode, type Take, TakeGroup, Verdict } from "../../engine/domain/take.ts";
+import { copyQuestion, Mode, Outcome, type Take, TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import type { BatchedGroup, Receipt } from "../batching/batch.ts";
 import { HELD, HOLDS_FULL, OPENED, PAID, REPLY_HEAD_NUMBERS, ReplyReader, TOO_LATE } from "../batching/reply.ts";
 import { type NamedHold, type PostgresBatch, storedKey, textArray } from "./batch.ts";
@@ -105,22 +106,18 @@ interface Settled {
   readonly latestUs: number;
 }
 
-interface BatchSettlementOptions {
-  /** The latest server time at which a group may still pay; 0 for any. */
-  readonly latestOf: (batched: BatchedGroup) => number;
-  /** The clock of the buckets, in place of the server's; for tests. */
-  readonly injectedUs: () => number | undefined;
-}
-
 /** Reused from batch to batch. */
 export class BatchSettlement {
-  readonly #options: BatchSettlementOptions;
+  readonly #latestOf: (batched: BatchedGroup) => number;
+  readonly #injectedTime: Clock | undefined;
   readonly #rows = new LockedRows();
   readonly #settlement = new Settlement(this.#rows);
   readonly #group = new TakeGroup();
 
-  constructor(options: BatchSettlementOptions) {
-    this.#options = options;
+  /** `latestOf`: see ServerTimes. `injectedTime`: the clock of the buckets, in place of the server's; for tests. */
+  constructor(latestOf: (batched: BatchedGroup) => number, injectedTime: Clock | undefined) {
+    this.#latestOf = latestOf;
+    this.#injectedTime = injectedTime;
   }
 
   /** `locked` is what lock_buckets replied, `named` the holds that the batch names, `known` those of them that are remembered as settled. */
@@ -130,7 +127,7 @@ export class BatchSettlement {
     named: ReadonlyMap<string, NamedHold>,
     known: ReadonlyMap<string, number>,
   ): Settled {
-    const nowUs = this.#options.injectedUs() ?? Number(locked.at(-1)?.[1]);
+    const nowUs = this.#injectedTime?.nowUs() ?? Number(locked.at(-1)?.[1]);
     this.#rows.begin(nowUs);
     const holders = this.#addRows(batch, locked);
     const ids = [...named].map(([name, hold]) => ({ name, hash: keyedOf(hold.bucketKey), id: hold.holdId }));
@@ -142,12 +139,13 @@ export class BatchSettlement {
     const numbers = [nowUs, 0];
     let latestUs = 0;
     for (const batched of batch.groups) {
-      const groupLatestUs = this.#options.latestOf(batched);
-      if (groupLatestUs > 0 && nowUs > groupLatestUs) {
+      const groupLatestUs = this.#latestOf(batched);
+      // A group of another generation serves another call: nobody waits for this one.
+      if ((groupLatestUs > 0 && nowUs > groupLatestUs) || batched.group.generation !== batched.generation) {
         numbers.push(TOO_LATE);
         continue;
       }
-      batch.copyTo(this.#group, batched);
+      copyAsked(batched.group, this.#group);
       if (this.#pushHeld(numbers, batch, holders)) continue;
       latestUs = Math.max(latestUs, groupLatestUs);
       this.#settleGroup(numbers, nowUs);
@@ -238,6 +236,19 @@ export class BatchSettlement {
       const ended = this.#rows.row(bucketKey)?.holdStats?.holdsExpired ?? 0;
       if (ended > 0) numbers.push(at + 1, ended);
     }
+  }
+}
+
+/** The group itself is answered only once all is committed. */
+function copyAsked(group: TakeGroup, into: TakeGroup): void {
+  into.reset();
+  into.hasSpareQuota = group.hasSpareQuota;
+  into.hasCounters = group.hasCounters;
+  into.stopsAtOver = group.stopsAtOver;
+  for (let i = 0; i < group.size; i++) {
+    const copy = copyQuestion(group.takes[i] as Take, into);
+    // Answered already: no store touches it.
+    if (copy.mode === Mode.denied) copy.outcome = Outcome.over;
   }
 }
 

@@ -99,7 +99,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     // A call of receipts alone needs a connection, so there is one at a time.
     super(completeOptions(options), { name: "PostgreSQL", receiptsAloneMax: 1, isPipelined: false });
     const { keyPrefix = "", connections = CONNECTIONS, injectedTime } = options;
-    const { clock, silenceUsMax } = this.options;
+    const { silenceUsMax } = this.options;
     this.#options = options;
     this.#probeBucket = { bucketKey: `${keyPrefix}headgate:self-test:${randomUUID()}`, queue: Queue.free };
     // Calls are told apart by how long they may wait, less the resolution of timers.
@@ -117,12 +117,9 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     });
     const ignore = () => undefined;
     this.#asideLink = this.#newLink(this.#lockTimeoutMs, { onUp: ignore, onFree: ignore, onLost: ignore });
-    this.#settlement = new BatchSettlement({
-      latestOf: this.settler.latestOf,
-      injectedUs: () => injectedTime?.nowUs(),
-    });
+    this.#settlement = new BatchSettlement(this.settler.latestOf, injectedTime);
     this.ask = sideConnection(this.#asideLink, silenceUsMax / MICROS_PER_MILLI);
-    this.#sweep = new Sweep({ ask: this.ask, clock, injectedTime });
+    this.#sweep = new Sweep({ ask: this.ask, injectedTime });
   }
 
   start(): void {

@@ -7,17 +7,11 @@ import type { AskBeside } from "./side-connection.ts";
 const SWEEP_MS = 1_000;
 /** The pause between turns while there is more to sweep. */
 const SWEEP_AGAIN_MS = 5;
-/** Rows of one turn: twice as many while there is more to sweep, half as many when a turn takes too long. */
-// Never fewer than the calls of four connections can make meanwhile.
-const ROWS_MIN = 500;
-const ROWS_MAX = 4_000;
-/** Longest time that a turn should use the connection: a small part of a beat. */
-const TURN_US_MAX = 100_000;
+/** Rows of one turn, some ten milliseconds: more than the calls of four connections can make meanwhile. */
+const ROWS_MAX = 1_000;
 
 interface SweepOptions {
   readonly ask: AskBeside;
-  /** Measures how long turns take. */
-  readonly clock: Clock;
   /** Time by which buckets expire, in place of the server's; for tests. */
   readonly injectedTime: Clock | undefined;
 }
@@ -26,7 +20,6 @@ interface SweepOptions {
 export class Sweep {
   readonly #options: SweepOptions;
   #timer: NodeJS.Timeout | undefined;
-  #rowsMax = ROWS_MIN;
 
   constructor(options: SweepOptions) {
     this.#options = options;
@@ -43,7 +36,7 @@ export class Sweep {
 
   /** Deletes some buckets and settled holds now. Resolves to how many rows; undefined if that was not possible. */
   async sweep(): Promise<number | undefined> {
-    const values = [String(this.#options.injectedTime?.nowUs() ?? 0), String(this.#rowsMax)];
+    const values = [String(this.#options.injectedTime?.nowUs() ?? 0), String(ROWS_MAX)];
     const swept = await this.#options.ask({ name: "sweep", text: "SELECT sweep($1::bigint, $2::bigint)", values });
     return swept === undefined ? undefined : Number(swept);
   }
@@ -53,12 +46,7 @@ export class Sweep {
   }
 
   async #sweepAndGoOn(): Promise<void> {
-    const { clock } = this.#options;
-    const startUs = clock.nowUs();
     const swept = await this.sweep();
-    const isMore = swept !== undefined && swept >= this.#rowsMax;
-    if (clock.nowUs() - startUs > TURN_US_MAX) this.#rowsMax = Math.max(ROWS_MIN, this.#rowsMax / 2);
-    else if (isMore) this.#rowsMax = Math.min(ROWS_MAX, this.#rowsMax * 2);
-    if (this.#timer !== undefined) this.#sweepIn(isMore ? SWEEP_AGAIN_MS : SWEEP_MS);
+    if (this.#timer !== undefined) this.#sweepIn((swept ?? 0) < ROWS_MAX ? SWEEP_MS : SWEEP_AGAIN_MS);
   }
 }
