@@ -57,7 +57,7 @@ function openConnection(handler) {
       keepaliveMs: Number.POSITIVE_INFINITY,
       inFlightMax: 10_000,
     },
-    new Map(),
+    [],
   );
   const written = [];
   const nothing = () => undefined;

@@ -10,7 +10,7 @@ const { HeaderList } = await loadDist("grpc/transport/fast-lane/hpack/header-lis
 const { HeaderMemory, readHead, RequestHead, Route } = await loadDist("grpc/transport/fast-lane/header-blocks.js");
 
 const PATH = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
-const KNOWN = { methods: new Map([[PATH, { path: PATH, handler: undefined }]]), streams: new Map() };
+const KNOWN = { methods: new Map([[PATH, { path: PATH, handler: undefined }]]), others: new Map() };
 const BLOCKS = 2_000;
 const ROUNDS = 15;
 

@@ -1,12 +1,10 @@
-// The interoperability client of grpc-go against the fast lane: calls on bytes, and streams and cancellations by handlers in the form of
-// grpc-js.
+// The interoperability client of grpc-go against the fast lane.
 
 import { execFile } from "node:child_process";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { GrpcStatus, UnaryHandler } from "../../src/grpc/unary.ts";
 import { type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { goTool } from "../support/go-tool.ts";
-import { interopImplementation, interopService } from "../support/interop-service.ts";
 import { bytesField } from "../support/wire.ts";
 
 const client = goTool("google.golang.org/grpc/interop/client@v1.85.0");
@@ -50,26 +48,19 @@ const unaryCall: UnaryHandler = {
   },
 };
 
-let own: FastLaneRig;
-let streaming: FastLaneRig;
+let rig: FastLaneRig;
 beforeAll(async () => {
-  own = await startFastLaneRig(emptyCall, {
+  rig = await startFastLaneRig(emptyCall, {
     methods: [
       { path: `${SERVICE}/EmptyCall`, handler: emptyCall },
       { path: `${SERVICE}/UnaryCall`, handler: unaryCall },
     ],
   });
-  streaming = await startFastLaneRig(emptyCall, {
-    services: [{ definition: interopService, implementation: interopImplementation }],
-  });
 });
 
 /** What the client complained of in a case; undefined if it passed. */
-async function complaint(
-  { server, failures }: FastLaneRig,
-  name: string,
-  more: readonly string[] = [],
-): Promise<unknown> {
+async function complaint(name: string, more: readonly string[] = []): Promise<unknown> {
+  const { server, failures } = rig;
   const args = ["-server_host=127.0.0.1", `-server_port=${server.port}`, `-test_case=${name}`, ...more];
   const said = await new Promise((resolve) =>
     execFile(client ?? "", args, (error, _out, text) =>
@@ -79,7 +70,8 @@ async function complaint(
   return said ?? failures[0];
 }
 
-describe.skipIf(client === undefined)("grpc-go's interop client passes, answered by the fast lane,", () => {
+// Promise(grpc): Other people's clients are served: grpc-go's and ghz.
+describe.skipIf(client === undefined)("grpc-go's interop client passes", () => {
   test.each([
     { name: "empty_unary" },
     { name: "large_unary" },
@@ -89,25 +81,6 @@ describe.skipIf(client === undefined)("grpc-go's interop client passes, answered
     { name: "rpc_soak", more: ["-soak_iterations=200", "-soak_per_iteration_max_acceptable_latency_ms=5000"] },
     { name: "channel_soak", more: ["-soak_iterations=20", "-soak_per_iteration_max_acceptable_latency_ms=5000"] },
   ])("$name", async ({ name, more }) => {
-    expect(await complaint(own, name, more)).toBeUndefined();
-  });
-});
-
-// Promise(grpc): Other people's clients are served: grpc-go's and ghz.
-describe.skipIf(client === undefined)("grpc-go's interop client passes, answered as streams,", () => {
-  test.each([
-    "client_streaming",
-    "server_streaming",
-    "ping_pong",
-    "empty_stream",
-    "timeout_on_sleeping_server",
-    "cancel_after_begin",
-    "cancel_after_first_response",
-    "status_code_and_message",
-    "large_unary",
-    "special_status_message",
-    "unimplemented_method",
-  ])("%s", async (name) => {
-    expect(await complaint(streaming, name)).toBeUndefined();
+    expect(await complaint(name, more)).toBeUndefined();
   });
 });

@@ -1,7 +1,6 @@
 // A fast lane without sockets: connections over ends of an in-memory pair, for tests that open thousands of them.
 
 import type { Socket } from "node:net";
-import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { type Clock, SystemClock } from "../../src/engine/base/clock.ts";
 import { AcceptedSocket } from "../../src/grpc/transport/fast-lane/accepted-socket.ts";
 import type { Bounds } from "../../src/grpc/transport/fast-lane/bounds.ts";
@@ -10,14 +9,14 @@ import { UnaryCalls } from "../../src/grpc/transport/fast-lane/grpc-call.ts";
 import { Http2Server } from "../../src/grpc/transport/fast-lane/http2-server.ts";
 import { PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
 import { passThroughDefinition } from "../../src/grpc/transport/grpc-js-calls.ts";
-import type { StreamMethod } from "../../src/grpc/transport/other-services.ts";
+import type { MessageCall, MessageMethod } from "../../src/grpc/transport/transport.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { duplexPair } from "./duplex-pair.ts";
 import { Http2Peer } from "./http2-peer.ts";
 
 export const METHOD = "/test.Service/Method";
 
-/** How METHOD is served: on bytes, or by a handler in the form of grpc-js, of one request or of a stream of them. */
+/** How METHOD is served: on bytes, or like health and reflection, of one request or of a stream of them. */
 export const WAYS = ["on bytes", "of one request", "of a stream of requests"] as const;
 type Way = (typeof WAYS)[number];
 
@@ -36,7 +35,7 @@ export function serverInMemory(
     overloaded: () => undefined,
   };
   const isOnBytes = way === "on bytes";
-  const method = streamMethodOf(handler, way === "of a stream of requests");
+  const method = messageMethodOf(handler, way === "of a stream of requests");
   const server = new Http2Server(
     {
       methods: isOnBytes ? [{ path: METHOD, handler }] : [],
@@ -50,42 +49,36 @@ export function serverInMemory(
       keepaliveMs: Number.POSITIVE_INFINITY,
       inFlightMax: 10_000,
     },
-    new Map(isOnBytes ? [] : [[METHOD, method]]),
+    isOnBytes ? [] : [method],
   );
   return { server, failures };
 }
 
-// Answers each request as `handler` does.
-function streamMethodOf(handler: UnaryHandler, requestStream: boolean): StreamMethod {
-  const definition = { ...passThroughDefinition(METHOD), requestStream, responseStream: requestStream };
-  type Call = ServerDuplexStream<Buffer, Buffer> & { readonly request: Buffer };
-  const answer = (call: Call, request: Buffer, done: () => void): void => {
-    handler.handle(request, Number.POSITIVE_INFINITY, {
-      ok: (message) => {
-        call.write(Buffer.from(message));
-        done();
-      },
-      fail: (code, details) => call.emit("error", { code, details }),
-    });
-  };
-  const serve = (call: Call): void => {
-    if (!requestStream) answer(call, call.request, () => call.end());
-    let owed = 0;
-    let hasEnded = false;
-    const endIfDone = () => (hasEnded && owed === 0 ? call.end() : undefined);
-    call.on("data", (request: Buffer) => {
-      owed++;
-      answer(call, request, () => {
-        owed--;
+// Answers each request as `handler` does, and ends the call after the last answer.
+function messageMethodOf(handler: UnaryHandler, requestStream: boolean): MessageMethod {
+  const open = new Map<MessageCall, { owed: number; hasAll: boolean }>();
+  return {
+    definition: { ...passThroughDefinition(METHOD), requestStream } as unknown as MessageMethod["definition"],
+    handle(request, call) {
+      const state = open.get(call) ?? { owed: 0, hasAll: !requestStream };
+      open.set(call, state);
+      const endIfDone = () => (state.hasAll && state.owed === 0 ? call.end() : undefined);
+      if (request === undefined) {
+        state.hasAll = true;
         endIfDone();
+        return;
+      }
+      state.owed++;
+      handler.handle(request as Buffer, Number.POSITIVE_INFINITY, {
+        ok(message) {
+          call.answer(Buffer.from(message));
+          state.owed--;
+          endIfDone();
+        },
+        fail: (code, details) => call.end({ code, details }),
       });
-    });
-    call.on("end", () => {
-      hasEnded = true;
-      endIfDone();
-    });
+    },
   };
-  return { definition, handler: serve } as unknown as StreamMethod;
 }
 
 /** A connection past its preface, and the peer at its other end, who sends no preface. */

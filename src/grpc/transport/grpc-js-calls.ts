@@ -1,11 +1,19 @@
-// Carries a unary call between grpc-js and a UnaryHandler: bytes, deadline, the bound on calls in flight, and at most one reply. It
-// decodes no messages.
+// Carries calls between grpc-js and our handlers. A unary call on bytes: its deadline, the bound on calls in flight, and at most one reply.
+// A call of health or reflection: its messages.
 
-import type { handleUnaryCall, MethodDefinition, ServerUnaryCall, sendUnaryData } from "@grpc/grpc-js";
+import type {
+  handleUnaryCall,
+  MethodDefinition,
+  ServerDuplexStream,
+  ServerUnaryCall,
+  ServiceDefinition,
+  sendUnaryData,
+  UntypedServiceImplementation,
+} from "@grpc/grpc-js";
 import { deadlineOn } from "../../engine/base/clock.ts";
 import { InvariantError } from "../../engine/base/invariant.ts";
 import { GrpcStatus, type UnaryMethod, type UnaryReply } from "../unary.ts";
-import type { GrpcServerOptions } from "./transport.ts";
+import type { CallStatus, GrpcServerOptions, MessageCall, MessageMethod } from "./transport.ts";
 
 /** What all calls of a server share. */
 export interface CallContext {
@@ -111,7 +119,7 @@ class GrpcReply implements UnaryReply {
     return true;
   }
 
-  #send(error: StatusError | null, message: Buffer | null): void {
+  #send(error: CallStatus | null, message: Buffer | null): void {
     if (this.#call.cancelled) return;
     try {
       this.#respond(error, message);
@@ -125,14 +133,36 @@ class GrpcReply implements UnaryReply {
   }
 }
 
-interface StatusError {
-  readonly code: GrpcStatus;
-  readonly details: string;
-}
-
 const MESSAGE_CHARS_MAX = 1_024;
 
 // grpc-js percent-encodes the message, and throws on an unpaired surrogate.
-function statusError(code: GrpcStatus, message: string): StatusError {
+function statusError(code: GrpcStatus, message: string): CallStatus {
   return { code, details: message.slice(0, MESSAGE_CHARS_MAX).replace(/\p{Surrogate}/gu, "\ufffd") };
+}
+
+/** The method as grpc-js registers it, and its implementation. One answer is sent like a stream of answers that ends after the first. */
+export function messageService({
+  definition,
+  handle,
+}: MessageMethod): [ServiceDefinition, UntypedServiceImplementation] {
+  const serve = (call: ServerDuplexStream<object, object> & { readonly request?: object | undefined }): void => {
+    const own: MessageCall = {
+      get unread() {
+        return call.writableLength;
+      },
+      answer: (message) => call.write(message),
+      end(status) {
+        if (status === undefined) call.end();
+        // grpc-js ends a stream with a status when it emits an error that carries one.
+        else call.emit("error", Object.assign(new Error(status.details), status));
+      },
+      onOver: (listener) => call.on("cancelled", listener).on("close", listener),
+    };
+    if (!definition.requestStream) handle(call.request, own);
+    else {
+      call.on("data", (request: object) => handle(request, own));
+      call.on("end", () => handle(undefined, own));
+    }
+  };
+  return [{ it: { ...definition, responseStream: true } }, { it: serve }];
 }

@@ -2,7 +2,7 @@
 
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import { grpcCannotListen } from "./grpc-cannot-listen.ts";
-import { type CallContext, passThroughDefinition, unaryImplementation } from "./grpc-js-calls.ts";
+import { type CallContext, messageService, passThroughDefinition, unaryImplementation } from "./grpc-js-calls.ts";
 import { refuseBodies } from "./grpc-js-requests.ts";
 import { GRPC_JS_WAITING_STREAMS_MAX, GrpcJsStreams } from "./grpc-js-streams.ts";
 import type { HealthService } from "./health-service.ts";
@@ -63,11 +63,10 @@ function createServices(options: GrpcServerOptions): GrpcServices {
   });
   const context = { options, inFlight: 0 };
   for (const method of options.methods) {
-    const name = method.path.slice(method.path.lastIndexOf("/") + 1);
-    server.addService({ [name]: passThroughDefinition(method.path) }, { [name]: unaryImplementation(method, context) });
+    server.addService({ it: passThroughDefinition(method.path) }, { it: unaryImplementation(method, context) });
   }
-  const { services, health } = otherServices(options, HEALTH_WATCHERS_MAX);
-  for (const { definition, implementation } of services) server.addService(definition, implementation);
+  const { methods, health } = otherServices(options, HEALTH_WATCHERS_MAX);
+  for (const method of methods) server.addService(...messageService(method));
   return { server, health, context };
 }
 

@@ -1,24 +1,13 @@
 // grpc.health.v1: answers for each known service name with the HealthState of the process. No memory is kept for unknown names.
 
-import type {
-  handleServerStreamingCall,
-  handleUnaryCall,
-  ServerWritableStream,
-  UntypedServiceImplementation,
-} from "@grpc/grpc-js";
 import type { HealthState } from "../../engine/base/health.ts";
 import { GrpcStatus } from "../unary.ts";
+import { HEALTH_SERVICE, messageMethods } from "./load-proto.ts";
+import type { MessageCall, MessageMethod } from "./transport.ts";
 
-interface HealthRequest {
-  readonly service: string;
-}
 interface HealthResponse {
   readonly status: ServingStatus;
 }
-interface HealthList {
-  readonly statuses: Readonly<Record<string, HealthResponse>>;
-}
-type WatchCall = ServerWritableStream<HealthRequest, HealthResponse>;
 
 /** The protocol's numbers. */
 const SERVING = 1;
@@ -35,9 +24,9 @@ const UNREAD_CHANGES_MAX = 16;
 export class HealthService {
   readonly #health: HealthState;
   readonly #names: ReadonlySet<string>;
-  readonly #watchers = new Map<WatchCall, boolean>();
+  readonly #watchers = new Map<MessageCall, boolean>();
   // Watchers that have not been told of the last change yet.
-  readonly #untold = new Set<WatchCall>();
+  readonly #untold = new Set<MessageCall>();
   readonly #watchersMax: number;
   readonly #stopWatching: () => void;
 
@@ -49,47 +38,51 @@ export class HealthService {
     this.#stopWatching = health.watch(() => this.#tellWatchers());
   }
 
-  /** The methods in the form of grpc-js. */
-  implementation(): UntypedServiceImplementation {
-    return { Check: this.#check, Watch: this.#watch, List: this.#list };
+  methods(): readonly MessageMethod[] {
+    return messageMethods(HEALTH_SERVICE, {
+      Check: (request, call) => this.#check(nameIn(request), call),
+      Watch: (request, call) => this.#watch(nameIn(request), call),
+      List: (_request, call) => this.#list(call),
+    });
   }
 
   /** Ends every Watch, so that none delays a shutdown: first NOT_SERVING, then UNAVAILABLE. */
   close(): void {
     this.#stopWatching();
     for (const [call, isKnown] of this.#watchers) {
-      if (isKnown) call.write({ status: NOT_SERVING } satisfies HealthResponse);
-      endWith(call, GrpcStatus.unavailable, "the server is shutting down");
+      if (isKnown) call.answer({ status: NOT_SERVING } satisfies HealthResponse);
+      call.end({ code: GrpcStatus.unavailable, details: "the server is shutting down" });
     }
     this.#watchers.clear();
     this.#untold.clear();
   }
 
-  readonly #check: handleUnaryCall<HealthRequest, HealthResponse> = (call, respond) => {
-    if (this.#names.has(call.request.service)) respond(null, this.#response());
-    else respond({ code: GrpcStatus.notFound, details: "unknown service name" });
-  };
+  #check(name: string, call: MessageCall): void {
+    if (this.#names.has(name)) {
+      call.answer(this.#response());
+      call.end();
+    } else call.end({ code: GrpcStatus.notFound, details: "unknown service name" });
+  }
 
-  readonly #list: handleUnaryCall<unknown, HealthList> = (_call, respond) => {
+  #list(call: MessageCall): void {
     const response = this.#response();
-    respond(null, { statuses: Object.fromEntries([...this.#names].map((name) => [name, response])) });
-  };
+    call.answer({ statuses: Object.fromEntries([...this.#names].map((name) => [name, response])) });
+    call.end();
+  }
 
-  readonly #watch: handleServerStreamingCall<HealthRequest, HealthResponse> = (call) => {
+  #watch(name: string, call: MessageCall): void {
     if (this.#watchers.size >= this.#watchersMax) {
-      endWith(call, GrpcStatus.resourceExhausted, `more than ${this.#watchersMax} watchers`);
+      call.end({ code: GrpcStatus.resourceExhausted, details: `more than ${this.#watchersMax} watchers` });
       return;
     }
-    const isKnown = this.#names.has(call.request.service);
+    const isKnown = this.#names.has(name);
     this.#watchers.set(call, isKnown);
-    const gone = () => {
+    call.onOver(() => {
       this.#watchers.delete(call);
       this.#untold.delete(call);
-    };
-    call.on("cancelled", gone);
-    call.on("close", gone);
-    call.write(isKnown ? this.#response() : ({ status: SERVICE_UNKNOWN } satisfies HealthResponse));
-  };
+    });
+    call.answer(isKnown ? this.#response() : ({ status: SERVICE_UNKNOWN } satisfies HealthResponse));
+  }
 
   #tellWatchers(): void {
     const isTelling = this.#untold.size > 0;
@@ -107,8 +100,8 @@ export class HealthService {
         return;
       }
       this.#untold.delete(call);
-      if (call.writableLength < UNREAD_CHANGES_MAX) call.write(response);
-      else endWith(call, GrpcStatus.resourceExhausted, "the watcher does not read");
+      if (call.unread < UNREAD_CHANGES_MAX) call.answer(response);
+      else call.end({ code: GrpcStatus.resourceExhausted, details: "the watcher does not read" });
     }
   }
 
@@ -117,7 +110,6 @@ export class HealthService {
   }
 }
 
-// grpc-js ends a stream with a status other than OK when it emits an error that carries one.
-function endWith(call: WatchCall, code: GrpcStatus, details: string): void {
-  call.emit("error", Object.assign(new Error(details), { code, details }));
+function nameIn(request: object | undefined): string {
+  return (request as { readonly service: string }).service;
 }

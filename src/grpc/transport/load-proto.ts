@@ -12,9 +12,9 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
-import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
 import type * as ProtoLoader from "@grpc/proto-loader";
 import { invariant } from "../../engine/base/invariant.ts";
+import type { MessageMethod } from "./transport.ts";
 
 /** Full name of the rate limit service. */
 export const RATE_LIMIT_SERVICE = "envoy.service.ratelimit.v3.RateLimitService";
@@ -60,28 +60,30 @@ export function loadRegistry(): FileRegistry {
   return registry;
 }
 
-/** The fields of a message. */
-type Fields = Record<string, unknown>;
-
-/** A service in the form of grpc-js, at the paths of the name `as`. Its messages are those of loadRegistry; enums are numbers. */
-export function serviceDefinition(name: string, as = name): ServiceDefinition {
+/** The methods of a service, at the paths of the name `as`, by name. Their messages are those of loadRegistry; enums are numbers. */
+export function messageMethods(
+  name: string,
+  handlers: Readonly<Record<string, MessageMethod["handle"]>>,
+  as = name,
+): readonly MessageMethod[] {
   const service = loadRegistry().getService(name);
   invariant(service !== undefined, `proto/ defines ${name}`);
-  const methods = service.methods.map((method): [string, MethodDefinition<Fields, Fields>] => [
-    method.name,
-    {
-      path: `/${as}/${method.name}`,
-      requestStream: method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming",
-      responseStream: method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming",
-      requestSerialize: (message) => encoded(method.input, message),
-      requestDeserialize: (bytes) => fromBinary(method.input, bytes),
-      responseSerialize: (message) => encoded(method.output, message),
-      responseDeserialize: (bytes) => fromBinary(method.output, bytes),
-    },
-  ]);
-  return Object.fromEntries(methods);
+  return service.methods.map(({ name: methodName, methodKind, input, output }) => {
+    const handle = handlers[methodName];
+    invariant(handle !== undefined, `${name}/${methodName} has a handler`);
+    const definition = {
+      path: `/${as}/${methodName}`,
+      requestStream: methodKind === "client_streaming" || methodKind === "bidi_streaming",
+      responseStream: methodKind === "server_streaming" || methodKind === "bidi_streaming",
+      requestSerialize: (message: object) => encoded(input, message),
+      requestDeserialize: (bytes: Buffer) => fromBinary(input, bytes),
+      responseSerialize: (message: object) => encoded(output, message),
+      responseDeserialize: (bytes: Buffer) => fromBinary(output, bytes),
+    };
+    return { definition, handle };
+  });
 }
 
-function encoded(type: DescMessage, fields: Fields): Buffer {
-  return Buffer.from(toBinary(type, create(type, fields)));
+function encoded(type: DescMessage, fields: object): Buffer {
+  return Buffer.from(toBinary(type, create(type, fields as Record<string, unknown>)));
 }

@@ -3,10 +3,9 @@
 
 import { type DescFile, type FileRegistry, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
-import type { handleBidiStreamingCall } from "@grpc/grpc-js";
 import { GrpcStatus } from "../unary.ts";
-import { loadRegistry, serviceDefinition } from "./load-proto.ts";
-import type { GrpcService } from "./transport.ts";
+import { loadRegistry, messageMethods } from "./load-proto.ts";
+import type { MessageMethod } from "./transport.ts";
 
 const VERSIONS = ["v1", "v1alpha"];
 
@@ -25,17 +24,20 @@ interface Answer {
   readonly value: object;
 }
 
-/** The reflection services, which list `serviceNames`. */
-export function reflectionServices(serviceNames: readonly string[]): readonly GrpcService[] {
+/** The methods of reflection, which lists `serviceNames`. */
+export function reflectionMethods(serviceNames: readonly string[]): readonly MessageMethod[] {
   const reflection = new Reflection(loadRegistry(), serviceNames);
-  const call: handleBidiStreamingCall<Request, Response> = (stream) => {
-    stream.on("data", (request: Request) => stream.write(reflection.answer(request)));
-    stream.on("end", () => stream.end());
+  const ServerReflectionInfo: MessageMethod["handle"] = (request, call) => {
+    if (request === undefined) call.end();
+    else call.answer(reflection.answer(request as Request));
   };
-  return VERSIONS.map((version) => ({
-    definition: serviceDefinition("grpc.reflection.v1.ServerReflection", `grpc.reflection.${version}.ServerReflection`),
-    implementation: { ServerReflectionInfo: call },
-  }));
+  return VERSIONS.flatMap((version) =>
+    messageMethods(
+      "grpc.reflection.v1.ServerReflection",
+      { ServerReflectionInfo },
+      `grpc.reflection.${version}.ServerReflection`,
+    ),
+  );
 }
 
 class Reflection {

@@ -1,11 +1,11 @@
 // What a transport takes and gives, whichever of the two it is.
 
-import type { ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
+import type { MethodDefinition } from "@grpc/grpc-js";
 import type { Clock } from "../../engine/base/clock.ts";
 import type { HealthState } from "../../engine/base/health.ts";
 import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import type { SocketSource } from "../../engine/base/socket-source.ts";
-import type { TransportObserver, UnaryMethod } from "../unary.ts";
+import type { GrpcStatus, TransportObserver, UnaryMethod } from "../unary.ts";
 import type { ConnectionLoads } from "./connection-loads.ts";
 import type { TlsFiles } from "./tls-files.ts";
 
@@ -28,8 +28,6 @@ export interface GrpcServerOptions {
   readonly observer: TransportObserver;
   /** The counters of all threads; undefined: the server counts for itself. */
   readonly counts?: SharedCounts | undefined;
-  /** Services besides `methods` and health. */
-  readonly services?: readonly GrpcService[];
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
@@ -60,8 +58,27 @@ export interface GrpcServer {
   drain(graceMs: number): Promise<void>;
 }
 
-/** A service in the form of grpc-js. */
-export interface GrpcService {
-  readonly definition: ServiceDefinition;
-  readonly implementation: UntypedServiceImplementation;
+/** A method whose handler gets messages in place of bytes: of health and reflection. Each request has any number of answers. */
+export interface MessageMethod {
+  /** Its path, whether requests come as a stream, and how messages become bytes. */
+  readonly definition: MethodDefinition<object, object>;
+  /** Takes the request, or each of a stream and then, when the caller has sent all, undefined. */
+  readonly handle: (request: object | undefined, call: MessageCall) => void;
+}
+
+/** A call of such a method, as its handler sees it. */
+export interface MessageCall {
+  /** Answers that wait for the caller to read. */
+  readonly unread: number;
+  answer(message: object): void;
+  /** Ends the call after its answers, with OK unless another status is given. */
+  end(status?: CallStatus): void;
+  /** Has `listener` called when the call is over, in whatever way; a call may have one. */
+  onOver(listener: () => void): void;
+}
+
+/** How a call ends. */
+export interface CallStatus {
+  readonly code: GrpcStatus;
+  readonly details: string;
 }

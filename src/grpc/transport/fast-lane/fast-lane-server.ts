@@ -4,7 +4,7 @@ import type { Server } from "node:net";
 import { type ConnectionLoads, chooseConnection } from "../connection-loads.ts";
 import { grpcCannotListen } from "../grpc-cannot-listen.ts";
 import type { HealthService } from "../health-service.ts";
-import { methodsOf, otherServices } from "../other-services.ts";
+import { otherServices } from "../other-services.ts";
 import type { GrpcServer, GrpcServerOptions } from "../transport.ts";
 import { removeAbandonedSocket } from "../unix-socket.ts";
 import type { AcceptedSocket } from "./accepted-socket.ts";
@@ -26,8 +26,8 @@ export interface FastLaneServer extends GrpcServer {
 /** Starts to listen. Rejects with ConfigError if it can't, in one sentence that names address and settings. */
 export async function startFastLane(options: FastLaneOptions): Promise<FastLaneServer> {
   // Watches are bounded as all streams that wait (Bounds.waitingStreamsMax).
-  const { services, health } = otherServices(options, Number.POSITIVE_INFINITY);
-  const http2 = new Http2Server(options, methodsOf(services));
+  const { methods, health } = otherServices(options, Number.POSITIVE_INFINITY);
+  const http2 = new Http2Server(options, methods);
   const listener = new Listener(http2, options.tls);
   const port = await listen(listener.server, options).catch((error: unknown) => {
     listener.destroy();

@@ -202,31 +202,24 @@ export class FrameIntake implements FrameSink {
     stream.isRemoteDone = isEnd;
     this.#server.streams++;
     this.#streams.add(stream);
-    // A handler of many requests is called before the first one.
-    if (isEnd || head.route === Route.streamed) stream.takeData(NOTHING, 0, 0, isEnd);
+    if (isEnd) stream.takeData(NOTHING, 0, 0, true);
   }
 
   // Undefined if the request has been turned away.
   #streamFor(id: number, head: RequestHead, isEnd: boolean): Stream | undefined {
     const connection = this.#connection;
     const { route } = head;
+    const { refusal } = connection;
     if (route === Route.notGrpc) return new TurnedAwayStream(connection, id);
-    if (connection.refusal === undefined) {
+    if (refusal === undefined) {
       if (route === Route.unary) return this.#calls.open(connection, id, head);
       if (route === Route.streamed) return new StreamedCall(this.#server, connection, head, id);
     }
-    if (connection.refusal !== undefined) this.#turnAway(id, GrpcStatus.unauthenticated, connection.refusal, isEnd);
-    else if (route === Route.badTimeout) this.#turnAway(id, GrpcStatus.internal, INVALID_TIMEOUT, isEnd);
-    else if (route === Route.compressed)
-      this.#turnAway(id, GrpcStatus.unimplemented, COMPRESSED, isEnd, TAKEN_ENCODING);
-    else this.#turnAway(id, GrpcStatus.unimplemented, `The server does not implement the method ${head.path}`, isEnd);
-    return undefined;
-  }
-
-  #turnAway(id: number, status: GrpcStatus, why: string, isEnd: boolean, encodings = ""): void {
     this.#allowances.spend(ControlFrame.other);
+    const [status, why, encodings] = refusal === undefined ? whyRefused(head) : [GrpcStatus.unauthenticated, refusal];
     this.#sender.headers(id, this.#sender.blocks.failure(status, why, false, encodings), true);
-    if (!isEnd) this.#connection.refuse(id, ErrorCode.noError);
+    if (!isEnd) connection.refuse(id, ErrorCode.noError);
+    return undefined;
   }
 
   // Trailers, or an error. They are decoded in any case, because they may change the header table.
@@ -256,6 +249,12 @@ export class FrameIntake implements FrameSink {
 }
 
 const NOTHING = Buffer.alloc(0);
+
+function whyRefused({ route, path }: RequestHead): [status: GrpcStatus, why: string, encodings?: string] {
+  if (route === Route.badTimeout) return [GrpcStatus.internal, INVALID_TIMEOUT];
+  if (route === Route.compressed) return [GrpcStatus.unimplemented, COMPRESSED, TAKEN_ENCODING];
+  return [GrpcStatus.unimplemented, `The server does not implement the method ${path}`];
+}
 
 function faultOfData(stream: Stream, isEnd: boolean): ErrorCode {
   if (stream.isRemoteDone) return ErrorCode.streamClosed;

@@ -3,7 +3,7 @@
 
 import type { UnaryMethod } from "../../unary.ts";
 import { GRPC_CONTENT, isGrpcContent, percentEncoded, readTimeoutUs, TAKEN_ENCODING } from "../grpc-headers.ts";
-import type { StreamMethod } from "../other-services.ts";
+import type { MessageMethod } from "../transport.ts";
 import { HpackEncoder } from "./hpack/encoder.ts";
 import type { HeaderList } from "./hpack/header-list.ts";
 import { NameId } from "./hpack/header-names.ts";
@@ -125,7 +125,7 @@ const AUTHORITY = /^[\w!$%&'()*+,\-.:;=@[\]~]+$/;
 /** The methods that are served, by path. */
 export interface KnownMethods {
   readonly methods: ReadonlyMap<string, UnaryMethod>;
-  readonly streams: ReadonlyMap<string, StreamMethod>;
+  readonly others: ReadonlyMap<string, MessageMethod>;
 }
 
 /**
@@ -220,7 +220,7 @@ function routeOf(head: RequestHead, known: KnownMethods): Route {
   const { contentType, encoding, method } = head;
   if (!head.isPost || contentType === undefined || !isGrpcContent(contentType)) return Route.notGrpc;
   if (Number.isNaN(head.timeoutUs)) return Route.badTimeout;
-  if (method === undefined && !known.streams.has(head.path)) return Route.unknownMethod;
+  if (method === undefined && !known.others.has(head.path)) return Route.unknownMethod;
   if (encoding !== undefined && encoding !== TAKEN_ENCODING) return Route.compressed;
   return method === undefined ? Route.streamed : Route.unary;
 }

@@ -1,8 +1,7 @@
 // What all connections of a fast lane share: options, bounds and counters, the time of the turn, and what is bounded for all of them
 // together.
 
-import type { StreamMethod } from "../other-services.ts";
-import type { GrpcServerOptions } from "../transport.ts";
+import type { GrpcServerOptions, MessageMethod } from "../transport.ts";
 import { type Shedder, shedStreams } from "../waiting-streams.ts";
 import { type Bounds, DEFAULT_BOUNDS, ServerCounts, type Trouble } from "./bounds.ts";
 import type { KnownMethods } from "./header-blocks.ts";
@@ -11,8 +10,7 @@ import { ChunkPool } from "./sender.ts";
 import { StreamTurns } from "./stream-turns.ts";
 
 /** What connections need of a server's options. */
-export interface Http2ServerOptions
-  extends Omit<GrpcServerOptions, "host" | "port" | "health" | "reflection" | "services" | "tls"> {
+export interface Http2ServerOptions extends Omit<GrpcServerOptions, "host" | "port" | "health" | "reflection" | "tls"> {
   /** The HTTP port of this process, to name it to people who ask here by mistake. */
   readonly httpPort?: number | undefined;
   /** Bounds that differ from the defaults; for tests. */
@@ -52,12 +50,15 @@ export class Http2Server {
   #turnNowUs = 0;
   #shedAt: number;
 
-  /** `streams`: the methods whose handlers have the form of grpc-js, by path. */
-  constructor(options: Http2ServerOptions, streams: ReadonlyMap<string, StreamMethod>) {
+  /** `others`: the methods beside those on bytes. */
+  constructor(options: Http2ServerOptions, others: readonly MessageMethod[]) {
     this.options = options;
     this.counts = new ServerCounts(options.counts);
     this.bounds = { ...DEFAULT_BOUNDS, ...options.bounds };
-    this.known = { methods: new Map(options.methods.map((method) => [method.path, method])), streams };
+    this.known = {
+      methods: new Map(options.methods.map((method) => [method.path, method])),
+      others: new Map(others.map((method) => [method.definition.path, method])),
+    };
     this.httpHint =
       options.httpPort === undefined ? "HTTP is served elsewhere." : `HTTP is on port ${options.httpPort}.`;
     this.#shedAt = this.bounds.waitingStreamsMax;

@@ -1,36 +1,29 @@
-// A call of a method that is not plain bytes, on its stream: health and reflection, whose handlers have the form that grpc-js gives them.
+// A call of a method that is not plain bytes, on its stream: of health or reflection.
 // Invariants: a request is handled in a turn (stream-turns.ts), and never while an answer waits for the peer; the peer gets window back for
-// what is handled, or is not a whole message yet; the handler hears "close" once.
+// what is handled, or is not a whole message yet.
 
-import { EventEmitter } from "node:events";
 import { GrpcStatus } from "../../unary.ts";
-import type { StreamMethod } from "../other-services.ts";
+import type { CallStatus, MessageCall, MessageMethod } from "../transport.ts";
 import type { Connection } from "./connection.ts";
 import { GrpcCall } from "./grpc-call.ts";
 import type { RequestHead } from "./header-blocks.ts";
 import type { Http2Server } from "./http2-server.ts";
 import { messageOf } from "./sender.ts";
 
-/** What handlers use of a call of grpc-js; of its other parts none is there. */
-type Handler = (call: HandlerCall, respond: (error: Partial<StatusError> | null, answer?: unknown) => void) => void;
+const OK: CallStatus = { code: GrpcStatus.ok, details: "" };
 
-interface StatusError {
-  readonly code: GrpcStatus;
-  readonly details: string;
-}
-
-export class StreamedCall extends GrpcCall {
-  readonly #method: StreamMethod;
-  readonly #call = new HandlerCall(this);
-  // `new`: the handler has not been called; `ended`: it has been given all that the peer sent.
-  #state: "new" | "open" | "ended" | "closed" = "new";
+export class StreamedCall extends GrpcCall implements MessageCall {
+  readonly #method: MessageMethod;
+  // `ended`: the handler has been given all that the peer sent.
+  #state: "open" | "ended" | "closed" = "open";
   // Received and not given back to the window.
   #owed = 0;
   #answerBytes = 0;
+  #onOver: (() => void) | undefined;
 
   constructor(server: Http2Server, connection: Connection, head: RequestHead, id: number) {
     super(server);
-    this.#method = server.known.streams.get(head.path) as StreamMethod;
+    this.#method = server.known.others.get(head.path) as MessageMethod;
     server.counts.streams++;
     this.begin(connection, id, head);
   }
@@ -58,16 +51,14 @@ export class StreamedCall extends GrpcCall {
   }
 
   #hasWork(): boolean {
-    if (this.answers.length > 0) return false;
-    if (this.#state === "new") return this.isRemoteDone || this.takesMany;
-    return this.#state === "open" && (this.hasMessage() || this.isRemoteDone);
+    if (this.#state !== "open" || this.answers.length > 0) return false;
+    return this.isRemoteDone || (this.takesMany && this.hasMessage());
   }
 
   takeTurn(): boolean {
     if (!this.#hasWork()) return false;
     try {
-      if (this.#state === "new") this.#begin();
-      else this.#handleNext();
+      this.#handleNext();
     } catch (error) {
       this.server.options.observer.handlerFailed(this.#method.definition.path, error);
       this.refuse(GrpcStatus.internal, "internal error");
@@ -77,52 +68,46 @@ export class StreamedCall extends GrpcCall {
     return false;
   }
 
-  #begin(): void {
-    if (!this.takesMany && (!this.requireMessage() || !this.#read((request) => (this.#call.request = request)))) return;
-    this.#state = this.takesMany ? "open" : "ended";
-    (this.#method.handler as unknown as Handler)(this.#call, (error, answer) => {
-      if (error === null) this.answer(answer);
-      this.finish(error);
-    });
-  }
-
   #handleNext(): void {
-    if (this.hasMessage()) this.#read((request) => this.#call.emit("data", request));
-    else if (this.keptBytes > 0) this.requireMessage();
-    else {
+    if (this.takesMany && this.keptBytes === 0) {
       this.#state = "ended";
-      this.#call.emit("end");
+      this.#method.handle(undefined, this);
+    } else if (this.requireMessage()) {
+      const request = this.#takeRequest();
+      if (request === undefined) return;
+      if (!this.takesMany) this.#state = "ended";
+      this.#method.handle(request, this);
     }
   }
 
-  // Takes the next message out. False if the call has failed because of it.
-  #read(handle: (request: unknown) => void): boolean {
-    let request: unknown;
+  // Undefined if the call has failed because of it.
+  #takeRequest(): object | undefined {
     try {
-      request = this.#method.definition.requestDeserialize(this.takeMessage());
+      return this.#method.definition.requestDeserialize(this.takeMessage());
     } catch {
       this.refuse(GrpcStatus.internal, "Error deserializing request");
-      return false;
+      return undefined;
     }
-    handle(request);
-    return true;
   }
 
-  /** Sends an answer, or keeps it until the peer reads. */
-  answer(answer: unknown): void {
+  get unread(): number {
+    return this.answers.length;
+  }
+
+  answer(message: object): void {
     if (this.#state === "closed" || this.ending !== undefined) return;
-    this.keepAnswer(messageOf(this.#method.definition.responseSerialize(answer)));
+    this.keepAnswer(messageOf(this.#method.definition.responseSerialize(message)));
     this.connection?.send(this);
   }
 
-  /** Ends the call after the answers that wait; with OK if `error` is null. */
-  finish(error: Partial<StatusError> | null): void {
+  end(status = OK): void {
     if (this.#state === "closed" || this.ending !== undefined) return;
-    this.ending = {
-      code: error === null ? GrpcStatus.ok : (error.code ?? GrpcStatus.internal),
-      details: error?.details ?? "",
-    };
+    this.ending = status;
     this.connection?.send(this);
+  }
+
+  onOver(listener: () => void): void {
+    this.#onOver = listener;
   }
 
   override afterSending(): void {
@@ -147,30 +132,6 @@ export class StreamedCall extends GrpcCall {
     this.answers.length = 0;
     this.#countAnswers();
     super.closed();
-    this.#call.emit("close");
-  }
-}
-
-/** A call in the form that a handler of grpc-js gets. */
-class HandlerCall extends EventEmitter {
-  request: unknown;
-  readonly #stream: StreamedCall;
-
-  constructor(stream: StreamedCall) {
-    super();
-    this.#stream = stream;
-    this.on("error", (error: Partial<StatusError>) => stream.finish(error));
-  }
-
-  get writableLength(): number {
-    return this.#stream.answers.length;
-  }
-
-  write(answer: unknown): void {
-    this.#stream.answer(answer);
-  }
-
-  end(): void {
-    this.#stream.finish(null);
+    this.#onOver?.();
   }
 }
