@@ -5,57 +5,23 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ConfigError } from "../engine/base/errors.ts";
 import type { HeaderDialect } from "../grpc/header-dialects.ts";
-import type { PostgresTarget } from "../stores/store-address.ts";
 import { findForeignNames } from "./settings/foreign-names.ts";
 import { checkBoth, checkReadable, quoted } from "./settings/mistakes.ts";
-import { parsePostgresUrl, settlePostgres, showPostgresUrl } from "./settings/postgres-settings.ts";
-import { parseRedisUrl, RedisUrlError, showRedisUrl } from "./settings/redis-address.ts";
-import { type RedisSettings, settleRedis } from "./settings/redis-settings.ts";
+import { settlePostgres, showPostgresUrl } from "./settings/postgres-settings.ts";
+import { showRedisUrl } from "./settings/redis-address.ts";
+import { settleRedis } from "./settings/redis-settings.ts";
 import type { Setting } from "./settings/setting.ts";
 import type { BackendType } from "./settings/store-table.ts";
-import { type OnStoreFailureName, SETTINGS, type TableValues } from "./settings/table.ts";
-import { settleTraces, showOtlpUrl, type TraceSettings } from "./settings/trace-settings.ts";
+import { SETTINGS, type TableValues } from "./settings/table.ts";
+import { settleTraces } from "./settings/trace-settings.ts";
 
 export type { RedisSettings } from "./settings/redis-settings.ts";
 
 /** All settings, complete and frozen. The names of durations end in their unit. */
-export interface Settings extends TableValues {
-  /** Absolute path of the directory of the rule files. */
-  readonly rulesDir: string;
-  /** True for the RUNTIME_* directory: every file in it is a rule file, whatever its name. */
-  readonly readsEveryFile: boolean;
-  /** False: rules come from a control plane alone. */
-  readonly readsFiles: boolean;
-  readonly backendType: BackendType;
-  readonly onStoreFailure: OnStoreFailureName;
-  readonly ignoresDotFiles: boolean;
-  readonly grpcReflection: boolean;
-  /** 1 with a Unix socket or grpc-js, whatever WORKERS says. */
-  readonly workers: number | "auto";
-  /** Families of headers to send, with the one of LIMIT_RESPONSE_HEADERS_ENABLED. */
-  readonly responseHeaders: readonly HeaderDialect[];
-  readonly usesStatsd: boolean;
-  /** Port of the debug pages; undefined: none. */
-  readonly debugPort: number | undefined;
-  /** Address that also serves the metrics; undefined: only the HTTP port does. */
-  readonly prometheusAddress: TableValues["prometheusAddress"];
-  /** Where Redis is and how to reach it; undefined unless `backendType` is redis. */
-  readonly redis: RedisSettings | undefined;
-  /** The Redis of limits per second, if they have one of their own. */
-  readonly perSecondRedis: RedisSettings | undefined;
-  /** Where PostgreSQL is and how to reach it; undefined unless `backendType` is postgres. */
-  readonly postgres: PostgresTarget | undefined;
-  /** How calls are traced; undefined if they are not. */
-  readonly traces: TraceSettings | undefined;
-  /** What the operator should know, one line per warning. */
-  readonly warnings: readonly string[];
-}
+export type Settings = Readonly<ReturnType<typeof completed>>;
 
 /** Environment variables by name, as `process.env` has them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
-
-/** Shown in place of secrets. */
-const REDACTED = "[redacted]";
 
 type AnySetting = Setting<unknown, unknown>;
 
@@ -80,39 +46,51 @@ export function readSettings(env: Environment): Settings {
   const known = Object.values(SETTINGS).map((setting) => setting.name);
   warnings.push(...findForeignNames(env, known));
   checkTogether(values, mistakes, warnings);
+  const settings = completed(values, env, mistakes, warnings);
+  // A platform may set OTEL_* for every process, so they matter only if traces are asked for.
+  const lines = mistakes.filter((line) => settings.traces !== undefined || !/^OTEL_(?!TRACES_EXPORTER)/.test(line));
+  if (lines.length > 0) {
+    const count = lines.length === 1 ? "1 setting" : `${lines.length} settings`;
+    throw new ConfigError("CONFIG_SETTINGS", `${count} can't be used:\n${lines.join("\n")}`, lines);
+  }
+  Object.freeze(warnings);
+  return Object.freeze(settings);
+}
+
+/** The values of the table with those that follow from several of them, or from the environment. */
+function completed(values: TableValues, env: Environment, mistakes: string[], warnings: string[]) {
+  const { compatibilityMode } = values;
   const backendType = backendTypeOf(values);
-  const { redis, perSecondRedis } = settleRedis(values, backendType, mistakes, warnings);
-  const postgres = settlePostgres(values, backendType, mistakes, warnings);
   if (values.memorySnapshot !== undefined && backendType !== "memory")
     warnings.push(`MEMORY_SNAPSHOT: without effect, because buckets live in ${backendType}`);
-  const traces = settleTraces(values, mistakes);
-  const workers = settleWorkers(values, mistakes);
-  if (mistakes.length > 0) {
-    const count = mistakes.length === 1 ? "1 setting" : `${mistakes.length} settings`;
-    throw new ConfigError("CONFIG_SETTINGS", `${count} can't be used:\n${mistakes.join("\n")}`, mistakes);
-  }
-  return Object.freeze({
+  return {
     ...values,
     ...rulesPlace(values, env),
     backendType,
     // The reference service's default under COMPATIBILITY_MODE.
-    onStoreFailure: values.onStoreFailure ?? (values.compatibilityMode ? "error" : "allow"),
-    workers,
-    grpcReflection: values.grpcReflection ?? !values.compatibilityMode,
+    onStoreFailure: values.onStoreFailure ?? (compatibilityMode ? "error" : "allow"),
+    /** 1 with a Unix socket or grpc-js, whatever WORKERS says. */
+    workers: settleWorkers(values, mistakes),
+    grpcReflection: values.grpcReflection ?? !compatibilityMode,
     // As in the reference service, STATSD_HOST alone turns statsd on.
-    usesStatsd: values.usesStatsd ?? (values.compatibilityMode && (env.STATSD_HOST ?? "").trim() !== ""),
-    // Envoy Gateway's command line reads /rlconfig on this port.
+    usesStatsd: values.usesStatsd ?? (compatibilityMode && (env.STATSD_HOST ?? "").trim() !== ""),
+    /** Port of the debug pages; undefined: none. Envoy Gateway's command line reads /rlconfig on it. */
     debugPort:
-      values.debugPort ?? (values.compatibilityMode || values.configType !== "file" ? REFERENCE_DEBUG_PORT : undefined),
+      values.debugPort ?? (compatibilityMode || values.configType !== "file" ? REFERENCE_DEBUG_PORT : undefined),
+    /** Address that also serves the metrics; undefined: only the HTTP port does. */
     prometheusAddress: prometheusAddress(values),
-    ignoresDotFiles: values.ignoresDotFiles ?? !values.compatibilityMode,
+    ignoresDotFiles: values.ignoresDotFiles ?? !compatibilityMode,
+    /** Families of headers to send, with the one of LIMIT_RESPONSE_HEADERS_ENABLED. */
     responseHeaders: headersOf(values),
-    redis,
-    perSecondRedis,
-    postgres,
-    traces,
-    warnings: Object.freeze(warnings),
-  });
+    /** Where Redis is, and that of limits per second, and how to reach them; undefined unless `backendType` is redis. */
+    ...settleRedis(values, backendType, mistakes, warnings),
+    /** Where PostgreSQL is and how to reach it; undefined unless `backendType` is postgres. */
+    postgres: settlePostgres(values, backendType, mistakes, warnings),
+    /** How calls are traced; undefined if they are not. */
+    traces: settleTraces(values, mistakes),
+    /** What the operator should know, one line per warning. */
+    warnings,
+  };
 }
 
 /** Every setting in force by the name of its variable, with secrets redacted; "" if it has no value. */
@@ -120,8 +98,7 @@ export function describeSettings(settings: Settings): Readonly<Record<string, st
   const shown: Record<string, string> = {};
   for (const [field, setting] of tableRows()) {
     const value = settings[field];
-    shown[setting.name] =
-      value === undefined ? "" : setting.type.isSecret ? showSecret(settings, field, value) : setting.type.show(value);
+    shown[setting.name] = value === undefined ? "" : (showUrl(settings, field, value) ?? setting.type.show(value));
   }
   return shown;
 }
@@ -260,10 +237,7 @@ function backendTypeOf({ backendType, redisUrl, postgresUrl }: TableValues): Bac
   return postgresUrl === undefined ? "memory" : "postgres";
 }
 
-function settleWorkers(
-  { workers, grpcUnixSocket, grpcTransport }: TableValues,
-  mistakes: string[],
-): Settings["workers"] {
+function settleWorkers({ workers, grpcUnixSocket, grpcTransport }: TableValues, mistakes: string[]): number | "auto" {
   const trouble =
     grpcUnixSocket !== undefined
       ? `with GRPC_UDS, got ${workers}: one worker serves it`
@@ -275,10 +249,11 @@ function settleWorkers(
   return 1;
 }
 
-function rulesPlace(
-  values: TableValues,
-  env: Environment,
-): Pick<Settings, "rulesDir" | "readsEveryFile" | "readsFiles"> {
+/**
+ * The absolute path of the directory of the rule files. `readsEveryFile` in the RUNTIME_* directory, where every file is one; without
+ * `readsFiles` rules come from a control plane alone.
+ */
+function rulesPlace(values: TableValues, env: Environment) {
   if (values.rulesDir !== undefined)
     return { rulesDir: resolve(values.rulesDir), readsEveryFile: false, readsFiles: true };
   const readsFiles = values.configType === "file";
@@ -299,23 +274,9 @@ function headersOf(values: TableValues): readonly HeaderDialect[] {
   return Object.freeze<HeaderDialect[]>(["ratelimit", ...values.responseHeaders]);
 }
 
-function showSecret(settings: Settings, field: keyof TableValues, value: unknown): string {
-  if (field === "redisUrl") return showRedis(String(value), settings.redisType);
-  if (field === "redisPerSecondUrl") return showRedis(String(value), settings.redisPerSecondType);
-  if (field === "otlpEndpoint" || field === "otlpTracesEndpoint") return showOtlpUrl(String(value)) ?? REDACTED;
-  if (field === "postgresUrl") {
-    const url = parsePostgresUrl(String(value));
-    if (url !== undefined) return showPostgresUrl(url);
-  }
-  return REDACTED;
-}
-
-function showRedis(text: string, type: TableValues["redisType"]): string {
-  try {
-    return showRedisUrl(parseRedisUrl(text, type));
-  } catch (error) {
-    // A URL that is not used was never checked.
-    if (error instanceof RedisUrlError) return REDACTED;
-    throw error;
-  }
+/** The URL of a store without its secrets; undefined for other settings, and for URLs that can't be read. */
+function showUrl(settings: Settings, field: keyof TableValues, value: unknown): string | undefined {
+  if (field === "redisUrl") return showRedisUrl(String(value), settings.redisType);
+  if (field === "redisPerSecondUrl") return showRedisUrl(String(value), settings.redisPerSecondType);
+  return field === "postgresUrl" ? showPostgresUrl(String(value)) : undefined;
 }

@@ -32,3 +32,14 @@ export function checkReadable(name: string, path: string, mistakes: string[]): v
 export function checkBoth(names: string, one: unknown, other: unknown, mistakes: string[]): void {
   if ((one === undefined) !== (other === undefined)) mistakes.push(`${names}: expected both or neither, got one`);
 }
+
+/** Adds a mistake if more than one of the settings gives the same thing. */
+export function checkOne(
+  what: string,
+  given: Readonly<Record<string, string | object | undefined>>,
+  mistakes: string[],
+): void {
+  const names = Object.keys(given).filter((name) => given[name] !== undefined);
+  if (names.length > 1)
+    mistakes.push(`${names.join(", ")}: expected the ${what} in one of them, got it in ${names.length}`);
+}

@@ -1,7 +1,7 @@
 // Combines the POSTGRES_* settings into one PostgresTarget and finds contradictions. Opens nothing.
 
 import type { ClientTls, PostgresTarget } from "../../stores/store-address.ts";
-import { checkBoth } from "./mistakes.ts";
+import { checkBoth, checkOne } from "./mistakes.ts";
 import type { BackendType } from "./store-table.ts";
 import type { TableValues } from "./table.ts";
 import { percentDecoded } from "./value-types.ts";
@@ -16,7 +16,7 @@ type SslMode = (typeof SSL_MODES)[number];
 const PORT_DEFAULT = 5_432;
 
 /** Reads a postgres:// or postgresql:// URL of one server, with a user and a database. Undefined for any other text. */
-export function parsePostgresUrl(text: string): PostgresUrl | undefined {
+function parsePostgresUrl(text: string): PostgresUrl | undefined {
   // URL requires a host after a user; a socket has none, so one is inserted.
   const whole = text.replace(/^(postgres(?:ql)?:\/\/(?:[^/?#@]*@)?)(?=[:/])/, "$1socket");
   if (!URL.canParse(whole)) return undefined;
@@ -42,14 +42,17 @@ function hasKnownParameters({ searchParams }: URL): boolean {
   return [...searchParams.keys()].every((key) => key === "host" || key === "sslmode");
 }
 
-/** The URL without its password. */
-export function showPostgresUrl({ host, port, database, user, sslMode }: PostgresUrl): string {
+/** The URL without its password; undefined if it can't be read. */
+export function showPostgresUrl(text: string): string | undefined {
+  const url = parsePostgresUrl(text);
+  if (url === undefined) return undefined;
+  const { host, port, database, user, sslMode } = url;
   const name = encodeURIComponent(user);
   const isFolder = host.startsWith("/");
   const at = isFolder ? "" : host.includes(":") ? `[${host}]` : host;
   const query = [isFolder ? `host=${host}` : "", sslMode === "disable" ? "" : `sslmode=${sslMode}`].filter(Boolean);
-  const text = `postgres://${name}@${at}:${port}/${encodeURIComponent(database)}`;
-  return query.length === 0 ? text : `${text}?${query.join("&")}`;
+  const whole = `postgres://${name}@${at}:${port}/${encodeURIComponent(database)}`;
+  return query.length === 0 ? whole : `${whole}?${query.join("&")}`;
 }
 
 /** How to reach PostgreSQL if it is the store, else undefined. Adds a line to `mistakes` or `warnings` for each contradiction. */
@@ -80,24 +83,20 @@ export function settlePostgres(
     return undefined;
   }
   const { sslMode, ...address } = url;
+  const { postgresPassword, postgresPasswordFile: passwordFile } = values;
+  const given = {
+    POSTGRES_URL: url.password,
+    POSTGRES_PASSWORD: postgresPassword,
+    POSTGRES_PASSWORD_FILE: passwordFile,
+  };
+  checkOne("password of PostgreSQL", given, mistakes);
   return Object.freeze({
     ...address,
-    password: passwordOf(url, values, mistakes),
-    passwordFile: values.postgresPasswordFile,
+    password: values.postgresPassword ?? url.password,
+    passwordFile,
     tls: tlsOf(sslMode, values, mistakes, warnings),
     connectTimeoutMs: values.postgresConnectTimeoutMs,
   });
-}
-
-function passwordOf({ password }: PostgresUrl, values: TableValues, mistakes: string[]): string | undefined {
-  const given = [
-    password === undefined ? "" : "POSTGRES_URL",
-    values.postgresPassword === undefined ? "" : "POSTGRES_PASSWORD",
-    values.postgresPasswordFile === undefined ? "" : "POSTGRES_PASSWORD_FILE",
-  ].filter((name) => name !== "");
-  if (given.length > 1)
-    mistakes.push(`${given.join(", ")}: expected the password of PostgreSQL in one of them, got it in ${given.length}`);
-  return values.postgresPassword ?? password;
 }
 
 function tlsOf(sslMode: SslMode, values: TableValues, mistakes: string[], warnings: string[]): ClientTls | undefined {

@@ -66,8 +66,17 @@ export function parseRedisAuth(text: string): RedisLogin {
   return { username: colon === 0 ? undefined : text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
-/** The URL without its logins. */
-export function showRedisUrl(url: RedisUrl): string {
+/** The URL without its logins; undefined if it can't be read, because a URL that is not used was never checked. */
+export function showRedisUrl(text: string, type: RedisType | undefined): string | undefined {
+  try {
+    return shown(parseRedisUrl(text, type));
+  } catch (error) {
+    if (error instanceof RedisUrlError) return undefined;
+    throw error;
+  }
+}
+
+function shown(url: RedisUrl): string {
   const { place, database } = url;
   const login = url.login === undefined ? "" : "[redacted]@";
   const queries: string[] = [];

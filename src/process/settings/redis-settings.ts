@@ -2,7 +2,7 @@
 // (REDIS_PERSECOND_*).
 
 import type { RedisAccess, RedisLogin } from "../../stores/store-address.ts";
-import { checkBoth } from "./mistakes.ts";
+import { checkBoth, checkOne } from "./mistakes.ts";
 import { parseRedisAuth, parseRedisUrl, type RedisPlace, type RedisUrl, RedisUrlError } from "./redis-address.ts";
 import type { BackendType } from "./store-table.ts";
 import type { TableValues } from "./table.ts";
@@ -14,15 +14,8 @@ export type RedisSettings = RedisAccess &
     | (Extract<RedisPlace, { kind: "sentinel" }> & { readonly sentinelAccess: RedisAccess })
   );
 
-/** The Redis deployments that the settings describe. */
-interface SettledRedis {
-  readonly redis: RedisSettings | undefined;
-  /** The Redis of limits per second, if they have one of their own. */
-  readonly perSecondRedis: RedisSettings | undefined;
-}
-
-/** The settings of one of the two deployments. */
-type Inputs = ReturnType<typeof mainInputs>;
+/** The fields of the settings of one of the two deployments begin with this. */
+type Prefix = "redis" | "redisPerSecond";
 
 /** How to reach Redis if it is the store. Adds a line to `mistakes` or `warnings` for each contradiction. */
 export function settleRedis(
@@ -30,7 +23,7 @@ export function settleRedis(
   backendType: BackendType,
   mistakes: string[],
   warnings: string[],
-): SettledRedis {
+): Readonly<Record<"redis" | "perSecondRedis", RedisSettings | undefined>> {
   if (backendType !== "redis") {
     if (values.redisUrl !== undefined)
       warnings.push(`REDIS_URL: without effect, because BACKEND_TYPE is ${backendType}`);
@@ -39,8 +32,8 @@ export function settleRedis(
   }
   if (values.redisUrl === undefined)
     mistakes.push("REDIS_URL: expected where Redis is, because BACKEND_TYPE is redis; got nothing");
-  const redis = settleOne(mainInputs(values), values, mistakes);
-  const perSecondRedis = values.redisPerSecond ? settleOne(perSecondInputs(values), values, mistakes) : undefined;
+  const redis = settleOne("redis", values, mistakes);
+  const perSecondRedis = values.redisPerSecond ? settleOne("redisPerSecond", values, mistakes) : undefined;
   if (values.redisPerSecond && values.redisPerSecondUrl === undefined)
     mistakes.push(
       "REDIS_PERSECOND_URL: expected the Redis of limits per second, because REDIS_PERSECOND is true; got nothing",
@@ -49,107 +42,65 @@ export function settleRedis(
   return { redis, perSecondRedis };
 }
 
-function mainInputs(values: TableValues) {
-  return {
-    prefix: "REDIS",
-    url: values.redisUrl,
-    type: values.redisType,
-    socketType: values.redisSocketType,
-    auth: values.redisAuth,
-    authFile: values.redisAuthFile,
-    tls: values.redisTls,
-    sentinelAuth: values.redisSentinelAuth,
-    sentinelAuthFile: values.redisSentinelAuthFile,
-    sentinelTls: values.redisSentinelTls,
-    connectTimeoutMs: values.redisConnectTimeoutMs,
-  };
-}
-
-function perSecondInputs(values: TableValues): Inputs {
-  return {
-    prefix: "REDIS_PERSECOND",
-    url: values.redisPerSecondUrl,
-    type: values.redisPerSecondType,
-    socketType: values.redisPerSecondSocketType,
-    auth: values.redisPerSecondAuth,
-    authFile: values.redisPerSecondAuthFile,
-    tls: values.redisPerSecondTls,
-    sentinelAuth: values.redisPerSecondSentinelAuth,
-    sentinelAuthFile: undefined,
-    sentinelTls: values.redisSentinelTls,
-    connectTimeoutMs: values.redisPerSecondConnectTimeoutMs,
-  };
-}
-
-function settleOne(inputs: Inputs, values: TableValues, mistakes: string[]): RedisSettings | undefined {
-  if (inputs.url === undefined) return undefined;
+/** Undefined without a URL, or if it can't be used. Both deployments have the TLS files of the first, and its settings of sentinels. */
+function settleOne(prefix: Prefix, values: TableValues, mistakes: string[]): RedisSettings | undefined {
+  const name = prefix === "redis" ? "REDIS" : "REDIS_PERSECOND";
+  const text = values[`${prefix}Url`];
+  if (text === undefined) return undefined;
   let url: RedisUrl;
   try {
-    url = parseRedisUrl(inputs.url, inputs.type);
+    url = parseRedisUrl(text, values[`${prefix}Type`]);
   } catch (error) {
     if (!(error instanceof RedisUrlError)) throw error;
-    mistakes.push(`${inputs.prefix}_URL: ${error.message.replace("REDIS_TYPE", `${inputs.prefix}_TYPE`)}`);
+    mistakes.push(`${name}_URL: ${error.message.replace("REDIS_TYPE", `${name}_TYPE`)}`);
     return undefined;
   }
-  checkSocketType(inputs, url, mistakes);
-  const { prefix, connectTimeoutMs } = inputs;
+  const { place } = url;
+  checkSocketType(name, values[`${prefix}SocketType`], place, mistakes);
   const files = Object.freeze({
     certFile: values.redisTlsCertFile,
     keyFile: values.redisTlsKeyFile,
     caFile: values.redisTlsCaFile,
     skipsHostName: values.redisTlsSkipsHostName,
   });
-  const usesTls = inputs.tls || url.usesTls;
+  const usesTls = values[`${prefix}Tls`] || url.usesTls;
+  const connectTimeoutMs = values[`${prefix}ConnectTimeoutMs`];
+  const loginOf = (whose: string, ofUrl: RedisLogin | undefined, setting: string, auth?: string, file?: string) => {
+    checkOne(`login of ${whose}`, { [`${name}_URL`]: ofUrl, [setting]: auth, [`${setting}_FILE`]: file }, mistakes);
+    const login = auth === undefined ? ofUrl : parseRedisAuth(auth);
+    return { login: login && Object.freeze(login), loginFile: file };
+  };
   const access = {
     database: url.database,
-    ...loginOf("Redis", [`${prefix}_URL`, url.login], [`${prefix}_AUTH`, inputs.auth, inputs.authFile], mistakes),
+    ...loginOf("Redis", url.login, `${name}_AUTH`, values[`${prefix}Auth`], values[`${prefix}AuthFile`]),
     tls: usesTls ? files : undefined,
     connectTimeoutMs,
   };
-  const { place } = url;
-  const { sentinelAuth: auth, sentinelAuthFile: authFile } = inputs;
+  const sentinelAuth = values[`${prefix}SentinelAuth`];
+  const sentinelFile = prefix === "redis" ? values.redisSentinelAuthFile : undefined;
   if (place.kind !== "sentinel") {
-    const name = auth === undefined ? `${prefix}_SENTINEL_AUTH_FILE` : `${prefix}_SENTINEL_AUTH`;
-    if ((auth ?? authFile) !== undefined)
-      mistakes.push(`${name}: expected sentinels in ${prefix}_URL (redis-sentinel://), got none`);
+    const given = `${name}_SENTINEL_AUTH${sentinelAuth === undefined ? "_FILE" : ""}`;
+    if ((sentinelAuth ?? sentinelFile) !== undefined)
+      mistakes.push(`${given}: expected sentinels in ${name}_URL (redis-sentinel://), got none`);
     if (usesTls && place.kind === "single" && place.address.kind === "unix")
-      mistakes.push(`${prefix}_TLS: expected false for a Unix socket, got true`);
+      mistakes.push(`${name}_TLS: expected false for a Unix socket, got true`);
     return Object.freeze({ ...place, ...access });
   }
   const sentinelAccess = Object.freeze({
     database: 0,
-    ...loginOf(
-      "the sentinels",
-      [`${prefix}_URL`, url.sentinelLogin],
-      [`${prefix}_SENTINEL_AUTH`, auth, authFile],
-      mistakes,
-    ),
-    tls: (url.sentinelUsesTls ?? inputs.sentinelTls ?? usesTls) ? files : undefined,
+    ...loginOf("the sentinels", url.sentinelLogin, `${name}_SENTINEL_AUTH`, sentinelAuth, sentinelFile),
+    tls: (url.sentinelUsesTls ?? values.redisSentinelTls ?? usesTls) ? files : undefined,
     connectTimeoutMs,
   });
   return Object.freeze({ ...place, ...access, sentinelAccess });
 }
 
-function checkSocketType({ prefix, socketType }: Inputs, { place }: RedisUrl, mistakes: string[]): void {
+function checkSocketType(name: string, type: "tcp" | "unix" | undefined, place: RedisPlace, mistakes: string[]): void {
   const kind = place.kind === "single" ? place.address.kind : "tcp";
-  if (socketType === undefined || socketType === kind) return;
-  const expected = socketType === "unix" ? "the path of a socket" : "host:port";
+  if (type === undefined || type === kind) return;
+  const expected = type === "unix" ? "the path of a socket" : "host:port";
   const has = kind === "unix" ? "a path" : "a host";
-  mistakes.push(`${prefix}_SOCKET_TYPE: ${socketType} expects ${expected} in ${prefix}_URL, which has ${has}`);
-}
-
-/** The login, and the file that has it. Adds a mistake if more than one place gives a login. */
-function loginOf(
-  whose: string,
-  [urlName, fromUrl]: readonly [string, RedisLogin | undefined],
-  [name, auth, file]: readonly [string, string | undefined, string | undefined],
-  mistakes: string[],
-): Pick<RedisAccess, "login" | "loginFile"> {
-  const given = [fromUrl && urlName, auth && name, file && `${name}_FILE`].filter((one) => one !== undefined);
-  if (given.length > 1)
-    mistakes.push(`${given.join(", ")}: expected the login of ${whose} in one of them, got it in ${given.length}`);
-  const login = auth === undefined ? fromUrl : parseRedisAuth(auth);
-  return { login: login && Object.freeze(login), loginFile: file };
+  mistakes.push(`${name}_SOCKET_TYPE: ${type} expects ${expected} in ${name}_URL, which has ${has}`);
 }
 
 function checkTlsFiles(

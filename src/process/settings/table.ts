@@ -1,14 +1,11 @@
 // All settings that Headgate reads, with name, type, default and help. settings.ts reads them, docs/settings.md lists them.
 
-import type { ON_STORE_FAILURE_NAMES } from "../../engine/domain/limit.ts";
 import { ANSWER_SETTINGS } from "./answers-table.ts";
 import { LISTENING_SETTINGS } from "./listening-table.ts";
 import { RULE_SETTINGS } from "./rules-table.ts";
 import type { Setting } from "./setting.ts";
 import { STORE_SETTINGS } from "./store-table.ts";
 import { TELEMETRY_SETTINGS, TRACES_SETTINGS } from "./telemetry-table.ts";
-
-export type OnStoreFailureName = (typeof ON_STORE_FAILURE_NAMES)[number];
 
 /** All settings by the field of Settings, in the order of the docs. */
 export const SETTINGS = {

@@ -2,15 +2,18 @@
 
 import { optional, setting, under } from "./setting.ts";
 import {
+  ATTRIBUTES,
   BOOLEAN,
   decimalNumber,
   durationMs,
+  FILE,
   HOST_NAME,
   LISTEN_ADDRESS,
+  OTLP_HEADERS,
+  OTLP_URL,
   oneOf,
   PATH,
   PORT,
-  SECRET,
   TAGS,
   TEXT,
   URL_PATH,
@@ -136,7 +139,16 @@ export const TELEMETRY_SETTINGS = under("Telemetry", {
   ),
 });
 
-/** A platform may set OTEL_* for every process, so any text is accepted here; trace-settings.ts checks it if traces are asked for. */
+const SAMPLERS = [
+  "always_on",
+  "always_off",
+  "traceidratio",
+  "parentbased_always_on",
+  "parentbased_always_off",
+  "parentbased_traceidratio",
+] as const;
+const TRACE_PROTOCOLS = ["http/protobuf", "grpc"] as const;
+
 export const TRACES_SETTINGS = under("Traces", {
   tracingEnabled: optional(
     "TRACING_ENABLED",
@@ -177,59 +189,64 @@ export const TRACES_SETTINGS = under("Traces", {
   ),
   otelResource: optional(
     "OTEL_RESOURCE_ATTRIBUTES",
-    TEXT,
+    ATTRIBUTES,
     "Attributes of every span's resource, as `key=value,key2=value2` with `%2C` for a comma. They take precedence over TRACING_SERVICE_*.",
   ),
   otelSampler: optional(
     "OTEL_TRACES_SAMPLER",
-    TEXT,
+    oneOf(SAMPLERS),
     "`always_on`, `always_off`, `traceidratio`, or one of these after `parentbased_`. Takes precedence over TRACING_SAMPLING_RATE.",
     "`parentbased_traceidratio` with TRACING_SAMPLING_RATE",
   ),
-  otelSamplerArg: optional("OTEL_TRACES_SAMPLER_ARG", TEXT, "The share of `traceidratio`, from 0 to 1.", "`1`"),
+  otelSamplerArg: optional(
+    "OTEL_TRACES_SAMPLER_ARG",
+    decimalNumber(0, 1),
+    "The share of `traceidratio`, from 0 to 1.",
+    "`1`",
+  ),
   otlpProtocol: optional(
     "OTEL_EXPORTER_OTLP_PROTOCOL",
-    TEXT,
+    oneOf(TRACE_PROTOCOLS),
     "Protocol to the collector: `http/protobuf` or `grpc`.",
     "that of TRACING_EXPORTER_PROTOCOL",
   ),
-  otlpTracesProtocol: optional("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", TEXT, WINS),
+  otlpTracesProtocol: optional("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", oneOf(TRACE_PROTOCOLS), WINS),
   otlpEndpoint: optional(
     "OTEL_EXPORTER_OTLP_ENDPOINT",
-    SECRET,
+    OTLP_URL,
     "URL of the collector, without a password. With `http/protobuf`, spans are sent to `/v1/traces` below this URL.",
     "`http://localhost:4318`, with `grpc` `http://localhost:4317`",
   ),
   otlpTracesEndpoint: optional(
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-    SECRET,
+    OTLP_URL,
     "URL that traces are sent to, used unchanged. Takes precedence.",
   ),
   otlpHeaders: optional(
     "OTEL_EXPORTER_OTLP_HEADERS",
-    SECRET,
+    OTLP_HEADERS,
     "Headers that are sent with spans, as `name=value,name2=value2` with `%2C` for a comma.",
   ),
   otlpTracesHeaders: optional(
     "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
-    SECRET,
+    OTLP_HEADERS,
     "Further headers for traces only. They take precedence.",
   ),
   otlpCaFile: optional(
     "OTEL_EXPORTER_OTLP_CERTIFICATE",
-    TEXT,
+    FILE,
     "File of the certificate authorities for the collector's certificate (PEM).",
     "those of Node.js",
   ),
-  otlpTracesCaFile: optional("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", TEXT, WINS),
+  otlpTracesCaFile: optional("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", FILE, WINS),
   otlpCertFile: optional(
     "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
-    TEXT,
+    FILE,
     "File of the client certificate for the collector (PEM).",
   ),
-  otlpTracesCertFile: optional("OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE", TEXT, WINS),
-  otlpKeyFile: optional("OTEL_EXPORTER_OTLP_CLIENT_KEY", TEXT, "File of the client certificate's key (PEM)."),
-  otlpTracesKeyFile: optional("OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", TEXT, WINS),
+  otlpTracesCertFile: optional("OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE", FILE, WINS),
+  otlpKeyFile: optional("OTEL_EXPORTER_OTLP_CLIENT_KEY", FILE, "File of the client certificate's key (PEM)."),
+  otlpTracesKeyFile: optional("OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", FILE, WINS),
   spansMax: setting(
     "OTEL_BSP_MAX_QUEUE_SIZE",
     wholeNumber(1, 1_000_000),

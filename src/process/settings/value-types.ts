@@ -10,11 +10,14 @@ export interface SettingType<T> {
   parse(text: string): T | undefined;
   /** The value as the variable would be written. */
   show(value: T): string;
-  /** True: the value is never shown. */
+  /** True: the text is never shown, and `show` leaves out what is secret. */
   readonly isSecret?: boolean;
   /** True: the value is the path of a file that must be readable at the start. */
   readonly isFile?: boolean;
 }
+
+/** Shown in place of secrets. */
+const REDACTED = "[redacted]";
 
 const TRUE_WORDS: readonly string[] = ["1", "t", "T", "TRUE", "true", "True"];
 const FALSE_WORDS: readonly string[] = ["0", "f", "F", "FALSE", "false", "False"];
@@ -36,7 +39,7 @@ export const TEXT: SettingType<string> = {
 };
 
 /** Any text of one line that is never shown. */
-export const SECRET: SettingType<string> = { ...TEXT, isSecret: true };
+export const SECRET: SettingType<string> = { ...TEXT, show: () => REDACTED, isSecret: true };
 
 /** Text that a pattern describes. */
 export function textLike(label: string, expects: string, pattern: RegExp): SettingType<string> {
@@ -46,6 +49,7 @@ export function textLike(label: string, expects: string, pattern: RegExp): Setti
 /** A token for admin pages: valid in a header without encoding, and too long to guess. */
 export const ADMIN_TOKEN: SettingType<string> = {
   ...textLike("text", "16 to 1024 letters, digits and ._~+/-=", /^(?=.{16,1024}$)[A-Za-z0-9._~+/-]+=*$/),
+  show: () => REDACTED,
   isSecret: true,
 };
 
@@ -197,26 +201,31 @@ export function listOf<const T extends string>(words: readonly T[]): SettingType
   };
 }
 
-/** Texts by name, such as `a=1,b=2` if `sign` is `=`. If a name is given twice, the last one counts. */
+/**
+ * Texts by name, such as `a=1,b=2` if `sign` is `=`. If a name is given twice, the last one counts. `decode` reads each of them, and
+ * `encode` writes it.
+ */
 function pairs(
   sign: "=" | ":",
   expects: string,
   isPair: (name: string, text: string) => boolean,
+  [decode, encode]: readonly [(text: string) => string | undefined, (text: string) => string] = [String, String],
 ): SettingType<ReadonlyMap<string, string>> {
   return {
     label: "list of pairs",
     expects,
     parse: (text) => {
       const found = new Map<string, string>();
-      for (const part of text.split(",")) {
+      for (const part of text.split(",").filter((piece) => piece.trim() !== "")) {
         const at = part.indexOf(sign);
-        const [name, value] = [part.slice(0, Math.max(0, at)).trim(), part.slice(at + 1).trim()];
-        if (name === "" || hasControlCharacter(part) || !isPair(name, value)) return undefined;
+        const name = decode(part.slice(0, Math.max(0, at)).trim());
+        const value = decode(part.slice(at + 1).trim());
+        if (!name || value === undefined || hasControlCharacter(part) || !isPair(name, value)) return undefined;
         found.set(name, value);
       }
       return found;
     },
-    show: (value) => [...value].map(([name, text]) => `${name}${sign}${text}`).join(","),
+    show: (value) => [...value].map((pair) => pair.map(encode).join(sign)).join(","),
   };
 }
 
@@ -235,6 +244,40 @@ export const METADATA: SettingType<ReadonlyMap<string, string>> = {
     "a comma-separated list of name:value, names of letters, digits and _.- without the ending -bin, values in ASCII",
     (name, text) => /^(?!.*-bin$)[\w.-]+$/i.test(name) && /^[ -~]*$/.test(text),
   ),
+  show: () => REDACTED,
+  isSecret: true,
+};
+
+const PERCENT = [percentDecoded, (text: string) => text.replace(/[%,=]/g, encodeURIComponent)] as const;
+
+/** OpenTelemetry's attributes. */
+export const ATTRIBUTES = pairs("=", "name=value,name2=value2 with percent-encoded values", () => true, PERCENT);
+
+/** OpenTelemetry's headers. */
+export const OTLP_HEADERS: SettingType<ReadonlyMap<string, string>> = {
+  ...pairs(
+    "=",
+    "names of headers with percent-encoded values in ASCII, as name=value,name2=value2",
+    (name, text) => HEADER_NAME.parse(name) !== undefined && /^[ -~]*$/.test(text),
+    PERCENT,
+  ),
+  show: () => REDACTED,
+  isSecret: true,
+};
+
+/** The URL of a collector. Its query may be secret, so it is shown without. */
+export const OTLP_URL: SettingType<string> = {
+  label: "URL",
+  expects: "a URL that begins with http:// or https:// and holds no user or password",
+  parse: (text) => {
+    if (hasControlCharacter(text) || !URL.canParse(text)) return undefined;
+    const { protocol, username, password } = new URL(text);
+    return /^https?:$/.test(protocol) && username === "" && password === "" ? text : undefined;
+  },
+  show: (text) => {
+    const { protocol, host, pathname } = new URL(text);
+    return `${protocol}//${host}${pathname}`;
+  },
   isSecret: true,
 };
 

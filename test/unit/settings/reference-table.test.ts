@@ -55,7 +55,11 @@ test("every setting is read by the service, but for those that are said to have 
     .filter((file) => file.endsWith(".ts") && !file.endsWith("-table.ts"))
     .map((file) => readFileSync(resolve(ROOT, "src", file), "utf8"))
     .join("\n");
-  const unread = tableRows().filter(([field]) => !new RegExp(`\\b${field}\\b`).test(source));
+  // Settings of one of two Redis deployments are read by the end of their names.
+  const isRead = (field: string) =>
+    new RegExp(`\\b${field}\\b`).test(source) ||
+    source.includes(`\`\${prefix}${field.replace(/^redis(?:PerSecond)?/, "")}\``);
+  const unread = tableRows().filter(([field]) => !isRead(field));
   const expected = [...WITHOUT_EFFECT.keys()];
   expect(unread.map(([, setting]) => setting.name).toSorted()).toEqual(expected.toSorted());
 });

@@ -102,7 +102,7 @@ describe("what can't be used", () => {
     [{ ...ON, OTEL_EXPORTER_OTLP_HEADERS: "a b=1" }, /OTEL_EXPORTER_OTLP_HEADERS: expected names of headers/],
     [
       { ...ON, OTEL_EXPORTER_OTLP_TRACES_HEADERS: "a=%0Ab" },
-      /TRACES_HEADERS: expected names .* in ASCII, got something/,
+      /TRACES_HEADERS: expected names .* in ASCII, .* got something/,
     ],
     [{ ...ON, TRACING_SAMPLING_RATE: "2" }, /TRACING_SAMPLING_RATE: expected a number from 0 to 1/],
     [{ ...ON, TRACING_EXPORTER_PROTOCOL: "udp" }, /TRACING_EXPORTER_PROTOCOL: expected http or grpc/],
