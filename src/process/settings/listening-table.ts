@@ -1,5 +1,6 @@
 // Settings of the ports: addresses, certificates, bounds, connections, shutdown.
 
+import { THREADS_MAX } from "../../engine/base/count-layout.ts";
 import { optional, setting, under } from "./setting.ts";
 import {
   ADMIN_TOKEN,
@@ -17,7 +18,6 @@ import {
 } from "./value-types.ts";
 
 const DAY_MS = 86_400_000;
-const WORKERS_MAX = 128;
 
 export const LISTENING_SETTINGS = under("Listening", {
   grpcHost: setting("GRPC_HOST", HOST_NAME, "0.0.0.0", "Address that the gRPC port listens on."),
@@ -114,9 +114,9 @@ export const LISTENING_SETTINGS = under("Listening", {
   ),
   workers: setting(
     "WORKERS",
-    wholeNumberOr("auto", 1, WORKERS_MAX),
+    wholeNumberOr("auto", 1, THREADS_MAX),
     1,
-    "Threads that share the ports, so that more than one core decides. `auto` is one for each core that the container may use. More than one needs Node 24 (a recent one) or newer, TCP (no GRPC_UDS) and GRPC_TRANSPORT=fast-lane. Bounds such as IN_FLIGHT_MAX hold for each worker.",
+    "Threads that share the ports, so that more than one core decides. `auto` is one for each core that the container may use, at most 128. More than one needs Node 24 (a recent one) or newer, TCP (no GRPC_UDS) and GRPC_TRANSPORT=fast-lane. Bounds such as IN_FLIGHT_MAX hold for each worker.",
   ),
   shutdownDelayMs: setting(
     "SHUTDOWN_DELAY",

@@ -1,18 +1,12 @@
-// The number of workers for WORKERS. For `auto` it is one for each core that this process may use. The CPU quota of a container
-// counts, which some versions of Node ignore: a container of 2 cores on a machine of 64 must not start 64 workers.
+// The number of workers for WORKERS. For `auto` it is one for each core that this process may use: a container of 2 cores on a machine of
+// 64 must not start 64 workers. Each Node that hands over sockets knows the quota of a container (libuv 1.51).
 
-import { readFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { availableParallelism } from "node:os";
 import { MessageChannel, type TransferListItem } from "node:worker_threads";
+import { THREADS_MAX } from "../../engine/base/count-layout.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
 import { errorCode } from "../../engine/base/thrown.ts";
-
-/** Files of cgroups, version 2 and version 1; in version 1 the second file holds the period. */
-const QUOTA_FILES = [
-  ["/sys/fs/cgroup/cpu.max"],
-  ["/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"],
-] as const;
 
 /**
  * The number of workers for a value of WORKERS. Where connections can't be handed to threads, `auto` is 1, and a number above 1 a
@@ -20,10 +14,7 @@ const QUOTA_FILES = [
  */
 export function workerCountOf(workers: number | "auto", canHandOver = canHandOverSockets): number {
   if (workers === 1) return 1;
-  if (canHandOver()) {
-    if (workers !== "auto") return workers;
-    return Math.max(1, Math.min(availableParallelism(), cpuQuota(readQuietly) ?? Number.POSITIVE_INFINITY));
-  }
+  if (canHandOver()) return workers === "auto" ? Math.min(availableParallelism(), THREADS_MAX) : workers;
   if (workers === "auto") return 1;
   const says = `WORKERS: expected 1 or auto, got ${workers}: several workers need Node 24 (a recent one) or newer, and this is ${process.version}`;
   throw new ConfigError("CONFIG_SETTINGS", says);
@@ -44,27 +35,5 @@ export function canHandOverSockets(): boolean {
   } finally {
     port1.close();
     socket.destroy();
-  }
-}
-
-/** Whole cores of a cgroup's quota, rounded down but at least 1; undefined without a quota. */
-export function cpuQuota(read: (file: string) => string | undefined): number | undefined {
-  for (const files of QUOTA_FILES) {
-    const [quota, period] = files
-      .map((file) => read(file)?.trim() ?? "")
-      .join(" ")
-      .split(" ");
-    const cores = Number(quota) / Number(period);
-    if (Number.isFinite(cores) && cores > 0) return Math.max(1, Math.floor(cores));
-  }
-  return undefined;
-}
-
-function readQuietly(file: string): string | undefined {
-  try {
-    return readFileSync(file, "utf8");
-  } catch {
-    // Without the file there is no quota of that version.
-    return undefined;
   }
 }
