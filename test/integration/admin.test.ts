@@ -29,10 +29,11 @@ async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax =
     {
       answerJson: async (readBody) => answer(200, `got ${(await readBody()).toString()}`),
       health,
-      metricsText: async function* () {
-        yield "up 1\n";
-        yield "down 0\n";
-      },
+      metricsText: async () =>
+        (async function* () {
+          yield "up 1\n";
+          yield "down 0\n";
+        })(),
       rules: () => ({ rules: undefined, lastFailure: undefined }),
       config: async () => ({ settings: { PORT: "8080" } }),
       explain: (question) => question,
@@ -154,25 +155,33 @@ describe("pages", () => {
   test("a page that fails in the middle breaks off and is reported", async () => {
     const fault = new Error("no more");
     const { url, errors } = await startServer({
-      metricsText: async function* () {
-        yield "x".repeat(100_000);
-        throw fault;
-      },
+      metricsText: async () =>
+        (async function* () {
+          yield "x".repeat(100_000);
+          throw fault;
+        })(),
     });
     await expect(get(`${url}/metrics`)).rejects.toThrow();
     expect(errors).toEqual([fault]);
   });
 
+  test("a page that can't begin gets 503", async () => {
+    const { url } = await startServer({ metricsText: () => Promise.reject(new Error("no answer")) });
+    expect(await get(`${url}/metrics`)).toMatchObject({ status: 503, body: "the metrics can't be shown: no answer\n" });
+  });
+
+  // Promise(turns): A client that asks for metrics and leaves costs nothing that lasts.
   test("a caller that stops reading a long page is no fault", async () => {
     const stopped = deferred<undefined>();
     const { port, errors, url } = await startServer({
-      metricsText: async function* () {
-        try {
-          for (;;) yield "x".repeat(100_000);
-        } finally {
-          stopped.resolve(undefined);
-        }
-      },
+      metricsText: async () =>
+        (async function* () {
+          try {
+            for (;;) yield "x".repeat(100_000);
+          } finally {
+            stopped.resolve(undefined);
+          }
+        })(),
     });
     const socket = connect(port, "127.0.0.1", () => socket.write("GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n"));
     socket.once("data", () => socket.destroy());

@@ -19,7 +19,7 @@ const { createServer } = process.getBuiltinModule("node:http");
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Long texts come in pieces, which are made while the client reads. */
+  /** Long texts come in pieces, which are made while the client reads; none before, so that a body which nobody reads needs no end. */
   readonly body: string | Uint8Array | AsyncIterable<string>;
 }
 
@@ -160,10 +160,7 @@ export class PageServer {
 }
 
 async function send(response: ServerResponse, answer: HttpAnswer): Promise<void> {
-  if (response.destroyed) {
-    await abandon(answer.body);
-    return;
-  }
+  if (response.destroyed) return;
   const body = typeof answer.body === "string" ? shownBody(answer.body, answer.headers["content-type"]) : answer.body;
   const headers = { "cache-control": "no-store", "x-content-type-options": "nosniff", ...answer.headers };
   if (typeof body === "string" || body instanceof Uint8Array) {
@@ -174,11 +171,6 @@ async function send(response: ServerResponse, answer: HttpAnswer): Promise<void>
   response.writeHead(answer.status, headers);
   if (response.req.method === "HEAD") response.end();
   else await pipeline(body, response);
-}
-
-/** Ends a body that nobody reads, so that whoever makes its pieces can stop. */
-async function abandon(body: HttpAnswer["body"]): Promise<void> {
-  if (typeof body === "object" && Symbol.asyncIterator in body) await body[Symbol.asyncIterator]().return?.();
 }
 
 // Names from rule files and from callers may hold control characters, which must not reach a terminal as they are.

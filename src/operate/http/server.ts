@@ -29,7 +29,8 @@ export interface AdminSources extends GuardedSources {
   /** Decides a request in proto3 JSON, unless too many are under way. Rejects only with what `readBody` rejects with. */
   readonly answerJson: (readBody: () => Promise<Buffer>, caller: HttpCaller) => Promise<HttpAnswer>;
   readonly health: HealthState;
-  readonly metricsText: () => AsyncIterable<string>;
+  /** Rejects if the metrics can't be shown. Nothing is made before it is read. */
+  readonly metricsText: () => Promise<AsyncIterable<string>>;
   readonly rules: () => Pick<RulesState, "rules" | "lastFailure">;
   /** The JSON of `/config`. */
   readonly config: () => Promise<object>;
@@ -68,37 +69,14 @@ function metricsPage(metricsText: AdminSources["metricsText"]): Page {
   return {
     methods: READ,
     help: "metrics for Prometheus",
-    async answer({ method }) {
-      const headers = { "content-type": METRICS_TYPE };
-      // The client gets no body, so the page is never begun.
-      if (method === "HEAD") return { status: 200, headers, body: metricsText() };
-      const pieces = metricsText()[Symbol.asyncIterator]();
+    async answer() {
       try {
-        // A failure before the first piece becomes a 503; a later one breaks the connection off.
-        const first = await pieces.next();
-        return { status: 200, headers, body: startingWith(first, pieces) };
+        return { status: 200, headers: { "content-type": METRICS_TYPE }, body: await metricsText() };
       } catch (error) {
         return text(503, `the metrics can't be shown: ${errorMessage(error)}\n`);
       }
     },
   };
-}
-
-// No generator: one that is never read, because the client has left, would not end the other one.
-function startingWith(first: IteratorResult<string>, rest: AsyncIterator<string>): AsyncIterable<string> {
-  let held: IteratorResult<string> | undefined = first;
-  const pieces: AsyncIterator<string> = {
-    async next() {
-      const next = held ?? (await rest.next());
-      held = undefined;
-      return next;
-    },
-    async return() {
-      await rest.return?.();
-      return { done: true, value: undefined };
-    },
-  };
-  return { [Symbol.asyncIterator]: () => pieces };
 }
 
 function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<string, Page> {

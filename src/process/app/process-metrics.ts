@@ -20,18 +20,24 @@ const PLANE_STATES = ["not connected", "connected, nothing sent yet", "connected
 const METHOD = { grpc_method: "ShouldRateLimit" };
 
 /** All metrics, in pieces, because there may be many rules. `ofNode` reads those of Node.js in this thread. */
-export async function* metricsText(parts: AppParts, ofNode: () => Promise<NodeMetrics>): AsyncGenerator<string> {
+export async function metricsText(
+  parts: AppParts,
+  ofNode: () => Promise<NodeMetrics>,
+): Promise<AsyncGenerator<string>> {
   const { link, settings } = parts;
   const [node, refused] = await Promise.all([
     link?.ask({ about: "node" }).then((all) => [...all.values()]) ?? ofNode().then((own) => [own]),
     topRefused(parts, settings.topKeysShown),
   ]);
-  yield `${await nodeText(node)}\n${fixedMetrics(parts)}\n${metricText(METRICS.topRefused, refused)}`;
-  if (link !== undefined) yield workerMetrics(parts, link);
+  const others = `${await nodeText(node)}\n${fixedMetrics(parts)}\n${metricText(METRICS.topRefused, refused)}`;
+  return piecesOf(parts, link === undefined ? others : `${others}${workerMetrics(parts, link)}`);
+}
+
+async function* piecesOf({ series, store }: AppParts, others: string): AsyncGenerator<string> {
+  yield others;
   // Listed once and not per metric: most rules may have no series, and a search that yields nothing leaves no turn to other work.
-  const entries = [...parts.series.entries()];
-  const keepsHolds = parts.store instanceof MemoryStore;
-  for (const lines of ruleLines(entries, keepsHolds)) yield* joinInPieces(lines);
+  const entries = [...series.entries()];
+  for (const lines of ruleLines(entries, store instanceof MemoryStore)) yield* joinInPieces(lines);
 }
 
 /** The text of all metrics but those of rules, of Node.js, and those that others have to be asked for. */

@@ -37,7 +37,7 @@ async function makeParts(more: Partial<AppParts> = {}): Promise<AppParts> {
 
 async function textOf(parts: AppParts): Promise<string> {
   let text = "";
-  for await (const piece of metricsText(parts, () => Promise.resolve([]))) text += piece;
+  for await (const piece of await metricsText(parts, () => Promise.resolve([]))) text += piece;
   return text;
 }
 
