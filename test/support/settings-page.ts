@@ -1,8 +1,8 @@
 // Writes docs/settings.md from the table of settings, so that the two can't differ (test/unit/settings/page.test.ts).
 
 import { FOREIGN } from "../../src/process/settings/foreign-names.ts";
-import { SETTING_GROUPS, type Setting } from "../../src/process/settings/setting.ts";
-import { SETTINGS } from "../../src/process/settings/table.ts";
+import type { Setting } from "../../src/process/settings/setting.ts";
+import { SETTING_GROUPS } from "../../src/process/settings/table.ts";
 
 const INTRODUCTION = `# Settings
 
@@ -20,11 +20,10 @@ the reference) if it has the setting.
 
 /** The whole page, Markdown. */
 export function settingsPage(): string {
-  const rows: readonly Setting<unknown, unknown>[] = Object.values(SETTINGS) as unknown as Setting<unknown, unknown>[];
   let page = INTRODUCTION;
-  for (const group of SETTING_GROUPS) {
+  for (const [group, rows] of Object.entries(SETTING_GROUPS)) {
     page += `\n## ${group}\n\n| variable | type | default | meaning |\n|---|---|---|---|\n`;
-    for (const row of rows) if (row.group === group) page += tableRow(row);
+    for (const row of Object.values(rows)) page += tableRow(row as unknown as Setting<unknown, unknown>);
   }
   return page + foreignTable();
 }

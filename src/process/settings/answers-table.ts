@@ -1,69 +1,40 @@
 // Settings that change decisions for all rules, and settings of headers and metadata in answers.
 
 import { HEADER_DIALECTS } from "../../grpc/header-dialects.ts";
-import { optional, setting, under } from "./setting.ts";
+import { optional, setting } from "./setting.ts";
 import { BOOLEAN, decimalNumber, HEADER_NAME, listOf } from "./value-types.ts";
 
-export const ANSWER_SETTINGS = under("Answers", {
-  compatibilityMode: setting(
-    "COMPATIBILITY_MODE",
-    BOOLEAN,
-    false,
+export const ANSWER_SETTINGS = {
+  compatibilityMode: setting("COMPATIBILITY_MODE", BOOLEAN, false).means(
     "Matches, counts and answers like envoyproxy/ratelimit, with the same counters in Redis (docs/migrating.md).",
   ),
-  stopsAtOver: setting(
-    "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
-    BOOLEAN,
-    false,
+  stopsAtOver: setting("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", BOOLEAN, false).means(
     "Under COMPATIBILITY_MODE: a refused call charges only the limits that it exceeds. Without COMPATIBILITY_MODE a refused call always pays nothing.",
   ),
-  shadowMode: setting("SHADOW_MODE", BOOLEAN, false, "Decides and counts, but lets every call pass."),
-  quotaMode: setting(
-    "QUOTA_MODE",
-    BOOLEAN,
-    false,
+  shadowMode: setting("SHADOW_MODE", BOOLEAN, false).means("Decides and counts, but lets every call pass."),
+  quotaMode: setting("QUOTA_MODE", BOOLEAN, false).means(
     "Refuses a call only when all of its descriptors are over their limits.",
   ),
-  responseHeaders: setting(
-    "RESPONSE_HEADERS",
-    listOf(HEADER_DIALECTS),
-    [],
+  responseHeaders: setting("RESPONSE_HEADERS", listOf(HEADER_DIALECTS), []).means(
     "Rate limit headers in every answer: `ratelimit` (RateLimit-Limit, -Remaining, -Reset), `structured` (RateLimit, RateLimit-Policy), `x-ratelimit` (X-RateLimit-*).",
   ),
-  limitHeadersEnabled: setting(
-    "LIMIT_RESPONSE_HEADERS_ENABLED",
-    BOOLEAN,
-    false,
+  limitHeadersEnabled: setting("LIMIT_RESPONSE_HEADERS_ENABLED", BOOLEAN, false).means(
     "`true` adds `ratelimit` to RESPONSE_HEADERS.",
   ),
-  limitHeader: setting(
-    "LIMIT_LIMIT_HEADER",
-    HEADER_NAME,
-    "RateLimit-Limit",
+  limitHeader: setting("LIMIT_LIMIT_HEADER", HEADER_NAME, "RateLimit-Limit").means(
     "Name of the `ratelimit` header for the limit.",
   ),
-  remainingHeader: setting(
-    "LIMIT_REMAINING_HEADER",
-    HEADER_NAME,
-    "RateLimit-Remaining",
+  remainingHeader: setting("LIMIT_REMAINING_HEADER", HEADER_NAME, "RateLimit-Remaining").means(
     "Name of the `ratelimit` header for what remains.",
   ),
-  resetHeader: setting(
-    "LIMIT_RESET_HEADER",
-    HEADER_NAME,
-    "RateLimit-Reset",
+  resetHeader: setting("LIMIT_RESET_HEADER", HEADER_NAME, "RateLimit-Reset").means(
     "Name of the `ratelimit` header for the seconds until reset.",
   ),
-  retryAfterJitter: setting(
-    "RETRY_AFTER_JITTER",
-    decimalNumber(0, 0.5),
-    0,
+  retryAfterJitter: setting("RETRY_AFTER_JITTER", decimalNumber(0, 0.5), 0).means(
     "Largest share of the wait that is added to Retry-After if the rule does not say. The addition is always the same for one client.",
   ),
-  responseDynamicMetadata: optional(
-    "RESPONSE_DYNAMIC_METADATA",
-    BOOLEAN,
+  responseDynamicMetadata: optional("RESPONSE_DYNAMIC_METADATA", BOOLEAN).means(
     "`true` sends dynamic metadata with every answer, `false` never.",
     "with refusals and with answers that no rule decided (store away, unknown domain); under COMPATIBILITY_MODE never",
   ),
-});
+};

@@ -2,7 +2,7 @@
 
 import { ON_STORE_FAILURE_NAMES } from "../../engine/domain/limit.ts";
 import { REDIS_TYPES } from "./redis-address.ts";
-import { optional, setting, under } from "./setting.ts";
+import { optional, setting } from "./setting.ts";
 import {
   BOOLEAN,
   decimalNumber,
@@ -23,99 +23,65 @@ export type BackendType = (typeof BACKEND_TYPES)[number];
 
 /** Redis, and a second Redis for limits per second. */
 const REDIS_ROWS = {
-  redisUrl: optional(
-    "REDIS_URL",
-    SECRET,
+  redisUrl: optional("REDIS_URL", SECRET).means(
     "Redis: `host:port`, the path of a socket, or a URL that may hold user, password and database: `redis://`, `unix://`, `redis-sentinel://host:port,host:port/name`, `redis-cluster://host:port,host:port`; `rediss://`, `rediss-sentinel://` and `rediss-cluster://` use TLS (docs/operations.md).",
   ),
-  redisType: optional(
-    "REDIS_TYPE",
-    oneOf(REDIS_TYPES),
+  redisType: optional("REDIS_TYPE", oneOf(REDIS_TYPES)).means(
     "What a REDIS_URL without a scheme names: one server; sentinels, as `name,host:port,...`; or a cluster, as `host:port,...`.",
     "as REDIS_URL says, else `single`",
   ),
-  redisSocketType: optional(
-    "REDIS_SOCKET_TYPE",
-    oneOf(["tcp", "unix"]),
+  redisSocketType: optional("REDIS_SOCKET_TYPE", oneOf(["tcp", "unix"])).means(
     "Must agree with REDIS_URL.",
     "as REDIS_URL says",
   ),
-  redisAuth: optional("REDIS_AUTH", SECRET, "Password of Redis, or `user:password`."),
-  redisAuthFile: optional(
-    "REDIS_AUTH_FILE",
-    FILE,
+  redisAuth: optional("REDIS_AUTH", SECRET).means("Password of Redis, or `user:password`."),
+  redisAuthFile: optional("REDIS_AUTH_FILE", FILE).means(
     "File with the content of REDIS_AUTH. It is read again for every connection, so that passwords can change.",
   ),
-  redisSentinelAuth: optional("REDIS_SENTINEL_AUTH", SECRET, "Password of the sentinels, or `user:password`."),
-  redisSentinelAuthFile: optional(
-    "REDIS_SENTINEL_AUTH_FILE",
-    FILE,
+  redisSentinelAuth: optional("REDIS_SENTINEL_AUTH", SECRET).means("Password of the sentinels, or `user:password`."),
+  redisSentinelAuthFile: optional("REDIS_SENTINEL_AUTH_FILE", FILE).means(
     "File with the content of REDIS_SENTINEL_AUTH. It is read again for every connection.",
   ),
-  redisSentinelTls: optional("REDIS_SENTINEL_TLS", BOOLEAN, "Uses TLS to the sentinels.", "as with Redis"),
-  redisTls: setting("REDIS_TLS", BOOLEAN, false, "Uses TLS to Redis."),
-  redisTlsCertFile: optional("REDIS_TLS_CLIENT_CERT", FILE, "File of the client certificate (PEM)."),
-  redisTlsKeyFile: optional("REDIS_TLS_CLIENT_KEY", FILE, "File of the client certificate's key (PEM)."),
-  redisTlsCaFile: optional(
-    "REDIS_TLS_CACERT",
-    FILE,
+  redisSentinelTls: optional("REDIS_SENTINEL_TLS", BOOLEAN).means("Uses TLS to the sentinels.", "as with Redis"),
+  redisTls: setting("REDIS_TLS", BOOLEAN, false).means("Uses TLS to Redis."),
+  redisTlsCertFile: optional("REDIS_TLS_CLIENT_CERT", FILE).means("File of the client certificate (PEM)."),
+  redisTlsKeyFile: optional("REDIS_TLS_CLIENT_KEY", FILE).means("File of the client certificate's key (PEM)."),
+  redisTlsCaFile: optional("REDIS_TLS_CACERT", FILE).means(
     "File of the certificate authority for Redis's certificate (PEM).",
     "the public authorities",
   ),
-  redisTlsSkipsHostName: setting(
-    "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION",
-    BOOLEAN,
-    false,
+  redisTlsSkipsHostName: setting("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", BOOLEAN, false).means(
     "Accepts a certificate of Redis that names another host. The authority is still checked.",
   ),
-  redisConnectTimeoutMs: setting(
-    "REDIS_TIMEOUT",
-    durationMs(10, 600_000),
-    2_000,
+  redisConnectTimeoutMs: setting("REDIS_TIMEOUT", durationMs(10, 600_000), 2_000).means(
     "How long connecting to Redis may take.",
   ),
-  redisClusterTags: setting(
-    "REDIS_CLUSTER_TAGS",
-    wholeNumber(1, 4_096),
-    16,
+  redisClusterTags: setting("REDIS_CLUSTER_TAGS", wholeNumber(1, 4_096), 16).means(
     "Number of hash tags that share the buckets of a Redis Cluster: 4 to 8 for each primary. Buckets of one tag are at one node. All processes need the same number (docs/operations.md).",
   ),
-  redisPerSecond: setting(
-    "REDIS_PERSECOND",
-    BOOLEAN,
-    false,
+  redisPerSecond: setting("REDIS_PERSECOND", BOOLEAN, false).means(
     "Keeps limits that are written per second in a second Redis, REDIS_PERSECOND_URL.",
   ),
-  redisPerSecondUrl: optional("REDIS_PERSECOND_URL", SECRET, "Redis for limits per second, written as REDIS_URL."),
-  redisPerSecondType: optional(
-    "REDIS_PERSECOND_TYPE",
-    oneOf(REDIS_TYPES),
+  redisPerSecondUrl: optional("REDIS_PERSECOND_URL", SECRET).means(
+    "Redis for limits per second, written as REDIS_URL.",
+  ),
+  redisPerSecondType: optional("REDIS_PERSECOND_TYPE", oneOf(REDIS_TYPES)).means(
     "As REDIS_TYPE, for that Redis.",
     "as REDIS_PERSECOND_URL says, else `single`",
   ),
-  redisPerSecondSocketType: optional(
-    "REDIS_PERSECOND_SOCKET_TYPE",
-    oneOf(["tcp", "unix"]),
+  redisPerSecondSocketType: optional("REDIS_PERSECOND_SOCKET_TYPE", oneOf(["tcp", "unix"])).means(
     "Must agree with REDIS_PERSECOND_URL.",
     "as REDIS_PERSECOND_URL says",
   ),
-  redisPerSecondAuth: optional("REDIS_PERSECOND_AUTH", SECRET, "Password of that Redis, or `user:password`."),
-  redisPerSecondAuthFile: optional("REDIS_PERSECOND_AUTH_FILE", FILE, "As REDIS_AUTH_FILE, for that Redis."),
-  redisPerSecondSentinelAuth: optional(
-    "REDIS_PERSECOND_SENTINEL_AUTH",
-    SECRET,
+  redisPerSecondAuth: optional("REDIS_PERSECOND_AUTH", SECRET).means("Password of that Redis, or `user:password`."),
+  redisPerSecondAuthFile: optional("REDIS_PERSECOND_AUTH_FILE", FILE).means("As REDIS_AUTH_FILE, for that Redis."),
+  redisPerSecondSentinelAuth: optional("REDIS_PERSECOND_SENTINEL_AUTH", SECRET).means(
     "Password of that Redis's sentinels, or `user:password`.",
   ),
-  redisPerSecondTls: setting(
-    "REDIS_PERSECOND_TLS",
-    BOOLEAN,
-    false,
+  redisPerSecondTls: setting("REDIS_PERSECOND_TLS", BOOLEAN, false).means(
     "Uses TLS to that Redis, with the files of REDIS_TLS_*.",
   ),
-  redisPerSecondConnectTimeoutMs: setting(
-    "REDIS_PERSECOND_TIMEOUT",
-    durationMs(10, 600_000),
-    2_000,
+  redisPerSecondConnectTimeoutMs: setting("REDIS_PERSECOND_TIMEOUT", durationMs(10, 600_000), 2_000).means(
     "As REDIS_TIMEOUT, for that Redis.",
   ),
 };
@@ -128,161 +94,93 @@ const SCHEMA_NAME = textLike(
 );
 
 const POSTGRES_ROWS = {
-  postgresUrl: optional(
-    "POSTGRES_URL",
-    SECRET,
+  postgresUrl: optional("POSTGRES_URL", SECRET).means(
     "PostgreSQL (15 or newer): `postgres://user:password@host:port/database`. `?sslmode=verify-full` uses TLS; `verify-ca` and `require` use TLS and do not check the host name. `?host=/folder` uses the Unix socket in that folder.",
   ),
-  postgresPassword: optional("POSTGRES_PASSWORD", SECRET, "Password of PostgreSQL."),
-  postgresPasswordFile: optional(
-    "POSTGRES_PASSWORD_FILE",
-    FILE,
+  postgresPassword: optional("POSTGRES_PASSWORD", SECRET).means("Password of PostgreSQL."),
+  postgresPasswordFile: optional("POSTGRES_PASSWORD_FILE", FILE).means(
     "File with the password. It is read again for every connection, so that passwords can change.",
   ),
-  postgresSchema: setting(
-    "POSTGRES_SCHEMA",
-    SCHEMA_NAME,
-    "headgate",
+  postgresSchema: setting("POSTGRES_SCHEMA", SCHEMA_NAME, "headgate").means(
     "Schema for the tables and functions that Headgate creates.",
   ),
-  postgresConnections: setting(
-    "POSTGRES_CONNECTIONS",
-    wholeNumber(1, 64),
-    4,
+  postgresConnections: setting("POSTGRES_CONNECTIONS", wholeNumber(1, 64), 4).means(
     "Connections to PostgreSQL for takes, per process. Each carries the takes of one turn at a time. One further connection counts processes and deletes expired rows.",
   ),
-  postgresUnlogged: optional(
-    "POSTGRES_UNLOGGED",
-    BOOLEAN,
+  postgresUnlogged: optional("POSTGRES_UNLOGGED", BOOLEAN).means(
     "`true` keeps the buckets out of PostgreSQL's write-ahead log. This is faster, but the buckets are empty after a crash and absent from standbys. `false` logs them again. All processes need the same value.",
     "as the tables are; new tables are logged",
   ),
-  postgresSynchronousCommit: setting(
-    "POSTGRES_SYNCHRONOUS_COMMIT",
-    BOOLEAN,
-    false,
+  postgresSynchronousCommit: setting("POSTGRES_SYNCHRONOUS_COMMIT", BOOLEAN, false).means(
     "A call is answered once its payment is on the disk of PostgreSQL and of synchronous standbys. Otherwise a crash may lose the last 0.6 s of payments.",
   ),
-  postgresTlsCaFile: optional(
-    "POSTGRES_TLS_CACERT",
-    FILE,
+  postgresTlsCaFile: optional("POSTGRES_TLS_CACERT", FILE).means(
     "File of the certificate authority for PostgreSQL's certificate (PEM).",
     "the public authorities",
   ),
-  postgresTlsCertFile: optional("POSTGRES_TLS_CLIENT_CERT", FILE, "File of the client certificate (PEM)."),
-  postgresTlsKeyFile: optional("POSTGRES_TLS_CLIENT_KEY", FILE, "File of the client certificate's key (PEM)."),
-  postgresConnectTimeoutMs: setting(
-    "POSTGRES_TIMEOUT",
-    durationMs(10, 600_000),
-    2_000,
+  postgresTlsCertFile: optional("POSTGRES_TLS_CLIENT_CERT", FILE).means("File of the client certificate (PEM)."),
+  postgresTlsKeyFile: optional("POSTGRES_TLS_CLIENT_KEY", FILE).means("File of the client certificate's key (PEM)."),
+  postgresConnectTimeoutMs: setting("POSTGRES_TIMEOUT", durationMs(10, 600_000), 2_000).means(
     "How long connecting to PostgreSQL may take.",
   ),
 };
 
-export const STORE_SETTINGS = under("Store", {
-  backendType: optional(
-    "BACKEND_TYPE",
-    oneOf(BACKEND_TYPES),
+export const STORE_SETTINGS = {
+  backendType: optional("BACKEND_TYPE", oneOf(BACKEND_TYPES)).means(
     "Where buckets live: in this process, or in Redis or PostgreSQL, shared by all processes.",
     "`redis` if REDIS_URL is set, else `postgres` if POSTGRES_URL is set, else `memory`",
   ),
-  bucketsMax: setting(
-    "BUCKETS_MAX",
-    wholeNumber(1, 100_000_000),
-    1_000_000,
+  bucketsMax: setting("BUCKETS_MAX", wholeNumber(1, 100_000_000), 1_000_000).means(
     "Buckets that the memory store has room for; above 16,383 up to 6 % more. A bucket takes at most 150 bytes, however long its key is. Beyond this bound, buckets that are nearest to full are dropped.",
   ),
-  slidingLogBytesMax: setting(
-    "SLIDING_LOG_BYTES_MAX",
-    wholeNumber(65_536, 8_589_934_592),
-    134_217_728,
+  slidingLogBytesMax: setting("SLIDING_LOG_BYTES_MAX", wholeNumber(65_536, 8_589_934_592), 134_217_728).means(
     "Most bytes for payments of `sliding_log` limits in the memory store, about 17 for each payment. For a call that needs more, `on_store_failure` of the limit decides.",
   ),
-  memorySnapshot: optional(
-    "MEMORY_SNAPSHOT",
-    SNAPSHOT_PATH,
+  memorySnapshot: optional("MEMORY_SNAPSHOT", SNAPSHOT_PATH).means(
     "File with a copy of the memory store's buckets, so that they outlive a restart (docs/operations.md). The folder of the file must exist. One process at a time uses the file.",
     "none is kept",
   ),
-  memorySnapshotIntervalMs: setting(
-    "MEMORY_SNAPSHOT_INTERVAL",
-    durationMs(1_000, 86_400_000),
-    60_000,
+  memorySnapshotIntervalMs: setting("MEMORY_SNAPSHOT_INTERVAL", durationMs(1_000, 86_400_000), 60_000).means(
     "How often the copy is written; a crash loses about this time. The copy is also written at the end, within SHUTDOWN_GRACE, or five seconds if that is longer.",
   ),
-  denialsMax: setting(
-    "DENIALS_MAX",
-    wholeNumber(0, 10_000_000),
-    100_000,
+  denialsMax: setting("DENIALS_MAX", wholeNumber(0, 10_000_000), 100_000).means(
     "Most buckets whose refusal this process remembers, for up to a second each, and repeats without asking the shared store (docs/hot-keys.md). 0: it asks every time.",
   ),
-  syncPeriodMs: setting(
-    "SYNC_PERIOD",
-    durationMs(10, 10_000),
-    100,
+  syncPeriodMs: setting("SYNC_PERIOD", durationMs(10, 10_000), 100).means(
     "How often a process reports to the shared store what limits with `sync: periodic` granted (docs/hot-keys.md).",
   ),
-  onStoreFailure: optional(
-    "ON_STORE_FAILURE",
-    oneOf(ON_STORE_FAILURE_NAMES),
+  onStoreFailure: optional("ON_STORE_FAILURE", oneOf(ON_STORE_FAILURE_NAMES)).means(
     "What happens to a call when the store fails and its rule does not say: the call is allowed, denied, decided locally, or answered with an error.",
     "`allow`, under COMPATIBILITY_MODE `error`",
   ),
-  storeDeadlineUs: setting(
-    "STORE_DEADLINE",
-    durationUs(100, 60_000_000),
-    10_000,
+  storeDeadlineUs: setting("STORE_DEADLINE", durationUs(100, 60_000_000), 10_000).means(
     "How long a call waits for the store at least, unless the caller's deadline is nearer.",
   ),
-  storePatienceMs: setting(
-    "STORE_PATIENCE",
-    durationMs(1, 60_000),
-    100,
+  storePatienceMs: setting("STORE_PATIENCE", durationMs(1, 60_000), 100).means(
     "How long a call waits for the store at most: for half of what the caller's deadline leaves, but at least for STORE_DEADLINE. Without a deadline it waits for this.",
   ),
-  storeQueueMax: setting(
-    "STORE_QUEUE_MAX",
-    wholeNumber(1, 1_000_000),
-    16_384,
+  storeQueueMax: setting("STORE_QUEUE_MAX", wholeNumber(1, 1_000_000), 16_384).means(
     "Most takes under way to the store; a call has one take per limit. A further take counts as a failure of the store at once.",
   ),
-  breakerWindowMs: setting(
-    "BREAKER_WINDOW",
-    durationMs(100, 600_000),
-    1_000,
+  breakerWindowMs: setting("BREAKER_WINDOW", durationMs(100, 600_000), 1_000).means(
     "Time over which the breaker counts failures.",
   ),
-  breakerCallsMin: setting(
-    "BREAKER_CALLS_MIN",
-    wholeNumber(1, 1_000_000),
-    20,
+  breakerCallsMin: setting("BREAKER_CALLS_MIN", wholeNumber(1, 1_000_000), 20).means(
     "Fewest store calls in the window before the breaker may open.",
   ),
-  breakerFailureRatio: setting(
-    "BREAKER_FAILURE_RATIO",
-    decimalNumber(0.01, 1),
-    0.5,
+  breakerFailureRatio: setting("BREAKER_FAILURE_RATIO", decimalNumber(0.01, 1), 0.5).means(
     "Share of failed store calls in the window that opens the breaker.",
   ),
-  breakerProbeIntervalMs: setting(
-    "BREAKER_PROBE_INTERVAL",
-    durationMs(10, 600_000),
-    250,
+  breakerProbeIntervalMs: setting("BREAKER_PROBE_INTERVAL", durationMs(10, 600_000), 250).means(
     "How long the open breaker waits until one store call probes the store: a caller's, or one of Headgate's own.",
   ),
-  expirationJitterSecondsMax: setting(
-    "EXPIRATION_JITTER_MAX_SECONDS",
-    wholeNumber(0, 86_400),
-    300,
+  expirationJitterSecondsMax: setting("EXPIRATION_JITTER_MAX_SECONDS", wholeNumber(0, 86_400), 300).means(
     "Counters of COMPATIBILITY_MODE live in Redis for their window and up to this many seconds longer. Headgate's own buckets live until they are full again.",
   ),
-  localCacheBytes: setting(
-    "LOCAL_CACHE_SIZE_IN_BYTES",
-    wholeNumber(0, 17_179_869_184),
-    0,
+  localCacheBytes: setting("LOCAL_CACHE_SIZE_IN_BYTES", wholeNumber(0, 17_179_869_184), 0).means(
     "Under COMPATIBILITY_MODE: size of the cache of counters over their limit, which are refused without the store until their window ends. 0: no cache. Sizes below 524288 count as 524288.",
   ),
-  cacheKeyPrefix: setting("CACHE_KEY_PREFIX", KEY_PREFIX, "", "Prefix of every bucket key in the store."),
+  cacheKeyPrefix: setting("CACHE_KEY_PREFIX", KEY_PREFIX, "").means("Prefix of every bucket key in the store."),
   ...REDIS_ROWS,
   ...POSTGRES_ROWS,
-});
+};

@@ -7,7 +7,17 @@ import type { Setting } from "./setting.ts";
 import { STORE_SETTINGS } from "./store-table.ts";
 import { TELEMETRY_SETTINGS, TRACES_SETTINGS } from "./telemetry-table.ts";
 
-/** All settings by the field of Settings, in the order of the docs. */
+/** The settings by their groups, in the order of the docs. */
+export const SETTING_GROUPS = {
+  Rules: RULE_SETTINGS,
+  Listening: LISTENING_SETTINGS,
+  Store: STORE_SETTINGS,
+  Answers: ANSWER_SETTINGS,
+  Telemetry: TELEMETRY_SETTINGS,
+  Traces: TRACES_SETTINGS,
+} as const;
+
+/** All settings by the field of Settings. */
 export const SETTINGS = {
   ...RULE_SETTINGS,
   ...LISTENING_SETTINGS,

@@ -1,6 +1,6 @@
 // Settings of logs, metrics and traces; for traces those of envoyproxy/ratelimit and OpenTelemetry's own.
 
-import { optional, setting, under } from "./setting.ts";
+import { optional, setting } from "./setting.ts";
 import {
   ATTRIBUTES,
   BOOLEAN,
@@ -27,117 +27,74 @@ const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"
 /** Which decisions the decision log contains. */
 const DECISION_LOG_KINDS = ["off", "refusals", "all"] as const;
 
-export const TELEMETRY_SETTINGS = under("Telemetry", {
-  logLevel: setting(
-    "LOG_LEVEL",
-    oneOf(LOG_LEVELS, { panic: "fatal", warning: "warn" }),
-    "info",
+export const TELEMETRY_SETTINGS = {
+  logLevel: setting("LOG_LEVEL", oneOf(LOG_LEVELS, { panic: "fatal", warning: "warn" }), "info").means(
     "Lowest level that is logged (`panic` and `warning` are accepted too).",
   ),
-  logFormat: setting("LOG_FORMAT", oneOf(["json", "text"]), "json", "One JSON object per line, or lines for people."),
-  decisionLog: setting(
-    "DECISION_LOG",
-    oneOf(DECISION_LOG_KINDS),
-    "off",
+  logFormat: setting("LOG_FORMAT", oneOf(["json", "text"]), "json").means(
+    "One JSON object per line, or lines for people.",
+  ),
+  decisionLog: setting("DECISION_LOG", oneOf(DECISION_LOG_KINDS), "off").means(
     "Writes each refusal, or each decision, in the form that `headgate simulate` reads (docs/simulate.md).",
   ),
-  decisionLogFile: optional(
-    "DECISION_LOG_FILE",
-    PATH,
+  decisionLogFile: optional("DECISION_LOG_FILE", PATH).means(
     "File for these decisions. With several workers each adds its number, such as `decisions.2.jsonl`.",
     "the process's log",
   ),
-  decisionLogShare: setting(
-    "DECISION_LOG_SAMPLE",
-    decimalNumber(0, 1),
-    1,
+  decisionLogShare: setting("DECISION_LOG_SAMPLE", decimalNumber(0, 1), 1).means(
     "Share of these decisions that is written, chosen at random.",
   ),
-  decisionLogRate: setting(
-    "DECISION_LOG_RATE",
-    wholeNumber(1, 1_000_000),
-    10,
+  decisionLogRate: setting("DECISION_LOG_RATE", wholeNumber(1, 1_000_000), 10).means(
     "Most lines per second for each limit, and most lines at once. The next line says how many were left out.",
   ),
-  decisionLogBytesMax: setting(
-    "DECISION_LOG_FILE_BYTES_MAX",
-    wholeNumber(65_536, 1_099_511_627_776),
-    67_108_864,
+  decisionLogBytesMax: setting("DECISION_LOG_FILE_BYTES_MAX", wholeNumber(65_536, 1_099_511_627_776), 67_108_864).means(
     "Most bytes of a file. A full file is renamed to `.1`, the file `.1` to `.2`, and so on.",
   ),
-  decisionLogFilesMax: setting(
-    "DECISION_LOG_FILES",
-    wholeNumber(1, 1_000),
-    4,
+  decisionLogFilesMax: setting("DECISION_LOG_FILES", wholeNumber(1, 1_000), 4).means(
     "Files that are kept, including the current one. The oldest is deleted.",
   ),
-  prometheusPath: setting("PROMETHEUS_PATH", URL_PATH, "/metrics", "Path of the metrics on the HTTP port."),
-  prometheusAddress: optional(
-    "PROMETHEUS_ADDR",
-    LISTEN_ADDRESS,
+  prometheusPath: setting("PROMETHEUS_PATH", URL_PATH, "/metrics").means("Path of the metrics on the HTTP port."),
+  prometheusAddress: optional("PROMETHEUS_ADDR", LISTEN_ADDRESS).means(
     "Serves the metrics on this address too. If the address is taken, the process logs that and runs without it.",
     "none, under COMPATIBILITY_MODE with USE_PROMETHEUS=true `:9090`",
   ),
-  usesPrometheus: optional(
-    "USE_PROMETHEUS",
-    BOOLEAN,
+  usesPrometheus: optional("USE_PROMETHEUS", BOOLEAN).means(
     "`false` ignores PROMETHEUS_ADDR.",
     "`true` if PROMETHEUS_ADDR is set",
   ),
-  usesStatsd: optional(
-    "USE_STATSD",
-    BOOLEAN,
+  usesStatsd: optional("USE_STATSD", BOOLEAN).means(
     "Sends counters to a statsd server too.",
     "`false`, under COMPATIBILITY_MODE `true` if STATSD_HOST is set",
   ),
-  usesDogStatsd: setting(
-    "USE_DOG_STATSD",
-    BOOLEAN,
-    false,
+  usesDogStatsd: setting("USE_DOG_STATSD", BOOLEAN, false).means(
     "Sends counters in DogStatsD's dialect, with EXTRA_TAGS as tags.",
   ),
-  disablesStats: setting("DISABLE_STATS", BOOLEAN, false, "Sends nothing to statsd, whatever else is set."),
-  statsdHost: setting("STATSD_HOST", HOST_NAME, "localhost", "Host of the statsd server."),
-  statsdPort: setting("STATSD_PORT", PORT, 8125, "Its port."),
-  statsdProtocol: setting("STATSD_PROTOCOL", oneOf(["tcp", "udp"]), "tcp", "Protocol to the statsd server."),
-  statsFlushIntervalMs: setting(
-    "STATS_FLUSH_INTERVAL",
-    durationMs(10, 3_600_000),
-    10_000,
+  disablesStats: setting("DISABLE_STATS", BOOLEAN, false).means("Sends nothing to statsd, whatever else is set."),
+  statsdHost: setting("STATSD_HOST", HOST_NAME, "localhost").means("Host of the statsd server."),
+  statsdPort: setting("STATSD_PORT", PORT, 8125).means("Its port."),
+  statsdProtocol: setting("STATSD_PROTOCOL", oneOf(["tcp", "udp"]), "tcp").means("Protocol to the statsd server."),
+  statsFlushIntervalMs: setting("STATS_FLUSH_INTERVAL", durationMs(10, 3_600_000), 10_000).means(
     "How often counters are sent to statsd.",
   ),
-  extraTags: setting("EXTRA_TAGS", TAGS, new Map(), "Tags on all counters sent to statsd: `key:value,key2:value2`."),
-  metricValuesMax: setting(
-    "METRIC_VALUES_MAX",
-    wholeNumber(0, 10_000),
-    200,
+  extraTags: setting("EXTRA_TAGS", TAGS, new Map()).means(
+    "Tags on all counters sent to statsd: `key:value,key2:value2`.",
+  ),
+  metricValuesMax: setting("METRIC_VALUES_MAX", wholeNumber(0, 10_000), 200).means(
     "Most values of callers that become metric labels, per rule. Further values count as `other`.",
   ),
-  metricRulesMax: setting(
-    "METRIC_RULES_MAX",
-    wholeNumber(1, 1_000_000),
-    2_000,
+  metricRulesMax: setting("METRIC_RULES_MAX", wholeNumber(1, 1_000_000), 2_000).means(
     "Most rules, and values of callers, that have series on the metrics page, per domain, in the order of their first hits. Further ones are added up as `(other rules)`. Each has six series, and up to eight more with holds.",
   ),
-  topKeysMax: setting(
-    "TOP_KEYS",
-    wholeNumber(0, 2_000),
-    500,
+  topKeysMax: setting("TOP_KEYS", wholeNumber(0, 2_000), 500).means(
     "Keys that `/top` and `headgate top` tell apart over all rules, among keys that pass and among keys that are refused (docs/operations.md); at most 2,000. 0 counts none.",
   ),
-  topKeysShown: setting(
-    "TOP_KEYS_METRICS",
-    wholeNumber(0, 100),
-    0,
+  topKeysShown: setting("TOP_KEYS_METRICS", wholeNumber(0, 100), 0).means(
     "How many of the keys that are refused most are series of `headgate_top_refused`. Everybody who reaches the port can read the metrics page, and keys name callers, except under rules with `hash_values`.",
   ),
-  nearLimitRatio: setting(
-    "NEAR_LIMIT_RATIO",
-    decimalNumber(0, 1),
-    0.8,
+  nearLimitRatio: setting("NEAR_LIMIT_RATIO", decimalNumber(0, 1), 0.8).means(
     "Share of a limit above which hits count as near the limit.",
   ),
-});
+};
 
 const SAMPLERS = [
   "always_on",
@@ -149,126 +106,80 @@ const SAMPLERS = [
 ] as const;
 const TRACE_PROTOCOLS = ["http/protobuf", "grpc"] as const;
 
-export const TRACES_SETTINGS = under("Traces", {
-  tracingEnabled: optional(
-    "TRACING_ENABLED",
-    BOOLEAN,
+export const TRACES_SETTINGS = {
+  tracingEnabled: optional("TRACING_ENABLED", BOOLEAN).means(
     "Makes a span of every call and sends it by OTLP (docs/operations.md). Needs the packages of OpenTelemetry, which are installed separately.",
     "`true` if OTEL_TRACES_EXPORTER is `otlp`",
   ),
-  tracingServiceName: setting("TRACING_SERVICE_NAME", TEXT, "headgate", "`service.name` of the spans."),
-  tracingNamespace: optional("TRACING_SERVICE_NAMESPACE", TEXT, "`service.namespace` of the spans."),
-  tracingInstanceId: optional(
-    "TRACING_SERVICE_INSTANCE_ID",
-    TEXT,
+  tracingServiceName: setting("TRACING_SERVICE_NAME", TEXT, "headgate").means("`service.name` of the spans."),
+  tracingNamespace: optional("TRACING_SERVICE_NAMESPACE", TEXT).means("`service.namespace` of the spans."),
+  tracingInstanceId: optional("TRACING_SERVICE_INSTANCE_ID", TEXT).means(
     "`service.instance.id` of the spans.",
     "a random UUID for each process",
   ),
-  tracingProtocol: setting(
-    "TRACING_EXPORTER_PROTOCOL",
-    oneOf(["http", "grpc"]),
-    "http",
+  tracingProtocol: setting("TRACING_EXPORTER_PROTOCOL", oneOf(["http", "grpc"]), "http").means(
     "Protocol to the collector. `http` is `http/protobuf` of OTEL_EXPORTER_OTLP_PROTOCOL.",
   ),
-  tracingSamplingRate: setting(
-    "TRACING_SAMPLING_RATE",
-    decimalNumber(0, 1),
-    1,
+  tracingSamplingRate: setting("TRACING_SAMPLING_RATE", decimalNumber(0, 1), 1).means(
     "Share of calls that have a span, if their caller is not traced. If the caller is traced, its span decides.",
   ),
-  otelDisabled: optional("OTEL_SDK_DISABLED", TEXT, "`true` makes no spans, whatever else is set."),
-  otelExporter: optional(
-    "OTEL_TRACES_EXPORTER",
-    TEXT,
+  otelDisabled: optional("OTEL_SDK_DISABLED", TEXT).means("`true` makes no spans, whatever else is set."),
+  otelExporter: optional("OTEL_TRACES_EXPORTER", TEXT).means(
     "`otlp` turns traces on, as TRACING_ENABLED does; `none` turns them off. TRACING_ENABLED takes precedence.",
   ),
-  otelServiceName: optional(
-    "OTEL_SERVICE_NAME",
-    TEXT,
+  otelServiceName: optional("OTEL_SERVICE_NAME", TEXT).means(
     "`service.name` of the spans. Takes precedence over all other variables that give it.",
   ),
-  otelResource: optional(
-    "OTEL_RESOURCE_ATTRIBUTES",
-    ATTRIBUTES,
+  otelResource: optional("OTEL_RESOURCE_ATTRIBUTES", ATTRIBUTES).means(
     "Attributes of every span's resource, as `key=value,key2=value2` with `%2C` for a comma. They take precedence over TRACING_SERVICE_*.",
   ),
-  otelSampler: optional(
-    "OTEL_TRACES_SAMPLER",
-    oneOf(SAMPLERS),
+  otelSampler: optional("OTEL_TRACES_SAMPLER", oneOf(SAMPLERS)).means(
     "`always_on`, `always_off`, `traceidratio`, or one of these after `parentbased_`. Takes precedence over TRACING_SAMPLING_RATE.",
     "`parentbased_traceidratio` with TRACING_SAMPLING_RATE",
   ),
-  otelSamplerArg: optional(
-    "OTEL_TRACES_SAMPLER_ARG",
-    decimalNumber(0, 1),
+  otelSamplerArg: optional("OTEL_TRACES_SAMPLER_ARG", decimalNumber(0, 1)).means(
     "The share of `traceidratio`, from 0 to 1.",
     "`1`",
   ),
-  otlpProtocol: optional(
-    "OTEL_EXPORTER_OTLP_PROTOCOL",
-    oneOf(TRACE_PROTOCOLS),
+  otlpProtocol: optional("OTEL_EXPORTER_OTLP_PROTOCOL", oneOf(TRACE_PROTOCOLS)).means(
     "Protocol to the collector: `http/protobuf` or `grpc`.",
     "that of TRACING_EXPORTER_PROTOCOL",
   ),
-  otlpTracesProtocol: optional("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", oneOf(TRACE_PROTOCOLS), WINS),
-  otlpEndpoint: optional(
-    "OTEL_EXPORTER_OTLP_ENDPOINT",
-    OTLP_URL,
+  otlpTracesProtocol: optional("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", oneOf(TRACE_PROTOCOLS)).means(WINS),
+  otlpEndpoint: optional("OTEL_EXPORTER_OTLP_ENDPOINT", OTLP_URL).means(
     "URL of the collector, without a password. With `http/protobuf`, spans are sent to `/v1/traces` below this URL.",
     "`http://localhost:4318`, with `grpc` `http://localhost:4317`",
   ),
-  otlpTracesEndpoint: optional(
-    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-    OTLP_URL,
+  otlpTracesEndpoint: optional("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", OTLP_URL).means(
     "URL that traces are sent to, used unchanged. Takes precedence.",
   ),
-  otlpHeaders: optional(
-    "OTEL_EXPORTER_OTLP_HEADERS",
-    OTLP_HEADERS,
+  otlpHeaders: optional("OTEL_EXPORTER_OTLP_HEADERS", OTLP_HEADERS).means(
     "Headers that are sent with spans, as `name=value,name2=value2` with `%2C` for a comma.",
   ),
-  otlpTracesHeaders: optional(
-    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
-    OTLP_HEADERS,
+  otlpTracesHeaders: optional("OTEL_EXPORTER_OTLP_TRACES_HEADERS", OTLP_HEADERS).means(
     "Further headers for traces only. They take precedence.",
   ),
-  otlpCaFile: optional(
-    "OTEL_EXPORTER_OTLP_CERTIFICATE",
-    FILE,
+  otlpCaFile: optional("OTEL_EXPORTER_OTLP_CERTIFICATE", FILE).means(
     "File of the certificate authorities for the collector's certificate (PEM).",
     "those of Node.js",
   ),
-  otlpTracesCaFile: optional("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", FILE, WINS),
-  otlpCertFile: optional(
-    "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
-    FILE,
+  otlpTracesCaFile: optional("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", FILE).means(WINS),
+  otlpCertFile: optional("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", FILE).means(
     "File of the client certificate for the collector (PEM).",
   ),
-  otlpTracesCertFile: optional("OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE", FILE, WINS),
-  otlpKeyFile: optional("OTEL_EXPORTER_OTLP_CLIENT_KEY", FILE, "File of the client certificate's key (PEM)."),
-  otlpTracesKeyFile: optional("OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", FILE, WINS),
-  spansMax: setting(
-    "OTEL_BSP_MAX_QUEUE_SIZE",
-    wholeNumber(1, 1_000_000),
-    2_048,
+  otlpTracesCertFile: optional("OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE", FILE).means(WINS),
+  otlpKeyFile: optional("OTEL_EXPORTER_OTLP_CLIENT_KEY", FILE).means("File of the client certificate's key (PEM)."),
+  otlpTracesKeyFile: optional("OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", FILE).means(WINS),
+  spansMax: setting("OTEL_BSP_MAX_QUEUE_SIZE", wholeNumber(1, 1_000_000), 2_048).means(
     "Most spans that wait for the collector. Further spans are dropped and counted (`headgate_spans_total`).",
   ),
-  spanBatchMax: setting(
-    "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
-    wholeNumber(1, 100_000),
-    64,
+  spanBatchMax: setting("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", wholeNumber(1, 100_000), 64).means(
     "Most spans that are sent together. Packing them delays calls: 64 spans by a millisecond, OpenTelemetry's default of 512 by ten.",
   ),
-  spanDelayMs: setting(
-    "OTEL_BSP_SCHEDULE_DELAY",
-    wholeNumber(1, DAY_MS),
-    5_000,
+  spanDelayMs: setting("OTEL_BSP_SCHEDULE_DELAY", wholeNumber(1, DAY_MS), 5_000).means(
     "How long a span waits for others that are sent with it, in milliseconds.",
   ),
-  spanExportMs: setting(
-    "OTEL_BSP_EXPORT_TIMEOUT",
-    wholeNumber(1, DAY_MS),
-    30_000,
+  spanExportMs: setting("OTEL_BSP_EXPORT_TIMEOUT", wholeNumber(1, DAY_MS), 30_000).means(
     "How long sending a batch may take, in milliseconds. A batch that takes longer is lost. OTEL_EXPORTER_OTLP_TIMEOUT (10000) bounds one request.",
   ),
-});
+};
