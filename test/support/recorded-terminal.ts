@@ -5,7 +5,6 @@ import type { Terminal } from "../../src/tools/cli/terminal.ts";
 export class RecordedTerminal implements Terminal {
   readonly isColoured: boolean;
   readonly screenColumns: number | undefined;
-  readonly isWatched: boolean;
   readonly columns: number;
   readonly env: Readonly<Record<string, string | undefined>>;
   outText = "";
@@ -13,10 +12,9 @@ export class RecordedTerminal implements Terminal {
   /** Undefined until a command sets it. */
   exitCode: number | undefined;
 
-  constructor(options: Partial<Pick<Terminal, "isColoured" | "screenColumns" | "isWatched" | "columns" | "env">> = {}) {
+  constructor(options: Partial<Pick<Terminal, "isColoured" | "screenColumns" | "columns" | "env">> = {}) {
     this.isColoured = options.isColoured ?? false;
     this.screenColumns = options.screenColumns;
-    this.isWatched = options.isWatched ?? false;
     this.columns = options.columns ?? 80;
     this.env = options.env ?? {};
   }

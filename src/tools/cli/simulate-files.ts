@@ -1,11 +1,8 @@
 // Loads the rules, runs the simulation, prints its report.
 
-import { stat } from "node:fs/promises";
-import { SystemClock } from "../../engine/base/clock.ts";
-import { isoTime } from "../../engine/base/units.ts";
 import { visible, visibleJson } from "../../engine/base/visible.ts";
 import type { SimulationReport } from "../simulate/report.ts";
-import { type Progress, simulate } from "../simulate/simulate.ts";
+import { simulate } from "../simulate/simulate.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";
 import { type FileChoiceFlags, sayLines } from "./call-options.ts";
 import { decidingSettings, rulesOrTrouble, virtualSettings } from "./rules-source.ts";
@@ -41,7 +38,6 @@ export async function simulateFiles({ files, flags, mapping }: SimulateOptions, 
     terminal.setExitCode(2);
     return;
   }
-  const progress = new ProgressLine(await bytesOf(files), terminal);
   const result = await orTrouble(terminal, () =>
     simulate({
       ruleSet,
@@ -52,11 +48,8 @@ export async function simulateFiles({ files, flags, mapping }: SimulateOptions, 
       lateMaxUs: flags.late * 1_000,
       explainMax: flags.explain,
       hashesAll: flags.values === "hash",
-      clock: new SystemClock(),
-      onProgress: (now) => progress.show(now),
     }),
   );
-  progress.clear();
   if (result === undefined) return;
   const { report, lines } = result;
   sayLines(lines, terminal);
@@ -69,42 +62,4 @@ export async function simulateFiles({ files, flags, mapping }: SimulateOptions, 
 function refusedShare({ calls, changes }: SimulationReport): number {
   if (calls.read === 0) return 0;
   return (changes === null ? calls.refused : changes.newly_refused.calls) / calls.read;
-}
-
-/** Bytes of all files. Whoever reads a file reports it if it is not there. */
-async function bytesOf(files: readonly string[]): Promise<number> {
-  const sizes = await Promise.all(
-    files.map((file) =>
-      stat(file).then(
-        ({ size }) => size,
-        () => 0,
-      ),
-    ),
-  );
-  return sizes.reduce((sum, size) => sum + size, 0);
-}
-
-/** One line on standard error that says how far a run is, if somebody watches. */
-class ProgressLine {
-  readonly #bytes: number;
-  readonly #terminal: Terminal;
-  #width = 0;
-
-  constructor(bytes: number, terminal: Terminal) {
-    this.#bytes = bytes;
-    this.#terminal = terminal;
-  }
-
-  show({ calls, bytesRead, atUs }: Progress): void {
-    if (!this.#terminal.isWatched) return;
-    const share = this.#bytes === 0 ? 0 : Math.min(1, bytesRead / this.#bytes);
-    const text = `${calls} calls, ${isoTime(atUs)}, ${Math.floor(share * 100)} %`;
-    this.#terminal.err(`\r${text.padEnd(this.#width)}`);
-    this.#width = text.length;
-  }
-
-  clear(): void {
-    if (this.#width > 0) this.#terminal.err(`\r${" ".repeat(this.#width)}\r`);
-    this.#width = 0;
-  }
 }

@@ -2,7 +2,6 @@
 
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { SystemClock } from "../../engine/base/clock.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
 import { errorCode, fileTrouble } from "../../engine/base/thrown.ts";
 import { visible } from "../../engine/base/visible.ts";
@@ -91,8 +90,6 @@ async function makeFiles(
     ...calls,
     ruleSet: compile(suggestion.shapes),
     settings: deciding,
-    clock: new SystemClock(),
-    onProgress: () => undefined,
   });
   sayLines(lines, terminal);
   const outcomes = new Map(report.limits.map((limit) => [limit.limit, limit]));

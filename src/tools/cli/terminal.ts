@@ -12,8 +12,6 @@ export interface Terminal {
   readonly isColoured: boolean;
   /** Width of the screen that standard output is; undefined if it is none. What is on a screen may be overwritten. */
   readonly screenColumns: number | undefined;
-  /** True if somebody watches standard error, so that a line there may be overwritten. */
-  readonly isWatched: boolean;
   /** Width that sentences are broken to. */
   readonly columns: number;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -49,7 +47,6 @@ export function processTerminal(): Terminal {
     },
     isColoured: stdout.isTTY === true && (env.NO_COLOR ?? "") === "" && env.TERM !== "dumb",
     screenColumns: stdout.isTTY === true && env.TERM !== "dumb" ? columns : undefined,
-    isWatched: stderr.isTTY === true,
     columns: Math.min(COLUMNS_MAX, Math.max(COLUMNS_MIN, columns)),
     env,
   };

@@ -20,8 +20,6 @@ export interface LineOptions {
   readonly keepsLastPart?: boolean;
   /** Default: latin1, for lines of ASCII. */
   readonly encoding?: "latin1" | "utf8";
-  /** Called with the number of bytes of each read from disk. */
-  readonly onRead?: (bytes: number) => void;
   /** Called at the end of a file that ends in the middle of a line or of its compressed data, with the number of whole lines. */
   readonly onCutOff?: (lines: number) => void;
 }
@@ -31,12 +29,11 @@ export interface LineOptions {
  * decompressed.
  */
 export async function* readLines(file: string, options: LineOptions): AsyncGenerator<readonly string[]> {
-  const { fail, keepsLastPart = false, encoding = "latin1", onRead, onCutOff } = options;
+  const { fail, keepsLastPart = false, encoding = "latin1", onCutOff } = options;
   const disk = createReadStream(file, { highWaterMark: 262_144 });
   const isZipped = file.endsWith(".gz");
   let lastBytes: Buffer = Buffer.alloc(0);
   disk.on("data", (chunk) => {
-    onRead?.(chunk.length);
     const ending = Buffer.from(chunk.slice(-LENGTH_BYTES));
     lastBytes = Buffer.concat([lastBytes, ending]).subarray(-LENGTH_BYTES);
   });

@@ -26,7 +26,7 @@ interface RecordedCalls {
  */
 export async function* readRecording(
   file: string,
-  options: Pick<LineOptions, "onRead" | "onCutOff"> = {},
+  options: Pick<LineOptions, "onCutOff"> = {},
 ): AsyncGenerator<RecordedCalls> {
   let number = 0;
   let startedUs: number | undefined;

@@ -11,14 +11,12 @@ import { LimitRequest } from "../../../src/engine/domain/request.ts";
 import { recordedLine } from "../../../src/tools/mirror/recording.ts";
 import { fillRequest, type RecordedQuestion } from "../../../src/tools/simulate/question.ts";
 import { reportOf } from "../../../src/tools/simulate/report.ts";
-import { simulate } from "../../../src/tools/simulate/simulate.ts";
 import { Simulation } from "../../../src/tools/simulate/simulation.ts";
 import { CsvRows } from "../../../src/tools/simulate/sources/csv-rows.ts";
 import { merged, sorted } from "../../../src/tools/simulate/sources/in-order.ts";
 import { type Mapping, parseTemplate, type Template } from "../../../src/tools/simulate/sources/mapping.ts";
 import { LineCounts, openCalls } from "../../../src/tools/simulate/sources/open-calls.ts";
 import { timeOfCall } from "../../../src/tools/simulate/sources/time-of-call.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
 import { PLAIN_SETTINGS } from "../../support/recorded-service.ts";
 import { plainOf } from "../../support/request-arbitrary.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
@@ -401,34 +399,4 @@ describe("whatever is in a file", () => {
     expect(counts.skipped).toBe(1);
     await expect(read([written("no gzip", ".gz")])).rejects.toThrow(/it is not gzip, or damaged/);
   });
-});
-
-test("progress is told as a run goes on, at most once a second", async () => {
-  const lines = Array.from(
-    { length: 10_000 },
-    (_, i) => `{"start_time":${1_767_225_600 + i},"peer":"10.0.0.${i % 200}"}\n`,
-  );
-  const file = written(lines.join(""));
-  const clock = new ManualClock();
-  const told: number[] = [];
-  const { report } = await simulate({
-    ruleSet: rulesFromYaml(
-      "domain: edge\ndescriptors: [{ key: remote_address, rate_limit: { requests_per_unit: 1, unit: day } }]",
-    ),
-    settings: PLAIN_SETTINGS,
-    files: [file],
-    mapping: MAPPING,
-    lateMaxUs: 0,
-    clock: {
-      nowUs: () => {
-        clock.advanceMs(1_100);
-        return clock.nowUs();
-      },
-    },
-    onProgress: ({ calls, bytesRead }) => told.push(calls, bytesRead),
-  });
-  expect(report.calls.read).toBe(10_000);
-  expect(report.calls.allowed).toBe(200);
-  expect(told.length).toBeGreaterThan(2);
-  expect(told.every((number, i) => i < 2 || number >= (told[i - 2] ?? 0))).toBe(true);
 });

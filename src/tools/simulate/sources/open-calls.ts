@@ -18,7 +18,6 @@ export interface CallFilesOptions {
   readonly mapping: Mapping | undefined;
   /** How late a line of a log may come; recordings are in order. */
   readonly lateMaxUs: number;
-  readonly onRead?: ((bytes: number) => void) | undefined;
 }
 
 /** What is said of the lines of logs. */
@@ -46,14 +45,13 @@ export async function* openCalls(options: CallFilesOptions, counts: LineCounts):
 
 async function* callsOf(file: string, options: CallFilesOptions, counts: LineCounts): Batches {
   const head = await firstLineOf(file);
-  const onRead = options.onRead ?? (() => undefined);
   const onCutOff = (lines: number) => counts.cutOff.set(file, lines);
   const object = objectOf(head);
   if (object !== undefined && Object.hasOwn(object, "headgate_recording")) {
-    yield* recordedCalls(file, { onRead, onCutOff });
+    yield* recordedCalls(file, { onCutOff });
     return;
   }
-  const lines = readLines(file, { fail, onRead, onCutOff, encoding: "utf8", keepsLastPart: true });
+  const lines = readLines(file, { fail, onCutOff, encoding: "utf8", keepsLastPart: true });
   const readLine = lineReader(file, head, object, options.mapping, counts);
   yield* sorted(logCalls(file, lines, readLine, counts), options.lateMaxUs);
 }
