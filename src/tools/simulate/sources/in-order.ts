@@ -13,78 +13,53 @@ type Calls = readonly RecordedQuestion[];
  * come even later stay out of order.
  */
 export async function* sorted(batches: AsyncIterable<Calls>, windowUs: number): AsyncGenerator<Calls> {
-  /** In order, from `first` on. */
   const held: RecordedQuestion[] = [];
   let newestUs = 0;
   let chars = 0;
   for await (const batch of batches) {
-    const ready: RecordedQuestion[] = [];
-    let first = 0;
+    const late: RecordedQuestion[] = [];
     for (const call of batch) {
-      if (call.atUs < newestUs - windowUs) {
-        ready.push(call);
-        continue;
-      }
       newestUs = Math.max(newestUs, call.atUs);
-      if (call.atUs === newestUs) held.push(call);
-      else held.splice(placeOf(call, held, first), 0, call);
-      chars += charsOf(call);
-      for (; first < held.length; first++) {
-        const oldest = held[first] as RecordedQuestion;
-        const hasRoom = held.length - first <= HELD_MAX && chars <= HELD_CHARS_MAX;
-        if (hasRoom && oldest.atUs >= newestUs - windowUs) break;
-        chars -= charsOf(oldest);
-        ready.push(oldest);
+      if (call.atUs < newestUs - windowUs) late.push(call);
+      else {
+        held.push(call);
+        chars += charsOf(call);
       }
     }
-    held.splice(0, first);
-    if (ready.length > 0) yield ready;
+    held.sort(byTime);
+    let ready = 0;
+    for (const call of held) {
+      const hasRoom = held.length - ready <= HELD_MAX && chars <= HELD_CHARS_MAX;
+      if (hasRoom && call.atUs >= newestUs - windowUs) break;
+      chars -= charsOf(call);
+      ready++;
+    }
+    yield [...late, ...held.splice(0, ready)];
   }
   yield held;
 }
 
-/** Where the call belongs among those from `first` on. */
-function placeOf({ atUs }: RecordedQuestion, held: Calls, first: number): number {
-  let low = first;
-  let high = held.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((held[middle] as RecordedQuestion).atUs <= atUs) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
 /** Merges streams that are each in order: the earliest call comes next. */
 export async function* merged(sources: readonly AsyncIterable<Calls>[]): AsyncGenerator<Calls> {
-  if (sources.length === 1 && sources[0] !== undefined) {
-    yield* sources[0];
-    return;
-  }
-  let streams = sources.map((source) => ({
-    source: source[Symbol.asyncIterator](),
-    calls: [] as Calls,
-    isDone: false,
-  }));
+  const streams = new Set(sources.map((source) => ({ source: source[Symbol.asyncIterator](), calls: [] as Calls })));
   for (;;) {
     for (const stream of streams) {
-      while (stream.calls.length === 0 && !stream.isDone) {
+      while (stream.calls.length === 0 && streams.has(stream)) {
         const { done, value } = await stream.source.next();
-        if (done === true) stream.isDone = true;
+        if (done === true) streams.delete(stream);
         else stream.calls = value;
       }
     }
-    streams = streams.filter(({ isDone }) => !isDone);
-    if (streams.length === 0) return;
+    if (streams.size === 0) return;
     // No stream has a call to come that is earlier.
-    const untilUs = Math.min(...streams.map(({ calls }) => latestOf(calls)));
-    const next = streams.flatMap((stream) => {
+    const untilUs = Math.min(...[...streams].map(({ calls }) => latestOf(calls)));
+    const next = [...streams].flatMap((stream) => {
       const later = stream.calls.findIndex(({ atUs }) => atUs > untilUs);
       const ready = later < 0 ? stream.calls : stream.calls.slice(0, later);
       stream.calls = stream.calls.slice(ready.length);
       return ready;
     });
-    yield next.sort(byTime);
+    yield streams.size === 1 ? next : next.sort(byTime);
   }
 }
 

@@ -32,8 +32,8 @@ export interface Mapping {
   readonly hits: string | undefined;
 }
 
-/** The fields of a line, by name; undefined for one that is not there. */
-export type Fields = (name: string) => unknown;
+/** A line of a log, by the names of its fields. */
+export type LogLine = Readonly<Record<string, unknown>>;
 
 /** Why a line holds no call. */
 export class NoCall {
@@ -72,10 +72,9 @@ export class UnseenFields {
     return `no line has ${names}; fields are ${shown}${more}`;
   }
 
-  /** Takes a line's fields; `names` tells how the line calls them. */
-  see(fields: Fields, names: () => readonly string[]): void {
-    this.#found ??= names();
-    for (const name of this.#names) if (fields(name) !== undefined) this.#names.delete(name);
+  see(line: LogLine): void {
+    this.#found ??= Object.keys(line);
+    for (const name of this.#names) if (fieldOf(line, name) !== undefined) this.#names.delete(name);
   }
 }
 
@@ -100,57 +99,55 @@ export function parseTemplate(text: string): Template | { readonly problem: stri
 }
 
 /** The call of a line, or why there is none: its time is missing, or no descriptor is left. */
-export function callOf(fields: Fields, mapping: Mapping): RecordedQuestion | NoCall {
-  const time = fields(mapping.time);
+export function callOf(line: LogLine, mapping: Mapping): RecordedQuestion | NoCall {
+  const time = fieldOf(line, mapping.time);
   const atUs = timeOfCall(time);
   if (atUs === undefined) {
     const found = isAbsent(time) ? "nothing" : JSON.stringify(time);
     return new NoCall(`expected a time in '${mapping.time}', found ${found}`);
   }
-  const domain = filled(mapping.domain, fields);
+  const domain = filled(mapping.domain, line);
   if (domain === undefined) return new NoCall("expected a domain, found nothing in its field");
   const descriptors: AskedDescriptor[] = [];
   for (const wanted of mapping.descriptors) {
-    const descriptor = descriptorOf(wanted, fields);
+    const descriptor = descriptorOf(wanted, line);
     if (descriptor !== undefined) descriptors.push(descriptor);
   }
   if (descriptors.length === 0) return new NoCall("expected the fields of at least one descriptor");
-  const hitsAddend = mapping.hits === undefined ? 1 : hitsOf(fields(mapping.hits));
+  const hitsAddend = mapping.hits === undefined ? 1 : hitsOf(fieldOf(line, mapping.hits));
   const question: AskedCall = { domain: oneByteOf(domain), descriptors, hitsAddend };
   return { atUs, question };
 }
 
-/** The named fields of an object. A name with dots leads into inner objects, unless a field has exactly that name. */
-export function fieldsOf(object: Readonly<Record<string, unknown>>): Fields {
-  return (name) => {
-    if (Object.hasOwn(object, name)) return object[name];
-    let value: unknown = object;
-    for (const step of name.split(".")) {
-      if (typeof value !== "object" || value === null || !Object.hasOwn(value, step)) return undefined;
-      value = (value as Readonly<Record<string, unknown>>)[step];
-    }
-    return value;
-  };
+/** The named field; undefined if it is not there. A name with dots leads into inner objects, unless a field has exactly that name. */
+function fieldOf(line: LogLine, name: string): unknown {
+  if (Object.hasOwn(line, name)) return line[name];
+  let value: unknown = line;
+  for (const step of name.split(".")) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, step)) return undefined;
+    value = (value as LogLine)[step];
+  }
+  return value;
 }
 
-function descriptorOf(wanted: Mapping["descriptors"][number], fields: Fields): AskedDescriptor | undefined {
+function descriptorOf(wanted: Mapping["descriptors"][number], line: LogLine): AskedDescriptor | undefined {
   const entries: [string, string][] = [];
   for (const { key, value } of wanted) {
-    const text = filled(value, fields);
+    const text = filled(value, line);
     if (text === undefined) return undefined;
     entries.push([oneByteOf(key), oneByteOf(text)]);
   }
   return { entries };
 }
 
-function filled(template: Template, fields: Fields): string | undefined {
+function filled(template: Template, line: LogLine): string | undefined {
   let text = "";
   for (const piece of template) {
     if (typeof piece === "string") {
       text += piece;
       continue;
     }
-    const value = fields(piece.field);
+    const value = fieldOf(line, piece.field);
     if (isAbsent(value)) return undefined;
     const written = typeof value === "string" ? value : JSON.stringify(value);
     text += piece.part === undefined ? written : PARTS[piece.part](written);

@@ -6,9 +6,9 @@ import { ConfigError } from "../../../engine/base/errors.ts";
 import { readLines } from "../../mirror/file-lines.ts";
 import { readRecording } from "../../mirror/read-recording.ts";
 import type { RecordedQuestion } from "../question.ts";
-import { CsvRows } from "./csv-rows.ts";
+import { csvReader } from "./csv-rows.ts";
 import { merged, sorted } from "./in-order.ts";
-import { callOf, type Fields, fieldsOf, type Mapping, NoCall, UnseenFields } from "./mapping.ts";
+import { callOf, type LogLine, type Mapping, NoCall, UnseenFields } from "./mapping.ts";
 import { TIME_US_MAX } from "./time-of-call.ts";
 import { looksWritten, readWrittenCall } from "./written-call.ts";
 
@@ -46,13 +46,12 @@ export async function* openCalls(options: CallFilesOptions, counts: LineCounts):
 async function* callsOf(file: string, options: CallFilesOptions, counts: LineCounts): Batches {
   const head = await firstLineOf(file);
   const onCutOff = (lines: number) => counts.cutOff.set(file, lines);
-  const object = objectOf(head);
-  if (object !== undefined && Object.hasOwn(object, "headgate_recording")) {
+  if (Object.hasOwn(objectOf(head) ?? {}, "headgate_recording")) {
     yield* recordedCalls(file, { onCutOff });
     return;
   }
   const lines = readLines(file, { fail, onCutOff, encoding: "utf8", keepsLastPart: true });
-  const readLine = lineReader(file, head, object, options.mapping, counts);
+  const readLine = lineReader(file, head, options.mapping, counts);
   yield* sorted(logCalls(file, lines, readLine, counts), options.lateMaxUs);
 }
 
@@ -85,52 +84,36 @@ async function* recordedCalls(file: string, options: Parameters<typeof readRecor
 
 const UNMAPPED_HINT = "; logs other than a decision log want --domain, --time and --descriptor";
 
-/** Reads a line: a call, why it is none, or undefined if the line is part of a row or holds nothing. */
+/** Reads a line: a call, why it is none, or undefined if the line holds nothing. */
 type ReadLine = (line: string) => RecordedQuestion | NoCall | undefined;
 
-function lineReader(
-  file: string,
-  head: string,
-  object: Readonly<Record<string, unknown>> | undefined,
-  mapping: Mapping | undefined,
-  counts: LineCounts,
-): ReadLine {
+function lineReader(file: string, head: string, mapping: Mapping | undefined, counts: LineCounts): ReadLine {
+  const first = objectOf(head);
   // A service's log has lines that are no decisions, too.
-  const isWritten = object !== undefined && (mapping === undefined || looksWritten(object));
-  if (isWritten) return (line) => onObject(line, readWrittenCall);
+  if (first !== undefined && (mapping === undefined || looksWritten(first))) return reader(objectOf, readWrittenCall);
   if (mapping === undefined) {
     fail(file, "it is neither a recording nor a decision log; for other logs give --domain, --time and --descriptor");
   }
   counts.unseen ??= new UnseenFields(mapping);
   const { unseen } = counts;
-  const mapped = (fields: Fields, names: () => readonly string[]) => {
-    unseen.see(fields, names);
-    return callOf(fields, mapping);
+  const read = (line: LogLine) => {
+    unseen.see(line);
+    return callOf(line, mapping);
   };
-  if (object !== undefined) {
-    return (line) => onObject(line, (found) => mapped(fieldsOf(found), () => Object.keys(found)));
-  }
-  const rows = new CsvRows(head);
-  let isHeader = true;
-  return (line) => {
-    if (isHeader) {
-      isHeader = false;
-      return undefined;
-    }
-    const fields = rows.next(line);
-    if (fields === null) return new NoCall("expected a row; a quote seems not to be closed");
-    return fields === undefined || line === "" ? undefined : mapped(fields, () => rows.columns);
+  if (first !== undefined) return reader(objectOf, read);
+  const readRow = reader(csvReader(head), read);
+  return (line) => (line === head ? undefined : readRow(line));
+}
+
+function reader(parse: (line: string) => LogLine | undefined, read: (line: LogLine) => RecordedQuestion | NoCall) {
+  return (line: string) => {
+    if (line.trim() === "") return undefined;
+    const found = parse(line);
+    return found === undefined ? NO_LINE : read(found);
   };
 }
 
-function onObject(
-  line: string,
-  read: (object: Readonly<Record<string, unknown>>) => RecordedQuestion | NoCall,
-): RecordedQuestion | NoCall | undefined {
-  if (line.trim() === "") return undefined;
-  const object = objectOf(line);
-  return object === undefined ? new NoCall("expected a JSON object") : read(object);
-}
+const NO_LINE = new NoCall("expected a JSON object, or a CSV row with its quotes closed");
 
 async function* logCalls(
   file: string,
@@ -168,10 +151,10 @@ function whyNone({ unseen }: LineCounts): string {
   return unseen.names.length === 0 ? "" : `; ${unseen.says}`;
 }
 
-function objectOf(line: string): Readonly<Record<string, unknown>> | undefined {
+function objectOf(line: string): LogLine | undefined {
   if (!line.trimStart().startsWith("{")) return undefined;
   try {
-    return JSON.parse(line) as Readonly<Record<string, unknown>>;
+    return JSON.parse(line) as LogLine;
   } catch (cause) {
     if (cause instanceof SyntaxError) return undefined;
     throw cause;
