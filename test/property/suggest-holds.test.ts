@@ -6,7 +6,6 @@ import { describe, expect, test } from "vitest";
 import type { RecordedQuestion } from "../../src/tools/simulate/question.ts";
 import { reportOf } from "../../src/tools/simulate/report.ts";
 import { Simulation } from "../../src/tools/simulate/simulation.ts";
-import { RoundedCounts } from "../../src/tools/simulate/suggest/rounded-counts.ts";
 import { rulesText } from "../../src/tools/simulate/suggest/rules-text.ts";
 import type { Shape } from "../../src/tools/simulate/suggest/shapes.ts";
 import { suggest } from "../../src/tools/simulate/suggest/suggest.ts";
@@ -153,19 +152,4 @@ describe("a suggested hold", () => {
     const plain = await suggested(calls([]), 1, 1);
     expect([plain.shapes.map(({ use }) => use), plain.neverEnded]).toEqual([[undefined], 0]);
   });
-});
-
-test("numbers are kept in bounded memory, rounded up by less than one part in 128", () => {
-  const numbers = fc.array(fc.oneof(fc.nat({ max: 300 }), fc.maxSafeNat()), { minLength: 1, maxLength: 100 });
-  fc.assert(
-    fc.property(numbers, share, (all, chosen) => {
-      const counts = new RoundedCounts();
-      for (const number of all) counts.add(number);
-      const exact = quantile(all, chosen);
-      expect(counts.at(chosen)).toBeGreaterThanOrEqual(exact);
-      expect(counts.at(chosen)).toBeLessThanOrEqual(exact <= 256 ? exact : exact * (1 + 1 / 128));
-      expect([counts.max, counts.size]).toEqual([Math.max(...all), all.length]);
-    }),
-    { numRuns: runs(200) },
-  );
 });

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { reportOf } from "../../src/tools/simulate/report.ts";
 import { Simulation } from "../../src/tools/simulate/simulation.ts";
-import { CallerSample, SampleShare } from "../../src/tools/simulate/suggest/caller-sample.ts";
+import { CallerPeaks, CallersLeft } from "../../src/tools/simulate/suggest/caller-peaks.ts";
 import { rulesText } from "../../src/tools/simulate/suggest/rules-text.ts";
 import type { Shape } from "../../src/tools/simulate/suggest/shapes.ts";
 import { suggest } from "../../src/tools/simulate/suggest/suggest.ts";
@@ -68,19 +68,10 @@ describe("suggested limits", () => {
     );
   });
 
-  test("are made of a fair sample where there are too many callers", async () => {
-    const callers = fc.array(fc.string(), { minLength: 1, maxLength: 300 });
-    fc.assert(
-      fc.property(callers, fc.integer({ min: 1, max: 50 }), (names, callersMax) => {
-        const sampleShare = new SampleShare(callersMax);
-        const samples = [new CallerSample(sampleShare), new CallerSample(sampleShare)];
-        for (const name of names) for (const sample of samples) sample.count(name, 1, 0);
-        const kept = samples.map(({ size }) => size);
-        expect(kept[0]).toBe(kept[1]);
-        expect(kept[0] ?? 0).toBeLessThanOrEqual(callersMax);
-        if (new Set(names).size * 2 <= callersMax) expect(kept[0]).toBe(new Set(names).size);
-      }),
-      { numRuns: runs(100) },
-    );
+  test("are made of the first callers where there are too many", () => {
+    const left = new CallersLeft(2);
+    const kinds = [new CallerPeaks(left), new CallerPeaks(left)];
+    for (const kind of kinds) for (const name of ["a", "b", "a"]) kind.count(name, 1, 0);
+    expect([kinds.map((kind) => kind.peakOf(1)), left.isExceeded]).toEqual([[2, 0], true]);
   });
 });

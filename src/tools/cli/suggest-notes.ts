@@ -24,24 +24,24 @@ export function notesOf(shape: Shape, outcomes: ReadonlyMap<string, LimitReport>
 }
 
 function holdNotes(use: HoldUse, { percentile, headroom }: Wanted): readonly string[] {
-  const { used, usedUnstated, tookMs, unknown, begun, above, exceeded, exceededMax } = use;
+  const { used, usedUnstated, usedMax, timed, tookMsMax, unknown, begun, above, exceeded, exceededMax } = use;
   const usual = use.isDefaultOfUnstated
-    ? `${usedUnstated.size} that state no number`
-    : `all ${used.size} with a number`;
+    ? `${usedUnstated.count} that state no number`
+    : `all ${used.count} with a number`;
   const beyond =
     above === 0
       ? "none has used more than it would have held"
       : `${above} have used more than they would have held, by ${exceeded} in all and ${exceededMax} at most`;
   const longest =
-    use.isPaired && tookMs.size > 0
-      ? `the longest of ${count(tookMs.size, "call")} took ${durationWords(tookMs.max / 1_000)}`
+    use.isPaired && timed > 0
+      ? `the longest of ${count(timed, "call")} took ${durationWords(tookMsMax / 1_000)}`
       : "how long calls take is not known: put in more than the longest";
   const unsaid = [
     ...(unknown === 0 ? [] : [`ended without a number: ${unknown}`]),
-    ...(begun === tookMs.size ? [] : [`without an end here: ${begun - tookMs.size}`]),
+    ...(begun === timed ? [] : [`without an end here: ${begun - timed}`]),
   ];
   return [
-    `default: ${percentile} % of ${usual} have used no more, times ${headroom}; max: the most that any has used, ${used.max}, times ${headroom}`,
+    `default: ${percentile} % of ${usual} have used no more, times ${headroom}; max: the most that any has used, ${usedMax}, times ${headroom}`,
     `${beyond}${unsaid.length === 0 ? "" : `; ${unsaid.join(", ")}`}`,
     `ttl: ${longest}`,
   ];
@@ -60,7 +60,7 @@ function outcomeNote({ domain, keys, calls }: Shape, outcomes: ReadonlyMap<strin
 
 /** The head of a file, ending in a line feed. */
 export function headText(
-  { shapes, leftOut, neverEnded, oneIn }: Suggestion,
+  { shapes, leftOut, neverEnded, isOfAllCallers }: Suggestion,
   wanted: Wanted,
   files: readonly string[],
 ): string {
@@ -69,7 +69,7 @@ export function headText(
     `limits under which ${wanted.percentile} % of callers would never have been refused, times ${wanted.headroom}.`,
   ];
   if (shapes.some(({ isCapped }) => isCapped)) lines.push("That does not hold for limits below that are capped.");
-  if (oneIn > 1) lines.push(`One in ${oneIn} callers was looked at: there were too many for all.`);
+  if (!isOfAllCallers) lines.push("There were too many callers for all: later ones were not looked at.");
   if (leftOut > 0) lines.push(`${count(leftOut, "descriptor")} had keys that no rule was made for.`);
   if (neverEnded > 0) {
     lines.push(

@@ -1,7 +1,7 @@
 // Kinds of descriptors in a recording: domain and keys, in order. Each may become a rule, whose callers are the values.
 
 import { base64Unless, type Descriptor, textOf } from "../../../engine/domain/request.ts";
-import { CallerSample, type SampleShare } from "./caller-sample.ts";
+import { CallerPeaks, CallersLeft } from "./caller-peaks.ts";
 import { type HeldCall, type HoldNames, speaksOfHold } from "./held-calls.ts";
 import { HoldUse } from "./hold-use.ts";
 
@@ -14,7 +14,7 @@ export class Shape {
   readonly keys: readonly string[];
   /** Descriptors that pay: peeks, refunds and those with limits of their own are not counted. */
   calls = 0;
-  readonly callers: CallerSample;
+  readonly callers: CallerPeaks;
   /** Undefined for calls that hold nothing. */
   use: HoldUse | undefined;
   /** The rate and burst that it needs, set after the first and after the second reading. */
@@ -23,10 +23,10 @@ export class Shape {
   /** True if it needs more than the largest rate or burst: its share of callers may be refused all the same. */
   isCapped = false;
 
-  constructor(domain: string, keys: readonly string[], share: SampleShare) {
+  constructor(domain: string, keys: readonly string[], left: CallersLeft) {
     this.domain = domain;
     this.keys = keys;
-    this.callers = new CallerSample(share);
+    this.callers = new CallerPeaks(left);
   }
 
   /** Learns from a descriptor of the first reading. `hits` count for the rate of their caller in this interval. */
@@ -44,13 +44,12 @@ export class Shape {
 export class Shapes {
   /** Descriptors of kinds beyond the bound or that no rule can name. */
   leftOut = 0;
-  readonly share: SampleShare;
+  readonly callersLeft = new CallersLeft();
   readonly #names: HoldNames | undefined;
   readonly #shapes = new Map<string, Shape>();
 
   /** Entries with these `names` do not make a kind of descriptor different. */
-  constructor(share: SampleShare, names?: HoldNames) {
-    this.share = share;
+  constructor(names: HoldNames | undefined) {
     this.#names = names;
   }
 
@@ -75,7 +74,7 @@ export class Shapes {
       this.leftOut++;
       return undefined;
     }
-    shape = new Shape(textOf(domain), keys.map(textOf), this.share);
+    shape = new Shape(textOf(domain), keys.map(textOf), this.callersLeft);
     this.#shapes.set(id, shape);
     return shape;
   }

@@ -9,7 +9,6 @@ import type { RuleSet } from "../../../engine/rules/rule-set.ts";
 import { NeededBursts } from "../needed-bursts.ts";
 import type { RecordedQuestion } from "../question.ts";
 import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
-import { SampleShare } from "./caller-sample.ts";
 import { callerName, type HeldCall, HeldCalls, type HoldNames, hitsOf } from "./held-calls.ts";
 import { perSecond } from "./rules-text.ts";
 import { type Shape, Shapes } from "./shapes.ts";
@@ -38,20 +37,20 @@ export interface Suggestion {
   readonly leftOut: number;
   /** Calls of kinds that never end in the recording: nothing says what to hold for them. */
   readonly neverEnded: number;
-  /** One in so many callers was looked at. */
-  readonly oneIn: number;
+  /** False: there were too many callers to look at all of them. */
+  readonly isOfAllCallers: boolean;
 }
 
 /** Finds rates from the busiest minute of each caller, then bursts at those rates. */
 export async function suggest(options: SuggestOptions): Promise<Suggestion> {
-  const shapes = new Shapes(new SampleShare(), options.holdNames);
+  const shapes = new Shapes(options.holdNames);
   await measureRates(options, shapes);
   const all = shapes.list();
-  const found = all.filter(({ use }) => use === undefined || use.used.size + use.ended > 0);
+  const found = all.filter(({ use }) => use === undefined || use.used.count + use.ended > 0);
   const neverEnded = all.reduce((sum, shape) => sum + (found.includes(shape) ? 0 : shape.calls), 0);
   for (const shape of found) {
     // Calls of one hit each need no hold.
-    if (shape.use !== undefined && (shape.use.isPaired || shape.use.used.max > 1)) {
+    if (shape.use !== undefined && (shape.use.isPaired || shape.use.usedMax > 1)) {
       shape.use.propose(options.share, options.headroom);
     } else shape.use = undefined;
     const perMinute = Math.max(1, Math.ceil(shape.callers.peakOf(options.share) * options.headroom));
@@ -59,10 +58,9 @@ export async function suggest(options: SuggestOptions): Promise<Suggestion> {
     shape.isCapped = perMinute > AMOUNT_MAX;
     shape.burst = AMOUNT_MAX;
   }
-  const { leftOut, share } = shapes;
-  if (found.length === 0) return { shapes: found, leftOut, neverEnded, oneIn: share.oneIn };
-  const oneIn = await measureBursts(options, found);
-  return { shapes: found, leftOut, neverEnded, oneIn: Math.max(oneIn, share.oneIn) };
+  const { leftOut } = shapes;
+  if (found.length > 0) await measureBursts(options, found, shapes);
+  return { shapes: found, leftOut, neverEnded, isOfAllCallers: !shapes.callersLeft.isExceeded };
 }
 
 /** Finds how many calls each kind has, the busiest minute of each caller, and what held calls have used. */
@@ -85,33 +83,34 @@ function paidBy(call: HeldCall | undefined): number {
   return call === undefined || call.part === "begin" ? 0 : (call.used ?? call.stated ?? 0);
 }
 
-/** Has the limiter decide with buckets that refuse nobody, and finds what each take needs. Returns the share looked at. */
-async function measureBursts(options: SuggestOptions, found: readonly Shape[]): Promise<number> {
+/** Has the limiter decide with buckets that refuse nobody, and finds what each take needs. */
+async function measureBursts(options: SuggestOptions, found: readonly Shape[], shapes: Shapes): Promise<void> {
   const { settings, compile, share, headroom, holdNames } = options;
   const service = new SimulatedService(compile(found), settings);
   const needs = new NeededBursts(service.clock, settings);
-  const needed = new Shapes(new SampleShare(), holdNames);
-  const onNeed = (take: Take, burst: number) => noteNeed(service, take, burst, needed, holdNames);
   const held = holdNames === undefined ? undefined : new HeldCalls(holdNames);
-  const uses = new Map(found.map((shape) => [nameOf(shape), shape.use]));
+  // From here on a caller's peak is the burst that it needs.
+  for (const { callers } of found) callers.clear();
+  const onNeed = (take: Take, burst: number) => {
+    const { domain, descriptors } = service.call.request;
+    const descriptor = descriptors[take.descriptor];
+    if (descriptor !== undefined)
+      shapes.of(domain, descriptor)?.callers.raise(callerName(descriptor, holdNames), burst);
+  };
   await decideAll(options, service, ({ group, request }, nowUs) => {
     needs.settle(group, onNeed);
     for (const descriptor of held === undefined ? [] : descriptorsOf(request)) {
       const heldCall = held?.read(request, descriptor, nowUs);
-      const shape = needed.of(request.domain, descriptor);
-      if (heldCall !== undefined && shape !== undefined) uses.get(nameOf(shape))?.judge(heldCall);
+      if (heldCall !== undefined) shapes.of(request.domain, descriptor)?.use?.judge(heldCall);
     }
   });
   await needs.close();
-  const peaks = new Map(needed.list().map((shape) => [nameOf(shape), shape.callers.peakOf(share)]));
   for (const shape of found) {
-    const peak = peaks.get(nameOf(shape)) ?? 0;
-    const ofHold = shape.use?.hold?.max ?? 0;
-    const burst = Math.max(Math.ceil(perSecond(shape.perMinute)), Math.ceil(peak * headroom), ofHold);
+    const peak = Math.ceil(shape.callers.peakOf(share) * headroom);
+    const burst = Math.max(Math.ceil(perSecond(shape.perMinute)), peak, shape.use?.hold?.max ?? 0);
     shape.burst = Math.min(burst, AMOUNT_MAX);
     shape.isCapped ||= burst > AMOUNT_MAX;
   }
-  return needed.share.oneIn;
 }
 
 /** Has the service decide all calls; `look` gets each one that it would not reject. */
@@ -132,16 +131,4 @@ async function decideAll(
 
 function descriptorsOf({ descriptors, descriptorCount }: LimitRequest): readonly Descriptor[] {
   return descriptors.slice(0, descriptorCount);
-}
-
-function noteNeed({ call }: SimulatedService, take: Take, burst: number, needed: Shapes, names?: HoldNames): void {
-  const descriptor = call.request.descriptors[take.descriptor];
-  const shape = descriptor === undefined ? undefined : needed.of(call.request.domain, descriptor);
-  if (shape === undefined || descriptor === undefined) return;
-  shape.calls++;
-  shape.callers.raise(callerName(descriptor, names), burst);
-}
-
-function nameOf({ domain, keys }: Shape): string {
-  return JSON.stringify([domain, ...keys]);
 }
