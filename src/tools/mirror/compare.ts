@@ -44,7 +44,7 @@ export interface Difference {
   readonly compared: unknown;
 }
 
-/** Most header names, or differing metadata paths, that are reported of one answer. */
+/** Most differing headers, and differing values of metadata, that are reported of one call. */
 const PATHS_MAX = 20;
 const WHOLE_CALL = -1;
 
@@ -54,52 +54,57 @@ const WHOLE_CALL = -1;
  */
 export function compareAnswers(answering: TargetAnswer, compared: TargetAnswer, options: CompareOptions): Difference[] {
   const found: Difference[] = [];
-  const add: Add = (field, descriptor, a, b, path = "") =>
-    found.push({ field, descriptor, path, answering: a, compared: b });
-  if (answering.grpcCode !== compared.grpcCode) {
-    add("grpc_code", WHOLE_CALL, answering.grpcCode, compared.grpcCode);
-    return found;
-  }
-  const [code, otherCode] = [answering.overall_code, compared.overall_code];
-  if (code !== otherCode) add("overall_code", WHOLE_CALL, code, otherCode);
-  if (answering.statuses.length !== compared.statuses.length) {
-    add("status_count", WHOLE_CALL, answering.statuses.length, compared.statuses.length);
-  } else {
-    answering.statuses.forEach((status, i) => {
-      compareStatuses(status, compared.statuses[i] as AnswerStatus, i, options, add);
-    });
-  }
-  if (!options.ignore.includes("headers")) {
-    compareHeaders(answering.response_headers_to_add, compared.response_headers_to_add, "response", options, add);
-    compareHeaders(answering.request_headers_to_add, compared.request_headers_to_add, "request", options, add);
-  }
-  if (!options.ignore.includes("metadata"))
-    compareMetadata(answering.dynamic_metadata, compared.dynamic_metadata, options, add);
-  if (!answering.raw_body.equals(compared.raw_body)) {
-    add("body", WHOLE_CALL, answering.raw_body.length > 0 || undefined, compared.raw_body.length > 0 || undefined);
+  const [left, right] = [factsOf(answering), factsOf(compared)];
+  /** Places of facts that differ, or that say nothing because of one that does. */
+  const differing = new Set<string>();
+  for (const [place, { field, descriptor, path, unless }] of new Map([...left, ...right])) {
+    if (options.ignore.some((ignored) => ignored === field)) continue;
+    const [one, other] = [left.get(place)?.value, right.get(place)?.value];
+    const saysNothing = differing.has(unless);
+    if (!saysNothing && isSame(path === "" ? field : path, one, other, options)) continue;
+    differing.add(place);
+    const isFlood = path !== "" && found.filter((difference) => difference.field === field).length >= PATHS_MAX;
+    if (!saysNothing && !isFlood) found.push({ field, descriptor, path, answering: one, compared: other });
   }
   return found;
 }
 
-type Add = (field: DifferenceField, descriptor: number, answering: unknown, compared: unknown, path?: string) => void;
+/** One value of an answer. */
+interface Fact extends Pick<Difference, "field" | "descriptor" | "path"> {
+  readonly value: unknown;
+  /** The place of another fact: if that differs, this one is not compared. */
+  readonly unless: string;
+}
 
-function compareStatuses(
-  a: AnswerStatus,
-  b: AnswerStatus,
-  descriptor: number,
-  options: CompareOptions,
-  add: Add,
-): void {
-  if (a.code !== b.code) add("status_code", descriptor, a.code, b.code);
-  const [limit, otherLimit] = [limitText(a.current_limit), limitText(b.current_limit)];
-  if (limit !== otherLimit) {
-    add("limit", descriptor, limit, otherLimit);
-    return;
+/** All that is compared of an answer, by places that are the same in other answers. */
+function factsOf(answer: TargetAnswer): Map<string, Fact> {
+  const facts = new Map<string, Fact>();
+  const add = (field: DifferenceField, value: unknown, more: Partial<Fact> & { readonly place?: string } = {}) => {
+    const { descriptor = WHOLE_CALL, path = "", unless = error } = more;
+    const { place = `${field} ${descriptor} ${path}` } = more;
+    facts.set(place, { field, descriptor, path, value, unless });
+    return place;
+  };
+  let error = "";
+  error = add("grpc_code", answer.grpcCode);
+  add("overall_code", answer.overall_code);
+  const count = add("status_count", answer.statuses.length);
+  answer.statuses.forEach((status, descriptor) => {
+    add("status_code", status.code, { descriptor, unless: count });
+    const limit = add("limit", limitText(status.current_limit), { descriptor, unless: count });
+    add("remaining", status.limit_remaining, { descriptor, unless: limit });
+    add("duration", secondsOf(status.duration_until_reset), { descriptor, unless: limit });
+  });
+  for (const [name, value] of byName(answer.response_headers_to_add)) {
+    add("headers", value, { path: `response ${name}` });
   }
-  const [left, otherLeft] = [a.limit_remaining, b.limit_remaining];
-  if (!isNear("remaining", left, otherLeft, options)) add("remaining", descriptor, left, otherLeft);
-  const [reset, otherReset] = [secondsOf(a.duration_until_reset), secondsOf(b.duration_until_reset)];
-  if (!isNear("duration", reset, otherReset, options)) add("duration", descriptor, reset, otherReset);
+  for (const [name, value] of byName(answer.request_headers_to_add)) add("headers", value, { path: `request ${name}` });
+  const { dynamic_metadata: metadata } = answer;
+  const unless = add("metadata", metadata !== null || undefined);
+  const leaves = metadata === null ? [] : leavesOf(plainStruct(metadata));
+  for (const [place, { path, value }] of leaves) add("metadata", value, { path, place, unless });
+  add("body", answer.raw_body.length === 0 ? undefined : answer.raw_body.toString("latin1"));
+  return facts;
 }
 
 /** The limit as text, such as `per-user 10/MINUTE`; "no limit" for null. */
@@ -112,47 +117,6 @@ function secondsOf(duration: AnswerStatus["duration_until_reset"]): number | und
   return duration === null ? undefined : Number(duration.seconds) + duration.nanos / 1e9;
 }
 
-function isNear(
-  what: "remaining" | "duration",
-  a: number | undefined,
-  b: number | undefined,
-  options: CompareOptions,
-): boolean {
-  if (options.ignore.includes(what)) return true;
-  if (a === undefined || b === undefined) return a === b;
-  const tolerance = what === "remaining" ? options.remainingTolerance : options.durationTolerance / 1_000;
-  return Math.abs(a - b) <= tolerance;
-}
-
-function compareHeaders(
-  a: readonly AnswerHeader[],
-  b: readonly AnswerHeader[],
-  side: string,
-  options: CompareOptions,
-  add: Add,
-): void {
-  const left = byName(a);
-  const right = byName(b);
-  for (const name of [...new Set([...left.keys(), ...right.keys()])].slice(0, PATHS_MAX)) {
-    const one = left.get(name);
-    const other = right.get(name);
-    if (isSameLeaf(name, one, other, options) || isSameStructured(one, other, options)) continue;
-    add("headers", WHOLE_CALL, one, other, `${side} ${name}`);
-  }
-}
-
-// The structured header contains remaining and reset: `"name";r=87;t=1`.
-const STRUCTURED = /^(".*");r=(\d{1,15});t=(\d{1,15})$/;
-
-function isSameStructured(a: string | undefined, b: string | undefined, options: CompareOptions): boolean {
-  const left = STRUCTURED.exec(a ?? "");
-  const right = STRUCTURED.exec(b ?? "");
-  if (left === null || right === null || left[1] !== right[1]) return false;
-  const isNearAt = (what: "remaining" | "duration", i: number) =>
-    isNear(what, Number(left[i]), Number(right[i]), options);
-  return isNearAt("remaining", 2) && isNearAt("duration", 3);
-}
-
 // Header names are case-insensitive, and one header may be sent in several parts.
 function byName(headers: readonly AnswerHeader[]): Map<string, string> {
   const values = new Map<string, string>();
@@ -162,25 +126,6 @@ function byName(headers: readonly AnswerHeader[]): Map<string, string> {
     values.set(name, before === undefined ? value : `${before}, ${value}`);
   }
   return values;
-}
-
-type Metadata = TargetAnswer["dynamic_metadata"];
-
-function compareMetadata(a: Metadata, b: Metadata, options: CompareOptions, add: Add): void {
-  if (a === null || b === null) {
-    if (a !== b) add("metadata", WHOLE_CALL, a !== null || undefined, b !== null || undefined);
-    return;
-  }
-  const left = leavesOf(plainStruct(a));
-  const right = leavesOf(plainStruct(b));
-  let count = 0;
-  for (const [place, { path }] of new Map([...left, ...right])) {
-    const one = left.get(place)?.value;
-    const other = right.get(place)?.value;
-    if (isSameLeaf(path, one, other, options)) continue;
-    add("metadata", WHOLE_CALL, one, other, path);
-    if (++count === PATHS_MAX) return;
-  }
 }
 
 interface Leaf {
@@ -207,17 +152,28 @@ function leavesOf(root: unknown): Map<string, Leaf> {
   return leaves;
 }
 
+// The structured header contains remaining and reset: `"name";r=87;t=1`.
+const STRUCTURED = /^(".*");r=(\d{1,15});t=(\d{1,15})$/;
+
 // Headers and metadata repeat remaining and reset under other names; the tolerances apply to them too.
-function isSameLeaf(name: string, a: unknown, b: unknown, options: CompareOptions): boolean {
+function isSame(name: string, a: unknown, b: unknown, options: CompareOptions): boolean {
   if (Object.is(a, b)) return true;
-  const what = /remaining$/i.test(name)
-    ? "remaining"
-    : /(?:reset|reset_seconds|retry-after|retry_after|wait)$/i.test(name)
-      ? "duration"
-      : undefined;
-  const left = numberOf(a);
-  const right = numberOf(b);
-  return what !== undefined && left !== undefined && right !== undefined && isNear(what, left, right, options);
+  const [left, right] = [STRUCTURED.exec(String(a)), STRUCTURED.exec(String(b))];
+  if (left !== null && right !== null) {
+    const isNearAt = (i: number, what: Tolerated) => isNear(what, Number(left[i]), Number(right[i]), options);
+    return left[1] === right[1] && isNearAt(2, "remaining") && isNearAt(3, "duration");
+  }
+  const isDuration = /(?:duration|reset|reset_seconds|retry-after|retry_after|wait)$/i.test(name);
+  const what = /remaining$/i.test(name) ? "remaining" : isDuration ? "duration" : undefined;
+  return what !== undefined && isNear(what, numberOf(a), numberOf(b), options);
+}
+
+type Tolerated = "remaining" | "duration";
+
+function isNear(what: Tolerated, a: number | undefined, b: number | undefined, options: CompareOptions): boolean {
+  if (a === undefined || b === undefined) return false;
+  const tolerance = what === "remaining" ? options.remainingTolerance : options.durationTolerance / 1_000;
+  return options.ignore.includes(what) || Math.abs(a - b) <= tolerance;
 }
 
 function numberOf(value: unknown): number | undefined {

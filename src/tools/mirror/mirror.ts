@@ -61,31 +61,24 @@ interface Comparison {
   readonly request: RelayedRequest;
   readonly startedUs: number;
   readonly account: ByteAccount;
+  /** Of the compared target. */
   sent: SentCall | undefined;
-  sentUs: number;
+  timeout: NodeJS.Timeout | undefined;
   answering: UnaryOutcome | undefined;
   compared: UnaryOutcome | undefined;
 }
 
-/**
- * How long answers are compared per turn of the event loop: as long as the rest of the last turn took, within these bounds. So comparing
- * keeps up with a busy process and never delays callers noticeably.
- */
-const TURN_US_MIN = 500;
+/** How long answers are compared per turn of the event loop, so that it never delays callers noticeably. */
 const TURN_US_MAX = 2_000;
-const PEEKS_AT_TIMEOUTS_MS = 20;
 
 /** The mirror and its counters. */
 export class Mirror {
   readonly #options: MirrorOptions;
   readonly #startUs: number;
-  /** Calls under comparison, in the order in which they began. */
+  /** Calls under comparison. */
   readonly #open = new Set<Comparison>();
-  #toSend: Comparison[] = [];
+  /** Those with both answers. */
   readonly #toCompare: Comparison[] = [];
-  #workedUs = 0;
-  #turn: NodeJS.Immediate | undefined;
-  #timeouts: NodeJS.Timeout | undefined;
   /** What calls under comparison hold. */
   readonly #held: ByteBudget;
   /** Number of calls passed on to the answering target. */
@@ -149,7 +142,6 @@ export class Mirror {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     for (const comparison of [...this.#open]) this.#drop(comparison, "ended");
-    clearInterval(this.#timeouts);
   }
 
   #noteAnswering(outcome: UnaryOutcome, sentUs: number): void {
@@ -181,56 +173,29 @@ export class Mirror {
       startedUs,
       account,
       sent: undefined,
-      sentUs: 0,
+      timeout: undefined,
       answering: undefined,
       compared: undefined,
     };
     this.#open.add(comparison);
-    this.#toSend.push(comparison);
-    this.#schedule();
+    // In a later turn, when all calls that were read from the sockets have been sent to the answering target.
+    setImmediate(() => {
+      if (this.#open.has(comparison)) this.#send(comparison, compared);
+    });
     return comparison;
   }
 
-  // In a later turn, when all calls that were read from the sockets have been sent to the answering target.
-  #schedule(): void {
-    this.#turn ??= setImmediate(() => {
-      this.#turn = undefined;
-      this.#work();
-    });
-  }
-
-  #work(): void {
-    const toSend = this.#toSend;
-    this.#toSend = [];
-    for (const comparison of toSend) if (this.#open.has(comparison)) this.#send(comparison);
-    this.#compareSome();
-    if (this.#toCompare.length > 0) this.#schedule();
-  }
-
-  #compareSome(): void {
-    const { clock } = this.#options;
-    const startUs = clock.nowUs();
-    const endUs = startUs + Math.min(TURN_US_MAX, Math.max(TURN_US_MIN, startUs - this.#workedUs));
-    let done = 0;
-    for (const comparison of this.#toCompare) {
-      this.#settle(comparison);
-      done++;
-      if (clock.nowUs() >= endUs) break;
-    }
-    this.#toCompare.splice(0, done);
-    this.#workedUs = clock.nowUs();
-  }
-
-  #send(comparison: Comparison): void {
-    const { compared, clock } = this.#options;
-    comparison.sentUs = clock.nowUs();
+  #send(comparison: Comparison, compared: UnaryTarget): void {
+    const { clock, compareTimeout } = this.#options;
+    const sentUs = clock.nowUs();
     const admits = (bytes: number) => !this.#open.has(comparison) || comparison.account.take(bytes);
-    comparison.sent = compared?.send(comparison.request, { admits }, (outcome) => {
-      if (outcome.kind === "answer") this.comparedLatency.observe(clock.nowUs() - comparison.sentUs);
+    const sent = compared.send(comparison.request, { admits }, (outcome) => {
+      if (outcome.kind === "answer") this.comparedLatency.observe(clock.nowUs() - sentUs);
       comparison.compared = outcome;
       this.#advance(comparison);
     });
-    this.#timeouts ??= setInterval(() => this.#endSlow(), PEEKS_AT_TIMEOUTS_MS).unref();
+    comparison.sent = sent;
+    comparison.timeout = setTimeout(() => sent.cancel("too_slow"), compareTimeout).unref();
   }
 
   #answered(comparison: Comparison, outcome: UnaryOutcome): void {
@@ -254,9 +219,21 @@ export class Mirror {
         this.#close(comparison);
         return;
       }
-      this.#toCompare.push(comparison);
-      this.#schedule();
+      if (this.#toCompare.push(comparison) === 1) setImmediate(() => this.#compareSome());
     }
+  }
+
+  #compareSome(): void {
+    const { clock } = this.#options;
+    const endUs = clock.nowUs() + TURN_US_MAX;
+    let done = 0;
+    for (const comparison of this.#toCompare) {
+      this.#settle(comparison);
+      done++;
+      if (clock.nowUs() >= endUs) break;
+    }
+    this.#toCompare.splice(0, done);
+    if (this.#toCompare.length > 0) setImmediate(() => this.#compareSome());
   }
 
   #settle(comparison: Comparison): void {
@@ -278,16 +255,6 @@ export class Mirror {
     this.#close(comparison);
   }
 
-  // All have the same timeout, so the oldest one reaches it first.
-  #endSlow(): void {
-    const { clock, compareTimeout } = this.#options;
-    const endUs = clock.nowUs() - compareTimeout * MICROS_PER_MILLI;
-    for (const comparison of this.#open) {
-      if (comparison.sentUs > endUs) return;
-      if (comparison.compared === undefined) comparison.sent?.cancel("too_slow");
-    }
-  }
-
   #drop(comparison: Comparison, reason: NotComparedReason): void {
     this.notCompared[reason]++;
     this.#close(comparison);
@@ -297,6 +264,7 @@ export class Mirror {
 
   #close(comparison: Comparison): void {
     this.#open.delete(comparison);
+    clearTimeout(comparison.timeout);
     comparison.account.close();
     this.#options.onSettled?.();
   }
