@@ -11,32 +11,10 @@ import { type CallText, callerOf } from "./call-text.ts";
 const CALLERS_MAX = 200_000;
 const EXAMPLES_MAX = 10;
 
-/** Calls that one limit refuses and the other rule set lets pass. */
-export interface ChangedLimit {
-  readonly limit: string;
-  calls: number;
-  callers: number;
-}
-
-/** A call that the two rule sets answer differently. */
-export interface ChangedCall {
-  readonly call: number;
-  readonly at: string;
-  readonly refused_by: "new" | "old";
-  readonly limit: string;
-  readonly caller: string;
-}
-
-/** A limit whose numbers differ, or that only one of the rule sets has. */
-export interface EditedLimit {
-  readonly limit: string;
-  readonly old: string | null;
-  readonly new: string | null;
-}
-
+/** Calls that one rule set refuses and the other lets pass, by the limit that refuses. */
 class ChangedCalls {
   calls = 0;
-  readonly #limits = new Map<string, ChangedLimit>();
+  readonly #limits = new Map<string, { readonly limit: string; calls: number; callers: number }>();
   readonly #callers = new Set<string>();
 
   add(limit: string, caller: number): void {
@@ -53,7 +31,7 @@ class ChangedCalls {
     counted.callers++;
   }
 
-  list(): readonly ChangedLimit[] {
+  list() {
     return [...this.#limits.values()].sort((a, b) => b.calls - a.calls);
   }
 }
@@ -65,7 +43,8 @@ export class Changes {
   readonly rejectedByOld = new Map<string, number>();
   readonly newlyRefused = new ChangedCalls();
   readonly newlyAllowed = new ChangedCalls();
-  readonly examples: ChangedCall[] = [];
+  /** The first calls that the two rule sets answer differently. */
+  readonly examples: (Record<"at" | "refused_by" | "limit" | "caller", string> & { readonly call: number })[] = [];
   readonly #text: CallText;
 
   constructor(text: CallText) {
@@ -83,18 +62,14 @@ export class Changes {
     const limit = governing?.limit.names.id ?? "";
     (overLimit ? this.newlyRefused : this.newlyAllowed).add(limit, governing === undefined ? 0 : callerOf(governing));
     if (this.examples.length >= EXAMPLES_MAX || governing === undefined) return;
-    this.examples.push({
-      call: number,
-      at: isoTime(atUs),
-      refused_by: overLimit ? "new" : "old",
-      limit: textOf(limit),
-      caller: this.#text.callerOf(refused, governing),
-    });
+    const caller = this.#text.callerOf(refused, governing);
+    const at = isoTime(atUs);
+    this.examples.push({ call: number, at, refused_by: overLimit ? "new" : "old", limit: textOf(limit), caller });
   }
 }
 
-/** The limits that are not the same in both rule sets. */
-export function editedLimits(now: RuleSet, old: RuleSet): readonly EditedLimit[] {
+/** The limits that are not the same in both rule sets, with their numbers; null: it is not there. */
+export function editedLimits(now: RuleSet, old: RuleSet) {
   const nowWords = wordsByLimit(now);
   const oldWords = wordsByLimit(old);
   return [...new Set([...nowWords.keys(), ...oldWords.keys()])]

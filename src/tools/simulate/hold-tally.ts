@@ -5,42 +5,25 @@ import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { HoldFound, Mode, Outcome, type Take } from "../../engine/domain/take.ts";
 import { heldName } from "./call-text.ts";
 
-/** How the holds of a limit ended. Hits are in the limit's unit. */
-export interface HoldReport {
-  readonly opened: number;
-  /** Settled in time, whether more, less or just as much was used. */
-  readonly settled: number;
-  readonly settled_below: number;
-  readonly unused_hits: number;
-  readonly settled_above: number;
-  readonly exceeded_hits: number;
-  readonly exceeded_hits_max: number;
-  /** Ended by themselves. */
-  readonly expired: number;
-  /** Neither settled nor ended when the recording ends. */
-  readonly live: number;
-  /** Settlements that found no hold, charged as reported; and repeated settlements. */
-  readonly late_settlements: number;
-  readonly late_hits: number;
-  readonly repeated_settlements: number;
-  /** Settlements left out because these rules refuse their calls. */
-  readonly settlements_of_refused: number;
-}
-
 /** Counts of one limit. */
 export class HoldTally {
+  // Fields of the report. Hits are in the limit's unit.
   readonly #counts = {
     opened: 0,
+    /** Settled in time, whether more, less or just as much was used. */
     settled: 0,
     settled_below: 0,
     unused_hits: 0,
     settled_above: 0,
     exceeded_hits: 0,
     exceeded_hits_max: 0,
+    /** Ended by themselves. */
     expired: 0,
+    /** Settlements that found no hold, charged as reported; and repeated settlements. */
     late_settlements: 0,
     late_hits: 0,
     repeated_settlements: 0,
+    /** Settlements left out because these rules refuse their calls. */
     settlements_of_refused: 0,
   };
   /** When each live hold ends, by its name. Holds end in the order in which they were paid. */
@@ -55,7 +38,7 @@ export class HoldTally {
   }
 
   /** What has been counted, with the holds that at that time are not settled and have not ended. */
-  report(atUs: number): HoldReport {
+  report(atUs: number) {
     this.#expire(atUs);
     return { ...this.#counts, live: this.#live.size };
   }

@@ -48,7 +48,7 @@ export class LimitTally {
   reported = 0;
   /** Undefined for a limit whose payments are final. */
   readonly holds: HoldTally | undefined;
-  firstRefusal: { readonly atUs: number; readonly caller: string } | undefined;
+  firstRefusal: { readonly atUs: number; readonly caller: string } | null = null;
   /** The smallest burst (of windows: amount) under which every call would have had room. */
   needed = 0;
   callers = 0;
@@ -58,7 +58,7 @@ export class LimitTally {
   readonly #room: CallerRoom;
   readonly #seen = new Set<number>();
   readonly #refusedBy = new Map<number, RefusedCaller>();
-  #longest: Stretch | undefined;
+  #longest: Stretch | null = null;
 
   constructor(limit: Limit, room: CallerRoom) {
     this.limit = limit;
@@ -80,7 +80,7 @@ export class LimitTally {
   }
 
   /** The longest stretch of refusals, even if the recording's end cuts it off. */
-  longest(): Stretch | undefined {
+  longest(): Stretch | null {
     for (const caller of this.#refusedBy.values()) this.#endStretch(caller);
     return this.#longest;
   }
@@ -133,7 +133,7 @@ export class LimitTally {
 
   #endStretch({ label, sinceUs, untilUs, refusedSince }: RefusedCaller): void {
     if (sinceUs < 0) return;
-    if (this.#longest !== undefined && this.#longest.untilUs - this.#longest.fromUs >= untilUs - sinceUs) return;
+    if (this.#longest !== null && this.#longest.untilUs - this.#longest.fromUs >= untilUs - sinceUs) return;
     this.#longest = { caller: label, fromUs: sinceUs, untilUs, calls: refusedSince };
   }
 }

@@ -7,32 +7,11 @@ import type { LimitCall } from "../../engine/limiter/call.ts";
 import { waitUsOf } from "../../engine/limiter/decision.ts";
 import { type CallText, callerOf } from "./call-text.ts";
 
-/** One limit of a refused call. */
-export interface ToldLimit {
-  readonly limit: string;
-  readonly caller: string;
-  readonly cost: number;
-  readonly had_room: boolean;
-  /** What would have passed before and after the call; a refused call takes nothing. */
-  readonly before: number;
-  readonly after: number;
-  /** Until the same cost could pass; absent if it never can, or has room. */
-  readonly wait_seconds?: number;
-  /** Until the bucket is as new. */
-  readonly full_in_seconds: number;
-}
-
 /** A refused call. */
-export interface ShownRefusal {
-  /** Number of the call in the recording, from 1. */
-  readonly call: number;
-  readonly at: string;
-  readonly domain: string;
-  readonly descriptors: readonly string[];
-  /** The limit that governs the answer. */
-  readonly limit: string;
-  readonly limits: readonly ToldLimit[];
-}
+export type ShownRefusal = ReturnType<typeof tell>;
+
+/** One limit of it. */
+export type ToldLimit = ShownRefusal["limits"][number];
 
 /** Keeps the first refusal of each caller of each limit, until it has as many as wanted. */
 export class Refusals {
@@ -53,31 +32,32 @@ export class Refusals {
     const id = `${governing.limit.names.id} ${callerOf(governing)}`;
     if (this.#seen.has(id)) return;
     this.#seen.add(id);
-    const takes = call.group.takes.slice(0, call.group.size);
-    this.told.push({
-      call: number,
-      at: isoTime(atUs),
-      domain: textOf(call.request.domain),
-      descriptors: call.request.descriptors
-        .slice(0, call.request.descriptorCount)
-        .map((_, i) => this.#text.descriptorOf(call, i)),
-      limit: textOf(governing.limit.names.id),
-      limits: takes.map((take) => this.#tell(call, take)),
-    });
+    this.told.push(tell(call, governing, number, atUs, this.#text));
   }
+}
 
-  #tell(call: LimitCall, take: Take): ToldLimit {
-    const over = isOver(take);
-    const waitUs = waitUsOf(take);
-    return {
+function tell(call: LimitCall, governing: Take, number: number, atUs: number, text: CallText) {
+  const { request, group } = call;
+  return {
+    /** Number of the call in the recording, from 1. */
+    call: number,
+    at: isoTime(atUs),
+    domain: textOf(request.domain),
+    descriptors: request.descriptors.slice(0, request.descriptorCount).map((_, i) => text.descriptorOf(call, i)),
+    /** The limit that governs the answer. */
+    limit: textOf(governing.limit.names.id),
+    limits: group.takes.slice(0, group.size).map((take) => ({
       limit: textOf(take.limit.names.id),
-      caller: this.#text.callerOf(call, take),
+      caller: text.callerOf(call, take),
       cost: take.cost,
-      had_room: !over,
+      had_room: !isOver(take),
+      /** What would have passed before and after the call; a refused call takes nothing. */
       before: take.remaining + (take.paid ? take.cost : 0),
       after: take.remaining,
-      ...(over && waitUs > 0 ? { wait_seconds: waitUs / 1_000_000 } : {}),
+      /** Until the same cost could pass; absent if it never can, or has room. */
+      ...(isOver(take) && waitUsOf(take) > 0 ? { wait_seconds: waitUsOf(take) / 1_000_000 } : {}),
+      /** Until the bucket is as new. */
       full_in_seconds: take.resetUs / 1_000_000,
-    };
-  }
+    })),
+  };
 }

@@ -10,19 +10,18 @@ const SHAPES_MAX = 200;
 const KEYS_SHOWN_MAX = 16;
 const NAME_CHARS_MAX = 120;
 
-/** Descriptors of one domain with the same keys that met no rule. */
-export interface UnmatchedShape {
-  readonly domain: string;
-  /** Keys in their order; empty for a descriptor without entries. */
-  readonly keys: readonly string[];
-  descriptors: number;
-  /** False: the domain has no rules at all. */
-  readonly domain_has_rules: boolean;
-}
-
 /** Counts them. */
 export class UnmatchedShapes {
-  readonly #shapes = new Map<string, UnmatchedShape>();
+  /** `keys` are in their order; empty for a descriptor without entries. */
+  readonly #shapes = new Map<
+    string,
+    {
+      readonly domain: string;
+      readonly keys: readonly string[];
+      descriptors: number;
+      readonly domain_has_rules: boolean;
+    }
+  >();
   /** Descriptors of shapes beyond the bound. */
   others = 0;
   descriptors = 0;
@@ -37,7 +36,7 @@ export class UnmatchedShapes {
   }
 
   /** The most frequent first. */
-  list(): readonly UnmatchedShape[] {
+  list() {
     return [...this.#shapes.values()].sort((a, b) => b.descriptors - a.descriptors);
   }
 

@@ -8,16 +8,7 @@ import type { DomainRules, Rule, RuleSet } from "../../../engine/rules/rule-set.
 import { allRules, rulesOfTiers } from "../../../engine/rules/tiers.ts";
 
 /** What cases have met of one rule set. */
-export interface CoverageReport {
-  /** Limits and rules that let pass without one. */
-  readonly all: number;
-  readonly met: number;
-  readonly limits: number;
-  /** Limits that refused at least one call. */
-  readonly refusing: number;
-  readonly never_met: readonly string[];
-  readonly never_refusing: readonly string[];
-}
+export type CoverageReport = ReturnType<Coverage["report"]>;
 
 /** Gathers over all cases on one rule set. */
 export class Coverage {
@@ -39,7 +30,7 @@ export class Coverage {
     }
   }
 
-  report(): CoverageReport {
+  report() {
     const neverMet: string[] = [];
     const neverRefusing: string[] = [];
     let limits = 0;
@@ -59,9 +50,11 @@ export class Coverage {
     }
     const all = limits + passing;
     return {
+      /** Limits and rules that let pass without one. */
       all,
       met: all - neverMet.length,
       limits,
+      /** Limits that refused at least one call. */
       refusing: limits - neverRefusing.length,
       never_met: neverMet,
       never_refusing: neverRefusing,
