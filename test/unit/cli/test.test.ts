@@ -60,7 +60,7 @@ cases:
       - { call: pair=a, refund: true, hits: 1, expect: OK }
       - { call: pair=a, expect: OK }
       - { call: x=1, override: { requests_per_unit: 1, unit: hour }, expect: OK }
-      - { call: x=1, override: { requests_per_unit: 1, unit: hour }, expect: { code: OVER_LIMIT, rule: override } }
+      - { call: x=1, override: { requests_per_unit: 1, unit: hour }, expect: { code: OVER_LIMIT, rule: "#override" } }
       - { call: admin=root, times: 100, every: 1ms, expect: { code: OK, rule: none, matches: admin } }
   - name: with the store away
     steps:
