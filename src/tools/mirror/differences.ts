@@ -28,25 +28,8 @@ export interface RuleDifferences {
   readonly fields: Partial<Record<DifferenceField, number>>;
 }
 
-/** A difference with its values cut and hidden (value-guard.ts), safe to show. */
-interface ShownDifference {
-  readonly field: DifferenceField;
-  readonly descriptor?: number;
-  readonly path?: string;
-  readonly answering: string;
-  readonly compared: string;
-}
-
 /** A differing call in full. */
-export interface Example {
-  /** When the call came, in ISO 8601. */
-  readonly at: string;
-  readonly domain: string;
-  readonly hits_addend: number;
-  /** Entries as `key=value`, or `key` alone if values are hidden. */
-  readonly descriptors: readonly string[];
-  readonly differences: readonly ShownDifference[];
-}
+export type Example = ReturnType<Differences["exampleOf"]>;
 
 /** One compared call. */
 interface ComparedAnswers {
@@ -86,7 +69,7 @@ export class Differences {
     this.different++;
     for (const field of new Set(call.differences.map((difference) => difference.field))) this.fields[field]++;
     for (const [descriptor, fields] of fieldsByDescriptor(call)) this.#enterRule(call, descriptor, fields);
-    if (this.examples.length < EXAMPLES_MAX) this.examples.push(this.#exampleOf(call));
+    if (this.examples.length < EXAMPLES_MAX) this.examples.push(this.exampleOf(call));
   }
 
   #enterRule(call: ComparedAnswers, descriptor: number, fields: ReadonlySet<DifferenceField>): void {
@@ -118,7 +101,8 @@ export class Differences {
     return rule;
   }
 
-  #exampleOf({ request, differences, atUs }: ComparedAnswers): Example {
+  /** The call with its values cut and hidden (value-guard.ts), safe to show. */
+  exampleOf({ request, differences, atUs }: ComparedAnswers) {
     return {
       at: isoTime(atUs),
       domain: short(request.domain),
@@ -130,8 +114,7 @@ export class Differences {
     };
   }
 
-  #shown(difference: Difference): ShownDifference {
-    const { field, descriptor, path, answering, compared } = difference;
+  #shown({ field, descriptor, path, answering, compared }: Difference) {
     const isWhole = path === "" && (field === "metadata" || field === "body");
     // Only metadata may repeat what callers sent; the other fields come from rules.
     const textOf = (value: unknown): string => {

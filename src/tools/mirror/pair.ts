@@ -6,7 +6,7 @@ import type { CompareOptions } from "./compare.ts";
 import { Differences } from "./differences.ts";
 import { Mirror, type MirrorOptions } from "./mirror.ts";
 import type { Recording } from "./recording.ts";
-import { makeReport, type Report } from "./report.ts";
+import { makeReport } from "./report.ts";
 import { ValueGuard, type ValueMode } from "./value-guard.ts";
 
 /** Options of `headgate mirror` and `headgate mirror replay`. */
@@ -22,24 +22,12 @@ interface PairOptions extends PairFlags, Omit<MirrorOptions, "answering" | "comp
   readonly recorder?: Recording | undefined;
 }
 
-interface Pair {
-  readonly answering: Http2Target;
-  readonly compared: Http2Target | undefined;
-  readonly mirror: Mirror;
-  readonly book: Differences;
-  /** For requests and answers on their way. */
-  readonly memory: ByteBudget;
-  /** The report of everything so far. */
-  report(): Report;
-  close(): void;
-}
-
 /** Longest message of a caller or of the answering target. */
 export const MESSAGE_BYTES_MAX = 4_194_304;
 const COMPARED_BYTES_MAX = 1_048_576;
 
 /** Makes the parts; the targets connect when they are first asked. */
-export function openPair(options: PairOptions): Pair {
+export function openPair(options: PairOptions) {
   const { answerFrom, compareWith, clock } = options;
   const answering = new Http2Target({ authority: answerFrom, messageBytesMax: MESSAGE_BYTES_MAX, clock });
   const compared =
@@ -54,7 +42,9 @@ export function openPair(options: PairOptions): Pair {
     compared,
     mirror,
     book,
+    /** For requests and answers on their way. */
     memory,
+    /** The report of everything so far. */
     report: () => makeReport({ ...options, mirror, book }),
     close() {
       answering.close();

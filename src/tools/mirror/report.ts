@@ -9,39 +9,7 @@ import type { Mirror } from "./mirror.ts";
 import type { Recording } from "./recording.ts";
 
 /** A report, in the form of its JSON. */
-export interface Report {
-  readonly answer_from: string;
-  readonly compare_with: string | null;
-  readonly seconds: number;
-  readonly ignored: readonly string[];
-  readonly remaining_tolerance: number;
-  readonly duration_tolerance_seconds: number;
-  readonly calls: {
-    readonly relayed: number;
-    readonly same: number;
-    readonly different: number;
-    readonly not_compared: Readonly<Record<string, number>>;
-    readonly not_answered: Readonly<Record<string, number>>;
-  };
-  readonly differences_by_field: Readonly<Record<string, number>>;
-  readonly rules: readonly RuleDifferences[];
-  /** Upper bounds of the quantiles, in microseconds; null without measurements, or above the histogram's largest bound. */
-  readonly latency_us: Readonly<Record<"answering" | "compared", Latency>>;
-  readonly recording: RecordingReport | null;
-  readonly first_differences: readonly Example[];
-}
-
-interface Latency {
-  readonly p50: number | null;
-  readonly p99: number | null;
-}
-
-interface RecordingReport {
-  readonly file: string;
-  readonly calls: number;
-  readonly left_out: number;
-  readonly failure: string | null;
-}
+export type Report = ReturnType<typeof makeReport>;
 
 interface ReportSources extends CompareOptions {
   readonly answerFrom: string;
@@ -52,12 +20,12 @@ interface ReportSources extends CompareOptions {
 }
 
 /** Makes the report of the current state. */
-export function makeReport({ mirror, book, recorder: recording, ...of }: ReportSources): Report {
+export function makeReport({ mirror, book, recorder, ...of }: ReportSources) {
   return {
     answer_from: of.answerFrom,
     compare_with: of.compareWith ?? null,
     seconds: Math.round(mirror.seconds * 1_000) / 1_000,
-    ignored: of.ignore,
+    ignored: of.ignore as readonly string[],
     remaining_tolerance: of.remainingTolerance,
     duration_tolerance_seconds: of.durationTolerance / 1_000,
     calls: {
@@ -65,22 +33,19 @@ export function makeReport({ mirror, book, recorder: recording, ...of }: ReportS
       same: book.same,
       different: book.different,
       not_compared: withoutZeros(mirror.notCompared),
-      not_answered: Object.fromEntries(mirror.answeringFailures),
+      not_answered: Object.fromEntries<number>(mirror.answeringFailures),
     },
     differences_by_field: withoutZeros(book.fields),
     rules: book.rules(),
+    /** Upper bounds of the quantiles, in microseconds; null without measurements, or above the histogram's largest bound. */
     latency_us: { answering: latencyOf(mirror.answeringLatency), compared: latencyOf(mirror.comparedLatency) },
-    recording:
-      recording === undefined
-        ? null
-        : {
-            file: recording.file,
-            calls: recording.calls,
-            left_out: recording.leftOut,
-            failure: recording.failure ?? null,
-          },
-    first_differences: book.examples,
+    recording: recorder === undefined ? null : recordingReport(recorder),
+    first_differences: book.examples as readonly Example[],
   };
+}
+
+function recordingReport({ file, calls, leftOut, failure }: Recording) {
+  return { file, calls, left_out: leftOut, failure: failure ?? null };
 }
 
 /**
@@ -112,21 +77,21 @@ export function reportText(report: Report): string {
       `equal means: remaining within ${report.remaining_tolerance}, duration within ${report.duration_tolerance_seconds} s${ignored}`,
     );
   }
-  lines.push(...latencyLines(report), ...recordingLines(report.recording));
+  lines.push(...latencyLines(report), ...recordingLines(report));
   if (calls.different > 0)
     lines.push("", ...fieldLines(report), "", ...ruleLines(report.rules), "", ...exampleLines(report));
   return `${lines.map(visible).join("\n")}\n`;
 }
 
 function latencyLines({ latency_us: { answering, compared }, compare_with }: Report): string[] {
-  const shown = (latency: Latency) =>
-    `half within ${milliseconds(latency.p50)}, 99 % within ${milliseconds(latency.p99)}`;
+  const shown = ({ p50, p99 }: Report["latency_us"]["answering"]) =>
+    `half within ${milliseconds(p50)}, 99 % within ${milliseconds(p99)}`;
   const lines = [`answering target: ${shown(answering)}`];
   if (compare_with !== null) lines.push(`compared target:  ${shown(compared)}`);
   return lines;
 }
 
-function recordingLines(recording: RecordingReport | null): string[] {
+function recordingLines({ recording }: Report): string[] {
   if (recording === null) return [];
   const leftOut = recording.left_out === 0 ? "" : `, ${recording.left_out} left out`;
   const failure = recording.failure === null ? "" : `; writing failed: ${recording.failure}`;
@@ -186,7 +151,7 @@ function milliseconds(us: number | null): string {
   return us === null ? "(unknown)" : `${us / 1_000} ms`;
 }
 
-function latencyOf(histogram: LatencyHistogram): Latency {
+function latencyOf(histogram: LatencyHistogram) {
   return { p50: quantile(histogram, 0.5), p99: quantile(histogram, 0.99) };
 }
 

@@ -5,13 +5,17 @@ import { cannotListen } from "../../engine/base/cannot-listen.ts";
 import type { Clock } from "../../engine/base/clock.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
 import { RelayServer } from "../../grpc/transport/relay/relay-server.ts";
+import { refuseForeign } from "../../operate/http/cross-site.ts";
+import { json, listOf, notFound, type Page, PageServer, READ, text } from "../../operate/http/page-server.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
+import { METRICS_TYPE } from "../../operate/telemetry/metric-text.ts";
 import { mirrorText } from "../../operate/telemetry/mirror-metrics.ts";
 import { nodeText, openNodeMetrics } from "../../operate/telemetry/node-metrics.ts";
-import { openPages } from "./pages.ts";
 import { MESSAGE_BYTES_MAX, openPair, type PairFlags } from "./pair.ts";
 import { Recording } from "./recording.ts";
-import type { Report } from "./report.ts";
+import { reportText } from "./report.ts";
+
+type Pair = ReturnType<typeof openPair>;
 
 interface ListenAddress {
   readonly host: string;
@@ -43,14 +47,7 @@ export interface RunMirrorOptions extends MirrorFlags {
 }
 
 /** A running mirror. */
-export interface RunningMirror {
-  readonly grpcPort: number;
-  readonly httpPort: number;
-  /** The report of everything so far. */
-  report(): Report;
-  /** Waits for calls under way, closes everything and returns the last report. */
-  stop(): Promise<Report>;
-}
+export type RunningMirror = Awaited<ReturnType<typeof runMirror>>;
 
 const IN_FLIGHT_MAX = 20_000;
 /** Longest call, for callers without a deadline. Envoy's default timeout is 20 ms. */
@@ -58,7 +55,7 @@ const CALL_MS_MAX = 30_000;
 const GRACE_MS = 5_000;
 
 /** Starts a mirror, even if targets are not reachable. Throws ConfigError if it can't listen or record. */
-export async function runMirror(options: RunMirrorOptions): Promise<RunningMirror> {
+export async function runMirror(options: RunMirrorOptions) {
   const { clock, logger, record: file, recordMax: bytesMax } = options;
   const onEnded = (why: string) => logger.error(`${why}; calls pass on unrecorded`);
   const recording = file === undefined ? undefined : await Recording.open({ file, bytesMax, clock, onEnded });
@@ -80,17 +77,7 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
     await recording?.abandon();
     throw error;
   };
-  const ofNode = openNodeMetrics();
-  const pages = openPages(options.http, {
-    report,
-    hosts: options.httpHosts,
-    metrics: async () => `${await nodeText([await ofNode()])}\n${mirrorText(mirrorNumbers(pair, recording))}`,
-    isReady: () => {
-      answering.connect();
-      return answering.isConnected;
-    },
-    onError: (error) => logger.error({ err: error }, "a page failed"),
-  });
+  const pages = openPages(options, pair, recording);
   const { host, port } = options.http;
   const httpPort = await pages.listen().catch((error: Error) => {
     return forgetRecording(cannotListen("HTTP", `${host}:${port}`, "--http", error));
@@ -105,6 +92,7 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
     { grpc: `${options.listen.host}:${grpcPort}`, http: `${host}:${httpPort}`, from: options.answerFrom },
     "mirroring",
   );
+  /** Waits for calls under way, closes everything and returns the last report. */
   const stop = async () => {
     await relay.close(GRACE_MS);
     await mirror.finish(options.compareTimeout);
@@ -116,10 +104,33 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
   return { grpcPort, httpPort, report, stop };
 }
 
-function mirrorNumbers(
-  { mirror, book }: ReturnType<typeof openPair>,
-  recording: Recording | undefined,
-): Parameters<typeof mirrorText>[0] {
+/** The HTTP port, which does not listen yet: report, metrics, health. */
+function openPages({ http, httpHosts, logger }: RunMirrorOptions, pair: Pair, recording?: Recording): PageServer {
+  const { answering, report } = pair;
+  const ofNode = openNodeMetrics();
+  const pages = new Map<string, Page>();
+  const add = (path: string, help: string, answer: Page["answer"]) => pages.set(path, { methods: READ, help, answer });
+  add("/", "this list", () => text(200, listOf(pages)));
+  add("/report", "what differed, as text, or as JSON with Accept: application/json or ?format=json", (request) => {
+    const query = request.url?.split("?", 2)[1] ?? "";
+    const wantsJson = query.split("&").includes("format=json") || request.headers.accept?.includes("application/json");
+    return refuseForeign(request, httpHosts) ?? (wantsJson ? json(200, report()) : text(200, reportText(report())));
+  });
+  add("/metrics", "metrics for Prometheus", async () => ({
+    status: 200,
+    headers: { "content-type": METRICS_TYPE },
+    body: `${await nodeText([await ofNode()])}\n${mirrorText(mirrorNumbers(pair, recording))}`,
+  }));
+  add("/healthcheck", "200 while the answering target is connected, else 500", () => {
+    answering.connect();
+    return answering.isConnected ? text(200, "OK") : text(500, "the answering target is not connected\n");
+  });
+  add("/livez", "200 as long as the mirror works at all", () => text(200, "OK\n"));
+  const onError = (error: unknown) => logger.error({ err: error }, "a page failed");
+  return new PageServer({ ...http, pages, otherPage: notFound, onError });
+}
+
+function mirrorNumbers({ mirror, book }: Pair, recording?: Recording): Parameters<typeof mirrorText>[0] {
   const { relayed, notCompared, answeringFailures: notAnswered, comparisons, heldBytes } = mirror;
   return {
     relayed,
