@@ -56,12 +56,7 @@ export interface CheckDecision {
 }
 
 /** The service's answer. */
-export interface Answer {
-  readonly allowed: boolean;
-  readonly statuses: readonly DescriptorStatus[];
-  readonly headers: Readonly<Record<string, string>>;
-  readonly metadata: Readonly<Record<string, unknown>>;
-}
+export type Answer = Pick<CheckDecision, "allowed" | "statuses" | "headers" | "metadata">;
 
 /** Makes the decision of an answer. */
 export function decisionOf({ allowed, statuses, headers, metadata }: Answer): CheckDecision {

@@ -52,7 +52,7 @@ export function httpLimit<Request = RequestLike>(limiter: Pick<Limiter, "check">
   let hasWarned = false;
   return async (request: NoInfer<Request>, response: ResponseLike): Promise<boolean> => {
     try {
-      return await limitHttp({ limiter, describe, request }, response);
+      return await limitHttp(limiter, describe, request, response);
     } catch (error) {
       if (!(error instanceof CheckFailure) && !hasWarned) {
         hasWarned = true;
@@ -69,7 +69,7 @@ export function expressLimit<Request = RoutedRequestLike>(
   describe: Describe<Request>,
 ) {
   return (request: NoInfer<Request>, response: ResponseLike, next: (error?: unknown) => void): void => {
-    limitHttp({ limiter, describe, request }, response).then((mayGoOn) => {
+    limitHttp(limiter, describe, request, response).then((mayGoOn) => {
       if (mayGoOn) next();
     }, next);
   };
@@ -81,17 +81,18 @@ export function fastifyLimit<Request = RoutedRequestLike>(
   describe: Describe<Request>,
 ) {
   return async (request: NoInfer<Request>, reply: ReplyLike): Promise<unknown> => {
-    const decision = await decide({ limiter, describe, request });
+    const mayGoOn = await limitHttp(limiter, describe, request, {
+      get headersSent() {
+        return reply.sent === true;
+      },
+      set statusCode(status: number) {
+        reply.code(status);
+      },
+      setHeader: (name, value) => reply.header(name, value),
+      end: (body) => reply.send(body),
+    });
     // A hook that returns the reply tells Fastify that it has answered.
-    if (reply.sent === true) return reply;
-    if (decision === undefined) return undefined;
-    for (const [name, value] of Object.entries(limitHeaders(decision))) reply.header(name, value);
-    if (decision.allowed) return undefined;
-    const problem = refusalOf(decision);
-    reply.code(problem.status);
-    reply.header("Content-Type", PROBLEM_TYPE);
-    reply.send(bodyOf(problem));
-    return reply;
+    return mayGoOn ? undefined : reply;
   };
 }
 
@@ -136,23 +137,14 @@ function refusalOf({ degraded, reason, retryAfterSeconds }: CheckDecision): Prob
   return { title: "Too Many Requests", status: 429, detail, reason, retryAfterSeconds };
 }
 
-function bodyOf(problem: Problem): string {
-  return JSON.stringify({ type: "about:blank", ...problem });
-}
-
-interface Asking<Request> {
-  readonly limiter: Pick<Limiter, "check">;
-  readonly describe: Describe<Request>;
-  readonly request: Request;
-}
-
-async function decide<Request>({ limiter, describe, request }: Asking<Request>): Promise<CheckDecision | undefined> {
+async function limitHttp<Request>(
+  limiter: Pick<Limiter, "check">,
+  describe: Describe<Request>,
+  request: Request,
+  response: ResponseLike,
+): Promise<boolean> {
   const question = describe(request);
-  return question === undefined ? undefined : limiter.check(question);
-}
-
-async function limitHttp<Request>(asking: Asking<Request>, response: ResponseLike): Promise<boolean> {
-  const decision = await decide(asking);
+  const decision = question === undefined ? undefined : await limiter.check(question);
   // Other code may have answered while the check was under way: a timeout, or a handler that did not wait.
   if (response.headersSent === true) return false;
   if (decision === undefined) return true;
@@ -167,7 +159,7 @@ function answerHttp(response: ResponseLike, problem: Problem): void {
   response.statusCode = problem.status;
   if (problem.retryAfterSeconds !== undefined) response.setHeader("Retry-After", String(problem.retryAfterSeconds));
   response.setHeader("Content-Type", PROBLEM_TYPE);
-  response.end(bodyOf(problem));
+  response.end(JSON.stringify({ type: "about:blank", ...problem }));
 }
 
 function answerIfPossible(response: ResponseLike, problem: Problem): false {

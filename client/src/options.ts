@@ -32,13 +32,8 @@ export interface TlsOptions {
 }
 
 /** The options with all defaults filled in. */
-export interface CompleteOptions {
-  readonly servers: readonly string[];
-  readonly deadlineMs: number;
-  readonly onFailure: OnFailure;
-  readonly onDegraded: ((failure: CheckFailure) => void) | undefined;
-  readonly keepaliveMs: number;
-  readonly keepaliveTimeoutMs: number;
+export interface CompleteOptions extends Required<Omit<LimiterOptions, "onDegraded" | "tls">> {
+  readonly onDegraded: LimiterOptions["onDegraded"] | undefined;
   /** Undefined: no TLS. */
   readonly tls: TlsOptions | undefined;
 }

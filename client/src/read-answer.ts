@@ -1,13 +1,14 @@
 // Reads a RateLimitResponse. The field numbers are those of proto/envoy/service/ratelimit/v3/rls.proto.
 
 import type { Answer, DescriptorStatus, ShownLimit } from "./decision.ts";
-import { unitOf } from "./unit.ts";
-import { bytesOf, Fields, numberOf, readFields } from "./wire.ts";
+import { UNITS } from "./unit.ts";
+import { Fields } from "./wire.ts";
 
 /** The protocol's code for a refusal. Any other code is allowed, as in Envoy. */
 export const OVER_LIMIT = 2;
 /** Deepest nesting of maps and lists; the service writes at most 30 levels. */
 const DEPTH_MAX = 100;
+const NOTHING = Buffer.alloc(0);
 
 /** Reads an answer. Throws for bytes that are no such message. */
 export function readAnswer(message: Buffer): Answer {
@@ -34,7 +35,7 @@ function readStatus(message: Buffer): DescriptorStatus {
 
 function readLimit(message: Buffer): ShownLimit {
   const limit = new Fields(message);
-  const unit = unitOf(limit.number(2));
+  const unit = UNITS[limit.number(2) - 1];
   const name = limit.text(3);
   return {
     requestsPerUnit: limit.number(1),
@@ -61,16 +62,21 @@ function readStruct(message: Buffer, depth: number): Record<string, unknown> {
 
 /** A google.protobuf.Value; null also for a Value without any member. */
 function readValue(message: Buffer, depth: number): unknown {
-  let plain: unknown = null;
-  readFields(message, (field, value) => {
-    if (field === 1) plain = null;
-    else if (field === 2) plain = numberOf(value);
-    else if (field === 3) plain = bytesOf(value).toString("utf8");
-    else if (field === 4) plain = numberOf(value) !== 0;
-    else if (field === 5) plain = readStruct(bytesOf(value), depth + 1);
-    else if (field === 6) plain = readList(bytesOf(value), depth + 1);
-  });
-  return plain;
+  const value = new Fields(message);
+  switch (value.lastOf([1, 2, 3, 4, 5, 6])) {
+    case 2:
+      return value.number(2);
+    case 3:
+      return value.text(3);
+    case 4:
+      return value.number(4) !== 0;
+    case 5:
+      return readStruct(value.bytes(5) ?? NOTHING, depth + 1);
+    case 6:
+      return readList(value.bytes(6) ?? NOTHING, depth + 1);
+    default:
+      return null;
+  }
 }
 
 function readList(message: Buffer, depth: number): unknown[] {

@@ -71,16 +71,8 @@ export interface Reservation extends ReserveAnswer, Disposable, AsyncDisposable 
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Makes a reservation. `send` settles at what was used, and rejects if no server accepted it. */
-export function reservationOf(
-  id: string,
-  answer: ReserveAnswer,
-  send: (used: number) => Promise<Settlement>,
-): Reservation {
-  return new SettledOnce(id, answer, send);
-}
-
-class SettledOnce implements Reservation {
+/** Settles by `send`, which rejects if no server accepted it. */
+export class SettledOnce implements Reservation {
   readonly id: string;
   readonly allowed: boolean;
   readonly reserved: number;

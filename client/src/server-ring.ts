@@ -2,14 +2,9 @@
 
 import { type ChannelOptions, Client, connectivityState, credentials } from "@grpc/grpc-js";
 import { describeValue } from "./misuse.ts";
-import type { TlsOptions } from "./options.ts";
+import type { CompleteOptions, TlsOptions } from "./options.ts";
 
-interface RingOptions {
-  readonly servers: readonly string[];
-  readonly tls: TlsOptions | undefined;
-  readonly keepaliveMs: number;
-  readonly keepaliveTimeoutMs: number;
-}
+type RingOptions = Pick<CompleteOptions, "servers" | "tls" | "keepaliveMs" | "keepaliveTimeoutMs">;
 
 /** An entry of `servers`. */
 export interface Server {

@@ -13,58 +13,37 @@ const FIXED32 = 5;
 const VARINT_BYTES_MAX = 10;
 
 /**
- * Calls `onField` for each field of a message, in the order of its bytes; readers ignore field numbers that they don't know. Numbers above
- * 2^53 are rounded, and eight-byte fields are read as doubles. Throws for bytes that are no message.
+ * The fields of a message by their numbers. As in proto3 an absent number is 0 and absent text is empty; of a repeated one the last counts.
+ * Numbers above 2^53 are rounded, and eight-byte fields are read as doubles.
  */
-export function readFields(message: Buffer, onField: (field: number, value: FieldValue) => void): void {
-  let at = 0;
-  const readVarint = (): number => {
-    let value = 0;
-    for (let i = 0; i < VARINT_BYTES_MAX; i++) {
-      const byte = message[at++];
-      if (byte === undefined) break;
-      value += (byte & 0x7f) * 2 ** (7 * i);
-      if (byte < 0x80) return value;
-    }
-    throw malformed(at);
-  };
-  const readBytes = (length: number): Buffer => {
-    const start = at;
-    at += length;
-    if (at > message.length) throw malformed(start);
-    return message.subarray(start, at);
-  };
-  while (at < message.length) {
-    const tag = readVarint();
-    const field = Math.floor(tag / 8);
-    const type = tag % 8;
-    if (type === VARINT) onField(field, readVarint());
-    else if (type === FIXED64) onField(field, readBytes(8).readDoubleLE());
-    else if (type === BYTES) onField(field, readBytes(readVarint()));
-    else if (type === FIXED32) readBytes(4);
-    else throw malformed(at);
-  }
-}
-
-function malformed(at: number): Error {
-  return new Error(`the answer is no protocol buffer message: damaged at byte ${at}`);
-}
-
-/** The fields of a message by their numbers. As in proto3 an absent number is 0 and absent text is empty; of a repeated one the last counts. */
 export class Fields {
   readonly #numbers: number[] = [];
   readonly #values: FieldValue[] = [];
+  readonly #message: Buffer;
+  #at = 0;
 
   /** Throws for bytes that are no message. */
   constructor(message: Buffer) {
-    readFields(message, (field, value) => {
-      this.#numbers.push(field);
-      this.#values.push(value);
-    });
+    this.#message = message;
+    while (this.#at < message.length) {
+      const tag = this.#readVarint();
+      const type = tag % 8;
+      if (type === FIXED32) {
+        this.#readBytes(4);
+        continue;
+      }
+      this.#numbers.push(Math.floor(tag / 8));
+      if (type === VARINT) this.#values.push(this.#readVarint());
+      else if (type === FIXED64) this.#values.push(this.#readBytes(8).readDoubleLE());
+      else if (type === BYTES) this.#values.push(this.#readBytes(this.#readVarint()));
+      else throw malformed(this.#at);
+    }
   }
 
   number(field: number): number {
-    return numberOf(this.#last(field) ?? 0);
+    const value = this.#last(field) ?? 0;
+    if (typeof value === "number") return value;
+    throw new Error("the answer is not of the form that was expected: a field has bytes in the place of a number");
   }
 
   text(field: number): string {
@@ -82,6 +61,11 @@ export class Fields {
     return this.#values.filter((_, i) => this.#numbers[i] === field).map(bytesOf);
   }
 
+  /** The last of these fields that is there: the one that counts of a `oneof`. */
+  lastOf(fields: readonly number[]): number | undefined {
+    return this.#numbers.findLast((number) => fields.includes(number));
+  }
+
   /** A google.protobuf.Duration, rounded up to whole seconds, so that a caller who waits for it is not too early. */
   wholeSeconds(field: number): number | undefined {
     const message = this.bytes(field);
@@ -93,14 +77,31 @@ export class Fields {
   #last(field: number): FieldValue | undefined {
     return this.#values[this.#numbers.lastIndexOf(field)];
   }
+
+  #readVarint(): number {
+    let value = 0;
+    for (let i = 0; i < VARINT_BYTES_MAX; i++) {
+      const byte = this.#message[this.#at++];
+      if (byte === undefined) break;
+      value += (byte & 0x7f) * 2 ** (7 * i);
+      if (byte < 0x80) return value;
+    }
+    throw malformed(this.#at);
+  }
+
+  #readBytes(length: number): Buffer {
+    const start = this.#at;
+    this.#at += length;
+    if (this.#at > this.#message.length) throw malformed(start);
+    return this.#message.subarray(start, this.#at);
+  }
 }
 
-export function numberOf(value: FieldValue): number {
-  if (typeof value === "number") return value;
-  throw new Error("the answer is not of the form that was expected: a field has bytes in the place of a number");
+function malformed(at: number): Error {
+  return new Error(`the answer is no protocol buffer message: damaged at byte ${at}`);
 }
 
-export function bytesOf(value: FieldValue): Buffer {
+function bytesOf(value: FieldValue): Buffer {
   if (typeof value !== "number") return value;
   throw new Error("the answer is not of the form that was expected: a field has a number in the place of bytes");
 }

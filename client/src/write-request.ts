@@ -3,7 +3,7 @@
 
 import { checkMembers, checkType, checkWhole, describeValue } from "./misuse.ts";
 import type { CheckRequest, DescriptorInput, Entries, EntryValue, FullDescriptor } from "./request.ts";
-import { UNIT_NUMBERS } from "./unit.ts";
+import { UNITS } from "./unit.ts";
 import { FieldWriter } from "./wire.ts";
 
 const UINT32_MAX = 4_294_967_295;
@@ -106,9 +106,11 @@ function writeOverride(override: NonNullable<FullDescriptor["override"]>): Buffe
   checkMembers("override", override, ["requestsPerUnit", "unit"]);
   const { requestsPerUnit, unit } = override;
   checkWhole("override.requestsPerUnit", requestsPerUnit, 0, UINT32_MAX);
-  if (!Object.hasOwn(UNIT_NUMBERS, unit)) {
-    const units = Object.keys(UNIT_NUMBERS).join(", ");
-    throw new TypeError(`override.unit: expected one of ${units}, got ${describeValue(unit)}`);
+  if (!UNITS.includes(unit)) {
+    throw new TypeError(`override.unit: expected one of ${UNITS.join(", ")}, got ${describeValue(unit)}`);
   }
-  return new FieldWriter().addNumber(1, requestsPerUnit).addNumber(2, UNIT_NUMBERS[unit]).toBytes();
+  return new FieldWriter()
+    .addNumber(1, requestsPerUnit)
+    .addNumber(2, UNITS.indexOf(unit) + 1)
+    .toBytes();
 }

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readAnswer } from "../../client/src/read-answer.ts";
-import { UNIT_NUMBERS, type Unit } from "../../client/src/unit.ts";
+import { UNITS } from "../../client/src/unit.ts";
 import { writeRequest } from "../../client/src/write-request.ts";
 import { LimitRequest } from "../../src/engine/domain/request.ts";
 import { decodeRequest } from "../../src/grpc/rls/codec.ts";
@@ -16,7 +16,6 @@ import { bytesField, UNKNOWN_FIELDS, varintField } from "../support/wire.ts";
 
 // Half a surrogate pair is no text: the client sends U+FFFD for it, proto-loader sends bytes that are no UTF-8.
 const wellFormed = text.map((chars) => Buffer.from(chars).toString());
-const units = Object.keys(UNIT_NUMBERS) as Unit[];
 const count = fc.oneof(fc.constantFrom(0, 1, 127, 128, 2 ** 31, 2 ** 32 - 1), fc.nat());
 const longCount = fc.oneof(count, fc.constantFrom(2 ** 32, 2 ** 53 - 1), fc.maxSafeNat());
 
@@ -24,7 +23,7 @@ const descriptor = fc.record(
   {
     entries: fc.array(fc.tuple(wellFormed, wellFormed), { maxLength: 5 }),
     hits: longCount,
-    override: fc.record({ requestsPerUnit: count, unit: fc.constantFrom(...units) }),
+    override: fc.record({ requestsPerUnit: count, unit: fc.constantFrom(...UNITS) }),
     refund: fc.boolean(),
   },
   { requiredKeys: ["entries"] },
@@ -52,7 +51,7 @@ describe("a request", () => {
             entries: each.entries,
             override: each.override && {
               amount: each.override.requestsPerUnit,
-              unit: UNIT_NUMBERS[each.override.unit],
+              unit: UNITS.indexOf(each.override.unit) + 1,
             },
             hits: hitsOf(each),
             isRefund: each.refund ?? false,
@@ -113,7 +112,7 @@ function meaningOf(proto: RateLimitAnswer): object {
           : {
               limit: {
                 requestsPerUnit: limit.requests_per_unit,
-                ...(unit in UNIT_NUMBERS ? { unit } : {}),
+                ...(UNITS.some((known) => known === unit) ? { unit } : {}),
                 ...(limit.name === "" ? {} : { name: limit.name }),
               },
               remaining: status.limit_remaining,
