@@ -104,7 +104,7 @@ describe("a bucket", () => {
     expect(other.buckets[0]).not.toHaveProperty("bucket_base64");
     const typed = ["buckets", "reset", "-d", "edge", "-s", `127.0.0.1:${app.httpPort}`, "tenant=x\\xff"];
     const { out } = await runProgram(typed);
-    expect(out).toContain("bucket  {edge|tenant=x\\xff}|tb/3600/burst\n  before  1,");
+    expect(out).toContain("bucket  {edge|tenant=x\ufffd}|tb/3600/burst\n  before  1,");
     expect(await peek({ value_base64: "eP8=" })).toMatchObject({ buckets: [{ remaining: 3 }, { remaining: 5 }] });
   });
 

@@ -1,6 +1,6 @@
 // `headgate ask`: sends real ShouldRateLimit requests over gRPC. How an answer looks is left to answer-text.ts.
 
-import { Client, connectivityState, credentials, type ServiceError, status } from "@grpc/grpc-js";
+import { Client, credentials, type ServiceError, status } from "@grpc/grpc-js";
 import { type Clock, SystemClock } from "../../engine/base/clock.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { type RateLimitAnswer, shouldRateLimit } from "../mirror/answer.ts";
@@ -34,7 +34,6 @@ export async function ask(
   const clock = new SystemClock();
   const totals = { passed: 0, refused: 0 };
   try {
-    await connect(client, clock.nowUs() / 1_000 + flags.timeout);
     for (let i = 0; i < flags.times; i++) {
       const startedUs = clock.nowUs();
       const answer = await send(client, descriptors, flags, clock);
@@ -53,19 +52,6 @@ export async function ask(
     return 2;
   } finally {
     client.close();
-  }
-}
-
-/** Waits until the connection is ready or has failed once, so that the times shown are of calls only. The call says why it failed. */
-async function connect(client: Client, deadlineMs: number): Promise<void> {
-  const channel = client.getChannel();
-  let state = channel.getConnectivityState(true);
-  while (state === connectivityState.IDLE || state === connectivityState.CONNECTING) {
-    const isOver = await new Promise<boolean>((resolve) => {
-      channel.watchConnectivityState(state, deadlineMs, (error) => resolve(error !== undefined));
-    });
-    if (isOver) return;
-    state = channel.getConnectivityState(true);
   }
 }
 

@@ -89,7 +89,6 @@ interface ShownBucket extends ShownSnapshot {
   readonly algorithm: string;
   readonly burst: number;
   readonly bucket: string;
-  readonly bucket_base64?: string;
   readonly before?: ShownSnapshot;
   readonly after?: ShownSnapshot;
 }
@@ -119,30 +118,12 @@ function answerText({ says, buckets }: BucketAnswer, asked: readonly TypedDescri
   let text = `${paint(terminal, "bold", visible(says))}\n`;
   for (const bucket of buckets) {
     text += `\n${visible(bucket.rule)}: ${visible(bucket.algorithm)} of ${bucket.burst}\n`;
-    text += `  bucket  ${bucketText(bucket)}\n`;
+    text += `  bucket  ${visible(bucket.bucket)}\n`;
     if (bucket.before === undefined || bucket.after === undefined) text += `  left    ${snapshotText(bucket)}\n`;
     else text += `  before  ${snapshotText(bucket.before)}\n  now     ${snapshotText(bucket.after)}\n`;
   }
   const unmet = [...asked.keys()].filter((at) => !buckets.some(({ descriptor }) => descriptor === at));
   return text + unmetText(unmet, asked);
-}
-
-// Writes bytes that are no text as the arguments take them.
-function bucketText({ bucket, bucket_base64: base64 }: ShownBucket): string {
-  if (base64 === undefined) return visible(bucket);
-  const bytes = Buffer.from(base64, "base64");
-  let text = "";
-  for (let i = 0; i < bytes.length; ) {
-    const length = [1, 2, 3, 4].find((each) => isText(bytes.subarray(i, i + each))) ?? 0;
-    const part = bytes.subarray(i, i + Math.max(1, length));
-    text += length === 0 ? `\\x${part.toString("hex")}` : visible(part.toString());
-    i += part.length;
-  }
-  return text;
-}
-
-function isText(bytes: Buffer): boolean {
-  return Buffer.from(bytes.toString()).equals(bytes);
 }
 
 function snapshotText({

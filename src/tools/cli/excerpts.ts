@@ -1,7 +1,6 @@
 // The lines of rule files that problems are about, with a caret under the place.
 
 import { readFile } from "node:fs/promises";
-import { errorCode } from "../../engine/base/thrown.ts";
 import { visible } from "../../engine/base/visible.ts";
 import type { Place } from "../../engine/rules/source.ts";
 import { paint, type Terminal } from "./terminal.ts";
@@ -42,19 +41,10 @@ export class Excerpts {
   async #linesOf(file: string): Promise<readonly string[]> {
     const known = this.#lines.get(file);
     if (known !== undefined) return known;
-    const lines = await readLines(file);
+    // The problem itself says that a file can't be read.
+    const lines = linesOf(await readFile(file).catch(() => Buffer.alloc(0)));
     this.#lines.set(file, lines);
     return lines;
-  }
-}
-
-async function readLines(file: string): Promise<readonly string[]> {
-  try {
-    return linesOf(await readFile(file));
-  } catch (cause) {
-    // The problem itself says that the file can't be read.
-    if (errorCode(cause) !== undefined) return [];
-    throw cause;
   }
 }
 

@@ -18,14 +18,13 @@ export interface SimulateFlags extends FileChoiceFlags {
   readonly json?: true;
 }
 
-interface SimulateOptions {
-  readonly files: readonly string[];
-  readonly flags: SimulateFlags;
-  readonly mapping: Mapping | undefined;
-}
-
 /** Simulates the files. Exit code 0, or 1 if more was refused than is tolerated, or 2 if settings, rules or files can't be used. */
-export async function simulateFiles({ files, flags, mapping }: SimulateOptions, terminal: Terminal): Promise<void> {
+export async function simulateFiles(
+  files: readonly string[],
+  flags: SimulateFlags,
+  mapping: Mapping | undefined,
+  terminal: Terminal,
+): Promise<void> {
   const settings = await orTrouble(terminal, () => decidingSettings(terminal.env));
   if (settings === undefined) return;
   const rulesAt = (path: string | undefined) => {

@@ -41,6 +41,6 @@ Examples:
     .action(async (files: readonly string[], flags: SimulateFlags) => {
       const mapping = mappingOf(command, flags);
       const { simulateFiles } = await import("./simulate-files.ts");
-      await simulateFiles({ files, flags, mapping }, terminal);
+      await simulateFiles(files, flags, mapping, terminal);
     });
 }

@@ -29,27 +29,26 @@ export interface SuggestFlags extends FileChoiceFlags {
   readonly hold?: HoldNames;
 }
 
-interface SuggestRulesOptions {
-  readonly files: readonly string[];
-  readonly flags: SuggestFlags;
-  readonly mapping: Mapping | undefined;
-}
-
 interface DomainFile {
   readonly domain: string;
   readonly text: string;
 }
 
 /** Suggests rules for the files. Exit code 0, 1 if no call needs a rule, 2 if files can't be used or written. */
-export async function suggestRules(options: SuggestRulesOptions, terminal: Terminal): Promise<void> {
-  const made = await orTrouble(terminal, () => makeFiles(options, terminal));
+export async function suggestRules(
+  files: readonly string[],
+  flags: SuggestFlags,
+  mapping: Mapping | undefined,
+  terminal: Terminal,
+): Promise<void> {
+  const made = await orTrouble(terminal, () => makeFiles(files, flags, mapping, terminal));
   if (made === undefined) return;
   if (made.length === 0) {
     terminal.err("no call has a descriptor that a rule could stand for\n");
     terminal.setExitCode(1);
     return;
   }
-  const { out } = options.flags;
+  const { out } = flags;
   const [first] = made;
   if (out !== undefined) await orTrouble(terminal, () => writeFiles(made, out, terminal));
   else if (made.length === 1 && first !== undefined) terminal.out(first.text);
@@ -63,7 +62,9 @@ export async function suggestRules(options: SuggestRulesOptions, terminal: Termi
 }
 
 async function makeFiles(
-  { files, flags, mapping }: SuggestRulesOptions,
+  files: readonly string[],
+  flags: SuggestFlags,
+  mapping: Mapping | undefined,
   terminal: Terminal,
 ): Promise<readonly DomainFile[]> {
   const settings = decidingSettings(terminal.env);

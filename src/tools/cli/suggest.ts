@@ -38,7 +38,7 @@ Examples:
     .action(async (files: readonly string[], flags: SuggestFlags) => {
       const mapping = mappingOf(command, flags);
       const { suggestRules } = await import("./suggest-rules.ts");
-      await suggestRules({ files, flags, mapping }, terminal);
+      await suggestRules(files, flags, mapping, terminal);
     });
 }
 

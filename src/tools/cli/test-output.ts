@@ -1,4 +1,4 @@
-// Prints results of cases: for people, as TAP, as JUnit's XML, as annotations of GitHub, as JSON.
+// Prints results of cases: for people, as JUnit's XML, as annotations of GitHub, as JSON.
 
 import { visible, visibleJson } from "../../engine/base/visible.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
@@ -11,7 +11,7 @@ import { count, paint, type Terminal } from "./terminal.ts";
 /** Flags of `test`. */
 export interface TestFlags {
   readonly rules?: string;
-  readonly format: "text" | "tap" | "junit" | "github" | "json";
+  readonly format: "text" | "junit" | "github" | "json";
   readonly requireCoverage?: true;
   readonly watch?: true;
 }
@@ -42,7 +42,6 @@ const SKIPPED_SHOWN = 5;
 
 const WRITERS: Readonly<Record<TestFlags["format"], (run: TestRun, terminal: Terminal) => string>> = {
   text: textOf,
-  tap: tapOf,
   junit: junitOf,
   github: (run) => `${annotationsOf(run)}${summaryOf(run)}\n`,
   json: ({ files, coverage }) => `${visibleJson(JSON.stringify({ files, coverage }, null, 2))}\n`,
@@ -99,26 +98,6 @@ function summaryOf({ files }: TestRun): string {
   const parts = [`${cases.length - failed} of ${count(cases.length, "case")} passed`, count(calls, "call")];
   if (unusable > 0) parts.push(`${count(unusable, "file")} can't be used`);
   return parts.join(", ");
-}
-
-/** TAP version 14: one test point per case, and one per file that can't be used. */
-function tapOf({ files }: TestRun): string {
-  const lines: string[] = [];
-  let number = 0;
-  const point = (ok: boolean, name: string, notes: readonly string[]) => {
-    number++;
-    lines.push(`${ok ? "ok" : "not ok"} ${number} - ${tapText(name)}`);
-    lines.push(...notes.map((note) => `# ${visible(note)}`));
-  };
-  for (const { name, problems, cases } of files) {
-    if (cases.length === 0) point(false, name, problems.map(formatProblem));
-    for (const one of cases) point(isPassed(one), `${name}: ${one.name}`, one.failures.map(formatFailure));
-  }
-  return `TAP version 14\n1..${number}\n${lines.map((line) => `${line}\n`).join("")}`;
-}
-
-function tapText(text: string): string {
-  return visible(text).replaceAll("\\", "\\\\").replaceAll("#", "\\#");
 }
 
 /** XML as JUnit's runners write it: a suite per file, a failure per case, an error per file that can't be used. */

@@ -6,7 +6,7 @@ import type { Terminal } from "./terminal.ts";
 import type { TestFlags } from "./test-output.ts";
 
 /** How results are printed. */
-const FORMATS: readonly TestFlags["format"][] = ["text", "tap", "junit", "github", "json"];
+const FORMATS: readonly TestFlags["format"][] = ["text", "junit", "github", "json"];
 
 /** Adds the command. `untilStopped` resolves when `--watch` shall end; never unless given. */
 export function addTest(program: Command, terminal: Terminal, untilStopped?: () => Promise<void>): void {

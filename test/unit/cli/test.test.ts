@@ -271,21 +271,6 @@ describe("headgate test", () => {
     expect(out).toContain("1 of 3 rules met");
   });
 
-  test("prints TAP", async () => {
-    const good = written(GOOD);
-    const bad = written(BAD);
-    const { out } = await runProgram(["test", "--format", "tap", good, bad]);
-    expect(out.split("\n").slice(0, 6)).toEqual([
-      "TAP version 14",
-      "1..5",
-      `ok 1 - ${good}: two at once, then one a second`,
-      `ok 2 - ${good}: several descriptors, hits and what a caller brings along`,
-      `ok 3 - ${good}: with the store away`,
-      `ok 4 - ${bad}: passes`,
-    ]);
-    expect(out).toContain(`not ok 5 - ${bad}: fails & <says> \\#so\n# ${bad}:8:45: expected the code OK`);
-  });
-
   test("prints JUnit's XML", async () => {
     const bad = written(BAD);
     const { out } = await runProgram(["test", "--format", "junit", bad, written("cases: 1")]);
