@@ -90,9 +90,13 @@ function readTyped(text) {
   const lines = rest.split(/\r?\n/).map((line) => line.trim());
   const descriptors = [];
   for (const line of lines.filter((each) => each !== "")) {
-    const entries = splitAtCommas(line).map(readPieces);
-    if (entries.includes(undefined)) return { problem: `Expected key=value,key2=value2, got '${line}'.` };
-    descriptors.push({ entries: /** @type {Entry[]} */ (entries) });
+    // A comma after a backslash is text, unless that one is text itself after another one.
+    const parts = line.split(/(?<=(?<!\\)(?:\\\\)*),/);
+    if (parts.some((part) => part.indexOf("=") < 1))
+      return { problem: `Expected key=value,key2=value2, got '${line}'.` };
+    if (parts.some((part) => /\\x[0-9a-f]{2}/i.test(part)))
+      return { problem: "Expected text: bytes are read in JSON, as value_base64 of an entry." };
+    descriptors.push({ entries: parts.map((part) => entryOf(part.replace(/\\([\\,])/g, "$1"))) });
   }
   return { ...(domain === undefined ? {} : { domain }), descriptors };
 }
@@ -101,41 +105,6 @@ function readTyped(text) {
 function entryOf(text) {
   const at = text.indexOf("=");
   return at < 0 ? { key: text, value: "" } : { key: text.slice(0, at), value: text.slice(at + 1) };
-}
-
-/** The pieces of each entry: characters, and what a backslash and the characters after it stand for. @param {string} text */
-function splitAtCommas(text) {
-  /** @type {string[][]} */
-  const parts = [[]];
-  for (const [piece] of text.matchAll(/\\(?:[\\,]|x[0-9a-fA-F]{2})|[\s\S]/gu)) {
-    if (piece === ",") parts.push([]);
-    else parts.at(-1)?.push(piece);
-  }
-  return parts;
-}
-
-/** @param {readonly string[]} pieces @returns {Entry | undefined} */
-function readPieces(pieces) {
-  const at = pieces.indexOf("=");
-  const key = pieces.slice(0, at);
-  if (at < 1 || key.some((piece) => piece.startsWith("\\x"))) return undefined;
-  const bytes = bytesOf(pieces.slice(at + 1));
-  const name = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytesOf(key));
-  try {
-    return { key: name, value: new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes) };
-  } catch {
-    return { key: name, value_base64: btoa(String.fromCharCode(...bytes)) };
-  }
-}
-
-/** @param {readonly string[]} pieces */
-function bytesOf(pieces) {
-  return new Uint8Array(
-    pieces.flatMap((piece) => {
-      if (piece.length === 1 || !piece.startsWith("\\")) return [...new TextEncoder().encode(piece)];
-      return piece.startsWith("\\x") ? [Number.parseInt(piece.slice(2), 16)] : [piece.charCodeAt(1)];
-    }),
-  );
 }
 
 /** Which entry was probably meant otherwise, because a blank was typed for a comma or beside one. @param {readonly Descriptor[]} descriptors */

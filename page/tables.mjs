@@ -36,7 +36,8 @@ export function showRules({ rules, at }, history) {
 
 /** @param {RuleRow} row */
 function createRule({ depth, name, where, limit, says, mode, count }) {
-  const head = make("th", { scope: "row", class: `depth-${Math.min(depth, 4)}` }, shown(name, 80));
+  const head = make("th", { scope: "row" }, shown(name, 80));
+  head.style.setProperty("--depth", String(depth));
   if (limit !== undefined) head.append(" ", make("span", { class: "limit" }, shown(limit, 80)));
   const words = [says, mode === undefined ? undefined : `${mode} mode`, where].filter((word) => word !== undefined);
   if (words.length > 0) head.append(make("small", {}, shown(words.join("; "), 200)));

@@ -13,8 +13,8 @@ test.each([
   { name: "a domain before it", text: "--domain edge tenant=acme", read: { domain: "edge", descriptors: [ACME] } },
   { name: "a line for each descriptor", text: "tenant=acme\n\ntenant=acme\n", read: { descriptors: [ACME, ACME] } },
   {
-    name: "bytes that are no text",
-    text: "tenant=x\\xff",
+    name: "bytes that are no text, in JSON",
+    text: '[{"entries":[{"key":"tenant","value_base64":"eP8="}]}]',
     read: { descriptors: [{ entries: [{ key: "tenant", value_base64: "eP8=" }] }] },
   },
   {
@@ -47,6 +47,7 @@ test.each([
 test.each([
   { name: "nothing", text: " ", problem: /such as tenant=acme/ },
   { name: "an empty key", text: "a=1,,b=2", problem: /got 'a=1,,b=2'/ },
+  { name: "bytes", text: "tenant=x\\xff", problem: /value_base64/ },
   { name: "half of a line", text: '{"domain":"edge","descr', problem: /breaks off/ },
   { name: "a line that names a rule only", text: '{"rule":"edge/tenant"}', problem: /names the rule edge\/tenant/ },
   { name: "entries that are none", text: '{"descriptors":[{"entries":[{"key":1}]}]}', problem: /entries with a key/ },
@@ -55,21 +56,7 @@ test.each([
 });
 
 test("what is typed means what it means at the command line, and is doubted there, too", () => {
-  const piece = fc.constantFrom(
-    "a",
-    "b=",
-    ",",
-    " c",
-    ", k=",
-    "\\,",
-    "\\\\",
-    "\\x41",
-    "\\xff",
-    "\\xe9",
-    "\u00fc",
-    "\\",
-    "k=v",
-  );
+  const piece = fc.constantFrom("a", "b=", ",", " c", ", k=", "\\,", "\\\\", "\u00fc", "\\", "k=v");
   fc.assert(
     fc.property(fc.array(piece, { minLength: 1, maxLength: 8 }), (pieces) => {
       const text = `k${pieces.join("z")}z`;
@@ -79,7 +66,6 @@ test("what is typed means what it means at the command line, and is doubted ther
         return;
       }
       expect(read.descriptors.flatMap(({ entries }) => entries.map(bytesOf))).toEqual(there.map(bytesOf));
-      if (there.some(({ valueBase64 }) => valueBase64 !== undefined)) return;
       expect(doubtOf(read.descriptors) === undefined).toBe(doubtOfThere(there) === undefined);
     }),
   );
