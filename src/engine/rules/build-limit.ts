@@ -5,9 +5,9 @@ import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure } from "../domai
 import type { StatsBook, UnmatchedStatsBook } from "../domain/stats.ts";
 import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "./bucket-key.ts";
 import { type Calendar, calendarKey, calendarWindows } from "./calendar.ts";
-import type { LimitDraft } from "./draft.ts";
+import type { LimitDraft, PlacedName } from "./draft.ts";
 import { reduceRate } from "./limit-shape.ts";
-import type { SafeNames } from "./names.ts";
+import { safeName } from "./names.ts";
 import { LOW_LABEL, lowLimit, reserveOf } from "./priority.ts";
 import type { ProblemLog } from "./problems.ts";
 
@@ -40,10 +40,8 @@ export interface DomainContext {
   readonly domain: string;
   readonly options: CompileOptions;
   readonly log: ProblemLog;
-  /** Safe names of limits. */
-  readonly names: SafeNames;
-  /** Safe names in the file's `limits`. */
-  readonly limitsNames: SafeNames;
+  /** Names of the domain's limits, as they are written. */
+  readonly names: ReadonlySet<string>;
   /** Ids of the limits of all domains. */
   readonly ids: Set<string>;
   /** Equal calendars share one CalendarWindows, so that edges are computed once for all their limits. */
@@ -76,9 +74,9 @@ export interface LimitOwner {
 
 /** Makes a limit. `label` is the first of its labels (`labelsOf`). Ids are unique in the context. */
 export function buildLimit(draft: LimitDraft, owner: LimitOwner, label: string, context: DomainContext): Limit {
-  const { domain, options, names, ids } = context;
+  const { domain, options, ids } = context;
   const { defaultOnStoreFailure, defaultRetryAfterJitter, statsBook } = options;
-  const name = names.safe(draft.name);
+  const name = safeName(draft.name);
   const isCounter = options.compatible === true && draft.isPlain && !owner.isOwnKind;
   const algorithm = isCounter ? Algorithm.fixedWindow : draft.algorithm;
   const { amount, windowSeconds } =
@@ -103,7 +101,7 @@ export function buildLimit(draft: LimitDraft, owner: LimitOwner, label: string, 
       onStoreFailure: draft.onStoreFailure ?? owner.onStoreFailure ?? defaultOnStoreFailure ?? OnStoreFailure.allow,
       sync: draft.sync,
       retryAfterJitter: draft.retryAfterJitter ?? defaultRetryAfterJitter ?? 0,
-      replaces: names.safeOfKnown(draft.replaces),
+      replaces: namesOfReplaced(draft.replaces, context),
     },
     names: {
       id: uniqueId(idOf(domain, owner, label), ids),
@@ -122,6 +120,11 @@ export function buildLimit(draft: LimitDraft, owner: LimitOwner, label: string, 
   });
   limit.priority = { entry, values, percent, low };
   return limit;
+}
+
+/** The names of the limits that are replaced, as far as the domain has limits of these names. */
+export function namesOfReplaced(replaces: readonly PlacedName[], { names }: DomainContext): readonly string[] {
+  return replaces.filter(({ name }) => names.has(name)).map(({ name }) => safeName(name));
 }
 
 /** End of the limit's bucket key. */
@@ -150,8 +153,8 @@ function uniqueId(wanted: string, ids: Set<string>): string {
 }
 
 /** The labels of the limit's series: its own, and that of its low priority if it has one. */
-export function labelsOf(draft: LimitDraft, owner: LimitOwner, { names }: DomainContext): readonly [string, string?] {
-  const name = names.safe(draft.name);
+export function labelsOf(draft: LimitDraft, owner: LimitOwner): readonly [string, string?] {
+  const name = safeName(draft.name);
   const shape = owner.isList ? `${ALGORITHM_NAMES[draft.algorithm]}/${windowKeyOf(draft)}` : "";
   const label = joined(owner.limitsName, draft.isConcurrent ? "concurrent" : name === "" ? shape : name);
   return draft.priority === undefined ? [label] : [label, joined(label, LOW_LABEL)];

@@ -3,10 +3,18 @@
 import type { LongWork } from "../base/long-work.ts";
 import type { Limit } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
-import { buildLimit, type DomainContext, keySuffixOf, type LimitOwner, labelsOf } from "./build-limit.ts";
+import {
+  buildLimit,
+  type DomainContext,
+  keySuffixOf,
+  type LimitOwner,
+  labelsOf,
+  namesOfReplaced,
+} from "./build-limit.ts";
 import { buildCompositeIndex } from "./compatibility.ts";
 import type { LimitDraft, LimitsDraft, PatternDraft, RuleDraft } from "./draft.ts";
 import { type GatewayEntry, gatewayName } from "./gateway-name.ts";
+import { safeName, visible } from "./names.ts";
 import { limitsOnBucket } from "./priority.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
 import { patternIdentity } from "./read-pattern.ts";
@@ -151,7 +159,7 @@ function buildRule(draft: RuleDraft, place: RulePlace, context: DomainContext): 
   };
   const labels = new Map<string, Place>();
   const ruleWith = (limits: LimitsDraft): MutableRule => {
-    const limitOwner = { ...owner, isList: limits.isList, limitsName: context.limitsNames.safe(limits.name) };
+    const limitOwner = { ...owner, isList: limits.isList, limitsName: safeName(limits.name) };
     const built = buildLimits(limits.limits, limitOwner, labels, context);
     return makeRule(draft, place, limits, built, context);
   };
@@ -200,7 +208,7 @@ function makeRule(
   built: readonly Limit[],
   context: DomainContext,
 ): MutableRule {
-  const unlimitedReplaces = context.names.safeOfKnown(limits.unlimitedReplaces);
+  const unlimitedReplaces = namesOfReplaced(limits.unlimitedReplaces, context);
   if (unlimitedReplaces.length > 0 || built.some(({ policy }) => policy.replaces.length > 0))
     context.hasReplaces = true;
   return {
@@ -254,7 +262,7 @@ function buildLimits(
       continue;
     }
     seen.set(suffix, draft.at);
-    const [label, low] = labelsOf(draft, owner, context);
+    const [label, low] = labelsOf(draft, owner);
     for (const each of low === undefined ? [label] : [label, low]) {
       const other = labels.get(each);
       if (other === undefined) labels.set(each, draft.at);
@@ -267,12 +275,4 @@ function buildLimits(
   }
   for (const limit of limits) context.limits.push(...limitsOnBucket(limit));
   return limits;
-}
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: finding these is the purpose
-const CONTROL = /[\u0000-\u001f\u007f]/g;
-
-// Paths are shown in metadata, logs and pages, which a line feed in a value must not break.
-function visible(text: string): string {
-  return text.replace(CONTROL, (char) => `%${char.charCodeAt(0).toString(16).padStart(2, "0")}`);
 }

@@ -10,10 +10,9 @@ import { counterKeyPrefix } from "./compatibility.ts";
 import { gatherDefaults } from "./defaults.ts";
 import type { DomainDraft, GlobalLimitDraft } from "./draft.ts";
 import { gatherHolds, warnUnused } from "./gateway-rules.ts";
-import { SafeNames } from "./names.ts";
 import { limitsOnBucket } from "./priority.ts";
 import { formatPlace, ProblemLog } from "./problems.ts";
-import { checkUnused, gatherNamedLimits, type LimitsByName } from "./read-limits.ts";
+import { checkUnused, gatherNamedLimits } from "./read-limits.ts";
 import { Regexes } from "./read-pattern.ts";
 import { readFile } from "./read-rule.ts";
 import type { DomainRules, GlobalLimit, RuleSet } from "./rule-set.ts";
@@ -75,7 +74,7 @@ function* compileAll(files: readonly SourceFile[], options: CompileOptions, log:
   const shared = { options: { ...options, statsBook }, log, ids: new Set<string>() };
   for (const draft of set.domains.values()) {
     yield;
-    domains.set(draft.domain, yield* buildDomain(draft, set.named.get(draft.domain), shared));
+    domains.set(draft.domain, yield* buildDomain(draft, shared));
   }
   const problems = log.sorted();
   if (log.hasErrors) return { ruleSet: undefined, problems };
@@ -91,21 +90,15 @@ function* compileAll(files: readonly SourceFile[], options: CompileOptions, log:
 
 function* buildDomain(
   draft: DomainDraft,
-  named: LimitsByName | undefined,
   shared: Pick<DomainContext, "options" | "log" | "ids">,
 ): LongWork<DomainRules> {
   const { log, options } = shared;
   const { domain } = draft;
-  const names = new SafeNames();
-  yield* names.addAll(draft.names, log);
-  const limitsNames = new SafeNames();
-  yield* limitsNames.addAll(named?.values() ?? [], log);
   const { cacheKeyPrefix = "", compatible = false } = options;
   const context: DomainContext = {
     ...shared,
     domain,
-    names,
-    limitsNames,
+    names: draft.names,
     calendars: new Map(),
     limits: [],
     hasReplaces: false,
@@ -114,7 +107,7 @@ function* buildDomain(
   const keyPrefix = domainKeyPrefix(cacheKeyPrefix, domain);
   const root = yield* buildRoot(draft.rules, context);
   const globalLimit = buildGlobalLimit(draft.globalLimits, keyPrefix, context);
-  if (options.isPartial !== true) yield* draft.warnUnknownReplaces(names, log);
+  if (options.isPartial !== true) yield* draft.warnUnknownReplaces(log);
   return {
     domain,
     keyPrefix,
@@ -153,7 +146,7 @@ function buildGlobalLimit(
     isOwnKind: true,
     holdSeconds: 0,
   };
-  const [label] = labelsOf(draft.limit, owner, context);
+  const [label] = labelsOf(draft.limit, owner);
   const limit = buildLimit(draft.limit, owner, label, context);
   context.limits.push(...limitsOnBucket(limit));
   return { limit, countsHits: draft.countsHits, key: keyedOf(globalBucketKey(keyPrefix, limit.keySuffix)) };

@@ -5,7 +5,6 @@ import type { LongWork } from "../base/long-work.ts";
 import type { Algorithm, OnStoreFailure, Sync } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
 import type { Rate } from "./limit-shape.ts";
-import type { SafeNames } from "./names.ts";
 import type { PriorityDraft } from "./priority.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
 import type { DomainRules, Pattern, RuleSettings } from "./rule-set.ts";
@@ -117,7 +116,8 @@ export class DomainDraft {
   readonly globalLimits: GlobalLimitDraft[] = [];
   /** See DomainRules. */
   chargesGivenHits = false;
-  readonly #names: PlacedName[] = [];
+  /** The names of all limits. */
+  readonly names = new Set<string>();
   readonly #replaced: PlacedName[] = [];
   /** Where rules write a key, by key. */
   readonly #keys = new Map<string, Place[]>();
@@ -147,7 +147,7 @@ export class DomainDraft {
     else places.push(keyAt);
     if (tier !== undefined) this.#noteCarried(tier.entry, at, "tells the tier");
     for (const { limits, unlimitedName, unlimitedReplaces } of limitsOfDraft(rule)) {
-      if (unlimitedName !== "") this.#names.push({ name: unlimitedName, at });
+      if (unlimitedName !== "") this.names.add(unlimitedName);
       for (const replaced of unlimitedReplaces) this.#replaced.push(replaced);
       for (const limit of limits) this.#noteLimit(limit);
     }
@@ -163,16 +163,11 @@ export class DomainDraft {
     else if (!this.#marks.has(settleEntry)) this.#marks.set(settleEntry, at);
   }
 
-  /** The names of all limits. */
-  get names(): readonly PlacedName[] {
-    return this.#names;
-  }
-
-  /** Warns of limits that replace one that there is none of. `names` are the names of this domain. */
-  *warnUnknownReplaces(names: SafeNames, log: ProblemLog): LongWork<void> {
+  /** Warns of limits that replace one that there is none of. */
+  *warnUnknownReplaces(log: ProblemLog): LongWork<void> {
     for (const { name, at } of this.#replaced) {
       yield;
-      if (!names.has(name))
+      if (!this.names.has(name))
         log.warn(at, `replaces: no limit of this domain is named '${textOf(name)}', so nothing is replaced`);
     }
   }
@@ -201,8 +196,8 @@ export class DomainDraft {
     return this.#settleValues;
   }
 
-  #noteLimit({ name, nameAt, replaces, priority }: LimitDraft): void {
-    if (name !== "") this.#names.push({ name, at: nameAt });
+  #noteLimit({ name, replaces, priority }: LimitDraft): void {
+    if (name !== "") this.names.add(name);
     for (const replaced of replaces) this.#replaced.push(replaced);
     if (priority !== undefined) this.#noteCarried(priority.entry, priority.at, "tells the priority");
   }

@@ -8,7 +8,7 @@ import { type Fields, readScalars, textOfNode } from "./fields.ts";
 import type { Place } from "./source.ts";
 
 /** The settings of `priority` in a rule file. */
-export type PrioritySettings = Omit<Priority, "low">;
+type PrioritySettings = Omit<Priority, "low">;
 
 /** Marks the limit of low priority in ids, names and metric labels. */
 export const LOW_LABEL = "low";

@@ -67,7 +67,7 @@ export function makeProblem(
   severity: Problem["severity"],
   at: Place,
   message: string,
-  suggestion: string | undefined,
+  suggestion?: string | undefined,
 ): Problem {
   const { file, line, column, path } = at;
   const place = path === undefined ? { file, line, column } : { file, line, column, path };

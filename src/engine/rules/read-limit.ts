@@ -19,6 +19,7 @@ import { readCalendar, USUAL_WINDOWS } from "./calendar.ts";
 import type { LimitDraft, PlacedName } from "./draft.ts";
 import { type Field, Fields } from "./fields.ts";
 import { parseWindow, type Rate, rateOfDecimal, tokensPerSecondUp, unitOfWindow } from "./limit-shape.ts";
+import { warnUnsafe } from "./names.ts";
 import { checkPriority, readPriority } from "./priority.ts";
 import { DEBT_BURSTS_DEFAULT, OWN_LIMIT_KEYS, RATE_KEYS, REPLACES_MAX, RETRY_AFTER_JITTER_MAX } from "./schema.ts";
 import type { ScalarNode } from "./source.ts";
@@ -29,7 +30,7 @@ const UNIT_WORDS: readonly string[] = UNIT_NAMES.slice(1);
 /** Reads a limit that is not unlimited; undefined if its rate has mistakes. */
 export function readLimit(fields: Fields): LimitDraft | undefined {
   const { algorithm, rate, isByShape } = readShape(fields);
-  const name = fields.text("name") ?? "";
+  const name = readName(fields);
   const onStoreFailure = readOnStoreFailure(fields);
   const retryAfterJitter = fields.number("retry_after_jitter", 0, RETRY_AFTER_JITTER_MAX);
   const replaces = readReplaces(fields, name);
@@ -76,6 +77,13 @@ function readShape(fields: Fields) {
     log.error(fields.valueAt("requests_per_unit"), message, "Use algorithm: sliding_window.");
   }
   return { algorithm, rate, isByShape: chosen === undefined && rateField === undefined };
+}
+
+/** The limit's name; empty if it has none. */
+export function readName(fields: Fields): string {
+  const name = fields.text("name") ?? "";
+  warnUnsafe(name, fields.valueAt("name"), fields.log);
+  return name;
 }
 
 /** The failure policy of a limit or a rule; undefined if it has none. */

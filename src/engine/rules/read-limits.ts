@@ -6,8 +6,9 @@ import { oneByteOf, textOf } from "../domain/request.ts";
 import { defaultPostPaid, withDefaults } from "./defaults.ts";
 import type { LimitDraft, LimitsDraft, RuleDraft, TierDraft } from "./draft.ts";
 import { type Field, Fields, fieldsOfFiles, isNull, keyText, readScalars, textOfNode } from "./fields.ts";
+import { warnUnsafe } from "./names.ts";
 import { describeSource, formatPlace, type ProblemLog } from "./problems.ts";
-import { readLimit, readReplaces, readUnlimited } from "./read-limit.ts";
+import { readLimit, readName, readReplaces, readUnlimited } from "./read-limit.ts";
 import { LIMIT_NAMES_MAX, LIMITS_PER_RULE_MAX } from "./schema.ts";
 import {
   isInResource,
@@ -129,7 +130,7 @@ function readLimits(
     return { ...draft, ...none, limits, postPaid };
   }
   if (sections.length > 1) log.error(unlimited.at, "an unlimited rule takes no other limits");
-  const unlimitedName = unlimited.text("name") ?? "";
+  const unlimitedName = readName(unlimited);
   const unlimitedReplaces = readReplaces(unlimited, unlimitedName);
   const unlimitedRequests = readUnlimited(unlimited);
   return {
@@ -271,6 +272,7 @@ function add(found: Map<string, NamedLimits>, { key, value, isMerged }: MappingE
     log.error(key.at, `limits: '${textOf(name)}' stands at ${formatPlace(first.at)} already`);
     return;
   }
+  warnUnsafe(name, key.at, log);
   const title = `limits: '${textOf(name)}'`;
   const sections = sectionsOf(title, value, log);
   const isList = value.kind === "sequence";

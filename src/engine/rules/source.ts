@@ -59,6 +59,11 @@ export interface Place {
   readonly path?: string;
 }
 
+/** Where a file or resource begins. */
+export function topOf(file: string, isResource = false): Place {
+  return isResource ? { file, line: 0, column: 0, path: "" } : { file, line: 1, column: 1 };
+}
+
 /** True if the place is in a resource. Does not compute the path. */
 export function isInResource(at: Place): boolean {
   return "path" in at;

@@ -8,7 +8,7 @@ import { Worker } from "node:worker_threads";
 import { type LongWork, runInTurns, runThrough } from "../../engine/base/long-work.ts";
 import { errorCode } from "../../engine/base/thrown.ts";
 import { makeProblem } from "../../engine/rules/problems.ts";
-import type { SourceFile } from "../../engine/rules/source.ts";
+import { type SourceFile, topOf } from "../../engine/rules/source.ts";
 import { parseFile } from "./parse-file.ts";
 import type { ReadFile } from "./read-files.ts";
 import { type PackedFile, PackedSet, packFile } from "./tree-wire.ts";
@@ -50,7 +50,7 @@ export async function parseInThread(files: readonly ReadFile[], takesCalls = tru
   try {
     for (let at = 0; at < files.length && set.nodesLeft >= 0; ) {
       const batch = batchAt(files, at);
-      for (const packed of await parseIn(parser, batch, set.nodesLeft)) set.add(packed);
+      for (const packed of await parser.parse(batch, set.nodesLeft)) set.add(packed);
       at += batch.length;
     }
   } finally {
@@ -67,8 +67,7 @@ export function parseHere(files: readonly ReadFile[]): SourceFile[] {
 function* parseSteps(files: readonly ReadFile[]): LongWork<SourceFile[]> {
   const set = new PackedSet();
   for (const file of files) {
-    if (set.nodesLeft < 0) break;
-    set.add(packFile(parseFile(file, set.nodesLeft)));
+    parseInto(set, file);
     yield;
   }
   return yield* set.unpack();
@@ -86,24 +85,20 @@ function batchAt(files: readonly ReadFile[], at: number): readonly ReadFile[] {
   return files.slice(at, end);
 }
 
-async function parseIn(
-  parser: ThreadParser,
-  files: readonly ReadFile[],
-  nodesMax: number,
-): Promise<readonly PackedFile[]> {
-  const packed = await parser.parse({ files, nodesMax });
-  return typeof packed === "string" ? files.map((file) => packFile(refused(file, packed))) : packed;
+/** Parses a file into the set, unless it has too many nodes already. */
+export function parseInto(set: PackedSet, file: ReadFile): void {
+  if (set.nodesLeft >= 0) set.add(packFile(parseFile(file, set.nodesLeft)));
 }
 
-function refused({ name, bytes, isResource }: ReadFile, why: string): SourceFile {
-  if (isResource !== true) {
-    const problem = makeProblem("error", { file: name, line: 1, column: 1 }, why, undefined);
-    return { name, root: undefined, problems: [problem] };
-  }
+function refused({ name, bytes, isResource = false }: ReadFile, why: string): PackedFile {
   // The name of a resource is inside its bytes, which could not be read.
-  const file = `resource of ${bytes.length} bytes`;
-  const problem = makeProblem("error", { file, line: 0, column: 0, path: "" }, why, undefined);
-  return { name: file, isResource: true, root: undefined, problems: [problem] };
+  const shown = isResource ? `resource of ${bytes.length} bytes` : name;
+  return packFile({
+    name: shown,
+    isResource,
+    root: undefined,
+    problems: [makeProblem("error", topOf(shown, isResource), why)],
+  });
 }
 
 /** The files of one message to the thread, and how many nodes they may have together. */
@@ -137,20 +132,21 @@ class ThreadParser {
     });
   }
 
-  /** The packed files, or a sentence that says why they can't be parsed. */
-  async parse(batch: ParseBatch): Promise<readonly PackedFile[] | string> {
-    if (this.#trouble !== undefined) return `it can't be parsed: ${this.#trouble}`;
-    const late = AbortSignal.timeout(PARSE_MS_MAX);
-    try {
-      const answered = once(this.#worker, "message", { signal: late });
-      this.#worker.postMessage(batch);
-      const [packed] = (await answered) as [readonly PackedFile[]];
-      return packed;
-    } catch {
-      // An error of the thread is in `#trouble`.
-      this.#trouble ??= `it took longer than ${PARSE_MS_MAX / 1_000} seconds`;
-      return `it can't be parsed: ${this.#trouble}`;
+  /** Never rejects: files that can't be parsed have a problem that says why. */
+  async parse(files: readonly ReadFile[], nodesMax: number): Promise<readonly PackedFile[]> {
+    if (this.#trouble === undefined) {
+      try {
+        const answered = once(this.#worker, "message", { signal: AbortSignal.timeout(PARSE_MS_MAX) });
+        this.#worker.postMessage({ files, nodesMax } satisfies ParseBatch);
+        const [packed] = (await answered) as [readonly PackedFile[]];
+        return packed;
+      } catch {
+        // An error of the thread is in `#trouble`.
+        this.#trouble ??= `it took longer than ${PARSE_MS_MAX / 1_000} seconds`;
+      }
     }
+    const why = `it can't be parsed: ${this.#trouble}`;
+    return files.map((file) => refused(file, why));
   }
 
   async close(): Promise<void> {

@@ -2,17 +2,15 @@
 // order.
 
 import { parentPort } from "node:worker_threads";
-import { parseFile } from "./parse-file.ts";
-import type { ParseBatch } from "./parse-in-thread.ts";
-import { PackedSet, packFile } from "./tree-wire.ts";
+import { type ParseBatch, parseInto } from "./parse-in-thread.ts";
+import { PackedSet } from "./tree-wire.ts";
 
 parentPort?.on("message", ({ files, nodesMax }: ParseBatch) => {
   const set = new PackedSet(nodesMax);
   for (const file of files) {
-    if (set.nodesLeft < 0) break;
     // A message passes a buffer as an array.
     const bytes = Buffer.from(file.bytes.buffer, file.bytes.byteOffset, file.bytes.byteLength);
-    set.add(packFile(parseFile({ ...file, bytes }, set.nodesLeft)));
+    parseInto(set, { ...file, bytes });
   }
   parentPort?.postMessage(
     set.files,

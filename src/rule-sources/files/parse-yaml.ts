@@ -25,7 +25,7 @@ export function parseYaml(name: string, text: string, nodesMax: number): SourceF
   } catch (cause) {
     if (cause instanceof TooDeep) {
       const message = `nested deeper than ${DEPTH_MAX} levels`;
-      return fail([makeProblem("error", placeOf(cause.offset), message, undefined)]);
+      return fail([makeProblem("error", placeOf(cause.offset), message)]);
     }
     // The parser collects errors and is not known to throw; if it does, that must not end the process.
     return fail([makeProblem("error", placeOf(0), parserWords(errorMessage(cause)), undefined)]);
@@ -155,7 +155,7 @@ function checkText(file: string, text: string): Problem | undefined {
   if (control >= 0) {
     const code = text.charCodeAt(control).toString(16).padStart(2, "0");
     const message = `a control character (0x${code}) can't stand in YAML`;
-    return makeProblem("error", placeInText(file, text, control), message, undefined);
+    return makeProblem("error", placeInText(file, text, control), message);
   }
   const tab = findTabIndent(text);
   if (tab !== undefined) {

@@ -9,7 +9,6 @@ import { fileTrouble } from "../../engine/base/thrown.ts";
 /** Bounds of a rules directory. Beyond them the whole directory is refused. */
 const FILES_MAX = 10_000;
 const FILE_BYTES_MAX = 16 * 1024 * 1024;
-const FOLDER_DEPTH_MAX = 32;
 /** Most folders and entries that are visited. Links are followed, and could double the tree at every level. */
 export const FOLDERS_MAX = 1_000;
 const ENTRIES_MAX = 50_000;
@@ -113,10 +112,6 @@ async function listInto(listing: Listing, folder: string): Promise<void> {
   try {
     const real = await realpath(path);
     if (folders.includes(real)) return;
-    if (folders.length >= FOLDER_DEPTH_MAX) {
-      failures.push({ name: folder, message: `folders are nested deeper than ${FOLDER_DEPTH_MAX}` });
-      return;
-    }
     if (--listing.foldersLeft < 0) {
       refuseMore(listing, folder);
       return;

@@ -9,7 +9,7 @@ import { UNIT_NAMES } from "../../engine/domain/limit.ts";
 import { makeProblem } from "../../engine/rules/problems.ts";
 import type { ScalarValue } from "../../engine/rules/scalar.ts";
 import { NODES_FAULT } from "../../engine/rules/schema.ts";
-import type { Place, ScalarNode, SourceFile, SourceNode } from "../../engine/rules/source.ts";
+import { type Place, type ScalarNode, type SourceFile, type SourceNode, topOf } from "../../engine/rules/source.ts";
 import { malformed, WireReader, WireType } from "../../grpc/rls/wire.ts";
 
 /** Most messages nested in each other; protobuf libraries have the same bound. */
@@ -37,8 +37,8 @@ export function readResource(value: Buffer, nodesMax: number): SourceFile {
   const shown = typeof name === "string" && name !== "" ? name : "without a name";
   if (fault === undefined) return resourceFile(shown, rest);
   const file = `resource ${shown}`;
-  const at = { file, line: 0, column: 0, path: "" };
-  return { name: file, isResource: true, root: undefined, problems: [makeProblem("error", at, fault, undefined)] };
+  const problems = [makeProblem("error", topOf(file, true), fault)];
+  return { name: file, isResource: true, root: undefined, problems };
 }
 
 /** The tree of a message whose JSON has these members, with the names of proto/. */
@@ -47,16 +47,15 @@ export function resourceFile(shownName: string, { domain = "", descriptors = [],
   return { name: `resource ${shownName}`, isResource: true, root, problems: [] };
 }
 
-// A field that the wire leaves out has the default of its type, which a rules file may not write.
+// A field that the wire leaves out has the default of its type.
 function descriptorOf(written: Members): Members {
-  const { key = "", value = "", rate_limit, metadata, descriptors, ...rest } = written;
+  const { key = "", value, rate_limit, metadata, descriptors, ...rest } = written;
   const { shadow_mode, detailed_metric, quota_mode, ...unknown } = rest;
-  const isOn = (switches: Members) => Object.fromEntries(Object.entries(switches).filter(([, isOn]) => isOn));
   // Gateways set modes on every level of a chain; on levels without a limit they have no effect and are dropped.
-  const ofLimit = rate_limit === undefined ? {} : { ...isOn({ shadow_mode, detailed_metric, quota_mode }), metadata };
+  const ofLimit = rate_limit === undefined ? {} : { shadow_mode, detailed_metric, quota_mode, metadata };
   return {
     key,
-    value: value === "" ? undefined : value,
+    value,
     rate_limit: isRecord(rate_limit) ? limitOf(rate_limit) : rate_limit,
     ...ofLimit,
     descriptors: descriptors && withDefaults(descriptors, descriptorOf),
@@ -70,8 +69,8 @@ function limitOf({ unit = 0, requests_per_unit = 0, unlimited, name, replaces, .
   return {
     unit: isAbsent(unit) ? undefined : typeof unit === "number" ? (UNIT_NAMES[unit] ?? String(unit)) : unit,
     requests_per_unit: isAbsent(requests_per_unit) ? undefined : requests_per_unit,
-    unlimited: unlimited || undefined,
-    name: name === "" ? undefined : name,
+    unlimited,
+    name,
     replaces: replaces && withDefaults(replaces, ({ name = "", ...other }) => ({ name, ...other })),
     ...unknown,
   };

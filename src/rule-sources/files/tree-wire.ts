@@ -5,7 +5,15 @@ import type { LongWork } from "../../engine/base/long-work.ts";
 import { makeProblem } from "../../engine/rules/problems.ts";
 import type { ScalarValue } from "../../engine/rules/scalar.ts";
 import { NODES_FAULT, NODES_MAX } from "../../engine/rules/schema.ts";
-import type { MappingEntry, Place, Problem, ScalarNode, SourceFile, SourceNode } from "../../engine/rules/source.ts";
+import {
+  type MappingEntry,
+  type Place,
+  type Problem,
+  type ScalarNode,
+  type SourceFile,
+  type SourceNode,
+  topOf,
+} from "../../engine/rules/source.ts";
 
 /** A packed SourceFile. `numbers` is empty if the file has no tree. */
 export interface PackedFile {
@@ -76,8 +84,7 @@ export class PackedSet {
 }
 
 function tooLarge({ name, isResource }: PackedFile): PackedFile {
-  const at = isResource ? { file: name, line: 0, column: 0, path: "" } : { file: name, line: 1, column: 1 };
-  const problems = [makeProblem("error", at, NODES_FAULT, undefined)];
+  const problems = [makeProblem("error", topOf(name, isResource), NODES_FAULT)];
   return { name, isResource, problems, numbers: new Float64Array(), texts: "", nodes: 0 };
 }
 

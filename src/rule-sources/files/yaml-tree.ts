@@ -135,7 +135,7 @@ export class TreeConverter {
   }
 
   #error(at: Place, message: string): void {
-    this.problems.push(makeProblem("error", at, message, undefined));
+    this.problems.push(makeProblem("error", at, message));
   }
 }
 

@@ -5,7 +5,7 @@ import { runInTurns } from "../../engine/base/long-work.ts";
 import { type CompileOptions, type CompileResult, compileSteps } from "../../engine/rules/compile.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
-import type { Problem, SourceFile } from "../../engine/rules/source.ts";
+import { type Problem, type SourceFile, topOf } from "../../engine/rules/source.ts";
 
 /** The result of compiling a set. */
 export interface SetResult extends CompileResult {
@@ -71,5 +71,5 @@ function leftOutWarning(file: string, errors: readonly Problem[]): Problem {
   const [first] = errors;
   const why = first === undefined ? "" : `: ${formatProblem(first)}`;
   const message = `the file is left out, for the rules of the control plane can't be used with it${why}`;
-  return { severity: "warning", file, line: 1, column: 1, message };
+  return { severity: "warning", ...topOf(file), message };
 }

@@ -124,7 +124,7 @@ function resourcesOf(path: string, bytes: Buffer): SourceFile[] | undefined {
     return readDump(bytes.toString("utf8"));
   } catch (cause) {
     const message = `the kept rules can't be read: ${errorMessage(cause)}`;
-    const problem = makeProblem("error", { file: path, line: 1, column: 1 }, message, undefined);
+    const problem = makeProblem("error", { file: path, line: 1, column: 1 }, message);
     return [{ name: path, root: undefined, problems: [problem] }];
   }
 }

@@ -94,8 +94,8 @@ descriptors:
   - { key: c, rate_limit: { rps: 1, name: c, replaces: [{ name: a b }] } }
 `,
     ).domains.get("d");
-    expect(domain?.limits.map(({ names: { name } }) => name)).toEqual(["a_b_2", "a_b", "c"]);
-    expect(domain?.limits[2]?.policy.replaces).toEqual(["a_b_2"]);
+    expect(domain?.limits.map(({ names: { name } }) => name)).toEqual(["a%20b", "a_b", "c"]);
+    expect(domain?.limits[2]?.policy.replaces).toEqual(["a%20b"]);
     expect(domain?.hasReplaces).toBe(true);
   });
 
@@ -103,12 +103,12 @@ descriptors:
     const { ruleSet, problems } = compileYaml(`domain: d
 descriptors:
   - { key: a, rate_limit: { rps: 1, name: a b } }
-  - { key: b, rate_limit: { rps: 1, name: b, replaces: [{ name: a_b }] } }
-  - { key: c, rate_limit: { unlimited: true, replaces: [{ name: a_b }] } }
+  - { key: b, rate_limit: { rps: 1, name: b, replaces: [{ name: a%20b }] } }
+  - { key: c, rate_limit: { unlimited: true, replaces: [{ name: a%20b }] } }
 `);
     const domain = ruleSet?.domains.get("d");
     expect(domain?.limits.map(({ names: { name }, policy: { replaces } }) => [name, replaces])).toEqual([
-      ["a_b", []],
+      ["a%20b", []],
       ["b", []],
     ]);
     expect(domain?.hasReplaces).toBe(false);
