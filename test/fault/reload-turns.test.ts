@@ -89,7 +89,6 @@ describe("a reload holds the event loop for less than 50 ms at a time", () => {
       load: { statsBook: new LimitStatsBook(200, countsAlone(262_144)) },
       clock: new SystemClock(),
       log: silent,
-      watches: false,
     });
     let ms = Number.POSITIVE_INFINITY;
     for (let i = 0; i < TIMES_MAX && ms >= TURN_MS_MAX; i++) {

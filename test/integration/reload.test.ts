@@ -189,7 +189,8 @@ describe("a bad state", () => {
 describe("reload on request", () => {
   test("sees what was written before it was asked, also while another load runs", async () => {
     put("a.yaml", rules("a"));
-    const { reloader } = await begin({ watches: false });
+    const { reloader } = await begin();
+    reloader.close();
     const first = reloader.reload();
     put("a.yaml", rules("b"));
     const second = reloader.reload();
@@ -201,7 +202,8 @@ describe("reload on request", () => {
 
   test("says when nothing changed, and publishes nothing then", async () => {
     put("a.yaml", rules("a"));
-    const { reloader, published } = await begin({ watches: false });
+    const { reloader, published } = await begin();
+    reloader.close();
     expect(await reloader.reload()).toBe("unchanged");
     expect(published).toHaveLength(1);
     put("a.yaml", "domain: a\nlimits: 1\n");
@@ -214,7 +216,8 @@ describe("reload on request", () => {
 
   test("a subscriber that comes late gets the set in force, and none after it left", async () => {
     put("a.yaml", rules("a"));
-    const { reloader } = await begin({ watches: false });
+    const { reloader } = await begin();
+    reloader.close();
     const seen: number[] = [];
     const leave = reloader.subscribe(({ version }) => seen.push(version));
     put("a.yaml", rules("b"));

@@ -39,7 +39,8 @@ export function buildRoot(drafts: readonly RuleDraft[], context: DomainContext):
 
 // Each value of `one_of` becomes a rule of its own.
 function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: DomainContext): LongWork<Level> {
-  const level = new LevelBuilder(context.log);
+  const byKey = new Map<string, MutableKeyRules>();
+  const rules: Rule[] = [];
   const bypasses = new BypassCheck();
   const seen = new Map<string, Place>();
   for (const draft of drafts) {
@@ -49,7 +50,8 @@ function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: Doma
       const place = placeOf(draft, pattern, parent, context);
       const rule = buildRule(draft, place, context);
       if (draft.children.length > 0) setChildren(rule, yield* buildLevel(draft.children, place, context));
-      level.add(rule);
+      rules.push(rule);
+      if (rule.pattern.kind !== "compositeWildcard") addToKey(byKey, rule, context.log);
       bypasses.add(rule, pattern.coversPrivateNetwork === true);
     }
   }
@@ -57,7 +59,15 @@ function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: Doma
   const isResource = drafts[0] !== undefined && isInResource(drafts[0].at);
   const isCompatible = context.options.compatible === true;
   if (!isCompatible && !isResource) bypasses.warn(context.log);
-  return level.finish(isCompatible);
+  // Matching tries the rule without a value last, wherever it is in the file.
+  for (const { any, patterns } of byKey.values()) if (any !== undefined) warnHidden(any, patterns, context.log);
+  const hasStarKey = rules.some(({ pattern: { kind } }) => kind === "compositeWildcard");
+  return {
+    byKey,
+    starKeyPatterns: hasStarKey ? rules.filter(({ pattern: { kind } }) => kind !== "exact" && kind !== "any") : [],
+    composite: isCompatible ? buildCompositeIndex(rules) : undefined,
+    rules,
+  };
 }
 
 interface MutableKeyRules {
@@ -66,50 +76,17 @@ interface MutableKeyRules {
   any: Rule | undefined;
 }
 
-class LevelBuilder {
-  readonly #log: ProblemLog;
-  readonly #byKey = new Map<string, MutableKeyRules>();
-  readonly #rules: Rule[] = [];
-  readonly #patterns: Rule[] = [];
-  #hasStarKey = false;
-
-  constructor(log: ProblemLog) {
-    this.#log = log;
-  }
-
-  /** Adds the next rule, which no earlier one equals. */
-  add(rule: Rule): void {
-    const { kind } = rule.pattern;
-    this.#rules.push(rule);
-    if (kind !== "exact" && kind !== "any") this.#patterns.push(rule);
-    if (kind === "compositeWildcard") {
-      this.#hasStarKey = true;
-      return;
-    }
-    let keyRules = this.#byKey.get(rule.key);
-    if (keyRules === undefined) {
-      keyRules = { exact: new Map(), patterns: [], any: undefined };
-      this.#byKey.set(rule.key, keyRules);
-    }
-    if (kind === "any") keyRules.any = rule;
-    else if (kind === "exact") keyRules.exact.set(rule.patternText, rule);
-    else {
-      warnHidden(rule, keyRules.patterns, this.#log);
-      keyRules.patterns.push(rule);
-      // As in the reference, a value equal to the wildcard's own text matches exactly.
-      if (kind === "wildcard" && !keyRules.exact.has(rule.patternText)) keyRules.exact.set(rule.patternText, rule);
-    }
-  }
-
-  finish(compatible: boolean): Level {
-    // Matching tries the rule without a value last, wherever it is in the file.
-    for (const { any, patterns } of this.#byKey.values()) if (any !== undefined) warnHidden(any, patterns, this.#log);
-    return {
-      byKey: this.#byKey,
-      starKeyPatterns: this.#hasStarKey ? this.#patterns : [],
-      composite: compatible ? buildCompositeIndex(this.#rules) : undefined,
-      rules: this.#rules,
-    };
+function addToKey(byKey: Map<string, MutableKeyRules>, rule: Rule, log: ProblemLog): void {
+  const { kind } = rule.pattern;
+  const ofKey: MutableKeyRules = byKey.get(rule.key) ?? { exact: new Map(), patterns: [], any: undefined };
+  byKey.set(rule.key, ofKey);
+  if (kind === "any") ofKey.any = rule;
+  else if (kind === "exact") ofKey.exact.set(rule.patternText, rule);
+  else {
+    warnHidden(rule, ofKey.patterns, log);
+    ofKey.patterns.push(rule);
+    // As in the reference, a value equal to the wildcard's own text matches exactly.
+    if (kind === "wildcard" && !ofKey.exact.has(rule.patternText)) ofKey.exact.set(rule.patternText, rule);
   }
 }
 
@@ -135,11 +112,8 @@ function isDuplicate(
     log.warn(at, message, "Give the rule another key or value, or remove it.");
     return true;
   }
-  log.error(
-    at,
-    `duplicate rule: ${what} stands at ${formatPlace(first)} already, in domain '${textOf(domain)}'`,
-    "Remove one of the two; one rule can have several limits, under 'rate_limits'.",
-  );
+  const message = `duplicate rule: ${what} stands at ${formatPlace(first)} already, in domain '${textOf(domain)}'`;
+  log.error(at, message, "Remove one of the two; one rule can have several limits, under 'rate_limits'.");
   return true;
 }
 

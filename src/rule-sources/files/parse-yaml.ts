@@ -68,7 +68,7 @@ function problemsOf(
     if (noticedAt.has(error.pos[0])) continue;
     if (noticedAt.size >= WORDED_MAX) break;
     noticedAt.add(error.pos[0]);
-    const { message, suggestion, offset } = wordComplaint(text, { message: error.message, offset: error.pos[0] });
+    const { message, suggestion, offset } = wordComplaint(text, error.message, error.pos[0]);
     const at = placeOf(offset);
     if (problems.some(({ line, column }) => line === at.line && column === at.column)) continue;
     problems.push(makeProblem("error", at, message, suggestion));

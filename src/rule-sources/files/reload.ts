@@ -15,8 +15,6 @@ export interface ReloaderOptions {
   readonly load: Omit<LoadOptions, "version">;
   readonly clock: Clock;
   readonly log: ReloadLog;
-  /** False: only `start` and `reload` read the directory. Default: true. */
-  readonly watches?: boolean;
   readonly pollIntervalMs?: number;
   readonly debounceMs?: number;
 }
@@ -37,8 +35,8 @@ export class Reloader extends RuleSource {
   async start(): Promise<ReloadOutcome> {
     const outcome = await this.reload();
     this.#hasStarted = true;
-    const { directory, load: choice, watches, pollIntervalMs, debounceMs } = this.#options;
-    if (watches !== false) this.watch({ directory, choice, pollIntervalMs, debounceMs });
+    const { directory, load: choice, pollIntervalMs, debounceMs } = this.#options;
+    this.watch({ directory, choice, pollIntervalMs, debounceMs });
     return outcome;
   }
 

@@ -2,13 +2,6 @@
 
 import { Lexer } from "yaml";
 
-/** An error of the parser. */
-interface Complaint {
-  readonly message: string;
-  /** Where the parser noticed it. */
-  readonly offset: number;
-}
-
 /** An error in words for people. */
 interface Worded {
   readonly message: string;
@@ -18,14 +11,15 @@ interface Worded {
 }
 
 const GENERAL_HINT = "Check the indentation, the quotes and the brackets.";
+const COMMA_HINT = "Inside { } and [ ] commas stand between the parts.";
+const ENDED = "this follows a value that has ended already";
 
-/** Rewords an error in `text`. An unknown error keeps the parser's own words. */
-export function wordComplaint(text: string, complaint: Complaint): Worded {
-  const { message } = complaint;
-  const colon = missingColon(text, complaint.offset);
+/** Rewords an error in `text` that the parser noticed at `offset`. An unknown error keeps the parser's own words. */
+export function wordComplaint(text: string, message: string, offset: number): Worded {
+  const colon = missingColon(text, offset);
   if (colon !== undefined) return colon;
-  for (const [pattern, word] of WORDINGS) if (pattern.test(message)) return word(text, complaint);
-  return said(parserWords(message), GENERAL_HINT, complaint.offset);
+  for (const [pattern, word] of WORDINGS) if (pattern.test(message)) return word(text, offset);
+  return said(parserWords(message), GENERAL_HINT, offset);
 }
 
 /** The parser's own message, as the message of a problem. */
@@ -33,11 +27,11 @@ export function parserWords(message: string): string {
   return `YAML: ${message.charAt(0).toLowerCase()}${message.slice(1)}`;
 }
 
-type Wording = (text: string, complaint: Complaint) => Worded;
+type Wording = (text: string, offset: number) => Worded;
 
 const WORDINGS: readonly (readonly [RegExp, Wording])[] = [
   [/^Block collections are not allowed within flow/, inBrackets],
-  [/^Missing , /, (_, { offset }) => said("a comma is missing before this", "Put a comma between the two.", offset)],
+  [/^Missing , /, always("a comma is missing before this", "Put a comma between the two.")],
   [/^Implicit keys need to be on a single line/, brokenKey],
   [/^Implicit map keys need to be followed by map values/, brokenKey],
   [/^Unexpected scalar token/, unexpectedText],
@@ -47,79 +41,51 @@ const WORDINGS: readonly (readonly [RegExp, Wording])[] = [
   [/^Expected flow (?:map|sequence) to end with/, unclosed],
   [/^Missing closing/, unclosedQuote],
   [/^Unexpected flow-(?:map|seq)-end token/, unopened],
-  [/^Unexpected , in/, (_, { offset }) => said("this comma has nothing before it", "Remove it.", offset)],
-  [
-    /^Unexpected scalar at node end/,
-    (_, { offset }) =>
-      said(
-        "this follows a value that has ended already",
-        "Put quotes around the whole value, or a comma between two.",
-        offset,
-      ),
-  ],
+  [/^Unexpected , in/, always("this comma has nothing before it", "Remove it.")],
+  [/^Unexpected scalar at node end/, always(ENDED, "Put quotes around the whole value, or a comma between two.")],
   [/^Sequence item without - indicator|^All (?:mapping|sequence) items must start at the same column/, misplaced],
-  [
-    /^A block sequence may not be used as an implicit map key/,
-    (text, { offset }) =>
-      said(
-        "a list item begins here, but the lines above are keys of a mapping",
-        "Begin each item of a list with '- ', all in the same column.",
-        lineContent(text, offset),
-      ),
-  ],
+  [/^A block sequence may not be used as an implicit map key/, listAmongKeys],
   [/^Plain value cannot start with/, needsQuotes],
   [/^(?:Alias|Anchor) cannot be an empty string/, needsQuotes],
-  [
-    /^Invalid escape sequence/,
-    (text, { offset }) =>
-      said(
-        `a backslash in double quotes begins an escape, and ${text.slice(offset, offset + 2)} is none`,
-        "Write it twice, or use single quotes.",
-        offset,
-      ),
-  ],
+  [/^Invalid escape sequence/, badEscape],
 ];
+
+function always(message: string, suggestion: string): Wording {
+  return (_, offset) => said(message, suggestion, offset);
+}
 
 function said(message: string, suggestion: string, offset: number): Worded {
   return { message, suggestion, offset };
 }
 
 // For `{ unit: second burst: 5 }` the parser takes `second burst` for a key.
-function inBrackets(text: string, { offset }: Complaint): Worded {
+function inBrackets(text: string, offset: number): Worded {
   const inLine = restOfLine(text, offset);
   const key = /^[^,:{}[\]]*[ \t]([^\s,:{}[\]]+):(?=[ \t]|$)/.exec(inLine);
   if (key?.[1] === undefined)
     return said("inside { } or [ ], a comma or a bracket is missing here", GENERAL_HINT, offset);
   const at = offset + key[0].length - key[1].length - 1;
-  return said(`a comma is missing before '${key[1]}'`, "Inside { } and [ ] commas stand between the parts.", at);
+  return said(`a comma is missing before '${key[1]}'`, COMMA_HINT, at);
 }
 
-function brokenKey(text: string, { offset }: Complaint): Worded {
+function brokenKey(text: string, offset: number): Worded {
   const written = restOfLine(text, offset).trimEnd();
   const glued = /^([^\s:]+):\S/.exec(written);
   if (glued?.[1] !== undefined) {
-    return said(
-      `a blank is missing after '${glued[1]}:'`,
-      `Write '${glued[1]}: ${written.slice(glued[1].length + 1)}'.`,
-      offset,
-    );
+    const hint = `Write '${glued[1]}: ${written.slice(glued[1].length + 1)}'.`;
+    return said(`a blank is missing after '${glued[1]}:'`, hint, offset);
   }
   if (openBracketAt(text, offset) !== undefined) {
-    return said(
-      "a comma is missing at the end of this line",
-      "Inside { } and [ ] commas stand between the parts.",
-      offset,
-    );
+    return said("a comma is missing at the end of this line", COMMA_HINT, offset);
   }
   const [first = ""] = written.split(/\s/);
   return said(`expected 'key: value', got '${cut(written)}'`, `Put a colon and a blank after '${cut(first)}'.`, offset);
 }
 
-function unexpectedText(text: string, { offset }: Complaint): Worded {
+function unexpectedText(text: string, offset: number): Worded {
   const [word = ""] = restOfLine(text, offset).split(/[\s,:{}[\]]/);
-  if (openBracketAt(text, offset) === undefined)
-    return said("this follows a value that has ended already", GENERAL_HINT, offset);
-  return said(`a comma is missing before '${cut(word)}'`, "Inside { } and [ ] commas stand between the parts.", offset);
+  if (openBracketAt(text, offset) === undefined) return said(ENDED, GENERAL_HINT, offset);
+  return said(`a comma is missing before '${cut(word)}'`, COMMA_HINT, offset);
 }
 
 // For `rate_limit { unit: day }` the parser may report any place after the bracket.
@@ -128,51 +94,46 @@ function missingColon(text: string, offset: number): Worded | undefined {
   const line = restOfLine(text, start);
   const [indent = "", key] = /^( *(?:- +)*)([A-Za-z_][\w-]*)(?=[ \t]+[{[])/.exec(line)?.slice(1) ?? [];
   if (key === undefined) return undefined;
-  const written = line.slice(indent.length).trimEnd();
-  return said(
-    `expected 'key: value', got '${cut(written)}'`,
-    `Put a colon and a blank after '${key}'.`,
-    start + indent.length,
-  );
+  const message = `expected 'key: value', got '${cut(line.slice(indent.length).trimEnd())}'`;
+  return said(message, `Put a colon and a blank after '${key}'.`, start + indent.length);
 }
 
-function nested(text: string, { offset }: Complaint): Worded {
+function listAmongKeys(text: string, offset: number): Worded {
+  const message = "a list item begins here, but the lines above are keys of a mapping";
+  return said(message, "Begin each item of a list with '- ', all in the same column.", lineContent(text, offset));
+}
+
+function badEscape(text: string, offset: number): Worded {
+  const message = `a backslash in double quotes begins an escape, and ${text.slice(offset, offset + 2)} is none`;
+  return said(message, "Write it twice, or use single quotes.", offset);
+}
+
+function nested(text: string, offset: number): Worded {
   if (/:(?:[ \t]|$)/.test(restOfLine(text, offset))) {
     return said("this value holds a colon and a blank, as a key would", "Put it in quotes.", offset);
   }
-  const next = nextLineContent(text, offset);
-  return said(
-    "this line is indented deeper than the one above, which has a value already",
-    "Begin it in the column of the key above.",
-    next,
-  );
+  const message = "this line is indented deeper than the one above, which has a value already";
+  return said(message, "Begin it in the column of the key above.", nextLineContent(text, offset));
 }
 
-function misplaced(text: string, { offset }: Complaint): Worded {
-  return said(
-    "this line's indentation fits no line above it",
-    "Begin it in the column of the key or of the '- ' that it stands beside.",
-    lineContent(text, offset),
-  );
+function misplaced(text: string, offset: number): Worded {
+  const hint = "Begin it in the column of the key or of the '- ' that it stands beside.";
+  return said("this line's indentation fits no line above it", hint, lineContent(text, offset));
 }
 
-function unclosed(text: string, { offset }: Complaint): Worded {
+function unclosed(text: string, offset: number): Worded {
   const at = openBracketAt(text, offset);
   if (at === undefined) return said("a bracket is not closed", GENERAL_HINT, offset);
-  const bracket = text[at] === "{" ? "{" : "[";
-  return said(`this ${bracket} is not closed`, `Add ${bracket === "{" ? "}" : "]"} where it ends.`, at);
+  const [open, close] = text[at] === "{" ? "{}" : "[]";
+  return said(`this ${open} is not closed`, `Add ${close} where it ends.`, at);
 }
 
-function unopened(text: string, { offset }: Complaint): Worded {
-  const bracket = text[offset] === "]" ? "]" : "}";
-  return said(
-    `there is no ${bracket === "]" ? "[" : "{"} that this ${bracket} closes`,
-    "Remove it, or add the other one.",
-    offset,
-  );
+function unopened(text: string, offset: number): Worded {
+  const [open, close] = text[offset] === "]" ? "[]" : "{}";
+  return said(`there is no ${open} that this ${close} closes`, "Remove it, or add the other one.", offset);
 }
 
-function unclosedQuote(text: string, { offset }: Complaint): Worded {
+function unclosedQuote(text: string, offset: number): Worded {
   let at = offset;
   for (const piece of piecesOf(text)) {
     if (piece.offset > offset) break;
@@ -181,7 +142,7 @@ function unclosedQuote(text: string, { offset }: Complaint): Worded {
   return said("this quote is not closed", "Close it on the same line.", at);
 }
 
-function needsQuotes(text: string, { offset }: Complaint): Worded {
+function needsQuotes(text: string, offset: number): Worded {
   return said(`text that begins with ${text[offset] ?? "this"} needs quotes`, "Put it in quotes.", offset);
 }
 

@@ -1,9 +1,8 @@
 // Keeps the last good set of a control plane in a file (RULES_CACHE): a head line, then one line per resource. The file is replaced
 // atomically, so a reader never finds half a set.
 
-import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { isRecord } from "../../engine/base/is-record.ts";
 import { LatestRun } from "../../engine/base/latest-run.ts";
 import { runThrough } from "../../engine/base/long-work.ts";
@@ -20,7 +19,7 @@ interface KeptSet {
 
 /** The `format` of the head line. */
 const FORMAT = "headgate rules cache 1";
-/** Characters written between two turns of the event loop. */
+/** Characters made and written between two turns of the event loop. */
 const PART_CHARS = 1_048_576;
 
 interface Head {
@@ -63,6 +62,18 @@ function isHead(value: unknown): value is Head {
   return [value.saved_at, value.version, value.digest].every((text) => typeof text === "string");
 }
 
+/** The file's text, in parts that are written one after the other. */
+function* partsOf(head: Head, resources: readonly WireResource[]): Generator<string> {
+  let part = `${JSON.stringify(head)}\n`;
+  for (const { value } of resources) {
+    part += `${value.toString("base64")}\n`;
+    if (part.length < PART_CHARS) continue;
+    yield part;
+    part = "";
+  }
+  yield part;
+}
+
 /** The file of one control plane. */
 export class CacheFile {
   readonly #path: string;
@@ -102,23 +113,8 @@ export class CacheFile {
     const draft = `${this.#path}.new`;
     try {
       await mkdir(dirname(this.#path), { recursive: true });
-      const file = await open(draft, "w", 0o600);
-      try {
-        const head: Head = { format: FORMAT, saved_at: isoTime(savedAtUs), version, digest };
-        await file.write(`${JSON.stringify(head)}\n`);
-        let part = "";
-        for (const { value } of resources) {
-          part += `${value.toString("base64")}\n`;
-          if (part.length < PART_CHARS) continue;
-          await file.write(part);
-          await nextTurn();
-          part = "";
-        }
-        await file.write(part);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
+      const head: Head = { format: FORMAT, saved_at: isoTime(savedAtUs), version, digest };
+      await writeFile(draft, partsOf(head, resources), { mode: 0o600, flush: true });
       await rename(draft, this.#path);
       this.#writtenDigest = digest;
     } catch (cause) {
