@@ -11,12 +11,9 @@ const PLACES = 262_144;
 const JOURNAL_ENTRIES_MAX = 131_072;
 /** Most threads. */
 export const THREADS_MAX = 128;
-/** One place in so many has room for a text, of at most so many bytes, with two words before them. */
+/** One place in so many has room for a text, of at most so many bytes. */
 const PLACES_PER_TEXT = 8;
-export const TEXT_BYTES = 1_016;
-export const TEXT_WORDS = 2 + TEXT_BYTES / 4;
-/** Words before a text: the places whose texts were made before and after it. Texts are in a list, so that new ones are found at once. */
-export const TextLink = { older: 0, newer: 1 } as const;
+export const TEXT_BYTES = 1_024;
 /** Names whose hashes begin alike are in one chain, so many for the mean. */
 const NAMES_PER_CHAIN = 16;
 /** The first words. Places and texts are numbered from 1, so that 0 is none. `living`: a bit for each thread. `starts`: how many threads each row has had. */
@@ -29,7 +26,6 @@ export const Word = {
   freeWithText: 5,
   textsUsed: 6,
   textsMade: 7,
-  newestText: 12,
   living: 8,
   starts: 16,
   chains: 144,
@@ -57,7 +53,7 @@ export function layoutOf(places: number, threads: number) {
   const entriesAt = Word.chains + Math.ceil(chains / ENTRY_WORDS) * ENTRY_WORDS;
   const textsAt = 4 * (entriesAt + (places + 1) * ENTRY_WORDS);
   const texts = Math.ceil(places / PLACES_PER_TEXT);
-  const journalAt = textsAt + texts * TEXT_WORDS * 4;
+  const journalAt = textsAt + texts * TEXT_BYTES;
   const journalEntries = Math.min(JOURNAL_ENTRIES_MAX, 16 * places);
   const rowsAt = journalAt + Math.ceil(journalBytes(journalEntries) / 64) * 64;
   const rowCells = places * PLACE_CELLS;

@@ -6,8 +6,16 @@
 // name has zeros in every row.
 
 import { hash } from "node:crypto";
-import { CountEntries, cellOf, placeAt, type TextName } from "./count-entries.ts";
-import { Entry, layoutOf, PLACE_CELLS, TEXT_BYTES, THREADS_MAX, Word } from "./count-layout.ts";
+import {
+  ENTRY_WORDS,
+  Entry,
+  type EntryField,
+  layoutOf,
+  PLACE_CELLS,
+  TEXT_BYTES,
+  THREADS_MAX,
+  Word,
+} from "./count-layout.ts";
 import { JournaledMemory } from "./journaled-memory.ts";
 import { freeLock, ownerOf, takeLock } from "./shared-lock.ts";
 import { divideDown } from "./units.ts";
@@ -50,7 +58,7 @@ export class SharedCounts implements CountRows {
   readonly common: Float64Array;
   readonly #memory: JournaledMemory;
   readonly #words: Int32Array;
-  readonly #entries: CountEntries;
+  readonly #texts: Buffer;
   readonly #layout: ReturnType<typeof layoutOf>;
   readonly #row: number;
 
@@ -65,7 +73,7 @@ export class SharedCounts implements CountRows {
     this.own = this.rows[row] ?? this.common;
     this.#memory = new JournaledMemory(buffer, journalAt, journalEntries);
     this.#words = this.#memory.words;
-    this.#entries = new CountEntries(this.#memory, this.#layout);
+    this.#texts = Buffer.from(buffer, this.#layout.textsAt, this.#layout.texts * TEXT_BYTES);
     this.#row = row;
     if (row < 0) return;
     Atomics.add(this.#words, Word.starts + row, 1);
@@ -93,24 +101,21 @@ export class SharedCounts implements CountRows {
 
   /** What threads have agreed on for the name at that place. */
   markOf(at: number): Mark {
-    return this.#entries.get(placeAt(at), "mark") as Mark;
+    return this.#get(placeAt(at), "mark") as Mark;
   }
 
   /** To be called in `locked`. */
   mark(at: number, mark: Mark): void {
-    this.#entries.set(placeAt(at), "mark", mark);
+    this.#set(placeAt(at), "mark", mark);
   }
 
-  /** Names of a kind with a text that were made after `since`, and the `since` for the next question; undefined if none was. */
-  texts(kind: NameKind, since: number): { readonly made: number; readonly names: readonly TextName[] } | undefined {
+  /** Texts of names of a kind that were made after `since`, the oldest first, and the `since` for the next question; undefined if none was. */
+  texts(kind: NameKind, since: number): { readonly made: number; readonly texts: readonly string[] } | undefined {
     if (this.textsMade <= since) return undefined;
     return this.locked(() => {
-      const names: TextName[] = [];
-      let place = this.#words[Word.newestText] as number;
-      for (; place > 0 && this.#entries.get(place, "made") > since; place = this.#entries.link(place, "older")) {
-        if (this.#entries.get(place, "kind") === kind) names.push(this.#entries.textOf(place));
-      }
-      return { made: this.textsMade, names: names.reverse() };
+      const places = this.#all((place) => this.#get(place, "made") > since && this.#get(place, "kind") === kind);
+      places.sort((one, other) => this.#get(one, "made") - this.#get(other, "made"));
+      return { made: this.textsMade, texts: places.map((place) => this.#textOf(place)) };
     });
   }
 
@@ -122,8 +127,8 @@ export class SharedCounts implements CountRows {
   /** The places of names that are summed, by that of their heir. To be called in `locked`, with what reads them. */
   summed(): Map<number, number[]> {
     const summed = new Map<number, number[]>();
-    for (const place of this.#entries.all((one) => this.#entries.get(one, "mark") === Mark.summed)) {
-      const heir = cellOf(this.#entries.get(place, "heir"));
+    for (const place of this.#all((one) => this.#get(one, "mark") === Mark.summed)) {
+      const heir = cellOf(this.#get(place, "heir"));
       const places = summed.get(heir);
       if (places === undefined) summed.set(heir, [cellOf(place)]);
       else places.push(cellOf(place));
@@ -137,20 +142,21 @@ export class SharedCounts implements CountRows {
    */
   giveUpAllBut(kind: NameKind, kept: ReadonlySet<number>): void {
     this.locked(() => {
-      const [word, bit] = this.#userBit();
-      const given = this.#entries.all((place) => {
-        const isMine = ((this.#words[this.#entries.at(place) + word] as number) & bit) !== 0;
-        return (
-          isMine &&
-          this.#entries.get(place, "kind") === kind &&
-          this.#entries.get(place, "parent") === 0 &&
-          !kept.has(cellOf(place))
-        );
+      const given = this.#all((place) => {
+        const isOfKind = this.#get(place, "kind") === kind && this.#get(place, "parent") === 0;
+        return isOfKind && this.#isUsed(place) && !kept.has(cellOf(place));
       });
-      // Heirs go last.
-      const ordered = given.toSorted((one, other) => this.#entries.get(other, "heir") - this.#entries.get(one, "heir"));
-      const children = given.length > 0 ? this.#entries.children() : new Map<number, number[]>();
-      for (const place of ordered) this.#giveUp(place, children.get(place) ?? []);
+      const gone = new Set(given.filter((place) => !this.#isUsedByOthers(place)));
+      // Names that belong to others go first, heirs last. Each is a change of its own: all of them are more than the journal holds.
+      for (const child of this.#all((place) => gone.has(this.#get(place, "parent")))) {
+        this.#free(child);
+        this.#memory.commit();
+      }
+      for (const place of given.toSorted((one, other) => this.#get(other, "heir") - this.#get(one, "heir"))) {
+        if (gone.has(place)) this.#free(place);
+        else this.#setUsed(place, false);
+        this.#memory.commit();
+      }
     });
   }
 
@@ -192,24 +198,20 @@ export class SharedCounts implements CountRows {
     return this.locked(() => {
       const place = this.#find(wanted) ?? this.#make(wanted, options, places);
       if (place === undefined) return undefined;
-      const [word, bit] = this.#userBit();
-      this.#entries.write(
-        this.#entries.at(place) + word,
-        (this.#words[this.#entries.at(place) + word] as number) | bit,
-      );
+      this.#setUsed(place, true);
       return cellOf(place);
     });
   }
 
   #find(wanted: Buffer): number | undefined {
     let place = this.#words[this.#chainOf(wanted.readInt32LE(0))] as number;
-    while (place > 0 && !this.#isOf(place, wanted)) place = this.#entries.get(place, "next");
+    while (place > 0 && !this.#isOf(place, wanted)) place = this.#get(place, "next");
     return place > 0 ? place : undefined;
   }
 
   #isOf(place: number, wanted: Buffer): boolean {
     for (let i = 0; i < 4; i++) {
-      if (this.#words[this.#entries.at(place) + Entry.hash + i] !== wanted.readInt32LE(4 * i)) return false;
+      if (this.#words[this.#at(place) + Entry.hash + i] !== wanted.readInt32LE(4 * i)) return false;
     }
     return true;
   }
@@ -219,18 +221,15 @@ export class SharedCounts implements CountRows {
     if (textBytes > TEXT_BYTES) return undefined;
     const place = this.#takeFree(kind, places, text !== undefined);
     if (place === undefined) return undefined;
-    for (let i = 0; i < 4; i++)
-      this.#entries.write(this.#entries.at(place) + Entry.hash + i, wanted.readInt32LE(4 * i));
-    this.#entries.set(place, "mark", Mark.none);
-    this.#entries.set(place, "heir", heir === undefined ? 0 : placeAt(heir));
-    this.#entries.set(place, "parent", parent === undefined ? 0 : placeAt(parent));
-    this.#entries.set(place, "kind", kind);
-    if (text !== undefined) {
-      this.#entries.setText(place, text);
-    }
+    for (let i = 0; i < 4; i++) this.#memory.setWord(this.#at(place) + Entry.hash + i, wanted.readInt32LE(4 * i));
+    this.#set(place, "mark", Mark.none);
+    this.#set(place, "heir", heir === undefined ? 0 : placeAt(heir));
+    this.#set(place, "parent", parent === undefined ? 0 : placeAt(parent));
+    this.#set(place, "kind", kind);
+    if (text !== undefined) this.#setText(place, text);
     const chain = this.#chainOf(wanted.readInt32LE(0));
-    this.#entries.set(place, "next", this.#words[chain] as number);
-    this.#entries.write(chain, place);
+    this.#set(place, "next", this.#words[chain] as number);
+    this.#memory.setWord(chain, place);
     return place;
   }
 
@@ -239,7 +238,7 @@ export class SharedCounts implements CountRows {
     const list = hasText ? Word.freeWithText : Word.free;
     const free = this.#words[list] as number;
     if (places === 1 && free > 0) {
-      this.#entries.write(list, this.#entries.get(free, "next"));
+      this.#memory.setWord(list, this.#get(free, "next"));
       return free;
     }
     const all = this.#words[Word.places] as number;
@@ -248,39 +247,19 @@ export class SharedCounts implements CountRows {
     const place = (this.#words[Word.used] as number) + 1;
     const textNumber = (this.#words[Word.textsUsed] as number) + 1;
     if (place + places - 1 > placesMax || (hasText && textNumber > this.#layout.texts)) return undefined;
-    this.#entries.write(Word.used, place + places - 1);
+    this.#memory.setWord(Word.used, place + places - 1);
     if (hasText) {
-      this.#entries.write(Word.textsUsed, textNumber);
-      this.#entries.set(place, "text", textNumber);
+      this.#memory.setWord(Word.textsUsed, textNumber);
+      this.#set(place, "text", textNumber);
     }
     return place;
-  }
-
-  // Each name is a change of its own: all of them are more than the journal holds.
-  #giveUp(place: number, children: readonly number[]): void {
-    const [word, bit] = this.#userBit();
-    if (this.#isUsedByOthers(place))
-      this.#entries.write(
-        this.#entries.at(place) + word,
-        (this.#words[this.#entries.at(place) + word] as number) & ~bit,
-      );
-    else {
-      for (const child of children) {
-        this.#free(child);
-        this.#memory.commit();
-      }
-      this.#free(place);
-    }
-    this.#memory.commit();
   }
 
   #free(place: number): void {
     const { numbers } = this.#memory;
     const common = this.#rowStart(-1) + cellOf(place);
     const heir =
-      this.#entries.get(place, "mark") === Mark.summed
-        ? this.#rowStart(-1) + cellOf(this.#entries.get(place, "heir"))
-        : undefined;
+      this.#get(place, "mark") === Mark.summed ? this.#rowStart(-1) + cellOf(this.#get(place, "heir")) : undefined;
     for (let i = 0; i < PLACE_CELLS; i++) {
       let sum = 0;
       for (let row = 0; row < this.rows.length; row++) {
@@ -292,37 +271,79 @@ export class SharedCounts implements CountRows {
       this.#memory.setNumber(common + i, 0);
     }
     this.#unlink(place);
-    if (this.#entries.get(place, "made") > 0)
-      this.#entries.joinTexts(this.#entries.link(place, "older"), this.#entries.link(place, "newer"));
-    for (let i = 0; i < THREADS_MAX / 32; i++) this.#entries.write(this.#entries.at(place) + Entry.users + i, 0);
-    for (const field of ["kind", "mark", "heir", "parent", "textBytes", "made"] as const)
-      this.#entries.set(place, field, 0);
-    const list = this.#entries.get(place, "text") > 0 ? Word.freeWithText : Word.free;
-    this.#entries.set(place, "next", this.#words[list] as number);
-    this.#entries.write(list, place);
+    for (let i = 0; i < THREADS_MAX / 32; i++) this.#memory.setWord(this.#at(place) + Entry.users + i, 0);
+    for (const field of ["kind", "mark", "heir", "parent", "textBytes", "made"] as const) this.#set(place, field, 0);
+    const list = this.#get(place, "text") > 0 ? Word.freeWithText : Word.free;
+    this.#set(place, "next", this.#words[list] as number);
+    this.#memory.setWord(list, place);
   }
 
   #unlink(place: number): void {
-    let before = this.#chainOf(this.#words[this.#entries.at(place) + Entry.hash] as number);
-    while (this.#words[before] !== place) before = this.#entries.at(this.#words[before] as number) + Entry.next;
-    this.#entries.write(before, this.#entries.get(place, "next"));
+    let before = this.#chainOf(this.#words[this.#at(place) + Entry.hash] as number);
+    while (this.#words[before] !== place) before = this.#at(this.#words[before] as number) + Entry.next;
+    this.#memory.setWord(before, this.#get(place, "next"));
   }
 
   #isUsedByOthers(place: number): boolean {
-    const [own, bit] = this.#userBit();
-    for (let word: number = Entry.users; word < Entry.users + THREADS_MAX / 32; word++) {
-      const users = this.#words[this.#entries.at(place) + word] as number;
-      if ((word === own ? users & ~bit : users) !== 0) return true;
-    }
+    const [own, bit] = this.#userBit(place);
+    const first = this.#at(place) + Entry.users;
+    for (let at = first; at < first + THREADS_MAX / 32; at++)
+      if (((this.#words[at] as number) & (at === own ? ~bit : -1)) !== 0) return true;
     return false;
   }
 
-  #userBit(): readonly [word: number, bit: number] {
-    return [Entry.users + (this.#row >> 5), 1 << (this.#row & 31)];
+  #isUsed(place: number): boolean {
+    const [at, bit] = this.#userBit(place);
+    return ((this.#words[at] as number) & bit) !== 0;
+  }
+
+  #setUsed(place: number, isUsed: boolean): void {
+    const [at, bit] = this.#userBit(place);
+    const users = this.#words[at] as number;
+    this.#memory.setWord(at, isUsed ? users | bit : users & ~bit);
+  }
+
+  /** The word and the bit in it that say whether this thread uses the name. */
+  #userBit(place: number): readonly [at: number, bit: number] {
+    return [this.#at(place) + Entry.users + (this.#row >> 5), 1 << (this.#row & 31)];
   }
 
   #chainOf(hashStart: number): number {
     return Word.chains + ((hashStart >>> 0) % this.#layout.chains);
+  }
+
+  #get(place: number, field: EntryField): number {
+    return this.#words[this.#at(place) + Entry[field]] as number;
+  }
+
+  #set(place: number, field: EntryField, value: number): void {
+    this.#memory.setWord(this.#at(place) + Entry[field], value);
+  }
+
+  #at(place: number): number {
+    return this.#layout.entriesAt + place * ENTRY_WORDS;
+  }
+
+  #all(fits: (place: number) => boolean): number[] {
+    const all: number[] = [];
+    for (let place = 1; place <= (this.#words[Word.used] as number); place++) if (fits(place)) all.push(place);
+    return all;
+  }
+
+  #textOf(place: number): string {
+    const at = this.#textAt(place);
+    return this.#texts.toString("utf8", at, at + this.#get(place, "textBytes"));
+  }
+
+  /** Makes a text, the newest of all. */
+  #setText(place: number, text: string): void {
+    this.#set(place, "textBytes", this.#texts.write(text, this.#textAt(place)));
+    this.#memory.setWord(Word.textsMade, this.textsMade + 1);
+    this.#set(place, "made", this.textsMade);
+  }
+
+  #textAt(place: number): number {
+    return (this.#get(place, "text") - 1) * TEXT_BYTES;
   }
 
   /** The cell at which a row begins, counted from the start of the memory; -1: the common one. */
@@ -333,4 +354,12 @@ export class SharedCounts implements CountRows {
 
 function livingBit(row: number): [word: number, bit: number] {
   return [Word.living + (row >> 5), 1 << (row & 31)];
+}
+
+function cellOf(place: number): number {
+  return (place - 1) * PLACE_CELLS;
+}
+
+function placeAt(cell: number): number {
+  return cell / PLACE_CELLS + 1;
 }

@@ -128,7 +128,8 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
   #addValue(rule: RuleEntry, key: string, path: readonly string[]): LimitStats | undefined {
     const { domain, limit } = rule.owner;
     const parent = rule.at;
-    const options = { kind: NameKind.limit, text: JSON.stringify(path), parent, heir: this.heirOf(domain) };
+    const text = JSON.stringify([parent, path]);
+    const options = { kind: NameKind.limit, text, parent, heir: this.heirOf(domain) };
     const at = parent === undefined ? undefined : this.#counts.use(`value ${rule.key} ${key}`, options);
     if (at === undefined && parent !== undefined) return undefined;
     const entry = { domain, path: [...path], labels: labelsOf(domain, path, limit), ...this.#place(at) };
@@ -142,9 +143,9 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     const news = this.#counts.texts(NameKind.limit, this.#knownTexts);
     if (news === undefined) return;
     const rules = new Map([...this.#rules.values()].map((rule) => [rule.at, rule]));
-    for (const { parent, text } of news.names) {
-      const rule = rules.get(parent);
-      const path = JSON.parse(text) as string[];
+    for (const text of news.texts) {
+      const [at, path] = JSON.parse(text) as [number, string[]];
+      const rule = rules.get(at);
       const key = joined(path);
       if (rule !== undefined && !rule.values.has(key)) this.#addValue(rule, key, path);
     }

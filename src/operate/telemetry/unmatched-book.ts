@@ -149,7 +149,7 @@ export class UnmatchedBook implements UnmatchedStatsBook {
   #learn(): void {
     const news = this.#counts.texts(NameKind.domain, this.#knownTexts);
     if (news === undefined) return;
-    for (const { text } of news.names) if (!this.#kept.has(text) && !this.#offered.has(text)) this.#addUnknown(text);
+    for (const text of news.texts) if (!this.#kept.has(text) && !this.#offered.has(text)) this.#addUnknown(text);
     this.#knownTexts = news.made;
   }
 }
