@@ -62,7 +62,7 @@ class Process {
     this.line = new Line(world, (what, run) => this.#run(what, run));
     const store = new DenialMemory(this.line, { clock, entriesMax: 64 });
     const { membership } = this;
-    const lease = new Leases({ store, processCount: () => membership.sureCount(world.nowUs) });
+    const lease = new Leases({ store, processCount: () => membership.sureCount(world.nowUs), now: () => world.nowUs });
     const periodic = new Periodic({ store, periodMs: PERIOD_MS, now: () => world.nowUs });
     const share = new Share({
       memory: new MemoryStore({ clock, bucketsMax: 64 }),

@@ -56,11 +56,12 @@ export async function openStore(choice: StoreChoice): Promise<OpenedStore> {
   // Lies directly around the shared store, so that it also answers the questions of sync strategies.
   if (entriesMax > 0) memory = new DenialMemory(shared.store, { clock, entriesMax });
   const { processes } = shared;
+  const now = () => clock.nowUs();
   const store = memory ?? shared.store;
   const sync = new SyncStore(store, {
     clock,
-    lease: new Leases({ store, processCount: () => processes.sureCount() }),
-    periodic: new Periodic({ store, periodMs, now: () => clock.nowUs() }),
+    lease: new Leases({ store, processCount: () => processes.sureCount(), now }),
+    periodic: new Periodic({ store, periodMs, now }),
     share: new Share({
       memory: openMemoryStore(settings, clock),
       processCount: () => processes.count(),

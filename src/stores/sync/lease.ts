@@ -3,10 +3,10 @@
 
 import { divideDown } from "../../engine/base/units.ts";
 import { ALGORITHM_TRAITS, type Limit } from "../../engine/domain/limit.ts";
-import { Mode, Outcome, type Take, TakeGroup } from "../../engine/domain/take.ts";
+import { Mode, Outcome, Source, type Take, TakeGroup } from "../../engine/domain/take.ts";
 import { noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
 import type { Store } from "../store.ts";
-import { fillReceipt, LocalBucket, type NamedBucket, type SyncStrategy } from "./sync-strategy.ts";
+import { addTake, fillReceipt, LocalBucket, type NamedBucket, type SyncStrategy } from "./sync-strategy.ts";
 
 /** A lease is spent or given back within this time. */
 export const LEASE_US = 200_000;
@@ -28,6 +28,8 @@ class Lease extends LocalBucket {
   /** Receipt of the tokens: when they were paid. */
   paidAtUs = 0;
   isAsking = false;
+  /** When the last lease was asked for that the store has answered. */
+  knownSinceUs = Number.NEGATIVE_INFINITY;
   /** Time of the last take that went to the shared store. */
   askedUs = Number.NEGATIVE_INFINITY;
   holdOffUntilUs = 0;
@@ -37,6 +39,7 @@ interface LeasesOptions {
   readonly store: Store;
   /** Store.sureProcessCount. Infinity while the count is not sure, and then nothing is leased. */
   readonly processCount: () => number;
+  readonly now: () => number;
 }
 
 /**
@@ -53,10 +56,13 @@ export class Leases implements SyncStrategy {
   readonly #store: Store;
   readonly #processCount: () => number;
   readonly #leases = new Map<string, Lease>();
+  readonly #now: () => number;
+  readonly #idle: TakeGroup[] = [];
   readonly #returned = new TakeGroup();
 
-  constructor({ store, processCount }: LeasesOptions) {
+  constructor({ store, processCount, now }: LeasesOptions) {
     this.#store = store;
+    this.#now = now;
     this.#processCount = processCount;
   }
 
@@ -82,53 +88,69 @@ export class Leases implements SyncStrategy {
     if (lease !== undefined) describe(lease, take, nowUs);
   }
 
-  prefetch(take: Take, nowUs: number, hasRoom: boolean): number {
-    if (!hasRoom) return 0;
-    this.#endOther(take);
-    const size = divideDown(take.limit.burst, BURST_PARTS * Math.max(1, this.#processCount()));
-    if (size === 0) return 0;
-    const lease = this.#obtain(take);
-    if (lease === undefined || lease.isAsking) return 0;
-    const isBusy = nowUs - lease.askedUs <= LEASE_US;
-    lease.askedUs = nowUs;
-    if (!isBusy || nowUs < lease.holdOffUntilUs) return 0;
-    // The rest is given back in the same call, before the take is paid, so never more than `size` is held.
+  asks(take: Take): void {
+    const lease = this.#leases.get(take.bucketKey);
+    if (lease === undefined || lease.limit === take.limit) return;
+    // A lease under another limit goes back before the take, which then finds the unspent tokens.
     this.#returnRest(lease);
-    lease.isAsking = true;
-    return size;
+    this.#leases.delete(take.bucketKey);
   }
 
-  learn(asked: Take, take: Take | undefined, prefetched: Take | undefined, sentUs: number, nowUs: number): void {
+  prefetch(take: Take, nowUs: number): void {
+    const size = divideDown(take.limit.burst, BURST_PARTS * Math.max(1, this.#processCount()));
+    if (size === 0) return;
+    const lease = this.#obtain(take);
+    if (lease === undefined || lease.isAsking) return;
+    const isBusy = nowUs - lease.askedUs <= LEASE_US;
+    lease.askedUs = nowUs;
+    if (isBusy && nowUs >= lease.holdOffUntilUs) this.#ask(lease, size, nowUs);
+  }
+
+  learn(asked: Take, take: Take | undefined, sentUs: number, nowUs: number): void {
     const lease = this.#leases.get(asked.bucketKey);
-    if (lease === undefined || lease.limit !== asked.limit) {
-      // The rules were replaced while this was under way.
-      if (prefetched?.paid) this.#giveBack(prefetched, prefetched.limit, prefetched.cost, prefetched.paidAtUs);
-      return;
-    }
-    if (prefetched !== undefined) lease.isAsking = false;
-    if (take === undefined) return;
-    noteAnswer(lease, lease.limit, prefetched ?? take, nowUs);
-    if (take.outcome !== Outcome.room) {
-      lease.holdOffUntilUs = nowUs + Math.min(HOLD_OFF_US_MAX, take.waitUs);
-    }
-    if (!prefetched?.paid) return;
-    // If the bucket was forgotten meanwhile, another answer may have filled the lease.
+    if (take === undefined || lease?.limit !== asked.limit) return;
+    // What was asked for behind it may have been answered before it, and is newer.
+    if (sentUs > lease.knownSinceUs) noteOutcome(lease, take, nowUs);
+  }
+
+  #ask(lease: Lease, size: number, nowUs: number): void {
+    // The rest is given back in the same batch, before anything is paid, so never more than `size` is held.
     this.#returnRest(lease);
-    lease.tokens = prefetched.cost;
-    lease.size = prefetched.cost;
-    lease.paidAtUs = prefetched.paidAtUs;
-    lease.untilUs = sentUs + LEASE_US;
-    if (ALGORITHM_TRAITS[lease.limit.algorithm].endsAtOnce) {
-      // resetUs was measured by the server's clock, after `sentUs`; a microsecond is left for the rounding of both clocks.
-      lease.untilUs = Math.min(lease.untilUs, sentUs + prefetched.resetUs - 1);
+    lease.isAsking = true;
+    const group = this.#idle.pop() ?? new TakeGroup();
+    addTake(group, lease, lease.limit, Mode.pay, size);
+    const settled = () => this.#onAnswer(lease, group, nowUs);
+    if (this.#store.take(group, { settled })) settled();
+  }
+
+  #onAnswer(lease: Lease, group: TakeGroup, sentUs: number): void {
+    const take = group.takes[0] as Take;
+    lease.isAsking = false;
+    if (take.outcome !== Outcome.unanswered && group.source === Source.store) {
+      noteOutcome(lease, take, this.#now());
+      lease.knownSinceUs = sentUs;
     }
+    // The rules may have been replaced while this was under way, or the bucket forgotten.
+    if (take.paid && this.#leases.get(lease.bucketKey) !== lease) {
+      this.#giveBack(lease, lease.limit, take.cost, take.paidAtUs);
+    } else if (take.paid) {
+      lease.tokens = take.cost;
+      lease.size = take.cost;
+      lease.paidAtUs = take.paidAtUs;
+      lease.untilUs = sentUs + LEASE_US;
+      // resetUs was measured by the server's clock, after `sentUs`; a microsecond is left for the rounding of both clocks.
+      if (ALGORITHM_TRAITS[lease.limit.algorithm].endsAtOnce)
+        lease.untilUs = Math.min(lease.untilUs, sentUs + take.resetUs - 1);
+    }
+    group.reset();
+    this.#idle.push(group);
   }
 
   giveBack(take: Take, nowUs: number): boolean {
     const lease = this.#leases.get(take.bucketKey);
     if (lease === undefined || lease.limit !== take.limit) return false;
     if (lease.paidAtUs !== take.paidAtUs || nowUs >= lease.untilUs || lease.tokens === 0) return false;
-    // The take beside which the tokens were asked for has the same receipt. Its cost goes to the store: a lease never holds more than its size.
+    // A take that the store paid may have the same receipt. Its cost goes to the store: a lease never holds more than its size.
     if (lease.tokens + take.cost > lease.size) return false;
     lease.tokens += take.cost;
     return true;
@@ -157,14 +179,6 @@ export class Leases implements SyncStrategy {
     this.#leases.clear();
   }
 
-  /** Gives a lease back that was taken under another limit. It goes before the take, which then finds the unspent tokens. */
-  #endOther(take: Take): void {
-    const lease = this.#leases.get(take.bucketKey);
-    if (lease === undefined || lease.limit === take.limit) return;
-    this.#returnRest(lease);
-    this.#leases.delete(take.bucketKey);
-  }
-
   #obtain(take: Take): Lease | undefined {
     let lease = this.#leases.get(take.bucketKey);
     if (lease === undefined && this.#leases.size < LEASES_MAX) {
@@ -184,6 +198,11 @@ export class Leases implements SyncStrategy {
     fillReceipt(this.#returned, bucket, limit, { cost: tokens, paidAtUs });
     this.#store.giveBack(this.#returned);
   }
+}
+
+function noteOutcome(lease: Lease, take: Take, nowUs: number): void {
+  noteAnswer(lease, lease.limit, take, nowUs);
+  if (take.outcome !== Outcome.room) lease.holdOffUntilUs = nowUs + Math.min(HOLD_OFF_US_MAX, take.waitUs);
 }
 
 /** Writes what was left by the last answer of the shared store, plus the tokens held here. */

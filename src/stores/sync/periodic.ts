@@ -66,10 +66,10 @@ export class Periodic implements SyncStrategy {
     this.#tracked.get(take.bucketKey)?.describe(take, nowUs);
   }
 
-  prefetch(take: Take, nowUs: number): number {
+  asks(take: Take, nowUs: number): void {
     let bucket = this.#tracked.get(take.bucketKey);
     if (bucket === undefined) {
-      if (this.#tracked.size >= this.#trackedMax) return 0;
+      if (this.#tracked.size >= this.#trackedMax) return;
       bucket = new TrackedBucket(take, nowUs, this.#newNumber);
       this.#tracked.set(take.bucketKey, bucket);
     } else {
@@ -78,10 +78,9 @@ export class Periodic implements SyncStrategy {
       if (!bucket.isKnownSince(nowUs - 2 * this.#periodUs, nowUs)) this.#report(bucket, nowUs);
     }
     bucket.onAsked(take.cost);
-    return 0;
   }
 
-  learn(asked: Take, take: Take | undefined, _prefetched: Take | undefined, sentUs: number): void {
+  learn(asked: Take, take: Take | undefined, sentUs: number): void {
     const bucket = this.#tracked.get(asked.bucketKey);
     // One that began later has not noted the take: there were too many to follow when it was sent.
     if (bucket === undefined || bucket.beganUs > sentUs || asked.mode !== Mode.pay) return;

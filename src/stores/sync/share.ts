@@ -1,9 +1,9 @@
 // sync: share. Each process counts its own part of the limit in its own memory, and asks nobody.
 
 import { type Limit, partOfLimit } from "../../engine/domain/limit.ts";
-import { copyAnswer, Kind, Mode, Outcome, type Take, TakeGroup } from "../../engine/domain/take.ts";
+import { copyAnswer, Mode, Outcome, type Take, TakeGroup } from "../../engine/domain/take.ts";
 import { NOBODY, type Store } from "../store.ts";
-import type { SyncStrategy } from "./sync-strategy.ts";
+import { addTake, type SyncStrategy } from "./sync-strategy.ts";
 
 interface ShareOptions {
   /** Keeps this process's buckets; it must settle every take before it returns. */
@@ -78,14 +78,7 @@ export class Share implements SyncStrategy {
 
   #question(take: Take, limit: Limit, mode: Mode): Take {
     this.#one.reset();
-    const asked = this.#one.add(limit);
-    asked.bucketKey = take.bucketKey;
-    asked.keyHash = take.keyHash;
-    asked.descriptor = 0;
-    asked.kind = Kind.ordinary;
-    asked.mode = mode;
-    asked.cost = take.cost;
-    return asked;
+    return addTake(this.#one, take, limit, mode, take.cost);
   }
 
   #partOf(limit: Limit): Limit | undefined {

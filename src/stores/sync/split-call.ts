@@ -4,10 +4,6 @@
 import { copyAnswer, copyQuestion, Kind, Mode, type Take, TakeGroup } from "../../engine/domain/take.ts";
 import { NOBODY, type SettleListener } from "../store.ts";
 
-const NONE = -1;
-/** Descriptor of the first prefetch; further ones count down. No request has such descriptors. */
-const PREFETCH_DESCRIPTOR = -2;
-
 /** The two parts of a call. */
 export class SplitCall implements SettleListener {
   readonly #onSettled: (call: SplitCall) => void;
@@ -19,12 +15,8 @@ export class SplitCall implements SettleListener {
   sentUs = 0;
   /** True if the local part alone refuses the call. */
   isRefused = false;
-  /** Number of the call's takes in `remote`; the takes behind them are prefetches. */
-  askedTakes = 0;
   /** For each take of the call, its index in `remote`, or -1 minus its index in `local`. */
   readonly answerIndexes: number[] = [];
-  /** For each asked take, the index of its prefetch in `remote`, or NONE. */
-  readonly #prefetches: number[] = [];
 
   /** `onSettled` is called when the store settles the shared part in a later turn. */
   constructor(onSettled: (call: SplitCall) => void) {
@@ -38,7 +30,6 @@ export class SplitCall implements SettleListener {
     this.sentUs = sentUs;
     this.isRefused = false;
     this.answerIndexes.length = 0;
-    this.#prefetches.length = 0;
     this.remote.deadlineUs = group.deadlineUs;
     this.remote.hasSpareQuota = group.hasSpareQuota;
     this.remote.hasCounters = group.hasCounters;
@@ -68,21 +59,6 @@ export class SplitCall implements SettleListener {
       if (copy.mode === Mode.pay) copy.mode = Mode.peek;
     }
     return copy;
-  }
-
-  /** Asks for `cost` more of a take's bucket, which is paid if the call passes and there is room; for nothing if that is 0. */
-  addPrefetch(asked: Take, cost: number): void {
-    this.#prefetches.push(cost === 0 ? NONE : this.remote.size);
-    if (cost === 0) return;
-    const prefetch = copyQuestion(asked, this.remote);
-    prefetch.descriptor = PREFETCH_DESCRIPTOR - (this.remote.size - this.askedTakes);
-    prefetch.kind = Kind.shadow;
-    prefetch.cost = cost;
-  }
-
-  prefetchOf(index: number): Take | undefined {
-    const at = this.#prefetches[index] ?? NONE;
-    return at < 0 ? undefined : this.remote.takes[at];
   }
 
   settled(): void {

@@ -3,8 +3,8 @@
 // - A call is settled all or nothing, as by the shared store alone: local parts are judged and paid first, then the rest is asked in one group.
 // - If the local part refuses the call, or a descriptor, its local payments are put back, and what is left for the store only peeks.
 // - If the store refuses, or nobody waits for the answer any more, local payments are put back, too. Meanwhile they stay paid.
-// - Each take that goes to the store to pay is told to its strategy once before (`prefetch`) and once after (`learn`), whatever became of the
-//   call; prefetched tokens stay with the strategy.
+// - Each take that goes to the store to pay is told to its strategy before (`asks`) and after (`learn`), whatever became of the call. What the
+//   strategy asks for beside it (`prefetch`) travels in a group of its own.
 // - The call's own group is written only while its generation is the same; `SplitCall` keeps copies.
 
 import type { Clock } from "../../engine/base/clock.ts";
@@ -12,11 +12,9 @@ import { Sync } from "../../engine/domain/limit.ts";
 import {
   copyAnswer,
   copyQuestion,
-  GROUP_WEIGHT_MAX,
   isOfCounter,
   isOver,
   Kind,
-  LOG_WEIGHT,
   Mode,
   Outcome,
   Source,
@@ -79,9 +77,13 @@ export class SyncStore implements Store, BucketMemory {
       return true;
     }
     const call = this.#split(group, then, nowUs);
-    if (!this.#store.take(call.remote, call)) return false;
-    this.#finish(call);
-    return true;
+    const isSettled = this.#store.take(call.remote, call);
+    for (let i = 0; i < call.remote.size && call.remote.verdict !== Verdict.failed; i++) {
+      const asked = call.remote.takes[i] as Take;
+      if (asked.mode === Mode.pay) this.#strategyOf(asked)?.prefetch?.(asked, nowUs);
+    }
+    if (isSettled) this.#finish(call);
+    return isSettled;
   }
 
   giveBack(group: TakeGroup): void {
@@ -96,7 +98,7 @@ export class SyncStore implements Store, BucketMemory {
 
   /** Adds the take to `#rest` if the shared store was paid. */
   #giveBackOne(take: Take, nowUs: number): void {
-    if (this.#strategies[take.limit.policy.sync]?.giveBack(take, nowUs)) return;
+    if (this.#strategyOf(take)?.giveBack(take, nowUs)) return;
     copyAnswer(take, copyQuestion(take, this.#rest));
   }
 
@@ -137,6 +139,10 @@ export class SyncStore implements Store, BucketMemory {
     }
     this.#isRefused = this.#fold.refuses(group.hasSpareQuota);
     if (this.#isRefused) this.#undo(group, 0, group.size, nowUs);
+  }
+
+  #strategyOf({ limit }: Take): SyncStrategy | undefined {
+    return this.#strategies[limit.policy.sync];
   }
 
   /** True if memory knows that the take is over. */
@@ -185,7 +191,7 @@ export class SyncStore implements Store, BucketMemory {
       for (let i = 0; i < group.size; i++) {
         const take = group.takes[i] as Take;
         const isRefund = take.mode === Mode.refund;
-        if (isRefund === (refunds === 1)) this.#strategies[take.limit.policy.sync]?.conclude(take, nowUs);
+        if (isRefund === (refunds === 1)) this.#strategyOf(take)?.conclude(take, nowUs);
       }
     }
   }
@@ -200,16 +206,12 @@ export class SyncStore implements Store, BucketMemory {
       if (this.#isLocal[i]) call.addLocal(take);
       else call.addRemote(take, this.#isRefused || this.#isOver[i] === true);
     }
-    call.askedTakes = call.remote.size;
-    for (let i = 0; i < call.askedTakes; i++) {
+    for (let i = 0; i < call.remote.size; i++) {
       const asked = call.remote.takes[i] as Take;
-      const {
-        policy: { sync },
-      } = asked.limit;
-      const strategy = asked.mode === Mode.pay ? this.#strategies[sync] : undefined;
-      if (strategy !== undefined) this.#startMaintenance(strategy, sync);
-      const hasRoom = call.remote.weight + LOG_WEIGHT <= GROUP_WEIGHT_MAX;
-      call.addPrefetch(asked, strategy?.prefetch?.(asked, nowUs, hasRoom) ?? 0);
+      const strategy = asked.mode === Mode.pay ? this.#strategyOf(asked) : undefined;
+      if (strategy === undefined) continue;
+      this.#startMaintenance(strategy, asked.limit.policy.sync);
+      strategy.asks?.(asked, nowUs);
     }
     return call;
   }
@@ -218,17 +220,11 @@ export class SyncStore implements Store, BucketMemory {
   #finish(call: SplitCall): void {
     const nowUs = this.#clock.nowUs();
     const { remote, local, group } = call;
-    for (let i = 0; i < call.askedTakes; i++) {
+    for (let i = 0; i < remote.size; i++) {
       const asked = remote.takes[i] as Take;
       // An answer of a denial memory is up to a second old: good for refusing, not for granting.
       const isFromStore = asked.outcome !== Outcome.unanswered && remote.source === Source.store;
-      this.#strategies[asked.limit.policy.sync]?.learn?.(
-        asked,
-        isFromStore ? asked : undefined,
-        call.prefetchOf(i),
-        call.sentUs,
-        nowUs,
-      );
+      this.#strategyOf(asked)?.learn?.(asked, isFromStore ? asked : undefined, call.sentUs, nowUs);
     }
     const isCurrent = group !== undefined && group.generation === call.generation;
     let hasChanged = namesBucketTwice(local);
@@ -243,11 +239,8 @@ export class SyncStore implements Store, BucketMemory {
     }
     this.#conclude(local, hasChanged, nowUs);
     if (isCurrent) writeAnswer(call, group);
-    else {
-      // No caller waits for the answer any more, so its payments are given back. Prefetched tokens are kept.
-      remote.size = call.askedTakes;
-      this.#store.giveBack(remote);
-    }
+    // No caller waits for the answer any more, so its payments are given back.
+    else this.#store.giveBack(remote);
     call.end();
     this.#idle.push(call);
   }
@@ -270,7 +263,7 @@ function namesBucketTwice(group: TakeGroup): boolean {
 }
 
 function isOverIn(call: SplitCall, descriptor: number): boolean {
-  for (let i = 0; i < call.askedTakes; i++) {
+  for (let i = 0; i < call.remote.size; i++) {
     const take = call.remote.takes[i] as Take;
     if (take.descriptor === descriptor && isOver(take)) return true;
   }

@@ -2,7 +2,7 @@
 // its own file. Everything here is synchronous.
 
 import type { Limit } from "../../engine/domain/limit.ts";
-import { Mode, type Take, type TakeGroup } from "../../engine/domain/take.ts";
+import { Kind, Mode, type Take, type TakeGroup } from "../../engine/domain/take.ts";
 import type { LastAnswer } from "../last-answer.ts";
 import type { BucketMemory } from "../store.ts";
 
@@ -17,16 +17,12 @@ export interface SyncStrategy extends Partial<BucketMemory> {
   take(take: Take, nowUs: number): boolean;
   /** Ends a take that was judged here: applies a refund, and writes the bucket's present state. */
   conclude(take: Take, nowUs: number): void;
-  /**
-   * Notes a take that goes to the shared store to pay. Returns the number of tokens to ask for beside it; 0 for none, as always if the call
-   * has no room for more.
-   */
-  prefetch?(take: Take, nowUs: number, hasRoom: boolean): number;
-  /**
-   * Takes the shared store's answer to a take, and to the prefetch beside it, which were sent at `sentUs`. `take` is undefined if the store
-   * failed or was not asked.
-   */
-  learn?(asked: Take, take: Take | undefined, prefetched: Take | undefined, sentUs: number, nowUs: number): void;
+  /** Notes a take that goes to the shared store to pay. */
+  asks?(take: Take, nowUs: number): void;
+  /** Called when such a take is on its way, and may ask the store for more: that travels behind it, mostly in the same batch. */
+  prefetch?(take: Take, nowUs: number): void;
+  /** Takes the shared store's answer to a take that was sent at `sentUs`. `take` is undefined if the store failed or was not asked. */
+  learn?(asked: Take, take: Take | undefined, sentUs: number, nowUs: number): void;
   /** Gives a paid take back; does not change its answer. False if the shared store was paid and has to be told. */
   giveBack(take: Take, nowUs: number): boolean;
   /** Does housekeeping: gives back, reports. */
@@ -53,19 +49,27 @@ export class LocalBucket implements LastAnswer {
 /** What identifies a bucket. */
 export type NamedBucket = Pick<Take, "bucketKey" | "keyHash">;
 
+/** Adds a take on the bucket that no request has: a descriptor of its own. */
+export function addTake(group: TakeGroup, bucket: NamedBucket, limit: Limit, mode: Mode, cost: number): Take {
+  const take = group.add(limit);
+  take.bucketKey = bucket.bucketKey;
+  take.keyHash = bucket.keyHash;
+  take.descriptor = group.size;
+  take.kind = Kind.ordinary;
+  take.mode = mode;
+  take.cost = cost;
+  return take;
+}
+
 /** Fills the group with the receipt of one payment, for Store.giveBack. */
 export function fillReceipt(
   group: TakeGroup,
-  { bucketKey, keyHash }: NamedBucket,
+  bucket: NamedBucket,
   limit: Limit,
   { cost, paidAtUs }: { readonly cost: number; readonly paidAtUs: number },
 ): void {
   group.reset();
-  const take = group.add(limit);
-  take.bucketKey = bucketKey;
-  take.keyHash = keyHash;
-  take.mode = Mode.pay;
-  take.cost = cost;
+  const take = addTake(group, bucket, limit, Mode.pay, cost);
   take.paid = true;
   take.paidAtUs = paidAtUs;
 }

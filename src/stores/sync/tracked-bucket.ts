@@ -13,7 +13,7 @@ import { AMOUNT_MAX, MICROS_PER_TOKEN } from "../../engine/base/units.ts";
 import { ALGORITHM_TRAITS, Algorithm, type Limit, usToRefill, WAIT_US_MAX } from "../../engine/domain/limit.ts";
 import { Kind, Mode, Outcome, type Take, type TakeGroup } from "../../engine/domain/take.ts";
 import { microTokensOf, noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
-import { LocalBucket } from "./sync-strategy.ts";
+import { addTake, LocalBucket } from "./sync-strategy.ts";
 
 const NEVER = Number.NEGATIVE_INFINITY;
 
@@ -162,8 +162,10 @@ export class TrackedBucket extends LocalBucket {
   ask(group: TakeGroup): number {
     const limit = reportLimitOf(this.limit);
     const cost = this.unreported;
-    if (cost > 0) this.#addTake(group, limit, Mode.postPaid, cost);
-    this.#addTake(group, limit, Mode.peek, Number.isFinite(this.#refusedCost) ? this.#refusedCost : 1);
+    if (cost > 0) addTake(group, this, limit, Mode.postPaid, cost);
+    const peek = addTake(group, this, limit, Mode.peek, Number.isFinite(this.#refusedCost) ? this.#refusedCost : 1);
+    // The report stands, whether or not there is room.
+    peek.kind = Kind.shadow;
     this.#reported = cost;
     this.#returned = 0;
     this.unreported = 0;
@@ -232,16 +234,6 @@ export class TrackedBucket extends LocalBucket {
     // Only the shared store knows when hits leave the window: wait for what it said of this cost, or else for its next answer.
     if (cost === this.#askedCost && this.#passesAtUs > nowUs) return this.#passesAtUs - nowUs;
     return this.#sentUs + periodUs - nowUs;
-  }
-
-  #addTake(group: TakeGroup, limit: Limit, mode: Mode, cost: number): void {
-    const take = group.add(limit);
-    take.bucketKey = this.bucketKey;
-    take.keyHash = this.keyHash;
-    take.descriptor = group.size;
-    take.kind = Kind.shadow;
-    take.mode = mode;
-    take.cost = cost;
   }
 }
 

@@ -58,7 +58,7 @@ function wrap(memory: Store, clock: ManualClock): Pick<OpenedStore, "store" | "m
   const store = new DenialMemory(memory, { clock, entriesMax: 100 });
   const sync = new SyncStore(store, {
     clock,
-    lease: new Leases({ store, processCount: () => 1 }),
+    lease: new Leases({ store, processCount: () => 1, now: () => clock.nowUs() }),
     periodic: new Periodic({ store, periodMs: PERIOD_MS, now: () => clock.nowUs() }),
     share: new Share({ memory: new MemoryStore({ clock }), processCount: () => 1, processIndex: () => 0 }),
   });
