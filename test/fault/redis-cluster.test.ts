@@ -399,15 +399,3 @@ test("processes are counted at one node, and seeds that are dead are passed over
   await until("each has a place", () => !places().includes(-1));
   expect(places()).toEqual([0, 1]);
 });
-
-test("what has to be given back over 300 slots is, before a store is closed", async () => {
-  rig = await ClusterRig.start({ replicas: false });
-  const [{ store }, { store: other }] = [await openOn(rig.target(), 5_000), await openOn(rig.target(), 5_000)];
-  const keys = Array.from({ length: 300 }, (_, index) => `held:${index}`);
-  const paid = await Promise.all(keys.map((key) => settle(store, groupOn(key))));
-  for (const group of paid) store.giveBack(group);
-  await store.close();
-  const left = await Promise.all(keys.map((key) => settle(other, groupOn(key))));
-  // Each as if only this last one had been paid.
-  expect(left.filter((group) => group.takes[0]?.remaining !== LEDGER.burst - 1)).toHaveLength(0);
-});

@@ -1,7 +1,7 @@
 // Keys that hold something else than the state they should: deleted, treated as new, counted, and nobody else's business.
 
 import fc from "fast-check";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/engine/domain/limit.ts";
 import { Mode, Outcome, Verdict } from "../../src/engine/domain/take.ts";
 import { RedisServer } from "../support/redis-server.ts";
@@ -37,26 +37,26 @@ const RUBBISH: readonly { what: string; put: (key: string) => Promise<unknown> }
 
 const CASES = EACH.flatMap(({ name, algorithm }) => RUBBISH.map(({ what, put }) => ({ name, algorithm, what, put })));
 
-test.each(CASES)("$name on $what: a new bucket, counted, written over", async ({ algorithm, put }) => {
-  await put("k");
-  const call = { keys: ["k"], limits: [{ algorithm, amount: 10 }], groups: [{ takes: [{ cost: 4 }] }] };
-  const { damaged, groups } = await runScript(server, call);
-  expect(damaged).toBe(1);
-  expect(groups[0]?.answers[0]).toMatchObject({ outcome: Outcome.room, isPaid: true, remaining: 6 });
-  const again = await runScript(server, call);
-  expect(again.damaged).toBe(0);
-  expect(again.groups[0]?.answers[0]).toMatchObject({ remaining: 2 });
-  expect(Number(await server.command("PTTL", "k"))).toBeGreaterThan(0);
-});
-
-test.each(CASES)("$name on $what: a peek deletes it and counts it", async ({ algorithm, put }) => {
-  await put("k");
-  const call = { keys: ["k"], limits: [{ algorithm, amount: 10 }], groups: [{ takes: [{ mode: Mode.peek }] }] };
-  const { damaged, groups } = await runScript(server, call);
-  expect(damaged).toBe(1);
-  expect(groups[0]?.answers[0]).toMatchObject({ outcome: Outcome.room, remaining: 10, reset: 0 });
-  expect(await server.command("EXISTS", "k")).toBe(0);
-});
+test.each(CASES)(
+  "$name on $what: a new bucket, counted; a peek deletes it, a payment writes it over",
+  async ({ algorithm, put }) => {
+    const ask = (mode: Mode, cost: number) =>
+      runScript(server, { keys: ["k"], limits: [{ algorithm, amount: 10 }], groups: [{ takes: [{ mode, cost }] }] });
+    await put("k");
+    const peeked = await ask(Mode.peek, 1);
+    expect(peeked.damaged).toBe(1);
+    expect(peeked.groups[0]?.answers[0]).toMatchObject({ outcome: Outcome.room, remaining: 10, reset: 0 });
+    expect(await server.command("EXISTS", "k")).toBe(0);
+    await put("k");
+    const { damaged, groups } = await ask(Mode.pay, 4);
+    expect(damaged).toBe(1);
+    expect(groups[0]?.answers[0]).toMatchObject({ outcome: Outcome.room, isPaid: true, remaining: 6 });
+    const again = await ask(Mode.pay, 4);
+    expect(again.damaged).toBe(0);
+    expect(again.groups[0]?.answers[0]).toMatchObject({ remaining: 2 });
+    expect(Number(await server.command("PTTL", "k"))).toBeGreaterThan(0);
+  },
+);
 
 const STATES = [
   { name: "token_bucket", algorithm: Algorithm.tokenBucket, sound: [4_000_000, START_US] },
@@ -81,22 +81,6 @@ test.each(STATES)("$name with one number that it never has: a new bucket", async
   for (const at of sound.keys()) {
     for (const number of UNSOUND) expect(await ask(sound.with(at, number))).toEqual({ damaged: 1, remaining: 9 });
   }
-});
-
-describe("neighbours", () => {
-  test.each(EACH)("a damaged $name disturbs no other group of the call", async ({ algorithm }) => {
-    await server.command("HSET", "bad", "x", "y");
-    const limits = [{ algorithm, amount: 10 }];
-    const groups = [
-      { takes: [{ key: 1, cost: 2 }] },
-      { takes: [{ key: 2, cost: 3 }] },
-      { takes: [{ key: 3, cost: 4 }] },
-    ];
-    const reply = await runScript(server, { keys: ["a", "bad", "c"], limits, groups });
-    expect(reply.damaged).toBe(1);
-    expect(reply.groups.map(({ verdict }) => verdict)).toEqual([Verdict.allowed, Verdict.allowed, Verdict.allowed]);
-    expect(reply.groups.map(({ answers }) => answers[0]?.remaining)).toEqual([8, 7, 6]);
-  });
 });
 
 test("a log with anything between its ends is answered in whole numbers, and sound again a window later", async () => {

@@ -61,17 +61,6 @@ describe("replies", () => {
   });
 });
 
-describe("numbers", () => {
-  test("keeps sixteen digits of a time", async () => {
-    const timeUs = START_US + 123_457;
-    const call = payCall(Algorithm.tokenBucket, 7, 3, { timeUs });
-    expect(await runOne(server, call)).toMatchObject({ paidAtUs: timeUs });
-    expect(await server.commandForBytes("GET", "k")).toEqual(numbersOf(3_000_000, timeUs));
-    await runScript(server, payCall(Algorithm.slidingLog, 7, 3, { timeUs, keys: ["log"] }));
-    expect(await server.commandForBytes("GET", "log")).toEqual(numbersOf(0, timeUs, 3));
-  });
-});
-
 describe("lifetimes", () => {
   // A minute is added because the time is given.
   test.each([

@@ -9,7 +9,7 @@ import type { Store } from "../store.ts";
 import { addTake, fillReceipt, LocalBucket, type NamedBucket, type SyncStrategy } from "./sync-strategy.ts";
 
 /** A lease is spent or given back within this time. */
-export const LEASE_US = 200_000;
+const LEASE_US = 200_000;
 /** The leases of all processes together have at most the burst divided by this. */
 const BURST_PARTS = 4;
 const MAINTENANCE_MS = 50;

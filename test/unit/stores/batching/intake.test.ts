@@ -323,23 +323,6 @@ describe("a take fails at once", () => {
     expect(probing.map(({ answers }) => answers)).toEqual([1, 1, 1]);
     expect(intake.trouble()).toBeUndefined();
   });
-
-  test("while the breaker is open; a take of its own is the probe if nobody takes", async () => {
-    const intake = open({ breaker: { windowUs: 1_000_000, outcomesMin: 1, failureShare: 0.5, pauseUs: 250_000 } });
-    intake.settler.fail(sendOne(intake, "a")[1], lost);
-    for (const end of ["fail", "settle"] as const) {
-      await passMs(249);
-      expect(intake.ready()).toEqual([]);
-      await passMs(5);
-      const probe = nextOf(intake);
-      expect([probe.queue, probe.takes, probe.isProbe]).toEqual([3, 1, true]);
-      if (end === "fail") intake.settler.fail(probe, lost);
-      else intake.settler.settle(probe, allowing(probe));
-    }
-    expect(intake.trouble()).toBeUndefined();
-    await passMs(1_000);
-    expect(intake.ready()).toEqual([]);
-  });
 });
 
 describe("a server that owes an answer for too long is given up", () => {

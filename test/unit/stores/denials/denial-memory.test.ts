@@ -68,11 +68,6 @@ describe("forgetting", () => {
     expect(ask({ limit: minute })).toMatchObject({ verdict: Verdict.allowed, source: Source.store });
   });
 
-  test("rules that were read again have limits of their own, of which nothing is remembered", () => {
-    exhaust();
-    expect(sourceOf({ limit: { ...minute, amount: 20, burst: 20 } })).toBe(Source.store);
-  });
-
   test("an answer to a take that was sent before a refund is not learned", () => {
     ask({ limit: minute, cost: 10 });
     store.holdsBack = true;

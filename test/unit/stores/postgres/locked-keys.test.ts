@@ -57,18 +57,6 @@ test("no group fails unless one transaction was seen with its row for that long,
   );
 });
 
-test("a group whose other row is held for long does not wait for that one while it holds this one", () => {
-  const group = groupOf(["kept", "global"]);
-  const locked = new LockedKeys(HELD_US);
-  passedOver(locked, "kept", 7, 0);
-  passedOver(locked, "kept", 7, HELD_US);
-  expect(locked.passedOver(group, "global", 8, HELD_US + 1)).toBe(Queue.held);
-  expect(locked.passedOver(groupOf(["global", "own"]), "global", 9, HELD_US + 2)).toBe(Queue.contended);
-  passedOver(locked, "made", UNKNOWN_HOLDER, HELD_US);
-  passedOver(locked, "made", UNKNOWN_HOLDER, 2 * HELD_US);
-  expect(locked.passedOver(groupOf(["made", "global"]), "global", 10, 2 * HELD_US)).toBeUndefined();
-});
-
 test("no group waits in a queue better than that of its worst key, nor is one sent on a row that is closed", () => {
   const look = fc.record({
     keys: fc.uniqueArray(fc.constantFrom("a", "b", "c", "d"), { minLength: 1 }),
@@ -102,13 +90,6 @@ test("a row that is made and not committed is waited for once, then not asked fo
   // Another one, for all that is known.
   expect(passedOver(locked, "a", UNKNOWN_HOLDER, againUs)).toBe(Queue.contended);
   expect(passedOver(locked, "a", 7, againUs + HELD_US)).toBe(Queue.contended);
-});
-
-test("who looks again holds up others for a tenth of the time at most", () => {
-  const locked = new LockedKeys(100_000);
-  passedOver(locked, "a", UNKNOWN_HOLDER, 0);
-  passedOver(locked, "a", UNKNOWN_HOLDER, 100_000);
-  expect(queueOf(locked, ["a"], 1_099_999)).toBe(Queue.closed);
 });
 
 test("no more keys are remembered than a thousand", () => {

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { Kind, Mode, TakeGroup } from "../../../../src/engine/domain/take.ts";
-import { isReplyTo, ReplyReader } from "../../../../src/stores/batching/reply.ts";
+import { isReplyTo } from "../../../../src/stores/batching/reply.ts";
 import { BATCH_BYTES_MAX, BATCH_WEIGHT_MAX, RedisBatch } from "../../../../src/stores/redis/batch.ts";
 import { makeLimit } from "../../../support/builders.ts";
 
@@ -80,12 +80,6 @@ describe("bounds", () => {
 });
 
 describe("replies", () => {
-  function batchOf(...groups: TakeGroup[]): RedisBatch {
-    const batch = new RedisBatch();
-    for (const group of groups) batch.add(group, nobody);
-    return batch;
-  }
-
   test.each([
     { name: "too short", reply: [1, 0, 1, 5, 0, 0, 0, 0] },
     { name: "too long", reply: [1, 0, 1, 5, 0, 0, 0, 0, 0, 0] },
@@ -95,24 +89,8 @@ describe("replies", () => {
     { name: "with nothing in it", reply: [1, 0, 1, 5, 0, 0, null, 0, 0] },
     { name: "that is no list", reply: "OK" },
   ])("one $name is none", ({ reply }) => {
-    expect(isReplyTo(batchOf(groupOf("a")), reply)).toBe(false);
-  });
-
-  test("are read group by group, past those that came too late", () => {
-    const [first, late, second] = [groupOf("a"), groupOf("b"), groupOf("c")];
-    const batch = batchOf(first, late, second);
-    const reply = [5, 0, 1, 5, 4, 0, 100, 5, 0, 3, 2, 2, 0, 9, 200, 0, 0];
-    expect(isReplyTo(batch, reply)).toBe(true);
-    const reader = new ReplyReader(reply);
-    for (const [index, group] of [first, late, second].entries()) {
-      const batched = batch.groups[index];
-      if (batched === undefined) throw new RangeError("no such group");
-      if (group === late) reader.skip(batched);
-      else reader.writeTo(group, batched);
-    }
-    expect(first).toMatchObject({ verdict: 1 });
-    expect(first.takes[0]).toMatchObject({ outcome: 1, paid: true, remaining: 4, resetUs: 100, paidAtUs: 5 });
-    expect(late).toMatchObject({ verdict: 0 });
-    expect(second.takes[0]).toMatchObject({ outcome: 2, paid: false, remaining: 0, waitUs: 9, resetUs: 200 });
+    const batch = new RedisBatch();
+    batch.add(groupOf("a"), nobody);
+    expect(isReplyTo(batch, reply)).toBe(false);
   });
 });

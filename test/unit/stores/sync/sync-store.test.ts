@@ -7,7 +7,7 @@ import { Algorithm, type Limit, Sync } from "../../../../src/engine/domain/limit
 import { Kind, Mode, Outcome, Source, type TakeGroup, Verdict } from "../../../../src/engine/domain/take.ts";
 import { DenialMemory } from "../../../../src/stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../../../src/stores/memory/memory-store.ts";
-import { LEASE_US, Leases } from "../../../../src/stores/sync/lease.ts";
+import { Leases } from "../../../../src/stores/sync/lease.ts";
 import { Periodic } from "../../../../src/stores/sync/periodic.ts";
 import { Share } from "../../../../src/stores/sync/share.ts";
 import { SyncStore } from "../../../../src/stores/sync/sync-store.ts";
@@ -199,14 +199,6 @@ describe("lease", () => {
     expect(leftBehind(other)).toBe(98);
   });
 
-  test("goes back when its time is over", () => {
-    ask({ limit: leased });
-    ask({ limit: leased });
-    clock.advanceUs(LEASE_US);
-    leases.maintain(clock.nowUs());
-    expect(leftBehind(leased)).toBe(98);
-  });
-
   test("goes back when the process ends", async () => {
     ask({ limit: leased });
     ask({ limit: leased });
@@ -220,13 +212,6 @@ describe("lease", () => {
     const asked = behind.seen.length;
     ask({ limit: leased });
     expect(behind.seen).toHaveLength(asked + 1);
-  });
-
-  test("goes back under the old rules when rules are read anew", () => {
-    ask({ limit: leased });
-    ask({ limit: leased });
-    ask({ limit: { ...leased } });
-    expect(leftBehind(leased)).toBe(97);
   });
 
   test("is put back for a call that the store refuses", () => {
