@@ -1,15 +1,14 @@
 // gRPC on a port or a Unix socket, by grpc-js: listens, drains, stops.
 
 import { Server, ServerCredentials } from "@grpc/grpc-js";
-import { grpcCannotListen } from "./grpc-cannot-listen.ts";
 import { type CallContext, messageService, passThroughDefinition, unaryImplementation } from "./grpc-js-calls.ts";
 import { refuseBodies } from "./grpc-js-requests.ts";
 import { GRPC_JS_WAITING_STREAMS_MAX, GrpcJsStreams } from "./grpc-js-streams.ts";
 import type { HealthService } from "./health-service.ts";
+import { addressText, grpcCannotListen, removeAbandonedSocket } from "./listen-address.ts";
 import { otherServices } from "./other-services.ts";
 import type { TlsFiles } from "./tls-files.ts";
 import type { GrpcServer, GrpcServerOptions } from "./transport.ts";
-import { removeAbandonedSocket } from "./unix-socket.ts";
 
 /**
  * Streams that a connection may have open; node:http2 refuses more, and ends a connection after a hundred refusals. A call takes grpc-js
@@ -72,15 +71,13 @@ function createServices(options: GrpcServerOptions): GrpcServices {
 
 // `watch` is called before the first connection can come.
 async function bind(services: GrpcServices, options: GrpcServerOptions, watch: () => void): Promise<number> {
-  if (options.unixSocket !== undefined) await removeAbandonedSocket(options.unixSocket);
-  const host = options.host.includes(":") ? `[${options.host}]` : options.host;
-  const address = options.unixSocket === undefined ? `${host}:${options.port}` : `unix:${options.unixSocket}`;
+  await removeAbandonedSocket(options);
   return new Promise((resolve, reject) => {
-    services.server.bindAsync(address, credentialsOf(options), (error, port) => {
+    services.server.bindAsync(addressText(options), credentialsOf(options), (error, port) => {
       if (error === null) {
         watch();
         resolve(port);
-      } else reject(grpcCannotListen(address, options, error));
+      } else reject(grpcCannotListen(options, error));
     });
   });
 }

@@ -2,11 +2,10 @@
 
 import type { Server } from "node:net";
 import { type ConnectionLoads, chooseConnection } from "../connection-loads.ts";
-import { grpcCannotListen } from "../grpc-cannot-listen.ts";
 import type { HealthService } from "../health-service.ts";
+import { grpcCannotListen, removeAbandonedSocket } from "../listen-address.ts";
 import { otherServices } from "../other-services.ts";
 import type { GrpcServer, GrpcServerOptions } from "../transport.ts";
-import { removeAbandonedSocket } from "../unix-socket.ts";
 import type { AcceptedSocket } from "./accepted-socket.ts";
 import type { ServerCounts } from "./bounds.ts";
 import { UnaryStream } from "./grpc-call.ts";
@@ -50,11 +49,10 @@ export async function startFastLane(options: FastLaneOptions): Promise<FastLaneS
 async function listen(server: Server, options: FastLaneOptions): Promise<number> {
   const { host, port, unixSocket, sockets } = options;
   if (sockets !== undefined) return sockets.open((socket) => server.emit("connection", socket));
-  if (unixSocket !== undefined) await removeAbandonedSocket(unixSocket);
+  await removeAbandonedSocket(options);
   const target = unixSocket === undefined ? { host, port } : { path: unixSocket };
-  const shown = unixSocket === undefined ? `${host.includes(":") ? `[${host}]` : host}:${port}` : `unix:${unixSocket}`;
   return new Promise((resolve, reject) => {
-    server.once("error", (error) => reject(grpcCannotListen(shown, options, error)));
+    server.once("error", (error) => reject(grpcCannotListen(options, error)));
     server.listen({ ...target, backlog: BACKLOG }, () => {
       const address = server.address();
       resolve(address !== null && typeof address === "object" ? address.port : 0);

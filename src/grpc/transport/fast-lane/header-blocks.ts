@@ -112,13 +112,8 @@ export class RequestHead {
   }
 }
 
-const SEEN_METHOD = 1;
-const SEEN_SCHEME = 2;
-const SEEN_PATH = 4;
-const SEEN_AUTHORITY = 8;
-const SEEN_HOST = 16;
 /** Of `:authority` and `host` one is enough. */
-const SEEN_NEEDED = SEEN_METHOD | SEEN_SCHEME | SEEN_PATH | SEEN_AUTHORITY;
+const NEEDED = NameId.method | NameId.scheme | NameId.path | NameId.authority;
 /** What nghttp2, behind node:http2, accepts. */
 const AUTHORITY = /^[\w!$%&'()*+,\-.:;=@[\]~]+$/;
 
@@ -139,32 +134,34 @@ export function readHead(list: HeaderList, known: KnownMethods, head: RequestHea
   for (let i = 0; i < list.count; i++) {
     const nameId = list.nameIds[i] as NameId;
     const value = list.values[i] as string;
-    const pseudo = pseudoBit(nameId);
-    if (pseudo === 0) {
+    if (isPseudo(nameId)) {
+      if (hasFields || (seen & nameId) !== 0 || !readPseudo(nameId, value, known, head)) return;
+      seen |= nameId;
+    } else {
       hasFields = true;
       if (!readField(nameId, value, head)) return;
-      if (nameId === NameId.host) {
-        if ((seen & SEEN_HOST) !== 0) return;
-        seen |= SEEN_HOST | SEEN_AUTHORITY;
-      }
-    } else {
-      if (hasFields || (seen & pseudo) !== 0 || !readPseudo(pseudo, value, known, head)) return;
-      seen |= pseudo;
+      if (nameId !== NameId.host) continue;
+      if ((seen & NameId.host) !== 0) return;
+      seen |= NameId.host | NameId.authority;
     }
   }
-  if ((seen & SEEN_NEEDED) === SEEN_NEEDED) head.route = routeOf(head, known);
+  if ((seen & NEEDED) === NEEDED) head.route = routeOf(head, known);
+}
+
+function isPseudo(nameId: NameId): boolean {
+  return nameId !== NameId.other && nameId <= NameId.authority;
 }
 
 /** False if the field makes the request malformed. */
-function readPseudo(pseudo: number, value: string, known: KnownMethods, head: RequestHead): boolean {
-  switch (pseudo) {
-    case SEEN_METHOD:
+function readPseudo(nameId: NameId, value: string, known: KnownMethods, head: RequestHead): boolean {
+  switch (nameId) {
+    case NameId.method:
       head.isPost = value === "POST";
       // CONNECT has neither scheme nor path.
       return value !== "" && value !== "CONNECT";
-    case SEEN_SCHEME:
+    case NameId.scheme:
       return value !== "";
-    case SEEN_AUTHORITY:
+    case NameId.authority:
       return readAuthority(value, head);
     default:
       head.path = value;
@@ -207,9 +204,7 @@ function readField(nameId: NameId, value: string, head: RequestHead): boolean {
       // Several count as none, as W3C Trace Context says. grpc-js has the same result, because it joins them to one text.
       head.traceparent = head.traceparent === undefined ? value : "";
       return true;
-    case NameId.connectionBound:
-    case NameId.foreignPseudo:
-    case NameId.invalid:
+    case NameId.refused:
       return false;
     default:
       return true;
@@ -225,28 +220,11 @@ function routeOf(head: RequestHead, known: KnownMethods): Route {
   return method === undefined ? Route.streamed : Route.unary;
 }
 
-function pseudoBit(nameId: NameId): number {
-  switch (nameId) {
-    case NameId.method:
-      return SEEN_METHOD;
-    case NameId.scheme:
-      return SEEN_SCHEME;
-    case NameId.path:
-      return SEEN_PATH;
-    case NameId.authority:
-      return SEEN_AUTHORITY;
-    default:
-      return 0;
-  }
-}
-
-/** Whether the trailers of a request are valid: no pseudo-header, no field of HTTP/1.1, no invalid name. */
+/** Whether the trailers of a request are valid: no pseudo-header, no length, no name that is refused. */
 export function areTrailersValid(list: HeaderList): boolean {
   for (let i = 0; i < list.count; i++) {
     const nameId = list.nameIds[i] as NameId;
-    if (pseudoBit(nameId) !== 0) return false;
-    if (nameId === NameId.foreignPseudo || nameId === NameId.connectionBound || nameId === NameId.invalid) return false;
-    if (nameId === NameId.contentLength) return false;
+    if (isPseudo(nameId) || nameId === NameId.contentLength || nameId === NameId.refused) return false;
   }
   return true;
 }

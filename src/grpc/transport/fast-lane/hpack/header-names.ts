@@ -3,24 +3,22 @@
 /** The meaning of a name; `other` passes through. */
 export const NameId = {
   other: 0,
+  // Bits: pseudo-headers up to `authority`, and what may stand in its place.
   method: 1,
   scheme: 2,
-  path: 3,
-  authority: 4,
-  contentType: 5,
-  te: 6,
-  grpcTimeout: 7,
-  grpcEncoding: 8,
-  contentLength: 9,
-  /** A pseudo-header that no request has. */
-  foreignPseudo: 10,
-  /** A field that belongs to an HTTP/1.1 connection. */
-  connectionBound: 11,
-  /** A name with an upper case letter, or with a character that no name may have. */
-  invalid: 12,
-  host: 13,
+  path: 4,
+  authority: 8,
+  host: 16,
+  // Numbers.
+  contentType: 17,
+  te: 18,
+  grpcTimeout: 19,
+  grpcEncoding: 20,
+  contentLength: 21,
   /** The trace that a call belongs to (W3C Trace Context). */
-  traceparent: 14,
+  traceparent: 22,
+  /** No request may have it: another pseudo-header, a field of an HTTP/1.1 connection, or a name with characters that no name may have. */
+  refused: 23,
 } as const;
 export type NameId = (typeof NameId)[keyof typeof NameId];
 
@@ -34,11 +32,11 @@ const KNOWN: ReadonlyMap<string, NameId> = new Map<string, NameId>([
   ["grpc-timeout", NameId.grpcTimeout],
   ["grpc-encoding", NameId.grpcEncoding],
   ["content-length", NameId.contentLength],
-  ["connection", NameId.connectionBound],
-  ["keep-alive", NameId.connectionBound],
-  ["proxy-connection", NameId.connectionBound],
-  ["transfer-encoding", NameId.connectionBound],
-  ["upgrade", NameId.connectionBound],
+  ["connection", NameId.refused],
+  ["keep-alive", NameId.refused],
+  ["proxy-connection", NameId.refused],
+  ["transfer-encoding", NameId.refused],
+  ["upgrade", NameId.refused],
   ["host", NameId.host],
   ["traceparent", NameId.traceparent],
 ]);
@@ -50,7 +48,7 @@ for (const char of "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") isName
 export function nameIdOf(name: string): NameId {
   const known = KNOWN.get(name);
   if (known !== undefined) return known;
-  if (name.charCodeAt(0) === 0x3a) return NameId.foreignPseudo;
-  for (let i = 0; i < name.length; i++) if (isNameChar[name.charCodeAt(i)] !== 1) return NameId.invalid;
-  return name === "" ? NameId.invalid : NameId.other;
+  // The colon of a pseudo-header is no such character either.
+  for (let i = 0; i < name.length; i++) if (isNameChar[name.charCodeAt(i)] !== 1) return NameId.refused;
+  return name === "" ? NameId.refused : NameId.other;
 }
