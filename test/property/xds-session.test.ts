@@ -242,18 +242,4 @@ describe("a client of a control plane", () => {
     world.pass(60_000);
     expect((world.opensAtMs.at(-1) ?? 0) - cutAtMs).toBe(1_000);
   });
-
-  test("says whether the connection stands although nothing came", () => {
-    const idle = { open: () => undefined, close: () => undefined, send: () => undefined, judge: () => undefined };
-    const session = new XdsSession<Answer>(idle, PAUSES, () => 0.5);
-    expect(session.state).toBe("not connected");
-    session.start(0);
-    expect(session.state).toBe("not connected");
-    session.connected(1);
-    expect(session.state).toBe("connected, nothing sent yet");
-    session.answered(1, { version: "1", nonce: "1", digest: "good" }, 6);
-    expect(session.state).toBe("connected");
-    session.ended(1, "gone", 7);
-    expect([session.state, session.lastEnd]).toEqual(["not connected", "gone"]);
-  });
 });

@@ -4,7 +4,7 @@ import { type LimitStats, LimitStats as Stats, type StatsBook } from "../../src/
 import { type CompileOptions, type CompileResult, compileRules } from "../../src/engine/rules/compile.ts";
 import { formatProblem } from "../../src/engine/rules/problems.ts";
 import type { RuleSet } from "../../src/engine/rules/rule-set.ts";
-import { parseFile } from "../../src/rule-sources/files/parse-file.ts";
+import { parseHere } from "../../src/rule-sources/files/parse-in-thread.ts";
 
 /** Remembers stats by their arguments, as telemetry does. */
 export class PlainStatsBook implements StatsBook {
@@ -30,7 +30,8 @@ export function compileYaml(
   const files: [string, string | Buffer][] = Array.isArray(list)
     ? list.map((text, i): [string, string] => [`${String.fromCharCode(97 + i)}.yaml`, text])
     : Object.entries(list as Readonly<Record<string, string | Buffer>>);
-  const sources = files.map(([name, text]) => parseFile({ name, bytes: Buffer.from(text as string) }));
+  // Packed and unpacked, as on its way between threads.
+  const sources = parseHere(files.map(([name, text]) => ({ name, bytes: Buffer.from(text as string) })));
   return compileRules(sources, { statsBook: new PlainStatsBook(), ...options });
 }
 

@@ -144,7 +144,7 @@ class Packer {
 }
 
 /** Unpacks a file in steps. `packed` must come from `packFile`; it is not checked. */
-export function* unpackFile(packed: PackedFile): LongWork<SourceFile> {
+function* unpackFile(packed: PackedFile): LongWork<SourceFile> {
   const { name, isResource, problems, numbers } = packed;
   const about = isResource ? { name, isResource, problems } : { name, problems };
   if (numbers.length === 0) return { ...about, root: undefined };

@@ -3,6 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 import { parseFile } from "../../../src/rule-sources/files/parse-file.ts";
+import { parseHere } from "../../../src/rule-sources/files/parse-in-thread.ts";
 import { DEPTH_MAX } from "../../../src/rule-sources/files/yaml-tree.ts";
 import { BusyWatch } from "../../support/turn-watch.ts";
 
@@ -70,6 +71,13 @@ describe("text of nothing but", () => {
     expect(Math.min(...times)).toBeLessThan(TURN_MS_MAX);
     parseFile({ name: "long", bytes: ofSize(piece, 4 * INLINE_BYTES) });
   });
+});
+
+test("aliases stay one node on their way between threads, so that they grow no larger than they were", () => {
+  const [file] = parseHere([{ name: "a.yaml", bytes: Buffer.from("a: &x {b: [1, no, ~, 2.5]}\nc: *x\n") }]);
+  const entries = file?.root?.kind === "mapping" ? file.root.entries : [];
+  expect(entries).toHaveLength(2);
+  expect(entries[0]?.value).toBe(entries[1]?.value);
 });
 
 test.each([

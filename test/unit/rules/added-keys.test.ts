@@ -103,18 +103,12 @@ limits:
     expect(limits?.map(shown)).toEqual(["sliding_window 60/60 60 allow exact"]);
   });
 
-  test("beside which others can't stand refuse the set", () => {
-    const file = "domain: edge\nlimits: { gold: { tokens_per_second: 1 } }\n";
-    expect(compile([withWords({ use: "gold", burst: 5 })], file).problems.map(formatProblem)).toContainEqual(
-      expect.stringMatching(/headgate\.burst: error: 'burst' can't stand beside 'use'/),
-    );
-  });
-
   test.each([
     [{ brust: 4 }, /^resource r: descriptors\[0\]\.metadata\.headgate\.brust: error: unknown key 'brust'/],
     [{ unit: "hour" }, /headgate\.unit: error: 'unit' can't stand in metadata\. The resource has a field of its own/],
     [{ burst: "many", algorithm: "token_bucket" }, /metadata\.headgate\.burst: error: burst: expected a whole number/],
     [{ sync: "leese" }, /metadata\.headgate\.sync: error: sync: expected one of .*lease/],
+    [{ use: "gold", burst: 5 }, /headgate\.burst: error: 'burst' can't stand beside 'use'/],
   ])("that make no sense refuse the set: %o", (words, line) => {
     expect(compile([withWords(words)]).problems.map(formatProblem)).toContainEqual(expect.stringMatching(line));
   });

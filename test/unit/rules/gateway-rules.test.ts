@@ -116,19 +116,6 @@ describe("a hold in the defaults beside a control plane", () => {
       HOLD.replace("rule-*-match-1", "rule-*-match-*"),
       /error: hold: expected at most one '\*'/,
     ],
-    [
-      "one entry is named twice",
-      [BUDGET],
-      HOLD.replace("{ entry: rule-*-match-2, value: settle }", "rule-*-match-2"),
-      /must name different entries/,
-    ],
-    ["a mark has no value", [BUDGET], HOLD.replace(", value: settle", ""), /settle: 'value' is missing/],
-    [
-      "the algorithm is none for holds",
-      [BUDGET],
-      HOLD.replace("  algorithm: fixed_window\n", ""),
-      /a limit beside 'hold' is a token_bucket or a fixed_window/,
-    ],
   ] as const)("is refused where %s", (_, descriptors, file, line) => {
     expect(compile(descriptors, file).problems).toContainEqual(expect.stringMatching(line));
   });

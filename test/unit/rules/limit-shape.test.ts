@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
 import { UNIT_NAMES, WINDOW_SECONDS_MAX } from "../../../src/engine/domain/limit.ts";
-import { parseWindow, rateOfDecimal, unitOfWindow } from "../../../src/engine/rules/limit-shape.ts";
+import { parseWindow, rateOfDecimal } from "../../../src/engine/rules/limit-shape.ts";
 
 describe("rates in decimal", () => {
   test.each([
@@ -53,15 +53,4 @@ describe("windows", () => {
       expect(parseWindow(text)).toBeUndefined();
     },
   );
-
-  test("a window as long as a unit shows that unit", () => {
-    expect([1, 60, 3600, 86_400, 604_800, 90].map((seconds) => UNIT_NAMES[unitOfWindow(seconds)])).toEqual([
-      "second",
-      "minute",
-      "hour",
-      "day",
-      "week",
-      "unknown",
-    ]);
-  });
 });

@@ -87,31 +87,12 @@ describe("cidr", () => {
   );
 });
 
-describe("levels", () => {
-  const level = rulesFromYaml(
-    `domain: d
-descriptors:
-  - { key: k, value: "a*" }
-  - { key: k, value: ü }
-  - { key: k, match: { prefix: b } }
-  - { key: k }
-`,
+test("a key with a star lists all patterns of its level, in the order of the file", () => {
+  const mixed = rulesFromYaml(
+    `domain: d\ndescriptors: [{ key: k, value: "a*" }, { key: "pa*" }, { key: j, value: x }]\n`,
   ).domains.get("d")?.root;
-  const keyRules = level?.byKey.get("k");
-
-  test("patterns keep the order of the file, the rule without a value stands apart", () => {
-    expect(keyRules?.patterns.map(({ patternText }) => patternText)).toEqual(["a*", "prefix:b"]);
-    expect(keyRules?.any?.path).toBe("k");
-  });
-
-  test("a key with a star lists all patterns of its level, and only then", () => {
-    expect(level?.starKeyPatterns).toEqual([]);
-    const mixed = rulesFromYaml(
-      `domain: d\ndescriptors: [{ key: k, value: "a*" }, { key: "pa*" }, { key: j, value: x }]\n`,
-    ).domains.get("d")?.root;
-    expect(mixed?.starKeyPatterns.map(({ path }) => path)).toEqual(["k=a*", "pa*"]);
-    expect([...(mixed?.byKey.keys() ?? [])]).toEqual(["k", "j"]);
-  });
+  expect(mixed?.starKeyPatterns.map(({ path }) => path)).toEqual(["k=a*", "pa*"]);
+  expect([...(mixed?.byKey.keys() ?? [])]).toEqual(["k", "j"]);
 });
 
 test.each([
