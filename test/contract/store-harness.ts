@@ -1,8 +1,8 @@
 // What the contract suites need of a store under test, and short ways to ask it.
 
+import { hashBucketKey } from "../../src/engine/domain/key-bytes.ts";
 import type { Limit } from "../../src/engine/domain/limit.ts";
 import { Kind, Mode, type Take, TakeGroup } from "../../src/engine/domain/take.ts";
-import { hashBucketKey } from "../../src/engine/rules/bucket-key.ts";
 import type { Store } from "../../src/stores/store.ts";
 
 /** A fresh store whose time is moved by hand. */

@@ -3,9 +3,9 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
+import { hashBucketKey } from "../../src/engine/domain/key-bytes.ts";
 import type { Limit } from "../../src/engine/domain/limit.ts";
 import { Mode, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
-import { hashBucketKey } from "../../src/engine/rules/bucket-key.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { makeLimit } from "../support/builders.ts";
 import { SHARED_STORES, type SharedServers, startPostgres } from "../support/shared-stores.ts";

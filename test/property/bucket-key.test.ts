@@ -2,16 +2,16 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { hashBucketKey, KeyBytes } from "../../src/engine/domain/key-bytes.ts";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
 import { oneByteOf } from "../../src/engine/domain/request.ts";
 import {
   domainKeyPrefix,
-  entryKeyPart,
   globalBucketKey,
-  hashBucketKey,
   limitKeySuffix,
-  sharedEntryKeyPart,
   VALUE_BYTES_IN_KEY_MAX,
+  writeEntry,
+  writeSharedEntry,
 } from "../../src/engine/rules/bucket-key.ts";
 import { runs } from "../support/runs.ts";
 
@@ -24,17 +24,21 @@ interface Named {
 }
 
 function keyOf(named: Named): string {
-  const entries = named.entries.map(({ key, value, shared }) =>
-    shared
-      ? sharedEntryKeyPart(oneByteOf(key), {
-          key: oneByteOf(key),
-          pattern: { kind: "wildcard", pieces: oneByteOf(value).split("*") },
-          patternText: oneByteOf(value),
-        })
-      : entryKeyPart(oneByteOf(key), oneByteOf(value), false),
-  );
+  const keys = new KeyBytes();
+  for (const entry of named.entries) {
+    const [key, value] = [oneByteOf(entry.key), oneByteOf(entry.value)];
+    const pattern = { kind: "wildcard" as const, pieces: value.split("*") };
+    if (entry.shared) writeSharedEntry(keys, key, { key, pattern, patternText: value });
+    else writeEntry(keys, key, value, false);
+  }
   const suffix = limitKeySuffix(named.algorithm, named.windowSeconds, oneByteOf(named.name));
-  return domainKeyPrefix("", oneByteOf(named.domain)) + entries.join("") + suffix;
+  return domainKeyPrefix("", oneByteOf(named.domain)) + keys.textFrom(0) + suffix;
+}
+
+function entryKeyPart(key: string, value: string): string {
+  const keys = new KeyBytes();
+  writeEntry(keys, key, value, false);
+  return keys.textFrom(0);
 }
 
 // Text made of the letters that keys are built with, so that collisions would be found if there were any.
@@ -78,12 +82,12 @@ describe("bucket keys", () => {
   });
 
   test("hold long values as hashes of a fixed length", () => {
-    const long = entryKeyPart("path", "/".repeat(VALUE_BYTES_IN_KEY_MAX + 1), false);
-    const longer = entryKeyPart("path", "/".repeat(60_000), false);
+    const long = entryKeyPart("path", "/".repeat(VALUE_BYTES_IN_KEY_MAX + 1));
+    const longer = entryKeyPart("path", "/".repeat(60_000));
     expect(long).toMatch(/^\|path=%#[\w-]{43}$/);
     expect(longer).toMatch(/^\|path=%#[\w-]{43}$/);
     expect(long).not.toBe(longer);
-    expect(entryKeyPart("k".repeat(60_000), "v", false)).toMatch(/^\|%#[\w-]{43}=v$/);
+    expect(entryKeyPart("k".repeat(60_000), "v")).toMatch(/^\|%#[\w-]{43}=v$/);
   });
 
   test("of the global limit belong to no descriptor", () => {

@@ -3,8 +3,8 @@
 
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
+import { hashBucketKey } from "../../src/engine/domain/key-bytes.ts";
 import { Kind, Mode, type Take, TakeGroup } from "../../src/engine/domain/take.ts";
-import { hashBucketKey } from "../../src/engine/rules/bucket-key.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { postgresHarness } from "../contract/postgres-harness.ts";
 import { clusterHarness, redisHarness } from "../contract/redis-harness.ts";

@@ -4,9 +4,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { StoreError } from "../../src/engine/base/errors.ts";
+import { hashBucketKey } from "../../src/engine/domain/key-bytes.ts";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
 import { Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
-import { hashBucketKey } from "../../src/engine/rules/bucket-key.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { SeveralStores, ShardedCalls } from "../../src/stores/sharded/sharded-calls.ts";
 import type { SettleListener, Store } from "../../src/stores/store.ts";

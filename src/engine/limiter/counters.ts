@@ -3,10 +3,10 @@
 
 import type { Clock } from "../base/clock.ts";
 import { divideDown, MICROS_PER_SECOND } from "../base/units.ts";
+import { hashBucketKey } from "../domain/key-bytes.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { Descriptor } from "../domain/request.ts";
 import { Mode, Outcome, type Take, type TakeGroup } from "../domain/take.ts";
-import { hashBucketKey } from "../rules/bucket-key.ts";
 import { findRule } from "../rules/match.ts";
 import type { Rule } from "../rules/rule-set.ts";
 import type { LimitCall } from "./call.ts";

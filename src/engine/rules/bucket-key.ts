@@ -14,8 +14,6 @@ import { KeyBytes } from "../domain/key-bytes.ts";
 import { ALGORITHM_TRAITS, type Algorithm } from "../domain/limit.ts";
 import type { Rule } from "./rule-set.ts";
 
-export { hashBucketKey } from "../domain/key-bytes.ts";
-
 /** Longer keys and values of entries are replaced by their SHA-256, so that bucket keys stay small whatever callers send. */
 export const VALUE_BYTES_IN_KEY_MAX = 256;
 
@@ -41,16 +39,6 @@ export function globalBucketKey(keyPrefix: string, keySuffix: string): string {
   return `${keyPrefix}}|global${keySuffix.slice(1)}`;
 }
 
-/** One entry of a bucket key whose bucket belongs to one value. */
-export function entryKeyPart(key: string, value: string, hashesValue: boolean): string {
-  return textWritten((keys) => writeEntry(keys, key, value, hashesValue));
-}
-
-/** One entry of a bucket key whose bucket is shared by all values that the rule's pattern matches. */
-export function sharedEntryKeyPart(key: string, rule: SharedRule): string {
-  return textWritten((keys) => writeSharedEntry(keys, key, rule));
-}
-
 /**
  * The entries that a bucket key was made of, one-byte. Undefined if the key does not contain them: a hash or a pattern replaces one,
  * the bucket is a global limit's, or the text is no bucket key.
@@ -72,14 +60,14 @@ function unescaped(text: string): string {
   return text.replace(/%([0-9a-f]{2})/g, (_, digits: string) => char(Number.parseInt(digits, 16)));
 }
 
-/** Appends the text of `entryKeyPart`. */
+/** Appends one entry of a bucket key whose bucket belongs to one value. */
 export function writeEntry(keys: KeyBytes, key: string, value: string, hashesValue: boolean): void {
   writeEntryKey(keys, key);
   if (hashesValue || value.length > VALUE_BYTES_IN_KEY_MAX) keys.write(hashOfValue(value));
   else writeEscaped(keys, value, SPECIAL);
 }
 
-/** Appends the text of `sharedEntryKeyPart`. */
+/** Appends one entry of a bucket key whose bucket is shared by all values that the rule's pattern matches. */
 export function writeSharedEntry(keys: KeyBytes, key: string, rule: SharedRule): void {
   writeEntryKey(keys, key);
   if (rule.key !== key) {
@@ -106,12 +94,8 @@ function isOfMatch({ kind }: Rule["pattern"]): boolean {
 }
 
 function escaped(text: string): string {
-  return textWritten((keys) => writeEscaped(keys, text, SPECIAL));
-}
-
-function textWritten(write: (keys: KeyBytes) => void): string {
   const keys = new KeyBytes();
-  write(keys);
+  writeEscaped(keys, text, SPECIAL);
   return keys.textFrom(0);
 }
 

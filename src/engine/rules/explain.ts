@@ -3,10 +3,11 @@
 
 import { type LongWork, runThrough } from "../base/long-work.ts";
 import { nearestName } from "../base/near-name.ts";
+import { KeyBytes } from "../domain/key-bytes.ts";
 import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES } from "../domain/limit.ts";
 import { Descriptor, oneByteOf, oneByteValueOf, textOf, type WrittenEntry } from "../domain/request.ts";
 import { Kind } from "../domain/take.ts";
-import { entryKeyPart, sharedEntryKeyPart } from "./bucket-key.ts";
+import { writeEntry, writeSharedEntry } from "./bucket-key.ts";
 import { counterKey } from "./compatibility.ts";
 import { costOf } from "./cost.ts";
 import type { DescriptorReport, EntryReport, ExplainReport, LimitReport } from "./explain-report.ts";
@@ -151,12 +152,14 @@ function* walkEntries(domain: DomainRules, asked: readonly WrittenEntry[]): Long
   const base = end === undefined ? matched.at(-1)?.rule : undefined;
   const descriptor = descriptorOf(asked);
   const last = base?.tiers === undefined ? base : ruleOfTier(base, base.tiers, descriptor);
-  const keyParts = (hashesValues: boolean) =>
-    matched.reduce(
-      (text, { rule, key, value }) =>
-        text + (rule.sharesThreshold ? sharedEntryKeyPart(key, rule) : entryKeyPart(key, value, hashesValues)),
-      domain.keyPrefix,
-    );
+  const keyParts = (hashesValues: boolean) => {
+    const keys = new KeyBytes();
+    keys.write(domain.keyPrefix);
+    for (const { rule, key, value } of matched)
+      if (rule.sharesThreshold) writeSharedEntry(keys, key, rule);
+      else writeEntry(keys, key, value, hashesValues);
+    return keys.textFrom(0);
+  };
   const settles = isSettlement(descriptor, domain.settleEntries);
   return {
     descriptor,

@@ -2,20 +2,13 @@
 // `concurrent` of a rule.
 
 import { createHash } from "node:crypto";
-import {
-  ALGORITHM_NAMES,
-  ALGORITHM_TRAITS,
-  Algorithm,
-  HOLDS_PER_BUCKET_MAX,
-  SYNC_NAMES,
-  Sync,
-  Unit,
-} from "../domain/limit.ts";
+import { ALGORITHM_NAMES, ALGORITHM_TRAITS, Algorithm, HOLDS_PER_BUCKET_MAX, Sync, Unit } from "../domain/limit.ts";
 import type { Descriptor } from "../domain/request.ts";
 import { readCostEntry } from "./cost.ts";
 import { type LimitDraft, limitsOfDraft, type RuleDraft } from "./draft.ts";
 import { Fields } from "./fields.ts";
 import { parseWindow } from "./limit-shape.ts";
+import { refuseSync } from "./read-limit.ts";
 import type { DomainRules, HoldEntries } from "./rule-set.ts";
 import { HOLD_SECONDS_MAX } from "./schema.ts";
 
@@ -153,16 +146,14 @@ export function checkHold(draft: RuleDraft, fields: Fields): void {
     const message = "'post_paid' can't stand beside 'hold', which is paid before and settled after";
     log.error(fields.keyAt("post_paid"), message, "Keep one of the two.");
   }
-  for (const { at, algorithm, isConcurrent, sync, syncAt } of limitsOfDraft(draft).flatMap(({ limits }) => limits)) {
+  for (const limit of limitsOfDraft(draft).flatMap(({ limits }) => limits)) {
+    const { at, algorithm, isConcurrent } = limit;
     if (isConcurrent) continue;
     if (!ALGORITHM_TRAITS[algorithm].mayHold) {
       const name = ALGORITHM_NAMES[algorithm];
       const text = `a limit beside 'hold' is a token_bucket or a fixed_window, but this is a ${name}`;
       log.error(at, text, "Add 'algorithm: token_bucket'.");
     }
-    if (sync !== Sync.exact) {
-      const text = `sync: ${SYNC_NAMES[sync]} can't stand beside 'hold': what is held must be known to all processes`;
-      log.error(syncAt, text, "Leave 'sync' out.");
-    }
+    refuseSync(limit, "beside 'hold': what is held must be known to all processes", log);
   }
 }

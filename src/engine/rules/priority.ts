@@ -2,9 +2,10 @@
 // bucket's state is what was spent, so less room is only a smaller burst or amount, and stores know nothing of priorities.
 
 import { divideUp } from "../base/units.ts";
-import { Algorithm, type Limit, type Names, type Priority, SYNC_NAMES, Sync } from "../domain/limit.ts";
+import { Algorithm, type Limit, type Names, type Priority } from "../domain/limit.ts";
 import type { Descriptor, LimitRequest } from "../domain/request.ts";
 import { type Fields, readScalars, textOfNode } from "./fields.ts";
+import type { ProblemLog } from "./problems.ts";
 import type { Place } from "./source.ts";
 
 /** The settings of `priority` in a rule file. */
@@ -106,13 +107,8 @@ function readPercent(fields: Fields): number | undefined {
   return undefined;
 }
 
-/** Reports a `sync` beside a priority, and warns if the limit is too small to keep anything. */
-export function checkPriority(priority: PriorityDraft | undefined, quota: number, sync: Sync, limit: Fields): void {
-  if (priority === undefined) return;
-  if (sync !== Sync.exact) {
-    const text = `sync: ${SYNC_NAMES[sync]} can't stand beside 'priority': what is left for whom must be known to all processes`;
-    limit.log.error(limit.keyAt("sync"), text, "Leave 'sync' out.");
-  }
-  if (reserveOf(quota, priority.percent) === 0)
-    limit.log.warn(priority.at, `priority: a limit of ${quota} has no room to keep, so all calls are alike`);
+/** Warns if the limit is too small to keep anything. */
+export function warnNoReserve({ percent, at }: PriorityDraft, quota: number, log: ProblemLog): void {
+  if (reserveOf(quota, percent) === 0)
+    log.warn(at, `priority: a limit of ${quota} has no room to keep, so all calls are alike`);
 }

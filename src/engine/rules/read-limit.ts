@@ -20,7 +20,8 @@ import type { LimitDraft, PlacedName } from "./draft.ts";
 import { type Field, Fields } from "./fields.ts";
 import { parseWindow, type Rate, rateOfDecimal, tokensPerSecondUp, unitOfWindow } from "./limit-shape.ts";
 import { warnUnsafe } from "./names.ts";
-import { checkPriority, readPriority } from "./priority.ts";
+import { readPriority, warnNoReserve } from "./priority.ts";
+import type { ProblemLog } from "./problems.ts";
 import { DEBT_BURSTS_DEFAULT, OWN_LIMIT_KEYS, RATE_KEYS, REPLACES_MAX, RETRY_AFTER_JITTER_MAX } from "./schema.ts";
 import type { ScalarNode } from "./source.ts";
 import { suggest } from "./suggest.ts";
@@ -38,8 +39,7 @@ export function readLimit(fields: Fields): LimitDraft | undefined {
   const sync = (fields.word("sync", SYNC_NAMES) ?? Sync.exact) as Sync;
   const priority = readPriority(fields);
   if (rate === undefined) return undefined;
-  checkPriority(priority, burst, sync, fields);
-  return {
+  const draft: LimitDraft = {
     ...rate,
     at: fields.at,
     name,
@@ -57,6 +57,11 @@ export function readLimit(fields: Fields): LimitDraft | undefined {
     replaces,
     priority,
   };
+  if (priority !== undefined) {
+    refuseSync(draft, "beside 'priority': what is left for whom must be known to all processes", fields.log);
+    warnNoReserve(priority, burst, fields.log);
+  }
+  return draft;
 }
 
 /** The algorithm and the rate. `isByShape`: the limit names no algorithm and has no rate in tokens per second. */
@@ -89,6 +94,16 @@ export function readName(fields: Fields): string {
 /** The failure policy of a limit or a rule; undefined if it has none. */
 export function readOnStoreFailure(fields: Fields): OnStoreFailure | undefined {
   return fields.word("on_store_failure", ON_STORE_FAILURE_NAMES) as OnStoreFailure | undefined;
+}
+
+/** Reports a `sync` where limits must be exact. `why` ends the sentence. */
+export function refuseSync(
+  { sync, syncAt }: Pick<LimitDraft, "sync" | "syncAt">,
+  why: string,
+  log: ProblemLog,
+  hint = "Leave 'sync' out.",
+): void {
+  if (sync !== Sync.exact) log.error(syncAt, `sync: ${SYNC_NAMES[sync]} can't stand ${why}`, hint);
 }
 
 /** The names of the limits that a limit replaces. `ownName` may not be among them. */

@@ -1,14 +1,14 @@
 // Reads all limits of a rule, which it writes itself or uses by a name of the file's `limits`: always those of one name (`use`), or those
 // that an entry names (`tier`).
 
-import { SYNC_NAMES, Sync } from "../domain/limit.ts";
+import { Sync } from "../domain/limit.ts";
 import { oneByteOf, textOf } from "../domain/request.ts";
 import { defaultPostPaid, withDefaults } from "./defaults.ts";
 import type { LimitDraft, LimitsDraft, RuleDraft, TierDraft } from "./draft.ts";
 import { type Field, Fields, fieldsOfFiles, isNull, keyText, readScalars, textOfNode } from "./fields.ts";
 import { warnUnsafe } from "./names.ts";
 import { describeSource, formatPlace, type ProblemLog } from "./problems.ts";
-import { readLimit, readName, readReplaces, readUnlimited } from "./read-limit.ts";
+import { readLimit, readName, readReplaces, readUnlimited, refuseSync } from "./read-limit.ts";
 import { LIMIT_NAMES_MAX, LIMITS_PER_RULE_MAX } from "./schema.ts";
 import {
   isInResource,
@@ -219,11 +219,9 @@ function refuseBeside(first: Field, fields: Fields): void {
 
 // A caller's tier may change from call to call.
 function checkTierLimits(choices: readonly LimitsDraft[], log: ProblemLog): void {
-  for (const { sync, syncAt } of choices.flatMap(({ limits }) => limits)) {
-    if (sync === Sync.exact || sync === Sync.lease) continue;
-    const text = `sync: ${SYNC_NAMES[sync]} can't stand in limits that 'tier' chooses among: nothing bounds what passes while a caller's tier changes`;
-    log.error(syncAt, text, "Use 'sync: lease', or leave it out.");
-  }
+  const why = "in limits that 'tier' chooses among: nothing bounds what passes while a caller's tier changes";
+  for (const limit of choices.flatMap(({ limits }) => limits))
+    if (limit.sync !== Sync.lease) refuseSync(limit, why, log, "Use 'sync: lease', or leave it out.");
 }
 
 /** Warns of named limits that no rule uses, and reports mistakes in them. Must be called when all files have been read. */

@@ -2,7 +2,6 @@
 // than one rule (duplicates, unreachable rules, names).
 
 import type { LongWork } from "../base/long-work.ts";
-import { SYNC_NAMES, Sync } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
 import { OTHER_DOMAINS } from "../domain/stats.ts";
 import { Kind } from "../domain/take.ts";
@@ -20,7 +19,7 @@ import { Fields, isNull } from "./fields.ts";
 import { type DefaultHold, type DefaultHolds, plainRule } from "./gateway-rules.ts";
 import { checkHold, readHold } from "./hold.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
-import { readLimit, readOnStoreFailure } from "./read-limit.ts";
+import { readLimit, readOnStoreFailure, refuseSync } from "./read-limit.ts";
 import { type LimitsByName, readRuleLimits } from "./read-limits.ts";
 import { readMetadata } from "./read-metadata.ts";
 import { type Regexes, readPatterns } from "./read-pattern.ts";
@@ -207,7 +206,7 @@ function checkSettings(draft: RuleDraft, fields: Fields): void {
   if (reason === undefined) {
     warnNoRoom(draft, fields);
     for (const limit of choices.flatMap(({ limits }) => limits)) {
-      if (draft.isPostPaid) refuseSync(limit, log);
+      if (draft.isPostPaid) refuseSync(limit, POST_PAID_EXACT, log);
       else warnDebt(limit, log);
     }
     return;
@@ -225,11 +224,7 @@ function checkSettings(draft: RuleDraft, fields: Fields): void {
     log.error(fields.keyAt(name), `'${name}' means nothing on ${reason}`, "Move it to the rule that has the limit.");
 }
 
-function refuseSync({ sync, syncAt }: LimitDraft, log: ProblemLog): void {
-  if (sync === Sync.exact) return;
-  const message = `sync: ${SYNC_NAMES[sync]} can't stand on a post-paid rule, whose hits are reported to the shared store in any case`;
-  log.error(syncAt, message, "Leave 'sync' out.");
-}
+const POST_PAID_EXACT = "on a post-paid rule, whose hits are reported to the shared store in any case";
 
 function warnDebt({ debtMaxAt, name }: LimitDraft, log: ProblemLog): void {
   const which = name === "" ? "" : ` of '${textOf(name)}'`;

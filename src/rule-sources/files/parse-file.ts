@@ -12,23 +12,16 @@ import { readResource } from "./resource-tree.ts";
 /** Parses one file; its mistakes are in the result's `problems`. The nodes of a resource have no paths yet (tree-wire.ts). */
 export function parseFile({ name, bytes, isResource }: ReadFile, nodesMax = NODES_MAX): SourceFile {
   if (isResource === true) return readResource(bytes, nodesMax);
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return parseYaml(name, decodeUtf16(bytes, "utf-16le"), nodesMax);
-  if (bytes[0] === 0xfe && bytes[1] === 0xff) return parseYaml(name, decodeUtf16(bytes, "utf-16be"), nodesMax);
+  const [first, second] = bytes;
+  const utf16 = first === 0xff && second === 0xfe ? "utf-16le" : first === 0xfe && second === 0xff ? "utf-16be" : "";
+  if (utf16 !== "") return parseYaml(name, new TextDecoder(utf16).decode(bytes), nodesMax);
   if (!isUtf8(bytes)) {
-    const problem = makeProblem(
-      "error",
-      placeOfBadByte(name, bytes),
-      "the file is not UTF-8 text",
-      "Save it as UTF-8.",
-    );
+    const at = placeOfBadByte(name, bytes);
+    const problem = makeProblem("error", at, "the file is not UTF-8 text", "Save it as UTF-8.");
     return { name, root: undefined, problems: [problem] };
   }
   const text = bytes.toString("utf8");
   return parseYaml(name, text.startsWith("\ufeff") ? text.slice(1) : text, nodesMax);
-}
-
-function decodeUtf16(bytes: Buffer, encoding: string): string {
-  return new TextDecoder(encoding).decode(bytes);
 }
 
 function placeOfBadByte(file: string, bytes: Buffer): { file: string; line: number; column: number } {

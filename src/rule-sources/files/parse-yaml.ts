@@ -18,18 +18,16 @@ export function parseYaml(name: string, text: string, nodesMax: number): SourceF
   const fail = (problems: Problem[]): SourceFile => ({ name, root: undefined, problems });
   const unreadable = checkText(name, text);
   if (unreadable !== undefined) return fail([unreadable]);
-  let document: Document.Parsed | undefined;
-  let secondAt: number | undefined;
+  let composed: Composed;
   try {
-    ({ document, secondAt } = composeFirst(text, lines));
+    composed = composeFirst(text, lines);
   } catch (cause) {
-    if (cause instanceof TooDeep) {
-      const message = `nested deeper than ${DEPTH_MAX} levels`;
-      return fail([makeProblem("error", placeOf(cause.offset), message)]);
-    }
     // The parser collects errors and is not known to throw; if it does, that must not end the process.
     return fail([makeProblem("error", placeOf(0), parserWords(errorMessage(cause)), undefined)]);
   }
+  const { document, secondAt, tooDeepAt } = composed;
+  if (tooDeepAt !== undefined)
+    return fail([makeProblem("error", placeOf(tooDeepAt), `nested deeper than ${DEPTH_MAX} levels`)]);
   if (document === undefined) return { name, root: emptyScalar(placeOf(0)), problems: [] };
   const { contents } = document;
   const problems = problemsOf(document.errors, contents, text, placeOf);
@@ -89,11 +87,15 @@ function isBehind(
 
 const END_OF_DOCUMENT: ReadonlySet<string> = new Set(["document", "directive", "doc-end"]);
 
+/** The first document, where the second one begins, and where the text nests lists or mappings deeper than DEPTH_MAX. */
+interface Composed {
+  readonly document: Document.Parsed | undefined;
+  readonly secondAt?: number;
+  readonly tooDeepAt?: number;
+}
+
 // As in the reference, text after the first document is not parsed, so mistakes there do no harm.
-function composeFirst(
-  text: string,
-  lines: LineCounter,
-): { readonly document: Document.Parsed | undefined; readonly secondAt: number | undefined } {
+function composeFirst(text: string, lines: LineCounter): Composed {
   const composer = new Composer({
     schema: "failsafe",
     resolveKnownTags: false,
@@ -113,31 +115,23 @@ function composeFirst(
     }
     if (token.type === "document") {
       hasDocument = true;
-      refuseDeep(token.value);
+      const tooDeepAt = deepIn(token.value);
+      if (tooDeepAt !== undefined) return { document: undefined, tooDeepAt };
     }
     for (const document of composer.next(token)) first ??= document as Document.Parsed;
   }
-  return { document: first ?? composeRest(composer, text), secondAt: undefined };
-}
-
-/** The text nests lists or mappings deeper than DEPTH_MAX, at `offset`. */
-class TooDeep extends Error {
-  readonly offset: number;
-
-  constructor(offset: number) {
-    super("nested too deeply");
-    this.offset = offset;
-  }
+  return { document: first ?? composeRest(composer, text) };
 }
 
 // The composer is recursive. It takes a millisecond per hundred levels, and when the stack is nearly used up V8 may end the process
 // instead of throwing. So deep text is refused before it is composed, by a loop without recursion.
-function refuseDeep(root: CST.Token | undefined): void {
+function deepIn(root: CST.Token | undefined): number | undefined {
   let level: CST.Token[] = root === undefined ? [] : [root];
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > DEPTH_MAX) throw new TooDeep(level[0]?.offset ?? 0);
+    if (depth > DEPTH_MAX) return level[0]?.offset ?? 0;
     level = level.flatMap((token) => ("items" in token ? token.items.flatMap(partsOf) : []));
   }
+  return undefined;
 }
 
 function partsOf({ key, value }: { readonly key?: CST.Token | null; readonly value?: CST.Token }): CST.Token[] {

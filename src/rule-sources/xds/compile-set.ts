@@ -11,9 +11,7 @@ import { type Problem, type SourceFile, topOf } from "../../engine/rules/source.
 export interface SetResult extends CompileResult {
   /** Domains to which resources contribute, one-byte. */
   readonly domains: readonly string[];
-  /** Names of files that were left out, because of their own mistakes or of conflicts with the resources. */
-  readonly leftOut: readonly string[];
-  /** The errors for which files were left out. */
+  /** The errors for which files were left out: their own mistakes, or conflicts with the resources. */
   readonly faults: readonly Problem[];
 }
 
@@ -28,18 +26,17 @@ export async function compileSet(
 ): Promise<SetResult> {
   const sorted = resources.toSorted(compareNames);
   const problems: Problem[] = [];
-  const leftOut: string[] = [];
   const faults: Problem[] = [];
   let beside = files;
   for (;;) {
     const result = await runInTurns(compileSteps([...sorted, ...beside], options));
     const { ruleSet } = result;
     // The resources have errors of their own.
-    if (ruleSet === undefined && beside.length === 0) return { ...result, domains: [], leftOut, faults };
+    if (ruleSet === undefined && beside.length === 0) return { ...result, domains: [], faults };
     if (ruleSet !== undefined) {
       const all = [...result.problems, ...problems];
       const domains = domainsWithout(beside, ruleSet);
-      return { ruleSet: { ...ruleSet, warnings: all }, problems: all, domains, leftOut, faults };
+      return { ruleSet: { ...ruleSet, warnings: all }, problems: all, domains, faults };
     }
     const errors = result.problems.filter(({ severity }) => severity === "error");
     const faulty = beside.filter(({ name }) => errors.some(({ file }) => file === name));
@@ -48,7 +45,6 @@ export async function compileSet(
     for (const { name } of goes) {
       const own = errors.filter(({ file }) => file === name);
       const why = own.length > 0 ? own : errors;
-      leftOut.push(name);
       faults.push(...why);
       problems.push(leftOutWarning(name, why));
     }
