@@ -1,7 +1,7 @@
 // Sliding logs in blocks of one memory: what they take, free and reserve. What they say is held against Lua (agreement.ts) and a plain list.
 
 import { describe, expect, test } from "vitest";
-import { BLOCK_BYTES, LogBlocks } from "../../src/engine/algorithms/log-blocks.ts";
+import { BLOCK_BYTES, LogBlocks, logRoomBytes } from "../../src/engine/algorithms/log-blocks.ts";
 import { LogState } from "../../src/engine/algorithms/log-state.ts";
 import { ownMemory } from "../../src/engine/base/journaled-memory.ts";
 import { LOG_PAYMENTS_MAX } from "../../src/engine/domain/limit.ts";
@@ -59,19 +59,22 @@ describe("a log in blocks", () => {
     ]);
   });
 
-  test("has room reserved before it is paid for, within its bytes", () => {
-    const blocks = new LogBlocks(ownMemory(4 * BLOCK_BYTES), { at: 0, bytes: 3 * BLOCK_BYTES });
-    const logs = Array.from({ length: 4 }, () => new LogState());
-    blocks.beginGroup();
-    for (const log of logs) log.clear(1);
-    expect(logs.map((log) => blocks.reserve(log))).toEqual([true, true, true, false]);
-    for (const log of logs.slice(0, 2)) {
+  test("has room for further blocks within its bytes, and always for a payment that needs none", () => {
+    const bytes = 3 * BLOCK_BYTES;
+    const blocks = new LogBlocks(ownMemory(logRoomBytes(bytes)), { at: 0, bytes });
+    const log = new LogState();
+    const found = [];
+    for (let payments = 1; payments <= 46; payments++) {
+      log.advance(payments, 0);
+      found.push(blocks.hasRoomForPayment(log));
       log.add(1);
-      blocks.write(0, log);
+      if (payments === 45) blocks.write(0, log);
     }
-    blocks.beginGroup();
-    for (const log of logs.slice(2)) log.clear(1);
-    expect(logs.slice(2).map((log) => blocks.reserve(log))).toEqual([true, false]);
-    expect(blocks.bytes).toBe(2 * BLOCK_BYTES);
+    expect(found).toEqual(Array.from({ length: 46 }, (_, i) => i < 45));
+    const other = new LogState();
+    other.clear(1);
+    expect([blocks.hasRoomForPayment(other), blocks.usedBytes]).toEqual([false, bytes]);
+    other.add(1);
+    expect(blocks.hasRoomForPayment(other)).toBe(true);
   });
 });

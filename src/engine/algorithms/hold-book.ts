@@ -41,7 +41,6 @@ export interface KeptHold extends Omit<Hold, "record"> {
 export class BucketHolds {
   /** Number of its record; 0 once it has lost its last hold. */
   record = 0;
-  readonly hash: KeyHash = { keyHash: 0, keyHash1: 0, keyHash2: 0, keyHash3: 0 };
   /** Used if the bucket is a token bucket. */
   readonly lows = new DebtLows();
 }
@@ -107,10 +106,10 @@ export class HoldBook {
   of(bucket: KeyHash): BucketHolds | undefined {
     for (let i = 0; i < this.#openCount; i++) {
       const open = this.#open[i] as BucketHolds;
-      if (open.record !== 0 && isSame(open.hash, bucket)) return open;
+      if (open.record !== 0 && this.#records.isOf(open.record, bucket)) return open;
     }
     const record = this.#records.find(Kind.bucket, bucket, "");
-    return record === 0 ? undefined : this.#openBucket(record, bucket);
+    return record === 0 ? undefined : this.#openBucket(record);
   }
 
   sizeOf({ record }: BucketHolds): number {
@@ -160,15 +159,15 @@ export class HoldBook {
     this.countIn(holds, stats);
     holds.lows.hold(hold.cost * MICROS_PER_TOKEN);
     const ended = hold.id === "" ? 0 : this.#records.find(Kind.hold, bucket, hold.id);
-    if (ended !== 0) this.#records.leave(ended, bucket);
-    this.#addHold(holds, { ...hold, payment: holds.lows.last });
+    if (ended !== 0) this.#records.leave(ended);
+    this.#addHold(bucket, holds.record, { ...hold, payment: holds.lows.last });
   }
 
   /** Adds holds of a bucket that were kept elsewhere, with the numbers of its lows. */
   keep(bucket: KeyHash, limit: Limit, lows: readonly number[], kept: readonly KeptHold[]): void {
     const holds = this.#bucketOf(bucket, limit);
     holds.lows.restore(lows);
-    for (const hold of kept) this.#addHold(holds, hold);
+    for (const hold of kept) this.#addHold(bucket, holds.record, hold);
     this.#records.writeLows(holds.record, holds.lows.numbers());
     this.#own?.commit();
   }
@@ -288,12 +287,10 @@ export class HoldBook {
     return this.#records.limitOf(record);
   }
 
-  #openBucket(record: number, hash: KeyHash): BucketHolds {
+  #openBucket(record: number): BucketHolds {
     const holds = this.#open[this.#openCount] ?? new BucketHolds();
     this.#open[this.#openCount++] = holds;
     holds.record = record;
-    const { keyHash, keyHash1, keyHash2, keyHash3 } = hash;
-    Object.assign(holds.hash, { keyHash, keyHash1, keyHash2, keyHash3 });
     holds.lows.restore(this.#records.lowsOf(record));
     return holds;
   }
@@ -306,7 +303,7 @@ export class HoldBook {
       for (const word of [WORD.first, WORD.last, WORD.size, WORD.lows]) this.#records.setWord(record, word, 0);
       this.#records.setWord(record, WORD.stats, this.#counts.numberOf(limit.stats));
       this.#records.enter(record, bucket, "");
-      holds = this.#openBucket(record, bucket);
+      holds = this.#openBucket(record);
       holds.lows.restore([]);
     }
     this.#records.writeLimit(holds.record, limit);
@@ -316,15 +313,15 @@ export class HoldBook {
 
   #removeBucket(holds: BucketHolds): void {
     this.#records.dropLows(holds.record);
-    this.#records.leave(holds.record, holds.hash);
+    this.#records.leave(holds.record);
     this.#records.release(holds.record);
     holds.record = 0;
   }
 
-  #addHold({ record: bucket, hash }: BucketHolds, { id, cost, paidAtUs, endsAtUs, payment }: KeptHold): void {
+  #addHold(key: KeyHash, bucket: number, { id, cost, paidAtUs, endsAtUs, payment }: KeptHold): void {
     const records = this.#records;
     const record = records.take(Kind.hold);
-    if (id !== "") records.enter(record, hash, id);
+    if (id !== "") records.enter(record, key, id);
     records.setNumber(record, NUMBER.cost, cost);
     records.setNumber(record, NUMBER.paidAtUs, paidAtUs);
     records.setNumber(record, NUMBER.endsAtUs, endsAtUs);
@@ -337,8 +334,8 @@ export class HoldBook {
     this.#countHold(bucket, 1);
   }
 
-  #removeHold({ record: bucket, hash }: BucketHolds, record: number): void {
-    if (this.#records.hasId(record)) this.#records.leave(record, hash);
+  #removeHold({ record: bucket }: BucketHolds, record: number): void {
+    if (this.#records.hasId(record)) this.#records.leave(record);
     this.#records.cut(record, bucket, WORD.first);
     this.#records.release(record);
     this.#countHold(bucket, -1);
@@ -360,9 +357,7 @@ export class HoldBook {
   }
 
   #dropSettled(record: number): void {
-    const hash: KeyHash = { keyHash: 0, keyHash1: 0, keyHash2: 0, keyHash3: 0 };
-    this.#records.readHash(record, hash);
-    this.#records.leave(record, hash);
+    this.#records.leave(record);
     this.#records.cut(record, 0, WORD.firstSettled);
     this.#records.release(record);
     this.#records.add(0, WORD.settled, -1);
@@ -378,13 +373,4 @@ export class HoldBook {
       payment: records.number(record, NUMBER.payment),
     };
   }
-}
-
-function isSame(one: KeyHash, other: KeyHash): boolean {
-  return (
-    one.keyHash === other.keyHash &&
-    one.keyHash1 === other.keyHash1 &&
-    one.keyHash2 === other.keyHash2 &&
-    one.keyHash3 === other.keyHash3
-  );
 }

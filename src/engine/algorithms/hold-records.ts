@@ -2,7 +2,7 @@
 
 import { InvariantError } from "../base/invariant.ts";
 import type { JournaledMemory } from "../base/journaled-memory.ts";
-import { hashBucketKey, type KeyHash } from "../domain/key-bytes.ts";
+import { hashBucketKey, isHashAt, type KeyHash, readHash, writeHash } from "../domain/key-bytes.ts";
 import type { Limit } from "../domain/limit.ts";
 import { LIMIT_NUMBERS, type LimitNumbers, limitOfNumbers, numbersOfLimit } from "./held-limit.ts";
 
@@ -137,10 +137,16 @@ export class HoldRecords {
   }
 
   readHash(record: number, into: KeyHash): void {
-    into.keyHash = this.word(record, WORD.hash) >>> 0;
-    into.keyHash1 = this.word(record, WORD.hash + 1);
-    into.keyHash2 = this.word(record, WORD.hash + 2);
-    into.keyHash3 = this.word(record, WORD.hash + 3);
+    readHash(this.#memory.words, this.#hashAt(record), into);
+  }
+
+  /** Whether the record is of that bucket. */
+  isOf(record: number, bucket: KeyHash): boolean {
+    return isHashAt(this.#memory.words, this.#hashAt(record), bucket);
+  }
+
+  #hashAt(record: number): number {
+    return this.#firstWord + record * RECORD_WORDS + WORD.hash;
   }
 
   /** The id of a record, one-byte. */
@@ -192,11 +198,7 @@ export class HoldRecords {
   clear(): void {
     const { words } = this.#memory;
     const made = this.word(0, WORD.made);
-    const bucket: KeyHash = { keyHash: 0, keyHash1: 0, keyHash2: 0, keyHash3: 0 };
-    for (let record = 1; record <= made; record++) {
-      this.readHash(record, bucket);
-      words[this.#chainOf(bucket, this.idOf(record))] = 0;
-    }
+    for (let record = 1; record <= made; record++) words[this.#chainWith(record)] = 0;
     words.fill(0, this.#firstWord, this.#firstWord + (made + 1) * RECORD_WORDS);
   }
 
@@ -217,17 +219,17 @@ export class HoldRecords {
     const { length } = id;
     if (length > ID_BYTES_MAX) throw new InvariantError(`an id of ${length} bytes has at most ${ID_BYTES_MAX}`);
     this.setWord(record, WORD.kind, this.kindOf(record) | (length << KIND_BITS));
-    this.#writeHash(record, bucket);
+    writeHash(this.#memory, this.#hashAt(record), bucket);
     this.#packId(id);
     if (length > 0) for (let i = 0; i < ID_WORDS; i++) this.setWord(record, WORD.id + i, this.#id[i] as number);
-    const chain = this.#chainOf(bucket, id);
+    const chain = this.#chainOf(bucket.keyHash1, id);
     this.setWord(record, WORD.next, this.#memory.words[chain] as number);
     this.#memory.setWord(chain, record);
   }
 
   /** Has `find` not find the record any more; its id becomes empty. */
-  leave(record: number, bucket: KeyHash): void {
-    const chain = this.#chainOf(bucket, this.idOf(record));
+  leave(record: number): void {
+    const chain = this.#chainWith(record);
     let at = this.#memory.words[chain] as number;
     const next = this.word(record, WORD.next);
     if (at === record) this.#memory.setWord(chain, next);
@@ -242,13 +244,9 @@ export class HoldRecords {
   find(kind: Kind, bucket: KeyHash, id: string): number {
     this.#packId(id);
     const kindAndLength = kind | (id.length << KIND_BITS);
-    let record = this.#memory.words[this.#chainOf(bucket, id)] as number;
+    let record = this.#memory.words[this.#chainOf(bucket.keyHash1, id)] as number;
     while (record !== 0) {
-      if (
-        this.word(record, WORD.kind) === kindAndLength &&
-        this.#isOf(record, bucket) &&
-        this.#hasId(record, id.length)
-      )
+      if (this.word(record, WORD.kind) === kindAndLength && this.isOf(record, bucket) && this.#hasId(record, id.length))
         return record;
       record = this.word(record, WORD.next);
     }
@@ -312,25 +310,9 @@ export class HoldRecords {
     }
   }
 
-  #isOf(record: number, bucket: KeyHash): boolean {
-    return (
-      this.word(record, WORD.hash) === (bucket.keyHash | 0) &&
-      this.word(record, WORD.hash + 1) === bucket.keyHash1 &&
-      this.word(record, WORD.hash + 2) === bucket.keyHash2 &&
-      this.word(record, WORD.hash + 3) === bucket.keyHash3
-    );
-  }
-
   #hasId(record: number, length: number): boolean {
     for (let i = 0; i * 4 < length; i++) if (this.word(record, WORD.id + i) !== this.#id[i]) return false;
     return true;
-  }
-
-  #writeHash(record: number, bucket: KeyHash): void {
-    this.setWord(record, WORD.hash, bucket.keyHash | 0);
-    this.setWord(record, WORD.hash + 1, bucket.keyHash1);
-    this.setWord(record, WORD.hash + 2, bucket.keyHash2);
-    this.setWord(record, WORD.hash + 3, bucket.keyHash3);
   }
 
   #packId(id: string): void {
@@ -339,9 +321,14 @@ export class HoldRecords {
       this.#id[i >>> 2] = (this.#id[i >>> 2] as number) | (id.charCodeAt(i) << ((i & 3) * 8));
   }
 
+  /** The chain that leads to a record. */
+  #chainWith(record: number): number {
+    return this.#chainOf(this.word(record, WORD.hash + 1), this.idOf(record));
+  }
+
   /** Callers choose ids, so their hash is keyed as well. */
-  #chainOf(bucket: KeyHash, id: string): number {
-    const hash = bucket.keyHash1 ^ (id === "" ? NO_ID : hashBucketKey(id));
+  #chainOf(keyHash1: number, id: string): number {
+    const hash = keyHash1 ^ (id === "" ? NO_ID : hashBucketKey(id));
     return this.#firstChain + (hash & this.#chainMask);
   }
 }

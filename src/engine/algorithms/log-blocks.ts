@@ -3,11 +3,14 @@
 
 import { InvariantError } from "../base/invariant.ts";
 import type { JournaledMemory } from "../base/journaled-memory.ts";
+import { GROUP_WEIGHT_MAX } from "../domain/take.ts";
 import type { LogState } from "./log-state.ts";
 
 const BLOCK_DOUBLES = 32;
 const BLOCK_WORDS = BLOCK_DOUBLES * 2;
 export const BLOCK_BYTES = BLOCK_DOUBLES * 8;
+/** Blocks beyond the bound: the takes of one group need at most one more each. */
+const SPARE_BLOCKS = GROUP_WEIGHT_MAX;
 /** Numbers of a block; its other double has two words: the next block of the chain, and in a first block the number of payments. */
 const BLOCK_NUMBERS = BLOCK_DOUBLES - 1;
 const NEXT = 0;
@@ -20,14 +23,18 @@ const FREE = 2;
 const MADE = 3;
 const USED = 4;
 
+/** Bytes that logs of at most `bytes` bytes take, with block 0 and spare ones. */
+export function logRoomBytes(bytes: number): number {
+  return bytes + (1 + SPARE_BLOCKS) * BLOCK_BYTES;
+}
+
 /** Keeps logs. A log's place is its first block; blocks are numbered from 1, and 0 is none. */
 export class LogBlocks {
   readonly #memory: JournaledMemory;
   readonly #firstWord: number;
   readonly #blocksMax: number;
-  #promised = 0;
 
-  /** `bytes`: for logs, rounded down to whole blocks. They begin in the memory at byte `at`, a multiple of 8, and take a block more. */
+  /** `bytes`: for logs, rounded down to whole blocks. They begin in the memory at byte `at`, a multiple of 8, and take `logRoomBytes`. */
   constructor(memory: JournaledMemory, { at, bytes }: { readonly at: number; readonly bytes: number }) {
     this.#memory = memory;
     this.#firstWord = at / 4;
@@ -44,18 +51,9 @@ export class LogBlocks {
     return this.#word(0, USED) * BLOCK_BYTES;
   }
 
-  /** Clears all promises. Called before each group, when all logs of the last group have been written. */
-  beginGroup(): void {
-    this.#promised = 0;
-  }
-
-  /** True if the log can be written with one more payment. If that needs a block, it is promised until the next group begins. */
-  reserve(log: LogState): boolean {
-    if (log.count < log.room || log.joins) return true;
-    if (this.#word(0, USED) + this.#promised >= this.#blocksMax) return false;
-    this.#promised++;
-    log.room += PAYMENTS_PER_BLOCK;
-    return true;
+  /** True if the log may be written with one more payment: it needs no further block, or there is a block left within the bound. */
+  hasRoomForPayment(log: LogState): boolean {
+    return log.joins || log.count % PAYMENTS_PER_BLOCK > 0 || this.#word(0, USED) < this.#blocksMax;
   }
 
   /** True if there is room for a new log of `count` payments. */
@@ -72,16 +70,14 @@ export class LogBlocks {
     log.begin(this.#word(place, COUNT));
     const { numbers, length } = log;
     const from = this.#memory.numbers;
-    log.room = 0;
     for (let block = place, at = 0; block !== 0; block = this.#word(block, NEXT), at += BLOCK_NUMBERS) {
       const first = this.#firstNumber(block) - at;
       const end = Math.min(at + BLOCK_NUMBERS, length);
       for (let i = at; i < end; i++) numbers[i] = from[first + i] as number;
-      log.room += PAYMENTS_PER_BLOCK;
     }
   }
 
-  /** Writes the log in place of the one at `place` (0: a new one), and returns its place. Room must have been reserved. */
+  /** Writes the log in place of the one at `place` (0: a new one), and returns its place. There must be room for it. */
   write(place: number, log: LogState): number {
     const root = place === 0 ? this.#add() : place;
     const { numbers, length } = log;
@@ -119,7 +115,8 @@ export class LogBlocks {
     if (block !== 0) this.#setWord(0, FREE, this.#word(block, NEXT));
     else {
       block = this.#word(0, MADE) + 1;
-      if (block > this.#blocksMax) throw new InvariantError(`a block for a log was reserved before it is written`);
+      if (block > this.#blocksMax + SPARE_BLOCKS)
+        throw new InvariantError(`there are at most ${SPARE_BLOCKS} blocks more than the bound says`);
       this.#setWord(0, MADE, block);
     }
     this.#setWord(0, USED, this.#word(0, USED) + 1);

@@ -25,8 +25,6 @@ export class LogState {
   count = 0;
   /** The time at which payments are judged and made, in microseconds. */
   effectiveUs = 0;
-  /** Number of payments that the store has room for. */
-  room = 0;
 
   /** Number of `numbers` with a meaning. */
   get length(): number {
@@ -80,7 +78,6 @@ export class LogState {
   /** Makes the log an empty one that the store does not have. */
   clear(effectiveUs: number): void {
     this.count = 0;
-    this.room = 0;
     this.numbers[0] = 0;
     this.effectiveUs = effectiveUs;
   }

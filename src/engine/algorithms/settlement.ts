@@ -208,7 +208,7 @@ export class Settlement {
 
   /** True if there is memory for the payment. If not, the take becomes unanswered. */
   #hasPlace(take: Take, bucket: WorkingBucket): boolean {
-    if (bucket.log === undefined || this.#access.logs.reserve(bucket.log)) return true;
+    if (bucket.log === undefined || this.#access.hasRoomForPayment(bucket.log)) return true;
     take.outcome = Outcome.unanswered;
     this.#hasUnanswered = true;
     return false;
@@ -316,7 +316,6 @@ class WorkingSet {
 
   /** Empties the set for the next group. */
   reset(): void {
-    this.#access.logs.beginGroup();
     this.#access.holds.beginStep();
     this.size = 0;
   }

@@ -133,19 +133,12 @@ export class WorkingBucket extends Keyed {
   }
 }
 
-/** Where sliding logs are kept. */
-export interface LogRoom {
-  /** Called before each group, when all logs of the last group have been saved. */
-  beginGroup(): void;
-  /** True if the log can be saved with one more payment than it has. */
-  reserve(log: LogState): boolean;
-}
-
 /** A store of buckets by key. */
 export interface BucketAccess {
-  readonly logs: LogRoom;
   /** Live holds of all buckets. */
   readonly holds: HoldBook;
+  /** True if the log can be saved with one more payment than it has. */
+  hasRoomForPayment(log: LogState): boolean;
   /** Fills the bucket's `state` or its log from what is kept under the key. False, with both unchanged, if nothing is kept. */
   load(bucket: WorkingBucket): boolean;
   /** Keeps the bucket. After `expiresAtUs` it is as new, unless its limit is edited or time steps back, and may be dropped. */

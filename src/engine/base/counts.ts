@@ -4,11 +4,6 @@
 import { InvariantError } from "./invariant.ts";
 import type { CountRows, SharedCounts } from "./shared-counts.ts";
 
-/** Cells that are made at once for parts that count for themselves. */
-const CHUNK_CELLS = 4_096;
-let chunk = rowsAlone(0);
-let chunkUsed = 0;
-
 /** Where a group counts: `at` is its first cell. */
 export interface CountPlace {
   readonly counts: CountRows;
@@ -17,18 +12,8 @@ export interface CountPlace {
 
 /** A place in a row that nobody else has. */
 export function placeAlone(cells: number): CountPlace {
-  if (chunkUsed + cells > chunk.own.length) {
-    chunk = rowsAlone(Math.max(cells, CHUNK_CELLS));
-    chunkUsed = 0;
-  }
-  const at = chunkUsed;
-  chunkUsed += cells;
-  return { counts: chunk, at };
-}
-
-function rowsAlone(cells: number): CountRows {
   const own = new Float64Array(cells);
-  return { own, rows: [own], common: new Float64Array(cells) };
+  return { counts: { own, rows: [own], common: new Float64Array(cells) }, at: 0 };
 }
 
 /** The place of a name that is never given up; a place alone without `counts`. */

@@ -3,6 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import { InvariantError } from "../base/invariant.ts";
+import type { JournaledMemory } from "../base/journaled-memory.ts";
 
 const INITIAL_BYTES = 512;
 /** A buffer that one call made larger than this is replaced by a small one before the next call. */
@@ -217,6 +218,39 @@ export interface KeyHash {
   keyHash1: number;
   keyHash2: number;
   keyHash3: number;
+}
+
+export function newHash(): KeyHash {
+  return { keyHash: 0, keyHash1: 0, keyHash2: 0, keyHash3: 0 };
+}
+
+/** Reads a hash that lies in four words. */
+export function readHash(words: Int32Array, at: number, into: KeyHash): void {
+  into.keyHash = (words[at] as number) >>> 0;
+  into.keyHash1 = words[at + 1] as number;
+  into.keyHash2 = words[at + 2] as number;
+  into.keyHash3 = words[at + 3] as number;
+}
+
+export function writeHash(
+  memory: JournaledMemory,
+  at: number,
+  { keyHash, keyHash1, keyHash2, keyHash3 }: KeyHash,
+): void {
+  memory.setWord(at, keyHash | 0);
+  memory.setWord(at + 1, keyHash1);
+  memory.setWord(at + 2, keyHash2);
+  memory.setWord(at + 3, keyHash3);
+}
+
+/** Whether the words there have this hash, all 128 bits of it. */
+export function isHashAt(words: Int32Array, at: number, key: KeyHash): boolean {
+  return (
+    words[at] === (key.keyHash | 0) &&
+    words[at + 1] === key.keyHash1 &&
+    words[at + 2] === key.keyHash2 &&
+    words[at + 3] === key.keyHash3
+  );
 }
 
 /**

@@ -6,10 +6,10 @@ import { HoldBook } from "../../engine/algorithms/hold-book.ts";
 import type { HoldCounts } from "../../engine/algorithms/hold-counts.ts";
 import { LogBlocks } from "../../engine/algorithms/log-blocks.ts";
 import type { LogState } from "../../engine/algorithms/log-state.ts";
-import type { BucketAccess, BucketState, LogRoom, WorkingBucket } from "../../engine/algorithms/working-bucket.ts";
+import type { BucketAccess, BucketState, WorkingBucket } from "../../engine/algorithms/working-bucket.ts";
 import type { JournaledMemory } from "../../engine/base/journaled-memory.ts";
 import { divideUp, MICROS_PER_SECOND } from "../../engine/base/units.ts";
-import type { KeyHash } from "../../engine/domain/key-bytes.ts";
+import { isHashAt, type KeyHash, readHash, writeHash } from "../../engine/domain/key-bytes.ts";
 import { Algorithm } from "../../engine/domain/limit.ts";
 import { type MemoryLayout, RECORD_WORDS, STRIPE_WORDS, type StoreMemory } from "./store-memory.ts";
 
@@ -56,7 +56,6 @@ interface BucketsOptions {
 
 /** Buckets by key. Whoever calls has locked the stripe of the bucket, and for logs and holds their lock. */
 export class Buckets implements BucketAccess {
-  readonly logs: LogRoom;
   readonly holds: HoldBook;
   readonly #blocks: LogBlocks;
   readonly #store: StoreMemory;
@@ -84,7 +83,6 @@ export class Buckets implements BucketAccess {
     this.#firstRecord = layout.recordsAt / 4;
     this.#onEvicted = onEvicted;
     this.#blocks = new LogBlocks(memory, { at: layout.logsAt, bytes: layout.logBytes });
-    this.logs = this.#blocks;
     this.holds = new HoldBook(layout.holdsMax, { memory, at: layout.holdsAt }, holdCounts);
   }
 
@@ -170,6 +168,10 @@ export class Buckets implements BucketAccess {
     if (record >= 0) this.#drop(this.#store.stripeOf(key), record);
   }
 
+  hasRoomForPayment(log: LogState): boolean {
+    return this.#blocks.hasRoomForPayment(log);
+  }
+
   /** Whether there is room for one more log of `count` payments. */
   hasRoomForLog(count: number): boolean {
     return this.#blocks.hasRoomFor(count);
@@ -196,10 +198,7 @@ export class Buckets implements BucketAccess {
     if (into.expiresS <= nowS) return false;
     into.log = this.#logOf(record);
     if (into.log === 0) this.#readNumbers(record, into);
-    into.keyHash = (this.#words[record + HASH] as number) >>> 0;
-    into.keyHash1 = this.#words[record + HASH + 1] as number;
-    into.keyHash2 = this.#words[record + HASH + 2] as number;
-    into.keyHash3 = this.#words[record + HASH + 3] as number;
+    readHash(this.#words, record + HASH, into);
     return true;
   }
 
@@ -255,20 +254,12 @@ export class Buckets implements BucketAccess {
     return this.#firstChain + stripe * stripeChains + (keyHash1 & (stripeChains - 1));
   }
 
-  /** All 128 bits of the hash are compared. */
   #find(key: KeyHash): number {
     const words = this.#words;
     const stripe = this.#store.stripeOf(key);
-    const hash = key.keyHash | 0;
     for (let at = words[this.#chainOf(stripe, key.keyHash1)] as number; at !== 0; ) {
       const record = this.#recordAt(stripe, at);
-      if (
-        words[record + HASH] === hash &&
-        words[record + HASH + 1] === key.keyHash1 &&
-        words[record + HASH + 2] === key.keyHash2 &&
-        words[record + HASH + 3] === key.keyHash3
-      )
-        return record;
+      if (isHashAt(words, record + HASH, key)) return record;
       at = words[record + NEXT] as number;
     }
     return -1;
@@ -292,10 +283,7 @@ export class Buckets implements BucketAccess {
     memory.setNumber(record / 2 + AT_US, 0);
     memory.setNumber(record / 2 + USED, 0);
     memory.setWord(record + EXPIRES_S, 1);
-    memory.setWord(record + HASH, key.keyHash | 0);
-    memory.setWord(record + HASH + 1, key.keyHash1);
-    memory.setWord(record + HASH + 2, key.keyHash2);
-    memory.setWord(record + HASH + 3, key.keyHash3);
+    writeHash(memory, record + HASH, key);
     const chain = this.#chainOf(stripe, key.keyHash1);
     memory.setWord(record + NEXT, words[chain] as number);
     memory.setWord(chain, at);

@@ -7,7 +7,7 @@ import type { Clock } from "../../engine/base/clock.ts";
 import type { LongWork } from "../../engine/base/long-work.ts";
 import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../engine/base/units.ts";
-import type { KeyHash } from "../../engine/domain/key-bytes.ts";
+import { newHash } from "../../engine/domain/key-bytes.ts";
 import type { LimitStats } from "../../engine/domain/stats.ts";
 import { type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import type { LocalStore } from "../store.ts";
@@ -42,7 +42,7 @@ export class MemoryStore implements LocalStore {
   readonly #settlement: Settlement;
   #sweeping: NodeJS.Timeout | undefined = undefined;
   #sweptStripe = 0;
-  readonly #ended: KeyHash = { keyHash: 0, keyHash1: 0, keyHash2: 0, keyHash3: 0 };
+  readonly #ended = newHash();
 
   readonly buckets: Buckets;
   /** For other threads, such as that of a snapshot. */

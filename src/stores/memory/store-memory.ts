@@ -7,7 +7,7 @@
 // before it unlocks. When a thread has ended, another one undoes its journal, and then frees its locks (engine/base/shared-lock.ts).
 
 import { holdBytes } from "../../engine/algorithms/hold-records.ts";
-import { BLOCK_BYTES } from "../../engine/algorithms/log-blocks.ts";
+import { logRoomBytes } from "../../engine/algorithms/log-blocks.ts";
 import { InvariantError } from "../../engine/base/invariant.ts";
 import { JournaledMemory, journalBytes, reserve } from "../../engine/base/journaled-memory.ts";
 import { freeLock, ownerOf, takeLock } from "../../engine/base/shared-lock.ts";
@@ -75,7 +75,7 @@ export class MemoryLayout {
     this.recordsAt = this.chainsAt + this.stripes * this.stripeChains * 4;
     this.logsAt = align(this.recordsAt + this.stripes * this.stripeBuckets * RECORD_WORDS * 4);
     this.logBytes = logBytesMax;
-    this.holdsAt = align(this.logsAt + logBytesMax + BLOCK_BYTES);
+    this.holdsAt = align(this.logsAt + logRoomBytes(logBytesMax));
     this.holdsMax = holdsMax;
     this.journalsAt = align(this.holdsAt + holdBytes(holdsMax));
     this.bytes = this.journalsAt + (1 + threadsMax) * journalBytes();

@@ -3,12 +3,7 @@
 
 import { HoldBook } from "../../engine/algorithms/hold-book.ts";
 import { LogState, unpackLog } from "../../engine/algorithms/log-state.ts";
-import {
-  type BucketAccess,
-  type LogRoom,
-  type WorkingBucket,
-  windowUsOf,
-} from "../../engine/algorithms/working-bucket.ts";
+import { type BucketAccess, type WorkingBucket, windowUsOf } from "../../engine/algorithms/working-bucket.ts";
 import { AMOUNT_MAX } from "../../engine/base/units.ts";
 import { type KeyHash, keyedOf } from "../../engine/domain/key-bytes.ts";
 import { Algorithm, HOLDS_IN_MEMORY_MAX, type Limit } from "../../engine/domain/limit.ts";
@@ -57,8 +52,6 @@ export class Row {
 
 /** Reused from call to call. `begin` starts a call, `finish` ends it. */
 export class LockedRows implements BucketAccess {
-  /** A row has room for whatever LogState keeps. */
-  readonly logs: LogRoom = { beginGroup: () => undefined, reserve: () => true };
   /** The holds of this call's rows. */
   readonly holds = new HoldBook(HOLDS_IN_MEMORY_MAX);
   /** Rows whose numbers made no sense, which count as none. */
@@ -94,6 +87,11 @@ export class LockedRows implements BucketAccess {
     this.damaged++;
     row.packed = null;
     row.isChanged = true;
+  }
+
+  /** A row has room for whatever LogState keeps. */
+  hasRoomForPayment(): boolean {
+    return true;
   }
 
   load(bucket: WorkingBucket): boolean {

@@ -15,7 +15,7 @@ import type { KeptHold } from "../../../engine/algorithms/hold-book.ts";
 import { ID_BYTES_MAX } from "../../../engine/algorithms/hold-records.ts";
 import { LogState } from "../../../engine/algorithms/log-state.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
-import { HASH_KEY_BYTES, hashKeyInUse, type KeyHash, useHashKey } from "../../../engine/domain/key-bytes.ts";
+import { HASH_KEY_BYTES, hashKeyInUse, type KeyHash, newHash, useHashKey } from "../../../engine/domain/key-bytes.ts";
 import { HOLDS_PER_BUCKET_MAX, LOG_PAYMENTS_MAX } from "../../../engine/domain/limit.ts";
 import type { BucketRecord, Buckets } from "../buckets.ts";
 import type { StoreMemory } from "../store-memory.ts";
@@ -33,17 +33,7 @@ const LOWS_MAX = 3 + 2 * 64;
 const CHARS_PER_NUMBER = 6;
 const WORD_MAX = 0xffff_ffff;
 
-const newRecord = (): BucketRecord => ({
-  atUs: 0,
-  used: 0,
-  previous: 0,
-  expiresS: 0,
-  log: 0,
-  keyHash: 0,
-  keyHash1: 0,
-  keyHash2: 0,
-  keyHash3: 0,
-});
+const newRecord = (): BucketRecord => ({ ...newHash(), atUs: 0, used: 0, previous: 0, expiresS: 0, log: 0 });
 
 /** Yields the entries of all that has not ended by `nowUs`, some at a time. Takes may come in between, and in other threads at any time. */
 export function* writeSnapshot(memory: StoreMemory, buckets: Buckets, nowUs: number): Generator<Entry[], void, void> {
@@ -60,8 +50,8 @@ const hashOf = ({ keyHash, keyHash1, keyHash2, keyHash3 }: KeyHash) => [
 ];
 
 function bucketEntry(kind: number, record: BucketRecord): Entry {
-  const { keyHash, keyHash1, keyHash2, keyHash3, expiresS, atUs, used, previous } = record;
-  return [kind, keyHash, keyHash1 >>> 0, keyHash2 >>> 0, keyHash3 >>> 0, expiresS, atUs, used, previous];
+  const { expiresS, atUs, used, previous } = record;
+  return [kind, ...hashOf(record), expiresS, atUs, used, previous];
 }
 
 /** Its length, then its characters. */
