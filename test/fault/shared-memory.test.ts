@@ -141,7 +141,8 @@ describe("threads that share a memory store", () => {
 
   // Promise(limits): Threads that reserve, settle, refund and report on the same buckets leave exactly what they used.
   test("leave exactly what they used when they reserve, settle below and above, refund and report at the same time", async () => {
-    const shared = newSharedStore({ threadsMax: THREADS + 1 });
+    // Room for all settled ids, however long a thread waits for a processor between two calls.
+    const shared = newSharedStore({ threadsMax: THREADS + 1, holdsMax: 100_000 });
     const held = (algorithm: Algorithm) => limitOf(algorithm, 10_000_000, { holdSeconds: 3_600 });
     const buckets = [held(Algorithm.tokenBucket), held(Algorithm.fixedWindow)].map((limit, i) =>
       asked(`held-${i}`, limit),
