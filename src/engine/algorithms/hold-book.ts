@@ -11,7 +11,7 @@ import type { KeyHash } from "../domain/key-bytes.ts";
 import { HOLDS_PER_BUCKET_MAX, type Limit } from "../domain/limit.ts";
 import type { LimitStats } from "../domain/stats.ts";
 import { DebtLows } from "./debt-lows.ts";
-import { type HoldCounts, NO_RULE, OwnHoldCounts } from "./hold-counts.ts";
+import { type HoldCounts, OwnHoldCounts } from "./hold-counts.ts";
 import { HoldRecords, holdBytes, Kind, NUMBER, settledMaxOf, WORD } from "./hold-records.ts";
 
 /** Most holds that end in one step, in all its buckets together; the rest ends in later steps. lua/holds.lua has the same bound. */
@@ -249,20 +249,6 @@ export class HoldBook {
     return undefined;
   }
 
-  /**
-   * Takes the holds of the record, if it is that of a bucket whose rule's stats have none of these numbers, out of their rule's counts: no call
-   * would count them down. The next payment on the bucket counts them again.
-   */
-  leaveCount(record: number, held: ReadonlySet<number>): void {
-    if (this.#records.kindOf(record) !== Kind.bucket) return;
-    if (!held.has(this.#records.word(record, WORD.rule))) this.#countIn(record, NO_RULE);
-  }
-
-  /** The numbers for `leaveCount`. */
-  numbersOf(stats: Iterable<LimitStats>): ReadonlySet<number> {
-    return new Set([...stats].map((each) => this.#counts.numberOf(each)));
-  }
-
   /** Records that are or were in use; `isBucketAt` and `settledAt` take numbers from 1 to this. */
   get made(): number {
     return this.#records.word(0, WORD.made);
@@ -307,7 +293,6 @@ export class HoldBook {
       holds.lows.restore([]);
     }
     this.#records.writeLimit(holds.record, limit);
-    this.#records.setWord(holds.record, WORD.rule, this.#counts.numberOf(limit.stats));
     return holds;
   }
 

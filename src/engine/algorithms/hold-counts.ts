@@ -11,7 +11,7 @@ export interface HoldCounts {
 }
 
 /** `numberOf` the stats of no rule, such as those of a limit that comes from its numbers (held-limit.ts). */
-export const NO_RULE = 0;
+const NO_RULE = 0;
 
 /** For a book that one thread has. */
 export class OwnHoldCounts implements HoldCounts {
@@ -31,7 +31,7 @@ export class OwnHoldCounts implements HoldCounts {
   }
 }
 
-/** For a book that threads share: the number is one more than the place of the stats among their counters. */
+/** For a book that threads share. Stats whose name was given up count no more: no call would show them. */
 export class SharedHoldCounts implements HoldCounts {
   readonly #counts: SharedCounts;
 
@@ -40,10 +40,12 @@ export class SharedHoldCounts implements HoldCounts {
   }
 
   numberOf(stats: LimitStats): number {
-    return (stats.placeIn(this.#counts) ?? NO_RULE - 1) + 1;
+    const at = stats.placeIn(this.#counts);
+    return at === undefined ? NO_RULE : this.#counts.numberOf(at);
   }
 
   statsOf(number: number): LimitStats {
-    return number === NO_RULE ? OWN_LIMIT.stats : new LimitStats({ counts: this.#counts, at: number - 1 });
+    const at = this.#counts.placeOf(number);
+    return at === undefined ? OWN_LIMIT.stats : new LimitStats({ counts: this.#counts, at });
   }
 }

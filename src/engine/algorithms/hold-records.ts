@@ -34,8 +34,6 @@ export const WORD = {
   lows: 10,
   /** Of a bucket: the first LIMIT_WORDS numbers of the limit that opened the last hold (held-limit.ts). */
   limit: 11,
-  /** Of a bucket: the number of the rule's own stats (hold-counts.ts); `stats` may be those of a value. */
-  rule: 15,
   /** Of record 0: the first free record, how many were ever in use at once, live holds, settled ids and their list, and a cursor. */
   free: 1,
   made: 2,

@@ -31,9 +31,13 @@ export const Word = {
   chains: 144,
 } as const;
 
-/** Words of each place's entry. `made`: the number of the text among all that were ever made. */
+/**
+ * Words of each place's entry. `made`: the number of the text among all that were ever made. `namesBefore`: how many names have given the
+ * place up.
+ */
 export const Entry = {
   hash: 0,
+  namesBefore: 3,
   next: 4,
   kind: 5,
   mark: 6,
@@ -46,6 +50,7 @@ export const Entry = {
 } as const;
 export type EntryField = Exclude<keyof typeof Entry, "hash" | "users">;
 export const ENTRY_WORDS = 16;
+export const HASH_WORDS = 3;
 
 /** Where the parts of the memory begin: entries in words, the others in bytes. */
 export function layoutOf(places: number, threads: number) {

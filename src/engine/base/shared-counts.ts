@@ -10,6 +10,7 @@ import {
   ENTRY_WORDS,
   Entry,
   type EntryField,
+  HASH_WORDS,
   layoutOf,
   PLACE_CELLS,
   TEXT_BYTES,
@@ -22,6 +23,9 @@ import { divideDown } from "./units.ts";
 
 /** One place in so many is kept for names that are never given up. */
 const PLACES_PER_GROUP_PLACE = 16;
+
+/** Bits of a place in the number of a name (`numberOf`); the others tell the names apart that have had it. */
+const PLACE_BITS = 20;
 
 /** Names by how they are given up: never, or beside others of their kind. */
 export const NameKind = { group: 0, limit: 1, domain: 2 } as const;
@@ -97,6 +101,18 @@ export class SharedCounts implements CountRows {
   /** The place of a name that this thread uses from now on; undefined if it is new and there is no room. */
   use(name: string, options: NameOptions): number | undefined {
     return this.#place(name, options, 1);
+  }
+
+  /** A number of 32 bits, above 0, for the name that has that place now. All threads have the same. */
+  numberOf(at: number): number {
+    const place = placeAt(at);
+    return (this.#get(place, "namesBefore") << PLACE_BITS) | place;
+  }
+
+  /** The place of the name of that number; undefined if the name was given up. */
+  placeOf(number: number): number | undefined {
+    const at = cellOf(number & ((1 << PLACE_BITS) - 1));
+    return at >= 0 && this.numberOf(at) === number ? at : undefined;
   }
 
   /** What threads have agreed on for the name at that place. */
@@ -210,7 +226,7 @@ export class SharedCounts implements CountRows {
   }
 
   #isOf(place: number, wanted: Buffer): boolean {
-    for (let i = 0; i < 4; i++) {
+    for (let i = 0; i < HASH_WORDS; i++) {
       if (this.#words[this.#at(place) + Entry.hash + i] !== wanted.readInt32LE(4 * i)) return false;
     }
     return true;
@@ -221,7 +237,8 @@ export class SharedCounts implements CountRows {
     if (textBytes > TEXT_BYTES) return undefined;
     const place = this.#takeFree(kind, places, text !== undefined);
     if (place === undefined) return undefined;
-    for (let i = 0; i < 4; i++) this.#memory.setWord(this.#at(place) + Entry.hash + i, wanted.readInt32LE(4 * i));
+    for (let i = 0; i < HASH_WORDS; i++)
+      this.#memory.setWord(this.#at(place) + Entry.hash + i, wanted.readInt32LE(4 * i));
     this.#set(place, "mark", Mark.none);
     this.#set(place, "heir", heir === undefined ? 0 : placeAt(heir));
     this.#set(place, "parent", parent === undefined ? 0 : placeAt(parent));
@@ -273,6 +290,7 @@ export class SharedCounts implements CountRows {
     this.#unlink(place);
     for (let i = 0; i < THREADS_MAX / 32; i++) this.#memory.setWord(this.#at(place) + Entry.users + i, 0);
     for (const field of ["kind", "mark", "heir", "parent", "textBytes", "made"] as const) this.#set(place, field, 0);
+    this.#set(place, "namesBefore", this.#get(place, "namesBefore") + 1);
     const list = this.#get(place, "text") > 0 ? Word.freeWithText : Word.free;
     this.#set(place, "next", this.#words[list] as number);
     this.#memory.setWord(list, place);

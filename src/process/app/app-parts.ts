@@ -2,7 +2,6 @@
 
 import { SystemClock, WallClock } from "../../engine/base/clock.ts";
 import { HealthState } from "../../engine/base/health.ts";
-import { runInTurns } from "../../engine/base/long-work.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure, Sync } from "../../engine/domain/limit.ts";
 import type { LimitStats } from "../../engine/domain/stats.ts";
@@ -27,7 +26,6 @@ import { TopKeys } from "../../operate/telemetry/top/top-keys.ts";
 import type { Traces } from "../../operate/telemetry/traces/open-traces.ts";
 import type { RuleSource } from "../../rule-sources/files/rule-source.ts";
 import type { XdsRules, XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
-import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import { SnapshotStatus } from "../../stores/memory/snapshot/snapshot-status.ts";
 import type { Store, StoreHealth } from "../../stores/store.ts";
 import type { AppOptions } from "./app-options.ts";
@@ -229,12 +227,8 @@ function cacheGauges({ size, lookups, hits, expired, evicted }: LocalCache, numb
 function putInForce(parts: AppParts, rules: RuleSet): void {
   parts.limiter.useRules(rules);
   const inUse = new Set<LimitStats>();
-  const held = new Set<LimitStats>();
   for (const domain of rules.domains.values()) {
-    for (const { stats, holdSeconds } of domain.limits) {
-      inUse.add(stats);
-      if (holdSeconds > 0) held.add(stats);
-    }
+    for (const { stats } of domain.limits) inUse.add(stats);
     const overrides = parts.statsBook.find(domain.domain, OVERRIDE_PATH, "");
     if (overrides !== undefined) inUse.add(overrides);
   }
@@ -242,8 +236,6 @@ function putInForce(parts: AppParts, rules: RuleSet): void {
   parts.running.statsd?.flush();
   parts.statsBook.retainOnly(inUse);
   parts.calls.unmatched.retain(rules.domains.values());
-  const { store } = parts;
-  if (store instanceof MemoryStore) void runInTurns(store.leaveCounts(held));
   showRulesHealth(parts);
 }
 

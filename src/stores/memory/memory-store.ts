@@ -4,11 +4,9 @@
 import { OwnHoldCounts, SharedHoldCounts } from "../../engine/algorithms/hold-counts.ts";
 import { Settlement } from "../../engine/algorithms/settlement.ts";
 import type { Clock } from "../../engine/base/clock.ts";
-import type { LongWork } from "../../engine/base/long-work.ts";
 import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { newHash } from "../../engine/domain/key-bytes.ts";
-import type { LimitStats } from "../../engine/domain/stats.ts";
 import { type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import type { LocalStore } from "../store.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
@@ -98,17 +96,6 @@ export class MemoryStore implements LocalStore {
   knowsHold(take: Take): boolean {
     const nowUs = this.#lockBucket(take);
     return this.#atomically(() => this.buckets.holds.knows(take, take.holdId, nowUs));
-  }
-
-  /** Takes the holds of limits whose stats are not among `held` out of their rules' counts (HoldBook.leaveCount). */
-  *leaveCounts(held: ReadonlySet<LimitStats>): LongWork<void> {
-    const { holds } = this.buckets;
-    const numbers = holds.numbersOf(held);
-    for (let record = 1; record <= holds.made; record++) {
-      this.#memory.lockLogsAndHolds();
-      this.#atomically(() => holds.leaveCount(record, numbers));
-      yield;
-    }
   }
 
   close(): Promise<void> {

@@ -106,8 +106,14 @@ test("names beyond the places, and texts that are too long, get none; a place th
   expect([counts.group("group", 1), counts.group("another", 1)]).toEqual([expect.any(Number), undefined]);
   expect(counts.use("name 3", LIMIT)).toBe(places[3]);
   counts.own[places[5] as number] = 7;
+  const number = counts.numberOf(places[5] as number);
   counts.giveUpAllBut(NameKind.limit, new Set(places.filter((_, i) => i !== 5) as number[]));
   expect([counts.use("other", LIMIT), counts.own[places[5] as number]]).toEqual([places[5], 0]);
+  // The number of a name is not that of the next one at its place.
+  expect([counts.placeOf(number), counts.placeOf(counts.numberOf(places[5] as number))]).toEqual([
+    undefined,
+    places[5],
+  ]);
   expect(
     new SharedCounts(reserveCounts(1, PLACES), 0).use("long", { ...LIMIT, text: "x".repeat(2_000) }),
   ).toBeUndefined();
