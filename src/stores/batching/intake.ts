@@ -109,8 +109,7 @@ export abstract class Intake<B extends Batch> {
         options.onUndone(receipt);
         this.addReceipt(receipt, queue);
       },
-      onGivenBack: () => this.#receipts.onGivenBack(),
-      onNotGivenBack: (receipts, queue) => this.#receipts.putBack(receipts, queue),
+      receipts: this.#receipts,
       onHeld: (bucketKey, holder, group) => this.queueOfHeld(bucketKey, holder, group),
       again: (batched, queue) => {
         this.settler.addAgain(this.#batchFor(batched.group, queue), batched);

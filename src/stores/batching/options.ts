@@ -36,17 +36,13 @@ export interface BatchingOptions {
 }
 
 /** BatchingOptions with all defaults filled in, for each server. */
-export interface CompleteOptions extends StorePatience {
+export interface CompleteOptions
+  extends StorePatience,
+    Required<Omit<BatchingOptions, "keyPrefix" | "deadlineMs" | "patienceMs" | "silenceMsMax" | "injectedTime">> {
   readonly silenceUsMax: number;
-  readonly takesInFlightMax: number;
-  readonly breaker: BreakerOptions;
-  readonly observer: StoreObserver;
-  readonly clock: Clock;
   /** Told of each group that the store fails. A cluster looks for its nodes then. */
   readonly onFailed: (error: StoreError) => void;
-  readonly onUndone: (take: Pick<Take, "bucketKey" | "limit">) => void;
   readonly injectedTime: Clock | undefined;
-  readonly nameSuffix: string;
 }
 
 const DEADLINE_MS = 15;

@@ -18,7 +18,7 @@ import type { SettleListener } from "../store.ts";
 import type { Batch, BatchedGroup, BatchedTake, Receipt } from "./batch.ts";
 import type { Breaker } from "./breaker.ts";
 import type { CompleteOptions } from "./options.ts";
-import type { BatchQueues } from "./queues.ts";
+import type { BatchQueues, Receipts } from "./queues.ts";
 import { HELD, NO_COUNT, NO_COUNT_ERROR, type ReplyReader, TOO_LATE } from "./reply.ts";
 import { answerByUs, type ServerTime } from "./server-time.ts";
 
@@ -37,10 +37,7 @@ interface SettlerOptions<B extends Batch> extends Omit<CompleteOptions, "breaker
   readonly onRoom: () => void;
   /** Takes a payment of a group that had been answered without the store. */
   readonly giveBack: (receipt: Receipt, queue: number) => void;
-  /** The server gave something back. */
-  readonly onGivenBack: () => void;
-  /** The server did not give these receipts back, so they have to be sent again. */
-  readonly onNotGivenBack: (receipts: readonly Receipt[], queue: number) => void;
+  readonly receipts: Receipts;
   /** A group was passed over because `holder` holds this key. Returns the queue in which it waits, or undefined if it shall fail. */
   readonly onHeld: (bucketKey: string, holder: number, group: TakeGroup) => number | undefined;
   /** Sends a group again, in this queue. */
@@ -161,14 +158,14 @@ export class Settler<B extends Batch> {
   }
 
   #noteReceipts({ receipts, queue }: B, { notGivenBack }: ReplyReader): void {
-    const { observer, onGivenBack, onNotGivenBack } = this.#options;
+    const { observer, receipts: all } = this.#options;
     const count = receipts.length - notGivenBack.length;
     if (count > 0) {
       observer.gaveBack(count);
-      onGivenBack();
+      all.onGivenBack();
     }
     const waiting = receipts.filter((_, place) => notGivenBack.includes(place));
-    if (waiting.length > 0) onNotGivenBack(waiting, queue);
+    if (waiting.length > 0) all.putBack(waiting, queue);
   }
 
   /**
@@ -176,7 +173,7 @@ export class Settler<B extends Batch> {
    * calls were in the way of these.
    */
   fail(batch: B, error: StoreError, isWell = false): void {
-    if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch.receipts, batch.queue);
+    if (batch.receipts.length > 0) this.#options.receipts.putBack(batch.receipts, batch.queue);
     this.#failGroups(batch, error, isWell);
   }
 
@@ -337,7 +334,7 @@ export class Settler<B extends Batch> {
     }
     this.#record(batch, 0, failed);
     if (batch.waiting === 0 && !isSent) {
-      if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch.receipts, batch.queue);
+      if (batch.receipts.length > 0) this.#options.receipts.putBack(batch.receipts, batch.queue);
       this.#options.queues.remove(batch);
       this.finish(batch);
       return;

@@ -26,7 +26,7 @@ export interface RedisOptions extends BatchingOptions {
   readonly jitterSecondsMax?: number;
 }
 
-interface RedisNodeOptions extends CompleteOptions {
+export interface RedisNodeOptions extends CompleteOptions {
   readonly finder: ServerFinder;
   /** The server's name in sentences about its queue. Default: Redis. */
   readonly name?: string;
