@@ -52,7 +52,7 @@ export async function flush(server: PostgresServer): Promise<void> {
 export async function sweep(store: SharedStore<PostgresBackend>): Promise<number> {
   let swept: number | undefined;
   await until("it sweeps", async () => {
-    swept = await store.backend.sweep();
+    swept = await store.backend.housekeeping.sweep();
     return swept !== undefined;
   });
   return swept ?? 0;

@@ -1,14 +1,14 @@
 // The rows of one call, from the moment they are locked until they are written: the settlement reads and changes them here, as the
 // memory store's buckets. sql/tables.sql says what a row has.
 
-import { HoldBook } from "../../engine/algorithms/hold-book.ts";
+import { HoldBook, type KeptHold } from "../../engine/algorithms/hold-book.ts";
+import { ID_BYTES_MAX } from "../../engine/algorithms/hold-records.ts";
 import { LogState, unpackLog } from "../../engine/algorithms/log-state.ts";
 import { type BucketAccess, type WorkingBucket, windowUsOf } from "../../engine/algorithms/working-bucket.ts";
 import { AMOUNT_MAX } from "../../engine/base/units.ts";
 import { type KeyHash, keyedOf } from "../../engine/domain/key-bytes.ts";
 import { Algorithm, HOLDS_IN_MEMORY_MAX, type Limit } from "../../engine/domain/limit.ts";
 import { LimitStats } from "../../engine/domain/stats.ts";
-import { packHolds, unpackHolds } from "./hold-text.ts";
 
 /** The largest count of a counter: the largest number below 2^63 that a double can hold. */
 const COUNT_MAX = 2 ** 63 - 1_024;
@@ -199,4 +199,42 @@ function makesSense({ atUs, used, previous }: Row, limit: Limit): boolean {
   if (used > AMOUNT_MAX) return false;
   if (limit.algorithm !== Algorithm.fixedWindow && (previous < 0 || previous > AMOUNT_MAX)) return false;
   return limit.algorithm === Algorithm.calendarWindow || atUs % windowUsOf(limit) === 0;
+}
+
+/** Live holds as text in their bucket's row: JSON in ASCII of the numbers of the bucket's lows, then of each hold. */
+type PackedHold = readonly [id: string, cost: number, paidAtUs: number, endsAtUs: number, payment: number];
+
+export function packHolds(lows: readonly number[], live: readonly KeptHold[]): string {
+  const holds = live.map(({ id, cost, paidAtUs, endsAtUs, payment }) => [id, cost, paidAtUs, endsAtUs, payment]);
+  return JSON.stringify([lows, holds]).replace(/[\x7f-\xff]/g, escapeOf);
+}
+
+function escapeOf(char: string): string {
+  return `\\u00${char.charCodeAt(0).toString(16)}`;
+}
+
+/** Adds the holds of a text to the book, as those of this bucket. False, with the book unchanged, if `packHolds` can't have written the text. */
+export function unpackHolds(book: HoldBook, bucket: KeyHash, limit: Limit, text: string): boolean {
+  let read: unknown;
+  try {
+    read = JSON.parse(text);
+  } catch {
+    return false;
+  }
+  if (!Array.isArray(read) || read.length !== 2) return false;
+  const [lows, holds] = read as unknown[];
+  if (!Array.isArray(lows) || !lows.every(Number.isSafeInteger) || !Array.isArray(holds) || !holds.every(isHold))
+    return false;
+  book.keep(bucket, limit, lows as number[], (holds as PackedHold[]).map(holdOf));
+  return true;
+}
+
+function holdOf([id, cost, paidAtUs, endsAtUs, payment]: PackedHold): KeptHold {
+  return { id, cost, paidAtUs, endsAtUs, payment };
+}
+
+function isHold(value: unknown): value is PackedHold {
+  if (!Array.isArray(value) || value.length !== 5) return false;
+  const [id, ...numbers] = value as unknown[];
+  return typeof id === "string" && id.length <= ID_BYTES_MAX && numbers.every(Number.isSafeInteger);
 }

@@ -26,11 +26,10 @@ import {
   waitedTooLong,
 } from "./connect.ts";
 import { describeTrouble, needsAnotherConnection } from "./connect-trouble.ts";
+import { Housekeeping } from "./housekeeping.ts";
 import { PostgresLink } from "./link.ts";
 import { LockedKeys, NOT_PLAIN, Queue, UNKNOWN_HOLDER } from "./locked-keys.ts";
 import { BatchSettlement, settleLocked } from "./locked-takes.ts";
-import { type AskBeside, processTable, sideConnection } from "./side-connection.ts";
-import { Sweep } from "./sweep.ts";
 import { readTakeEach, TAKE_EACH, takeEachArguments } from "./take-each.ts";
 
 /** Options of a PostgreSQL store, with their defaults. */
@@ -76,21 +75,18 @@ const PLAIN_UNDER_WAY_MAX = 2;
 /** Opens the store, which connects by itself and keeps trying. Never throws because PostgreSQL is away: `trouble` says so. */
 export function openPostgresStore(options: PostgresStoreOptions): SharedStore<PostgresBackend> {
   const backend = new PostgresBackend(options);
-  const register = processTable(backend.ask, options.keyPrefix ?? "");
-  return new SharedStore(backend, register, completeOptions(options).clock);
+  return new SharedStore(backend, backend.housekeeping, completeOptions(options).clock);
 }
 
 /** One PostgreSQL and the connections to it. */
 export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
-  /** Asks everything but takes, over a connection that takes do not use. */
-  readonly ask: AskBeside;
+  readonly housekeeping: Housekeeping;
   readonly #options: PostgresStoreOptions;
   /** Connections for takes. */
   readonly #links: readonly PostgresLink[];
   /** The connection for all else, so that no load keeps it waiting. */
   readonly #asideLink: PostgresLink;
   readonly #settlement: BatchSettlement;
-  readonly #sweep: Sweep;
   readonly #lockedKeys: LockedKeys;
   // No other process has this key, so none locks its row.
   readonly #probeBucket: ProbeBucket;
@@ -118,12 +114,12 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     const ignore = () => undefined;
     this.#asideLink = this.#newLink(this.#lockTimeoutMs, { onUp: ignore, onFree: ignore, onLost: ignore });
     this.#settlement = new BatchSettlement(this.settler.latestOf, injectedTime);
-    this.ask = sideConnection(this.#asideLink, silenceUsMax / MICROS_PER_MILLI);
-    this.#sweep = new Sweep({ ask: this.ask, injectedTime });
+    const silenceMs = silenceUsMax / MICROS_PER_MILLI;
+    this.housekeeping = new Housekeeping({ link: this.#asideLink, silenceMs, keyPrefix, injectedTime });
   }
 
   start(): void {
-    if (this.#options.sweeps !== false) this.#sweep.start();
+    if (this.#options.sweeps !== false) this.housekeeping.startSweeping();
     for (const link of this.#links) link.start();
     this.#asideLink.start();
   }
@@ -136,14 +132,9 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     return true;
   }
 
-  /** Deletes some expired rows now. Resolves to how many; undefined if that is not possible now. */
-  async sweep(): Promise<number | undefined> {
-    return await this.#sweep.sweep();
-  }
-
   override async drain(): Promise<void> {
     await super.drain();
-    this.#sweep.stop();
+    this.housekeeping.stopSweeping();
   }
 
   close(): void {

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { type BucketHolds, HoldBook } from "../../../src/engine/algorithms/hold-book.ts";
 import { LogState, unpackLog } from "../../../src/engine/algorithms/log-state.ts";
 import { keyedOf } from "../../../src/engine/domain/key-bytes.ts";
-import { packHolds, unpackHolds } from "../../../src/stores/postgres/hold-text.ts";
+import { packHolds, unpackHolds } from "../../../src/stores/postgres/locked-rows.ts";
 import { makeLimit } from "../../support/builders.ts";
 import { runs } from "../../support/runs.ts";
 

@@ -1,0 +1,87 @@
+// What is done beside the takes (sql/housekeeping.sql), over a connection of its own: processes are counted and what has expired is deleted,
+// however busy the other connections are. What fails is done at the next time; takes report trouble that lasts.
+
+import type { Clock } from "../../engine/base/clock.ts";
+import { SilenceError, withTimeLimit } from "../batching/connecting.ts";
+import type { ProcessPlace, ProcessRegister } from "../batching/process-count.ts";
+import { storedKey } from "./batch.ts";
+import type { Statement } from "./connect.ts";
+import type { PostgresLink } from "./link.ts";
+
+const SWEEP_MS = 1_000;
+/** The pause between turns while there is more to sweep. */
+const SWEEP_AGAIN_MS = 5;
+/** Rows of one turn, some ten milliseconds: more than the calls of four connections can make meanwhile. */
+const ROWS_MAX = 1_000;
+
+interface HousekeepingOptions {
+  readonly link: PostgresLink;
+  /** The link is given up when it is silent for this long. */
+  readonly silenceMs: number;
+  readonly keyPrefix: string;
+  /** Time by which buckets expire, in place of the server's; for tests. */
+  readonly injectedTime: Clock | undefined;
+}
+
+/**
+ * Sweeps, and registers processes in a table, each with the server's time of its last report. Processes with the same prefix of keys count each
+ * other: with another prefix they share no bucket. Places are in the order of the ids.
+ */
+export class Housekeeping implements ProcessRegister {
+  readonly #options: HousekeepingOptions;
+  readonly #prefix: string;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: HousekeepingOptions) {
+    this.#options = options;
+    this.#prefix = storedKey(options.keyPrefix);
+  }
+
+  startSweeping(): void {
+    this.#sweepIn(SWEEP_MS);
+  }
+
+  stopSweeping(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Deletes some buckets and settled holds now. Resolves to how many rows; undefined if that was not possible. */
+  async sweep(): Promise<number | undefined> {
+    const values = [String(this.#options.injectedTime?.nowUs() ?? 0), String(ROWS_MAX)];
+    const swept = await this.#ask({ name: "sweep", text: "SELECT sweep($1::bigint, $2::bigint)", values });
+    return swept === undefined ? undefined : Number(swept);
+  }
+
+  async report(id: string, goneAfterMs: number): Promise<ProcessPlace | undefined> {
+    const text = "SELECT array_to_string(beat($1, $2, $3::interval), ',')";
+    const answer = await this.#ask({ name: "beat", text, values: [this.#prefix, id, `${goneAfterMs} milliseconds`] });
+    const [count, index, added] = answer?.split(",").map(Number) ?? [];
+    return count === undefined || index === undefined ? undefined : { count, index, isNew: added === 1 };
+  }
+
+  async leave(id: string): Promise<void> {
+    await this.#ask({ text: "DELETE FROM process WHERE process_id = $1", values: [`${this.#prefix}${id}`] });
+  }
+
+  #sweepIn(ms: number): void {
+    this.#timer = setTimeout(() => void this.#sweepAndGoOn(), ms).unref();
+  }
+
+  async #sweepAndGoOn(): Promise<void> {
+    const swept = await this.sweep();
+    if (this.#timer !== undefined) this.#sweepIn((swept ?? 0) < ROWS_MAX ? SWEEP_MS : SWEEP_AGAIN_MS);
+  }
+
+  /** Asks for one text. Undefined if there is no connection, or if it failed. */
+  async #ask(statement: Statement): Promise<string | undefined> {
+    const { link, silenceMs } = this.#options;
+    try {
+      const rows = link.connection && (await withTimeLimit(silenceMs, link.connection.query(statement)));
+      return rows?.[0]?.[0] ?? undefined;
+    } catch (error) {
+      if (error instanceof SilenceError) link.reconnect(`${link.name} does not answer (${error.message})`);
+      return undefined;
+    }
+  }
+}
