@@ -3,13 +3,14 @@
 
 import { readFileSync } from "node:fs";
 import { loadPackageDefinition, Server, ServerCredentials } from "@grpc/grpc-js";
+import { loadProto } from "../harness/load-proto.mjs";
 import { loadDist } from "./dist.mjs";
 import { openService } from "./service.mjs";
 import { OK_ANSWER, openIncrements, openUpdates } from "./stand-ins.mjs";
 
 const { SystemClock } = await loadDist("engine/base/clock.js");
 const { HealthState } = await loadDist("engine/base/health.js");
-const { loadProto, SHOULD_RATE_LIMIT_PATH } = await loadDist("grpc/transport/load-proto.js");
+const { SHOULD_RATE_LIMIT_PATH } = await loadDist("grpc/transport/load-proto.js");
 const { startGrpcServer } = await loadDist("grpc/transport/grpc-server.js");
 const { startFastLane } = await loadDist("grpc/transport/fast-lane/fast-lane-server.js");
 const { TlsFiles } = await loadDist("grpc/transport/tls-files.js");

@@ -6,7 +6,7 @@ import { LimitRequest } from "../../dist/engine/domain/request.js";
 import { Decision } from "../../dist/engine/limiter/call.js";
 import { decodeRequest, encodeDecision } from "../../dist/grpc/rls/codec.js";
 import { WireWriter } from "../../dist/grpc/rls/wire.js";
-import { loadProto } from "../../dist/grpc/transport/load-proto.js";
+import { loadProto } from "../harness/load-proto.mjs";
 import { printTable, writeResults } from "../harness/report.mjs";
 
 const CALLS = 200_000;

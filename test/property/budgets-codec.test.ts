@@ -8,8 +8,9 @@ import { readReserved as clientReserved, readSettled as clientSettled } from "..
 import { HoldAsk, LimitRequest, textOf } from "../../src/engine/domain/request.ts";
 import { decodeHoldRequest, encodeReserved, encodeSettled } from "../../src/grpc/rls/budgets.ts";
 import { WireWriter } from "../../src/grpc/rls/wire.ts";
-import { loadProto, loadRegistry } from "../../src/grpc/transport/load-proto.ts";
+import { loadRegistry } from "../../src/grpc/transport/load-proto.ts";
 import { readReserved, readSettled } from "../support/budgets.ts";
+import { loadProto } from "../support/load-proto.ts";
 import { holdFields, text } from "../support/request-arbitrary.ts";
 import { runs } from "../support/runs.ts";
 import { bytesField } from "../support/wire.ts";

@@ -7,12 +7,12 @@ import { UNITS } from "../../client/src/unit.ts";
 import { writeRequest } from "../../client/src/write-request.ts";
 import { LimitRequest } from "../../src/engine/domain/request.ts";
 import { decodeRequest } from "../../src/grpc/rls/codec.ts";
-import { plainStruct } from "../../src/grpc/transport/plain-struct.ts";
-import { type RateLimitAnswer, shouldRateLimit } from "../../src/tools/mirror/answer.ts";
+import { shouldRateLimit } from "../support/load-proto.ts";
 import { answerBytes } from "../support/mirror-rig.ts";
 import { plainOf, text } from "../support/request-arbitrary.ts";
 import { runs } from "../support/runs.ts";
 import { bytesField, UNKNOWN_FIELDS, varintField } from "../support/wire.ts";
+import type { LoadedResponse } from "../vectors/normal-form.ts";
 
 // Half a surrogate pair is no text: the client sends U+FFFD for it, proto-loader sends bytes that are no UTF-8.
 const wellFormed = text.map((chars) => Buffer.from(chars).toString());
@@ -98,12 +98,25 @@ const answer = fc.record({
   dynamic_metadata: fc.option(fc.dictionary(wellFormed, value, { maxKeys: 4 }).map((fields) => ({ fields }))),
 });
 
+/** A google.protobuf.Value as JSON; one without any member stands for null. */
+function plainValue(value: Readonly<Record<string, unknown>>): unknown {
+  const { structValue, listValue } = value;
+  if (structValue) return plainStruct(structValue as NonNullable<LoadedResponse["dynamic_metadata"]>);
+  if (listValue) return (listValue as { values: (typeof value)[] }).values.map(plainValue);
+  return value.stringValue ?? value.numberValue ?? value.boolValue ?? null;
+}
+
+function plainStruct({ fields }: NonNullable<LoadedResponse["dynamic_metadata"]>): object {
+  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, plainValue(value)]));
+}
+
 /** What the client promises to make of proto-loader's form of an answer. */
-function meaningOf(proto: RateLimitAnswer): object {
+function meaningOf(proto: LoadedResponse): object {
   return {
     allowed: proto.overall_code !== "OVER_LIMIT",
     statuses: proto.statuses.map((status) => {
-      const { current_limit: limit, duration_until_reset: reset } = status;
+      const limit = status.current_limit;
+      const reset = status.duration_until_reset;
       const unit = String(limit?.unit).toLowerCase();
       return {
         allowed: status.code !== "OVER_LIMIT",
@@ -130,7 +143,7 @@ describe("an answer", () => {
     fc.assert(
       fc.property(answer, (plain) => {
         const bytes = answerBytes(plain);
-        const meaning = meaningOf(shouldRateLimit().responseDeserialize(bytes));
+        const meaning = meaningOf(shouldRateLimit().responseDeserialize(bytes) as LoadedResponse);
         expect(readAnswer(bytes)).toEqual(meaning);
         expect(readAnswer(Buffer.concat([UNKNOWN_FIELDS, bytes, UNKNOWN_FIELDS]))).toEqual(meaning);
       }),

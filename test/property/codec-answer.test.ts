@@ -8,8 +8,9 @@ import { UNIT_NAMES, type Unit } from "../../src/engine/domain/limit.ts";
 import { Decision } from "../../src/engine/limiter/call.ts";
 import { encodeDecision } from "../../src/grpc/rls/codec.ts";
 import { WireWriter } from "../../src/grpc/rls/wire.ts";
-import { loadProto, loadRegistry } from "../../src/grpc/transport/load-proto.ts";
+import { loadRegistry } from "../../src/grpc/transport/load-proto.ts";
 import { makeLimit } from "../support/builders.ts";
+import { loadProto } from "../support/load-proto.ts";
 import { text } from "../support/request-arbitrary.ts";
 import { runs } from "../support/runs.ts";
 

@@ -12,10 +12,11 @@ import {
 import type { RequestError } from "../../src/engine/base/errors.ts";
 import { ReserveService, SettleService } from "../../src/grpc/rls/budgets.ts";
 import type { CallServiceOptions } from "../../src/grpc/rls/service.ts";
-import { BUDGETS_SERVICE, loadProto } from "../../src/grpc/transport/load-proto.ts";
+import { BUDGETS_SERVICE } from "../../src/grpc/transport/load-proto.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { endWithTest } from "./ends.ts";
 import type { LimiterRig } from "./limiter-rig.ts";
+import { loadProto } from "./load-proto.ts";
 import type { TestApp } from "./test-app.ts";
 
 /** A budget of 100 tokens a day for each tenant, with holds, and a rule without. */

@@ -2,9 +2,10 @@
 // connection ends.
 
 import * as grpc from "@grpc/grpc-js";
-import { loadProto, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
+import { SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import { endWithTest } from "./ends.ts";
 import { callRaw, type RawOutcome } from "./grpc-test-server.ts";
+import { loadProto } from "./load-proto.ts";
 
 const service = loadProto()["envoy.service.ratelimit.v3.RateLimitService"] as grpc.ServiceDefinition;
 const { requestSerialize } = service.ShouldRateLimit as grpc.MethodDefinition<object, object>;

@@ -2,7 +2,8 @@
 
 import type { Answer } from "../../client/src/decision.ts";
 import { readAnswer } from "../../client/src/read-answer.ts";
-import { shouldRateLimit } from "../../src/tools/mirror/answer.ts";
+import { shouldRateLimit } from "./load-proto.ts";
+
 import { answerBytes } from "./mirror-rig.ts";
 
 /** A RateLimitRequest in proto-loader's form; enums by name, numbers of 64 bits as text. */

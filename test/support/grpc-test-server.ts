@@ -5,10 +5,11 @@ import { SystemClock } from "../../src/engine/base/clock.ts";
 import { HealthState } from "../../src/engine/base/health.ts";
 import { startFastLane } from "../../src/grpc/transport/fast-lane/fast-lane-server.ts";
 import { startGrpcServer } from "../../src/grpc/transport/grpc-server.ts";
-import { HEALTH_SERVICE, loadProto, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
+import { HEALTH_SERVICE, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import type { GrpcServer, GrpcServerOptions } from "../../src/grpc/transport/transport.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { closedWithTest, endWithTest } from "./ends.ts";
+import { loadProto } from "./load-proto.ts";
 
 /** A server under test and what it reported. */
 export interface TestServer<Server extends GrpcServer = GrpcServer> {

@@ -5,11 +5,12 @@ import * as grpc from "@grpc/grpc-js";
 import { SystemClock } from "../../src/engine/base/clock.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
-import { framed, readAnswer, shouldRateLimit, type TargetAnswer } from "../../src/tools/mirror/answer.ts";
+import { framed, readAnswer, type TargetAnswer } from "../../src/tools/mirror/answer.ts";
 import type { CompareOptions } from "../../src/tools/mirror/compare.ts";
 import { type RunMirrorOptions, type RunningMirror, runMirror } from "../../src/tools/mirror/run-mirror.ts";
 import { endWithTest } from "./ends.ts";
 import { startTestServer, type TestServer } from "./grpc-test-server.ts";
+import { shouldRateLimit } from "./load-proto.ts";
 
 /** Nothing ignored, a second of tolerance for times. */
 export const STRICT: CompareOptions = { ignore: [], remainingTolerance: 0, durationTolerance: 1_000 };

@@ -3,7 +3,8 @@
 
 import fc from "fast-check";
 import { ALGORITHM_NAMES, WRITTEN_ALGORITHMS } from "../../src/engine/domain/limit.ts";
-import { loadProto, RATE_LIMIT_SERVICE } from "../../src/grpc/transport/load-proto.ts";
+import { RATE_LIMIT_SERVICE } from "../../src/grpc/transport/load-proto.ts";
+import { loadProto } from "./load-proto.ts";
 
 /** A call and when it was recorded. */
 export interface DrawnCall {

@@ -4,12 +4,12 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { credentials, loadPackageDefinition, Metadata, type ServiceError } from "@grpc/grpc-js";
 import { type Clock, SystemClock } from "../../src/engine/base/clock.ts";
-import { loadProto } from "../../src/grpc/transport/load-proto.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { type App, startApp } from "../../src/process/app.ts";
 import { readSettings } from "../../src/process/settings.ts";
 import { countsAlone } from "./counts.ts";
 import { endWithTest } from "./ends.ts";
+import { loadProto } from "./load-proto.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 /** A request in proto field names. */

@@ -1,7 +1,6 @@
-// Loads proto/ for everything off the hot path: health, reflection, the command line, the JSON endpoint, tests.
+// The types of proto/, for everything off the hot path: health, reflection, the command line, the JSON endpoint.
 
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import {
   create,
@@ -9,10 +8,12 @@ import {
   type DescMessage,
   type FileRegistry,
   fromBinary,
+  fromJson,
+  type JsonValue,
   toBinary,
+  toJson,
 } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
-import type * as ProtoLoader from "@grpc/proto-loader";
 import { invariant } from "../../engine/base/invariant.ts";
 import type { MessageMethod } from "./transport.ts";
 
@@ -27,30 +28,8 @@ export const SETTLE_PATH = `/${BUDGETS_SERVICE}/Settle`;
 /** Full name of the health service. */
 export const HEALTH_SERVICE = "grpc.health.v1.Health";
 
-const FILES = ["envoy/service/ratelimit/v3/rls.proto", "headgate/v1/budgets.proto", "grpc/health/v1/health.proto"];
-
 // proto/ is as many levels above src/grpc/transport as above dist/grpc/transport.
 const PROTO_ROOT = fileURLToPath(new URL("../../../proto/", import.meta.url));
-
-let definition: ProtoLoader.PackageDefinition | undefined;
-
-/**
- * Every type and service of proto/ by full name. Messages are plain objects: fields are named as in proto/, 64-bit numbers and enums
- * are strings (an unknown enum number stays a number), and absent fields have their defaults. The service does not call this: reading the
- * files takes it longer than the rest of its start.
- */
-export function loadProto(): ProtoLoader.PackageDefinition {
-  const { loadSync } = createRequire(import.meta.url)("@grpc/proto-loader") as typeof ProtoLoader;
-  definition ??= loadSync(FILES, {
-    includeDirs: [PROTO_ROOT],
-    keepCase: true,
-    longs: String,
-    enums: String,
-    defaults: true,
-    oneofs: true,
-  });
-  return definition;
-}
 
 let registry: FileRegistry | undefined;
 
@@ -58,6 +37,26 @@ let registry: FileRegistry | undefined;
 export function loadRegistry(): FileRegistry {
   registry ??= createFileRegistry(fromBinary(FileDescriptorSetSchema, readFileSync(`${PROTO_ROOT}descriptors.binpb`)));
   return registry;
+}
+
+/**
+ * How messages of a type become JSON and back: fields are named as in proto/, enums by name, numbers of 64 bits and durations are text. What
+ * is left out has its default; only messages are undefined.
+ */
+export function jsonMessages<Message>(name: string): {
+  toBytes(message: object): Buffer;
+  fromBytes(bytes: Buffer): Message;
+} {
+  const typeOf = () => {
+    const type = loadRegistry().getMessage(name);
+    invariant(type !== undefined, `proto/ defines ${name}`);
+    return type;
+  };
+  const form = { useProtoFieldName: true, alwaysEmitImplicit: true };
+  return {
+    toBytes: (message) => Buffer.from(toBinary(typeOf(), fromJson(typeOf(), message as JsonValue))),
+    fromBytes: (bytes) => toJson(typeOf(), fromBinary(typeOf(), bytes), form) as Message,
+  };
 }
 
 /** The methods of a service, at the paths of the name `as`, by name. Their messages are those of loadRegistry; enums are numbers. */

@@ -2,17 +2,9 @@
 // what is sent.
 
 import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-import {
-  type ChannelCredentials,
-  Client,
-  type ClientDuplexStream,
-  credentials,
-  Metadata,
-  type MethodDefinition,
-} from "@grpc/grpc-js";
-import { loadSync } from "@grpc/proto-loader";
+import { type ChannelCredentials, Client, type ClientDuplexStream, credentials, Metadata } from "@grpc/grpc-js";
 import { errorMessage } from "../../engine/base/thrown.ts";
+import { WireWriter } from "../../grpc/rls/wire.ts";
 import { type AnswerBounds, RATE_LIMIT_TYPE } from "./discovery.ts";
 import type { StreamRequest } from "./session.ts";
 
@@ -66,7 +58,7 @@ const RECEIVED_PER_BYTE_MAX = 2;
 /** Longest refusal that is sent: servers may not read the whole list of a large set's mistakes. */
 const REFUSAL_CHARS_MAX = 4_000;
 
-type Duplex = ClientDuplexStream<object, Buffer>;
+type Duplex = ClientDuplexStream<Buffer, Buffer>;
 
 /** One stream. Connecting begins in the constructor. */
 export class AdsStream {
@@ -89,21 +81,8 @@ export class AdsStream {
     }
   }
 
-  send({ version, nonce, refusal }: StreamRequest): void {
-    const { nodeId, nodeMetadata, programVersion } = this.#plane;
-    const fields = Object.fromEntries([...nodeMetadata].map(([key, value]) => [key, { stringValue: value }]));
-    this.#call?.write({
-      version_info: version,
-      node: {
-        id: nodeId,
-        ...(nodeMetadata.size === 0 ? {} : { metadata: { fields } }),
-        user_agent_name: "headgate",
-        user_agent_version: programVersion,
-      },
-      type_url: RATE_LIMIT_TYPE,
-      response_nonce: nonce,
-      ...(refusal === undefined ? {} : { error_detail: { message: refusal.slice(0, REFUSAL_CHARS_MAX) } }),
-    });
+  send(request: StreamRequest): void {
+    this.#call?.write(bytesOf(request, this.#plane));
   }
 
   /** Ends the stream without calling the listener. */
@@ -120,8 +99,8 @@ export class AdsStream {
     this.#client = client;
     const metadata = new Metadata();
     for (const [key, value] of headers) metadata.add(key, value);
-    const { path, requestSerialize } = streamMethod();
-    const call = client.makeBidiStreamRequest(path, requestSerialize, (bytes: Buffer) => bytes, metadata) as Duplex;
+    const same = (bytes: Buffer): Buffer => bytes;
+    const call: Duplex = client.makeBidiStreamRequest(PATH, same, same, metadata);
     this.#call = call;
     call.on("data", (bytes: Buffer) => {
       if (!this.#isEnded) this.#listener.message(bytes);
@@ -171,18 +150,38 @@ function channelOptions({ bounds, tls }: ControlPlane, { everyMs, answerMs }: Pi
   };
 }
 
-const METHOD = "StreamAggregatedResources";
-const SERVICE = "envoy.service.discovery.v3.AggregatedDiscoveryService";
-// src/rule-sources/xds and dist/rule-sources/xds are equally deep.
-const PROTO_ROOT = fileURLToPath(new URL("../../../proto/", import.meta.url));
+const PATH = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 
-let method: MethodDefinition<object, Buffer> | undefined;
+/** A DiscoveryRequest, by the numbers of proto/envoy. */
+function bytesOf({ version, nonce, refusal }: StreamRequest, plane: ControlPlane): Buffer {
+  const writer = new WireWriter();
+  if (version !== "") writer.writeTextField(1, version);
+  const node = writer.openMessage(2);
+  if (plane.nodeId !== "") writer.writeTextField(1, plane.nodeId);
+  if (plane.nodeMetadata.size > 0) writeMetadata(plane.nodeMetadata, writer);
+  writer.writeTextField(6, "headgate");
+  writer.writeTextField(7, plane.programVersion);
+  writer.closeMessage(node);
+  writer.writeTextField(4, RATE_LIMIT_TYPE);
+  if (nonce !== "") writer.writeTextField(5, nonce);
+  if (refusal !== undefined) {
+    const detail = writer.openMessage(6);
+    writer.writeTextField(2, refusal.slice(0, REFUSAL_CHARS_MAX));
+    writer.closeMessage(detail);
+  }
+  return Buffer.from(writer.view());
+}
 
-function streamMethod(): MethodDefinition<object, Buffer> {
-  if (method !== undefined) return method;
-  const definition = loadSync(["envoy/service/discovery/v3/ads.proto"], { includeDirs: [PROTO_ROOT], keepCase: true });
-  const service = definition[SERVICE] as unknown as Readonly<Record<string, MethodDefinition<object, Buffer>>>;
-  method = service[METHOD];
-  if (method === undefined) throw new Error(`proto/ has no ${SERVICE}/${METHOD}`);
-  return method;
+/** The node's google.protobuf.Struct, of texts. */
+function writeMetadata(metadata: ReadonlyMap<string, string>, writer: WireWriter): void {
+  const struct = writer.openMessage(3);
+  for (const [key, value] of metadata) {
+    const entry = writer.openMessage(1);
+    writer.writeTextField(1, key);
+    const held = writer.openMessage(2);
+    writer.writeTextField(3, value);
+    writer.closeMessage(held);
+    writer.closeMessage(entry);
+  }
+  writer.closeMessage(struct);
 }

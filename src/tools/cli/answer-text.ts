@@ -4,8 +4,7 @@ import { isRecord } from "../../engine/base/is-record.ts";
 import { durationWords } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
-import { plainStruct } from "../../grpc/transport/plain-struct.ts";
-import type { AnswerHeader, AnswerStatus, RateLimitAnswer } from "../mirror/answer.ts";
+import { type AnswerHeader, type AnswerStatus, type RateLimitAnswer, secondsOf } from "../mirror/answer.ts";
 import { type TypedDescriptor, unmetText } from "./arguments.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
@@ -33,7 +32,7 @@ export function answerText({ answer, elapsedMs, descriptors, flags }: ShownAnswe
     const descriptor = typedText(descriptors[i] ?? []);
     text += `\n${paint(terminal, "bold", visible(descriptor === "" ? "(no entries)" : descriptor))}\n`;
     text += `  ${codeText(status.code, terminal)}  ${statusText(status, degraded !== undefined)}\n`;
-    if (status.current_limit !== null && unmatched.has(i)) text += `  ${paint(terminal, "yellow", UNMATCHED)}\n`;
+    if (status.current_limit !== undefined && unmatched.has(i)) text += `  ${paint(terminal, "yellow", UNMATCHED)}\n`;
   });
   const unmet = answer.statuses.flatMap((status, at) => (isUnmet(status) || unmatched.has(at) ? [at] : []));
   if (degraded === undefined && !isUnknownDomain(answer)) text += unmetText(unmet, descriptors);
@@ -47,7 +46,7 @@ export function answerLine({ answer, elapsedMs, number }: ShownAnswer, terminal:
   const notes = degradedText(answer) ?? (isUnknownDomain(answer) ? UNKNOWN_DOMAIN : undefined);
   const unmatched = unmatchedIn(answer);
   const shown = (status: AnswerStatus, i: number) =>
-    status.current_limit !== null && unmatched.has(i) ? `no rule, ${shortStatus(status)}` : shortStatus(status);
+    status.current_limit !== undefined && unmatched.has(i) ? `no rule, ${shortStatus(status)}` : shortStatus(status);
   const rest = notes ?? answer.statuses.map(shown).join(" | ");
   const code = codeText(answer.overall_code.padEnd("OVER_LIMIT".length), terminal);
   return `${String(number).padStart(4)}  ${code}  ${elapsedMs.toFixed(1).padStart(6)} ms  ${rest}\n`;
@@ -61,13 +60,13 @@ export function answerJson({ answer, elapsedMs, descriptors }: ShownAnswer): obj
     statuses: answer.statuses.map((status, i) => ({
       descriptor: descriptors[i] ?? [],
       code: status.code,
-      limit: status.current_limit,
+      limit: status.current_limit ?? null,
       remaining: status.limit_remaining,
-      reset_seconds: status.duration_until_reset === null ? null : Number(status.duration_until_reset.seconds),
+      reset_seconds: wholeSecondsOf(status) ?? null,
     })),
     response_headers: answer.response_headers_to_add.map(({ key, value }) => ({ key, value })),
     request_headers: answer.request_headers_to_add.map(({ key, value }) => ({ key, value })),
-    metadata: answer.dynamic_metadata === null ? null : metadataOf(answer),
+    metadata: answer.dynamic_metadata ?? null,
   };
 }
 
@@ -82,7 +81,7 @@ function codeText(code: string, terminal: Terminal): string {
 }
 
 function metadataOf({ dynamic_metadata: metadata }: RateLimitAnswer): Readonly<Record<string, unknown>> {
-  return metadata === null ? {} : plainStruct(metadata);
+  return metadata ?? {};
 }
 
 /** Says that the store did not decide: the answer's numbers do not show it. */
@@ -110,13 +109,13 @@ function unmatchedIn(answer: RateLimitAnswer): ReadonlySet<unknown> {
 }
 
 function isUnmet({ current_limit: limit, limit_remaining: remaining }: AnswerStatus): boolean {
-  return limit === null && remaining !== UNLIMITED;
+  return limit === undefined && remaining !== UNLIMITED;
 }
 
 function statusText(status: AnswerStatus, isDegraded: boolean): string {
   const limit = status.current_limit;
-  if (limit === null && isDegraded) return "not checked";
-  if (limit === null)
+  if (limit === undefined && isDegraded) return "not checked";
+  if (limit === undefined)
     return status.limit_remaining === UNLIMITED ? "unlimited" : "no rule applies: passes without a limit";
   const name = limit.name === "" ? "" : `${visible(limit.name)}: `;
   const reset = resetText(status);
@@ -125,15 +124,21 @@ function statusText(status: AnswerStatus, isDegraded: boolean): string {
   return `${name}${limit.requests_per_unit} per ${limit.unit.toLowerCase()}, ${status.limit_remaining} left${reset}`;
 }
 
-function resetText({ code, duration_until_reset: reset }: AnswerStatus): string {
-  if (reset === null) return "";
-  return `, ${code === "OVER_LIMIT" ? "room" : "full"} again in ${durationWords(Number(reset.seconds))}`;
+function wholeSecondsOf({ duration_until_reset: duration }: AnswerStatus): number | undefined {
+  const seconds = secondsOf(duration);
+  return seconds === undefined ? undefined : Math.trunc(seconds);
+}
+
+function resetText(status: AnswerStatus): string {
+  const seconds = wholeSecondsOf(status);
+  if (seconds === undefined) return "";
+  return `, ${status.code === "OVER_LIMIT" ? "room" : "full"} again in ${durationWords(seconds)}`;
 }
 
 function shortStatus(status: AnswerStatus): string {
-  if (status.current_limit === null) return status.limit_remaining === UNLIMITED ? "unlimited" : "no rule";
-  const reset = status.duration_until_reset;
-  return `${status.limit_remaining} left${reset === null ? "" : `, ${durationWords(Number(reset.seconds))}`}`;
+  if (status.current_limit === undefined) return status.limit_remaining === UNLIMITED ? "unlimited" : "no rule";
+  const seconds = wholeSecondsOf(status);
+  return `${status.limit_remaining} left${seconds === undefined ? "" : `, ${durationWords(seconds)}`}`;
 }
 
 function headerLines(headers: readonly AnswerHeader[]): string[] {

@@ -3,7 +3,8 @@
 import { Client, credentials, type ServiceError, status } from "@grpc/grpc-js";
 import { type Clock, SystemClock } from "../../engine/base/clock.ts";
 import { visible } from "../../engine/base/visible.ts";
-import { type RateLimitAnswer, shouldRateLimit } from "../mirror/answer.ts";
+import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
+import { type RateLimitAnswer, readMessage, writeRequest } from "../mirror/answer.ts";
 import { answerJson, answerLine, answerText, totalsText } from "./answer-text.ts";
 import type { TypedDescriptor } from "./arguments.ts";
 import { paint, type Terminal } from "./terminal.ts";
@@ -61,13 +62,12 @@ function send(
   flags: AskFlags,
   clock: Clock,
 ): Promise<RateLimitAnswer> {
-  const method = shouldRateLimit();
   const deadline = clock.nowUs() / 1_000 + flags.timeout;
   return new Promise((resolve, reject) => {
     client.makeUnaryRequest(
-      method.path,
-      method.requestSerialize,
-      method.responseDeserialize,
+      SHOULD_RATE_LIMIT_PATH,
+      writeRequest,
+      readMessage,
       requestOf(descriptors, flags),
       { deadline },
       (error, answer) => {
@@ -80,7 +80,7 @@ function send(
 
 function requestOf(descriptors: readonly TypedDescriptor[], { domain, hits, peek, refund }: AskFlags): object {
   // 0 hits of a request count as 1, so a peek sets 0 on every descriptor.
-  const onDescriptor = peek || refund ? { hits_addend: { value: peek ? 0 : (hits ?? 1) } } : {};
+  const onDescriptor = peek || refund ? { hits_addend: peek ? 0 : (hits ?? 1) } : {};
   return {
     domain,
     descriptors: descriptors.map((entries) => ({ entries, ...onDescriptor, is_negative_hits: refund === true })),

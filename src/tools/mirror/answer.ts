@@ -2,26 +2,27 @@
 
 import type { IncomingHttpHeaders } from "node:http2";
 import { gunzipSync, inflateSync } from "node:zlib";
-import { loadProto, RATE_LIMIT_SERVICE } from "../../grpc/transport/load-proto.ts";
-import type { WireStruct } from "../../grpc/transport/plain-struct.ts";
+import { jsonMessages } from "../../grpc/transport/load-proto.ts";
 import { FRAME_HEADER_BYTES, grpcCodeOf, type UnaryOutcome } from "../../grpc/transport/relay/unary-exchange.ts";
 
-/** A RateLimitResponse, as proto-loader gives it. */
+/** A RateLimitResponse in the form of `jsonMessages`. */
 export interface RateLimitAnswer {
   readonly overall_code: string;
   readonly statuses: readonly AnswerStatus[];
   readonly response_headers_to_add: readonly AnswerHeader[];
   readonly request_headers_to_add: readonly AnswerHeader[];
-  readonly raw_body: Buffer;
-  readonly dynamic_metadata: WireStruct | null;
+  /** In base64. */
+  readonly raw_body: string;
+  readonly dynamic_metadata?: Readonly<Record<string, unknown>>;
 }
 
 /** The status of one descriptor. */
 export interface AnswerStatus {
   readonly code: string;
-  readonly current_limit: AnswerLimit | null;
+  readonly current_limit?: AnswerLimit;
   readonly limit_remaining: number;
-  readonly duration_until_reset: { readonly seconds: string; readonly nanos: number } | null;
+  /** Seconds, such as `1.5s`. */
+  readonly duration_until_reset?: string;
 }
 
 /** A limit as an answer shows it. */
@@ -42,20 +43,11 @@ export interface TargetAnswer extends RateLimitAnswer {
   readonly grpcCode: number;
 }
 
-/** A RateLimitRequest, as proto-loader gives it. */
+/** A RateLimitRequest in the same form. */
 export interface AskedRequest {
   readonly domain: string;
   readonly descriptors: readonly { readonly entries: readonly AnswerHeader[] }[];
   readonly hits_addend: number;
-}
-
-/** How ShouldRateLimit's messages become bytes, and back. */
-interface ShouldRateLimit {
-  readonly path: string;
-  requestSerialize(request: object): Buffer;
-  requestDeserialize(message: Buffer): AskedRequest;
-  responseSerialize(answer: object): Buffer;
-  responseDeserialize(message: Buffer): RateLimitAnswer;
 }
 
 /** The bytes are not the expected message. */
@@ -71,18 +63,24 @@ const EMPTY_ANSWER: RateLimitAnswer = {
   statuses: [],
   response_headers_to_add: [],
   request_headers_to_add: [],
-  raw_body: Buffer.alloc(0),
-  dynamic_metadata: null,
+  raw_body: "",
 };
 
-/** The method, by the definitions in proto/. */
-export function shouldRateLimit(): ShouldRateLimit {
-  return (loadProto()[RATE_LIMIT_SERVICE] as unknown as { readonly ShouldRateLimit: ShouldRateLimit }).ShouldRateLimit;
+const requests = jsonMessages<AskedRequest>("envoy.service.ratelimit.v3.RateLimitRequest");
+const answers = jsonMessages<RateLimitAnswer>("envoy.service.ratelimit.v3.RateLimitResponse");
+
+/** How ShouldRateLimit's messages become bytes, and back. */
+export const writeRequest = requests.toBytes;
+export const readMessage = answers.fromBytes;
+
+/** The seconds of a duration; undefined if there is none. */
+export function secondsOf(duration: AnswerStatus["duration_until_reset"]): number | undefined {
+  return duration === undefined ? undefined : Number.parseFloat(duration);
 }
 
 /** Decodes the message of a request. Throws UnreadableError. */
 export function readRequest(message: Buffer): AskedRequest {
-  return decoded(() => shouldRateLimit().requestDeserialize(message));
+  return decoded(() => requests.fromBytes(message));
 }
 
 /** Decodes an answer or a gRPC error. Throws UnreadableError if it is neither. */
@@ -91,7 +89,7 @@ export function readAnswer(outcome: UnaryOutcome & { kind: "answer" }): TargetAn
   if (grpcCode === undefined) throw new UnreadableError("expected an answer with a grpc-status");
   if (grpcCode !== 0) return { ...EMPTY_ANSWER, grpcCode };
   const message = messageOf(outcome.body, outcome.headers);
-  return { ...decoded(() => shouldRateLimit().responseDeserialize(message)), grpcCode };
+  return { ...decoded(() => answers.fromBytes(message)), grpcCode };
 }
 
 /** The decompressed message of a body with gRPC framing. Throws UnreadableError. */

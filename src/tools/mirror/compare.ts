@@ -1,7 +1,6 @@
 // Finds the differences between two answers to one call. Pure; differences.ts counts them.
 
-import { plainStruct } from "../../grpc/transport/plain-struct.ts";
-import type { AnswerHeader, AnswerLimit, AnswerStatus, TargetAnswer } from "./answer.ts";
+import { type AnswerHeader, type AnswerLimit, secondsOf, type TargetAnswer } from "./answer.ts";
 
 /** The fields that are compared, as reports, metrics and `--ignore` name them. */
 export const DIFFERENCE_FIELDS = [
@@ -100,21 +99,17 @@ function factsOf(answer: TargetAnswer): Map<string, Fact> {
   }
   for (const [name, value] of byName(answer.request_headers_to_add)) add("headers", value, { path: `request ${name}` });
   const { dynamic_metadata: metadata } = answer;
-  const unless = add("metadata", metadata !== null || undefined);
-  const leaves = metadata === null ? [] : leavesOf(plainStruct(metadata));
+  const unless = add("metadata", metadata !== undefined || undefined);
+  const leaves = metadata === undefined ? [] : leavesOf(metadata);
   for (const [place, { path, value }] of leaves) add("metadata", value, { path, place, unless });
-  add("body", answer.raw_body.length === 0 ? undefined : answer.raw_body.toString("latin1"));
+  add("body", answer.raw_body === "" ? undefined : Buffer.from(answer.raw_body, "base64").toString("latin1"));
   return facts;
 }
 
-/** The limit as text, such as `per-user 10/MINUTE`; "no limit" for null. */
-export function limitText(limit: AnswerLimit | null | undefined): string {
-  if (limit === null || limit === undefined) return "no limit";
+/** The limit as text, such as `per-user 10/MINUTE`; "no limit" for undefined. */
+export function limitText(limit: AnswerLimit | undefined): string {
+  if (limit === undefined) return "no limit";
   return `${limit.name === "" ? "" : `${limit.name} `}${limit.requests_per_unit}/${limit.unit}`;
-}
-
-function secondsOf(duration: AnswerStatus["duration_until_reset"]): number | undefined {
-  return duration === null ? undefined : Number(duration.seconds) + duration.nanos / 1e9;
 }
 
 // Header names are case-insensitive, and one header may be sent in several parts.

@@ -154,7 +154,7 @@ function decidingDescriptor({ answering, compared }: ComparedAnswers): number {
   let best = 0;
   let least = Number.POSITIVE_INFINITY;
   statuses.forEach(({ current_limit: limit, limit_remaining: remaining }, i) => {
-    if (limit === null || remaining >= least) return;
+    if (limit === undefined || remaining >= least) return;
     least = remaining;
     best = i;
   });

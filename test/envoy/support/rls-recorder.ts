@@ -1,8 +1,9 @@
 // A rate limit service that keeps what Envoy asks, and answers as the request's own entries tell it.
 
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js";
-import { loadProto, RATE_LIMIT_SERVICE } from "../../../src/grpc/transport/load-proto.ts";
+import { RATE_LIMIT_SERVICE } from "../../../src/grpc/transport/load-proto.ts";
 import { endWithTest } from "../../support/ends.ts";
+import { loadProto } from "../../support/load-proto.ts";
 
 /** Key of the entry that names the case a call belongs to. */
 export const CASE_ENTRY = "case";

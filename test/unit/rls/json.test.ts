@@ -5,8 +5,9 @@ import { beforeEach, describe, expect, test } from "vitest";
 import type { RequestError } from "../../../src/engine/base/errors.ts";
 import { runThrough } from "../../../src/engine/base/long-work.ts";
 import { createJsonEndpoint, type JsonAnswer } from "../../../src/grpc/rls/json.ts";
-import { loadProto, loadRegistry } from "../../../src/grpc/transport/load-proto.ts";
+import { loadRegistry } from "../../../src/grpc/transport/load-proto.ts";
 import { GrpcStatus, type UnaryReply } from "../../../src/grpc/unary.ts";
+import { loadProto } from "../../support/load-proto.ts";
 
 const proto = loadProto();
 const requestType = proto["envoy.service.ratelimit.v3.RateLimitRequest"] as MessageTypeDefinition<object, object>;
