@@ -1,24 +1,18 @@
-// The relay alone: everything that is no ShouldRateLimit call passes through, and what is too much is refused.
+// The relay alone: calls of other methods than ShouldRateLimit pass through, and what is too much is refused.
 
 import { once } from "node:events";
 import { connect, createServer, type ServerHttp2Stream } from "node:http2";
 import { gunzipSync } from "node:zlib";
 import * as grpc from "@grpc/grpc-js";
-import { credentials, Metadata, status } from "@grpc/grpc-js";
+import { credentials, status } from "@grpc/grpc-js";
 import { beforeAll, describe, expect, test } from "vitest";
 import { SystemClock } from "../../src/engine/base/clock.ts";
-import { HEALTH_SERVICE, SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
+import { SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import { ByteBudget } from "../../src/grpc/transport/relay/byte-budget.ts";
 import { Http2Target } from "../../src/grpc/transport/relay/http2-target.ts";
 import { type RelayedCall, RelayServer } from "../../src/grpc/transport/relay/relay-server.ts";
 import { closedWithTest, endWithTest } from "../support/ends.ts";
-import {
-  checkHealth,
-  clientFor,
-  openRawClient,
-  startTestServer,
-  type TestServer,
-} from "../support/grpc-test-server.ts";
+import { callRaw, checkHealth, openRawClient, startTestServer, type TestServer } from "../support/grpc-test-server.ts";
 import { listen } from "../support/listen.ts";
 import { answerBytes, callBytes, requestBytes, until } from "../support/mirror-rig.ts";
 
@@ -79,35 +73,17 @@ describe("a relay", () => {
     expect(await check("nobody")).toBe(status.NOT_FOUND);
   });
 
-  test("passes streams on as they come, and their end when the caller leaves", async () => {
-    const client = clientFor(HEALTH_SERVICE, `127.0.0.1:${relay.port}`);
-    const stream = (client.Watch as unknown as (request: object) => grpc.ClientReadableStream<{ status: string }>).call(
-      client,
-      { service: "" },
-    );
-    const seen: string[] = [];
-    const ended = new Promise<number>((resolve) => {
-      stream.on("error", (error: grpc.ServiceError) => resolve(error.code));
-    });
-    stream.on("data", (answer: { status: string }) => seen.push(answer.status));
-    await until(() => seen.length === 1);
-    behind.health.setTrouble("test", "down");
-    await until(() => seen.length === 2);
-    behind.health.setTrouble("test", undefined);
-    expect(seen.slice(0, 2)).toEqual(["SERVING", "NOT_SERVING"]);
-    stream.cancel();
-    expect(await ended).toBe(status.CANCELLED);
-  });
-
-  test("passes errors about unknown methods on", async () => {
-    const client = openRawClient(relay.port);
-    const same = (bytes: Buffer) => bytes;
-    const code = await new Promise((resolve) => {
-      client.makeUnaryRequest("/no.such.Service/Method", same, same, Buffer.alloc(0), new Metadata(), (error) =>
-        resolve(error?.code),
-      );
-    });
-    expect(code).toBe(status.UNIMPLEMENTED);
+  test.each([
+    { what: "passes on that a method is unknown", path: "/no.such.Service/Method", says: "does not implement" },
+    { what: "refuses a watch", path: "/grpc.health.v1.Health/Watch", says: "no streams pass" },
+    {
+      what: "refuses reflection",
+      path: "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+      says: "no streams",
+    },
+  ])("$what", async ({ path, says }) => {
+    const { code, details } = await callRaw(openRawClient(relay.port), Buffer.alloc(0), { path });
+    expect([code, details]).toEqual([status.UNIMPLEMENTED, expect.stringContaining(says)]);
   });
 
   test("refuses a message longer than its bound, and serves on", async () => {

@@ -1,5 +1,5 @@
-// A target of a relay: keeps a connection to it, sends unary calls, and opens streams for everything else. It reconnects by itself. A
-// call that the target refused unseen, because its connection was ending, is sent once more.
+// A target of a relay: keeps a connection to it and sends unary calls. It reconnects by itself. A call that the target refused unseen,
+// because its connection was ending, is sent once more.
 
 import {
   type ClientHttp2Session,
@@ -65,11 +65,11 @@ export class Http2Target implements UnaryTarget {
   }
 
   /** Opens a stream with these headers; undefined if the target can't be reached right now. */
-  open(headers: IncomingHttpHeaders, endStream: boolean): ClientHttp2Stream | undefined {
+  open(headers: IncomingHttpHeaders): ClientHttp2Stream | undefined {
     const session = this.#usableSession();
     if (session === undefined) return undefined;
     try {
-      return session.request(headersFor(this.authority, headers), { endStream });
+      return session.request(headersFor(this.authority, headers), { endStream: false });
     } catch {
       // The session ended in between; the target is not reachable at the moment.
       return undefined;
@@ -153,7 +153,7 @@ class Http2Call implements SentCall {
   start(): void {
     this.#sends++;
     this.#state = "open";
-    const stream = this.#target.open(this.#request.headers, false);
+    const stream = this.#target.open(this.#request.headers);
     if (stream === undefined) {
       setImmediate(() => this.#fail("unreachable", `no connection to ${this.#target.authority}`));
       return;

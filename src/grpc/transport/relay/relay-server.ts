@@ -1,5 +1,5 @@
-// A port that takes gRPC over HTTP/2 and passes on what it gets, bytes unchanged: whole unary calls of one method to a handler, every
-// other stream to the target that answers. It decodes no messages.
+// A port that takes unary calls of gRPC over HTTP/2 and passes them on, bytes unchanged: those of one method to a handler, all others to the
+// target that answers. It decodes no messages.
 
 import {
   constants,
@@ -18,8 +18,13 @@ import { MICROS_PER_MILLI } from "../../../engine/base/units.ts";
 import { GrpcStatus } from "../../unary.ts";
 import { failureHeaders, readTimeoutUs } from "../grpc-headers.ts";
 import { ByteAccount, type ByteBudget, PIECE_BYTES } from "./byte-budget.ts";
-import type { Http2Target } from "./http2-target.ts";
-import { FRAME_HEADER_BYTES, headerLines, type RelayedRequest, type UnaryOutcome } from "./unary-exchange.ts";
+import {
+  FRAME_HEADER_BYTES,
+  headerLines,
+  type RelayedRequest,
+  type UnaryOutcome,
+  type UnaryTarget,
+} from "./unary-exchange.ts";
 
 /** A call that waits for its answer. */
 export interface RelayedCall {
@@ -37,8 +42,8 @@ interface RelayServerOptions {
   /** The method whose calls go to the handler, as `/package.Service/Method`. */
   readonly path: string;
   readonly handle: (call: RelayedCall) => void;
-  /** The target of all other streams. */
-  readonly passOn: Http2Target;
+  /** The target of all other calls. */
+  readonly passOn: UnaryTarget;
   readonly messageBytesMax: number;
   /** Bounds what all requests take, from their first byte until their streams close. */
   readonly memory: ByteBudget;
@@ -47,6 +52,9 @@ interface RelayServerOptions {
   /** Time limit of a call, in milliseconds; a shorter `grpc-timeout` counts before it. */
   readonly callMsMax: number;
 }
+
+/** Methods whose answers are a stream: they would wait here until their deadline. */
+const STREAMED = /^\/grpc\.(?:health\.v1\.Health\/Watch|reflection\.)/;
 
 const STREAMS_MAX = 4_096;
 const WINDOW_BYTES = 1_048_576;
@@ -114,8 +122,8 @@ export class RelayServer {
   #take(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
     // Its close follows, and that is handled.
     stream.on("error", () => stream.close());
-    if (headers[":path"] !== this.#options.path) {
-      passStreamOn(stream, headers, this.#options.passOn);
+    if (STREAMED.test(headers[":path"] ?? "")) {
+      failStream(stream, GrpcStatus.unimplemented, "no streams pass here; ask the service behind this port");
       return;
     }
     if (this.#inFlight >= this.#options.inFlightMax) {
@@ -144,7 +152,7 @@ export class RelayServer {
   }
 
   #collect(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
-    const { messageBytesMax, memory, handle } = this.#options;
+    const { messageBytesMax, memory, path, handle } = this.#options;
     const account = new ByteAccount(memory);
     stream.once("close", () => account.close());
     const chunks: Buffer[] = [];
@@ -166,11 +174,24 @@ export class RelayServer {
     stream.once("end", () => {
       if (stream.headersSent || stream.destroyed) return;
       const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, bytes);
-      handle({
+      const call: RelayedCall = {
         request: { headers, body },
         answer: (outcome) => answerStream(stream, outcome),
         onEnded: (ended) => stream.once("close", ended),
-      });
+      };
+      if (headers[":path"] === path) handle(call);
+      else this.#passOn(call);
+    });
+  }
+
+  #passOn(call: RelayedCall): void {
+    const { memory, passOn } = this.#options;
+    const account = new ByteAccount(memory);
+    const admits = (bytes: number) => account.take(bytes);
+    const sent = passOn.send(call.request, { admits }, (outcome) => call.answer(outcome));
+    call.onEnded(() => {
+      account.close();
+      sent.cancel("cancelled");
     });
   }
 }
@@ -204,33 +225,4 @@ function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders):
 function failStream(stream: ServerHttp2Stream, status: GrpcStatus, message: string): void {
   if (stream.destroyed || stream.closed || stream.headersSent) return;
   respond(stream, failureHeaders(status, message), { endStream: true });
-}
-
-// Passes a stream on in both directions, at the pace of the slower side.
-function passStreamOn(caller: ServerHttp2Stream, headers: IncomingHttpHeaders, target: Http2Target): void {
-  const onward = target.open(headers, caller.endAfterHeaders);
-  if (onward === undefined) {
-    failStream(caller, GrpcStatus.unavailable, `no connection to ${target.authority}`);
-    return;
-  }
-  let trailers: IncomingHttpHeaders | undefined;
-  onward.on("response", (joined: IncomingHttpHeaders, flags: number, raw: readonly string[]) => {
-    if (caller.destroyed || caller.closed) return;
-    const endStream = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
-    respond(caller, headerLines(joined, raw), { endStream, waitForTrailers: !endStream });
-  });
-  onward.on("trailers", (joined: IncomingHttpHeaders, _flags: number, raw: readonly string[]) => {
-    trailers = headerLines(joined, raw);
-  });
-  caller.on("wantTrailers", () => sendTrailers(caller, trailers ?? {}));
-  // Its close follows and decides what happens.
-  onward.on("error", () => onward.close());
-  onward.once("close", () => {
-    if (caller.headersSent) {
-      if (onward.rstCode !== 0) caller.close(onward.rstCode);
-    } else failStream(caller, GrpcStatus.unavailable, `${target.authority} broke off the call`);
-  });
-  caller.once("close", () => onward.close(constants.NGHTTP2_CANCEL));
-  if (!caller.endAfterHeaders) caller.pipe(onward);
-  onward.pipe(caller);
 }
