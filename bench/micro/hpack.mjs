@@ -49,7 +49,7 @@ function blocksOf({ more, indexes }) {
 
 /** Nanoseconds per block, as a connection reads them. */
 function measure(blocks) {
-  const decoder = new HpackDecoder({ listBytesMax: 65_536 }, Buffer.alloc(65_536));
+  const decoder = new HpackDecoder(65_536, Buffer.alloc(65_536));
   const memory = new HeaderMemory();
   const list = new HeaderList();
   const head = new RequestHead();

@@ -76,8 +76,21 @@ describe("a flood of frames costs its sender the connection:", () => {
       trouble: "frame_flood",
       frame: frameOf(FrameType.windowUpdate, 0, 0, wordOf(1)),
     },
-  ] as const)("$name", async ({ trouble, frame }) => {
+    {
+      name: "DATA frames of nothing",
+      trouble: "frame_flood",
+      isWithinCall: true,
+      frame: frameOf(FrameType.data, 0, 1),
+    },
+    {
+      name: "DATA frames of padding alone",
+      trouble: "frame_flood",
+      isWithinCall: true,
+      frame: frameOf(FrameType.data, Flag.padded, 1, Buffer.concat([Buffer.from([255]), Buffer.alloc(255)])),
+    },
+  ] as const)("$name", async ({ trouble, frame, ...more }) => {
     const peer = rig.peer();
+    if ("isWithinCall" in more) peer.send(peer.headers(1, callFields(PATH)));
     peer.send(times(12_000, () => frame));
     await expectCost(peer, trouble, ErrorCode.enhanceYourCalm);
   });
@@ -91,25 +104,6 @@ describe("a flood of frames costs its sender the connection:", () => {
     await expectCost(peer, "settings_flood", ErrorCode.enhanceYourCalm);
   });
 
-  test("DATA frames of nothing", async () => {
-    const peer = rig.peer();
-    peer.send(
-      peer.headers(1, callFields(PATH)),
-      times(12_000, () => frameOf(FrameType.data, 0, 1)),
-    );
-    await expectCost(peer, "frame_flood", ErrorCode.enhanceYourCalm);
-  });
-
-  // Promise(grpc): A flood of frames costs its sender the connection and affects nobody else.
-  test("DATA frames of padding alone", async () => {
-    const peer = rig.peer();
-    peer.send(peer.headers(1, callFields(PATH)));
-    const padded = Buffer.alloc(256);
-    padded[0] = 255;
-    peer.send(times(12_000, () => frameOf(FrameType.data, Flag.padded, 1, padded)));
-    await expectCost(peer, "frame_flood", ErrorCode.enhanceYourCalm);
-  });
-
   test("windows opened by a byte at a time, for an answer that then goes out in crumbs", async () => {
     const peer = rig.peer([Setting.initialWindowSize, 0]);
     peer.send(peer.call(1, PATH, "x".repeat(15_000)));
@@ -119,17 +113,13 @@ describe("a flood of frames costs its sender the connection:", () => {
 });
 
 describe("header blocks that want too much cost the connection:", () => {
-  test("one of endless CONTINUATION frames", async () => {
+  test.each([
+    { name: "one of endless CONTINUATION frames", count: 1_000, bytes: 0 },
+    { name: "one of more bytes than any request has", count: 10, bytes: 16_000 },
+  ])("$name", async ({ count, bytes }) => {
     const peer = rig.peer();
     peer.send(peer.headers(1, callFields(PATH), 0));
-    peer.send(times(1_000, () => frameOf(FrameType.continuation, 0, 1)));
-    await expectCost(peer, "header_flood", ErrorCode.enhanceYourCalm);
-  });
-
-  test("one of more bytes than any request has", async () => {
-    const peer = rig.peer();
-    peer.send(peer.headers(1, callFields(PATH), 0));
-    peer.send(times(10, () => frameOf(FrameType.continuation, 0, 1, Buffer.alloc(16_000))));
+    peer.send(times(count, () => frameOf(FrameType.continuation, 0, 1, Buffer.alloc(bytes))));
     await expectCost(peer, "header_flood", ErrorCode.enhanceYourCalm);
   });
 

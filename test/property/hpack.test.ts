@@ -44,7 +44,7 @@ const oneByteText = fc.string({
 });
 
 function newDecoder(): HpackDecoder {
-  return new HpackDecoder({ listBytesMax: 65_536 }, Buffer.alloc(65_536));
+  return new HpackDecoder(65_536, Buffer.alloc(65_536));
 }
 
 function decoded(decoder: HpackDecoder, block: Buffer): Field[] {

@@ -83,7 +83,7 @@ export class Http2Peer {
   raw = Buffer.alloc(0);
   isClosed = false;
   answersPings = false;
-  readonly #decoder = new HpackDecoder({ listBytesMax: 1_000_000 }, Buffer.alloc(1_000_000));
+  readonly #decoder = new HpackDecoder(1_000_000, Buffer.alloc(1_000_000));
   readonly #waiting = new Set<() => void>();
 
   constructor(duplex: Duplex, encoder = new HpackEncoder()) {

@@ -40,7 +40,7 @@ export async function startFastLane(options: FastLaneOptions): Promise<FastLaneS
     inFlight: () => http2.inFlight,
     loads: loadsOf(listener, options),
     drain(graceMs) {
-      drained ??= drain({ health, listener }, graceMs, options);
+      drained ??= drain(health, listener, options.sockets, graceMs);
       return drained;
     },
   };
@@ -60,13 +60,12 @@ async function listen(server: Server, options: FastLaneOptions): Promise<number>
   });
 }
 
-interface Running {
-  readonly health: HealthService;
-  readonly listener: Listener;
-}
-
-async function drain(running: Running, graceMs: number, { sockets }: FastLaneOptions): Promise<void> {
-  const { health, listener } = running;
+async function drain(
+  health: HealthService,
+  listener: Listener,
+  sockets: FastLaneOptions["sockets"],
+  graceMs: number,
+): Promise<void> {
   sockets?.close();
   // Removes a Unix socket, too, at once: the path may be another process's before this one has ended.
   listener.close();

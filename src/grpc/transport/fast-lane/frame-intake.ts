@@ -60,8 +60,8 @@ export class FrameIntake implements FrameSink {
     this.#streams = connection.streams;
     this.#allowances = connection.allowances;
     this.#control = new ControlFrames(connection);
-    this.#blocks = new HeaderIntake(server.bounds, server.counts);
-    this.#decoder = new HpackDecoder({ listBytesMax: server.bounds.headerListBytesMax }, server.headerScratch);
+    this.#blocks = new HeaderIntake(server.bounds, server.counts, (...block) => this.#takeBlock(...block));
+    this.#decoder = new HpackDecoder(server.bounds.headerListBytesMax, server.headerScratch);
   }
 
   /** True if a frame or a header block has begun and not ended. */
@@ -96,10 +96,10 @@ export class FrameIntake implements FrameSink {
       case FrameType.headers:
         if ((flags & BLOCK_FLAGS) === Flag.endHeaders)
           this.#takeBlock(streamId, (flags & Flag.endStream) !== 0, bytes, start, end);
-        else if (this.#blocks.takeHeaders(streamId, flags, bytes, start, end)) this.#takeGathered(streamId);
+        else this.#blocks.takeHeaders(streamId, flags, bytes, start, end);
         break;
       case FrameType.continuation:
-        if (this.#blocks.takeContinuation(streamId, flags, bytes, start, end)) this.#takeGathered(streamId);
+        this.#blocks.takeContinuation(streamId, flags, bytes, start, end);
         break;
       case FrameType.windowUpdate:
         this.#control.takeWindowUpdate(streamId, bytes, start, end);
@@ -156,13 +156,6 @@ export class FrameIntake implements FrameSink {
     if (isEnd) stream.isRemoteDone = true;
     else if (size > end - start) this.#connection.credit(stream, size - (end - start));
     stream.takeData(bytes, start, end, isEnd);
-  }
-
-  #takeGathered(id: number): void {
-    const { bytes, start, end, isEnd } = this.#blocks;
-    // An idle connection must not keep what it read last.
-    this.#blocks.bytes = NOTHING;
-    this.#takeBlock(id, isEnd, bytes, start, end);
   }
 
   #takeBlock(id: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void {

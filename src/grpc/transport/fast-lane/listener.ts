@@ -57,15 +57,16 @@ export class Listener {
 
   #secure(tls: TlsFiles): Server {
     const { clientName } = tls.names;
-    let inForce = tls.options;
     const { handshakeMs } = this.#http2.bounds;
-    const server = createTlsServer({ ...inForce, ALPNProtocols: ALPN, handshakeTimeout: handshakeMs, noDelay: true });
-    // Runs before the TLS server's own listener, so that this connection gets the certificates in force now.
-    server.prependListener("connection", (socket: Socket) => {
-      if (tls.options !== inForce) server.setSecureContext(tls.options);
-      inForce = tls.options;
-      this.#accept(socket);
+    const server = createTlsServer({
+      ALPNProtocols: ALPN,
+      handshakeTimeout: handshakeMs,
+      noDelay: true,
+      ...tls.options,
     });
+    tls.subscribe((options) => server.setSecureContext(options));
+    // Runs before the TLS server's own listener: a refused socket begins no handshake.
+    server.prependListener("connection", (socket: Socket) => this.#accept(socket));
     server.on("tlsClientError", (_error, socket) => {
       this.#http2.counts.troubles.tls_failed++;
       socket.destroy();

@@ -136,29 +136,30 @@ export class ControlFrames {
 
 const NOTHING = Buffer.alloc(0);
 
+/** Takes a whole block: `bytes` from `start` to `end` (exclusive), valid until this returns, and whether it ends its stream. */
+type BlockSink = (streamId: number, isEnd: boolean, bytes: Buffer, start: number, end: number) => void;
+
 /** Puts header blocks together from HEADERS and CONTINUATION frames, without padding and priority. */
 export class HeaderIntake {
   readonly #bounds: Bounds;
   readonly #counts: ServerCounts;
+  readonly #takeBlock: BlockSink;
   /** The stream whose block has begun and not ended; 0 if none. No other frame may come before its end. */
   openStreamId = 0;
-  /** The last whole block, `bytes` from `start` to `end` (exclusive), until the next frame; and whether it ends its stream. */
-  bytes: Buffer = NOTHING;
-  start = 0;
-  end = 0;
-  isEnd = false;
-  // The block that is put together.
+  // The block that is put together, and whether it ends its stream.
   #block: Buffer = NOTHING;
+  #isEnd = false;
   #filled = 0;
   #frames = 0;
 
-  constructor(bounds: Bounds, counts: ServerCounts) {
+  constructor(bounds: Bounds, counts: ServerCounts, takeBlock: BlockSink) {
     this.#bounds = bounds;
     this.#counts = counts;
+    this.#takeBlock = takeBlock;
   }
 
-  /** Takes the payload of a HEADERS frame. True if the block is whole. */
-  takeHeaders(streamId: number, flags: number, bytes: Buffer, from: number, to: number): boolean {
+  /** Takes the payload of a HEADERS frame. */
+  takeHeaders(streamId: number, flags: number, bytes: Buffer, from: number, to: number): void {
     if (streamId === 0) throw protocolError("HEADERS on stream 0");
     let start = from;
     let end = to;
@@ -173,31 +174,26 @@ export class HeaderIntake {
       if (dependency === streamId) throw protocolError("a stream that depends on itself");
       start += PRIORITY_BYTES;
     }
-    this.isEnd = (flags & Flag.endStream) !== 0;
-    if (flags & Flag.endHeaders) return this.#pass(bytes, start, end);
+    this.#isEnd = (flags & Flag.endStream) !== 0;
+    if (flags & Flag.endHeaders) {
+      this.#takeBlock(streamId, this.#isEnd, bytes, start, end);
+      return;
+    }
     this.openStreamId = streamId;
     this.#frames = 0;
     this.#filled = 0;
     this.#append(bytes, start, end);
-    return false;
   }
 
-  /** Takes the payload of a CONTINUATION frame. True if the block is whole. */
-  takeContinuation(streamId: number, flags: number, bytes: Buffer, start: number, end: number): boolean {
+  /** Takes the payload of a CONTINUATION frame. */
+  takeContinuation(streamId: number, flags: number, bytes: Buffer, start: number, end: number): void {
     if (this.openStreamId === 0 || streamId !== this.openStreamId) throw protocolError("CONTINUATION of nothing");
     this.#append(bytes, start, end);
-    if ((flags & Flag.endHeaders) === 0) return false;
+    if ((flags & Flag.endHeaders) === 0) return;
     this.openStreamId = 0;
     const block = this.#block;
     this.#block = NOTHING;
-    return this.#pass(block, 0, this.#filled);
-  }
-
-  #pass(bytes: Buffer, start: number, end: number): true {
-    this.bytes = bytes;
-    this.start = start;
-    this.end = end;
-    return true;
+    this.#takeBlock(streamId, this.#isEnd, block, 0, this.#filled);
   }
 
   #append(bytes: Buffer, start: number, end: number): void {

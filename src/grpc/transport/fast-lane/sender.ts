@@ -16,6 +16,8 @@ import {
 } from "./protocol.ts";
 import type { Ending, Stream } from "./stream.ts";
 
+/** Largest payload to send. The peer's MAX_FRAME_SIZE does not raise it, so that a frame fits into a chunk. */
+const FRAME_BYTES_MAX = FRAME_BYTES_DEFAULT;
 const GOAWAY_DEBUG_CHARS_MAX = 200;
 
 export class Sender {
@@ -25,8 +27,6 @@ export class Sender {
   window = WINDOW_DEFAULT;
   /** The initial window of a stream, by the peer's settings. */
   streamWindow = WINDOW_DEFAULT;
-  /** Largest payload to send. The peer's MAX_FRAME_SIZE does not raise it, so that a frame fits into a chunk. */
-  frameBytesMax = FRAME_BYTES_DEFAULT;
   /** Streams that have something to send and wait for a window. */
   readonly blocked = new Set<Stream>();
   /** Those of them that wait for the connection's window or output, in the order in which they get it; only these continue when it grows. */
@@ -48,7 +48,7 @@ export class Sender {
   answerAtOnce(stream: Stream, message: Uint8Array): boolean {
     const { output, blocks } = this;
     const size = message.length + MESSAGE_HEAD_BYTES;
-    if (size > this.frameBytesMax || size > this.window || size > stream.sendWindow) return false;
+    if (size > FRAME_BYTES_MAX || size > this.window || size > stream.sendWindow) return false;
     const head = blocks.head();
     const { id } = stream;
     const into = output.reserve(head.length + size + 3 * FRAME_HEAD_BYTES + OK_TRAILERS_BYTES_MAX);
@@ -100,7 +100,7 @@ export class Sender {
   #data(stream: Stream, bytes: Uint8Array, start: number): number {
     let at = start;
     while (at < bytes.length) {
-      const size = Math.min(bytes.length - at, this.frameBytesMax, this.window, stream.sendWindow);
+      const size = Math.min(bytes.length - at, FRAME_BYTES_MAX, this.window, stream.sendWindow);
       if (size <= 0) return at;
       this.output.frame(FrameType.data, 0, stream.id, bytes.subarray(at, at + size));
       this.window -= size;
@@ -113,11 +113,11 @@ export class Sender {
   /** Sends a header block, in several frames if it is long. */
   headers(streamId: number, block: Uint8Array, isEnd: boolean): void {
     const endStream = isEnd ? Flag.endStream : 0;
-    let size = Math.min(block.length, this.frameBytesMax);
+    let size = Math.min(block.length, FRAME_BYTES_MAX);
     let flags = size === block.length ? Flag.endHeaders | endStream : endStream;
     this.output.frame(FrameType.headers, flags, streamId, block.subarray(0, size));
     for (let at = size; at < block.length; at += size) {
-      size = Math.min(block.length - at, this.frameBytesMax);
+      size = Math.min(block.length - at, FRAME_BYTES_MAX);
       flags = at + size === block.length ? Flag.endHeaders : 0;
       this.output.frame(FrameType.continuation, flags, streamId, block.subarray(at, at + size));
     }

@@ -12,12 +12,6 @@ const INTEGER_BYTES_MAX = 5;
 const REMEMBERED_BYTES_MAX = 96;
 const REMEMBERED_NAMES = 64;
 
-/** Bounds of a decoder. */
-interface HpackBounds {
-  /** Most bytes of one block's fields, as they count for SETTINGS_MAX_HEADER_LIST_SIZE. */
-  readonly listBytesMax: number;
-}
-
 /** The last literal value of a name that has an index: most values come again. */
 interface RememberedValue {
   bytes: Buffer;
@@ -30,16 +24,19 @@ export class HeaderListTooLarge extends ConnectionError {}
 
 export class HpackDecoder {
   readonly table = new DynamicTable();
-  readonly #bounds: HpackBounds;
+  readonly #listBytesMax: number;
   readonly #scratch: Buffer;
   readonly #remembered: (RememberedValue | undefined)[] = new Array(REMEMBERED_NAMES);
   #block: Buffer = EMPTY;
   #at = 0;
   #end = 0;
 
-  /** `scratch` holds text while it is decoded and is free afterwards, so all decoders may share one. */
-  constructor(bounds: HpackBounds, scratch: Buffer) {
-    this.#bounds = bounds;
+  /**
+   * The fields of a block may have `listBytesMax` bytes, as they count for SETTINGS_MAX_HEADER_LIST_SIZE. `scratch` holds text while it is
+   * decoded and is free afterwards, so all decoders may share one.
+   */
+  constructor(listBytesMax: number, scratch: Buffer) {
+    this.#listBytesMax = listBytesMax;
     this.#scratch = scratch;
   }
 
@@ -65,10 +62,10 @@ export class HpackDecoder {
         this.#readLiteral(list);
       }
       mayResize = false;
-      if (list.size > this.#bounds.listBytesMax) {
+      if (list.size > this.#listBytesMax) {
         throw new HeaderListTooLarge(
           ErrorCode.enhanceYourCalm,
-          `header fields of more than ${this.#bounds.listBytesMax} bytes`,
+          `header fields of more than ${this.#listBytesMax} bytes`,
         );
       }
     }
