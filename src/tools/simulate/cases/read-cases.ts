@@ -4,10 +4,9 @@ import { doubtOf, readTyped } from "../../../engine/domain/entry-text.ts";
 import { UNIT_NAMES } from "../../../engine/domain/limit.ts";
 import { oneByteOf, oneByteValueOf } from "../../../engine/domain/request.ts";
 import { ProblemLog } from "../../../engine/rules/problems.ts";
-import type { MappingNode, Problem, ScalarNode, SourceFile, SourceNode } from "../../../engine/rules/source.ts";
+import type { MappingNode, ScalarNode, SourceFile, SourceNode } from "../../../engine/rules/source.ts";
 import type { AskedCall, AskedDescriptor } from "../question.ts";
 import { timeOfCall } from "../sources/time-of-call.ts";
-import { type CaseFile, type Expectation, FOUND, type Step, type TestCase } from "./case-file.ts";
 import { CaseFields, mappingOf, textOf } from "./read-fields.ts";
 
 const TIMES_MAX = 1_000_000;
@@ -47,14 +46,21 @@ const OVERRIDE_KEYS = ["requests_per_unit", "unit"];
 const STORE_STATES = ["away", "back"] as const;
 const CODES = ["OK", "OVER_LIMIT", "UNAVAILABLE", "INVALID_ARGUMENT", "INTERNAL"];
 
-/** A read file of cases; `file` is undefined if any problem is an error. */
-interface ReadCases {
-  readonly file: CaseFile | undefined;
-  readonly problems: readonly Problem[];
-}
+/** What a settlement may have found; `nothing`: the descriptor is no settlement, or meets no rule with `hold`. */
+export const FOUND = ["settled", "unknown", "already_settled", "unanswered", "nothing"] as const;
 
-/** Reads a file of cases. */
-export function readCases(source: SourceFile): ReadCases {
+/** A file of cases as read. */
+export type CaseFile = NonNullable<ReturnType<typeof readFile>>;
+export type TestCase = ReturnType<typeof readCase>;
+
+/** One step of a time line: time moves, then the store comes or goes, then calls are made. */
+export type Step = ReturnType<typeof readStep>;
+
+/** What an answer must be; what is undefined is not checked. `code` applies to each of a step's calls, all else to the last of them. */
+export type Expectation = ReturnType<typeof readExpectation>;
+
+/** Reads a file of cases; `file` is undefined if any problem is an error. */
+export function readCases(source: SourceFile) {
   const log = new ProblemLog();
   log.addAll(source.problems);
   const file = source.root === undefined ? undefined : readFile(source.name, source.root, log);
@@ -73,7 +79,7 @@ interface Defaults {
   readonly startUs: number;
 }
 
-function readFile(name: string, root: SourceNode, log: ProblemLog): CaseFile | undefined {
+function readFile(name: string, root: SourceNode, log: ProblemLog) {
   const mapping = mappingOf(root, "a file of cases", log);
   if (mapping === undefined) return undefined;
   const fields = new CaseFields(mapping, FILE_KEYS, "at the top of the file", log);
@@ -84,8 +90,10 @@ function readFile(name: string, root: SourceNode, log: ProblemLog): CaseFile | u
   const settings = [...fields.texts("settings")].map(([key, value]) => [key, value ?? ""]);
   return {
     name,
-    rules: rules?.kind === "scalar" ? rules.text : rules,
-    settings: Object.fromEntries(settings),
+    /** A path relative to the file's folder, or the rules themselves; undefined: whoever runs the file chooses the rules. */
+    rules: (rules?.kind === "scalar" ? rules.text : rules) as string | SourceNode | undefined,
+    /** Environment variables of the service, by name. */
+    settings: Object.fromEntries(settings) as Readonly<Record<string, string>>,
     cases,
   };
 }
@@ -97,7 +105,7 @@ function domainOf(rules: SourceNode | undefined): string | undefined {
   return value?.kind === "scalar" ? value.text : undefined;
 }
 
-function readCase(node: MappingNode, { domain, startUs }: Defaults, log: ProblemLog): TestCase {
+function readCase(node: MappingNode, { domain, startUs }: Defaults, log: ProblemLog) {
   const fields = new CaseFields(node, CASE_KEYS, "in a case", log);
   const own = { domain: fields.text("domain") ?? domain, startUs: readTime(fields, "start") ?? startUs };
   const steps = fields.mappings("steps").map((step) => readStep(step, own, log));
@@ -107,7 +115,7 @@ function readCase(node: MappingNode, { domain, startUs }: Defaults, log: Problem
   return { name: name ?? "", at: node.at, startUs: own.startUs, steps };
 }
 
-function readStep(node: MappingNode, { domain }: Defaults, log: ProblemLog): Step {
+function readStep(node: MappingNode, { domain }: Defaults, log: ProblemLog) {
   const fields = new CaseFields(node, STEP_KEYS, "in a step", log);
   const call = readCall(fields, fields.text("domain") ?? domain, log);
   const expect = fields.value("expect");
@@ -120,9 +128,12 @@ function readStep(node: MappingNode, { domain }: Defaults, log: ProblemLog): Ste
   return {
     at: node.at,
     afterUs: fields.duration("after") ?? 0,
+    /** Where the clock is set, forwards or back; undefined: it goes on. */
     setUs: readTime(fields, "at"),
     store: STORE_STATES[fields.word("store", STORE_STATES) ?? -1],
+    /** Undefined: no call. One-byte text. */
     call,
+    /** How often the call is made, and the time between two such calls. */
     times: fields.whole("times", 1, TIMES_MAX) ?? 1,
     everyUs: fields.duration("every") ?? 0,
     expect: expect === undefined ? undefined : readExpectation(expect, log),
@@ -187,24 +198,29 @@ function readOverride(node: SourceNode, log: ProblemLog): AskedDescriptor["overr
   return { amount: fields.whole("requests_per_unit", 0) ?? 0, unit: fields.word("unit", UNIT_NAMES) ?? 0 };
 }
 
-function readExpectation(node: SourceNode, log: ProblemLog): Expectation {
-  if (node.kind === "scalar") return { at: node.at, code: readCode(node, log) };
-  const mapping = mappingOf(node, "expect", log);
-  if (mapping === undefined) return { at: node.at };
-  const fields = new CaseFields(mapping, EXPECT_KEYS, "in 'expect'", log);
-  const code = fields.value("code");
-  const matches = fields.list("matches");
+function readExpectation(node: SourceNode, log: ProblemLog) {
+  const mapping = node.kind === "scalar" ? undefined : mappingOf(node, "expect", log);
+  const nothing: MappingNode = { kind: "mapping", at: node.at, entries: [] };
+  const fields = new CaseFields(mapping ?? nothing, EXPECT_KEYS, "in 'expect'", log);
+  const code = node.kind === "scalar" ? node : fields.value("code");
   return {
     at: node.at,
+    /** OK, OVER_LIMIT, or the name of a gRPC status. */
     code: code === undefined ? undefined : readCode(code, log),
+    /** The limit that governs the answer: its id, its id without the domain, its name, or its rule's path. */
     rule: fields.text("rule"),
     remaining: fields.whole("remaining", 0, Number.MAX_SAFE_INTEGER),
     waitUs: fields.duration("wait"),
     resetUs: fields.duration("reset"),
+    /** Headers for the client; null: there must be no such header. */
     headers: fields.texts("headers"),
-    matches: matches?.map((path) => (path === "nothing" ? "" : path)),
+    /** The path of each descriptor's rule, empty for `nothing`. */
+    matches: fields.list("matches")?.map((path) => (path === "nothing" ? "" : path)),
+    /** The code of each descriptor. */
     statuses: fields.list("statuses"),
+    /** What each descriptor holds of a rule with `hold`, in the caller's unit. A single one is for all. */
     reserved: fields.list("reserved", "a whole number from 0", ({ value }) => isAmount(value)),
+    /** What the settlement of each descriptor found, one of FOUND. A single one is for all. */
     found: fields.list("found", `one of ${FOUND.join(", ")}`, ({ text }) => FOUND.some((word) => word === text)),
   };
 }

@@ -14,8 +14,8 @@ import { failWithCallFailure, failWithError } from "../../../grpc/rls/service.ts
 import { GrpcStatus } from "../../../grpc/unary.ts";
 import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
 import { TIME_US_MAX } from "../sources/time-of-call.ts";
-import type { Expectation, FOUND, Step, TestCase } from "./case-file.ts";
 import type { Coverage } from "./coverage.ts";
+import type { Expectation, FOUND, Step, TestCase } from "./read-cases.ts";
 import { SwitchedStore } from "./switched-store.ts";
 
 interface CaseOptions {
@@ -138,7 +138,7 @@ function judge(answer: Answer, step: Step, number: number): readonly Failure[] {
   want("remaining", expect.remaining, governing?.remaining);
   want("a wait of", shownTime(expect.waitUs), shownTime(governing === undefined ? undefined : waitUsOf(governing)));
   want("a reset in", shownTime(expect.resetUs), shownTime(governing?.resetUs));
-  for (const [name, value] of expect.headers ?? []) want(`the header ${name}`, value, headerOf(call, name));
+  for (const [name, value] of expect.headers) want(`the header ${name}`, value, headerOf(call, name));
   judgeDescriptors(expect, call, want);
   return failures;
 }
