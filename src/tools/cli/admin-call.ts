@@ -22,20 +22,16 @@ interface AdminTarget {
   readonly tokenFile?: string | undefined;
 }
 
-/** What is asked. */
-interface AdminQuestion<Answer> {
-  readonly path: string;
-  /** Sent as JSON; GET without one. */
-  readonly question?: object;
-  /** A member with a list, by which an answer is told from that of another program on the port. */
-  readonly list: keyof Answer & string;
-}
-
-/** Returns the answer's JSON; undefined if there is none, after the terminal was told why. */
+/**
+ * Returns the answer's JSON; undefined if there is none, after the terminal was told why. `list`: a member with a list, by which an
+ * answer is told from that of another program on the port. Sends `question` as JSON; GET without one.
+ */
 export async function askAdmin<Answer extends object>(
-  { path, question, list }: AdminQuestion<Answer>,
   { server, tokenFile }: AdminTarget,
+  path: string,
+  list: keyof Answer & string,
   terminal: Terminal,
+  question?: object,
 ): Promise<Answer | undefined> {
   const url = `${server}${path}`;
   try {

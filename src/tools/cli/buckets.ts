@@ -30,11 +30,12 @@ export function addBuckets(program: Command, terminal: Terminal): void {
     .summary("see what a caller has left, or reset it")
     .description("Shows what is left in the buckets that descriptors pay at a running service, or resets them.")
     .addHelpText(
-      "after",
+      "afterAll",
       `
 Examples:
   headgate buckets peek --domain edge tenant=acme
-  headgate buckets reset --domain edge tenant=acme
+  headgate buckets peek --domain edge --token-file token plan=free,key=abc
+  headgate buckets reset --domain edge --global-limit tenant=acme
 `,
     );
   addWay(buckets, terminal, "peek", "see what is left, pay nothing");
@@ -56,15 +57,6 @@ function addWay(buckets: Command, terminal: Terminal, way: "peek" | "reset", sum
     .option("--token-file <path>", "file with the token to send")
     .option("--global-limit", "the domain's global limit too")
     .option("--json", "print JSON")
-    .addHelpText(
-      "after",
-      `
-Examples:
-  headgate buckets ${way} --domain edge tenant=acme
-  headgate buckets ${way} --domain edge --token-file token plan=free,key=abc
-  headgate buckets ${way} --domain edge --global-limit
-`,
-    )
     .action((descriptors: readonly TypedDescriptor[] | undefined, flags: BucketFlags) =>
       askBuckets(way, descriptors ?? [], flags, terminal),
     );
@@ -104,8 +96,7 @@ async function askBuckets(
     descriptors: descriptors.map(askedDescriptor),
     global_limit: flags.globalLimit ?? false,
   };
-  const asked = { path: `/buckets/${way}`, question, list: "buckets" } as const;
-  const answer = await askAdmin<BucketAnswer>(asked, flags, terminal);
+  const answer = await askAdmin<BucketAnswer>(flags, `/buckets/${way}`, "buckets", terminal, question);
   if (answer === undefined) {
     terminal.setExitCode(2);
     return;

@@ -8,7 +8,7 @@ import { allRules } from "../../engine/rules/tiers.ts";
 import type { LoadResult } from "../../rule-sources/files/load.ts";
 import { calendarHints } from "./calendar-hints.ts";
 import { Excerpts } from "./excerpts.ts";
-import { githubAnnotation } from "./github-annotations.ts";
+import { problemAnnotation } from "./github-annotations.ts";
 import { loadChosen, type RulesChoice } from "./rules-source.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
 
@@ -43,10 +43,7 @@ export async function checkRules(
     return;
   }
   if (flags.format === "github") {
-    for (const { severity, message, suggestion, ...at } of result.problems) {
-      const text = suggestion === undefined ? message : `${message}. ${suggestion}`;
-      terminal.out(githubAnnotation(severity, at, "headgate check", text));
-    }
+    for (const problem of result.problems) terminal.out(problemAnnotation(problem, "headgate check"));
   } else {
     const excerpts = new Excerpts(terminal, result.file);
     for (const problem of result.problems) {

@@ -60,7 +60,7 @@ function fromServer(
   terminal: Terminal,
 ): Promise<ExplainReport | undefined> {
   const question = { domain, descriptors: descriptors.map(askedDescriptor) };
-  return askAdmin<ExplainReport>({ path: "/explain", question, list: "descriptors" }, { server, tokenFile }, terminal);
+  return askAdmin({ server, tokenFile }, "/explain", "descriptors", terminal, question);
 }
 
 /** True if a rule with a limit or an unlimited rule applies. A rule with neither counts as unmatched, as in metrics. */

@@ -1,5 +1,6 @@
 // Where commands write, and how text looks there: colour only for people, lines broken at the edge.
 
+import { styleText } from "node:util";
 import { ConfigError } from "../../engine/base/errors.ts";
 import { visibleLines } from "../../engine/base/visible.ts";
 
@@ -52,12 +53,11 @@ export function processTerminal(): Terminal {
   };
 }
 
-const CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const;
-export type Colour = keyof typeof CODES;
+export type Colour = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 
 /** Text in a colour, if the terminal has any. */
 export function paint(terminal: Terminal, colour: Colour, text: string): string {
-  return terminal.isColoured && text !== "" ? `\x1b[${CODES[colour]}m${text}\x1b[0m` : text;
+  return terminal.isColoured && text !== "" ? styleText(colour, text, { validateStream: false }) : text;
 }
 
 /** Breaks text at blanks to lines of at most `width`. The first begins with `first`, others with `hang`. Longer words stay whole. */

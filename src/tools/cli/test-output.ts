@@ -5,7 +5,7 @@ import { formatProblem } from "../../engine/rules/problems.ts";
 import type { Problem } from "../../engine/rules/source.ts";
 import type { CoverageReport } from "../simulate/cases/coverage.ts";
 import { type CaseResult, formatFailure } from "../simulate/cases/run-case.ts";
-import { githubAnnotation } from "./github-annotations.ts";
+import { githubAnnotation, problemAnnotation } from "./github-annotations.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
 
 /** Flags of `test`. */
@@ -141,9 +141,7 @@ function xml(text: string): string {
 function annotationsOf({ files }: TestRun): string {
   let text = "";
   for (const { problems, cases } of files) {
-    for (const { severity, message, suggestion, ...at } of problems) {
-      text += githubAnnotation(severity, at, "headgate test", [message, suggestion].filter(Boolean).join(". "));
-    }
+    for (const problem of problems) text += problemAnnotation(problem, "headgate test");
     for (const one of cases) {
       for (const { at, message } of one.failures) text += githubAnnotation("error", at, one.name, message);
     }

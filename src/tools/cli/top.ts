@@ -85,6 +85,5 @@ async function refresh(
 
 /** Undefined once the terminal was told why there is none. */
 function ask(flags: TopFlags, terminal: Terminal): Promise<TopAnswer | undefined> {
-  const path = `/top?window=${flags.window}&by=${flags.by}&keys=${flags.keys}`;
-  return askAdmin<TopAnswer>({ path, list: "keys" }, flags, terminal);
+  return askAdmin(flags, `/top?window=${flags.window}&by=${flags.by}&keys=${flags.keys}`, "keys", terminal);
 }

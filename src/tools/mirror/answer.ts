@@ -58,14 +58,6 @@ export class UnreadableError extends Error {
 /** Longest decompressed message, in bytes. */
 const PLAIN_BYTES_MAX = 8_388_608;
 
-const EMPTY_ANSWER: RateLimitAnswer = {
-  overall_code: "",
-  statuses: [],
-  response_headers_to_add: [],
-  request_headers_to_add: [],
-  raw_body: "",
-};
-
 const requests = jsonMessages<AskedRequest>("envoy.service.ratelimit.v3.RateLimitRequest");
 const answers = jsonMessages<RateLimitAnswer>("envoy.service.ratelimit.v3.RateLimitResponse");
 
@@ -87,8 +79,7 @@ export function readRequest(message: Buffer): AskedRequest {
 export function readAnswer(outcome: UnaryOutcome & { kind: "answer" }): TargetAnswer {
   const grpcCode = grpcCodeOf(outcome);
   if (grpcCode === undefined) throw new UnreadableError("expected an answer with a grpc-status");
-  if (grpcCode !== 0) return { ...EMPTY_ANSWER, grpcCode };
-  const message = messageOf(outcome.body, outcome.headers);
+  const message = grpcCode === 0 ? messageOf(outcome.body, outcome.headers) : Buffer.alloc(0);
   return { ...decoded(() => answers.fromBytes(message)), grpcCode };
 }
 

@@ -257,7 +257,7 @@ describe("check", () => {
   });
 
   test("colours for terminals only", async () => {
-    expect((await runProgram(["check", bad], { isColoured: true })).out).toContain("\x1b[31merror\x1b[0m");
+    expect((await runProgram(["check", bad], { isColoured: true })).out).toContain("\x1b[31merror\x1b[39m");
     expect((await runProgram(["check", bad])).out).not.toContain("\x1b");
   });
 });
