@@ -11,7 +11,7 @@ import {
   type Reservation,
   type ReserveAnswer,
   type ReserveRequest,
-  SettledOnce,
+  reservationOf,
   type Settlement,
 } from "./reservation.ts";
 import { writeRequest } from "./write-request.ts";
@@ -80,11 +80,11 @@ class GrpcLimiter implements Limiter {
     try {
       const { answer, server } = await this.#caller.call(RESERVE, Buffer.concat([hold, amount]));
       const isHeld = answer.allowed;
-      return new SettledOnce(id, answer, (used) => (isHeld ? this.#settle(hold, used, server) : NOT_HELD));
+      return reservationOf(id, answer, (used) => (isHeld ? this.#settle(hold, used, server) : NOT_HELD));
     } catch (error) {
       const answer = { ...this.#withoutAnswer(error), reserved: 0 };
       // The reservation may exist, if only its answer was lost. So it is settled in any case; without a hold, what was used is charged.
-      return new SettledOnce(id, answer, (used) => this.#settle(hold, used, asFailure(error).server));
+      return reservationOf(id, answer, (used) => this.#settle(hold, used, asFailure(error).server));
     }
   }
 

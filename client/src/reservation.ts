@@ -71,58 +71,42 @@ export interface Reservation extends ReserveAnswer, Disposable, AsyncDisposable 
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Settles by `send`, which rejects if no server accepted it. */
-export class SettledOnce implements Reservation {
-  readonly id: string;
-  readonly allowed: boolean;
-  readonly reserved: number;
-  declare readonly remaining?: number;
-  declare readonly retryAfterSeconds?: number;
-  declare readonly reason?: string;
-  declare readonly rule?: string;
-  declare readonly degraded?: Degraded;
-  readonly #send: (used: number) => Promise<Settlement>;
+/** Makes a reservation. `send` settles at what was used, and rejects if no server accepted it. */
+export function reservationOf(
+  id: string,
+  answer: ReserveAnswer,
+  send: (used: number) => Promise<Settlement>,
+): Reservation {
   /** The number of the first settlement. */
-  #used: number | undefined;
+  let first: number | undefined;
   /** A settlement under way, or accepted by a server. */
-  #settlement: Promise<Settlement> | undefined;
-
-  constructor(id: string, answer: ReserveAnswer, send: (used: number) => Promise<Settlement>) {
-    this.id = id;
-    this.allowed = answer.allowed;
-    this.reserved = answer.reserved;
-    Object.assign(this, answer);
-    this.#send = send;
-  }
-
-  async settle(used: number): Promise<Settlement> {
-    checkWhole("used", used, 0, Number.MAX_SAFE_INTEGER);
-    this.#used ??= used;
-    this.#settlement ??= this.#sendOnce(this.#used);
-    return this.#settlement;
-  }
-
-  cancel(): Promise<Settlement> {
-    return this.settle(0);
-  }
-
-  [Symbol.dispose](): void {
-    void this[Symbol.asyncDispose]();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    // `onDegraded` has been told of a failure, and the hold expires by itself.
-    await this.cancel().catch(() => undefined);
-  }
-
-  async #sendOnce(used: number): Promise<Settlement> {
+  let settlement: Promise<Settlement> | undefined;
+  const sendOnce = async (used: number) => {
     try {
-      const settlement = await this.#send(used);
-      if (settlement.found === "unanswered") this.#settlement = undefined;
-      return settlement;
+      const settled = await send(used);
+      if (settled.found === "unanswered") settlement = undefined;
+      return settled;
     } catch (error) {
-      this.#settlement = undefined;
+      settlement = undefined;
       throw error;
     }
-  }
+  };
+  const settle = async (used: number) => {
+    checkWhole("used", used, 0, Number.MAX_SAFE_INTEGER);
+    first ??= used;
+    settlement ??= sendOnce(first);
+    return settlement;
+  };
+  // `onDegraded` has been told of a failure, and the hold expires by itself.
+  const dispose = async () => {
+    await settle(0).catch(() => undefined);
+  };
+  return {
+    id,
+    ...answer,
+    settle,
+    cancel: () => settle(0),
+    [Symbol.dispose]: () => void dispose(),
+    [Symbol.asyncDispose]: dispose,
+  };
 }

@@ -1,7 +1,7 @@
 // A reservation is settled once, at what was said first, whichever way its block ends, and its end never throws.
 
 import { expect, test } from "vitest";
-import { type Reservation, SettledOnce, type Settlement } from "../../../client/src/reservation.ts";
+import { type Reservation, reservationOf, type Settlement } from "../../../client/src/reservation.ts";
 
 const ANSWER = { allowed: true, reserved: 50, remaining: 50 };
 const TAKEN: Settlement = { found: "settled", remaining: 90 };
@@ -9,7 +9,7 @@ const TAKEN: Settlement = { found: "settled", remaining: 90 };
 /** A reservation, what was sent for it, and how each sending ends. */
 function reserved(...ends: (Settlement | Error)[]): { held: Reservation; sent: number[] } {
   const sent: number[] = [];
-  const held = new SettledOnce("r1", ANSWER, async (used) => {
+  const held = reservationOf("r1", ANSWER, async (used) => {
     sent.push(used);
     const end = ends[sent.length - 1] ?? TAKEN;
     if (end instanceof Error) throw end;
@@ -19,7 +19,7 @@ function reserved(...ends: (Settlement | Error)[]): { held: Reservation; sent: n
 }
 
 test("tells what was answered", () => {
-  expect({ ...reserved().held }).toEqual({ id: "r1", ...ANSWER });
+  expect(JSON.parse(JSON.stringify(reserved().held))).toEqual({ id: "r1", ...ANSWER });
 });
 
 // Promise(clients): A reservation settles once, with the first value; the end of its block never throws.
