@@ -35,12 +35,9 @@ export interface Mapping {
 /** A line of a log, by the names of its fields. */
 export type LogLine = Readonly<Record<string, unknown>>;
 
-/** Why a line holds no call. */
-export class NoCall {
-  readonly why: string;
-  constructor(why: string) {
-    this.why = why;
-  }
+/** The line holds no call; the message says why. */
+export class NoCall extends Error {
+  override readonly name = "NoCall";
 }
 
 /** Most fields of a line that are named. */
@@ -98,22 +95,22 @@ export function parseTemplate(text: string): Template | { readonly problem: stri
   return pieces;
 }
 
-/** The call of a line, or why there is none: its time is missing, or no descriptor is left. */
-export function callOf(line: LogLine, mapping: Mapping): RecordedQuestion | NoCall {
+/** The call of a line. Throws NoCall if its time is missing, or no descriptor is left. */
+export function callOf(line: LogLine, mapping: Mapping): RecordedQuestion {
   const time = fieldOf(line, mapping.time);
   const atUs = timeOfCall(time);
   if (atUs === undefined) {
     const found = isAbsent(time) ? "nothing" : JSON.stringify(time);
-    return new NoCall(`expected a time in '${mapping.time}', found ${found}`);
+    throw new NoCall(`expected a time in '${mapping.time}', found ${found}`);
   }
   const domain = filled(mapping.domain, line);
-  if (domain === undefined) return new NoCall("expected a domain, found nothing in its field");
+  if (domain === undefined) throw new NoCall("expected a domain, found nothing in its field");
   const descriptors: AskedDescriptor[] = [];
   for (const wanted of mapping.descriptors) {
     const descriptor = descriptorOf(wanted, line);
     if (descriptor !== undefined) descriptors.push(descriptor);
   }
-  if (descriptors.length === 0) return new NoCall("expected the fields of at least one descriptor");
+  if (descriptors.length === 0) throw new NoCall("expected the fields of at least one descriptor");
   const hitsAddend = mapping.hits === undefined ? 1 : hitsOf(fieldOf(line, mapping.hits));
   const question: AskedCall = { domain: oneByteOf(domain), descriptors, hitsAddend };
   return { atUs, question };

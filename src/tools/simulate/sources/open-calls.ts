@@ -84,8 +84,8 @@ async function* recordedCalls(file: string, options: Parameters<typeof readRecor
 
 const UNMAPPED_HINT = "; logs other than a decision log want --domain, --time and --descriptor";
 
-/** Reads a line: a call, why it is none, or undefined if the line holds nothing. */
-type ReadLine = (line: string) => RecordedQuestion | NoCall | undefined;
+/** Reads the call of a line; undefined if the line holds nothing. Throws NoCall. */
+type ReadLine = (line: string) => RecordedQuestion | undefined;
 
 function lineReader(file: string, head: string, mapping: Mapping | undefined, counts: LineCounts): ReadLine {
   const first = objectOf(head);
@@ -105,15 +105,14 @@ function lineReader(file: string, head: string, mapping: Mapping | undefined, co
   return (line) => (line === head ? undefined : readRow(line));
 }
 
-function reader(parse: (line: string) => LogLine | undefined, read: (line: LogLine) => RecordedQuestion | NoCall) {
-  return (line: string) => {
+function reader(parse: (line: string) => LogLine | undefined, read: (line: LogLine) => RecordedQuestion): ReadLine {
+  return (line) => {
     if (line.trim() === "") return undefined;
     const found = parse(line);
-    return found === undefined ? NO_LINE : read(found);
+    if (found === undefined) throw new NoCall("expected a JSON object, or a CSV row with its quotes closed");
+    return read(found);
   };
 }
-
-const NO_LINE = new NoCall("expected a JSON object, or a CSV row with its quotes closed");
 
 async function* logCalls(
   file: string,
@@ -128,18 +127,19 @@ async function* logCalls(
     const calls: RecordedQuestion[] = [];
     for (const line of batch) {
       number++;
-      const call = readLine(line);
-      if (call === undefined) continue;
-      counts.lines++;
-      if (!(call instanceof NoCall)) {
-        found++;
+      try {
+        const call = readLine(line);
+        if (call === undefined) continue;
         calls.push(call);
-        continue;
+      } catch (error) {
+        if (!(error instanceof NoCall)) throw error;
+        counts.skipped++;
+        firstSkipped ??= `line ${number}: ${error.message}`;
+        counts.firstSkipped ??= `${file}, ${firstSkipped}`;
       }
-      counts.skipped++;
-      firstSkipped ??= `line ${number}: ${call.why}`;
-      counts.firstSkipped ??= `${file}, line ${number}: ${call.why}`;
+      counts.lines++;
     }
+    found += calls.length;
     yield calls;
   }
   if (found === 0) fail(file, `${firstSkipped ?? "it holds no calls"}${whyNone(counts)}`);

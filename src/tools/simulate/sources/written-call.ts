@@ -22,43 +22,38 @@ export function looksWritten(object: Json): boolean {
   return typeof object.domain === "string" && Array.isArray(object.descriptors) && Object.hasOwn(object, "at");
 }
 
-/** Reads the call, or says why it is none. */
-export function readWrittenCall(object: Json): RecordedQuestion | NoCall {
-  const atUs = timeOfCall(object.at);
-  if (atUs === undefined) return new NoCall(`expected a time in 'at', found ${JSON.stringify(object.at) ?? "nothing"}`);
-  if (!looksWritten(object)) return new NoCall("expected 'domain' and a list of 'descriptors'");
-  const descriptors = (object.descriptors as readonly unknown[]).map(readDescriptor);
-  const bad = descriptors.find((descriptor) => descriptor instanceof NoCall);
-  if (bad !== undefined) return bad as NoCall;
-  if (!areHits(either(object, "hits_addend", "hitsAddend"))) return NO_HITS;
+/** Reads the call. Throws NoCall if it is none. */
+export function readWrittenCall(object: Json): RecordedQuestion {
+  const { at, domain, descriptors } = object;
+  const atUs = timeOfCall(at);
+  if (atUs === undefined) throw new NoCall(`expected a time in 'at', found ${JSON.stringify(at) ?? "nothing"}`);
+  if (!looksWritten(object)) throw new NoCall("expected 'domain' and a list of 'descriptors'");
   return {
     atUs,
     question: {
-      domain: oneByteOf(object.domain as string),
-      descriptors: descriptors as AskedDescriptor[],
-      hitsAddend: Math.min(hitsOf(either(object, "hits_addend", "hitsAddend")) ?? 0, AMOUNT_MAX),
+      domain: oneByteOf(domain as string),
+      descriptors: (descriptors as readonly unknown[]).map(readDescriptor),
+      hitsAddend: Math.min(hitsIn(object) ?? 0, AMOUNT_MAX),
     },
   };
 }
 
-function readDescriptor(value: unknown): AskedDescriptor | NoCall {
-  if (!isRecord(value) || !Array.isArray(value.entries)) return new NoCall("expected 'entries' in each descriptor");
-  const entries: [string, string][] = [];
-  for (const entry of value.entries as readonly unknown[]) {
-    if (!isRecord(entry) || typeof entry.key !== "string") return new NoCall("expected a 'key' in each entry");
-    if (typeof (entry.value ?? "") !== "string")
-      return new NoCall(`expected text as 'value', got ${typeof entry.value}`);
-    const text = typeof entry.value === "string" ? entry.value : "";
-    const valueBase64 = typeof entry.value_base64 === "string" ? { valueBase64: entry.value_base64 } : {};
-    entries.push([oneByteOf(entry.key), oneByteValueOf({ key: entry.key, value: text, ...valueBase64 })]);
-  }
-  if (!areHits(either(value, "hits_addend", "hitsAddend"))) return NO_HITS;
+function readDescriptor(value: unknown): AskedDescriptor {
+  if (!isRecord(value) || !Array.isArray(value.entries)) throw new NoCall("expected 'entries' in each descriptor");
   return {
-    entries,
-    hits: hitsOf(either(value, "hits_addend", "hitsAddend")),
+    entries: value.entries.map(readEntry),
+    hits: hitsIn(value),
     isRefund: either(value, "is_negative_hits", "isNegativeHits") === true,
     override: overrideOf(value.limit),
   };
+}
+
+function readEntry(entry: unknown): [string, string] {
+  if (!isRecord(entry) || typeof entry.key !== "string") throw new NoCall("expected a 'key' in each entry");
+  const { key, value_base64: base64 } = entry;
+  const value = entry.value ?? "";
+  if (typeof value !== "string") throw new NoCall(`expected text as 'value', got ${typeof value}`);
+  return [oneByteOf(key), oneByteValueOf({ key, value, ...(typeof base64 === "string" && { valueBase64: base64 }) })];
 }
 
 function overrideOf(value: unknown): AskedDescriptor["override"] {
@@ -73,12 +68,15 @@ function hitsOf(value: unknown): number | undefined {
   return typeof hits === "number" && Number.isInteger(hits) && hits >= 0 && hits <= HITS_MAX ? hits : undefined;
 }
 
-/** Whether the value is a number of hits, or absent. */
-function areHits(value: unknown): boolean {
-  return (value ?? undefined) === undefined || hitsOf(value) !== undefined;
+/** The hits of a call or a descriptor; undefined if it has none of its own. */
+function hitsIn(object: Json): number | undefined {
+  const given = either(object, "hits_addend", "hitsAddend") ?? undefined;
+  const hits = hitsOf(given);
+  if (given !== undefined && hits === undefined) {
+    throw new NoCall("expected a whole number of at least 0 as 'hits_addend'");
+  }
+  return hits;
 }
-
-const NO_HITS = new NoCall("expected a whole number of at least 0 as 'hits_addend'");
 
 function either(object: Json, one: string, other: string): unknown {
   return object[one] ?? object[other];

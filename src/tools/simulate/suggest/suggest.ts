@@ -31,18 +31,10 @@ interface SuggestOptions {
 const STRETCH_US = 60_000_000;
 
 /** What was found. */
-export interface Suggestion {
-  readonly shapes: readonly Shape[];
-  /** Descriptors that no rule was made for, because there were too many kinds or a rule can't name their keys. */
-  readonly leftOut: number;
-  /** Calls of kinds that never end in the recording: nothing says what to hold for them. */
-  readonly neverEnded: number;
-  /** False: there were too many callers to look at all of them. */
-  readonly isOfAllCallers: boolean;
-}
+export type Suggestion = Awaited<ReturnType<typeof suggest>>;
 
 /** Finds rates from the busiest minute of each caller, then bursts at those rates. */
-export async function suggest(options: SuggestOptions): Promise<Suggestion> {
+export async function suggest(options: SuggestOptions) {
   const shapes = new Shapes(options.holdNames);
   await measureRates(options, shapes);
   const all = shapes.list();
@@ -60,7 +52,15 @@ export async function suggest(options: SuggestOptions): Promise<Suggestion> {
   }
   const { leftOut } = shapes;
   if (found.length > 0) await measureBursts(options, found, shapes);
-  return { shapes: found, leftOut, neverEnded, isOfAllCallers: !shapes.callersLeft.isExceeded };
+  return {
+    shapes: found,
+    /** Descriptors that no rule was made for, because there were too many kinds or a rule can't name their keys. */
+    leftOut,
+    /** Calls of kinds that never end in the recording: nothing says what to hold for them. */
+    neverEnded,
+    /** False: there were too many callers to look at all of them. */
+    isOfAllCallers: !shapes.callersLeft.isExceeded,
+  };
 }
 
 /** Finds how many calls each kind has, the busiest minute of each caller, and what held calls have used. */
