@@ -13,53 +13,59 @@ interface RuleCount {
 
 /** What the mirror has counted. */
 interface MirrorNumbers {
-  readonly relayed: number;
-  readonly same: number;
-  readonly different: number;
-  readonly notCompared: Readonly<Record<string, number>>;
-  readonly notAnswered: ReadonlyMap<string, number>;
-  readonly differencesByField: Readonly<Record<string, number>>;
-  readonly rules: readonly RuleCount[];
-  readonly comparisons: number;
-  readonly heldBytes: number;
-  readonly recorded: number;
-  readonly notRecorded: number;
-  readonly latency: Readonly<Record<"answering" | "compared", LatencyHistogram>>;
+  readonly mirror: {
+    readonly relayed: number;
+    readonly notCompared: Readonly<Record<string, number>>;
+    readonly answeringFailures: ReadonlyMap<string, number>;
+    readonly comparisons: number;
+    readonly heldBytes: number;
+    readonly answeringLatency: LatencyHistogram;
+    readonly comparedLatency: LatencyHistogram;
+  };
+  readonly book: {
+    readonly same: number;
+    readonly different: number;
+    readonly fields: Readonly<Record<string, number>>;
+    rules(): readonly RuleCount[];
+  };
 }
 
 /** The mirror's metrics in Prometheus's text format, without those of the process. */
-export function mirrorText(numbers: MirrorNumbers): string {
-  const { same, different, rules, latency } = numbers;
-  const ofRules = rules.map(
-    ({ domain, keys, answering_limit: limit, calls }): Sample => [calls, { domain, keys, limit }],
-  );
+export function mirrorText(
+  { mirror, book }: MirrorNumbers,
+  recording: { readonly calls: number; readonly leftOut: number } = { calls: 0, leftOut: 0 },
+): string {
+  const { same, different, fields } = book;
+  const ofRules = book
+    .rules()
+    .map(({ domain, keys, answering_limit: limit, calls }): Sample => [calls, { domain, keys, limit }]);
   return [
-    metricText(counter("calls_total", "Calls passed on to the answering target."), numbers.relayed),
+    metricText(counter("calls_total", "Calls passed on to the answering target."), mirror.relayed),
     metricText(
       counter("compared_total", "Calls whose two answers were compared."),
       byLabel("result", Object.entries({ same, different })),
     ),
     metricText(
       counter("not_compared_total", "Calls that were not compared, and why."),
-      byLabel("reason", Object.entries(numbers.notCompared)),
+      byLabel("reason", Object.entries(mirror.notCompared)),
     ),
     metricText(
       counter("not_answered_total", "Calls that the answering target did not answer, and why."),
-      byLabel("reason", numbers.notAnswered),
+      byLabel("reason", mirror.answeringFailures),
     ),
     metricText(
       counter("differences_total", "Calls in which a field differed."),
-      byLabel("field", Object.entries(numbers.differencesByField)),
+      byLabel("field", Object.entries(fields)),
     ),
     metricText(counter("rule_differences_total", "Differing calls by rule."), ofRules),
-    metricText(counter("recorded_total", "Calls written to the recording."), numbers.recorded),
-    metricText(counter("not_recorded_total", "Calls that the recording had no room for."), numbers.notRecorded),
-    metricText(named("comparisons", "gauge", "Calls under comparison."), numbers.comparisons),
-    metricText(named("held_bytes", "gauge", "Bytes that calls under comparison hold."), numbers.heldBytes),
-    latencyText(
-      named("target_seconds", "histogram", "Time from sending a call to a target to its whole answer."),
-      Object.entries(latency).map(([target, histogram]) => [histogram, { target }]),
-    ),
+    metricText(counter("recorded_total", "Calls written to the recording."), recording.calls),
+    metricText(counter("not_recorded_total", "Calls that the recording had no room for."), recording.leftOut),
+    metricText(named("comparisons", "gauge", "Calls under comparison."), mirror.comparisons),
+    metricText(named("held_bytes", "gauge", "Bytes that calls under comparison hold."), mirror.heldBytes),
+    latencyText(named("target_seconds", "histogram", "Time from sending a call to a target to its whole answer."), [
+      [mirror.answeringLatency, { target: "answering" }],
+      [mirror.comparedLatency, { target: "compared" }],
+    ]),
   ].join("\n");
 }
 

@@ -1,7 +1,5 @@
 // Decodes requests and answers that passed the mirror, to compare and show them. Used only after the caller has its answer.
 
-import type { IncomingHttpHeaders } from "node:http2";
-import { gunzipSync, inflateSync } from "node:zlib";
 import { jsonMessages } from "../../grpc/transport/load-proto.ts";
 import { FRAME_HEADER_BYTES, grpcCodeOf, type UnaryOutcome } from "../../grpc/transport/relay/unary-exchange.ts";
 
@@ -55,9 +53,6 @@ export class UnreadableError extends Error {
   override readonly name = "UnreadableError";
 }
 
-/** Longest decompressed message, in bytes. */
-const PLAIN_BYTES_MAX = 8_388_608;
-
 const requests = jsonMessages<AskedRequest>("envoy.service.ratelimit.v3.RateLimitRequest");
 const answers = jsonMessages<RateLimitAnswer>("envoy.service.ratelimit.v3.RateLimitResponse");
 
@@ -79,16 +74,17 @@ export function readRequest(message: Buffer): AskedRequest {
 export function readAnswer(outcome: UnaryOutcome & { kind: "answer" }): TargetAnswer {
   const grpcCode = grpcCodeOf(outcome);
   if (grpcCode === undefined) throw new UnreadableError("expected an answer with a grpc-status");
-  const message = grpcCode === 0 ? messageOf(outcome.body, outcome.headers) : Buffer.alloc(0);
+  const message = grpcCode === 0 ? messageOf(outcome.body) : Buffer.alloc(0);
   return { ...decoded(() => answers.fromBytes(message)), grpcCode };
 }
 
-/** The decompressed message of a body with gRPC framing. Throws UnreadableError. */
-export function messageOf(body: Buffer, headers: IncomingHttpHeaders): Buffer {
+/** The message of a body with gRPC framing. Throws UnreadableError, also for one that is compressed: rate limiters' are too short for that. */
+export function messageOf(body: Buffer): Buffer {
   const length = body.length < FRAME_HEADER_BYTES ? -1 : body.readUInt32BE(1);
-  if (length !== body.length - FRAME_HEADER_BYTES) throw new UnreadableError("expected one whole gRPC message");
-  const message = body.subarray(FRAME_HEADER_BYTES);
-  return body[0] === 0 ? message : decompress(message, headers["grpc-encoding"]);
+  if (length !== body.length - FRAME_HEADER_BYTES || body[0] !== 0) {
+    throw new UnreadableError("expected one whole gRPC message, not compressed");
+  }
+  return body.subarray(FRAME_HEADER_BYTES);
 }
 
 /** Adds gRPC framing to a message. */
@@ -106,15 +102,4 @@ function decoded<T>(decode: () => T): T {
   } catch (cause) {
     throw new UnreadableError("expected a message of ShouldRateLimit", { cause });
   }
-}
-
-function decompress(message: Buffer, encoding: unknown): Buffer {
-  const options = { maxOutputLength: PLAIN_BYTES_MAX };
-  try {
-    if (encoding === "gzip") return gunzipSync(message, options);
-    if (encoding === "deflate") return inflateSync(message, options);
-  } catch (cause) {
-    throw new UnreadableError(`expected a message in ${encoding}`, { cause });
-  }
-  throw new UnreadableError("expected a compression of gzip or deflate");
 }

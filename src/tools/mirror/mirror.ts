@@ -40,7 +40,7 @@ export interface MirrorOptions extends CompareOptions {
   readonly compared: UnaryTarget | undefined;
   readonly book: Differences;
   /** Must not throw. */
-  readonly recorder?: Pick<Recording, "record"> | undefined;
+  readonly recorder?: Pick<Recording, "record" | "leftOut"> | undefined;
   readonly clock: Clock;
   /** Most calls under comparison at once. */
   readonly comparisonsMax: number;
@@ -153,10 +153,10 @@ export class Mirror {
     const { recorder } = this.#options;
     if (recorder === undefined) return;
     try {
-      recorder.record(messageOf(request.body, request.headers));
+      recorder.record(messageOf(request.body));
     } catch (error) {
-      // Not a message; the answering target reports that to its caller.
       if (!(error instanceof UnreadableError)) throw error;
+      recorder.leftOut++;
     }
   }
 
@@ -244,7 +244,7 @@ export class Mirror {
       const a = readAnswer(answering);
       const b = readAnswer(compared);
       const differences = compareAnswers(a, b, this.#options);
-      const request = readRequest(messageOf(comparison.request.body, comparison.request.headers));
+      const request = readRequest(messageOf(comparison.request.body));
       book.enter({ request, answering: a, compared: b, differences, atUs: comparison.startedUs });
     } catch (error) {
       // A bug of the mirror costs a comparison, never a call.

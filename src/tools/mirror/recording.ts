@@ -46,14 +46,16 @@ export class Recording {
   readonly #startUs: number;
   readonly #timer: NodeJS.Timeout;
   #waiting: Batch = { text: "", calls: 0 };
-  #writing: Promise<void> | undefined;
-  #writingBytes = 0;
+  /** All writes so far, one after another. */
+  #writes = Promise.resolve();
+  /** Bytes of lines that are not written yet. */
+  #backlog = 0;
   #isFull = false;
   /** Number of calls in the file. */
   calls = 0;
   /** Bytes of lines, before compression, that are written or wait to be written. */
   bytes = 0;
-  /** Number of calls that are not in the file: it was full, the disk too slow, or writing failed. */
+  /** Number of calls that are not in the file: it was full, the disk too slow, writing failed, or the call was no plain message. */
   leftOut = 0;
   /** Why writing failed; undefined if it did not. */
   failure: string | undefined;
@@ -93,7 +95,7 @@ export class Recording {
       this.#options.onEnded?.(`the recording ${this.file} has reached its bound of ${this.#options.bytesMax} bytes`);
       return;
     }
-    if (this.#waiting.text.length + this.#writingBytes + line.length > BACKLOG_BYTES_MAX) {
+    if (this.#backlog + line.length > BACKLOG_BYTES_MAX) {
       this.leftOut++;
       return;
     }
@@ -105,10 +107,8 @@ export class Recording {
   /** Writes the remaining lines and closes the file. Never rejects: failures are in `failure`. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
-    while (this.#writing !== undefined || this.#waiting.text !== "") {
-      this.#writeSoon();
-      await this.#writing;
-    }
+    this.#writeSoon();
+    await this.#writes;
     // Some file systems report failed writes only on close.
     await this.#handle.close().catch((error: Error) => this.#fail(error));
   }
@@ -122,18 +122,14 @@ export class Recording {
   #add(line: string): void {
     this.#waiting.text += line;
     this.bytes += line.length;
+    this.#backlog += line.length;
   }
 
   #writeSoon(): void {
-    if (this.#writing !== undefined || this.#waiting.text === "") return;
     const batch = this.#waiting;
+    if (batch.text === "") return;
     this.#waiting = { text: "", calls: 0 };
-    this.#writingBytes = batch.text.length;
-    this.#writing = this.#write(batch).finally(() => {
-      this.#writing = undefined;
-      this.#writingBytes = 0;
-      if (this.#waiting.text.length >= WRITE_BYTES) this.#writeSoon();
-    });
+    this.#writes = this.#writes.then(() => this.#write(batch));
   }
 
   async #write({ text, calls }: Batch): Promise<void> {
@@ -146,6 +142,7 @@ export class Recording {
       this.leftOut += calls;
       this.#fail(error as Error);
     }
+    this.#backlog -= text.length;
   }
 
   #fail({ message }: Error): void {

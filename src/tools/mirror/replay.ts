@@ -31,93 +31,66 @@ const PACED_IN_FLIGHT = 256;
 
 /** Replays the whole file and returns the report. Throws ConfigError if the file can't be read. */
 export async function replay(file: string, flags: ReplayFlags, clock: Clock): Promise<Report> {
-  const inFlightMax = flags.inFlight ?? (Number.isFinite(flags.speed) ? PACED_IN_FLIGHT : 1);
-  const sender = new Sender({ ...flags, inFlightMax, clock });
+  const { speed, timeout, onCutOff } = flags;
+  const inFlightMax = flags.inFlight ?? (Number.isFinite(speed) ? PACED_IN_FLIGHT : 1);
+  let inFlight = 0;
+  let wake: () => void = () => undefined;
+  const someEnd = () =>
+    new Promise<void>((resolve) => {
+      wake = resolve;
+    });
   const { mirror, report, close } = openPair({
     ...flags,
     answerFrom: flags.target,
     clock,
     comparisonsMax: inFlightMax,
     memoryMax: HELD_BYTES_MAX,
-    compareTimeout: flags.timeout,
+    compareTimeout: timeout,
     onFault: (error) => {
       throw error;
     },
-    onSettled: () => sender.wake(),
+    onSettled: () => wake(),
   });
+  const headers = headersOf(timeout);
   try {
-    await sender.sendAll(file, mirror);
-    await mirror.finish(flags.timeout + 1_000);
-  } finally {
-    close();
-  }
-  return report();
-}
-
-interface SenderOptions extends Pick<ReplayFlags, "speed" | "timeout" | "onCutOff"> {
-  readonly inFlightMax: number;
-  readonly clock: Clock;
-}
-
-/** Sends the calls at their pace, with at most `inFlightMax` under way. */
-class Sender {
-  readonly #options: SenderOptions;
-  readonly #headers: RelayedRequest["headers"];
-  #inFlight = 0;
-  #wake: (() => void) | undefined;
-
-  constructor(options: SenderOptions) {
-    this.#options = options;
-    this.#headers = headersOf(options.timeout);
-  }
-
-  /** Sends all calls of the file and waits until all are answered. */
-  async sendAll(file: string, mirror: Mirror): Promise<void> {
-    const { clock, speed, inFlightMax, onCutOff } = this.#options;
     const startUs = clock.nowUs();
     for await (const { calls } of readRecording(file, onCutOff === undefined ? {} : { onCutOff })) {
       for (const { atUs, message } of calls) {
         const waitMs = Math.floor((startUs + atUs / speed - clock.nowUs()) / 1_000);
         if (waitMs > 0) await sleep(waitMs);
         // A call is under way until both targets have answered it.
-        while (Math.max(this.#inFlight, mirror.comparisons) >= inFlightMax) await this.#someEnd();
-        this.#send(message, mirror);
+        while (Math.max(inFlight, mirror.comparisons) >= inFlightMax) await someEnd();
+        inFlight++;
+        send(mirror, { headers, body: framed(message) }, timeout, () => {
+          inFlight--;
+          wake();
+        });
       }
     }
-    while (this.#inFlight > 0) await this.#someEnd();
+    while (inFlight > 0) await someEnd();
+    await mirror.finish(timeout + 1_000);
+  } finally {
+    close();
   }
+  return report();
+}
 
-  /** Must be called whenever fewer calls are under way. */
-  wake(): void {
-    this.#wake?.();
-    this.#wake = undefined;
-  }
-
-  #someEnd(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve;
-    });
-  }
-
-  #send(message: Buffer, mirror: Mirror): void {
-    this.#inFlight++;
-    let giveUp: NodeJS.Timeout | undefined;
-    let ended: () => void = () => undefined;
-    mirror.handle({
-      request: { headers: this.#headers, body: framed(message) },
-      answer: () => {
-        clearTimeout(giveUp);
-        this.#inFlight--;
-        ended();
-        this.wake();
-      },
-      // Without a timeout, a target that hangs would stop the replay.
-      onEnded: (end) => {
-        ended = end;
-        giveUp = setTimeout(end, this.#options.timeout);
-      },
-    });
-  }
+/** Sends a call; without its timeout, a target that hangs would stop the replay. */
+function send(mirror: Mirror, request: RelayedRequest, timeoutMs: number, done: () => void): void {
+  let giveUp: NodeJS.Timeout | undefined;
+  let ended: () => void = () => undefined;
+  mirror.handle({
+    request,
+    answer: () => {
+      clearTimeout(giveUp);
+      ended();
+      done();
+    },
+    onEnded: (end) => {
+      ended = end;
+      giveUp = setTimeout(end, timeoutMs);
+    },
+  });
 }
 
 function headersOf(timeoutMs: number): RelayedRequest["headers"] {

@@ -119,7 +119,7 @@ function openPages({ http, httpHosts, logger }: RunMirrorOptions, pair: Pair, re
   add("/metrics", "metrics for Prometheus", async () => ({
     status: 200,
     headers: { "content-type": METRICS_TYPE },
-    body: `${await nodeText([await ofNode()])}\n${mirrorText(mirrorNumbers(pair, recording))}`,
+    body: `${await nodeText([await ofNode()])}\n${mirrorText(pair, recording)}`,
   }));
   add("/healthcheck", "200 while the answering target is connected, else 500", () => {
     answering.connect();
@@ -128,22 +128,4 @@ function openPages({ http, httpHosts, logger }: RunMirrorOptions, pair: Pair, re
   add("/livez", "200 as long as the mirror works at all", () => text(200, "OK\n"));
   const onError = (error: unknown) => logger.error({ err: error }, "a page failed");
   return new PageServer({ ...http, pages, otherPage: notFound, onError });
-}
-
-function mirrorNumbers({ mirror, book }: Pair, recording?: Recording): Parameters<typeof mirrorText>[0] {
-  const { relayed, notCompared, answeringFailures: notAnswered, comparisons, heldBytes } = mirror;
-  return {
-    relayed,
-    same: book.same,
-    different: book.different,
-    notCompared,
-    notAnswered,
-    differencesByField: book.fields,
-    rules: book.rules(),
-    comparisons,
-    heldBytes,
-    recorded: recording?.calls ?? 0,
-    notRecorded: recording?.leftOut ?? 0,
-    latency: { answering: mirror.answeringLatency, compared: mirror.comparedLatency },
-  };
 }

@@ -9,23 +9,18 @@ const answering = new LatencyHistogram();
 answering.observe(900);
 answering.observe(9_000_000);
 
-const text = mirrorText({
+const RULE = { domain: "edge", keys: 'a"b\n', answering_limit: "1/DAY", calls: 1 };
+const mirror = {
   relayed: 7,
-  same: 4,
-  different: 2,
   notCompared: { busy: 1 },
-  notAnswered: new Map([["unreachable", 3]]),
-  differencesByField: { limit: 2 },
-  rules: [
-    { domain: "edge", keys: 'a"b\n', answering_limit: "1/DAY", calls: 1 },
-    { domain: "edge", keys: 'a"b\n', answering_limit: "1/DAY", calls: 1 },
-  ],
+  answeringFailures: new Map([["unreachable", 3]]),
   comparisons: 5,
   heldBytes: 600,
-  recorded: 8,
-  notRecorded: 9,
-  latency: { answering, compared: new LatencyHistogram() },
-});
+  answeringLatency: answering,
+  comparedLatency: new LatencyHistogram(),
+};
+const book = { same: 4, different: 2, fields: { limit: 2 }, rules: () => [RULE, RULE] };
+const text = mirrorText({ mirror, book }, { calls: 8, leftOut: 9 });
 
 describe("the mirror's metrics", () => {
   test.each([
