@@ -35,11 +35,6 @@ export interface TestRun {
   readonly watched: readonly string[];
 }
 
-/** Most names shown of rules that no case meets. */
-const UNCOVERED_SHOWN = 20;
-/** Most names shown of files that were skipped. */
-const SKIPPED_SHOWN = 5;
-
 const WRITERS: Readonly<Record<TestFlags["format"], (run: TestRun, terminal: Terminal) => string>> = {
   text: textOf,
   junit: junitOf,
@@ -51,9 +46,8 @@ const WRITERS: Readonly<Record<TestFlags["format"], (run: TestRun, terminal: Ter
 export function printResults(run: TestRun, { format }: TestFlags, terminal: Terminal): void {
   terminal.out(WRITERS[format](run, terminal));
   if (run.skipped.length === 0) return;
-  const names = run.skipped.slice(0, SKIPPED_SHOWN).join(", ");
-  const more = run.skipped.length > SKIPPED_SHOWN ? ` and ${run.skipped.length - SKIPPED_SHOWN} more` : "";
-  terminal.err(`${visible(`skipped ${count(run.skipped.length, "file")} without 'cases': ${names}${more}`)}\n`);
+  const title = `skipped ${count(run.skipped.length, "file")} without 'cases'`;
+  terminal.err(`${visible(`${title}: ${run.skipped.join(", ")}`)}\n`);
 }
 
 function textOf(run: TestRun, terminal: Terminal): string {
@@ -84,9 +78,7 @@ function textOf(run: TestRun, terminal: Terminal): string {
 }
 
 function wrapped(title: string, names: readonly string[]): string[] {
-  const shown = names.slice(0, UNCOVERED_SHOWN).map((name) => `    ${visible(name)}`);
-  const more = names.length > UNCOVERED_SHOWN ? [`    and ${names.length - UNCOVERED_SHOWN} more`] : [];
-  return [`  ${title}:`, ...shown, ...more];
+  return [`  ${title}:`, ...names.map((name) => `    ${visible(name)}`)];
 }
 
 function summaryOf({ files }: TestRun): string {

@@ -132,7 +132,8 @@ export class Differences {
   }
 }
 
-// Differences of the answer as a whole count for the descriptors that differ, or if none does, for the one that decided.
+// Differences of the answer as a whole count for the descriptors that differ, or if none does, for the one that is over
+// limit, else for the first.
 function fieldsByDescriptor(call: ComparedAnswers): Map<number, Set<DifferenceField>> {
   const fields = new Map<number, Set<DifferenceField>>();
   const add = (descriptor: number, field: DifferenceField) => {
@@ -140,25 +141,12 @@ function fieldsByDescriptor(call: ComparedAnswers): Map<number, Set<DifferenceFi
     fields.set(descriptor, known.add(field));
   };
   for (const { descriptor, field } of call.differences) if (descriptor >= 0) add(descriptor, field);
-  const owners = fields.size > 0 ? [...fields.keys()] : [decidingDescriptor(call)];
+  const refused = [call.answering, call.compared].map(({ statuses }) => statuses.findIndex(isOver));
+  const owners = fields.size > 0 ? [...fields.keys()] : [Math.max(0, ...refused)];
   for (const { descriptor, field } of call.differences) {
     if (descriptor < 0) for (const owner of owners) add(owner, field);
   }
   return fields;
-}
-
-function decidingDescriptor({ answering, compared }: ComparedAnswers): number {
-  const statuses = answering.statuses.length > 0 ? answering.statuses : compared.statuses;
-  const over = statuses.findIndex(isOver);
-  if (over >= 0) return over;
-  let best = 0;
-  let least = Number.POSITIVE_INFINITY;
-  statuses.forEach(({ current_limit: limit, limit_remaining: remaining }, i) => {
-    if (limit === undefined || remaining >= least) return;
-    least = remaining;
-    best = i;
-  });
-  return best;
 }
 
 function isOver(status: AnswerStatus | undefined): boolean {

@@ -18,8 +18,6 @@ export interface LineOptions {
   readonly fail: (file: string, why: string) => never;
   /** True: a last line without a line feed counts. Default: false, because a killed process may leave part of a line. */
   readonly keepsLastPart?: boolean;
-  /** Default: latin1, for lines of ASCII. */
-  readonly encoding?: "latin1" | "utf8";
   /** Called at the end of a file that ends in the middle of a line or of its compressed data, with the number of whole lines. */
   readonly onCutOff?: (lines: number) => void;
 }
@@ -29,7 +27,7 @@ export interface LineOptions {
  * decompressed.
  */
 export async function* readLines(file: string, options: LineOptions): AsyncGenerator<readonly string[]> {
-  const { fail, keepsLastPart = false, encoding = "latin1", onCutOff } = options;
+  const { fail, keepsLastPart = false, onCutOff } = options;
   const disk = createReadStream(file, { highWaterMark: 262_144 });
   const isZipped = file.endsWith(".gz");
   let lastBytes: Buffer = Buffer.alloc(0);
@@ -41,7 +39,7 @@ export async function* readLines(file: string, options: LineOptions): AsyncGener
   let size = 0;
   let number = 1;
   let rest: Buffer = Buffer.alloc(0);
-  const textOf = (bytes: Buffer) => (number === 1 ? withoutMark(bytes) : bytes).toString(encoding);
+  const textOf = (bytes: Buffer) => (number === 1 ? withoutMark(bytes) : bytes).toString();
   try {
     for await (const chunk of input as AsyncIterable<Buffer>) {
       size += chunk.length;

@@ -13,21 +13,15 @@ export interface RecordedCall {
   readonly message: Buffer;
 }
 
-/** Calls that were read together. */
-interface RecordedCalls {
-  /** When the recording began, in microseconds since the Unix epoch; undefined if its first line has no valid time. */
-  readonly startedUs: number | undefined;
-  readonly calls: readonly RecordedCall[];
-}
-
 /**
- * Reads the calls of a file in order; lines may end in LF or CRLF. Throws ConfigError if it is no recording, or with the number of a
+ * Reads the calls of a file in order, some at a time, with the time in microseconds since the Unix epoch at which the recording began, if
+ * its first line has a valid one. Lines may end in LF or CRLF. Throws ConfigError if it is no recording, or with the number of a
  * damaged line. A last line without a line feed is left out, because a killed process may leave one.
  */
 export async function* readRecording(
   file: string,
   options: Pick<LineOptions, "onCutOff"> = {},
-): AsyncGenerator<RecordedCalls> {
+): AsyncGenerator<{ readonly startedUs: number | undefined; readonly calls: readonly RecordedCall[] }> {
   let number = 0;
   let startedUs: number | undefined;
   for await (const lines of readLines(file, { ...options, fail })) {

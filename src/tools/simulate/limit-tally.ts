@@ -29,15 +29,6 @@ interface RefusedCaller {
   refusedSince: number;
 }
 
-/** Refusals of one caller with no admitted call between them. */
-interface Stretch {
-  readonly caller: string;
-  readonly fromUs: number;
-  /** When the last refused call would have passed. */
-  readonly untilUs: number;
-  readonly calls: number;
-}
-
 /** Counts of one limit. */
 export class LimitTally {
   readonly limit: Limit;
@@ -58,7 +49,7 @@ export class LimitTally {
   readonly #room: CallerRoom;
   readonly #seen = new Set<number>();
   readonly #refusedBy = new Map<number, RefusedCaller>();
-  #longest: Stretch | null = null;
+  #longest: RefusedCaller | null = null;
 
   constructor(limit: Limit, room: CallerRoom) {
     this.limit = limit;
@@ -79,8 +70,8 @@ export class LimitTally {
     else if (this.#refusedBy.size > 0) this.#admit(caller);
   }
 
-  /** The longest stretch of refusals, even if the recording's end cuts it off. */
-  longest(): Stretch | null {
+  /** A caller at the end of the longest stretch of refusals with no admitted call between them, even if the recording's end cuts it off. */
+  longest(): RefusedCaller | null {
     for (const caller of this.#refusedBy.values()) this.#endStretch(caller);
     return this.#longest;
   }
@@ -131,9 +122,9 @@ export class LimitTally {
     caller.sinceUs = -1;
   }
 
-  #endStretch({ label, sinceUs, untilUs, refusedSince }: RefusedCaller): void {
-    if (sinceUs < 0) return;
-    if (this.#longest !== null && this.#longest.untilUs - this.#longest.fromUs >= untilUs - sinceUs) return;
-    this.#longest = { caller: label, fromUs: sinceUs, untilUs, calls: refusedSince };
+  #endStretch(caller: RefusedCaller): void {
+    if (caller.sinceUs < 0) return;
+    const longestUs = this.#longest === null ? -1 : this.#longest.untilUs - this.#longest.sinceUs;
+    if (caller.untilUs - caller.sinceUs > longestUs) this.#longest = { ...caller };
   }
 }

@@ -93,10 +93,10 @@ function limitReport(tally: LimitTally, endUs: number) {
     callers_exact: tally.countsAllCallers,
     first_refusal: firstRefusal && { at: isoTime(firstRefusal.atUs), caller: firstRefusal.caller },
     longest_refusal: longest && {
-      caller: longest.caller,
-      from: isoTime(longest.fromUs),
-      seconds: (longest.untilUs - longest.fromUs) / 1_000_000,
-      calls: longest.calls,
+      caller: longest.label,
+      from: isoTime(longest.sinceUs),
+      seconds: (longest.untilUs - longest.sinceUs) / 1_000_000,
+      calls: longest.refusedSince,
     },
     worst_callers: tally.worst(WORST_MAX).map(({ label, refused: calls }) => ({ caller: label, refused: calls })),
     /** Burst of a bucket, amount of a window. */

@@ -50,7 +50,7 @@ async function* callsOf(file: string, options: CallFilesOptions, counts: LineCou
     yield* recordedCalls(file, { onCutOff });
     return;
   }
-  const lines = readLines(file, { fail, onCutOff, encoding: "utf8", keepsLastPart: true });
+  const lines = readLines(file, { fail, onCutOff, keepsLastPart: true });
   const readLine = lineReader(file, head, options.mapping, counts);
   yield* sorted(logCalls(file, lines, readLine, counts), options.lateMaxUs);
 }
@@ -64,7 +64,7 @@ async function firstLineOf(file: string): Promise<string> {
       "expected a file, because calls are read more than once; it is a pipe. Write the calls to a file first",
     );
   }
-  for await (const [line = ""] of readLines(file, { fail, encoding: "utf8", keepsLastPart: true })) return line;
+  for await (const [line = ""] of readLines(file, { fail, keepsLastPart: true })) return line;
   return fail(file, "it is empty");
 }
 
