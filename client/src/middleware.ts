@@ -58,7 +58,12 @@ export function httpLimit<Request = RequestLike>(limiter: Pick<Limiter, "check">
         hasWarned = true;
         process.emitWarning(error instanceof Error ? error : String(error));
       }
-      return answerIfPossible(response, error instanceof CheckFailure ? UNCHECKED : BROKEN);
+      try {
+        answerHttp(response, error instanceof CheckFailure ? UNCHECKED : BROKEN);
+      } catch {
+        // The response can't be written, which may be the error itself: the client has gone, or has been answered.
+      }
+      return false;
     }
   };
 }
@@ -160,14 +165,4 @@ function answerHttp(response: ResponseLike, problem: Problem): void {
   if (problem.retryAfterSeconds !== undefined) response.setHeader("Retry-After", String(problem.retryAfterSeconds));
   response.setHeader("Content-Type", PROBLEM_TYPE);
   response.end(JSON.stringify({ type: "about:blank", ...problem }));
-}
-
-function answerIfPossible(response: ResponseLike, problem: Problem): false {
-  try {
-    answerHttp(response, problem);
-    return false;
-  } catch {
-    // The response can't be written, which may be the error itself: the client has gone, or has been answered.
-    return false;
-  }
 }

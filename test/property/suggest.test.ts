@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { reportOf } from "../../src/tools/simulate/report.ts";
 import { Simulation } from "../../src/tools/simulate/simulation.ts";
-import { CallerPeaks, CallersLeft } from "../../src/tools/simulate/suggest/caller-peaks.ts";
+import { CallerPeaks, callersLeft } from "../../src/tools/simulate/suggest/caller-peaks.ts";
 import { rulesText } from "../../src/tools/simulate/suggest/rules-text.ts";
 import type { Shape } from "../../src/tools/simulate/suggest/shapes.ts";
 import { suggest } from "../../src/tools/simulate/suggest/suggest.ts";
@@ -69,7 +69,7 @@ describe("suggested limits", () => {
   });
 
   test("are made of the first callers where there are too many", () => {
-    const left = new CallersLeft(2);
+    const left = callersLeft(2);
     const kinds = [new CallerPeaks(left), new CallerPeaks(left)];
     for (const kind of kinds) for (const name of ["a", "b", "a"]) kind.count(name, 1, 0);
     expect([kinds.map((kind) => kind.peakOf(1)), left.isExceeded]).toEqual([[2, 0], true]);

@@ -7,7 +7,7 @@ import { isInResource, type Problem } from "../../engine/rules/source.ts";
 import { allRules } from "../../engine/rules/tiers.ts";
 import type { LoadResult } from "../../rule-sources/files/load.ts";
 import { calendarHints } from "./calendar-hints.ts";
-import { Excerpts } from "./excerpts.ts";
+import { excerpts } from "./excerpts.ts";
 import { problemAnnotation } from "./github-annotations.ts";
 import { loadChosen, type RulesChoice } from "./rules-source.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
@@ -45,9 +45,9 @@ export async function checkRules(
   if (flags.format === "github") {
     for (const problem of result.problems) terminal.out(problemAnnotation(problem, "headgate check"));
   } else {
-    const excerpts = new Excerpts(terminal, result.file);
+    const excerptOf = excerpts(terminal, result.file);
     for (const problem of result.problems) {
-      terminal.out(`${problemLine(problem, terminal)}\n${await excerpts.of(problem)}`);
+      terminal.out(`${problemLine(problem, terminal)}\n${await excerptOf(problem)}`);
     }
     for (const hint of hints) terminal.out(`${paint(terminal, "cyan", "hint")}: ${visible(hint)}\n`);
   }

@@ -10,22 +10,19 @@ const MARGIN = "      | ";
 /** How many characters of a long line are shown before the place. */
 const BEFORE_MAX = 30;
 
-/** Shows places in files. Reads each file once. */
-export class Excerpts {
-  readonly #terminal: Terminal;
-  readonly #lines = new Map<string, readonly string[]>();
-
-  /** `file`: one that was read before. */
-  constructor(terminal: Terminal, file?: { readonly name: string; readonly bytes: Buffer }) {
-    this.#terminal = terminal;
-    if (file !== undefined) this.#lines.set(file.name, linesOf(file.bytes));
-  }
-
-  /** Two lines: the place's line, and a caret below it. Empty if the file has no such line. */
-  async of({ file, line, column }: Place): Promise<string> {
-    const text = (await this.#linesOf(file))[line - 1];
+/**
+ * Shows places in files, each on two lines: the place's line, and a caret below it. Nothing if the file has no such line. Reads each file
+ * once; `file` was read before.
+ */
+export function excerpts(terminal: Terminal, file?: { readonly name: string; readonly bytes: Buffer }) {
+  const files = new Map(file === undefined ? [] : [[file.name, linesOf(file.bytes)]]);
+  return async ({ file: name, line, column }: Place): Promise<string> => {
+    // The problem itself says that a file can't be read.
+    const lines = files.get(name) ?? linesOf(await readFile(name).catch(() => Buffer.alloc(0)));
+    files.set(name, lines);
+    const text = lines[line - 1];
     if (text === undefined || text.trim() === "") return "";
-    const width = this.#terminal.columns - MARGIN.length;
+    const width = terminal.columns - MARGIN.length;
     const isLong = visible(text).length > width;
     const from = isLong ? Math.max(0, column - 1 - BEFORE_MAX) : 0;
     // A tab becomes one column, so that the caret is below the right letter.
@@ -33,19 +30,10 @@ export class Excerpts {
     const before = show(text.slice(from, column - 1));
     const shown = `${before}${show(text.slice(column - 1))}`.slice(0, width);
     const number = String(line).padStart(MARGIN.length - 3);
-    const dim = (part: string) => paint(this.#terminal, "dim", part);
-    const caret = paint(this.#terminal, "cyan", "^");
+    const dim = (part: string) => paint(terminal, "dim", part);
+    const caret = paint(terminal, "cyan", "^");
     return `${dim(`${number} | `)}${shown}\n${dim(MARGIN)}${" ".repeat(Math.min(before.length, width - 1))}${caret}\n`;
-  }
-
-  async #linesOf(file: string): Promise<readonly string[]> {
-    const known = this.#lines.get(file);
-    if (known !== undefined) return known;
-    // The problem itself says that a file can't be read.
-    const lines = linesOf(await readFile(file).catch(() => Buffer.alloc(0)));
-    this.#lines.set(file, lines);
-    return lines;
-  }
+  };
 }
 
 function linesOf(bytes: Buffer): readonly string[] {

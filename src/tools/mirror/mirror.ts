@@ -19,20 +19,7 @@ import { type CompareOptions, compareAnswers } from "./compare.ts";
 import type { Differences } from "./differences.ts";
 import type { Recording } from "./recording.ts";
 
-/** Why a call was not compared. */
-const NOT_COMPARED_REASONS = [
-  "busy",
-  "answering_failed",
-  "caller_gone",
-  "compared_unreachable",
-  "compared_too_slow",
-  "compared_broken",
-  "too_large",
-  "unreadable",
-  "fault",
-  "ended",
-] as const;
-type NotComparedReason = (typeof NOT_COMPARED_REASONS)[number];
+type NotComparedReason = keyof Mirror["notCompared"];
 
 export interface MirrorOptions extends CompareOptions {
   readonly answering: UnaryTarget;
@@ -84,7 +71,19 @@ export class Mirror {
   /** Number of calls passed on to the answering target. */
   relayed = 0;
   readonly answeringFailures = new Map<FailureReason, number>();
-  readonly notCompared: Record<NotComparedReason, number>;
+  /** Calls that were not compared, by why. */
+  readonly notCompared = {
+    busy: 0,
+    answering_failed: 0,
+    caller_gone: 0,
+    compared_unreachable: 0,
+    compared_too_slow: 0,
+    compared_broken: 0,
+    too_large: 0,
+    unreadable: 0,
+    fault: 0,
+    ended: 0,
+  };
   readonly answeringLatency = new LatencyHistogram();
   readonly comparedLatency = new LatencyHistogram();
 
@@ -92,10 +91,6 @@ export class Mirror {
     this.#options = options;
     this.#startUs = options.clock.nowUs();
     this.#held = new ByteBudget(options.memoryMax);
-    this.notCompared = Object.fromEntries(NOT_COMPARED_REASONS.map((reason) => [reason, 0])) as Record<
-      NotComparedReason,
-      number
-    >;
   }
 
   /** Since the mirror began. */

@@ -12,10 +12,7 @@ const CALLERS_MAX = 2_000_000;
 const REFUSED_CALLERS_MAX = 300_000;
 
 /** What is left of these two bounds; all limits of a simulation share it. */
-export class CallerRoom {
-  callers = CALLERS_MAX;
-  refusedCallers = REFUSED_CALLERS_MAX;
-}
+export const callerRoom = () => ({ callers: CALLERS_MAX, refusedCallers: REFUSED_CALLERS_MAX });
 
 /** A caller that a limit refused at least once. */
 interface RefusedCaller {
@@ -46,12 +43,12 @@ export class LimitTally {
   refusedCallers = 0;
   /** False: the numbers of callers are lower bounds. */
   countsAllCallers = true;
-  readonly #room: CallerRoom;
+  readonly #room: ReturnType<typeof callerRoom>;
   readonly #seen = new Set<number>();
   readonly #refusedBy = new Map<number, RefusedCaller>();
   #longest: RefusedCaller | null = null;
 
-  constructor(limit: Limit, room: CallerRoom) {
+  constructor(limit: Limit, room: ReturnType<typeof callerRoom>) {
     this.limit = limit;
     this.holds = limit.holdSeconds > 0 ? new HoldTally() : undefined;
     this.#room = room;

@@ -7,7 +7,7 @@ import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { MemoryStore } from "../../stores/memory/memory-store.ts";
 import { CallText } from "./call-text.ts";
 import { Changes } from "./changes.ts";
-import { CallerRoom, LimitTally } from "./limit-tally.ts";
+import { callerRoom, LimitTally } from "./limit-tally.ts";
 import { NeededBursts } from "./needed-bursts.ts";
 import type { RecordedQuestion } from "./question.ts";
 import { Refusals } from "./refusals.ts";
@@ -51,7 +51,7 @@ export class Simulation {
   readonly #old: SimulatedService | undefined;
   readonly #needs: NeededBursts;
   readonly #text: CallText;
-  readonly #room = new CallerRoom();
+  readonly #room = callerRoom();
   readonly #tallies = new Map<Limit, LimitTally>();
   readonly #overrides = new Map<string, LimitTally>();
   readonly #labelOf: (take: Take) => string;

@@ -1,8 +1,9 @@
 // Runs the time line of a case through the real limiter and reports answers that are not as expected.
 
+import { StoreError } from "../../../engine/base/errors.ts";
 import { durationWords, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
 import { textOf } from "../../../engine/domain/request.ts";
-import { Mode, Outcome, type Take } from "../../../engine/domain/take.ts";
+import { Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
 import { canPassLater, settlementFound, waitUsOf } from "../../../engine/limiter/decision.ts";
 import { formatPlace } from "../../../engine/rules/problems.ts";
@@ -12,11 +13,12 @@ import { paidBy } from "../../../grpc/rls/budgets.ts";
 import { addHeaders, type HeaderOptions } from "../../../grpc/rls/headers.ts";
 import { failWithCallFailure, failWithError } from "../../../grpc/rls/service.ts";
 import { GrpcStatus } from "../../../grpc/unary.ts";
+import type { MemoryStore } from "../../../stores/memory/memory-store.ts";
+import type { Store } from "../../../stores/store.ts";
 import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
 import { TIME_US_MAX } from "../sources/time-of-call.ts";
 import type { Coverage } from "./coverage.ts";
 import type { Expectation, FOUND, Step, TestCase } from "./read-cases.ts";
-import { SwitchedStore } from "./switched-store.ts";
 
 interface CaseOptions {
   readonly ruleSet: RuleSet;
@@ -214,4 +216,32 @@ function shownTime(us: number | undefined): string | undefined {
 /** A failure on one line, with its place. */
 export function formatFailure({ at, message }: Failure): string {
   return `${formatPlace(at)}: ${message}`;
+}
+
+const AWAY = new StoreError("STORE_UNREACHABLE", "the case says that the store is away");
+
+/** A memory store that can be away: then it does not answer, and each limit's on_store_failure decides. */
+class SwitchedStore implements Store {
+  isAway = false;
+  readonly #memory: MemoryStore;
+
+  constructor(memory: MemoryStore) {
+    this.#memory = memory;
+  }
+
+  take(group: TakeGroup): boolean {
+    if (!this.isAway) return this.#memory.take(group);
+    for (let i = 0; i < group.size; i++) (group.takes[i] as Take).outcome = Outcome.unanswered;
+    group.verdict = Verdict.failed;
+    group.failure = AWAY;
+    return true;
+  }
+
+  giveBack(group: TakeGroup): void {
+    if (!this.isAway) this.#memory.giveBack(group);
+  }
+
+  close(): Promise<void> {
+    return this.#memory.close();
+  }
 }

@@ -5,16 +5,8 @@ import { hash } from "node:crypto";
 /** Callers told apart over all kinds of descriptors of a run: some 200 bytes each. Others are not looked at. */
 const CALLERS_MAX = 500_000;
 
-/** What is left of this bound; all kinds share it. */
-export class CallersLeft {
-  count: number;
-  /** True once a caller was not looked at. */
-  isExceeded = false;
-
-  constructor(count = CALLERS_MAX) {
-    this.count = count;
-  }
-}
+/** What is left of this bound; all kinds share it. `isExceeded`: a caller was not looked at. */
+export const callersLeft = (count = CALLERS_MAX) => ({ count, isExceeded: false });
 
 interface Caller {
   /** The last interval with calls of this caller, and the hits in it. */
@@ -26,10 +18,10 @@ interface Caller {
 
 /** Callers of one kind of descriptor. */
 export class CallerPeaks {
-  readonly #left: CallersLeft;
+  readonly #left: ReturnType<typeof callersLeft>;
   readonly #callers = new Map<string, Caller>();
 
-  constructor(left: CallersLeft) {
+  constructor(left: ReturnType<typeof callersLeft>) {
     this.#left = left;
   }
 

@@ -1,7 +1,7 @@
 // Kinds of descriptors in a recording: domain and keys, in order. Each may become a rule, whose callers are the values.
 
 import { base64Unless, type Descriptor, textOf } from "../../../engine/domain/request.ts";
-import { CallerPeaks, CallersLeft } from "./caller-peaks.ts";
+import { CallerPeaks, callersLeft } from "./caller-peaks.ts";
 import { type HeldCall, type HoldNames, speaksOfHold } from "./held-calls.ts";
 import { HoldUse } from "./hold-use.ts";
 
@@ -23,10 +23,10 @@ export class Shape {
   /** True if it needs more than the largest rate or burst: its share of callers may be refused all the same. */
   isCapped = false;
 
-  constructor(domain: string, keys: readonly string[], left: CallersLeft) {
+  constructor(domain: string, keys: readonly string[], callers: CallerPeaks) {
     this.domain = domain;
     this.keys = keys;
-    this.callers = new CallerPeaks(left);
+    this.callers = callers;
   }
 
   /** Learns from a descriptor of the first reading. `hits` count for the rate of their caller in this interval. */
@@ -44,7 +44,7 @@ export class Shape {
 export class Shapes {
   /** Descriptors of kinds beyond the bound or that no rule can name. */
   leftOut = 0;
-  readonly callersLeft = new CallersLeft();
+  readonly callersLeft = callersLeft();
   readonly #names: HoldNames | undefined;
   readonly #shapes = new Map<string, Shape>();
 
@@ -74,7 +74,7 @@ export class Shapes {
       this.leftOut++;
       return undefined;
     }
-    shape = new Shape(textOf(domain), keys.map(textOf), this.callersLeft);
+    shape = new Shape(textOf(domain), keys.map(textOf), new CallerPeaks(this.callersLeft));
     this.#shapes.set(id, shape);
     return shape;
   }
