@@ -62,6 +62,8 @@ export type Answer = Pick<CheckDecision, "allowed" | "statuses" | "headers" | "m
 export function decisionOf({ allowed, statuses, headers, metadata }: Answer): CheckDecision {
   const shown = strictest(statuses, allowed);
   const degraded = serverDegraded(metadata.degraded);
+  const reason = metadata.reason ?? headers["X-RateLimit-Reason"];
+  const { rule } = metadata;
   return {
     // Of limit, remaining and resetSeconds those that it has.
     ...shown,
@@ -69,8 +71,8 @@ export function decisionOf({ allowed, statuses, headers, metadata }: Answer): Ch
     statuses,
     ...(allowed || metadata.can_never_pass === true ? {} : { retryAfterSeconds: retryAfterOf(headers, shown) }),
     headers,
-    ...textMember("reason", metadata.reason ?? headers["X-RateLimit-Reason"]),
-    ...textMember("rule", metadata.rule),
+    ...(typeof reason === "string" ? { reason } : {}),
+    ...(typeof rule === "string" ? { rule } : {}),
     metadata,
     ...(degraded === undefined ? {} : { degraded }),
   };
@@ -102,8 +104,4 @@ function serverDegraded(value: unknown): Degraded | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const { policy, failure } = value as { readonly policy?: unknown; readonly failure?: unknown };
   return { by: "server", policy: String(policy ?? ""), failure: String(failure ?? "") };
-}
-
-function textMember<Name extends "reason" | "rule">(name: Name, value: unknown): { [Key in Name]?: string } {
-  return typeof value === "string" ? ({ [name]: value } as { [Key in Name]?: string }) : {};
 }

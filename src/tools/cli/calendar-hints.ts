@@ -14,36 +14,25 @@ const MEANINGS: ReadonlyMap<Unit, string> = new Map([
   [Unit.year, "has 365 days, counted from 1970 on"],
 ]);
 
-interface Found {
-  limits: number;
-  /** Where the first is, in words. */
-  readonly first: string;
-}
-
 /** A sentence for each such unit in the rule set. */
 export function calendarHints(ruleSet: RuleSet): readonly string[] {
-  const found = new Map<Unit, Found>();
-  for (const domain of ruleSet.domains.values()) gather(domain, found);
-  return [...found].map(([unit, { limits, first }]) => {
+  const found = [...ruleSet.domains.values()].flatMap(limitsOf).filter(({ limit }) => isMeant(limit));
+  return [...MEANINGS].flatMap(([unit, meaning]) => {
+    const [first, ...more] = found.filter(({ limit }) => limit.shownUnit === unit);
+    if (first === undefined) return [];
     const name = UNIT_NAMES[unit];
-    const where = `${count(limits, "limit")}, the first ${first}`;
-    return `a ${name} here ${MEANINGS.get(unit)} (${where}); for a calendar ${name} write window: { calendar: ${name}, time_zone: Europe/Berlin }`;
+    const where = `${count(more.length + 1, "limit")}, the first ${first.where}`;
+    return `a ${name} here ${meaning} (${where}); for a calendar ${name} write window: { calendar: ${name}, time_zone: Europe/Berlin }`;
   });
 }
 
-function gather({ domain, globalLimit, root }: DomainRules, found: Map<Unit, Found>): void {
-  if (globalLimit !== undefined) note(globalLimit.limit, `the global limit of '${textOf(domain)}'`, found);
-  for (const rule of allRules(root)) {
-    const limits = rulesOfTiers(rule).flatMap((one) => one.limits);
-    for (const limit of limits) note(limit, `at ${formatPlace(rule.at)}`, found);
-  }
-}
-
-function note(limit: Limit, where: string, found: Map<Unit, Found>): void {
-  if (!isMeant(limit)) return;
-  const known = found.get(limit.shownUnit);
-  if (known === undefined) found.set(limit.shownUnit, { limits: 1, first: where });
-  else known.limits++;
+/** All limits of a domain, and where they are in words. */
+function limitsOf({ domain, globalLimit, root }: DomainRules): { readonly limit: Limit; readonly where: string }[] {
+  const ofAll = globalLimit && { limit: globalLimit.limit, where: `the global limit of '${textOf(domain)}'` };
+  const ofRules = [...allRules(root)].flatMap((rule) =>
+    rulesOfTiers(rule).flatMap(({ limits }) => limits.map((limit) => ({ limit, where: `at ${formatPlace(rule.at)}` }))),
+  );
+  return ofAll === undefined ? ofRules : [ofAll, ...ofRules];
 }
 
 // In COMPATIBILITY_MODE both services are to count alike; a token bucket has no window.

@@ -27,10 +27,12 @@ export async function explainRules(
   flags: ExplainFlags,
   terminal: Terminal,
 ): Promise<void> {
+  const { domain, server, tokenFile } = flags;
+  const question = { domain, descriptors: descriptors.map(askedDescriptor) };
   const report =
-    flags.server === undefined
+    server === undefined
       ? await orTrouble(terminal, () => fromFiles(descriptors, flags, terminal))
-      : await fromServer(descriptors, flags.server, flags, terminal);
+      : await askAdmin<ExplainReport>({ server, tokenFile }, "/explain", "descriptors", terminal, question);
   if (report === undefined) {
     terminal.setExitCode(2);
     return;
@@ -51,16 +53,6 @@ async function fromFiles(
 ): Promise<ExplainReport | undefined> {
   const ruleSet = await rulesOrTrouble({ path, mergeDomains }, "the rules", terminal);
   return ruleSet === undefined ? undefined : explainRequest(ruleSet, domain, descriptors);
-}
-
-function fromServer(
-  descriptors: readonly TypedDescriptor[],
-  server: string,
-  { domain, tokenFile }: ExplainFlags,
-  terminal: Terminal,
-): Promise<ExplainReport | undefined> {
-  const question = { domain, descriptors: descriptors.map(askedDescriptor) };
-  return askAdmin({ server, tokenFile }, "/explain", "descriptors", terminal, question);
 }
 
 /** True if a rule with a limit or an unlimited rule applies. A rule with neither counts as unmatched, as in metrics. */

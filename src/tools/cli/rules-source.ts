@@ -9,7 +9,7 @@ import { LimitStats, type StatsBook } from "../../engine/domain/stats.ts";
 import { type CompileOptions, type CompileResult, compileRules } from "../../engine/rules/compile.ts";
 import { formatProblem, makeProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
-import type { SourceFile, SourceNode } from "../../engine/rules/source.ts";
+import type { Problem, SourceFile, SourceNode } from "../../engine/rules/source.ts";
 import { readSettings, type Settings } from "../../process/settings.ts";
 import { compileFiles, type LoadResult, loadRules } from "../../rule-sources/files/load.ts";
 import { readOneFile } from "../../rule-sources/files/read-files.ts";
@@ -56,19 +56,13 @@ interface ChosenRules extends LoadResult {
 }
 
 /** A service under a control plane reads the files of RULES_DIR alone. */
-const NO_FILES: LoadResult = {
-  ruleSet: undefined,
-  problems: [
-    makeProblem(
-      "error",
-      { file: "RULES_DIR", line: 1, column: 1 },
-      "it is not set, but CONFIG_TYPE is GRPC_XDS_SOTW, and the service reads no rule files then",
-      "Name a file, such as that of RULES_CACHE.",
-    ),
-  ],
-  hash: "",
-  files: [],
-};
+const NO_FILES: LoadResult = { ruleSet: undefined, problems: [notSet()], hash: "", files: [] };
+
+function notSet(): Problem {
+  const why = "it is not set, but CONFIG_TYPE is GRPC_XDS_SOTW, and the service reads no rule files then";
+  const at = { file: "RULES_DIR", line: 1, column: 1 };
+  return makeProblem("error", at, why, "Name a file, such as that of RULES_CACHE.");
+}
 
 /** Loads the chosen rules. Missing, unreadable and bad files are among the result's problems. Rejects with ConfigError for settings. */
 export async function loadChosen(
@@ -79,29 +73,23 @@ export async function loadChosen(
   const mergeDomains = choice.mergeDomains ?? settings.mergesDomains;
   const isPartial = settings.configType === "grpc_xds_sotw";
   const options = { ...compileOptions(settings), mergeDomains, isPartial, dotFiles: !settings.ignoresDotFiles };
-  if (choice.path === undefined) {
-    const { rulesDir, readsEveryFile, readsFiles } = settings;
-    if (!readsFiles) return NO_FILES;
-    return loadRules(rulesDir, { ...options, everyFile: readsEveryFile, namePrefix: asFolder(rulesDir) });
-  }
-  const isStandardInput = /^(?:-|\/dev\/stdin)$/.test(choice.path);
-  if (!isStandardInput && !(await isFile(choice.path))) {
-    return loadRules(choice.path, {
-      ...options,
-      everyFile: choice.everyFile ?? false,
-      namePrefix: asFolder(choice.path),
-    });
+  if (choice.path === undefined && !settings.readsFiles) return NO_FILES;
+  const { path = settings.rulesDir, everyFile = choice.path === undefined && settings.readsEveryFile } = choice;
+  const isStandardInput = /^(?:-|\/dev\/stdin)$/.test(path);
+  if (choice.path === undefined || !(isStandardInput || (await isFile(path)))) {
+    // Paths stay as typed, so that editors and people find the files from their working directory.
+    return loadRules(path, { ...options, everyFile, namePrefix: /[/\\]$/.test(path) ? path : `${path}/` });
   }
   const read = isStandardInput
     ? { files: [{ name: "stdin", bytes: await buffer(process.stdin) }], failures: [], hash: "" }
-    : await readOneFile(choice.path);
+    : await readOneFile(path);
   const [file] = read.files;
   const resources = file && resourcesOf(file.name, file.bytes);
   if (resources !== undefined) {
     const names = resources.map(({ name }) => name);
     return { ...compileRules(resources, { ...options, isPartial: false }), hash: "", files: names };
   }
-  return { ...compileFiles(choice.path, read, options), ...(file === undefined ? {} : { file }) };
+  return { ...compileFiles(path, read, options), ...(file === undefined ? {} : { file }) };
 }
 
 /** The chosen rules; undefined once standard error was told why `called` (as "the rules") can't be used. */
@@ -163,11 +151,6 @@ export function virtualSettings(settings: Settings): DecidingSettings {
     bucketsMax: BUCKETS_MAX,
     logBytesMax: LOG_BYTES_MAX,
   };
-}
-
-// Paths stay as typed, so that editors and people find the files from their working directory.
-function asFolder(path: string): string {
-  return /[/\\]$/.test(path) ? path : `${path}/`;
 }
 
 async function isFile(path: string): Promise<boolean> {

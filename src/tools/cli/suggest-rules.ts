@@ -4,22 +4,24 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigError } from "../../engine/base/errors.ts";
 import { errorCode, fileTrouble } from "../../engine/base/thrown.ts";
+import { AMOUNT_MAX, durationWords } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { oneByteOf } from "../../engine/domain/request.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import { compileFiles } from "../../rule-sources/files/load.ts";
+import type { LimitReport } from "../simulate/report.ts";
 import { simulate } from "../simulate/simulate.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";
 import { LineCounts, openCalls } from "../simulate/sources/open-calls.ts";
 import type { HoldNames } from "../simulate/suggest/held-calls.ts";
+import type { HoldUse } from "../simulate/suggest/hold-use.ts";
 import { type RulesTextOptions, rulesText } from "../simulate/suggest/rules-text.ts";
 import type { Shape } from "../simulate/suggest/shapes.ts";
-import { suggest } from "../simulate/suggest/suggest.ts";
+import { type Suggestion, suggest } from "../simulate/suggest/suggest.ts";
 import { type FileChoiceFlags, sayLines } from "./call-options.ts";
 import { compileOptions, decidingSettings, virtualSettings } from "./rules-source.ts";
-import { headText, notesOf } from "./suggest-notes.ts";
-import { orTrouble, paint, type Terminal } from "./terminal.ts";
+import { count, orTrouble, paint, type Terminal } from "./terminal.ts";
 
 export interface SuggestFlags extends FileChoiceFlags {
   readonly percentile: number;
@@ -29,10 +31,7 @@ export interface SuggestFlags extends FileChoiceFlags {
   readonly hold?: HoldNames;
 }
 
-interface DomainFile {
-  readonly domain: string;
-  readonly text: string;
-}
+type DomainFiles = ReturnType<typeof filesOf>;
 
 /** Suggests rules for the files. Exit code 0, 1 if no call needs a rule, 2 if files can't be used or written. */
 export async function suggestRules(
@@ -66,7 +65,7 @@ async function makeFiles(
   flags: SuggestFlags,
   mapping: Mapping | undefined,
   terminal: Terminal,
-): Promise<readonly DomainFile[]> {
+): Promise<DomainFiles> {
   const settings = decidingSettings(terminal.env);
   const calls = { files, mapping, lateMaxUs: flags.late * 1_000 };
   // Suggested limits must suit the service's settings, but no mode may make them refuse.
@@ -100,7 +99,7 @@ async function makeFiles(
   return printed.map(({ domain, text }) => ({ domain, text: head + text }));
 
   // The printed text itself is compiled, so that it is checked.
-  function compiled(texts: readonly DomainFile[]): RuleSet {
+  function compiled(texts: DomainFiles): RuleSet {
     const sources = texts.map(({ domain, text }) => ({ name: `${domain}.yaml`, bytes: Buffer.from(text) }));
     const { ruleSet, problems } = compileFiles(
       "suggested",
@@ -117,7 +116,7 @@ async function makeFiles(
   }
 }
 
-function filesOf(shapes: readonly Shape[], options: RulesTextOptions): readonly DomainFile[] {
+function filesOf(shapes: readonly Shape[], options: RulesTextOptions) {
   const domains = new Set(shapes.map(({ domain }) => domain));
   return [...domains].map((domain) => ({
     domain,
@@ -129,7 +128,7 @@ function filesOf(shapes: readonly Shape[], options: RulesTextOptions): readonly 
   }));
 }
 
-async function writeFiles(files: readonly DomainFile[], folder: string, terminal: Terminal): Promise<void> {
+async function writeFiles(files: DomainFiles, folder: string, terminal: Terminal): Promise<void> {
   let path = folder;
   try {
     await mkdir(folder, { recursive: true });
@@ -142,4 +141,72 @@ async function writeFiles(files: readonly DomainFile[], folder: string, terminal
     if (errorCode(cause) === undefined) throw cause;
     throw new ConfigError("CONFIG_SETTINGS", `can't write the suggested rules to ${path}: ${fileTrouble(cause)}`);
   }
+}
+
+/** What was asked for. */
+type Wanted = Pick<SuggestFlags, "percentile" | "headroom">;
+
+/** Lines above a limit: what it would have done in a simulation, and what its hold is made of. */
+function notesOf(shape: Shape, outcomes: ReadonlyMap<string, LimitReport>, wanted: Wanted): readonly string[] {
+  return [
+    outcomeNote(shape, outcomes),
+    ...(shape.isCapped ? [`capped: callers need more than ${AMOUNT_MAX}, the largest rate or burst`] : []),
+    ...(shape.use?.hold === undefined ? [] : holdNotes(shape.use, wanted)),
+  ];
+}
+
+function holdNotes(use: HoldUse, { percentile, headroom }: Wanted): readonly string[] {
+  const { used, usedUnstated, usedMax, timed, tookMsMax, unknown, begun, above, exceeded, exceededMax } = use;
+  const usual = use.isDefaultOfUnstated
+    ? `${usedUnstated.count} that state no number`
+    : `all ${used.count} with a number`;
+  const beyond =
+    above === 0
+      ? "none has used more than it would have held"
+      : `${above} have used more than they would have held, by ${exceeded} in all and ${exceededMax} at most`;
+  const longest =
+    use.isPaired && timed > 0
+      ? `the longest of ${count(timed, "call")} took ${durationWords(tookMsMax / 1_000)}`
+      : "how long calls take is not known: put in more than the longest";
+  const unsaid = [
+    ...(unknown === 0 ? [] : [`ended without a number: ${unknown}`]),
+    ...(begun === timed ? [] : [`without an end here: ${begun - timed}`]),
+  ];
+  return [
+    `default: ${percentile} % of ${usual} have used no more, times ${headroom}; max: the most that any has used, ${usedMax}, times ${headroom}`,
+    `${beyond}${unsaid.length === 0 ? "" : `; ${unsaid.join(", ")}`}`,
+    `ttl: ${longest}`,
+  ];
+}
+
+function outcomeNote({ domain, keys, calls }: Shape, outcomes: ReadonlyMap<string, LimitReport>): string {
+  const outcome = outcomes.get(`${domain}/${keys.join("/")}`);
+  if (outcome === undefined) return count(calls, "call");
+  const { callers, callers_refused, refused, callers_exact } = outcome;
+  const refusals =
+    refused === 0
+      ? "none would have been refused"
+      : `${callers_refused} would have been refused at some time, ${count(refused, "call")} in all`;
+  return `${count(calls, "call")} of ${callers_exact ? "" : "at least "}${count(callers, "caller")}; ${refusals}`;
+}
+
+/** The head of a file, ending in a line feed. */
+function headText(
+  { shapes, leftOut, neverEnded, isOfAllCallers }: Suggestion,
+  wanted: Wanted,
+  files: readonly string[],
+): string {
+  const lines = [
+    `Suggested by headgate suggest from ${files.map(visible).join(", ")}:`,
+    `limits under which ${wanted.percentile} % of callers would never have been refused, times ${wanted.headroom}.`,
+  ];
+  if (shapes.some(({ isCapped }) => isCapped)) lines.push("That does not hold for limits below that are capped.");
+  if (!isOfAllCallers) lines.push("There were too many callers for all: later ones were not looked at.");
+  if (leftOut > 0) lines.push(`${count(leftOut, "descriptor")} had keys that no rule was made for.`);
+  if (neverEnded > 0) {
+    lines.push(
+      `${count(neverEnded, "call")} of kinds that never end in the recording: nothing says what to hold for them.`,
+    );
+  }
+  return lines.map((line) => `# ${line}\n`).join("");
 }

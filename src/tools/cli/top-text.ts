@@ -2,33 +2,11 @@
 
 import { visible } from "../../engine/base/visible.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
+import type { TopView } from "../../operate/telemetry/top/top-view.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
 
 /** What /top answered, as far as it is shown here. */
-export interface TopAnswer {
-  readonly at: string;
-  readonly window: string;
-  readonly by: string;
-  readonly keys: readonly TopKey[];
-  /** Of all keys. */
-  readonly asked: number;
-  readonly refused: number;
-  readonly workers?: number;
-}
-
-interface TopKey {
-  readonly domain: string;
-  readonly rule: string;
-  readonly limit: string;
-  readonly key: string;
-  readonly descriptor?: readonly { readonly key: string; readonly value: string }[];
-  readonly asked: number;
-  readonly refused: number;
-  readonly asked_overcount: number;
-  readonly refused_overcount: number;
-  readonly refused_since: string | null;
-  readonly last_refused: string | null;
-}
+export type TopAnswer = Pick<TopView, "at" | "window" | "by" | "keys" | "asked" | "refused" | "workers">;
 
 const TITLES = ["REFUSED", "ASKED", "SINCE", "LAST", "RULE", "KEY"];
 /** Columns of numbers stand to the right. */
@@ -70,7 +48,7 @@ function noKeyWords({ by, asked, refused }: TopAnswer): string {
   return all === 0 ? none : `no key stands out among ${count(all, noun)}`;
 }
 
-function cellsOf(key: TopKey, at: string): readonly string[] {
+function cellsOf(key: TopAnswer["keys"][number], at: string): readonly string[] {
   const limit = key.limit === "" ? "" : `#${key.limit}`;
   return [
     between(key.refused, key.refused_overcount),

@@ -18,9 +18,6 @@ interface TopFlags {
   readonly json?: true;
 }
 
-const KEYS_MAX = 100;
-const EVERY_MS_MIN = 200;
-const EVERY_MS_MAX = 3_600_000;
 /** Moves the cursor to the corner and clears the screen. */
 const TO_THE_CORNER = "\x1b[H\x1b[2J";
 
@@ -38,8 +35,8 @@ export function addTop(program: Command, terminal: Terminal, untilStopped?: () =
     .option("--token-file <path>", "file with the token to send")
     .addOption(new Option("--window <window>", "how far back").choices(["minute", "hour"]).default("minute"))
     .addOption(new Option("--by <count>", "what counts").choices(["refused", "asked"]).default("refused"))
-    .option("-k, --keys <n>", "so many keys", whole(1, KEYS_MAX), 20)
-    .addOption(typed("--every <time>", "how often to ask", duration(EVERY_MS_MIN, EVERY_MS_MAX), "2s"))
+    .option("-k, --keys <n>", "so many keys", whole(1, 100), 20)
+    .addOption(typed("--every <time>", "how often to ask", duration(200, 3_600_000), "2s"))
     .option("--once", "print one table and end")
     .option("--json", "print one answer as JSON and end")
     .addHelpText(

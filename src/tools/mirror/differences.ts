@@ -1,16 +1,23 @@
-// Keeps the results of comparing: counts by field and by rule, and the first differing calls in full. report.ts and
+// Keeps the results of comparing: counts by field and by rule, and the first differing calls in full, without callers' values. report.ts and
 // operate/telemetry/mirror-metrics.ts show them.
 
+import { createHmac, randomBytes } from "node:crypto";
 import { isoTime } from "../../engine/base/units.ts";
-import type { AnswerStatus, AskedRequest, TargetAnswer } from "./answer.ts";
+import { typedText } from "../../engine/domain/entry-text.ts";
+import type { AnswerHeader, AnswerStatus, AskedRequest, TargetAnswer } from "./answer.ts";
 import { DIFFERENCE_FIELDS, type Difference, type DifferenceField, limitText } from "./compare.ts";
-import { short, type ValueGuard } from "./value-guard.ts";
 
 /** Most differing calls that are kept in full. */
 export const EXAMPLES_MAX = 100;
 /** Most rules that are counted separately; further rules are counted together, under names that no rule has: empty ones. */
 export const RULES_MAX = 500;
 const DESCRIPTORS_SHOWN_MAX = 20;
+
+export const VALUE_MODES = ["hide", "hash", "show"] as const;
+export type ValueMode = (typeof VALUE_MODES)[number];
+
+const TEXT_CHARS_MAX = 200;
+const HASH_CHARS = 10;
 
 /** Differences on one rule, which is identified by the keys of the descriptor and the limits of both answers. */
 export interface RuleDifferences {
@@ -101,7 +108,7 @@ export class Differences {
     return rule;
   }
 
-  /** The call with its values cut and hidden (value-guard.ts), safe to show. */
+  /** The call with its values cut and hidden, safe to show. */
   exampleOf({ request, differences, atUs }: ComparedAnswers) {
     return {
       at: isoTime(atUs),
@@ -156,4 +163,37 @@ function isOver(status: AnswerStatus | undefined): boolean {
 function shownLimit(answer: TargetAnswer, descriptor: number): string {
   if (answer.grpcCode !== 0) return `error ${answer.grpcCode}`;
   return short(limitText(answer.statuses[descriptor]?.current_limit));
+}
+
+/** Keeps callers' values out of reports: values of entries, and text in metadata, are hidden, hashed or, on request, shown. */
+export class ValueGuard {
+  readonly #mode: ValueMode;
+  // Random for each run, so that nobody can guess values by hashing candidates.
+  readonly #hashKey = randomBytes(32);
+
+  constructor(mode: ValueMode) {
+    this.#mode = mode;
+  }
+
+  /** An entry as it would be typed, with the value hashed or shown, or as `key` alone if values are hidden. */
+  entryText({ key, value }: AnswerHeader): string {
+    return this.#mode === "hide" ? short(key) : typedText([{ key: short(key), value: this.#text(value) }]);
+  }
+
+  /** A leaf of metadata: text according to the mode, other values as they are. */
+  leafText(value: unknown): string {
+    if (value === undefined) return "none";
+    return typeof value === "string" ? this.#text(value) : String(value);
+  }
+
+  #text(text: string): string {
+    if (this.#mode === "show") return short(text);
+    if (this.#mode === "hide") return "(text)";
+    return `#${createHmac("sha256", this.#hashKey).update(text).digest("hex").slice(0, HASH_CHARS)}`;
+  }
+}
+
+/** The text, cut to TEXT_CHARS_MAX characters. */
+function short(text: string): string {
+  return text.length <= TEXT_CHARS_MAX ? text : `${text.slice(0, TEXT_CHARS_MAX - 3)}...`;
 }

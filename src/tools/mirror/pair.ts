@@ -3,11 +3,10 @@
 import { ByteBudget } from "../../grpc/transport/relay/byte-budget.ts";
 import { Http2Target } from "../../grpc/transport/relay/http2-target.ts";
 import type { CompareOptions } from "./compare.ts";
-import { Differences } from "./differences.ts";
+import { Differences, ValueGuard, type ValueMode } from "./differences.ts";
 import { Mirror, type MirrorOptions } from "./mirror.ts";
 import type { Recording } from "./recording.ts";
 import { makeReport } from "./report.ts";
-import { ValueGuard, type ValueMode } from "./value-guard.ts";
 
 /** Options of `headgate mirror` and `headgate mirror replay`. */
 export interface PairFlags extends CompareOptions {

@@ -51,7 +51,14 @@ export async function replay(file: string, flags: ReplayFlags, clock: Clock): Pr
     },
     onSettled: () => wake(),
   });
-  const headers = headersOf(timeout);
+  const headers = {
+    ":method": "POST",
+    ":path": SHOULD_RATE_LIMIT_PATH,
+    "content-type": "application/grpc",
+    te: "trailers",
+    "grpc-timeout": `${timeout}m`,
+    "user-agent": "headgate-replay",
+  };
   try {
     const startUs = clock.nowUs();
     for await (const { calls } of readRecording(file, onCutOff === undefined ? {} : { onCutOff })) {
@@ -91,15 +98,4 @@ function send(mirror: Mirror, request: RelayedRequest, timeoutMs: number, done: 
       giveUp = setTimeout(end, timeoutMs);
     },
   });
-}
-
-function headersOf(timeoutMs: number): RelayedRequest["headers"] {
-  return {
-    ":method": "POST",
-    ":path": SHOULD_RATE_LIMIT_PATH,
-    "content-type": "application/grpc",
-    te: "trailers",
-    "grpc-timeout": `${timeoutMs}m`,
-    "user-agent": "headgate-replay",
-  };
 }

@@ -17,18 +17,13 @@ import { reportText } from "./report.ts";
 
 type Pair = ReturnType<typeof openPair>;
 
-interface ListenAddress {
-  readonly host: string;
-  /** 0: any free port. */
-  readonly port: number;
-}
-
 /** Options of `headgate mirror`. */
 export interface MirrorFlags extends PairFlags {
   /** Not given where a mirror only replays. */
   readonly answerFrom?: string;
-  readonly listen: ListenAddress;
-  readonly http: ListenAddress;
+  /** Port 0: any free port. */
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly http: MirrorFlags["listen"];
   readonly comparisonsMax: number;
   /** In bytes, as is `recordMax`. */
   readonly memoryMax: number;

@@ -6,8 +6,7 @@ import { limitWords } from "../../engine/rules/explain-words.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import { editedLimits } from "./changes.ts";
 import type { LimitTally } from "./limit-tally.ts";
-import type { Simulation } from "./simulation.ts";
-import type { Timeline } from "./timeline.ts";
+import type { Simulation, Timeline } from "./simulation.ts";
 
 /** Callers named per limit. */
 const WORST_MAX = 5;

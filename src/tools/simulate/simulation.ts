@@ -13,8 +13,10 @@ import type { RecordedQuestion } from "./question.ts";
 import { Refusals } from "./refusals.ts";
 import { RefusedHolds } from "./refused-holds.ts";
 import { type DecidingSettings, SimulatedService } from "./simulated-service.ts";
-import { Timeline } from "./timeline.ts";
 import { UnmatchedShapes } from "./unmatched-shapes.ts";
+
+/** A silence from this length on is reported. */
+const GAP_US_MIN = 60_000_000;
 
 export interface SimulationOptions {
   readonly ruleSet: RuleSet;
@@ -151,4 +153,44 @@ function decides(
   const error = service.decide(question, atUs);
   if (error !== undefined) rejected.set(error.code, (rejected.get(error.code) ?? 0) + 1);
   return error === undefined;
+}
+
+/**
+ * Places calls in time, which never steps back, as in a process. Long silences are noted, because nobody knows whether no call came or none
+ * was recorded.
+ */
+export class Timeline {
+  firstUs = 0;
+  lastUs = 0;
+  calls = 0;
+  /** Calls dated before an earlier line's call; they are decided at the time of that call. */
+  late = 0;
+  /** How far behind the worst of these calls was. */
+  lateUsMax = 0;
+  /** Silences of a minute or more. */
+  gaps = 0;
+  longestGapUs = 0;
+  longestGapFromUs = 0;
+
+  /** The time at which the call is decided. */
+  place(atUs: number): number {
+    if (this.calls++ === 0) {
+      this.firstUs = atUs;
+      this.lastUs = atUs;
+      return atUs;
+    }
+    if (atUs < this.lastUs) {
+      this.late++;
+      this.lateUsMax = Math.max(this.lateUsMax, this.lastUs - atUs);
+      return this.lastUs;
+    }
+    const silenceUs = atUs - this.lastUs;
+    if (silenceUs >= GAP_US_MIN) this.gaps++;
+    if (silenceUs > this.longestGapUs) {
+      this.longestGapUs = silenceUs;
+      this.longestGapFromUs = this.lastUs;
+    }
+    this.lastUs = atUs;
+    return atUs;
+  }
 }

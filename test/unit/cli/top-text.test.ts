@@ -19,17 +19,18 @@ function keyOf(of: { readonly rule?: string; readonly limit?: string; readonly t
     refused: 34,
     asked_overcount: 0,
     refused_overcount: 3,
+    overcount: 3,
     refused_since: "2026-11-22T12:58:01.007Z",
     last_refused: "2026-11-22T13:00:03.988Z",
   };
 }
 
-function textOf(by: "refused" | "asked", keys: readonly ReturnType<typeof keyOf>[], all: number): readonly string[] {
-  const answer = { at: AT, window: "minute", by, keys, asked: all, refused: all };
+function textOf(by: "refused" | "asked", keys: ReturnType<typeof keyOf>[], all: number): readonly string[] {
+  const answer = { at: AT, window: "minute" as const, by, keys, asked: all, refused: all };
   return topText(answer, new RecordedTerminal({})).split("\n");
 }
 
-function tableOf(keys: readonly ReturnType<typeof keyOf>[], screenColumns?: number): readonly string[] {
+function tableOf(keys: ReturnType<typeof keyOf>[], screenColumns?: number): readonly string[] {
   const terminal = new RecordedTerminal({ screenColumns });
   const totals = { asked: 1_234, refused: 34 };
   return topText({ at: AT, window: "minute", by: "refused", keys, ...totals }, terminal)

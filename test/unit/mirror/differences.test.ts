@@ -3,8 +3,13 @@
 import { describe, expect, test } from "vitest";
 import type { AskedRequest, TargetAnswer } from "../../../src/tools/mirror/answer.ts";
 import { type CompareOptions, compareAnswers } from "../../../src/tools/mirror/compare.ts";
-import { Differences, EXAMPLES_MAX, RULES_MAX } from "../../../src/tools/mirror/differences.ts";
-import { ValueGuard, type ValueMode } from "../../../src/tools/mirror/value-guard.ts";
+import {
+  Differences,
+  EXAMPLES_MAX,
+  RULES_MAX,
+  ValueGuard,
+  type ValueMode,
+} from "../../../src/tools/mirror/differences.ts";
 import { structOf, targetAnswer } from "../../support/mirror-rig.ts";
 
 const OPTIONS: CompareOptions = { ignore: [], remainingTolerance: 0, durationTolerance: 0 };

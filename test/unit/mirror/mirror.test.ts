@@ -9,9 +9,8 @@ import type {
   UnaryTarget,
 } from "../../../src/grpc/transport/relay/unary-exchange.ts";
 import { framed } from "../../../src/tools/mirror/answer.ts";
-import { Differences } from "../../../src/tools/mirror/differences.ts";
+import { Differences, ValueGuard } from "../../../src/tools/mirror/differences.ts";
 import { Mirror, type MirrorOptions } from "../../../src/tools/mirror/mirror.ts";
-import { ValueGuard } from "../../../src/tools/mirror/value-guard.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { answerBytes, requestBytes, STRICT } from "../../support/mirror-rig.ts";
 

@@ -14,13 +14,16 @@ export interface TopQuestion {
   readonly keys: number;
 }
 
+/** The JSON. */
+export type TopView = ReturnType<typeof topView>;
+
 /** `workers`: how many workers answered; undefined if this process is the only one. */
 export function topView(
   { window, by, keys }: TopQuestion,
   { fromUs, rows, asked, refused }: TopSummary,
   nowUs: number,
   workers?: number,
-): object {
+) {
   return {
     at: isoTime(nowUs),
     from: isoTime(fromUs),
@@ -58,7 +61,7 @@ function rowView({ domain, rule, limit, text, asked, refused, refusedSinceUs, la
 }
 
 // Bytes that are not UTF-8 are shown as U+FFFD, with the value in base64 beside them.
-function entryView(key: string, value: string): object {
+function entryView(key: string, value: string) {
   const base64 = base64Unless(value);
   return { key: textOf(key), value: textOf(value), ...(base64 === undefined ? {} : { value_base64: base64 }) };
 }

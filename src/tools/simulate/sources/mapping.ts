@@ -40,9 +40,6 @@ export class NoCall extends Error {
   override readonly name = "NoCall";
 }
 
-/** Most fields of a line that are named. */
-const FIELDS_SHOWN_MAX = 20;
-
 /** Finds out which of a mapping's fields no line has. A field that is there without a value, as Envoy writes `-`, is there. */
 export class UnseenFields {
   readonly #names: Set<string>;
@@ -63,10 +60,7 @@ export class UnseenFields {
   /** Such as "no line has 'pth'; fields are start_time, path". */
   get says(): string {
     const names = this.names.map((name) => `'${name}'`).join(" and ");
-    const found = this.#found ?? [];
-    const shown = found.slice(0, FIELDS_SHOWN_MAX).join(", ");
-    const more = found.length > FIELDS_SHOWN_MAX ? ` and ${found.length - FIELDS_SHOWN_MAX} more` : "";
-    return `no line has ${names}; fields are ${shown}${more}`;
+    return `no line has ${names}; fields are ${this.#found?.join(", ")}`;
   }
 
   see(line: LogLine): void {

@@ -11,13 +11,6 @@ const UNSTATED_MIN = 20;
 /** The suggested time if no call's length is known. */
 const SECONDS_UNKNOWN = 600;
 
-/** What is suggested to be held. */
-interface SuggestedHold {
-  readonly default: number;
-  readonly max: number;
-  readonly seconds: number;
-}
-
 /** The calls of one kind of descriptor. */
 export class HoldUse {
   begun = 0;
@@ -35,7 +28,8 @@ export class HoldUse {
   /** Calls whose begin and end are known, and how long the longest took. */
   timed = 0;
   tookMsMax = 0;
-  hold: SuggestedHold | undefined;
+  /** What is suggested to be held. */
+  hold: { readonly default: number; readonly max: number; readonly seconds: number } | undefined;
   /** Calls that used more than would have been held: how many, how much more in all, and how much more at most. */
   above = 0;
   exceeded = 0;
