@@ -85,11 +85,6 @@ describe("where no server answers", () => {
       expect(told).toEqual(["UNAVAILABLE", "UNAVAILABLE", "UNAVAILABLE"]);
     },
   );
-
-  test("onFailure throw rejects", async () => {
-    const limiter = openLimiter([NOBODY], { onFailure: "throw" });
-    await expect(limiter.reserve(of("a", 5))).rejects.toMatchObject({ name: "CheckFailure", code: "UNAVAILABLE" });
-  });
 });
 
 describe("answers that are lost", () => {

@@ -205,13 +205,6 @@ describe("a client of two servers", () => {
     proxy.release();
     await connected(limiter);
   });
-
-  test("asks the one that is there when the other never was", async () => {
-    const app = await startTestApp(RULES);
-    const limiter = openLimiter([NOBODY, addressOf(app)], { onFailure: "throw" });
-    const decisions = await Promise.all([1, 2, 3, 4].map(() => limiter.check({ ...user("there"), peek: true })));
-    expect(decisions.every(({ allowed }) => allowed)).toBe(true);
-  });
 });
 
 describe("a client over TLS", () => {

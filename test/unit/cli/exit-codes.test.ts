@@ -167,13 +167,3 @@ test.each([
   expect(err).toMatch(/^(?:.*\n)?COMPATIBILITY_MODE: expected true or false, got "maybe"\n?$/);
   expect([out, exitCode]).toEqual(["", code]);
 });
-
-test.each([
-  { args: ["ask", "-d", "d", "-s", "", "a=b"], code: 2 },
-  { args: ["client", "-dial_string", "", "-domain", "d", "-descriptors", "a=b"], code: 2 },
-  { args: ["mirror", "replay", calls, "--target", ""], code: 2 },
-])("an empty address ends $args.0 with $code", async ({ args, code }) => {
-  const { err, exitCode } = await ended(args);
-  expect(err).toMatch(/expected host:port/i);
-  expect(exitCode).toBe(code);
-});
