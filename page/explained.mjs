@@ -11,24 +11,23 @@ import { countWords, durationWords, sentence, shown } from "./words.mjs";
 
 /** @param {Report} report */
 export function reportParts({ says, descriptors = [], global_limit: globalLimit }) {
-  const parts =
-    descriptors.length === 1 ? [] : [make("p", {}, make("strong", {}, ...withCode(shown(sentence(says), 600))))];
+  const parts = descriptors.length === 1 ? [] : [verdictPart(says)];
   parts.push(...descriptors.flatMap(descriptorParts));
   if (globalLimit !== undefined) {
-    parts.push(
-      make(
-        "p",
-        { class: "quiet" },
-        `Every call of the domain also pays its global limit: ${shown(globalLimit.says, 300)}.`,
-      ),
-    );
+    const all = `Every call of the domain also pays its global limit: ${shown(globalLimit.says, 300)}.`;
+    parts.push(make("p", { class: "quiet" }, all));
   }
   return parts;
 }
 
+/** @param {string} says */
+function verdictPart(says) {
+  return make("p", {}, make("strong", {}, ...withCode(shown(sentence(says), 600))));
+}
+
 /** @param {DescriptorReport} report */
 function descriptorParts({ says, suggestion, rule, limits, entries }) {
-  const parts = [make("p", {}, make("strong", {}, ...withCode(shown(sentence(says), 600))))];
+  const parts = [verdictPart(says)];
   if (suggestion !== undefined) parts.push(make("p", {}, ...withCode(shown(suggestion, 300))));
   if (rule !== undefined) {
     const kind = rule.kind === "ordinary" ? "" : `, ${rule.kind} mode`;

@@ -57,12 +57,9 @@ export function durationWords(seconds) {
 /** The time of day where the reader is; with the day if it is not of the last 20 hours. @param {number} atMs @param {number} nowMs */
 export function timeWords(atMs, nowMs) {
   const at = new Date(atMs);
-  const time = [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
-  if (Math.abs(nowMs - atMs) < 72_000_000) return time;
-  const day = [at.getFullYear(), at.getMonth() + 1, at.getDate()]
-    .map((part) => String(part).padStart(2, "0"))
-    .join("-");
-  return `${day} ${time}`;
+  const time = at.toTimeString().slice(0, 8);
+  // Sweden writes days as ISO 8601 does.
+  return Math.abs(nowMs - atMs) < 72_000_000 ? time : `${at.toLocaleDateString("sv")} ${time}`;
 }
 
 /** `13:02:10 (3 min)`; both times as the server writes them, so that the reader's clock does not matter. @param {string} since @param {string} now */
