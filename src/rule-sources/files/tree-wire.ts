@@ -33,14 +33,56 @@ const Kind = { scalar: 0, sequence: 1, mapping: 2, again: 3 } as const;
 
 const VALUE_TYPES = ["null", "text", "boolean", "integer", "large integer", "float", "binary"] as const;
 
-/** Nodes that `unpackFile` reads between two yields; keys don't count. */
+/** Nodes that `unpackFile` reads between two yields. */
 const NODES_PER_STEP = 256;
 
 /** Packs a file at once. The time grows with the tree, so large files are packed in the worker thread. */
 export function packFile({ name, isResource = false, root, problems }: SourceFile): PackedFile {
-  const packer = new Packer();
-  if (root !== undefined) packer.add(root);
-  const { numbers, texts, nodes } = packer;
+  const numbers: number[] = [];
+  const texts: string[] = [];
+  /** The number of each node so far, and the size of each with all below it. */
+  const known = new Map<SourceNode, number>();
+  const sizes: number[] = [];
+  let nodes = 0;
+  const addText = (text: string) => {
+    numbers.push(text.length);
+    texts.push(text);
+  };
+  const addScalar = ({ isQuoted, text, value }: ScalarNode) => {
+    numbers.push(isQuoted ? 1 : 0);
+    addText(text);
+    numbers.push(VALUE_TYPES.indexOf(value.type));
+    if (value.type === "boolean") numbers.push(value.boolean ? 1 : 0);
+    else if (value.type === "binary") addText(value.bytes);
+    else if ("number" in value) numbers.push(value.number);
+  };
+  // Recursive, because the parsers bound the depth.
+  const add = (node: SourceNode) => {
+    const number = known.get(node);
+    if (number !== undefined) {
+      numbers.push(Kind.again, number);
+      nodes += sizes[number] ?? 0;
+      return;
+    }
+    const own = known.size;
+    known.set(node, own);
+    const before = nodes++;
+    numbers.push(Kind[node.kind], node.at.line, node.at.column);
+    if (node.kind === "scalar") addScalar(node);
+    else if (node.kind === "sequence") {
+      numbers.push(node.items.length);
+      for (const item of node.items) add(item);
+    } else {
+      numbers.push(node.entries.length);
+      for (const { key, value, isMerged } of node.entries) {
+        numbers.push(isMerged ? 1 : 0);
+        add(key);
+        add(value);
+      }
+    }
+    sizes[own] = nodes - before;
+  };
+  if (root !== undefined) add(root);
   return { name, isResource, problems, numbers: Float64Array.from(numbers), texts: texts.join(""), nodes };
 }
 
@@ -86,61 +128,6 @@ export class PackedSet {
 function tooLarge({ name, isResource }: PackedFile): PackedFile {
   const problems = [makeProblem("error", topOf(name, isResource), NODES_FAULT)];
   return { name, isResource, problems, numbers: new Float64Array(), texts: "", nodes: 0 };
-}
-
-class Packer {
-  readonly numbers: number[] = [];
-  readonly texts: string[] = [];
-  nodes = 0;
-  readonly #known = new Map<SourceNode, number>();
-  /** The nodes of each known one with all below it. */
-  readonly #sizes: number[] = [];
-
-  // Recursive, because the parsers bound the depth.
-  add(node: SourceNode): void {
-    const known = this.#known.get(node);
-    if (known !== undefined) {
-      this.numbers.push(Kind.again, known);
-      this.nodes += this.#sizes[known] ?? 0;
-      return;
-    }
-    const number = this.#known.size;
-    this.#known.set(node, number);
-    const before = this.nodes++;
-    this.#addNew(node);
-    this.#sizes[number] = this.nodes - before;
-  }
-
-  #addNew(node: SourceNode): void {
-    const { line, column } = node.at;
-    if (node.kind === "scalar") {
-      this.numbers.push(Kind.scalar, line, column, node.isQuoted ? 1 : 0);
-      this.#addText(node.text);
-      this.#addValue(node.value);
-    } else if (node.kind === "sequence") {
-      this.numbers.push(Kind.sequence, line, column, node.items.length);
-      for (const item of node.items) this.add(item);
-    } else {
-      this.numbers.push(Kind.mapping, line, column, node.entries.length);
-      for (const { key, value, isMerged } of node.entries) {
-        this.numbers.push(isMerged ? 1 : 0);
-        this.add(key);
-        this.add(value);
-      }
-    }
-  }
-
-  #addText(text: string): void {
-    this.numbers.push(text.length);
-    this.texts.push(text);
-  }
-
-  #addValue(value: ScalarValue): void {
-    this.numbers.push(VALUE_TYPES.indexOf(value.type));
-    if (value.type === "boolean") this.numbers.push(value.boolean ? 1 : 0);
-    else if (value.type === "binary") this.#addText(value.bytes);
-    else if ("number" in value) this.numbers.push(value.number);
-  }
 }
 
 /** Unpacks a file in steps. `packed` must come from `packFile`; it is not checked. */
@@ -192,61 +179,38 @@ class Unpacker {
     this.#packed = packed;
   }
 
-  /** Reads a node with all below it. `at` is its place in a resource; undefined in a file, whose places are packed. */
-  *read(at: Place | undefined): LongWork<SourceNode> {
+  /** Reads a node with all below it. `place` is its own in a resource, or its mapping's if it is a key; in a file places are packed. */
+  *read(place: Place | undefined, isKey = false): LongWork<SourceNode> {
     if (++this.#reads % NODES_PER_STEP === 0) yield;
     const kind = this.#number();
     if (kind === Kind.again) return this.#nodes[this.#number()] as SourceNode;
-    if (kind === Kind.scalar) return this.#readScalar(at);
-    return kind === Kind.sequence ? yield* this.#readItems(at) : yield* this.#readEntries(at);
-  }
-
-  *#readItems(place: Place | undefined): LongWork<SourceNode> {
-    const items: SourceNode[] = [];
-    const at = this.#placeOf(place);
-    const node: SourceNode = { kind: "sequence", at, items };
-    this.#nodes.push(node);
-    const count = this.#number();
-    for (let i = 0; i < count; i++) {
-      items.push(yield* this.read(place && new ResourcePlace(this.#packed.name, place, i)));
+    const { name } = this.#packed;
+    const [line, column, count] = [this.#number(), this.#number(), this.#number()];
+    const at = place ?? { file: name, line, column };
+    if (kind === Kind.scalar) {
+      const text = this.#text();
+      const ofKey = isKey && place !== undefined ? new ResourcePlace(name, place, text) : at;
+      const node: ScalarNode = { kind: "scalar", at: ofKey, text, isQuoted: count === 1, value: this.#value() };
+      this.#nodes.push(node);
+      return node;
     }
-    return node;
-  }
-
-  *#readEntries(place: Place | undefined): LongWork<SourceNode> {
+    if (kind === Kind.sequence) {
+      const items: SourceNode[] = [];
+      const node: SourceNode = { kind: "sequence", at, items };
+      this.#nodes.push(node);
+      for (let i = 0; i < count; i++) items.push(yield* this.read(place && new ResourcePlace(name, place, i)));
+      return node;
+    }
     const entries: MappingEntry[] = [];
-    const at = this.#placeOf(place);
     const node: SourceNode = { kind: "mapping", at, entries };
     this.#nodes.push(node);
-    const count = this.#number();
     for (let i = 0; i < count; i++) {
       const isMerged = this.#number() === 1;
-      const key = this.#readKey(place);
+      const key = (yield* this.read(place, true)) as ScalarNode;
       // A value has the same place as its key.
       entries.push({ key, value: yield* this.read(place && key.at), isMerged });
     }
     return node;
-  }
-
-  #readKey(above: Place | undefined): ScalarNode {
-    if (this.#number() === Kind.again) return this.#nodes[this.#number()] as ScalarNode;
-    return this.#readScalar(above, true);
-  }
-
-  #readScalar(place: Place | undefined, isKey = false): ScalarNode {
-    const at = this.#placeOf(place);
-    const isQuoted = this.#number() === 1;
-    const text = this.#text();
-    const ofKey = isKey && place !== undefined ? new ResourcePlace(this.#packed.name, place, text) : at;
-    const node: ScalarNode = { kind: "scalar", at: ofKey, text, isQuoted, value: this.#value() };
-    this.#nodes.push(node);
-    return node;
-  }
-
-  #placeOf(place: Place | undefined): Place {
-    const line = this.#number();
-    const column = this.#number();
-    return place ?? { file: this.#packed.name, line, column };
   }
 
   #value(): ScalarValue {
