@@ -50,7 +50,7 @@ export class Settlement {
   settle(group: TakeGroup, nowUs: number): void {
     this.#working.reset();
     if (group.takesWithHolds > 0 && !this.#hasRoomForHolds(group, nowUs)) {
-      this.#keepOpened(group, nowUs);
+      this.#keepOpened(nowUs);
       group.verdict = Verdict.failed;
       group.failure = HOLDS_FULL_ERROR;
       group.source = Source.store;
@@ -84,7 +84,7 @@ export class Settlement {
       const bucket = this.#working.open(take, nowUs);
       if (take.limit.holdSeconds > 0) closeHold(bucket, take, cost, this.#access.holds, nowUs);
       else bucket.step.giveBack(bucket.kept, take.limit, cost, take.paidAtUs, nowUs);
-      this.#keep(bucket, take.limit, nowUs);
+      this.#keepOpened(nowUs);
     }
     return paidTakes;
   }
@@ -95,7 +95,8 @@ export class Settlement {
     const take = this.#asked.add(limit);
     take.useHash(bucket);
     this.#working.reset();
-    this.#keep(this.#working.open(take, nowUs), limit, nowUs);
+    this.#working.open(take, nowUs);
+    this.#keepOpened(nowUs);
   }
 
   /** Drops the bucket of the take, and its holds. */
@@ -106,10 +107,14 @@ export class Settlement {
     this.#access.remove(this.#working.open(take, nowUs));
   }
 
-  /** Saves a bucket whose state is not reported to a take. */
-  #keep(bucket: WorkingBucket, limit: Limit, nowUs: number): void {
-    bucket.step.report(bucket.kept, limit, nowUs, this.#standing);
-    keepFor(bucket, this.#standing.resetUs);
+  /** Saves buckets whose states are not reported to takes: what was given back, and what holds that have ended gave back. */
+  #keepOpened(nowUs: number): void {
+    const { buckets, size } = this.#working;
+    for (let i = 0; i < size; i++) {
+      const { step, kept, limit } = buckets[i] as WorkingBucket;
+      step.report(kept, limit as Limit, nowUs, this.#standing);
+      keepFor(buckets[i] as WorkingBucket, this.#standing.resetUs);
+    }
     this.#save(nowUs);
   }
 
@@ -123,18 +128,6 @@ export class Settlement {
       if (!this.#access.holds.hasRoom(take)) return false;
     }
     return true;
-  }
-
-  /** Saves the buckets in which holds have ended, though the group pays nothing. */
-  #keepOpened(group: TakeGroup, nowUs: number): void {
-    for (let i = 0; i < group.size; i++) {
-      const take = takeAt(group, i);
-      if (take.mode !== Mode.pay || !opensHold(take)) continue;
-      const bucket = this.#working.open(take, nowUs);
-      bucket.step.report(bucket.kept, take.limit, nowUs, this.#standing);
-      keepFor(bucket, this.#standing.resetUs);
-    }
-    this.#save(nowUs);
   }
 
   #openHolds(group: TakeGroup, nowUs: number): void {

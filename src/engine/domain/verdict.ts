@@ -75,9 +75,9 @@ export function costToReturn(take: {
 /**
  * Moves the payments that a call of this verdict returns to `returned`, for Store.giveBack, and updates the group's answers to the state
  * of the buckets after that. `allowed`: those of descriptors that are over. `refused`: all that were made to pass. `failed`: post-paid
- * hits too, because nobody gets an answer.
+ * hits too, because nobody gets an answer. Payments that a policy decided (Take.byPolicy) move to `byPolicy`.
  */
-export function collectReturns(group: TakeGroup, verdict: Verdict, returned: TakeGroup): void {
+export function collectReturns(group: TakeGroup, verdict: Verdict, returned: TakeGroup, byPolicy = returned): void {
   let end = 0;
   for (let start = 0; start < group.size; start = end) {
     end = endOfDescriptor(group, start);
@@ -86,12 +86,14 @@ export function collectReturns(group: TakeGroup, verdict: Verdict, returned: Tak
       const take = group.takes[i] as Take;
       const isReturned = take.mode === Mode.pay || (take.mode === Mode.postPaid && verdict === Verdict.failed);
       if (!take.paid || !isReturned) continue;
-      copyAnswer(take, copyQuestion(take, returned));
+      copyAnswer(take, copyQuestion(take, take.byPolicy ? byPolicy : returned));
       take.paid = false;
       take.paidAtUs = 0;
     }
   }
   for (let r = 0; r < returned.size; r++) showReturned(group, returned.takes[r] as Take);
+  if (byPolicy === returned) return;
+  for (let r = 0; r < byPolicy.size; r++) showReturned(group, byPolicy.takes[r] as Take);
 }
 
 function showReturned(group: TakeGroup, returned: Take): void {

@@ -11,7 +11,8 @@ import { GLOBAL_DESCRIPTOR, Kind, Mode, type Take, TakeGroup, Verdict } from "..
 import type { RuleSet } from "../rules/rule-set.ts";
 import { LimitCall } from "./call.ts";
 import type { LocalCache } from "./counters.ts";
-import { type FillOptions, TakeFiller } from "./limiter.ts";
+import { TakeFiller } from "./limiter.ts";
+import type { FillOptions } from "./question.ts";
 
 /** The buckets asked for. Text is ordinary text, not one-byte. */
 export interface AskedBuckets {

@@ -1,7 +1,6 @@
 // Counters, which count as envoyproxy/ratelimit does (COMPATIBILITY_MODE): their takes, their hits in metrics, the local cache that
 // refuses them, and which metadata the reference service loses.
 
-import type { Clock } from "../base/clock.ts";
 import { divideDown, MICROS_PER_SECOND } from "../base/units.ts";
 import { hashBucketKey } from "../domain/key-bytes.ts";
 import type { Limit } from "../domain/limit.ts";
@@ -10,21 +9,14 @@ import { Mode, Outcome, type Take, type TakeGroup } from "../domain/take.ts";
 import { findRule } from "../rules/match.ts";
 import type { Rule } from "../rules/rule-set.ts";
 import type { LimitCall } from "./call.ts";
-import { applyQuestion, type Question } from "./question.ts";
-
-interface CounterOptions {
-  /** Defines the windows of counters: the clock that other services on the same counters use. */
-  readonly windowClock: Clock;
-  /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a call that is over charges only the counters that are over. Default: false. */
-  readonly stopsAtOver?: boolean;
-}
+import { applyQuestion, type FillOptions, type Question } from "./question.ts";
 
 /** Fills the counters of one call at a time. All of them are in the windows of one second. */
 export class CounterFiller {
-  readonly #options: CounterOptions;
+  readonly #options: FillOptions;
   #nowS = 0;
 
-  constructor(options: CounterOptions) {
+  constructor(options: FillOptions) {
     this.#options = options;
   }
 

@@ -26,7 +26,6 @@ const DENIED_WAIT_US = MICROS_PER_SECOND;
 export class FailurePolicy {
   readonly #store: Store;
   readonly #fallback: LocalFallback;
-  readonly #returned = new TakeGroup();
   readonly #toStore = new TakeGroup();
   readonly #toFallback = new TakeGroup();
 
@@ -60,14 +59,9 @@ export class FailurePolicy {
   }
 
   #collectReturns(group: TakeGroup, verdict: Verdict): void {
-    this.#returned.reset();
     this.#toStore.reset();
     this.#toFallback.reset();
-    collectReturns(group, verdict, this.#returned);
-    for (let i = 0; i < this.#returned.size; i++) {
-      const take = this.#returned.takes[i] as Take;
-      copyAnswer(take, copyQuestion(take, take.byPolicy ? this.#toFallback : this.#toStore));
-    }
+    collectReturns(group, verdict, this.#toStore, this.#toFallback);
     if (this.#toStore.size > 0) this.#store.giveBack(this.#toStore);
     if (this.#toFallback.size > 0) this.#fallback.giveBack(this.#toFallback);
   }

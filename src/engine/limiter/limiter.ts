@@ -8,7 +8,7 @@ import { invariant } from "../base/invariant.ts";
 import { divideDown, MICROS_PER_SECOND } from "../base/units.ts";
 import type { Limit, OnStoreFailure } from "../domain/limit.ts";
 import { type Descriptor, HoldAsk, type LimitRequest } from "../domain/request.ts";
-import { countUnmatched, type StatsBook, type ValueStatsBook } from "../domain/stats.ts";
+import { countUnmatched } from "../domain/stats.ts";
 import {
   GLOBAL_DESCRIPTOR,
   GROUP_WEIGHT_MAX,
@@ -38,7 +38,7 @@ import {
 } from "./decision.ts";
 import { FailurePolicy, type LocalFallback, mayCountTwice } from "./failure-policy.ts";
 import { OverrideFiller } from "./overrides.ts";
-import { Admission, addTake, checkHeld, leavesAlone, Question, writeBaseKey } from "./question.ts";
+import { Admission, addTake, checkHeld, type FillOptions, leavesAlone, Question, writeBaseKey } from "./question.ts";
 import { countsValues, valuePath } from "./shown-values.ts";
 
 interface LimiterOptions extends Omit<FillOptions, "windowClock"> {
@@ -175,25 +175,6 @@ export class Limiter {
       call.failure = { kind: "store", error, mayCountTwice: mayCountTwice(group) };
     }
   }
-}
-
-export interface FillOptions {
-  /** Bounds the time of matching (engine/rules/match.ts). */
-  readonly clock: Clock;
-  /** SHADOW_MODE: all takes are shadow takes. */
-  readonly shadowMode: boolean;
-  /** QUOTA_MODE: every descriptor is a quota descriptor; those without a rule pass. */
-  readonly quotaMode: boolean;
-  /** Failure policy of overrides that match no rule. */
-  readonly onStoreFailure: OnStoreFailure;
-  readonly retryAfterJitter: number;
-  /** Defines the windows of counters: the clock that other services on the same counters use. */
-  readonly windowClock: Clock;
-  /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a call that is over charges only the counters that are over. Default: false. */
-  readonly stopsAtOver?: boolean;
-  readonly statsBook: StatsBook & ValueStatsBook;
-  /** True for questions of operators: no descriptor and no value is counted. Default: false. */
-  readonly countsNothing?: boolean;
 }
 
 /** Fills calls, one at a time: finds the rule of each descriptor, and adds one take per limit. Keeps working memory that all calls reuse. */

@@ -3,17 +3,9 @@
 
 import { RequestError } from "../base/errors.ts";
 import { AMOUNT_MAX } from "../base/units.ts";
-import {
-  Algorithm,
-  type Limit,
-  type OnStoreFailure,
-  type Priority,
-  Sync,
-  UNIT_SECONDS,
-  Unit,
-} from "../domain/limit.ts";
+import { Algorithm, type Limit, type Priority, Sync, UNIT_SECONDS, Unit } from "../domain/limit.ts";
 import type { Descriptor } from "../domain/request.ts";
-import type { StatsBook, ValueStatsBook } from "../domain/stats.ts";
+import type { StatsBook } from "../domain/stats.ts";
 import { limitKeySuffix, shownValue } from "../rules/bucket-key.ts";
 import { counterKey } from "../rules/compatibility.ts";
 import type { MatchWork } from "../rules/match.ts";
@@ -23,22 +15,17 @@ import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import { DEBT_BURSTS_DEFAULT } from "../rules/schema.ts";
 import type { LimitCall } from "./call.ts";
 import type { CounterFiller } from "./counters.ts";
-import { addTake, leavesAlone, type Question, writeBaseKey } from "./question.ts";
-
-interface OverrideFillerOptions extends OverrideOptions {
-  readonly statsBook: OverrideOptions["statsBook"] & ValueStatsBook;
-  readonly countsNothing?: boolean;
-}
+import { addTake, type FillOptions, leavesAlone, type Question, writeBaseKey } from "./question.ts";
 
 /** Fills the overrides of one call at a time, with the working memory of the filler that it belongs to. */
 export class OverrideFiller {
-  readonly #options: OverrideFillerOptions;
+  readonly #options: FillOptions;
   readonly #limits: OverrideLimits;
   readonly #counters: CounterFiller;
   readonly #matched: Rule[];
   readonly #work: MatchWork;
 
-  constructor(options: OverrideFillerOptions, counters: CounterFiller, matched: Rule[], work: MatchWork) {
+  constructor(options: FillOptions, counters: CounterFiller, matched: Rule[], work: MatchWork) {
     this.#options = options;
     this.#limits = new OverrideLimits(options);
     this.#counters = counters;
@@ -101,12 +88,7 @@ const AMOUNTS = 2 ** 32;
 /** From so many templates on, all limits are forgotten, and numbers begin anew: with an amount, a larger number would not be exact. */
 const TEMPLATES_MAX = 2 ** 20;
 
-interface OverrideOptions {
-  /** The policy of overrides whose entries match no rule. */
-  readonly onStoreFailure: OnStoreFailure;
-  readonly retryAfterJitter: number;
-  readonly statsBook: StatsBook;
-}
+type OverrideOptions = Pick<FillOptions, "onStoreFailure" | "retryAfterJitter"> & { readonly statsBook: StatsBook };
 
 /** What all overrides of one unit share under one rule, or in one domain if the entries match no rule. */
 interface Template {

@@ -1,11 +1,12 @@
 // What one descriptor asks of the limits of its rule (in which mode, for which cost, under which hold), and the takes that this
 // becomes: one for each limit, with the key of its bucket.
 
+import type { Clock } from "../base/clock.ts";
 import { RequestError } from "../base/errors.ts";
 import type { KeyBytes } from "../domain/key-bytes.ts";
-import type { Limit } from "../domain/limit.ts";
+import type { Limit, OnStoreFailure } from "../domain/limit.ts";
 import { Descriptor, HoldAsk, type LimitRequest, textOf } from "../domain/request.ts";
-import { countUnmatched } from "../domain/stats.ts";
+import { countUnmatched, type StatsBook, type ValueStatsBook } from "../domain/stats.ts";
 import { Kind, Mode, type Take, type TakeGroup } from "../domain/take.ts";
 import { writeEntry, writeSharedEntry } from "../rules/bucket-key.ts";
 import { costOf, refundOf, unitsUp } from "../rules/cost.ts";
@@ -17,17 +18,29 @@ import type { CostEntry, DomainRules, HoldEntries, Rule } from "../rules/rule-se
 export const Admission = { none: 0, peek: 1, pay: 2 } as const;
 export type Admission = (typeof Admission)[keyof typeof Admission];
 
-/** Modes of the service that the questions belong to. */
-interface QuestionOptions {
+/** What the filling of calls depends on, besides their rules. */
+export interface FillOptions {
+  /** Bounds the time of matching (engine/rules/match.ts). */
+  readonly clock: Clock;
   /** SHADOW_MODE: all takes are shadow takes. */
   readonly shadowMode: boolean;
   /** QUOTA_MODE: every descriptor is a quota descriptor; those without a rule pass. */
   readonly quotaMode: boolean;
+  /** Failure policy of overrides that match no rule. */
+  readonly onStoreFailure: OnStoreFailure;
+  readonly retryAfterJitter: number;
+  /** Defines the windows of counters: the clock that other services on the same counters use. */
+  readonly windowClock: Clock;
+  /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a call that is over charges only the counters that are over. Default: false. */
+  readonly stopsAtOver?: boolean;
+  readonly statsBook: StatsBook & ValueStatsBook;
+  /** True for questions of operators: no descriptor and no value is counted. Default: false. */
+  readonly countsNothing?: boolean;
 }
 
 /** The question of one descriptor at a time: `begin`, then `read` once its rule is known. Everything is valid until the next `begin`. */
 export class Question {
-  readonly #options: QuestionOptions;
+  readonly #options: FillOptions;
   /** Index of the descriptor in its request. */
   index = 0;
   descriptor = new Descriptor();
@@ -44,7 +57,7 @@ export class Question {
   holdId = "";
   admission: Admission = Admission.none;
 
-  constructor(options: QuestionOptions) {
+  constructor(options: FillOptions) {
     this.#options = options;
   }
 
