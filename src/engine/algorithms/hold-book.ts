@@ -11,7 +11,7 @@ import type { KeyHash } from "../domain/key-bytes.ts";
 import { HOLDS_PER_BUCKET_MAX, type Limit } from "../domain/limit.ts";
 import type { LimitStats } from "../domain/stats.ts";
 import { DebtLows } from "./debt-lows.ts";
-import { type HoldCounts, OwnHoldCounts } from "./hold-counts.ts";
+import { HoldCounts } from "./hold-counts.ts";
 import { HoldRecords, holdBytes, Kind, NUMBER, settledMaxOf, WORD } from "./hold-records.ts";
 
 /** Most holds that end in one step, in all its buckets together; the rest ends in later steps. lua/holds.lua has the same bound. */
@@ -61,7 +61,7 @@ export class HoldBook {
   constructor(
     holdsMax = 2 * HOLDS_PER_BUCKET_MAX,
     memory?: { readonly memory: JournaledMemory; readonly at: number },
-    counts: HoldCounts = new OwnHoldCounts(),
+    counts = new HoldCounts(),
   ) {
     if (memory === undefined) this.#own = ownMemory(holdBytes(holdsMax));
     this.#records = new HoldRecords(memory?.memory ?? (this.#own as JournaledMemory), memory?.at ?? 0, holdsMax);
@@ -74,7 +74,7 @@ export class HoldBook {
     this.#records.clear();
     this.#own?.commit();
     this.#openCount = 0;
-    this.#counts = new OwnHoldCounts();
+    this.#counts = new HoldCounts();
   }
 
   /** Number of all live holds. */

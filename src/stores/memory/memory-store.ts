@@ -1,7 +1,7 @@
 // Keeps buckets in the memory of this process, which its threads share. A group is settled before `take` returns. The buckets end with the
 // process, unless snapshot/ keeps a copy in a file.
 
-import { OwnHoldCounts, SharedHoldCounts } from "../../engine/algorithms/hold-counts.ts";
+import { HoldCounts } from "../../engine/algorithms/hold-counts.ts";
 import { Settlement } from "../../engine/algorithms/settlement.ts";
 import type { Clock } from "../../engine/base/clock.ts";
 import type { SharedCounts } from "../../engine/base/shared-counts.ts";
@@ -51,8 +51,10 @@ export class MemoryStore implements LocalStore {
     this.#observer = observer;
     this.shared = shared?.store ?? newSharedStore(bounds);
     this.#memory = new StoreMemory(this.shared, shared?.thread ?? 1);
-    const holdCounts = counts === undefined ? new OwnHoldCounts() : new SharedHoldCounts(counts);
-    this.buckets = new Buckets(this.#memory, { onEvicted: (buckets) => observer.evicted(buckets), holdCounts });
+    this.buckets = new Buckets(this.#memory, {
+      onEvicted: (buckets) => observer.evicted(buckets),
+      holdCounts: new HoldCounts(counts),
+    });
     this.#settlement = new Settlement(this.buckets);
   }
 
