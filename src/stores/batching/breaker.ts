@@ -40,9 +40,7 @@ export class Breaker {
   #state: BreakerState = "closed";
   #openedUs = 0;
   // The window has ten slices; a slice is reused after a whole window.
-  readonly #succeeded = new Float64Array(SLICES);
-  readonly #failed = new Float64Array(SLICES);
-  readonly #sliceNumbers = new Float64Array(SLICES).fill(-1);
+  readonly #slices = Array.from({ length: SLICES }, () => ({ number: -1, succeeded: 0, failed: 0 }));
 
   constructor(options: BreakerOptions, onChange: (state: BreakerState) => void) {
     this.#options = options;
@@ -63,10 +61,13 @@ export class Breaker {
   record(outcomes: { succeeded: number; failed: number; isProbe: boolean }, nowUs: number): void {
     const { succeeded, failed, isProbe } = outcomes;
     if (this.#state === "closed") {
-      const slice = this.#sliceOf(nowUs);
-      this.#succeeded[slice] = (this.#succeeded[slice] ?? 0) + succeeded;
-      this.#failed[slice] = (this.#failed[slice] ?? 0) + failed;
-      if (failed > 0 && this.#hasFailedTooOften(nowUs)) this.#open(nowUs);
+      const number = Math.floor((nowUs * SLICES) / this.#options.windowUs);
+      const slice = this.#slices[number % SLICES];
+      if (slice === undefined) return;
+      if (slice.number !== number) Object.assign(slice, { number, succeeded: 0, failed: 0 });
+      slice.succeeded += succeeded;
+      slice.failed += failed;
+      if (failed > 0 && this.#hasFailedTooOften(number)) this.#open(nowUs);
     } else if (this.#state === "probing" && isProbe) {
       if (succeeded > 0) this.#close();
       else if (failed > 0) this.#open(nowUs);
@@ -89,7 +90,7 @@ export class Breaker {
   }
 
   #close(): void {
-    this.#sliceNumbers.fill(-1);
+    for (const slice of this.#slices) slice.number = -1;
     this.#change("closed");
   }
 
@@ -98,29 +99,17 @@ export class Breaker {
     this.#onChange(state);
   }
 
-  #sliceOf(nowUs: number): number {
-    const number = Math.floor((nowUs * SLICES) / this.#options.windowUs);
-    const slice = number % SLICES;
-    if (this.#sliceNumbers[slice] !== number) {
-      this.#sliceNumbers[slice] = number;
-      this.#succeeded[slice] = 0;
-      this.#failed[slice] = 0;
-    }
-    return slice;
-  }
-
-  #hasFailedTooOften(nowUs: number): boolean {
-    const newest = Math.floor((nowUs * SLICES) / this.#options.windowUs);
-    let succeeded = 0;
+  /** `newest`: number of the present slice. */
+  #hasFailedTooOften(newest: number): boolean {
+    const { outcomesMin, failureShare } = this.#options;
     let failed = 0;
-    for (let slice = 0; slice < SLICES; slice++) {
-      const number = this.#sliceNumbers[slice] ?? -1;
-      if (number < 0 || number <= newest - SLICES) continue;
-      succeeded += this.#succeeded[slice] ?? 0;
-      failed += this.#failed[slice] ?? 0;
+    let outcomes = 0;
+    for (const slice of this.#slices) {
+      if (slice.number < 0 || slice.number <= newest - SLICES) continue;
+      failed += slice.failed;
+      outcomes += slice.succeeded + slice.failed;
     }
-    const outcomes = succeeded + failed;
-    return outcomes >= this.#options.outcomesMin && failed >= outcomes * this.#options.failureShare;
+    return outcomes >= outcomesMin && failed >= outcomes * failureShare;
   }
 }
 

@@ -136,8 +136,12 @@ export class ClusterTopology {
     const asked = new Set(open.map(({ address }) => nodeNameOf(address)));
     const others = target.seeds.filter((seed) => !asked.has(nodeNameOf(seed)));
     const askers = [
-      ...rotated.map((one) => () => this.#askOne(one.address, one.connection)),
-      ...others.map((address) => () => this.#connectAndAsk(address)),
+      ...rotated.map(
+        ({ address, connection }) =>
+          () =>
+            this.#askOne(address, connection),
+      ),
+      ...others.map((address) => () => this.#askOne(address)),
     ];
     let latest: View | undefined;
     try {
@@ -151,41 +155,29 @@ export class ClusterTopology {
     }
   }
 
-  async #connectAndAsk(address: TcpAddress): Promise<View> {
+  /** The view of a node, over its open connection or over one for this question alone. */
+  async #askOne(address: TcpAddress, open?: RedisConnection): Promise<View> {
     const target = { ...this.#options.target, address };
-    let connection: RedisConnection | undefined;
+    let connection = open;
+    let view: View;
     try {
-      connection = await openConnection(target, () => undefined);
-      return await this.#askOne(address, connection);
-    } catch (error) {
-      if (error instanceof StaleView || error instanceof UnusableView) throw error;
-      throw new UnusableView(describeTrouble(error, target), { cause: error });
-    } finally {
-      connection?.drop();
-    }
-  }
-
-  async #askOne(address: TcpAddress, connection: RedisConnection): Promise<View> {
-    const { target } = this.#options;
-    try {
+      connection ??= await openConnection(target, () => undefined);
       const replies = Promise.all([
         connection.command("cluster", ["slots"]),
         // A user without the right to run it gets epoch 0, and every view counts as new.
         connection.command("cluster", ["info"]).catch(() => ""),
       ]);
       const [slots, info] = await withTimeLimit(target.connectTimeoutMs, replies);
-      const view = { epoch: readEpoch(info), ranges: readSlots(slots, address) };
-      if (view.epoch < this.#epoch) throw new StaleView(view);
-      return view;
+      view = { epoch: readEpoch(info), ranges: readSlots(slots, address) };
     } catch (error) {
-      if (error instanceof StaleView) throw error;
-      throw new UnusableView(describeTrouble(error, { ...target, address }), { cause: error });
+      throw new Error(describeTrouble(error, target), { cause: error });
+    } finally {
+      if (open === undefined) connection?.drop();
     }
+    if (view.epoch < this.#epoch) throw new StaleView(view);
+    return view;
   }
 }
-
-/** A node did not answer; the message is a sentence without its full stop. */
-class UnusableView extends Error {}
 
 /** Most ranges in a reply: one per slot. */
 const RANGES_MAX = SLOTS;
