@@ -64,14 +64,10 @@ describe("ways", () => {
     expect(await whenUp(store, 20_000)).toBe(true);
   });
 
-  test("by TLS, with the authority's file and without its host's name being checked", async () => {
+  test("by TLS, with the authority's file", async () => {
     const tls = { certFile: undefined, keyFile: undefined, caFile: join(TLS, "localhost.pem"), skipsHostName: false };
     expect(await works(open(server.target({ host: "localhost", tls })))).toBe(true);
-    expect(await works(open(server.target({ tls: { ...tls, skipsHostName: true } })))).toBe(true);
     expect(await troubleWith(server.target({ tls }))).toMatch(/shows a certificate for another host name$/);
-    expect(await troubleWith(server.target({ tls: { ...tls, caFile: undefined } }))).toMatch(
-      /shows a certificate that is not trusted: it is signed by itself$/,
-    );
     const encrypted = "SELECT count(*)::int AS n FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) WHERE s.ssl";
     expect((await server.query(encrypted))[0]?.n).toBeGreaterThan(0);
   });
@@ -92,21 +88,10 @@ describe("troubles", () => {
     { what: "an unknown user", change: { user: "mallory" }, says: "does not let the user log in|refuses the password" },
     { what: "an unknown database", change: { database: "nowhere" }, says: "has no database of the name that is set" },
     {
-      what: "a host without an address",
-      change: { host: "no-such-host.invalid", port: 1 },
-      at: "no-such-host.invalid:1",
-      says: "can't be found: ",
-    },
-    {
       what: "a socket that does not exist",
       change: { host: "/nowhere", port: 5432 },
       at: "/nowhere/.s.PGSQL.5432",
       says: "can't be reached: the socket does not exist",
-    },
-    {
-      what: "a password file that is not there",
-      change: { passwordFile: "/nowhere/password" },
-      says: "can't be used, because /nowhere/password can't be read",
     },
   ])("$what", async ({ change, at = `127.0.0.1:${server.port}`, says }) => {
     const trouble = await troubleWith(server.target(change));
@@ -125,13 +110,6 @@ describe("troubles", () => {
     const port = await listen(createServer((socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n")));
     expect(await troubleWith(server.target({ port, password: PASSWORD }))).toMatch(
       /^PostgreSQL at 127.0.0.1:\d+ (closed the connection|is no PostgreSQL|can't be used)/,
-    );
-  });
-
-  test("something that says nothing", async () => {
-    const port = await listen(createServer((socket) => socket.on("error", () => socket.destroy())));
-    expect(await troubleWith(server.target({ port, connectTimeoutMs: 100 }))).toMatch(
-      /can't be reached in time$|accepts connections but does not answer/,
     );
   });
 });

@@ -6,8 +6,8 @@ import { SystemClock } from "../../src/engine/base/clock.ts";
 import { Verdict } from "../../src/engine/domain/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
-import { debtOf, debts, flush, openPostgresRig } from "./postgres-rig.ts";
-import { groupOn, LEDGER, settle, until } from "./store-rig.ts";
+import { debts, flush, openPostgresRig } from "./postgres-rig.ts";
+import { groupOn, LEDGER, settle } from "./store-rig.ts";
 
 /** Plain takes wait for a twelfth of it. */
 const DEADLINE_MS = 12_000;
@@ -62,21 +62,4 @@ test("stores that pay the same buckets all the time, alone and two at once, pay 
   };
   await Promise.all(Array.from({ length: 30 }, (_, n) => caller((rigs[n % STORES] as (typeof rigs)[number]).store, n)));
   expect(await debts(server)).toEqual(paid);
-});
-
-// Promise(outages): Takes and give-backs don't wait for each other.
-test("what is to be given back travels although plain takes wait for the connection all the time", async () => {
-  const { store } = await openPostgresRig({ target: server.target(), deadlineMs: DEADLINE_MS, connections: 1 });
-  const group = await settle(store, groupOn("paid", LEDGER, 7));
-  let isOver = false;
-  const busy = Array.from({ length: 60 }, async (_, n) => {
-    while (!isOver) await settle(store, groupOn(`busy ${n}`));
-  });
-  store.giveBack(group);
-  try {
-    await until("it is given back", async () => (await debtOf(server, "paid")) === 0);
-  } finally {
-    isOver = true;
-    await Promise.all(busy);
-  }
 });

@@ -91,15 +91,6 @@ describe("groups of one turn", () => {
     expect(intake.ready().map((batch) => batch.takes)).toEqual([3, 1]);
     expect(intake.ready()).toEqual([]);
   });
-
-  test("travel in a batch of their queue each", () => {
-    const intake = open();
-    for (const [key, queue] of [["a", 7] as const, ["b", 9] as const, ["c", 7] as const]) take(intake, key, queue);
-    expect(intake.ready().map(({ queue, takes }) => ({ queue, takes }))).toEqual([
-      { queue: 7, takes: 2 },
-      { queue: 9, takes: 1 },
-    ]);
-  });
 });
 
 describe("a server with two calls under way", () => {
