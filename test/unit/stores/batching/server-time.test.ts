@@ -86,13 +86,6 @@ describe("a call waits", () => {
   ])("$left", ({ leftUs, waitUs }) => {
     expect(waitOf(leftUs)).toBe(waitUs);
   });
-
-  test("for the deadline alone where patience is no longer than that", () => {
-    for (const leftUs of [15_000, 20_000, 1_000_000, Number.POSITIVE_INFINITY]) {
-      expect(waitOf(leftUs, { deadlineUs: 15_000, patienceUs: 15_000 })).toBe(15_000);
-      expect(waitOf(leftUs, { deadlineUs: 15_000, patienceUs: 5_000 })).toBe(15_000);
-    }
-  });
 });
 
 test("a wait stays within the call's time and never shrinks when the call has more", () => {
