@@ -106,8 +106,6 @@ export class SeveralStores extends ShardedCalls implements Store {
 interface Part {
   shard: number;
   readonly group: TakeGroup;
-  /** Number of its answers that have been read. */
-  read: number;
 }
 
 /** A call under way: its parts, and how it is settled when every part has answered or failed. Pooled. */
@@ -117,8 +115,8 @@ class ShardedCall implements SettleListener {
   /** The parts of this call, then empty ones left from earlier calls. */
   readonly #parts: Part[] = [];
   #size = 0;
-  /** The part of each take of the call, by index. */
-  readonly #partOf: Part[] = [];
+  /** The copy of each take of the call, in its part. */
+  readonly #copies: Take[] = [];
   readonly #returned = new TakeGroup();
   #group: TakeGroup | undefined;
   #generation = 0;
@@ -176,7 +174,7 @@ class ShardedCall implements SettleListener {
       if (take.mode === Mode.denied) copyAnswer(take, copy);
       // A counter that the local cache denies prevents the charges of all other counters, at every shard.
       if (this.#stopsAtOver && this.#hasDenied && copy.mode === Mode.charge) copy.cost = 0;
-      this.#partOf.push(part);
+      this.#copies.push(copy);
     }
   }
 
@@ -187,7 +185,7 @@ class ShardedCall implements SettleListener {
     }
     let part = this.#parts[this.#size];
     if (part === undefined) {
-      part = { shard, group: new TakeGroup(), read: 0 };
+      part = { shard, group: new TakeGroup() };
       this.#parts.push(part);
     }
     this.#size++;
@@ -219,10 +217,9 @@ class ShardedCall implements SettleListener {
   }
 
   #writeAnswers(group: TakeGroup): void {
-    for (let i = 0; i < this.#partOf.length; i++) {
-      const part = this.#partOf[i] as Part;
+    for (let i = 0; i < this.#copies.length; i++) {
       const take = group.takes[i] as Take;
-      copyAnswer(part.group.takes[part.read++] as Take, take);
+      copyAnswer(this.#copies[i] as Take, take);
       if (this.#stopsAtOver && this.#hasDenied && take.mode === Mode.charge) take.paid = false;
     }
   }
@@ -236,13 +233,9 @@ class ShardedCall implements SettleListener {
   }
 
   #end(): void {
-    for (let i = 0; i < this.#size; i++) {
-      const part = this.#parts[i] as Part;
-      part.group.reset();
-      part.read = 0;
-    }
+    for (let i = 0; i < this.#size; i++) (this.#parts[i] as Part).group.reset();
     this.#size = 0;
-    this.#partOf.length = 0;
+    this.#copies.length = 0;
     this.#returned.reset();
     this.#group = undefined;
     this.#then = NOBODY;

@@ -256,8 +256,8 @@ class SplitCall implements SettleListener {
   sentUs = 0;
   /** True if the local part alone refuses the call. */
   isRefused = false;
-  /** For each take of the call, its index in `remote`, or -1 minus its index in `local`. */
-  readonly answerIndexes: number[] = [];
+  /** The copy of each take of the call, in `remote` or `local`. */
+  readonly copies: Take[] = [];
 
   /** `onSettled` is called when the store settles the shared part in a later turn. */
   constructor(onSettled: (call: SplitCall) => void) {
@@ -270,7 +270,7 @@ class SplitCall implements SettleListener {
     this.next = next;
     this.sentUs = sentUs;
     this.isRefused = false;
-    this.answerIndexes.length = 0;
+    this.copies.length = 0;
     this.remote.deadlineUs = group.deadlineUs;
     this.remote.hasSpareQuota = group.hasSpareQuota;
     this.remote.hasCounters = group.hasCounters;
@@ -287,19 +287,18 @@ class SplitCall implements SettleListener {
 
   /** Adds a take that was answered in memory, with its answer. */
   addLocal(take: Take): void {
-    this.answerIndexes.push(-1 - this.local.size);
-    copyAnswer(take, copyQuestion(take, this.local));
+    const copy = copyQuestion(take, this.local);
+    this.copies.push(copy);
+    copyAnswer(take, copy);
   }
 
   /** Adds a take for the shared store. If `isUndone`, its descriptor is over already, so the take only peeks. */
-  addRemote(take: Take, isUndone: boolean): Take {
-    this.answerIndexes.push(this.remote.size);
+  addRemote(take: Take, isUndone: boolean): void {
     const copy = copyQuestion(take, this.remote);
-    if (isUndone) {
-      copy.kind = Kind.shadow;
-      if (copy.mode === Mode.pay) copy.mode = Mode.peek;
-    }
-    return copy;
+    this.copies.push(copy);
+    if (!isUndone) return;
+    copy.kind = Kind.shadow;
+    if (copy.mode === Mode.pay) copy.mode = Mode.peek;
   }
 
   settled(): void {
@@ -332,13 +331,9 @@ function isOverIn(call: SplitCall, descriptor: number): boolean {
 }
 
 function writeAnswer(call: SplitCall, group: TakeGroup): void {
-  const { remote, local, answerIndexes } = call;
+  const { remote, copies } = call;
   group.source = remote.source;
-  for (let i = 0; i < group.size; i++) {
-    const index = answerIndexes[i] ?? 0;
-    const from = index >= 0 ? remote.takes[index] : local.takes[-1 - index];
-    if (from !== undefined) copyAnswer(from, group.takes[i] as Take);
-  }
+  for (let i = 0; i < group.size; i++) copyAnswer(copies[i] as Take, group.takes[i] as Take);
   const hasFailed = remote.verdict === Verdict.failed;
   group.verdict = isGroupRefused(group) ? Verdict.refused : hasFailed ? Verdict.failed : Verdict.allowed;
   group.failure = group.verdict === Verdict.failed ? remote.failure : undefined;
