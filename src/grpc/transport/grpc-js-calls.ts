@@ -5,9 +5,7 @@ import type {
   handleUnaryCall,
   MethodDefinition,
   ServerDuplexStream,
-  ServerUnaryCall,
   ServiceDefinition,
-  sendUnaryData,
   UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { deadlineOn } from "../../engine/base/clock.ts";
@@ -44,6 +42,7 @@ export function passThroughDefinition(path: string): MethodDefinition<Buffer, Bu
  */
 export function unaryImplementation(method: UnaryMethod, context: CallContext): handleUnaryCall<Buffer, Buffer> {
   const { clock, observer, inFlightMax } = context.options;
+  const report = (error: unknown): void => observer.handlerFailed(method.path, error);
   return (call, respond) => {
     if (context.inFlight >= inFlightMax) {
       observer.overloaded(method.path);
@@ -51,86 +50,45 @@ export function unaryImplementation(method: UnaryMethod, context: CallContext): 
       return;
     }
     context.inFlight++;
-    const reply = new GrpcReply(method, call, respond, context);
-    const deadlineUs = deadlineOn(clock, Number(call.getDeadline()));
-    setImmediate(() => reply.serve(deadlineUs));
-  };
-}
-
-class GrpcReply implements UnaryReply {
-  readonly #method: UnaryMethod;
-  readonly #call: ServerUnaryCall<Buffer, Buffer>;
-  readonly #respond: sendUnaryData<Buffer>;
-  readonly #context: CallContext;
-  #isDone = false;
-
-  constructor(
-    method: UnaryMethod,
-    call: ServerUnaryCall<Buffer, Buffer>,
-    respond: sendUnaryData<Buffer>,
-    context: CallContext,
-  ) {
-    this.#method = method;
-    this.#call = call;
-    this.#respond = respond;
-    this.#context = context;
-  }
-
-  /** Has the call answered, unless nobody waits for that any more. */
-  serve(deadlineUs: number): void {
-    const { clock } = this.#context.options;
-    if (this.#call.cancelled) this.#isFirst();
-    else if (deadlineUs <= clock.nowUs()) {
-      this.fail(GrpcStatus.deadlineExceeded, "the deadline passed before the call was read");
-    } else {
-      try {
-        this.#method.handler.handle(this.#call.request, deadlineUs, this);
-      } catch (error) {
-        this.#report(error);
-        if (!this.#isDone) this.fail(GrpcStatus.internal, "internal error");
+    let isDone = false;
+    const end = (error: CallStatus | null, message: Buffer | null): void => {
+      if (isDone) {
+        report(new InvariantError("a call is replied to once"));
+        return;
       }
-    }
-  }
-
-  get traceparent(): string | undefined {
-    return this.#call.metadata.get("traceparent")[0]?.toString();
-  }
-
-  get isGone(): boolean {
-    return this.#call.cancelled;
-  }
-
-  ok(message: Uint8Array): void {
-    // Copied, because the handler uses its buffer again, and grpc-js does not say when it has read the message.
-    if (this.#isFirst()) this.#send(null, Buffer.from(message));
-  }
-
-  fail(status: GrpcStatus, message: string): void {
-    if (this.#isFirst()) this.#send(statusError(status, message), null);
-  }
-
-  #isFirst(): boolean {
-    if (this.#isDone) {
-      this.#report(new InvariantError("a call is replied to once"));
-      return false;
-    }
-    this.#isDone = true;
-    this.#context.inFlight--;
-    return true;
-  }
-
-  #send(error: CallStatus | null, message: Buffer | null): void {
-    if (this.#call.cancelled) return;
-    try {
-      this.#respond(error, message);
-    } catch (fault) {
-      this.#report(fault);
-    }
-  }
-
-  #report(error: unknown): void {
-    this.#context.options.observer.handlerFailed(this.#method.path, error);
-  }
+      isDone = true;
+      context.inFlight--;
+      if (call.cancelled) return;
+      try {
+        respond(error, message);
+      } catch (fault) {
+        report(fault);
+      }
+    };
+    const reply: UnaryReply = {
+      traceparent: call.metadata.get("traceparent")[0]?.toString(),
+      get isGone() {
+        return call.cancelled;
+      },
+      // Copied, because the handler uses its buffer again, and grpc-js does not say when it has read the message.
+      ok: (message) => end(null, Buffer.from(message)),
+      fail: (status, message) => end(statusError(status, message), null),
+    };
+    const deadlineUs = deadlineOn(clock, Number(call.getDeadline()));
+    setImmediate(() => {
+      if (call.cancelled) end(null, null);
+      else if (deadlineUs <= clock.nowUs()) {
+        reply.fail(GrpcStatus.deadlineExceeded, "the deadline passed before the call was read");
+      } else {
+        try {
+          method.handler.handle(call.request, deadlineUs, reply);
+        } catch (error) {
+          report(error);
+          if (!isDone) reply.fail(GrpcStatus.internal, "internal error");
+        }
+      }
+    });
+  };
 }
 
 const MESSAGE_CHARS_MAX = 1_024;

@@ -1,6 +1,7 @@
 // gRPC on a port or a Unix socket, by grpc-js: listens, drains, stops.
 
 import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { waitAtMost } from "../../engine/base/wait-at-most.ts";
 import { type CallContext, messageService, passThroughDefinition, unaryImplementation } from "./grpc-js-calls.ts";
 import { refuseBodies } from "./grpc-js-requests.ts";
 import { GRPC_JS_WAITING_STREAMS_MAX, GrpcJsStreams } from "./grpc-js-streams.ts";
@@ -18,26 +19,25 @@ const STREAMS_PER_CONNECTION_MAX = 512;
 
 /** Starts to listen. Rejects with ConfigError if it can't, in one sentence that names address and settings. */
 export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
-  const services = createServices(options);
+  const server = newServer(options);
+  const context: CallContext = { options, inFlight: 0 };
+  for (const method of options.methods) {
+    server.addService({ it: passThroughDefinition(method.path) }, { it: unaryImplementation(method, context) });
+  }
+  const { methods, health } = otherServices(options, HEALTH_WATCHERS_MAX);
+  for (const method of methods) server.addService(...messageService(method));
   const streams = new GrpcJsStreams(GRPC_JS_WAITING_STREAMS_MAX, options.tls?.names.clientName, options.counts);
-  const port = await bind(services, options, () => streams.watch(services.server));
+  const port = await bind(server, options, () => streams.watch(server));
   let drained: Promise<void> | undefined;
   return {
     port: options.unixSocket === undefined ? port : 0,
-    inFlight: () => services.context.inFlight,
+    inFlight: () => context.inFlight,
     troubles: streams.troubles,
     drain(graceMs) {
-      drained ??= drain(services, graceMs);
+      drained ??= drain(server, health, graceMs);
       return drained;
     },
   };
-}
-
-/** A grpc-js server with everything registered, and its health service. */
-interface GrpcServices {
-  readonly server: Server;
-  readonly health: HealthService;
-  readonly context: CallContext;
 }
 
 const KEEPALIVE_TIMEOUT_MS = 20_000;
@@ -46,8 +46,8 @@ const AGE_MS_MAX = 1_728_000_000;
 /** Streams of health's Watch: they wait for nothing, so they are not among those that grpc-js-streams.ts bounds. */
 const HEALTH_WATCHERS_MAX = 1_000;
 
-function createServices(options: GrpcServerOptions): GrpcServices {
-  const server = new Server({
+function newServer(options: GrpcServerOptions): Server {
+  return new Server({
     "grpc.max_concurrent_streams": Math.min(options.maxConcurrentStreams, STREAMS_PER_CONNECTION_MAX),
     "grpc.max_receive_message_length": options.maxMessageBytes,
     ...(Number.isFinite(options.maxConnectionAgeMs) && {
@@ -60,20 +60,13 @@ function createServices(options: GrpcServerOptions): GrpcServices {
     }),
     interceptors: [refuseBodies],
   });
-  const context = { options, inFlight: 0 };
-  for (const method of options.methods) {
-    server.addService({ it: passThroughDefinition(method.path) }, { it: unaryImplementation(method, context) });
-  }
-  const { methods, health } = otherServices(options, HEALTH_WATCHERS_MAX);
-  for (const method of methods) server.addService(...messageService(method));
-  return { server, health, context };
 }
 
 // `watch` is called before the first connection can come.
-async function bind(services: GrpcServices, options: GrpcServerOptions, watch: () => void): Promise<number> {
+async function bind(server: Server, options: GrpcServerOptions, watch: () => void): Promise<number> {
   await removeAbandonedSocket(options);
   return new Promise((resolve, reject) => {
-    services.server.bindAsync(addressText(options), credentialsOf(options), (error, port) => {
+    server.bindAsync(addressText(options), credentialsOf(options), (error, port) => {
       if (error === null) {
         watch();
         resolve(port);
@@ -88,30 +81,19 @@ function credentialsOf({ tls }: GrpcServerOptions): ServerCredentials {
 
 /** Credentials that follow `files`. Clients must show a certificate if there are authorities for them. */
 class FileCredentials extends ServerCredentials {
-  readonly #files: TlsFiles;
-
   constructor(files: TlsFiles) {
     const { requestCert = false, rejectUnauthorized = false } = files.options;
     super({ requestCert, rejectUnauthorized }, files.options);
-    this.#files = files;
     files.subscribe((options) => this.updateSecureContextOptions(options));
   }
 
   _equals(other: ServerCredentials): boolean {
-    return other instanceof FileCredentials && other.#files === this.#files;
+    return other === this;
   }
 }
 
-function drain(services: GrpcServices, graceMs: number): Promise<void> {
-  services.health.close();
-  return new Promise((resolve) => {
-    const cut = setTimeout(() => {
-      services.server.forceShutdown();
-      resolve();
-    }, graceMs);
-    services.server.tryShutdown(() => {
-      clearTimeout(cut);
-      resolve();
-    });
-  });
+async function drain(server: Server, health: HealthService, graceMs: number): Promise<void> {
+  health.close();
+  const ended = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+  if (!(await waitAtMost(graceMs, ended))) server.forceShutdown();
 }

@@ -122,6 +122,7 @@ class ConnectionWatch {
       return;
     }
     this.#lookAtStreams(nowUs);
+    if (connection.isClosed) return;
     this.#lookAtKeepalive(nowUs);
     this.#lookAtAge(nowUs);
   }
@@ -137,22 +138,18 @@ class ConnectionWatch {
     this.#pieces = intake.pieces;
     if (nowUs - this.#stuckFrameUs > bounds.headerBlockMs * MICROS_PER_MILLI) connection.cut("header_timeout");
     else if (nowUs - this.#writtenUs > bounds.stallMs * MICROS_PER_MILLI) connection.cut("stalled");
-    else if (this.#isStarved(nowUs)) connection.cut("stalled");
-  }
-
-  // A peer that does not open a window for its answers would hold memory for nothing.
-  #isStarved(nowUs: number): boolean {
-    const stallUs = this.#connection.server.bounds.stallMs * MICROS_PER_MILLI;
-    for (const stream of this.#connection.sender.blocked) {
-      if (stream.isStarvedAt(nowUs, stallUs)) return true;
-    }
-    return false;
   }
 
   #lookAtStreams(nowUs: number): void {
     const { streams, server } = this.#connection;
     if (streams.size === 0) return;
-    for (const stream of streams.all()) stream.look(nowUs, server.bounds.stallMs * MICROS_PER_MILLI);
+    const stallUs = server.bounds.stallMs * MICROS_PER_MILLI;
+    for (const stream of streams.all()) {
+      // A peer that does not open a window for its answers would hold memory for nothing.
+      if (stream.answers.length > 0 && stream.isStarvedAt(nowUs, stallUs)) this.#connection.cut("stalled");
+      if (this.#connection.isClosed) return;
+      stream.look(nowUs, stallUs);
+    }
   }
 
   #lookAtKeepalive(nowUs: number): void {

@@ -1,6 +1,7 @@
 // gRPC by the fast lane: listens, drains and stops in place of grpc-server.ts, with the same interface.
 
 import type { Server } from "node:net";
+import { waitAtMost } from "../../../engine/base/wait-at-most.ts";
 import { type ConnectionLoads, chooseConnection } from "../connection-loads.ts";
 import type { HealthService } from "../health-service.ts";
 import { grpcCannotListen, removeAbandonedSocket } from "../listen-address.ts";
@@ -71,10 +72,10 @@ async function drain(
   listener.close();
   health.close();
   for (const { connection } of listener.accepted) connection?.drain(graceMs);
-  const cut = setTimeout(() => listener.destroy(), graceMs);
-  await listener.emptied();
-  clearTimeout(cut);
+  const emptied = listener.emptied();
+  await waitAtMost(graceMs, emptied);
   listener.destroy();
+  await emptied;
 }
 
 // Open unary calls, and the GOAWAY for one connection. Calls of health and reflection don't count: a Watch of health stays open for days

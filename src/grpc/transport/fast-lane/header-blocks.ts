@@ -234,12 +234,16 @@ function readLength(value: string): number {
 }
 
 type Field = readonly [name: string, value: string];
-const STATUS_200: Field = [":status", "200"];
-const CONTENT_TYPE: Field = ["content-type", GRPC_CONTENT];
+const GOOD_HEAD: readonly Field[] = [
+  [":status", "200"],
+  ["content-type", GRPC_CONTENT],
+];
+const GOOD_END: readonly Field[] = [["grpc-status", "0"]];
 
 /** Makes blocks with the encoder of one connection. Each block must be written out before the next one is made. */
 export class ResponseBlocks {
   readonly encoder = new HpackEncoder();
+  // Blocks that are sent again and again, of the encoder's generation `#generation`.
   #head: Buffer | undefined;
   #okTrailers: Buffer | undefined;
   #generation = -1;
@@ -247,28 +251,24 @@ export class ResponseBlocks {
   /** The headers before a message. */
   head(): Buffer {
     this.#forgetOld();
-    if (this.#head === undefined) {
-      const block = this.#encode([STATUS_200, CONTENT_TYPE]);
-      if (!this.encoder.isRepeatable) return block;
-      this.#head = Buffer.from(block);
-    }
-    return this.#head;
+    if (this.#head !== undefined) return this.#head;
+    const block = this.#encode(GOOD_HEAD);
+    if (this.encoder.isRepeatable) this.#head = Buffer.from(block);
+    return this.#head ?? block;
   }
 
   /** The trailers after a message, with status OK. At most OK_TRAILERS_BYTES_MAX bytes. */
   okTrailers(): Buffer {
     this.#forgetOld();
-    if (this.#okTrailers === undefined) {
-      const block = this.#encode([["grpc-status", "0"]]);
-      if (!this.encoder.isRepeatable) return block;
-      this.#okTrailers = Buffer.from(block);
-    }
-    return this.#okTrailers;
+    if (this.#okTrailers !== undefined) return this.#okTrailers;
+    const block = this.#encode(GOOD_END);
+    if (this.encoder.isRepeatable) this.#okTrailers = Buffer.from(block);
+    return this.#okTrailers ?? block;
   }
 
   /** The last block of a call that failed: its trailers, and its headers too unless they were sent. */
   failure(status: number, message: string, hasHead: boolean, acceptEncoding = ""): Buffer {
-    const fields: Field[] = hasHead ? [] : [STATUS_200, CONTENT_TYPE];
+    const fields: Field[] = hasHead ? [] : [...GOOD_HEAD];
     if (acceptEncoding !== "") fields.push(["grpc-accept-encoding", acceptEncoding]);
     fields.push(["grpc-status", String(status)]);
     if (message !== "") fields.push(["grpc-message", percentEncoded(message)]);
@@ -289,7 +289,7 @@ export class ResponseBlocks {
     return this.encoder.end();
   }
 
-  // Blocks of another generation are invalid. The two kept blocks have one generation.
+  // Blocks of another generation are invalid.
   #forgetOld(): void {
     if (this.#generation === this.encoder.generation) return;
     this.#generation = this.encoder.generation;

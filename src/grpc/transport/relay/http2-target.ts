@@ -59,7 +59,8 @@ export class Http2Target implements UnaryTarget {
   }
 
   send(request: RelayedRequest, options: SendOptions, done: (outcome: UnaryOutcome) => void): SentCall {
-    const call = new Http2Call(this, request, options, this.#options.messageBytesMax, done);
+    const bytesMax = this.#options.messageBytesMax + FRAME_HEADER_BYTES;
+    const call = new Http2Call(this, { ...options, request, bytesMax, done });
     call.start();
     return call;
   }
@@ -120,13 +121,16 @@ export class Http2Target implements UnaryTarget {
   }
 }
 
+interface AskedCall extends SendOptions {
+  readonly request: RelayedRequest;
+  readonly bytesMax: number;
+  readonly done: (outcome: UnaryOutcome) => void;
+}
+
 /** One call on a target's connection. */
 class Http2Call implements SentCall {
   readonly #target: Http2Target;
-  readonly #request: RelayedRequest;
-  readonly #options: SendOptions;
-  readonly #bytesMax: number;
-  readonly #done: (outcome: UnaryOutcome) => void;
+  readonly #asked: AskedCall;
   #stream: ClientHttp2Stream | undefined;
   // `ended`: the whole body has come, and its trailers may follow.
   #state: "open" | "ended" | "broken" | "done" = "open";
@@ -136,24 +140,15 @@ class Http2Call implements SentCall {
   #chunks: Buffer[] = [];
   #bytes = 0;
 
-  constructor(
-    target: Http2Target,
-    request: RelayedRequest,
-    options: SendOptions,
-    bytesMax: number,
-    done: (outcome: UnaryOutcome) => void,
-  ) {
+  constructor(target: Http2Target, asked: AskedCall) {
     this.#target = target;
-    this.#request = request;
-    this.#options = options;
-    this.#bytesMax = bytesMax + FRAME_HEADER_BYTES;
-    this.#done = done;
+    this.#asked = asked;
   }
 
   start(): void {
     this.#sends++;
     this.#state = "open";
-    const stream = this.#target.open(this.#request.headers);
+    const stream = this.#target.open(this.#asked.request.headers);
     if (stream === undefined) {
       setImmediate(() => this.#fail("unreachable", `no connection to ${this.#target.authority}`));
       return;
@@ -176,7 +171,7 @@ class Http2Call implements SentCall {
       if (this.#state !== "done") this.#state = "broken";
     });
     stream.on("close", () => this.#closed(stream, session));
-    stream.end(this.#request.body);
+    stream.end(this.#asked.request.body);
   }
 
   cancel(reason: FailureReason): void {
@@ -188,7 +183,7 @@ class Http2Call implements SentCall {
   #keep(chunk: Buffer): void {
     if (this.#state === "done") return;
     this.#bytes += chunk.length;
-    if (this.#bytes > this.#bytesMax || this.#options.admits?.(chunk.length + PIECE_BYTES) === false) {
+    if (this.#bytes > this.#asked.bytesMax || this.#asked.admits?.(chunk.length + PIECE_BYTES) === false) {
       this.#fail("too_large", "the answer, or all answers together, are longer than what is kept");
       this.#stream?.close(constants.NGHTTP2_CANCEL);
     } else this.#chunks.push(chunk);
@@ -212,14 +207,14 @@ class Http2Call implements SentCall {
     this.#state = "done";
     const chunks = this.#chunks;
     const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, this.#bytes);
-    this.#done({ kind: "answer", headers: this.#headers, body, trailers: this.#trailers });
+    this.#asked.done({ kind: "answer", headers: this.#headers, body, trailers: this.#trailers });
   }
 
   #fail(reason: FailureReason, message: string): void {
     if (this.#state === "done") return;
     this.#state = "done";
     this.#chunks = [];
-    this.#done({ kind: "failure", reason, message });
+    this.#asked.done({ kind: "failure", reason, message });
   }
 }
 

@@ -15,6 +15,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { listenTrouble } from "../../../engine/base/cannot-listen.ts";
 import { ConfigError } from "../../../engine/base/errors.ts";
 import { MICROS_PER_MILLI } from "../../../engine/base/units.ts";
+import { waitAtMost } from "../../../engine/base/wait-at-most.ts";
 import { GrpcStatus } from "../../unary.ts";
 import { failureHeaders, readTimeoutUs } from "../grpc-headers.ts";
 import { ByteAccount, type ByteBudget, PIECE_BYTES } from "./byte-budget.ts";
@@ -106,17 +107,11 @@ export class RelayServer {
   }
 
   /** Accepts no new connections and calls, lets calls under way finish, and cuts off what is left after `graceMs` milliseconds. */
-  close(graceMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const cut = setTimeout(() => {
-        for (const session of this.#sessions) session.destroy();
-      }, graceMs);
-      this.#server.close(() => {
-        clearTimeout(cut);
-        resolve();
-      });
-      for (const session of this.#sessions) session.close();
-    });
+  async close(graceMs: number): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    for (const session of this.#sessions) session.close();
+    if (!(await waitAtMost(graceMs, closed))) for (const session of this.#sessions) session.destroy();
+    await closed;
   }
 
   #take(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
