@@ -94,8 +94,7 @@ export function createJsonEndpoint(options: JsonEndpointOptions): JsonEndpoint {
   const decide = async (body: Buffer, caller: HttpCaller): Promise<JsonAnswer> => {
     try {
       const outcome = await ask(handler, await joinInPieces(requestSteps(types, body)), caller);
-      if (outcome.status !== GrpcStatus.ok) return plainText(httpStatusOf(outcome), outcome.text);
-      return jsonAnswer(responseType, outcome.message);
+      return outcome instanceof Uint8Array ? jsonAnswer(responseType, outcome) : outcome;
     } catch (error) {
       if (error instanceof RequestError) {
         options.onRequestError(error);
@@ -188,11 +187,8 @@ function checkSizes(descriptors: readonly JsonValue[]): void {
   }
 }
 
-type Outcome =
-  | { readonly status: typeof GrpcStatus.ok; readonly message: Uint8Array }
-  | { readonly status: Exclude<GrpcStatus, typeof GrpcStatus.ok>; readonly text: string };
-
-function ask(handler: UnaryHandler, message: Buffer, caller: HttpCaller): Promise<Outcome> {
+/** The bytes of the handler's answer, or else why there is none. */
+function ask(handler: UnaryHandler, message: Buffer, caller: HttpCaller): Promise<Uint8Array | JsonAnswer> {
   return new Promise((resolve) => {
     // HTTP has no deadline; the store's own deadline bounds the wait.
     handler.handle(message, Number.POSITIVE_INFINITY, {
@@ -200,10 +196,10 @@ function ask(handler: UnaryHandler, message: Buffer, caller: HttpCaller): Promis
       get isGone() {
         return caller.isGone();
       },
-      ok: (answer) => resolve({ status: GrpcStatus.ok, message: Uint8Array.from(answer) }),
-      fail: (status, text) => {
+      ok: (answer) => resolve(Uint8Array.from(answer)),
+      fail(status, text) {
         invariant(status !== GrpcStatus.ok, "a call does not fail with status OK");
-        resolve({ status, text });
+        resolve(plainText(httpStatusOf({ status }), text));
       },
     });
   });

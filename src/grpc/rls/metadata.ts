@@ -32,20 +32,16 @@ const SOURCE_NAMES: Readonly<Record<Source, string>> = {
 /** Sets `call.decision.metadata`, if the mode sends any for this call. */
 export function addMetadata(call: LimitCall, mode: MetadataMode): void {
   if (mode === "off") return;
-  if (mode === "reference") {
-    call.decision.metadata = referenceFields(call, losesMetadata);
-    return;
-  }
-  const isNotable = call.decision.overLimit || call.wasShadowed || call.policy !== undefined;
-  if (mode === "notable" && !isNotable && call.domain !== undefined) {
-    if (call.unmatched.length > 0) call.decision.metadata = unmatchedFields(call.unmatched);
-    return;
-  }
-  if (mode === "notable" && call.decision.overLimit && !call.wasShadowed && call.policy === undefined) {
-    call.decision.metadata = refusalFields(call);
-    return;
-  }
-  call.decision.metadata = { ...(mode === "full" ? referenceFields(call, keepsAll) : {}), ...ownFields(call) };
+  if (mode === "reference") call.decision.metadata = referenceFields(call, losesMetadata);
+  else if (mode === "full") call.decision.metadata = { ...referenceFields(call, keepsAll), ...ownFields(call) };
+  else call.decision.metadata = notableFields(call);
+}
+
+function notableFields(call: LimitCall): Readonly<Record<string, unknown>> | undefined {
+  if (call.wasShadowed || call.policy !== undefined) return ownFields(call);
+  if (call.decision.overLimit) return refusalFields(call);
+  if (call.domain === undefined) return ownFields(call);
+  return call.unmatched.length > 0 ? unmatchedFields(call.unmatched) : undefined;
 }
 
 /** Metadata of passing calls with one descriptor without a rule, by its index. Reused, because such calls may be frequent. */
@@ -55,12 +51,8 @@ const unmatchedAlone: Readonly<Record<string, unknown>>[] = [];
 function unmatchedFields(unmatched: readonly number[]): Readonly<Record<string, unknown>> {
   const [first = 0] = unmatched;
   if (unmatched.length > 1) return { code: "OK", unmatched: [...unmatched] };
-  let fields = unmatchedAlone[first];
-  if (fields === undefined) {
-    fields = Object.freeze({ code: "OK", unmatched: Object.freeze([first]) });
-    unmatchedAlone[first] = fields;
-  }
-  return fields;
+  unmatchedAlone[first] ??= Object.freeze({ code: "OK", unmatched: Object.freeze([first]) });
+  return unmatchedAlone[first];
 }
 
 interface Refusal {

@@ -75,7 +75,10 @@ export function faultOf(
   before: readonly Placed[] = [],
 ): string | undefined {
   return (
-    firstWrongTime(chain.filter(isShown), nowUs) ??
+    chain
+      .filter(isShown)
+      .map((each) => wrongTimeOf(each, nowUs))
+      .find((wrong) => wrong !== undefined) ??
     missingLinkOf(chain, before) ??
     (authorities.length > 0 && authorities.every((each) => wrongTimeOf(each, nowUs) !== undefined)
       ? `no authority of ${authorities[0]?.file} is valid now, so no client certificate can be`
@@ -91,14 +94,6 @@ export function expiryOf(chain: readonly Placed[]): number {
 /** The subject of a certificate, on one line. */
 export function nameOf({ certificate }: Placed): string {
   return onOneLine(certificate.subject);
-}
-
-function firstWrongTime(chain: readonly Placed[], nowUs: number): string | undefined {
-  for (const each of chain) {
-    const wrong = wrongTimeOf(each, nowUs);
-    if (wrong !== undefined) return wrong;
-  }
-  return undefined;
 }
 
 function isShown(each: Placed): boolean {

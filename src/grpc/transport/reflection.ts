@@ -9,16 +9,12 @@ import type { MessageMethod } from "./transport.ts";
 
 const VERSIONS = ["v1", "v1alpha"];
 
-/** ServerReflectionRequest and ServerReflectionResponse, as far as they are read and written here. */
+/** ServerReflectionRequest, as far as it is read here. */
 interface Request {
   readonly host: string;
   readonly messageRequest: { readonly case?: string | undefined; readonly value?: unknown };
 }
-interface Response {
-  readonly validHost: string;
-  readonly originalRequest: Request;
-  readonly messageResponse: Answer;
-}
+/** The part of a ServerReflectionResponse that answers. */
 interface Answer {
   readonly case: "fileDescriptorResponse" | "listServicesResponse" | "errorResponse";
   readonly value: object;
@@ -51,7 +47,7 @@ class Reflection {
     this.#services = serviceNames.map((name) => ({ name }));
   }
 
-  answer(request: Request): Response {
+  answer(request: Request): object {
     return { validHost: request.host, originalRequest: request, messageResponse: this.#answerOf(request) };
   }
 

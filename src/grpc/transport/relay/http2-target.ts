@@ -15,7 +15,6 @@ import {
   type FailureReason,
   FRAME_HEADER_BYTES,
   headerLines,
-  headersFor,
   type RelayedRequest,
   type SendOptions,
   type SentCall,
@@ -70,7 +69,7 @@ export class Http2Target implements UnaryTarget {
     const session = this.#usableSession();
     if (session === undefined) return undefined;
     try {
-      return session.request(headersFor(this.authority, headers), { endStream: false });
+      return session.request({ ...headers, ":authority": this.authority, ":scheme": "http" }, { endStream: false });
     } catch {
       // The session ended in between; the target is not reachable at the moment.
       return undefined;

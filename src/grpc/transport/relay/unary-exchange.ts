@@ -1,7 +1,7 @@
 // What passes through a relay: a unary call over HTTP/2, with headers, message bytes and trailers unchanged. Without messages and
 // sockets.
 
-import { type IncomingHttpHeaders, type OutgoingHttpHeaders, sensitiveHeaders } from "node:http2";
+import { type IncomingHttpHeaders, sensitiveHeaders } from "node:http2";
 
 /**
  * The headers of a message with repeated lines kept apart, which Node joins into one value. `joined` is Node's form, `raw` the list of
@@ -73,9 +73,4 @@ export function grpcCodeOf(outcome: UnaryOutcome): number | undefined {
   const fields = outcome.trailers?.["grpc-status"] === undefined ? outcome.headers : outcome.trailers;
   const text = fields["grpc-status"];
   return typeof text === "string" && /^\d{1,3}$/.test(text) ? Number(text) : undefined;
-}
-
-/** The request's headers, addressed to another host over plaintext. */
-export function headersFor(authority: string, headers: IncomingHttpHeaders): OutgoingHttpHeaders {
-  return { ...headers, ":authority": authority, ":scheme": "http" };
 }
