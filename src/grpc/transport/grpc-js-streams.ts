@@ -17,7 +17,7 @@ import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import { errorCode } from "../../engine/base/thrown.ts";
 import { refuseHeaders } from "./grpc-js-requests.ts";
 import { whyNotNamed } from "./tls-files.ts";
-import { type Shedder, shedStreams } from "./waiting-streams.ts";
+import { fullestOf, type Shedder, shedStreams } from "./waiting-streams.ts";
 
 /** Streams of all connections that may wait for their peer: some 60 MB. */
 export const GRPC_JS_WAITING_STREAMS_MAX = 8_192;
@@ -64,11 +64,7 @@ export class GrpcJsStreams {
   notePartial(bytes: number): void {
     this.#partialBytes += bytes;
     if (bytes <= 0 || this.#partialBytes <= PARTIAL_BYTES_MAX) return;
-    let fullest: WatchedSession | undefined;
-    for (const session of this.connections) {
-      if (fullest === undefined || session.partialBytes > fullest.partialBytes) fullest = session;
-    }
-    fullest?.end();
+    fullestOf(this.connections, (session) => session.partialBytes)?.end();
   }
 
   // Most of a stream's cost is grpc-js's. So streams that were read before their connection was ended don't reach it; wrong ones neither.

@@ -1,5 +1,6 @@
-// The bound on streams that wait for their peer (for the rest of a request, or for somebody to read the answer), for both transports. No
-// stream is refused for it: connections with more than their share lose theirs, so a peer with one such stream never does.
+// Whom bounds for all connections together cost something, on both transports. Of streams that wait for their peer (for the rest of a
+// request, or for somebody to read the answer) none is refused: connections with more than their share lose theirs, so a peer with one such
+// stream never does. Of bytes the connection with the most pays.
 
 /** A connection, as this bound sees it. */
 export interface Shedder {
@@ -23,4 +24,13 @@ export function shedStreams(open: OpenStreams, max: number): number {
   const share = Math.max(1, Math.floor(max / 2 / open.connections.size));
   for (const connection of open.connections) connection.shed(share);
   return Math.max(max, open.streams + Math.floor(max / 2));
+}
+
+/** The connection that has most of what `held` says; undefined if there is none. */
+export function fullestOf<T>(connections: Iterable<T>, held: (connection: T) => number): T | undefined {
+  let fullest: T | undefined;
+  for (const connection of connections) {
+    if (fullest === undefined || held(connection) > held(fullest)) fullest = connection;
+  }
+  return fullest;
 }

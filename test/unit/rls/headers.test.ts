@@ -62,7 +62,7 @@ describe("headers", () => {
     },
     {
       dialect: "structured" as const,
-      expected: { "RateLimit-Policy": '"per_key";q=10;w=5', RateLimit: '"per_key";r=9;t=1' },
+      expected: { "RateLimit-Policy": '"per%20key";q=10;w=5', RateLimit: '"per%20key";r=9;t=1' },
     },
   ])("in dialect $dialect show the limit that governs", ({ dialect, expected }) => {
     expect(headersOf(decide(new LimiterRig(RULES), [{ entries: { bucket: "a" } }]), dialect)).toEqual(expected);
@@ -196,7 +196,11 @@ describe("metadata", () => {
     const rig = new LimiterRig(RULES, { openStore });
     for (const store of stores.slice(1)) store.failure = new StoreError("STORE_TIMEOUT", "no reply");
     const passed = decide(rig, [{ entries: { bucket: "a" } }]);
-    expect(metadataOf(passed, "notable")).toMatchObject({ rule: "edge/bucket#per_key", source: "store", remaining: 9 });
+    expect(metadataOf(passed, "notable")).toMatchObject({
+      rule: "edge/bucket#per%20key",
+      source: "store",
+      remaining: 9,
+    });
     expect(metadataOf(passed, "notable")).toMatchObject({ degraded: { policy: "allow", failure: "STORE_TIMEOUT" } });
     const denied = decide(rig, [{ entries: { bucket: "a" } }, { entries: { deny: "a" } }]);
     expect(metadataOf(denied, "notable")).toMatchObject({ rule: "edge/deny", source: "policy", remaining: 0 });

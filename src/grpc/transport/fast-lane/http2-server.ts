@@ -2,7 +2,7 @@
 // together.
 
 import type { GrpcServerOptions, MessageMethod } from "../transport.ts";
-import { type Shedder, shedStreams } from "../waiting-streams.ts";
+import { fullestOf, type Shedder, shedStreams } from "../waiting-streams.ts";
 import { type Bounds, DEFAULT_BOUNDS, ServerCounts, type Trouble } from "./bounds.ts";
 import type { KnownMethods } from "./header-blocks.ts";
 import { huffmanTextMax } from "./hpack/huffman.ts";
@@ -85,7 +85,7 @@ export class Http2Server {
   noteUnread(bytes: number): void {
     this.unreadBytes += bytes;
     if (bytes <= 0 || this.unreadBytes <= this.bounds.unreadBytesTotalMax) return;
-    this.#fullest("unreadBytes")?.cut("unread_output_total");
+    fullestOf(this.connections, (each) => each.unreadBytes)?.cut("unread_output_total");
   }
 
   /**
@@ -95,18 +95,10 @@ export class Http2Server {
   notePartial(connection: OpenConnection | undefined, bytes: number): boolean {
     this.partialBytes += bytes;
     if (bytes <= 0 || this.partialBytes <= this.bounds.partialBytesTotalMax) return true;
-    const fullest = this.#fullest("partialBytes");
+    const fullest = fullestOf(this.connections, (each) => each.partialBytes);
     if (fullest === connection) return false;
     fullest?.cut("partial_requests");
     return true;
-  }
-
-  #fullest(of: "unreadBytes" | "partialBytes"): OpenConnection | undefined {
-    let fullest: OpenConnection | undefined;
-    for (const connection of this.connections) {
-      if (fullest === undefined || connection[of] > fullest[of]) fullest = connection;
-    }
-    return fullest;
   }
 
   /** To be called after a stream has opened: connections may lose streams that wait for their peer, and end. */
