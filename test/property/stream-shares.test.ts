@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { StreamTurns } from "../../src/grpc/transport/fast-lane/stream-turns.ts";
-import { type Shedder, shedStreams } from "../../src/grpc/transport/waiting-streams.ts";
+import { type Shedder, shedStreams } from "../../src/grpc/transport/shared-bounds.ts";
 import { runs } from "../support/runs.ts";
 
 describe("streams that wait for their peers", () => {

@@ -16,8 +16,8 @@ import { namedCounts, placeOf } from "../../engine/base/counts.ts";
 import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import { errorCode } from "../../engine/base/thrown.ts";
 import { refuseHeaders } from "./grpc-js-requests.ts";
+import { fullestOf, type Shedder, shedStreams } from "./shared-bounds.ts";
 import { whyNotNamed } from "./tls-files.ts";
-import { fullestOf, type Shedder, shedStreams } from "./waiting-streams.ts";
 
 /** Streams of all connections that may wait for their peer: some 60 MB. */
 export const GRPC_JS_WAITING_STREAMS_MAX = 8_192;

@@ -1,8 +1,8 @@
 // What all connections of a fast lane share: options, bounds and counters, the time of the turn, and what is bounded for all of them
 // together.
 
+import { fullestOf, type Shedder, shedStreams } from "../shared-bounds.ts";
 import type { GrpcServerOptions, MessageMethod } from "../transport.ts";
-import { fullestOf, type Shedder, shedStreams } from "../waiting-streams.ts";
 import { type Bounds, DEFAULT_BOUNDS, ServerCounts, type Trouble } from "./bounds.ts";
 import type { KnownMethods } from "./header-blocks.ts";
 import { huffmanTextMax } from "./hpack/huffman.ts";
