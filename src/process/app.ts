@@ -5,6 +5,7 @@ import { openTraces } from "../operate/telemetry/traces/open-traces.ts";
 import type { AppOptions } from "./app/app-options.ts";
 import { type AppParts, buildAppParts, showRulesHealth } from "./app/app-parts.ts";
 import { openAdmin, openGrpc, type PagePorts } from "./app/open-ports.ts";
+import { openStatsd } from "./app/open-statsd.ts";
 import { watchSnapshots } from "./app/show-snapshots.ts";
 import { watchStore } from "./app/store-watch.ts";
 import { warmUpCalls, warmUpStore } from "./app/warm-up.ts";
@@ -82,6 +83,7 @@ export async function startApp(options: AppOptions): Promise<App> {
 
 async function start(parts: AppParts): Promise<App> {
   const { settings, health, reloader, store, storeHealth, logger } = parts;
+  parts.running.statsd = await openStatsd(parts);
   parts.running.traces = await openTraces(parts);
   // Removed only when calls are answered, even if everything else is well before that.
   health.setTrouble("start", "the process is starting: its gRPC port does not listen yet");

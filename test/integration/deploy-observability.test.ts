@@ -4,7 +4,8 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { METRICS, RULE_METRICS, WORKER_METRICS } from "../../src/operate/telemetry/metrics.ts";
+import { RULE_METRICS } from "../../src/operate/telemetry/metrics.ts";
+import { METRICS, WORKER_METRICS } from "../../src/process/app/metrics-table.ts";
 import { FETCH_MS, pythonPackage, runPython } from "../support/deploy-tools.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 

@@ -78,7 +78,7 @@ function makeExporter(
   const statsBook = new LimitStatsBook(0, counts);
   const calls = new CallCounts(log, counts);
   const reloads = () => ({ loads: 0, failures: 0 });
-  const sources = { calls, counts, reloads, statsBook, localCache: undefined, log, clock, ...more };
+  const sources = { calls, counts, reloads, statsBook, gauges: () => [], log, clock, ...more };
   const exporter = new StatsdExporter({ flushMs: 3_600_000, tags: new Map(), isDog: false, ...options }, sources);
   endWithTest(() => exporter.close());
   return { exporter, statsBook, clock, calls };

@@ -10,7 +10,8 @@ import {
   STORE_ERROR_CODES,
 } from "../../src/engine/base/errors.ts";
 import { formatProblem } from "../../src/engine/rules/problems.ts";
-import { METRICS, RULE_METRICS, WORKER_METRICS } from "../../src/operate/telemetry/metrics.ts";
+import { RULE_METRICS } from "../../src/operate/telemetry/metrics.ts";
+import { METRICS, WORKER_METRICS } from "../../src/process/app/metrics-table.ts";
 import { compileYaml } from "../support/rules.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");

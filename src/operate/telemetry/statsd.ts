@@ -31,8 +31,8 @@ interface StatsdSources {
   readonly counts: SharedCounts;
   readonly reloads: () => { readonly loads: number; readonly failures: number };
   readonly statsBook: LimitStatsBook;
-  /** The gauges of the local caches of all threads, by the end of their names; undefined without a local cache. */
-  readonly localCache: (() => Readonly<Record<string, number>>) | undefined;
+  /** Gauges of all threads: those of local caches. */
+  readonly gauges: () => Iterable<readonly [name: string, value: number]>;
   readonly log: RateLimitedLog;
   readonly clock: Clock;
 }
@@ -101,7 +101,7 @@ export class StatsdExporter {
     for (const [name, delta] of this.#due) this.#link.client.increment(name + this.#suffix, delta);
     this.#last = this.#due;
     this.#due = new Map();
-    this.#showLocalCache();
+    for (const [name, value] of this.#sources.gauges()) this.#link.client.gauge(name + this.#suffix, value);
   }
 
   #collect(): void {
@@ -204,11 +204,6 @@ export class StatsdExporter {
     // A server that is away for many reloads must not cost memory for the rules of all of them.
     if (due === undefined && this.#due.size >= DUE_MAX) this.errors++;
     else this.#due.set(name, (due ?? 0) + delta);
-  }
-
-  #showLocalCache(): void {
-    for (const [name, value] of Object.entries(this.#sources.localCache?.() ?? {}))
-      this.#link.client.gauge(`ratelimit.localcache.${name}${this.#suffix}`, value);
   }
 }
 

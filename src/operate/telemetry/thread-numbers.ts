@@ -3,7 +3,16 @@
 
 import { placeOf } from "../../engine/base/counts.ts";
 import type { SharedCounts } from "../../engine/base/shared-counts.ts";
-import type { MetricRow } from "./metrics.ts";
+
+/** How the values of several threads become one. */
+export type Aggregation = "sum" | "max" | "min";
+
+/** A metric that each thread knows for itself. Counters are always added up. */
+interface OwnMetric {
+  readonly name: string;
+  readonly kind: "counter" | "gauge";
+  readonly aggregation: Aggregation;
+}
 
 /** Cells of a number: its value, and for which start of the row's thread it is. A gauge of an earlier start is void. */
 const CELLS = 2;
@@ -23,7 +32,7 @@ export class ThreadNumbers {
   }
 
   /** Notes this thread's value of a metric, and returns that of all threads. `labels` tell values of one metric apart. */
-  share({ name, kind, aggregation }: MetricRow, value: number, labels = ""): number {
+  share({ name, kind, aggregation }: OwnMetric, value: number, labels = ""): number {
     const { own, rows, row } = this.#counts;
     const { at, base } = this.#knownOf(`${name}{${labels}}`, kind === "counter");
     own[at] = base + value;

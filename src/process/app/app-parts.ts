@@ -15,7 +15,6 @@ import type { TlsFiles } from "../../grpc/transport/tls-files.ts";
 import type { GrpcServer } from "../../grpc/transport/transport.ts";
 import { AdminWatch } from "../../operate/http/admin-watch.ts";
 import type { PageServer } from "../../operate/http/page-server.ts";
-import { METRICS } from "../../operate/telemetry/metrics.ts";
 import { CallCounts, StoreCounts } from "../../operate/telemetry/observers.ts";
 import { RateLimitedLog } from "../../operate/telemetry/rate-limited-log.ts";
 import { SeriesBook } from "../../operate/telemetry/series-book.ts";
@@ -147,7 +146,6 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     decisionLog: openDecisionLog(options, rareLog),
     running: { watches: [], pages: [] },
   };
-  parts.running.statsd = await openStatsd(parts);
   const tellLog = () => {
     calls.unmatched.tell(rareLog);
     rareLog.tellDue();
@@ -168,59 +166,6 @@ function compatibleLimiting({ settings, clock }: AppOptions) {
     compatible: compatibilityMode,
     stopsAtOver,
     windowClock: settings.redis !== undefined && clock instanceof SystemClock ? new WallClock() : clock,
-  };
-}
-
-async function openStatsd({
-  settings,
-  clock,
-  calls,
-  reloader,
-  counts,
-  numbers,
-  statsBook,
-  localCache,
-  rareLog,
-}: AppParts): Promise<StatsdExporter | undefined> {
-  if (settings.disablesStats || !(settings.usesStatsd || settings.usesDogStatsd)) return undefined;
-  const { StatsdExporter } = await import("../../operate/telemetry/statsd.ts");
-  const reloads = () => {
-    const { loads, failures } = reloader.status();
-    return {
-      loads: numbers.share(METRICS.configLoadSuccess, loads),
-      failures: numbers.share(METRICS.configLoadError, failures),
-    };
-  };
-  return new StatsdExporter(
-    {
-      host: settings.statsdHost,
-      port: settings.statsdPort,
-      protocol: settings.statsdProtocol,
-      flushMs: settings.statsFlushIntervalMs,
-      tags: settings.extraTags,
-      isDog: settings.usesDogStatsd,
-    },
-    {
-      calls,
-      counts,
-      reloads,
-      statsBook,
-      localCache: localCache && (() => cacheGauges(localCache, numbers)),
-      log: rareLog,
-      clock,
-    },
-  );
-}
-
-/** By the names that statsd has for them. */
-function cacheGauges({ size, lookups, hits, expired, evicted }: LocalCache, numbers: ThreadNumbers) {
-  return {
-    entryCount: numbers.share(METRICS.cacheEntries, size),
-    lookupCount: numbers.share(METRICS.cacheLookups, lookups),
-    hitCount: numbers.share(METRICS.cacheHits, hits),
-    missCount: numbers.share(METRICS.cacheMisses, lookups - hits),
-    expiredCount: numbers.share(METRICS.cacheExpired, expired),
-    evacuateCount: numbers.share(METRICS.cacheEvicted, evicted),
   };
 }
 

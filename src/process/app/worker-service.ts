@@ -7,7 +7,7 @@ import type { Answers, WorkerReport } from "../workers/messages.ts";
 import type { WorkerLink, WorkerService, WorkerView } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 import { ownTop } from "./open-top.ts";
-import { fixedMetrics } from "./process-metrics.ts";
+import { noteOwnMetrics } from "./process-metrics.ts";
 
 interface Known {
   readonly conditions: () => readonly Condition[];
@@ -33,8 +33,7 @@ export function workerService(parts: AppParts, link: WorkerLink, { conditions, o
     },
     note() {
       link.numbers.measure("openStreams", loads()?.openStreams() ?? 0, link.number);
-      // Writing them notes those that this thread counts for itself.
-      fixedMetrics(parts);
+      noteOwnMetrics(parts);
     },
   };
 }

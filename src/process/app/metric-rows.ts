@@ -1,0 +1,73 @@
+// What a row of metrics-table.ts is, and functions that make rows and read values.
+
+import type { Clock } from "../../engine/base/clock.ts";
+import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import type { LatencyHistogram } from "../../operate/telemetry/latency-histogram.ts";
+import { byLabel, type Sample } from "../../operate/telemetry/metric-text.ts";
+import type { MetricRow } from "../../operate/telemetry/metrics.ts";
+import type { Aggregation } from "../../operate/telemetry/thread-numbers.ts";
+import type { WorkerLink } from "../workers/worker-link.ts";
+import type { AppParts } from "./app-parts.ts";
+
+/** What metrics are read from: the parts of the process, and the keys that are refused most (TOP_KEYS_METRICS), which workers are asked for. */
+export type MetricSources = AppParts & { readonly refused: readonly Sample[] };
+
+/** A metric with its value in all threads; undefined or no samples: there is nothing to show. */
+type Read<Value> = (sources: MetricSources) => Value;
+type Values = number | undefined | readonly Sample[];
+type Latencies = readonly (readonly [LatencyHistogram, Readonly<Record<string, string>>])[];
+export type Metric =
+  | (MetricRow & { readonly kind: "counter" | "gauge"; readonly read: Read<Values> })
+  | (MetricRow & { readonly kind: "histogram"; readonly read: Read<Latencies> });
+
+export function counter(name: string, read: Read<Values>, labels: readonly string[] = []) {
+  return { means: (help: string) => ({ name, kind: "counter", labels, help, read }) as const };
+}
+
+export function gauge(name: string, read: Read<Values>, labels: readonly string[] = []) {
+  return { means: (help: string) => ({ name, kind: "gauge", labels, help, read }) as const };
+}
+
+export function histogram(name: string, read: Read<Latencies>, labels: readonly string[] = []) {
+  return { means: (help: string) => ({ name, kind: "histogram", labels, help, read }) as const };
+}
+
+/** A counter that each thread keeps for itself; `own` reads that of this thread. */
+export function ownCounter(name: string, own: Read<Values>, labels?: readonly string[]) {
+  return counter(name, ofAll({ name, kind: "counter", aggregation: "sum" }, own), labels);
+}
+
+/** A gauge that each thread has for itself. `aggregation` says how those of several become one. */
+export function ownGauge(name: string, aggregation: Aggregation, own: Read<Values>, labels?: readonly string[]) {
+  return gauge(name, ofAll({ name, kind: "gauge", aggregation }, own), labels);
+}
+
+function ofAll(row: Parameters<AppParts["numbers"]["share"]>[0], own: Read<Values>): Read<Values> {
+  return (sources) => {
+    const { numbers } = sources;
+    const values = own(sources);
+    if (values === undefined) return undefined;
+    if (typeof values === "number") return numbers.share(row, values);
+    return values.map(([value, labels = {}]): Sample => [numbers.share(row, value, JSON.stringify(labels)), labels]);
+  };
+}
+
+/** A value for each worker; undefined if this thread is the only one. */
+export function perWorker({ link, counts }: MetricSources, read: (worker: number, link: WorkerLink) => number): Values {
+  return link && counts.rows.map((_, i): Sample => [read(i + 1, link), { worker: String(i + 1) }]);
+}
+
+export function secondsSince(atUs: number | undefined, clock: Clock): number | undefined {
+  return atUs === undefined ? undefined : (clock.nowUs() - atUs) / MICROS_PER_SECOND;
+}
+
+/** Numbers by the value of one label; none where a part is not there. */
+export function known(label: string, counts: Readonly<Record<string, number | undefined>>): Sample[] {
+  const there = Object.entries(counts).filter((entry): entry is [string, number] => entry[1] !== undefined);
+  return byLabel(label, there);
+}
+
+/** 1 for the state that it is in, 0 for the others. */
+export function oneOf(states: readonly string[], current: string): Sample[] {
+  return states.map((state): Sample => [Number(state === current), { state }]);
+}

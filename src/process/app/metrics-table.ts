@@ -1,0 +1,357 @@
+// All metrics but those of rules: name, labels, help, and where the value comes from. docs/metrics.md explains them.
+
+import { ON_STORE_FAILURE_NAMES } from "../../engine/domain/limit.ts";
+import { ADMIN_ACTIONS, ADMIN_OUTCOMES } from "../../operate/http/admin-watch.ts";
+import { byLabel, type Sample } from "../../operate/telemetry/metric-text.ts";
+import { BREAKER_STATES, SOURCE_NAMES } from "../../operate/telemetry/observers.ts";
+import { MemoryStore } from "../../stores/memory/memory-store.ts";
+import {
+  counter,
+  gauge,
+  histogram,
+  known,
+  oneOf,
+  ownCounter,
+  ownGauge,
+  perWorker,
+  secondsSince,
+} from "./metric-rows.ts";
+import { tlsNumbers } from "./tls-watch.ts";
+
+const METHOD_LABELS = ["grpc_method"] as const;
+const METHOD = { grpc_method: "ShouldRateLimit" };
+const PLANE_STATES = ["not connected", "connected, nothing sent yet", "connected"];
+const TLS_ONLY = "With GRPC_SERVER_USE_TLS only.";
+const PLANE_ONLY = "With CONFIG_TYPE=GRPC_XDS_SOTW only.";
+const SNAPSHOT_ONLY = "With MEMORY_SNAPSHOT only.";
+const LOCAL_CACHE_ONLY = "With LOCAL_CACHE_SIZE_IN_BYTES only.";
+
+/** All other metrics. */
+export const METRICS = {
+  totalRequests: counter(
+    "ratelimit_service_total_requests",
+    ({ calls }) => [[calls.total(), METHOD]],
+    METHOD_LABELS,
+  ).means("Calls, whatever their outcome."),
+  responseTime: histogram(
+    "ratelimit_service_response_time_seconds",
+    ({ calls }) => [[calls.responseTime, METHOD]],
+    METHOD_LABELS,
+  ).means("Time from the first decoded byte to the decision, including the wait for the store."),
+  requestErrors: counter(
+    "ratelimit_service_should_rate_limit_error",
+    ({ calls }) =>
+      byLabel("err_type", [
+        ["redis_error", calls.storeErrors()],
+        ["service_error", calls.serviceErrors()],
+      ]),
+    ["err_type"],
+  ).means("Calls that got no decision: redis_error for failures of the store, service_error for all others."),
+  globalShadow: counter("ratelimit_service_global_shadow_mode", ({ calls }) => calls.sum("globalShadows")).means(
+    "Calls that passed only because of SHADOW_MODE.",
+  ),
+  domainNotFound: counter("ratelimit_service_domain_not_found", ({ calls }) => calls.sum("domainsNotFound")).means(
+    "Descriptors of calls that named a domain without rules.",
+  ),
+  decisionLines: ownCounter(
+    "headgate_decision_log_lines_total",
+    ({ decisionLog }) => known("result", { written: decisionLog?.log.written, left_out: decisionLog?.log.leftOut }),
+    ["result"],
+  ).means("Decisions that DECISION_LOG wrote, and decisions that DECISION_LOG_RATE or the disk left out."),
+  spans: ownCounter(
+    "headgate_spans_total",
+    ({ running: { traces } }) =>
+      known("result", { sent: traces?.counts.sent, failed: traces?.counts.failed, dropped: traces?.counts.dropped }),
+    ["result"],
+  ).means(
+    "Spans by result: sent means that the collector took them, failed that it did not, dropped that the queue was full. With traces only.",
+  ),
+  unmatched: counter(
+    "headgate_unmatched_descriptors_total",
+    ({ calls }) => [...calls.unmatched.entries()].map(({ domain, descriptors }): Sample => [descriptors, { domain }]),
+    ["domain"],
+  ).means(
+    "Descriptors that matched no rule and passed without a limit of their own. Those of domains without rules are included.",
+  ),
+  configLoadSuccess: ownCounter(
+    "ratelimit_service_config_load_success",
+    ({ reloader }) => reloader.status().loads,
+  ).means("Loads of the rule files that took effect."),
+  configLoadError: ownCounter(
+    "ratelimit_service_config_load_error",
+    ({ reloader }) => reloader.status().failures,
+  ).means("Loads of the rule files that changed nothing because of errors."),
+
+  decisions: counter(
+    "headgate_decisions_total",
+    ({ calls }) =>
+      SOURCE_NAMES.flatMap((source): Sample[] => [
+        [calls.allowed.sum(source), { outcome: "allowed", source }],
+        [calls.refused.sum(source), { outcome: "refused", source }],
+      ]),
+    ["outcome", "source"],
+  ).means("Decisions by outcome and by source."),
+  degraded: counter(
+    "headgate_degraded_total",
+    ({ calls }) =>
+      ON_STORE_FAILURE_NAMES.flatMap((policy, i) =>
+        byLabel("reason", calls.degradedByPolicy[i]?.sums() ?? [], { policy }),
+      ),
+    ["policy", "reason"],
+  ).means(
+    "Calls in which on_store_failure replaced an answer of the store, by policy and by the code of the store's error.",
+  ),
+  refusedRequests: counter(
+    "headgate_request_errors_total",
+    ({ calls }) =>
+      byLabel(
+        "code",
+        calls.requestErrors.sums().filter(([, count]) => count > 0),
+      ),
+    ["code"],
+  ).means("Requests that could not be understood, by code."),
+  internalErrors: counter("headgate_internal_errors_total", ({ calls }) => calls.sum("internalErrors")).means(
+    "Calls that failed because of a fault of Headgate itself.",
+  ),
+  overloaded: counter("headgate_overloaded_total", ({ calls }) => calls.sum("overloadedCalls")).means(
+    "Calls that were refused because IN_FLIGHT_MAX calls, or 1,000 requests to /json, were under way.",
+  ),
+  suspectedLateReports: counter("headgate_suspected_late_reports_total", ({ calls }) => calls.sum("lateReports")).means(
+    "Refused takes that look like a report after the fact on a rule that is not post-paid: the limit does not hold back what they report.",
+  ),
+  debtCapped: counter("headgate_debt_capped_hits_total", ({ calls }) => calls.sum("cappedHits")).means(
+    "Post-paid hits beyond debt_max that were not recorded.",
+  ),
+  statsdErrors: ownCounter("headgate_statsd_errors_total", ({ running }) => running.statsd?.errors ?? 0).means(
+    "Errors while counters were sent to statsd. Over UDP the content of the packet is lost, over TCP it is sent again.",
+  ),
+  inFlight: ownGauge("headgate_calls_in_flight", "sum", ({ running }) => running.grpc?.inFlight() ?? 0).means(
+    "Calls that wait for their decision.",
+  ),
+
+  fastLaneCalls: counter(
+    "headgate_fast_lane_calls_total",
+    ({ running }) => running.grpc?.counts?.sum("unaryCalls") ?? 0,
+  ).means("Calls for decisions and budgets that the fast lane read."),
+  fastLaneStreams: counter(
+    "headgate_fast_lane_streams_total",
+    ({ running }) => running.grpc?.counts?.sum("streams") ?? 0,
+  ).means("Calls of health and reflection that the fast lane read."),
+  fastLaneConnections: counter(
+    "headgate_fast_lane_connections_total",
+    ({ running }) => running.grpc?.counts?.sum("connections") ?? 0,
+  ).means("Connections that the fast lane accepted."),
+  grpcTroubles: counter(
+    "headgate_grpc_troubles_total",
+    ({ running }) => byLabel("trouble", running.grpc?.troubles.sums() ?? []),
+    ["trouble"],
+  ).means(
+    "Connections that were ended and streams that were refused or reset because of what the peer did. With GRPC_TRANSPORT=grpc-js `waiting_streams`, `partial_requests` and `stream_flood` only.",
+  ),
+
+  storeTime: histogram("headgate_store_seconds", ({ storeCounts }) => [[storeCounts.roundTrip, {}]]).means(
+    "Time of one round trip to the shared store.",
+  ),
+  storeTakes: counter("headgate_store_takes_total", ({ storeCounts }) => storeCounts.sum("takes")).means(
+    "Takes that travelled to the shared store.",
+  ),
+  storeFailures: counter(
+    "headgate_store_failures_total",
+    ({ storeCounts }) => byLabel("code", storeCounts.failures.sums()),
+    ["code"],
+  ).means("Calls that the store failed, by error code; while it is in trouble Headgate's own probes, too."),
+  storeRepeats: counter("headgate_store_repeats_total", ({ storeCounts }) => storeCounts.sum("repeats")).means(
+    "Round trips that were repeated because PostgreSQL had rolled them back in favour of another transaction.",
+  ),
+  storeRedirections: counter("headgate_store_redirections_total", ({ storeCounts }) =>
+    storeCounts.sum("redirections"),
+  ).means("Round trips that a node of a Redis Cluster redirected to another node before it ran anything."),
+  storeDamaged: counter("headgate_store_damaged_buckets_total", ({ storeCounts }) =>
+    storeCounts.sum("damagedBuckets"),
+  ).means("Damaged buckets that were reset."),
+  storeEvicted: counter("headgate_store_evicted_buckets_total", ({ storeCounts }) =>
+    storeCounts.sum("evictedBuckets"),
+  ).means("Buckets that were still in use and were dropped to stay within BUCKETS_MAX."),
+  loopLate: counter("headgate_loop_late_total", ({ storeCounts }) => storeCounts.sum("lateGroups")).means(
+    "Calls that were answered late because this process was busy, not the store.",
+  ),
+  outcomeUnknown: counter("headgate_store_outcome_unknown_total", ({ storeCounts }) =>
+    storeCounts.sum("unknownOutcomes"),
+  ).means("Calls whose reply was lost after they may have been paid."),
+  gaveBack: counter("headgate_store_gave_back_total", ({ storeCounts }) => storeCounts.sum("givenBack")).means(
+    "Takes given back to the store: their call was answered without the store or was refused elsewhere, or the rest of a lease was returned.",
+  ),
+  notGivenBack: counter("headgate_store_not_given_back_total", ({ storeCounts }) =>
+    storeCounts.sum("notGivenBack"),
+  ).means(
+    "Takes that should have been given back and stay paid: the call that carried them was lost, the store refused it for ten minutes, or more than 10,000 waited.",
+  ),
+  breakerState: ownGauge(
+    "headgate_store_breaker_state",
+    "max",
+    ({ storeCounts }) => oneOf(BREAKER_STATES, storeCounts.breakerState),
+    ["state"],
+  ).means("1 for the state of the breaker, 0 for its other states."),
+  breakerChanges: counter(
+    "headgate_store_breaker_changes_total",
+    ({ storeCounts }) => byLabel("state", storeCounts.breakerChanges.sums()),
+    ["state"],
+  ).means("Changes of the breaker's state, by the new state."),
+  topRefused: gauge("headgate_top_refused", ({ refused }) => refused, ["domain", "rule", "key"]).means(
+    "Calls refused within the last minute, for each of the TOP_KEYS_METRICS keys that each process refused most. With TOP_KEYS_METRICS only.",
+  ),
+  buckets: gauge("headgate_buckets", ({ store }) =>
+    store instanceof MemoryStore ? store.bucketCount : undefined,
+  ).means("Buckets in the memory of this process."),
+  snapshotAge: gauge("headgate_snapshot_age_seconds", ({ snapshots, clock }) =>
+    secondsSince(snapshots?.read().beganAtUs, clock),
+  ).means(`Seconds since the snapshot in the file was begun: what a crash would lose. ${SNAPSHOT_ONLY}`),
+  snapshotBytes: gauge("headgate_snapshot_bytes", ({ snapshots }) => snapshots?.read().bytes).means(
+    `Bytes of the snapshot in the file. ${SNAPSHOT_ONLY}`,
+  ),
+  snapshotSeconds: gauge("headgate_snapshot_write_seconds", ({ snapshots }) => snapshots?.read().seconds).means(
+    `How long the last snapshot took to write. ${SNAPSHOT_ONLY}`,
+  ),
+  snapshots: counter(
+    "headgate_snapshots_total",
+    ({ snapshots }) => {
+      const { written, failed, refused } = snapshots?.read() ?? {};
+      return known("outcome", { written, failed, refused });
+    },
+    ["outcome"],
+  ).means(
+    `Snapshots that were written, snapshots that could not be written, and files that could not be used at the start. ${SNAPSHOT_ONLY}`,
+  ),
+
+  cacheEntries: ownGauge("ratelimit_localcache_entryCount", "sum", ({ localCache }) => localCache?.size).means(
+    `Counters that the local cache remembers. ${LOCAL_CACHE_ONLY}`,
+  ),
+  cacheLookups: ownGauge("ratelimit_localcache_lookupCount", "sum", ({ localCache }) => localCache?.lookups).means(
+    `Counters looked up in the local cache. ${LOCAL_CACHE_ONLY}`,
+  ),
+  cacheHits: ownGauge("ratelimit_localcache_hitCount", "sum", ({ localCache }) => localCache?.hits).means(
+    `Counters found in the local cache. ${LOCAL_CACHE_ONLY}`,
+  ),
+  cacheMisses: ownGauge(
+    "ratelimit_localcache_missCount",
+    "sum",
+    ({ localCache }) => localCache && localCache.lookups - localCache.hits,
+  ).means(`Counters not found in the local cache. ${LOCAL_CACHE_ONLY}`),
+  cacheExpired: ownGauge("ratelimit_localcache_expiredCount", "sum", ({ localCache }) => localCache?.expired).means(
+    `Counters dropped because their window had ended. ${LOCAL_CACHE_ONLY}`,
+  ),
+  cacheEvicted: ownGauge("ratelimit_localcache_evacuateCount", "sum", ({ localCache }) => localCache?.evicted).means(
+    `Counters dropped for lack of room. ${LOCAL_CACHE_ONLY}`,
+  ),
+
+  adminRequests: counter(
+    "headgate_admin_requests_total",
+    ({ adminWatch }) =>
+      ADMIN_ACTIONS.flatMap((action) =>
+        ADMIN_OUTCOMES.map((outcome): Sample => [adminWatch.of(action, outcome), { action, outcome }]),
+      ),
+    ["action", "outcome"],
+  ).means(
+    "Requests to /state, /top, /explain and /buckets that were answered, that were refused for lack of a token, or that failed.",
+  ),
+
+  tlsRemaining: ownGauge(
+    "headgate_tls_certificate_remaining_seconds",
+    "min",
+    ({ running }) => tlsNumbers(running.tls)?.remainingSeconds,
+  ).means(`Seconds until the gRPC port's certificate chain expires; below 0 after that. ${TLS_ONLY}`),
+  tlsLifetime: ownGauge(
+    "headgate_tls_certificate_lifetime_seconds",
+    "min",
+    ({ running }) => tlsNumbers(running.tls)?.lifetimeSeconds,
+  ).means(`Seconds from the start of the gRPC port's certificate until its chain expires. ${TLS_ONLY}`),
+  tlsChanges: ownCounter(
+    "headgate_tls_changes_total",
+    ({ running: { tls } }) => known("outcome", { renewed: tls?.status().renewals, refused: tls?.status().refusals }),
+    ["outcome"],
+  ).means(`Changes of the certificate files that came into force, and changes that were refused. ${TLS_ONLY}`),
+  tlsLastChangeOk: ownGauge(
+    "headgate_tls_last_change_success",
+    "min",
+    ({ running: { tls } }) => tls && Number(tls.status().refusal === undefined),
+  ).means(`1 while the certificate files as they are now are in force, 0 while older ones are. ${TLS_ONLY}`),
+
+  rulesInfo: gauge(
+    "headgate_rules_info",
+    ({ reloader: { current } }) =>
+      current === undefined ? [] : [[1, { version: String(current.version), hash: current.hash }]],
+    ["version", "hash"],
+  ).means("1 for the rule set in force."),
+  rulesAge: ownGauge("headgate_rules_age_seconds", "max", ({ reloader, clock }) =>
+    secondsSince(reloader.status().loadedAtUs, clock),
+  ).means("Seconds since the rule set in force was loaded."),
+  rulesLimits: ownGauge(
+    "headgate_rules_limits",
+    "max",
+    ({ reloader: { current } }) =>
+      current && [...current.domains.values()].reduce((sum, { limits }) => sum + limits.length, 0),
+  ).means("Limits of the rule set in force."),
+  rulesLastLoadOk: ownGauge("headgate_rules_last_load_success", "min", ({ reloader }) =>
+    Number(reloader.status().lastError === undefined),
+  ).means("1 if the last load took effect, 0 if its errors kept the old rules."),
+  planeState: ownGauge(
+    "headgate_control_plane_state",
+    "max",
+    ({ xds }) => xds && oneOf(PLANE_STATES, xds.xdsStatus().state),
+    ["state"],
+  ).means(`1 for the state of the stream to the control plane, 0 for its other states. ${PLANE_ONLY}`),
+  planeSetAge: ownGauge("headgate_control_plane_set_age_seconds", "max", ({ xds, clock }) =>
+    secondsSince(xds?.xdsStatus().heardAtUs, clock),
+  ).means(
+    `Seconds since the control plane last sent the set in force, or since it was written to RULES_CACHE. ${PLANE_ONLY}`,
+  ),
+  planeFromCache: ownGauge(
+    "headgate_control_plane_set_from_cache",
+    "max",
+    ({ xds }) => xds && Number(xds.xdsStatus().isKept),
+  ).means(`1 while the set in force is from RULES_CACHE and not yet confirmed by the control plane. ${PLANE_ONLY}`),
+  planeStreams: ownCounter("headgate_control_plane_streams_total", ({ xds }) => xds?.xdsStatus().streams ?? 0).means(
+    `Streams that were opened, and attempts to open one. ${PLANE_ONLY}`,
+  ),
+  planeAnswers: ownCounter("headgate_control_plane_answers_total", ({ xds }) => xds?.xdsStatus().answers ?? 0).means(
+    `Sets that the control plane has sent. ${PLANE_ONLY}`,
+  ),
+  planeRefusals: ownCounter("headgate_control_plane_refusals_total", ({ xds }) => xds?.xdsStatus().refusals ?? 0).means(
+    `Sets that were refused. ${PLANE_ONLY}`,
+  ),
+  ready: ownGauge("headgate_ready", "min", ({ health }) => Number(health.isServing())).means(
+    "1 while this process reports that it is ready.",
+  ),
+  workers: gauge("headgate_workers", ({ counts }) => counts.living().length).means(
+    "Threads that decide, whose numbers are shown here: 1, or the workers that WORKERS runs.",
+  ),
+  buildInfo: gauge("headgate_build_info", ({ version }) => [[1, { version, node_version: process.version }]], [
+    "version",
+    "node_version",
+  ]).means("1, with the versions of Headgate and of Node.js."),
+} as const;
+
+/** Metrics of several workers. `worker` is a worker's number, which its replacement inherits. */
+export const WORKER_METRICS = {
+  restarts: counter("headgate_worker_restarts_total", ({ link }) => link?.numbers.measured("restarts")).means(
+    "Workers that ended unexpectedly and were replaced.",
+  ),
+  moves: counter("headgate_worker_moves_total", ({ link }) => link?.numbers.measured("moves")).means(
+    "Connections that were asked to end because their worker had far more open streams than the others.",
+  ),
+  connections: gauge(
+    "headgate_worker_connections",
+    (sources) => perWorker(sources, (worker, { numbers }) => numbers.of(worker, "grpc")),
+    ["worker"],
+  ).means("Connections of the gRPC port that the worker holds."),
+  openStreams: gauge(
+    "headgate_worker_open_streams",
+    (sources) => perWorker(sources, (worker, { numbers }) => numbers.measured("openStreams", worker)),
+    ["worker"],
+  ).means("Calls open at the same time, averaged over seconds."),
+  calls: counter(
+    "headgate_worker_calls_total",
+    (sources) => perWorker(sources, (worker) => sources.calls.total(sources.counts.rows.slice(worker - 1, worker))),
+    ["worker"],
+  ).means("Calls that the worker has read, whatever their outcome."),
+} as const;

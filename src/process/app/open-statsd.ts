@@ -1,0 +1,29 @@
+// Opens the statsd exporter that the settings ask for.
+
+import type { StatsdExporter } from "../../operate/telemetry/statsd.ts";
+import type { AppParts } from "./app-parts.ts";
+import type { Metric } from "./metric-rows.ts";
+import { METRICS } from "./metrics-table.ts";
+
+const { cacheEntries, cacheLookups, cacheHits, cacheMisses, cacheExpired, cacheEvicted } = METRICS;
+const CACHE_GAUGES = [cacheEntries, cacheLookups, cacheHits, cacheMisses, cacheExpired, cacheEvicted];
+
+export async function openStatsd(parts: AppParts): Promise<StatsdExporter | undefined> {
+  const { settings, clock, calls, counts, statsBook, localCache, rareLog: log } = parts;
+  if (settings.disablesStats || !(settings.usesStatsd || settings.usesDogStatsd)) return undefined;
+  const { StatsdExporter } = await import("../../operate/telemetry/statsd.ts");
+  const numberOf = ({ read }: Metric) => Number(read({ ...parts, refused: [] }));
+  const reloads = () => ({ loads: numberOf(METRICS.configLoadSuccess), failures: numberOf(METRICS.configLoadError) });
+  const gauges = () => CACHE_GAUGES.map((row) => [row.name.replaceAll("_", "."), numberOf(row)] as const);
+  return new StatsdExporter(
+    {
+      host: settings.statsdHost,
+      port: settings.statsdPort,
+      protocol: settings.statsdProtocol,
+      flushMs: settings.statsFlushIntervalMs,
+      tags: settings.extraTags,
+      isDog: settings.usesDogStatsd,
+    },
+    { calls, counts, reloads, statsBook, gauges: localCache === undefined ? () => [] : gauges, log, clock },
+  );
+}
