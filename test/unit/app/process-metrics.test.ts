@@ -92,7 +92,7 @@ async function countedParts(): Promise<AppParts> {
   });
   const { calls, storeCounts: store } = parts;
   const failure = new StoreError("STORE_TIMEOUT", "late");
-  for (const us of [5, 40, 40, 9_000_000]) calls.decided(false, Source.store, us);
+  for (const us of [-5, 10, 40, 40, 9_000_000]) calls.decided(false, Source.store, us);
   calls.decided(true, Source.denialMemory, 12);
   calls.requestFailed("REQUEST_DOMAIN_EMPTY");
   calls.degraded(OnStoreFailure.allow, failure);
@@ -115,15 +115,15 @@ async function countedParts(): Promise<AppParts> {
 const countedText = await textOf(await countedParts());
 
 test.each([
-  ['ratelimit_service_total_requests{grpc_method="ShouldRateLimit"}', 7],
-  ['ratelimit_service_response_time_seconds_bucket{grpc_method="ShouldRateLimit",le="0.00001"}', 1],
-  ['ratelimit_service_response_time_seconds_bucket{grpc_method="ShouldRateLimit",le="0.00005"}', 4],
-  ['ratelimit_service_response_time_seconds_bucket{grpc_method="ShouldRateLimit",le="+Inf"}', 5],
-  ['ratelimit_service_response_time_seconds_count{grpc_method="ShouldRateLimit"}', 5],
-  ['ratelimit_service_response_time_seconds_sum{grpc_method="ShouldRateLimit"}', 9.000097],
+  ['ratelimit_service_total_requests{grpc_method="ShouldRateLimit"}', 8],
+  ['ratelimit_service_response_time_seconds_bucket{grpc_method="ShouldRateLimit",le="0.00001"}', 2],
+  ['ratelimit_service_response_time_seconds_bucket{grpc_method="ShouldRateLimit",le="0.00005"}', 5],
+  ['ratelimit_service_response_time_seconds_bucket{grpc_method="ShouldRateLimit",le="+Inf"}', 6],
+  ['ratelimit_service_response_time_seconds_count{grpc_method="ShouldRateLimit"}', 6],
+  ['ratelimit_service_response_time_seconds_sum{grpc_method="ShouldRateLimit"}', 9.000102],
   ['ratelimit_service_should_rate_limit_error{err_type="redis_error"}', 1],
   ['ratelimit_service_should_rate_limit_error{err_type="service_error"}', 1],
-  ['headgate_decisions_total{outcome="allowed",source="store"}', 4],
+  ['headgate_decisions_total{outcome="allowed",source="store"}', 5],
   ['headgate_decisions_total{outcome="refused",source="denial_memory"}', 1],
   ['headgate_degraded_total{policy="allow",reason="STORE_TIMEOUT"}', 1],
   ['headgate_degraded_total{policy="deny",reason="STORE_TIMEOUT"}', 0],

@@ -37,13 +37,6 @@ test("carries the number of the worker that writes in every line", () => {
   expect(lines.map((line) => (JSON.parse(line) as { worker: number }).worker)).toEqual([3, 3]);
 });
 
-test("leaves out what is below its level", () => {
-  const { lines, logger } = makeLogger({ level: "warn" });
-  logger.info("quiet");
-  logger.warn("loud");
-  expect(lines).toHaveLength(1);
-});
-
 test("writes lines for people in the text format", () => {
   const { lines, logger } = makeLogger({ format: "text" });
   logger.warn({ port: 8081, path: "/a b", where: "x:1" }, "listening");

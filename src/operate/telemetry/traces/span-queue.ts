@@ -21,7 +21,6 @@ export interface SpanQueueOptions {
 
 /** `ExportResultCode.SUCCESS` of @opentelemetry/core, which would be needed for nothing else. */
 const SUCCESS = 0;
-const FLAG_SAMPLED = 1;
 
 export class SpanQueue implements SpanProcessor {
   readonly #options: SpanQueueOptions;
@@ -43,8 +42,8 @@ export class SpanQueue implements SpanProcessor {
     // A span is queued only when it has ended.
   }
 
+  /** Every span that is recorded is sampled, too: no sampler here records for any other end. */
   onEnd(span: ReadableSpan): void {
-    if ((span.spanContext().traceFlags & FLAG_SAMPLED) === 0) return;
     const { spansMax, batchSpansMax, delayMs } = this.#options;
     if (this.#isClosed || this.#waiting.length >= spansMax) {
       this.dropped++;

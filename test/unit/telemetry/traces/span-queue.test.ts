@@ -10,8 +10,8 @@ const SUCCESS = { code: 0 };
 const FAILED = { code: 1, error: new Error("503") };
 
 /** A span that carries its number, and no more than the queue looks at. */
-function span(number: number, isSampled = true): ReadableSpan {
-  return { name: String(number), spanContext: () => ({ traceFlags: isSampled ? 1 : 0 }) } as unknown as ReadableSpan;
+function span(number: number): ReadableSpan {
+  return { name: String(number) } as unknown as ReadableSpan;
 }
 
 type Done = Parameters<SpanExporter["export"]>[1];
@@ -121,35 +121,6 @@ test("an exporter that throws loses its batch and nothing else", async () => {
   await vi.advanceTimersByTimeAsync(0);
   expect(rig.troubles).toEqual([thrown]);
   expect(rig.counts()).toEqual({ sent: 0, failed: 3, dropped: 0 });
-});
-
-test("spans that are not sampled are no business of the queue", async () => {
-  const rig = new Rig();
-  for (let i = 0; i < 10; i++) rig.queue.onEnd(span(i, false));
-  await vi.advanceTimersByTimeAsync(1_000);
-  expect(rig.batches).toEqual([]);
-  expect(rig.counts()).toEqual({ sent: 0, failed: 0, dropped: 0 });
-});
-
-test("a flush sends all that waits, batch after batch, and ends with the last one", async () => {
-  const rig = new Rig({ spansMax: 8 });
-  rig.end(1, 8);
-  let isFlushed = false;
-  void rig.queue.forceFlush().then(() => {
-    isFlushed = true;
-  });
-  for (const expected of [
-    ["1", "2", "3"],
-    ["4", "5", "6"],
-    ["7", "8"],
-  ]) {
-    expect(isFlushed).toBe(false);
-    expect(rig.batches.at(-1)).toEqual(expected);
-    rig.open.pop()?.(SUCCESS);
-    await vi.advanceTimersByTimeAsync(0);
-  }
-  expect(isFlushed).toBe(true);
-  expect(rig.counts()).toEqual({ sent: 8, failed: 0, dropped: 0 });
 });
 
 test("after its shutdown nothing is taken or sent, and what waited is counted", async () => {
