@@ -111,8 +111,6 @@ const MISHAPS = {
   },
 } as const satisfies Record<string, Advice & { readonly words: string; readonly count: (counts: Counts) => number }>;
 
-type Mishap = keyof typeof MISHAPS;
-
 /** What the parts of the process report. */
 export interface ProcessFacts {
   /** Reports by part, as on /readyz: `troubles` keep the process from being ready, `notes` do not. */
@@ -125,10 +123,9 @@ export interface ProcessFacts {
   readonly planeRefusal: { readonly version: string; readonly message: string } | undefined;
   /** Undefined without TLS. Seconds until the certificate expires, and seconds of its whole validity. */
   readonly certificate: { readonly remainingSeconds: number; readonly lifetimeSeconds: number } | undefined;
-  /** Domains whose descriptors met no rule within the last minute. */
-  readonly unmatched: readonly UnmatchedEntry[];
-  /** How often each mishap happened in its present spell (GrowthBook); 0: not lately. */
-  readonly mishaps: Readonly<Record<Mishap, number>>;
+  readonly counts: Counts;
+  /** How much a counter has grown in its present spell (GrowthBook); 0: not lately. */
+  readonly grown: (id: string, count: number) => number;
 }
 
 /** Most mistakes of a rule set in one finding; /config shows all. */
@@ -138,12 +135,6 @@ const DETAILS_MAX = 20;
 const EXPIRES_SOON_SHARE = 0.2;
 const EXPIRES_SOON_SECONDS = 1_209_600;
 
-/** How often each mishap has happened since the start, passed through `grown`. */
-export function mishapsOf(counts: Counts, grown: (id: Mishap, count: number) => number): Record<Mishap, number> {
-  const ids = Object.keys(MISHAPS) as Mishap[];
-  return Object.fromEntries(ids.map((id) => [id, grown(id, MISHAPS[id].count(counts))])) as Record<Mishap, number>;
-}
-
 /** All that is wrong, in no particular order. */
 export function findConditions(facts: ProcessFacts): readonly Finding[] {
   return [
@@ -151,8 +142,8 @@ export function findConditions(facts: ProcessFacts): readonly Finding[] {
     ...[...facts.breakers].map(([server, state]) => breakerFinding(server, state)),
     ...refusedRules(facts),
     ...expiringCertificate(facts),
-    ...facts.unmatched.map(unmatchedFinding),
-    ...mishapFindings(facts.mishaps),
+    ...unmatchedFindings(facts),
+    ...mishapFindings(facts),
   ];
 }
 
@@ -217,6 +208,13 @@ const certificateFinding = {
   see: "headgatecertificateexpires",
 };
 
+/** Domains whose descriptors met no rule in this thread within the last minute. */
+function unmatchedFindings({ counts, grown }: ProcessFacts): Finding[] {
+  return [...counts.calls.unmatched.entries()]
+    .filter(({ domain, stats }) => grown(`unmatched ${domain}`, stats.descriptors) > 0)
+    .map(unmatchedFinding);
+}
+
 function unmatchedFinding({ domain, hasRules, exampleKeys }: UnmatchedEntry): Finding {
   const keys = exampleKeys.length === 0 ? "" : ` One had the keys ${exampleKeys.join(", ")}.`;
   return {
@@ -232,12 +230,10 @@ function unmatchedFinding({ domain, hasRules, exampleKeys }: UnmatchedEntry): Fi
   };
 }
 
-function mishapFindings(mishaps: ProcessFacts["mishaps"]): Finding[] {
-  return (Object.keys(MISHAPS) as Mishap[]).flatMap((id) => {
-    const { words, count: _, ...advice } = MISHAPS[id];
-    return mishaps[id] === 0
-      ? []
-      : [{ id, ...advice, count: mishaps[id], says: `${words}; the last within a minute.` }];
+function mishapFindings({ counts, grown }: ProcessFacts): Finding[] {
+  return Object.entries(MISHAPS).flatMap(([id, { words, count: countOf, ...advice }]) => {
+    const count = grown(id, countOf(counts));
+    return count === 0 ? [] : [{ id, ...advice, count, says: `${words}; the last within a minute.` }];
   });
 }
 

@@ -21,7 +21,7 @@ import { httpCalls, rpcCalls } from "../../operate/telemetry/traces/call-kind.ts
 import type { UnmatchedEntry } from "../../operate/telemetry/unmatched-book.ts";
 import { describeSettings, type Settings } from "../settings.ts";
 import type { AppParts } from "./app-parts.ts";
-import { ConditionWatch } from "./condition-watch.ts";
+import { watchConditions } from "./condition-watch.ts";
 import { topSource } from "./open-top.ts";
 import { metricsText } from "./process-metrics.ts";
 import { snapshotView } from "./show-snapshots.ts";
@@ -145,9 +145,7 @@ function adminSources(parts: AppParts): AdminSources {
   });
   const { link } = parts;
   const ofNode = openNodeMetrics();
-  const watch = new ConditionWatch(parts);
-  parts.running.watches.push(watch.start());
-  const conditions = () => watch.look();
+  const conditions = watchConditions(parts);
   link?.attach(workerService(parts, link, { conditions, ofNode }));
   return {
     answerJson: (readBody, caller) => endpoint.answer(readBody, caller),

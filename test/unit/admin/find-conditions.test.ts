@@ -4,7 +4,19 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { findConditions, type ProcessFacts } from "../../../src/operate/http/find-conditions.ts";
+import type { UnmatchedEntry } from "../../../src/operate/telemetry/unmatched-book.ts";
 import { compileYaml } from "../../support/rules.ts";
+
+/** Counters of which those of these domains have moved. */
+function countsOf(unmatched: readonly UnmatchedEntry[]): ProcessFacts["counts"] {
+  const entries = () => unmatched.map((entry) => ({ ...entry, stats: { descriptors: entry.descriptors } }));
+  return { calls: { unmatched: { entries } }, store: {} } as unknown as ProcessFacts["counts"];
+}
+const unmatchedIn = (entry: UnmatchedEntry) => ({
+  counts: countsOf([entry]),
+  ...grownOnly(`unmatched ${entry.domain}`),
+});
+const grownOnly = (id: string) => ({ grown: (each: string) => (each === id ? 12 : 0) });
 
 const WELL: ProcessFacts = {
   troubles: new Map(),
@@ -13,8 +25,8 @@ const WELL: ProcessFacts = {
   rules: { areInForce: true, lastFailure: undefined },
   planeRefusal: undefined,
   certificate: undefined,
-  unmatched: [],
-  mishaps: { degraded: 0, overloaded: 0, internalErrors: 0, loopLate: 0, damaged: 0, evicted: 0, lateReports: 0 },
+  counts: countsOf([]),
+  grown: () => 0,
 };
 const DAY = 86_400;
 const FAILURE = {
@@ -91,17 +103,17 @@ const CASES: readonly (readonly [name: string, facts: Partial<ProcessFacts>, fou
   ],
   [
     "descriptors without a rule",
-    { unmatched: [{ domain: "edge", hasRules: true, descriptors: 2, exampleKeys: ["a", "b"] }] },
+    unmatchedIn({ domain: "edge", hasRules: true, descriptors: 2, exampleKeys: ["a", "b"] }),
     warning(/domain edge meet no rule.*keys a, b\.$/),
   ],
   [
     "a domain without rules",
-    { unmatched: [{ domain: "egde", hasRules: false, descriptors: 2, exampleKeys: [] }] },
+    unmatchedIn({ domain: "egde", hasRules: false, descriptors: 2, exampleKeys: [] }),
     warning(/^Calls name domain egde, which has no rules/),
   ],
   [
     "calls that were turned away",
-    { mishaps: { ...WELL.mishaps, overloaded: 12 } },
+    grownOnly("overloaded"),
     critical(/^calls were turned away.*IN_FLIGHT_MAX/, { count: 12 }),
   ],
   ["a part that nobody has advice for", { notes: new Map([["snapshots of something", "no"]]) }, warning(/^No\.$/)],
@@ -129,8 +141,8 @@ test("of very many mistakes the first are named, and how many there are", () => 
 });
 
 test("the rule that is advised for descriptors without one is what rule files take", () => {
-  const unmatched = [{ domain: "edge", hasRules: true, descriptors: 1, exampleKeys: [] }];
-  const [found] = findConditions({ ...WELL, unmatched });
+  const entry = { domain: "edge", hasRules: true, descriptors: 1, exampleKeys: [] };
+  const [found] = findConditions({ ...WELL, ...unmatchedIn(entry) });
   const [, rule = ""] = /`(.*)`/.exec(found?.advice ?? "") ?? [];
   const { problems } = compileYaml(`domain: edge\ndescriptors:\n  - key: a\n    ${rule}\n`);
   expect([rule, problems]).toEqual(["rate_limit: { unlimited: true }", []]);
@@ -145,10 +157,9 @@ test("all advice leads to headings of docs/operations.md", () => {
       .replaceAll(" ", "-"),
   );
   const parts = "store,rules,control plane,certificates,snapshot,workers,start,shutdown,other".split(",");
-  const mishaps = Object.fromEntries(Object.keys(WELL.mishaps).map((id) => [id, 1])) as ProcessFacts["mishaps"];
   const all = findConditions({
     ...WELL,
-    mishaps,
+    grown: () => 1,
     notes: new Map(parts.map((part) => [part, "wrong"])),
     ...Object.assign({}, ...CASES.slice(2).map(([, facts]) => (facts.notes === undefined ? facts : {}))),
   });
