@@ -55,8 +55,18 @@ export class RedisUrlError extends Error {
  * (single, the default), `name,host:port,...` (sentinel), `host:port,...` (cluster). Throws RedisUrlError.
  */
 export function parseRedisUrl(text: string, type: RedisType | undefined): RedisUrl {
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return parseUrl(text, type);
-  return { ...PLAIN, place: parsePlain(text, type ?? "single") };
+  return parseUrl(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : urlOf(text, type), type);
+}
+
+/** The URL that text without a scheme stands for. */
+function urlOf(text: string, type: RedisType = "single"): string {
+  if (type === "cluster") return `redis-cluster://${text}`;
+  if (type === "single")
+    return /^\.?\//.test(text) ? `unix://${text.replace(/[%?#]/g, encodeURIComponent)}` : `redis://${text}`;
+  const [, name, sentinels] = /^([^,/]*),(.*)$/.exec(text) ?? [];
+  if (name === undefined)
+    throw new RedisUrlError("expected the primary's name, then sentinels (name,host:port,host:port), got no such list");
+  return `redis-sentinel://${sentinels}/${name.trim()}`;
 }
 
 /** Splits `user:password` at the first colon. Text without a colon is a password; `:a:b` is the password `a:b`. */
@@ -91,34 +101,6 @@ function shown(url: RedisUrl): string {
   if (place.address.kind === "unix")
     return `unix://${login}${place.address.path}${database === 0 ? "" : `?db=${database}`}`;
   return `${scheme}://${login}${showList([place.address])}${path}`;
-}
-
-const PLAIN = {
-  database: 0,
-  login: undefined,
-  usesTls: false,
-  sentinelLogin: undefined,
-  sentinelUsesTls: undefined,
-} as const;
-
-function parsePlain(text: string, type: RedisType): RedisPlace {
-  if (type === "cluster") return { kind: "cluster", seeds: parseList(text, PORT_DEFAULT) };
-  if (type === "sentinel") {
-    const comma = text.indexOf(",");
-    const primaryName = text.slice(0, Math.max(0, comma)).trim();
-    if (!isName(primaryName))
-      throw new RedisUrlError(
-        "expected the primary's name, then sentinels (name,host:port,host:port), got no such list",
-      );
-    return { kind: "sentinel", primaryName, sentinels: parseList(text.slice(comma + 1), SENTINEL_PORT_DEFAULT) };
-  }
-  if (text.startsWith("/") || text.startsWith("./")) return { kind: "single", address: { kind: "unix", path: text } };
-  if (text.includes(",")) {
-    throw new RedisUrlError(
-      "expected one server, got several; write redis-sentinel://host:port,host:port/name or redis-cluster://host:port,host:port",
-    );
-  }
-  return { kind: "single", address: parseServer(text, PORT_DEFAULT) };
 }
 
 // A regex and not `URL`, which accepts no list of hosts with ports.
@@ -166,8 +148,9 @@ function readScheme(
 }
 
 function parseSocket(hosts: string, path: string): { readonly place: RedisPlace; readonly databaseText: string } {
-  if (hosts !== "" || path === "") throw new RedisUrlError("expected unix:///path/to/socket, got no path or a host");
-  return { place: { kind: "single", address: { kind: "unix", path: decoded(path) } }, databaseText: "" };
+  if (!/^\.?$/.test(hosts) || path === "")
+    throw new RedisUrlError("expected unix:///path/to/socket, got no path or a host");
+  return { place: { kind: "single", address: { kind: "unix", path: decoded(hosts + path) } }, databaseText: "" };
 }
 
 function parseHosts(

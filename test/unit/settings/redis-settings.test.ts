@@ -39,7 +39,8 @@ const READ: ReadCases = [
   ["an IPv6 address", url("[::1]:7000"), single("::1", 7000)],
   ["a URL", url("redis://redis.example"), single("redis.example", 6379)],
   ["a URL in capitals", url("REDIS://redis.example:1"), single("redis.example", 1)],
-  ["a socket", url("/run/redis.sock"), unix("/run/redis.sock")],
+  ["a socket", url("/run/redis%20?.sock"), unix("/run/redis%20?.sock")],
+  ["a socket below the working directory", url("./redis.sock"), unix("./redis.sock")],
   ["a socket's URL", url("unix:///run/redis.sock?db=2"), unix("/run/redis.sock")],
   [
     "login and database, percent-encoded where they need it",
