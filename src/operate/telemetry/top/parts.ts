@@ -1,8 +1,8 @@
 // The last parts of a sliding window. Each part has two tallies.
 
 import { divideDown } from "../../../engine/base/units.ts";
-import type { Tally } from "./tally.ts";
-import type { TrackedKey } from "./tracked-keys.ts";
+import { Tally } from "./tally.ts";
+import type { TrackedKey, TrackedKeys } from "./tracked-keys.ts";
 
 /** Takes of a stretch of time, counted by key: those refused by their limit, and all others that could have been. */
 export interface Part {
@@ -10,42 +10,67 @@ export interface Part {
   readonly refused: Tally<TrackedKey>;
 }
 
-/** Parts that have ended. A part begins at a multiple of its length, in every process alike. */
-export class EndedParts {
-  readonly #lengthUs: number;
-  readonly #partsMax: number;
-  readonly #onDropped: (part: Part) => void;
-  readonly #parts: { readonly part: Part; readonly startUs: number }[] = [];
+interface WindowOptions {
+  /** Length of a part. A part begins at a multiple of it, in every process alike. */
+  readonly partUs: number;
+  /** Ended parts that are kept. */
+  readonly partsMax: number;
+  /** Most keys of a tally. */
+  readonly keysMax: number;
+  readonly nowUs: number;
+  /** Where each tally of a part counts as a use of its keys. */
+  readonly keys: TrackedKeys;
+}
+
+export class WindowParts {
+  readonly #options: WindowOptions;
+  readonly #ended: { readonly part: Part; readonly startUs: number }[] = [];
+  #present = emptyPart();
   /** Start of the present part. */
   #startUs: number;
 
-  constructor(lengthUs: number, partsMax: number, nowUs: number, onDropped: (part: Part) => void) {
-    this.#lengthUs = lengthUs;
-    this.#partsMax = partsMax;
-    this.#onDropped = onDropped;
-    this.#startUs = nowUs - (nowUs % lengthUs);
+  constructor(options: WindowOptions) {
+    this.#options = options;
+    this.#startUs = options.nowUs - (options.nowUs % options.partUs);
   }
 
   /** End of the present part. */
   get endUs(): number {
-    return this.#startUs + this.#lengthUs;
+    return this.#startUs + this.#options.partUs;
   }
 
   /** Start of the oldest part of the window. */
   get fromUs(): number {
-    return this.#startUs - this.#partsMax * this.#lengthUs;
+    return this.#startUs - this.#options.partsMax * this.#options.partUs;
   }
 
   get parts(): readonly Part[] {
-    return this.#parts.map(({ part }) => part);
+    return [...this.#ended.map(({ part }) => part), this.#present];
   }
 
-  /** Keeps the present part and begins the one that contains `nowUs`, which must not be before `endUs`. Drops parts that are too old. */
-  end(part: Part, nowUs: number): void {
-    this.#parts.push({ part, startUs: this.#startUs });
-    this.#startUs += divideDown(nowUs - this.#startUs, this.#lengthUs) * this.#lengthUs;
-    while (this.#parts[0] !== undefined && this.#parts[0].startUs < this.fromUs) {
-      this.#onDropped((this.#parts.shift() as { part: Part }).part);
+  /** Adds to the present part, which ends if `nowUs` is not before its end. Drops parts that are too old. */
+  add(part: Part, nowUs: number): void {
+    const { partUs, keysMax, keys } = this.#options;
+    for (const which of ["passed", "refused"] as const) {
+      this.#present[which].add(part[which], (key) => key.uses++);
+      this.#present[which].prune(keysMax, (key) => keys.release(key));
+    }
+    if (nowUs < this.endUs) return;
+    this.#ended.push({ part: this.#present, startUs: this.#startUs });
+    this.#present = emptyPart();
+    this.#startUs += divideDown(nowUs - this.#startUs, partUs) * partUs;
+    for (let [old] = this.#ended; old !== undefined && old.startUs < this.fromUs; [old] = this.#ended) {
+      this.#ended.shift();
+      releasePart(old.part, keys);
     }
   }
+}
+
+/** Removes the uses of a part that nobody reads any more. */
+export function releasePart({ passed, refused }: Part, keys: TrackedKeys): void {
+  for (const key of [...passed.keys, ...refused.keys]) keys.release(key);
+}
+
+function emptyPart(): Part {
+  return { passed: new Tally(), refused: new Tally() };
 }

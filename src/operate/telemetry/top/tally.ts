@@ -49,7 +49,7 @@ export class Tally<Key> {
   }
 
   /** Adds a tally. A key that either lacks has at most its rest there. `onNew` is told each key that this one did not have. */
-  add(tally: Tally<Key>, onNew?: (key: Key) => void): void {
+  add(tally: Tally<Key>, onNew?: (key: Key) => unknown): void {
     this.rest += tally.rest;
     this.total += tally.total;
     for (const key of tally.#byKey.keys()) if (this.count(key, tally.of(key), tally.rest)) onNew?.(key);

@@ -1,5 +1,5 @@
 // Who asks and who is refused, over all rules, in the last minute and the last hour. Takes are counted in parts of ten seconds. A part
-// that ends goes to the minute, and is added to the hour's present part of ten minutes. A key is a bucket: one caller under one limit.
+// that ends is added to both windows; a part of the hour is ten minutes. A key is a bucket: one caller under one limit.
 // Bounds and reasons: docs/decisions/0023-top-keys.md.
 
 import { MICROS_PER_SECOND } from "../../../engine/base/units.ts";
@@ -10,9 +10,8 @@ import { canRefuseCall, isOver, Kind, type Take } from "../../../engine/domain/t
 import type { LimitCall } from "../../../engine/limiter/call.ts";
 import type { CallListener } from "../../../engine/limiter/limiter.ts";
 import { keyTextOf, nameOfCounter } from "./key-text.ts";
-import { EndedParts, type Part } from "./parts.ts";
+import { type Part, releasePart, WindowParts } from "./parts.ts";
 import { Sketch } from "./sketch.ts";
-import { Tally } from "./tally.ts";
 import { type RuleLabels, type TrackedKey, TrackedKeys } from "./tracked-keys.ts";
 
 /** Ended parts of a window beside the present one. So a window covers its length, and up to one part more. */
@@ -31,32 +30,28 @@ interface TopKeysOptions {
 }
 
 export class TopKeys implements CallListener {
-  readonly keysMax: number;
   readonly #labelsOf: TopKeysOptions["labelsOf"];
   /** When this process began to count. */
   readonly #beganUs: number;
   readonly #keys = new TrackedKeys();
-  readonly #release = (key: TrackedKey) => this.#keys.release(key);
   readonly #passed: Sketch<TrackedKey>;
   readonly #refused: Sketch<TrackedKey>;
-  readonly #minute: EndedParts;
-  readonly #hour: EndedParts;
-  /** The hour's part in hand. */
-  #hourPart: Part = { passed: new Tally(), refused: new Tally() };
+  readonly #windows: Readonly<Record<TopWindow, WindowParts>>;
   #partEndUs: number;
   readonly #counterKey = new Keyed(new KeyBytes());
 
   constructor({ keysMax, nowUs, labelsOf }: TopKeysOptions) {
-    this.keysMax = keysMax;
     this.#labelsOf = labelsOf;
     this.#beganUs = nowUs;
-    this.#passed = new Sketch(keysMax, this.#release);
-    this.#refused = new Sketch(keysMax, this.#release);
-    const partsOf = (seconds: number) =>
-      new EndedParts((seconds * MICROS_PER_SECOND) / PARTS, PARTS, nowUs, (part) => this.#drop(part));
-    this.#minute = partsOf(TOP_WINDOWS.minute);
-    this.#hour = partsOf(TOP_WINDOWS.hour);
-    this.#partEndUs = this.#minute.endUs;
+    const release = (key: TrackedKey) => this.#keys.release(key);
+    this.#passed = new Sketch(keysMax, release);
+    this.#refused = new Sketch(keysMax, release);
+    const windowOf = (seconds: number) => {
+      const partUs = (seconds * MICROS_PER_SECOND) / PARTS;
+      return new WindowParts({ partUs, partsMax: PARTS, keysMax, nowUs, keys: this.#keys });
+    };
+    this.#windows = { minute: windowOf(TOP_WINDOWS.minute), hour: windowOf(TOP_WINDOWS.hour) };
+    this.#partEndUs = this.#windows.minute.endUs;
   }
 
   /** Number of keys whose text is kept. */
@@ -85,10 +80,8 @@ export class TopKeys implements CallListener {
   /** The parts of a window. They contain all takes since `fromUs`, and none before. */
   partsOf(window: TopWindow, nowUs: number): { readonly parts: readonly Part[]; readonly fromUs: number } {
     if (nowUs >= this.#partEndUs) this.#endPart(nowUs);
-    const ended = window === "minute" ? this.#minute : this.#hour;
-    const parts = [...ended.parts, this.#partInHand()];
-    if (window === "hour") parts.push(this.#hourPart);
-    return { parts, fromUs: Math.max(ended.fromUs, this.#beganUs) };
+    const { parts, fromUs } = this.#windows[window];
+    return { parts: [...parts, this.#partInHand()], fromUs: Math.max(fromUs, this.#beganUs) };
   }
 
   #name(sketch: Sketch<TrackedKey>, slot: number, key: Keyed, take: Take, call: LimitCall): void {
@@ -118,27 +111,8 @@ export class TopKeys implements CallListener {
     // From here on the part holds the keys, so the sketches need not release them.
     this.#passed.clear();
     this.#refused.clear();
-    this.#addToHour(part);
-    if (nowUs >= this.#hour.endUs) {
-      this.#hour.end(this.#hourPart, nowUs);
-      this.#hourPart = { passed: new Tally(), refused: new Tally() };
-    }
-    this.#minute.end(part, nowUs);
-    this.#partEndUs = this.#minute.endUs;
-  }
-
-  #addToHour(part: Part): void {
-    const use = (key: TrackedKey) => {
-      key.uses++;
-    };
-    for (const which of ["passed", "refused"] as const) {
-      this.#hourPart[which].add(part[which], use);
-      this.#hourPart[which].prune(this.keysMax, this.#release);
-    }
-  }
-
-  #drop({ passed, refused }: Part): void {
-    passed.keys.forEach(this.#release);
-    refused.keys.forEach(this.#release);
+    for (const window of Object.values(this.#windows)) window.add(part, nowUs);
+    releasePart(part, this.#keys);
+    this.#partEndUs = this.#windows.minute.endUs;
   }
 }
