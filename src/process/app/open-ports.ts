@@ -187,7 +187,7 @@ function rulesState({ reloader, settings, calls, xds }: AppParts): RulesState {
 
 /** Descriptors that met no rule. Each worker keeps the keys of one: those of others are shown where this one has none. */
 async function unmatchedOf({ calls, link }: AppParts): Promise<readonly UnmatchedEntry[]> {
-  const shapes = new Map([...((await link?.ask({ about: "unmatched" }))?.values() ?? [])].flat());
+  const shapes = new Map((await link?.views())?.flatMap(({ unmatched = [] }) => unmatched));
   return [...calls.unmatched.entries()].map((entry) => {
     const { domain, hasRules, descriptors, exampleKeys } = entry;
     const shown = exampleKeys.length > 0 ? exampleKeys : (shapes.get(domain) ?? []);

@@ -3,7 +3,7 @@
 import { SAMPLE_MS } from "../../grpc/transport/connection-loads.ts";
 import type { Condition } from "../../operate/condition.ts";
 import type { NodeMetrics } from "../../operate/telemetry/node-metrics.ts";
-import type { Answers, WorkerReport } from "../workers/messages.ts";
+import type { WorkerReport } from "../workers/messages.ts";
 import type { WorkerLink, WorkerService, WorkerView } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 import { ownTop } from "./open-top.ts";
@@ -28,7 +28,6 @@ export function workerService(parts: AppParts, link: WorkerLink, { conditions, o
     answer(question) {
       if (question.about === "top") return ownTop(parts, question);
       if (question.about === "move") return loads()?.moveAway(question.surplus);
-      if (question.about === "unmatched") return unmatchedShapes(parts);
       return question.about === "node" ? ofNode() : report(parts, conditions());
     },
     note() {
@@ -38,12 +37,7 @@ export function workerService(parts: AppParts, link: WorkerLink, { conditions, o
   };
 }
 
-function unmatchedShapes({ calls }: AppParts): Answers["unmatched"] {
-  const entries = [...calls.unmatched.entries()].filter(({ exampleKeys }) => exampleKeys.length > 0);
-  return entries.map(({ domain, exampleKeys }) => [domain, exampleKeys]);
-}
-
-function report({ reloader }: AppParts, conditions: readonly Condition[]): WorkerReport {
+function report({ reloader, calls }: AppParts, conditions: readonly Condition[]): WorkerReport {
   const { lastError, loadedAtUs } = reloader.status();
   return {
     rules: {
@@ -53,6 +47,9 @@ function report({ reloader }: AppParts, conditions: readonly Condition[]): Worke
       loadedAtUs,
     },
     conditions,
+    unmatched: [...calls.unmatched.entries()]
+      .filter(({ exampleKeys }) => exampleKeys.length > 0)
+      .map(({ domain, exampleKeys }) => [domain, exampleKeys]),
   };
 }
 

@@ -45,6 +45,8 @@ export interface WorkerReport {
     readonly loadedAtUs?: number | undefined;
   };
   readonly conditions: readonly Condition[];
+  /** By domain, the keys of a descriptor that met no rule. */
+  readonly unmatched: readonly (readonly [domain: string, exampleKeys: readonly string[]])[];
 }
 
 /** A question for top keys: at most `keysMax` in each order. */
@@ -58,7 +60,6 @@ export type Question =
   | ({ readonly about: "top" } & TopWanted)
   | { readonly about: "report" }
   | { readonly about: "node" }
-  | { readonly about: "unmatched" }
   /** To send a connection away: the worker has `surplus` open streams more than another. */
   | { readonly about: "move"; readonly surplus: number };
 
@@ -66,13 +67,14 @@ export type Question =
 export interface Answers {
   readonly top: TopSummary;
   readonly report: WorkerReport;
-  /** By domain, the keys of a descriptor that met no rule. */
-  readonly unmatched: readonly (readonly [domain: string, exampleKeys: readonly string[]])[];
   /** The metrics of Node.js in its thread. */
   readonly node: NodeMetrics;
   /** Number of streams on the connection that was sent away; undefined if none was suitable. */
   readonly move: number | undefined;
 }
+
+/** The answers of all workers that gave one in time, by their numbers. */
+export type AllAnswers = ReadonlyMap<number, unknown>;
 
 export type ToWorker =
   | { readonly kind: "connection"; readonly listener: ListenerName; readonly socket: Socket }
@@ -82,8 +84,8 @@ export type ToWorker =
   | { readonly kind: "reload" }
   | { readonly kind: "stop"; readonly delays: boolean }
   | { readonly kind: "ask"; readonly id: number; readonly question: Question }
-  /** Answers to the worker's own question, by the number of the worker that gives it. */
-  | { readonly kind: "answers"; readonly id: number; readonly answers: readonly (readonly [number, unknown])[] };
+  /** To the worker's own question: AllAnswers. */
+  | { readonly kind: "answer"; readonly id: number; readonly answer: unknown };
 
 export type FromWorker =
   /** Takes connections from now on. The gRPC listener opens last; from then on the worker serves. */

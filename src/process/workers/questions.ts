@@ -1,55 +1,43 @@
-// Asks workers one thing and gathers their answers. Whoever ends, or does not answer in time, is left out.
+// Questions to one other thread, and their answers.
 
-import type { Question, ToWorker } from "./messages.ts";
+import type { Question } from "./messages.ts";
 
-/** Longest wait, in milliseconds: a worker that hangs must not delay the answers of the others any longer. */
-const ANSWER_MS_MAX = 2_000;
-
-/** What this file needs of a worker. */
-interface Answerer {
-  readonly number: number;
-  send(message: ToWorker): void;
-}
-
-interface Asked {
-  readonly worker: Answerer;
-  readonly done: (answer?: { readonly answer: unknown }) => void;
-}
+/** What is sent to the other thread, which sends the answer back with the id. */
+type Ask = (question: { readonly kind: "ask"; readonly id: number; readonly question: Question }) => void;
 
 export class Questions {
-  readonly #asked = new Map<number, Asked>();
+  readonly #send: Ask;
+  readonly #waitMs: number;
+  readonly #asked = new Map<number, (answer: unknown) => void>();
   #nextId = 1;
 
-  /** Answers by the number of the worker, in the order of `workers`. */
-  async ask(workers: readonly Answerer[], question: Question): Promise<readonly (readonly [number, unknown])[]> {
-    const answers = await Promise.all(workers.map((worker) => this.#ask(worker, question)));
-    return answers.filter((answer) => answer !== undefined);
+  /** `waitMs`: a thread that hangs must not delay an answer that others have part in any longer. */
+  constructor(send: Ask, waitMs: number) {
+    this.#send = send;
+    this.#waitMs = waitMs;
   }
 
-  /** Takes a worker's answer; ignores one that is too late. */
-  take(id: number, answer: unknown): void {
-    this.#asked.get(id)?.done({ answer });
-  }
-
-  /** A worker has ended and will not answer. */
-  bury(worker: Answerer): void {
-    for (const asked of this.#asked.values()) if (asked.worker === worker) asked.done();
-  }
-
-  #ask(worker: Answerer, question: Question): Promise<readonly [number, unknown] | undefined> {
+  /** Resolves to the answer, or to undefined if none comes in time. */
+  ask(question: Question): Promise<unknown> {
     const id = this.#nextId++;
     return new Promise((resolve) => {
-      const timer = setTimeout(() => asked.done(), ANSWER_MS_MAX);
-      const asked: Asked = {
-        worker,
-        done: (said) => {
-          clearTimeout(timer);
-          this.#asked.delete(id);
-          resolve(said && [worker.number, said.answer]);
-        },
-      };
-      this.#asked.set(id, asked);
-      worker.send({ kind: "ask", id, question });
+      const timer = setTimeout(() => this.take(id, undefined), this.#waitMs);
+      this.#asked.set(id, (answer) => {
+        clearTimeout(timer);
+        this.#asked.delete(id);
+        resolve(answer);
+      });
+      this.#send({ kind: "ask", id, question });
     });
+  }
+
+  /** Takes an answer; ignores one that is too late. */
+  take(id: number, answer: unknown): void {
+    this.#asked.get(id)?.(answer);
+  }
+
+  /** The other thread has ended and will not answer. */
+  end(): void {
+    for (const done of this.#asked.values()) done(undefined);
   }
 }

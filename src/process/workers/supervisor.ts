@@ -12,8 +12,14 @@ import type { OpenMemory } from "../open-memory.ts";
 import type { Settings } from "../settings.ts";
 import { chooseWorker } from "./choose-worker.ts";
 import { joinHealth, workersForCalls } from "./fleet-health.ts";
-import { type Answers, type FromWorker, LISTENER_NAMES, type ListenerName } from "./messages.ts";
-import { Questions } from "./questions.ts";
+import {
+  type AllAnswers,
+  type Answers,
+  type FromWorker,
+  LISTENER_NAMES,
+  type ListenerName,
+  type Question,
+} from "./messages.ts";
 import { Rebalancer } from "./rebalance.ts";
 import { RestartPace } from "./restart-pace.ts";
 import { addressOf, SharedListener } from "./shared-listener.ts";
@@ -67,7 +73,6 @@ export class Supervisor {
   readonly #paces: readonly RestartPace[];
   readonly #restarts = new Set<NodeJS.Timeout>();
   readonly #rebalancer = new Rebalancer<WorkerThread>();
-  readonly #questions = new Questions();
   #look: NodeJS.Timeout | undefined;
   /** Defined until all workers have served once. */
   #start: Start | undefined;
@@ -209,18 +214,17 @@ export class Supervisor {
         this.#tellHealth();
         break;
       case "ask":
-        void this.#questions
-          .ask(this.#askable(), message.question)
-          .then((answers) => worker.send({ kind: "answers", id: message.id, answers }));
-        break;
-      case "answer":
-        this.#questions.take(message.id, message.answer);
+        void this.#askAll(message.question).then((answer) => worker.send({ kind: "answer", id: message.id, answer }));
         break;
     }
   }
 
-  #askable(): readonly WorkerThread[] {
-    return this.#all().filter(({ showsPages }) => showsPages);
+  async #askAll(question: Question): Promise<AllAnswers> {
+    const asked = this.#all().filter(({ showsPages }) => showsPages);
+    const answers = await Promise.all(
+      asked.map(async (worker) => [worker.number, await worker.ask(question)] as const),
+    );
+    return new Map(answers.filter(([, answer]) => answer !== undefined));
   }
 
   async #opened(name: ListenerName, worker: WorkerThread): Promise<void> {
@@ -291,8 +295,7 @@ export class Supervisor {
     const { from, surplus } = move;
     this.#moving = { from, untilUs: nowUs + COMING_BACK_US };
     this.#rebalancer.noteMove(nowUs);
-    const [answer] = await this.#questions.ask([from], { about: "move", surplus });
-    const streams = answer?.[1] as Answers["move"];
+    const streams = (await from.ask({ about: "move", surplus })) as Answers["move"];
     if (streams === undefined) {
       this.#moving = undefined;
       return;
@@ -329,7 +332,6 @@ export class Supervisor {
     memory?.endThread(number);
     if (this.#workers.get(number) === worker) this.#workers.delete(number);
     new SharedCounts(this.#counts, -1).release(number - 1);
-    this.#questions.bury(worker);
     if (this.#isStopping) {
       if (code !== 0) logger.warn({ number, code, err: failure }, "a worker did not end properly");
       if (this.#workers.size === 0) this.#whenEmpty?.();

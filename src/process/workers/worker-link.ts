@@ -15,10 +15,13 @@ import type {
   WorkerData,
   WorkerReport,
 } from "./messages.ts";
+import { Questions } from "./questions.ts";
 import { SharedNumbers, type WorkerStatus } from "./shared-numbers.ts";
 
 /** How often a worker shows that it lives. */
 const BEAT_MS = 1_000;
+/** Longest wait for the main thread, which waits for all workers. */
+const ANSWER_MS_MAX = 5_000;
 
 /** What others ask of the service in this thread. */
 export interface WorkerService {
@@ -54,10 +57,9 @@ export class WorkerLink {
   readonly #port: MessagePort;
   readonly #ports: WorkerData["ports"];
   readonly #openings = new Map<ListenerName, Opening>();
-  readonly #answers = new Map<number, (answers: readonly (readonly [number, unknown])[]) => void>();
+  readonly #questions = new Questions((message) => this.#send(message), ANSWER_MS_MAX);
   #service: WorkerService | undefined;
   #health: Health | undefined;
-  #nextId = 1;
 
   /** Hears what the main thread says on `port` from now on, and shows that this thread lives until it ends. */
   constructor(port: MessagePort, { number, ports, numbers }: WorkerData, orders: WorkerOrders) {
@@ -99,13 +101,8 @@ export class WorkerLink {
 
   /** The answers of all workers that give one in time, this one's included, by their numbers. */
   async ask<Q extends Question>(question: Q): Promise<ReadonlyMap<number, Answers[Q["about"]]>> {
-    const id = this.#nextId++;
-    const answers = await new Promise<readonly (readonly [number, unknown])[]>((resolve) => {
-      this.#answers.set(id, resolve);
-      this.#send({ kind: "ask", id, question });
-    });
-    this.#answers.delete(id);
-    return new Map(answers as readonly (readonly [number, Answers[Q["about"]]])[]);
+    const answers = (await this.#questions.ask(question)) ?? new Map();
+    return answers as ReadonlyMap<number, Answers[Q["about"]]>;
   }
 
   /** All workers that there should be. */
@@ -145,8 +142,8 @@ export class WorkerLink {
       case "ask":
         void this.#answer(message.id, message.question);
         break;
-      case "answers":
-        this.#answers.get(message.id)?.(message.answers);
+      case "answer":
+        this.#questions.take(message.id, message.answer);
         break;
     }
   }

@@ -2,8 +2,12 @@
 
 import type { Socket } from "node:net";
 import { type TransferListItem, Worker } from "node:worker_threads";
-import type { FromWorker, Health, ListenerName, PartNotesRecord, ToWorker, WorkerData } from "./messages.ts";
+import type { FromWorker, Health, ListenerName, PartNotesRecord, Question, ToWorker, WorkerData } from "./messages.ts";
+import { Questions } from "./questions.ts";
 import { SharedNumbers } from "./shared-numbers.ts";
+
+/** Longest wait for an answer, in milliseconds. */
+const ANSWER_MS_MAX = 2_000;
 
 interface WorkerOptions {
   readonly data: WorkerData;
@@ -23,6 +27,7 @@ export class WorkerThread {
   readonly #thread: Worker;
   readonly #numbers: SharedNumbers;
   readonly #open = new Set<ListenerName>();
+  readonly #questions = new Questions((message) => this.send(message), ANSWER_MS_MAX);
   #told = "";
   troubles: PartNotesRecord = {};
   notes: PartNotesRecord = {};
@@ -44,6 +49,7 @@ export class WorkerThread {
     this.#thread.on("error", (error) => (this.failure ??= error));
     this.#thread.once("exit", (code) => {
       this.#open.clear();
+      this.#questions.end();
       this.#numbers.clear(this.number);
       onEnd(code, this);
     });
@@ -79,6 +85,11 @@ export class WorkerThread {
 
   send(message: ToWorker): void {
     this.#thread.postMessage(message);
+  }
+
+  /** Resolves to the worker's answer; to undefined if it gives none in time, or ends. */
+  ask(question: Question): Promise<unknown> {
+    return this.#questions.ask(question);
   }
 
   /** Passes a connection on to the worker. */
@@ -125,6 +136,7 @@ export class WorkerThread {
   #hear(message: FromWorker, pass: (message: FromWorker, worker: WorkerThread) => void): void {
     if (message.kind === "open") this.#open.add(message.listener);
     else if (message.kind === "close") this.#open.delete(message.listener);
+    else if (message.kind === "answer") this.#questions.take(message.id, message.answer);
     else if (message.kind === "health") {
       this.troubles = message.troubles;
       this.notes = message.notes;
