@@ -43,7 +43,16 @@ const dataMost = Math.max(...templates.map(({ dataLength }) => dataLength));
 /** Rounds from the first of a pair to the second, which is sent when the first is answered: no more calls than this are under way. */
 const PAIR_ROUNDS = settings.streams;
 const newTimes = () => new Uint32Array(400_000);
-const tally = { calls: 0, allowed: 0, overLimit: 0, errors: 0, sumUs: 0, times: newTimes(), ownLateness: newTimes() };
+const tally = {
+  calls: 0,
+  allowed: 0,
+  overLimit: 0,
+  errors: 0,
+  sumUs: 0,
+  times: newTimes(),
+  timesFromSending: newTimes(),
+  ownLateness: newTimes(),
+};
 let counts = false;
 
 const nextKey = settings.spread === "zipf" ? zipfKeys(settings.keys) : uniformKeys(settings.keys);
@@ -75,6 +84,7 @@ class Caller {
     this.window = 65_535;
     this.rest = Buffer.alloc(0);
     // By stream, for a server may answer several calls at once, frame by frame.
+    this.dueAtMs = new Float64Array(SPOTS);
     this.sentAtMs = new Float64Array(SPOTS);
     this.codes = new Uint8Array(SPOTS);
     /** Times at which calls were due that had to wait for a stream. */
@@ -87,12 +97,14 @@ class Caller {
     const count = Math.min(wanted, settings.streams - this.inFlight, Math.floor(this.window / dataMost));
     if (count <= 0) return;
     const out = Buffer.allocUnsafe(count * bytesMost);
+    const sentMs = performance.now();
     let at = 0;
     for (let i = 0; i < count; i++) {
       const id = this.nextId;
       this.nextId += 2;
       const fromMs = settings.rate > 0 ? this.due.shift() : atMs;
-      this.sentAtMs[(id >> 1) & (SPOTS - 1)] = fromMs;
+      this.dueAtMs[(id >> 1) & (SPOTS - 1)] = fromMs;
+      this.sentAtMs[(id >> 1) & (SPOTS - 1)] = sentMs;
       if (counts) note(tally.ownLateness, (atMs - fromMs) * 1_000);
       at = this.write(out, at, id);
     }
@@ -152,9 +164,10 @@ class Caller {
     if (code === 1) tally.allowed++;
     else if (code === 2) tally.overLimit++;
     else tally.errors++;
-    const us = (nowMs - this.sentAtMs[spot]) * 1_000;
+    const us = (nowMs - this.dueAtMs[spot]) * 1_000;
     tally.sumUs += us;
     note(tally.times, us);
+    note(tally.timesFromSending, (nowMs - this.sentAtMs[spot]) * 1_000);
   }
 }
 
@@ -251,6 +264,7 @@ const report = {
   p50Us: percentile(tally.times, 0.5),
   p99Us: percentile(tally.times, 0.99),
   p999Us: percentile(tally.times, 0.999),
+  sentP99Us: percentile(tally.timesFromSending, 0.99),
   ownLateP99Us: percentile(tally.ownLateness, 0.99),
   bytesSentPerCall: (sumOf(bytesAfter, 0) - sumOf(bytesBefore, 0)) / calls,
   bytesReadPerCall: (sumOf(bytesAfter, 1) - sumOf(bytesBefore, 1)) / calls,

@@ -52,10 +52,11 @@ export function showRest({ besides = [], ruleCounts, tails, takes = [] }) {
       `CPU per call with ${many}, as a multiple of ${few}: ${growth.toFixed(2)} (${growthLeast.toFixed(2)}..${growthMost.toFixed(2)}), goal <= ${goalMost}: ${verdict}`,
     );
   }
-  for (const { name, rate, p50Ms, p99Ms, p99MsLeast, p99MsMost, p999Ms, ownLateP99Ms, goalMs } of tails) {
-    const verdict = goalMs === undefined ? "" : `; goal p99 < ${goalMs}: ${p99Ms < goalMs ? "met" : "MISSED"}`;
+  for (const { name, rate, p50Ms, p99Ms, p99MsLeast, p99MsMost, p999Ms, sentP99Ms, ownLateP99Ms, goalMs } of tails) {
+    const verdict =
+      goalMs === undefined ? "" : `; goal p99 from sending < ${goalMs}: ${sentP99Ms < goalMs ? "met" : "MISSED"}`;
     lines.push(
-      `${name}, at half load (${rate.toLocaleString("en")} calls/s): p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} (${p99MsLeast.toFixed(2)}..${p99MsMost.toFixed(2)}), p99.9 ${p999Ms.toFixed(2)}${verdict}; ` +
+      `${name}, at half load (${rate.toLocaleString("en")} calls/s): p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} (${p99MsLeast.toFixed(2)}..${p99MsMost.toFixed(2)}), p99.9 ${p999Ms.toFixed(2)}, p99 from sending ${sentP99Ms.toFixed(2)}${verdict}; ` +
         `the caller's own p99 of lateness is ${ownLateP99Ms.toFixed(2)} ms`,
     );
   }

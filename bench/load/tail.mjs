@@ -1,6 +1,6 @@
 // The service at half of the load that saturates it: latencies, and what a call costs when there are few of them per turn. The
 // load is open: calls are due at even distances whether or not earlier ones were answered, and each is timed from when it was
-// due. How late the caller itself was is measured too, because on a machine that others use it is the caller who stands
+// due, and from when it was sent. How late the caller itself was is measured too, because on a machine that others use it is the caller who stands
 // still as often as the server.
 
 import { median, progress } from "../harness/report.mjs";
@@ -34,6 +34,7 @@ export async function measureTail(shape, { servers, rounds, seconds }) {
     p50Ms: median(ms("p50Us")),
     ...spreadOf("p99Ms", ms("p99Us")),
     p999Ms: median(ms("p999Us")),
+    ...spreadOf("sentP99Ms", ms("sentP99Us")),
     ownLateP99Ms: median(ms("ownLateP99Us")),
     cpuMicros: median(of("cpuMicrosPerCall")),
     redis: runs.at(-1).redis,
