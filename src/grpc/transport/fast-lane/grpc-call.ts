@@ -11,7 +11,8 @@ import { MESSAGE_HEAD_BYTES } from "./protocol.ts";
 import { messageOf } from "./sender.ts";
 import { Stream } from "./stream.ts";
 
-const REQUEST_BYTES_FIRST = 4_096;
+/** A peer that sends one byte of a message in each of its streams must not hold much more than it has sent. */
+const REQUEST_BYTES_FIRST = 512;
 
 export abstract class GrpcCall extends Stream {
   protected readonly server: Http2Server;
@@ -48,7 +49,8 @@ export abstract class GrpcCall extends Stream {
       const kept = size - this.#taken;
       // A single request needs no more room than the longest message.
       const roomMax = this.takesMany ? 2 * kept : this.server.options.maxMessageBytes + MESSAGE_HEAD_BYTES;
-      const larger = Buffer.allocUnsafe(Math.max(kept, Math.min(Math.max(2 * kept, REQUEST_BYTES_FIRST), roomMax)));
+      // Not of the pool: what is kept of its 8 KB would not be counted.
+      const larger = Buffer.allocUnsafeSlow(Math.max(kept, Math.min(Math.max(2 * kept, REQUEST_BYTES_FIRST), roomMax)));
       isWithinBounds = this.count(larger.length - (this.#request?.length ?? 0));
       this.#request?.copy(larger, 0, this.#taken, this.#filled);
       this.#request = larger;

@@ -168,7 +168,7 @@ describe("when too many streams wait for their peers", () => {
 
 // Promise(grpc): Streams and incomplete requests are bounded for all peers together, and whoever holds most of them loses them first.
 test("parts of requests are bounded for all connections together, at the cost of the one that has most", async () => {
-  const { server, connection, peer } = await start({ partialBytesTotalMax: 13_000 });
+  const { server, connection, peer } = await start({ partialBytesTotalMax: 3_500 });
   const other = connectInMemory(server).peer;
   other.send(settingsOf());
   for (const id of [1, 3, 5, 7]) peer.send(partOf(peer, id));
