@@ -67,7 +67,7 @@ function* compileAll(files: readonly SourceFile[], options: CompileOptions, log:
     if (set.read.rules > RULES_MAX) return { ruleSet: undefined, problems: log.sorted() };
   }
   if (options.isPartial !== true) warnUnused(set.holds, log);
-  checkUnused(set.named, defaults, log);
+  checkUnused(set.named, defaults, { log, isPartial: options.isPartial === true });
   const domains = new Map<string, DomainRules>();
   // A refused set must not create lasting stats. It is built anyway to find its other problems.
   const statsBook = log.hasErrors ? { statsOf: () => new LimitStats() } : options.statsBook;

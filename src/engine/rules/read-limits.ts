@@ -224,16 +224,20 @@ function checkTierLimits(choices: readonly LimitsDraft[], log: ProblemLog): void
     if (limit.sync !== Sync.lease) refuseSync(limit, why, log, "Use 'sync: lease', or leave it out.");
 }
 
-/** Warns of named limits that no rule uses, and reports mistakes in them. Must be called when all files have been read. */
+/**
+ * Reports mistakes in named limits that no rule uses, and warns of them unless rules of a control plane may (`isPartial`). Must be called
+ * when all files have been read.
+ */
 export function checkUnused(
   named: ReadonlyMap<string, LimitsByName>,
   defaults: ReadonlyMap<string, MappingNode>,
-  log: ProblemLog,
+  { log, isPartial }: { readonly log: ProblemLog; readonly isPartial: boolean },
 ): void {
   for (const [domain, ofDomain] of named) {
     for (const limits of ofDomain.values()) {
       if (limits.isUsed) continue;
-      log.warn(limits.at, `${limits.title} is used by no rule`, "Take it by 'use' or 'tier', or remove it.");
+      if (!isPartial)
+        log.warn(limits.at, `${limits.title} is used by no rule`, "Take it by 'use' or 'tier', or remove it.");
       readLimits(new Fields("rule", [], log), limits, defaults.get(domain), false);
     }
   }

@@ -203,7 +203,7 @@ describe("check", () => {
     const limit = "rate_limit: { unit: hour, requests_per_unit: 1, replaces: [{ name: theirs }] }";
     writeFileSync(
       joining,
-      `domain: edge\ndefaults: { hold: { id: a, ttl: 5s } }\ndescriptors: [{ key: b, ${limit} }]\n`,
+      `domain: edge\ndefaults: { hold: { id: a, ttl: 5s } }\nlimits: { gold: { requests_per_unit: 1, unit: day } }\ndescriptors: [{ key: b, ${limit} }]\n`,
     );
     const outputs = [];
     for (const CONFIG_TYPE of ["GRPC_XDS_SOTW", "FILE"]) {
@@ -212,7 +212,7 @@ describe("check", () => {
     }
     expect(outputs).toEqual([
       [0, null, [expect.stringMatching(/^hint: CONFIG_TYPE is GRPC_XDS_SOTW: .* without the control plane's rules/)]],
-      [0, ["warning: no", "warning: replaces"], null],
+      [0, ["warning: no", "warning: limits", "warning: replaces"], null],
     ]);
   });
 
