@@ -13,7 +13,7 @@ const FORWARDED_HEADER = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|x-envoy-.*)
 /** Names that nobody can register; names without a dot and addresses are private, too. */
 const PRIVATE_HOSTS = ["*.localhost", "*.internal", "*.svc", "*.svc.cluster.local"];
 /** A Host header; the name in it, or the address in brackets, without its last dot. */
-const HOST_WITH_PORT = /^(\[[0-9a-f:.]+\]|[^:[\]]+?)\.?(?::\d{1,5})?$/;
+const HOST_WITH_PORT = /^(\[[0-9a-f:.]+\]|[\w.-]+?)\.?(?::\d{1,5})?$/;
 /** Values of Sec-Fetch-Site for requests of the page's own origin (same-origin) and for typed addresses (none). */
 const OWN_SITES: readonly (string | undefined)[] = [undefined, "none", "same-origin"];
 

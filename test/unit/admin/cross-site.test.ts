@@ -76,6 +76,9 @@ describe("a request is refused", () => {
   test.each([
     "evil.example:8080",
     "evil.example.",
+    "evil.example/.svc",
+    "evil.example%00.svc",
+    " .svc",
     "localhost.evil.example",
     "127.0.0.1.evil.example",
     "10.0.0.7.:8080x",
