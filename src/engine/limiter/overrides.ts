@@ -101,8 +101,8 @@ interface Template {
 /** By the number of the unit; undefined for Unit.unknown. */
 type Templates = readonly (Template | undefined)[];
 
-/** The path of the counters of all overrides of a domain. No rule has it: its first key is empty. */
-export const OVERRIDE_PATH: readonly string[] = ["", "(overrides)"];
+/** The path and the name of the counters of all overrides of a domain. No rule has an empty key, and no limit such a name. */
+export const OVERRIDE_STATS = { path: ["", "(overrides)"], name: "(overrides)" } as const;
 
 /**
  * Makes limits of overrides and remembers them. Leases and denial memory compare limits by identity, so an amount that calls keep
@@ -198,7 +198,7 @@ export class OverrideLimits {
         readableName: first?.names.readableName ?? "",
       },
       // One series for all overrides of a domain, however many amounts callers bring.
-      stats: this.#options.statsBook.statsOf(rules.domain, OVERRIDE_PATH, ""),
+      stats: this.#options.statsBook.statsOf(rules.domain, OVERRIDE_STATS.path, OVERRIDE_STATS.name),
     };
     return { number: this.#templateCount, limit };
   }

@@ -6,8 +6,8 @@ import { Mark, type SharedCounts } from "../../engine/base/shared-counts.ts";
 import { LIMIT_COUNTERS, LimitStats } from "../../engine/domain/stats.ts";
 import { type LimitStatsBook, labelsOf, type StatsEntry } from "./stats-book.ts";
 
-/** The path of a domain's series for all other rules. No rule has this path: its first key is empty. */
-const OTHER_RULES = ["", "(other rules)"];
+/** The path and the limit's name of a domain's series for all other rules. No rule has an empty key, and no limit such a name. */
+const OTHER_RULES = { path: ["", "(other rules)"], name: "(other rules)" };
 
 /** Entries of rules to be exported. */
 interface SeriesSource {
@@ -94,6 +94,6 @@ export class SeriesBook implements SeriesSource {
 }
 
 function othersOf(domain: string): StatsEntry {
-  const labels = labelsOf(domain, OTHER_RULES, "");
-  return { domain, path: OTHER_RULES, labels, stats: new LimitStats(), at: undefined };
+  const labels = labelsOf(domain, OTHER_RULES.path, OTHER_RULES.name);
+  return { domain, path: OTHER_RULES.path, labels, stats: new LimitStats(), at: undefined };
 }

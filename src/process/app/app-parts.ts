@@ -9,7 +9,7 @@ import { BucketAdmin } from "../../engine/limiter/bucket-admin.ts";
 import { LocalCache } from "../../engine/limiter/counters.ts";
 import { LocalFallback } from "../../engine/limiter/failure-policy.ts";
 import { Limiter } from "../../engine/limiter/limiter.ts";
-import { OVERRIDE_PATH } from "../../engine/limiter/overrides.ts";
+import { OVERRIDE_STATS } from "../../engine/limiter/overrides.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { TlsFiles } from "../../grpc/transport/tls-files.ts";
 import type { GrpcServer } from "../../grpc/transport/transport.ts";
@@ -174,7 +174,7 @@ function putInForce(parts: AppParts, rules: RuleSet): void {
   const inUse = new Set<LimitStats>();
   for (const domain of rules.domains.values()) {
     for (const { stats } of domain.limits) inUse.add(stats);
-    const overrides = parts.statsBook.find(domain.domain, OVERRIDE_PATH, "");
+    const overrides = parts.statsBook.find(domain.domain, OVERRIDE_STATS.path, OVERRIDE_STATS.name);
     if (overrides !== undefined) inUse.add(overrides);
   }
   // Counts of rules that are dropped now must not be lost between two flushes.

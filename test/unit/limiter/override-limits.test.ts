@@ -99,6 +99,6 @@ describe("limits of overrides", () => {
     const statsBook = new PlainStatsBook();
     const limits = open(statsBook);
     for (let i = 0; i < 100; i++) ask(limits, i, 1 + (i % 7), owners[i % 3]);
-    expect([...statsBook.stats.keys()]).toEqual(['["edge","","(overrides)",""]']);
+    expect([...statsBook.stats.keys()]).toEqual(['["edge","","(overrides)","(overrides)"]']);
   });
 });
