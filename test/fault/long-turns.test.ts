@@ -9,7 +9,7 @@ import { LocalFallback } from "../../src/engine/limiter/failure-policy.ts";
 import { Limiter } from "../../src/engine/limiter/limiter.ts";
 import { createJsonEndpoint, JSON_BYTES_MAX } from "../../src/grpc/rls/json.ts";
 import { RateLimitService } from "../../src/grpc/rls/service.ts";
-import { loadRegistry } from "../../src/grpc/transport/load-proto.ts";
+import { messageType, protobuf } from "../../src/grpc/transport/load-proto.ts";
 import { CallCounts } from "../../src/operate/telemetry/observers.ts";
 import { RateLimitedLog } from "../../src/operate/telemetry/rate-limited-log.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
@@ -215,7 +215,7 @@ describe("no request holds the event loop for 50 ms", () => {
   ])("128 KiB of JSON: $name", async ({ body, status }) => {
     const endpoint = createJsonEndpoint({
       handler: openService(rulesOf([`{ key: k, ${LIMIT} }`])),
-      registry: loadRegistry(),
+      proto: { protobuf, messageType },
       inFlightMax: 1,
       joinInPieces: runInTurns,
       onOverload: () => undefined,

@@ -1,17 +1,8 @@
 // POST /json: ShouldRateLimit for callers without gRPC. The body in proto3 JSON becomes the bytes of a request for the same handler as
 // every call; the answer's bytes become JSON and an HTTP status. admin/ serves the socket.
 
-import {
-  type DescMessage,
-  type FileRegistry,
-  fromBinary,
-  fromJson,
-  fromJsonString,
-  type JsonValue,
-  type Message,
-  toBinary,
-  toJson,
-} from "@bufbuild/protobuf";
+import type * as Protobuf from "@bufbuild/protobuf";
+import type { DescMessage, JsonValue, Message } from "@bufbuild/protobuf";
 import { RequestError } from "../../engine/base/errors.ts";
 import { invariant } from "../../engine/base/invariant.ts";
 import { isRecord } from "../../engine/base/is-record.ts";
@@ -28,10 +19,15 @@ export interface JsonAnswer {
   readonly body: string;
 }
 
+/** The messages of proto/ and the package that reads them, which the first call loads. */
+interface ProtoTypes {
+  readonly protobuf: () => typeof Protobuf;
+  readonly messageType: (name: string) => DescMessage;
+}
+
 interface JsonEndpointOptions {
   readonly handler: UnaryHandler;
-  /** The message types of proto/. */
-  readonly registry: FileRegistry;
+  readonly proto: ProtoTypes;
   /** Most requests at once whose bodies are there; more are answered with 503. */
   readonly inFlightMax: number;
   /** Runs long work beside other calls. */
@@ -81,20 +77,13 @@ export function httpStatusOf({ status, isRefused }: { readonly status: number; r
 
 const WHO_STAYS: HttpCaller = { isGone: () => false };
 
-interface RequestTypes {
-  readonly requestType: DescMessage;
-  readonly emptyType: DescMessage;
-}
-
 /** Builds the JSON endpoint in front of `handler`. */
 export function createJsonEndpoint(options: JsonEndpointOptions): JsonEndpoint {
-  const { registry, handler, inFlightMax, joinInPieces } = options;
-  const types = { requestType: messageType(registry, REQUEST_TYPE), emptyType: messageType(registry, EMPTY_TYPE) };
-  const responseType = messageType(registry, RESPONSE_TYPE);
+  const { proto, handler, inFlightMax, joinInPieces } = options;
   const decide = async (body: Buffer, caller: HttpCaller): Promise<JsonAnswer> => {
     try {
-      const outcome = await ask(handler, await joinInPieces(requestSteps(types, body)), caller);
-      return outcome instanceof Uint8Array ? jsonAnswer(responseType, outcome) : outcome;
+      const outcome = await ask(handler, await joinInPieces(requestSteps(proto, body)), caller);
+      return outcome instanceof Uint8Array ? jsonAnswer(proto, outcome) : outcome;
     } catch (error) {
       if (error instanceof RequestError) {
         options.onRequestError(error);
@@ -123,29 +112,27 @@ export function createJsonEndpoint(options: JsonEndpointOptions): JsonEndpoint {
   };
 }
 
-function messageType(registry: FileRegistry, name: string): DescMessage {
-  const type = registry.getMessage(name);
-  invariant(type !== undefined, `the registry knows ${name}`);
-  return type;
-}
-
 // Refuses unknown fields, duplicate fields and bodies that are no object; accepts both spellings of field names. In protobuf the
 // concatenation of two messages is their merge, so a long list of descriptors is converted in pieces, one per step.
-function* requestSteps({ requestType, emptyType }: RequestTypes, body: Buffer): LongWork<Buffer> {
+function* requestSteps(proto: ProtoTypes, body: Buffer): LongWork<Buffer> {
+  const { fromJson, fromJsonString } = proto.protobuf();
+  const type = proto.messageType(REQUEST_TYPE);
   const text = textOfBody(body);
-  if (body.length <= AT_ONCE_BYTES_MAX) return bytesOf(requestType, () => fromJsonString(requestType, text));
+  const bytesOf = (read: () => Message, of = type) => messageBytes(proto, of, read);
+  if (body.length <= AT_ONCE_BYTES_MAX) return bytesOf(() => fromJsonString(type, text));
   // With a type without fields and unknown fields ignored, this checks only that the body is an object without duplicate fields.
-  bytesOf(emptyType, () => fromJsonString(emptyType, text, { ignoreUnknownFields: true }));
+  const empty = proto.messageType(EMPTY_TYPE);
+  bytesOf(() => fromJsonString(empty, text, { ignoreUnknownFields: true }), empty);
   yield;
   const request = JSON.parse(text) as JsonValue;
-  if (!hasDescriptors(request)) return bytesOf(requestType, () => fromJson(requestType, request));
+  if (!hasDescriptors(request)) return bytesOf(() => fromJson(type, request));
   const { descriptors, ...rest } = request;
   checkSizes(descriptors);
-  const parts = [bytesOf(requestType, () => fromJson(requestType, rest))];
+  const parts = [bytesOf(() => fromJson(type, rest))];
   for (let i = 0; i < descriptors.length; i += DESCRIPTORS_PER_STEP) {
     yield;
     const piece = { descriptors: descriptors.slice(i, i + DESCRIPTORS_PER_STEP) };
-    parts.push(bytesOf(requestType, () => fromJson(requestType, piece)));
+    parts.push(bytesOf(() => fromJson(type, piece)));
   }
   return Buffer.concat(parts);
 }
@@ -161,9 +148,9 @@ function textOfBody(body: Buffer): string {
   throw new RequestError("REQUEST_BODY", "expected a RateLimitRequest as JSON, got an empty body");
 }
 
-function bytesOf(type: DescMessage, read: () => Message): Buffer {
+function messageBytes({ protobuf }: ProtoTypes, type: DescMessage, read: () => Message): Buffer {
   try {
-    return Buffer.from(toBinary(type, read()));
+    return Buffer.from(protobuf().toBinary(type, read()));
   } catch (error) {
     // The message may name the type without fields.
     const reason = reasonOf(error).replaceAll(type.typeName, REQUEST_TYPE);
@@ -211,7 +198,9 @@ interface ResponseFields {
   readonly responseHeadersToAdd: readonly { readonly key: string; readonly value: string }[];
 }
 
-function jsonAnswer(type: DescMessage, message: Uint8Array): JsonAnswer {
+function jsonAnswer({ protobuf, messageType }: ProtoTypes, message: Uint8Array): JsonAnswer {
+  const { fromBinary, toJson } = protobuf();
+  const type = messageType(RESPONSE_TYPE);
   const response = fromBinary(type, message);
   const { overallCode, responseHeadersToAdd } = response as unknown as ResponseFields;
   const headers: Record<string, string> = {};

@@ -2,7 +2,7 @@
 
 import type { HealthState } from "../../engine/base/health.ts";
 import { GrpcStatus } from "../unary.ts";
-import { HEALTH_SERVICE, messageMethods } from "./load-proto.ts";
+import { HEALTH_SERVICE, messageMethod } from "./load-proto.ts";
 import type { MessageCall, MessageMethod } from "./transport.ts";
 
 interface HealthResponse {
@@ -39,11 +39,15 @@ export class HealthService {
   }
 
   methods(): readonly MessageMethod[] {
-    return messageMethods(HEALTH_SERVICE, {
-      Check: (request, call) => this.#check(nameIn(request), call),
-      Watch: (request, call) => this.#watch(nameIn(request), call),
-      List: (_request, call) => this.#list(call),
-    });
+    const check = { request: `grpc.health.v1.HealthCheckRequest`, response: "grpc.health.v1.HealthCheckResponse" };
+    const list = { request: "grpc.health.v1.HealthListRequest", response: "grpc.health.v1.HealthListResponse" };
+    return [
+      messageMethod(`/${HEALTH_SERVICE}/Check`, check, (request, call) => this.#check(nameIn(request), call)),
+      messageMethod(`/${HEALTH_SERVICE}/Watch`, { ...check, streams: "answers" }, (request, call) =>
+        this.#watch(nameIn(request), call),
+      ),
+      messageMethod(`/${HEALTH_SERVICE}/List`, list, (_request, call) => this.#list(call)),
+    ];
   }
 
   /** Ends every Watch, so that none delays a shutdown: first NOT_SERVING, then UNAVAILABLE. */

@@ -1,19 +1,12 @@
-// The types of proto/, for everything off the hot path: health, reflection, the command line, the JSON endpoint.
+// The types of proto/, for everything off the hot path: health, reflection, the command line, the JSON endpoint. The package that knows
+// Protobuf takes several megabytes, so it is loaded when a message is first read or written.
 
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import {
-  create,
-  createFileRegistry,
-  type DescMessage,
-  type FileRegistry,
-  fromBinary,
-  fromJson,
-  type JsonValue,
-  toBinary,
-  toJson,
-} from "@bufbuild/protobuf";
-import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import type * as Protobuf from "@bufbuild/protobuf";
+import type { DescMessage, FileRegistry, JsonValue } from "@bufbuild/protobuf";
+import type * as WellKnown from "@bufbuild/protobuf/wkt";
 import { invariant } from "../../engine/base/invariant.ts";
 import type { MessageMethod } from "./transport.ts";
 
@@ -31,11 +24,26 @@ export const HEALTH_SERVICE = "grpc.health.v1.Health";
 // proto/ is as many levels above src/grpc/transport as above dist/grpc/transport.
 const PROTO_ROOT = fileURLToPath(new URL("../../../proto/", import.meta.url));
 
+const require = createRequire(import.meta.url);
+
+export function protobuf(): typeof Protobuf {
+  return require("@bufbuild/protobuf") as typeof Protobuf;
+}
+
+export function wellKnownTypes(): typeof WellKnown {
+  return require("@bufbuild/protobuf/wkt") as typeof WellKnown;
+}
+
 let registry: FileRegistry | undefined;
 
 /** The types of proto/, from the descriptors that proto/describe.mjs has made of it. */
 export function loadRegistry(): FileRegistry {
-  registry ??= createFileRegistry(fromBinary(FileDescriptorSetSchema, readFileSync(`${PROTO_ROOT}descriptors.binpb`)));
+  if (registry === undefined) {
+    const { createFileRegistry, fromBinary } = protobuf();
+    const { FileDescriptorSetSchema } = wellKnownTypes();
+    const descriptors = readFileSync(`${PROTO_ROOT}descriptors.binpb`);
+    registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, descriptors));
+  }
   return registry;
 }
 
@@ -47,42 +55,42 @@ export function jsonMessages<Message>(name: string): {
   toBytes(message: object): Buffer;
   fromBytes(bytes: Buffer): Message;
 } {
-  const typeOf = () => {
-    const type = loadRegistry().getMessage(name);
-    invariant(type !== undefined, `proto/ defines ${name}`);
-    return type;
-  };
+  const typeOf = () => messageType(name);
   const form = { useProtoFieldName: true, alwaysEmitImplicit: true };
   return {
-    toBytes: (message) => Buffer.from(toBinary(typeOf(), fromJson(typeOf(), message as JsonValue))),
-    fromBytes: (bytes) => toJson(typeOf(), fromBinary(typeOf(), bytes), form) as Message,
+    toBytes: (message) =>
+      Buffer.from(protobuf().toBinary(typeOf(), protobuf().fromJson(typeOf(), message as JsonValue))),
+    fromBytes: (bytes) => protobuf().toJson(typeOf(), protobuf().fromBinary(typeOf(), bytes), form) as Message,
   };
 }
 
-/** The methods of a service, at the paths of the name `as`, by name. Their messages are those of loadRegistry; enums are numbers. */
-export function messageMethods(
-  name: string,
-  handlers: Readonly<Record<string, MessageMethod["handle"]>>,
-  as = name,
-): readonly MessageMethod[] {
-  const service = loadRegistry().getService(name);
-  invariant(service !== undefined, `proto/ defines ${name}`);
-  return service.methods.map(({ name: methodName, methodKind, input, output }) => {
-    const handle = handlers[methodName];
-    invariant(handle !== undefined, `${name}/${methodName} has a handler`);
-    const definition = {
-      path: `/${as}/${methodName}`,
-      requestStream: methodKind === "client_streaming" || methodKind === "bidi_streaming",
-      responseStream: methodKind === "server_streaming" || methodKind === "bidi_streaming",
-      requestSerialize: (message: object) => encoded(input, message),
-      requestDeserialize: (bytes: Buffer) => fromBinary(input, bytes),
-      responseSerialize: (message: object) => encoded(output, message),
-      responseDeserialize: (bytes: Buffer) => fromBinary(output, bytes),
-    };
-    return { definition, handle };
-  });
+/** A message of proto/ by its full name. */
+export function messageType(name: string): DescMessage {
+  const type = loadRegistry().getMessage(name);
+  invariant(type !== undefined, `proto/ defines ${name}`);
+  return type;
 }
 
-function encoded(type: DescMessage, fields: object): Buffer {
-  return Buffer.from(toBinary(type, create(type, fields as Record<string, unknown>)));
+/** A method whose messages are of types of proto/, by their full names; enums are numbers. */
+export function messageMethod(
+  path: string,
+  types: { readonly request: string; readonly response: string; readonly streams?: "answers" | "both" },
+  handle: MessageMethod["handle"],
+): MessageMethod {
+  const { request, response, streams } = types;
+  const definition = {
+    path,
+    requestStream: streams === "both",
+    responseStream: streams !== undefined,
+    requestSerialize: (message: object) => encoded(request, message),
+    requestDeserialize: (bytes: Buffer) => protobuf().fromBinary(messageType(request), bytes),
+    responseSerialize: (message: object) => encoded(response, message),
+    responseDeserialize: (bytes: Buffer) => protobuf().fromBinary(messageType(response), bytes),
+  };
+  return { definition, handle };
+}
+
+function encoded(name: string, fields: object): Buffer {
+  const type = messageType(name);
+  return Buffer.from(protobuf().toBinary(type, protobuf().create(type, fields as Record<string, unknown>)));
 }

@@ -1,13 +1,17 @@
 // Server reflection, versions v1 and v1alpha: describes the services of proto/ to grpcurl and similar tools. Errors are answers, and the
 // stream goes on after them.
 
-import { type DescFile, type FileRegistry, toBinary } from "@bufbuild/protobuf";
-import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import type { DescFile, FileRegistry } from "@bufbuild/protobuf";
 import { GrpcStatus } from "../unary.ts";
-import { loadRegistry, messageMethods } from "./load-proto.ts";
+import { loadRegistry, messageMethod, protobuf, wellKnownTypes } from "./load-proto.ts";
 import type { MessageMethod } from "./transport.ts";
 
 const VERSIONS = ["v1", "v1alpha"];
+const TYPES = {
+  request: "grpc.reflection.v1.ServerReflectionRequest",
+  response: "grpc.reflection.v1.ServerReflectionResponse",
+  streams: "both",
+} as const;
 
 /** ServerReflectionRequest, as far as it is read here. */
 interface Request {
@@ -22,28 +26,22 @@ interface Answer {
 
 /** The methods of reflection, which lists `serviceNames`. */
 export function reflectionMethods(serviceNames: readonly string[]): readonly MessageMethod[] {
-  const reflection = new Reflection(loadRegistry(), serviceNames);
-  const ServerReflectionInfo: MessageMethod["handle"] = (request, call) => {
+  const reflection = new Reflection(serviceNames);
+  const handle: MessageMethod["handle"] = (request, call) => {
     if (request === undefined) call.end();
     else call.answer(reflection.answer(request as Request));
   };
-  return VERSIONS.flatMap((version) =>
-    messageMethods(
-      "grpc.reflection.v1.ServerReflection",
-      { ServerReflectionInfo },
-      `grpc.reflection.${version}.ServerReflection`,
-    ),
+  return VERSIONS.map((version) =>
+    messageMethod(`/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`, TYPES, handle),
   );
 }
 
 class Reflection {
-  readonly #registry: FileRegistry;
   readonly #services: readonly { readonly name: string }[];
   /** Encoded when they are first asked for. */
   readonly #encoded = new Map<DescFile, Uint8Array>();
 
-  constructor(registry: FileRegistry, serviceNames: readonly string[]) {
-    this.#registry = registry;
+  constructor(serviceNames: readonly string[]) {
     this.#services = serviceNames.map((name) => ({ name }));
   }
 
@@ -56,7 +54,7 @@ class Reflection {
       case "listServices":
         return { case: "listServicesResponse", value: { service: this.#services } };
       case "fileByFilename":
-        return this.#describe(this.#registry.getFile(String(value)), `Proto file not found: ${value}`);
+        return this.#describe(loadRegistry().getFile(String(value)), `Proto file not found: ${value}`);
       case "fileContainingSymbol":
         return this.#describe(this.#fileOf(String(value)), `Symbol not found: ${value}`);
       case "fileContainingExtension":
@@ -69,10 +67,10 @@ class Reflection {
 
   /** The file of a type, a service, or a member of one. */
   #fileOf(symbol: string): DescFile | undefined {
-    const type = this.#registry.get(symbol);
+    const type = loadRegistry().get(symbol);
     if (type !== undefined) return type.file;
     const dot = symbol.lastIndexOf(".");
-    const outer = this.#registry.get(symbol.slice(0, Math.max(0, dot)));
+    const outer = loadRegistry().get(symbol.slice(0, Math.max(0, dot)));
     const members = outer === undefined ? [] : membersOf(outer);
     return members.some(({ name }) => name === symbol.slice(dot + 1)) ? outer?.file : undefined;
   }
@@ -89,7 +87,8 @@ class Reflection {
   }
 
   #encode(file: DescFile): Uint8Array {
-    const bytes = this.#encoded.get(file) ?? toBinary(FileDescriptorProtoSchema, file.proto);
+    const bytes =
+      this.#encoded.get(file) ?? protobuf().toBinary(wellKnownTypes().FileDescriptorProtoSchema, file.proto);
     this.#encoded.set(file, bytes);
     return bytes;
   }

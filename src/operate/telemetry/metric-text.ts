@@ -1,13 +1,12 @@
 // Metrics in Prometheus's text format, from plain numbers that are read when somebody asks, so nothing here runs on the decision path.
 // node-metrics.ts has those of Node.js and of the process.
 
-import { prometheusContentType } from "prom-client";
 import { LATENCY_BOUNDS_US, type LatencyHistogram } from "./latency-histogram.ts";
 import { type MetricRow, RARE_FIELDS, RULE_METRICS } from "./metrics.ts";
 import { labelText, type StatsEntry } from "./stats-book.ts";
 
 /** The Content-Type of a page of metrics. */
-export const METRICS_TYPE: string = prometheusContentType;
+export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /** A value of a metric, with its labels. */
 export type Sample = readonly [value: number, labels?: Readonly<Record<string, string>>];

@@ -9,7 +9,13 @@ import { createJsonEndpoint, httpStatusOf, JSON_BYTES_MAX } from "../../grpc/rls
 import type { MetadataMode } from "../../grpc/rls/metadata.ts";
 import { RateLimitService, type ServiceOptions } from "../../grpc/rls/service.ts";
 import type { FastLaneOptions } from "../../grpc/transport/fast-lane/fast-lane-server.ts";
-import { loadRegistry, RESERVE_PATH, SETTLE_PATH, SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
+import {
+  messageType,
+  protobuf,
+  RESERVE_PATH,
+  SETTLE_PATH,
+  SHOULD_RATE_LIMIT_PATH,
+} from "../../grpc/transport/load-proto.ts";
 import type { GrpcServer } from "../../grpc/transport/transport.ts";
 import type { PageServer } from "../../operate/http/page-server.ts";
 import type { ExplainQuestion } from "../../operate/http/read-questions.ts";
@@ -136,7 +142,7 @@ function adminSources(parts: AppParts): AdminSources {
       ...options,
       tracer: parts.running.traces?.tracerOf(httpCalls("/json", httpStatusOf)),
     }),
-    registry: loadRegistry(),
+    proto: { protobuf, messageType },
     inFlightMax: Math.min(settings.inFlightMax, JSON_IN_FLIGHT_MAX),
     joinInPieces: runInTurns,
     onOverload: () => calls.overloaded(),

@@ -5,14 +5,13 @@ import { beforeEach, describe, expect, test } from "vitest";
 import type { RequestError } from "../../../src/engine/base/errors.ts";
 import { runThrough } from "../../../src/engine/base/long-work.ts";
 import { createJsonEndpoint, type JsonAnswer } from "../../../src/grpc/rls/json.ts";
-import { loadRegistry } from "../../../src/grpc/transport/load-proto.ts";
+import { messageType, protobuf } from "../../../src/grpc/transport/load-proto.ts";
 import { GrpcStatus, type UnaryReply } from "../../../src/grpc/unary.ts";
 import { loadProto } from "../../support/load-proto.ts";
 
 const proto = loadProto();
 const requestType = proto["envoy.service.ratelimit.v3.RateLimitRequest"] as MessageTypeDefinition<object, object>;
 const responseType = proto["envoy.service.ratelimit.v3.RateLimitResponse"] as MessageTypeDefinition<object, object>;
-const registry = loadRegistry();
 
 let asked: object | undefined;
 let requestErrors: RequestError[];
@@ -32,7 +31,7 @@ function post(body: string | Buffer, answer: (reply: UnaryReply) => void = respo
 
 function openEndpoint(answer: (reply: UnaryReply) => void, inFlightMax = 10) {
   return createJsonEndpoint({
-    registry,
+    proto: { protobuf, messageType },
     inFlightMax,
     joinInPieces: async (steps) => runThrough(steps),
     onOverload: () => {
