@@ -10,7 +10,7 @@ import { hideTop, showTop } from "./top.mjs";
 import { showConditions, showFlood, showVerdict, verdictOf } from "./verdict.mjs";
 import { durationWords, sentence, shown, timeWords } from "./words.mjs";
 
-/** @typedef {import("../src/operate/http/state-json.ts").StateView} State */
+/** @typedef {Awaited<ReturnType<typeof import("../src/process/app/state-page.ts").readState>>} State */
 
 const LOOK_MS = 2_000;
 

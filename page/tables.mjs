@@ -7,8 +7,8 @@ import { latest } from "./rates.mjs";
 import { countWords, plural, rateWords, shown, sinceWords, timeWords } from "./words.mjs";
 
 /**
- * @typedef {import("../src/operate/http/state-json.ts").StateView} State
- * @typedef {import("../src/operate/http/state-json.ts").RuleRow} RuleRow
+ * @typedef {Awaited<ReturnType<typeof import("../src/process/app/state-page.ts").readState>>} State
+ * @typedef {State["rules"]["rows"][number]} RuleRow
  * @typedef {import("./rates.mjs").RateHistory} RateHistory
  */
 

@@ -5,8 +5,8 @@ import { keyWords, noKeyWords, outstandingKey, ruleWords } from "./top.mjs";
 import { countWords, plural, shown, sinceWords } from "./words.mjs";
 
 /**
- * @typedef {import("../src/operate/http/state-json.ts").StateView} State
- * @typedef {import("../src/operate/http/state-json.ts").ConditionView} Condition
+ * @typedef {Awaited<ReturnType<typeof import("../src/process/app/state-page.ts").readState>>} State
+ * @typedef {State["conditions"][number]} Condition
  * @typedef {import("./top.mjs").TopAnswer} TopAnswer
  */
 

@@ -1,7 +1,7 @@
 // A problem that a process has now, as people are shown it: what is wrong, since when, and what to do.
 
 /** The levels of the alerts. `critical`: callers get wrong answers. `warning`: it can wait for the morning. */
-export type Severity = "critical" | "warning";
+type Severity = "critical" | "warning";
 
 /** A problem that one check of the process found. */
 export interface Finding {

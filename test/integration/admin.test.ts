@@ -8,7 +8,6 @@ import { HealthState } from "../../src/engine/base/health.ts";
 import { AdminWatch } from "../../src/operate/http/admin-watch.ts";
 import type { HttpAnswer, PageServer } from "../../src/operate/http/page-server.ts";
 import { type AdminSources, openAdminServer } from "../../src/operate/http/server.ts";
-import type { StateView } from "../../src/operate/http/state-json.ts";
 import { Tokens } from "../../src/operate/http/tokens.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { RateLimitedLog } from "../../src/operate/telemetry/rate-limited-log.ts";
@@ -38,7 +37,7 @@ async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax =
       config: async () => ({ settings: { PORT: "8080" } }),
       explain: (question) => question,
       buckets: { peek: async () => [], reset: async () => [] },
-      state: async () => ({ status: "well" }) as StateView,
+      state: async () => ({ status: "well" }),
       top: undefined,
       tokens: new Tokens({ token: undefined, file: undefined, clock: new ManualClock(), log: SILENT }),
       watch: new AdminWatch(SILENT, new RateLimitedLog(SILENT, new ManualClock()), countsAlone()),

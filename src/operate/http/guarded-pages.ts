@@ -10,7 +10,6 @@ import { readBody } from "./body.ts";
 import { answerBuckets, type BucketSource } from "./bucket-pages.ts";
 import { type HttpAnswer, json, type Page, READ, text, withHeaders } from "./page-server.ts";
 import { type ExplainQuestion, readExplainQuestion } from "./read-questions.ts";
-import type { StateView } from "./state-json.ts";
 import type { Tokens } from "./tokens.ts";
 import { answerTop, type TopSource } from "./top-page.ts";
 
@@ -19,7 +18,7 @@ export interface GuardedSources {
   readonly explain: (question: ExplainQuestion) => unknown;
   readonly buckets: BucketSource;
   /** What is wrong now, and the counters. */
-  readonly state: () => Promise<StateView>;
+  readonly state: () => Promise<object>;
   readonly top: TopSource;
   readonly tokens: Tokens;
   readonly watch: AdminWatch;

@@ -1,8 +1,7 @@
 // What is wrong now, of one process or of several workers, as GET /state shows it. Pure.
 
 import { isoTime } from "../../engine/base/units.ts";
-import type { Condition } from "../condition.ts";
-import type { ConditionView } from "./state-json.ts";
+import type { Condition, Finding } from "../condition.ts";
 
 /** What one process reports: one of several workers, or the only process. */
 export interface ProcessState {
@@ -11,6 +10,13 @@ export interface ProcessState {
   readonly conditions: readonly Condition[];
   readonly rules: { readonly hash: string | null; readonly loadedAtUs?: number | undefined };
 }
+
+/** What is wrong, as it is shown. `workers` has the numbers of the workers that report it, if there are several. */
+type ConditionView = Omit<Finding, "count" | "causedBy"> & {
+  readonly details: readonly string[];
+  readonly since: string;
+  readonly workers?: readonly number[];
+};
 
 interface Joined extends Condition {
   readonly workers: readonly number[];

@@ -9,8 +9,30 @@ import { limitWords } from "../../engine/rules/explain-words.ts";
 import { formatPlace } from "../../engine/rules/problems.ts";
 import type { DomainRules, Level, Rule, RuleSet } from "../../engine/rules/rule-set.ts";
 import { rulesOfTiers } from "../../engine/rules/tiers.ts";
-import { addCounts } from "../telemetry/rule-counts.ts";
-import type { RuleRow, RuleRows } from "./state-json.ts";
+
+/** A table row: a domain, a rule without limits of its own, or one limit of a rule. */
+type RuleRow = {
+  /** Stays equal as long as the rule keeps its place in the rules. */
+  readonly id: string;
+  /** Levels below the domain; a domain has 0. */
+  readonly depth: number;
+  /** The domain, or the last element of the rule's path. */
+  readonly name: string;
+  /** `file:line:column`. */
+  readonly where?: string;
+  /** The limit's name, if it has one. */
+  readonly limit?: string;
+  /** The limit in words. */
+  readonly says?: string;
+  readonly mode?: "shadow" | "quota";
+  readonly count?: RuleCount;
+};
+
+interface RuleRows {
+  readonly rows: readonly RuleRow[];
+  /** Number of limits that are not shown. */
+  readonly left_out: number;
+}
 
 /** Most rows of a table. A larger rule set shows the limits that refuse most, under their whole paths. */
 const RULE_ROWS_MAX = 200;
@@ -109,6 +131,8 @@ function limitFields(limit: Limit, countOf: CountOf) {
 }
 
 function countWithLow(limit: Limit, countOf: CountOf): RuleCount {
-  const low = limit.priority?.low;
-  return low === undefined ? countOf(limit) : addCounts(countOf(limit), countOf(low));
+  const own = countOf(limit);
+  if (limit.priority === undefined) return own;
+  const low = countOf(limit.priority.low);
+  return { hits: own.hits + low.hits, refused: own.refused + low.refused, shadowed: own.shadowed + low.shadowed };
 }

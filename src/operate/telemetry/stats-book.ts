@@ -4,7 +4,7 @@
 
 import { NameKind, type SharedCounts } from "../../engine/base/shared-counts.ts";
 import { showable, textOf } from "../../engine/domain/request.ts";
-import { LimitStats, type StatsBook, type ValueStatsBook } from "../../engine/domain/stats.ts";
+import { LimitStats, type RuleCount, type StatsBook, type ValueStatsBook } from "../../engine/domain/stats.ts";
 import { shortText } from "./short-text.ts";
 
 /** Most entries for callers' values in all, however high METRIC_VALUES_MAX is. */
@@ -188,11 +188,14 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     return this.#rules.values();
   }
 
-  /** The entries of one rule and of its values; none if a reload has dropped the rule. */
-  *entriesOf(ruleStats: LimitStats): Generator<StatsEntry> {
+  /** What a rule and its values have counted in all threads; nothing if a reload has dropped the rule. */
+  countOf(ruleStats: LimitStats): RuleCount {
     this.#learnValues();
     const rule = this.#ruleOf.get(ruleStats);
-    if (rule !== undefined) yield* entriesOfRule(rule);
+    const entries = rule === undefined ? [] : [...entriesOfRule(rule)];
+    const sum = (name: "totalHits" | "overLimit" | "shadowMode") =>
+      entries.reduce((all, { stats }) => all + stats.sum(name), 0);
+    return { hits: sum("totalHits"), refused: sum("overLimit"), shadowed: sum("shadowMode") };
   }
 }
 

@@ -23,7 +23,7 @@ import { type AdminSources, openAdminServer } from "../../operate/http/server.ts
 import { Tokens } from "../../operate/http/tokens.ts";
 import { configView, type RulesState } from "../../operate/http/views.ts";
 import { openNodeMetrics } from "../../operate/telemetry/node-metrics.ts";
-import { httpCalls, rpcCalls } from "../../operate/telemetry/traces/call-kind.ts";
+import { httpCalls, rpcCalls } from "../../operate/telemetry/traces/call-tracer.ts";
 import type { UnmatchedEntry } from "../../operate/telemetry/unmatched-book.ts";
 import { describeSettings, type Settings } from "../settings.ts";
 import type { AppParts } from "./app-parts.ts";

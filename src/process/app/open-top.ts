@@ -10,8 +10,7 @@ import {
   summaryOf,
   type TopSummary,
 } from "../../operate/telemetry/top/summary.ts";
-import { topView } from "../../operate/telemetry/top/top-view.ts";
-import type { TopWanted } from "../workers/messages.ts";
+import { type TopQuestion, topView } from "../../operate/telemetry/top/top-view.ts";
 import type { AppParts } from "./app-parts.ts";
 
 /** Keys that each worker reports per key asked for: a key that many workers see rarely is found only in longer lists. */
@@ -20,16 +19,16 @@ const TOLD_PER_KEY = 10;
 type TopParts = Pick<AppParts, "topKeys" | "clock" | "link">;
 
 /** The top keys of this process alone; none if TOP_KEYS is 0. */
-export function ownTop({ topKeys, clock }: TopParts, wanted: TopWanted): TopSummary {
+export function ownTop({ topKeys, clock }: TopParts, { window, keys }: TopQuestion): TopSummary {
   if (topKeys === undefined) return NO_SUMMARY;
-  const { parts, fromUs } = topKeys.partsOf(wanted.window, clock.nowUs());
-  return summaryOf(parts, fromUs, wanted.keysMax);
+  const { parts, fromUs } = topKeys.partsOf(window, clock.nowUs());
+  return summaryOf(parts, fromUs, keys);
 }
 
 /** The top keys of all workers that answer, and how many these are; undefined if this thread is the only one. */
-async function topOfAll(parts: TopParts, { window, keysMax }: TopWanted) {
-  const tops = await parts.link?.ask({ about: "top", window, keysMax: keysMax * TOLD_PER_KEY });
-  if (tops === undefined) return { top: ownTop(parts, { window, keysMax }), workers: undefined };
+async function topOfAll(parts: TopParts, question: TopQuestion) {
+  const tops = await parts.link?.ask({ about: "top", ...question, keys: question.keys * TOLD_PER_KEY });
+  if (tops === undefined) return { top: ownTop(parts, question), workers: undefined };
   return { top: mergeSummaries([...tops.values()]), workers: tops.size };
 }
 
@@ -38,7 +37,7 @@ export function topSource(parts: TopParts): TopSource {
   const { topKeys, clock } = parts;
   if (topKeys === undefined) return undefined;
   return async (question) => {
-    const { top, workers } = await topOfAll(parts, { window: question.window, keysMax: question.keys });
+    const { top, workers } = await topOfAll(parts, question);
     return topView(question, top, clock.nowUs(), workers);
   };
 }
@@ -46,7 +45,7 @@ export function topSource(parts: TopParts): TopSource {
 /** The `keysMax` (TOP_KEYS_METRICS) keys that are refused most, for the metrics; none if TOP_KEYS is 0. */
 export async function topRefused(parts: TopParts, keysMax: number): Promise<readonly Sample[]> {
   if (keysMax === 0) return [];
-  const { rows } = (await topOfAll(parts, { window: "minute", keysMax })).top;
+  const { rows } = (await topOfAll(parts, { window: "minute", by: "refused", keys: keysMax })).top;
   return firstOf(rows, "refused", keysMax).map(({ domain, rule, text, refused }): Sample => {
     return [refused.most, { domain: textOf(domain), rule: textOf(rule), key: textOf(text.key) }];
   });

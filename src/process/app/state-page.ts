@@ -7,8 +7,6 @@ import { textOf } from "../../engine/domain/request.ts";
 import type { Condition } from "../../operate/condition.ts";
 import { joinConditions, type ProcessState } from "../../operate/http/join-conditions.ts";
 import { ruleRows } from "../../operate/http/rule-rows.ts";
-import type { StateView } from "../../operate/http/state-json.ts";
-import { ruleCount } from "../../operate/telemetry/rule-counts.ts";
 import type { WorkerView } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 import { tlsView } from "./tls-watch.ts";
@@ -17,8 +15,8 @@ import { shownWorkers } from "./worker-service.ts";
 /** Most domains in the answer; the page offers them for questions to /explain. */
 const DOMAINS_MAX = 200;
 
-/** Makes the JSON of GET /state. `conditions` are those of this thread. */
-export async function readState(parts: AppParts, conditions: readonly Condition[]): Promise<StateView> {
+/** Makes the JSON of GET /state, which the operator's page reads. `conditions` are those of this thread. */
+export async function readState(parts: AppParts, conditions: readonly Condition[]) {
   const { link, clock, reloader, settings, version, running, xds, calls, statsBook } = parts;
   const views = await link?.views();
   const { current } = reloader;
@@ -27,11 +25,13 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
   const joined = joinConditions(statesOf(parts, conditions, views), nowUs);
   return {
     at: isoTime(nowUs),
+    /** Differs when another process answers, or when the process was restarted. */
     instance: `${hostname()}:${process.pid}`,
     version,
     store: settings.backendType,
     status: joined[0]?.severity ?? "well",
     conditions: joined,
+    /** Since the start; workers that have ended count too. */
     calls: {
       allowed: calls.allowed.sumOfAll(),
       refused: calls.refused.sumOfAll(),
@@ -42,12 +42,15 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
       version: current?.version ?? null,
       hash: current?.hash ?? null,
       loaded_at: loadedAtUs === undefined ? null : isoTime(loadedAtUs),
+      /** The origin of the rules, in words. */
       source:
         xds === undefined ? `the files in ${settings.rulesDir}` : `the control plane at ${xds.xdsStatus().server}`,
       domains: [...(current?.domains.keys() ?? [])].slice(0, DOMAINS_MAX).map(textOf),
-      ...(await runInTurns(ruleRows(current, ({ stats }) => ruleCount(statsBook, stats)))),
+      ...(await runInTurns(ruleRows(current, ({ stats }) => statsBook.countOf(stats)))),
     },
+    /** Descriptors that have met no rule since the start, by domain. */
     unmatched: [...calls.unmatched.entries()].map(({ domain, descriptors }) => ({ domain, descriptors })),
+    /** Whether GET /top has something to show (TOP_KEYS). */
     keeps_top_keys: parts.topKeys !== undefined,
     certificate: tlsView(running.tls) ?? null,
     ...(link && views && { answered_by: link.number, workers: shownWorkers(parts, views) }),

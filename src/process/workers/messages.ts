@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import type { Condition } from "../../operate/condition.ts";
 import type { NodeMetrics } from "../../operate/telemetry/node-metrics.ts";
 import type { TopSummary } from "../../operate/telemetry/top/summary.ts";
-import type { TopWindow } from "../../operate/telemetry/top/top-keys.ts";
+import type { TopQuestion } from "../../operate/telemetry/top/top-view.ts";
 import type { SharedMemory } from "../open-memory.ts";
 
 /** The addresses that the main thread listens on for its workers. */
@@ -49,15 +49,9 @@ export interface WorkerReport {
   readonly unmatched: readonly (readonly [domain: string, exampleKeys: readonly string[]])[];
 }
 
-/** A question for top keys: at most `keysMax` in each order. */
-export interface TopWanted {
-  readonly window: TopWindow;
-  readonly keysMax: number;
-}
-
 /** What is asked of a worker. */
 export type Question =
-  | ({ readonly about: "top" } & TopWanted)
+  | ({ readonly about: "top" } & TopQuestion)
   | { readonly about: "report" }
   | { readonly about: "node" }
   /** To send a connection away: the worker has `surplus` open streams more than another. */

@@ -71,6 +71,17 @@ describe("counters of rules", () => {
 });
 
 describe("counters of values", () => {
+  test("count with their rule, those beyond the bound too, until the rule goes", () => {
+    const book = new LimitStatsBook(2, countsAlone());
+    const [rule, other] = [book.statsOf("edge", ["plan_free", "tenant"], ""), book.statsOf("edge", ["tenant"], "")];
+    rule.totalHits = 1;
+    for (const value of ["a", "b", "c"]) book.statsOfValues(rule, ["plan_free", `tenant_${value}`]).totalHits += 10;
+    expect(book.countOf(rule)).toEqual({ hits: 31, refused: 0, shadowed: 0 });
+    expect(book.countOf(other).hits).toBe(0);
+    book.retainOnly(new Set([other]));
+    expect(book.countOf(rule).hits).toBe(0);
+  });
+
   test("are one per value up to the bound, then those of other", () => {
     const book = new LimitStatsBook(2, countsAlone());
     const rule = book.statsOf("edge", ["tenant"], "");

@@ -59,16 +59,7 @@ async function openGrpcExporter({ url, headers, ...files }: TraceSettings): Prom
   return { exporter: new OTLPTraceExporter({ url, metadata, credentials: channel }), cutOff: () => undefined };
 }
 
-type TlsFiles = Pick<TraceSettings, "caFile" | "certFile" | "keyFile">;
-
-function readFiles({ caFile, certFile, keyFile }: TlsFiles): {
-  readonly ca?: Buffer;
-  readonly cert?: Buffer;
-  readonly key?: Buffer;
-} {
-  return {
-    ...(caFile === undefined ? {} : { ca: readFileSync(caFile) }),
-    ...(certFile === undefined ? {} : { cert: readFileSync(certFile) }),
-    ...(keyFile === undefined ? {} : { key: readFileSync(keyFile) }),
-  };
+function readFiles({ caFile, certFile, keyFile }: Pick<TraceSettings, "caFile" | "certFile" | "keyFile">) {
+  const read = (file: string | undefined) => (file === undefined ? undefined : readFileSync(file));
+  return { ca: read(caFile), cert: read(certFile), key: read(keyFile) };
 }

@@ -7,8 +7,7 @@ import { errorCode, errorMessage } from "../../../engine/base/thrown.ts";
 import { waitAtMost } from "../../../engine/base/wait-at-most.ts";
 import type { Settings } from "../../../process/settings.ts";
 import type { RateLimitedLog } from "../rate-limited-log.ts";
-import type { CallKind } from "./call-kind.ts";
-import { CallTracer } from "./call-tracer.ts";
+import { type CallKind, CallTracer } from "./call-tracer.ts";
 import { loadPackages, type TracePackages } from "./load-packages.ts";
 import { SpanQueue } from "./span-queue.ts";
 

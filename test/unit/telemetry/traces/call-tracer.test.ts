@@ -5,8 +5,7 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "
 import { expect, test } from "vitest";
 import { LimitCall } from "../../../../src/engine/limiter/call.ts";
 import { GrpcStatus, type UnaryReply } from "../../../../src/grpc/unary.ts";
-import { rpcCalls } from "../../../../src/operate/telemetry/traces/call-kind.ts";
-import { CallTracer } from "../../../../src/operate/telemetry/traces/call-tracer.ts";
+import { CallTracer, rpcCalls } from "../../../../src/operate/telemetry/traces/call-tracer.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 
 const DEADLINE_US = 50_000;
