@@ -46,17 +46,7 @@ export const FOREIGN: ReadonlyMap<string, ForeignVariable> = new Map([
 ]);
 
 /** Prefixes that only settings of this service have. GRPC_ alone is not one: gRPC libraries read GRPC_TRACE and others. */
-const OUR_PREFIXES = [
-  "RULES_",
-  "STORE_",
-  "BREAKER_",
-  "LIMIT_",
-  "RUNTIME_",
-  "REDIS_",
-  "SHUTDOWN_",
-  "RESPONSE_",
-  "GRPC_MAX_",
-];
+const OUR_PREFIX = /^(?:RULES|STORE|BREAKER|LIMIT|RUNTIME|REDIS|SHUTDOWN|RESPONSE|GRPC_MAX)_/;
 
 /** Variables that Kubernetes sets in every container for a Service: REDIS_SERVICE_HOST, REDIS_PORT_6379_TCP and so on. */
 const SERVICE_LINK = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT|PORT_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)$/;
@@ -95,7 +85,7 @@ function lookAlike(name: string, known: readonly string[]): string | undefined {
   if (name.length < NEAR_NAME_LENGTH_MIN || name !== name.toUpperCase()) return undefined;
   const near = nearestName(name, known);
   if (near !== undefined) return `${name}: no such setting; did you mean ${near}?`;
-  const isOurs = bare !== name || OUR_PREFIXES.some((prefix) => name.startsWith(prefix));
+  const isOurs = bare !== name || OUR_PREFIX.test(name);
   return isOurs ? `${name}: no such setting` : undefined;
 }
 

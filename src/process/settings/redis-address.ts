@@ -113,7 +113,7 @@ function parseUrl(text: string, type: RedisType | undefined): RedisUrl {
   const login = at < 0 ? undefined : parseLogin(beforePath.slice(0, at));
   const hosts = beforePath.slice(at + 1);
   const asked = parseQuery(query, kind);
-  const { place, databaseText } = scheme === "unix" ? parseSocket(hosts, path) : parseHosts(kind, hosts, path);
+  const { place, databaseText } = parsePlace(scheme === "unix" ? "unix" : kind, hosts, path);
   const database = databaseOf(databaseText === "" ? (asked.get("db") ?? "") : databaseText);
   if (kind === "cluster" && database !== 0)
     throw new RedisUrlError("expected database 0, the only one that a cluster has, got another one");
@@ -147,17 +147,16 @@ function readScheme(
   return { kind, usesTls: known.usesTls };
 }
 
-function parseSocket(hosts: string, path: string): { readonly place: RedisPlace; readonly databaseText: string } {
-  if (!/^\.?$/.test(hosts) || path === "")
-    throw new RedisUrlError("expected unix:///path/to/socket, got no path or a host");
-  return { place: { kind: "single", address: { kind: "unix", path: decoded(hosts + path) } }, databaseText: "" };
-}
-
-function parseHosts(
-  kind: RedisType,
+function parsePlace(
+  kind: RedisType | "unix",
   hosts: string,
   path: string,
 ): { readonly place: RedisPlace; readonly databaseText: string } {
+  if (kind === "unix") {
+    if (!/^\.?$/.test(hosts) || path === "")
+      throw new RedisUrlError("expected unix:///path/to/socket, got no path or a host");
+    return { place: { kind: "single", address: { kind: "unix", path: decoded(hosts + path) } }, databaseText: "" };
+  }
   const parts = path.split("/").slice(1);
   if (kind === "sentinel") {
     const [name = "", databaseText = "", ...rest] = parts;

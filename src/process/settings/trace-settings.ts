@@ -6,25 +6,10 @@ import type { TableValues } from "./table.ts";
 export type TraceProtocol = NonNullable<TableValues["otlpProtocol"]>;
 
 /** The settings of traces, complete. */
-export interface TraceSettings {
-  readonly protocol: TraceProtocol;
-  /** The collector's URL; with `http/protobuf` the whole URL to which spans are posted. */
-  readonly url: string;
-  /** Headers sent with spans; the values are secret. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly sampler: NonNullable<TableValues["otelSampler"]>;
-  /** Share of traces that are recorded, 0 to 1, for the samplers that use it. */
-  readonly samplingRate: number;
-  /** Attributes of the resource, `service.name` among them. */
-  readonly resource: Readonly<Record<string, string>>;
-  /** Paths of PEM files for TLS towards the collector. */
-  readonly caFile: string | undefined;
-  readonly certFile: string | undefined;
-  readonly keyFile: string | undefined;
-}
+export type TraceSettings = NonNullable<ReturnType<typeof settleTraces>>;
 
 /** Undefined unless traces are asked for. */
-export function settleTraces(values: TableValues, mistakes: string[]): TraceSettings | undefined {
+export function settleTraces(values: TableValues, mistakes: string[]) {
   if (!areAskedFor(values, mistakes)) return undefined;
   const certFile = values.otlpTracesCertFile ?? values.otlpCertFile;
   const keyFile = values.otlpTracesKeyFile ?? values.otlpKeyFile;
@@ -34,11 +19,15 @@ export function settleTraces(values: TableValues, mistakes: string[]): TraceSett
   const protocol = values.otlpTracesProtocol ?? values.otlpProtocol ?? ofReference;
   return Object.freeze({
     protocol,
+    /** The collector's URL; with `http/protobuf` the whole URL to which spans are posted. */
     url: urlOf(values, protocol),
+    /** Headers sent with spans; the values are secret. */
     headers: Object.fromEntries([...otlpHeaders, ...otlpTracesHeaders]),
     sampler: otelSampler ?? "parentbased_traceidratio",
+    /** Share of traces that are recorded, 0 to 1, for the samplers that use it. */
     samplingRate: otelSampler === undefined ? tracingSamplingRate : otelSamplerArg,
     resource: resourceOf(values),
+    /** Paths of PEM files for TLS towards the collector. */
     caFile: values.otlpTracesCaFile ?? values.otlpCaFile,
     certFile,
     keyFile,
@@ -62,6 +51,7 @@ function urlOf({ otlpTracesEndpoint, otlpEndpoint }: TableValues, protocol: Trac
   return url.href;
 }
 
+/** Attributes of the resource, `service.name` among them. */
 function resourceOf(values: TableValues): Readonly<Record<string, string>> {
   const { tracingServiceName, tracingNamespace, tracingInstanceId, otelServiceName, otelResource = [] } = values;
   const named = {

@@ -66,18 +66,16 @@ export const PATH: SettingType<string> = {
 export const FILE: SettingType<string> = { ...PATH, isFile: true };
 
 /** The path of a Unix socket; the system cuts longer ones (macOS; Linux has room for four bytes more). */
-export const SOCKET_PATH: SettingType<string> = {
-  ...PATH,
-  expects: "a path of at most 103 bytes",
-  parse: (text) => (Buffer.byteLength(text) <= 103 ? PATH.parse(text) : undefined),
-};
+export const SOCKET_PATH = shortPath("a path of at most 103 bytes", 103);
 
 /** The path of a file that gets a socket beside it. Sockets' paths have at most 104 bytes, of which a suffix takes 12. */
-export const SNAPSHOT_PATH: SettingType<string> = {
-  ...PATH,
-  expects: "a path of at most 90 bytes that does not end in a slash",
-  parse: (text) => (Buffer.byteLength(text) <= 90 && !text.endsWith("/") ? PATH.parse(text) : undefined),
-};
+export const SNAPSHOT_PATH = shortPath("a path of at most 90 bytes that does not end in a slash", 90, /[^/]$/);
+
+function shortPath(expects: string, bytesMax: number, pattern = /^/): SettingType<string> {
+  const parse = (text: string) =>
+    Buffer.byteLength(text) <= bytesMax && pattern.test(text) ? PATH.parse(text) : undefined;
+  return { ...PATH, expects, parse };
+}
 
 /** A prefix of all bucket keys. Without braces, which would add a second Redis Cluster hash tag. */
 export const KEY_PREFIX = textLike(
@@ -102,17 +100,11 @@ export const HOST_NAME = textLike(
 );
 
 /** Names of hosts in lower case, without their last dots; `*.` before a name means all names below it. */
-export const HOST_PATTERNS: SettingType<readonly string[]> = {
-  label: "list of host names",
-  expects: "a comma-separated list of host names without ports, such as limits.example.com,*.example.net",
-  parse: (text) => {
-    const names = text.split(",").map((name) => name.trim().toLowerCase().replace(/\.$/, ""));
-    return names.every((name) => /^(?:\*\.)?[a-z0-9_-][a-z0-9._-]{0,252}$/.test(name))
-      ? Object.freeze(names)
-      : undefined;
-  },
-  show: (names) => names.join(","),
-};
+export const HOST_PATTERNS = listOfAll(
+  "list of host names",
+  "a comma-separated list of host names without ports, such as limits.example.com,*.example.net",
+  (text) => /^(?:\*\.)?[a-z0-9_-][a-z0-9._-]{0,252}$/.exec(text.toLowerCase().replace(/\.$/, ""))?.[0],
+);
 
 /** An address to listen on, as Go writes it: `:9090` means port 9090 of every address. */
 export const LISTEN_ADDRESS: SettingType<{ readonly host: string; readonly port: number }> = {
@@ -189,16 +181,21 @@ export function oneOf<const T extends string>(
 
 /** A list of `words` separated by commas; repeated ones count once. All words must be in lower case. */
 export function listOf<const T extends string>(words: readonly T[]): SettingType<readonly T[]> {
-  const one = oneOf(words);
-  return {
-    label: `list of ${words.join(", ")}`,
-    expects: `a comma-separated list of ${words.join(", ")}`,
-    parse: (text) => {
-      const found = text.split(",").map((word) => one.parse(word.trim()));
-      return found.every((word) => word !== undefined) ? Object.freeze([...new Set(found)]) : undefined;
-    },
-    show: (value) => value.join(","),
+  const names = words.join(", ");
+  return listOfAll(`list of ${names}`, `a comma-separated list of ${names}`, oneOf(words).parse);
+}
+
+/** A list that commas separate, each part of which can be read. */
+function listOfAll<T extends string>(
+  label: string,
+  expects: string,
+  read: (text: string) => T | undefined,
+): SettingType<readonly T[]> {
+  const parse = (text: string) => {
+    const found = text.split(",").map((part) => read(part.trim()));
+    return found.every((part) => part !== undefined) ? Object.freeze([...new Set(found)]) : undefined;
   };
+  return { label, expects, parse, show: (parts) => parts.join(",") };
 }
 
 /**
