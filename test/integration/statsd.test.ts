@@ -64,12 +64,11 @@ async function listenForStats() {
   return { sums, env };
 }
 
-type Options = ConstructorParameters<typeof StatsdExporter>[0];
 type Sources = ConstructorParameters<typeof StatsdExporter>[1];
 
 /** An exporter whose next flush by time is far away, and what it reads. */
 function makeExporter(
-  options: Pick<Options, "host" | "port" | "protocol"> & Partial<Options>,
+  [statsdHost, statsdPort, statsdProtocol]: readonly [host: string, port: number, protocol: "tcp" | "udp"],
   more: Partial<Sources> = {},
 ) {
   const clock = new ManualClock();
@@ -79,7 +78,8 @@ function makeExporter(
   const calls = new CallCounts(log, counts);
   const reloads = () => ({ loads: 0, failures: 0 });
   const sources = { calls, counts, reloads, statsBook, gauges: () => [], log, clock, ...more };
-  const exporter = new StatsdExporter({ flushMs: 3_600_000, tags: new Map(), isDog: false, ...options }, sources);
+  const settings = { statsdHost, statsdPort, statsdProtocol, statsFlushIntervalMs: 3_600_000 };
+  const exporter = new StatsdExporter({ ...settings, extraTags: new Map(), usesDogStatsd: false }, sources);
   endWithTest(() => exporter.close());
   return { exporter, statsBook, clock, calls };
 }
@@ -168,7 +168,7 @@ descriptors:
   test("over UDP a packet that can't be sent is counted, and nothing is sent a second time", async () => {
     const increments = vi.spyOn(StatsD.prototype, "increment");
     // The kernel lets nobody send to a broadcast address who has not asked for that.
-    const { exporter: statsd, statsBook } = makeExporter({ host: "127.255.255.255", port: 9, protocol: "udp" });
+    const { exporter: statsd, statsBook } = makeExporter(["127.255.255.255", 9, "udp"]);
     statsBook.statsOf("edge", ["user"], "").totalHits = 5;
     statsd.flush();
     await expect.poll(() => statsd.errors).toBe(1);
@@ -220,7 +220,7 @@ descriptors:
     const { sums, env } = await listenForStats();
     const buffer = reserveCounts(2, 1_024);
     const exporters = [0, 1].map((row) => {
-      const address = { host: "127.0.0.1", port: Number(env.STATSD_PORT), protocol: "udp" } as const;
+      const address = ["127.0.0.1", Number(env.STATSD_PORT), "udp"] as const;
       const { exporter, calls } = makeExporter(address, { counts: new SharedCounts(buffer, row) });
       calls.globalShadows = row + 1;
       return exporter;
@@ -292,7 +292,7 @@ descriptors:
         sockets.push(socket);
       });
       const port = await listen(server);
-      const { exporter, statsBook, clock } = makeExporter({ host: "127.0.0.1", port, protocol: "tcp" });
+      const { exporter, statsBook, clock } = makeExporter(["127.0.0.1", port, "tcp"]);
       const move = () => {
         for (let i = 0; i < RULES_MAX; i++) statsBook.statsOf("edge", [`rule ${i} ${"x".repeat(480)}`], "").totalHits++;
       };

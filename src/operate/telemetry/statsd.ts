@@ -9,22 +9,18 @@ import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { waitAtMost } from "../../engine/base/wait-at-most.ts";
 import { oneByteOf, textOf } from "../../engine/domain/request.ts";
 import { LIMIT_COUNTERS } from "../../engine/domain/stats.ts";
+import type { Settings } from "../../process/settings.ts";
 import { RULE_METRICS } from "./metrics.ts";
 import type { CallCounts } from "./observers.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
 import { shortText } from "./short-text.ts";
 import type { LimitStatsBook } from "./stats-book.ts";
 
-interface StatsdOptions {
-  readonly host: string;
-  readonly port: number;
-  readonly protocol: "tcp" | "udp";
-  readonly flushMs: number;
-  /** Added to every name as `.__key=value`, or sent as DogStatsD tags. */
-  readonly tags: ReadonlyMap<string, string>;
-  /** DogStatsD: tags are separate from the name. */
-  readonly isDog: boolean;
-}
+/** Where to send. EXTRA_TAGS are added to every name as `.__key=value`, in DogStatsD's dialect they are sent apart from it. */
+type StatsdSettings = Pick<
+  Settings,
+  "statsdHost" | "statsdPort" | "statsdProtocol" | "statsFlushIntervalMs" | "extraTags" | "usesDogStatsd"
+>;
 
 interface StatsdSources {
   readonly calls: CallCounts;
@@ -60,7 +56,7 @@ const CLOSE_MS_MAX = 1_000;
 
 /** Sends changes every `flushMs` milliseconds, and once more when it is closed. */
 export class StatsdExporter {
-  readonly #options: StatsdOptions;
+  readonly #settings: StatsdSettings;
   readonly #sources: StatsdSources;
   readonly #suffix: string;
   readonly #timer: NodeJS.Timeout;
@@ -76,18 +72,17 @@ export class StatsdExporter {
   /** Errors while sending, since the start. */
   errors = 0;
 
-  constructor(options: StatsdOptions, sources: StatsdSources) {
-    const { flushMs, tags, isDog } = options;
-    this.#options = options;
+  constructor(settings: StatsdSettings, sources: StatsdSources) {
+    this.#settings = settings;
     this.#sources = sources;
-    this.#suffix = isDog ? "" : tagSuffix(tags);
+    this.#suffix = settings.usesDogStatsd ? "" : tagSuffix(settings.extraTags);
     this.#link = this.#open();
     const { counts } = sources;
     this.#totalsAt = placeOf(counts, "sent to statsd", TOTALS).at;
     // Of several threads the first one sends for all.
     this.#timer = setInterval(() => {
       if (counts.living()[0] === counts.row) this.flush();
-    }, flushMs).unref();
+    }, settings.statsFlushIntervalMs).unref();
   }
 
   /**
@@ -147,7 +142,7 @@ export class StatsdExporter {
   }
 
   #open(): { readonly client: StatsD; hasFailed: boolean } {
-    const { host, port, protocol, tags, isDog } = this.#options;
+    const { statsdHost: host, statsdPort: port, statsdProtocol: protocol, extraTags, usesDogStatsd } = this.#settings;
     const client = new StatsD({
       host,
       port,
@@ -155,8 +150,8 @@ export class StatsdExporter {
       maxBufferSize: BUFFER_BYTES,
       // A flush leaves within BUFFER_FLUSH_MS; the default of hot-shots is a second.
       bufferFlushInterval: BUFFER_FLUSH_MS,
-      globalTags: isDog ? Object.fromEntries(tags) : {},
-      includeDataDogTags: isDog,
+      globalTags: usesDogStatsd ? Object.fromEntries(extraTags) : {},
+      includeDataDogTags: usesDogStatsd,
       // hot-shots gives up for ever if a connection is refused within its first second; #mend opens a new one instead.
       tcpGracefulErrorHandling: false,
       errorHandler: (error) => this.#fail(link, error.message),
@@ -175,7 +170,7 @@ export class StatsdExporter {
     const { client, hasFailed } = this.#link;
     // Not in the types of hot-shots: packets that the system has not taken yet.
     const { messagesInFlight = 0 } = client as { readonly messagesInFlight?: number };
-    if (this.#options.protocol === "udp" || hasFailed || messagesInFlight === 0) {
+    if (this.#settings.statsdProtocol === "udp" || hasFailed || messagesInFlight === 0) {
       this.#writesSinceUs = undefined;
       return false;
     }
@@ -193,7 +188,7 @@ export class StatsdExporter {
   // lost, and nothing counts twice.
   #mend(): void {
     if (!this.#link.hasFailed) return;
-    if (this.#options.protocol === "tcp") for (const [name, delta] of this.#last) this.#add(name, delta);
+    if (this.#settings.statsdProtocol === "tcp") for (const [name, delta] of this.#last) this.#add(name, delta);
     this.#link.client.close(() => undefined);
     this.#link = this.#open();
   }

@@ -15,15 +15,6 @@ export async function openStatsd(parts: AppParts): Promise<StatsdExporter | unde
   const numberOf = ({ read }: Metric) => Number(read({ ...parts, refused: [] }));
   const reloads = () => ({ loads: numberOf(METRICS.configLoadSuccess), failures: numberOf(METRICS.configLoadError) });
   const gauges = () => CACHE_GAUGES.map((row) => [row.name.replaceAll("_", "."), numberOf(row)] as const);
-  return new StatsdExporter(
-    {
-      host: settings.statsdHost,
-      port: settings.statsdPort,
-      protocol: settings.statsdProtocol,
-      flushMs: settings.statsFlushIntervalMs,
-      tags: settings.extraTags,
-      isDog: settings.usesDogStatsd,
-    },
-    { calls, counts, reloads, statsBook, gauges: localCache === undefined ? () => [] : gauges, log, clock },
-  );
+  const sources = { calls, counts, reloads, statsBook, log, clock };
+  return new StatsdExporter(settings, { ...sources, gauges: localCache === undefined ? () => [] : gauges });
 }
