@@ -2,7 +2,7 @@
 // node-metrics.ts has those of Node.js and of the process.
 
 import { LATENCY_BOUNDS_US, type LatencyHistogram } from "./latency-histogram.ts";
-import { type MetricRow, RARE_FIELDS, RULE_METRICS } from "./metrics.ts";
+import { type MetricRow, RULE_METRICS } from "./metrics.ts";
 import { labelText, type StatsEntry } from "./stats-book.ts";
 
 /** The Content-Type of a page of metrics. */
@@ -73,7 +73,7 @@ function showing(field: Field, keepsHolds: boolean): (entry: StatsEntry) => bool
   if (field === "holdsLive") {
     return ({ stats }) => keepsHolds && (stats.sum("holdsOpened") > 0 || stats.sum("holdsLive") > 0);
   }
-  return ({ stats }) => !RARE_FIELDS.has(field) || stats.sum(field) > 0;
+  return ({ stats }) => !RULE_METRICS[field].isRare || stats.sum(field) > 0;
 }
 
 function headOf({ name, help, kind }: MetricHead): string {

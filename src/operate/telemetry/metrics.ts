@@ -9,6 +9,11 @@ export interface MetricRow {
   readonly labels: readonly string[];
 }
 
+interface RuleMetric extends MetricRow {
+  /** Few rules have it: a series appears once its value is above 0. */
+  readonly isRare: boolean;
+}
+
 /** Labels of the counters per rule. `rule` is the whole path; `key1` and `key2` are its first two elements. */
 const RULE_LABELS = ["domain", "key1", "key2", "rule", "limit"] as const;
 
@@ -26,44 +31,36 @@ export const RULE_METRICS = {
   overLimitWithLocalCache: ofRule("ratelimit_service_rate_limit_over_limit_with_local_cache").means(
     "Hits that this process refused from its memory of refusals, without the store.",
   ),
-  deniedUnanswered: ofRule("headgate_denied_unanswered_total").means(
+  deniedUnanswered: rare("headgate_denied_unanswered_total").means(
     "Hits over the limit because the store did not answer and on_store_failure is deny.",
   ),
-  holdsOpened: ofRule("headgate_hold_opened_total").means(
+  holdsOpened: rare("headgate_hold_opened_total").means(
     "Holds that payments on the rule have opened. Only those whose calls received the store's answer.",
   ),
   holdsLive: ofRule("headgate_hold_live", "gauge").means(
     "Holds of the rule that wait for their settlement. A hold that has ended counts until a call notices. With the memory store only.",
   ),
-  holdsExpired: ofRule("headgate_hold_expired_total").means(
+  holdsExpired: rare("headgate_hold_expired_total").means(
     "Holds that ended unsettled and were given back. A hold counts when a later call on its bucket notices.",
   ),
-  settlements: ofRule("headgate_hold_settlements_total").means("Holds of the rule that were settled in time."),
-  heldUnused: ofRule("headgate_hold_unused_hits_total").means("Hits that were held and not used."),
-  usedUnheld: ofRule("headgate_hold_exceeded_hits_total").means(
+  settlements: rare("headgate_hold_settlements_total").means("Holds of the rule that were settled in time."),
+  heldUnused: rare("headgate_hold_unused_hits_total").means("Hits that were held and not used."),
+  usedUnheld: rare("headgate_hold_exceeded_hits_total").means(
     "Hits that were used beyond what was held: estimates were too low by so much.",
   ),
-  settledLate: ofRule("headgate_hold_late_settlements_total").means(
+  settledLate: rare("headgate_hold_late_settlements_total").means(
     "Settlements that found no hold, because the hold had ended or was never opened. They are charged as reported.",
   ),
-  settledAgain: ofRule("headgate_hold_repeated_settlements_total").means(
+  settledAgain: rare("headgate_hold_repeated_settlements_total").means(
     "Settlements of holds that were settled already. They changed nothing.",
   ),
 } as const;
 
-/** Metrics that few rules have: a series appears once its value is above 0. */
-export const RARE_FIELDS: ReadonlySet<string> = new Set<keyof typeof RULE_METRICS>([
-  "deniedUnanswered",
-  "holdsOpened",
-  "holdsExpired",
-  "settlements",
-  "heldUnused",
-  "usedUnheld",
-  "settledLate",
-  "settledAgain",
-]);
-
 /** A metric of each rule. Only holds that are live can become fewer. */
-function ofRule(name: string, kind: "counter" | "gauge" = "counter") {
-  return { means: (help: string): MetricRow => ({ name, kind, labels: RULE_LABELS, help }) };
+function ofRule(name: string, kind: "counter" | "gauge" = "counter", isRare = false) {
+  return { means: (help: string): RuleMetric => ({ name, kind, labels: RULE_LABELS, help, isRare }) };
+}
+
+function rare(name: string) {
+  return ofRule(name, "counter", true);
 }
