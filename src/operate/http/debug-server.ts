@@ -10,8 +10,6 @@ import { referenceLimitLines } from "./views.ts";
 interface DebugSources {
   /** The rules in force; undefined before the first ones. */
   readonly rules: () => RuleSet | undefined;
-  /** The JSON of `/stats`. */
-  readonly stats: () => object;
   /** HTTP_HOSTS. */
   readonly hosts: readonly string[];
   /** Told of internal errors; must not throw. */
@@ -19,7 +17,7 @@ interface DebugSources {
 }
 
 /** Makes the server. An unknown path gets the list of known ones, as in envoyproxy/ratelimit. */
-export function openDebugServer(address: PageAddress, { rules, stats, hosts, onError }: DebugSources): PageServer {
+export function openDebugServer(address: PageAddress, { rules, hosts, onError }: DebugSources): PageServer {
   const pages = new Map<string, Page>();
   const list = () => text(200, [...pages].map(([path, { help }]) => `${path}: ${help}\n`).join(""));
   const add = (path: string, help: string, answer: Page["answer"]) =>
@@ -36,6 +34,15 @@ export function openDebugServer(address: PageAddress, { rules, stats, hosts, onE
     if (inForce === undefined || inForce.domains.size === 0) return { status: 200, headers: {}, body: "" };
     return text(200, joinInPieces(referenceLimitLines(inForce)));
   });
-  add("/stats", "how the process fares, as JSON", () => json(200, stats()));
+  add("/stats", "how the process fares, as JSON", () => json(200, processStats()));
   return new PageServer({ ...address, pages, otherPage: list, onError });
+}
+
+// The names of Go's runtime with the nearest values of Node. Of the command line only the program: arguments may hold secrets.
+function processStats(): object {
+  const { heapUsed, heapTotal, rss, external } = process.memoryUsage();
+  return {
+    cmdline: process.argv.slice(0, 2),
+    memstats: { Alloc: heapUsed, HeapAlloc: heapUsed, HeapSys: heapTotal, OtherSys: external, Sys: rss },
+  };
 }

@@ -39,20 +39,11 @@ export async function openSidePorts(parts: AppParts, sources: AdminSources): Pro
     }
   };
   const debugAddress = debugPort === undefined ? undefined : { host: debugHost, port: debugPort };
-  const debugSources = { rules: () => reloader.current, stats: processStats, hosts, onError: sources.onError };
+  const debugSources = { rules: () => reloader.current, hosts, onError: sources.onError };
   return {
     debugPort: await open("debug", "DEBUG_PORT", debugAddress, (at) => openDebugServer(at, debugSources)),
     metricsPort: await open("metrics", "PROMETHEUS_ADDR", prometheusAddress, (at) =>
       openMetricsServer(at, prometheusPath, sources),
     ),
-  };
-}
-
-// The names of Go's runtime with the nearest values of Node. Of the command line only the program: arguments may hold secrets.
-function processStats(): object {
-  const { heapUsed, heapTotal, rss, external } = process.memoryUsage();
-  return {
-    cmdline: process.argv.slice(0, 2),
-    memstats: { Alloc: heapUsed, HeapAlloc: heapUsed, HeapSys: heapTotal, OtherSys: external, Sys: rss },
   };
 }

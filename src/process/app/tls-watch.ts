@@ -37,17 +37,13 @@ export function openTls({ settings, logger, health }: AppParts): TlsFiles | unde
   return files;
 }
 
-/** The numbers of certificates for the metrics; undefined without TLS. */
+/** How long the certificates are valid, and how long they were at first; undefined without TLS. */
 export function tlsNumbers(files: TlsFiles | undefined) {
   if (files === undefined) return undefined;
-  const { validFromUs, validToUs, renewals, refusals, refusal } = files.status();
+  const { validFromUs, validToUs } = files.status();
   return {
     remainingSeconds: (validToUs - new WallClock().nowUs()) / MICROS_PER_SECOND,
     lifetimeSeconds: (validToUs - validFromUs) / MICROS_PER_SECOND,
-    renewals,
-    refusals,
-    /** True while the files hold certificates that are not in force. */
-    isRefused: refusal !== undefined,
   };
 }
 
