@@ -21,35 +21,9 @@ export interface DecisionLogOptions {
   readonly linesPerSecond: number;
   readonly clock: Clock;
   /** Takes a line without its line feed; returns false if there is no room for it. What becomes of lines it took, `noteEnd` is told. */
-  readonly write: (line: string, fields: DecisionLine) => boolean;
+  readonly write: (line: string, fields: object) => boolean;
   /** Uniform in 0 to 1; Math.random unless given. */
   readonly random?: () => number;
-}
-
-/** A line. `domain`, `descriptors` and `hits_addend` are the request in the form of a body of /json. */
-interface DecisionLine {
-  readonly at: string;
-  readonly domain: string;
-  readonly descriptors: readonly object[];
-  readonly hits_addend?: number;
-  readonly code: "OK" | "OVER_LIMIT";
-  /** The limit that governs the answer; absent if no limit applied. */
-  readonly limit?: string;
-  readonly cost?: number;
-  readonly remaining?: number;
-  readonly wait_seconds?: number;
-  /** The trace of the call's span, or else of the caller; absent if there is neither. */
-  readonly trace_id?: string;
-  /** The call's span, if it is recorded. */
-  readonly span_id?: string;
-  /** Decisions of this limit that were left out since its last line, by the rate or because the disk is too slow; not those that the disk lost. */
-  readonly left_out?: number;
-}
-
-/** The trace that a line names, and the call's span in it if that is recorded. */
-interface LineTrace {
-  readonly traceId: string | undefined;
-  readonly spanId?: string;
 }
 
 /** What is left of one limit's rate. */
@@ -97,7 +71,7 @@ export class DecisionLog {
     this.leftOut += lost;
   }
 
-  #write(fields: DecisionLine): boolean {
+  #write(fields: object): boolean {
     const line = JSON.stringify(fields);
     return line.length <= LINE_CHARS_MAX && this.#options.write(line, fields);
   }
@@ -123,7 +97,16 @@ export class DecisionLog {
   }
 }
 
-function decisionLine(call: LimitCall, { traceId, spanId }: LineTrace, leftOut: number): DecisionLine {
+/**
+ * A line. `domain`, `descriptors` and `hits_addend` are the request in the form of a body of /json; `limit` and what follows is of the limit
+ * that governs the answer, if there is one; the trace is that of the call's span, or else the caller's. `left_out` counts decisions of this
+ * limit since its last line that the rate left out, or a disk that is too slow; not those that the disk lost.
+ */
+function decisionLine(
+  call: LimitCall,
+  { traceId, spanId }: { readonly traceId: string | undefined; readonly spanId?: string },
+  leftOut: number,
+): object {
   const { request, decision, governing } = call;
   return {
     // Date has milliseconds; the last three digits are added so that the line has the microseconds of the process's clock.
@@ -168,8 +151,13 @@ function entryOf(key: string, value: string): WrittenEntry {
   return { key: textOf(key), ...text };
 }
 
+interface AskedFields {
+  readonly descriptors: readonly object[];
+  readonly hits_addend?: number;
+}
+
 /** Descriptors and hits of the call, in the form of a body of /json. */
-function askedOf(call: LimitCall): Pick<DecisionLine, "descriptors" | "hits_addend"> {
+function askedOf(call: LimitCall): AskedFields {
   const { request } = call;
   if (request.holdAsk !== HoldAsk.none) return heldAsEntries(call);
   return {
@@ -180,7 +168,7 @@ function askedOf(call: LimitCall): Pick<DecisionLine, "descriptors" | "hits_adde
 }
 
 // A hold that the request names in its fields is written as the entries that mean the same, so that a simulation repeats it.
-function heldAsEntries(call: LimitCall): Pick<DecisionLine, "descriptors" | "hits_addend"> {
+function heldAsEntries(call: LimitCall): AskedFields {
   const { holdAsk, holdId, holdAmount } = call.request;
   const entries = shownEntries(call, 0);
   const hold = call.rules[0]?.hold;
