@@ -22,12 +22,12 @@ export class App {
   readonly debugPort: number | undefined;
   readonly metricsPort: number | undefined;
 
-  constructor(parts: AppParts, grpc: GrpcServer, { httpPort, debugPort, metricsPort }: PagePorts) {
+  constructor(parts: AppParts, grpc: GrpcServer, { http = 0, debug, metrics }: PagePorts) {
     this.#parts = parts;
     this.grpcPort = grpc.port;
-    this.httpPort = httpPort;
-    this.debugPort = debugPort;
-    this.metricsPort = metricsPort;
+    this.httpPort = http;
+    this.debugPort = debug;
+    this.metricsPort = metrics;
   }
 
   /** Reads the rule files now, whether or not the watcher has seen a change. */
@@ -89,7 +89,7 @@ async function start(parts: AppParts): Promise<App> {
   health.setTrouble("start", "the process is starting: its gRPC port does not listen yet");
   health.setTrouble("rules", "the rule files have not been read yet");
   const pages = await openAdmin(parts);
-  const { httpPort, debugPort: debug, metricsPort: metrics } = pages;
+  const { http: httpPort = 0, debug, metrics } = pages;
   watchSnapshots(parts);
   await reloader.start();
   showRulesHealth(parts);

@@ -1,6 +1,5 @@
 // Everything that listens: the gRPC port with its services, the HTTP port with its pages, and the certificates.
 
-import { cannotListen } from "../../engine/base/cannot-listen.ts";
 import { runInTurns } from "../../engine/base/long-work.ts";
 import { explainSteps } from "../../engine/rules/explain.ts";
 import type { HeaderDialect } from "../../grpc/header-dialects.ts";
@@ -17,21 +16,22 @@ import {
   SHOULD_RATE_LIMIT_PATH,
 } from "../../grpc/transport/load-proto.ts";
 import type { GrpcServer } from "../../grpc/transport/transport.ts";
-import type { PageServer } from "../../operate/http/page-server.ts";
+import { openDebugServer } from "../../operate/http/debug-server.ts";
+import type { PageAddress, PageServer } from "../../operate/http/page-server.ts";
 import type { ExplainQuestion } from "../../operate/http/read-questions.ts";
-import { type AdminSources, openAdminServer } from "../../operate/http/server.ts";
+import { type AdminSources, openAdminServer, openMetricsServer } from "../../operate/http/server.ts";
 import { Tokens } from "../../operate/http/tokens.ts";
 import { configView, type RulesState } from "../../operate/http/views.ts";
 import { openNodeMetrics } from "../../operate/telemetry/node-metrics.ts";
 import { httpCalls, rpcCalls } from "../../operate/telemetry/traces/call-tracer.ts";
 import type { UnmatchedEntry } from "../../operate/telemetry/unmatched-book.ts";
 import { describeSettings, type Settings } from "../settings.ts";
+import { addressOf, goOnWithout } from "../workers/shared-listener.ts";
 import type { AppParts } from "./app-parts.ts";
 import { watchConditions } from "./condition-watch.ts";
 import { topSource } from "./open-top.ts";
 import { metricsText } from "./process-metrics.ts";
 import { snapshotView } from "./show-snapshots.ts";
-import { openSidePorts, type SidePorts } from "./side-ports.ts";
 import { readState } from "./state-page.ts";
 import { openTls, tlsView } from "./tls-watch.ts";
 import { shownWorkers, workerService } from "./worker-service.ts";
@@ -41,25 +41,35 @@ const CONCURRENT_STREAMS_MAX = 4_096;
 /** Most complete requests to /json under way, however high IN_FLIGHT_MAX is: each may hold a body of JSON_BYTES_MAX bytes. */
 const JSON_IN_FLIGHT_MAX = 1_000;
 
-/** The ports of pages. */
-export interface PagePorts extends SidePorts {
-  readonly httpPort: number;
-}
+/** The ports of pages; undefined where nothing listens. */
+export type PagePorts = Partial<Record<PageName, number>>;
+type PageName = "http" | "debug" | "metrics";
 
 /** Opens the HTTP port and the ports beside it. Rejects with ConfigError if the HTTP port can't be opened. */
 export async function openAdmin(parts: AppParts): Promise<PagePorts> {
-  const { settings } = parts;
+  const { settings, reloader, link, running, logger } = parts;
+  const { prometheusPath: metricsPath, httpHosts: hosts, requestBytesMax } = settings;
   const sources = adminSources(parts);
-  const address = { host: settings.httpHost, port: settings.httpPort, sockets: parts.link?.socketSource("http") };
-  const bodyBytesMax = Math.min(settings.requestBytesMax, JSON_BYTES_MAX);
-  const admin = openAdminServer(
-    address,
-    { metricsPath: settings.prometheusPath, bodyBytesMax, hosts: settings.httpHosts },
-    sources,
-  );
-  const httpPort = await listenOrExplain(admin, settings);
-  parts.running.pages.push(admin);
-  return { httpPort, ...(await openSidePorts(parts, sources)) };
+  const bodyBytesMax = Math.min(requestBytesMax, JSON_BYTES_MAX);
+  const servers: Readonly<Record<PageName, (at: PageAddress) => PageServer>> = {
+    http: (at) => openAdminServer(at, { metricsPath, bodyBytesMax, hosts }, sources),
+    debug: (at) => openDebugServer(at, { rules: () => reloader.current, hosts, onError: sources.onError }),
+    metrics: (at) => openMetricsServer(at, metricsPath, sources),
+  };
+  const ports: PagePorts = {};
+  for (const name of ["http", "debug", "metrics"] as const) {
+    const address = addressOf(name, settings);
+    const sockets = link?.socketSource(name);
+    if (address === undefined || (link !== undefined && sockets === undefined)) continue;
+    const server = servers[name]({ ...address, sockets });
+    try {
+      ports[name] = await server.listen();
+      running.pages.push(server);
+    } catch (cause) {
+      goOnWithout(name, address, cause, logger);
+    }
+  }
+  return ports;
 }
 
 /** Opens the gRPC port. Rejects with ConfigError if that fails, or if its certificates can't be used. */
@@ -209,13 +219,4 @@ async function explainQuestion(parts: AppParts, question: ExplainQuestion): Prom
     if (domain === question.domain) return { ...report, unmatched: { descriptors, example_keys: exampleKeys } };
   }
   return report;
-}
-
-async function listenOrExplain(admin: PageServer, { httpHost, httpPort }: Settings): Promise<number> {
-  try {
-    return await admin.listen();
-  } catch (cause) {
-    if (!(cause instanceof Error)) throw cause;
-    throw cannotListen("HTTP", `${httpHost}:${httpPort}`, "HOST and PORT", cause);
-  }
 }

@@ -1,6 +1,9 @@
-// An address that the main thread listens on for its workers: accepts connections and passes them on unread.
+// The addresses that a process listens on. With several workers the main thread listens: accepts connections and passes them on unread.
 
 import { createServer, type Server, type Socket } from "node:net";
+import { cannotListen, listenTrouble } from "../../engine/base/cannot-listen.ts";
+import type { ConfigError } from "../../engine/base/errors.ts";
+import type { Logger } from "../../operate/telemetry/logger.ts";
 import type { Settings } from "../settings.ts";
 import type { ListenerName } from "./messages.ts";
 
@@ -29,19 +32,33 @@ export function addressOf(name: ListenerName, settings: Settings): Address | und
   return debugPort === undefined ? undefined : { host: debugHost, port: debugPort };
 }
 
+/** The error of an address that can't be listened on. */
+export function listenError(name: ListenerName, address: Address, error: Error): ConfigError {
+  return cannotListen(name === "grpc" ? "gRPC" : "HTTP", shownAddress(address), VARIABLES[name], error);
+}
+
+/** Throws that error for the HTTP port. Calls don't need the pages of the others: that is logged, and the process goes on without it. */
+export function goOnWithout(name: ListenerName, address: Address, error: unknown, logger: Logger): void {
+  if (!(error instanceof Error)) throw error;
+  if (name === "http") throw listenError(name, address, error);
+  logger.error(
+    { variable: VARIABLES[name], where: shownAddress(address), reason: listenTrouble(error) },
+    "a port that calls don't need can't be opened; going on without it",
+  );
+}
+
+function shownAddress({ host, port }: Address): string {
+  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
 export class SharedListener {
-  readonly #address: Address;
+  readonly address: Address;
   readonly #server: Server;
-  /** How errors name it: the variables that set the address, and the address. */
-  readonly variable: string;
-  readonly where: string;
   #port: Promise<number> | undefined;
 
   /** `give` gets each socket, and must pass it on or destroy it. */
-  constructor(name: ListenerName, address: Address, give: (socket: Socket) => void) {
-    this.#address = address;
-    this.variable = VARIABLES[name];
-    this.where = `${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
+  constructor(address: Address, give: (socket: Socket) => void) {
+    this.address = address;
     // Paused, because the worker has to read everything that the caller sends.
     this.#server = createServer({ pauseOnConnect: true }, give);
   }
@@ -50,7 +67,7 @@ export class SharedListener {
   open(): Promise<number> {
     this.#port ??= new Promise((resolve, reject) => {
       this.#server.once("error", reject);
-      this.#server.listen({ ...this.#address, backlog: BACKLOG }, () => {
+      this.#server.listen({ ...this.address, backlog: BACKLOG }, () => {
         this.#server.off("error", reject);
         // Accepting may fail, as without free file descriptors; the server tries again with the next connection.
         this.#server.on("error", () => undefined);

@@ -2,7 +2,6 @@
 // hang, and has them reload and stop. It decides no call and has no store.
 
 import type { Socket } from "node:net";
-import { cannotListen, listenTrouble } from "../../engine/base/cannot-listen.ts";
 import type { Clock } from "../../engine/base/clock.ts";
 import { reserveCounts } from "../../engine/base/count-layout.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
@@ -22,7 +21,7 @@ import {
 } from "./messages.ts";
 import { Rebalancer } from "./rebalance.ts";
 import { RestartPace } from "./restart-pace.ts";
-import { addressOf, SharedListener } from "./shared-listener.ts";
+import { addressOf, goOnWithout, listenError, SharedListener } from "./shared-listener.ts";
 import { SharedNumbers } from "./shared-numbers.ts";
 import { WorkerThread } from "./worker-thread.ts";
 
@@ -93,7 +92,7 @@ export class Supervisor {
         const address = addressOf(name, options.settings);
         return address === undefined
           ? []
-          : [[name, new SharedListener(name, address, (socket) => this.#give(name, socket))] as const];
+          : [[name, new SharedListener(address, (socket) => this.#give(name, socket))] as const];
       }),
     );
   }
@@ -163,17 +162,10 @@ export class Supervisor {
     for (const name of ["http", "debug", "metrics"] as const) {
       const listener = this.#listeners.get(name);
       if (listener === undefined) continue;
-      const { variable, where } = listener;
       try {
         this.#ports[name] = await listener.open();
       } catch (error) {
-        if (!(error instanceof Error)) throw error;
-        if (name === "http") throw cannotListen("HTTP", where, variable, error);
-        const reason = listenTrouble(error);
-        this.#options.logger.error(
-          { variable, where, reason },
-          "a port that calls don't need can't be opened; going on without it",
-        );
+        goOnWithout(name, listener.address, error, this.#options.logger);
       }
     }
   }
@@ -228,12 +220,11 @@ export class Supervisor {
   }
 
   async #opened(name: ListenerName, worker: WorkerThread): Promise<void> {
-    const listener = this.#listeners.get(name);
+    const grpc = this.#listeners.get("grpc");
     try {
-      if (name === "grpc") this.#ports.grpc = (await listener?.open()) ?? 0;
+      if (name === "grpc") this.#ports.grpc = (await grpc?.open()) ?? 0;
     } catch (error) {
-      const { where = "", variable = "" } = listener ?? {};
-      this.#start?.reject(error instanceof Error ? cannotListen("gRPC", where, variable, error) : error);
+      this.#start?.reject(error instanceof Error && grpc ? listenError("grpc", grpc.address, error) : error);
       return;
     }
     worker.send({ kind: "opened", listener: name, port: this.#ports[name] ?? 0 });
