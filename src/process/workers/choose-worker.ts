@@ -2,7 +2,6 @@
 
 /** A worker that takes connections. */
 interface Taker {
-  readonly connections: number;
   /** Mean over the last seconds. */
   readonly openStreams: number;
   /** Order of the workers' last new connections: any count that grows. */
@@ -14,16 +13,18 @@ interface Taker {
  * longest. Callers keep few connections for long, so a difference of one connection can't be avoided. `avoided` is chosen only if
  * nobody else can take: it has just sent a connection away, which now comes back. Undefined if there is no taker.
  */
-export function chooseWorker<T extends Taker>(takers: Iterable<T>, avoided?: T): T | undefined {
+export function chooseWorker<T extends Taker>(
+  takers: Iterable<T>,
+  connectionsOf: (taker: T) => number,
+  avoided?: T,
+): T | undefined {
+  const isBefore = (one: T, other: T) =>
+    (connectionsOf(one) - connectionsOf(other) ||
+      one.openStreams - other.openStreams ||
+      one.lastGiven - other.lastGiven) < 0;
   let chosen: T | undefined;
   for (const taker of takers) {
     if (chosen === undefined || chosen === avoided || (taker !== avoided && isBefore(taker, chosen))) chosen = taker;
   }
   return chosen;
-}
-
-function isBefore(one: Taker, other: Taker): boolean {
-  if (one.connections !== other.connections) return one.connections < other.connections;
-  if (one.openStreams !== other.openStreams) return one.openStreams < other.openStreams;
-  return one.lastGiven < other.lastGiven;
 }

@@ -241,14 +241,8 @@ export class Supervisor {
     const takers = this.#all().filter((worker) => worker.takesAt(name));
     // A worker that still starts knows less than one that serves, so its pages are a last resort.
     const serving = workersForCalls(takers);
-    const counted = (serving.length > 0 ? serving : takers).map((worker) => {
-      return { worker, connections: worker.heldAt(name), openStreams: worker.openStreams, lastGiven: worker.lastGiven };
-    });
     const avoided = name === "grpc" ? this.#avoided() : undefined;
-    const chosen = chooseWorker(
-      counted,
-      counted.find(({ worker }) => worker === avoided),
-    )?.worker;
+    const chosen = chooseWorker(serving.length > 0 ? serving : takers, (worker) => worker.heldAt(name), avoided);
     if (chosen === undefined) {
       socket.destroy();
       return;
