@@ -86,10 +86,9 @@ export const KEY_PREFIX = textLike(
 
 /** A TCP port; 0 lets the system choose a free one. */
 export const PORT: SettingType<number> = {
+  ...wholeNumber(0, 65_535),
   label: "port",
   expects: "a port number from 0 to 65535",
-  parse: (text) => parseWhole(text, 0, 65_535),
-  show: String,
 };
 
 /** A host name or an IP address to listen on. */
@@ -131,12 +130,11 @@ export const URL_PATH = textLike("URL path", "a path that begins with a slash, s
 
 /** Whole numbers within bounds. */
 export function wholeNumber(min: number, max: number): SettingType<number> {
-  return {
-    label: "whole number",
-    expects: `a whole number from ${min} to ${max}`,
-    parse: (text) => parseWhole(text, min, max),
-    show: String,
+  const parse = (text: string) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    return value >= min && value <= max ? value : undefined;
   };
+  return { label: "whole number", expects: `a whole number from ${min} to ${max}`, parse, show: String };
 }
 
 /** Whole numbers within bounds, or a word. */
@@ -145,10 +143,11 @@ export function wholeNumberOr<const Word extends string>(
   min: number,
   max: number,
 ): SettingType<number | Word> {
+  const number = wholeNumber(min, max);
   return {
-    label: `whole number or ${word}`,
-    expects: `a whole number from ${min} to ${max}, or ${word}`,
-    parse: (text) => (text.toLowerCase() === word ? word : parseWhole(text, min, max)),
+    label: `${number.label} or ${word}`,
+    expects: `${number.expects}, or ${word}`,
+    parse: (text) => (text.toLowerCase() === word ? word : number.parse(text)),
     show: String,
   };
 }
@@ -342,11 +341,6 @@ export function showDuration(us: number): string {
     left -= count * unitUs;
   }
   return shown;
-}
-
-function parseWhole(text: string, min: number, max: number): number | undefined {
-  const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  return value >= min && value <= max ? value : undefined;
 }
 
 function hasControlCharacter(text: string): boolean {
