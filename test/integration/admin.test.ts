@@ -33,7 +33,10 @@ async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax =
           yield "up 1\n";
           yield "down 0\n";
         })(),
-      rules: () => ({ rules: undefined, lastFailure: undefined }),
+      rules: {
+        current: undefined,
+        status: () => ({ loads: 0, failures: 0, loadedAtUs: undefined, lastError: undefined }),
+      },
       config: async () => ({ settings: { PORT: "8080" } }),
       explain: (question) => question,
       buckets: { peek: async () => [], reset: async () => [] },

@@ -36,11 +36,11 @@ export class AdminWatch {
   }
 
   used(action: AdminAction, isDone: boolean): void {
-    this.#count(action, isDone ? "done" : "failed");
+    this.#counts[`${action} ${isDone ? "done" : "failed"}`]++;
   }
 
   refused(action: AdminAction, peer: string, reason: string): void {
-    this.#count(action, "refused");
+    this.#counts[`${action} refused`]++;
     this.#rareLog.warn(`admin ${action}`, "an admin page was refused", () => ({ action, peer, reason }));
   }
 
@@ -51,9 +51,5 @@ export class AdminWatch {
     const fields = { who, peer, domain, buckets: shown, ...(more > 0 ? { more } : {}) };
     if (action === "reset") this.#logger.warn(fields, "buckets were reset");
     else this.#logger.info(fields, "buckets were looked at");
-  }
-
-  #count(action: AdminAction, outcome: AdminOutcome): void {
-    this.#counts[`${action} ${outcome}`]++;
   }
 }

@@ -4,6 +4,7 @@
 import type { HealthState } from "../../engine/base/health.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
 import type { HttpCaller } from "../../grpc/unary.ts";
+import type { RuleSource } from "../../rule-sources/files/rule-source.ts";
 import { joinInPieces } from "../telemetry/join-in-pieces.ts";
 import { METRICS_TYPE } from "../telemetry/metric-text.ts";
 import { HeldBodies, readBody } from "./body.ts";
@@ -22,7 +23,7 @@ import {
   text,
   withHeaders,
 } from "./page-server.ts";
-import { limitLines, type RulesState, readinessView } from "./views.ts";
+import { limitLines, readinessView } from "./views.ts";
 
 /** Where the pages get what they show. */
 export interface AdminSources extends GuardedSources {
@@ -31,7 +32,7 @@ export interface AdminSources extends GuardedSources {
   readonly health: HealthState;
   /** Rejects if the metrics can't be shown. Nothing is made before it is read. */
   readonly metricsText: () => Promise<AsyncIterable<string>>;
-  readonly rules: () => Pick<RulesState, "rules" | "lastFailure">;
+  readonly rules: Pick<RuleSource, "current" | "status">;
   /** The JSON of `/config`. */
   readonly config: () => Promise<object>;
   /** Told of internal errors; must not throw. */
@@ -106,13 +107,13 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
   );
   add("/livez", "200 as long as the process works at all", READ, () => text(200, "OK\n"));
   add("/readyz", "200, or 503 with the reasons", READ, () =>
-    json(health.isServing() ? 200 : 503, readinessView(health.troubles(), health.notes(), rules().lastFailure)),
+    json(health.isServing() ? 200 : 503, readinessView(health.troubles(), health.notes(), rules.status().lastError)),
   );
   pages.set(options.metricsPath, metricsPage(metricsText));
   addOwn("/config", "rule files, hash, last error, warnings, certificates, snapshot, settings", READ, async () =>
     json(200, await config()),
   );
-  addOwn("/rlconfig", "one line per limit in force", READ, () => text(200, joinInPieces(limitLines(rules().rules))));
+  addOwn("/rlconfig", "one line per limit in force", READ, () => text(200, joinInPieces(limitLines(rules.current))));
   for (const [path, file] of files) pages.set(path, file);
   return pages;
 }

@@ -7,22 +7,17 @@ import { textOf } from "../../engine/domain/request.ts";
 import { Kind } from "../../engine/domain/take.ts";
 import type { DomainRules, Level, Rule, RuleSet } from "../../engine/rules/rule-set.ts";
 import { rulesOfTiers } from "../../engine/rules/tiers.ts";
-import type { RulesFailure } from "../../rule-sources/files/rule-source.ts";
+import type { RuleSource, RulesFailure } from "../../rule-sources/files/rule-source.ts";
 import type { XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
 import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
 
-/** The rules in force, and how their last load went. */
-export interface RulesState {
+/** Where rules come from, and what they leave without a limit. */
+interface RulesState {
   /** The folder of the rule files; undefined if none are read. */
   readonly directory: string | undefined;
   /** The control plane that sends the rules; undefined if they come from files. */
   readonly plane?: XdsStatus | undefined;
-  /** Undefined until the first rules came in force. */
-  readonly rules: RuleSet | undefined;
-  /** When `rules` came in force, in microseconds since the epoch. */
-  readonly loadedAtUs: number | undefined;
-  /** The failure of the last load; undefined if it succeeded. */
-  readonly lastFailure: RulesFailure | undefined;
+  readonly source: Pick<RuleSource, "current" | "status">;
   /** Descriptors that met no rule so far, by domain; domains without rules count too. */
   readonly unmatched: Iterable<UnmatchedEntry>;
 }
@@ -40,22 +35,23 @@ export function configView(
   settings: Readonly<Record<string, string>>,
   { tls, snapshot, workers }: ConfigParts = {},
 ): object {
-  const { rules, lastFailure } = state;
+  const rules = state.source.current;
+  const { loadedAtUs, lastError } = state.source.status();
   return {
     rules: {
       directory: state.directory ?? null,
       ...(state.plane === undefined ? {} : { control_plane: planeView(state.plane) }),
       version: rules?.version ?? null,
       hash: rules?.hash ?? null,
-      loaded_at: state.loadedAtUs === undefined ? null : isoTime(state.loadedAtUs),
+      loaded_at: loadedAtUs === undefined ? null : isoTime(loadedAtUs),
       files: rules?.files ?? [],
       domains: rules === undefined ? [] : [...rules.domains.values()].map(domainView),
       unmatched_descriptors: [...state.unmatched].map(unmatchedView),
       warnings: rules?.warnings ?? [],
       last_error:
-        lastFailure === undefined
+        lastError === undefined
           ? null
-          : { at: isoTime(lastFailure.atUs), message: lastFailure.message, problems: lastFailure.problems },
+          : { at: isoTime(lastError.atUs), message: lastError.message, problems: lastError.problems },
     },
     ...(tls === undefined ? {} : { tls }),
     ...(snapshot === undefined ? {} : { snapshot }),

@@ -21,7 +21,7 @@ import type { PageAddress, PageServer } from "../../operate/http/page-server.ts"
 import type { ExplainQuestion } from "../../operate/http/read-questions.ts";
 import { type AdminSources, openAdminServer, openMetricsServer } from "../../operate/http/server.ts";
 import { Tokens } from "../../operate/http/tokens.ts";
-import { configView, type RulesState } from "../../operate/http/views.ts";
+import { configView } from "../../operate/http/views.ts";
 import { openNodeMetrics } from "../../operate/telemetry/node-metrics.ts";
 import { httpCalls, rpcCalls } from "../../operate/telemetry/traces/call-tracer.ts";
 import type { UnmatchedEntry } from "../../operate/telemetry/unmatched-book.ts";
@@ -142,7 +142,7 @@ function metadataMode({ responseDynamicMetadata, compatibilityMode }: Settings):
 }
 
 function adminSources(parts: AppParts): AdminSources {
-  const { settings, calls, health } = parts;
+  const { settings, calls, health, reloader, xds } = parts;
   // Callers over HTTP get headers even if none are configured for Envoy: no proxy adds headers for them.
   const dialects: readonly HeaderDialect[] =
     settings.responseHeaders.length > 0 || settings.compatibilityMode ? settings.responseHeaders : ["x-ratelimit"];
@@ -162,18 +162,23 @@ function adminSources(parts: AppParts): AdminSources {
   const { link } = parts;
   const ofNode = openNodeMetrics();
   const conditions = watchConditions(parts);
+  const origin = { directory: settings.readsFiles ? settings.rulesDir : undefined, source: reloader };
   link?.attach(workerService(parts, link, { conditions, ofNode }));
   return {
     answerJson: (readBody, caller) => endpoint.answer(readBody, caller),
     health,
     metricsText: () => metricsText(parts, ofNode),
-    rules: () => rulesState(parts),
+    rules: reloader,
     config: async () =>
-      configView({ ...rulesState(parts), unmatched: await unmatchedOf(parts) }, describeSettings(settings), {
-        tls: tlsView(parts.running.tls),
-        snapshot: snapshotView(parts.snapshots, settings.memorySnapshot),
-        workers: link && shownWorkers(parts, await link.views()),
-      }),
+      configView(
+        { ...origin, plane: xds?.xdsStatus(), unmatched: await unmatchedOf(parts) },
+        describeSettings(settings),
+        {
+          tls: tlsView(parts.running.tls),
+          snapshot: snapshotView(parts.snapshots, settings.memorySnapshot),
+          workers: link && shownWorkers(parts, await link.views()),
+        },
+      ),
     explain: (question) => explainQuestion(parts, question),
     buckets: parts.buckets,
     state: () => readState(parts, conditions()),
@@ -186,18 +191,6 @@ function adminSources(parts: AppParts): AdminSources {
     }),
     watch: parts.adminWatch,
     onError: (error) => calls.internalFailed(error),
-  };
-}
-
-function rulesState({ reloader, settings, calls, xds }: AppParts): RulesState {
-  const { loadedAtUs, lastError } = reloader.status();
-  return {
-    directory: settings.readsFiles ? settings.rulesDir : undefined,
-    plane: xds?.xdsStatus(),
-    rules: reloader.current,
-    loadedAtUs,
-    lastFailure: lastError,
-    unmatched: calls.unmatched.entries(),
   };
 }
 

@@ -48,22 +48,25 @@ descriptors:
 describe("/config", () => {
   test("shows the rules in force and the problems of the last load, also before the first one", () => {
     const problem = { severity: "error", file: "edge.yaml", line: 3, column: 5, message: "unknown key" } as const;
+    const rules = rulesFromYaml({ "edge.yaml": "domain: edge" }, { version: 2, hash: "abc" });
+    const loadedAtUs = Date.UTC(2026, 0, 1) * 1_000;
+    const lastError = {
+      part: "files",
+      atUs: Date.UTC(2026, 0, 2) * 1_000,
+      message: "1 problem",
+      problems: [problem],
+    } as const;
+    const counts = { loads: 1, failures: 1 };
     const state = {
       directory: "/rules",
-      rules: rulesFromYaml({ "edge.yaml": "domain: edge" }, { version: 2, hash: "abc" }),
-      loadedAtUs: Date.UTC(2026, 0, 1) * 1_000,
-      lastFailure: {
-        part: "files",
-        atUs: Date.UTC(2026, 0, 2) * 1_000,
-        message: "1 problem",
-        problems: [problem],
-      } as const,
+      source: { current: rules, status: () => ({ ...counts, loadedAtUs, lastError }) },
       unmatched: [
         { domain: "edge", hasRules: true, descriptors: 3, exampleKeys: ["plan", "weight"] },
         { domain: "egde", hasRules: false, descriptors: 2, exampleKeys: [] },
       ],
     };
-    const before = { ...state, rules: undefined, loadedAtUs: undefined, lastFailure: undefined };
+    const none = () => ({ ...counts, loadedAtUs: undefined, lastError: undefined });
+    const before = { ...state, source: { current: undefined, status: none } };
     expect(configView(before, {})).toMatchObject({ rules: { version: null, domains: [], last_error: null } });
     expect(configView(state, { PORT: "8080" })).toMatchObject({
       rules: {
