@@ -10,7 +10,6 @@ import type { LimitCall } from "../../../engine/limiter/call.ts";
 import { readTraceparent, type SpanIds } from "../../../grpc/trace-context.ts";
 import { GrpcStatus, type UnaryReply } from "../../../grpc/unary.ts";
 import { SOURCE_NAMES } from "../observers.ts";
-import type { TracePackages } from "./load-packages.ts";
 
 /** gRPC's status of a call that its caller gave up. Headgate never sends it, so GrpcStatus does not have it. */
 const CANCELLED = 1;
@@ -79,7 +78,7 @@ function serverFailure(status: SpanStatus): string | undefined {
 const DOMAIN_CHARS_MAX = 256;
 
 interface CallTracerOptions {
-  readonly api: TracePackages["api"];
+  readonly api: typeof import("@opentelemetry/api");
   readonly tracer: Tracer;
   readonly clock: Clock;
   /** True for parent-based samplers: a call whose caller's span is not sampled is skipped without asking the sampler. */

@@ -7,9 +7,8 @@ import { createSecureContext } from "node:tls";
 import { credentials, Metadata } from "@grpc/grpc-js";
 import type { SpanExporter } from "@opentelemetry/sdk-trace-base";
 import { ConfigError } from "../../../engine/base/errors.ts";
-import { errorMessage } from "../../../engine/base/thrown.ts";
+import { errorCode, errorMessage } from "../../../engine/base/thrown.ts";
 import type { TraceSettings } from "../../../process/settings/trace-settings.ts";
-import { orSayWhatIsMissing } from "./load-packages.ts";
 
 interface OpenExporter {
   readonly exporter: SpanExporter;
@@ -17,12 +16,12 @@ interface OpenExporter {
   cutOff(): void;
 }
 
-/** Rejects with ConfigError if packages are missing or certificate files can't be used. */
+/** Rejects with ConfigError if certificate files can't be used, with Node's error if packages are missing. */
 export async function openExporter(settings: TraceSettings): Promise<OpenExporter> {
   try {
     return await (settings.protocol === "grpc" ? openGrpcExporter(settings) : openHttpExporter(settings));
   } catch (error) {
-    if (error instanceof ConfigError) throw error;
+    if (errorCode(error) === "ERR_MODULE_NOT_FOUND") throw error;
     const names = "OTEL_EXPORTER_OTLP_CERTIFICATE, _CLIENT_CERTIFICATE, _CLIENT_KEY";
     throw new ConfigError(
       "CONFIG_SETTINGS",
@@ -32,8 +31,7 @@ export async function openExporter(settings: TraceSettings): Promise<OpenExporte
 }
 
 async function openHttpExporter({ url, headers, ...files }: TraceSettings): Promise<OpenExporter> {
-  const load = () => import("@opentelemetry/exporter-trace-otlp-proto");
-  const { OTLPTraceExporter } = await orSayWhatIsMissing("http/protobuf", load);
+  const { OTLPTraceExporter } = await import("@opentelemetry/exporter-trace-otlp-proto");
   const { Agent } = url.startsWith("https:") ? await import("node:https") : await import("node:http");
   const tls = readFiles(files);
   // Throws on bad certificates now; the agent would notice them only with the first spans.
@@ -48,8 +46,7 @@ async function openHttpExporter({ url, headers, ...files }: TraceSettings): Prom
 
 // grpc-js sets a deadline for each request and reads at most 4 MB of an answer, so nothing needs to be cut off.
 async function openGrpcExporter({ url, headers, ...files }: TraceSettings): Promise<OpenExporter> {
-  const load = () => import("@opentelemetry/exporter-trace-otlp-grpc");
-  const { OTLPTraceExporter } = await orSayWhatIsMissing("grpc", load);
+  const { OTLPTraceExporter } = await import("@opentelemetry/exporter-trace-otlp-grpc");
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
   const { ca, cert, key } = readFiles(files);

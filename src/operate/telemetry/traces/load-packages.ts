@@ -18,21 +18,6 @@ export const VERSIONS: Readonly<Record<string, string>> = {
   [EXPORTERS.grpc]: "0.223",
 };
 
-/** The packages that every protocol needs. */
-export interface TracePackages {
-  readonly api: typeof import("@opentelemetry/api");
-  readonly sdk: typeof import("@opentelemetry/sdk-trace-base");
-  readonly resources: typeof import("@opentelemetry/resources");
-}
-
-export async function loadPackages(protocol: TraceProtocol): Promise<TracePackages> {
-  return orSayWhatIsMissing(protocol, async () => ({
-    api: await import("@opentelemetry/api"),
-    sdk: await import("@opentelemetry/sdk-trace-base"),
-    resources: await import("@opentelemetry/resources"),
-  }));
-}
-
 /** Rejects with ConfigError, which shows the command that installs the packages, if one is missing. */
 export async function orSayWhatIsMissing<T>(protocol: TraceProtocol, load: () => Promise<T>): Promise<T> {
   try {

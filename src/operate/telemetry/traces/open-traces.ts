@@ -8,7 +8,7 @@ import { waitAtMost } from "../../../engine/base/wait-at-most.ts";
 import type { Settings } from "../../../process/settings.ts";
 import type { RateLimitedLog } from "../rate-limited-log.ts";
 import { type CallKind, CallTracer } from "./call-tracer.ts";
-import { loadPackages, type TracePackages } from "./load-packages.ts";
+import { orSayWhatIsMissing } from "./load-packages.ts";
 import { SpanQueue } from "./span-queue.ts";
 
 interface TracesOptions {
@@ -40,9 +40,13 @@ export interface Traces {
 export async function openTraces({ settings, clock, version, rareLog }: TracesOptions): Promise<Traces | undefined> {
   const { traces, spansMax, spanBatchMax, spanDelayMs, spanExportMs } = settings;
   if (traces === undefined) return undefined;
-  const { api, sdk, resources } = await loadPackages(traces.protocol);
-  const { openExporter } = await import("./exporter.ts");
-  const { exporter, cutOff } = await openExporter(traces);
+  const { api, sdk, resources, opened } = await orSayWhatIsMissing(traces.protocol, async () => ({
+    api: await import("@opentelemetry/api"),
+    sdk: await import("@opentelemetry/sdk-trace-base"),
+    resources: await import("@opentelemetry/resources"),
+    opened: await (await import("./exporter.ts")).openExporter(traces),
+  }));
+  const { exporter, cutOff } = opened;
   const queue = new SpanQueue({
     exporter,
     cutOff,
@@ -78,7 +82,10 @@ export async function openTraces({ settings, clock, version, rareLog }: TracesOp
   };
 }
 
-function samplerOf(sdk: TracePackages["sdk"], { sampler, samplingRate }: NonNullable<Settings["traces"]>): Sampler {
+function samplerOf(
+  sdk: typeof import("@opentelemetry/sdk-trace-base"),
+  { sampler, samplingRate }: NonNullable<Settings["traces"]>,
+): Sampler {
   const { AlwaysOffSampler, AlwaysOnSampler, ParentBasedSampler, TraceIdRatioBasedSampler } = sdk;
   const root = sampler.endsWith("always_on")
     ? new AlwaysOnSampler()
