@@ -6,7 +6,6 @@ import type { AppOptions } from "./app/app-options.ts";
 import { type AppParts, buildAppParts, showRulesHealth } from "./app/app-parts.ts";
 import { openAdmin, openGrpc, type PagePorts } from "./app/open-ports.ts";
 import { openStatsd } from "./app/open-statsd.ts";
-import { watchSnapshots } from "./app/show-snapshots.ts";
 import { watchStore } from "./app/store-watch.ts";
 import { warmUpCalls, warmUpStore } from "./app/warm-up.ts";
 
@@ -90,7 +89,6 @@ async function start(parts: AppParts): Promise<App> {
   health.setTrouble("rules", "the rule files have not been read yet");
   const pages = await openAdmin(parts);
   const { http: httpPort = 0, debug, metrics } = pages;
-  watchSnapshots(parts);
   await reloader.start();
   showRulesHealth(parts);
   await warmUpCalls(parts.clock);

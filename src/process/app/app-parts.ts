@@ -102,7 +102,10 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     retryAfterJitter: settings.retryAfterJitter,
     statsBook,
     localCache,
-    ...compatibleLimiting(options),
+    compatible: settings.compatibilityMode,
+    stopsAtOver: settings.stopsAtOver,
+    // In Redis other processes count in the same windows, so windows follow the host's wall clock, as in envoyproxy/ratelimit.
+    windowClock: settings.redis !== undefined && clock instanceof SystemClock ? new WallClock() : clock,
   };
   const { topKeysMax: keysMax } = settings;
   const labelsOf = (stats: LimitStats) => statsBook.ownerOf(stats);
@@ -157,16 +160,6 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     if (needsProcessCount(rules)) processes.count();
   });
   return parts;
-}
-
-// In Redis other processes count in the same windows, so windows follow the host's wall clock, as in envoyproxy/ratelimit.
-function compatibleLimiting({ settings, clock }: AppOptions) {
-  const { compatibilityMode, stopsAtOver } = settings;
-  return {
-    compatible: compatibilityMode,
-    stopsAtOver,
-    windowClock: settings.redis !== undefined && clock instanceof SystemClock ? new WallClock() : clock,
-  };
 }
 
 function putInForce(parts: AppParts, rules: RuleSet): void {

@@ -31,8 +31,8 @@ import type { AppParts } from "./app-parts.ts";
 import { watchConditions } from "./condition-watch.ts";
 import { topSource } from "./open-top.ts";
 import { metricsText } from "./process-metrics.ts";
-import { snapshotView } from "./show-snapshots.ts";
 import { readState } from "./state-page.ts";
+import { snapshotView } from "./store-watch.ts";
 import { openTls, tlsView } from "./tls-watch.ts";
 import { shownWorkers, workerService } from "./worker-service.ts";
 
@@ -163,7 +163,7 @@ function adminSources(parts: AppParts): AdminSources {
   const ofNode = openNodeMetrics();
   const conditions = watchConditions(parts);
   const origin = { directory: settings.readsFiles ? settings.rulesDir : undefined, source: reloader };
-  link?.attach(workerService(parts, link, { conditions, ofNode }));
+  link?.attach(workerService(parts, link, conditions, ofNode));
   return {
     answerJson: (readBody, caller) => endpoint.answer(readBody, caller),
     health,

@@ -1,5 +1,7 @@
-// Shows the store's state on the health pages, and waits a little for the store at the start.
+// Shows the state of the store and of the memory store's snapshots on the health pages, and waits a little for the store at the start.
 
+import { isoTime } from "../../engine/base/units.ts";
+import type { SnapshotStatus } from "../../stores/memory/snapshot/snapshot-status.ts";
 import type { AppParts } from "./app-parts.ts";
 
 /** How often the store's state is read. */
@@ -13,7 +15,7 @@ const STORE_START_MS = 2_000;
  * ON_STORE_FAILURE=error: otherwise all calls are answered.
  */
 export async function watchStore(parts: AppParts): Promise<void> {
-  const { storeHealth, health, settings, logger, running } = parts;
+  const { storeHealth, snapshots, health, settings, logger, running } = parts;
   let hasAnswered = false;
   let shown: string | undefined;
   const look = () => {
@@ -22,6 +24,7 @@ export async function watchStore(parts: AppParts): Promise<void> {
     const blocks = !hasAnswered || settings.onStoreFailure === "error";
     health.setTrouble("store", trouble !== undefined && blocks ? trouble : undefined);
     health.setNote("store", trouble);
+    health.setNote("snapshot", snapshots?.read().trouble);
     if (trouble !== shown) {
       if (trouble === undefined) logger.info({ store: settings.backendType }, "the store answers");
       else logger.warn({ store: settings.backendType, reason: trouble }, "the store does not answer");
@@ -33,4 +36,12 @@ export async function watchStore(parts: AppParts): Promise<void> {
   for (let waitedMs = 0; !look() && waitedMs < STORE_START_MS; waitedMs += STORE_WATCH_MS / 5) {
     await new Promise((resolve) => setTimeout(resolve, STORE_WATCH_MS / 5));
   }
+}
+
+/** The snapshots' part of `/config`; undefined without snapshots. */
+export function snapshotView(snapshots: SnapshotStatus | undefined, file: string | undefined): object | undefined {
+  if (snapshots === undefined) return undefined;
+  const { beganAtUs, bytes, seconds, written, failed, refused, trouble } = snapshots.read();
+  const writtenAt = beganAtUs === undefined ? null : isoTime(beganAtUs);
+  return { file, written_at: writtenAt, bytes, seconds, written, failed, refused, last_error: trouble ?? null };
 }

@@ -9,16 +9,16 @@ import type { AppParts } from "./app-parts.ts";
 import { ownTop } from "./open-top.ts";
 import { noteOwnMetrics } from "./process-metrics.ts";
 
-interface Known {
-  readonly conditions: () => readonly Condition[];
-  readonly ofNode: () => Promise<NodeMetrics>;
-}
-
 /**
  * `conditions` is what is wrong with this worker, `ofNode` reads the metrics of its thread. Begins to sample the load of its
  * connections, as one of `running.watches`.
  */
-export function workerService(parts: AppParts, link: WorkerLink, { conditions, ofNode }: Known): WorkerService {
+export function workerService(
+  parts: AppParts,
+  link: WorkerLink,
+  conditions: () => readonly Condition[],
+  ofNode: () => Promise<NodeMetrics>,
+): WorkerService {
   const { health, running } = parts;
   const loads = () => running.grpc?.loads;
   // At the end of the turn all sockets have been read and no call of it is answered, so calls that wait for this thread count too.

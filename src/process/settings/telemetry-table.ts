@@ -24,9 +24,6 @@ const DAY_MS = 86_400_000;
 const WINS = "As the variable without TRACES in its name, for traces only. Takes precedence.";
 const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
-/** Which decisions the decision log contains. */
-const DECISION_LOG_KINDS = ["off", "refusals", "all"] as const;
-
 export const TELEMETRY_SETTINGS = {
   logLevel: setting("LOG_LEVEL", oneOf(LOG_LEVELS, { panic: "fatal", warning: "warn" }), "info").means(
     "Lowest level that is logged (`panic` and `warning` are accepted too).",
@@ -34,7 +31,7 @@ export const TELEMETRY_SETTINGS = {
   logFormat: setting("LOG_FORMAT", oneOf(["json", "text"]), "json").means(
     "One JSON object per line, or lines for people.",
   ),
-  decisionLog: setting("DECISION_LOG", oneOf(DECISION_LOG_KINDS), "off").means(
+  decisionLog: setting("DECISION_LOG", oneOf(["off", "refusals", "all"]), "off").means(
     "Writes each refusal, or each decision, in the form that `headgate simulate` reads (docs/simulate.md).",
   ),
   decisionLogFile: optional("DECISION_LOG_FILE", PATH).means(
