@@ -19,6 +19,8 @@ export interface SettingType<T> {
 /** Shown in place of secrets. */
 const REDACTED = "[redacted]";
 
+const CONTROL = /\p{Cc}/u;
+
 const TRUE_WORDS: readonly string[] = ["1", "t", "T", "TRUE", "true", "True"];
 const FALSE_WORDS: readonly string[] = ["0", "f", "F", "FALSE", "false", "False"];
 
@@ -34,7 +36,7 @@ export const BOOLEAN: SettingType<boolean> = {
 export const TEXT: SettingType<string> = {
   label: "text",
   expects: "text of one line",
-  parse: (text) => (hasControlCharacter(text) ? undefined : text),
+  parse: (text) => (CONTROL.test(text) ? undefined : text),
   show: (value) => value,
 };
 
@@ -216,7 +218,7 @@ function pairs(
         const at = part.indexOf(sign);
         const name = decode(part.slice(0, Math.max(0, at)).trim());
         const value = decode(part.slice(at + 1).trim());
-        if (!name || value === undefined || hasControlCharacter(part) || !isPair(name, value)) return undefined;
+        if (!name || value === undefined || CONTROL.test(part) || !isPair(name, value)) return undefined;
         found.set(name, value);
       }
       return found;
@@ -266,7 +268,7 @@ export const OTLP_URL: SettingType<string> = {
   label: "URL",
   expects: "a URL that begins with http:// or https:// and holds no user or password",
   parse: (text) => {
-    if (hasControlCharacter(text) || !URL.canParse(text)) return undefined;
+    if (CONTROL.test(text) || !URL.canParse(text)) return undefined;
     const { protocol, username, password } = new URL(text);
     return /^https?:$/.test(protocol) && username === "" && password === "" ? text : undefined;
   },
@@ -341,11 +343,6 @@ export function showDuration(us: number): string {
     left -= count * unitUs;
   }
   return shown;
-}
-
-function hasControlCharacter(text: string): boolean {
-  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) < 0x20 || text.charCodeAt(i) === 0x7f) return true;
-  return false;
 }
 
 /** Decodes percent-encoded UTF-8; undefined if the text is not that. */
