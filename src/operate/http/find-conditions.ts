@@ -7,109 +7,95 @@ import type { CallCounts, StoreCounts } from "../telemetry/observers.ts";
 import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
 
 /** What to do about a kind of trouble; `see` is the anchor of a heading in docs/operations.md. */
-type Advice = Pick<Finding, "severity" | "advice" | "see" | "causedBy">;
+type Advice = Pick<Finding, "severity" | "advice" | "see">;
 
 /** Anchor of the table of all failures in docs/operations.md. */
 const TABLE = "what-fails-what-callers-see-what-to-watch";
 
 /** Advice by the part of the process that reports a trouble or a note (engine/base/health.ts). */
 const PARTS: Readonly<Record<string, Advice>> = {
-  store: {
-    severity: "critical",
-    advice:
-      "Each rule's `on_store_failure` decides. Check the store and the network to it; Headgate reconnects automatically.",
-    see: "headgatedegraded",
-  },
-  rules: {
-    severity: "critical",
-    advice:
-      "Calls get no decision. Fix the rules, or set RULES_DIR to their folder; fixed files are read without a restart.",
-    see: "headgaterulesrefused",
-  },
-  "control plane": {
-    severity: "warning",
-    advice: "The last good rules stay active. Bring the control plane back; Headgate reconnects automatically.",
-    see: TABLE,
-  },
-  certificates: {
-    severity: "warning",
-    advice: "Put a valid pair into the same files; it is active within 5 seconds.",
-    see: "certificates-of-the-grpc-port",
-  },
-  snapshot: {
-    severity: "warning",
-    advice: "Calls are still decided; a crash would lose the counts since the last snapshot.",
-    see: "headgatesnapshotfails",
-  },
-  workers: {
-    severity: "warning",
-    advice: "The others answer meanwhile. The log says how each one ended.",
-    see: "headgateworkersdie",
-  },
-  start: { severity: "warning", advice: "Wait until it has started.", see: "start-and-shutdown" },
-  shutdown: { severity: "warning", advice: "Nothing, if somebody asked for it.", see: "start-and-shutdown" },
+  store: critical("headgatedegraded").advises(
+    "Each rule's `on_store_failure` decides. Check the store and the network to it; Headgate reconnects automatically.",
+  ),
+  rules: critical("headgaterulesrefused").advises(
+    "Calls get no decision. Fix the rules, or set RULES_DIR to their folder; fixed files are read without a restart.",
+  ),
+  "control plane": warning(TABLE).advises(
+    "The last good rules stay active. Bring the control plane back; Headgate reconnects automatically.",
+  ),
+  certificates: warning("certificates-of-the-grpc-port").advises(
+    "Put a valid pair into the same files; it is active within 5 seconds.",
+  ),
+  snapshot: warning("headgatesnapshotfails").advises(
+    "Calls are still decided; a crash would lose the counts since the last snapshot.",
+  ),
+  workers: warning("headgateworkersdie").advises("The others answer meanwhile. The log says how each one ended."),
+  start: warning("start-and-shutdown").advises("Wait until it has started."),
+  shutdown: warning("start-and-shutdown").advises("Nothing, if somebody asked for it."),
 };
 
-const OTHER_PART: Advice = { severity: "warning", advice: "The log says more.", see: TABLE };
+const OTHER_PART = warning(TABLE).advises("The log says more.");
 
 interface Counts {
   readonly calls: CallCounts;
   readonly store: StoreCounts;
 }
 
-/** Counted events that should not happen, with their advice. `words` follows their number in a sentence. */
-const MISHAPS = {
+/** A counted event that should not happen. `words` follows its number in a sentence. */
+interface Mishap extends Advice {
+  readonly count: (counts: Counts) => number;
+  readonly words: string;
+  readonly causedBy?: string;
+}
+
+const MISHAPS: Readonly<Record<string, Mishap>> = {
   degraded: {
+    ...critical("headgatedegraded").advises("Each rule's `on_store_failure` decides. Check the store and its latency."),
     count: ({ calls }) => calls.degradedCalls,
-    severity: "critical",
     causedBy: "store",
     words: "calls were answered without the store",
-    advice: "Each rule's `on_store_failure` decides. Check the store and its latency.",
-    see: "headgatedegraded",
   },
   overloaded: {
+    ...critical("headgateoverloaded").advises("Look at the store and at CPU; add processes."),
     count: ({ calls }) => calls.overloadedCalls,
-    severity: "critical",
     words: "calls were turned away, because more are under way than IN_FLIGHT_MAX, or than 1,000 to /json",
-    advice: "Look at the store and at CPU; add processes.",
-    see: "headgateoverloaded",
   },
   internalErrors: {
+    ...critical("headgateinternalerrors").advises("The log has the stack. Please report it."),
     count: ({ calls }) => calls.internalErrors,
-    severity: "critical",
     words: "calls failed by a fault of Headgate itself",
-    advice: "The log has the stack. Please report it.",
-    see: "headgateinternalerrors",
   },
   loopLate: {
+    ...warning("headgatelooplate").advises("Check CPU limits and other pods on the node; add processes."),
     count: ({ store }) => store.lateGroups,
-    severity: "warning",
     words: "answers of the store were read too late, because this process was busy",
-    advice: "Check CPU limits and other pods on the node; add processes.",
-    see: "headgatelooplate",
   },
   damaged: {
+    ...warning("headgatebucketsdamaged").advises(
+      "Something else writes to the same keys: find out what uses that store.",
+    ),
     count: ({ store }) => store.damagedBuckets,
-    severity: "warning",
     words: "damaged buckets were found and reset",
-    advice: "Something else writes to the same keys: find out what uses that store.",
-    see: "headgatebucketsdamaged",
   },
   evicted: {
+    ...warning("headgatebucketsevicted").advises("Check who sends new keys; raise BUCKETS_MAX."),
     count: ({ store }) => store.evictedBuckets,
-    severity: "warning",
     words: "buckets that were not full were dropped to stay within BUCKETS_MAX",
-    advice: "Check who sends new keys; raise BUCKETS_MAX.",
-    see: "headgatebucketsevicted",
   },
   lateReports: {
+    ...warning("headgatereportsnotpostpaid").advises("The log names the rule: it needs post_paid: true."),
     count: ({ calls }) => calls.lateReports,
-    severity: "warning",
     words: "hits look like reports after the fact on a rule that is not post_paid, so that its limit never bites",
-    advice: "The log names the rule: it needs post_paid: true.",
-    see: "headgatereportsnotpostpaid",
   },
-} as const satisfies Record<string, Advice & { readonly words: string; readonly count: (counts: Counts) => number }>;
+};
+
+function critical(see: string) {
+  return { advises: (advice: string): Advice => ({ severity: "critical", advice, see }) };
+}
+
+function warning(see: string) {
+  return { advises: (advice: string): Advice => ({ severity: "warning", advice, see }) };
+}
 
 /** What the parts of the process report. */
 export interface ProcessFacts {
@@ -156,12 +142,12 @@ function partFindings({ troubles, notes, rules }: ProcessFacts): Finding[] {
 
 function breakerFinding(server: string, state: string): Finding {
   return {
+    ...critical("headgatebreakeropen").advises(
+      "Limits are decided by each rule's on_store_failure until that server answers a probe.",
+    ),
     id: `breaker ${server}`,
-    severity: "critical",
     causedBy: "store",
     says: `The breaker of ${server} is ${state}: calls don't wait for it.`,
-    advice: "Limits are decided by each rule's on_store_failure until that server answers a probe.",
-    see: "headgatebreakeropen",
   };
 }
 
