@@ -8,6 +8,7 @@ import { openAdmin, openGrpc, type PagePorts } from "./app/open-ports.ts";
 import { openStatsd } from "./app/open-statsd.ts";
 import { watchStore } from "./app/store-watch.ts";
 import { warmUpCalls, warmUpStore } from "./app/warm-up.ts";
+import { sayListening } from "./workers/shared-listener.ts";
 
 /** Longest time, in milliseconds, to send the last spans at shutdown; no call waits for them. */
 const LAST_SPANS_MS = 2_000;
@@ -88,21 +89,15 @@ async function start(parts: AppParts): Promise<App> {
   health.setTrouble("start", "the process is starting: its gRPC port does not listen yet");
   health.setTrouble("rules", "the rule files have not been read yet");
   const pages = await openAdmin(parts);
-  const { http: httpPort = 0, debug, metrics } = pages;
+
   await reloader.start();
   showRulesHealth(parts);
   await warmUpCalls(parts.clock);
   await watchStore(parts);
   if (storeHealth.trouble() === undefined) await warmUpStore(store);
-  const grpc = await openGrpc(parts, httpPort);
+  const grpc = await openGrpc(parts, pages.http ?? 0);
   health.setTrouble("start", undefined);
-  const listening = settings.grpcUnixSocket ?? `${settings.grpcHost}:${grpc.port}`;
-  // With several workers the supervisor logs this line, once for all.
-  if (parts.link === undefined) {
-    logger.info(
-      { grpc: listening, http: `${settings.httpHost}:${httpPort}`, store: settings.backendType, debug, metrics },
-      "listening",
-    );
-  }
+  // With several workers the supervisor says it, once for all.
+  if (parts.link === undefined) sayListening(settings, { ...pages, grpc: grpc.port }, logger);
   return new App(parts, grpc, pages);
 }

@@ -1,23 +1,18 @@
 // The debug port of envoyproxy/ratelimit, for scripts that read it: its paths and its lines, nothing more. The HTTP port shows
 // all of it too. There is no profiling, so /debug/pprof/ does not exist.
 
-import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import { joinInPieces } from "../telemetry/join-in-pieces.ts";
 import { refuseForeign } from "./cross-site.ts";
 import { json, type Page, type PageAddress, PageServer, text } from "./page-server.ts";
+import type { AdminSources } from "./server.ts";
 import { referenceLimitLines } from "./views.ts";
 
-interface DebugSources {
-  /** The rules in force; undefined before the first ones. */
-  readonly rules: () => RuleSet | undefined;
-  /** HTTP_HOSTS. */
-  readonly hosts: readonly string[];
-  /** Told of internal errors; must not throw. */
-  readonly onError: (error: unknown) => void;
-}
-
-/** Makes the server. An unknown path gets the list of known ones, as in envoyproxy/ratelimit. */
-export function openDebugServer(address: PageAddress, { rules, hosts, onError }: DebugSources): PageServer {
+/** Makes the server; `hosts` are HTTP_HOSTS. An unknown path gets the list of known ones, as in envoyproxy/ratelimit. */
+export function openDebugServer(
+  address: PageAddress,
+  hosts: readonly string[],
+  { rules, onError }: Pick<AdminSources, "rules" | "onError">,
+): PageServer {
   const pages = new Map<string, Page>();
   const list = () => text(200, [...pages].map(([path, { help }]) => `${path}: ${help}\n`).join(""));
   const add = (path: string, help: string, answer: Page["answer"]) =>
@@ -29,7 +24,7 @@ export function openDebugServer(address: PageAddress, { rules, hosts, onError }:
   // In the order of the paths: the list keeps the order in which they are added.
   add("/", "this list", list);
   add("/rlconfig", "one line per limit in force", () => {
-    const inForce = rules();
+    const inForce = rules.current;
     // Without any rule envoyproxy/ratelimit sends no content type, as recorded from it.
     if (inForce === undefined || inForce.domains.size === 0) return { status: 200, headers: {}, body: "" };
     return text(200, joinInPieces(referenceLimitLines(inForce)));

@@ -26,7 +26,7 @@ export interface StatsEntry {
 }
 
 /** A limit in the text of the labels, one-byte. */
-interface StatsOwner {
+export interface RuleLabels {
   readonly domain: string;
   readonly rule: string;
   readonly limit: string;
@@ -34,7 +34,7 @@ interface StatsOwner {
 
 interface RuleEntry extends StatsEntry {
   readonly key: string;
-  readonly owner: StatsOwner;
+  readonly owner: RuleLabels;
   /** Entries of this rule's values by their path. */
   readonly values: Map<string, StatsEntry>;
 }
@@ -157,7 +157,7 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
   }
 
   /** The limit that these counters belong to; undefined for dropped limits and for single values. */
-  ownerOf(stats: LimitStats): StatsOwner | undefined {
+  ownerOf(stats: LimitStats): RuleLabels | undefined {
     return this.#ruleOf.get(stats)?.owner;
   }
 

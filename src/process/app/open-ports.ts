@@ -47,13 +47,13 @@ type PageName = "http" | "debug" | "metrics";
 
 /** Opens the HTTP port and the ports beside it. Rejects with ConfigError if the HTTP port can't be opened. */
 export async function openAdmin(parts: AppParts): Promise<PagePorts> {
-  const { settings, reloader, link, running, logger } = parts;
+  const { settings, link, running, logger } = parts;
   const { prometheusPath: metricsPath, httpHosts: hosts, requestBytesMax } = settings;
   const sources = adminSources(parts);
   const bodyBytesMax = Math.min(requestBytesMax, JSON_BYTES_MAX);
   const servers: Readonly<Record<PageName, (at: PageAddress) => PageServer>> = {
     http: (at) => openAdminServer(at, { metricsPath, bodyBytesMax, hosts }, sources),
-    debug: (at) => openDebugServer(at, { rules: () => reloader.current, hosts, onError: sources.onError }),
+    debug: (at) => openDebugServer(at, hosts, sources),
     metrics: (at) => openMetricsServer(at, metricsPath, sources),
   };
   const ports: PagePorts = {};

@@ -21,7 +21,7 @@ import {
 } from "./messages.ts";
 import { Rebalancer } from "./rebalance.ts";
 import { RestartPace } from "./restart-pace.ts";
-import { addressOf, goOnWithout, listenError, SharedListener } from "./shared-listener.ts";
+import { addressOf, goOnWithout, listenError, SharedListener, sayListening } from "./shared-listener.ts";
 import { SharedNumbers } from "./shared-numbers.ts";
 import { WorkerThread } from "./worker-thread.ts";
 
@@ -123,12 +123,7 @@ export class Supervisor {
       this.#start = undefined;
     }
     this.#tellHealth();
-    const { grpc, http, debug, metrics } = this.#ports;
-    const { grpcHost, httpHost, backendType: store } = settings;
-    logger.info(
-      { grpc: `${grpcHost}:${grpc}`, http: `${httpHost}:${http}`, store, debug, metrics, workers: count },
-      "listening",
-    );
+    sayListening(settings, this.#ports, logger, count);
   }
 
   /** Has every worker read the rule files now. */

@@ -1,9 +1,10 @@
 // The top keys of some parts of time, and of several workers, as intervals: a key's count lies between `least` and `most`. A sum of
 // intervals is right whatever the sketches have lost.
 
+import type { RuleLabels } from "../stats-book.ts";
 import type { Part } from "./parts.ts";
 import { type Between, Tally } from "./tally.ts";
-import { type KeyText, QUIET_US, type RuleLabels, type TrackedKey } from "./tracked-keys.ts";
+import { type KeyText, QUIET_US, type TrackedKey } from "./tracked-keys.ts";
 
 /** The counts that keys can be ranked by. */
 export const TOP_ORDERS = ["refused", "asked"] as const;

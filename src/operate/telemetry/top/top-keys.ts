@@ -9,10 +9,11 @@ import type { LimitStats } from "../../../engine/domain/stats.ts";
 import { canRefuseCall, isOver, Kind, type Take } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
 import type { CallListener } from "../../../engine/limiter/limiter.ts";
+import type { RuleLabels } from "../stats-book.ts";
 import { keyTextOf, nameOfCounter } from "./key-text.ts";
 import { type Part, releasePart, WindowParts } from "./parts.ts";
 import { Sketch } from "./sketch.ts";
-import { type RuleLabels, type TrackedKey, TrackedKeys } from "./tracked-keys.ts";
+import { type TrackedKey, TrackedKeys } from "./tracked-keys.ts";
 
 /** Ended parts of a window beside the present one. So a window covers its length, and up to one part more. */
 const PARTS = 6;

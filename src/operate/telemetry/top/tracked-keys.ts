@@ -3,16 +3,10 @@
 
 import { MICROS_PER_SECOND } from "../../../engine/base/units.ts";
 import type { KeyHash } from "../../../engine/domain/key-bytes.ts";
+import type { RuleLabels } from "../stats-book.ts";
 
 /** A refusal that comes later than this after the one before starts a new stretch: for a whole minute nothing was refused. */
 export const QUIET_US = 60 * MICROS_PER_SECOND;
-
-/** A limit in the text of the metrics' labels. One-byte text. */
-export interface RuleLabels {
-  readonly domain: string;
-  readonly rule: string;
-  readonly limit: string;
-}
 
 /** An entry of a descriptor. One-byte text. */
 export interface KeyEntry {
