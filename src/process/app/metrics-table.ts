@@ -5,6 +5,7 @@ import { ADMIN_ACTIONS, ADMIN_OUTCOMES } from "../../operate/http/admin-watch.ts
 import { byLabel, type Sample } from "../../operate/telemetry/metric-text.ts";
 import { BREAKER_STATES, SOURCE_NAMES } from "../../operate/telemetry/observers.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
+import { MAIN } from "../workers/shared-numbers.ts";
 import {
   counter,
   gauge,
@@ -333,10 +334,10 @@ export const METRICS = {
 
 /** Metrics of several workers. `worker` is a worker's number, which its replacement inherits. */
 export const WORKER_METRICS = {
-  restarts: counter("headgate_worker_restarts_total", ({ link }) => link?.numbers.measured("restarts")).means(
+  restarts: counter("headgate_worker_restarts_total", ({ link }) => link?.numbers.of(MAIN, "restarts")).means(
     "Workers that ended unexpectedly and were replaced.",
   ),
-  moves: counter("headgate_worker_moves_total", ({ link }) => link?.numbers.measured("moves")).means(
+  moves: counter("headgate_worker_moves_total", ({ link }) => link?.numbers.of(MAIN, "moves")).means(
     "Connections that were asked to end because their worker had far more open streams than the others.",
   ),
   connections: gauge(
@@ -346,7 +347,7 @@ export const WORKER_METRICS = {
   ).means("Connections of the gRPC port that the worker holds."),
   openStreams: gauge(
     "headgate_worker_open_streams",
-    (sources) => perWorker(sources, (worker, { numbers }) => numbers.measured("openStreams", worker)),
+    (sources) => perWorker(sources, (worker, { numbers }) => numbers.openStreamsOf(worker)),
     ["worker"],
   ).means("Calls open at the same time, averaged over seconds."),
   calls: counter(

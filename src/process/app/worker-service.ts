@@ -31,7 +31,7 @@ export function workerService(
       return question.about === "node" ? ofNode() : report(parts, conditions());
     },
     note() {
-      link.numbers.measure("openStreams", loads()?.openStreams() ?? 0, link.number);
+      link.numbers.setOpenStreams(link.number, loads()?.openStreams() ?? 0);
       noteOwnMetrics(parts);
     },
   };

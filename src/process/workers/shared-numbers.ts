@@ -1,46 +1,46 @@
 // Numbers that change often, in memory that the main thread and all workers share: each is written where it changes and read
 // wherever it is needed, without a message.
 
-import { LISTENER_NAMES, type ListenerName } from "./messages.ts";
+import { LISTENER_NAMES } from "./messages.ts";
 
 /** What a worker does, as the main thread sees it. */
 const WORKER_STATUSES = ["starting", "ready", "not ready"] as const;
 export type WorkerStatus = (typeof WORKER_STATUSES)[number];
 
-/** Counts of a worker: how often it has shown that it lives, its status by number, and the connections that it holds by listener. */
-const COUNTS = ["beats", "status", ...LISTENER_NAMES] as const;
-type CountField = "beats" | "status" | ListenerName;
+/**
+ * Of a worker how often it has shown that it lives, its status by number, its open streams (mean over seconds, in thousandths), and the
+ * connections that it holds by listener; of the main thread restarts and moves.
+ */
+const FIELDS = ["beats", "status", "streamThousandths", "restarts", "moves", ...LISTENER_NAMES] as const;
+type Field = (typeof FIELDS)[number];
 
-/** What one thread measures: a worker its open streams (mean over seconds), the main thread restarts and moves. */
-const MEASURES = ["openStreams", "restarts", "moves"] as const;
-type MeasureField = (typeof MEASURES)[number];
-
-const BYTES_PER_ROW = COUNTS.length * Int32Array.BYTES_PER_ELEMENT + MEASURES.length * Float64Array.BYTES_PER_ELEMENT;
 /** The row of the main thread; workers are numbered from 1. */
-const MAIN = 0;
+export const MAIN = 0;
 
 export class SharedNumbers {
   readonly buffer: SharedArrayBuffer;
   /** Number of workers. */
   readonly count: number;
-  readonly #counts: Int32Array;
-  readonly #measures: Float64Array;
+  readonly #cells: Int32Array;
 
   /** Of this many workers, or those that another thread has made. */
   constructor(workers: number | SharedArrayBuffer) {
-    this.buffer = typeof workers === "number" ? new SharedArrayBuffer((workers + 1) * BYTES_PER_ROW) : workers;
-    const rows = this.buffer.byteLength / BYTES_PER_ROW;
-    this.count = rows - 1;
-    this.#measures = new Float64Array(this.buffer, 0, rows * MEASURES.length);
-    this.#counts = new Int32Array(this.buffer, this.#measures.byteLength);
+    const bytesPerRow = FIELDS.length * Int32Array.BYTES_PER_ELEMENT;
+    this.buffer = typeof workers === "number" ? new SharedArrayBuffer((workers + 1) * bytesPerRow) : workers;
+    this.count = this.buffer.byteLength / bytesPerRow - 1;
+    this.#cells = new Int32Array(this.buffer);
   }
 
-  of(worker: number, field: CountField): number {
-    return Atomics.load(this.#counts, worker * COUNTS.length + COUNTS.indexOf(field));
+  of(row: number, field: Field): number {
+    return Atomics.load(this.#cells, row * FIELDS.length + FIELDS.indexOf(field));
   }
 
-  add(worker: number, field: CountField, delta: number): void {
-    Atomics.add(this.#counts, worker * COUNTS.length + COUNTS.indexOf(field), delta);
+  add(row: number, field: Field, delta: number): void {
+    Atomics.add(this.#cells, row * FIELDS.length + FIELDS.indexOf(field), delta);
+  }
+
+  #set(row: number, field: Field, value: number): void {
+    Atomics.store(this.#cells, row * FIELDS.length + FIELDS.indexOf(field), value);
   }
 
   statusOf(worker: number): WorkerStatus {
@@ -48,22 +48,19 @@ export class SharedNumbers {
   }
 
   setStatus(worker: number, status: WorkerStatus): void {
-    const at = worker * COUNTS.length + COUNTS.indexOf("status");
-    Atomics.store(this.#counts, at, WORKER_STATUSES.indexOf(status));
+    this.#set(worker, "status", WORKER_STATUSES.indexOf(status));
   }
 
-  /** What a worker has measured, or the main thread unless `worker` is given. Each has one writer, so no atomic access is needed. */
-  measured(field: MeasureField, worker = MAIN): number {
-    return this.#measures[worker * MEASURES.length + MEASURES.indexOf(field)] ?? 0;
+  openStreamsOf(worker: number): number {
+    return this.of(worker, "streamThousandths") / 1_000;
   }
 
-  measure(field: MeasureField, value: number, worker = MAIN): void {
-    this.#measures[worker * MEASURES.length + MEASURES.indexOf(field)] = value;
+  setOpenStreams(worker: number, streams: number): void {
+    this.#set(worker, "streamThousandths", Math.round(streams * 1_000));
   }
 
   /** A worker has ended: the next one of this number begins at 0. */
   clear(worker: number): void {
-    this.#measures.fill(0, worker * MEASURES.length, (worker + 1) * MEASURES.length);
-    for (let i = 0; i < COUNTS.length; i++) Atomics.store(this.#counts, worker * COUNTS.length + i, 0);
+    for (const field of FIELDS) this.#set(worker, field, 0);
   }
 }

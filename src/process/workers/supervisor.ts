@@ -22,7 +22,7 @@ import {
 import { Rebalancer } from "./rebalance.ts";
 import { RestartPace } from "./restart-pace.ts";
 import { addressOf, goOnWithout, listenError, SharedListener, sayListening } from "./shared-listener.ts";
-import { SharedNumbers } from "./shared-numbers.ts";
+import { MAIN, SharedNumbers } from "./shared-numbers.ts";
 import { WorkerThread } from "./worker-thread.ts";
 
 const LOOK_MS = 1_000;
@@ -280,7 +280,7 @@ export class Supervisor {
       this.#moving = undefined;
       return;
     }
-    this.#numbers.measure("moves", this.#numbers.measured("moves") + 1);
+    this.#numbers.add(MAIN, "moves", 1);
     logger.debug(
       { number: from.number, openStreams: Math.round(from.openStreams), streams: Math.round(streams) },
       "a worker with more than its share has asked a connection to go",
@@ -323,7 +323,7 @@ export class Supervisor {
     }
     this.#tellHealth();
     const pauseMs = (this.#paces[number - 1] as RestartPace).pauseAfter(clock.nowUs() - worker.startedUs);
-    this.#numbers.measure("restarts", this.#numbers.measured("restarts") + 1);
+    this.#numbers.add(MAIN, "restarts", 1);
     logger.error({ number, code, err: failure, pauseMs }, "a worker has ended; it is replaced");
     const restart = setTimeout(() => {
       this.#restarts.delete(restart);

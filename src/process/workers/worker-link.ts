@@ -112,7 +112,7 @@ export class WorkerLink {
       worker: i + 1,
       status: this.numbers.statusOf(i + 1),
       connections: this.numbers.of(i + 1, "grpc"),
-      openStreams: this.numbers.measured("openStreams", i + 1),
+      openStreams: this.numbers.openStreamsOf(i + 1),
       ...reports.get(i + 1),
     }));
   }

@@ -61,7 +61,7 @@ export class WorkerThread {
   }
 
   get openStreams(): number {
-    return this.#numbers.measured("openStreams", this.number);
+    return this.#numbers.openStreamsOf(this.number);
   }
 
   /** Connections that the worker was given at a listener and that have not ended. */
