@@ -3,6 +3,8 @@
 import type { LatencyHistogram } from "./latency-histogram.ts";
 import { byLabel, latencyText, type MetricHead, metricText, type Sample } from "./metric-text.ts";
 
+const PREFIX = "headgate_mirror_";
+
 /** Differing calls of one rule. */
 interface RuleCount {
   readonly domain: string;
@@ -39,40 +41,33 @@ export function mirrorText(
   const ofRules = book
     .rules()
     .map(({ domain, keys, answering_limit: limit, calls }): Sample => [calls, { domain, keys, limit }]);
-  return [
-    metricText(counter("calls_total", "Calls passed on to the answering target."), mirror.relayed),
-    metricText(
-      counter("compared_total", "Calls whose two answers were compared."),
-      byLabel("result", Object.entries({ same, different })),
-    ),
-    metricText(
-      counter("not_compared_total", "Calls that were not compared, and why."),
-      byLabel("reason", Object.entries(mirror.notCompared)),
-    ),
-    metricText(
-      counter("not_answered_total", "Calls that the answering target did not answer, and why."),
+  const rows: readonly (readonly [MetricHead["kind"], name: string, help: string, number | Iterable<Sample>])[] = [
+    ["counter", "calls_total", "Calls passed on to the answering target.", mirror.relayed],
+    ["counter", "compared_total", "Calls whose two answers were compared.", by("result", { same, different })],
+    ["counter", "not_compared_total", "Calls that were not compared, and why.", by("reason", mirror.notCompared)],
+    [
+      "counter",
+      "not_answered_total",
+      "Calls that the answering target did not answer, and why.",
       byLabel("reason", mirror.answeringFailures),
-    ),
-    metricText(
-      counter("differences_total", "Calls in which a field differed."),
-      byLabel("field", Object.entries(fields)),
-    ),
-    metricText(counter("rule_differences_total", "Differing calls by rule."), ofRules),
-    metricText(counter("recorded_total", "Calls written to the recording."), recording.calls),
-    metricText(counter("not_recorded_total", "Calls that the recording had no room for."), recording.leftOut),
-    metricText(named("comparisons", "gauge", "Calls under comparison."), mirror.comparisons),
-    metricText(named("held_bytes", "gauge", "Bytes that calls under comparison hold."), mirror.heldBytes),
-    latencyText(named("target_seconds", "histogram", "Time from sending a call to a target to its whole answer."), [
-      [mirror.answeringLatency, { target: "answering" }],
-      [mirror.comparedLatency, { target: "compared" }],
-    ]),
-  ].join("\n");
+    ],
+    ["counter", "differences_total", "Calls in which a field differed.", by("field", fields)],
+    ["counter", "rule_differences_total", "Differing calls by rule.", ofRules],
+    ["counter", "recorded_total", "Calls written to the recording.", recording.calls],
+    ["counter", "not_recorded_total", "Calls that the recording had no room for.", recording.leftOut],
+    ["gauge", "comparisons", "Calls under comparison.", mirror.comparisons],
+    ["gauge", "held_bytes", "Bytes that calls under comparison hold.", mirror.heldBytes],
+  ];
+  const help = "Time from sending a call to a target to its whole answer.";
+  const targets = { name: `${PREFIX}target_seconds`, kind: "histogram", help } as const;
+  const texts = rows.map(([kind, name, help, values]) => metricText({ name: PREFIX + name, kind, help }, values));
+  const times = latencyText(targets, [
+    [mirror.answeringLatency, { target: "answering" }],
+    [mirror.comparedLatency, { target: "compared" }],
+  ]);
+  return [...texts, times].join("\n");
 }
 
-function counter(name: string, help: string): MetricHead {
-  return named(name, "counter", help);
-}
-
-function named(name: string, kind: MetricHead["kind"], help: string): MetricHead {
-  return { name: `headgate_mirror_${name}`, kind, help };
+function by(label: string, counts: Readonly<Record<string, number>>): Sample[] {
+  return byLabel(label, Object.entries(counts));
 }
