@@ -86,18 +86,11 @@ interface CallTracerOptions {
   readonly kind: CallKind;
 }
 
-/** Makes the spans of one kind of call. */
-export class CallTracer {
-  readonly #options: CallTracerOptions;
+export type CallTracer = ReturnType<typeof callTracer>;
 
-  constructor(options: CallTracerOptions) {
-    this.#options = options;
-  }
-
-  /** Begins a span. The call must be answered through the returned reply. */
-  begin(reply: UnaryReply, deadlineUs: number): TracedReply {
-    return new TracedReply(reply, deadlineUs, this.#options);
-  }
+/** Makes the spans of one kind of call. `begin` begins one; the call must be answered through the reply that it returns. */
+export function callTracer(options: CallTracerOptions) {
+  return { begin: (reply: UnaryReply, deadlineUs: number) => new TracedReply(reply, deadlineUs, options) };
 }
 
 /** A reply that notes how and when the call is answered. */

@@ -7,7 +7,7 @@ import { errorCode, errorMessage } from "../../../engine/base/thrown.ts";
 import { waitAtMost } from "../../../engine/base/wait-at-most.ts";
 import type { Settings } from "../../../process/settings.ts";
 import type { RateLimitedLog } from "../rate-limited-log.ts";
-import { type CallKind, CallTracer } from "./call-tracer.ts";
+import { type CallKind, type CallTracer, callTracer } from "./call-tracer.ts";
 import { orSayWhatIsMissing } from "./load-packages.ts";
 import { SpanQueue } from "./span-queue.ts";
 
@@ -18,18 +18,11 @@ interface TracesOptions {
   readonly rareLog: RateLimitedLog;
 }
 
-/** Numbers of spans: taken by the collector, lost in sending, and never sent. */
-interface SpanCounts {
-  readonly sent: number;
-  readonly failed: number;
-  readonly dropped: number;
-}
-
 const REASON_CHARS_MAX = 256;
 
 /** The traces of one process. */
 export interface Traces {
-  readonly counts: SpanCounts;
+  readonly counts: Pick<SpanQueue, "sent" | "failed" | "dropped">;
   /** Makes the spans of one kind of call. */
   tracerOf(kind: CallKind): CallTracer;
   /** Sends what waits, for at most `waitMs` milliseconds, then drops the rest. */
@@ -67,7 +60,7 @@ export async function openTraces({ settings, clock, version, rareLog }: TracesOp
   const followsCaller = traces.sampler.startsWith("parentbased_");
   return {
     counts: queue,
-    tracerOf: (kind) => new CallTracer({ api, tracer, clock, followsCaller, kind }),
+    tracerOf: (kind) => callTracer({ api, tracer, clock, followsCaller, kind }),
     async close(waitMs) {
       await waitAtMost(waitMs, queue.forceFlush());
       await queue.shutdown();

@@ -5,7 +5,7 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "
 import { expect, test } from "vitest";
 import { LimitCall } from "../../../../src/engine/limiter/call.ts";
 import { GrpcStatus, type UnaryReply } from "../../../../src/grpc/unary.ts";
-import { CallTracer, rpcCalls } from "../../../../src/operate/telemetry/traces/call-tracer.ts";
+import { callTracer, rpcCalls } from "../../../../src/operate/telemetry/traces/call-tracer.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 
 const DEADLINE_US = 50_000;
@@ -33,7 +33,7 @@ test.each(
   const spans = new InMemorySpanExporter();
   const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] });
   const clock = new ManualClock();
-  const tracer = new CallTracer({
+  const tracer = callTracer({
     api,
     tracer: provider.getTracer("test"),
     clock,
