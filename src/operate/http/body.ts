@@ -41,31 +41,27 @@ export class HeldBodies {
  */
 export async function readBody(request: IncomingMessage, bytesMax: number, held?: HeldBodies): Promise<Buffer> {
   try {
-    return await readChunks(request, bytesMax, held);
+    if (Number(request.headers["content-length"] ?? 0) > bytesMax) throw tooLarge(bytesMax);
+    let body: Buffer = Buffer.alloc(0);
+    let bytes = 0;
+    // The stream is left open on a throw, so that the refusal can still be sent on its socket.
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+      const begin = bytes;
+      bytes += (chunk as Buffer).length;
+      if (bytes > bytesMax) throw tooLarge(bytesMax);
+      // Chunks are copied: a caller may send one byte in each, and a kept chunk takes more than a hundred.
+      if (bytes > body.length) {
+        const larger = Buffer.alloc(Math.min(bytesMax, Math.max(bytes, 2 * body.length)));
+        held?.add(request, larger.length - body.length);
+        body.copy(larger);
+        body = larger;
+      }
+      (chunk as Buffer).copy(body, begin);
+    }
+    return body.subarray(0, bytes);
   } finally {
     held?.delete(request);
   }
-}
-
-async function readChunks(request: IncomingMessage, bytesMax: number, held?: HeldBodies): Promise<Buffer> {
-  if (Number(request.headers["content-length"] ?? 0) > bytesMax) throw tooLarge(bytesMax);
-  let body: Buffer = Buffer.alloc(0);
-  let bytes = 0;
-  // The stream is left open on a throw, so that the refusal can still be sent on its socket.
-  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-    const begin = bytes;
-    bytes += (chunk as Buffer).length;
-    if (bytes > bytesMax) throw tooLarge(bytesMax);
-    // Chunks are copied: a caller may send one byte in each, and a kept chunk takes more than a hundred.
-    if (bytes > body.length) {
-      const larger = Buffer.alloc(Math.min(bytesMax, Math.max(bytes, 2 * body.length)));
-      held?.add(request, larger.length - body.length);
-      body.copy(larger);
-      body = larger;
-    }
-    (chunk as Buffer).copy(body, begin);
-  }
-  return body.subarray(0, bytes);
 }
 
 function tooLarge(bytesMax: number): BodyTooLargeError {

@@ -29,7 +29,7 @@ import { describeSettings, type Settings } from "../settings.ts";
 import { addressOf, goOnWithout } from "../workers/shared-listener.ts";
 import type { AppParts } from "./app-parts.ts";
 import { watchConditions } from "./condition-watch.ts";
-import { topSource } from "./open-top.ts";
+import { readTop } from "./open-top.ts";
 import { metricsText } from "./process-metrics.ts";
 import { readState } from "./state-page.ts";
 import { snapshotView } from "./store-watch.ts";
@@ -182,7 +182,7 @@ function adminSources(parts: AppParts): AdminSources {
     explain: (question) => explainQuestion(parts, question),
     buckets: parts.buckets,
     state: () => readState(parts, conditions()),
-    top: topSource(parts),
+    top: parts.topKeys && ((question) => readTop(parts, question)),
     tokens: new Tokens({
       token: settings.adminToken,
       file: settings.adminTokenFile,

@@ -1,7 +1,6 @@
 // Connects the top keys with the limiter that feeds them and the pages that show them, for this process or for all workers.
 
 import { textOf } from "../../engine/domain/request.ts";
-import type { TopSource } from "../../operate/http/top-page.ts";
 import type { Sample } from "../../operate/telemetry/metric-text.ts";
 import {
   firstOf,
@@ -32,14 +31,10 @@ async function topOfAll(parts: TopParts, question: TopQuestion) {
   return { top: mergeSummaries([...tops.values()]), workers: tops.size };
 }
 
-/** Makes the JSON of /top; undefined if TOP_KEYS is 0. */
-export function topSource(parts: TopParts): TopSource {
-  const { topKeys, clock } = parts;
-  if (topKeys === undefined) return undefined;
-  return async (question) => {
-    const { top, workers } = await topOfAll(parts, question);
-    return topView(question, top, clock.nowUs(), workers);
-  };
+/** The JSON of /top. */
+export async function readTop(parts: TopParts, question: TopQuestion): Promise<object> {
+  const { top, workers } = await topOfAll(parts, question);
+  return topView(question, top, parts.clock.nowUs(), workers);
 }
 
 /** The `keysMax` (TOP_KEYS_METRICS) keys that are refused most, for the metrics; none if TOP_KEYS is 0. */
