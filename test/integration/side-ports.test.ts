@@ -52,12 +52,6 @@ describe("the debug port", () => {
     expect(cmdline.length).toBeLessThanOrEqual(2);
     expect(memstats.Sys).toBeGreaterThan(memstats.HeapAlloc);
   });
-
-  // Promise(compatibility): The debug port shows the lines of envoyproxy/ratelimit's; in the normal mode it opens only if asked for.
-  test("is not opened unless asked for, but under COMPATIBILITY_MODE", async () => {
-    expect((await start({})).app.debugPort).toBeUndefined();
-    expect((await start({ COMPATIBILITY_MODE: "true" })).app.debugPort).toBeGreaterThan(0);
-  });
 });
 
 test("metrics are served on PROMETHEUS_ADDR too, at PROMETHEUS_PATH, and nothing else is", async () => {
@@ -71,11 +65,6 @@ test("metrics are served on PROMETHEUS_ADDR too, at PROMETHEUS_PATH, and nothing
     /^ratelimit_service_rate_limit_total_hits\{domain="edge",key1="user".*\} 1$/m,
   );
   expect((await get(app.metricsPort, "/config")).status).toBe(404);
-});
-
-test("USE_PROMETHEUS=false leaves PROMETHEUS_ADDR out of use", async () => {
-  const { app } = await start({ PROMETHEUS_ADDR: "127.0.0.1:0", USE_PROMETHEUS: "false" });
-  expect(app.metricsPort).toBeUndefined();
 });
 
 test.each([

@@ -2,13 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { describeSettings, readSettings, secretsOf } from "../../../src/process/settings.ts";
-import {
-  expectRead,
-  expectRefused,
-  mistakesOf,
-  type ReadCases,
-  type RefusedCases,
-} from "../../support/settings-read.ts";
+import { expectRead, expectRefused, type ReadCases, type RefusedCases } from "../../support/settings-read.ts";
 
 const file = import.meta.filename;
 const tcp = (host: string, port: number) => ({ kind: "tcp", host, port });
@@ -192,10 +186,5 @@ describe("secrets", () => {
       REDIS_PERSECOND_URL: "redis-cluster://:three@s1",
     });
     expect(secretsOf(settings)).toEqual(expect.arrayContaining(["one", "two", "three"]));
-  });
-
-  test("are in no line about mistakes", () => {
-    const urls = ["redis://ann:hunter2@a:1/3/x", "redis-sentinel://:hunter2@s1", "redis://:hunter2@a?x=hunter2"];
-    expect(urls.flatMap((text) => mistakesOf(url(text))).join()).not.toContain("hunter2");
   });
 });

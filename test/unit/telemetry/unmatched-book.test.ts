@@ -40,13 +40,6 @@ test("a line names the domain and the keys of one, never a value", () => {
   ]);
 });
 
-test("a domain without rules is told of too", () => {
-  const { lines, book, tell } = makeBook();
-  book.countUnknown("egde", 2);
-  tell();
-  expect(lines).toMatchObject([{ level: "warn", domain: "egde", descriptors: 2 }]);
-});
-
 test("callers who write any domain fill neither memory nor metrics, and count for no domain that has rules", () => {
   const { book } = makeBook();
   countUnmatched(rulesFor(book, "other"), descriptorOf("key"));
