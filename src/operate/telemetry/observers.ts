@@ -243,18 +243,15 @@ export class StoreCounts extends namedCounts(STORE_COUNTERS) implements StoreObs
     else this.serverBreakers.set(server, state);
     const states = [...this.serverBreakers.values()];
     const worst = states.includes("open") ? "open" : (states[0] ?? "closed");
-    if (worst !== this.breakerState) this.#worstChanged(worst);
-  }
-
-  #worstChanged(state: BreakerState): void {
-    this.breakerState = state;
-    this.breakerChanges[state]++;
+    if (worst === this.breakerState) return;
+    this.breakerState = worst;
+    this.breakerChanges[worst]++;
     const message = {
       closed: "the store answers again; the breaker is closed",
       open: "the store is left alone for a while; the breaker is open",
       probing: "the breaker lets one call probe the store",
-    }[state];
-    if (state === "probing") this.#log.info("breaker probing", message, () => ({}));
-    else this.#log.warn(`breaker ${state}`, message, () => ({}));
+    }[worst];
+    if (worst === "probing") this.#log.info("breaker probing", message, () => ({}));
+    else this.#log.warn(`breaker ${worst}`, message, () => ({}));
   }
 }

@@ -36,10 +36,9 @@ export function settleTraces(values: TableValues, mistakes: string[]) {
 
 function areAskedFor({ tracingEnabled, otelExporter, otelDisabled }: TableValues, mistakes: string[]): boolean {
   if (otelDisabled?.toLowerCase() === "true" || tracingEnabled === false) return false;
-  if (tracingEnabled === true) return true;
-  if (otelExporter === undefined || otelExporter === "none") return false;
-  if (otelExporter === "otlp") return true;
-  mistakes.push(`OTEL_TRACES_EXPORTER: expected otlp or none, got ${quoted(otelExporter)}`);
+  if (tracingEnabled === true || otelExporter === "otlp") return true;
+  if (otelExporter !== undefined && otelExporter !== "none")
+    mistakes.push(`OTEL_TRACES_EXPORTER: expected otlp or none, got ${quoted(otelExporter)}`);
   return false;
 }
 

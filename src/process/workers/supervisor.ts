@@ -66,7 +66,7 @@ export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #numbers: SharedNumbers;
   readonly #counts: SharedArrayBuffer;
-  readonly #listeners: ReadonlyMap<ListenerName, SharedListener>;
+  readonly #listeners = new Map<ListenerName, SharedListener>();
   readonly #ports: Partial<Record<ListenerName, number>> = {};
   readonly #workers = new Map<number, WorkerThread>();
   readonly #paces: readonly RestartPace[];
@@ -87,14 +87,11 @@ export class Supervisor {
     this.#numbers = new SharedNumbers(options.count);
     this.#counts = reserveCounts(options.count);
     this.#paces = Array.from({ length: options.count }, () => new RestartPace());
-    this.#listeners = new Map(
-      LISTENER_NAMES.flatMap((name) => {
-        const address = addressOf(name, options.settings);
-        return address === undefined
-          ? []
-          : [[name, new SharedListener(address, (socket) => this.#give(name, socket))] as const];
-      }),
-    );
+    for (const name of LISTENER_NAMES) {
+      const address = addressOf(name, options.settings);
+      const give = (socket: Socket) => this.#give(name, socket);
+      if (address !== undefined) this.#listeners.set(name, new SharedListener(address, give));
+    }
   }
 
   /**
