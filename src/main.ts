@@ -26,7 +26,7 @@ const WORKER = new URL("worker.js", import.meta.url);
 
 /** What signals act on: the service in this thread, or the supervisor of several. */
 interface Running {
-  reload(): Promise<void>;
+  reload(): Promise<unknown>;
   stop(how: { readonly delays: boolean }): Promise<void>;
 }
 

@@ -1,10 +1,9 @@
 // Composition root: has app/ build the parts of a process, starts them and stops them in order. main.ts decides when.
 
-import type { GrpcServer } from "../grpc/transport/transport.ts";
 import { openTraces } from "../operate/telemetry/traces/open-traces.ts";
 import type { AppOptions } from "./app/app-options.ts";
 import { type AppParts, buildAppParts, showRulesHealth } from "./app/app-parts.ts";
-import { openAdmin, openGrpc, type PagePorts } from "./app/open-ports.ts";
+import { openAdmin, openGrpc } from "./app/open-ports.ts";
 import { openStatsd } from "./app/open-statsd.ts";
 import { watchStore } from "./app/store-watch.ts";
 import { warmUpCalls, warmUpStore } from "./app/warm-up.ts";
@@ -14,41 +13,7 @@ import { sayListening } from "./workers/shared-listener.ts";
 const LAST_SPANS_MS = 2_000;
 
 /** A running service. */
-export class App {
-  readonly #parts: AppParts;
-  readonly grpcPort: number;
-  readonly httpPort: number;
-  /** The ports of the debug pages and of the metrics' second address; undefined where nothing listens. */
-  readonly debugPort: number | undefined;
-  readonly metricsPort: number | undefined;
-
-  constructor(parts: AppParts, grpc: GrpcServer, { http = 0, debug, metrics }: PagePorts) {
-    this.#parts = parts;
-    this.grpcPort = grpc.port;
-    this.httpPort = http;
-    this.debugPort = debug;
-    this.metricsPort = metrics;
-  }
-
-  /** Reads the rule files now, whether or not the watcher has seen a change. */
-  async reload(): Promise<void> {
-    await this.#parts.reloader.reload();
-  }
-
-  /**
-   * Stops in order: reports that the process is not ready; with `delays`, serves for SHUTDOWN_DELAY more; lets calls under way finish
-   * for at most SHUTDOWN_GRACE.
-   */
-  async stop({ delays }: { readonly delays: boolean } = { delays: true }): Promise<void> {
-    const { settings, health, rareLog, calls } = this.#parts;
-    const { shutdownDelayMs, shutdownGraceMs } = settings;
-    health.setTrouble("shutdown", "the process is shutting down");
-    if (delays && shutdownDelayMs > 0) await new Promise((resolve) => setTimeout(resolve, shutdownDelayMs));
-    await close(this.#parts, shutdownGraceMs, LAST_SPANS_MS);
-    calls.unmatched.tell(rareLog);
-    rareLog.flush();
-  }
-}
+export type App = Awaited<ReturnType<typeof startApp>>;
 
 /** Closes what is open. */
 async function close(
@@ -71,7 +36,7 @@ async function close(
  * Builds the service and starts to listen. If the store is away or rules can't be used, the process starts all the same, is not
  * ready, and says why. Rejects with ConfigError if a port is taken or certificates can't be used.
  */
-export async function startApp(options: AppOptions): Promise<App> {
+export async function startApp(options: AppOptions) {
   const parts = await buildAppParts(options);
   try {
     return await start(parts);
@@ -81,7 +46,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   }
 }
 
-async function start(parts: AppParts): Promise<App> {
+async function start(parts: AppParts) {
   const { settings, health, reloader, store, storeHealth, logger } = parts;
   parts.running.statsd = await openStatsd(parts);
   parts.running.traces = await openTraces(parts);
@@ -99,5 +64,28 @@ async function start(parts: AppParts): Promise<App> {
   health.setTrouble("start", undefined);
   // With several workers the supervisor says it, once for all.
   if (parts.link === undefined) sayListening(settings, { ...pages, grpc: grpc.port }, logger);
-  return new App(parts, grpc, pages);
+  return {
+    grpcPort: grpc.port,
+    httpPort: pages.http ?? 0,
+    /** The ports of the debug pages and of the metrics' second address; undefined where nothing listens. */
+    debugPort: pages.debug,
+    metricsPort: pages.metrics,
+    /** Reads the rule files now, whether or not the watcher has seen a change. */
+    reload: () => reloader.reload(),
+    /**
+     * Stops in order: reports that the process is not ready; with `delays`, serves for SHUTDOWN_DELAY more; lets calls under way finish
+     * for at most SHUTDOWN_GRACE.
+     */
+    stop: ({ delays }: { readonly delays: boolean } = { delays: true }) => stop(parts, delays),
+  };
+}
+
+async function stop(parts: AppParts, delays: boolean): Promise<void> {
+  const { settings, health, rareLog, calls } = parts;
+  health.setTrouble("shutdown", "the process is shutting down");
+  if (delays && settings.shutdownDelayMs > 0)
+    await new Promise((resolve) => setTimeout(resolve, settings.shutdownDelayMs));
+  await close(parts, settings.shutdownGraceMs, LAST_SPANS_MS);
+  calls.unmatched.tell(rareLog);
+  rareLog.flush();
 }

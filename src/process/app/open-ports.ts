@@ -42,7 +42,7 @@ const CONCURRENT_STREAMS_MAX = 4_096;
 const JSON_IN_FLIGHT_MAX = 1_000;
 
 /** The ports of pages; undefined where nothing listens. */
-export type PagePorts = Partial<Record<PageName, number>>;
+type PagePorts = Partial<Record<PageName, number>>;
 type PageName = "http" | "debug" | "metrics";
 
 /** Opens the HTTP port and the ports beside it. Rejects with ConfigError if the HTTP port can't be opened. */
