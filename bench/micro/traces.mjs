@@ -35,7 +35,7 @@ async function main() {
   const collector = fork(import.meta.filename, ["collector"]);
   const [port] = await once(collector, "message");
   const { openTraces } = await loadDist("operate/telemetry/traces/open-traces.js");
-  const { rpcCalls } = await loadDist("operate/telemetry/traces/call-kind.js");
+  const { rpcCalls } = await loadDist("operate/telemetry/traces/call-tracer.js");
   const { SHOULD_RATE_LIMIT_PATH } = await loadDist("grpc/transport/load-proto.js");
   const env = {
     TRACING_ENABLED: "true",
