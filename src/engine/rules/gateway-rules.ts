@@ -17,7 +17,7 @@ const KEYS_WITHOUT_FIELD: ReadonlySet<string> = new Set(["share_threshold", "val
 
 /** The rule with its own keys moved out of its metadata, and with the hold of the domain's defaults in its place. */
 export function plainRule(written: MappingNode, hold: DefaultHold | undefined, log: ProblemLog): MappingNode {
-  const rule = hold === undefined ? written : hold.placedAt(written, log);
+  const rule = hold === undefined ? written : withHold(written, hold, log);
   const metadata = rule.entries.find(({ key }) => key.text === "metadata")?.value;
   if (metadata?.kind !== "mapping") return rule;
   const ownKeys = metadata.entries.find(({ key }) => key.text === OWN_KEYS_MEMBER)?.value;
@@ -82,7 +82,7 @@ export function gatherHolds(defaults: Defaults, log: ProblemLog): DefaultHolds {
     const otherEntries = [settleEntry, ...(estimate?.entry === undefined ? [] : [estimate.entry])];
     if ([idEntry, ...otherEntries].some((name) => name.split(STAR).length > 2)) {
       log.error(mapping.at, `hold: expected at most one '${STAR}' in the name of an entry`);
-    } else found.set(domain, new DefaultHold(entries, idEntry, otherEntries));
+    } else found.set(domain, { entries, idEntry, otherEntries, isUsed: false });
   }
   return found;
 }
@@ -98,48 +98,43 @@ export function warnUnused(holds: DefaultHolds, log: ProblemLog): void {
 }
 
 /** The hold of one domain's defaults. */
-export class DefaultHold {
+export interface DefaultHold {
   /** The keys `hold` and `concurrent`, as far as the defaults have them. */
   readonly entries: readonly MappingEntry[];
-  isUsed = false;
-  readonly #idEntry: string;
+  readonly idEntry: string;
   /** Names of the settle entry and the estimate entry. */
-  readonly #otherEntries: readonly string[];
+  readonly otherEntries: readonly string[];
+  isUsed: boolean;
+}
 
-  constructor(entries: readonly MappingEntry[], idEntry: string, otherEntries: readonly string[]) {
-    this.entries = entries;
-    this.#idEntry = idEntry;
-    this.#otherEntries = otherEntries;
-  }
-
-  /** The rule without those rules below it whose entries only speak of holds, and with their limit and the hold. */
-  placedAt(rule: MappingNode, log: ProblemLog): MappingNode {
-    const isHeld = ({ key }: MappingEntry) => this.entries.some((entry) => entry.key.text === key.text);
-    const handed = rule.entries.filter(isHeld);
-    const own = rule.entries.filter((entry) => !isHeld(entry) && entry.key.text !== "descriptors");
-    const below: MappingNode[] = [];
-    let held: readonly MappingEntry[] = own.some(isLimit) ? handed : [];
-    const visit = (child: MappingNode, hold: readonly MappingEntry[]): void => {
-      const number = numberIn(keyOf(child), this.#idEntry);
-      if (number === undefined && !this.#otherEntries.some((name) => numberIn(keyOf(child), name) !== undefined)) {
-        below.push(hold.length === 0 ? child : { ...child, entries: [...child.entries, ...hold] });
-        return;
-      }
-      const later = number === undefined ? hold : this.entries.map((entry) => numbered(entry, number));
-      const words = child.entries.filter(({ key }) => !["key", "value", "descriptors"].includes(key.text));
-      if (words.some(isLimit)) {
-        if (own.some(isLimit)) log.error(this.entries[0]?.key.at ?? rule.at, TWO_LIMITS);
-        own.push(...words);
-        held = later;
-      }
-      for (const grandchild of childrenOf(child)) visit(grandchild, later);
-    };
-    for (const child of childrenOf(rule)) visit(child, handed);
-    if (held.length > 0) this.isUsed = true;
-    const descriptors = rule.entries.find(({ key }) => key.text === "descriptors");
-    const rest = descriptors === undefined || below.length === 0 ? [] : [withItems(descriptors, below)];
-    return { ...rule, entries: [...own, ...held, ...rest] };
-  }
+/** The rule without those rules below it whose entries only speak of holds, and with their limit and the hold. */
+function withHold(rule: MappingNode, defaultHold: DefaultHold, log: ProblemLog): MappingNode {
+  const { entries, idEntry, otherEntries } = defaultHold;
+  const isHeld = ({ key }: MappingEntry) => entries.some((entry) => entry.key.text === key.text);
+  const handed = rule.entries.filter(isHeld);
+  const own = rule.entries.filter((entry) => !isHeld(entry) && entry.key.text !== "descriptors");
+  const below: MappingNode[] = [];
+  let held: readonly MappingEntry[] = own.some(isLimit) ? handed : [];
+  const visit = (child: MappingNode, hold: readonly MappingEntry[]): void => {
+    const number = numberIn(keyOf(child), idEntry);
+    if (number === undefined && !otherEntries.some((name) => numberIn(keyOf(child), name) !== undefined)) {
+      below.push(hold.length === 0 ? child : { ...child, entries: [...child.entries, ...hold] });
+      return;
+    }
+    const later = number === undefined ? hold : entries.map((entry) => numbered(entry, number));
+    const words = child.entries.filter(({ key }) => !["key", "value", "descriptors"].includes(key.text));
+    if (words.some(isLimit)) {
+      if (own.some(isLimit)) log.error(entries[0]?.key.at ?? rule.at, TWO_LIMITS);
+      own.push(...words);
+      held = later;
+    }
+    for (const grandchild of childrenOf(child)) visit(grandchild, later);
+  };
+  for (const child of childrenOf(rule)) visit(child, handed);
+  if (held.length > 0) defaultHold.isUsed = true;
+  const descriptors = rule.entries.find(({ key }) => key.text === "descriptors");
+  const rest = descriptors === undefined || below.length === 0 ? [] : [withItems(descriptors, below)];
+  return { ...rule, entries: [...own, ...held, ...rest] };
 }
 
 const TWO_LIMITS = "'hold' would bring two limits of the control plane together: without its entries they are one rule";
