@@ -7,6 +7,7 @@ import { endWithTest } from "../support/ends.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
 
 const BODY_BYTES_MAX = 131_072;
+const REFUSED = "HTTP/1.1 413 Payload Too Large";
 
 let service: ServiceProcess;
 const sockets: Socket[] = [];
@@ -57,6 +58,10 @@ test("heads without bodies, and large bodies without ends, keep nobody out", asy
   expect([(await ask(100_000)).status, (await ask(0)).status]).toEqual([200, 200]);
 });
 
+test("a body in 1,024 chunks of one byte is read, and one in more is refused at once", async () => {
+  expect([await askInChunks(1_023), await askInChunks(1_024)]).toEqual(["HTTP/1.1 200 OK", REFUSED]);
+});
+
 test("bodies in chunks of one byte hold no more memory than their bytes", async () => {
   const before = await residentMb();
   let most = before;
@@ -67,6 +72,6 @@ test("bodies in chunks of one byte hold no more memory than their bytes", async 
     return answer;
   });
   while (answered < answers.length) most = Math.max(most, await residentMb());
-  expect(new Set(await Promise.all(answers))).toEqual(new Set(["HTTP/1.1 200 OK"]));
+  expect(new Set(await Promise.all(answers))).toEqual(new Set([REFUSED]));
   expect(most - before).toBeLessThan(64);
 });
