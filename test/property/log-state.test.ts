@@ -18,7 +18,7 @@ describe("a log in blocks", () => {
       }
       return { log, payments, place: blocks.write(0, log) };
     });
-    const blocksOf = (payments: number) => Math.ceil((1 + 2 * payments) / 31);
+    const blocksOf = (payments: number) => Math.ceil(payments / 15);
     expect(blocks.usedBytes).toBe(places.reduce((sum, { payments }) => sum + blocksOf(payments), 0) * BLOCK_BYTES);
     for (const one of places) {
       blocks.read(one.place, one.log);
@@ -59,21 +59,23 @@ describe("a log in blocks", () => {
     ]);
   });
 
-  test("has room for further blocks within its bytes, and always for a payment that needs none", () => {
-    const bytes = 3 * BLOCK_BYTES;
+  test("grows by a block when it says that it needs one, and has room for it within its bytes alone", () => {
+    const bytes = 20 * BLOCK_BYTES;
     const blocks = new LogBlocks(ownMemory(logRoomBytes(bytes)), { at: 0, bytes });
     const log = new LogState();
-    const found = [];
-    for (let payments = 1; payments <= 46; payments++) {
-      log.advance(payments, 0);
-      found.push(blocks.hasRoomForPayment(log));
+    let place = 0;
+    const used = [];
+    for (let atUs = 1; ; atUs++) {
+      log.advance(atUs, 0);
+      if (!blocks.hasRoomForPayment(log)) break;
       log.add(1);
-      if (payments === 45) blocks.write(0, log);
+      place = blocks.write(place, log);
+      used.push(blocks.usedBytes / BLOCK_BYTES);
     }
-    expect(found).toEqual(Array.from({ length: 46 }, (_, i) => i < 45));
+    expect(used).toEqual(Array.from({ length: 300 }, (_, i) => Math.ceil((i + 1) / 15)));
     const other = new LogState();
     other.clear(1);
-    expect([blocks.hasRoomForPayment(other), blocks.usedBytes]).toEqual([false, bytes]);
+    expect(blocks.hasRoomForPayment(other)).toBe(false);
     other.add(1);
     expect(blocks.hasRoomForPayment(other)).toBe(true);
   });

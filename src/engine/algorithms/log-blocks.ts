@@ -11,12 +11,13 @@ const BLOCK_WORDS = BLOCK_DOUBLES * 2;
 export const BLOCK_BYTES = BLOCK_DOUBLES * 8;
 /** Blocks beyond the bound: the takes of one group need at most one more each. */
 const SPARE_BLOCKS = GROUP_WEIGHT_MAX;
-/** Numbers of a block; its other double has two words: the next block of the chain, and in a first block the number of payments. */
-const BLOCK_NUMBERS = BLOCK_DOUBLES - 1;
+/** Numbers of a first block; its other double has two words: the next block of the chain, and the number of payments. */
+const FIRST_NUMBERS = BLOCK_DOUBLES - 1;
+/** Numbers of a further block, so that each block has room for as many payments: a log has one number more than its payments. */
+const FURTHER_NUMBERS = BLOCK_DOUBLES - 2;
 const NEXT = 0;
 const COUNT = 1;
-/** Payments of one block. A log has one number more, for which each block has a place. */
-const PAYMENTS_PER_BLOCK = (BLOCK_NUMBERS - 1) / 2;
+const PAYMENTS_PER_BLOCK = FURTHER_NUMBERS / 2;
 
 /** Words of block 0, which keeps no payments: the first free block, how many blocks were ever in use at once, and how many are now. */
 const FREE = 2;
@@ -70,10 +71,10 @@ export class LogBlocks {
     log.begin(this.#word(place, COUNT));
     const { numbers, length } = log;
     const from = this.#memory.numbers;
-    for (let block = place, at = 0; block !== 0; block = this.#word(block, NEXT), at += BLOCK_NUMBERS) {
+    for (let block = place, at = 0; block !== 0; block = this.#word(block, NEXT)) {
       const first = this.#firstNumber(block) - at;
-      const end = Math.min(at + BLOCK_NUMBERS, length);
-      for (let i = at; i < end; i++) numbers[i] = from[first + i] as number;
+      const end = endOfBlock(at, length);
+      for (; at < end; at++) numbers[at] = from[first + at] as number;
     }
   }
 
@@ -84,7 +85,7 @@ export class LogBlocks {
     let block = root;
     for (let at = 0; ; ) {
       const first = this.#firstNumber(block) - at;
-      const end = Math.min(at + BLOCK_NUMBERS, length);
+      const end = endOfBlock(at, length);
       for (; at < end; at++) this.#memory.setNumber(first + at, numbers[at] as number);
       if (at >= length) break;
       if (this.#word(block, NEXT) === 0) this.#setWord(block, NEXT, this.#add());
@@ -136,4 +137,9 @@ export class LogBlocks {
   #setWord(block: number, word: number, value: number): void {
     this.#memory.setWord(this.#firstWord + block * BLOCK_WORDS + word, value);
   }
+}
+
+/** The number after the last one of the block that begins with number `at` of a log of `length` numbers. */
+function endOfBlock(at: number, length: number): number {
+  return Math.min(at + (at === 0 ? FIRST_NUMBERS : FURTHER_NUMBERS), length);
 }
