@@ -152,6 +152,7 @@ describe("a commit", () => {
   });
 
   test("whose confirmation is lost is counted as unknown, and neither repeated nor given back", async () => {
+    await until("no other call is under way", async () => !(await areInState("PgSleep")));
     // Long enough to be seen by a busy machine.
     onTestFinished(await slowDown("write_buckets", 1.5));
     const target = server.target({ port: proxy.port });
