@@ -13,6 +13,8 @@ descriptors:
   - { key: shared, rate_limit: { requests_per_unit: 100, unit: hour, algorithm: fixed_window, sync: share } }
 `;
 
+const HTTP_MS_MAX = 5_000;
+
 /** A worker as `/config` shows it. */
 export interface ShownWorker {
   readonly worker: number;
@@ -39,7 +41,9 @@ export async function startWorkers(env: Readonly<Record<string, string>>): Promi
   await writeFile(rulesFile, RULES);
   // A slow machine must not have calls answered without the store: these tests count.
   const service = await startService({ RULES_DIR: rulesDir, WORKERS: "2", STORE_DEADLINE: "10s", ...env });
-  const http = (path: string) => fetch(`http://127.0.0.1:${service.httpPort}${path}`);
+  // Without a bound fetch waits for ever if its connection ends before the request is written, as one does that no worker takes.
+  const http = (path: string) =>
+    fetch(`http://127.0.0.1:${service.httpPort}${path}`, { signal: AbortSignal.timeout(HTTP_MS_MAX) });
   return {
     ...service,
     rulesFile,

@@ -51,7 +51,15 @@ writeFileSync(
         shape("memory, asked by Envoy", { by: "envoy" }),
       ],
       tails: ["memory, hot key", "Redis, exact, 10,000 keys"].map((name) => {
-        const times = { p50Ms: 0.1, p99Ms: 1, p99MsLeast: 0.9, p99MsMost: 1.1, p999Ms: 2, sentP99Ms: 0.9, ownLateP99Ms: 0.05 };
+        const times = {
+          p50Ms: 0.1,
+          p99Ms: 1,
+          p99MsLeast: 0.9,
+          p99MsMost: 1.1,
+          p999Ms: 2,
+          sentP99Ms: 0.9,
+          ownLateP99Ms: 0.05,
+        };
         return { name, goalMs: 5, rate: 30_000, ...times, cpuMicros: 10, redis };
       }),
       ruleCounts: {
