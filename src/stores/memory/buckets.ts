@@ -105,8 +105,9 @@ export class Buckets implements BucketAccess {
     const record = this.#find(bucket);
     bucket.place = record;
     bucket.placeVersion = this.#version;
+    if (record < 0) return false;
     // A counter's key may come again after its time, with a longer unit whose window began at the same second.
-    if (record < 0 || this.#expiresS(record) <= this.nowS) return false;
+    if (bucket.limit?.isCounter === true && this.#expiresS(record) <= this.nowS) return false;
     const log = this.#logOf(record);
     // A key contains its algorithm, so this does not happen. Still, numbers must never be read as a log.
     if ((log !== 0) !== (bucket.algorithm === Algorithm.slidingLog)) return false;
