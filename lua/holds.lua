@@ -252,10 +252,11 @@ function holds.settle(ref, slot, limit, used)
   return found, change(slot, limit, MODE_POST_PAID, beyond, 0, now_us)
 end
 
--- The member of a live hold without an id, paid at that time. Several are distinguished by plus signs; some may have ended.
-local function nameless(book, member)
+-- The member of a live hold without an id, paid at that time, that ends at `ends_at_us`. Several are distinguished by plus signs; some
+-- may have ended, and an edit of the rule has others end at another time.
+local function nameless(book, member, ends_at_us)
   for _ = 1, SAME_MOMENT_MAX do
-    if call('ZSCORE', book.key, member) and not book.removed[member] then return member end
+    if tonumber(call('ZSCORE', book.key, member) or 0) == ends_at_us and not book.removed[member] then return member end
     member = table.concat({ member, '+' })
   end
   return nil
@@ -270,7 +271,7 @@ function holds.close(ref, slot, limit, cost, paid_at_us)
     named[ref.own] = { is_gone = true }
     return
   end
-  member = ref.is_concurrent and nameless(ref.book, member_of(cost, paid_at_us, 0, ''))
+  member = ref.is_concurrent and nameless(ref.book, member_of(cost, paid_at_us, 0, ''), paid_at_us + ref.us)
   if member then remove(ref.book, member, cost) end
   -- The payment opened no hold if it had no id, or if another payment's hold has its id.
   if member or hold or (ref.own == 0 and not ref.is_concurrent) then change(slot, limit, MODE_GIVE_BACK, cost, paid_at_us, now_us) end

@@ -129,12 +129,13 @@ export class HoldBook {
     return record !== 0 && this.#records.number(record, NUMBER.endsAtUs) > nowUs ? this.#holdAt(record) : undefined;
   }
 
-  /** The hold without an id that was paid at that time; undefined if there is none. */
-  namelessPaidAt({ record }: BucketHolds, paidAtUs: number): Hold | undefined {
+  /** The hold without an id that was paid at one time and ends at the other; undefined if there is none. */
+  findNameless({ record }: BucketHolds, paidAtUs: number, endsAtUs: number): Hold | undefined {
     const records = this.#records;
-    for (let at = records.word(record, WORD.last); at !== 0; at = records.word(at, WORD.before))
-      if (records.word(at, WORD.kind) === Kind.hold && records.number(at, NUMBER.paidAtUs) === paidAtUs)
-        return this.#holdAt(at);
+    for (let at = records.word(record, WORD.last); at !== 0; at = records.word(at, WORD.before)) {
+      const isPaidThen = records.word(at, WORD.kind) === Kind.hold && records.number(at, NUMBER.paidAtUs) === paidAtUs;
+      if (isPaidThen && records.number(at, NUMBER.endsAtUs) === endsAtUs) return this.#holdAt(at);
+    }
     return undefined;
   }
 

@@ -83,7 +83,8 @@ export function closeHold(bucket: WorkingBucket, take: Take, cost: number, book:
   const named = book.find(take, holdId, nowUs);
   if (holds !== undefined) {
     const isNamed = named?.paidAtUs === paidAtUs;
-    const hold = isNamed ? named : limit.isConcurrent ? book.namelessPaidAt(holds, paidAtUs) : undefined;
+    const endsAtUs = paidAtUs + limit.holdSeconds * MICROS_PER_SECOND;
+    const hold = isNamed ? named : limit.isConcurrent ? book.findNameless(holds, paidAtUs, endsAtUs) : undefined;
     if (hold !== undefined) {
       giveBackHeld(bucket, limit, holds, hold, cost, nowUs);
       book.remove(holds, hold);
