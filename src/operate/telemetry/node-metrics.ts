@@ -1,7 +1,6 @@
-// The metrics of Node.js and of the process that prom-client has, of one thread or joined of several. The package is loaded when they are
-// first read: it takes several megabytes.
+// The metrics of Node.js and of the process that prom-client has, of one thread or joined of several.
 
-import type { Registry } from "prom-client";
+import { AggregatorRegistry, collectDefaultMetrics, Registry } from "prom-client";
 
 /** A metric of one thread: `aggregator` says how those of several become one. */
 type NodeMetric = Awaited<ReturnType<Registry["getMetricsAsJSON"]>>[number];
@@ -9,23 +8,18 @@ type NodeMetric = Awaited<ReturnType<Registry["getMetricsAsJSON"]>>[number];
 /** What one thread has read. */
 export type NodeMetrics = readonly NodeMetric[];
 
-/** Returns what reads those of this thread and of the process. The event loop and the garbage collector are measured from the first time on. */
+/** Begins to measure this thread and the process, with a probe of the event loop. Returns what reads them. */
 export function openNodeMetrics(): () => Promise<NodeMetrics> {
-  let register: Registry | undefined;
+  const register = new Registry();
+  collectDefaultMetrics({ register });
   return async () => {
-    const { collectDefaultMetrics, Registry } = await import("prom-client");
-    if (register === undefined) {
-      register = new Registry();
-      collectDefaultMetrics({ register });
-    }
     const metrics = await register.getMetricsAsJSON();
     return metrics.map((metric) => ({ ...metric, aggregator: aggregatorOf(metric) }));
   };
 }
 
 /** The metrics of some threads of a process as text. */
-export async function nodeText(threads: readonly NodeMetrics[]): Promise<string> {
-  const { AggregatorRegistry } = await import("prom-client");
+export function nodeText(threads: readonly NodeMetrics[]): Promise<string> {
   return AggregatorRegistry.aggregate([...threads]).metrics();
 }
 
