@@ -1,5 +1,6 @@
 // Composition root: has app/ build the parts of a process, starts them and stops them in order. main.ts decides when.
 
+import { START } from "../engine/base/health.ts";
 import { openTraces } from "../operate/telemetry/traces/open-traces.ts";
 import type { AppOptions } from "./app/app-options.ts";
 import { type AppParts, buildAppParts, showRulesHealth } from "./app/app-parts.ts";
@@ -51,7 +52,7 @@ async function start(parts: AppParts) {
   parts.running.statsd = await openStatsd(parts);
   parts.running.traces = await openTraces(parts);
   // Removed only when calls are answered, even if everything else is well before that.
-  health.setTrouble("start", "the process is starting: its gRPC port does not listen yet");
+  health.setTrouble(START, "the process is starting: its gRPC port does not listen yet");
   health.setTrouble("rules", "the rule files have not been read yet");
   const pages = await openAdmin(parts);
 
@@ -61,7 +62,7 @@ async function start(parts: AppParts) {
   await watchStore(parts);
   if (storeHealth.trouble() === undefined) await warmUpStore(store);
   const grpc = await openGrpc(parts, pages.http ?? 0);
-  health.setTrouble("start", undefined);
+  health.setTrouble(START, undefined);
   // With several workers the supervisor says it, once for all.
   if (parts.link === undefined) sayListening(settings, { ...pages, grpc: grpc.port }, logger);
   return {

@@ -257,6 +257,9 @@ describe("a start", () => {
     const env = { WORKERS: "3", MEMORY_SNAPSHOT: join(temporaryFolder("headgate-snapshot"), "buckets") };
     const rig = await startWorkers(env);
     rigs.push(rig);
+    // It is ready when it says that it listens, whoever is asked.
+    const ready = await Promise.all(Array.from({ length: 9 }, () => rig.http("/readyz")));
+    expect(new Set(ready.map((answer) => answer.status))).toEqual(new Set([200]));
     const nine = open(9, rig);
     const outcomes = (about: ReturnType<typeof requestAbout>, callers = nine) =>
       Promise.all(callers.flatMap((caller) => Array.from({ length: 10 }, () => caller.ask(about))));

@@ -4,6 +4,9 @@
 /** What is wrong with each part, in one sentence. */
 type PartNotes = ReadonlyMap<string, string>;
 
+/** The part of a process or worker that is in trouble until it listens. */
+export const START = "start";
+
 /** Gathers what is wrong with the parts of the process. The process serves while there is no trouble. */
 export class HealthState {
   readonly #troubles = new Map<string, string>();

@@ -2,9 +2,11 @@
 // hang, and has them reload and stop. It decides no call and has no store.
 
 import type { Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../../engine/base/clock.ts";
 import { reserveCounts } from "../../engine/base/count-layout.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
+import { START } from "../../engine/base/health.ts";
 import { SharedCounts } from "../../engine/base/shared-counts.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
 import type { OpenMemory } from "../open-memory.ts";
@@ -119,7 +121,9 @@ export class Supervisor {
     } finally {
       this.#start = undefined;
     }
+    // A worker must know that all serve before anybody is told to ask it.
     this.#tellHealth();
+    await nextTurn();
     sayListening(settings, this.#ports, logger, count);
   }
 
@@ -196,6 +200,7 @@ export class Supervisor {
         break;
       case "health":
         this.#tellHealth();
+        this.#checkStart();
         break;
       case "ask":
         void this.#askAll(message.question).then((answer) => worker.send({ kind: "answer", id: message.id, answer }));
@@ -223,8 +228,13 @@ export class Supervisor {
     if (name !== "grpc") return;
     this.#options.logger.debug({ number: worker.number }, "a worker serves");
     this.#tellHealth();
-    const serving = this.#all().filter(({ serves }) => serves);
-    if (serving.length === this.#options.count) this.#start?.resolve();
+    this.#checkStart();
+  }
+
+  /** A worker that serves says a moment later that its start is over. */
+  #checkStart(): void {
+    const started = this.#all().filter(({ serves, troubles }) => serves && troubles[START] === undefined);
+    if (started.length === this.#options.count) this.#start?.resolve();
   }
 
   #give(name: ListenerName, socket: Socket): void {
