@@ -152,11 +152,12 @@ describe("a commit", () => {
   });
 
   test("whose confirmation is lost is counted as unknown, and neither repeated nor given back", async () => {
-    await until("no other call is under way", async () => !(await areInState("PgSleep")));
     // Long enough to be seen by a busy machine.
     onTestFinished(await slowDown("write_buckets", 1.5));
     const target = server.target({ port: proxy.port });
     const { store, reports } = await openPostgresRig({ target, deadlineMs: 10_000, connections: 1, sweeps: false });
+    expect(await whenUp(store, 20_000)).toBe(true);
+    await until("the test before and the self-test have ended", async () => !(await areInState("PgSleep")));
     const settled = settle(store, groupOnBoth(7));
     await until("it is written", () => areInState("PgSleep"));
     proxy.hold();
