@@ -27,18 +27,25 @@ beforeEach(({ onTestFailed }) => {
   });
 });
 
-/** Addresses that a process may have before it collects its garbage: a fork needs as many again, although they take no memory. */
-const ADDRESSES_MAX = 4_000_000_000;
+/**
+ * Addresses that tests may add before their garbage is collected: each memory store reserves memory, which goes with its garbage, and a
+ * fork fails with ENOMEM if reservations lie side by side and exceed the machine's memory, although they take none.
+ */
+const ADDED_ADDRESSES_MAX = 4_000_000_000;
+let keptAddresses = addresses();
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-afterEach(testEnds);
+afterEach(async () => {
+  await testEnds();
+  if (addresses() < keptAddresses + ADDED_ADDRESSES_MAX) return;
+  collectGarbage();
+  keptAddresses = addresses();
+});
 afterAll(async () => {
   await fileEnds();
   await endProcesses();
   removeFolders();
-  // Each memory store reserves memory, which goes with its garbage.
-  if (addresses() > ADDRESSES_MAX) collectGarbage();
 });
 
 /** Bytes of this process's addresses. */
