@@ -9,34 +9,36 @@ const HELD_CHARS_MAX = 67_108_864;
 type Calls = readonly RecordedQuestion[];
 
 /**
- * Puts calls in order that come up to `windowUs` late: each call waits until one comes that is later by `windowUs`. Calls that
- * come even later stay out of order.
+ * Puts calls in order that come up to `windowUs` late: each call waits until one comes that is later by more than `windowUs`. A call that
+ * comes even later passes at once, behind those that no longer wait.
  */
 export async function* sorted(batches: AsyncIterable<Calls>, windowUs: number): AsyncGenerator<Calls> {
   const held: RecordedQuestion[] = [];
   let newestUs = 0;
   let chars = 0;
   for await (const batch of batches) {
-    const late: RecordedQuestion[] = [];
+    let passed = 0;
     for (const call of batch) {
       newestUs = Math.max(newestUs, call.atUs);
-      if (call.atUs < newestUs - windowUs) late.push(call);
-      else {
-        held.push(call);
-        chars += charsOf(call);
+      insert(held, passed, call);
+      chars += charsOf(call);
+      for (let next = held[passed]; next !== undefined; next = held[passed]) {
+        const hasRoom = held.length - passed <= HELD_MAX && chars <= HELD_CHARS_MAX;
+        if (hasRoom && next.atUs >= newestUs - windowUs) break;
+        chars -= charsOf(next);
+        passed++;
       }
     }
-    held.sort(byTime);
-    let ready = 0;
-    for (const call of held) {
-      const hasRoom = held.length - ready <= HELD_MAX && chars <= HELD_CHARS_MAX;
-      if (hasRoom && call.atUs >= newestUs - windowUs) break;
-      chars -= charsOf(call);
-      ready++;
-    }
-    yield [...late, ...held.splice(0, ready)];
+    yield held.splice(0, passed);
   }
   yield held;
+}
+
+/** Puts the call behind all that are no later, but not before `from`. Mostly it is the last. */
+function insert(held: RecordedQuestion[], from: number, call: RecordedQuestion): void {
+  let at = held.length;
+  while (at > from && (held[at - 1] as RecordedQuestion).atUs > call.atUs) at--;
+  held.splice(at, 0, call);
 }
 
 /** Merges streams that are each in order: the earliest call comes next. */
