@@ -94,7 +94,7 @@ function readTyped(text) {
     const parts = line.split(/(?<=(?<!\\)(?:\\\\)*),/);
     if (parts.some((part) => part.indexOf("=") < 1))
       return { problem: `Expected key=value,key2=value2, got '${line}'.` };
-    if (parts.some((part) => /\\x[0-9a-f]{2}/i.test(part)))
+    if (parts.some((part) => /^(?:[^\\]|\\(?!x[0-9a-fA-F]{2})[\s\S])*\\x[0-9a-fA-F]{2}/.test(part)))
       return { problem: "Expected text: bytes are read in JSON, as value_base64 of an entry." };
     descriptors.push({ entries: parts.map((part) => entryOf(part.replace(/\\([\\,])/g, "$1"))) });
   }

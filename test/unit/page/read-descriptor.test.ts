@@ -56,7 +56,7 @@ test.each([
 });
 
 test("what is typed means what it means at the command line, and is doubted there, too", () => {
-  const piece = fc.constantFrom("a", "b=", ",", " c", ", k=", "\\,", "\\\\", "\u00fc", "\\", "k=v");
+  const piece = fc.constantFrom("a", "b=", ",", " c", ", k=", "\\,", "\\\\", "\u00fc", "\\", "k=v", "\\\\x41", "\\xg");
   fc.assert(
     fc.property(fc.array(piece, { minLength: 1, maxLength: 8 }), (pieces) => {
       const text = `k${pieces.join("z")}z`;
