@@ -1,13 +1,13 @@
 // Keeps the last good set of a control plane in a file (RULES_CACHE): a head line, then one line per resource. The file is replaced
 // atomically, so a reader never finds half a set.
 
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
+import { readFile } from "node:fs/promises";
 import { isRecord } from "../../engine/base/is-record.ts";
 import { LatestRun } from "../../engine/base/latest-run.ts";
 import { runThrough } from "../../engine/base/long-work.ts";
 import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
 import { isoTime } from "../../engine/base/units.ts";
+import { replaceFile } from "../files/replace-file.ts";
 import type { ReloadLog } from "../files/rule-source.ts";
 import { type DiscoveryAnswer, digestOf, RATE_LIMIT_TYPE, type WireResource } from "./discovery.ts";
 
@@ -110,15 +110,11 @@ export class CacheFile {
 
   async #write({ set: { version, resources, digest }, savedAtUs }: KeptSet): Promise<void> {
     if (digest === this.#writtenDigest) return;
-    const draft = `${this.#path}.new`;
     try {
-      await mkdir(dirname(this.#path), { recursive: true });
       const head: Head = { format: FORMAT, saved_at: isoTime(savedAtUs), version, digest };
-      await writeFile(draft, partsOf(head, resources), { mode: 0o600, flush: true });
-      await rename(draft, this.#path);
+      await replaceFile(this.#path, partsOf(head, resources));
       this.#writtenDigest = digest;
     } catch (cause) {
-      await rm(draft, { force: true }).catch(() => undefined);
       this.#log.warn({ file: this.#path, reason: errorMessage(cause) }, "the rules can't be kept in RULES_CACHE");
     }
   }

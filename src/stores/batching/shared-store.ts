@@ -1,8 +1,9 @@
-// The store that processes share, on any server or servers: takes go to its backend, and processes are counted beside it. openRedisStore,
+// The store that processes share, on any server or servers: takes go to its backend, and processes are counted and limits at run time kept beside it. openRedisStore,
 // openClusterStore and openPostgresStore make it around their own backends.
 
 import type { Clock } from "../../engine/base/clock.ts";
 import type { TakeGroup } from "../../engine/domain/take.ts";
+import type { RuntimeStore } from "../runtime-store.ts";
 import type { SettleListener, Store, StoreHealth } from "../store.ts";
 import { ProcessCount, type ProcessRegister } from "./process-count.ts";
 
@@ -25,10 +26,12 @@ export class SharedStore<B extends Backend = Backend> implements Store, StoreHea
   readonly backend: B;
   /** Begins to count at the first question. */
   readonly processes: ProcessCount;
+  readonly runtime: RuntimeStore;
   #isClosed = false;
 
-  constructor(backend: B, register: ProcessRegister, clock: Clock) {
+  constructor(backend: B, register: ProcessRegister, runtime: RuntimeStore, clock: Clock) {
     this.backend = backend;
+    this.runtime = runtime;
     this.processes = new ProcessCount(register, clock);
     backend.start();
   }

@@ -13,6 +13,7 @@ import type { LinkEvents } from "../batching/link.ts";
 import { type BatchingOptions, completeOptions } from "../batching/options.ts";
 import type { ReplyReader } from "../batching/reply.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
+import type { RuntimeStore } from "../runtime-store.ts";
 import type { SettleListener } from "../store.ts";
 import type { PostgresTarget } from "../store-address.ts";
 import { isPlain, PostgresBatch, storedKey } from "./batch.ts";
@@ -30,6 +31,7 @@ import { Housekeeping } from "./housekeeping.ts";
 import { PostgresLink } from "./link.ts";
 import { LockedKeys, NOT_PLAIN, Queue, UNKNOWN_HOLDER } from "./locked-keys.ts";
 import { BatchSettlement, settleLocked } from "./locked-takes.ts";
+import { postgresRuntimeStore } from "./runtime-store.ts";
 import { readTakeEach, TAKE_EACH, takeEachArguments } from "./take-each.ts";
 
 /** Options of a PostgreSQL store, with their defaults. */
@@ -75,12 +77,13 @@ const PLAIN_UNDER_WAY_MAX = 2;
 /** Opens the store, which connects by itself and keeps trying. Never throws because PostgreSQL is away: `trouble` says so. */
 export function openPostgresStore(options: PostgresStoreOptions): SharedStore<PostgresBackend> {
   const backend = new PostgresBackend(options);
-  return new SharedStore(backend, backend.housekeeping, completeOptions(options).clock);
+  return new SharedStore(backend, backend.housekeeping, backend.runtime, completeOptions(options).clock);
 }
 
 /** One PostgreSQL and the connections to it. */
 export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
   readonly housekeeping: Housekeeping;
+  readonly runtime: RuntimeStore;
   readonly #options: PostgresStoreOptions;
   /** Connections for takes. */
   readonly #links: readonly PostgresLink[];
@@ -116,6 +119,18 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     this.#settlement = new BatchSettlement(this.settler.latestOf, injectedTime);
     const silenceMs = silenceUsMax / MICROS_PER_MILLI;
     this.housekeeping = new Housekeeping({ link: this.#asideLink, silenceMs, keyPrefix, injectedTime });
+    const { target } = options;
+    const { clock, runtimeLimitsMax: limitsMax } = this.options;
+    const { serverTime } = this;
+    this.runtime = postgresRuntimeStore({
+      link: this.#asideLink,
+      target,
+      silenceMs,
+      keyPrefix,
+      limitsMax,
+      clock,
+      serverTime,
+    });
   }
 
   start(): void {

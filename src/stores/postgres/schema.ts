@@ -6,7 +6,13 @@ import { readFileSync } from "node:fs";
 import { isRefusal, isWorthRepeating, type PostgresConnection } from "./connect.ts";
 
 /** Files of sql/ in the order they are run: what a file uses comes before it. test/contract keeps the table and the folder equal. */
-export const SQL_FILES = ["tables.sql", "take_each.sql", "locked_takes.sql", "housekeeping.sql"] as const;
+export const SQL_FILES = [
+  "tables.sql",
+  "take_each.sql",
+  "locked_takes.sql",
+  "housekeeping.sql",
+  "runtime_limits.sql",
+] as const;
 
 // The same depth below the package's root in src/ and in dist/.
 const SQL_FOLDER = new URL("../../../sql/", import.meta.url);

@@ -31,6 +31,7 @@ import { CLUSTER_NODE, nameOfTarget } from "./connect-trouble.ts";
 import { fixedServer } from "./link.ts";
 import { processSet } from "./process-set.ts";
 import { type Redirected, RedisNode, type RedisNodeOptions, type RedisOptions } from "./redis-node.ts";
+import { redisRuntimeStore } from "./runtime-store.ts";
 import { loadScript } from "./scripts.ts";
 import { TagCount } from "./tag-count.ts";
 
@@ -51,8 +52,11 @@ export interface ClusterStoreOptions extends RedisOptions {
 /** Opens the store, which finds and connects its nodes in the background. Never throws because they are away; `trouble` tells. */
 export function openClusterStore(options: ClusterStoreOptions): SharedStore<ClusterBackend> {
   const backend = new ClusterBackend(options);
-  const register = processSet(options.keyPrefix ?? "", (key) => backend.ownerOf(keySlot(key)));
-  return new SharedStore(backend, register, completeOptions(options).clock);
+  const { keyPrefix = "" } = options;
+  const nodeOf = (key: string) => backend.ownerOf(keySlot(key));
+  const { clock, runtimeLimitsMax } = completeOptions(options);
+  const runtime = redisRuntimeStore({ keyPrefix, nodeOf, clock, limitsMax: runtimeLimitsMax });
+  return new SharedStore(backend, processSet(keyPrefix, nodeOf), runtime, clock);
 }
 
 interface ClusterNode {

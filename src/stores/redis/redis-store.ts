@@ -6,6 +6,7 @@ import type { RedisTarget } from "./connect.ts";
 import { fixedServer } from "./link.ts";
 import { processSet } from "./process-set.ts";
 import { RedisNode, type RedisOptions } from "./redis-node.ts";
+import { redisRuntimeStore } from "./runtime-store.ts";
 import { loadScript } from "./scripts.ts";
 import { SentinelFinder, type SentinelTarget } from "./sentinel-finder.ts";
 
@@ -30,6 +31,7 @@ export function openRedisStore(options: RedisStoreOptions): SharedStore<RedisNod
   return new SharedStore(
     node,
     processSet(keyPrefix, () => node),
+    redisRuntimeStore({ keyPrefix, nodeOf: () => node, clock: complete.clock, limitsMax: complete.runtimeLimitsMax }),
     complete.clock,
   );
 }

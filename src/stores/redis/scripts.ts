@@ -33,6 +33,11 @@ export function loadScript(): Script {
   return { text, sha: createHash("sha1").update(text).digest("hex") };
 }
 
+/** The script of limits at run time, which is rarely called and so sent as text. */
+export function textOfRuntimeScript(): string {
+  return readFileSync(new URL("runtime_limits.lua", LUA_FOLDER), "utf8");
+}
+
 /** The file's text before its pieces, with all that it inserts. */
 function textOf(file: string): string {
   return insert(piecesOf(file).get("") ?? "", file);

@@ -1,0 +1,340 @@
+// The limits at run time of a process, in memory that its threads share: a hash table of records that are never changed. A record that is
+// replaced stays in the heap until the heap is full; then what is in force is copied to the other half, and the halves change places. So
+// readers need no lock: what they have found stays for as long as it takes to read it. Writers take turns by a lock, and a thread that ends
+// while it writes leaves at most a record that nothing points to.
+
+import { reserve } from "../base/journaled-memory.ts";
+import { freeLock, ownerOf, takeLock } from "../base/shared-lock.ts";
+import type { Descriptor } from "../domain/request.ts";
+import { type KeptLimit, keyText, type RuntimeKey, readKey } from "./runtime-limit.ts";
+
+/** Bytes of the heap for each limit that there may be: with keys of 40 bytes a record has some 200. */
+const HEAP_BYTES_PER_LIMIT = 512;
+/** Ended and unset ones are remembered beside those in force, up to as many. */
+const RECORDS_PER_LIMIT = 2;
+const SLOTS_PER_RECORD = 2;
+
+/** Places in the head, in words; the last two are numbers of 64 bits, counted as such. */
+const HEAD = {
+  lock: 0,
+  half: 1,
+  generation: 2,
+  changes: 3,
+  savedChanges: 4,
+  clockOffset: 4,
+  writtenVersion: 5,
+} as const;
+const HEAD_BYTES = 128;
+/** Places in the head of a half, in words: where the heap ends (a word), and how many records are pointed to. */
+const HALF = { end: 0, records: 1 } as const;
+const HALF_HEAD_WORDS = 2;
+/** Places in a record, in words. `atUs` is a number of 64 bits, so records begin at even words. The key's bytes follow, then the value's. */
+const RECORD = { hash: 0, keyBytes: 1, valueBytes: 2, atUs: 2 } as const;
+const RECORD_WORDS = 6;
+
+/** What threads are given of it. Can be sent in a message. */
+export interface SharedRuntimeTable {
+  readonly buffer: SharedArrayBuffer;
+  readonly limitsMax: number;
+}
+
+/** A new, empty table. Only what is used takes memory. Throws RangeError if the system does not give so much. */
+export function newRuntimeTable(limitsMax: number): SharedRuntimeTable {
+  return { buffer: reserve(HEAD_BYTES + 2 * halfWords(limitsMax) * 4), limitsMax };
+}
+
+function slotsOf(limitsMax: number): number {
+  return 2 ** Math.ceil(Math.log2(Math.max(1, limitsMax) * RECORDS_PER_LIMIT * SLOTS_PER_RECORD));
+}
+
+function halfWords(limitsMax: number): number {
+  return HALF_HEAD_WORDS + slotsOf(limitsMax) + (Math.max(1_024, limitsMax) * HEAP_BYTES_PER_LIMIT) / 4;
+}
+
+/** One thread's access. A place is where a record begins, in words; it is valid in the turn in which it was found. */
+export class RuntimeTable {
+  readonly shared: SharedRuntimeTable;
+  readonly #owner: number;
+  readonly #words: Int32Array;
+  readonly #numbers: Float64Array;
+  readonly #bytes: Buffer;
+  readonly #slots: number;
+  readonly #halfWords: number;
+  #isLocked = false;
+
+  /** `thread`: from 0; no two living threads may have the same. */
+  constructor(shared: SharedRuntimeTable, thread: number) {
+    this.shared = shared;
+    this.#owner = thread + 1;
+    this.#words = new Int32Array(shared.buffer);
+    this.#numbers = new Float64Array(shared.buffer);
+    this.#bytes = Buffer.from(shared.buffer);
+    this.#slots = slotsOf(shared.limitsMax);
+    this.#halfWords = halfWords(shared.limitsMax);
+  }
+
+  /** Grows with every change. */
+  get changes(): number {
+    return Atomics.load(this.#words, HEAD.changes);
+  }
+
+  /** Grows when places change. */
+  get generation(): number {
+    return Atomics.load(this.#words, HEAD.generation);
+  }
+
+  /** The store's clock less this process's, in microseconds. */
+  get clockOffsetUs(): number {
+    return this.#numbers[HEAD.clockOffset] as number;
+  }
+
+  set clockOffsetUs(us: number) {
+    this.#numbers[HEAD.clockOffset] = us;
+  }
+
+  /** The store's version after the last change that this process has written and not yet read back; else 0. */
+  get writtenVersion(): number {
+    return this.#numbers[HEAD.writtenVersion] as number;
+  }
+
+  set writtenVersion(version: number) {
+    this.#numbers[HEAD.writtenVersion] = version;
+  }
+
+  /** The value of `changes` up to which all is in the file. */
+  get savedChanges(): number {
+    return Atomics.load(this.#words, HEAD.savedChanges);
+  }
+
+  set savedChanges(changes: number) {
+    Atomics.store(this.#words, HEAD.savedChanges, changes);
+  }
+
+  /** Number of limits, with ended and unset ones. */
+  get size(): number {
+    return Atomics.load(this.#words, this.#halfAt() + HALF.records);
+  }
+
+  /** The place of the limit of the descriptor's entries but those with keys of `skipped`; 0 if there is none. */
+  find(domain: string, domainHash: number, descriptor: Descriptor, skipped: ReadonlySet<string>): number {
+    let hash = domainHash;
+    for (let i = 0; i < descriptor.entryCount; i++) {
+      const key = descriptor.keys[i] as string;
+      if (skipped.size > 0 && skipped.has(key)) continue;
+      hash = hashPart(hashPart(hash, key), descriptor.values[i] as string);
+    }
+    return this.#find(hash, (place) => this.#isOf(place, domain, descriptor, skipped));
+  }
+
+  kept(place: number): KeptLimit {
+    return { key: keyText(this.keyAt(place)), value: this.valueAt(place), atUs: this.atUs(place) };
+  }
+
+  valueAt(place: number): string {
+    const from = (place + RECORD_WORDS) * 4 + (this.#words[place + RECORD.keyBytes] as number);
+    return this.#bytes.toString("utf8", from, from + (this.#words[place + RECORD.valueBytes] as number));
+  }
+
+  atUs(place: number): number {
+    return this.#numbers[place / 2 + RECORD.atUs] as number;
+  }
+
+  /** What is kept of the key; undefined if nothing is. */
+  get(key: RuntimeKey): KeptLimit | undefined {
+    const place = this.#placeOf(key);
+    return place === 0 ? undefined : this.kept(place);
+  }
+
+  /** Keeps a limit unless a newer one is there, or the same. Returns whether it was kept; "full" if there is no room. */
+  put({ key: text, value, atUs }: KeptLimit): boolean | "full" {
+    const key = readKey(text);
+    if (key === undefined) return false;
+    return this.exclusively(() => {
+      const known = this.#placeOf(key);
+      if (known !== 0 && this.atUs(known) >= atUs) return false;
+      return this.#append(key, value, atUs);
+    });
+  }
+
+  /** The places of all records from `from` on, a place or 0, in the order of their changes. Those that were replaced are not current. */
+  *places(from = 0): Generator<number> {
+    const half = this.#halfAt();
+    const first = half + HALF_HEAD_WORDS + this.#slots;
+    const end = Atomics.load(this.#words, half + HALF.end);
+    for (let place = Math.max(first, from); place < end; place = this.#after(place)) yield place;
+  }
+
+  /** Whether the record at a place is what is kept of its key now. */
+  isCurrent(place: number): boolean {
+    return this.#placeOf(this.keyAt(place)) === place;
+  }
+
+  /** The place of the next record to come. */
+  get endPlace(): number {
+    const half = this.#halfAt();
+    return Math.max(half + HALF_HEAD_WORDS + this.#slots, Atomics.load(this.#words, half + HALF.end));
+  }
+
+  /** Drops what `isDropped` says, by copying the rest. */
+  compact(isDropped: (place: number) => boolean): void {
+    this.exclusively(() => this.#compact(isDropped));
+  }
+
+  /** Frees the lock of the thread, which has ended. */
+  endThread(): void {
+    if (ownerOf(this.#words, HEAD.lock) === this.#owner) freeLock(this.#words, HEAD.lock);
+  }
+
+  keyAt(place: number): RuntimeKey {
+    const parts: string[] = [];
+    const from = (place + RECORD_WORDS) * 4;
+    const end = from + (this.#words[place + RECORD.keyBytes] as number);
+    for (let at = from; at < end; ) {
+      const length = this.#bytes.readUInt16LE(at);
+      parts.push(this.#bytes.latin1Slice(at + 2, at + 2 + length));
+      at += 2 + length;
+    }
+    const [domain = "", ...rest] = parts;
+    const entries = rest.flatMap((key, i) => (i % 2 === 0 ? [[key, rest[i + 1] ?? ""] as const] : []));
+    return { domain, entries };
+  }
+
+  /** Runs `write` while no other thread writes. */
+  exclusively<T>(write: () => T): T {
+    if (this.#isLocked) return write();
+    takeLock(this.#words, HEAD.lock, this.#owner);
+    this.#isLocked = true;
+    try {
+      return write();
+    } finally {
+      this.#isLocked = false;
+      freeLock(this.#words, HEAD.lock);
+    }
+  }
+
+  #halfAt(half = Atomics.load(this.#words, HEAD.half)): number {
+    return HEAD_BYTES / 4 + half * this.#halfWords;
+  }
+
+  #after(place: number): number {
+    const bytes = (this.#words[place + RECORD.keyBytes] as number) + (this.#words[place + RECORD.valueBytes] as number);
+    return evenUp(place + RECORD_WORDS + Math.ceil(bytes / 4));
+  }
+
+  #placeOf(key: RuntimeKey): number {
+    const text = keyText(key);
+    return this.#find(hashOf(key), (place) => keyText(this.keyAt(place)) === text);
+  }
+
+  #find(hash: number, isIt: (place: number) => boolean): number {
+    const slotsAt = this.#halfAt() + HALF_HEAD_WORDS;
+    for (let slot = hash & (this.#slots - 1); ; slot = (slot + 1) & (this.#slots - 1)) {
+      const place = Atomics.load(this.#words, slotsAt + slot);
+      if (place === 0 || (this.#words[place + RECORD.hash] === hash && isIt(place))) return place;
+    }
+  }
+
+  #isOf(place: number, domain: string, descriptor: Descriptor, skipped: ReadonlySet<string>): boolean {
+    const from = (place + RECORD_WORDS) * 4;
+    let at = this.#afterPart(from, domain);
+    for (let i = 0; i < descriptor.entryCount && at > 0; i++) {
+      const key = descriptor.keys[i] as string;
+      if (skipped.size > 0 && skipped.has(key)) continue;
+      at = this.#afterPart(at, key);
+      if (at > 0) at = this.#afterPart(at, descriptor.values[i] as string);
+    }
+    return at === from + (this.#words[place + RECORD.keyBytes] as number);
+  }
+
+  /** Where the part ends that begins at this byte, if it is this text; else 0. */
+  #afterPart(at: number, text: string): number {
+    const bytes = this.#bytes;
+    const { length } = text;
+    if ((bytes[at] as number) + ((bytes[at + 1] as number) << 8) !== length) return 0;
+    for (let i = 0; i < length; i++) if (bytes[at + 2 + i] !== text.charCodeAt(i)) return 0;
+    return at + 2 + length;
+  }
+
+  #append(key: RuntimeKey, value: string, atUs: number): true | "full" {
+    const parts = [key.domain, ...key.entries.flat()];
+    const keyBytes = parts.reduce((sum, part) => sum + 2 + part.length, 0);
+    const valueBytes = Buffer.byteLength(value);
+    const words = evenUp(RECORD_WORDS + Math.ceil((keyBytes + valueBytes) / 4));
+    if (!this.#hasRoom(words)) this.#compact(() => false);
+    if (!this.#hasRoom(words)) return "full";
+    const half = this.#halfAt();
+    const place = this.endPlace;
+    const hash = hashOf(key);
+    this.#words[place + RECORD.hash] = hash;
+    this.#words[place + RECORD.keyBytes] = keyBytes;
+    this.#words[place + RECORD.valueBytes] = valueBytes;
+    this.#numbers[place / 2 + RECORD.atUs] = atUs;
+    let at = (place + RECORD_WORDS) * 4;
+    for (const part of parts) {
+      at = this.#bytes.writeUInt16LE(part.length, at);
+      at += this.#bytes.write(part, at, "latin1");
+    }
+    this.#bytes.write(value, at, "utf8");
+    Atomics.store(this.#words, half + HALF.end, place + words);
+    this.#point(half, hash, place, keyText(key));
+    Atomics.add(this.#words, HEAD.changes, 1);
+    return true;
+  }
+
+  /** Has the slot of the key point to the place: the slot of what it replaces, or an empty one. */
+  #point(half: number, hash: number, place: number, key: string): void {
+    const slotsAt = half + HALF_HEAD_WORDS;
+    for (let slot = hash & (this.#slots - 1); ; slot = (slot + 1) & (this.#slots - 1)) {
+      const known = this.#words[slotsAt + slot] as number;
+      const isKnown = known !== 0 && this.#words[known] === hash && keyText(this.keyAt(known)) === key;
+      if (known !== 0 && !isKnown) continue;
+      if (!isKnown) Atomics.add(this.#words, half + HALF.records, 1);
+      Atomics.store(this.#words, slotsAt + slot, place);
+      return;
+    }
+  }
+
+  #hasRoom(words: number): boolean {
+    const half = this.#halfAt();
+    const recordsMax = this.shared.limitsMax * RECORDS_PER_LIMIT;
+    return this.endPlace + words <= half + this.#halfWords && (this.#words[half + HALF.records] as number) < recordsMax;
+  }
+
+  #compact(isDropped: (place: number) => boolean): void {
+    const other = 1 - Atomics.load(this.#words, HEAD.half);
+    const half = this.#halfAt(other);
+    const heapAt = half + HALF_HEAD_WORDS + this.#slots;
+    this.#words.fill(0, half, heapAt);
+    let end = heapAt;
+    for (const place of this.places()) {
+      if (!this.isCurrent(place) || isDropped(place)) continue;
+      const after = this.#after(place);
+      this.#words.copyWithin(end, place, after);
+      this.#point(half, this.#words[end] as number, end, keyText(this.keyAt(end)));
+      end += after - place;
+    }
+    this.#words[half + HALF.end] = end;
+    Atomics.store(this.#words, HEAD.half, other);
+    Atomics.add(this.#words, HEAD.generation, 1);
+  }
+}
+
+function evenUp(words: number): number {
+  return words + (words & 1);
+}
+
+/** The hash of a domain, which those of its descriptors begin with (FNV-1a; found records are compared). */
+export function hashOfDomain(domain: string): number {
+  return hashPart(0x811c9dc5, domain);
+}
+
+function hashOf({ domain, entries }: RuntimeKey): number {
+  return entries.reduce((hash, [key, value]) => hashPart(hashPart(hash, key), value), hashOfDomain(domain));
+}
+
+// With a mark for the end, and a last step that spreads high bits, which the slots leave out.
+function hashPart(before: number, text: string): number {
+  let hash = before;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return Math.imul(hash ^ (hash >>> 15) ^ 0x100, 0x01000193);
+}

@@ -1,0 +1,57 @@
+// Keeps limits at run time in a file (LIMITS_CACHE): a head line, then a line for each. A process that starts while its store is away has the
+// last ones, and with the memory store the file is all that outlives the process.
+
+import { readFile } from "node:fs/promises";
+import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
+import { isoTime } from "../../engine/base/units.ts";
+import type { KeptLimit } from "../../engine/runtime/runtime-limit.ts";
+import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
+import { replaceFile } from "../files/replace-file.ts";
+import type { ReloadLog } from "../files/rule-source.ts";
+
+/** The `format` of the head line. */
+const FORMAT = "headgate limits 1";
+/** Characters made and written between two turns of the event loop. */
+const PART_CHARS = 1_048_576;
+
+/** The limits of the file, in no order; none if there is no file, or if it can't be used, which is logged. */
+export async function readLimitsFile(path: string, log: Pick<ReloadLog, "warn">): Promise<readonly KeptLimit[]> {
+  try {
+    return readLimits(await readFile(path, "utf8"));
+  } catch (cause) {
+    if (errorCode(cause) === "ENOENT") return [];
+    log.warn({ file: path, reason: errorMessage(cause) }, "the limits that LIMITS_CACHE has kept can't be read");
+    return [];
+  }
+}
+
+/** Replaces the file by what the table has. Rejects if it can't. */
+export function writeLimitsFile(path: string, table: RuntimeTable, nowUs: number): Promise<void> {
+  return replaceFile(path, partsOf(table, nowUs));
+}
+
+function readLimits(text: string): readonly KeptLimit[] {
+  const [first = "", ...lines] = text.split("\n");
+  if (!first.startsWith(`{"format":"${FORMAT}"`)) throw new Error(`expected a first line with format '${FORMAT}'`);
+  const { count } = JSON.parse(first) as { count?: unknown };
+  if (lines.pop() !== "" || lines.length !== count)
+    throw new Error("it has fewer lines than it says: it was cut or changed");
+  return lines.map((line, i) => {
+    const [, atUs, key = "", value = ""] = /^(\d{1,16}) (\[.*\]) (\{.*\})$/.exec(line) ?? [];
+    if (atUs === undefined) throw new Error(`expected a time, a key and a value in line ${i + 2}`);
+    return { key, value, atUs: Number(atUs) };
+  });
+}
+
+function* partsOf(table: RuntimeTable, nowUs: number): Generator<string> {
+  const places = [...table.places()].filter((place) => table.isCurrent(place));
+  let part = `${JSON.stringify({ format: FORMAT, saved_at: isoTime(nowUs), count: places.length })}\n`;
+  for (const place of places) {
+    const { key, value, atUs } = table.kept(place);
+    part += `${atUs} ${key} ${value}\n`;
+    if (part.length < PART_CHARS) continue;
+    yield part;
+    part = "";
+  }
+  yield part;
+}

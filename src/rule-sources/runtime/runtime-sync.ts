@@ -1,0 +1,231 @@
+// Keeps a process's limits at run time equal to those of its store, and to a file. Each limit is the newest change of its caller, so two
+// sides that differ are made equal by giving each what is newer. A change reaches a process by the store's history; if that can't be (after
+// a failover to older data, a flush, an eviction), the process reads all, and writes what the store has lost. So what is lost in the store
+// never lifts a block, and an unset, which is remembered as a change, is never undone.
+
+import { randomUUID } from "node:crypto";
+import type { Clock } from "../../engine/base/clock.ts";
+import { errorMessage } from "../../engine/base/thrown.ts";
+import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { isForgotten, type KeptLimit, readKey, readValue } from "../../engine/runtime/runtime-limit.ts";
+import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
+import {
+  RUNTIME_WRITES_MAX,
+  type RuntimeHead,
+  type RuntimeProcess,
+  type RuntimeStore,
+  type RuntimeWrite,
+} from "../../stores/runtime-store.ts";
+import type { ReloadLog } from "../files/rule-source.ts";
+import { readLimitsFile, writeLimitsFile } from "./limits-file.ts";
+
+/** How often the store is asked for changes. */
+const RUNTIME_POLL_MS = 500;
+/** How often what need not be remembered is looked for. */
+const FORGET_EVERY_US = 3_600 * MICROS_PER_SECOND;
+
+interface RuntimeSyncOptions {
+  readonly table: RuntimeTable;
+  /** The store that processes share; undefined: the table is all there is. */
+  readonly store: RuntimeStore | undefined;
+  /** LIMITS_CACHE; undefined: nothing is kept. */
+  readonly file: string | undefined;
+  readonly clock: Clock;
+  readonly log: Pick<ReloadLog, "warn" | "info">;
+  /** The host's name. */
+  readonly name: string;
+}
+
+/** One process's; of its threads only one has it. */
+export class RuntimeSync {
+  readonly #options: RuntimeSyncOptions;
+  readonly #id = randomUUID();
+  #epoch = "";
+  #version = 0;
+  /** The change that made `version`, to notice another history; undefined after all was read. */
+  #last: KeptLimit | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #hasCompared = false;
+  #forgotUs = 0;
+  #hasClosed = false;
+  /** Why the last poll failed; undefined if it did not. */
+  trouble: string | undefined;
+  /** Polls that failed, and limits that came and can't be read. */
+  failures = 0;
+
+  constructor(options: RuntimeSyncOptions) {
+    this.#options = options;
+  }
+
+  /** Takes what the file has, asks the store, and goes on to do so. Never rejects. */
+  async start(): Promise<void> {
+    const { file, table, log } = this.#options;
+    for (const kept of file === undefined ? [] : await readLimitsFile(file, log)) this.#take(kept);
+    table.savedChanges = table.changes;
+    await this.#pollAndGoOn();
+  }
+
+  close(): void {
+    this.#hasClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  /** Makes both sides equal, now. Rejects if the store does not answer, or if the file can't be written. */
+  async poll(): Promise<void> {
+    const { store, clock, table } = this.#options;
+    if (store !== undefined) {
+      await this.#catchUp(store, await store.head());
+      table.clockOffsetUs = store.nowUs() - clock.nowUs();
+      const { name } = this.#options;
+      await store.beat({ id: this.#id, name, epoch: this.#epoch, version: this.#version });
+    }
+    await this.#save();
+    await this.#forget();
+  }
+
+  async #pollAndGoOn(): Promise<void> {
+    const { log } = this.#options;
+    try {
+      await this.poll();
+      if (this.trouble !== undefined) log.info({}, "limits at run time are up to date again");
+      this.trouble = undefined;
+    } catch (cause) {
+      const why = errorMessage(cause);
+      this.failures++;
+      if (this.trouble === undefined)
+        log.warn({ reason: why }, "limits at run time can't be brought up to date; those in force stay");
+      this.trouble = why;
+    }
+    if (!this.#hasClosed) this.#timer = setTimeout(() => void this.#pollAndGoOn(), RUNTIME_POLL_MS).unref();
+  }
+
+  async #catchUp(store: RuntimeStore, head: RuntimeHead): Promise<void> {
+    const { table } = this.#options;
+    // Of what this process has written itself, the store may have lost the last.
+    const isOlder = head.version < Math.max(this.#version, table.writtenVersion);
+    if (head.epoch === this.#epoch && head.version === this.#version && !isOlder) {
+      // Without a head there may be limits all the same, or they may have been lost.
+      if (head.epoch === "" && (!this.#hasCompared || table.size > 0)) await this.#compare(store, head);
+      return;
+    }
+    if (head.epoch === this.#epoch && !isOlder && (await this.#takeChanges(store, head))) return;
+    // The same data with a lower version, or with another past: others may have seen the versions that were lost.
+    if (head.epoch === this.#epoch && head.epoch !== "") await store.renew(head, head.count);
+    await this.#compare(store, await store.head());
+  }
+
+  /** False if the history does not go on from what was taken last. */
+  async #takeChanges(store: RuntimeStore, head: RuntimeHead): Promise<boolean> {
+    const last = this.#last;
+    const found = await store.changesAfter(this.#version - (last === undefined ? 0 : 1), head);
+    if (found === undefined) return false;
+    const [first] = found;
+    if (last !== undefined && (first?.key !== last.key || first.atUs !== last.atUs)) return false;
+    for (const kept of found) this.#take(kept);
+    // What was appended since the head was read comes again.
+    this.#last = found[head.version - this.#version - (last === undefined ? 1 : 0)];
+    this.#version = head.version;
+    return true;
+  }
+
+  /** Reads all, and writes what the store lacks. */
+  async #compare(store: RuntimeStore, head: RuntimeHead): Promise<void> {
+    const { table } = this.#options;
+    const inStore = new Map<string, number>();
+    for await (const part of store.all()) {
+      for (const kept of part) {
+        inStore.set(kept.key, kept.atUs);
+        this.#take(kept);
+      }
+    }
+    let seen = head;
+    if (inStore.size < head.count || (head.epoch === "" && inStore.size > 0)) {
+      await store.renew(head, inStore.size);
+      seen = await store.head();
+    }
+    const newer: KeptLimit[] = [];
+    for (const place of table.places()) {
+      if (!table.isCurrent(place)) continue;
+      const kept = table.kept(place);
+      if (kept.atUs > (inStore.get(kept.key) ?? 0) && !this.#isForgotten(kept)) newer.push(kept);
+    }
+    for (let i = 0; i < newer.length; i += RUNTIME_WRITES_MAX) {
+      const part = newer.slice(i, i + RUNTIME_WRITES_MAX).map((kept) => ({ ...kept, expectedUs: undefined }));
+      const { head: after } = await store.write(part);
+      if (seen.epoch === "") seen = { ...after, version: Math.max(0, after.version - part.length) };
+    }
+    this.#epoch = seen.epoch;
+    this.#version = seen.version;
+    this.#last = undefined;
+    this.#hasCompared = true;
+    table.writtenVersion = 0;
+  }
+
+  /** Takes a limit if it is newer. One that can't be read is passed over. */
+  #take(kept: KeptLimit): void {
+    if (readKey(kept.key) === undefined || readValue(kept.value) === undefined) {
+      this.failures++;
+      this.#options.log.warn({ key: kept.key.slice(0, 200) }, "a limit at run time can't be read; it does nothing");
+    } else if (this.#options.table.put(kept) === "full") {
+      this.failures++;
+      throw new Error("expected at most RUNTIME_LIMITS_MAX limits at run time; the store has more");
+    }
+  }
+
+  async #save(): Promise<void> {
+    const { table, file, clock } = this.#options;
+    const { changes } = table;
+    if (changes === table.savedChanges) return;
+    if (file !== undefined) await writeLimitsFile(file, table, clock.nowUs());
+    table.savedChanges = changes;
+  }
+
+  async #forget(): Promise<void> {
+    const { table, store, clock } = this.#options;
+    if (clock.nowUs() - this.#forgotUs < FORGET_EVERY_US) return;
+    this.#forgotUs = clock.nowUs();
+    const gone = [...table.places()].filter((place) => table.isCurrent(place) && this.#isForgotten(table.kept(place)));
+    if (gone.length === 0) return;
+    const writes = gone.map((place) => {
+      const { key, atUs } = table.kept(place);
+      return { key, value: "", expectedUs: atUs, atUs };
+    });
+    for (let i = 0; i < writes.length; i += RUNTIME_WRITES_MAX)
+      await store?.write(writes.slice(i, i + RUNTIME_WRITES_MAX));
+    table.compact((place) => this.#isForgotten(table.kept(place)));
+  }
+
+  #isForgotten({ value, atUs }: KeptLimit): boolean {
+    const limit = readValue(value);
+    return limit === undefined || isForgotten(limit, atUs, this.#options.clock.nowUs());
+  }
+}
+
+/** Writes changes to the store, and puts in force here what was written or what was there instead. Rejects if the store does not answer. */
+export async function writeThrough(
+  { store, table }: { readonly store: RuntimeStore; readonly table: RuntimeTable },
+  changes: readonly RuntimeWrite[],
+): ReturnType<RuntimeStore["write"]> {
+  const result = await store.write(changes);
+  table.writtenVersion = Math.max(table.writtenVersion, result.head.version);
+  for (const each of result.written) if (each.outcome !== "full" && each.kept !== undefined) table.put(each.kept);
+  return result;
+}
+
+/** Looks whether other processes have a change in force: two seconds. */
+const CONFIRMED_LOOKS_MAX = 40;
+const LOOK_MS = 50;
+
+/** Waits until all processes have the change that led to `head`; resolves to all of them, and to those that have not said so. */
+export async function confirmed(
+  store: RuntimeStore,
+  head: RuntimeHead,
+): Promise<{ readonly all: readonly RuntimeProcess[]; readonly waiting: readonly RuntimeProcess[] }> {
+  for (let look = 1; ; look++) {
+    const all = await store.beat(undefined);
+    // After another epoch the version is compared by nobody; who has it has read all.
+    const waiting = all.filter(({ epoch, version }) => epoch !== head.epoch || version < head.version);
+    if (waiting.length === 0 || look === CONFIRMED_LOOKS_MAX) return { all, waiting };
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+}

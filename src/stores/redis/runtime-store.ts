@@ -1,0 +1,144 @@
+// Limits at run time in Redis: a head, a list of the newest changes, and hashes of a bounded size, so that no command holds the server for
+// long. All keys have one hash tag, so that one script (lua/runtime_limits.lua) can write them on a cluster, too.
+
+import { randomUUID } from "node:crypto";
+import type { Clock } from "../../engine/base/clock.ts";
+import { StoreError } from "../../engine/base/errors.ts";
+import { isRecord } from "../../engine/base/is-record.ts";
+import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import {
+  headText,
+  processText,
+  RUNTIME_EVENTS_MAX,
+  RUNTIME_GONE_MS,
+  type RuntimeStore,
+  type RuntimeWrite,
+  readEvent,
+  readHead,
+  readKept,
+  readProcess,
+  readWritten,
+} from "../runtime-store.ts";
+import type { RedisNode } from "./redis-node.ts";
+import { textOfRuntimeScript } from "./scripts.ts";
+
+/** Number of hashes: some 200 limits each if there are 100,000. */
+const HASHES = 512;
+/** Hashes that are read at once, and changes of the history. */
+const HASHES_AT_ONCE = 8;
+const EVENTS_AT_ONCE = 500;
+
+interface RuntimeStoreOptions {
+  readonly keyPrefix: string;
+  /** Most limits, with ended and unset ones. */
+  readonly limitsMax: number;
+  /** The node that keeps a key now, if it is known. */
+  readonly nodeOf: (key: string) => RedisNode | undefined;
+  readonly clock: Clock;
+}
+
+/** The store. */
+export function redisRuntimeStore({ keyPrefix, limitsMax, nodeOf, clock }: RuntimeStoreOptions): RuntimeStore {
+  const prefix = `${keyPrefix}{headgate:limits}:`;
+  const [headKey, historyKey, hashKey, processesKey] = ["head", "history", "limits:", "processes"].map(
+    (key) => prefix + key,
+  );
+  const script = textOfRuntimeScript();
+  const ask = async (name: string, ...args: readonly string[]): Promise<unknown> => {
+    const node = nodeOf(`${prefix}head`);
+    if (node?.connection === undefined)
+      throw new StoreError("STORE_UNREACHABLE", node?.trouble() ?? "Redis can't be reached");
+    try {
+      return await node.connection.command(name, args);
+    } catch (error) {
+      throw new StoreError("STORE_COMMAND", node.describe(error), error);
+    }
+  };
+  const write = async (changes: readonly RuntimeWrite[], lost = "", left = "") => {
+    const keys = [headKey, historyKey, ...changes.map(({ key }) => `${hashKey}${hashOf(key)}`)] as string[];
+    const values = changes.flatMap(({ key, value, expectedUs, atUs }) => [
+      key,
+      value,
+      String(expectedUs ?? ""),
+      String(atUs ?? ""),
+    ]);
+    const bounds = [String(limitsMax), String(RUNTIME_EVENTS_MAX), String(HASHES), hashKey as string];
+    const reply = texts(
+      await ask("eval", script, String(keys.length), ...keys, randomUUID(), ...bounds, lost, left, ...values),
+    );
+    const written = changes.map(({ key, value }, i) => readWritten(reply[i + 1] ?? "", key, value));
+    return { head: readHead(reply[0] ?? ""), written };
+  };
+  const events = async (from: number, to: number) =>
+    texts(await ask("lrange", historyKey as string, String(from), String(to)));
+  return {
+    nowUs: () => {
+      const node = nodeOf(`${prefix}head`);
+      return node === undefined ? clock.nowUs() : node.serverTimeMs() * MICROS_PER_MILLI;
+    },
+    head: async () => readHead(textOrNone(await ask("get", headKey as string))),
+    async changesAfter(version, head) {
+      if (head.version - version > RUNTIME_EVENTS_MAX) return undefined;
+      const found: ReturnType<typeof readEvent>[] = [];
+      // Counted from the end, which others append to meanwhile.
+      for (let left = head.version - version + EVENTS_AT_ONCE; left > 0; left -= EVENTS_AT_ONCE) {
+        const part = await events(-left, -Math.max(1, left - EVENTS_AT_ONCE + 1));
+        for (const event of part.map(readEvent)) {
+          if (event.version === version + 1 + found.length) found.push(event);
+        }
+      }
+      return found.length < head.version - version ? undefined : found.map(({ kept }) => kept);
+    },
+    async *all() {
+      for (let first = 0; first < HASHES; first += HASHES_AT_ONCE) {
+        const parts = Array.from({ length: HASHES_AT_ONCE }, (_, i) => ask("hgetall", `${hashKey}${first + i}`));
+        for (const part of await Promise.all(parts)) yield pairs(part).flatMap(readKept);
+      }
+    },
+    write: (changes) => write(changes),
+    async renew(head, count) {
+      await write([], headText(head), String(count));
+    },
+    async history(key, countMax) {
+      const found = [];
+      for (let last = -1; found.length < countMax; last -= EVENTS_AT_ONCE) {
+        const part = await events(last - EVENTS_AT_ONCE + 1, last);
+        for (const event of part.map(readEvent).reverse()) if (event.kept.key === key) found.push(event);
+        if (part.length < EVENTS_AT_ONCE) break;
+      }
+      return found.slice(0, countMax);
+    },
+    async beat(own) {
+      const nowMs = Math.floor(this.nowUs() / MICROS_PER_MILLI);
+      if (own !== undefined) {
+        await ask("hset", processesKey as string, own.id, `${nowMs} ${processText(own)}`);
+      }
+      const all = pairs(await ask("hgetall", processesKey as string));
+      const gone = all.filter(([, text]) => Number(text.split(" ", 1)[0]) < nowMs - RUNTIME_GONE_MS);
+      if (gone.length > 0) await ask("hdel", processesKey as string, ...gone.map(([id]) => id));
+      return all
+        .filter((process) => !gone.includes(process))
+        .map(([id, text]) => readProcess(id, text.slice(text.indexOf(" ") + 1)));
+    },
+  };
+}
+
+/** FNV-1a: which hash a key lies in, for all processes. */
+function hashOf(key: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
+  return (hash >>> 0) % HASHES;
+}
+
+function texts(reply: unknown): string[] {
+  return Array.isArray(reply) ? reply.map(textOrNone) : [];
+}
+
+function textOrNone(reply: unknown): string {
+  return Buffer.isBuffer(reply) ? reply.toString() : "";
+}
+
+/** A hash, which ioredis makes an object of. */
+function pairs(reply: unknown): (readonly [string, string])[] {
+  return isRecord(reply) ? Object.entries(reply).map(([key, text]) => [key, textOrNone(text)] as const) : [];
+}

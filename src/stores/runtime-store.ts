@@ -1,0 +1,115 @@
+// Where limits at run time are kept for all processes that share a store. Each process has all of them in its own memory
+// (engine/runtime/runtime-table.ts), which rule-sources/runtime keeps equal to the store.
+
+import type { KeptLimit } from "../engine/runtime/runtime-limit.ts";
+
+/** What is in the store, without reading it. */
+export interface RuntimeHead {
+  /** Another one if data may have been lost: then everybody compares all. Empty if nothing was ever kept. */
+  readonly epoch: string;
+  /** Grows by 1 with every change. */
+  readonly version: number;
+  /** Number of limits, with ended and unset ones. */
+  readonly count: number;
+}
+
+/** A change to write. */
+export interface RuntimeWrite {
+  readonly key: string;
+  /** Empty: what is there is dropped, which the history does not tell. */
+  readonly value: string;
+  /** `atUs` of what was there before, 0 for nothing: written only if it is so. Undefined: written unless a newer one is there. */
+  readonly expectedUs: number | undefined;
+  /** When it was set; undefined: now. */
+  readonly atUs: number | undefined;
+}
+
+/** What became of a change: it was written, or something else was there, or there was no room. */
+export type RuntimeWritten =
+  | { readonly outcome: "written"; readonly kept: KeptLimit }
+  | { readonly outcome: "conflict"; readonly kept: KeptLimit | undefined }
+  | { readonly outcome: "full" };
+
+/** One change of the history. */
+export interface RuntimeEvent {
+  readonly kept: KeptLimit;
+  /** The value before; empty if there was none. */
+  readonly before: string;
+}
+
+/** A process, and up to which change it has all limits in force. */
+export interface RuntimeProcess {
+  readonly id: string;
+  /** The host's name. */
+  readonly name: string;
+  readonly epoch: string;
+  readonly version: number;
+}
+
+/** Most changes of one `write`. */
+export const RUNTIME_WRITES_MAX = 100;
+/** Most changes that the history has, and that processes catch up with without reading all. */
+export const RUNTIME_EVENTS_MAX = 10_000;
+/** A process that has not reported for so long is gone. */
+export const RUNTIME_GONE_MS = 10_000;
+
+/** Every method but `nowUs` rejects if the store does not answer. */
+export interface RuntimeStore {
+  /** The store's clock, in microseconds since the epoch. */
+  nowUs(): number;
+  head(): Promise<RuntimeHead>;
+  /** What was changed after that version, in order; undefined if the history does not reach back. */
+  changesAfter(version: number, head: RuntimeHead): Promise<readonly KeptLimit[] | undefined>;
+  /** Everything, in parts. */
+  all(): AsyncIterable<readonly KeptLimit[]>;
+  /** Writes up to RUNTIME_WRITES_MAX changes as one, each with its own outcome. Resolves to the head after them, too. */
+  write(
+    changes: readonly RuntimeWrite[],
+  ): Promise<{ readonly head: RuntimeHead; readonly written: readonly RuntimeWritten[] }>;
+  /** Says that data was lost, and how many are left: gives the store another epoch, unless the head is another one by now. */
+  renew(head: RuntimeHead, count: number): Promise<void>;
+  /** The newest changes of the key first. */
+  history(key: string, countMax: number): Promise<readonly RuntimeEvent[]>;
+  /** Reports this process; resolves to all that have reported lately. Undefined only asks. */
+  beat(own: RuntimeProcess | undefined): Promise<readonly RuntimeProcess[]>;
+}
+
+// The texts of these in Redis and PostgreSQL.
+
+export function readHead(text: string): RuntimeHead {
+  const [epoch = "", version = "0", count = "0"] = text.split(" ");
+  return { epoch, version: Number(version), count: Number(count) };
+}
+
+export function headText({ epoch, version, count }: RuntimeHead): string {
+  return `${epoch} ${version} ${count}`;
+}
+
+export function readWritten(text: string, key: string, value: string): RuntimeWritten {
+  const at = text.indexOf(" ");
+  const rest = text.slice(at + 1);
+  if (text.startsWith("written ")) return { outcome: "written", kept: { key, value, atUs: Number(rest) } };
+  return text === "full" ? { outcome: "full" } : { outcome: "conflict", kept: readKept([key, rest])[0] };
+}
+
+/** None for a value that is not of this form. */
+export function readKept([key, text]: readonly [key: string, text: string]): KeptLimit[] {
+  const at = text.indexOf(" ");
+  const atUs = Number(text.slice(0, at));
+  return at > 0 && Number.isSafeInteger(atUs) ? [{ key, value: text.slice(at + 1), atUs }] : [];
+}
+
+export function readEvent(text: string): RuntimeEvent & { readonly version: number } {
+  const [version, atUs, key = "", value = "", before = ""] = text.split("\n");
+  return { version: Number(version), kept: { key, value, atUs: Number(atUs) }, before };
+}
+
+/** A report without the process's id. */
+export function processText({ epoch, version, name }: RuntimeProcess): string {
+  return `${version} ${epoch === "" ? "-" : epoch} ${name}`;
+}
+
+export function readProcess(id: string, text: string): RuntimeProcess {
+  const [version, epoch = "", ...name] = text.split(" ");
+  return { id, name: name.join(" "), epoch: epoch === "-" ? "" : epoch, version: Number(version) };
+}
