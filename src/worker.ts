@@ -35,7 +35,8 @@ const link = new WorkerLink(parentPort, data, {
   },
   stop: (delays) => stop(delays),
 });
-const app = await startApp({ settings, clock, logger, version: data.version, memory: data.memory, counts, link });
+const { version, memory, runtime } = data;
+const app = await startApp({ settings, clock, logger, version, memory, runtime, counts, link });
 reload = () => void app.reload();
 if (mustReload) reload();
 await app.stop({ delays: await asked });

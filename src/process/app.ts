@@ -18,11 +18,12 @@ export type App = Awaited<ReturnType<typeof startApp>>;
 
 /** Closes what is open. */
 async function close(
-  { running, reloader, store, decisionLog }: AppParts,
+  { running, reloader, runtimeLimits, store, decisionLog }: AppParts,
   graceMs: number,
   lastSpansMs: number,
 ): Promise<void> {
   reloader.close();
+  runtimeLimits.sync?.close();
   await running.grpc?.drain(graceMs);
   await Promise.all(running.pages.map((server) => server.close(graceMs)));
   for (const watch of running.watches) clearInterval(watch);
@@ -48,7 +49,7 @@ export async function startApp(options: AppOptions) {
 }
 
 async function start(parts: AppParts) {
-  const { settings, health, reloader, store, storeHealth, logger } = parts;
+  const { settings, health, reloader, runtimeLimits, store, storeHealth, logger } = parts;
   parts.running.statsd = await openStatsd(parts);
   parts.running.traces = await openTraces(parts);
   // Removed only when calls are answered, even if everything else is well before that.
@@ -60,6 +61,7 @@ async function start(parts: AppParts) {
   showRulesHealth(parts);
   await warmUpCalls(parts.clock);
   await watchStore(parts);
+  await runtimeLimits.sync?.start();
   if (storeHealth.trouble() === undefined) await warmUpStore(store);
   const grpc = await openGrpc(parts, pages.http ?? 0);
   health.setTrouble(START, undefined);

@@ -16,6 +16,14 @@ import { ManualClock } from "../support/manual-clock.ts";
 
 const SILENT = createLogger({ level: "silent", format: "json", clock: new ManualClock(), secrets: [] });
 
+const NO_LIMITS: AdminSources["limits"] = {
+  set: async () => ({ limits: [], processes: undefined }),
+  list: () => ({ limits: [], next: undefined }),
+  history: async () => [],
+  of: () => undefined,
+  counts: () => new Map(),
+};
+
 const servers: PageServer[] = [];
 afterEach(() => Promise.all(servers.splice(0).map((server) => server.close(0))));
 
@@ -42,6 +50,7 @@ async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax =
       buckets: { peek: async () => [], reset: async () => [] },
       state: async () => ({ status: "well" }),
       top: undefined,
+      limits: NO_LIMITS,
       tokens: new Tokens({ token: undefined, file: undefined, clock: new ManualClock(), log: SILENT }),
       watch: new AdminWatch(SILENT, new RateLimitedLog(SILENT, new ManualClock()), countsAlone()),
       onError: (error) => errors.push(error),

@@ -17,6 +17,7 @@ export const REQUEST_ERROR_CODES = [
   "REQUEST_NOT_HELD",
   "REQUEST_TOO_LARGE",
   "REQUEST_BODY",
+  "REQUEST_LIMIT",
 ] as const;
 export type RequestErrorCode = (typeof REQUEST_ERROR_CODES)[number];
 

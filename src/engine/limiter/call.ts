@@ -7,6 +7,7 @@ import type { Limit, OnStoreFailure } from "../domain/limit.ts";
 import { LimitRequest } from "../domain/request.ts";
 import { type Take, TakeGroup } from "../domain/take.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
+import type { AppliedLimit } from "./applied-limit.ts";
 
 /** Why a call got no decision at all. */
 export type CallFailure =
@@ -36,6 +37,10 @@ export class LimitCall implements SettleListener {
    */
   readonly firstTakes: number[] = [];
   globalTake: Take | undefined;
+  /** The limit at run time of each descriptor; empty if the domain has none. */
+  readonly runtime: (AppliedLimit | undefined)[] = [];
+  /** True if a descriptor is blocked, so that the call is refused: it pays nothing, but what it settles or gives back stands. */
+  isBlocked = false;
   /** The take whose limit the headers show; undefined if no limit was found. */
   governing: Take | undefined;
   /** The strictest failure policy that had a part in the decision; undefined if the store answered. */
@@ -67,6 +72,8 @@ export class LimitCall implements SettleListener {
     this.unmatched.length = 0;
     this.firstTakes.length = 0;
     this.globalTake = undefined;
+    this.runtime.length = 0;
+    this.isBlocked = false;
     this.governing = undefined;
     this.policy = undefined;
     this.storeFailure = undefined;

@@ -17,6 +17,7 @@ import {
   Verdict,
 } from "../domain/take.ts";
 import { isAnyOver, VerdictFold } from "../domain/verdict.ts";
+import { isOfBlock } from "./applied-limit.ts";
 import type { LimitCall, Status } from "./call.ts";
 import { countCounterHits } from "./counters.ts";
 
@@ -28,18 +29,20 @@ export function combine(call: LimitCall): void {
   const decision = call.decision;
   const globalTake = call.globalTake;
   const globalRefuses = globalTake !== undefined && isOver(globalTake);
-  decision.overLimit = call.group.verdict === Verdict.refused;
+  decision.overLimit = call.group.verdict === Verdict.refused || call.isBlocked;
   let governing: Take | undefined = globalRefuses ? globalTake : undefined;
   for (let i = 0; i < call.request.descriptorCount; i++) {
     let shown = strictestOf(call, i, globalRefuses ? globalTake : undefined);
-    const isUnlimited = call.rules[i]?.isUnlimited === true;
+    const change = call.runtime[i]?.limit.change;
+    const isUnlimited = call.rules[i]?.isUnlimited === true || change?.kind === "exempt";
     if (shown === undefined && !isUnlimited && globalTake?.outcome !== Outcome.unanswered) shown = globalTake;
     const status = decision.addStatus();
     if (shown === undefined) {
       status.remaining = isUnlimited ? AMOUNT_MAX : 0;
+      status.overLimit = call.isBlocked && call.runtime[i]?.blocked !== undefined;
       continue;
     }
-    showTake(status, shown, isShadowRule(call, shown));
+    showTake(status, shown, isShadowRule(call, shown) && !isOfBlock(shown));
     governing = strictest(governing, shown);
   }
   call.governing = governing;
@@ -188,7 +191,7 @@ function stableHash(text: string): number {
 export function countHits(call: LimitCall): void {
   for (let i = 0; i < call.group.size; i++) {
     const take = call.group.takes[i] as Take;
-    if (take.mode === Mode.pay || take.mode === Mode.postPaid || take.mode === Mode.charge)
+    if (take.mode === Mode.pay || take.mode === Mode.postPaid || take.mode === Mode.charge || isOfBlock(take))
       take.stats.totalHits += take.cost;
     else if (take.mode === Mode.peek && !isJudge(call, i)) take.limit.stats.peeks++;
   }

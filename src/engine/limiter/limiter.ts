@@ -3,10 +3,10 @@
 
 import type { Store } from "../../stores/store.ts";
 import type { Clock } from "../base/clock.ts";
-import { RequestError, type StoreError } from "../base/errors.ts";
+import { RequestError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import { divideDown, MICROS_PER_SECOND } from "../base/units.ts";
-import type { Limit, OnStoreFailure } from "../domain/limit.ts";
+import type { Limit } from "../domain/limit.ts";
 import { type Descriptor, HoldAsk, type LimitRequest } from "../domain/request.ts";
 import { countUnmatched } from "../domain/stats.ts";
 import {
@@ -25,6 +25,8 @@ import { counterKey } from "../rules/compatibility.ts";
 import { findRule, MatchWork } from "../rules/match.ts";
 import { limitForCall } from "../rules/priority.ts";
 import type { DomainRules, Rule, RuleSet } from "../rules/rule-set.ts";
+import { type AppliedLimit, isOfBlock } from "./applied-limit.ts";
+import { addBlocked, countShadowBlock, waitsForAdmission } from "./blocks.ts";
 import type { LimitCall } from "./call.ts";
 import { CounterFiller, type LocalCache } from "./counters.ts";
 import {
@@ -37,6 +39,7 @@ import {
   wouldRefuse,
 } from "./decision.ts";
 import { FailurePolicy, type LocalFallback, mayCountTwice } from "./failure-policy.ts";
+import type { CallListener, LimiterObserver } from "./limiter-observer.ts";
 import { OverrideFiller } from "./overrides.ts";
 import { Admission, addTake, checkHeld, type FillOptions, leavesAlone, Question, writeBaseKey } from "./question.ts";
 import { countsValues, valuePath } from "./shown-values.ts";
@@ -107,6 +110,12 @@ export class Limiter {
       return true;
     }
     countHits(call);
+    if (call.isBlocked && isOnlyBlocked(call.group)) {
+      call.group.verdict = Verdict.refused;
+      call.group.source = Source.local;
+      this.conclude(call);
+      return true;
+    }
     if (call.group.hasCounters && this.#denyLocally(call)) {
       this.conclude(call);
       return true;
@@ -186,6 +195,8 @@ export class TakeFiller {
   readonly #question: Question;
   readonly #counters: CounterFiller;
   readonly #overrides: OverrideFiller;
+  /** True: a block adds no take of its own. */
+  #hidesBlocks = false;
 
   constructor(options: FillOptions) {
     this.#options = options;
@@ -200,6 +211,26 @@ export class TakeFiller {
    * matching that takes too long, for a call of Budgets that leads to no hold, and for more limits than a call may have.
    */
   fill(call: LimitCall, rules: DomainRules): void {
+    const { runtime, countsNothing } = this.#options;
+    this.#hidesBlocks = false;
+    if (runtime?.has(rules.domain) === true) runtime.find(call, rules, countsNothing === true);
+    this.#fillAll(call, rules);
+    if (!call.isBlocked || isOnlyBlocked(call.group)) return;
+    // Now that it is known that the call is refused, nothing is asked for. What it settles goes to the store, which can't be asked about blocks.
+    this.#fillAgain(call, rules);
+    if (isOnlyBlocked(call.group)) return;
+    this.#hidesBlocks = true;
+    this.#fillAgain(call, rules);
+  }
+
+  #fillAgain(call: LimitCall, rules: DomainRules): void {
+    const { deadlineUs } = call.group;
+    call.group.reset();
+    call.group.deadlineUs = deadlineUs;
+    this.#fillAll(call, rules);
+  }
+
+  #fillAll(call: LimitCall, rules: DomainRules): void {
     const { request, group } = call;
     this.#work.begin();
     // Not empty if an earlier call had replaced limits or ended in a RequestError.
@@ -214,23 +245,52 @@ export class TakeFiller {
       if (this.#question.admission > admission) admission = this.#question.admission;
     }
     call.firstTakes[request.descriptorCount] = group.size;
-    if (admission !== Admission.none) this.#fillGlobal(call, rules, admission);
+    if (admission !== Admission.none && !skipsGlobal(call)) this.#fillGlobal(call, rules, admission);
     if (group.weight > GROUP_WEIGHT_MAX) throw tooManyLimits(group);
   }
 
   #fillDescriptor(call: LimitCall, rules: DomainRules, question: Question): void {
     const { descriptor, index } = question;
+    const applied = call.runtime[index];
+    if (applied !== undefined && this.#fillApplied(call, rules, question, applied)) return;
     if (descriptor.hasOverride) {
       this.#overrides.fill(call, rules, question);
       return;
     }
-    const rule = findRule(rules, descriptor, this.#matched, this.#work);
+    const rule = applied?.rule ?? findRule(rules, descriptor, this.#matched, this.#work);
     question.read(call.request, rules, rule);
     call.rules[index] = rule;
+    if (call.isBlocked && waitsForAdmission(question)) return;
     if (rule === undefined) this.#passUnmatched(call, rules, question);
-    else if (rule.limits.length > 0) this.#fillRule(call, rules, question, rule);
+    else if (rule.limits.length > 0) this.#fillRule(call, rules, question, rule, applied?.limits ?? rule.limits);
     // The reference service, which counters are shared with, counts no unlimited descriptor among the quota descriptors.
     else if (question.isSpareQuota && rules.counterPrefix === undefined) call.group.hasSpareQuota = true;
+  }
+
+  /** Fills the descriptor if its limit at run time leaves nothing to the rule: true then. */
+  #fillApplied(call: LimitCall, rules: DomainRules, question: Question, applied: AppliedLimit): boolean {
+    const { change } = applied.limit;
+    if (change.kind !== "block" && change.kind !== "exempt") {
+      // Matched again, for the bucket's key.
+      findRule(rules, question.descriptor, this.#matched, this.#work);
+      return false;
+    }
+    question.read(call.request, rules, applied.of);
+    if (!waitsForAdmission(question) && (change.kind === "block" || question.mode !== Mode.postPaid)) return false;
+    call.rules[question.index] = applied.of;
+    if (change.kind === "exempt") {
+      if (question.kind === Kind.quota && rules.counterPrefix === undefined) call.group.hasSpareQuota = true;
+      return true;
+    }
+    if (!change.shadow) {
+      call.isBlocked = true;
+      const nowUs = this.#options.runtime?.nowUs() ?? 0;
+      if (!this.#hidesBlocks) addBlocked(call.group, rules, question, applied, nowUs);
+      return true;
+    }
+    if (question.mode === Mode.pay && this.#options.countsNothing !== true)
+      countShadowBlock(call, applied, question.cost);
+    return false;
   }
 
   #passUnmatched(call: LimitCall, rules: DomainRules, { descriptor, index }: Question): void {
@@ -240,16 +300,16 @@ export class TakeFiller {
     if (quotaMode) call.group.hasSpareQuota = true;
   }
 
-  #fillRule(call: LimitCall, rules: DomainRules, question: Question, rule: Rule): void {
+  #fillRule(call: LimitCall, rules: DomainRules, question: Question, rule: Rule, limits: readonly Limit[]): void {
     const { group } = call;
     const { descriptor } = question;
     const sizeBefore = group.size;
     if (rules.counterPrefix !== undefined && (rule.limits[0] as Limit).isCounter) {
       const key = counterKey(rules.counterPrefix, rules, descriptor, this.#matched);
-      for (const limit of rule.limits) {
+      for (const limit of limits) {
         if (!this.#isReplaced(limit)) this.#counters.add(group, question, limit, key);
       }
-    } else this.#addTakes(group, rules, question, rule);
+    } else this.#addTakes(group, rules, question, rule, limits);
     if (countsValues(rule, this.#matched, descriptor)) this.#countByValue(group, rules, descriptor, sizeBefore);
     if (group.size > sizeBefore) return;
     call.rules[question.index] = undefined;
@@ -257,14 +317,14 @@ export class TakeFiller {
   }
 
   /** Adds a take for each limit of the rule. The keys differ only in the limit's suffix. */
-  #addTakes(group: TakeGroup, rules: DomainRules, question: Question, rule: Rule): void {
+  #addTakes(group: TakeGroup, rules: DomainRules, question: Question, rule: Rule, limits: readonly Limit[]): void {
     const { keys } = group;
     const baseAt = keys.end;
     writeBaseKey(keys, rules, question.descriptor, this.#matched, rule.hashesValues);
     const baseLength = keys.end - baseAt;
     let keyAt = baseAt;
-    for (let i = 0; i < rule.limits.length; i++) {
-      const limit = rule.limits[i] as Limit;
+    for (let i = 0; i < limits.length; i++) {
+      const limit = limits[i] as Limit;
       if (this.#isReplaced(limit) || leavesAlone(question, limit)) continue;
       if (keyAt !== baseAt) keys.repeat(baseAt, baseLength);
       keys.write(limit.keySuffix);
@@ -312,6 +372,22 @@ export class TakeFiller {
   }
 }
 
+/** True if the group has nothing but refusals of blocked callers. */
+function isOnlyBlocked({ takes, size }: TakeGroup): boolean {
+  for (let i = 0; i < size; i++) if (!isOfBlock(takes[i] as Take)) return false;
+  return size > 0;
+}
+
+/** A call that is refused anyway asks for nothing, and `exempt` may cover the global limit, too. */
+function skipsGlobal({ isBlocked, runtime }: LimitCall): boolean {
+  if (isBlocked) return true;
+  for (let i = 0; i < runtime.length; i++) {
+    const change = runtime[i]?.limit.change;
+    if (change?.kind === "exempt" && change.global) return true;
+  }
+  return false;
+}
+
 function tooManyLimits({ size, takesOnLogs, takesWithHolds, weight }: TakeGroup): RequestError {
   const logs = takesOnLogs === 0 ? "" : `, ${takesOnLogs} of them sliding logs that count ${LOG_WEIGHT} times`;
   const holds = takesWithHolds === 0 ? "" : `, ${takesWithHolds} of them with holds that count ${HOLD_WEIGHT} times`;
@@ -320,29 +396,4 @@ function tooManyLimits({ size, takesOnLogs, takesWithHolds, weight }: TakeGroup)
     "REQUEST_LIMITS_TOO_MANY",
     `expected at most ${GROUP_WEIGHT_MAX} limits for all descriptors and the global one, got ${size}${logs}${holds}${inAll}`,
   );
-}
-
-// Telemetry implements these. They are called on the decision path, so they must be cheap and must not throw.
-
-/** Gets every decided call. */
-export interface CallListener {
-  /** The call must not be kept: it is reused after its answer. `nowUs` is in microseconds of the limiter's clock. */
-  decided(call: LimitCall, nowUs: number): void;
-}
-
-export interface LimiterObserver {
-  /** A call was decided. `elapsedUs` is the time from `decide` to the decision, in microseconds. */
-  decided(refused: boolean, source: Source, elapsedUs: number): void;
-  /** Takes of a call were decided without an answer of the store; `policy` is the strictest policy applied. */
-  degraded(policy: OnStoreFailure, failure: StoreError): void;
-  /** A request with `descriptors` descriptors named a domain without rules. */
-  domainNotFound(domain: string, descriptors: number): void;
-  /** A call came before the first rule set was in force, and got no decision. */
-  withoutRules(): void;
-  /** SHADOW_MODE let a refused call pass. */
-  globalShadow(): void;
-  /** A refused take looks like hits reported after the fact on a rule that is not post-paid (looksLikeLateReport). */
-  suspectedLateReport(limitId: string): void;
-  /** `hits` post-paid hits were not recorded, because the bucket's state can't hold more (`debt_max`). */
-  debtCapped(limitId: string, hits: number): void;
 }

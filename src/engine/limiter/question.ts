@@ -13,6 +13,7 @@ import { costOf, refundOf, unitsUp } from "../rules/cost.ts";
 import { holdIdOf, isSettlement, keptId } from "../rules/hold.ts";
 import { limitForDescriptor } from "../rules/priority.ts";
 import type { CostEntry, DomainRules, HoldEntries, Rule } from "../rules/rule-set.ts";
+import type { RuntimeLimits } from "./runtime-limits.ts";
 
 /** What a call asks of the global limit: nothing, whether there is room, or a payment. The strongest of its descriptors counts. */
 export const Admission = { none: 0, peek: 1, pay: 2 } as const;
@@ -34,6 +35,8 @@ export interface FillOptions {
   /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a call that is over charges only the counters that are over. Default: false. */
   readonly stopsAtOver?: boolean;
   readonly statsBook: StatsBook & ValueStatsBook;
+  /** Limits at run time. Default: none. */
+  readonly runtime?: RuntimeLimits | undefined;
   /** True for questions of operators: no descriptor and no value is counted. Default: false. */
   readonly countsNothing?: boolean;
 }

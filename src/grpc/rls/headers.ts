@@ -4,6 +4,7 @@
 import { divideUp, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { ALGORITHM_NAMES, type Limit, quotaOf } from "../../engine/domain/limit.ts";
 import { GLOBAL_DESCRIPTOR, type Take } from "../../engine/domain/take.ts";
+import { isOfBlock } from "../../engine/limiter/applied-limit.ts";
 import type { Decision, LimitCall } from "../../engine/limiter/call.ts";
 import { canPassLater, resetSecondsOf, retryAfterSeconds } from "../../engine/limiter/decision.ts";
 import type { HeaderDialect } from "../header-dialects.ts";
@@ -50,9 +51,10 @@ const ADD: Readonly<Record<HeaderDialect, AddHeaders>> = {
   "x-ratelimit": (decision, take, resetSeconds) => addTriple(decision, take, resetSeconds, X_RATELIMIT),
 };
 
-/** The value of X-RateLimit-Reason: names the algorithm of the governing limit, or the global limit, or `concurrent`. */
+/** The value of X-RateLimit-Reason: names the algorithm of the governing limit, or the global limit, `concurrent`, or a block. */
 export function reasonOf(take: Take): string {
   if (take.descriptor === GLOBAL_DESCRIPTOR) return "global_limit_exceeded";
+  if (isOfBlock(take)) return "blocked";
   if (take.limit.isConcurrent) return "concurrent_exceeded";
   return `${ALGORITHM_NAMES[take.limit.algorithm]}_exceeded`;
 }

@@ -72,7 +72,7 @@ const lastRefusals = new WeakMap<Limit, Refusal>();
 // Frozen, so that the encoded bytes are cached too (codec.ts).
 function refusalFields(call: LimitCall): Readonly<Record<string, unknown>> {
   const take = call.governing;
-  if (take === undefined || call.unmatched.length > 1) return ownFields(call);
+  if (take === undefined || call.unmatched.length > 1 || call.runtime.length > 0) return ownFields(call);
   const unmatched = call.unmatched[0] ?? -1;
   const { limit, outcome, remaining } = take;
   const { source } = call.group;
@@ -102,6 +102,8 @@ function ownFields(call: LimitCall): Record<string, unknown> {
   if (call.unmatched.length > 0) fields.unmatched = [...call.unmatched];
   if (take !== undefined) Object.assign(fields, fieldsOf(take));
   if (take !== undefined && isOver(take)) fields.reason = reasonOf(take);
+  const applied = take === undefined ? undefined : call.runtime[take.descriptor];
+  if (applied !== undefined) fields.runtime_limit = applied.limit.change.kind;
   if (take?.outcome === Outcome.never) fields.can_never_pass = true;
   if (call.wasShadowed) fields.shadowed = true;
   fields.source = sourceOf(call, take);

@@ -6,7 +6,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { RateLimitedLog } from "../telemetry/rate-limited-log.ts";
 import type { Caller } from "./access.ts";
 
-export const ADMIN_ACTIONS = ["explain", "peek", "reset", "state", "top"] as const;
+export const ADMIN_ACTIONS = ["explain", "limits", "peek", "reset", "state", "top"] as const;
 export type AdminAction = (typeof ADMIN_ACTIONS)[number];
 export const ADMIN_OUTCOMES = ["done", "refused", "failed"] as const;
 type AdminOutcome = (typeof ADMIN_OUTCOMES)[number];
@@ -51,5 +51,10 @@ export class AdminWatch {
     const fields = { who, peer, domain, buckets: shown, ...(more > 0 ? { more } : {}) };
     if (action === "reset") this.#logger.warn(fields, "buckets were reset");
     else this.#logger.info(fields, "buckets were looked at");
+  }
+
+  /** A limit at run time was set or unset. A warning, as a reset is. */
+  limitSet({ who, peer }: Caller, limit: object): void {
+    this.#logger.warn({ who, peer, ...limit }, "a limit at run time was changed");
   }
 }

@@ -1,5 +1,5 @@
 // The pages that need permission: /state, which the operator's page shows, /top, which names callers, /explain, which shows how
-// rules treat a caller, and /buckets, which shows and changes what callers have left. Each asks access.ts first; every use of
+// rules treat a caller, and /buckets, which shows and changes what callers have left, and /limits, which changes their limits. Each asks access.ts first; every use of
 // /buckets is logged.
 
 import type { IncomingMessage } from "node:http";
@@ -8,6 +8,7 @@ import { type Caller, judgeAccess } from "./access.ts";
 import type { AdminAction, AdminWatch } from "./admin-watch.ts";
 import { readBody } from "./body.ts";
 import { answerBuckets, type BucketSource } from "./bucket-pages.ts";
+import { answerHistory, answerLimits, type LimitsSource, wantsToken } from "./limit-pages.ts";
 import { type HttpAnswer, json, type Page, READ, text, withHeaders } from "./page-server.ts";
 import { type ExplainQuestion, readExplainQuestion } from "./read-questions.ts";
 import type { Tokens } from "./tokens.ts";
@@ -20,6 +21,7 @@ export interface GuardedSources {
   /** What is wrong now, and the counters. */
   readonly state: () => Promise<object>;
   readonly top: TopSource;
+  readonly limits: LimitsSource;
   readonly tokens: Tokens;
   readonly watch: AdminWatch;
 }
@@ -34,7 +36,7 @@ const POST = ["POST"] as const;
 
 /** The pages by path. A body may have QUESTION_BYTES_MAX bytes, and no more than `bodyBytesMax`. */
 export function guardedPages(sources: GuardedSources, bodyBytesMax: number): ReadonlyMap<string, Page> {
-  const { tokens, explain, buckets, state, top, watch } = sources;
+  const { tokens, explain, buckets, state, top, limits, watch } = sources;
   const bytesMax = Math.min(bodyBytesMax, QUESTION_BYTES_MAX);
   const pages = new Map<string, Page>();
   const help = "whether the pages below want a token of this caller";
@@ -71,6 +73,22 @@ export function guardedPages(sources: GuardedSources, bodyBytesMax: number): Rea
     READ,
     "who asks and who is refused; ?window=minute|hour&by=refused|asked&keys=20",
     ({ url = "" }) => answerTop(url, top),
+  );
+  // What they change lasts, so they want a token whoever asks.
+  const withToken = (answer: GuardedAnswer): GuardedAnswer => (tokens.isAsked ? answer : async () => wantsToken());
+  add(
+    "/limits",
+    "limits",
+    ["GET", "HEAD", "PUT", "DELETE"],
+    "limits at run time: GET lists, PUT sets, DELETE unsets",
+    withToken((request, caller) => answerLimits(request, caller, { bytesMax, limits, watch })),
+  );
+  add(
+    "/limits/history",
+    "limits",
+    READ,
+    "changes of one caller's; ?domain=edge&descriptor=tenant=acme",
+    withToken(async (request) => answerHistory(request, limits)),
   );
   return pages;
 }

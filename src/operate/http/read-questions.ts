@@ -86,7 +86,7 @@ function readAsked(question: Record<string, unknown>): { domain: string; descrip
   return { domain, descriptors };
 }
 
-function readEntry(entry: unknown, at: string): WrittenEntry {
+export function readEntry(entry: unknown, at: string): WrittenEntry {
   const { key: givenKey, value, value_base64: base64 } = asRecord(entry, at, ENTRY_KEYS);
   const key = asText(givenKey, `${at}.key`, EXPLAINED_TEXT_BYTES_MAX);
   if (base64 === undefined) return { key, value: asText(value ?? "", `${at}.value`, EXPLAINED_TEXT_BYTES_MAX) };
@@ -110,7 +110,7 @@ function asBytes(value: unknown, at: string, bytesMax: number): Buffer {
 }
 
 // Bytes that are not UTF-8 are refused, as by /json: decoded with U+FFFD they would name another caller's bucket.
-function parseJson(body: Buffer): unknown {
+export function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch (cause) {
@@ -121,7 +121,7 @@ function parseJson(body: Buffer): unknown {
 }
 
 // An unknown key is refused: the answer would be one to another question than was asked.
-function asRecord(value: unknown, at: string, keys: readonly string[]): Record<string, unknown> {
+export function asRecord(value: unknown, at: string, keys: readonly string[]): Record<string, unknown> {
   if (!isRecord(value)) throw refused(`an object as ${at}`);
   const unknown = Object.keys(value).find((key) => !keys.includes(key));
   if (unknown === undefined) return value;
@@ -132,16 +132,16 @@ function asRecord(value: unknown, at: string, keys: readonly string[]): Record<s
   );
 }
 
-function asList(value: unknown, at: string, lengthMax: number): readonly unknown[] {
+export function asList(value: unknown, at: string, lengthMax: number): readonly unknown[] {
   if (Array.isArray(value) && value.length <= lengthMax) return value;
   throw refused(`a list of at most ${lengthMax} as ${at}`);
 }
 
-function asText(value: unknown, at: string, bytesMax: number): string {
+export function asText(value: unknown, at: string, bytesMax: number): string {
   if (typeof value === "string" && Buffer.byteLength(value) <= bytesMax) return value;
   throw refused(`text of at most ${bytesMax} bytes as ${at}`);
 }
 
-function refused(expected: string): RequestError {
+export function refused(expected: string): RequestError {
   return new RequestError("REQUEST_BODY", `expected ${expected}`);
 }

@@ -12,7 +12,7 @@ import {
 import type { CountRows, SharedCounts } from "../../engine/base/shared-counts.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../../engine/domain/limit.ts";
 import type { Source } from "../../engine/domain/take.ts";
-import type { LimiterObserver } from "../../engine/limiter/limiter.ts";
+import type { LimiterObserver } from "../../engine/limiter/limiter-observer.ts";
 import type { StoreObserver } from "../../stores/store-observer.ts";
 import { LATENCY_CELLS, LatencyHistogram } from "./latency-histogram.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";

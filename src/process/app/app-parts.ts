@@ -31,6 +31,7 @@ import type { AppOptions } from "./app-options.ts";
 import { type OpenDecisionLog, openDecisionLog } from "./open-decision-log.ts";
 import { openRules } from "./open-rules.ts";
 import { openMemoryStore, openStore } from "./open-store.ts";
+import { type OpenRuntimeLimits, openRuntimeLimits } from "./runtime-limits.ts";
 
 /** How often summaries of counted events and of suppressed lines are logged. */
 const LOG_LOOK_MS = 1_000;
@@ -49,6 +50,7 @@ export interface AppParts extends AppOptions {
   readonly snapshots: SnapshotStatus | undefined;
   readonly limiter: Limiter;
   readonly buckets: BucketAdmin;
+  readonly runtimeLimits: OpenRuntimeLimits;
   /** Undefined if TOP_KEYS is 0. */
   readonly topKeys: TopKeys | undefined;
   readonly adminWatch: AdminWatch;
@@ -88,9 +90,11 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     health: storeHealth,
     processes,
     memories,
+    runtime: runtimeStore,
   } = await openStore({ settings, clock, observer: storeCounts, memory, counts, thread: link?.number ?? 1 });
   const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
   const onStoreFailure = ON_STORE_FAILURE_NAMES.indexOf(settings.onStoreFailure) as OnStoreFailure;
+  const runtimeLimits = openRuntimeLimits(options, runtimeStore, () => limiter.rules);
   const cacheBytes = settings.compatibilityMode ? settings.localCacheBytes : 0;
   const localCache = cacheBytes > 0 ? new LocalCache(cacheBytes) : undefined;
   const limiting = {
@@ -101,6 +105,7 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     onStoreFailure,
     retryAfterJitter: settings.retryAfterJitter,
     statsBook,
+    runtime: runtimeLimits.limits,
     localCache,
     compatible: settings.compatibilityMode,
     stopsAtOver: settings.stopsAtOver,
@@ -110,7 +115,7 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
   const { topKeysMax: keysMax } = settings;
   const labelsOf = (stats: LimitStats) => statsBook.ownerOf(stats);
   const topKeys = keysMax === 0 ? undefined : new TopKeys({ keysMax, nowUs: clock.nowUs(), labelsOf });
-  const limiter = new Limiter({
+  const limiter: Limiter = new Limiter({
     ...limiting,
     observer: calls,
     listener: topKeys,
@@ -139,6 +144,7 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     storeHealth,
     snapshots: memory?.snapshots === undefined ? undefined : new SnapshotStatus(memory.snapshots),
     limiter,
+    runtimeLimits,
     buckets: new BucketAdmin({ ...limiting, memories, rules: () => limiter.rules }),
     topKeys,
     adminWatch: new AdminWatch(logger, rareLog, counts),

@@ -181,6 +181,7 @@ function adminSources(parts: AppParts): AdminSources {
       ),
     explain: (question) => explainQuestion(parts, question),
     buckets: parts.buckets,
+    limits: parts.runtimeLimits.source,
     state: () => readState(parts, conditions()),
     top: parts.topKeys && ((question) => readTop(parts, question)),
     tokens: new Tokens({

@@ -10,6 +10,7 @@ import type { SharedStore } from "../../stores/batching/shared-store.ts";
 import { DenialMemory } from "../../stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import type { ClusterStoreOptions } from "../../stores/redis/cluster-store.ts";
+import type { RuntimeStore } from "../../stores/runtime-store.ts";
 import { SeveralStores } from "../../stores/sharded/sharded-calls.ts";
 import type { BucketMemory, ProcessCounts, Store, StoreHealth } from "../../stores/store.ts";
 import type { StoreObserver } from "../../stores/store-observer.ts";
@@ -35,6 +36,8 @@ export interface OpenedStore {
   readonly store: Store;
   readonly health: StoreHealth;
   readonly processes: ProcessCounts;
+  /** Where limits at run time are kept for all processes; undefined with the memory store. */
+  readonly runtime: RuntimeStore | undefined;
   /** The layers around the store that remember buckets. */
   readonly memories: readonly BucketMemory[];
 }
@@ -51,7 +54,8 @@ export async function openStore(choice: StoreChoice): Promise<OpenedStore> {
     settings,
     sharedOptions(choice, (take) => memory?.forgetRefusal(take)),
   );
-  if (shared === undefined) return { store: openOwnStore(choice), health: ALWAYS_WELL, processes: ALONE, memories: [] };
+  if (shared === undefined)
+    return { store: openOwnStore(choice), health: ALWAYS_WELL, processes: ALONE, runtime: undefined, memories: [] };
   const { denialsMax: entriesMax, syncPeriodMs: periodMs } = settings;
   // Lies directly around the shared store, so that it also answers the questions of sync strategies.
   if (entriesMax > 0) memory = new DenialMemory(shared.store, { clock, entriesMax });
@@ -87,19 +91,20 @@ async function openShared(settings: Settings, options: SharedOptions): Promise<S
   }
 }
 
-/** With REDIS_PERSECOND there are two stores; processes are counted in the first. */
+/** With REDIS_PERSECOND there are two stores; the first counts processes and keeps limits at run time. */
 async function openRedisStores(settings: Settings, shared: SharedOptions): Promise<SharedParts> {
   const { redis, perSecondRedis, expirationJitterSecondsMax: jitterSecondsMax, redisClusterTags: tags } = settings;
   invariant(redis !== undefined, "settings say where Redis is");
   const options = { ...shared, jitterSecondsMax, tags };
   const first = await openRedis(redis, options);
-  const { processes } = first;
-  if (perSecondRedis === undefined) return { store: first, health: first, processes };
+  const { processes, runtime } = first;
+  if (perSecondRedis === undefined) return { store: first, health: first, processes, runtime };
   const second = await openRedis(perSecondRedis, { ...options, nameSuffix: " for limits per second" });
   return {
     store: new SeveralStores([first, second], perSecondShard, options.onUndone),
     health: { trouble: () => first.trouble() ?? second.trouble() },
     processes,
+    runtime,
   };
 }
 
@@ -115,7 +120,7 @@ async function openPostgres(settings: Settings, options: SharedOptions): Promise
     waitsForDisk: settings.postgresSynchronousCommit,
     ...(unlogged === undefined ? {} : { unlogged }),
   });
-  return { store, health: store, processes: store.processes };
+  return { store, health: store, processes: store.processes, runtime: store.runtime };
 }
 
 /** Options of every shared store. */
@@ -124,6 +129,8 @@ function sharedOptions({ settings, clock, observer }: StoreChoice, onUndone: Den
     keyPrefix: settings.cacheKeyPrefix,
     deadlineMs: settings.storeDeadlineUs / MICROS_PER_MILLI,
     patienceMs: settings.storePatienceMs,
+    // Ended and unset ones are remembered, too.
+    runtimeLimitsMax: 2 * settings.runtimeLimitsMax,
     takesInFlightMax: settings.storeQueueMax,
     breaker: {
       windowUs: settings.breakerWindowMs * MICROS_PER_MILLI,

@@ -100,4 +100,15 @@ export const RULE_SETTINGS = {
     "File with the last good set of the control plane, for starts while the control plane is away. Two processes must not share the file. Workers (WORKERS) may: one of them writes it.",
     "none is kept",
   ),
+  runtimeLimitsMax: setting("RUNTIME_LIMITS_MAX", wholeNumber(1, 1_000_000), 100_000).means(
+    "Most limits at run time in force (docs/runtime-limits.md); as many ended ones are remembered. All processes on a store need the same number.",
+  ),
+  limitsCache: optional("LIMITS_CACHE", PATH).means(
+    "File that keeps limits at run time for a start while the store is away. With the memory store they outlive the process only there.",
+    "none; with MEMORY_SNAPSHOT and the memory store its name and `.limits`",
+  ),
+  limitsUntilMaxMs: optional("LIMITS_UNTIL_MAX", durationMs(1_000, 3_650 * DAY_MS)).means(
+    "How long a limit at run time may last at most; then each needs an end.",
+    "any time, or no end",
+  ),
 };

@@ -1,6 +1,7 @@
 // The messages between the main thread and its workers. What changes often is no message: it lies in shared-numbers.ts.
 
 import type { Socket } from "node:net";
+import type { SharedRuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import type { Condition } from "../../operate/condition.ts";
 import type { NodeMetrics } from "../../operate/telemetry/node-metrics.ts";
 import type { TopSummary } from "../../operate/telemetry/top/summary.ts";
@@ -31,6 +32,8 @@ export interface WorkerData {
   readonly counts: SharedArrayBuffer;
   /** That of the memory store; undefined with another. */
   readonly memory?: SharedMemory | undefined;
+  /** Limits at run time. */
+  readonly runtime: SharedRuntimeTable;
 }
 
 /** A worker's rules and what is wrong with it. */

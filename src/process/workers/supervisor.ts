@@ -8,6 +8,7 @@ import { reserveCounts } from "../../engine/base/count-layout.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
 import { START } from "../../engine/base/health.ts";
 import { SharedCounts } from "../../engine/base/shared-counts.ts";
+import { newRuntimeTable, RuntimeTable, type SharedRuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
 import type { OpenMemory } from "../open-memory.ts";
 import type { Settings } from "../settings.ts";
@@ -68,6 +69,7 @@ export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #numbers: SharedNumbers;
   readonly #counts: SharedArrayBuffer;
+  readonly #runtime: SharedRuntimeTable;
   readonly #listeners = new Map<ListenerName, SharedListener>();
   readonly #ports: Partial<Record<ListenerName, number>> = {};
   readonly #workers = new Map<number, WorkerThread>();
@@ -88,6 +90,7 @@ export class Supervisor {
     this.#options = options;
     this.#numbers = new SharedNumbers(options.count);
     this.#counts = reserveCounts(options.count);
+    this.#runtime = newRuntimeTable(options.settings.runtimeLimitsMax);
     this.#paces = Array.from({ length: options.count }, () => new RestartPace());
     for (const name of LISTENER_NAMES) {
       const address = addressOf(name, options.settings);
@@ -178,6 +181,7 @@ export class Supervisor {
         numbers: this.#numbers.buffer,
         counts: this.#counts,
         memory: memory?.shared,
+        runtime: this.#runtime,
       },
       file,
       env,
@@ -317,6 +321,7 @@ export class Supervisor {
     const { logger, clock, memory } = this.#options;
     const { number, failure } = worker;
     memory?.endThread(number);
+    new RuntimeTable(this.#runtime, number).endThread();
     if (this.#workers.get(number) === worker) this.#workers.delete(number);
     new SharedCounts(this.#counts, -1).release(number - 1);
     if (this.#isStopping) {

@@ -24,7 +24,7 @@ interface AdminTarget {
 
 /**
  * Returns the answer's JSON; undefined if there is none, after the terminal was told why. `list`: a member with a list, by which an
- * answer is told from that of another program on the port. Sends `question` as JSON; GET without one.
+ * answer is told from that of another program on the port. Sends `question` as JSON by `method`; GET without one.
  */
 export async function askAdmin<Answer extends object>(
   { server, tokenFile }: AdminTarget,
@@ -32,14 +32,16 @@ export async function askAdmin<Answer extends object>(
   list: keyof Answer & string,
   terminal: Terminal,
   question?: object,
+  method: "POST" | "PUT" | "DELETE" = "POST",
 ): Promise<Answer | undefined> {
   const url = `${server}${path}`;
   try {
     const token = findToken(tokenFile, terminal.env);
-    const { status, body } = await send(new URL(url), token, question);
-    const answer = status >= 200 && status < 300 ? parse(body) : undefined;
-    if (answer !== undefined) {
-      if (isRecord(answer) && Array.isArray(answer[list])) return answer as Answer;
+    const { status, body } = await send(new URL(url), token, question, method);
+    const answer = parse(body);
+    // A refusal may be an answer, too, which says what was refused.
+    if (isRecord(answer) && Array.isArray(answer[list])) return answer as Answer;
+    if (answer !== undefined && status >= 200 && status < 300) {
       terminal.err("the answer is not Headgate's; --server takes the HTTP port, 8080 by default\n");
       return undefined;
     }
@@ -59,14 +61,19 @@ async function send(
   url: URL,
   token: string | undefined,
   question: object | undefined,
+  method: string,
 ): Promise<{ readonly status: number; readonly body: string }> {
   const signal = AbortSignal.timeout(SERVER_TIMEOUT_MS);
+  const body = question === undefined ? "" : JSON.stringify(question);
   const call = (url.protocol === "https:" ? https : http).request(url, {
-    method: question === undefined ? "GET" : "POST",
-    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    method: question === undefined ? "GET" : method,
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      "content-length": Buffer.byteLength(body),
+    },
     signal,
   });
-  call.end(question === undefined ? undefined : JSON.stringify(question));
+  call.end(body);
   try {
     const [response] = (await once(call, "response")) as [http.IncomingMessage];
     return { status: response.statusCode ?? 0, body: await text(response) };

@@ -16,6 +16,7 @@ import type { AskFlags } from "./ask.ts";
 import { addBuckets } from "./buckets.ts";
 import type { CheckFlags } from "./check-rules.ts";
 import type { ExplainFlags } from "./explain-rules.ts";
+import { addLimits } from "./limits.ts";
 import { addMirror } from "./mirror.ts";
 import { addReferenceCommands, withTwoDashes } from "./reference-commands.ts";
 import { addSimulate } from "./simulate.ts";
@@ -69,6 +70,7 @@ export function buildProgram(options: ProgramOptions): Command {
   addExplain(program, terminal);
   addAsk(program, terminal);
   addBuckets(program, terminal);
+  addLimits(program, terminal);
   addTop(program, terminal, options.untilStopped);
   addMirror(program, terminal, options.untilStopped);
   addSimulate(program, terminal);

@@ -6,6 +6,7 @@ import type { MessagePort } from "node:worker_threads";
 import { beforeEach, expect, test } from "vitest";
 import { reserveCounts } from "../../../src/engine/base/count-layout.ts";
 import { HealthState } from "../../../src/engine/base/health.ts";
+import { newRuntimeTable } from "../../../src/engine/runtime/runtime-table.ts";
 import { NO_SUMMARY } from "../../../src/operate/telemetry/top/summary.ts";
 import type { FromWorker, ToWorker } from "../../../src/process/workers/messages.ts";
 import { SharedNumbers } from "../../../src/process/workers/shared-numbers.ts";
@@ -27,6 +28,7 @@ beforeEach(() => {
     version: "1",
     numbers: numbers.buffer,
     counts: reserveCounts(2),
+    runtime: newRuntimeTable(1),
   };
   link = new WorkerLink(port as unknown as MessagePort, data, { reload: () => undefined, stop: () => undefined });
 });

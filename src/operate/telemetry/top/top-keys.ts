@@ -8,7 +8,7 @@ import type { Limit } from "../../../engine/domain/limit.ts";
 import type { LimitStats } from "../../../engine/domain/stats.ts";
 import { canRefuseCall, isOver, Kind, type Take } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
-import type { CallListener } from "../../../engine/limiter/limiter.ts";
+import type { CallListener } from "../../../engine/limiter/limiter-observer.ts";
 import type { RuleLabels } from "../stats-book.ts";
 import { keyTextOf, nameOfCounter } from "./key-text.ts";
 import { type Part, releasePart, WindowParts } from "./parts.ts";

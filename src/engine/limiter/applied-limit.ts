@@ -1,0 +1,106 @@
+// What a limit at run time makes of a rule: the Limits that take the place of the rule's. They keep the rule's buckets, so what was spent stays
+// spent.
+
+import { Algorithm, type Limit, type Priority, UNIT_SECONDS, Unit } from "../domain/limit.ts";
+import { Mode, type Take } from "../domain/take.ts";
+import { reduceRate } from "../rules/limit-shape.ts";
+import { lowLimit, reserveOf } from "../rules/priority.ts";
+import type { Rule } from "../rules/rule-set.ts";
+import type { RuntimeAmount, RuntimeLimit } from "../runtime/runtime-limit.ts";
+
+/** A limit at run time as it applies to one rule. */
+export interface AppliedLimit {
+  readonly limit: RuntimeLimit;
+  /** The rule in whose place `rule` and `limits` stand. */
+  readonly of: Rule;
+  readonly rule: Rule;
+  readonly limits: readonly Limit[];
+  /** The limit that a block shows; undefined for other kinds. */
+  readonly blocked: Limit | undefined;
+}
+
+/** What the limit at run time makes of the rule. Amounts of limits that the rule does not have do nothing. */
+export function apply(limit: RuntimeLimit, rule: Rule): AppliedLimit {
+  const { change } = limit;
+  const plain = { limit, of: rule, rule, limits: rule.limits, blocked: undefined };
+  switch (change.kind) {
+    case "amounts":
+      return { ...plain, limits: rule.limits.map((each) => withAmount(each, amountFor(each, rule, change.amounts))) };
+    case "use": {
+      const used = rule.tiers?.byName.get(change.name) ?? rule;
+      return { ...plain, rule: used, limits: used.limits };
+    }
+    case "block":
+      return change.shadow ? plain : { ...plain, blocked: blockedLimit(rule) };
+    case "exempt":
+    case "none":
+      return plain;
+  }
+}
+
+/** Whether the limit goes by that name: its own, or its label in metrics; empty for the only one that is not `concurrent`. */
+export function isNamed(limit: Limit, rule: Rule, name: string): boolean {
+  if (name !== "") return limit.names.name === name || labelOf(limit) === name;
+  return !limit.isConcurrent && rule.limits.filter(({ isConcurrent }) => !isConcurrent).length === 1;
+}
+
+/** What metrics call the limit among those of its rule; empty if it is the only one and has no name. */
+export function labelOf({ names: { id, path } }: Limit): string {
+  const at = id.indexOf(`/${path}#`);
+  return at < 0 ? "" : id.slice(at + path.length + 2);
+}
+
+function amountFor(limit: Limit, rule: Rule, amounts: readonly RuntimeAmount[]): RuntimeAmount | undefined {
+  return amounts.find((amount) => isNamed(limit, rule, amount.limit));
+}
+
+/** The limit with other amounts, and the same bucket, policy, names and stats. */
+function withAmount(limit: Limit, amount: RuntimeAmount | undefined): Limit {
+  if (amount === undefined) return limit;
+  const { requests, unit } = amount;
+  const isBucket = limit.algorithm === Algorithm.tokenBucket && !limit.isConcurrent;
+  const seconds = unit === Unit.unknown ? limit.writtenSeconds : UNIT_SECONDS[unit];
+  const rate = isBucket ? reduceRate(requests, seconds) : { amount: requests, windowSeconds: limit.windowSeconds };
+  const burst = isBucket ? (amount.burst ?? requests) : requests;
+  const changed: { -readonly [Key in keyof Limit]: Limit[Key] } = {
+    ...limit,
+    ...(limit.isConcurrent ? {} : rate),
+    burst,
+    debtMax: Math.max(limit.debtMax, burst),
+    shownAmount: requests,
+    shownUnit: unit === Unit.unknown ? limit.shownUnit : unit,
+    writtenSeconds: isBucket ? seconds : limit.writtenSeconds,
+  };
+  if (limit.priority !== undefined) changed.priority = withPriority(limit.priority, changed);
+  return changed;
+}
+
+function withPriority({ entry, values, percent, low }: Priority, limit: Limit): Priority {
+  const own = { id: low.names.id, stats: low.stats };
+  return { entry, values, percent, low: lowLimit(limit, reserveOf(limit.burst, percent), own) };
+}
+
+/** End of the key under which refusals of a blocked caller are shown; no bucket has it. */
+const BLOCKED_KEY_SUFFIX = "}|blocked";
+
+function blockedLimit(rule: Rule): Limit | undefined {
+  const [first] = rule.limits;
+  if (first === undefined) return undefined;
+  const label = first.names.readableName === "" ? "blocked" : `${first.names.readableName}, blocked`;
+  return {
+    ...first,
+    amount: 0,
+    burst: 0,
+    shownAmount: 0,
+    holdSeconds: 0,
+    isConcurrent: false,
+    priority: undefined,
+    keySuffix: BLOCKED_KEY_SUFFIX,
+    names: { ...first.names, readableName: label },
+  };
+}
+
+/** True if the take is the refusal of a blocked caller. */
+export function isOfBlock({ mode, limit }: Take): boolean {
+  return mode === Mode.denied && limit.keySuffix === BLOCKED_KEY_SUFFIX;
+}

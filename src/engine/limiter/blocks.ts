@@ -1,0 +1,45 @@
+// Callers that are blocked at run time: their refusals, which no store has to answer.
+
+import { WAIT_US_MAX } from "../domain/limit.ts";
+import { Kind, Mode, Outcome, type TakeGroup } from "../domain/take.ts";
+import type { DomainRules } from "../rules/rule-set.ts";
+import type { AppliedLimit } from "./applied-limit.ts";
+import type { LimitCall } from "./call.ts";
+import { applyQuestion, type Question, writeBaseKey } from "./question.ts";
+
+/** True for a descriptor that waits for an answer: what is given back or reported was admitted before. */
+export function waitsForAdmission({ mode }: Question): boolean {
+  return mode === Mode.pay || mode === Mode.peek;
+}
+
+/** Adds the refusal of a blocked caller, which no store has to answer. `nowUs` is in microseconds of the store's clock. */
+export function addBlocked(
+  group: TakeGroup,
+  rules: DomainRules,
+  question: Question,
+  { blocked, rule, limit: { untilUs } }: AppliedLimit,
+  nowUs: number,
+): void {
+  if (blocked === undefined) return;
+  const { keys } = group;
+  const keyAt = keys.end;
+  writeBaseKey(keys, rules, question.descriptor, undefined, rule.hashesValues);
+  keys.write(blocked.keySuffix);
+  const take = group.add(blocked);
+  applyQuestion(group, take, question);
+  take.kind = Kind.ordinary;
+  take.mode = Mode.denied;
+  take.cost = question.mode === Mode.peek ? 0 : question.cost;
+  take.outcome = untilUs === 0 ? Outcome.never : Outcome.over;
+  take.waitUs = untilUs === 0 ? 0 : Math.min(WAIT_US_MAX, Math.max(0, untilUs - nowUs));
+  take.endKey(keyAt);
+}
+
+/** Counts what a block refuses only on paper; the call is decided by its limits. */
+export function countShadowBlock(call: LimitCall, { of }: AppliedLimit, cost: number): void {
+  const stats = of.limits[0]?.stats;
+  if (stats === undefined) return;
+  stats.overLimit += cost;
+  stats.shadowMode += cost;
+  call.wasShadowed = true;
+}

@@ -1,0 +1,29 @@
+// What the limiter tells telemetry. Implementations are called on the decision path, so they must be cheap and must not throw.
+
+import type { StoreError } from "../base/errors.ts";
+import type { OnStoreFailure } from "../domain/limit.ts";
+import type { Source } from "../domain/take.ts";
+import type { LimitCall } from "./call.ts";
+
+/** Gets every decided call. */
+export interface CallListener {
+  /** The call must not be kept: it is reused after its answer. `nowUs` is in microseconds of the limiter's clock. */
+  decided(call: LimitCall, nowUs: number): void;
+}
+
+export interface LimiterObserver {
+  /** A call was decided. `elapsedUs` is the time from `decide` to the decision, in microseconds. */
+  decided(refused: boolean, source: Source, elapsedUs: number): void;
+  /** Takes of a call were decided without an answer of the store; `policy` is the strictest policy applied. */
+  degraded(policy: OnStoreFailure, failure: StoreError): void;
+  /** A request with `descriptors` descriptors named a domain without rules. */
+  domainNotFound(domain: string, descriptors: number): void;
+  /** A call came before the first rule set was in force, and got no decision. */
+  withoutRules(): void;
+  /** SHADOW_MODE let a refused call pass. */
+  globalShadow(): void;
+  /** A refused take looks like hits reported after the fact on a rule that is not post-paid (looksLikeLateReport). */
+  suspectedLateReport(limitId: string): void;
+  /** `hits` post-paid hits were not recorded, because the bucket's state can't hold more (`debt_max`). */
+  debtCapped(limitId: string, hits: number): void;
+}

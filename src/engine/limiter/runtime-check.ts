@@ -1,0 +1,180 @@
+// Checks what an operator wants to set for a caller against the rules in force, before it is kept.
+
+import { RequestError } from "../base/errors.ts";
+import { nearestName } from "../base/near-name.ts";
+import { divideUp } from "../base/units.ts";
+import { Algorithm, type Limit, LOG_PAYMENTS_MAX, UNIT_NAMES, UNIT_SECONDS, Unit } from "../domain/limit.ts";
+import { Descriptor, oneByteOf, oneByteValueOf, textOf, type WrittenEntry } from "../domain/request.ts";
+import { shownValue } from "../rules/bucket-key.ts";
+import { explainRequest } from "../rules/explain.ts";
+import { limitWords, listed, quoted } from "../rules/explain-words.ts";
+import { findRule, hidesValues } from "../rules/match.ts";
+import type { DomainRules, Rule, RuleSet } from "../rules/rule-set.ts";
+import { rulesOfTiers } from "../rules/tiers.ts";
+import {
+  keyText,
+  RUNTIME_AMOUNTS_MAX,
+  RUNTIME_KEY_BYTES_MAX,
+  type RuntimeAmount,
+  type RuntimeChange,
+  type RuntimeKey,
+  type RuntimeLimit,
+  readKey,
+} from "../runtime/runtime-limit.ts";
+import { apply, isNamed, labelOf } from "./applied-limit.ts";
+
+/** The caller as an operator names it, in ordinary text. */
+interface AskedCaller {
+  readonly domain: string;
+  readonly entries: readonly WrittenEntry[];
+}
+
+/** The rule that a caller's calls meet, and the key under which its limit at run time is kept. */
+export interface FoundCaller {
+  readonly key: RuntimeKey;
+  /** Undefined if no rule with limits matches: what is kept for the caller does nothing. */
+  readonly rule: Rule | undefined;
+}
+
+/** A value that is hidden already, as lists of these limits show it. */
+const HIDDEN = /^%#[\w-]{43}$/;
+
+/** Finds the caller. Throws RequestError if its entries are beyond the bounds of a key. */
+export function findCaller(rules: RuleSet, asked: AskedCaller): FoundCaller {
+  const domain = rules.domains.get(oneByteOf(asked.domain));
+  const entries = asked.entries
+    .map((entry) => [oneByteOf(entry.key), oneByteValueOf(entry)] as const)
+    .filter(([key]) => domain?.costEntries.has(key) !== true);
+  const descriptor = descriptorOf({ domain: "", entries });
+  const hides = domain !== undefined && hidesValues(domain, descriptor);
+  const kept = entries.map(([key, value]) => [key, shownValue(value, hides && !HIDDEN.test(value))] as const);
+  const key = { domain: oneByteOf(asked.domain), entries: kept };
+  if (readKey(keyText(key)) === undefined) {
+    const expected = `expected a domain and at least one entry besides those of costs, holds, priorities and tiers, ${RUNTIME_KEY_BYTES_MAX} bytes in all`;
+    throw new RequestError("REQUEST_LIMIT", expected);
+  }
+  const rule = domain === undefined ? undefined : findRule(domain, descriptor, []);
+  const hasLimits = rule !== undefined && rulesOfTiers(rule).some(({ limits }) => limits.length > 0);
+  return { key, rule: hasLimits ? rule : undefined };
+}
+
+/** What `change` would do: the limits before and after, in words. Throws RequestError, which says what would be right. */
+export function checkChange(rules: RuleSet, asked: AskedCaller, { key, rule }: FoundCaller, change: RuntimeChange) {
+  if (rule === undefined) {
+    const { says, descriptors } = explainRequest(rules, asked.domain, [asked.entries]);
+    const [first] = descriptors;
+    const why =
+      first === undefined ? says : [first.says, first.suggestion].filter((text) => text !== undefined).join(" ");
+    throw refused(`a descriptor that a rule with limits matches: ${why}`);
+  }
+  const shared = sharedRule(rules, key);
+  if (shared !== undefined)
+    throw refused(
+      `a caller with a bucket of its own; all values of the rule ${quoted(shared.path)} share one (share_threshold)`,
+    );
+  if (change.kind === "amounts") checkAmounts(rule, change.amounts);
+  if (change.kind === "use") checkUse(rule, change.name);
+  const limit: RuntimeLimit = { change, untilUs: 0, note: "", who: "" };
+  return { before: wordsOf(rule.limits), after: wordsAfter(limit, rule) };
+}
+
+/** The amounts of two changes, of which the second counts where both name a limit. */
+export function joinAmounts(kept: RuntimeChange | undefined, change: RuntimeChange): RuntimeChange {
+  if (change.kind !== "amounts" || kept?.kind !== "amounts") return change;
+  const others = kept.amounts.filter(({ limit }) => !change.amounts.some((amount) => amount.limit === limit));
+  const amounts = [...others, ...change.amounts];
+  if (amounts.length > RUNTIME_AMOUNTS_MAX)
+    throw refused(`at most ${RUNTIME_AMOUNTS_MAX} limits of one caller, got ${amounts.length}`);
+  return { kind: "amounts", amounts };
+}
+
+/** What a limit at run time does, in words. */
+export function wordsAfter(limit: RuntimeLimit, rule: Rule): readonly string[] {
+  const { change } = limit;
+  switch (change.kind) {
+    case "block":
+      return [
+        change.shadow ? "blocked on paper: calls pass, and are counted as refused" : "blocked: every call is refused",
+      ];
+    case "exempt":
+      return [
+        change.global ? "exempt from the rule's limits and from the global limit" : "exempt from the rule's limits",
+      ];
+    default:
+      return wordsOf(apply(limit, rule).limits);
+  }
+}
+
+function wordsOf(limits: readonly Limit[]): readonly string[] {
+  return limits.length === 0
+    ? ["unlimited"]
+    : limits.map((limit) => [labelOf(limit), limitWords(limit)].filter((text) => text !== "").join(": "));
+}
+
+function checkAmounts(rule: Rule, amounts: readonly RuntimeAmount[]): void {
+  for (const amount of amounts) {
+    const found = rulesOfTiers(rule).flatMap((each) =>
+      each.limits.filter((limit) => isNamed(limit, each, amount.limit)),
+    );
+    const [limit] = found;
+    if (limit === undefined) throw unknownLimit(rule, amount.limit);
+    for (const each of found) checkAmount(each, amount);
+  }
+}
+
+function unknownLimit(rule: Rule, name: string): RequestError {
+  const labels = [...new Set(rulesOfTiers(rule).flatMap(({ limits }) => limits.map(labelOf)))].filter(
+    (label) => label !== "",
+  );
+  const near = nearestName(name, labels);
+  const hint = near === undefined ? "" : `; did you mean '${textOf(near)}'?`;
+  const has = `the rule ${quoted(rule.path)} has ${labels.length === 0 ? "one, without a name" : listed(labels)}`;
+  return refused(
+    name === "" ? `the name of a limit: ${has}` : `a limit of the rule, got ${quoted(name)}; ${has}${hint}`,
+  );
+}
+
+function checkAmount(limit: Limit, { requests, unit, burst }: RuntimeAmount): void {
+  const isBucket = limit.algorithm === Algorithm.tokenBucket && !limit.isConcurrent;
+  if (limit.algorithm === Algorithm.slidingLog && requests > LOG_PAYMENTS_MAX)
+    throw refused(`at most ${LOG_PAYMENTS_MAX} requests of a sliding_log, got ${requests}`);
+  if (!isBucket && burst !== undefined) throw refused("no burst: the limit is no token bucket");
+  if (limit.isConcurrent && unit !== Unit.unknown) throw refused("no unit: the limit counts holds");
+  if (!limit.isConcurrent && !isBucket && unit !== Unit.unknown && unit !== limit.shownUnit) {
+    const has = limit.shownUnit === Unit.unknown ? "no unit" : `unit ${UNIT_NAMES[limit.shownUnit]}`;
+    throw refused(`${has}, as the window stays that of the rule, got ${UNIT_NAMES[unit]}`);
+  }
+  const seconds = unit === Unit.unknown ? limit.writtenSeconds : UNIT_SECONDS[unit];
+  if (burst !== undefined && (requests === 0 || burst * seconds < requests))
+    throw refused(
+      `a burst of at least the ${divideUp(requests, seconds)} tokens of a second, and requests above 0, got ${burst} and ${requests}`,
+    );
+}
+
+function checkUse(rule: Rule, name: string): void {
+  const names = [...(rule.tiers?.byName.keys() ?? [])];
+  if (names.includes(name)) return;
+  const near = nearestName(name, names);
+  const hint = near === undefined ? "" : `; did you mean '${textOf(near)}'?`;
+  throw refused(
+    names.length === 0
+      ? `amounts: the rule ${quoted(rule.path)} has no 'tier' whose limits could be used`
+      : `one of ${listed(names)}, the tiers of the rule ${quoted(rule.path)}, got ${quoted(name)}${hint}`,
+  );
+}
+
+function sharedRule(rules: RuleSet, key: RuntimeKey): Rule | undefined {
+  const matched: Rule[] = [];
+  findRule(rules.domains.get(key.domain) as DomainRules, descriptorOf(key), matched);
+  return matched.find(({ sharesThreshold }) => sharesThreshold);
+}
+
+function descriptorOf({ entries }: RuntimeKey): Descriptor {
+  const descriptor = new Descriptor();
+  for (const [key, value] of entries) descriptor.addEntry(key, value);
+  return descriptor;
+}
+
+function refused(expected: string): RequestError {
+  return new RequestError("REQUEST_LIMIT", `expected ${expected}`);
+}

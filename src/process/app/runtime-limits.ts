@@ -1,0 +1,349 @@
+// Joins limits at run time: the table of the process, its store, what keeps both equal, and what operators ask and set.
+
+import { hostname } from "node:os";
+import { RequestError } from "../../engine/base/errors.ts";
+import { durationWords, isoTime, MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { UNIT_NAMES, Unit } from "../../engine/domain/limit.ts";
+import { textOf } from "../../engine/domain/request.ts";
+import {
+  checkChange,
+  type FoundCaller,
+  findCaller,
+  joinAmounts,
+  wordsAfter,
+} from "../../engine/limiter/runtime-check.ts";
+import { RuntimeLimits } from "../../engine/limiter/runtime-limits.ts";
+import type { RuleSet } from "../../engine/rules/rule-set.ts";
+import {
+  isInForce,
+  type KeptLimit,
+  keyText,
+  type RuntimeAmount,
+  type RuntimeChange,
+  type RuntimeKey,
+  type RuntimeLimit,
+  readKey,
+  readValue,
+  valueText,
+} from "../../engine/runtime/runtime-limit.ts";
+import { newRuntimeTable, RuntimeTable } from "../../engine/runtime/runtime-table.ts";
+import type {
+  AskedLimit,
+  LimitsAnswer,
+  LimitsQuery,
+  LimitsSource,
+  SetAnswer,
+  SetHow,
+  SetLimit,
+} from "../../operate/http/limit-pages.ts";
+import { confirmed, RuntimeSync, writeThrough } from "../../rule-sources/runtime/runtime-sync.ts";
+import { memoryRuntimeStore } from "../../stores/memory/runtime-store.ts";
+import { RUNTIME_WRITES_MAX, type RuntimeStore, type RuntimeWritten } from "../../stores/runtime-store.ts";
+import type { AppOptions } from "./app-options.ts";
+
+/** How often a change that waits for its file is looked at. */
+const LOOK_MS = 20;
+/** Looks for the file: two seconds. */
+const LOOKS_MAX = 100;
+
+export interface OpenRuntimeLimits {
+  readonly limits: RuntimeLimits;
+  readonly source: LimitsSource;
+  /** Only in the thread that keeps table, store and file equal. */
+  readonly sync: RuntimeSync | undefined;
+}
+
+/** `shared` is the store that processes share, if there is one; `rules` are those in force. */
+export function openRuntimeLimits(
+  { settings, clock, logger, link, runtime }: AppOptions,
+  shared: RuntimeStore | undefined,
+  rules: () => RuleSet | undefined,
+): OpenRuntimeLimits {
+  const table = new RuntimeTable(runtime ?? newRuntimeTable(settings.runtimeLimitsMax), link?.number ?? 1);
+  const limits = new RuntimeLimits(table, clock);
+  const store = shared ?? memoryRuntimeStore(table, clock);
+  const { limitsCache, memorySnapshot, limitsUntilMaxMs } = settings;
+  const besides = shared === undefined && memorySnapshot !== undefined ? `${memorySnapshot}.limits` : undefined;
+  const file = limitsCache ?? besides;
+  const keeps = link === undefined || link.number === 1;
+  const sync = keeps
+    ? new RuntimeSync({ table, store: shared, file, clock, log: logger, name: hostname() })
+    : undefined;
+  const source = new LimitsAdmin({
+    table,
+    limits,
+    store,
+    isShared: shared !== undefined,
+    untilMaxUs: limitsUntilMaxMs === undefined ? undefined : limitsUntilMaxMs * MICROS_PER_MILLI,
+    rules,
+  });
+  return { limits, source, sync };
+}
+
+interface LimitsAdminOptions {
+  readonly table: RuntimeTable;
+  readonly limits: RuntimeLimits;
+  readonly store: RuntimeStore;
+  readonly isShared: boolean;
+  /** LIMITS_UNTIL_MAX; undefined: limits need no end. */
+  readonly untilMaxUs: number | undefined;
+  readonly rules: () => RuleSet | undefined;
+}
+
+/** A change that passed all checks. */
+interface ReadyLimit {
+  readonly caller: FoundCaller;
+  readonly limit: RuntimeLimit;
+  readonly known: KeptLimit | undefined;
+  readonly before: readonly string[];
+  readonly after: readonly string[];
+}
+
+class LimitsAdmin implements LimitsSource {
+  readonly #options: LimitsAdminOptions;
+
+  constructor(options: LimitsAdminOptions) {
+    this.#options = options;
+  }
+
+  async set(asked: readonly AskedLimit[], who: string, { isDry, waits }: SetHow): Promise<SetAnswer> {
+    const results: SetLimit[] = [];
+    const ready: { readonly at: number; readonly change: ReadyLimit }[] = [];
+    for (const [at, each] of asked.entries()) {
+      try {
+        const change = this.#check(each, who);
+        ready.push({ at, change });
+        results.push({ ...this.#shown(change), outcome: isDry ? "would be set" : "set" });
+      } catch (error) {
+        if (!(error instanceof RequestError)) throw error;
+        results.push({
+          domain: each.caller.domain,
+          entries: each.caller.entries,
+          outcome: "refused",
+          says: error.message,
+        });
+      }
+    }
+    if (isDry || ready.length === 0) return { limits: results, processes: undefined };
+    let head: Awaited<ReturnType<RuntimeStore["head"]>> | undefined;
+    for (let i = 0; i < ready.length; i += RUNTIME_WRITES_MAX) {
+      const part = ready.slice(i, i + RUNTIME_WRITES_MAX);
+      const writes = part.map(({ change: { caller, limit, known } }) => ({
+        key: keyText(caller.key),
+        value: valueText(limit),
+        expectedUs: known?.atUs ?? 0,
+        atUs: undefined,
+      }));
+      const written = await writeThrough(this.#options, writes);
+      head = written.head;
+      for (const [j, { at }] of part.entries())
+        results[at] = this.#concluded(results[at] as SetLimit, written.written[j]);
+    }
+    if (head === undefined || !waits) return { limits: results, processes: undefined };
+    return { limits: results, processes: await this.#whenInForce(head) };
+  }
+
+  list({ domain, after, countMax }: LimitsQuery): LimitsAnswer {
+    const { table } = this.#options;
+    const [generation = 0, from = 0] = after?.split(".").map(Number) ?? [table.generation];
+    if (generation !== table.generation)
+      throw new RequestError("REQUEST_LIMIT", "expected `after` of a list that is still valid; begin again without it");
+    const shown: object[] = [];
+    for (const place of table.places(from)) {
+      if (shown.length >= countMax) return { limits: shown, next: `${generation}.${place}` };
+      if (!table.isCurrent(place)) continue;
+      const kept = table.kept(place);
+      const key = readKey(kept.key);
+      if (key === undefined || (domain !== undefined && textOf(key.domain) !== domain)) continue;
+      const view = this.#view(key, kept);
+      if (view !== undefined) shown.push(view);
+    }
+    return { limits: shown, next: undefined };
+  }
+
+  async history(asked: AskedLimit["caller"], countMax: number): Promise<readonly object[]> {
+    const { store } = this.#options;
+    const { key } = findCaller(this.#rules(), asked);
+    const events = await store.history(keyText(key), countMax);
+    return events.map(({ kept: { value, atUs }, before }) => ({
+      at: isoTime(atUs),
+      ...limitView(readValue(value)),
+      ...(before === "" ? {} : { before: limitView(readValue(before)) }),
+    }));
+  }
+
+  of(asked: AskedLimit["caller"]): object | undefined {
+    const { key } = findCaller(this.#rules(), asked);
+    const kept = this.#options.table.get(key);
+    return kept === undefined ? undefined : this.#view(key, kept);
+  }
+
+  counts(): ReadonlyMap<string, number> {
+    const { table, limits } = this.#options;
+    const nowUs = limits.nowUs();
+    const counts = new Map<string, number>();
+    for (const place of table.places()) {
+      const limit = table.isCurrent(place) ? readValue(table.valueAt(place)) : undefined;
+      if (limit === undefined || !isInForce(limit, nowUs)) continue;
+      counts.set(limit.change.kind, (counts.get(limit.change.kind) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  #rules(): RuleSet {
+    const rules = this.#options.rules();
+    if (rules === undefined) throw refused("rules in force; /config says why there are none");
+    return rules;
+  }
+
+  #check(each: AskedLimit, who: string): ReadyLimit {
+    const { table, limits } = this.#options;
+    const rules = this.#rules();
+    const caller = findCaller(rules, each.caller);
+    const known = table.get(caller.key);
+    if (each.seenUs !== undefined && each.seenUs !== (known?.atUs ?? 0)) throw changedSince(known);
+    const limit = known && readValue(known.value);
+    const kept = limit !== undefined && isInForce(limit, limits.nowUs()) ? limit : undefined;
+    const before = kept === undefined || caller.rule === undefined ? undefined : wordsAfter(kept, caller.rule);
+    if (each.change.kind === "none") {
+      if (kept === undefined) throw refused("a limit at run time of this descriptor, found none");
+      return {
+        caller,
+        known,
+        limit: { change: each.change, untilUs: 0, note: each.note, who },
+        before: before ?? [],
+        after: [],
+      };
+    }
+    const change = joinAmounts(kept?.change, each.change);
+    const words = checkChange(rules, each.caller, caller, change);
+    const untilUs = this.#untilUs(each);
+    return {
+      caller,
+      known,
+      limit: { change, untilUs, note: each.note, who },
+      before: before ?? words.before,
+      after: words.after,
+    };
+  }
+
+  /** When it ends, by the store's clock; 0: never. */
+  #untilUs({ until }: AskedLimit): number {
+    const { limits, untilMaxUs } = this.#options;
+    const nowUs = limits.nowUs();
+    const untilUs =
+      until === undefined ? 0 : "seconds" in until ? nowUs + until.seconds * MICROS_PER_SECOND : until.atUs;
+    if (until !== undefined && untilUs <= nowUs) throw refused("an end that is yet to come");
+    if (untilMaxUs !== undefined && (untilUs === 0 || untilUs - nowUs > untilMaxUs))
+      throw refused(`an end within the ${durationWords(untilMaxUs / MICROS_PER_SECOND)} of LIMITS_UNTIL_MAX`);
+    return untilUs;
+  }
+
+  #shown({ caller, limit, before, after }: ReadyLimit) {
+    return { ...keyView(caller.key), before, after, ...untilView(limit) };
+  }
+
+  #concluded(asked: SetLimit, written: RuntimeWritten | undefined): SetLimit {
+    if (written?.outcome === "written") return asked;
+    if (written?.outcome === "full")
+      return {
+        ...asked,
+        outcome: "refused",
+        says: "expected at most RUNTIME_LIMITS_MAX limits; unset some, or raise it",
+      };
+    const now = written?.kept === undefined ? undefined : readValue(written.kept.value);
+    return {
+      ...asked,
+      outcome: "conflict",
+      says: "somebody else has changed it at the same time",
+      now: limitView(now),
+    };
+  }
+
+  /** Which processes have the change, and, if a file is kept, whether it has it. */
+  async #whenInForce(head: Awaited<ReturnType<RuntimeStore["head"]>>): Promise<SetAnswer["processes"]> {
+    const { store, isShared, table } = this.#options;
+    if (isShared) {
+      const { all, waiting } = await confirmed(store, head);
+      return { count: all.length, confirmed: all.length - waiting.length, waiting: waiting.map(({ name }) => name) };
+    }
+    const { changes } = table;
+    for (let look = 0; table.savedChanges < changes && look < LOOKS_MAX; look++)
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    return { count: 1, confirmed: 1, waiting: [] };
+  }
+
+  /** What is in force of a limit; undefined if it was unset or has ended. */
+  #view(key: RuntimeKey, { value, atUs }: KeptLimit): object | undefined {
+    const limit = readValue(value);
+    if (limit === undefined || !isInForce(limit, this.#options.limits.nowUs())) return undefined;
+    const domain = this.#options.rules()?.domains.get(key.domain);
+    const caller =
+      domain && findCaller(this.#rules(), { domain: textOf(key.domain), entries: key.entries.map(entryView) });
+    const { rule } = caller ?? {};
+    return {
+      ...keyView(key),
+      ...limitView(limit),
+      set_at: isoTime(atUs),
+      seen_us: atUs,
+      ...(rule === undefined
+        ? { says: "no rule with limits matches, so it does nothing" }
+        : { rule: textOf(rule.path), limits: wordsAfter(limit, rule) }),
+    };
+  }
+}
+
+function refused(expected: string): RequestError {
+  return new RequestError("REQUEST_LIMIT", `expected ${expected}`);
+}
+
+function changedSince(known: KeptLimit | undefined): RequestError {
+  const when = known === undefined ? "" : ` at ${isoTime(known.atUs)}`;
+  return refused(`what was shown to be there still; it was changed${when} since`);
+}
+
+function keyView({ domain, entries }: RuntimeKey) {
+  return { domain: textOf(domain), entries: entries.map(entryView) };
+}
+
+function entryView([key, value]: readonly [string, string]) {
+  const shown = { key: textOf(key), value: textOf(value) };
+  const bytes = Buffer.from(value, "latin1");
+  return bytes.equals(Buffer.from(shown.value)) ? shown : { ...shown, valueBase64: bytes.toString("base64") };
+}
+
+function untilView({ untilUs }: RuntimeLimit): { until?: string } {
+  return untilUs === 0 ? {} : { until: isoTime(untilUs) };
+}
+
+/** The change as PUT /limits takes it; `unset` after DELETE. */
+function changeView(change: RuntimeChange): object {
+  switch (change.kind) {
+    case "amounts":
+      return { amounts: change.amounts.map(amountView) };
+    case "use":
+      return { use: textOf(change.name) };
+    case "block":
+      return { block: true, ...(change.shadow ? { shadow: true } : {}) };
+    case "exempt":
+      return { exempt: true, ...(change.global ? { global_limit: true } : {}) };
+    case "none":
+      return { unset: true };
+  }
+}
+
+function amountView({ limit, requests, unit, burst }: RuntimeAmount): object {
+  return {
+    ...(limit === "" ? {} : { limit: textOf(limit) }),
+    requests_per_unit: requests,
+    ...(unit === Unit.unknown ? {} : { unit: UNIT_NAMES[unit] }),
+    ...(burst === undefined ? {} : { burst }),
+  };
+}
+
+/** A limit as the pages show it. */
+function limitView(limit: RuntimeLimit | undefined): object {
+  if (limit === undefined) return {};
+  const { change, note, who } = limit;
+  return { ...changeView(change), ...untilView(limit), ...(note === "" ? {} : { note }), who };
+}

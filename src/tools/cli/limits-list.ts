@@ -1,0 +1,103 @@
+// `headgate limits list`, `history` and `export`: shows limits at run time, and writes them as `import` reads them.
+
+import { visible } from "../../engine/base/visible.ts";
+import { typedText } from "../../engine/domain/entry-text.ts";
+import { askAdmin } from "./admin-call.ts";
+import type { TypedDescriptor } from "./arguments.ts";
+import type { ServerFlags, ShownLimit } from "./limits-text.ts";
+import { paint, type Terminal } from "./terminal.ts";
+
+interface ListFlags extends ServerFlags {
+  readonly domain?: string;
+}
+
+interface ListAnswer {
+  readonly limits: readonly ShownLimit[];
+  readonly next?: string;
+}
+
+/** What import reads of a limit. */
+const EXPORTED = ["domain", "entries", "amounts", "use", "block", "shadow", "exempt", "global_limit", "until", "note"];
+
+export async function listLimits(flags: ListFlags, terminal: Terminal): Promise<void> {
+  const limits = await readAll(flags, terminal);
+  if (limits === undefined) return;
+  if (flags.json) terminal.out(`${JSON.stringify({ limits }, null, 2)}\n`);
+  else
+    terminal.out(
+      limits.length === 0
+        ? "no limits at run time are in force\n"
+        : limits.map((limit) => listedText(limit, terminal)).join(""),
+    );
+}
+
+export async function exportLimits(flags: ListFlags, terminal: Terminal): Promise<void> {
+  for (const limit of (await readAll(flags, terminal)) ?? []) {
+    terminal.out(`${JSON.stringify(Object.fromEntries(EXPORTED.map((key) => [key, limit[key]])))}\n`);
+  }
+}
+
+export async function showHistory(
+  domain: string,
+  entries: TypedDescriptor,
+  flags: ServerFlags,
+  terminal: Terminal,
+): Promise<void> {
+  const query = new URLSearchParams({ domain, descriptor: typedText(entries) });
+  const answer = await askAdmin<{ history: readonly ShownLimit[] }>(
+    flags,
+    `/limits/history?${query}`,
+    "history",
+    terminal,
+  );
+  if (answer === undefined) terminal.setExitCode(2);
+  else if (flags.json) terminal.out(`${JSON.stringify(answer, null, 2)}\n`);
+  else if (answer.history.length === 0) terminal.out("no changes are known\n");
+  else
+    for (const change of answer.history)
+      terminal.out(`${visible(`${change.at}  ${change.who}  ${wordsOf(change)}${endOf(change)}`)}\n`);
+}
+
+/** All limits in force, by domain and descriptor; undefined after the terminal was told why not. */
+async function readAll(flags: ListFlags, terminal: Terminal): Promise<readonly ShownLimit[] | undefined> {
+  const limits: ShownLimit[] = [];
+  for (let after: string | undefined; ; ) {
+    const query = new URLSearchParams({
+      ...(flags.domain === undefined ? {} : { domain: flags.domain }),
+      ...(after === undefined ? {} : { after }),
+    });
+    const answer = await askAdmin<ListAnswer>(flags, `/limits?${query}`, "limits", terminal);
+    if (answer === undefined) {
+      terminal.setExitCode(2);
+      return undefined;
+    }
+    limits.push(...answer.limits);
+    after = answer.next;
+    if (after === undefined) break;
+  }
+  const nameOf = ({ domain, entries }: ShownLimit) => `${domain} ${typedText(entries)}`;
+  return limits.sort((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
+}
+
+function listedText(limit: ShownLimit, terminal: Terminal): string {
+  const { domain, entries, says, set_at: setAt, who } = limit;
+  const head = paint(terminal, "bold", visible(`${domain} ${typedText(entries)}`));
+  const trouble = says === undefined ? "" : `\n  ${paint(terminal, "yellow", visible(String(says)))}`;
+  return `${head}\n  ${visible(`${wordsOf(limit)}${endOf(limit)}`)}${trouble}\n  set at ${visible(`${setAt} by ${who}`)}\n`;
+}
+
+function wordsOf({ amounts, use, block, shadow, exempt, global_limit: global }: ShownLimit): string {
+  if (Array.isArray(amounts)) return amounts.map(amountWords).join(", ");
+  if (use !== undefined) return `limits of ${use}`;
+  if (block === true) return shadow === true ? "blocked on paper" : "blocked";
+  if (exempt === true) return global === true ? "exempt, also from the global limit" : "exempt";
+  return "unset";
+}
+
+function amountWords({ limit, requests_per_unit: requests, unit, burst }: Readonly<Record<string, unknown>>): string {
+  return `${limit === undefined ? "" : `${limit}: `}${requests}${unit === undefined ? "" : ` per ${unit}`}${burst === undefined ? "" : `, burst ${burst}`}`;
+}
+
+function endOf({ until, note }: ShownLimit): string {
+  return `${until === undefined ? "" : ` until ${until}`}${note === undefined ? "" : `: ${note}`}`;
+}

@@ -1,0 +1,76 @@
+// What `headgate limits` and its parts have in common: what they are answered, and how they print it.
+
+import { visible } from "../../engine/base/visible.ts";
+import { typedText } from "../../engine/domain/entry-text.ts";
+import type { WrittenEntry } from "../../engine/domain/request.ts";
+import { expected } from "./arguments.ts";
+import { paint, type Terminal } from "./terminal.ts";
+
+/** Where to ask, and how to print. */
+export interface ServerFlags {
+  readonly server: string;
+  readonly tokenFile?: string;
+  readonly json?: true;
+}
+
+/** One limit at run time in the JSON of the HTTP port. */
+export interface ShownLimit {
+  readonly domain: string;
+  readonly entries: readonly WrittenEntry[];
+  readonly [more: string]: unknown;
+}
+
+/** What became of a change. */
+export interface SetResult extends ShownLimit {
+  readonly outcome: string;
+  readonly says?: string;
+  readonly before?: readonly string[];
+  readonly after?: readonly string[];
+  readonly until?: string;
+}
+
+export interface SetAnswer {
+  readonly limits: readonly SetResult[];
+  readonly processes?: { readonly count: number; readonly confirmed: number; readonly waiting: readonly string[] };
+}
+
+const EXIT_REFUSED = 1;
+
+export function exitCodeOf(limits: readonly SetResult[]): number {
+  return limits.every(({ outcome }) => outcome === "set" || outcome === "would be set") ? 0 : EXIT_REFUSED;
+}
+
+const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;
+
+/** Reads an end: seconds from now, or a time. */
+export function parseUntil(text: string): object {
+  const parts = /^([1-9]\d{0,8})([smhd])$/.exec(text);
+  if (parts !== null) return { until_seconds: Number(parts[1]) * SECONDS[parts[2] as keyof typeof SECONDS] };
+  if (/^\d{4}-\d\d-\d\dT/.test(text) && !Number.isNaN(Date.parse(text))) return { until: new Date(text).toISOString() };
+  throw expected(`expected a duration such as 30m, 2h or 7d, or a time such as 2026-12-24T18:00:00Z, got '${text}'`);
+}
+
+/** What became of one change, in lines. */
+export function resultText(
+  { domain, entries, outcome, says, before, after, until }: SetResult,
+  terminal: Terminal,
+): string {
+  const whose = visible(`${domain} ${typedText(entries)}`);
+  if (says !== undefined) return `${paint(terminal, "red", `${whose}: ${outcome}`)}\n  ${visible(says)}\n`;
+  const done = after?.length === 0 ? outcome.replace("set", "unset") : outcome;
+  const lines = [`${paint(terminal, "bold", `${whose}: ${done}`)}${until === undefined ? "" : ` until ${until}`}`];
+  for (const words of before ?? []) lines.push(`  before  ${visible(words)}`);
+  for (const words of after ?? []) lines.push(`  now     ${visible(words)}`);
+  return `${lines.join("\n")}\n`;
+}
+
+/** How many processes have the change in force. */
+export function processesText(processes: SetAnswer["processes"], terminal: Terminal): string {
+  if (processes === undefined) return "";
+  const { confirmed, count: all, waiting } = processes;
+  if (all === 0) return paint(terminal, "yellow", "no process has reported yet which changes it has in force\n");
+  const text = `in force in ${confirmed} of ${all} ${all === 1 ? "process" : "processes"}`;
+  return waiting.length === 0
+    ? `${text}\n`
+    : `${paint(terminal, "yellow", `${text}; not confirmed: ${visible(waiting.join(", "))}`)}\n`;
+}

@@ -1,0 +1,190 @@
+// `headgate limits`: limits at run time of single callers at a running service. Each command asks the HTTP port; limits-file.ts reads and
+// writes files of them.
+
+import type { Command } from "commander";
+import { AMOUNT_MAX } from "../../engine/base/units.ts";
+import { UNIT_NAMES } from "../../engine/domain/limit.ts";
+import { askAdmin, askedDescriptor } from "./admin-call.ts";
+import {
+  DESCRIPTORS,
+  descriptorParser,
+  expected,
+  parseHttpServer,
+  someText,
+  type TypedDescriptor,
+  typed,
+  whole,
+} from "./arguments.ts";
+import { exitCodeOf, parseUntil, processesText, resultText, type ServerFlags, type SetAnswer } from "./limits-text.ts";
+import type { Terminal } from "./terminal.ts";
+
+interface SetFlags extends ServerFlags {
+  readonly limit?: string;
+  readonly requests?: number;
+  readonly unit?: string;
+  readonly burst?: number;
+  readonly use?: string;
+  readonly shadow?: true;
+  readonly globalLimit?: true;
+  readonly until?: object;
+  readonly note?: string;
+  readonly dryRun?: true;
+}
+
+const EXIT_ERROR = 2;
+
+/** Adds the command with its ways. */
+export function addLimits(program: Command, terminal: Terminal): void {
+  const limits = program
+    .command("limits")
+    .summary("raise, lower, block or exempt a caller at run time")
+    .description(
+      "Changes the limits of single callers at a running service, at once and for all processes that share its store, and shows what was" +
+        " changed. A caller is a descriptor that a rule with limits matches. Needs a token: ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file." +
+        " Exits 0 if all was done, 1 if something was refused, 2 on an error.",
+    )
+    .addHelpText(
+      "afterAll",
+      `
+Examples:
+  headgate limits set edge tenant=acme --requests 500 --until 2h --note launch
+  headgate limits set edge tenant=acme --use gold
+  headgate limits block edge ip=203.0.113.7 --until 1h --note INC-1234
+  headgate limits exempt edge tenant=probe
+  headgate limits unset edge tenant=acme
+  headgate limits list --domain edge
+  headgate limits history edge tenant=acme
+  headgate limits export > limits.jsonl
+  headgate limits import customers.csv --dry-run
+`,
+    );
+  addSet(limits, terminal);
+  addBlockAndExempt(limits, terminal);
+  addUnset(limits, terminal);
+  addReading(limits, terminal);
+  addFiles(limits, terminal);
+}
+
+function addSet(limits: Command, terminal: Terminal): void {
+  changing(limits, terminal, "set", "give a caller other amounts")
+    .option("--limit <name>", "which limit of the rule (default: its only one)", someText("a name"))
+    .option("--requests <n>", "requests per unit, tokens, or places", whole(0, AMOUNT_MAX))
+    .option("--unit <unit>", "unit of the amount; a window keeps the rule's", parseUnit)
+    .option("--burst <n>", "burst of a token bucket (default: the requests)", whole(1, AMOUNT_MAX))
+    .option("--use <tier>", "the limits of this tier of the rule", someText("a name"))
+    .action((domain: string, descriptors: readonly TypedDescriptor[], flags: SetFlags) => {
+      const { limit, requests, unit, burst, use } = flags;
+      const what = use === undefined ? { limit, requests_per_unit: requests, unit, burst } : { use };
+      return change("PUT", domain, descriptors, what, flags, terminal);
+    });
+}
+
+function addBlockAndExempt(limits: Command, terminal: Terminal): void {
+  changing(limits, terminal, "block", "refuse every call of a caller")
+    .option("--shadow", "only count what would be refused")
+    .action((domain: string, descriptors: readonly TypedDescriptor[], flags: SetFlags) =>
+      change("PUT", domain, descriptors, { block: true, shadow: flags.shadow }, flags, terminal),
+    );
+  changing(limits, terminal, "exempt", "lift the rule's limits for a caller")
+    .option("--global", "the domain's global limit, too")
+    .action((domain: string, descriptors: readonly TypedDescriptor[], flags: SetFlags & { readonly global?: true }) =>
+      change("PUT", domain, descriptors, { exempt: true, global_limit: flags.global }, flags, terminal),
+    );
+}
+
+function addUnset(limits: Command, terminal: Terminal): void {
+  asking(limits.command("unset").summary("go back to the rule's limits"))
+    .description("Drops the limit at run time of a caller; the rule's limits apply again.")
+    .argument("<domain>", "domain of the calls", someText("a domain"))
+    .argument("<descriptor>", DESCRIPTORS, descriptorParser(terminal))
+    .option("--note <text>", "why, for the history", someText("a note"))
+    .option("--dry-run", "only say what would happen")
+    .action((domain: string, descriptors: readonly TypedDescriptor[], flags: SetFlags) =>
+      change("DELETE", domain, descriptors, {}, flags, terminal),
+    );
+}
+
+function addReading(limits: Command, terminal: Terminal): void {
+  asking(limits.command("list").summary("what is in force"))
+    .description("Lists the limits at run time in force, with their ends and notes, and those whose rule has gone.")
+    .option("-d, --domain <name>", "only those of this domain", someText("a domain"))
+    .action(async (flags: ServerFlags & { readonly domain?: string }) => {
+      const { listLimits } = await import("./limits-list.ts");
+      await listLimits(flags, terminal);
+    });
+  asking(limits.command("history").summary("who changed a caller's limits"))
+    .description("Lists the changes of a caller's limits at run time, the newest first: when, who, what, why.")
+    .argument("<domain>", "domain of the calls", someText("a domain"))
+    .argument("<descriptor>", DESCRIPTORS, descriptorParser(terminal))
+    .action(async (domain: string, descriptors: readonly TypedDescriptor[], flags: ServerFlags) => {
+      const { showHistory } = await import("./limits-list.ts");
+      await showHistory(domain, descriptors[0] ?? [], flags, terminal);
+    });
+}
+
+function addFiles(limits: Command, terminal: Terminal): void {
+  asking(limits.command("export").summary("write a file for import"))
+    .description("Writes the limits at run time in force to standard output, a JSON object a line.")
+    .option("-d, --domain <name>", "only those of this domain", someText("a domain"))
+    .action(async (flags: ServerFlags & { readonly domain?: string }) => {
+      const { exportLimits } = await import("./limits-list.ts");
+      await exportLimits(flags, terminal);
+    });
+  asking(limits.command("import").summary("set many from a file"))
+    .description(
+      "Sets limits at run time from a file: JSON objects a line, as export writes them, or CSV with a header of domain, descriptor, limit," +
+        " requests, unit, burst, use, block, exempt, until and note. Lines that are refused change nothing and are named.",
+    )
+    .argument("<file>", "the file, - for standard input", someText("a path"))
+    .option("--dry-run", "only say what would happen")
+    .action(async (file: string, flags: ServerFlags & { readonly dryRun?: true }) => {
+      const { importLimits } = await import("./limits-import.ts");
+      await importLimits(file, flags, terminal);
+    });
+}
+
+function changing(limits: Command, terminal: Terminal, name: string, summary: string): Command {
+  return asking(limits.command(name).summary(summary))
+    .description(
+      `${summary.charAt(0).toUpperCase()}${summary.slice(1)}, at once and in all processes that share the store.`,
+    )
+    .argument("<domain>", "domain of the calls", someText("a domain"))
+    .argument("<descriptor>", DESCRIPTORS, descriptorParser(terminal))
+    .option("--until <when>", "a duration such as 2h or 7d, or a time such as 2026-12-24T18:00:00Z", parseUntil)
+    .option("--note <text>", "why, for whoever reads the list", someText("a note"))
+    .option("--dry-run", "only say what would happen");
+}
+
+function asking(command: Command): Command {
+  return command
+    .addOption(typed("-s, --server <url>", "HTTP port of the service", parseHttpServer, "localhost:8080"))
+    .option("--token-file <path>", "file with the token to send")
+    .option("--json", "print JSON");
+}
+
+function parseUnit(text: string): string {
+  const unit = text.toLowerCase();
+  if (UNIT_NAMES.slice(1).some((name) => name === unit)) return unit;
+  throw expected(`expected one of ${UNIT_NAMES.slice(1).join(", ")}, got '${text}'`);
+}
+
+async function change(
+  method: "PUT" | "DELETE",
+  domain: string,
+  descriptors: readonly TypedDescriptor[],
+  what: object,
+  flags: SetFlags,
+  terminal: Terminal,
+): Promise<void> {
+  const { until, note, dryRun } = flags;
+  const limits = [{ domain, ...askedDescriptor(descriptors[0] ?? []), ...what, ...until, note }];
+  const question = { limits, ...(dryRun ? { dry_run: true } : {}) };
+  const answer = await askAdmin<SetAnswer>(flags, "/limits", "limits", terminal, question, method);
+  terminal.setExitCode(answer === undefined ? EXIT_ERROR : exitCodeOf(answer.limits));
+  if (answer !== undefined)
+    terminal.out(flags.json ? `${JSON.stringify(answer, null, 2)}\n` : answerText(answer, terminal));
+}
+
+function answerText({ limits, processes }: SetAnswer, terminal: Terminal): string {
+  return limits.map((each) => resultText(each, terminal)).join("") + processesText(processes, terminal);
+}

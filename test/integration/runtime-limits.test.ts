@@ -1,0 +1,203 @@
+// Limits at run time of whole services: set on one, in force in all that share the store, at once and whatever a process remembers; who may; what
+// outlives a process.
+
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { runProgram } from "../support/run-program.ts";
+import { type SharedServers, startCluster, startPostgres, startRedis } from "../support/shared-stores.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { startTestApp, type TestApp } from "../support/test-app.ts";
+
+const TOKEN = "a-token-of-the-operators";
+const RULES = `domain: edge
+global_limit: { requests_per_unit: 1000, unit: day }
+limits:
+  free: { requests_per_unit: 2, unit: hour }
+  gold: { requests_per_unit: 20, unit: hour }
+descriptors:
+  - key: tenant
+    rate_limits:
+      - { name: hourly, requests_per_unit: 2, unit: hour, algorithm: token_bucket }
+      - { name: daily, requests_per_unit: 100, unit: day, algorithm: fixed_window }
+  - { key: api_key, hash_values: true, rate_limit: { requests_per_unit: 2, unit: hour } }
+  - { key: leased, rate_limit: { requests_per_unit: 6, unit: hour, algorithm: token_bucket, sync: lease } }
+  - { key: local, rate_limit: { requests_per_unit: 2, unit: hour, algorithm: token_bucket, on_store_failure: local } }
+  - { key: user, tier: { entry: plan, default: free } }
+  - { key: shared, value: "s*", share_threshold: true, rate_limit: { requests_per_unit: 2, unit: hour } }
+`;
+
+async function start(env: Readonly<Record<string, string>> = {}): Promise<TestApp> {
+  // No busy machine may let a call pass without the store.
+  return startTestApp(RULES, { ADMIN_TOKEN: TOKEN, STORE_DEADLINE: "5s", ...env });
+}
+
+/** Runs `headgate limits` against the service. */
+async function limits(app: TestApp, ...args: readonly string[]) {
+  const [command = "", ...rest] = args;
+  return runProgram(["limits", command, "-s", `127.0.0.1:${app.httpPort}`, ...rest], { env: { ADMIN_TOKEN: TOKEN } });
+}
+
+const codes = async (app: TestApp, entries: Readonly<Record<string, string>>, count: number) => {
+  const found: string[] = [];
+  for (let i = 0; i < count; i++) found.push((await app.hit(entries)).overall_code);
+  return found.map((code) => (code === "OK" ? "ok" : "over")).join(" ");
+};
+
+describe.each([
+  { name: "memory", open: undefined },
+  { name: "Redis", open: startRedis },
+  { name: "a Redis Cluster", open: startCluster },
+  { name: "PostgreSQL", open: startPostgres },
+])("on $name", ({ open }) => {
+  async function startTwo(): Promise<readonly [TestApp, TestApp]> {
+    if (open === undefined) {
+      const app = await start();
+      return [app, app];
+    }
+    const { env }: SharedServers = await open();
+    return [await start(env), await start(env)];
+  }
+
+  test("a caller is raised, blocked, exempted and left to its rule again, in all processes, and keeps what it spent", async () => {
+    const [one, other] = await startTwo();
+    const processes = one === other ? "1 of 1 process" : "2 of 2 processes";
+    expect(await codes(other, { tenant: "acme" }, 3)).toBe("ok ok over");
+    const raised = await limits(
+      one,
+      "set",
+      "edge",
+      "tenant=acme",
+      "--limit",
+      "hourly",
+      "--requests",
+      "5",
+      "--until",
+      "2h",
+      "--note",
+      "launch",
+    );
+    expect(raised.out).toContain("before  hourly: 2 tokens per hour");
+    expect(raised.out).toContain(`in force in ${processes}`);
+    // A denial that was remembered is one of another limit.
+    expect(await codes(other, { tenant: "acme" }, 4)).toBe("ok ok ok over");
+    expect((await limits(other, "block", "edge", "tenant=acme", "--note", "INC-1")).out).toContain(processes);
+    expect(await codes(one, { tenant: "acme" }, 1)).toBe("over");
+    expect(await codes(one, { tenant: "other" }, 1)).toBe("ok");
+    expect((await limits(one, "exempt", "edge", "tenant=acme")).exitCode).toBe(0);
+    expect(await codes(other, { tenant: "acme" }, 5)).toBe("ok ok ok ok ok");
+    expect((await limits(one, "unset", "edge", "tenant=acme")).out).toContain(processes);
+    expect(await codes(other, { tenant: "acme" }, 1)).toBe("over");
+    const history = (await limits(other, "history", "edge", "tenant=acme")).out;
+    expect(
+      history.split("\n").map((line) => line.replace(/^\S+ +ADMIN_TOKEN +/, "").replace(/until \S+Z/, "until T")),
+    ).toEqual(["unset", "exempt", "blocked: INC-1", "hourly: 5 until T: launch", ""]);
+    expect((await limits(one, "list")).out).toBe("no limits at run time are in force\n");
+  });
+
+  test("leases and the limits of a tier follow, and hidden values stay hidden", async () => {
+    const [one, other] = await startTwo();
+    expect(await codes(one, { leased: "x" }, 2)).toBe("ok ok");
+    await limits(other, "set", "edge", "leased=x", "--requests", "2");
+    expect(await codes(one, { leased: "x" }, 1)).toBe("over");
+    expect(await codes(other, { user: "u", plan: "free" }, 3)).toBe("ok ok over");
+    await limits(one, "set", "edge", "user=u", "--use", "gold");
+    expect(await codes(other, { user: "u", plan: "free" }, 3)).toBe("ok ok ok");
+    await limits(one, "block", "edge", "api_key=secret");
+    expect(await codes(other, { api_key: "secret" }, 1)).toBe("over");
+    const shown = [(await limits(one, "list")).out, (await limits(one, "export")).out, ...one.log].join();
+    expect(shown).toContain("api_key");
+    expect(shown).not.toContain("secret");
+  });
+
+  test("of two who change one caller the one who has seen less is told", async () => {
+    const [one, other] = await startTwo();
+    const put = async (app: TestApp, seen: number, requests: number) => {
+      const limit = {
+        domain: "edge",
+        entries: [{ key: "tenant", value: "acme" }],
+        limit: "hourly",
+        requests_per_unit: requests,
+        seen_us: seen,
+      };
+      const response = await app.http("/limits", {
+        method: "PUT",
+        body: JSON.stringify({ limits: [limit] }),
+        headers: { authorization: `Bearer ${TOKEN}` },
+      });
+      return { status: response.status, text: await response.text() };
+    };
+    expect((await put(one, 0, 5)).status).toBe(200);
+    const second = await put(other, 0, 7);
+    expect(second.status).toBe(400);
+    expect(second.text).toContain("expected what was shown to be there still");
+    expect((await limits(one, "list")).out).toContain("hourly: 5");
+  });
+
+  test("what can't be set is refused with what would be right, and what a rule file means is not changed", async () => {
+    const [one] = await startTwo();
+    for (const [args, says] of [
+      [["set", "edge", "tenat=acme", "--requests", "5"], "Did you mean 'tenant'?"],
+      [["set", "edge", "tenant=acme", "--requests", "5"], "the rule 'tenant' has 'hourly', 'daily'"],
+      [["set", "edge", "tenant=acme", "--limit", "dayly", "--requests", "5"], "did you mean 'daily'?"],
+      [["set", "edge", "tenant=acme", "--limit", "daily", "--requests", "5", "--unit", "hour"], "expected unit day"],
+      [["set", "edge", "tenant=acme", "--use", "gold"], "has no 'tier'"],
+      [["set", "edge", "user=u", "--use", "golf"], "did you mean 'gold'?"],
+      [["block", "edge", "shared=s1"], "share_threshold"],
+      [["block", "nowhere", "a=b"], "no rules are for domain 'nowhere'"],
+      [["unset", "edge", "tenant=acme"], "found none"],
+      [["block", "edge", "tenant=acme", "--until", "2020-01-01T00:00:00Z"], "an end that is yet to come"],
+    ] as const) {
+      const { out, exitCode } = await limits(one, ...args);
+      expect(out.replace(/\s+/g, " "), args.join(" ")).toContain(says);
+      expect(exitCode).toBe(1);
+    }
+    expect((await limits(one, "list")).out).toBe("no limits at run time are in force\n");
+  });
+});
+
+test("a token is wanted even on this host, and none configured means that nobody may", async () => {
+  const app = await startTestApp(RULES);
+  const response = await app.http("/limits");
+  expect(response.status).toBe(403);
+  expect(await response.text()).toContain("set ADMIN_TOKEN");
+  const guarded = await start();
+  expect((await guarded.http("/limits")).status).toBe(401);
+});
+
+test("limits in memory outlive the process by a file; those of a store are there while it is away", async () => {
+  const file = join(temporaryFolder("headgate-limits"), "limits");
+  const app = await start({ LIMITS_CACHE: file });
+  await limits(app, "block", "edge", "tenant=acme");
+  await app.stop();
+  expect(await codes(await start({ LIMITS_CACHE: file }), { tenant: "acme" }, 1)).toBe("over");
+  const { env, stop } = await startRedis();
+  const cached = join(temporaryFolder("headgate-limits"), "limits");
+  const first = await start({ ...env, LIMITS_CACHE: cached });
+  await limits(first, "block", "edge", "tenant=acme");
+  await first.stop();
+  await stop();
+  expect(await codes(await start({ ...env, LIMITS_CACHE: cached }), { tenant: "acme" }, 1)).toBe("over");
+});
+
+test("an import sets what it can and names the lines that it can't; an export is imported as it was", async () => {
+  const app = await start();
+  const folder = temporaryFolder("headgate-limits");
+  const csv = join(folder, "customers.csv");
+  await writeFile(
+    csv,
+    "domain,descriptor,limit,requests,use,block,note\nedge,tenant=a,hourly,7,,,x\nedge,tenat=b,,1,,,\nedge,user=u,,,gold,,\nedge,tenant=c,,,,true,\n",
+  );
+  const dry = await limits(app, "import", csv, "--dry-run");
+  expect(dry.out).toContain("3 limits would be set, 1 refused");
+  expect((await limits(app, "list")).out).toContain("no limits");
+  const imported = await limits(app, "import", csv);
+  expect([imported.out, imported.exitCode]).toEqual(["3 limits set, 1 refused\nin force in 1 of 1 process\n", 1]);
+  expect(imported.err).toContain(`${csv}:3: edge tenat=b: refused`);
+  const exported = (await limits(app, "export")).out;
+  const jsonl = join(folder, "limits.jsonl");
+  await writeFile(jsonl, exported);
+  const again = await start();
+  expect((await limits(again, "import", jsonl)).exitCode).toBe(0);
+  expect((await limits(again, "export")).out).toBe(exported);
+});
