@@ -41,6 +41,10 @@ export async function see<S extends Scene>(
   return { ...(await seeUrl(scene.url, options)), scene };
 }
 
+// Columns that telephones leave out must leave their room to the others.
+const UNUSED_WIDTHS = `[...document.querySelectorAll("thead")].filter((head) => head.offsetParent !== null).map((head) =>
+  head.offsetWidth - [...head.querySelectorAll("th")].reduce((sum, cell) => sum + cell.offsetWidth, 0))`;
+
 /** What stands there of all that is wrong. */
 export const conditionsOf = ({ page }: SeenPage) => page.locator("#conditions > li").allInnerTexts();
 export const verdictOf = ({ page }: SeenPage) => page.locator("#verdict").innerText();
@@ -53,6 +57,7 @@ export async function expectClean(seen: SeenPage, expected?: RegExp): Promise<vo
   }
   await seen.page.setViewportSize({ width: 360, height: 740 });
   expect(await seen.page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(360);
+  for (const width of (await seen.page.evaluate(UNUSED_WIDTHS)) as number[]) expect(width).toBeLessThanOrEqual(2);
   expect(await seen.barriers()).toEqual([]);
   expect(seen.complaints(expected)).toEqual([]);
 }
