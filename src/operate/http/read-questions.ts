@@ -22,14 +22,16 @@ const EXPLAINED_TEXT_BYTES_MAX = 4_096;
 /** The keys of each object of a question. */
 const EXPLAIN_KEYS = ["domain", "descriptors"];
 const BUCKETS_KEYS = [...EXPLAIN_KEYS, "global_limit"];
-/** `/explain` passes over `limit`: which rule matches does not depend on it. */
 const DESCRIPTOR_KEYS = ["entries", "limit"];
 const ENTRY_KEYS = ["key", "value", "value_base64"];
 /** Of an unknown key an error shows this much. */
 const SHOWN_KEY_LENGTH_MAX = 64;
 const LIMIT_KEYS = ["requests_per_unit", "unit"];
 
-/** Reads the body of `POST /explain`. Throws RequestError REQUEST_BODY, which names the field, if its shape is wrong. */
+/**
+ * Reads the body of `POST /explain`. Throws RequestError REQUEST_BODY, which names the field, if its shape is wrong. The result
+ * leaves out `limit`: which rule matches does not depend on it.
+ */
 export function readExplainQuestion(body: Buffer): ExplainQuestion {
   const question = asRecord(parseJson(body), "the body", EXPLAIN_KEYS);
   const { domain, descriptors } = readAsked(question);
@@ -44,20 +46,11 @@ export function readBucketQuestion(body: Buffer): AskedBuckets {
   const globalLimit = question.global_limit ?? false;
   if (typeof globalLimit !== "boolean") throw refused("true or false as global_limit");
   if (descriptors.length === 0 && !globalLimit) throw refused("at least one of descriptors, or global_limit: true");
-  return {
-    domain,
-    globalLimit,
-    descriptors: descriptors.map(({ entries, more, at }): AskedDescriptor => {
-      if (more.limit === undefined) return { entries };
-      return { entries, override: readOverride(asRecord(more.limit, `${at}.limit`, LIMIT_KEYS), `${at}.limit`) };
-    }),
-  };
+  return { domain, globalLimit, descriptors };
 }
 
-function readOverride(
-  { requests_per_unit: amount, unit }: Record<string, unknown>,
-  at: string,
-): { amount: number; unit: number } {
+function readOverride(value: unknown, at: string): { amount: number; unit: number } {
+  const { requests_per_unit: amount, unit } = asRecord(value, at, LIMIT_KEYS);
   const number = UNIT_NAMES.indexOf(String(unit).toLowerCase() as (typeof UNIT_NAMES)[number]);
   if (number <= 0) throw refused(`one of ${UNIT_NAMES.slice(1).join(", ")} as ${at}.unit`);
   if (typeof amount === "number" && Number.isInteger(amount) && amount >= 0 && amount <= AMOUNT_MAX)
@@ -65,22 +58,18 @@ function readOverride(
   throw refused(`a whole number up to ${AMOUNT_MAX} as ${at}.requests_per_unit`);
 }
 
-interface ReadDescriptor {
-  readonly entries: readonly WrittenEntry[];
-  readonly more: Record<string, unknown>;
-  readonly at: string;
-}
-
-function readAsked(question: Record<string, unknown>): { domain: string; descriptors: readonly ReadDescriptor[] } {
+function readAsked(question: Record<string, unknown>): { domain: string; descriptors: readonly AskedDescriptor[] } {
   const { domain } = question;
   if (typeof domain !== "string" || domain === "" || Buffer.byteLength(domain) > DOMAIN_BYTES_MAX)
     throw refused(`text of 1 to ${DOMAIN_BYTES_MAX} bytes as domain`);
   const descriptors = asList(question.descriptors ?? [], "descriptors", EXPLAINED_DESCRIPTORS_MAX).map(
-    (descriptor, i) => {
+    (descriptor, i): AskedDescriptor => {
       const at = `descriptors[${i}]`;
-      const more = asRecord(descriptor, at, DESCRIPTOR_KEYS);
-      const entries = asList(more.entries ?? [], `${at}.entries`, ENTRIES_MAX);
-      return { entries: entries.map((entry, j) => readEntry(entry, `${at}.entries[${j}]`)), more, at };
+      const { entries: given, limit } = asRecord(descriptor, at, DESCRIPTOR_KEYS);
+      const entries = asList(given ?? [], `${at}.entries`, ENTRIES_MAX).map((entry, j) =>
+        readEntry(entry, `${at}.entries[${j}]`),
+      );
+      return limit === undefined ? { entries } : { entries, override: readOverride(limit, `${at}.limit`) };
     },
   );
   return { domain, descriptors };

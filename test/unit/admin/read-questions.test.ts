@@ -34,6 +34,7 @@ describe("is refused, and says what was expected where:", () => {
   const many = JSON.stringify({ domain: "d", descriptors: Array.from({ length: 33 }, () => ({})) });
   const unit = '{"domain":"d","descriptors":[{"limit":{"requests_per_unit":1,"unit":"eon"}}]}';
   const tenant = '{"domain":"d","descriptors":[{"tenant":"acme"}]}';
+  const limit = '{"domain":"d","descriptors":[{"limit":{"requestsPerUnit":1,"unit":"day"}}]}';
   const value = /as keys of descriptors\[0\]\.entries\[0\], got 'vlaue'; did you mean value\?/;
 
   test.each<readonly [string, string, RegExp]>([
@@ -52,13 +53,18 @@ describe("is refused, and says what was expected where:", () => {
     ["an unknown key", tenant, /as keys of descriptors\[0\], got 'tenant'/],
     ["a misspelt one", '{"domain":"d","descriptors":[],"domian":"x"}', /the body, got 'domian'; did you mean domain\?/],
     ["a misspelt one of an entry", asked('{"key":"a","vlaue":"x"}'), value],
+    [
+      "a misspelt one of a limit",
+      limit,
+      /of descriptors\[0\]\.limit, got 'requestsPerUnit'; did you mean requests_per_unit\?/,
+    ],
+    ["an unknown unit", unit, /descriptors\[0\]\.limit\.unit/],
   ])("%s", (_, body, says) => {
     expect(() => buckets(body)).toThrow(says);
     expect(() => explain(body)).toThrow(says);
   });
 
   test.each<readonly [string, string, RegExp]>([
-    ["an unknown unit", unit, /descriptors\[0\]\.limit\.unit/],
     ["a text for a switch", '{"domain":"d","global_limit":"yes"}', /true or false as global_limit/],
     ["nothing", '{"domain":"d"}', /expected at least one of descriptors, or global_limit: true/],
     ["its misspelt name", '{"domain":"d","globalLimit":true}', /got 'globalLimit'; did you mean global_limit\?/],
