@@ -117,12 +117,17 @@ function failureOf(error: ServiceError, server: string): CheckFailure {
   });
 }
 
-/** The system's words, without those that grpc-js puts around them. An HTTP/1.1 server in place of a gRPC one is a protocol error. */
+/**
+ * The system's words, without those that grpc-js and OpenSSL put around them. An HTTP/1.1 server in place of a gRPC one is a protocol
+ * error, a port without TLS a wrong version.
+ */
 function plainDetails(details: string): string {
   return details
     .replace(/^round_robin: /, "")
     .replace(/^(?:No connection established\. Last error: )+(?:Error: )?/, "can't connect: ")
     .replace(/ \(\d{4}-[\w:.-]+\)/, "")
     .replace(/\.? *Resolution note: *$/, "")
+    .replace(/\w+:error:\w+:[^:]*:[^:]*:([^:\n]+):[^\n]*\n*$/, "$1")
+    .replace(/wrong version number$/, "wrong version number (does this port use TLS?)")
     .replace(/Protocol error$/, "Protocol error (is this the gRPC port?)");
 }

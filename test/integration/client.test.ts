@@ -133,10 +133,16 @@ describe("a client whose server is away", () => {
       servers: () => [http],
       says: "can't connect: Protocol error (is this the gRPC port?)",
     },
+    {
+      what: "it has no TLS",
+      servers: () => [http],
+      options: { tls: true },
+      says: "can't connect: wrong version number (does this port use TLS?)",
+    },
     { what: "neither of two is there", servers: () => [NOBODY, NOBODY], says: /^can't connect: connect ECONNREFUSED/ },
-  ])("throws where it was asked to, and says why: $what", async ({ servers, says }) => {
+  ])("throws where it was asked to, and says why: $what", async ({ servers, options, says }) => {
     // Name resolution may be slow where there is no network.
-    const limiter = openLimiter(servers(), { onFailure: "throw", deadlineMs: 10_000 });
+    const limiter = openLimiter(servers(), { onFailure: "throw", deadlineMs: 10_000, ...options });
     const failure = await limiter.check(user("a")).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(CheckFailure);
     const { code, server, message, cause } = failure as CheckFailure;
