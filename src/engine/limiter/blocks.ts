@@ -1,9 +1,9 @@
 // Callers that are blocked at run time: their refusals, which no store has to answer.
 
 import { WAIT_US_MAX } from "../domain/limit.ts";
-import { Kind, Mode, Outcome, type TakeGroup } from "../domain/take.ts";
+import { Kind, Mode, Outcome, type Take, type TakeGroup } from "../domain/take.ts";
 import type { DomainRules } from "../rules/rule-set.ts";
-import type { AppliedLimit } from "./applied-limit.ts";
+import { type AppliedLimit, isOfBlock } from "./applied-limit.ts";
 import type { LimitCall } from "./call.ts";
 import { applyQuestion, type Question, writeBaseKey } from "./question.ts";
 
@@ -42,4 +42,20 @@ export function countShadowBlock(call: LimitCall, { of }: AppliedLimit, cost: nu
   stats.overLimit += cost;
   stats.shadowMode += cost;
   call.wasShadowed = true;
+}
+
+/** True if the group has nothing but refusals of blocked callers. */
+export function isOnlyBlocked({ takes, size }: TakeGroup): boolean {
+  for (let i = 0; i < size; i++) if (!isOfBlock(takes[i] as Take)) return false;
+  return size > 0;
+}
+
+/** A call that is refused anyway asks for nothing, and `exempt` may cover the global limit, too. */
+export function skipsGlobal({ isBlocked, runtime }: LimitCall): boolean {
+  if (isBlocked) return true;
+  for (let i = 0; i < runtime.length; i++) {
+    const change = runtime[i]?.limit.change;
+    if (change?.kind === "exempt" && change.global) return true;
+  }
+  return false;
 }

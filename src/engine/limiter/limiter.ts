@@ -25,8 +25,8 @@ import { counterKey } from "../rules/compatibility.ts";
 import { findRule, MatchWork } from "../rules/match.ts";
 import { limitForCall } from "../rules/priority.ts";
 import type { DomainRules, Rule, RuleSet } from "../rules/rule-set.ts";
-import { type AppliedLimit, isOfBlock } from "./applied-limit.ts";
-import { addBlocked, countShadowBlock, waitsForAdmission } from "./blocks.ts";
+import type { AppliedLimit } from "./applied-limit.ts";
+import { addBlocked, countShadowBlock, isOnlyBlocked, skipsGlobal, waitsForAdmission } from "./blocks.ts";
 import type { LimitCall } from "./call.ts";
 import { CounterFiller, type LocalCache } from "./counters.ts";
 import {
@@ -197,6 +197,8 @@ export class TakeFiller {
   readonly #overrides: OverrideFiller;
   /** True: a block adds no take of its own. */
   #hidesBlocks = false;
+  /** RuntimeLimits.hashOf the call's domain. */
+  #runtimeHash = 0;
 
   constructor(options: FillOptions) {
     this.#options = options;
@@ -211,9 +213,8 @@ export class TakeFiller {
    * matching that takes too long, for a call of Budgets that leads to no hold, and for more limits than a call may have.
    */
   fill(call: LimitCall, rules: DomainRules): void {
-    const { runtime, countsNothing } = this.#options;
     this.#hidesBlocks = false;
-    if (runtime?.has(rules.domain) === true) runtime.find(call, rules, countsNothing === true);
+    this.#runtimeHash = this.#options.runtime?.hashOf(rules.domain) ?? 0;
     this.#fillAll(call, rules);
     if (!call.isBlocked || isOnlyBlocked(call.group)) return;
     // Now that it is known that the call is refused, nothing is asked for. What it settles goes to the store, which can't be asked about blocks.
@@ -251,13 +252,19 @@ export class TakeFiller {
 
   #fillDescriptor(call: LimitCall, rules: DomainRules, question: Question): void {
     const { descriptor, index } = question;
-    const applied = call.runtime[index];
+    const hasRuntime = this.#runtimeHash !== 0;
+    if (descriptor.hasOverride && !hasRuntime) {
+      this.#overrides.fill(call, rules, question);
+      return;
+    }
+    const matched = findRule(rules, descriptor, this.#matched, this.#work);
+    const applied = hasRuntime && matched !== undefined ? this.#applied(call, rules, question, matched) : undefined;
     if (applied !== undefined && this.#fillApplied(call, rules, question, applied)) return;
     if (descriptor.hasOverride) {
       this.#overrides.fill(call, rules, question);
       return;
     }
-    const rule = applied?.rule ?? findRule(rules, descriptor, this.#matched, this.#work);
+    const rule = applied?.rule ?? matched;
     question.read(call.request, rules, rule);
     call.rules[index] = rule;
     if (call.isBlocked && waitsForAdmission(question)) return;
@@ -267,14 +274,21 @@ export class TakeFiller {
     else if (question.isSpareQuota && rules.counterPrefix === undefined) call.group.hasSpareQuota = true;
   }
 
+  /** The limit at run time that applies to the descriptor. */
+  #applied(call: LimitCall, rules: DomainRules, question: Question, rule: Rule): AppliedLimit | undefined {
+    const { runtime, countsNothing } = this.#options;
+    const applied = runtime?.of(rules, this.#runtimeHash, question.descriptor, rule);
+    const kind = applied?.limit.change.kind;
+    // Operators ask about buckets, which blocked and exempt callers have, too.
+    if (countsNothing === true && (kind === "block" || kind === "exempt")) return undefined;
+    call.runtime[question.index] = applied;
+    return applied;
+  }
+
   /** Fills the descriptor if its limit at run time leaves nothing to the rule: true then. */
   #fillApplied(call: LimitCall, rules: DomainRules, question: Question, applied: AppliedLimit): boolean {
     const { change } = applied.limit;
-    if (change.kind !== "block" && change.kind !== "exempt") {
-      // Matched again, for the bucket's key.
-      findRule(rules, question.descriptor, this.#matched, this.#work);
-      return false;
-    }
+    if (change.kind !== "block" && change.kind !== "exempt") return false;
     question.read(call.request, rules, applied.of);
     if (!waitsForAdmission(question) && (change.kind === "block" || question.mode !== Mode.postPaid)) return false;
     call.rules[question.index] = applied.of;
@@ -370,22 +384,6 @@ export class TakeFiller {
       for (const limit of rule.limits) for (const name of limit.policy.replaces) this.#replaced.add(name);
     }
   }
-}
-
-/** True if the group has nothing but refusals of blocked callers. */
-function isOnlyBlocked({ takes, size }: TakeGroup): boolean {
-  for (let i = 0; i < size; i++) if (!isOfBlock(takes[i] as Take)) return false;
-  return size > 0;
-}
-
-/** A call that is refused anyway asks for nothing, and `exempt` may cover the global limit, too. */
-function skipsGlobal({ isBlocked, runtime }: LimitCall): boolean {
-  if (isBlocked) return true;
-  for (let i = 0; i < runtime.length; i++) {
-    const change = runtime[i]?.limit.change;
-    if (change?.kind === "exempt" && change.global) return true;
-  }
-  return false;
 }
 
 function tooManyLimits({ size, takesOnLogs, takesWithHolds, weight }: TakeGroup): RequestError {

@@ -115,7 +115,7 @@ export class RuntimeTable {
     return Atomics.load(this.#words, this.#halfAt() + HALF.records);
   }
 
-  /** The place of the limit of the descriptor's entries but those with keys of `skipped`; 0 if there is none. */
+  /** The place of the limit of the descriptor's entries but those with keys of `skipped`; 0 if there is none. Allocates nothing. */
   find(domain: string, domainHash: number, descriptor: Descriptor, skipped: ReadonlySet<string>): number {
     let hash = domainHash;
     for (let i = 0; i < descriptor.entryCount; i++) {
@@ -123,7 +123,12 @@ export class RuntimeTable {
       if (skipped.size > 0 && skipped.has(key)) continue;
       hash = hashPart(hashPart(hash, key), descriptor.values[i] as string);
     }
-    return this.#find(hash, (place) => this.#isOf(place, domain, descriptor, skipped));
+    const slotsAt = this.#halfAt() + HALF_HEAD_WORDS;
+    for (let slot = hash & (this.#slots - 1); ; slot = (slot + 1) & (this.#slots - 1)) {
+      const place = Atomics.load(this.#words, slotsAt + slot);
+      if (place === 0) return 0;
+      if (this.#words[place] === hash && this.#isOf(place, domain, descriptor, skipped)) return place;
+    }
   }
 
   kept(place: number): KeptLimit {
@@ -145,14 +150,15 @@ export class RuntimeTable {
     return place === 0 ? undefined : this.kept(place);
   }
 
-  /** Keeps a limit unless a newer one is there, or the same. Returns whether it was kept; "full" if there is no room. */
-  put({ key: text, value, atUs }: KeptLimit): boolean | "full" {
+  /** Keeps a limit unless a newer one is there, or the same. Returns whether it was kept, or why it can't be. */
+  put({ key: text, value, atUs }: KeptLimit): boolean | "full" | "unreadable" {
     const key = readKey(text);
-    if (key === undefined) return false;
+    if (key === undefined) return "unreadable";
+    const hash = hashOf(key);
     return this.exclusively(() => {
-      const known = this.#placeOf(key);
+      const known = this.#words[this.#slotOf(this.#halfAt(), hash, text)] as number;
       if (known !== 0 && this.atUs(known) >= atUs) return false;
-      return this.#append(key, value, atUs);
+      return this.#append(key, text, hash, value, atUs);
     });
   }
 
@@ -166,7 +172,11 @@ export class RuntimeTable {
 
   /** Whether the record at a place is what is kept of its key now. */
   isCurrent(place: number): boolean {
-    return this.#placeOf(this.keyAt(place)) === place;
+    const slotsAt = this.#halfAt() + HALF_HEAD_WORDS;
+    for (let slot = (this.#words[place] as number) & (this.#slots - 1); ; slot = (slot + 1) & (this.#slots - 1)) {
+      const found = Atomics.load(this.#words, slotsAt + slot);
+      if (found === place || found === 0) return found === place;
+    }
   }
 
   /** The place of the next record to come. */
@@ -222,15 +232,15 @@ export class RuntimeTable {
   }
 
   #placeOf(key: RuntimeKey): number {
-    const text = keyText(key);
-    return this.#find(hashOf(key), (place) => keyText(this.keyAt(place)) === text);
+    return Atomics.load(this.#words, this.#slotOf(this.#halfAt(), hashOf(key), keyText(key)));
   }
 
-  #find(hash: number, isIt: (place: number) => boolean): number {
-    const slotsAt = this.#halfAt() + HALF_HEAD_WORDS;
+  /** Where the slot of the key lies: that which points to its record, or an empty one. */
+  #slotOf(half: number, hash: number, key: string): number {
+    const slotsAt = half + HALF_HEAD_WORDS;
     for (let slot = hash & (this.#slots - 1); ; slot = (slot + 1) & (this.#slots - 1)) {
       const place = Atomics.load(this.#words, slotsAt + slot);
-      if (place === 0 || (this.#words[place + RECORD.hash] === hash && isIt(place))) return place;
+      if (place === 0 || (this.#words[place] === hash && keyText(this.keyAt(place)) === key)) return slotsAt + slot;
     }
   }
 
@@ -255,7 +265,7 @@ export class RuntimeTable {
     return at + 2 + length;
   }
 
-  #append(key: RuntimeKey, value: string, atUs: number): true | "full" {
+  #append(key: RuntimeKey, text: string, hash: number, value: string, atUs: number): true | "full" {
     const parts = [key.domain, ...key.entries.flat()];
     const keyBytes = parts.reduce((sum, part) => sum + 2 + part.length, 0);
     const valueBytes = Buffer.byteLength(value);
@@ -264,7 +274,6 @@ export class RuntimeTable {
     if (!this.#hasRoom(words)) return "full";
     const half = this.#halfAt();
     const place = this.endPlace;
-    const hash = hashOf(key);
     this.#words[place + RECORD.hash] = hash;
     this.#words[place + RECORD.keyBytes] = keyBytes;
     this.#words[place + RECORD.valueBytes] = valueBytes;
@@ -276,22 +285,16 @@ export class RuntimeTable {
     }
     this.#bytes.write(value, at, "utf8");
     Atomics.store(this.#words, half + HALF.end, place + words);
-    this.#point(half, hash, place, keyText(key));
+    this.#point(half, hash, place, text);
     Atomics.add(this.#words, HEAD.changes, 1);
     return true;
   }
 
-  /** Has the slot of the key point to the place: the slot of what it replaces, or an empty one. */
+  /** Has the key's slot point to the place. */
   #point(half: number, hash: number, place: number, key: string): void {
-    const slotsAt = half + HALF_HEAD_WORDS;
-    for (let slot = hash & (this.#slots - 1); ; slot = (slot + 1) & (this.#slots - 1)) {
-      const known = this.#words[slotsAt + slot] as number;
-      const isKnown = known !== 0 && this.#words[known] === hash && keyText(this.keyAt(known)) === key;
-      if (known !== 0 && !isKnown) continue;
-      if (!isKnown) Atomics.add(this.#words, half + HALF.records, 1);
-      Atomics.store(this.#words, slotsAt + slot, place);
-      return;
-    }
+    const slot = this.#slotOf(half, hash, key);
+    if (this.#words[slot] === 0) Atomics.add(this.#words, half + HALF.records, 1);
+    Atomics.store(this.#words, slot, place);
   }
 
   #hasRoom(words: number): boolean {

@@ -7,7 +7,7 @@ import { randomUUID } from "node:crypto";
 import type { Clock } from "../../engine/base/clock.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
-import { isForgotten, type KeptLimit, readKey, readValue } from "../../engine/runtime/runtime-limit.ts";
+import { isForgotten, type KeptLimit, readValue } from "../../engine/runtime/runtime-limit.ts";
 import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import {
   RUNTIME_WRITES_MAX,
@@ -62,6 +62,7 @@ export class RuntimeSync {
     const { file, table, log } = this.#options;
     for (const kept of file === undefined ? [] : await readLimitsFile(file, log)) this.#take(kept);
     table.savedChanges = table.changes;
+    this.#forgotUs = this.#options.clock.nowUs();
     await this.#pollAndGoOn();
   }
 
@@ -163,10 +164,11 @@ export class RuntimeSync {
 
   /** Takes a limit if it is newer. One that can't be read is passed over. */
   #take(kept: KeptLimit): void {
-    if (readKey(kept.key) === undefined || readValue(kept.value) === undefined) {
+    const put = readValue(kept.value) === undefined ? "unreadable" : this.#options.table.put(kept);
+    if (put === "unreadable") {
       this.failures++;
       this.#options.log.warn({ key: kept.key.slice(0, 200) }, "a limit at run time can't be read; it does nothing");
-    } else if (this.#options.table.put(kept) === "full") {
+    } else if (put === "full") {
       this.failures++;
       throw new Error("expected at most RUNTIME_LIMITS_MAX limits at run time; the store has more");
     }

@@ -45,7 +45,7 @@ function write(
     const kept = { key: text, value, atUs: atUs ?? Math.max(nowUs, (known?.atUs ?? 0) + 1) };
     const isKept = table.put(kept);
     if (isKept === "full") return { outcome: "full" };
-    return isKept ? { outcome: "written", kept } : { outcome: "conflict", kept: known };
+    return isKept === true ? { outcome: "written", kept } : { outcome: "conflict", kept: known };
   });
 }
 
