@@ -201,3 +201,56 @@ test("an import sets what it can and names the lines that it can't; an export is
   expect((await limits(again, "import", jsonl)).exitCode).toBe(0);
   expect((await limits(again, "export")).out).toBe(exported);
 });
+
+test("counters of COMPATIBILITY_MODE follow, also where LOCAL_CACHE remembers that they are over", async () => {
+  const { env } = await startRedis();
+  const rules = `domain: edge
+descriptors:
+  - { key: tenant, rate_limit: { requests_per_unit: 2, unit: hour } }
+`;
+  const settings = { COMPATIBILITY_MODE: "true", LOCAL_CACHE_SIZE_IN_BYTES: "1000000", STORE_DEADLINE: "5s" };
+  const app = await startTestApp(rules, { ADMIN_TOKEN: TOKEN, ...settings, ...env });
+  expect(await codes(app, { tenant: "acme" }, 4)).toBe("ok ok over over");
+  expect((await limits(app, "set", "edge", "tenant=acme", "--requests", "7")).exitCode).toBe(0);
+  // Counters are charged by refused calls, too, but not by those that the cache refuses.
+  expect(await codes(app, { tenant: "acme" }, 5)).toBe("ok ok ok ok over");
+  await limits(app, "block", "edge", "tenant=other");
+  expect(await codes(app, { tenant: "other" }, 1)).toBe("over");
+  await limits(app, "exempt", "edge", "tenant=acme");
+  expect(await codes(app, { tenant: "acme" }, 1)).toBe("ok");
+});
+
+test("what a blocked caller reserved is settled, and nothing else of its calls is paid", async () => {
+  const rules = `domain: edge
+descriptors:
+  - { key: model, hold: { id: request_id, estimate: max_tokens, ttl: 1h }, rate_limit: { requests_per_unit: 10, unit: day, algorithm: token_bucket } }
+  - { key: tenant, rate_limit: { requests_per_unit: 5, unit: day, algorithm: fixed_window } }
+`;
+  const app = await startTestApp(rules, { ADMIN_TOKEN: TOKEN });
+  const ask = async (...descriptors: Readonly<Record<string, string>>[]) => {
+    const asked = descriptors.map((entries) => ({
+      entries: Object.entries(entries).map(([key, value]) => ({ key, value })),
+    }));
+    return app.ask({ domain: "edge", descriptors: asked });
+  };
+  const left = async (entries: Readonly<Record<string, string>>) => {
+    const descriptors = [{ entries: Object.entries(entries).map(([key, value]) => ({ key, value })) }];
+    const response = await app.http("/buckets/peek", {
+      method: "POST",
+      body: JSON.stringify({ domain: "edge", descriptors }),
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
+    return ((await response.json()) as { buckets: { remaining: number }[] }).buckets.map(({ remaining }) => remaining);
+  };
+  expect((await ask({ model: "m", request_id: "r1", max_tokens: "6" })).overall_code).toBe("OK");
+  expect(await left({ model: "m" })).toEqual([4]);
+  await limits(app, "block", "edge", "tenant=bad");
+  await limits(app, "block", "edge", "model=m");
+  const settlement = { model: "m", request_id: "r1", max_tokens: "1", settle: "1" };
+  const refused = await ask({ tenant: "good" }, settlement, { tenant: "bad" });
+  expect(refused.overall_code).toBe("OVER_LIMIT");
+  expect(refused.statuses.map(({ code }) => code)).toEqual(["OK", "OK", "OVER_LIMIT"]);
+  expect(await left({ tenant: "good" })).toEqual([5]);
+  expect(await left({ model: "m" })).toEqual([9]);
+  expect((await ask({ model: "m", request_id: "r2", max_tokens: "1" })).overall_code).toBe("OVER_LIMIT");
+});

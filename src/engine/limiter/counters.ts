@@ -84,14 +84,20 @@ const ENTRY_BYTES = 100;
 /** Entries checked, oldest first, when one is added; expired ones are dropped and not counted. */
 const LOOKS_PER_ADD = 2;
 
+/** A counter that is over: when its window ends, in seconds, and the amount that it is over. */
+interface OverCounter {
+  readonly endS: number;
+  readonly amount: number;
+}
+
 /**
  * Remembers counters that are over until their window ends, so that they are refused without the store (LOCAL_CACHE_SIZE_IN_BYTES). A
  * key contains its window, so an expired entry denies nothing and only takes memory.
  */
 export class LocalCache {
   readonly #bytesMax: number;
-  /** The second in which the window ends, by key, in insertion order. */
-  readonly #endsS = new Map<string, number>();
+  /** By key, in insertion order. */
+  readonly #over = new Map<string, OverCounter>();
   #bytes = 0;
   /** Counters looked up. */
   lookups = 0;
@@ -108,7 +114,7 @@ export class LocalCache {
 
   /** Number of remembered keys. */
   get size(): number {
-    return this.#endsS.size;
+    return this.#over.size;
   }
 
   /** Marks the takes of remembered counters as denied. True if no take is left for the store. */
@@ -117,7 +123,9 @@ export class LocalCache {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
       if (take.mode === Mode.charge) this.lookups++;
-      if (take.mode === Mode.charge && this.#endsS.has(take.bucketKey)) {
+      const known = take.mode === Mode.charge ? this.#over.get(take.bucketKey) : undefined;
+      // A limit that was raised since may have room.
+      if (known !== undefined && take.limit.amount <= known.amount) {
         this.hits++;
         take.mode = Mode.denied;
         take.outcome = Outcome.over;
@@ -131,17 +139,18 @@ export class LocalCache {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
       if (take.mode === Mode.charge && take.outcome === Outcome.over) {
-        this.#add(take.bucketKey, nowS + take.windowSecondsLeft, nowS);
-      } else if (take.mode === Mode.refund && this.#endsS.has(take.bucketKey)) this.#drop(take.bucketKey);
+        this.#add(take, nowS + take.windowSecondsLeft, nowS);
+      } else if (take.mode === Mode.refund && this.#over.has(take.bucketKey)) this.#drop(take.bucketKey);
     }
   }
 
-  #add(key: string, endS: number, nowS: number): void {
-    if (this.#endsS.has(key)) return;
-    this.#endsS.set(key, endS);
+  #add({ bucketKey: key, limit: { amount } }: Take, endS: number, nowS: number): void {
+    const isNew = !this.#over.has(key);
+    this.#over.set(key, { endS, amount });
+    if (!isNew) return;
     this.#bytes += bytesOf(key);
     let looks = 0;
-    for (const [oldest, oldestEndS] of this.#endsS) {
+    for (const [oldest, { endS: oldestEndS }] of this.#over) {
       const isExpired = oldestEndS <= nowS;
       if (isExpired || this.#bytes > this.#bytesMax) {
         if (isExpired) this.expired++;
@@ -152,7 +161,7 @@ export class LocalCache {
   }
 
   #drop(key: string): void {
-    this.#endsS.delete(key);
+    this.#over.delete(key);
     this.#bytes -= bytesOf(key);
   }
 }

@@ -77,7 +77,7 @@ export function keyText({ domain, entries }: RuntimeKey): string {
 /** Undefined if the text is none that `keyText` writes, or beyond the bounds. */
 export function readKey(text: string): RuntimeKey | undefined {
   const parts = parsed(text);
-  if (!Array.isArray(parts) || !parts.every(isOneByte)) return undefined;
+  if (!Array.isArray(parts) || !parts.every(isOneByte) || JSON.stringify(parts) !== text) return undefined;
   const [domain = "", ...rest] = parts;
   const bytes = parts.reduce((sum, part) => sum + part.length, 0);
   if (domain === "" || domain.length > DOMAIN_BYTES_MAX || bytes > RUNTIME_KEY_BYTES_MAX) return undefined;
