@@ -32,6 +32,12 @@ export class Descriptor {
     this.entryCount++;
   }
 
+  /** The value of the first entry with this key; undefined if there is none. One-byte. */
+  value(key: string): string | undefined {
+    for (let i = 0; i < this.entryCount; i++) if (this.keys[i] === key) return this.values[i];
+    return undefined;
+  }
+
   reset(): void {
     this.entryCount = 0;
     this.hasOverride = false;

@@ -35,12 +35,7 @@ export function unitsUp(parts: number, cost: CostEntry | undefined): number {
 
 function weightOf(cost: CostEntry, descriptor: Descriptor): number {
   if (cost.entry === undefined) return cost.default;
-  for (let i = 0; i < descriptor.entryCount; i++) {
-    if (descriptor.keys[i] !== cost.entry) continue;
-    const weight = parseWeight(descriptor.values[i] as string, cost.max);
-    return weight === 0 ? cost.default : weight;
-  }
-  return cost.default;
+  return parseWeight(descriptor.value(cost.entry) ?? "", cost.max) || cost.default;
 }
 
 /** The integer part of a decimal number, at most `most`. 0 for any other text (a sign, an exponent, a blank, no digit). */

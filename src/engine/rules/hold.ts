@@ -17,11 +17,7 @@ const ID_BYTES_MAX = 64;
 
 /** The id of the descriptor's hold, one-byte; empty if it names none. */
 export function holdIdOf(descriptor: Descriptor, { idEntry }: HoldEntries): string {
-  for (let i = 0; i < descriptor.entryCount; i++) {
-    if (descriptor.keys[i] !== idEntry) continue;
-    return keptId(descriptor.values[i] as string);
-  }
-  return "";
+  return keptId(descriptor.value(idEntry) ?? "");
 }
 
 /** The id as the store keeps it. One-byte. An id that begins with `#` is replaced too, so that it can't equal another one's hash. */

@@ -59,10 +59,8 @@ export function limitForCall(limit: Limit, request: Pick<LimitRequest, "descript
 
 /** If the entry occurs several times, the first one counts. */
 function isHigh({ entry, values }: Priority, descriptor: Descriptor): boolean {
-  for (let i = 0; i < descriptor.entryCount; i++) {
-    if (descriptor.keys[i] === entry) return values.has(descriptor.values[i] as string);
-  }
-  return false;
+  const value = descriptor.value(entry);
+  return value !== undefined && values.has(value);
 }
 
 /** The settings of `priority`, with their place. */

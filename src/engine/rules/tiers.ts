@@ -6,10 +6,8 @@ import type { Level, Rule, Tiers } from "./rule-set.ts";
 
 /** The rule under the descriptor's tier. Of several such entries the first counts; an unknown value counts as no entry. */
 export function ruleOfTier(rule: Rule, { entry, byName }: Tiers, descriptor: Descriptor): Rule {
-  for (let i = 0; i < descriptor.entryCount; i++) {
-    if (descriptor.keys[i] === entry) return byName.get(descriptor.values[i] as string) ?? rule;
-  }
-  return rule;
+  const name = descriptor.value(entry);
+  return (name === undefined ? undefined : byName.get(name)) ?? rule;
 }
 
 /** The rules of all tiers; the rule alone if it has no tiers. */

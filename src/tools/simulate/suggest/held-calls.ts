@@ -52,10 +52,10 @@ export class HeldCalls {
   /** What the descriptor means; undefined for a peek, and for a repetition. */
   read(request: LimitRequest, descriptor: Descriptor, atUs: number): HeldCall | undefined {
     const { id, estimate, settle } = this.#names;
-    const stated = statedBy(entryOf(descriptor, estimate));
-    const name = entryOf(descriptor, id);
+    const stated = statedBy(descriptor.value(estimate));
+    const name = descriptor.value(id);
     const key = `${request.domain}\0${callerName(descriptor, this.#names)}\0${name ?? ""}`;
-    if (entryOf(descriptor, settle) !== undefined) return this.#end(key, usedBy(request, descriptor), stated, atUs);
+    if (descriptor.value(settle) !== undefined) return this.#end(key, usedBy(request, descriptor), stated, atUs);
     const hits = hitsOf(request, descriptor);
     if (hits === 0) return undefined;
     if (name === undefined) return { part: "once", used: hits, stated, tookUs: undefined };
@@ -81,11 +81,6 @@ export class HeldCalls {
     const [oldest] = this.#calls.keys();
     this.#calls.delete(oldest as string);
   }
-}
-
-function entryOf(descriptor: Descriptor, key: string): string | undefined {
-  for (let i = 0; i < descriptor.entryCount; i++) if (descriptor.keys[i] === key) return descriptor.values[i];
-  return undefined;
 }
 
 function statedBy(text: string | undefined): number | undefined {
