@@ -1,8 +1,18 @@
-// The message and the code of a thrown value, which may be anything.
+// The message and the code of a thrown value, which may be anything; errors that are an answer.
 
 /** The message of an error; anything else as text. */
 export function errorMessage(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+/** What `work` returns; undefined if it throws an error of this kind. */
+export function unlessThrown<T>(kind: new (message: string) => Error, work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof kind) return undefined;
+    throw error;
+  }
 }
 
 const FILE_TROUBLES: Readonly<Record<string, string>> = {

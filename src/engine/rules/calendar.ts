@@ -3,6 +3,7 @@
 
 import { createRequire } from "node:module";
 import type * as Polyfill from "temporal-polyfill";
+import { unlessThrown } from "../base/thrown.ts";
 import { MICROS_PER_MILLI } from "../base/units.ts";
 import { CalendarWindows, type WindowEdges } from "../domain/calendar-windows.ts";
 import { UNIT_SECONDS, Unit } from "../domain/limit.ts";
@@ -70,12 +71,7 @@ function wordsOf(calendar: Calendar): string {
 /** The exact spelling of a time zone's name; undefined if there is no such time zone. */
 function knownTimeZone(name: string): string | undefined {
   if (!/^[A-Za-z]/.test(name)) return undefined;
-  try {
-    return new (temporal().ZonedDateTime)(0n, name).timeZoneId;
-  } catch (error) {
-    if (error instanceof RangeError) return undefined;
-    throw error;
-  }
+  return unlessThrown(RangeError, () => new (temporal().ZonedDateTime)(0n, name).timeZoneId);
 }
 
 /** The windows of a calendar, by this process's time zone data. */

@@ -1,11 +1,11 @@
 // Turns a line of the JSON log into one for people: time, level, message, then the other fields as key=value.
 
-import { isRecord } from "../../engine/base/is-record.ts";
+import { isRecord, readRecord } from "../../engine/base/is-record.ts";
 import { visible, visibleJson } from "../../engine/base/visible.ts";
 
 /** The line with its line feed. Text that is no JSON object stays unchanged. The stack of an error follows on lines of its own. */
 export function formatLogLine(json: string): string {
-  const entry = parseEntry(json);
+  const entry = readRecord(json);
   if (entry === undefined) return json;
   const { time, level, msg, err, ...fields } = entry;
   const shown = Object.entries(fields).map(([key, value]) => ` ${key}=${showValue(value)}`);
@@ -13,16 +13,6 @@ export function formatLogLine(json: string): string {
   if (error !== undefined) shown.push(` error=${showValue(error.message)}`);
   const head = `${String(time)} ${String(level).toUpperCase().padEnd(5)} ${visible(String(msg ?? ""))}`;
   return `${head}${shown.join("")}\n${showStack(error?.stack)}`;
-}
-
-function parseEntry(json: string): Record<string, unknown> | undefined {
-  try {
-    const entry: unknown = JSON.parse(json);
-    return isRecord(entry) ? entry : undefined;
-  } catch (cause) {
-    if (cause instanceof SyntaxError) return undefined;
-    throw cause;
-  }
 }
 
 function showValue(value: unknown): string {

@@ -2,6 +2,7 @@
 // nothing. redis-settings.ts combines them with the other settings.
 
 import { nearestName } from "../../engine/base/near-name.ts";
+import { unlessThrown } from "../../engine/base/thrown.ts";
 import type { RedisAddress, RedisLogin, TcpAddress } from "../../stores/store-address.ts";
 import { percentDecoded } from "./value-types.ts";
 
@@ -78,12 +79,7 @@ export function parseRedisAuth(text: string): RedisLogin {
 
 /** The URL without its logins; undefined if it can't be read, because a URL that is not used was never checked. */
 export function showRedisUrl(text: string, type: RedisType | undefined): string | undefined {
-  try {
-    return shown(parseRedisUrl(text, type));
-  } catch (error) {
-    if (error instanceof RedisUrlError) return undefined;
-    throw error;
-  }
+  return unlessThrown(RedisUrlError, () => shown(parseRedisUrl(text, type)));
 }
 
 function shown(url: RedisUrl): string {

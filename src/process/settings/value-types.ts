@@ -1,5 +1,7 @@
 // Converts the text of environment variables into values: one SettingType per kind of value. Names and defaults are in the tables.
 
+import { unlessThrown } from "../../engine/base/thrown.ts";
+
 /** Reads and shows one kind of value. */
 export interface SettingType<T> {
   /** The type's name in docs/settings.md. */
@@ -347,10 +349,5 @@ export function showDuration(us: number): string {
 
 /** Decodes percent-encoded UTF-8; undefined if the text is not that. */
 export function percentDecoded(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text);
-  } catch (cause) {
-    if (cause instanceof URIError) return undefined;
-    throw cause;
-  }
+  return unlessThrown(URIError, () => decodeURIComponent(text));
 }

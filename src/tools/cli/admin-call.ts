@@ -6,7 +6,7 @@ import http from "node:http";
 import https from "node:https";
 import { text } from "node:stream/consumers";
 import { isRecord } from "../../engine/base/is-record.ts";
-import { errorMessage, fileTrouble } from "../../engine/base/thrown.ts";
+import { errorMessage, fileTrouble, unlessThrown } from "../../engine/base/thrown.ts";
 import { visible } from "../../engine/base/visible.ts";
 import type { WrittenEntry } from "../../engine/domain/request.ts";
 import type { Terminal } from "./terminal.ts";
@@ -38,7 +38,7 @@ export async function askAdmin<Answer extends object>(
   try {
     const token = findToken(tokenFile, terminal.env);
     const { status, body } = await send(new URL(url), token, question, method);
-    const answer = parse(body);
+    const answer: unknown = unlessThrown(SyntaxError, () => JSON.parse(body));
     // A refusal may be an answer, too, which says what was refused.
     if (isRecord(answer) && Array.isArray(answer[list])) return answer as Answer;
     if (answer !== undefined && status >= 200 && status < 300) {
@@ -108,14 +108,5 @@ function readToken(file: string): string {
     return readFileSync(file, "utf8");
   } catch (cause) {
     throw new Error(`can't read ${file}: ${fileTrouble(cause)}`);
-  }
-}
-
-function parse(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch (cause) {
-    if (cause instanceof SyntaxError) return undefined;
-    throw cause;
   }
 }

@@ -1,7 +1,7 @@
 // Reads recordings, which recording.ts writes, and reports damaged lines.
 
 import { ConfigError } from "../../engine/base/errors.ts";
-import { isRecord } from "../../engine/base/is-record.ts";
+import { readRecord } from "../../engine/base/is-record.ts";
 import { type LineOptions, readLines } from "./file-lines.ts";
 import { checksumOf, RECORDING_VERSION } from "./recording.ts";
 
@@ -41,7 +41,7 @@ export async function* readRecording(
 
 /** Reads the first line. Throws ConfigError if it is not that of a recording, or of one of another version. */
 function startOf(file: string, line: string): number | undefined {
-  const head = parseJson(line);
+  const head = readRecord(line);
   const found = head?.headgate_recording;
   if (found === undefined) fail(file, `its first line is not {"headgate_recording":${RECORDING_VERSION},...}`);
   if (found !== RECORDING_VERSION)
@@ -51,21 +51,11 @@ function startOf(file: string, line: string): number | undefined {
 }
 
 function parseLine(line: string): RecordedCall | undefined {
-  const { at_us: atUs, message, crc32 } = parseJson(line) ?? {};
+  const { at_us: atUs, message, crc32 } = readRecord(line) ?? {};
   if (typeof atUs !== "number" || !(atUs >= 0) || typeof message !== "string") return undefined;
   if (checksumOf(atUs, message) !== crc32) return undefined;
   const bytes = Buffer.from(message, "base64");
   return bytes.toString("base64") === message ? { atUs, message: bytes } : undefined;
-}
-
-function parseJson(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return isRecord(value) ? value : undefined;
-  } catch (cause) {
-    if (cause instanceof SyntaxError) return undefined;
-    throw cause;
-  }
 }
 
 function fail(file: string, why: string): never {

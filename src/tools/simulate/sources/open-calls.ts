@@ -3,6 +3,7 @@
 
 import { stat } from "node:fs/promises";
 import { ConfigError } from "../../../engine/base/errors.ts";
+import { readRecord } from "../../../engine/base/is-record.ts";
 import { readLines } from "../../mirror/file-lines.ts";
 import { readRecording } from "../../mirror/read-recording.ts";
 import type { RecordedQuestion } from "../question.ts";
@@ -46,7 +47,7 @@ export async function* openCalls(options: CallFilesOptions, counts: LineCounts):
 async function* callsOf(file: string, options: CallFilesOptions, counts: LineCounts): Batches {
   const head = await firstLineOf(file);
   const onCutOff = (lines: number) => counts.cutOff.set(file, lines);
-  if (Object.hasOwn(objectOf(head) ?? {}, "headgate_recording")) {
+  if (Object.hasOwn(readRecord(head) ?? {}, "headgate_recording")) {
     yield* recordedCalls(file, { onCutOff });
     return;
   }
@@ -88,9 +89,9 @@ const UNMAPPED_HINT = "; logs other than a decision log want --domain, --time an
 type ReadLine = (line: string) => RecordedQuestion | undefined;
 
 function lineReader(file: string, head: string, mapping: Mapping | undefined, counts: LineCounts): ReadLine {
-  const first = objectOf(head);
+  const first = readRecord(head);
   // A service's log has lines that are no decisions, too.
-  if (first !== undefined && (mapping === undefined || looksWritten(first))) return reader(objectOf, readWrittenCall);
+  if (first !== undefined && (mapping === undefined || looksWritten(first))) return reader(readRecord, readWrittenCall);
   if (mapping === undefined) {
     fail(file, "it is neither a recording nor a decision log; for other logs give --domain, --time and --descriptor");
   }
@@ -100,7 +101,7 @@ function lineReader(file: string, head: string, mapping: Mapping | undefined, co
     unseen.see(line);
     return callOf(line, mapping);
   };
-  if (first !== undefined) return reader(objectOf, read);
+  if (first !== undefined) return reader(readRecord, read);
   const readRow = reader(csvReader(head), read);
   return (line) => (line === head ? undefined : readRow(line));
 }
@@ -149,16 +150,6 @@ async function* logCalls(
 function whyNone({ unseen }: LineCounts): string {
   if (unseen === undefined) return UNMAPPED_HINT;
   return unseen.names.length === 0 ? "" : `; ${unseen.says}`;
-}
-
-function objectOf(line: string): LogLine | undefined {
-  if (!line.trimStart().startsWith("{")) return undefined;
-  try {
-    return JSON.parse(line) as LogLine;
-  } catch (cause) {
-    if (cause instanceof SyntaxError) return undefined;
-    throw cause;
-  }
 }
 
 function fail(file: string, why: string): never {
