@@ -1,5 +1,6 @@
 // Makes Limits of the drafts that were read from rule files.
 
+import { getOrInsert } from "../base/get-or-insert.ts";
 import type { CalendarWindows } from "../domain/calendar-windows.ts";
 import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure } from "../domain/limit.ts";
 import type { StatsBook, UnmatchedStatsBook } from "../domain/stats.ts";
@@ -138,10 +139,7 @@ function windowKeyOf({ calendar, keySeconds }: LimitDraft): number | string {
 }
 
 function windowsOf(calendar: Calendar, { calendars }: DomainContext): CalendarWindows {
-  const key = calendarKey(calendar);
-  const windows = calendars.get(key) ?? calendarWindows(calendar);
-  calendars.set(key, windows);
-  return windows;
+  return getOrInsert(calendars, calendarKey(calendar), () => calendarWindows(calendar));
 }
 
 // Different rules may have the same path, such as {key: a, value: b/c}, and {key: c} below {key: a, value: b}.

@@ -1,5 +1,6 @@
 // Makes the rules and levels that matching uses of the drafts; reports duplicates and rules that nothing can reach.
 
+import { getOrInsert } from "../base/get-or-insert.ts";
 import type { LongWork } from "../base/long-work.ts";
 import type { Limit } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
@@ -78,8 +79,7 @@ interface MutableKeyRules {
 
 function addToKey(byKey: Map<string, MutableKeyRules>, rule: Rule, log: ProblemLog): void {
   const { kind } = rule.pattern;
-  const ofKey: MutableKeyRules = byKey.get(rule.key) ?? { exact: new Map(), patterns: [], any: undefined };
-  byKey.set(rule.key, ofKey);
+  const ofKey = getOrInsert(byKey, rule.key, () => ({ exact: new Map(), patterns: [], any: undefined }));
   if (kind === "any") ofKey.any = rule;
   else if (kind === "exact") ofKey.exact.set(rule.patternText, rule);
   else {

@@ -1,6 +1,7 @@
 // Rules between reading and building: typed, with defaults not applied yet, and with their places, so that checks of the whole domain
 // can name the line. Text is one-byte.
 
+import { getOrInsert } from "../base/get-or-insert.ts";
 import type { LongWork } from "../base/long-work.ts";
 import type { Algorithm, OnStoreFailure, Sync } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
@@ -142,9 +143,7 @@ export class DomainDraft {
   /** Notes a rule of any level. */
   note(rule: RuleDraft): void {
     const { key, keyAt, at, tier, cost, hold } = rule;
-    const places = this.#keys.get(key);
-    if (places === undefined) this.#keys.set(key, [keyAt]);
-    else places.push(keyAt);
+    getOrInsert(this.#keys, key, () => []).push(keyAt);
     if (tier !== undefined) this.#noteCarried(tier.entry, at, "tells the tier");
     for (const { limits, unlimitedName, unlimitedReplaces } of limitsOfDraft(rule)) {
       if (unlimitedName !== "") this.names.add(unlimitedName);
@@ -157,8 +156,7 @@ export class DomainDraft {
     this.#noteCarried(idEntry, at, "names the holds");
     this.#noteUse(settleEntry, at, "marks the settlements");
     if (estimate?.entry !== undefined) this.#noteCarried(estimate.entry, at, "carries the estimate");
-    const values = this.#settleValues.get(settleEntry) ?? new Set();
-    this.#settleValues.set(settleEntry, values);
+    const values = getOrInsert(this.#settleValues, settleEntry, () => new Set());
     if (settleValue !== undefined) values.add(settleValue);
     else if (!this.#marks.has(settleEntry)) this.#marks.set(settleEntry, at);
   }

@@ -1,6 +1,7 @@
 // Reads all limits of a rule, which it writes itself or uses by a name of the file's `limits`: always those of one name (`use`), or those
 // that an entry names (`tier`).
 
+import { getOrInsert } from "../base/get-or-insert.ts";
 import { Sync } from "../domain/limit.ts";
 import { oneByteOf, textOf } from "../domain/request.ts";
 import { defaultPostPaid, withDefaults } from "./defaults.ts";
@@ -92,9 +93,7 @@ function readNamed(
   const own = fields.given("post_paid") === undefined ? "" : String(fields.flag("post_paid"));
   const beside = ["hold", "on_store_failure"].filter((name) => fields.given(name) !== undefined);
   const key = [own, isOfTier, ...beside].join();
-  const read = named.read.get(key) ?? readLimits(fields, named, defaults, isOfTier);
-  named.read.set(key, read);
-  return read;
+  return getOrInsert(named.read, key, () => readLimits(fields, named, defaults, isOfTier));
 }
 
 /** Reads limits for the rule with these fields. `isOfTier`: an entry chooses them. */
@@ -255,8 +254,7 @@ export function gatherNamedLimits(files: readonly SourceFile[], log: ProblemLog)
       log.wrong(field.value, "limits: expected a mapping of names to limits", hint);
       continue;
     }
-    const ofDomain = found.get(domain) ?? new Map<string, NamedLimits>();
-    found.set(domain, ofDomain);
+    const ofDomain = getOrInsert(found, domain, () => new Map());
     for (const entry of field.value.entries) add(ofDomain, entry, log);
     if (ofDomain.size > LIMIT_NAMES_MAX)
       log.error(field.keyAt, `limits: expected at most ${LIMIT_NAMES_MAX} names in a domain, got ${ofDomain.size}`);

@@ -4,6 +4,7 @@
 import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
 import type * as Re2 from "re2js";
+import { getOrInsert } from "../base/get-or-insert.ts";
 import type { LongWork } from "../base/long-work.ts";
 import { errorMessage } from "../base/thrown.ts";
 import { oneByteOf, textOf } from "../domain/request.ts";
@@ -131,11 +132,7 @@ export class Regexes {
 
   /** Compiles a regular expression, which matches anywhere in the value unless anchored. Undefined if it is refused; `log` says why. */
   compile(source: string, at: Place, log: ProblemLog): Pattern | undefined {
-    const known = this.#compiled.get(source);
-    if (known !== undefined) return known;
-    const pattern = this.#compile(source, at, log);
-    this.#compiled.set(source, pattern);
-    return pattern;
+    return getOrInsert(this.#compiled, source, () => this.#compile(source, at, log));
   }
 
   // No implicit anchors: a limit that matches too much is noticed, one that matches too little is not.

@@ -1,6 +1,7 @@
 // Warns of rules that no value can reach, because an earlier pattern of the same key matches all their values, and of rules that callers
 // can bypass: by values that match no rule, or from private networks that are exempt.
 
+import { getOrInsert } from "../base/get-or-insert.ts";
 import { textOf } from "../domain/request.ts";
 import { fitsPieces } from "./match.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
@@ -53,8 +54,7 @@ export class BypassCheck {
   add(rule: Rule, coversPrivateNetwork: boolean): void {
     if (rule.isUnlimited && coversPrivateNetwork) this.#exempt.push(rule);
     if (rule.pattern.kind === "compositeWildcard") this.#hasStarKey = true;
-    const ofKey = this.#byKey.get(rule.key) ?? { tier: undefined, takesAll: false };
-    this.#byKey.set(rule.key, ofKey);
+    const ofKey = getOrInsert(this.#byKey, rule.key, () => ({ tier: undefined, takesAll: false }));
     if (rule.children !== undefined) ofKey.tier ??= rule;
     ofKey.takesAll ||= takesAll(rule);
   }

@@ -2,6 +2,7 @@
 // an attack does not write more than an ordinary day.
 
 import type { Clock } from "../../engine/base/clock.ts";
+import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { base64Unless, type Descriptor, HoldAsk, textOf } from "../../engine/domain/request.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
@@ -77,12 +78,8 @@ export class DecisionLog {
   }
 
   #allowanceOf(id: string): Allowance {
-    let allowance = this.#allowances.get(id);
-    if (allowance === undefined) {
-      allowance = { lines: this.#options.linesPerSecond, atUs: this.#options.clock.nowUs(), leftOut: 0 };
-      this.#allowances.set(id, allowance);
-    }
-    return allowance;
+    const { linesPerSecond: lines, clock } = this.#options;
+    return getOrInsert(this.#allowances, id, () => ({ lines, atUs: clock.nowUs(), leftOut: 0 }));
   }
 
   #spend(allowance: Allowance): boolean {

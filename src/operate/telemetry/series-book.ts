@@ -2,6 +2,7 @@
 // others are summed in one series per domain, so that sums over a domain stay right; so are those whose labels another one has:
 // `a` with `b_c`, and `a_b` with `c`.
 
+import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import { Mark, type SharedCounts } from "../../engine/base/shared-counts.ts";
 import { LIMIT_COUNTERS, LimitStats } from "../../engine/domain/stats.ts";
 import { type LimitStatsBook, labelsOf, type StatsEntry } from "./stats-book.ts";
@@ -32,11 +33,7 @@ export class SeriesBook implements SeriesSource {
   /** What is exported, no labels twice: for each domain its series, then the other rules. */
   *entries(): Generator<StatsEntry> {
     const domains = new Map<string, StatsEntry[]>();
-    for (const entry of this.#book.entries()) {
-      const entries = domains.get(entry.domain);
-      if (entries === undefined) domains.set(entry.domain, [entry]);
-      else entries.push(entry);
-    }
+    for (const entry of this.#book.entries()) getOrInsert(domains, entry.domain, () => []).push(entry);
     for (const domain of this.#others.keys()) if (!domains.has(domain)) this.#others.delete(domain);
     for (const entries of domains.values()) {
       if (entries.some((entry) => this.#isNew(entry))) this.#counts.locked(() => this.#place(entries));

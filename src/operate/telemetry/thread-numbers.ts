@@ -2,6 +2,7 @@
 // it shows a page. So those of other threads are at most a second old, and a thread that is killed loses as much.
 
 import { placeOf } from "../../engine/base/counts.ts";
+import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 
 /** How the values of several threads become one. */
@@ -44,12 +45,9 @@ export class ThreadNumbers {
   }
 
   #knownOf(series: string, grows: boolean): Known {
-    let known = this.#known.get(series);
-    if (known === undefined) {
+    return getOrInsert(this.#known, series, () => {
       const { at } = placeOf(this.#counts, series, CELLS);
-      known = { at, base: grows ? (this.#counts.own[at] as number) : 0 };
-      this.#known.set(series, known);
-    }
-    return known;
+      return { at, base: grows ? (this.#counts.own[at] as number) : 0 };
+    });
   }
 }

@@ -1,6 +1,7 @@
 // Counts descriptors that met no rule, by domain, kept over reloads: for metrics, /config and the log. Bounded, because callers choose
 // the domain.
 
+import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import { NameKind, type SharedCounts } from "../../engine/base/shared-counts.ts";
 import { showable, textOf } from "../../engine/domain/request.ts";
 import { OTHER_DOMAINS, UnmatchedStats, type UnmatchedStatsBook } from "../../engine/domain/stats.ts";
@@ -49,11 +50,7 @@ export class UnmatchedBook implements UnmatchedStatsBook {
 
   unmatchedOf(domain: string): UnmatchedStats {
     const name = nameOf(domain);
-    const known = this.#kept.get(name) ?? this.#offered.get(name);
-    if (known !== undefined) return known.stats;
-    const offered = this.#open(name);
-    this.#offered.set(name, offered);
-    return offered.stats;
+    return (this.#kept.get(name) ?? getOrInsert(this.#offered, name, () => this.#open(name))).stats;
   }
 
   /** Counts the descriptors of a call that named a domain without rules. */

@@ -2,6 +2,7 @@
 // operate/telemetry/mirror-metrics.ts show them.
 
 import { createHmac, randomBytes } from "node:crypto";
+import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
 import type { AnswerHeader, AnswerStatus, AskedRequest, TargetAnswer } from "./answer.ts";
@@ -101,11 +102,8 @@ export class Differences {
     if (this.#rules.size >= RULES_MAX && !this.#rules.has(idOf())) {
       name = { domain: "", keys: "", answering_limit: "", compared_limit: "" };
     }
-    const known = this.#rules.get(idOf());
-    if (known !== undefined) return known;
-    const rule: RuleDifferences = { ...name, calls: 0, over_only_answering: 0, over_only_compared: 0, fields: {} };
-    this.#rules.set(idOf(), rule);
-    return rule;
+    const none = { calls: 0, over_only_answering: 0, over_only_compared: 0 };
+    return getOrInsert(this.#rules, idOf(), () => ({ ...name, ...none, fields: {} }));
   }
 
   /** The call with its values cut and hidden, safe to show. */
@@ -144,8 +142,7 @@ export class Differences {
 function fieldsByDescriptor(call: ComparedAnswers): Map<number, Set<DifferenceField>> {
   const fields = new Map<number, Set<DifferenceField>>();
   const add = (descriptor: number, field: DifferenceField) => {
-    const known = fields.get(descriptor) ?? new Set();
-    fields.set(descriptor, known.add(field));
+    getOrInsert(fields, descriptor, () => new Set()).add(field);
   };
   for (const { descriptor, field } of call.differences) if (descriptor >= 0) add(descriptor, field);
   const refused = [call.answering, call.compared].map(({ statuses }) => statuses.findIndex(isOver));

@@ -1,5 +1,6 @@
 // Compares new rules with old ones, call by call: which of them refuse it, by which limit, and whom.
 
+import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
@@ -19,11 +20,7 @@ class ChangedCalls {
 
   add(limit: string, caller: number): void {
     this.calls++;
-    let counted = this.#limits.get(limit);
-    if (counted === undefined) {
-      counted = { limit: textOf(limit), calls: 0, callers: 0 };
-      this.#limits.set(limit, counted);
-    }
+    const counted = getOrInsert(this.#limits, limit, () => ({ limit: textOf(limit), calls: 0, callers: 0 }));
     counted.calls++;
     const id = `${limit} ${caller}`;
     if (this.#callers.has(id) || this.#callers.size >= CALLERS_MAX) return;

@@ -2,6 +2,7 @@
 // settled on it, too, so every call pays every limit. The most that a bucket of the twin ever holds is the answer.
 
 import type { Clock } from "../../engine/base/clock.ts";
+import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import { AMOUNT_MAX } from "../../engine/base/units.ts";
 import { Algorithm, type Limit } from "../../engine/domain/limit.ts";
 import { LimitStats } from "../../engine/domain/stats.ts";
@@ -39,7 +40,7 @@ export class NeededBursts {
   #settleOne(take: Take, onNeed: (take: Take, needed: number) => void): void {
     const group = this.#group;
     group.reset();
-    const twin = group.add(this.#twinOf(take.limit));
+    const twin = group.add(getOrInsert(this.#twins, take.limit, () => twinOf(take.limit)));
     twin.useKeyOf(take);
     twin.kind = Kind.shadow;
     twin.mode = take.mode;
@@ -53,15 +54,6 @@ export class NeededBursts {
 
   close(): Promise<void> {
     return this.#store.close();
-  }
-
-  #twinOf(limit: Limit): Limit {
-    let twin = this.#twins.get(limit);
-    if (twin === undefined) {
-      twin = twinOf(limit);
-      this.#twins.set(limit, twin);
-    }
-    return twin;
   }
 }
 

@@ -1,5 +1,6 @@
 // Sends recorded calls through the real limiter in virtual time and counts the outcomes. report.ts makes the report.
 
+import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import type { Take } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
@@ -131,15 +132,9 @@ export class Simulation {
 
   // Limits of overrides are made per amount and unit, and share an id per rule.
   #tallyOf(limit: Limit): LimitTally {
-    const known = this.#tallies.get(limit);
-    if (known !== undefined) return known;
-    let tally = this.#overrides.get(limit.names.id);
-    if (tally === undefined) {
-      tally = new LimitTally(limit, this.#room);
-      this.#overrides.set(limit.names.id, tally);
-    }
-    this.#tallies.set(limit, tally);
-    return tally;
+    return getOrInsert(this.#tallies, limit, () =>
+      getOrInsert(this.#overrides, limit.names.id, () => new LimitTally(limit, this.#room)),
+    );
   }
 }
 

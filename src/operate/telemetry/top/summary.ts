@@ -1,6 +1,7 @@
 // The top keys of some parts of time, and of several workers, as intervals: a key's count lies between `least` and `most`. A sum of
 // intervals is right whatever the sketches have lost.
 
+import { getOrInsert } from "../../../engine/base/get-or-insert.ts";
 import type { RuleLabels } from "../stats-book.ts";
 import type { Part } from "./parts.ts";
 import { type Between, Tally } from "./tally.ts";
@@ -65,11 +66,7 @@ export function summaryOf(parts: readonly Part[], fromUs: number, keysMax: numbe
 export function mergeSummaries(summaries: readonly TopSummary[]): TopSummary {
   const found = new Map<string, Found[]>();
   for (const summary of summaries) {
-    for (const row of summary.rows) {
-      const same = found.get(row.text.key);
-      if (same === undefined) found.set(row.text.key, [{ row, summary }]);
-      else same.push({ row, summary });
-    }
+    for (const row of summary.rows) getOrInsert(found, row.text.key, () => []).push({ row, summary });
   }
   const restAsked = sumOf(summaries, (each) => each.restAsked);
   const restRefused = sumOf(summaries, (each) => each.restRefused);

@@ -1,5 +1,6 @@
 // Suggested limits as a rule file, with comments that say what they are made of.
 
+import { getOrInsert } from "../../../engine/base/get-or-insert.ts";
 import type { HoldNames } from "./held-calls.ts";
 import type { Shape } from "./shapes.ts";
 
@@ -30,12 +31,7 @@ export function rulesText(domain: string, shapes: readonly Shape[], options: Rul
   for (const shape of shapes) {
     let node = root;
     for (const key of shape.keys) {
-      let child = node.children.get(key);
-      if (child === undefined) {
-        child = { key, shape: undefined, children: new Map() };
-        node.children.set(key, child);
-      }
-      node = child;
+      node = getOrInsert<string, Node>(node.children, key, () => ({ key, shape: undefined, children: new Map() }));
     }
     node.shape = shape;
   }
