@@ -2,28 +2,22 @@
 // a refused call reports nothing, and its use would be charged to callers who were let in.
 
 import { Mode, type Take, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
-import type { MemoryStore } from "../../stores/memory/memory-store.ts";
-import type { Store } from "../../stores/store.ts";
+import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import { heldName } from "./call-text.ts";
 
 /** Refused calls of one generation, some 100 bytes each. There are two; the older one is dropped when the younger is full. */
 const REFUSED_MAX = 250_000;
 
-/** Settles in memory, at once. */
-export class RefusedHolds implements Store {
+/** A memory store that leaves such reports out. */
+export class RefusedHolds extends MemoryStore {
   /** Settlements of the last group that were left out. */
   readonly leftOut = new Set<Take>();
-  readonly #memory: MemoryStore;
   #refused = new Set<string>();
   #refusedBefore = new Set<string>();
 
-  constructor(memory: MemoryStore) {
-    this.#memory = memory;
-  }
-
-  take(group: TakeGroup): boolean {
+  override take(group: TakeGroup): boolean {
     this.leftOut.clear();
-    if (group.takesWithHolds === 0) return this.#memory.take(group);
+    if (group.takesWithHolds === 0) return super.take(group);
     const takes = group.takes.slice(0, group.size).filter(({ holdId }) => holdId !== "");
     const costs = new Map<Take, number>();
     for (const take of takes) {
@@ -32,7 +26,7 @@ export class RefusedHolds implements Store {
       costs.set(take, take.cost);
       take.cost = 0;
     }
-    const isSettled = this.#memory.take(group);
+    const isSettled = super.take(group);
     for (const [take, cost] of costs) take.cost = cost;
     for (const take of takes) {
       if (take.mode !== Mode.pay) continue;
@@ -40,14 +34,6 @@ export class RefusedHolds implements Store {
       else if (take.paid) this.#forget(heldName(take));
     }
     return isSettled;
-  }
-
-  giveBack(group: TakeGroup): void {
-    this.#memory.giveBack(group);
-  }
-
-  close(): Promise<void> {
-    return this.#memory.close();
   }
 
   #isRefused(name: string): boolean {

@@ -2,7 +2,6 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { RequestError } from "../../engine/base/errors.ts";
-import type { OnStoreFailure } from "../../engine/domain/limit.ts";
 import { LimitStats, type StatsBook, type ValueStatsBook } from "../../engine/domain/stats.ts";
 import { LimitCall } from "../../engine/limiter/call.ts";
 import { LocalFallback } from "../../engine/limiter/failure-policy.ts";
@@ -10,38 +9,18 @@ import { Limiter } from "../../engine/limiter/limiter.ts";
 import type { LimiterObserver } from "../../engine/limiter/limiter-observer.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import { checkRequest } from "../../grpc/rls/service.ts";
-import { MemoryStore } from "../../stores/memory/memory-store.ts";
-import type { Store } from "../../stores/store.ts";
+import { MemoryStore, type MemoryStoreOptions } from "../../stores/memory/memory-store.ts";
 import { SILENT_STORE_OBSERVER } from "../../stores/store-observer.ts";
 import { fillRequest, type RecordedQuestion } from "./question.ts";
 
-/** The time of a recording or a case: it stands still until it is moved. */
-class VirtualClock implements Clock {
-  #nowUs = 0;
-
-  nowUs(): number {
-    return this.#nowUs;
-  }
-
-  setUs(nowUs: number): void {
-    this.#nowUs = nowUs;
-  }
-}
+type LimiterOptions = ConstructorParameters<typeof Limiter>[0];
+type Parts = "store" | "clock" | "windowClock" | "observer" | "listener" | "fallback" | "localCache" | "runtime";
+type Counting = "statsBook" | "countsNothing";
 
 /** The settings of the service that decisions depend on. */
-export interface DecidingSettings {
-  readonly shadowMode: boolean;
-  readonly quotaMode: boolean;
-  readonly onStoreFailure: OnStoreFailure;
-  readonly retryAfterJitter: number;
-  readonly nearLimitRatio: number;
-  readonly compatible: boolean;
-  readonly stopsAtOver: boolean;
-  /** Most buckets in memory; with more, the bucket that expires first is dropped. */
-  readonly bucketsMax: number;
-  /** Most bytes of sliding logs. */
-  readonly logBytesMax: number;
-}
+export type DecidingSettings = Required<
+  Omit<LimiterOptions, Parts | Counting> & Pick<MemoryStoreOptions, "bucketsMax" | "logBytesMax">
+>;
 
 /** Nobody reads these counters: reports count calls themselves. */
 const UNREAD_STATS: StatsBook & ValueStatsBook = {
@@ -61,21 +40,18 @@ const SILENT_OBSERVER: LimiterObserver = {
 };
 
 /** Decides calls one after another, each at a time that the caller names. */
-export class SimulatedService {
-  readonly clock = new VirtualClock();
+export class SimulatedService<Deciding extends MemoryStore> {
+  #nowUs = 0;
+  /** The time of a recording or a case: it stands still until it is moved. */
+  readonly clock: Clock = { nowUs: () => this.#nowUs };
   /** The call decided last; the next call reuses it. */
   readonly call = new LimitCall({ finish: ignore });
   /** Buckets that were dropped for lack of room before they had expired. */
   evicted = 0;
+  readonly store: Deciding;
   readonly #limiter: Limiter;
-  readonly #store: Store;
 
-  /** `around` makes the store of the memory store; it must settle every group before `take` returns. */
-  constructor(
-    ruleSet: RuleSet,
-    settings: DecidingSettings,
-    around: (memory: MemoryStore) => Store = (memory) => memory,
-  ) {
+  constructor(ruleSet: RuleSet, settings: DecidingSettings, Store: new (options: MemoryStoreOptions) => Deciding) {
     const { clock } = this;
     const observer = {
       ...SILENT_STORE_OBSERVER,
@@ -84,14 +60,16 @@ export class SimulatedService {
       },
     };
     const memory = { ...settings, clock, observer };
-    const openMemory = () => new MemoryStore(memory);
-    this.#store = around(openMemory());
+    this.store = new Store(memory);
     this.#limiter = new Limiter({
       ...settings,
-      store: this.#store,
+      store: this.store,
       clock,
       observer: SILENT_OBSERVER,
-      fallback: new LocalFallback(openMemory, () => 1),
+      fallback: new LocalFallback(
+        () => new MemoryStore(memory),
+        () => 1,
+      ),
       statsBook: UNREAD_STATS,
     });
     this.#limiter.useRules(ruleSet);
@@ -101,7 +79,7 @@ export class SimulatedService {
   decide(question: RecordedQuestion["question"], atUs: number): RequestError | undefined {
     const { call } = this;
     call.reset();
-    this.clock.setUs(atUs);
+    this.#nowUs = atUs;
     try {
       fillRequest(question, call.request);
       checkRequest(call.request);
@@ -114,6 +92,6 @@ export class SimulatedService {
   }
 
   close(): Promise<void> {
-    return this.#store.close();
+    return this.store.close();
   }
 }

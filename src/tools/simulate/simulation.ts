@@ -5,7 +5,6 @@ import type { Limit } from "../../engine/domain/limit.ts";
 import type { Take } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
-import type { MemoryStore } from "../../stores/memory/memory-store.ts";
 import { CallText } from "./call-text.ts";
 import { Changes } from "./changes.ts";
 import { callerRoom, LimitTally } from "./limit-tally.ts";
@@ -49,9 +48,8 @@ export class Simulation {
   /** Calls with a limit that could not decide: sliding logs are out of memory. */
   undecided = 0;
   readonly #options: SimulationOptions;
-  readonly #service: SimulatedService;
-  #refusedHolds: RefusedHolds | undefined;
-  readonly #old: SimulatedService | undefined;
+  readonly #service: SimulatedService<RefusedHolds>;
+  readonly #old: SimulatedService<RefusedHolds> | undefined;
   readonly #needs: NeededBursts;
   readonly #text: CallText;
   readonly #room = callerRoom();
@@ -65,12 +63,8 @@ export class Simulation {
     this.#options = options;
     this.ruleSet = ruleSet;
     this.against = against;
-    const around = (memory: MemoryStore) => new RefusedHolds(memory);
-    this.#service = new SimulatedService(ruleSet, settings, (memory) => {
-      this.#refusedHolds = around(memory);
-      return this.#refusedHolds;
-    });
-    this.#old = against === undefined ? undefined : new SimulatedService(against, settings, around);
+    this.#service = new SimulatedService(ruleSet, settings, RefusedHolds);
+    this.#old = against && new SimulatedService(against, settings, RefusedHolds);
     this.#needs = new NeededBursts(this.#service.clock, settings);
     this.#text = new CallText(options.hashesAll === true);
     this.changes = new Changes(this.#text);
@@ -126,7 +120,7 @@ export class Simulation {
       const take = call.group.takes[i] as Take;
       const tally = this.#tallyOf(take.limit);
       tally.count(take, nowUs, this.#labelOf);
-      tally.holds?.count(take, nowUs, this.#refusedHolds?.leftOut.has(take) === true);
+      tally.holds?.count(take, nowUs, this.#service.store.leftOut.has(take));
     }
   }
 
@@ -140,7 +134,7 @@ export class Simulation {
 
 /** Decides the question, or counts it as rejected: as a mistake that the service would answer with an error. */
 function decides(
-  service: SimulatedService,
+  service: SimulatedService<RefusedHolds>,
   question: RecordedQuestion["question"],
   atUs: number,
   rejected: Map<string, number>,

@@ -13,8 +13,7 @@ import { paidBy } from "../../../grpc/rls/budgets.ts";
 import { addHeaders, type HeaderOptions } from "../../../grpc/rls/headers.ts";
 import { failWithCallFailure, failWithError } from "../../../grpc/rls/service.ts";
 import { GrpcStatus } from "../../../grpc/unary.ts";
-import type { MemoryStore } from "../../../stores/memory/memory-store.ts";
-import type { Store } from "../../../stores/store.ts";
+import { MemoryStore } from "../../../stores/memory/memory-store.ts";
 import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
 import { TIME_US_MAX } from "../sources/time-of-call.ts";
 import type { Coverage } from "./coverage.ts";
@@ -48,11 +47,7 @@ interface Answer {
 
 /** Runs one case, on buckets of its own. No failures: it passed. It ends with the first step that fails. */
 export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }: CaseOptions) {
-  let store: SwitchedStore | undefined;
-  const service = new SimulatedService(ruleSet, settings, (memory) => {
-    store = new SwitchedStore(memory);
-    return store;
-  });
+  const service = new SimulatedService(ruleSet, settings, SwitchedStore);
   let nowUs = test.startUs;
   let calls = 0;
   const done = (failures: readonly Failure[]) => {
@@ -61,7 +56,7 @@ export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }
   };
   for (const step of test.steps) {
     nowUs = (step.setUs ?? nowUs) + step.afterUs;
-    if (store !== undefined && step.store !== undefined) store.isAway = step.store === "away";
+    if (step.store !== undefined) service.store.isAway = step.store === "away";
     for (let i = 1; i <= step.times && step.call !== undefined; i++) {
       calls++;
       if (i > 1) nowUs += step.everyUs;
@@ -76,7 +71,7 @@ export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }
 }
 
 function ask(
-  service: SimulatedService,
+  service: SimulatedService<SwitchedStore>,
   question: NonNullable<Step["call"]>,
   nowUs: number,
   headers: HeaderOptions,
@@ -221,27 +216,14 @@ export function formatFailure({ at, message }: Failure): string {
 const AWAY = new StoreError("STORE_UNREACHABLE", "the case says that the store is away");
 
 /** A memory store that can be away: then it does not answer, and each limit's on_store_failure decides. */
-class SwitchedStore implements Store {
+class SwitchedStore extends MemoryStore {
   isAway = false;
-  readonly #memory: MemoryStore;
 
-  constructor(memory: MemoryStore) {
-    this.#memory = memory;
-  }
-
-  take(group: TakeGroup): boolean {
-    if (!this.isAway) return this.#memory.take(group);
+  override take(group: TakeGroup): boolean {
+    if (!this.isAway) return super.take(group);
     for (let i = 0; i < group.size; i++) (group.takes[i] as Take).outcome = Outcome.unanswered;
     group.verdict = Verdict.failed;
     group.failure = AWAY;
     return true;
-  }
-
-  giveBack(group: TakeGroup): void {
-    if (!this.isAway) this.#memory.giveBack(group);
-  }
-
-  close(): Promise<void> {
-    return this.#memory.close();
   }
 }

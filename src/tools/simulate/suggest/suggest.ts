@@ -6,6 +6,7 @@ import type { Descriptor, LimitRequest } from "../../../engine/domain/request.ts
 import type { Take } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
 import type { RuleSet } from "../../../engine/rules/rule-set.ts";
+import { MemoryStore } from "../../../stores/memory/memory-store.ts";
 import { NeededBursts } from "../needed-bursts.ts";
 import type { RecordedQuestion } from "../question.ts";
 import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
@@ -67,7 +68,7 @@ export async function suggest(options: SuggestOptions) {
 async function measureRates(options: SuggestOptions, shapes: Shapes): Promise<void> {
   const { compile, settings, holdNames } = options;
   const held = holdNames === undefined ? undefined : new HeldCalls(holdNames);
-  await decideAll(options, new SimulatedService(compile([]), settings), ({ request }, nowUs) => {
+  await decideAll(options, new SimulatedService(compile([]), settings, MemoryStore), ({ request }, nowUs) => {
     for (const descriptor of descriptorsOf(request)) {
       const heldCall = held?.read(request, descriptor, nowUs);
       const hits = held === undefined ? hitsOf(request, descriptor) : paidBy(heldCall);
@@ -86,7 +87,7 @@ function paidBy(call: HeldCall | undefined): number {
 /** Has the limiter decide with buckets that refuse nobody, and finds what each take needs. */
 async function measureBursts(options: SuggestOptions, found: readonly Shape[], shapes: Shapes): Promise<void> {
   const { settings, compile, share, headroom, holdNames } = options;
-  const service = new SimulatedService(compile(found), settings);
+  const service = new SimulatedService(compile(found), settings, MemoryStore);
   const needs = new NeededBursts(service.clock, settings);
   const held = holdNames === undefined ? undefined : new HeldCalls(holdNames);
   // From here on a caller's peak is the burst that it needs.
@@ -116,7 +117,7 @@ async function measureBursts(options: SuggestOptions, found: readonly Shape[], s
 /** Has the service decide all calls; `look` gets each one that it would not reject. */
 async function decideAll(
   { openCalls }: SuggestOptions,
-  service: SimulatedService,
+  service: SimulatedService<MemoryStore>,
   look: (call: LimitCall, nowUs: number) => void,
 ): Promise<void> {
   let nowUs = 0;
