@@ -1,5 +1,5 @@
 // Keeps the results of comparing: counts by field and by rule, and the first differing calls in full, without callers' values. report.ts and
-// operate/telemetry/mirror-metrics.ts show them.
+// metrics.ts show them.
 
 import { createHmac, randomBytes } from "node:crypto";
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";

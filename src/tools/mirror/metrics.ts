@@ -1,41 +1,16 @@
-// The mirror's metrics; docs/mirror.md explains them. The service's own are in metrics.ts.
+// The mirror's metrics; docs/mirror.md explains them. The service's own are in operate/telemetry/metrics.ts.
 
-import type { LatencyHistogram } from "./latency-histogram.ts";
-import { byLabel, latencyText, type MetricHead, metricText, type Sample } from "./metric-text.ts";
+import { byLabel, latencyText, type MetricHead, metricText, type Sample } from "../../operate/telemetry/metric-text.ts";
+import type { Differences } from "./differences.ts";
+import type { Mirror } from "./mirror.ts";
+import type { Recording } from "./recording.ts";
 
 const PREFIX = "headgate_mirror_";
 
-/** Differing calls of one rule. */
-interface RuleCount {
-  readonly domain: string;
-  readonly keys: string;
-  readonly answering_limit: string;
-  readonly calls: number;
-}
-
-/** What the mirror has counted. */
-interface MirrorNumbers {
-  readonly mirror: {
-    readonly relayed: number;
-    readonly notCompared: Readonly<Record<string, number>>;
-    readonly answeringFailures: ReadonlyMap<string, number>;
-    readonly comparisons: number;
-    readonly heldBytes: number;
-    readonly answeringLatency: LatencyHistogram;
-    readonly comparedLatency: LatencyHistogram;
-  };
-  readonly book: {
-    readonly same: number;
-    readonly different: number;
-    readonly fields: Readonly<Record<string, number>>;
-    rules(): readonly RuleCount[];
-  };
-}
-
 /** The mirror's metrics in Prometheus's text format, without those of the process. */
 export function mirrorText(
-  { mirror, book }: MirrorNumbers,
-  recording: { readonly calls: number; readonly leftOut: number } = { calls: 0, leftOut: 0 },
+  { mirror, book }: { readonly mirror: Mirror; readonly book: Differences },
+  recording: Pick<Recording, "calls" | "leftOut"> = { calls: 0, leftOut: 0 },
 ): string {
   const { same, different, fields } = book;
   const ofRules = book

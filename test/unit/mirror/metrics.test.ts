@@ -3,7 +3,9 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { LatencyHistogram } from "../../../src/operate/telemetry/latency-histogram.ts";
-import { mirrorText } from "../../../src/operate/telemetry/mirror-metrics.ts";
+import type { Differences } from "../../../src/tools/mirror/differences.ts";
+import { mirrorText } from "../../../src/tools/mirror/metrics.ts";
+import type { Mirror } from "../../../src/tools/mirror/mirror.ts";
 
 const answering = new LatencyHistogram();
 answering.observe(900);
@@ -18,8 +20,8 @@ const mirror = {
   heldBytes: 600,
   answeringLatency: answering,
   comparedLatency: new LatencyHistogram(),
-};
-const book = { same: 4, different: 2, fields: { limit: 2 }, rules: () => [RULE, RULE] };
+} as unknown as Mirror;
+const book = { same: 4, different: 2, fields: { limit: 2 }, rules: () => [RULE, RULE] } as unknown as Differences;
 const text = mirrorText({ mirror, book }, { calls: 8, leftOut: 9 });
 
 describe("the mirror's metrics", () => {
