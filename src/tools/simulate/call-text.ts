@@ -14,37 +14,28 @@ const ENTRIES_MAX = 8;
 /** Most characters of a whole descriptor: reports remember hundreds of thousands of callers. */
 const TEXT_CHARS_MAX = 240;
 
-/** Writes callers of one run. `hashesAll` hides all values, whatever the rules say. */
-export class CallText {
-  readonly #hashesAll: boolean;
+/** The entries that tell the take's bucket from others; of the global limit, that it is for every call. */
+export function callerText(call: LimitCall, take: Take, hashesAll: boolean): string {
+  if (take.descriptor === GLOBAL_DESCRIPTOR) return "every call";
+  return descriptorText(call, take.descriptor, hashesAll, call.domain?.costEntries);
+}
 
-  constructor(hashesAll: boolean) {
-    this.#hashesAll = hashesAll;
-  }
-
-  /** The entries that tell the take's bucket from others; of the global limit, that it is for every call. */
-  callerOf(call: LimitCall, take: Take): string {
-    if (take.descriptor === GLOBAL_DESCRIPTOR) return "every call";
-    const { domain } = call;
-    return this.#entriesText(call, take.descriptor, (key) => domain?.costEntries.has(key) !== true);
-  }
-
-  /** A whole descriptor. */
-  descriptorOf(call: LimitCall, index: number): string {
-    return this.#entriesText(call, index, () => true);
-  }
-
-  #entriesText(call: LimitCall, index: number, isShown: (key: string) => boolean): string {
-    const { keys } = call.request.descriptors[index] as Descriptor;
-    const values = shownValues(call, index);
-    const shown = values.map((value, i) => ({ key: keys[i] ?? "", value })).filter(({ key }) => isShown(key));
-    const entries = shown.slice(0, ENTRIES_MAX).map(({ key, value }) => {
-      const text = { key: textOf(key), value: textOf(this.#hashesAll ? shownValue(value, true) : value) };
-      return cut(typedText([text]), ENTRY_CHARS_MAX);
-    });
-    const more = shown.length > ENTRIES_MAX ? ` and ${shown.length - ENTRIES_MAX} entries more` : "";
-    return entries.length === 0 ? "(no entries)" : cut(entries.join(",") + more, TEXT_CHARS_MAX);
-  }
+/** A descriptor without the entries that are left out. `hashesAll` hides all values, whatever the rules say. */
+export function descriptorText(
+  call: LimitCall,
+  index: number,
+  hashesAll: boolean,
+  leftOut: ReadonlySet<string> = new Set(),
+): string {
+  const { keys } = call.request.descriptors[index] as Descriptor;
+  const values = shownValues(call, index);
+  const shown = values.map((value, i) => ({ key: keys[i] ?? "", value })).filter(({ key }) => !leftOut.has(key));
+  const entries = shown.slice(0, ENTRIES_MAX).map(({ key, value }) => {
+    const text = { key: textOf(key), value: textOf(hashesAll ? shownValue(value, true) : value) };
+    return cut(typedText([text]), ENTRY_CHARS_MAX);
+  });
+  const more = shown.length > ENTRIES_MAX ? ` and ${shown.length - ENTRIES_MAX} entries more` : "";
+  return entries.length === 0 ? "(no entries)" : cut(entries.join(",") + more, TEXT_CHARS_MAX);
 }
 
 // A slice of a string keeps the whole string alive; a new string does not.

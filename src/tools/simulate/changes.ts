@@ -6,7 +6,7 @@ import { textOf } from "../../engine/domain/request.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import { limitWords } from "../../engine/rules/explain-words.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
-import { type CallText, callerOf } from "./call-text.ts";
+import { callerOf, callerText } from "./call-text.ts";
 
 /** Most limits and callers told apart. Limits of overrides share one name, so the rule files bound the number of limits. */
 const CALLERS_MAX = 200_000;
@@ -42,13 +42,9 @@ export class Changes {
   readonly newlyAllowed = new ChangedCalls();
   /** The first calls that the two rule sets answer differently. */
   readonly examples: (Record<"at" | "refused_by" | "limit" | "caller", string> & { readonly call: number })[] = [];
-  readonly #text: CallText;
 
-  constructor(text: CallText) {
-    this.#text = text;
-  }
-
-  compare(now: LimitCall, old: LimitCall, number: number, atUs: number): void {
+  /** `hashesAll` hides all values of the call in the examples. */
+  compare(now: LimitCall, old: LimitCall, number: number, atUs: number, hashesAll: boolean): void {
     const { overLimit } = now.decision;
     if (overLimit === old.decision.overLimit) {
       if (overLimit) this.refusedByBoth++;
@@ -59,7 +55,7 @@ export class Changes {
     const limit = governing?.limit.names.id ?? "";
     (overLimit ? this.newlyRefused : this.newlyAllowed).add(limit, governing === undefined ? 0 : callerOf(governing));
     if (this.examples.length >= EXAMPLES_MAX || governing === undefined) return;
-    const caller = this.#text.callerOf(refused, governing);
+    const caller = callerText(refused, governing, hashesAll);
     const at = isoTime(atUs);
     this.examples.push({ call: number, at, refused_by: overLimit ? "new" : "old", limit: textOf(limit), caller });
   }

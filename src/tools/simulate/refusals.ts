@@ -5,7 +5,7 @@ import { textOf } from "../../engine/domain/request.ts";
 import { isOver, type Take } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import { waitUsOf } from "../../engine/limiter/decision.ts";
-import { type CallText, callerOf } from "./call-text.ts";
+import { callerOf, callerText, descriptorText } from "./call-text.ts";
 
 /** A refused call. */
 export type ShownRefusal = ReturnType<typeof tell>;
@@ -17,12 +17,12 @@ export type ToldLimit = ShownRefusal["limits"][number];
 export class Refusals {
   readonly told: ShownRefusal[] = [];
   readonly #max: number;
-  readonly #text: CallText;
+  readonly #hashesAll: boolean;
   readonly #seen = new Set<string>();
 
-  constructor(max: number, text: CallText) {
+  constructor(max: number, hashesAll: boolean) {
     this.#max = max;
-    this.#text = text;
+    this.#hashesAll = hashesAll;
   }
 
   /** Looks at a refused call. */
@@ -32,23 +32,25 @@ export class Refusals {
     const id = `${governing.limit.names.id} ${callerOf(governing)}`;
     if (this.#seen.has(id)) return;
     this.#seen.add(id);
-    this.told.push(tell(call, governing, number, atUs, this.#text));
+    this.told.push(tell(call, governing, number, atUs, this.#hashesAll));
   }
 }
 
-function tell(call: LimitCall, governing: Take, number: number, atUs: number, text: CallText) {
+function tell(call: LimitCall, governing: Take, number: number, atUs: number, hashesAll: boolean) {
   const { request, group } = call;
   return {
     /** Number of the call in the recording, from 1. */
     call: number,
     at: isoTime(atUs),
     domain: textOf(request.domain),
-    descriptors: request.descriptors.slice(0, request.descriptorCount).map((_, i) => text.descriptorOf(call, i)),
+    descriptors: request.descriptors
+      .slice(0, request.descriptorCount)
+      .map((_, i) => descriptorText(call, i, hashesAll)),
     /** The limit that governs the answer. */
     limit: textOf(governing.limit.names.id),
     limits: group.takes.slice(0, group.size).map((take) => ({
       limit: textOf(take.limit.names.id),
-      caller: text.callerOf(call, take),
+      caller: callerText(call, take, hashesAll),
       cost: take.cost,
       had_room: !isOver(take),
       /** What would have passed before and after the call; a refused call takes nothing. */

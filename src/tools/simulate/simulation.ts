@@ -5,7 +5,7 @@ import type { Limit } from "../../engine/domain/limit.ts";
 import type { Take } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
-import { CallText } from "./call-text.ts";
+import { callerText } from "./call-text.ts";
 import { Changes } from "./changes.ts";
 import { callerRoom, LimitTally } from "./limit-tally.ts";
 import { NeededBursts } from "./needed-bursts.ts";
@@ -37,7 +37,7 @@ export class Simulation {
   readonly against: RuleSet | undefined;
   readonly timeline = new Timeline();
   readonly unmatched = new UnmatchedShapes();
-  readonly changes: Changes;
+  readonly changes = new Changes();
   readonly refusals: Refusals;
   /** Calls that the service would refuse as mistakes, by the code of the error. */
   readonly rejected = new Map<string, number>();
@@ -51,7 +51,6 @@ export class Simulation {
   readonly #service: SimulatedService<RefusedHolds>;
   readonly #old: SimulatedService<RefusedHolds> | undefined;
   readonly #needs: NeededBursts;
-  readonly #text: CallText;
   readonly #room = callerRoom();
   readonly #tallies = new Map<Limit, LimitTally>();
   readonly #overrides = new Map<string, LimitTally>();
@@ -59,20 +58,18 @@ export class Simulation {
   readonly #onNeed: (take: Take, needed: number) => void;
 
   constructor(options: SimulationOptions) {
-    const { ruleSet, against, settings } = options;
+    const { ruleSet, against, settings, explainMax = 0, hashesAll = false } = options;
     this.#options = options;
     this.ruleSet = ruleSet;
     this.against = against;
     this.#service = new SimulatedService(ruleSet, settings, RefusedHolds);
     this.#old = against && new SimulatedService(against, settings, RefusedHolds);
     this.#needs = new NeededBursts(this.#service.clock, settings);
-    this.#text = new CallText(options.hashesAll === true);
-    this.changes = new Changes(this.#text);
-    this.refusals = new Refusals(options.explainMax ?? 0, this.#text);
+    this.refusals = new Refusals(explainMax, hashesAll);
     for (const domain of ruleSet.domains.values()) {
       for (const limit of domain.limits) this.#tallies.set(limit, new LimitTally(limit, this.#room));
     }
-    this.#labelOf = (take) => this.#text.callerOf(this.#service.call, take);
+    this.#labelOf = (take) => callerText(this.#service.call, take, hashesAll);
     this.#onNeed = (take, needed) => {
       const tally = this.#tallyOf(take.limit);
       if (needed > tally.needed) tally.needed = needed;
@@ -100,8 +97,9 @@ export class Simulation {
     if (!isDecided) return;
     this.#count(call, nowUs);
     this.#needs.settle(call.group, this.#onNeed);
-    if (isDecidedByOld) this.changes.compare(call, old.call, this.timeline.calls, nowUs);
-    this.#options.onDecided?.(call);
+    const { hashesAll = false, onDecided } = this.#options;
+    if (isDecidedByOld) this.changes.compare(call, old.call, this.timeline.calls, nowUs, hashesAll);
+    onDecided?.(call);
   }
 
   async close(): Promise<void> {
