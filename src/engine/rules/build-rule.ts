@@ -182,7 +182,7 @@ function makeRule(
   built: readonly Limit[],
   context: DomainContext,
 ): MutableRule {
-  const unlimitedReplaces = namesOfReplaced(limits.unlimitedReplaces, context);
+  const unlimitedReplaces = namesOfReplaced(limits.unlimited?.replaces ?? [], context);
   if (unlimitedReplaces.length > 0 || built.some(({ policy }) => policy.replaces.length > 0))
     context.hasReplaces = true;
   return {
@@ -193,9 +193,9 @@ function makeRule(
     path,
     at: draft.at,
     hasLimit: limits.hasLimit,
-    isUnlimited: limits.isUnlimited,
+    isUnlimited: limits.unlimited !== undefined,
     unlimitedReplaces,
-    unlimitedRequests: limits.unlimitedRequests,
+    unlimitedRequests: limits.unlimited?.requests ?? 0,
     limits: built,
     limitsName: limits.name,
     tiers: undefined,

@@ -40,18 +40,17 @@ export interface LimitDraft extends Rate {
   readonly priority: PriorityDraft | undefined;
 }
 
+/** What limits and unlimited rules have. */
+type NamedDraft = Pick<LimitDraft, "name" | "replaces"> & { readonly priority?: LimitDraft["priority"] };
+
 /** The limits of a rule. */
 export interface LimitsDraft {
   /** Their name in the file's `limits`; empty if the rule itself writes them. */
   readonly name: string;
   /** True if the rule has a limit or is unlimited. */
   readonly hasLimit: boolean;
-  readonly isUnlimited: boolean;
-  /** Name and `replaces` of an unlimited rule; else empty. */
-  readonly unlimitedName: string;
-  readonly unlimitedReplaces: readonly PlacedName[];
-  /** `requests_per_unit` as written on an unlimited rule; else 0. */
-  readonly unlimitedRequests: number;
+  /** What an unlimited rule says, with its `requests_per_unit` as written; it has no limits. */
+  readonly unlimited: (NamedDraft & { readonly requests: number }) | undefined;
   readonly limits: readonly LimitDraft[];
   /** True if the limits come from a list, so that each needs a label. */
   readonly isList: boolean;
@@ -145,10 +144,8 @@ export class DomainDraft {
     const { key, keyAt, at, tier, cost, hold } = rule;
     getOrInsert(this.#keys, key, () => []).push(keyAt);
     if (tier !== undefined) this.#noteCarried(tier.entry, at, "tells the tier");
-    for (const { limits, unlimitedName, unlimitedReplaces } of limitsOfDraft(rule)) {
-      if (unlimitedName !== "") this.names.add(unlimitedName);
-      for (const replaced of unlimitedReplaces) this.#replaced.push(replaced);
-      for (const limit of limits) this.#noteLimit(limit);
+    for (const { limits, unlimited } of limitsOfDraft(rule)) {
+      for (const limit of unlimited === undefined ? limits : [unlimited]) this.#noteLimit(limit);
     }
     if (cost?.entry !== undefined) this.#noteCarried(cost.entry, at, "carries the cost");
     if (hold === undefined) return;
@@ -194,7 +191,7 @@ export class DomainDraft {
     return this.#settleValues;
   }
 
-  #noteLimit({ name, replaces, priority }: LimitDraft): void {
+  #noteLimit({ name, replaces, priority }: NamedDraft): void {
     if (name !== "") this.names.add(name);
     for (const replaced of replaces) this.#replaced.push(replaced);
     if (priority !== undefined) this.#noteCarried(priority.entry, priority.at, "tells the priority");

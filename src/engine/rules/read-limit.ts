@@ -85,7 +85,7 @@ function readShape(fields: Fields) {
 }
 
 /** The limit's name; empty if it has none. */
-export function readName(fields: Fields): string {
+function readName(fields: Fields): string {
   const name = fields.text("name") ?? "";
   warnUnsafe(name, fields.valueAt("name"), fields.log);
   return name;
@@ -107,7 +107,7 @@ export function refuseSync(
 }
 
 /** The names of the limits that a limit replaces. `ownName` may not be among them. */
-export function readReplaces(fields: Fields, ownName: string): PlacedName[] {
+function readReplaces(fields: Fields, ownName: string): PlacedName[] {
   const { log } = fields;
   const names: PlacedName[] = [];
   const mappings = fields.mappings("replaces");
@@ -124,9 +124,11 @@ export function readReplaces(fields: Fields, ownName: string): PlacedName[] {
   return names;
 }
 
-/** Checks an unlimited rule. Its `unit` may be any text but a unit. Returns its `requests_per_unit`; 0 if it has none. */
-export function readUnlimited(fields: Fields): number {
+/** Reads an unlimited rule. Its `unit` may be any text but a unit; `requests` is 0 without `requests_per_unit`. */
+export function readUnlimited(fields: Fields) {
   const { log } = fields;
+  const name = readName(fields);
+  const replaces = readReplaces(fields, name);
   const unit = fields.text("unit") ?? "";
   const requests = fields.whole("requests_per_unit", 0);
   if (UNIT_WORDS.includes(unit.toLowerCase())) {
@@ -140,7 +142,7 @@ export function readUnlimited(fields: Fields): number {
     const field = fields.given(name);
     if (field !== undefined) log.error(field.keyAt, `an unlimited rule takes no ${name}`, "Remove it, or 'unlimited'.");
   }
-  return requests ?? 0;
+  return { name, replaces, requests: requests ?? 0 };
 }
 
 function readTokenRate(fields: Fields, field: Field, algorithm: Algorithm | undefined): Rate | undefined {

@@ -9,7 +9,7 @@ import type { LimitDraft, LimitsDraft, RuleDraft, TierDraft } from "./draft.ts";
 import { type Field, Fields, fieldsOfFiles, isNull, keyText, readScalars, textOfNode } from "./fields.ts";
 import { warnUnsafe } from "./names.ts";
 import { describeSource, formatPlace, type ProblemLog } from "./problems.ts";
-import { readLimit, readName, readReplaces, readUnlimited, refuseSync } from "./read-limit.ts";
+import { readLimit, readUnlimited, refuseSync } from "./read-limit.ts";
 import { LIMIT_NAMES_MAX, LIMITS_PER_RULE_MAX } from "./schema.ts";
 import {
   isInResource,
@@ -50,7 +50,7 @@ export function readRuleLimits(
   concurrent: LimitDraft | undefined,
 ): Pick<RuleDraft, "limits" | "tier"> {
   const withConcurrent = (draft: LimitsDraft): LimitsDraft =>
-    concurrent === undefined || draft.isUnlimited
+    concurrent === undefined || draft.unlimited !== undefined
       ? draft
       : { ...draft, hasLimit: true, limits: [...draft.limits, concurrent] };
   const { byDefault, tier } = readChoice(fields, named);
@@ -124,23 +124,10 @@ function readLimits(
   }
   const draft = { name, isList, hasLimit: sections.length > 0 };
   if (unlimited === undefined) {
-    const postPaid = own ?? (limits.length === 0 ? undefined : byDefault);
-    const none = { isUnlimited: false, unlimitedName: "", unlimitedReplaces: [], unlimitedRequests: 0 };
-    return { ...draft, ...none, limits, postPaid };
+    return { ...draft, unlimited, limits, postPaid: own ?? (limits.length === 0 ? undefined : byDefault) };
   }
   if (sections.length > 1) log.error(unlimited.at, "an unlimited rule takes no other limits");
-  const unlimitedName = readName(unlimited);
-  const unlimitedReplaces = readReplaces(unlimited, unlimitedName);
-  const unlimitedRequests = readUnlimited(unlimited);
-  return {
-    ...draft,
-    isUnlimited: true,
-    unlimitedName,
-    unlimitedReplaces,
-    unlimitedRequests,
-    limits: [],
-    postPaid: own,
-  };
+  return { ...draft, unlimited: readUnlimited(unlimited), limits: [], postPaid: own };
 }
 
 /** The named limits of a rule. */

@@ -201,7 +201,7 @@ function checkSharing({ sharesThreshold, patterns }: RuleDraft, fields: Fields):
 function checkSettings(draft: RuleDraft, fields: Fields): void {
   const { log } = fields;
   const choices = limitsOfDraft(draft);
-  const isUnlimited = choices.every((limits) => limits.isUnlimited);
+  const isUnlimited = choices.every(({ unlimited }) => unlimited !== undefined);
   const reason = !draft.limits.hasLimit ? "a rule without a limit" : isUnlimited ? "an unlimited rule" : undefined;
   if (reason === undefined) {
     warnNoRoom(draft, fields);
