@@ -142,8 +142,7 @@ function readTimeZone(fields: Fields): string | undefined {
   const field = fields.given("time_zone");
   if (field === undefined) {
     const hint = "Add 'time_zone: Europe/Berlin', or 'time_zone: UTC'.";
-    fields.missing("window: 'time_zone' is missing: there is no default", hint);
-    return undefined;
+    return fields.missing("window: 'time_zone' is missing: there is no default", hint);
   }
   const text = fields.text("time_zone");
   if (text === undefined) return undefined;
@@ -151,8 +150,7 @@ function readTimeZone(fields: Fields): string | undefined {
   const known = knownTimeZone(name);
   if (known === name) return name;
   const message = "time_zone: expected a name of the time zone database, such as Europe/Berlin or UTC";
-  fields.log.wrong(field.value, message, known === undefined ? suggestZone(name) : `Write '${known}'.`);
-  return undefined;
+  return fields.log.wrong(field.value, message, known === undefined ? suggestZone(name) : `Write '${known}'.`);
 }
 
 function suggestZone(name: string): string | undefined {
@@ -165,8 +163,7 @@ function readStart(unit: CalendarUnit, fields: Fields): Pick<Calendar, "month" |
   if (field === undefined) return { month: 1, day: 1 };
   if (unit === "day") {
     const message = "'starts_on' means nothing to a day, which begins at midnight";
-    fields.log.error(field.keyAt, message, "Leave it out.");
-    return undefined;
+    return fields.log.error(field.keyAt, message, "Leave it out.");
   }
   if (unit === "week") {
     const weekday = fields.word("starts_on", WEEKDAYS);
@@ -180,6 +177,6 @@ function readStart(unit: CalendarUnit, fields: Fields): Pick<Calendar, "month" |
   if (day >= 1 && day <= (DAYS_OF_MONTHS[month - 1] ?? 0)) {
     return { month: unit === "year" ? month : ((month - 1) % MONTHS_PER_QUARTER) + 1, day };
   }
-  fields.log.wrong(field.value, `starts_on: expected the month and day on which a ${unit} begins, such as "04-01"`);
-  return undefined;
+  const message = `starts_on: expected the month and day on which a ${unit} begins, such as "04-01"`;
+  return fields.log.wrong(field.value, message);
 }

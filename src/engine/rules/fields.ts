@@ -79,7 +79,7 @@ export class Fields {
   }
 
   /** Reports a key that is missing, unless a key was refused, which may be the same one misspelt. */
-  missing(message: string, suggestion?: string): void {
+  missing(message: string, suggestion?: string): undefined {
     if (!this.hasRefused) this.log.error(this.at, message, suggestion);
   }
 
@@ -115,8 +115,7 @@ export class Fields {
     const scalar = value.kind === "scalar" ? value.value : undefined;
     const number = scalar?.type === "integer" || scalar?.type === "float" ? scalar.number : Number.NaN;
     if (number >= min && number <= max) return number;
-    this.log.wrong(value, `${name}: expected a number from ${min} to ${max}`);
-    return undefined;
+    return this.log.wrong(value, `${name}: expected a number from ${min} to ${max}`);
   }
 
   /** The index of the value in `words`; undefined if absent, null or another word. */
@@ -126,8 +125,7 @@ export class Fields {
     const text = value.kind === "scalar" ? value.text : "";
     const index = words.indexOf(text);
     if (index >= 0) return index;
-    this.log.wrong(value, `${name}: expected one of ${words.join(", ")}`, suggest(text, words));
-    return undefined;
+    return this.log.wrong(value, `${name}: expected one of ${words.join(", ")}`, suggest(text, words));
   }
 
   /** The keys of a section inside this one; undefined if absent or null. */
@@ -180,12 +178,8 @@ export function isNull(node: SourceNode): boolean {
 export function keyText(key: ScalarNode, log: ProblemLog): string | undefined {
   if (key.value.type === "text") return key.text;
   if (key.value.type === "binary") return key.value.bytes;
-  log.error(
-    key.at,
-    `a key must be text, got ${describeSource(key)}, which YAML reads as ${key.value.type}`,
-    "Put it in quotes if it's meant to be text.",
-  );
-  return undefined;
+  const message = `a key must be text, got ${describeSource(key)}, which YAML reads as ${key.value.type}`;
+  return log.error(key.at, message, "Put it in quotes if it's meant to be text.");
 }
 
 function isKeyOf(section: Section | KnownKeys, name: string, entry: MappingEntry, log: ProblemLog): boolean {
@@ -261,15 +255,12 @@ export function* fieldsOfFiles(
 
 /** One-byte text of a scalar that is not null, of at most ENTRY_BYTES_MAX bytes. `name` names it in the error. */
 export function textOfNode(name: string, node: SourceNode, log: ProblemLog): string | undefined {
-  if (node.kind !== "scalar" || node.value.type === "null") {
-    log.wrong(node, `${name}: expected text`);
-    return undefined;
-  }
+  if (node.kind !== "scalar" || node.value.type === "null") return log.wrong(node, `${name}: expected text`);
   if (refuseFloat(node, log)) return undefined;
   const text = node.value.type === "binary" ? node.value.bytes : oneByteOf(node.text);
   if (text.length <= ENTRY_BYTES_MAX) return text;
-  log.error(node.at, `${name}: expected at most ${ENTRY_BYTES_MAX} bytes, as calls may have, got ${text.length}`);
-  return undefined;
+  const message = `${name}: expected at most ${ENTRY_BYTES_MAX} bytes, as calls may have, got ${text.length}`;
+  return log.error(node.at, message);
 }
 
 function flagOf(name: string, node: SourceNode, log: ProblemLog): boolean {
@@ -287,8 +278,7 @@ function wholeOf(name: string, node: SourceNode, min: number, max: number, log: 
   if (value?.type === "integer" && value.number >= min && value.number <= max) return value.number;
   const isQuotedNumber = node.kind === "scalar" && node.isQuoted && /^\d+$/.test(node.text);
   const hint = isQuotedNumber ? "Write it without quotes." : undefined;
-  log.wrong(node, `${name}: expected a whole number from ${min} to ${max}`, hint);
-  return undefined;
+  return log.wrong(node, `${name}: expected a whole number from ${min} to ${max}`, hint);
 }
 
 function isFloat(node: SourceNode): boolean {

@@ -95,14 +95,11 @@ function readSettle(hold: Fields): Pick<HoldEntries, "settleEntry" | "settleValu
 
 function readTtl(hold: Fields): number | undefined {
   const value = hold.given("ttl")?.value;
-  if (value === undefined) {
-    hold.missing("hold: 'ttl' is missing", "Give it longer than any request takes: 'ttl: 120s'.");
-    return undefined;
-  }
+  if (value === undefined)
+    return hold.missing("hold: 'ttl' is missing", "Give it longer than any request takes: 'ttl: 120s'.");
   const seconds = value.kind === "scalar" ? parseWindow(value.text) : undefined;
   if (seconds !== undefined && seconds <= HOLD_SECONDS_MAX) return seconds;
-  hold.log.wrong(value, "hold: ttl: expected a whole number of s, m or h up to a day, such as 30s, 5m or 1h");
-  return undefined;
+  return hold.log.wrong(value, "hold: ttl: expected a whole number of s, m or h up to a day, such as 30s, 5m or 1h");
 }
 
 // A token bucket with a token per place and without refill: a hold takes one token, and its end gives it back.

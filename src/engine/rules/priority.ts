@@ -93,16 +93,12 @@ function readPercent(fields: Fields): number | undefined {
   const value = fields.given("high")?.value;
   if (value === undefined) {
     const hint = "Write 'high: 20%' to keep the last fifth of the room.";
-    fields.missing("priority: 'high' is missing; it says how much is kept", hint);
-    return undefined;
+    return fields.missing("priority: 'high' is missing; it says how much is kept", hint);
   }
   const parts = value.kind === "scalar" ? /^([1-9][0-9]?)%$/.exec(value.text) : null;
   if (parts !== null) return Number(parts[1]);
-  fields.log.wrong(
-    value,
-    "priority: high: expected a whole percentage of the limit's room from 1% to 99%, such as 20%",
-  );
-  return undefined;
+  const message = "priority: high: expected a whole percentage of the limit's room from 1% to 99%, such as 20%";
+  return fields.log.wrong(value, message);
 }
 
 /** Warns if the limit is too small to keep anything. */

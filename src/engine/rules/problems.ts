@@ -25,17 +25,18 @@ export class ProblemLog {
     return this.#errors;
   }
 
-  error(at: Place, message: string, suggestion?: string): void {
+  /** Reports an error. Returns undefined, the value of what can't be read. */
+  error(at: Place, message: string, suggestion?: string): undefined {
     this.#errors++;
     if (this.keeps("error")) this.#problems.push(makeProblem("error", at, message, suggestion));
   }
 
-  warn(at: Place, message: string, suggestion?: string): void {
+  warn(at: Place, message: string, suggestion?: string): undefined {
     if (this.keeps("warning")) this.#problems.push(makeProblem("warning", at, message, suggestion));
   }
 
   /** Reports a value: `message` and what it is instead. */
-  wrong(node: SourceNode, message: string, suggestion?: string): void {
+  wrong(node: SourceNode, message: string, suggestion?: string): undefined {
     this.error(node.at, `${message}, got ${describeSource(node)}`, suggestion);
   }
 

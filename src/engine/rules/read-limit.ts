@@ -162,8 +162,7 @@ function readTokenRate(fields: Fields, field: Field, algorithm: Algorithm | unde
   const isNumber = node.kind === "scalar" && (node.value.type === "integer" || node.value.type === "float");
   const rate = isNumber ? rateOfDecimal(decimalText(node)) : "expected a number above 0, such as 10 or 0.5";
   if (typeof rate !== "string") return rate;
-  log.wrong(node, `${field.name}: ${rate}`);
-  return undefined;
+  return log.wrong(node, `${field.name}: ${rate}`);
 }
 
 // YAML numbers such as 0x10 and 010 are converted by value; plain decimals keep their text, which is exact.
@@ -220,8 +219,7 @@ function readWindow({ value }: Field, { log }: Fields): number | undefined {
   const isNumber = value.kind === "scalar" && value.value.type === "integer";
   const message =
     "window: expected a whole number of s, m, h or d up to a year, such as 30s, 5m, 12h or 7d, or a calendar's";
-  log.wrong(value, message, isNumber ? "Add the letter of the unit." : undefined);
-  return undefined;
+  return log.wrong(value, message, isNumber ? "Add the letter of the unit." : undefined);
 }
 
 function readBucket(

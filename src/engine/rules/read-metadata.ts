@@ -12,10 +12,8 @@ type Metadata = Readonly<Record<string, unknown>>;
 export function readMetadata(field: Field | undefined, log: ProblemLog): Metadata | undefined {
   if (field === undefined) return undefined;
   const values = countValues(field.value);
-  if (values > METADATA_VALUES_MAX) {
-    log.error(field.value.at, `metadata: expected at most ${METADATA_VALUES_MAX} values, got ${values}`);
-    return undefined;
-  }
+  if (values > METADATA_VALUES_MAX)
+    return log.error(field.value.at, `metadata: expected at most ${METADATA_VALUES_MAX} values, got ${values}`);
   let entries = new Map<string, unknown>();
   for (const node of [...field.overridden, field.value]) {
     if (isNull(node)) entries = new Map();

@@ -94,10 +94,8 @@ function makePattern(name: string, text: string, at: Place, regexes: Regexes, lo
     log.warn(at, message, "Patterns with * are written as 'value'.");
   }
   if (name === "one_of") return { kind: "exact", value: text };
-  if (text === "") {
-    log.error(at, `${name}: the text is empty, so every value would match`, "Leave 'match' out to match every value.");
-    return undefined;
-  }
+  const hint = "Leave 'match' out to match every value.";
+  if (text === "") return log.error(at, `${name}: the text is empty, so every value would match`, hint);
   if (name === "prefix") return { kind: "prefix", prefix: text };
   if (name === "suffix") return { kind: "suffix", suffix: text };
   return regexes.compile(textOf(text), at, log);
@@ -137,10 +135,8 @@ export class Regexes {
 
   // No implicit anchors: a limit that matches too much is noticed, one that matches too little is not.
   #compile(source: string, at: Place, log: ProblemLog): Pattern | undefined {
-    if (source.length > REGEX_CHARS_MAX) {
-      log.error(at, `regex: expected at most ${REGEX_CHARS_MAX} characters, got ${source.length}`);
-      return undefined;
-    }
+    if (source.length > REGEX_CHARS_MAX)
+      return log.error(at, `regex: expected at most ${REGEX_CHARS_MAX} characters, got ${source.length}`);
     // Loaded with the first regular expression, because most rules have none.
     const { RE2JS } = createRequire(import.meta.url)("re2js") as typeof Re2;
     try {
@@ -150,8 +146,7 @@ export class Regexes {
       return { kind: "regex", source: oneByteOf(source), test: testOf(compiled, size) };
     } catch (error) {
       const reason = errorMessage(error).replace(/^error parsing regexp: /, "");
-      log.error(at, `regex: ${reason}`, "The syntax is RE2's: no look-around, no back-references.");
-      return undefined;
+      return log.error(at, `regex: ${reason}`, "The syntax is RE2's: no look-around, no back-references.");
     }
   }
 

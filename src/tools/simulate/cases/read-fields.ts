@@ -32,8 +32,7 @@ export class CaseFields extends Fields {
     if (node === undefined) return undefined;
     const us = node.kind === "scalar" ? parseGoDuration(node.text) : undefined;
     if (us !== undefined && us <= DURATION_US_MAX) return us;
-    this.log.wrong(node, `${name}: expected a duration such as 100ms, 1.5s or 2h, at most ten years`);
-    return undefined;
+    return this.log.wrong(node, `${name}: expected a duration such as 100ms, 1.5s or 2h, at most ten years`);
   }
 
   /** Texts of a mapping by their keys; null stays null. Empty if absent. */
@@ -62,13 +61,11 @@ export class CaseFields extends Fields {
 /** The node if it is a mapping; otherwise undefined, and the problem is reported. */
 export function mappingOf(node: SourceNode, name: string, log: ProblemLog): MappingNode | undefined {
   if (node.kind === "mapping") return node;
-  log.wrong(node, `${name}: expected a mapping of keys`);
-  return undefined;
+  return log.wrong(node, `${name}: expected a mapping of keys`);
 }
 
 /** The text of a scalar as it is written; otherwise undefined, and the problem is reported. */
 export function textOf(node: SourceNode, name: string, log: ProblemLog): string | undefined {
   if (node.kind === "scalar") return node.text;
-  log.wrong(node, `${name}: expected text`);
-  return undefined;
+  return log.wrong(node, `${name}: expected text`);
 }
