@@ -43,7 +43,12 @@ export const TEXT: SettingType<string> = {
 };
 
 /** Any text of one line that is never shown. */
-export const SECRET: SettingType<string> = { ...TEXT, show: () => REDACTED, isSecret: true };
+export const SECRET = secret(TEXT);
+
+/** The same values, never shown. */
+function secret<T>(type: SettingType<T>): SettingType<T> {
+  return { ...type, show: () => REDACTED, isSecret: true };
+}
 
 /** Text that a pattern describes. */
 export function textLike(label: string, expects: string, pattern: RegExp): SettingType<string> {
@@ -51,11 +56,9 @@ export function textLike(label: string, expects: string, pattern: RegExp): Setti
 }
 
 /** A token for admin pages: valid in a header without encoding, and too long to guess. */
-export const ADMIN_TOKEN: SettingType<string> = {
-  ...textLike("text", "16 to 1024 letters, digits and ._~+/-=", /^(?=.{16,1024}$)[A-Za-z0-9._~+/-]+=*$/),
-  show: () => REDACTED,
-  isSecret: true,
-};
+export const ADMIN_TOKEN = secret(
+  textLike("text", "16 to 1024 letters, digits and ._~+/-=", /^(?=.{16,1024}$)[A-Za-z0-9._~+/-]+=*$/),
+);
 
 /** The path of a file or directory. Whether it exists is not checked here. */
 export const PATH: SettingType<string> = {
@@ -134,11 +137,22 @@ export const URL_PATH = textLike("URL path", "a path that begins with a slash, s
 
 /** Whole numbers within bounds. */
 export function wholeNumber(min: number, max: number): SettingType<number> {
+  const read = (text: string) => (/^\d{1,15}$/.test(text) ? Number(text) : undefined);
+  return within(min, max, "whole number", `a whole number from ${min} to ${max}`, read);
+}
+
+function within(
+  min: number,
+  max: number,
+  label: string,
+  expects: string,
+  read: (text: string) => number | undefined,
+): SettingType<number> {
   const parse = (text: string) => {
-    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    const value = read(text) ?? Number.NaN;
     return value >= min && value <= max ? value : undefined;
   };
-  return { label: "whole number", expects: `a whole number from ${min} to ${max}`, parse, show: String };
+  return { label, expects, parse, show: String };
 }
 
 /** Whole numbers within bounds, or a word. */
@@ -158,15 +172,8 @@ export function wholeNumberOr<const Word extends string>(
 
 /** Decimal numbers within bounds. */
 export function decimalNumber(min: number, max: number): SettingType<number> {
-  return {
-    label: "number",
-    expects: `a number from ${min} to ${max}`,
-    parse: (text) => {
-      const value = /^\d{0,15}\.?\d{0,15}$/.test(text) && /\d/.test(text) ? Number(text) : Number.NaN;
-      return value >= min && value <= max ? value : undefined;
-    },
-    show: String,
-  };
+  const read = (text: string) => (/^(?=.*\d)\d{0,15}\.?\d{0,15}$/.test(text) ? Number(text) : undefined);
+  return within(min, max, "number", `a number from ${min} to ${max}`, read);
 }
 
 /** One of `words`, in any case. `aliases` maps further words to one of them. All words must be in lower case. */
@@ -238,15 +245,13 @@ export const TAGS = pairs(":", "a comma-separated list of key:value, such as env
 );
 
 /** Metadata of gRPC calls. Names that end in `-bin` would need bytes as values. */
-export const METADATA: SettingType<ReadonlyMap<string, string>> = {
-  ...pairs(
+export const METADATA = secret(
+  pairs(
     ":",
     "a comma-separated list of name:value, names of letters, digits and _.- without the ending -bin, values in ASCII",
     (name, text) => /^(?!.*-bin$)[\w.-]+$/i.test(name) && /^[ -~]*$/.test(text),
   ),
-  show: () => REDACTED,
-  isSecret: true,
-};
+);
 
 const PERCENT = [percentDecoded, (text: string) => text.replace(/[%,=]/g, encodeURIComponent)] as const;
 
@@ -254,16 +259,14 @@ const PERCENT = [percentDecoded, (text: string) => text.replace(/[%,=]/g, encode
 export const ATTRIBUTES = pairs("=", "name=value,name2=value2 with percent-encoded values", () => true, PERCENT);
 
 /** OpenTelemetry's headers. */
-export const OTLP_HEADERS: SettingType<ReadonlyMap<string, string>> = {
-  ...pairs(
+export const OTLP_HEADERS = secret(
+  pairs(
     "=",
     "names of headers with percent-encoded values in ASCII, as name=value,name2=value2",
     (name, text) => HEADER_NAME.parse(name) !== undefined && /^[ -~]*$/.test(text),
     PERCENT,
   ),
-  show: () => REDACTED,
-  isSecret: true,
-};
+);
 
 /** The URL of a collector. Its query may be secret, so it is shown without. */
 export const OTLP_URL: SettingType<string> = {
@@ -283,15 +286,8 @@ export const OTLP_URL: SettingType<string> = {
 
 /** Durations in Go's notation, as microseconds from `minUs` to `maxUs`. */
 export function durationUs(minUs: number, maxUs: number): SettingType<number> {
-  return {
-    label: "duration",
-    expects: `a duration from ${showDuration(minUs)} to ${showDuration(maxUs)}, such as 10s, 150us or 1h30m`,
-    parse: (text) => {
-      const us = parseGoDuration(text);
-      return us !== undefined && us >= minUs && us <= maxUs ? us : undefined;
-    },
-    show: showDuration,
-  };
+  const expects = `a duration from ${showDuration(minUs)} to ${showDuration(maxUs)}, such as 10s, 150us or 1h30m`;
+  return { ...within(minUs, maxUs, "duration", expects, parseGoDuration), show: showDuration };
 }
 
 /** Durations in Go's notation, as milliseconds from `minMs` to `maxMs`, rounded up. */
