@@ -11,12 +11,6 @@ export interface Method<Answer> {
   readonly read: (message: Buffer) => Answer;
 }
 
-/** An answer, and the address of the server that gave it. */
-interface Answered<Answer> {
-  readonly answer: Answer;
-  readonly server: string;
-}
-
 /** Calls the servers of one client. */
 export class Caller {
   readonly #ring: ServerRing;
@@ -43,7 +37,7 @@ export class Caller {
    * calls that it has not begun; they are sent again, to another server if there is one, while there is time, and at most once more than
    * there are servers.
    */
-  async call<Answer>(method: Method<Answer>, message: Buffer, preference?: Preference): Promise<Answered<Answer>> {
+  async call<Answer>(method: Method<Answer>, message: Buffer, preference?: Preference) {
     const deadline = Date.now() + this.#deadlineMs;
     for (let retriesLeft = this.#ring.size; ; retriesLeft--) {
       const server = await this.#ring.pick(deadline, retriesLeft === this.#ring.size ? preference : undefined);

@@ -45,16 +45,8 @@ export function marksSettlement(key: string, value: string, settleEntries: Domai
 /** Key of the entry that marks a settlement, unless the rule names another. */
 const SETTLE_ENTRY_DEFAULT = "settle";
 
-/** The settings of a rule about holds. */
-interface HoldDraft {
-  /** Undefined: payments are final. */
-  readonly hold: HoldEntries | undefined;
-  /** The limit of `concurrent`; undefined if there is none. */
-  readonly concurrent: LimitDraft | undefined;
-}
-
-/** Reads both keys. Mistakes are reported; a key with mistakes is left out. */
-export function readHold(fields: Fields): HoldDraft {
+/** Reads `hold`, and `concurrent` as a limit. Mistakes are reported; a key with mistakes is left out. Without `hold`, payments are final. */
+export function readHold(fields: Fields) {
   const hold = readEntries(fields.section("hold", "hold"));
   const concurrent = fields.whole("concurrent", 1, HOLDS_PER_BUCKET_MAX);
   if (fields.given("concurrent") !== undefined && fields.given("hold") === undefined) {

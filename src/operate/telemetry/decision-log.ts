@@ -133,28 +133,19 @@ function descriptorOf(call: LimitCall, index: number): object {
   };
 }
 
-interface WrittenEntry {
-  readonly key: string;
-}
-
-function shownEntries(call: LimitCall, index: number): readonly WrittenEntry[] {
+function shownEntries(call: LimitCall, index: number) {
   const { keys } = call.request.descriptors[index] as Descriptor;
   return shownValues(call, index).map((value, i) => entryOf(keys[i] as string, value));
 }
 
-function entryOf(key: string, value: string): WrittenEntry {
+function entryOf(key: string, value: string) {
   const base64 = base64Unless(value);
   const text = base64 === undefined ? { value: textOf(value) } : { value_base64: base64 };
   return { key: textOf(key), ...text };
 }
 
-interface AskedFields {
-  readonly descriptors: readonly object[];
-  readonly hits_addend?: number;
-}
-
 /** Descriptors and hits of the call, in the form of a body of /json. */
-function askedOf(call: LimitCall): AskedFields {
+function askedOf(call: LimitCall): object {
   const { request } = call;
   if (request.holdAsk !== HoldAsk.none) return heldAsEntries(call);
   return {
@@ -165,7 +156,7 @@ function askedOf(call: LimitCall): AskedFields {
 }
 
 // A hold that the request names in its fields is written as the entries that mean the same, so that a simulation repeats it.
-function heldAsEntries(call: LimitCall): AskedFields {
+function heldAsEntries(call: LimitCall): object {
   const { holdAsk, holdId, holdAmount } = call.request;
   const entries = shownEntries(call, 0);
   const hold = call.rules[0]?.hold;

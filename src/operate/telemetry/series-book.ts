@@ -10,13 +10,8 @@ import { type LimitStatsBook, labelsOf, type StatsEntry } from "./stats-book.ts"
 /** The path and the limit's name of a domain's series for all other rules. No rule has an empty key, and no limit such a name. */
 const OTHER_RULES = { path: ["", "(other rules)"], name: "(other rules)" };
 
-/** Entries of rules to be exported. */
-interface SeriesSource {
-  entries(): Iterator<StatsEntry> & Iterable<StatsEntry>;
-}
-
 /** An entry that has a series, or is summed, stays so in all threads as long as its rule exists: series that come and go would jump. */
-export class SeriesBook implements SeriesSource {
+export class SeriesBook {
   readonly #book: LimitStatsBook;
   readonly #counts: SharedCounts;
   readonly #rulesMax: number;

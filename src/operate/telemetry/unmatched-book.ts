@@ -22,10 +22,6 @@ export interface UnmatchedEntry {
   readonly exampleKeys: readonly string[];
 }
 
-interface CountedEntry extends UnmatchedEntry {
-  readonly stats: UnmatchedStats;
-}
-
 interface Kept {
   readonly domain: string;
   hasRules: boolean;
@@ -85,7 +81,7 @@ export class UnmatchedBook implements UnmatchedStatsBook {
   }
 
   /** The domains with at least one descriptor that met no rule. */
-  *entries(): Generator<CountedEntry> {
+  *entries(): Generator<UnmatchedEntry & Pick<Kept, "stats">> {
     this.#learn();
     for (const { domain, hasRules, stats } of this.#kept.values()) {
       const descriptors = stats.sum("descriptors");

@@ -123,15 +123,10 @@ function byName(headers: readonly AnswerHeader[]): Map<string, string> {
   return values;
 }
 
-interface Leaf {
-  /** For people: a key with a dot reads like two keys. */
-  readonly path: string;
-  readonly value: unknown;
-}
-
-// All values without members, by a place that tells lists from objects and keys from paths. Empty objects and lists are leaves too.
-function leavesOf(root: unknown): Map<string, Leaf> {
-  const leaves = new Map<string, Leaf>();
+// All values without members, by a place that tells lists from objects and keys from paths: in a path, which is for people, a key with a dot
+// reads like two keys. Empty objects and lists are leaves too.
+function leavesOf(root: unknown): Map<string, Pick<Fact, "path" | "value">> {
+  const leaves = new Map<string, Pick<Fact, "path" | "value">>();
   const visit = (value: unknown, path: string, place: string): void => {
     if (value === undefined) return;
     if (typeof value !== "object" || value === null) {

@@ -91,10 +91,7 @@ export function firstOf<T extends Counts>(rows: readonly T[], by: TopOrder, keys
     .slice(0, keysMax);
 }
 
-interface Found {
-  readonly row: TopRow;
-  readonly summary: TopSummary;
-}
+type Found = { readonly row: TopRow; readonly summary: TopSummary };
 
 function merged(same: readonly Found[], restAsked: number, restRefused: number): TopRow {
   const [{ row }] = same as readonly [Found];
@@ -112,18 +109,14 @@ function merged(same: readonly Found[], restAsked: number, restRefused: number):
   };
 }
 
-interface KeyCounts extends Counts {
-  readonly key: TrackedKey;
-}
-
-function countsOf(key: TrackedKey, passed: Tally<TrackedKey>, refused: Tally<TrackedKey>): KeyCounts {
+function countsOf(key: TrackedKey, passed: Tally<TrackedKey>, refused: Tally<TrackedKey>) {
   const passes = passed.of(key);
   const refusals = refused.of(key);
   const asked = { least: passes.least + refusals.least, most: passes.most + refusals.most };
   return { key, asked, refused: refusals };
 }
 
-function rowOf({ key, asked, refused }: KeyCounts): TopRow {
+function rowOf({ key, asked, refused }: ReturnType<typeof countsOf>): TopRow {
   const wasRefused = key.lastRefusedUs > 0;
   return {
     ...key.labels,
