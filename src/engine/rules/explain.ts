@@ -165,7 +165,7 @@ function* walkEntries(domain: DomainRules, asked: readonly WrittenEntry[]): Long
     descriptor,
     entries,
     rule: last?.hasLimit ? last : undefined,
-    end: end ?? (settles ? settled(last) : reached(last, asked)),
+    end: end ?? (settles ? settled(last) : reached(last, descriptor)),
     keyParts,
     matched: matched.map(({ rule }) => rule),
     settles,
@@ -255,9 +255,9 @@ function settled(rule: Rule | undefined): Ending {
   return { says: `the descriptor settles a hold, but leads to ${what}: nothing is paid` };
 }
 
-function reached(rule: Rule | undefined, asked: readonly WrittenEntry[]): Ending {
+function reached(rule: Rule | undefined, descriptor: Descriptor): Ending {
   if (rule === undefined) return { says: "the descriptor has no entries to match, so it has no limit" };
-  const named = rule.limitsName === "" ? "" : ` with the limits ${quoted(rule.limitsName)}${whyTier(rule, asked)}`;
+  const named = rule.limitsName === "" ? "" : ` with the limits ${quoted(rule.limitsName)}${whyTier(rule, descriptor)}`;
   if (rule.isUnlimited)
     return { says: `the rule ${quoted(rule.path)} is unlimited${named}: the descriptor always passes` };
   if (rule.hasLimit) return { says: `the rule ${quoted(rule.path)} applies${named}` };
@@ -271,11 +271,10 @@ function reached(rule: Rule | undefined, asked: readonly WrittenEntry[]): Ending
 }
 
 /** Why the limits of that name apply; empty if the rule always has them. */
-function whyTier({ tiers }: Rule, asked: readonly WrittenEntry[]): string {
+function whyTier({ tiers }: Rule, descriptor: Descriptor): string {
   if (tiers === undefined) return "";
-  const entry = asked.find(({ key }) => oneByteOf(key) === tiers.entry);
-  if (entry === undefined) return `, because there is no entry ${quoted(tiers.entry)}`;
-  const value = oneByteValueOf(entry);
+  const value = descriptor.value(tiers.entry);
+  if (value === undefined) return `, because there is no entry ${quoted(tiers.entry)}`;
   const said = `${quoted(tiers.entry)} is ${quoted(value)}`;
   return tiers.byName.has(value) ? `, because ${said}` : `, because ${said}, and no limits have that name`;
 }

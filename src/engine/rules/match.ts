@@ -163,15 +163,11 @@ export class MatchWork {
   /** Counts the work of trying a pattern. Throws RequestError REQUEST_MATCHING if the call took too long. */
   spendPattern(textLength: number): void {
     this.#left -= 8 + (textLength >> 4);
-    if (this.#left < 0) this.#look();
+    if (this.#left < 0) this.spendLong();
   }
 
   /** Reads the clock before work that may take long. Throws as `spendPattern` does. */
   spendLong(): void {
-    this.#look();
-  }
-
-  #look(): void {
     this.#left = UNITS_PER_LOOK;
     if (this.#clock === undefined) return;
     const nowUs = this.#clock.nowUs();

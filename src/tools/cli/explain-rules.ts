@@ -37,12 +37,13 @@ export async function explainRules(
     terminal.setExitCode(2);
     return;
   }
-  if (flags.requireMatch && !isMatched(report)) terminal.setExitCode(1);
+  const unmet = report.descriptors.flatMap(({ rule }, at) => (rule === undefined ? [at] : []));
+  // A domain without rules has no descriptors in its report.
+  if (flags.requireMatch && (unmet.length > 0 || report.descriptors.length === 0)) terminal.setExitCode(1);
   if (flags.json) {
     terminal.out(`${JSON.stringify(report, null, 2)}\n`);
     return;
   }
-  const unmet = report.descriptors.flatMap(({ rule }, at) => (rule === undefined ? [at] : []));
   terminal.out(`${explainText(report, terminal)}${unmetText(unmet, descriptors)}`);
 }
 
@@ -53,9 +54,4 @@ async function fromFiles(
 ): Promise<ExplainReport | undefined> {
   const ruleSet = await rulesOrTrouble({ path, mergeDomains }, "the rules", terminal);
   return ruleSet === undefined ? undefined : explainRequest(ruleSet, domain, descriptors);
-}
-
-/** True if a rule with a limit or an unlimited rule applies. A rule with neither counts as unmatched, as in metrics. */
-function isMatched({ descriptors }: ExplainReport): boolean {
-  return descriptors.length > 0 && descriptors.every(({ rule }) => rule !== undefined);
 }

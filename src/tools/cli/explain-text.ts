@@ -40,7 +40,7 @@ function unmatchedText(
 ): string {
   const met = `${count(descriptors, "descriptor")} of this domain met no rule since the server began`;
   const last = exampleKeys.length === 0 ? "" : `; one had the keys ${exampleKeys.join(", ")}`;
-  return `${paintLines(terminal, "yellow", wrap(visible(`${met}${last}`), terminal.columns))}\n`;
+  return `${paint(terminal, "yellow", wrap(visible(`${met}${last}`), terminal.columns))}\n`;
 }
 
 function descriptorText(report: DescriptorReport, terminal: Terminal): string {
@@ -78,13 +78,13 @@ function entryText(entry: EntryReport, terminal: Terminal): string {
 function triedText(tried: TriedRule, terminal: Terminal): string {
   const [mark, colour] = MARKS[tried.outcome];
   const text = `${visible(tried.rule)}: ${visible(tried.why)}`;
-  return `${paintLines(terminal, colour, wrap(text, terminal.columns, `  ${mark} `, "      "))}\n`;
+  return `${paint(terminal, colour, wrap(text, terminal.columns, `  ${mark} `, "      "))}\n`;
 }
 
 function verdictText(says: string, suggestion: string | undefined, terminal: Terminal): string {
   const lines = wrap(visible(says), terminal.columns, "=> ", "   ");
   const hint = suggestion === undefined ? "" : `${wrap(visible(suggestion), terminal.columns, "   ")}\n`;
-  return `${paintLines(terminal, "cyan", lines)}\n${paintLines(terminal, "yellow", hint)}`;
+  return `${paint(terminal, "cyan", lines)}\n${paint(terminal, "yellow", hint)}`;
 }
 
 function limitText(limit: LimitReport, terminal: Terminal): string {
@@ -93,12 +93,4 @@ function limitText(limit: LimitReport, terminal: Terminal): string {
   const sync = limit.sync === "exact" ? "" : `; sync: ${limit.sync}`;
   const says = wrap(`${name}${visible(limit.says)}${sync}${failure}`, terminal.columns, "  ", "    ");
   return `${says}\n    ${paint(terminal, "dim", `bucket ${visible(limit.bucket)}`)}\n`;
-}
-
-// A colour that crosses a line end confuses pagers.
-function paintLines(terminal: Terminal, colour: Colour, text: string): string {
-  return text
-    .split("\n")
-    .map((line) => paint(terminal, colour, line))
-    .join("\n");
 }

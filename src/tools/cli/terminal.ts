@@ -55,9 +55,10 @@ export function processTerminal(): Terminal {
 
 export type Colour = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 
-/** Text in a colour, if the terminal has any. */
+/** Text in a colour, if the terminal has any. Each line by itself: a colour that crosses a line end confuses pagers. */
 export function paint(terminal: Terminal, colour: Colour, text: string): string {
-  return terminal.isColoured && text !== "" ? styleText(colour, text, { validateStream: false }) : text;
+  if (!terminal.isColoured) return text;
+  return text.replace(/.+/g, (line) => styleText(colour, line, { validateStream: false }));
 }
 
 /** Breaks text at blanks to lines of at most `width`. The first begins with `first`, others with `hang`. Longer words stay whole. */
