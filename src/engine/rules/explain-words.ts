@@ -58,9 +58,9 @@ function wordsOf(rule: Rule, key: string, value: string): { readonly fits: strin
       return { fits: `${joined} fits ${over}`, fails: `${joined} does not fit ${over}` };
     }
     case "prefix":
-      return verb(own, "begin", "begins", `with ${quoted(pattern.prefix)}`);
+      return verb(own, "begin", "begins", `with ${quoted(pattern.pieces.join(""))}`);
     case "suffix":
-      return verb(own, "end", "ends", `with ${quoted(pattern.suffix)}`);
+      return verb(own, "end", "ends", `with ${quoted(pattern.pieces.join(""))}`);
     case "regex":
       return verb(own, "match", "matches", `the regex ${quoted(pattern.source)}`);
     case "cidr": {

@@ -95,11 +95,9 @@ export function accepts(rule: Rule, key: string, value: string): boolean {
     case "exact":
       return pattern.value === value;
     case "wildcard":
-      return fitsPieces(pattern.pieces, value);
     case "prefix":
-      return value.startsWith(pattern.prefix);
     case "suffix":
-      return value.endsWith(pattern.suffix);
+      return fitsPieces(pattern.pieces, value);
     case "regex":
     case "cidr":
       return pattern.test(value);

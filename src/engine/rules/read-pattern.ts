@@ -96,8 +96,8 @@ function makePattern(name: string, text: string, at: Place, regexes: Regexes, lo
   if (name === "one_of") return { kind: "exact", value: text };
   const hint = "Leave 'match' out to match every value.";
   if (text === "") return log.error(at, `${name}: the text is empty, so every value would match`, hint);
-  if (name === "prefix") return { kind: "prefix", prefix: text };
-  if (name === "suffix") return { kind: "suffix", suffix: text };
+  if (name === "prefix") return { kind: "prefix", pieces: [text, ""] };
+  if (name === "suffix") return { kind: "suffix", pieces: ["", text] };
   return regexes.compile(textOf(text), at, log);
 }
 

@@ -37,11 +37,10 @@ export interface HoldEntries {
 export type Pattern =
   | { readonly kind: "exact"; readonly value: string }
   | { readonly kind: "any" }
-  | { readonly kind: "wildcard"; readonly pieces: readonly string[] }
+  /** Any text may be between two pieces. A prefix or a suffix is a piece beside an empty one. */
+  | { readonly kind: "wildcard" | "prefix" | "suffix"; readonly pieces: readonly string[] }
   /** For a key with a star: the pieces are compared with `key_value`, as in the reference service. */
   | { readonly kind: "compositeWildcard"; readonly pieces: readonly string[] }
-  | { readonly kind: "prefix"; readonly prefix: string }
-  | { readonly kind: "suffix"; readonly suffix: string }
   /** `test` takes one-byte text, runs in linear time and tests only the beginning of long values (schema.ts). */
   | { readonly kind: "regex"; readonly source: string; readonly test: (text: string) => boolean }
   | { readonly kind: "cidr"; readonly ranges: readonly string[]; readonly test: (text: string) => boolean };

@@ -32,10 +32,8 @@ function covers(first: Pattern, second: Pattern): boolean {
 }
 
 function globOf(pattern: Pattern): readonly string[] | undefined {
-  if (pattern.kind === "wildcard") return pattern.pieces;
-  if (pattern.kind === "prefix" && !pattern.prefix.includes("*")) return [pattern.prefix, ""];
-  if (pattern.kind === "suffix" && !pattern.suffix.includes("*")) return ["", pattern.suffix];
-  return undefined;
+  if (!("pieces" in pattern) || pattern.pieces.some((piece) => piece.includes("*"))) return undefined;
+  return pattern.pieces;
 }
 
 interface RulesOfKey {
