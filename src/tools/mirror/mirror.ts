@@ -49,11 +49,14 @@ interface Comparison {
   readonly startedUs: number;
   readonly account: ByteAccount;
   /** Of the compared target. */
-  sent: SentCall | undefined;
-  timeout: NodeJS.Timeout | undefined;
-  answering: UnaryOutcome | undefined;
-  compared: UnaryOutcome | undefined;
+  sent?: SentCall;
+  timeout?: NodeJS.Timeout;
+  answering?: Answer;
+  compared?: Answer;
 }
+
+type Answer = UnaryOutcome & { kind: "answer" };
+type Side = "answering" | "compared";
 
 /** How long answers are compared per turn of the event loop, so that it never delays callers noticeably. */
 const TURN_US_MAX = 2_000;
@@ -120,7 +123,7 @@ export class Mirror {
     const sent = answering.send(request, { admits }, (outcome) => {
       call.answer(outcome);
       this.#noteAnswering(outcome, sentUs);
-      if (comparison !== undefined) this.#answered(comparison, outcome);
+      if (comparison !== undefined) this.#got(comparison, "answering", outcome);
     });
     call.onEnded(() => {
       sent.cancel("cancelled");
@@ -163,15 +166,7 @@ export class Mirror {
       this.notCompared.busy++;
       return undefined;
     }
-    const comparison: Comparison = {
-      request,
-      startedUs,
-      account,
-      sent: undefined,
-      timeout: undefined,
-      answering: undefined,
-      compared: undefined,
-    };
+    const comparison: Comparison = { request, startedUs, account };
     this.#open.add(comparison);
     // In a later turn, when all calls that were read from the sockets have been sent to the answering target.
     setImmediate(() => {
@@ -186,36 +181,24 @@ export class Mirror {
     const admits = (bytes: number) => !this.#open.has(comparison) || comparison.account.take(bytes);
     const sent = compared.send(comparison.request, { admits }, (outcome) => {
       if (outcome.kind === "answer") this.comparedLatency.observe(clock.nowUs() - sentUs);
-      comparison.compared = outcome;
-      this.#advance(comparison);
+      this.#got(comparison, "compared", outcome);
     });
     comparison.sent = sent;
     comparison.timeout = setTimeout(() => sent.cancel("too_slow"), compareTimeout).unref();
   }
 
-  #answered(comparison: Comparison, outcome: UnaryOutcome): void {
+  #got(comparison: Comparison, side: Side, outcome: UnaryOutcome): void {
     if (!this.#open.has(comparison)) return;
-    if (outcome.kind === "failure") {
-      this.#drop(comparison, outcome.reason === "cancelled" ? "caller_gone" : "answering_failed");
-    } else if (!comparison.account.take(outcome.body.length)) this.#drop(comparison, "busy");
-    else {
-      comparison.answering = outcome;
-      this.#advance(comparison);
-    }
-  }
-
-  #advance(comparison: Comparison): void {
-    if (!this.#open.has(comparison)) return;
+    if (outcome.kind === "answer") comparison[side] = outcome;
     const { answering, compared } = comparison;
-    if (compared?.kind === "failure") this.#drop(comparison, reasonOf(compared.reason));
-    else if (answering?.kind === "answer" && compared !== undefined) {
-      if (isByteEqual(answering, compared)) {
-        this.#options.book.same++;
-        this.#close(comparison);
-        return;
-      }
-      if (this.#toCompare.push(comparison) === 1) setImmediate(() => this.#compareSome());
-    }
+    if (outcome.kind === "failure") this.#drop(comparison, reasonOf(side, outcome.reason));
+    // The bytes of the compared target were counted as they came.
+    else if (side === "answering" && !comparison.account.take(outcome.body.length)) this.#drop(comparison, "busy");
+    else if (answering === undefined || compared === undefined) return;
+    else if (isByteEqual(answering, compared)) {
+      this.#options.book.same++;
+      this.#close(comparison);
+    } else if (this.#toCompare.push(comparison) === 1) setImmediate(() => this.#compareSome());
   }
 
   #compareSome(): void {
@@ -233,7 +216,7 @@ export class Mirror {
 
   #settle(comparison: Comparison): void {
     const { answering, compared } = comparison;
-    if (!this.#open.has(comparison) || answering?.kind !== "answer" || compared?.kind !== "answer") return;
+    if (!this.#open.has(comparison) || answering === undefined || compared === undefined) return;
     const { book } = this.#options;
     try {
       const a = readAnswer(answering);
@@ -265,12 +248,13 @@ export class Mirror {
   }
 }
 
-function reasonOf(reason: FailureReason): NotComparedReason {
+function reasonOf(side: Side, reason: FailureReason): NotComparedReason {
+  if (side === "answering") return reason === "cancelled" ? "caller_gone" : "answering_failed";
   if (reason === "unreachable" || reason === "refused") return "compared_unreachable";
   if (reason === "too_slow") return "compared_too_slow";
   return reason === "too_large" ? "too_large" : "compared_broken";
 }
 
-function isByteEqual(a: UnaryOutcome & { kind: "answer" }, b: UnaryOutcome & { kind: "answer" }): boolean {
+function isByteEqual(a: Answer, b: Answer): boolean {
   return a.body.equals(b.body) && a.body.length > 0 && grpcCodeOf(a) === 0 && grpcCodeOf(b) === 0;
 }
