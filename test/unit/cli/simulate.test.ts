@@ -70,24 +70,30 @@ const stream = (ms: number, id: string, end?: number) => ({
     },
   ],
 });
-const STREAMS = join(folder, "streams.jsonl");
-writeFileSync(
-  STREAMS,
-  [
-    stream(0, "a"),
-    stream(1, "b"),
-    stream(2, "c"),
-    stream(3, "a", 10),
-    stream(4, "b", 47),
-    stream(5, "c", 7),
-    stream(6, "a", 10),
-    stream(7, "d"),
-    stream(70_000, "e"),
-    stream(70_001, "d", 3),
-  ]
-    .map((line) => `${JSON.stringify(line)}\n`)
-    .join(""),
-);
+const STREAMS = written("streams.jsonl", [
+  stream(0, "a"),
+  stream(1, "b"),
+  stream(2, "c"),
+  stream(3, "a", 10),
+  stream(4, "b", 47),
+  stream(5, "c", 7),
+  stream(6, "a", 10),
+  stream(7, "d"),
+  stream(70_000, "e"),
+  stream(70_001, "d", 3),
+]);
+
+/** The report as JSON. */
+async function reportOf(...args: readonly string[]): Promise<SimulationReport> {
+  return JSON.parse((await runProgram(["simulate", "--json", ...args])).out) as SimulationReport;
+}
+
+/** A file with a line of JSON per call. */
+function written(name: string, calls: readonly object[]): string {
+  const file = join(folder, name);
+  writeFileSync(file, calls.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  return file;
+}
 
 describe("headgate simulate", () => {
   test("tells what became of holds, and leaves out what calls settle that it refuses", async () => {
@@ -103,10 +109,9 @@ describe("headgate simulate", () => {
     1 settlement left out, of calls that are refused here
   first   2026-01-01T00:00:00.002Z  tenant=acme
 `);
-    const { out: json } = await runProgram(["simulate", "--rules", BUDGET, "--json", STREAMS]);
-    expect((JSON.parse(json) as SimulationReport).limits[0]?.holds).toMatchObject({ opened: 4, exceeded_hits: 7 });
-    const { out: plain } = await runProgram(["simulate", "--rules", OLD, "--json", CALLS]);
-    expect((JSON.parse(plain) as SimulationReport).limits[0]?.holds).toBeNull();
+    const holdsIn = async (...args: readonly string[]) => (await reportOf("--rules", ...args)).limits[0]?.holds;
+    expect(await holdsIn(BUDGET, STREAMS)).toMatchObject({ opened: 4, exceeded_hits: 7 });
+    expect(await holdsIn(OLD, CALLS)).toBeNull();
   });
 
   test("tells per limit whom it refuses, for how long, and which burst would do", async () => {
@@ -158,10 +163,7 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
     // A second before the next month in Berlin, and at its beginning.
     const end = 31 * day;
     const late = [end - 1_000, end].map((ms) => asked(ms, { tenant: "acme", plan: "free" }));
-    const recorded = join(folder, "contract.jsonl");
-    writeFileSync(recorded, [...calls, ...late].map((line) => `${JSON.stringify(line)}\n`).join(""));
-    const { out } = await runProgram(["simulate", "--rules", contract, "--json", recorded]);
-    const { limits } = JSON.parse(out) as SimulationReport;
+    const { limits } = await reportOf("--rules", contract, written("contract.jsonl", [...calls, ...late]));
     const found = Object.fromEntries(limits.map(({ limit, asked, refused }) => [limit, { asked, refused }]));
     // Ten days use up the free plan, nine are refused; of a thousand a hundred and twenty more are used; a new month begins.
     expect(found["edge/tenant#free"]).toEqual({ asked: 192, refused: 91 });
@@ -172,8 +174,7 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
   });
 
   test("compares with other rules and explains refusals", async () => {
-    const { out } = await runProgram(["simulate", "--rules", NEW, "--against", OLD, "--explain", "1", CALLS, "--json"]);
-    const report = JSON.parse(out) as SimulationReport;
+    const report = await reportOf("--rules", NEW, "--against", OLD, "--explain", "1", CALLS);
     expect(report.changes).toMatchObject({
       refused_by_both: 2,
       newly_refused: { calls: 1, limits: [{ limit: "edge/user#per-user", calls: 1, callers: 1 }] },
@@ -209,10 +210,8 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
       { key: "user", value: "a,b\\c" },
       { key: "path", value: "/x=y" },
     ];
-    const file = join(folder, "typed.jsonl");
-    writeFileSync(file, `${JSON.stringify({ at: at(0), domain: "edge", descriptors: [{ entries }] })}\n`);
-    const { out } = await runProgram(["simulate", "--rules", path, "--explain", "1", "--json", file]);
-    const [refusal] = (JSON.parse(out) as SimulationReport).refusals;
+    const file = written("typed.jsonl", [{ at: at(0), domain: "edge", descriptors: [{ entries }] }]);
+    const [refusal] = (await reportOf("--rules", path, "--explain", "1", file)).refusals;
     for (const text of [refusal?.descriptors[0], refusal?.limits[0]?.caller]) {
       expect(readTyped(text ?? "")).toEqual(entries);
     }
@@ -222,14 +221,12 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
     const logs = (key: string) =>
       `  - { key: ${key}, rate_limits: [${Array.from({ length: 11 }, (_, n) => `{ name: l${n}, algorithm: sliding_log, requests_per_unit: ${n}, unit: hour }`).join(", ")}] }\n`;
     const many = rules("many", `domain: edge\ndescriptors:\n${logs("user")}${logs("color")}`);
-    const { out } = await runProgram(["simulate", "--rules", NEW, "--against", many, CALLS, "--json"]);
-    const report = JSON.parse(out) as SimulationReport;
+    const report = await reportOf("--rules", NEW, "--against", many, CALLS);
     expect(report.calls).toMatchObject({ read: 8, allowed: 5, refused: 3, rejected: {} });
     expect(report.changes?.rejected_by_old).toEqual({ REQUEST_LIMITS_TOO_MANY: 1 });
     const text = await runProgram(["simulate", "--rules", NEW, "--against", many, CALLS]);
     expect(text.out).toContain("1 rejected by the old rules with REQUEST_LIMITS_TOO_MANY, and not compared");
-    const other = await runProgram(["simulate", "--rules", many, "--against", NEW, CALLS, "--json"]);
-    expect(JSON.parse(other.out)).toMatchObject({
+    expect(await reportOf("--rules", many, "--against", NEW, CALLS)).toMatchObject({
       calls: { rejected: { REQUEST_LIMITS_TOO_MANY: 1 } },
       changes: { rejected_by_old: {} },
     });
@@ -241,14 +238,16 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
       "domain: llm\ndescriptors:\n  - { key: tenant, rate_limit: { requests_per_unit: 9, unit: day } }\n" +
         "  - { key: held, hold: { id: request_id, ttl: 60s }, rate_limit: { requests_per_unit: 9, unit: day, algorithm: fixed_window } }\n",
     );
-    const file = join(folder, "settled.jsonl");
     const entries = [
       { key: "tenant", value: "a" },
       { key: "settle", value: "1" },
     ];
-    writeFileSync(file, `${JSON.stringify({ at: at(0), domain: "llm", descriptors: [{ entries }] })}\n`);
-    const { out } = await runProgram(["simulate", "--rules", path, file, "--json"]);
-    expect(JSON.parse(out)).toMatchObject({ calls: { read: 1, allowed: 1 }, unmatched: { descriptors: 0 } });
+    const report = await reportOf(
+      "--rules",
+      path,
+      written("settled.jsonl", [{ at: at(0), domain: "llm", descriptors: [{ entries }] }]),
+    );
+    expect(report).toMatchObject({ calls: { read: 1, allowed: 1 }, unmatched: { descriptors: 0 } });
   });
 
   test("says that a file in another order has to be sorted", async () => {

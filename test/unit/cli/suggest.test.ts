@@ -23,6 +23,10 @@ function callsOf(domain: string, keys: readonly string[], callers: number): stri
   return `${lines.join("\n")}\n`;
 }
 
+async function simulated(rules: string, calls: string): Promise<SimulationReport> {
+  return JSON.parse((await runProgram(["simulate", "--rules", rules, "--json", calls])).out) as SimulationReport;
+}
+
 const one = join(folder, "one.jsonl");
 writeFileSync(one, callsOf("edge", ["user"], 100));
 
@@ -41,10 +45,7 @@ descriptors:
   const rules = join(folder, "suggested.yaml");
   writeFileSync(rules, out);
   expect((await runProgram(["check", "--strict", rules])).exitCode).toBe(0);
-  const simulated = JSON.parse(
-    (await runProgram(["simulate", "--rules", rules, "--json", one])).out,
-  ) as SimulationReport;
-  expect(simulated.limits[0]).toMatchObject({ callers: 100, callers_refused: 10, refused: 110 });
+  expect((await simulated(rules, one)).limits[0]).toMatchObject({ callers: 100, callers_refused: 10, refused: 110 });
 });
 
 test("says which limit can't be as large as callers need, and that its share of callers is not promised", async () => {
@@ -124,10 +125,7 @@ test("proposes holds from what calls have used, which check accepts and simulate
   const rules = join(folder, "held.yaml");
   writeFileSync(rules, out);
   expect((await runProgram(["check", "--strict", rules])).exitCode).toBe(0);
-  const simulated = JSON.parse(
-    (await runProgram(["simulate", "--rules", rules, "--json", streams])).out,
-  ) as SimulationReport;
-  expect(simulated.limits[0]).toMatchObject({
+  expect((await simulated(rules, streams)).limits[0]).toMatchObject({
     refused: 0,
     holds: { opened: 200, settled: 199, settled_above: 25, exceeded_hits: 1300, exceeded_hits_max: 100, expired: 1 },
   });
@@ -141,12 +139,8 @@ test("takes other words for the end of a call, and final numbers of logs", async
   expect(out).toContain("hold: { id: id, estimate: most, default: 238, max: 240, ttl: 108s, settle: done }");
   const log = join(folder, "access.log");
   const time = (i: number) => new Date(Date.UTC(2026, 0, 1) + i * 1_000).toISOString();
-  writeFileSync(
-    log,
-    Array.from({ length: 100 }, (_, i) => `${JSON.stringify({ time: time(i), tenant: "acme", used: i + 1 })}\n`).join(
-      "",
-    ),
-  );
+  const used = Array.from({ length: 100 }, (_, i) => ({ time: time(i), tenant: "acme", used: i + 1 }));
+  writeFileSync(log, used.map((line) => `${JSON.stringify(line)}\n`).join(""));
   const mapping = ["--domain", "llm", "--time", "time", "--hits", "used", "--descriptor", "tenant={tenant}"];
   const final = await runProgram(["suggest", log, "--hold", "id=id,estimate=most", "--headroom", "1", ...mapping]);
   expect(final.out).toContain("  # ttl: how long calls take is not known: put in more than the longest\n");
@@ -161,11 +155,10 @@ test.each([["id=a"], ["estimate=b"], ["id=a,estimate=a"], ["id=a,estimate=b,end=
   },
 );
 
-test("ends with 1 where no rule could stand for a call, with 2 where files can't be read", async () => {
+test("ends with 1 where no rule could stand for a call", async () => {
   const peeks = join(folder, "peeks.jsonl");
   const entries = [{ key: "user", value: "ann" }];
   const peek = { at: "2026-01-01T00:00:00Z", domain: "edge", descriptors: [{ entries, hits_addend: 0 }] };
   writeFileSync(peeks, `${JSON.stringify(peek)}\n`);
   expect((await runProgram(["suggest", peeks])).exitCode).toBe(1);
-  expect((await runProgram(["suggest", join(folder, "none")])).exitCode).toBe(2);
 });
