@@ -1,11 +1,10 @@
 // Writes lines to a file of bounded length: a full file is renamed to `file.1`, `file.2` and so on; the oldest is removed.
 
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { LineQueue } from "./line-queue.ts";
 
 /** Characters that may wait for the disk; further lines are left out. */
 const BACKLOG_CHARS_MAX = 4_194_304;
-/** Lines are written at least this often, so a killed process loses no more than these milliseconds. */
-const WRITE_MS = 500;
 const LINE_FEED = 0x0a;
 
 interface RotatingFileOptions {
@@ -22,41 +21,24 @@ interface RotatingFileOptions {
 /** Writes lines in the background, to a file that only its owner can read. */
 export class RotatingFile {
   readonly #options: RotatingFileOptions;
-  readonly #timer: NodeJS.Timeout;
+  readonly #queue = new LineQueue(BACKLOG_CHARS_MAX, (text) => this.#write(Buffer.from(text)));
   #handle: FileHandle | undefined;
   #size = 0;
-  #waiting = "";
-  #writing: Promise<void> | undefined;
 
   constructor(options: RotatingFileOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => this.#writeSoon(), WRITE_MS).unref();
   }
 
   /** Takes a line without its line feed; returns false if too much waits for the disk. */
   write(line: string): boolean {
-    if (this.#waiting.length + line.length > BACKLOG_CHARS_MAX) return false;
-    this.#waiting += `${line}\n`;
-    return true;
+    return this.#queue.add(`${line}\n`);
   }
 
   /** Writes what is left and closes the file. */
   async close(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.#writing;
-    this.#writeSoon();
-    await this.#writing;
+    await this.#queue.close();
     await this.#handle?.close();
     this.#handle = undefined;
-  }
-
-  #writeSoon(): void {
-    if (this.#writing !== undefined || this.#waiting === "") return;
-    const text = this.#waiting;
-    this.#waiting = "";
-    this.#writing = this.#write(Buffer.from(text)).finally(() => {
-      this.#writing = undefined;
-    });
   }
 
   /** Appends as many whole lines as the file has room for, then continues in a new file. */

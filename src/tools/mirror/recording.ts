@@ -8,14 +8,11 @@ import type { Clock } from "../../engine/base/clock.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
 import { errorCode, fileTrouble } from "../../engine/base/thrown.ts";
 import { isoTime } from "../../engine/base/units.ts";
+import { LineQueue } from "../../operate/telemetry/line-queue.ts";
 
 export const RECORDING_VERSION = 2;
 /** Most bytes of lines that wait for the disk; calls beyond are left out. */
 const BACKLOG_BYTES_MAX = 8_388_608;
-/** Lines are written at least this often, so a killed process loses at most this much time. */
-const WRITE_MS = 500;
-/** Once this many bytes of lines wait, they are written at once. */
-const WRITE_BYTES = 262_144;
 
 const compressed = promisify<Buffer, Buffer>(gzip);
 
@@ -28,12 +25,6 @@ interface RecordingOptions {
   readonly onEnded?: (why: string) => void;
 }
 
-/** Lines that are written together. */
-interface Batch {
-  text: string;
-  calls: number;
-}
-
 /**
  * A recording. A full disk or a full file ends the recording and affects no call. Each write to a compressed file is a gzip member of
  * its own, so that everything written can be read even if a later write fails.
@@ -44,12 +35,7 @@ export class Recording {
   readonly #handle: FileHandle;
   readonly #isCompressed: boolean;
   readonly #startUs: number;
-  readonly #timer: NodeJS.Timeout;
-  #waiting: Batch = { text: "", calls: 0 };
-  /** All writes so far, one after another. */
-  #writes = Promise.resolve();
-  /** Bytes of lines that are not written yet. */
-  #backlog = 0;
+  readonly #queue = new LineQueue(BACKLOG_BYTES_MAX, (text, calls) => this.#write(text, calls));
   #isFull = false;
   /** Number of calls in the file. */
   calls = 0;
@@ -66,16 +52,17 @@ export class Recording {
     this.#handle = handle;
     this.#isCompressed = options.file.endsWith(".gz");
     this.#startUs = options.clock.nowUs();
-    this.#timer = setInterval(() => this.#writeSoon(), WRITE_MS).unref();
-    const startedAt = isoTime(this.#startUs);
-    this.#add(`${JSON.stringify({ headgate_recording: RECORDING_VERSION, started_at: startedAt })}\n`);
-    this.#writeSoon();
   }
 
   /** Creates a file that only its owner can read. Throws ConfigError if the file exists or can't be written. */
   static async open(options: RecordingOptions): Promise<Recording> {
     try {
-      return new Recording(options, await open(options.file, "wx", 0o600));
+      const recording = new Recording(options, await open(options.file, "wx", 0o600));
+      const startedAt = isoTime(recording.#startUs);
+      const head = `${JSON.stringify({ headgate_recording: RECORDING_VERSION, started_at: startedAt })}\n`;
+      recording.bytes = head.length;
+      await recording.#write(head, 0);
+      return recording;
     } catch (cause) {
       const why = errorCode(cause) === "ENOENT" ? "its folder does not exist" : fileTrouble(cause);
       throw new ConfigError("CONFIG_SETTINGS", `can't record to ${options.file}: ${why}`);
@@ -95,20 +82,13 @@ export class Recording {
       this.#options.onEnded?.(`the recording ${this.file} has reached its bound of ${this.#options.bytesMax} bytes`);
       return;
     }
-    if (this.#backlog + line.length > BACKLOG_BYTES_MAX) {
-      this.leftOut++;
-      return;
-    }
-    this.#add(line);
-    this.#waiting.calls++;
-    if (this.#waiting.text.length >= WRITE_BYTES) this.#writeSoon();
+    if (this.#queue.add(line)) this.bytes += line.length;
+    else this.leftOut++;
   }
 
   /** Writes the remaining lines and closes the file. Never rejects: failures are in `failure`. */
   async close(): Promise<void> {
-    clearInterval(this.#timer);
-    this.#writeSoon();
-    await this.#writes;
+    await this.#queue.close();
     // Some file systems report failed writes only on close.
     await this.#handle.close().catch((error: Error) => this.#fail(error));
   }
@@ -119,20 +99,7 @@ export class Recording {
     await unlink(this.file).catch(() => undefined);
   }
 
-  #add(line: string): void {
-    this.#waiting.text += line;
-    this.bytes += line.length;
-    this.#backlog += line.length;
-  }
-
-  #writeSoon(): void {
-    const batch = this.#waiting;
-    if (batch.text === "") return;
-    this.#waiting = { text: "", calls: 0 };
-    this.#writes = this.#writes.then(() => this.#write(batch));
-  }
-
-  async #write({ text, calls }: Batch): Promise<void> {
+  async #write(text: string, calls: number): Promise<void> {
     try {
       if (this.failure !== undefined) throw new Error(this.failure);
       const bytes = Buffer.from(text, "latin1");
@@ -142,7 +109,6 @@ export class Recording {
       this.leftOut += calls;
       this.#fail(error as Error);
     }
-    this.#backlog -= text.length;
   }
 
   #fail({ message }: Error): void {
