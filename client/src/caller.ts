@@ -12,24 +12,12 @@ export interface Method<Answer> {
 }
 
 /** Calls the servers of one client. */
-export class Caller {
-  readonly #ring: ServerRing;
+export class Caller extends ServerRing {
   readonly #deadlineMs: number;
-  #isClosed = false;
 
   constructor(options: ConstructorParameters<typeof ServerRing>[0] & { readonly deadlineMs: number }) {
-    this.#ring = new ServerRing(options);
+    super(options);
     this.#deadlineMs = options.deadlineMs;
-  }
-
-  get isClosed(): boolean {
-    return this.#isClosed;
-  }
-
-  close(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    this.#ring.close();
   }
 
   /**
@@ -39,9 +27,9 @@ export class Caller {
    */
   async call<Answer>(method: Method<Answer>, message: Buffer, preference?: Preference) {
     const deadline = Date.now() + this.#deadlineMs;
-    for (let retriesLeft = this.#ring.size; ; retriesLeft--) {
-      const server = await this.#ring.pick(deadline, retriesLeft === this.#ring.size ? preference : undefined);
-      if (this.#isClosed) throw new CheckFailure("CANCELLED", "the limiter is closed");
+    for (let retriesLeft = this.size; ; retriesLeft--) {
+      const server = await this.pick(deadline, retriesLeft === this.size ? preference : undefined);
+      if (this.isClosed) throw new CheckFailure("CANCELLED", "the limiter is closed");
       if (server === undefined) {
         throw new CheckFailure("DEADLINE_EXCEEDED", `no connection to any server within ${this.#deadlineMs} ms`);
       }
@@ -60,13 +48,13 @@ export class Caller {
     return new Promise((resolve) => {
       const call = server.client.makeUnaryRequest(path, asItIs, read, message, { deadline }, (error, answer) => {
         if (error === null) {
-          this.#ring.answered(server);
+          this.answered(server);
           resolve({ error: undefined, answer: answer as Answer });
           return;
         }
         const isUnsent = call.getPeer() === server.client.getChannel().getTarget();
-        if (!isFaultOfServer(error)) this.#ring.answered(server);
-        else if (!isUnsent) this.#ring.failed(server);
+        if (!isFaultOfServer(error)) this.answered(server);
+        else if (!isUnsent) this.failed(server);
         resolve({ error, isUntouched: isUntouched(error, isUnsent) });
       });
     });

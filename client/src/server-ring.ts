@@ -34,6 +34,7 @@ const RECONNECT_MS_MAX = 2_000;
 export class ServerRing {
   readonly #servers: readonly Server[];
   #next = 0;
+  isClosed = false;
 
   /** Throws TypeError for an invalid address or certificate. */
   constructor(options: RingOptions) {
@@ -90,6 +91,7 @@ export class ServerRing {
 
   /** Closes all channels. Calls under way may still end. */
   close(): void {
+    this.isClosed = true;
     for (const { client } of this.#servers) client.close();
   }
 
@@ -154,22 +156,18 @@ function credentialsOf(tls: TlsOptions | undefined) {
   }
 }
 
-// A name with several addresses is spread over all of them. grpc-js by itself repeats only calls that no server has begun.
+// A name with several addresses is spread over all of them. grpc-js by itself repeats only calls that no server has begun. To it a time of
+// 0 and an empty name are none.
 function channelOptions({ tls, keepaliveMs, keepaliveTimeoutMs }: RingOptions): ChannelOptions {
   return {
     "grpc.service_config": JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
     "grpc.service_config_disable_resolution": 1,
     "grpc.initial_reconnect_backoff_ms": RECONNECT_MS_MIN,
     "grpc.max_reconnect_backoff_ms": RECONNECT_MS_MAX,
-    ...(keepaliveMs === 0
-      ? {}
-      : {
-          "grpc.keepalive_time_ms": keepaliveMs,
-          "grpc.keepalive_timeout_ms": keepaliveTimeoutMs,
-          "grpc.keepalive_permit_without_calls": 1,
-        }),
-    ...(tls?.serverName === undefined
-      ? {}
-      : { "grpc.ssl_target_name_override": tls.serverName, "grpc.default_authority": tls.serverName }),
+    "grpc.keepalive_time_ms": keepaliveMs,
+    "grpc.keepalive_timeout_ms": keepaliveTimeoutMs,
+    "grpc.keepalive_permit_without_calls": 1,
+    "grpc.ssl_target_name_override": tls?.serverName ?? "",
+    "grpc.default_authority": tls?.serverName ?? "",
   };
 }
