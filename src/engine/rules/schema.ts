@@ -18,12 +18,23 @@ function inside(key: string, keys: readonly string[]): SectionShape {
   return { keys, title: `in '${key}'`, home: `inside '${key}'` };
 }
 
-const LIMIT_KEYS = [
-  "requests_per_unit",
-  "unit",
-  "unlimited",
-  "name",
-  "replaces",
+/** Keys of the reference service: of its rules, and of its limits. */
+const REFERENCE_RULE_KEYS = [
+  "key",
+  "value",
+  "rate_limit",
+  "descriptors",
+  "shadow_mode",
+  "quota_mode",
+  "detailed_metric",
+  "value_to_metric",
+  "share_threshold",
+  "metadata",
+];
+const REFERENCE_LIMIT_KEYS = ["requests_per_unit", "unit", "unlimited", "name", "replaces"];
+
+/** Keys of a limit that the reference service lacks. */
+export const OWN_LIMIT_KEYS: readonly string[] = [
   "tokens_per_second",
   "rps",
   "burst",
@@ -35,6 +46,7 @@ const LIMIT_KEYS = [
   "sync",
   "priority",
 ];
+const LIMIT_KEYS = [...REFERENCE_LIMIT_KEYS, ...OWN_LIMIT_KEYS];
 
 /** All sections. A misplaced key belongs into the first one that has it. */
 export const SECTIONS = {
@@ -42,20 +54,11 @@ export const SECTIONS = {
     title: "in a rule of 'descriptors'",
     home: "in the rule itself, beside 'key'",
     keys: [
-      "key",
-      "value",
+      ...REFERENCE_RULE_KEYS,
       "match",
-      "rate_limit",
       "rate_limits",
       "use",
       "tier",
-      "descriptors",
-      "shadow_mode",
-      "quota_mode",
-      "detailed_metric",
-      "value_to_metric",
-      "share_threshold",
-      "metadata",
       "cost",
       "post_paid",
       "on_store_failure",
@@ -64,11 +67,7 @@ export const SECTIONS = {
       "concurrent",
     ],
   },
-  limit: {
-    title: "in a rate limit",
-    home: "inside 'rate_limit'",
-    keys: LIMIT_KEYS,
-  },
+  limit: { title: "in a rate limit", home: "inside 'rate_limit'", keys: LIMIT_KEYS },
   file: {
     title: "at the top of the file",
     home: "at the top of the file, beside 'domain'",
@@ -100,27 +99,7 @@ export const SECTIONS = {
 export type Section = keyof typeof SECTIONS;
 
 /** The reference service's keys. It accepts them at any level and ignores misplaced ones; here they also get a warning. */
-export const REFERENCE_KEYS: ReadonlySet<string> = new Set([
-  "domain",
-  "key",
-  "value",
-  "descriptors",
-  "rate_limit",
-  "unit",
-  "requests_per_unit",
-  "unlimited",
-  "shadow_mode",
-  "quota_mode",
-  "name",
-  "replaces",
-  "detailed_metric",
-  "value_to_metric",
-  "share_threshold",
-  "metadata",
-]);
-
-/** Keys of a limit that the reference service lacks. */
-export const OWN_LIMIT_KEYS: readonly string[] = SECTIONS.limit.keys.filter((key) => !REFERENCE_KEYS.has(key));
+export const REFERENCE_KEYS: ReadonlySet<string> = new Set(["domain", ...REFERENCE_RULE_KEYS, ...REFERENCE_LIMIT_KEYS]);
 
 /** Keys of a rate in tokens per second. */
 export const RATE_KEYS: readonly string[] = ["tokens_per_second", "rps"];

@@ -15,21 +15,11 @@ const START_US = Date.UTC(2026, 0, 1) * 1_000;
 
 const FILE_KEYS = ["rules", "domain", "settings", "start", "cases"];
 const CASE_KEYS = ["name", "domain", "start", "steps"];
-const STEP_KEYS = [
-  "after",
-  "at",
-  "store",
-  "domain",
-  "call",
-  "hits",
-  "peek",
-  "refund",
-  "override",
-  "times",
-  "every",
-  "expect",
-];
-const DESCRIPTOR_KEYS = ["entries", "hits", "peek", "refund", "override"];
+/** What a call and each of its descriptors may have. */
+const ASKED_KEYS = ["hits", "peek", "refund", "override"];
+const CALL_KEYS = [...ASKED_KEYS, "times", "every", "expect"];
+const STEP_KEYS = ["after", "at", "store", "domain", "call", ...CALL_KEYS];
+const DESCRIPTOR_KEYS = ["entries", ...ASKED_KEYS];
 const EXPECT_KEYS = [
   "code",
   "rule",
@@ -119,9 +109,7 @@ function readStep(node: MappingNode, { domain }: Defaults, log: ProblemLog) {
   const fields = new CaseFields(node, STEP_KEYS, "in a step", log);
   const call = readCall(fields, fields.text("domain") ?? domain, log);
   const expect = fields.value("expect");
-  const hasCallKey = ["hits", "peek", "refund", "override", "times", "every", "expect"].find((key) =>
-    fields.value(key),
-  );
+  const hasCallKey = CALL_KEYS.find((key) => fields.value(key));
   if (fields.value("call") === undefined && hasCallKey !== undefined) {
     log.error(node.at, `'${hasCallKey}' means something beside a 'call' only`);
   }
