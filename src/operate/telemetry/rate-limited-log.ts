@@ -4,17 +4,13 @@
 import type { Clock } from "../../engine/base/clock.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 
-/** The part of a logger that is used here. */
-interface LogSink {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
+type Level = "info" | "warn" | "error";
 
 /** Makes a line's fields; called only if the line is written. */
 type FieldsSource = () => object;
 
-type Level = keyof LogSink;
+/** The part of a logger that is used here. */
+type LogSink = Readonly<Record<Level, (fields: object, message: string) => void>>;
 
 interface KindState {
   /** Time of the next possible line. */
