@@ -140,17 +140,8 @@ function policyOf({ onStoreFailure }: Settings): OnStoreFailure {
 
 /** The settings of the service that decisions depend on, with the memory of a command. */
 export function virtualSettings(settings: Settings): DecidingSettings {
-  return {
-    shadowMode: settings.shadowMode,
-    quotaMode: settings.quotaMode,
-    onStoreFailure: policyOf(settings),
-    retryAfterJitter: settings.retryAfterJitter,
-    nearLimitRatio: settings.nearLimitRatio,
-    compatible: settings.compatibilityMode,
-    stopsAtOver: settings.stopsAtOver,
-    bucketsMax: BUCKETS_MAX,
-    logBytesMax: LOG_BYTES_MAX,
-  };
+  const memory = { bucketsMax: BUCKETS_MAX, logBytesMax: LOG_BYTES_MAX };
+  return { ...settings, ...memory, onStoreFailure: policyOf(settings), compatible: settings.compatibilityMode };
 }
 
 async function isFile(path: string): Promise<boolean> {
