@@ -13,7 +13,7 @@ import {
   typed,
   unmetText,
 } from "./arguments.ts";
-import { count, paint, type Terminal } from "./terminal.ts";
+import { count, jsonText, paint, type Terminal } from "./terminal.ts";
 
 interface BucketFlags {
   readonly domain: string;
@@ -102,7 +102,7 @@ async function askBuckets(
     return;
   }
   terminal.setExitCode(answer.buckets.length > 0 ? 0 : 1);
-  terminal.out(flags.json ? `${JSON.stringify(answer, null, 2)}\n` : answerText(answer, descriptors, terminal));
+  terminal.out(flags.json ? jsonText(answer) : answerText(answer, descriptors, terminal));
 }
 
 function answerText({ says, buckets }: BucketAnswer, asked: readonly TypedDescriptor[], terminal: Terminal): string {

@@ -10,7 +10,7 @@ import { calendarHints } from "./calendar-hints.ts";
 import { excerpts } from "./excerpts.ts";
 import { problemAnnotation } from "./github-annotations.ts";
 import { loadChosen, type RulesChoice } from "./rules-source.ts";
-import { count, paint, type Terminal } from "./terminal.ts";
+import { count, jsonText, paint, type Terminal } from "./terminal.ts";
 
 /** Flags of `check`. */
 export interface CheckFlags {
@@ -36,10 +36,8 @@ export async function checkRules(
   const { ruleSet } = result;
   const hints = ruleSet === undefined ? [] : [...calendarHints(ruleSet), ...controlPlaneHints(ruleSet, terminal.env)];
   if (flags.json === true || flags.format === "json") {
-    const summary = result.ruleSet === undefined ? null : summaryOf(result.ruleSet);
-    terminal.out(
-      `${JSON.stringify({ ok: isGood, files: result.files, summary, problems: result.problems, hints }, null, 2)}\n`,
-    );
+    const summary = ruleSet === undefined ? null : summaryOf(ruleSet);
+    terminal.out(jsonText({ ok: isGood, files: result.files, summary, problems: result.problems, hints }));
     return;
   }
   if (flags.format === "github") {

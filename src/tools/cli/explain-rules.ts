@@ -6,7 +6,7 @@ import { askAdmin, askedDescriptor } from "./admin-call.ts";
 import { type TypedDescriptor, unmetText } from "./arguments.ts";
 import { explainText } from "./explain-text.ts";
 import { rulesOrTrouble } from "./rules-source.ts";
-import { orTrouble, type Terminal } from "./terminal.ts";
+import { jsonText, orTrouble, type Terminal } from "./terminal.ts";
 
 /** Flags of `explain`. */
 export interface ExplainFlags {
@@ -40,11 +40,7 @@ export async function explainRules(
   const unmet = report.descriptors.flatMap(({ rule }, at) => (rule === undefined ? [at] : []));
   // A domain without rules has no descriptors in its report.
   if (flags.requireMatch && (unmet.length > 0 || report.descriptors.length === 0)) terminal.setExitCode(1);
-  if (flags.json) {
-    terminal.out(`${JSON.stringify(report, null, 2)}\n`);
-    return;
-  }
-  terminal.out(`${explainText(report, terminal)}${unmetText(unmet, descriptors)}`);
+  terminal.out(flags.json ? jsonText(report) : `${explainText(report, terminal)}${unmetText(unmet, descriptors)}`);
 }
 
 async function fromFiles(

@@ -11,7 +11,7 @@ import { type Report, reportText, troubleShare } from "../mirror/report.ts";
 import type { MirrorFlags } from "../mirror/run-mirror.ts";
 import { duration, expected, parseAuthority, parseShare, readAs, typed, whole } from "./arguments.ts";
 import { sayCutOff } from "./call-options.ts";
-import { orTrouble, type Terminal } from "./terminal.ts";
+import { jsonText, orTrouble, type Terminal } from "./terminal.ts";
 
 const MEBIBYTE = 1_048_576;
 const HOUR_MS = 3_600_000;
@@ -141,7 +141,7 @@ interface Printed {
 }
 
 function printReport(report: Report, flags: Printed, terminal: Terminal): void {
-  terminal.out(flags.json === true ? `${JSON.stringify(report, null, 2)}\n` : reportText(report));
+  terminal.out(flags.json ? jsonText(report) : reportText(report));
 }
 
 async function untilSignal(): Promise<void> {

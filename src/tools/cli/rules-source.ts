@@ -15,7 +15,7 @@ import { compileFiles, type LoadResult, loadRules } from "../../rule-sources/fil
 import { readOneFile } from "../../rule-sources/files/read-files.ts";
 import { readDump } from "../../rule-sources/xds/dump.ts";
 import type { DecidingSettings } from "../simulate/simulated-service.ts";
-import { paint, type Terminal } from "./terminal.ts";
+import { sayTrouble, type Terminal } from "./terminal.ts";
 
 /** Which rules to load. */
 export interface RulesChoice {
@@ -92,7 +92,7 @@ export async function loadChosen(
   return { ...compileFiles(path, read, options), ...(file === undefined ? {} : { file }) };
 }
 
-/** The chosen rules; undefined once standard error was told why `called` (as "the rules") can't be used. */
+/** The chosen rules; undefined, and exit code 2, once standard error was told why `called` (as "the rules") can't be used. */
 export async function rulesOrTrouble(
   choice: RulesChoice,
   called: string,
@@ -102,8 +102,7 @@ export async function rulesOrTrouble(
   const { ruleSet, problems } = await loadChosen(choice, terminal.env, settings);
   if (ruleSet !== undefined) return ruleSet;
   for (const problem of problems) terminal.err(`${visible(formatProblem(problem))}\n`);
-  terminal.err(`${paint(terminal, "red", `${called} can't be used`)}\n`);
-  return undefined;
+  return sayTrouble(terminal, `${called} can't be used`);
 }
 
 /** The rules that a control plane has sent, if the file holds such. */

@@ -1,13 +1,13 @@
 // Loads the rules, runs the simulation, prints its report.
 
-import { visible, visibleJson } from "../../engine/base/visible.ts";
+import { visible } from "../../engine/base/visible.ts";
 import type { SimulationReport } from "../simulate/report.ts";
 import { simulate } from "../simulate/simulate.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";
 import { type FileChoiceFlags, sayLines } from "./call-options.ts";
 import { decidingSettings, rulesOrTrouble, virtualSettings } from "./rules-source.ts";
 import { simulationText } from "./simulation-text.ts";
-import { orTrouble, type Terminal } from "./terminal.ts";
+import { jsonText, orTrouble, type Terminal } from "./terminal.ts";
 
 export interface SimulateFlags extends FileChoiceFlags {
   readonly rules?: string;
@@ -33,10 +33,7 @@ export async function simulateFiles(
   };
   const ruleSet = await rulesAt(flags.rules);
   const against = flags.against === undefined ? undefined : await rulesAt(flags.against);
-  if (ruleSet === undefined || (flags.against !== undefined && against === undefined)) {
-    terminal.setExitCode(2);
-    return;
-  }
+  if (ruleSet === undefined || (flags.against !== undefined && against === undefined)) return;
   const result = await orTrouble(terminal, () =>
     simulate({
       ruleSet,
@@ -52,9 +49,7 @@ export async function simulateFiles(
   if (result === undefined) return;
   const { report, lines } = result;
   sayLines(lines, terminal);
-  terminal.out(
-    flags.json === true ? `${visibleJson(JSON.stringify(report, null, 2))}\n` : simulationText(report, terminal),
-  );
+  terminal.out(flags.json ? jsonText(report) : simulationText(report, terminal));
   terminal.setExitCode(flags.tolerate !== undefined && refusedShare(report) > flags.tolerate ? 1 : 0);
 }
 

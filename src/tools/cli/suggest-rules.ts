@@ -21,7 +21,7 @@ import type { Shape } from "../simulate/suggest/shapes.ts";
 import { type Suggestion, suggest } from "../simulate/suggest/suggest.ts";
 import { type FileChoiceFlags, sayLines } from "./call-options.ts";
 import { compileOptions, decidingSettings, virtualSettings } from "./rules-source.ts";
-import { count, orTrouble, paint, type Terminal } from "./terminal.ts";
+import { count, orTrouble, sayTrouble, type Terminal } from "./terminal.ts";
 
 export interface SuggestFlags extends FileChoiceFlags {
   readonly percentile: number;
@@ -53,10 +53,7 @@ export async function suggestRules(
   else if (made.length === 1 && first !== undefined) terminal.out(first.text);
   else {
     const names = made.map(({ domain }) => visible(domain)).join(", ");
-    terminal.err(
-      `${paint(terminal, "red", `a file holds one domain, and there are ${made.length} (${names}): give --out`)}\n`,
-    );
-    terminal.setExitCode(2);
+    sayTrouble(terminal, `a file holds one domain, and there are ${made.length} (${names}): give --out`);
   }
 }
 

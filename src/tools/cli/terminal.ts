@@ -2,7 +2,7 @@
 
 import { styleText } from "node:util";
 import { ConfigError } from "../../engine/base/errors.ts";
-import { visibleLines } from "../../engine/base/visible.ts";
+import { visibleJson, visibleLines } from "../../engine/base/visible.ts";
 
 /** How a command talks to its caller. */
 export interface Terminal {
@@ -87,8 +87,17 @@ export async function orTrouble<T>(terminal: Terminal, work: () => T | Promise<T
     return await work();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    terminal.err(`${paint(terminal, "red", visibleLines(error.message))}\n`);
-    terminal.setExitCode(2);
-    return undefined;
+    return sayTrouble(terminal, visibleLines(error.message));
   }
+}
+
+/** Says why a command can't do its work, which then ends with 2. */
+export function sayTrouble(terminal: Terminal, why: string): undefined {
+  terminal.err(`${paint(terminal, "red", why)}\n`);
+  terminal.setExitCode(2);
+}
+
+/** A report for programs. */
+export function jsonText(report: object): string {
+  return `${visibleJson(JSON.stringify(report, null, 2))}\n`;
 }

@@ -1,12 +1,12 @@
 // Prints results of cases: for people, as JUnit's XML, as annotations of GitHub, as JSON.
 
-import { visible, visibleJson } from "../../engine/base/visible.ts";
+import { visible } from "../../engine/base/visible.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { Problem } from "../../engine/rules/source.ts";
 import type { CoverageReport } from "../simulate/cases/coverage.ts";
 import { type CaseResult, formatFailure } from "../simulate/cases/run-case.ts";
 import { githubAnnotation, problemAnnotation } from "./github-annotations.ts";
-import { count, paint, type Terminal } from "./terminal.ts";
+import { count, jsonText, paint, type Terminal } from "./terminal.ts";
 
 /** Flags of `test`. */
 export interface TestFlags {
@@ -39,7 +39,7 @@ const WRITERS: Readonly<Record<TestFlags["format"], (run: TestRun, terminal: Ter
   text: textOf,
   junit: junitOf,
   github: (run) => `${annotationsOf(run)}${summaryOf(run)}\n`,
-  json: ({ files, coverage }) => `${visibleJson(JSON.stringify({ files, coverage }, null, 2))}\n`,
+  json: ({ files, coverage }) => jsonText({ files, coverage }),
 };
 
 /** Prints the run in the format that is asked for. */

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { askAdmin } from "./admin-call.ts";
 import { duration, parseHttpServer, typed, whole } from "./arguments.ts";
-import type { Terminal } from "./terminal.ts";
+import { jsonText, type Terminal } from "./terminal.ts";
 import { type TopAnswer, topText } from "./top-text.ts";
 
 interface TopFlags {
@@ -57,7 +57,7 @@ async function top(flags: TopFlags, terminal: Terminal, untilStopped?: () => Pro
     terminal.setExitCode(2);
     return;
   }
-  if (flags.json) terminal.out(`${JSON.stringify(first, null, 2)}\n`);
+  if (flags.json) terminal.out(jsonText(first));
   else if (flags.once || terminal.screenColumns === undefined) terminal.out(topText(first, terminal));
   else await refresh(first, flags, terminal, untilStopped);
 }
