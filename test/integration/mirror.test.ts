@@ -112,23 +112,21 @@ describe("between two Headgates that differ in one rule", () => {
   });
 });
 
-describe("what passes through", () => {
-  test("the answer's very bytes, fields that no definition knows included, and gRPC errors with their text", async () => {
-    const odd = Buffer.concat([answerBytes({ overall_code: "OK" }), Buffer.from([0xfa, 0x3f, 3, 1, 2, 3])]);
-    const target = await startTestServer({
-      handle: (message, _deadlineUs, reply) => {
-        if (message.length > 40) reply.fail(9, "no such thing: 50 % off");
-        else reply.ok(odd);
-      },
-    });
-    const mirror = await startMirror(target.target, target.target);
-    const client = openRawClient(mirror.grpcPort);
-    const answer = await callBytes(client, requestBytes({ a: "b" }));
-    expect([answer.code, answer.message]).toEqual([status.OK, odd]);
-    const failed = await callBytes(client, requestBytes({ a: "b".repeat(50) }));
-    expect([failed.code, failed.details]).toEqual([status.FAILED_PRECONDITION, "no such thing: 50 % off"]);
-    await until(() => mirror.report().calls.same === 2);
+test("what passes through: the answer's very bytes, fields that no definition knows included, and gRPC errors with their text", async () => {
+  const odd = Buffer.concat([answerBytes({ overall_code: "OK" }), Buffer.from([0xfa, 0x3f, 3, 1, 2, 3])]);
+  const target = await startTestServer({
+    handle: (message, _deadlineUs, reply) => {
+      if (message.length > 40) reply.fail(9, "no such thing: 50 % off");
+      else reply.ok(odd);
+    },
   });
+  const mirror = await startMirror(target.target, target.target);
+  const client = openRawClient(mirror.grpcPort);
+  const answer = await callBytes(client, requestBytes({ a: "b" }));
+  expect([answer.code, answer.message]).toEqual([status.OK, odd]);
+  const failed = await callBytes(client, requestBytes({ a: "b".repeat(50) }));
+  expect([failed.code, failed.details]).toEqual([status.FAILED_PRECONDITION, "no such thing: 50 % off"]);
+  await until(() => mirror.report().calls.same === 2);
 });
 
 describe("the compared target in trouble is unseen by callers", () => {

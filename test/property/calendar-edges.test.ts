@@ -92,17 +92,15 @@ test("windows begin and end where an oracle says, whatever zone, unit and start"
   expect(seen).toBeGreaterThan(100);
 });
 
-describe("each zone", () => {
-  test.each(NAMES)("%s: every day of five years", (timeZone) => {
-    const starts = STARTS.get(timeZone) ?? [];
-    const windows = calendarWindows({ unit: "day", timeZone, month: 1, day: 1 });
-    const found: number[] = [];
-    for (let at = starts[0] ?? 0; at < (starts.at(-1) ?? 0); at = windows.endUs / 1e6) {
-      windows.turnTo(at * 1e6);
-      found.push(windows.startUs / 1e6);
-    }
-    expect(found).toEqual(starts.slice(0, -1));
-  });
+test.each(NAMES)("each zone %s: every day of five years", (timeZone) => {
+  const starts = STARTS.get(timeZone) ?? [];
+  const windows = calendarWindows({ unit: "day", timeZone, month: 1, day: 1 });
+  const found: number[] = [];
+  for (let at = starts[0] ?? 0; at < (starts.at(-1) ?? 0); at = windows.endUs / 1e6) {
+    windows.turnTo(at * 1e6);
+    found.push(windows.startUs / 1e6);
+  }
+  expect(found).toEqual(starts.slice(0, -1));
 });
 
 describe("what the calendar of a place makes of it", () => {

@@ -34,33 +34,30 @@ const request = fc.record({
   hits: count,
 });
 
-describe("a request", () => {
+// Promise(clients): The service reads from the client's bytes what was asked; whatever comes back is an answer or an error.
+test("a request comes to the service's codec as it was asked", () => {
   const pooled = new LimitRequest();
-
-  // Promise(clients): The service reads from the client's bytes what was asked; whatever comes back is an answer or an error.
-  test("comes to the service's codec as it was asked", () => {
-    fc.assert(
-      fc.property(request, (asked) => {
-        decodeRequest(writeRequest(asked), pooled);
-        const hitsOf = ({ hits, refund }: { readonly hits?: number; readonly refund?: boolean }) =>
-          hits ?? (refund === true ? asked.hits : asked.hits === 0 ? 0 : undefined);
-        expect(plainOf(pooled)).toEqual({
-          domain: asked.domain,
-          hitsAddend: asked.hits,
-          descriptors: asked.descriptors.map((each) => ({
-            entries: each.entries,
-            override: each.override && {
-              amount: each.override.requestsPerUnit,
-              unit: UNITS.indexOf(each.override.unit) + 1,
-            },
-            hits: hitsOf(each),
-            isRefund: each.refund ?? false,
-          })),
-        });
-      }),
-      { numRuns: runs(300) },
-    );
-  });
+  fc.assert(
+    fc.property(request, (asked) => {
+      decodeRequest(writeRequest(asked), pooled);
+      const hitsOf = ({ hits, refund }: { readonly hits?: number; readonly refund?: boolean }) =>
+        hits ?? (refund === true ? asked.hits : asked.hits === 0 ? 0 : undefined);
+      expect(plainOf(pooled)).toEqual({
+        domain: asked.domain,
+        hitsAddend: asked.hits,
+        descriptors: asked.descriptors.map((each) => ({
+          entries: each.entries,
+          override: each.override && {
+            amount: each.override.requestsPerUnit,
+            unit: UNITS.indexOf(each.override.unit) + 1,
+          },
+          hits: hitsOf(each),
+          isRefund: each.refund ?? false,
+        })),
+      });
+    }),
+    { numRuns: runs(300) },
+  );
 });
 
 const code = fc.constantFrom("UNKNOWN", "OK", "OVER_LIMIT");

@@ -34,29 +34,27 @@ const CALLS = bucketNumbers().chain((limit) =>
   }),
 );
 
-describe("a rate written in decimal", () => {
-  // Promise(rules): A rate is kept exactly, to the last digit, or rejected with the reason.
-  test("is kept exactly or refused with the reason, whatever its digits", () => {
-    let refused = 0;
-    fc.assert(
-      fc.property(decimals(), ({ text, numerator, denominator }) => {
-        const rate = rateOfDecimal(text);
-        if (typeof rate === "string") {
-          refused++;
-          // Nothing is refused that a window of up to a year and an amount below 2^32 could say.
-          const divisor = gcd(numerator, denominator);
-          const isKept = numerator / divisor <= BigInt(AMOUNT_MAX) && denominator / divisor <= 31_536_000n;
-          expect(isKept).toBe(false);
-          expect(rate).toMatch(/^too (large|many)/);
-        } else expect(BigInt(rate.amount) * denominator).toBe(numerator * BigInt(rate.windowSeconds));
-      }),
-      {
-        numRuns: runs(2_000),
-        examples: [[exampleOf("100000000.5")], [exampleOf("33.3333333")], [exampleOf("1.0000001")]],
-      },
-    );
-    expect(refused).toBeGreaterThan(0);
-  });
+// Promise(rules): A rate is kept exactly, to the last digit, or rejected with the reason.
+test("a rate written in decimal is kept exactly or refused with the reason, whatever its digits", () => {
+  let refused = 0;
+  fc.assert(
+    fc.property(decimals(), ({ text, numerator, denominator }) => {
+      const rate = rateOfDecimal(text);
+      if (typeof rate === "string") {
+        refused++;
+        // Nothing is refused that a window of up to a year and an amount below 2^32 could say.
+        const divisor = gcd(numerator, denominator);
+        const isKept = numerator / divisor <= BigInt(AMOUNT_MAX) && denominator / divisor <= 31_536_000n;
+        expect(isKept).toBe(false);
+        expect(rate).toMatch(/^too (large|many)/);
+      } else expect(BigInt(rate.amount) * denominator).toBe(numerator * BigInt(rate.windowSeconds));
+    }),
+    {
+      numRuns: runs(2_000),
+      examples: [[exampleOf("100000000.5")], [exampleOf("33.3333333")], [exampleOf("1.0000001")]],
+    },
+  );
+  expect(refused).toBeGreaterThan(0);
 });
 
 describe("a token bucket of any rate", () => {
@@ -112,8 +110,9 @@ describe("a token bucket of any rate", () => {
   });
 });
 
-describe("requests per unit as a token bucket", () => {
-  test.each(UNIT_SECONDS.slice(1).map((seconds) => ({ seconds })))("refills evenly over $seconds s", ({ seconds }) => {
+test.each(UNIT_SECONDS.slice(1).map((seconds) => ({ seconds })))(
+  "requests per unit as a token bucket refills evenly over $seconds s",
+  ({ seconds }) => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: AMOUNT_MAX }), fc.integer({ min: 1, max: 40 }), (perUnit, tokens) => {
         const { amount, windowSeconds } = reduceRate(perUnit, seconds);
@@ -130,8 +129,8 @@ describe("requests per unit as a token bucket", () => {
       }),
       { numRuns: runs(100) },
     );
-  });
-});
+  },
+);
 
 function freshOf(limit: LimitNumbers): History {
   return { startUs: 0, limits: [limit], steps: [] };

@@ -93,13 +93,11 @@ describe("workflows", () => {
   });
 });
 
-describe("commits", () => {
-  test("have subjects of at most 72 characters", () => {
-    const subjects = execFileSync("git", ["log", "--format=%s", "-20"], { cwd: ROOT, encoding: "utf8" })
-      .trim()
-      .split("\n");
-    expect(subjects.filter((subject) => subject.length > SUBJECT_CHARS_MAX)).toEqual([]);
-  });
+test("commits have subjects of at most 72 characters", () => {
+  const subjects = execFileSync("git", ["log", "--format=%s", "-20"], { cwd: ROOT, encoding: "utf8" })
+    .trim()
+    .split("\n");
+  expect(subjects.filter((subject) => subject.length > SUBJECT_CHARS_MAX)).toEqual([]);
 });
 
 describe("files in git", () => {

@@ -1,6 +1,6 @@
 // COMPATIBILITY_MODE against recorded answers of envoyproxy/ratelimit: answers, keys and lifetimes in Redis, counters.
 
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { startRedis } from "../support/shared-stores.ts";
 import { onRedis } from "./counter-stores.ts";
 import { DEVIATING_CASES, isMeant } from "./deviations.ts";
@@ -19,23 +19,19 @@ beforeAll(async () => {
   await Promise.all(Array.from({ length: LANES }, () => replayAll(groups)));
 }, REPLAY_MS_MAX);
 
-describe("in compatibility mode the service answers as recorded", () => {
-  // Promise(compatibility): Answers, keys, lifetimes and counters equal the recorded ones, on every store.
-  test.each(cases)("$name", ({ name }) => {
-    expect(results.get(name)?.filter((line) => !isMeant(name, line))).toEqual([]);
-  });
+// Promise(compatibility): Answers, keys, lifetimes and counters equal the recorded ones, on every store.
+test.each(cases)("in compatibility mode the service answers as recorded: $name", ({ name }) => {
+  expect(results.get(name)?.filter((line) => !isMeant(name, line))).toEqual([]);
 });
 
 // A deviation that has gone must leave the list.
-describe("it differs on purpose", () => {
-  // Promise(compatibility): Answers differ from the recorded ones only where docs/migrating.md says so.
-  test.each(DEVIATING_CASES)("in $name: $why", ({ name, places }) => {
-    const lines = results.get(name) ?? [];
-    const sure = places.filter((place) => !place.endsWith("?"));
-    const missing = sure.filter((place) => !lines.some((line) => line.startsWith(`${place}:`)));
-    expect(missing).toEqual([]);
-    expect(lines.length).toBeGreaterThan(0);
-  });
+// Promise(compatibility): Answers differ from the recorded ones only where docs/migrating.md says so.
+test.each(DEVIATING_CASES)("it differs on purpose in $name: $why", ({ name, places }) => {
+  const lines = results.get(name) ?? [];
+  const sure = places.filter((place) => !place.endsWith("?"));
+  const missing = sure.filter((place) => !lines.some((line) => line.startsWith(`${place}:`)));
+  expect(missing).toEqual([]);
+  expect(lines.length).toBeGreaterThan(0);
 });
 
 /** Takes groups until none is left. */

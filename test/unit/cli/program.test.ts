@@ -252,17 +252,13 @@ describe("check", () => {
   });
 });
 
-describe("check --format github", () => {
-  test("prints problems as annotations of a pull request", async () => {
-    const { out, exitCode } = await runProgram(["check", "--format", "github", bad]);
-    expect(exitCode).toBe(1);
-    const [first, second] = out.split("\n");
-    const place = `file=${bad}/shop.yaml,line=4,col=38,title=headgate check`;
-    expect(first).toBe(`::error ${place}::requests_per_unit: expected a whole number from 0 to 4294967295, got 'many'`);
-    expect(second).toMatch(
-      /^::error file=.*,line=5,col=5,title=headgate check::unknown key 'ky'.*Did you mean 'key'\?/,
-    );
-  });
+test("check --format github prints problems as annotations of a pull request", async () => {
+  const { out, exitCode } = await runProgram(["check", "--format", "github", bad]);
+  expect(exitCode).toBe(1);
+  const [first, second] = out.split("\n");
+  const place = `file=${bad}/shop.yaml,line=4,col=38,title=headgate check`;
+  expect(first).toBe(`::error ${place}::requests_per_unit: expected a whole number from 0 to 4294967295, got 'many'`);
+  expect(second).toMatch(/^::error file=.*,line=5,col=5,title=headgate check::unknown key 'ky'.*Did you mean 'key'\?/);
 });
 
 describe("explain --require-match", () => {

@@ -51,20 +51,18 @@ describe("config_check", () => {
   });
 });
 
-describe("wrong flags end with 2 and say which", () => {
-  test.each([
-    { args: ["config_check"], why: "required option '--config_dir <directory>' not specified" },
-    { args: ["config_check", "-config_dir"], why: "argument missing" },
-    { args: ["config_check", "-config_dir="], why: "Expected a directory." },
-    { args: ["config_check", "-config_dir", "x", "-config-dir", "x"], why: "unknown option '-config-dir'" },
-    { args: ["config_check", "-config_dir", "x", "y"], why: "too many arguments" },
-    { args: ["config_check", "-config_dir", "x", "-merge_domain_configs=perhaps"], why: "Expected true or false." },
-    { args: ["client", "-descriptors", "a=b"], why: "required option '--domain <name>' not specified" },
-    { args: ["client", "-domain", "edge"], why: "required option '--descriptors <entries>' not specified" },
-    { args: ["client", "-domain", "edge", "-descriptors", "=b"], why: "Expected key=value" },
-  ])("$args", async ({ args, why }) => {
-    const run = await runProgram(args);
-    expect(run.exitCode).toBe(2);
-    expect(run.err).toContain(why);
-  });
+test.each([
+  { args: ["config_check"], why: "required option '--config_dir <directory>' not specified" },
+  { args: ["config_check", "-config_dir"], why: "argument missing" },
+  { args: ["config_check", "-config_dir="], why: "Expected a directory." },
+  { args: ["config_check", "-config_dir", "x", "-config-dir", "x"], why: "unknown option '-config-dir'" },
+  { args: ["config_check", "-config_dir", "x", "y"], why: "too many arguments" },
+  { args: ["config_check", "-config_dir", "x", "-merge_domain_configs=perhaps"], why: "Expected true or false." },
+  { args: ["client", "-descriptors", "a=b"], why: "required option '--domain <name>' not specified" },
+  { args: ["client", "-domain", "edge"], why: "required option '--descriptors <entries>' not specified" },
+  { args: ["client", "-domain", "edge", "-descriptors", "=b"], why: "Expected key=value" },
+])("wrong flags end with 2 and say which: $args", async ({ args, why }) => {
+  const run = await runProgram(args);
+  expect(run.exitCode).toBe(2);
+  expect(run.err).toContain(why);
 });

@@ -82,16 +82,13 @@ describe("an answer", () => {
   });
 });
 
-describe("without an answer", () => {
+test.each([
+  { policy: "allow" as const, allowed: true, retryAfterSeconds: undefined },
+  { policy: "deny" as const, allowed: false, retryAfterSeconds: 1 },
+])("without an answer the policy $policy decides, and says that it did", ({ policy, allowed, retryAfterSeconds }) => {
   const failure = new CheckFailure("DEADLINE_EXCEEDED", "too late");
-
-  test.each([
-    { policy: "allow" as const, allowed: true, retryAfterSeconds: undefined },
-    { policy: "deny" as const, allowed: false, retryAfterSeconds: 1 },
-  ])("the policy $policy decides, and says that it did", ({ policy, allowed, retryAfterSeconds }) => {
-    const decision = withoutAnswer(policy, failure);
-    expect(decision.allowed).toBe(allowed);
-    expect(decision.retryAfterSeconds).toBe(retryAfterSeconds);
-    expect(decision.degraded).toEqual({ by: "client", policy, failure: "DEADLINE_EXCEEDED" });
-  });
+  const decision = withoutAnswer(policy, failure);
+  expect(decision.allowed).toBe(allowed);
+  expect(decision.retryAfterSeconds).toBe(retryAfterSeconds);
+  expect(decision.degraded).toEqual({ by: "client", policy, failure: "DEADLINE_EXCEEDED" });
 });

@@ -1,6 +1,6 @@
 // Names and places of shared counters: bounds, texts, and a thread that ends before any of its writes.
 
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { layoutOf, reserveCounts } from "../../../src/engine/base/count-layout.ts";
 import { JournaledMemory } from "../../../src/engine/base/journaled-memory.ts";
 import { Mark, NameKind, SharedCounts } from "../../../src/engine/base/shared-counts.ts";
@@ -42,46 +42,44 @@ function twoThreads() {
 
 type Threads = ReturnType<typeof twoThreads>;
 
-describe("a thread that ends before any of its writes leaves what was before, and the lock is free", () => {
-  // Promise(operators): A thread that ends while rules load leaves no counter and no lock half done.
-  test.each<[string, (threads: Threads) => void]>([
-    ["a name", ({ one }) => one.use("new", LIMIT)],
-    ["a name with a text", ({ one }) => one.use("new", { ...LIMIT, text: "new" })],
-    ["names given up", ({ one, heir }) => one.giveUpAllBut(NameKind.limit, new Set([heir as number]))],
-    ["all names given up", ({ one }) => one.giveUpAllBut(NameKind.limit, new Set())],
-    ["a mark", ({ one, kept }) => one.locked(() => one.mark(kept, Mark.own))],
-  ])("%s", (_, change) => {
-    const threads = twoThreads();
-    const { buffer } = threads;
-    let before = stateOf(buffer);
-    // The lock's word is not compared: it is free before and after.
-    const wrong: number[] = [];
-    let writes = 0;
-    const endHere = () => {
-      const copy = copyOf(buffer);
-      new SharedCounts(copy, -1).release(0);
-      const living = new Int32Array(copy);
-      living[8] = 3;
-      if (!stateOf(copy).equals(before)) wrong.push(writes);
-      writes++;
-    };
-    for (const method of ["setWord", "setNumber"] as const) {
-      const write = JournaledMemory.prototype[method];
-      vi.spyOn(JournaledMemory.prototype, method).mockImplementation(function (this: JournaledMemory, at, value) {
-        endHere();
-        write.call(this, at, value);
-      });
-    }
-    const commit = JournaledMemory.prototype.commit;
-    vi.spyOn(JournaledMemory.prototype, "commit").mockImplementation(function (this: JournaledMemory) {
+// Promise(operators): A thread that ends while rules load leaves no counter and no lock half done.
+test.each<[string, (threads: Threads) => void]>([
+  ["a name", ({ one }) => one.use("new", LIMIT)],
+  ["a name with a text", ({ one }) => one.use("new", { ...LIMIT, text: "new" })],
+  ["names given up", ({ one, heir }) => one.giveUpAllBut(NameKind.limit, new Set([heir as number]))],
+  ["all names given up", ({ one }) => one.giveUpAllBut(NameKind.limit, new Set())],
+  ["a mark", ({ one, kept }) => one.locked(() => one.mark(kept, Mark.own))],
+])("a thread that ends before any of its writes leaves what was before, and the lock is free: %s", (_, change) => {
+  const threads = twoThreads();
+  const { buffer } = threads;
+  let before = stateOf(buffer);
+  // The lock's word is not compared: it is free before and after.
+  const wrong: number[] = [];
+  let writes = 0;
+  const endHere = () => {
+    const copy = copyOf(buffer);
+    new SharedCounts(copy, -1).release(0);
+    const living = new Int32Array(copy);
+    living[8] = 3;
+    if (!stateOf(copy).equals(before)) wrong.push(writes);
+    writes++;
+  };
+  for (const method of ["setWord", "setNumber"] as const) {
+    const write = JournaledMemory.prototype[method];
+    vi.spyOn(JournaledMemory.prototype, method).mockImplementation(function (this: JournaledMemory, at, value) {
       endHere();
-      commit.call(this);
-      before = stateOf(buffer);
-      new Int32Array(before.buffer, before.byteOffset, 1)[0] = 0;
+      write.call(this, at, value);
     });
-    change(threads);
-    expect({ writes: writes > 1, wrong }).toEqual({ writes: true, wrong: [] });
+  }
+  const commit = JournaledMemory.prototype.commit;
+  vi.spyOn(JournaledMemory.prototype, "commit").mockImplementation(function (this: JournaledMemory) {
+    endHere();
+    commit.call(this);
+    before = stateOf(buffer);
+    new Int32Array(before.buffer, before.byteOffset, 1)[0] = 0;
   });
+  change(threads);
+  expect({ writes: writes > 1, wrong }).toEqual({ writes: true, wrong: [] });
 });
 
 test("a thread that waits for the lock of one that has ended goes on once that is released", async () => {

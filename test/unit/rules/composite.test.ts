@@ -1,6 +1,6 @@
 // Rules found by the text key_value, the names of counters, and which limits are counters at all.
 
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Descriptor, oneByteOf } from "../../../src/engine/domain/request.ts";
 import { counterKey } from "../../../src/engine/rules/compatibility.ts";
 import { findRule } from "../../../src/engine/rules/match.ts";
@@ -24,27 +24,25 @@ function find(domain: DomainRules, ...entries: [string, string][]): { path: stri
   return { path: rule?.path, key: counterKey(domain.counterPrefix ?? "", domain, descriptor, matched) };
 }
 
-describe("rules and entries are compared as one text, key_value", () => {
-  test.each([
-    { name: "a rule answers for the same text cut elsewhere", entry: ["a_b", "c"], path: "a=b_c" },
-    { name: "a bare key answers for a key and a value of that text", entry: ["x", "y"], path: "x_y" },
-    { name: "and goes before the rule for any value", entry: ["x", "z"], path: "x" },
-    { name: "a rule with a value is the default of the key of that text", entry: ["a_b_c", "any"], path: "a=b_c" },
-    { name: "a star reaches over the boundary", entry: ["s_t", "u"], path: "s=*" },
-    { name: "a star needs the boundary itself", entry: ["st", "u"], path: undefined },
-    { name: "text goes before stars", entry: ["s", "exact"], path: "s=exact" },
-    { name: "a match that only Headgate knows still looks at key and value", entry: ["r", "abc"], path: "r=prefix:ab" },
-  ] as const)("$name", ({ entry: [key, value], path }) => {
-    const rules = compile(
-      `{ key: a, value: b_c, ${LIMIT} }`,
-      `{ key: x_y, ${LIMIT} }`,
-      `{ key: x, ${LIMIT} }`,
-      `{ key: s, value: "*", ${LIMIT} }`,
-      `{ key: s, value: exact, ${LIMIT} }`,
-      `{ key: r, match: { prefix: ab }, ${LIMIT} }`,
-    );
-    expect(find(rules, [key, value]).path).toBe(path);
-  });
+test.each([
+  { name: "a rule answers for the same text cut elsewhere", entry: ["a_b", "c"], path: "a=b_c" },
+  { name: "a bare key answers for a key and a value of that text", entry: ["x", "y"], path: "x_y" },
+  { name: "and goes before the rule for any value", entry: ["x", "z"], path: "x" },
+  { name: "a rule with a value is the default of the key of that text", entry: ["a_b_c", "any"], path: "a=b_c" },
+  { name: "a star reaches over the boundary", entry: ["s_t", "u"], path: "s=*" },
+  { name: "a star needs the boundary itself", entry: ["st", "u"], path: undefined },
+  { name: "text goes before stars", entry: ["s", "exact"], path: "s=exact" },
+  { name: "a match that only Headgate knows still looks at key and value", entry: ["r", "abc"], path: "r=prefix:ab" },
+] as const)("rules and entries are compared as one text, key_value: $name", ({ entry: [key, value], path }) => {
+  const rules = compile(
+    `{ key: a, value: b_c, ${LIMIT} }`,
+    `{ key: x_y, ${LIMIT} }`,
+    `{ key: x, ${LIMIT} }`,
+    `{ key: s, value: "*", ${LIMIT} }`,
+    `{ key: s, value: exact, ${LIMIT} }`,
+    `{ key: r, match: { prefix: ab }, ${LIMIT} }`,
+  );
+  expect(find(rules, [key, value]).path).toBe(path);
 });
 
 test.each([

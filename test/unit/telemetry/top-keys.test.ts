@@ -241,23 +241,21 @@ describe("windows", () => {
   });
 });
 
-describe("refused_since", () => {
-  test("is the first refusal after which no whole minute went by without one", () => {
-    const { rig, keys } = open(RULES);
-    const since = () => keys("hour").map((key) => [key.refused_since, key.last_refused]);
-    times(3, () => rig.hit({ user: "alice" }));
-    for (let i = 0; i < 20; i++) {
-      rig.clock.advanceSeconds(60);
-      rig.hit({ user: "alice" });
-    }
-    expect(since()).toEqual([["2026-01-01T00:00:00.000Z", "2026-01-01T00:20:00.000Z"]]);
+test("refused_since is the first refusal after which no whole minute went by without one", () => {
+  const { rig, keys } = open(RULES);
+  const since = () => keys("hour").map((key) => [key.refused_since, key.last_refused]);
+  times(3, () => rig.hit({ user: "alice" }));
+  for (let i = 0; i < 20; i++) {
     rig.clock.advanceSeconds(60);
-    expect(since()).toEqual([["2026-01-01T00:00:00.000Z", "2026-01-01T00:20:00.000Z"]]);
-    rig.clock.advanceUs(1);
-    expect(since()).toEqual([[null, "2026-01-01T00:20:00.000Z"]]);
     rig.hit({ user: "alice" });
-    expect(since()).toEqual([["2026-01-01T00:21:00.000Z", "2026-01-01T00:21:00.000Z"]]);
-  });
+  }
+  expect(since()).toEqual([["2026-01-01T00:00:00.000Z", "2026-01-01T00:20:00.000Z"]]);
+  rig.clock.advanceSeconds(60);
+  expect(since()).toEqual([["2026-01-01T00:00:00.000Z", "2026-01-01T00:20:00.000Z"]]);
+  rig.clock.advanceUs(1);
+  expect(since()).toEqual([[null, "2026-01-01T00:20:00.000Z"]]);
+  rig.hit({ user: "alice" });
+  expect(since()).toEqual([["2026-01-01T00:21:00.000Z", "2026-01-01T00:21:00.000Z"]]);
 });
 
 describe("what is told of a key", () => {
@@ -341,29 +339,27 @@ test("refusals of keys that are all new are counted, though no key stands out", 
   );
 });
 
-describe("several workers", () => {
-  test("add up what each has counted, and refusals that no whole minute parts are one stretch", () => {
-    const workers = [open(RULES), open(RULES), open(RULES)] as const;
-    times(4, () => workers[0].rig.hit({ user: "alice" }));
-    for (const { rig } of workers) rig.clock.advanceSeconds(50);
-    times(3, () => workers[1].rig.hit({ user: "alice" }));
-    times(1, () => workers[1].rig.hit({ user: "bob" }));
-    for (const { rig } of workers) rig.clock.advanceSeconds(5);
-    const merged = mergeSummaries(workers.map(({ summary }) => summary("minute")));
-    const view = topView({ window: "minute", by: "asked", keys: 5 }, merged, workers[0].rig.clock.nowUs(), 3);
-    expect(view).toMatchObject({
-      workers: 3,
-      keys: [
-        {
-          key: "{edge|user=alice}|fw/86400",
-          asked: 7,
-          refused: 3,
-          overcount: 0,
-          refused_since: "2026-01-01T00:00:00.000Z",
-          last_refused: "2026-01-01T00:00:50.000Z",
-        },
-        { key: "{edge|user=bob}|fw/86400", asked: 1, refused: 0, refused_since: null },
-      ],
-    });
+test("several workers add up what each has counted, and refusals that no whole minute parts are one stretch", () => {
+  const workers = [open(RULES), open(RULES), open(RULES)] as const;
+  times(4, () => workers[0].rig.hit({ user: "alice" }));
+  for (const { rig } of workers) rig.clock.advanceSeconds(50);
+  times(3, () => workers[1].rig.hit({ user: "alice" }));
+  times(1, () => workers[1].rig.hit({ user: "bob" }));
+  for (const { rig } of workers) rig.clock.advanceSeconds(5);
+  const merged = mergeSummaries(workers.map(({ summary }) => summary("minute")));
+  const view = topView({ window: "minute", by: "asked", keys: 5 }, merged, workers[0].rig.clock.nowUs(), 3);
+  expect(view).toMatchObject({
+    workers: 3,
+    keys: [
+      {
+        key: "{edge|user=alice}|fw/86400",
+        asked: 7,
+        refused: 3,
+        overcount: 0,
+        refused_since: "2026-01-01T00:00:00.000Z",
+        last_refused: "2026-01-01T00:00:50.000Z",
+      },
+      { key: "{edge|user=bob}|fw/86400", asked: 1, refused: 0, refused_since: null },
+    ],
   });
 });
