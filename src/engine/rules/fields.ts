@@ -129,7 +129,7 @@ export class Fields {
   }
 
   /** The keys of a section inside this one; undefined if absent or null. */
-  section(name: string, section: Section): Fields | undefined {
+  section(name: string, section: Section | KnownKeys): Fields | undefined {
     const mappings = this.parts(name);
     return mappings === undefined ? undefined : new Fields(section, mappings, this.log);
   }

@@ -134,12 +134,9 @@ function readCall(fields: CaseFields, domain: string | undefined, log: ProblemLo
   if (domain === undefined) {
     log.error(node.at, "the call has no domain", "Write 'domain' at the top of the file, in the case or in the step.");
   }
-  const own = readAsked(fields, log);
+  const own = readAsked(fields);
   const items = node.kind === "sequence" ? node.items : [node];
-  const descriptors = items.map((item) => {
-    const asked = readDescriptor(item, log);
-    return { ...own, ...asked };
-  });
+  const descriptors = items.map((item) => ({ ...own, ...readDescriptor(item, log) }));
   return { domain: oneByteOf(domain ?? ""), descriptors, hitsAddend: 0 };
 }
 
@@ -149,17 +146,19 @@ function readDescriptor(node: SourceNode, log: ProblemLog): AskedDescriptor {
   if (mapping === undefined) return { entries: [] };
   const fields = new CaseFields(mapping, DESCRIPTOR_KEYS, "in a descriptor of a call", log);
   const entries = fields.value("entries");
-  return { entries: entries === undefined ? [] : readEntries(entries, log), ...readAsked(fields, log) };
+  return { entries: entries === undefined ? [] : readEntries(entries, log), ...readAsked(fields) };
 }
 
 /** Hits, refund and override of a call or of one descriptor; only those that are given. */
-function readAsked(fields: CaseFields, log: ProblemLog): Omit<AskedDescriptor, "entries"> {
+function readAsked(fields: CaseFields): Omit<AskedDescriptor, "entries"> {
   const hits = fields.flag("peek") ? 0 : fields.whole("hits", 0, Number.MAX_SAFE_INTEGER);
-  const override = fields.value("override");
+  const override = fields.section("override", { keys: OVERRIDE_KEYS, title: "in 'override'" });
+  const amount = override?.whole("requests_per_unit", 0) ?? 0;
+  const unit = override?.word("unit", UNIT_NAMES) ?? 0;
   return {
     ...(hits === undefined ? {} : { hits }),
     ...(fields.flag("refund") ? { isRefund: true } : {}),
-    ...(override === undefined ? {} : { override: readOverride(override, log) }),
+    ...(override === undefined ? {} : { override: { amount, unit } }),
   };
 }
 
@@ -179,13 +178,6 @@ function readEntries(node: SourceNode, log: ProblemLog): AskedDescriptor["entrie
   return entries.map((entry) => [oneByteOf(entry.key), oneByteValueOf(entry)]);
 }
 
-function readOverride(node: SourceNode, log: ProblemLog): AskedDescriptor["override"] {
-  const mapping = mappingOf(node, "override", log);
-  if (mapping === undefined) return undefined;
-  const fields = new CaseFields(mapping, OVERRIDE_KEYS, "in 'override'", log);
-  return { amount: fields.whole("requests_per_unit", 0) ?? 0, unit: fields.word("unit", UNIT_NAMES) ?? 0 };
-}
-
 function readExpectation(node: SourceNode, log: ProblemLog) {
   const mapping = node.kind === "scalar" ? undefined : mappingOf(node, "expect", log);
   const nothing: MappingNode = { kind: "mapping", at: node.at, entries: [] };
@@ -202,13 +194,14 @@ function readExpectation(node: SourceNode, log: ProblemLog) {
     resetUs: fields.duration("reset"),
     /** Headers for the client; null: there must be no such header. */
     headers: fields.texts("headers"),
-    /** The path of each descriptor's rule, empty for `nothing`. */
-    matches: fields.list("matches")?.map((path) => (path === "nothing" ? "" : path)),
+    // A single word of these lists is for all descriptors.
+    /** The path of each descriptor's rule, or `nothing`. */
+    matches: fields.list("matches"),
     /** The code of each descriptor. */
     statuses: fields.list("statuses"),
-    /** What each descriptor holds of a rule with `hold`, in the caller's unit. A single one is for all. */
+    /** What each descriptor holds of a rule with `hold`, in the caller's unit. */
     reserved: fields.list("reserved", "a whole number from 0", ({ value }) => isAmount(value)),
-    /** What the settlement of each descriptor found, one of FOUND. A single one is for all. */
+    /** What the settlement of each descriptor found, one of FOUND. */
     found: fields.list("found", `one of ${FOUND.join(", ")}`, ({ text }) => FOUND.some((word) => word === text)),
   };
 }

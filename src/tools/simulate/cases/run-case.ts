@@ -139,31 +139,22 @@ function judgeDescriptors(
   call: LimitCall,
   want: (what: string, expected: unknown, found: unknown) => void,
 ): void {
-  const count = call.request.descriptorCount;
-  if (matches !== undefined) {
-    const shown = (paths: readonly string[]) => paths.map((path) => (path === "" ? "nothing" : path)).join(", ");
-    const met = each((i) => textOf(call.rules[i]?.path ?? ""));
-    want("matches of", shown(oneForAll(matches)), shown(met));
-  }
-  if (statuses !== undefined) {
-    const given = call.decision.statuses.slice(0, call.decision.statusCount);
-    want("statuses", statuses.join(", "), given.map(({ overLimit }) => (overLimit ? "OVER_LIMIT" : "OK")).join(", "));
-  }
-  if (reserved !== undefined) {
-    const held = each((i) => String(call.rules[i]?.hold === undefined ? 0 : paidBy(call, i)));
-    want("a reservation of", oneForAll(reserved).join(", "), held.join(", "));
-  }
-  if (found !== undefined) {
-    const settled = each((i) => foundBy(call, i));
-    want("settlements to find", oneForAll(found).join(", "), settled.join(", "));
-  }
-
-  function each(of: (index: number) => string): string[] {
-    return Array.from({ length: count }, (_, i) => of(i));
-  }
-  // A single word is for all descriptors: `matches: nothing`.
-  function oneForAll(wanted: readonly string[]): readonly string[] {
-    return wanted.length === 1 ? each(() => wanted[0] as string) : wanted;
+  const { rules, decision } = call;
+  const each = (of: (index: number) => unknown) =>
+    Array.from({ length: call.request.descriptorCount }, (_, i) => of(i));
+  const codes = decision.statuses
+    .slice(0, decision.statusCount)
+    .map(({ overLimit }) => (overLimit ? "OVER_LIMIT" : "OK"));
+  const lists = [
+    ["matches of", matches, each((i) => textOf(rules[i]?.path ?? "") || "nothing")],
+    ["statuses", statuses, each((i) => codes[i] ?? "none")],
+    ["a reservation of", reserved, each((i) => (rules[i]?.hold === undefined ? 0 : paidBy(call, i)))],
+    ["settlements to find", found, each((i) => foundBy(call, i))],
+  ] as const;
+  for (const [what, wanted, got] of lists) {
+    // A single word is for all descriptors: `matches: nothing`.
+    const wantedOfAll = wanted?.length === 1 ? got.map(() => wanted[0]) : wanted;
+    want(what, wantedOfAll?.join(", "), got.join(", "));
   }
 }
 
