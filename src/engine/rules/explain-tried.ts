@@ -5,7 +5,7 @@ import type { LongWork } from "../base/long-work.ts";
 import { textOf } from "../domain/request.ts";
 import { compositeText } from "./compatibility.ts";
 import type { TriedRule } from "./explain-report.ts";
-import { quoted, whyPassedOver, whyRuleMatches } from "./explain-words.ts";
+import { quoted, whyOf } from "./explain-words.ts";
 import { accepts, fitsPieces } from "./match.ts";
 import { formatPlace } from "./problems.ts";
 import type { Level, Rule } from "./rule-set.ts";
@@ -77,13 +77,13 @@ function candidates(level: Level, key: string, value: string, matched: Rule | un
 }
 
 function whyMatched({ composite }: Level, rule: Rule, key: string, value: string, isExact: boolean): string {
-  if (composite === undefined || rule.key === key || !isExact) return whyRuleMatches(rule, key, value);
+  if (composite === undefined || rule.key === key || !isExact) return whyOf(rule, key, value).fits;
   return `its key and value joined are ${quoted(`${key}_${value}`)}, as the entry's are`;
 }
 
 function whyNot({ composite }: Level, rule: Rule, key: string, value: string): string {
   const isText = composite !== undefined && compositeText(rule) !== undefined;
-  return isText ? `${quoted(`${key}_${value}`)}, key and value as one, does not fit` : whyPassedOver(rule, key, value);
+  return isText ? `${quoted(`${key}_${value}`)}, key and value as one, does not fit` : whyOf(rule, key, value).fails;
 }
 
 function whyNotTried(rule: Rule, matched: Rule | undefined, isExact: boolean, wouldFit: boolean): string {

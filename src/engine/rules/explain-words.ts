@@ -22,23 +22,13 @@ export function listed(names: Iterable<string>): string {
   return all.length > LISTED_MAX ? `${shown} and ${all.length - LISTED_MAX} more` : shown;
 }
 
-/** Why the rule accepts the entry, as the end of a sentence. */
-export function whyRuleMatches(rule: Rule, key: string, value: string): string {
-  if (rule.key !== key && rule.pattern.kind !== "compositeWildcard")
-    return `its key and value joined fit the entry's, ${quoted(`${key}_${value}`)}`;
-  return wordsOf(rule, key, value).fits;
-}
-
-/** Why the rule does not accept the entry, as the end of a sentence. */
-export function whyPassedOver(rule: Rule, key: string, value: string): string {
-  if (rule.key !== key && rule.pattern.kind !== "compositeWildcard")
-    return `key ${quoted(key)} is not ${quoted(rule.key)}`;
-  return wordsOf(rule, key, value).fails;
-}
-
-/** What there is to say of the entry if the rule accepts it, and if not. */
-function wordsOf(rule: Rule, key: string, value: string): { readonly fits: string; readonly fails: string } {
+/** Why the rule accepts the entry, and why it does not, each as the end of a sentence. */
+export function whyOf(rule: Rule, key: string, value: string): { readonly fits: string; readonly fails: string } {
   const { pattern } = rule;
+  if (rule.key !== key && pattern.kind !== "compositeWildcard") {
+    const fits = `its key and value joined fit the entry's, ${quoted(`${key}_${value}`)}`;
+    return { fits, fails: `key ${quoted(key)} is not ${quoted(rule.key)}` };
+  }
   const own = quoted(value);
   const text = quoted(rule.patternText);
   switch (pattern.kind) {

@@ -194,8 +194,8 @@ function pathEnded(rule: Rule | undefined, key: string): Ending {
 }
 
 function noMatch(domain: DomainRules, level: Level, key: string, value: string): Ending {
-  if (level.composite !== undefined) return noComposite(level.composite, level.byKey.get(key), key, value);
   const ofKey = level.byKey.get(key);
+  if (level.composite !== undefined) return noComposite(level.composite, ofKey, key, value);
   if (ofKey !== undefined) {
     const values = firstOf(patternTexts(ofKey), COMPARED_MAX);
     const more = ofKey.exact.size + ofKey.patterns.length > values.length ? " among others" : "";

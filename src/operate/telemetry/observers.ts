@@ -120,7 +120,6 @@ export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObs
     this.#log.warn(
       "overloaded",
       "calls were turned away: more are under way than IN_FLIGHT_MAX, or than 1,000 to /json",
-      () => ({}),
     );
   }
 
@@ -251,7 +250,7 @@ export class StoreCounts extends namedCounts(STORE_COUNTERS) implements StoreObs
       open: "the store is left alone for a while; the breaker is open",
       probing: "the breaker lets one call probe the store",
     }[worst];
-    if (worst === "probing") this.#log.info("breaker probing", message, () => ({}));
-    else this.#log.warn(`breaker ${worst}`, message, () => ({}));
+    if (worst === "probing") this.#log.info("breaker probing", message);
+    else this.#log.warn(`breaker ${worst}`, message);
   }
 }

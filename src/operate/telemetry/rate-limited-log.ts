@@ -44,15 +44,15 @@ export class RateLimitedLog {
     this.#clock = clock;
   }
 
-  info(kind: string, message: string, fields: FieldsSource): void {
+  info(kind: string, message: string, fields = NONE): void {
     this.#log("info", kind, message, fields);
   }
 
-  warn(kind: string, message: string, fields: FieldsSource): void {
+  warn(kind: string, message: string, fields = NONE): void {
     this.#log("warn", kind, message, fields);
   }
 
-  error(kind: string, message: string, fields: FieldsSource): void {
+  error(kind: string, message: string, fields = NONE): void {
     this.#log("error", kind, message, fields);
   }
 
