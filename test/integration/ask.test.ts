@@ -106,14 +106,7 @@ test("ends with 2 and says so when nobody listens", async () => {
 });
 
 test("ends with 2 on an error of the service, in its words", async () => {
-  const { err, exitCode } = await runProgram([
-    "ask",
-    "-d",
-    "d".repeat(1_025),
-    "-s",
-    `127.0.0.1:${app.grpcPort}`,
-    "tenant=a",
-  ]);
+  const { err, exitCode } = await runProgram(`ask -d ${"d".repeat(1_025)} -s 127.0.0.1:${app.grpcPort} tenant=a`);
   expect(exitCode).toBe(2);
   expect(err).toMatch(/^INVALID_ARGUMENT: REQUEST_DOMAIN_TOO_LONG/);
 });

@@ -54,10 +54,8 @@ describe.each(cases)("replaying $name against recorded answers of envoyproxy/rat
   test("finds them equal", async () => {
     const app = await startTestApp(rules.join("\n"), { RESPONSE_DYNAMIC_METADATA: "false" });
     const file = await recordingOf(messages);
-    const { out, exitCode } = await runProgram([
-      ...["mirror", "replay", file, "--target", `127.0.0.1:${app.grpcPort}`],
-      ...["--compare-with", await startRecordedTarget(answers), "--speed", "max", "--ignore", "duration"],
-    ]);
+    const targets = `--target 127.0.0.1:${app.grpcPort} --compare-with ${await startRecordedTarget(answers)}`;
+    const { out, exitCode } = await runProgram(`mirror replay ${file} ${targets} --speed max --ignore duration`);
     expect(out).toContain(`${calls.length} compared: ${calls.length} equal, 0 different`);
     expect(exitCode).toBe(0);
   });
@@ -167,16 +165,7 @@ describe("the speed of a replay", () => {
     { speed: "max", least: 0, most: 0.25 },
   ])("$speed", async ({ speed, least, most }) => {
     const late = new LateWatch();
-    const { out, exitCode } = await runProgram([
-      "mirror",
-      "replay",
-      file,
-      "--target",
-      target,
-      "--json",
-      "--speed",
-      speed,
-    ]);
+    const { out, exitCode } = await runProgram(`mirror replay ${file} --target ${target} --json --speed ${speed}`);
     const lateSeconds = late.stop() / 1_000;
     expect(exitCode).toBe(0);
     expect(seconds(out)).toBeGreaterThanOrEqual(least);

@@ -32,9 +32,8 @@ test("a recording of the mirror is suggested from, simulated and tested", async 
   // What the service answered then is what a simulation by its rules answers now.
   const rules = join(folder, "rules.yaml");
   writeFileSync(rules, RULES);
-  const simulated = JSON.parse(
-    (await runProgram(["simulate", "--rules", rules, "--json", recording])).out,
-  ) as SimulationReport;
+  const { out } = await runProgram(`simulate --rules ${rules} --json ${recording}`);
+  const simulated = JSON.parse(out) as SimulationReport;
   const refused = answers.filter((code) => code === "OVER_LIMIT").length;
   expect(simulated.calls).toMatchObject({ read: 10, refused, allowed: 10 - refused });
   expect(refused).toBe(3);
@@ -43,16 +42,7 @@ test("a recording of the mirror is suggested from, simulated and tested", async 
   mkdirSync(join(folder, "new"));
   writeFileSync(join(folder, "new", "edge.yaml"), suggested.out);
   expect((await runProgram(["check", "--strict", join(folder, "new")])).exitCode).toBe(0);
-  const changed = await runProgram([
-    "simulate",
-    "--rules",
-    join(folder, "new"),
-    "--against",
-    rules,
-    recording,
-    "--tolerate",
-    "0%",
-  ]);
+  const changed = await runProgram(`simulate --rules ${folder}/new --against ${rules} ${recording} --tolerate 0%`);
   expect(changed.out).toContain("0 newly refused, 3 newly allowed");
   expect(changed.exitCode).toBe(0);
 

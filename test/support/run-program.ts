@@ -11,9 +11,9 @@ export interface ProgramRun {
   readonly exitCode: number;
 }
 
-/** Runs `headgate` with these arguments. `onServe` stands in for the service. */
+/** Runs `headgate` with these arguments, of which a text has one between blanks. `onServe` stands in for the service. */
 export async function runProgram(
-  args: readonly string[],
+  args: string | readonly string[],
   options: Partial<Pick<Terminal, "isColoured" | "screenColumns" | "env">> & {
     readonly onServe?: () => void;
     readonly untilStopped?: (terminal: RecordedTerminal) => Promise<void>;
@@ -23,6 +23,7 @@ export async function runProgram(
   const serve = async () => options.onServe?.();
   const { untilStopped } = options;
   const stopping = untilStopped === undefined ? {} : { untilStopped: () => untilStopped(terminal) };
-  await runCommandLine({ serve, version: "1.2.3", terminal, ...stopping }, ["node", "headgate", ...args]);
+  const words = typeof args === "string" ? args.split(" ") : args;
+  await runCommandLine({ serve, version: "1.2.3", terminal, ...stopping }, ["node", "headgate", ...words]);
   return { out: terminal.outText, err: terminal.errText, exitCode: terminal.exitCode ?? 0 };
 }

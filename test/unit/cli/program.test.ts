@@ -279,14 +279,7 @@ describe("explain --require-match", () => {
 
 describe("explain", () => {
   test("prints what was tried, what applies and where it is counted", async () => {
-    const { out, exitCode } = await runProgram([
-      "explain",
-      "-d",
-      "shop",
-      "-r",
-      join(good, "shop.yaml"),
-      "tier=free,user=ann",
-    ]);
+    const { out, exitCode } = await runProgram(`explain -d shop -r ${good}/shop.yaml tier=free,user=ann`);
     expect(exitCode).toBe(0);
     expect(out).toBe(`domain shop, rules version 1
 

@@ -84,14 +84,8 @@ describe("a dump of resources", () => {
     const path = join(folder, "dump.json");
     writeFileSync(path, JSON.stringify(configs));
     expect((await runProgram(["check", path])).out).toMatch(/ok: 2 domains, 4 rules, 2 limits in 2 files/);
-    const explained = await runProgram([
-      "explain",
-      "--rules",
-      path,
-      "--domain",
-      "default/a/http",
-      `${ROUTE}=${ROUTE},rule-0-match-0=me`,
-    ]);
+    const asked = `--domain default/a/http ${ROUTE}=${ROUTE},rule-0-match-0=me`;
+    const explained = await runProgram(`explain --rules ${path} ${asked}`);
     expect(explained.out).toContain("resource default/a/http: descriptors[0].descriptors[0]");
     writeFileSync(
       path,
