@@ -1,6 +1,5 @@
-// What a caller gets: the service's answer in the terms of this package, or the policy's if there was none.
+// What a caller gets of an answer: the service's words in the terms of this package.
 
-import type { CheckFailure, OnFailure } from "./failure.ts";
 import type { Unit } from "./unit.ts";
 
 /** The numbers of a limit. */
@@ -76,12 +75,6 @@ export function decisionOf({ allowed, statuses, headers, metadata }: Answer): Ch
     metadata,
     ...(degraded === undefined ? {} : { degraded }),
   };
-}
-
-/** What the policy decides if no server gave an answer. */
-export function withoutAnswer(policy: Exclude<OnFailure, "throw">, { code: failure }: CheckFailure) {
-  const degraded: Degraded = { by: "client", policy, failure };
-  return policy === "allow" ? { allowed: true, degraded } : { allowed: false, retryAfterSeconds: 1, degraded };
 }
 
 // If refused, the longest wait; if allowed, the smallest remaining. A status over a limit in shadow mode does not count.

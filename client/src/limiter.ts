@@ -2,7 +2,7 @@
 
 import { readReserved, readSettled, writeHold, writeNumber } from "./budgets-wire.ts";
 import { Caller, type Method } from "./caller.ts";
-import { type Answer, type CheckDecision, decisionOf, withoutAnswer } from "./decision.ts";
+import { type Answer, type CheckDecision, type Degraded, decisionOf } from "./decision.ts";
 import { CheckFailure, type OnFailure } from "./failure.ts";
 import { type CompleteOptions, completeOptions, type LimiterOptions } from "./options.ts";
 import { readAnswer } from "./read-answer.ts";
@@ -121,7 +121,7 @@ class GrpcLimiter implements Limiter {
   }
 
   /** What the policy decides after a failure, of which `onDegraded` is told. Throws the failure if the policy is "throw". */
-  #withoutAnswer(error: unknown): ReturnType<typeof withoutAnswer> {
+  #withoutAnswer(error: unknown) {
     const failure = asFailure(error);
     try {
       this.#onDegraded?.(failure);
@@ -129,8 +129,10 @@ class GrpcLimiter implements Limiter {
       // It must not change the decision, so it becomes a warning.
       process.emitWarning(`onDegraded of a limiter threw: ${String(fault)}`, "HeadgateWarning");
     }
-    if (this.#onFailure === "throw") throw failure;
-    return withoutAnswer(this.#onFailure, failure);
+    const policy = this.#onFailure;
+    if (policy === "throw") throw failure;
+    const degraded: Degraded = { by: "client", policy, failure: failure.code };
+    return policy === "allow" ? { allowed: true, degraded } : { allowed: false, retryAfterSeconds: 1, degraded };
   }
 }
 

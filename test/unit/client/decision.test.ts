@@ -1,8 +1,7 @@
-// What the client's callers are told of an answer, and of none.
+// What the client's callers are told of an answer.
 
 import { describe, expect, test } from "vitest";
-import { type Answer, decisionOf, withoutAnswer } from "../../../client/src/decision.ts";
-import { CheckFailure } from "../../../client/src/failure.ts";
+import { type Answer, decisionOf } from "../../../client/src/decision.ts";
 import { readInClient } from "../../support/client-wire.ts";
 import { structOf } from "../../support/mirror-rig.ts";
 
@@ -80,15 +79,4 @@ describe("an answer", () => {
       retryAfterSeconds: 1,
     });
   });
-});
-
-test.each([
-  { policy: "allow" as const, allowed: true, retryAfterSeconds: undefined },
-  { policy: "deny" as const, allowed: false, retryAfterSeconds: 1 },
-])("without an answer the policy $policy decides, and says that it did", ({ policy, allowed, retryAfterSeconds }) => {
-  const failure = new CheckFailure("DEADLINE_EXCEEDED", "too late");
-  const decision = withoutAnswer(policy, failure);
-  expect(decision.allowed).toBe(allowed);
-  expect(decision.retryAfterSeconds).toBe(retryAfterSeconds);
-  expect(decision.degraded).toEqual({ by: "client", policy, failure: "DEADLINE_EXCEEDED" });
 });
