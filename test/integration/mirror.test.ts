@@ -148,22 +148,12 @@ describe("the compared target in trouble is unseen by callers", () => {
     return found.sort((a, b) => a - b);
   }
 
-  test.each([
+  test.each<[name: string, start: () => Promise<string>, compareTimeout: number, reason: string]>([
     // A busy machine says late that nobody listens.
-    { name: "down", start: async () => NOBODY, compareTimeout: 10_000, reason: "compared_unreachable" },
-    {
-      name: "slow",
-      start: async () => (await startSlowTarget(400)).target,
-      compareTimeout: 200,
-      reason: "compared_too_slow",
-    },
-    {
-      name: "hanging",
-      start: async () => (await startSlowTarget(undefined)).target,
-      compareTimeout: 200,
-      reason: "compared_too_slow",
-    },
-  ])("when it is $name", async ({ start, compareTimeout, reason }) => {
+    ["down", async () => NOBODY, 10_000, "compared_unreachable"],
+    ["slow", async () => (await startSlowTarget(400)).target, 200, "compared_too_slow"],
+    ["hanging", async () => (await startSlowTarget(undefined)).target, 200, "compared_too_slow"],
+  ])("when it is %s", async (_, start, compareTimeout, reason) => {
     const compareWith = await start();
     const alone = await startMirror(`127.0.0.1:${app.grpcPort}`, `127.0.0.1:${app.grpcPort}`);
     const mirror = await startMirror(`127.0.0.1:${app.grpcPort}`, compareWith, { compareTimeout });

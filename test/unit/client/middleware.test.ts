@@ -93,19 +93,11 @@ const own = { "X-RateLimit-Limit": "11", "RateLimit-Policy": '"a";q=11' };
 const ofAllowed = { "X-RateLimit-Limit": "10", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "2" };
 
 test.each([
-  { name: "limit, rest and reset of an allowed call", decision: ALLOWED, headers: ofAllowed },
-  {
-    name: "when to come back after a refusal",
-    decision: REFUSED,
-    headers: { ...ofAllowed, "X-RateLimit-Remaining": "0", "Retry-After": "2" },
-  },
-  {
-    name: "the service's own where it sends them",
-    decision: { ...ALLOWED, headers: own },
-    headers: { ...ofAllowed, ...own },
-  },
-  { name: "nothing where no limit applies", decision: { allowed: true, ...BASE }, headers: {} },
-])("headers tell $name", ({ decision, headers }) => {
+  ["limit, rest and reset of an allowed call", ALLOWED, ofAllowed],
+  ["when to come back after a refusal", REFUSED, { ...ofAllowed, "X-RateLimit-Remaining": "0", "Retry-After": "2" }],
+  ["the service's own where it sends them", { ...ALLOWED, headers: own }, { ...ofAllowed, ...own }],
+  ["nothing where no limit applies", { allowed: true, ...BASE }, {}],
+])("headers tell %s", (_, decision, headers) => {
   expect(limitHeaders(decision)).toEqual(headers);
 });
 

@@ -23,74 +23,62 @@ const compare = (one: object, other: object, options = OPTIONS) =>
 const shown = ({ field, descriptor, path }: Difference) => [field, descriptor, path].join("|");
 
 describe("two answers", () => {
-  test.each<{ name: string; other: object; found: string[] }>([
-    { name: "that are equal", other: structuredClone(ANSWER), found: [] },
-    {
-      name: "with another overall code",
-      other: { ...ANSWER, overall_code: "OVER_LIMIT" },
-      found: ["overall_code|-1|"],
-    },
-    { name: "with another code of a status", other: withStatus({ code: "OVER_LIMIT" }), found: ["status_code|0|"] },
-    {
-      name: "with another number of statuses",
-      other: { ...ANSWER, statuses: [STATUS, STATUS] },
-      found: ["status_count|-1|"],
-    },
-    {
-      name: "with another limit, whose remaining then says nothing",
-      other: withStatus({ current_limit: { ...LIMIT, requests_per_unit: 20 }, limit_remaining: 15 }),
-      found: ["limit|0|"],
-    },
-    {
-      name: "with another name of the limit",
-      other: withStatus({ current_limit: { ...LIMIT, name: "" } }),
-      found: ["limit|0|"],
-    },
-    { name: "one without a limit", other: withStatus({ current_limit: null }), found: ["limit|0|"] },
-    { name: "with remaining within tolerance", other: withStatus({ limit_remaining: 6 }), found: [] },
-    { name: "with remaining beyond tolerance", other: withStatus({ limit_remaining: 7 }), found: ["remaining|0|"] },
-    { name: "with a reset within tolerance", other: withStatus({ duration_until_reset: { seconds: 28 } }), found: [] },
-    {
-      name: "with a reset beyond tolerance",
-      other: withStatus({ duration_until_reset: { seconds: 27, nanos: 900_000_000 } }),
-      found: ["duration|0|"],
-    },
-    { name: "one without a reset", other: withStatus({ duration_until_reset: null }), found: ["duration|0|"] },
-    { name: "with a header in other letters", other: withHeader("ratelimit-remaining", "5"), found: [] },
-    { name: "with a remaining header within tolerance", other: withHeader("RateLimit-Remaining", "6"), found: [] },
-    {
-      name: "with a remaining header beyond tolerance",
-      other: withHeader("RateLimit-Remaining", "9"),
-      found: ["headers|-1|response ratelimit-remaining"],
-    },
-    {
-      name: "with different headers",
-      other: withHeader("Retry-After", "1"),
-      found: ["headers|-1|response ratelimit-remaining", "headers|-1|response retry-after"],
-    },
-    {
-      name: "one with a header for the upstream",
-      other: { ...ANSWER, request_headers_to_add: [{ key: "x", value: "y" }] },
-      found: ["headers|-1|request x"],
-    },
-    {
-      name: "with metadata that differs deep down",
-      other: withMetadata({ remaining: 6, deep: { list: [1, "three"] } }),
-      found: ["metadata|-1|deep.list.1"],
-    },
-    {
-      name: "with metadata in which a list is an object",
-      other: withMetadata({ deep: { list: { 0: 1, 1: "two" } } }),
-      found: ["deep.list.0", "deep.list.1", "deep.list.0", "deep.list.1"].map((path) => `metadata|-1|${path}`),
-    },
-    {
-      name: "with metadata in which a path is a key",
-      other: withMetadata({ deep: {}, "deep.list": [1, "two"] }),
-      found: ["deep.list.0", "deep.list.1", "deep", "deep.list.0", "deep.list.1"].map((path) => `metadata|-1|${path}`),
-    },
-    { name: "one without metadata", other: { ...ANSWER, dynamic_metadata: null }, found: ["metadata|-1|"] },
-    { name: "one with a body", other: { ...ANSWER, raw_body: Buffer.from("x") }, found: ["body|-1|"] },
-  ])("$name", ({ other, found }) => {
+  test.each<[name: string, other: object, found: string[]]>([
+    ["that are equal", structuredClone(ANSWER), []],
+    ["with another overall code", { ...ANSWER, overall_code: "OVER_LIMIT" }, ["overall_code|-1|"]],
+    ["with another code of a status", withStatus({ code: "OVER_LIMIT" }), ["status_code|0|"]],
+    ["with another number of statuses", { ...ANSWER, statuses: [STATUS, STATUS] }, ["status_count|-1|"]],
+    [
+      "with another limit, whose remaining then says nothing",
+      withStatus({ current_limit: { ...LIMIT, requests_per_unit: 20 }, limit_remaining: 15 }),
+      ["limit|0|"],
+    ],
+    ["with another name of the limit", withStatus({ current_limit: { ...LIMIT, name: "" } }), ["limit|0|"]],
+    ["one without a limit", withStatus({ current_limit: null }), ["limit|0|"]],
+    ["with remaining within tolerance", withStatus({ limit_remaining: 6 }), []],
+    ["with remaining beyond tolerance", withStatus({ limit_remaining: 7 }), ["remaining|0|"]],
+    ["with a reset within tolerance", withStatus({ duration_until_reset: { seconds: 28 } }), []],
+    [
+      "with a reset beyond tolerance",
+      withStatus({ duration_until_reset: { seconds: 27, nanos: 900_000_000 } }),
+      ["duration|0|"],
+    ],
+    ["one without a reset", withStatus({ duration_until_reset: null }), ["duration|0|"]],
+    ["with a header in other letters", withHeader("ratelimit-remaining", "5"), []],
+    ["with a remaining header within tolerance", withHeader("RateLimit-Remaining", "6"), []],
+    [
+      "with a remaining header beyond tolerance",
+      withHeader("RateLimit-Remaining", "9"),
+      ["headers|-1|response ratelimit-remaining"],
+    ],
+    [
+      "with different headers",
+      withHeader("Retry-After", "1"),
+      ["headers|-1|response ratelimit-remaining", "headers|-1|response retry-after"],
+    ],
+    [
+      "one with a header for the upstream",
+      { ...ANSWER, request_headers_to_add: [{ key: "x", value: "y" }] },
+      ["headers|-1|request x"],
+    ],
+    [
+      "with metadata that differs deep down",
+      withMetadata({ remaining: 6, deep: { list: [1, "three"] } }),
+      ["metadata|-1|deep.list.1"],
+    ],
+    [
+      "with metadata in which a list is an object",
+      withMetadata({ deep: { list: { 0: 1, 1: "two" } } }),
+      ["deep.list.0", "deep.list.1", "deep.list.0", "deep.list.1"].map((path) => `metadata|-1|${path}`),
+    ],
+    [
+      "with metadata in which a path is a key",
+      withMetadata({ deep: {}, "deep.list": [1, "two"] }),
+      ["deep.list.0", "deep.list.1", "deep", "deep.list.0", "deep.list.1"].map((path) => `metadata|-1|${path}`),
+    ],
+    ["one without metadata", { ...ANSWER, dynamic_metadata: null }, ["metadata|-1|"]],
+    ["one with a body", { ...ANSWER, raw_body: Buffer.from("x") }, ["body|-1|"]],
+  ])("%s", (_, other, found) => {
     expect(compare(ANSWER, other).map(shown)).toEqual(found);
     expect(compare(other, ANSWER)).toHaveLength(found.length);
   });

@@ -137,19 +137,9 @@ describe("access logs", () => {
 
 describe("written calls", () => {
   test.each([
-    {
-      what: "a number as a value",
-      entries: [{ key: "a", value: 1 }],
-      more: {},
-      why: /expected text as 'value', got number/,
-    },
-    {
-      what: "half a hit",
-      entries: [{ key: "a" }],
-      more: { hits_addend: 2.5 },
-      why: /a whole number of at least 0 as 'hits_/,
-    },
-  ])("with $what are none", async ({ entries, more, why }) => {
+    ["a number as a value", [{ key: "a", value: 1 }], {}, /expected text as 'value', got number/],
+    ["half a hit", [{ key: "a" }], { hits_addend: 2.5 }, /a whole number of at least 0 as 'hits_/],
+  ])("with %s are none", async (_, entries, more, why) => {
     const at = "2026-01-01T00:00:00Z";
     for (const call of [
       { at, domain: "edge", descriptors: [{ entries, ...more }] },
