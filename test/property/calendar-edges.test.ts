@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { CALENDAR_UNITS, type Calendar, calendarWindows } from "../../src/engine/rules/calendar.ts";
 import { runs } from "../support/runs.ts";
 
@@ -103,18 +103,16 @@ test.each(NAMES)("each zone %s: every day of five years", (timeZone) => {
   expect(found).toEqual(starts.slice(0, -1));
 });
 
-describe("what the calendar of a place makes of it", () => {
-  const utc = (us: number) => new Date(us / 1000).toISOString();
-  const edgesAt = (calendar: Calendar, at: string) => {
-    const windows = calendarWindows(calendar);
-    windows.turnTo(Date.parse(at) * 1000);
-    return [windows.startUs, windows.endUs, windows.nextEndUs].map(utc);
-  };
+const utc = (us: number) => new Date(us / 1000).toISOString();
+const edgesAt = (calendar: Calendar, at: string) => {
+  const windows = calendarWindows(calendar);
+  windows.turnTo(Date.parse(at) * 1000);
+  return [windows.startUs, windows.endUs, windows.nextEndUs].map(utc);
+};
 
-  test("a day that a zone skipped is none: Samoa crossed the date line", () => {
-    const day: Calendar = { unit: "day", timeZone: "Pacific/Apia", month: 1, day: 1 };
-    const edges = ["2011-12-29T10:00:00.000Z", "2011-12-30T10:00:00.000Z", "2011-12-31T10:00:00.000Z"];
-    expect(edgesAt(day, "2011-12-30T09:59:59Z")).toEqual(edges);
-    expect(edgesAt(day, "2011-12-30T10:00:00Z")).toEqual([...edges.slice(1), "2012-01-01T10:00:00.000Z"]);
-  });
+test("a day that a zone skipped is none: Samoa crossed the date line", () => {
+  const day: Calendar = { unit: "day", timeZone: "Pacific/Apia", month: 1, day: 1 };
+  const edges = ["2011-12-29T10:00:00.000Z", "2011-12-30T10:00:00.000Z", "2011-12-31T10:00:00.000Z"];
+  expect(edgesAt(day, "2011-12-30T09:59:59Z")).toEqual(edges);
+  expect(edgesAt(day, "2011-12-30T10:00:00Z")).toEqual([...edges.slice(1), "2012-01-01T10:00:00.000Z"]);
 });

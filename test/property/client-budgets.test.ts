@@ -39,11 +39,7 @@ test.each([
   { name: "no domain", request: { domain: "", entries: { a: "b" } }, says: /^domain: expected the domain/ },
   { name: "no entries", request: { domain: "edge", entries: {} }, says: /^entries: expected at least one/ },
   { name: "a value that is missing", request: { domain: "edge", entries: { a: undefined } }, says: /^the entry a: / },
-  {
-    name: "a misspelt member",
-    request: { domain: "edge", entries: { a: "b" }, amout: 1 },
-    says: /there is no "amout"/,
-  },
+  { name: "a wrong member", request: { domain: "edge", entries: { a: "b" }, amout: 1 }, says: /there is no "amout"/ },
 ])("$name is a TypeError", ({ request, says }) => {
   expect(() => writeHold(request as never, "r1")).toThrow(
     expect.objectContaining({ name: "TypeError", message: expect.stringMatching(says) }),

@@ -96,28 +96,26 @@ describe("a rule file with other line ends or a byte order mark", () => {
   });
 });
 
-describe("a recording with other line ends or a byte order mark", () => {
-  const folder = temporaryFolder("headgate-line-ends");
+const folder = temporaryFolder("headgate-line-ends");
 
-  async function callsIn(text: string): Promise<RecordedCall[]> {
-    const file = join(folder, "calls.jsonl");
-    writeFileSync(file, text);
-    const calls: RecordedCall[] = [];
-    for await (const read of readRecording(file)) calls.push(...read.calls);
-    return calls;
-  }
+async function callsIn(text: string): Promise<RecordedCall[]> {
+  const file = join(folder, "calls.jsonl");
+  writeFileSync(file, text);
+  const calls: RecordedCall[] = [];
+  for await (const read of readRecording(file)) calls.push(...read.calls);
+  return calls;
+}
 
-  // Promise(rules): CRLF and byte order marks change nothing in rule files and recordings.
-  test("holds the same calls", async () => {
-    const messages = fc.array(fc.uint8Array({ maxLength: 30 }), { minLength: 1, maxLength: 5 });
-    await fc.assert(
-      fc.asyncProperty(messages, textForms, async (bytes, { mark, choices }) => {
-        const calls = bytes.map((message, i) => ({ atUs: i * 1_000, message: Buffer.from(message) }));
-        const lines = calls.map(({ atUs, message }) => recordedLine(atUs, message.toString("base64")));
-        const text = `{"headgate_recording":2,"started_at":"2026-01-01T00:00:00.000Z"}\n${lines.join("")}`;
-        expect(await callsIn(mark + withCrlf(text, choices))).toEqual(calls);
-      }),
-      { numRuns: runs(100) },
-    );
-  });
+// Promise(rules): CRLF and byte order marks change nothing in rule files and recordings.
+test("a recording with other line ends or a byte order mark holds the same calls", async () => {
+  const messages = fc.array(fc.uint8Array({ maxLength: 30 }), { minLength: 1, maxLength: 5 });
+  await fc.assert(
+    fc.asyncProperty(messages, textForms, async (bytes, { mark, choices }) => {
+      const calls = bytes.map((message, i) => ({ atUs: i * 1_000, message: Buffer.from(message) }));
+      const lines = calls.map(({ atUs, message }) => recordedLine(atUs, message.toString("base64")));
+      const text = `{"headgate_recording":2,"started_at":"2026-01-01T00:00:00.000Z"}\n${lines.join("")}`;
+      expect(await callsIn(mark + withCrlf(text, choices))).toEqual(calls);
+    }),
+    { numRuns: runs(100) },
+  );
 });

@@ -52,36 +52,34 @@ describe("a simulation", () => {
   });
 });
 
-describe("the smallest burst", () => {
-  // One limit and no overrides, so that nobody is refused by another limit.
-  const limits = fc.oneof(
-    fc.record({ tokens_per_second: fc.constantFrom(0.1, 1, 2.7, 30), burst: fc.constant(40) }),
-    fc.record({
-      requests_per_unit: fc.constant(5),
-      window: fc.constantFrom("1s", "7s", "1m"),
-      algorithm: fc.constantFrom("sliding_window", "fixed_window", "sliding_log", "token_bucket"),
-    }),
-  );
-  const rulesOf = (limit: object) =>
-    JSON.stringify({ domain: "edge", descriptors: [{ key: "user", rate_limit: limit }] });
-  const sized = (limit: object, size: number) =>
-    "burst" in limit ? { ...limit, burst: size } : { ...limit, requests_per_unit: size };
+// One limit and no overrides, so that nobody is refused by another limit.
+const limits = fc.oneof(
+  fc.record({ tokens_per_second: fc.constantFrom(0.1, 1, 2.7, 30), burst: fc.constant(40) }),
+  fc.record({
+    requests_per_unit: fc.constant(5),
+    window: fc.constantFrom("1s", "7s", "1m"),
+    algorithm: fc.constantFrom("sliding_window", "fixed_window", "sliding_log", "token_bucket"),
+  }),
+);
+const rulesOf = (limit: object) =>
+  JSON.stringify({ domain: "edge", descriptors: [{ key: "user", rate_limit: limit }] });
+const sized = (limit: object, size: number) =>
+  "burst" in limit ? { ...limit, burst: size } : { ...limit, requests_per_unit: size };
 
-  // Promise(simulations): The smallest burst, budget or number of places that a simulation reports refuses nobody, and one less somebody.
-  test("refuses nobody, and one less refuses somebody", () => {
-    fc.assert(
-      fc.property(limits, drawnCalls(80, false), (limit, calls) => {
-        // The amount of a bucket is its rate too: only its burst can be asked about.
-        fc.pre(!("algorithm" in limit && limit.algorithm === "token_bucket"));
-        const reportFor = (one: object) =>
-          reportOf(simulatedAnswers(calls, { rules: rulesOf(one) }).simulation).limits[0];
-        const smallest = reportFor(limit)?.smallest_burst ?? undefined;
-        fc.pre(smallest !== undefined);
-        const rate = "tokens_per_second" in limit ? Math.ceil(limit.tokens_per_second) : 1;
-        if (smallest >= rate) expect(reportFor(sized(limit, smallest))?.refused).toBe(0);
-        if (smallest > rate) expect(reportFor(sized(limit, smallest - 1))?.refused).toBeGreaterThan(0);
-      }),
-      { numRuns: runs(40) },
-    );
-  });
+// Promise(simulations): The smallest burst, budget or number of places that a simulation reports refuses nobody, and one less somebody.
+test("the smallest burst refuses nobody, and one less refuses somebody", () => {
+  fc.assert(
+    fc.property(limits, drawnCalls(80, false), (limit, calls) => {
+      // The amount of a bucket is its rate too: only its burst can be asked about.
+      fc.pre(!("algorithm" in limit && limit.algorithm === "token_bucket"));
+      const reportFor = (one: object) =>
+        reportOf(simulatedAnswers(calls, { rules: rulesOf(one) }).simulation).limits[0];
+      const smallest = reportFor(limit)?.smallest_burst ?? undefined;
+      fc.pre(smallest !== undefined);
+      const rate = "tokens_per_second" in limit ? Math.ceil(limit.tokens_per_second) : 1;
+      if (smallest >= rate) expect(reportFor(sized(limit, smallest))?.refused).toBe(0);
+      if (smallest > rate) expect(reportFor(sized(limit, smallest - 1))?.refused).toBeGreaterThan(0);
+    }),
+    { numRuns: runs(40) },
+  );
 });

@@ -120,23 +120,21 @@ describe("a simulation of holds", () => {
   });
 });
 
-describe("the smallest burst of a limit with holds", () => {
-  const limits = fc.constantFrom<((size: number) => object)[]>(
-    window,
-    (burst) => ({ rate_limit: { tokens_per_second: 1, burst } }),
-    (concurrent) => ({ concurrent }),
-  );
+const limits = fc.constantFrom<((size: number) => object)[]>(
+  window,
+  (burst) => ({ rate_limit: { tokens_per_second: 1, burst } }),
+  (concurrent) => ({ concurrent }),
+);
 
-  // Promise(simulations): The smallest burst, budget or number of places that a simulation reports refuses nobody, and one less somebody.
-  test("refuses nobody, and one less refuses somebody", () => {
-    fc.assert(
-      fc.property(drawnStreams(50), limits, (streams, limitOf) => {
-        const smallest = simulated(streams, limitOf(30)).limit?.smallest_burst ?? 0;
-        expect(smallest).toBeGreaterThan(0);
-        expect(simulated(streams, limitOf(smallest)).limit?.refused).toBe(0);
-        if (smallest > 1) expect(simulated(streams, limitOf(smallest - 1)).limit?.refused).toBeGreaterThan(0);
-      }),
-      { numRuns: runs(60) },
-    );
-  });
+// Promise(simulations): The smallest burst, budget or number of places that a simulation reports refuses nobody, and one less somebody.
+test("the smallest burst of a limit with holds refuses nobody, and one less refuses somebody", () => {
+  fc.assert(
+    fc.property(drawnStreams(50), limits, (streams, limitOf) => {
+      const smallest = simulated(streams, limitOf(30)).limit?.smallest_burst ?? 0;
+      expect(smallest).toBeGreaterThan(0);
+      expect(simulated(streams, limitOf(smallest)).limit?.refused).toBe(0);
+      if (smallest > 1) expect(simulated(streams, limitOf(smallest - 1)).limit?.refused).toBeGreaterThan(0);
+    }),
+    { numRuns: runs(60) },
+  );
 });

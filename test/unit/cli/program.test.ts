@@ -84,11 +84,7 @@ test.each([
   { name: "a missing domain", args: ["explain", "a=b"], says: "--domain" },
   { name: "no descriptor", args: ["ask", "--domain", "d"], says: "descriptors" },
   { name: "hits that are no number", args: ["ask", "-d", "d", "--hits", "-1", "a=b"], says: "whole number" },
-  {
-    name: "a peek that is a refund",
-    args: ["ask", "-d", "d", "--peek", "--refund", "a=b"],
-    says: "cannot be used with",
-  },
+  { name: "a peek and a refund", args: ["ask", "-d", "d", "--peek", "--refund", "a=b"], says: "cannot be used with" },
   { name: "a peek with hits", args: ["ask", "-d", "d", "--peek", "--hits", "2", "a=b"], says: "cannot be used with" },
   { name: "no command", args: [], says: "Commands:" },
 ])("$name is refused with a word of help and ends with 2, which no finding does", async ({ args, says }) => {

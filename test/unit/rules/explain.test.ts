@@ -336,50 +336,51 @@ descriptors:
   });
 });
 
-describe("agreement with what calls meet", () => {
-  const value = fc.constantFrom("a", "b", "ab", "aab", "b*", "ü", "", "10.0.0.1");
-  const accepted = fc.oneof(
-    fc.record({ value: fc.constantFrom("a", "b", "ü", "") }),
-    fc.record({ value: fc.constantFrom("b*", "*", "a*b"), share_threshold: fc.boolean() }),
-    fc.record({
-      match: fc.constantFrom<object>(
-        { prefix: "a" },
-        { suffix: "b" },
-        { regex: "^a+b$" },
-        { one_of: ["a", "ab"] },
-        { cidr: "10.0.0.0/8" },
-      ),
-      share_threshold: fc.boolean(),
-    }),
-  );
-  const limit = fc.constantFrom<object>(
-    { rate_limit: { requests_per_unit: 5, unit: "minute" } },
-    { rate_limit: { tokens_per_second: 5, burst: 9 }, cost: { entry: "w" } },
-    { rate_limit: { unlimited: true } },
-    { hash_values: true, rate_limit: { requests_per_unit: 5, window: "30s" } },
-    {},
-  );
-  const key = fc.constantFrom("a", "b", "ü");
-  const { level } = fc.letrec<{ level: object[]; rule: object }>((tie) => ({
-    level: fc.array(tie("rule"), { minLength: 1, maxLength: 4 }),
-    rule: fc.oneof(
-      { depthSize: "medium" },
-      fc.tuple(key, accepted, limit).map(([key, accepts, limits]) => ({ key, ...accepts, ...limits })),
-      fc.tuple(key, accepted, limit, tie("level")).map(([key, accepts, limits, descriptors]) => ({
-        key,
-        ...accepts,
-        ...limits,
-        descriptors,
-      })),
-      limit.map((limits) => ({ key: "a*", ...limits })),
+const value = fc.constantFrom("a", "b", "ab", "aab", "b*", "ü", "", "10.0.0.1");
+const accepted = fc.oneof(
+  fc.record({ value: fc.constantFrom("a", "b", "ü", "") }),
+  fc.record({ value: fc.constantFrom("b*", "*", "a*b"), share_threshold: fc.boolean() }),
+  fc.record({
+    match: fc.constantFrom<object>(
+      { prefix: "a" },
+      { suffix: "b" },
+      { regex: "^a+b$" },
+      { one_of: ["a", "ab"] },
+      { cidr: "10.0.0.0/8" },
     ),
-  }));
-  const entry = fc.record({ key: fc.constantFrom("a", "a", "b", "ü", "w"), value });
+    share_threshold: fc.boolean(),
+  }),
+);
+const limit = fc.constantFrom<object>(
+  { rate_limit: { requests_per_unit: 5, unit: "minute" } },
+  { rate_limit: { tokens_per_second: 5, burst: 9 }, cost: { entry: "w" } },
+  { rate_limit: { unlimited: true } },
+  { hash_values: true, rate_limit: { requests_per_unit: 5, window: "30s" } },
+  {},
+);
+const key = fc.constantFrom("a", "b", "ü");
+const { level } = fc.letrec<{ level: object[]; rule: object }>((tie) => ({
+  level: fc.array(tie("rule"), { minLength: 1, maxLength: 4 }),
+  rule: fc.oneof(
+    { depthSize: "medium" },
+    fc.tuple(key, accepted, limit).map(([key, accepts, limits]) => ({ key, ...accepts, ...limits })),
+    fc.tuple(key, accepted, limit, tie("level")).map(([key, accepts, limits, descriptors]) => ({
+      key,
+      ...accepts,
+      ...limits,
+      descriptors,
+    })),
+    limit.map((limits) => ({ key: "a*", ...limits })),
+  ),
+}));
+const entry = fc.record({ key: fc.constantFrom("a", "a", "b", "ü", "w"), value });
 
-  test.each([
-    { mode: "its own way", compatible: false },
-    { mode: "the compatibility mode", compatible: true },
-  ])("finds the rule that the limiter finds, and the same buckets, in $mode", ({ compatible }) => {
+test.each([
+  { mode: "its own way", compatible: false },
+  { mode: "the compatibility mode", compatible: true },
+])(
+  "agreement with what calls meet finds the rule that the limiter finds, and the same buckets, in $mode",
+  ({ compatible }) => {
     const clock = new ManualClock();
     const filler = new TakeFiller({
       shadowMode: false,
@@ -422,8 +423,8 @@ describe("agreement with what calls meet", () => {
     );
     // The generator reaches what it is for.
     expect(limited).toBeGreaterThan(0);
-  });
-});
+  },
+);
 
 // Explain doesn't say when a counter's window began.
 function withoutWindow({ limit }: Take, bucketKey: string): string {
