@@ -3,7 +3,7 @@
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { isRecord } from "../../engine/base/is-record.ts";
-import { fileTrouble } from "../../engine/base/thrown.ts";
+import { fileTrouble, unlessThrown } from "../../engine/base/thrown.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { readTyped } from "../../engine/domain/entry-text.ts";
 import { csvReader } from "../simulate/sources/csv-rows.ts";
@@ -101,12 +101,8 @@ async function* linesOf(file: string): AsyncGenerator<{ readonly number: number;
 }
 
 function readJson(line: string): object | string {
-  try {
-    const value: unknown = JSON.parse(line);
-    return isRecord(value) ? withBytes(value) : "expected a JSON object";
-  } catch {
-    return "expected a JSON object";
-  }
+  const value: unknown = unlessThrown(SyntaxError, () => JSON.parse(line));
+  return isRecord(value) ? withBytes(value) : "expected a JSON object";
 }
 
 /** Entries as lists show them, with both a value and its bytes, as they are asked for. */
@@ -141,10 +137,9 @@ function readCsv(row: Readonly<Record<string, unknown>>): object | string {
   const text = (name: string) => String(row[name] ?? "").trim();
   const entries = readTyped(text("descriptor"));
   if (typeof entries === "string") return `descriptor: ${entries}`;
-  const whole = (name: string) => (text(name) === "" ? undefined : Number(text(name)));
-  const given = (name: string) => (text(name) === "" ? undefined : text(name));
-  const flag = (name: string) =>
-    text(name) === "" || text(name) === "false" ? undefined : text(name) === "true" || text(name);
+  const given = (name: string) => text(name) || undefined;
+  const whole = (name: string) => (given(name) === undefined ? undefined : Number(text(name)));
+  const flag = (name: string) => (text(name) === "false" ? undefined : text(name) === "true" || given(name));
   try {
     const until = text("until") === "" ? {} : parseUntil(text("until"));
     return {

@@ -5,7 +5,7 @@ import { typedText } from "../../engine/domain/entry-text.ts";
 import { askAdmin } from "./admin-call.ts";
 import type { TypedDescriptor } from "./arguments.ts";
 import type { ServerFlags, ShownLimit } from "./limits-text.ts";
-import { paint, type Terminal } from "./terminal.ts";
+import { jsonText, paint, type Terminal } from "./terminal.ts";
 
 interface ListFlags extends ServerFlags {
   readonly domain?: string;
@@ -22,13 +22,8 @@ const EXPORTED = ["domain", "entries", "amounts", "use", "block", "shadow", "exe
 export async function listLimits(flags: ListFlags, terminal: Terminal): Promise<void> {
   const limits = await readAll(flags, terminal);
   if (limits === undefined) return;
-  if (flags.json) terminal.out(`${JSON.stringify({ limits }, null, 2)}\n`);
-  else
-    terminal.out(
-      limits.length === 0
-        ? "no limits at run time are in force\n"
-        : limits.map((limit) => listedText(limit, terminal)).join(""),
-    );
+  const text = limits.map((limit) => listedText(limit, terminal)).join("");
+  terminal.out(flags.json ? jsonText({ limits }) : text || "no limits at run time are in force\n");
 }
 
 export async function exportLimits(flags: ListFlags, terminal: Terminal): Promise<void> {
@@ -51,7 +46,7 @@ export async function showHistory(
     terminal,
   );
   if (answer === undefined) terminal.setExitCode(2);
-  else if (flags.json) terminal.out(`${JSON.stringify(answer, null, 2)}\n`);
+  else if (flags.json) terminal.out(jsonText(answer));
   else if (answer.history.length === 0) terminal.out("no changes are known\n");
   else
     for (const change of answer.history)

@@ -16,7 +16,7 @@ import {
   whole,
 } from "./arguments.ts";
 import { exitCodeOf, parseUntil, processesText, resultText, type ServerFlags, type SetAnswer } from "./limits-text.ts";
-import type { Terminal } from "./terminal.ts";
+import { jsonText, type Terminal } from "./terminal.ts";
 
 interface SetFlags extends ServerFlags {
   readonly limit?: string;
@@ -181,8 +181,7 @@ async function change(
   const question = { limits, ...(dryRun ? { dry_run: true } : {}) };
   const answer = await askAdmin<SetAnswer>(flags, "/limits", "limits", terminal, question, method);
   terminal.setExitCode(answer === undefined ? EXIT_ERROR : exitCodeOf(answer.limits));
-  if (answer !== undefined)
-    terminal.out(flags.json ? `${JSON.stringify(answer, null, 2)}\n` : answerText(answer, terminal));
+  if (answer !== undefined) terminal.out(flags.json ? jsonText(answer) : answerText(answer, terminal));
 }
 
 function answerText({ limits, processes }: SetAnswer, terminal: Terminal): string {
