@@ -133,7 +133,10 @@ describe.each([
     const kept = (await rig.store.write([{ key, value: value("", true), expectedUs: undefined, atUs: undefined }]))
       .written[0];
     expect(await rig.store.history(key, 10)).toMatchObject([
-      { kept: kept !== undefined && "kept" in kept && kept.kept, before: first && first.value },
+      {
+        kept: kept !== undefined && "kept" in kept && kept.kept,
+        before: first === undefined || first === false ? undefined : first.value,
+      },
       { kept: first, before: "" },
     ]);
   });

@@ -130,7 +130,7 @@ function readChange({ kind, amounts, name, shadow, global }: Record<string, unkn
 function readAmount(value: unknown): RuntimeAmount | undefined {
   if (!isRecord(value)) return undefined;
   const { limit, requests, unit, burst } = value;
-  const number = UNIT_NAMES.findIndex((name) => name === unit);
+  const number = (UNIT_NAMES as readonly unknown[]).indexOf(unit);
   if (!isShort(limit) || !isWhole(requests, AMOUNT_MAX) || number < 0) return undefined;
   if (burst !== undefined && !(isWhole(burst, AMOUNT_MAX) && burst > 0)) return undefined;
   return { limit, requests, unit: number as Unit, burst };
