@@ -44,9 +44,11 @@ function readLimits(text: string): readonly KeptLimit[] {
 }
 
 function* partsOf(table: RuntimeTable, nowUs: number): Generator<string> {
+  const { generation } = table;
   const places = [...table.places()].filter((place) => table.isCurrent(place));
   let part = `${JSON.stringify({ format: FORMAT, saved_at: isoTime(nowUs), count: places.length })}\n`;
   for (const place of places) {
+    if (table.generation !== generation) throw new Error("the table was compacted meanwhile; it is written again");
     const { key, value, atUs } = table.kept(place);
     part += `${atUs} ${key} ${value}\n`;
     if (part.length < PART_CHARS) continue;

@@ -4,6 +4,7 @@
 // never lifts a block, and an unset, which is remembered as a change, is never undone.
 
 import { randomUUID } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../../engine/base/clock.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
@@ -21,6 +22,8 @@ import { readLimitsFile, writeLimitsFile } from "./limits-file.ts";
 
 /** How often the store is asked for changes. */
 const RUNTIME_POLL_MS = 500;
+/** Limits that are taken or compared in one turn: some milliseconds. */
+const PER_TURN = 200;
 /** How often what need not be remembered is looked for. */
 const FORGET_EVERY_US = 3_600 * MICROS_PER_SECOND;
 
@@ -60,7 +63,7 @@ export class RuntimeSync {
   /** Takes what the file has, asks the store, and goes on to do so. Never rejects. */
   async start(): Promise<void> {
     const { file, table, log } = this.#options;
-    for (const kept of file === undefined ? [] : await readLimitsFile(file, log)) this.#take(kept);
+    if (file !== undefined) await this.#takeAll(await readLimitsFile(file, log));
     table.savedChanges = table.changes;
     this.#forgotUs = this.#options.clock.nowUs();
     await this.#pollAndGoOn();
@@ -122,7 +125,7 @@ export class RuntimeSync {
     if (found === undefined) return false;
     const [first] = found;
     if (last !== undefined && (first?.key !== last.key || first.atUs !== last.atUs)) return false;
-    for (const kept of found) this.#take(kept);
+    await this.#takeAll(found);
     // What was appended since the head was read comes again.
     this.#last = found[head.version - this.#version - (last === undefined ? 1 : 0)];
     this.#version = head.version;
@@ -134,10 +137,8 @@ export class RuntimeSync {
     const { table } = this.#options;
     const inStore = new Map<string, number>();
     for await (const part of store.all()) {
-      for (const kept of part) {
-        inStore.set(kept.key, kept.atUs);
-        this.#take(kept);
-      }
+      for (const { key, atUs } of part) inStore.set(key, atUs);
+      await this.#takeAll(part);
     }
     let seen = head;
     if (inStore.size < head.count || (head.epoch === "" && inStore.size > 0)) {
@@ -145,8 +146,12 @@ export class RuntimeSync {
       seen = await store.head();
     }
     const newer: KeptLimit[] = [];
-    for (const place of table.places()) {
-      if (!table.isCurrent(place)) continue;
+    // Copied first, because places may change in another turn.
+    const places = [...table.places()].filter((place) => table.isCurrent(place));
+    const { generation } = table;
+    for (const [i, place] of places.entries()) {
+      if (i % PER_TURN === PER_TURN - 1) await nextTurn();
+      if (table.generation !== generation) return;
       const kept = table.kept(place);
       if (kept.atUs > (inStore.get(kept.key) ?? 0) && !this.#isForgotten(kept)) newer.push(kept);
     }
@@ -160,6 +165,13 @@ export class RuntimeSync {
     this.#last = undefined;
     this.#hasCompared = true;
     table.writtenVersion = 0;
+  }
+
+  async #takeAll(limits: readonly KeptLimit[]): Promise<void> {
+    for (const [i, kept] of limits.entries()) {
+      this.#take(kept);
+      if (i % PER_TURN === PER_TURN - 1) await nextTurn();
+    }
   }
 
   /** Takes a limit if it is newer. One that can't be read is passed over. */
