@@ -106,7 +106,8 @@ end
 function log.give_back(payments, cost, paid_at_us)
   local i = count_up_to(payments, TIME_AT, paid_at_us)
   if i == 0 or number_of(payments, i, TIME_AT) ~= paid_at_us then return payments end
-  local own = number_of(payments, i, SUM_AT) - number_of(payments, i - 1, SUM_AT)
+  -- Whole, whatever stands in a damaged text.
+  local own = max(0, floor(number_of(payments, i, SUM_AT) - number_of(payments, i - 1, SUM_AT)))
   return replace_after(payments, i - 1, packed_from(payments, own > cost and i or i + 1, min(own, cost), EXACT_MAX))
 end
 

@@ -15,8 +15,7 @@
 -- reply    string of doubles: time, number of damaged buckets, then per group its verdict. Unless that is VERDICT_TOO_LATE or
 --          VERDICT_HOLDS_FULL (nothing was paid) or VERDICT_NO_COUNT (a counter's key holds no count), six numbers per take follow:
 --          outcome (plus 4 if paid, plus 8 if a hold was opened), remaining, wait and reset in microseconds, time of payment (for
---          a counter: the count; for a settlement: what was held; for a peek at holds: their number), capped hits. Payments given back
---          have no reply. At the end, per bucket whose holds have ended: index of its key, number of these holds
+--          a counter: the count; for a settlement: what was held; for a peek at holds: their number), capped hits. At the end, per bucket whose holds have ended: index of its key, number of these holds
 -- state    as each algorithm's file says; damaged state (a wrong type or wrong text) is deleted and counts as none
 -- lifetime set with every write, by the algorithm's reset time; a minute more if the time is given, because that clock may run slower
 --          than the one by which keys expire
@@ -84,7 +83,7 @@ while at <= #groups do
   -- begins at out[take / 8 + to_out].
   local first, last = at + 24, at + size * 48 - 24
   local to_out = size_of_out + 2 - first / 8
-  local verdict, is_receipt, starts_over, damaged_before = VERDICT_ALLOWED, false, false, damaged
+  local verdict, starts_over, damaged_before = VERDICT_ALLOWED, false, damaged
   out[size_of_out + 1] = verdict
 
   if latest_us > 0 and now_us > latest_us then
@@ -182,7 +181,6 @@ while at <= #groups do
             if hold then holds.note_payment(hold, used - rest) end
             paid_at_us, capped = max(now_us, at_us), change(slot, limit, mode, cost, 0, now_us)
           elseif mode == MODE_GIVE_BACK then
-            is_receipt = true
             if hold then holds.close(hold, slot, limit, cost, descriptor) else change(slot, limit, mode, cost, descriptor, now_us) end
           end
           used, at_us, rest, opened = working[slot + USED], working[slot + AT_US], working[slot + REST], working[slot + OPENED]
@@ -278,7 +276,7 @@ while at <= #groups do
     uses_slots, damaged = true, damaged_before
   else
     if verdict ~= VERDICT_ALLOWED then out[size_of_out + 1] = verdict end
-    if not is_receipt then size_of_out = verdict <= VERDICT_REFUSED and last / 8 + to_out + 5 or size_of_out + 1 end
+    size_of_out = verdict <= VERDICT_REFUSED and last / 8 + to_out + 5 or size_of_out + 1
     at = last + 48
   end
 end

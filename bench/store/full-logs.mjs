@@ -12,14 +12,13 @@ import { printTable } from "../harness/report.mjs";
 const folder = resolve(process.argv[2] ?? ".");
 const load = (path) => import(pathToFileURL(`${folder}/dist/${path}`).href);
 const { loadScript } = await load("stores/redis/scripts.js");
-const { packNumbers } = await load("stores/redis/batch.js");
-const { GIVE_BACK, RedisBatch } = await load("stores/redis/batch.js");
-const { GROUP_WEIGHT_MAX, LOG_WEIGHT, TakeGroup } = await load("engine/domain/take.js");
+const { packNumbers, RedisBatch } = await load("stores/redis/batch.js");
+const { GROUP_WEIGHT_MAX, LOG_WEIGHT, Mode, TakeGroup } = await load("engine/domain/take.js");
 const { hashBucketKey } = await load("engine/domain/key-bytes.js");
 
 const LOGS_OF_ONE_CALL = Math.floor(GROUP_WEIGHT_MAX / LOG_WEIGHT);
-/** What the receipts of one call may weigh (src/stores/batching/queues.ts), in logs. */
-const RECEIPTS = Math.floor(64 / LOG_WEIGHT);
+/** As many logs as a call of several groups may have. */
+const RECEIPTS = Math.floor(128 / LOG_WEIGHT);
 const AMOUNT = 1_000;
 const WINDOW_SECONDS = 60;
 const START_US = 1_767_225_600_000_000;
@@ -107,7 +106,7 @@ async function call(keys, takes, cost, timeUs, receipts = 0) {
 function queue(pipeline, keys, takes, cost, timeUs, receipts = 0) {
   const limits = [LIMIT.algorithm, AMOUNT, AMOUNT, WINDOW_SECONDS, AMOUNT];
   const groups = Array.from({ length: takes }, (_, i) => [1, 0, 0, (i % keys) + 1, 1, 0, 0, 0, cost]).flat();
-  const given = Array.from({ length: receipts }, (_, i) => [1, 0, 0, i + 1, 1, START_US, 0, GIVE_BACK, 1]).flat();
+  const given = Array.from({ length: receipts }, (_, i) => [1, 0, 0, i + 1, 1, START_US, 0, Mode.giveBack, 1]).flat();
   const args = [[timeUs], limits, [...given, ...groups]].map((numbers) => Buffer.from(packNumbers(numbers), "latin1"));
   pipeline.eval(text, keys, ...Array.from({ length: keys }, (_, i) => `log${i}`), ...args);
 }

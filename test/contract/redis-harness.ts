@@ -60,7 +60,7 @@ export function harnessOver(store: Store, clock: ManualClock, keyPrefix: string)
     settle,
     giveBack: async (group) => {
       store.giveBack(group);
-      // Receipts travel ahead of the takes of the same turn and queue, two on logs in each call at most: one peek for each. What
+      // What is given back travels ahead of later takes of the same queue, a few at a time: one peek for each. What
       // was not paid has none, and a peek would date a bucket anew whose time lies too far ahead.
       for (const take of group.takes.slice(0, group.size)) {
         if (!take.paid || costToReturn(take) === 0) continue;

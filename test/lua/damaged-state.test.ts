@@ -92,9 +92,9 @@ test("a log with anything between its ends is answered in whole numbers, and sou
     fc.asyncProperty(damage, at, fc.array(take, { maxLength: 4 }), async (number, at, takes) => {
       const numbers = [0, ...Array.from({ length: 60 }, (_, i) => [START_US + i, i + 1]).flat()];
       await server.command("SET", "log", numbersOf(...numbers.with(at, number)));
-      const receipts = [[1, 1, 2, START_US + 30]] as const;
-      const groups = takes.map((one) => ({ takes: [one] }));
-      await runScript(server, { keys: ["log"], limits, receipts, groups, timeUs: START_US + 100 });
+      const givenBack = { mode: Mode.giveBack, cost: 2, descriptor: START_US + 30 };
+      const groups = [givenBack, ...takes].map((one) => ({ takes: [one] }));
+      await runScript(server, { keys: ["log"], limits, groups, timeUs: START_US + 100 });
       const later = { keys: ["log"], limits, groups: [{ takes: [{ cost: 50 }] }], timeUs: START_US + 99_000_000 };
       expect(await runOne(server, later)).toMatchObject({ outcome: Outcome.room, remaining: 10 });
       await server.flush();

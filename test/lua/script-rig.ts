@@ -1,7 +1,7 @@
 // Calls the script of lua/ on a real server without the store in between.
 
 import { Algorithm } from "../../src/engine/domain/limit.ts";
-import { GIVE_BACK, packNumbers, unpackNumbers } from "../../src/stores/redis/batch.ts";
+import { packNumbers, unpackNumbers } from "../../src/stores/redis/batch.ts";
 import { loadScript } from "../../src/stores/redis/scripts.ts";
 import { regularWindows } from "../support/builders.ts";
 import type { RedisServer } from "../support/redis-server.ts";
@@ -42,7 +42,6 @@ export interface ScriptCall {
   readonly keys: readonly string[];
   readonly limits: readonly ScriptLimit[];
   readonly groups: readonly ScriptGroup[];
-  readonly receipts?: readonly (readonly [key: number, limit: number, cost: number, paidAtUs: number])[];
   readonly timeUs?: number;
 }
 
@@ -89,14 +88,10 @@ export function argumentsOf(call: ScriptCall): (string | Buffer)[] {
       cost,
     ]),
   ]);
-  const receipts = (call.receipts ?? []).flatMap(([key, limit, cost, paidAtUs]) => [
-    ...[1, 0, 0],
-    ...[key, limit, paidAtUs, 0, GIVE_BACK, cost],
-  ]);
   return [
     String(call.keys.length),
     ...call.keys,
-    ...[[call.timeUs ?? START_US], limits, [...receipts, ...groups]].map((numbers) => numbersOf(...numbers)),
+    ...[[call.timeUs ?? START_US], limits, groups].map((numbers) => numbersOf(...numbers)),
   ];
 }
 

@@ -9,7 +9,7 @@ import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
-import { allowing, SmallBatch, TestIntake } from "../support/test-intake.ts";
+import { allowing, giveBacksOf, SmallBatch, TestIntake } from "../support/test-intake.ts";
 
 const limit = makeLimit({ amount: 7 });
 const failed = new StoreError("STORE_COMMAND", "the server refuses");
@@ -54,7 +54,7 @@ class Rig {
     const observer = { ...SILENT_STORE_OBSERVER, keptPaid };
     this.intake = new TestIntake({
       options: { clock: this.#clock, deadlineMs: 15, observer },
-      newBatch: (slot) => new SmallBatch(slot),
+      newBatch: (slot) => new SmallBatch(slot, 64),
       isOneByOne: ways === "one by one",
       send: (intake) => {
         if (ways === "all") for (const batch of intake.ready()) this.#answer(batch);
@@ -96,8 +96,9 @@ class Rig {
       paidAtUs: this.added++,
       holdId: "",
       sinceUs: this.#clock.nowUs(),
+      queue: slot,
     };
-    this.intake.addReceipt(receipt, slot);
+    this.intake.addReceipt(receipt);
   }
 
   #take(slot: number): void {
@@ -119,7 +120,7 @@ class Rig {
     else if (this.does === "keeps silent") this.#unanswered.push(() => settler.lose(batch, failed));
     else {
       if (this.does !== "loses before") this.#run(batch);
-      if (this.does === "loses after") this.ranAndLost += batch.receipts.length;
+      if (this.does === "loses after") this.ranAndLost += giveBacksOf(batch).length;
       if (this.does !== "runs") settler.lose(batch, failed);
       else settler.settle(batch, allowing(batch));
     }
@@ -127,7 +128,9 @@ class Rig {
 
   #run(batch: SmallBatch): void {
     // Each has a time of payment of its own.
-    for (const { paidAtUs } of batch.receipts) this.givenBack.set(paidAtUs, (this.givenBack.get(paidAtUs) ?? 0) + 1);
+    for (const { descriptor: paidAtUs } of giveBacksOf(batch)) {
+      this.givenBack.set(paidAtUs, (this.givenBack.get(paidAtUs) ?? 0) + 1);
+    }
   }
 }
 

@@ -4,10 +4,10 @@
 
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
+import { Mode, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { BREAKER_DEFAULTS, type BreakerOptions } from "../../src/stores/batching/breaker.ts";
 import { completeOptions } from "../../src/stores/batching/options.ts";
-import { GIVE_BACK, packNumbers, unpackNumbers } from "../../src/stores/redis/batch.ts";
+import { packNumbers, unpackNumbers } from "../../src/stores/redis/batch.ts";
 import * as connect from "../../src/stores/redis/connect.ts";
 import { fixedServer } from "../../src/stores/redis/link.ts";
 import { RedisNode } from "../../src/stores/redis/redis-node.ts";
@@ -141,8 +141,9 @@ class Rig {
     };
     const reply = [nowUs, 0];
     for (let at = 0; at < groups.length; at += 9) {
-      if (groups[at + 7] === GIVE_BACK) {
+      if (groups[at + 7] === Mode.giveBack) {
         pay(groups[at + 3] ?? 0, -(groups[at + 8] ?? 0));
+        reply.push(Verdict.allowed, 1, 9, 0, 1, 0, 0);
         continue;
       }
       const latestUs = groups[at + 1] ?? 0;

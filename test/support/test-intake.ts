@@ -1,17 +1,30 @@
 // The way of takes to a server that a test stands for: what leaves is kept, and answered when the test says so.
 
-import type { TakeGroup } from "../../src/engine/domain/take.ts";
+import type { Take, TakeGroup } from "../../src/engine/domain/take.ts";
 import { Batch } from "../../src/stores/batching/batch.ts";
 import type { ProbeBucket } from "../../src/stores/batching/breaker.ts";
 import { Intake } from "../../src/stores/batching/intake.ts";
 import { type BatchingOptions, completeOptions } from "../../src/stores/batching/options.ts";
 import { ReplyReader } from "../../src/stores/batching/reply.ts";
 
-/** Has room for three takes. */
+/** Has room for three takes, or for so many. */
 export class SmallBatch extends Batch {
-  hasRoomFor(group: TakeGroup): boolean {
-    return this.takes + group.size <= 3;
+  readonly #takesMax: number;
+
+  constructor(queue: number, takesMax = 3) {
+    super(queue);
+    this.#takesMax = takesMax;
   }
+
+  hasRoomFor(group: TakeGroup): boolean {
+    return this.takes + group.size <= this.#takesMax;
+  }
+}
+
+/** The takes that give payments back in a batch. */
+export function giveBacksOf(batch: Batch | undefined): Take[] {
+  const groups = batch?.groups.filter(({ isGiveBack }) => isGiveBack) ?? [];
+  return groups.flatMap(({ group }) => group.takes.slice(0, group.size));
 }
 
 interface TestIntakeOptions<B extends Batch> {
@@ -32,10 +45,7 @@ export class TestIntake<B extends Batch = SmallBatch> extends Intake<B> {
   readonly #made: TestIntakeOptions<B>;
 
   constructor(made: TestIntakeOptions<B>) {
-    const kind = made.isOneByOne
-      ? { receiptsAloneMax: 1, isPipelined: false }
-      : { receiptsAloneMax: 8, isPipelined: true };
-    super(completeOptions(made.options), { name: "The server", ...kind });
+    super(completeOptions(made.options), { name: "The server", isPipelined: made.isOneByOne !== true });
     this.#made = made;
   }
 

@@ -17,9 +17,10 @@ export type Kind = (typeof Kind)[keyof typeof Kind];
  * What a take does with its cost. `peek` asks without paying. `refund` gives back. `postPaid` pays even without room. `charge`
  * counts as the reference service does: the counter is paid in any case, independent of the other takes, and is over if the
  * count then exceeds the limit; the cost may be 0 or above COST_ABOVE_ALL. `denied` is a charge that the local cache answered:
- * it is over, and no store touches it. `settle` ends the hold `holdId`; its cost is what was used.
+ * it is over, and no store touches it. `settle` ends the hold `holdId`; its cost is what was used. `giveBack` undoes a payment of an
+ * earlier call, alone in its group: `descriptor` is the time of that payment (stores/batching/give-backs.ts).
  */
-export const Mode = { pay: 0, peek: 1, refund: 2, postPaid: 3, charge: 4, denied: 5, settle: 6 } as const;
+export const Mode = { pay: 0, peek: 1, refund: 2, postPaid: 3, charge: 4, denied: 5, settle: 6, giveBack: 7 } as const;
 export type Mode = (typeof Mode)[keyof typeof Mode];
 
 /** True for the modes of counters. */

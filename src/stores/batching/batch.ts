@@ -4,26 +4,12 @@
 
 import type { Limit } from "../../engine/domain/limit.ts";
 import type { LimitStats } from "../../engine/domain/stats.ts";
-import type { TakeGroup } from "../../engine/domain/take.ts";
+import { Mode, type TakeGroup } from "../../engine/domain/take.ts";
 import type { SettleListener } from "../store.ts";
 
 /** Numbers of a group's head (takes, latest time of payment, flags), and of a take (see `add`). */
 export const HEAD_NUMBERS = 3;
 export const TAKE_NUMBERS = 6;
-
-/** A payment that is to be undone, in the window in which it was paid. */
-export interface Receipt {
-  readonly bucketKey: string;
-  readonly limit: Limit;
-  /** The cost that was paid, without capped hits; 1 to COST_ABOVE_ALL. */
-  readonly cost: number;
-  /** The store's time of the payment, in microseconds. */
-  readonly paidAtUs: number;
-  /** The hold that it opened, if any (Take.holdId). */
-  readonly holdId: string;
-  /** Since when it waits, in microseconds of this process's Clock. */
-  readonly sinceUs: number;
-}
 
 /** A group of a batch. */
 export interface BatchedGroup {
@@ -31,6 +17,8 @@ export interface BatchedGroup {
   readonly generation: number;
   readonly then: SettleListener;
   readonly size: number;
+  /** Whether it gives a payment back. Its listener is told what became of it, however late. */
+  readonly isGiveBack: boolean;
   /** Index of the group's head in the batch's numbers. */
   readonly at: number;
   /**
@@ -39,14 +27,14 @@ export interface BatchedGroup {
    */
   answerByUs: number;
   /**
-   * `added`: nobody looks after its deadline yet. `timed`: it is answered at `answerByUs` at the latest. `answered`: its caller has the answer,
-   * and it must no longer be written.
+   * `added`: nobody looks after its deadline yet. `timed`: it is answered at `answerByUs` at the latest. `late`: of a give-back, when that time
+   * has passed; other calls need not wait for it. `answered`: its caller has the answer, and it must no longer be written.
    */
-  state: "added" | "timed" | "answered";
+  state: "added" | "timed" | "late" | "answered";
 }
 
-/** A take or receipt on a limit with holds. */
-export interface BatchedHold {
+/** A take on a limit with holds. */
+interface BatchedHold {
   /** Index of its take's numbers in the batch's. */
   readonly at: number;
   readonly bucketKey: string;
@@ -73,16 +61,17 @@ export interface BatchedTake {
   readonly holdId: string;
 }
 
-/** Groups and receipts for one call. It is filled, sent, and kept until its outcome is known or given up. */
+/** Groups for one call. It is filled, sent, and kept until its outcome is known or given up. */
 export abstract class Batch {
   readonly groups: BatchedGroup[] = [];
-  readonly receipts: Receipt[] = [];
   /**
    * Takes travel together only if they wait in the same queue, a number that the store gives a meaning. In a cluster all keys of a queue have
    * one hash slot (redis/cluster-tags.ts). 0 if all takes may travel together.
    */
   readonly queue: number;
   takes = 0;
+  /** Those of them that give back. */
+  giveBacks = 0;
   /** Number of takes on sliding logs. */
   takesOnLogs = 0;
   /** Bytes of all keys, each counted once. */
@@ -94,7 +83,7 @@ export abstract class Batch {
   /** `waiting`: not sent yet. `done`: its outcome is known or given up, and a later reply is ignored. */
   state: "waiting" | "sent" | "done" = "waiting";
   sentUs = 0;
-  /** Groups that still wait for their answer. */
+  /** Groups, none of them late, that still wait for their answer. */
   waiting = 0;
   timer: NodeJS.Timeout | undefined;
 
@@ -112,9 +101,9 @@ export abstract class Batch {
   /** Whether the group fits beside what the batch has. An empty batch takes any group. */
   abstract hasRoomFor(group: TakeGroup): boolean;
 
-  /** Whether receipts may travel with it. */
-  get carriesReceipts(): boolean {
-    return true;
+  /** Whether somebody wants to know what becomes of it. */
+  get isWanted(): boolean {
+    return this.waiting > 0 || this.groups.some(({ state }) => state === "late");
   }
 
   /** Copies the group's takes. After this the group is only written to, and only while its generation is the same. */
@@ -135,11 +124,14 @@ export abstract class Batch {
         take.cost,
       );
     }
+    const isGiveBack = group.takes[0]?.mode === Mode.giveBack;
+    if (isGiveBack) this.giveBacks++;
     this.groups.push({
       group,
       generation: group.generation,
       then,
       size: group.size,
+      isGiveBack,
       at,
       answerByUs: group.deadlineUs,
       state: "added",
@@ -161,15 +153,14 @@ export abstract class Batch {
 
   /** Whether a reply may tell of holds that have ended. */
   get asksOfHolds(): boolean {
-    return this.holds.length > 0 || this.receipts.some(({ limit }) => limit.holdSeconds > 0);
+    return this.holds.length > 0;
   }
 
   /** Counts holds that have ended, for the bucket whose key has this place. */
   countEnded(place: number, count: number): void {
     const key = this.keyAt(place);
     const take = this.holds.find(({ bucketKey }) => bucketKey === key);
-    const stats = take?.stats ?? this.receipts.find(({ bucketKey }) => bucketKey === key)?.limit.stats;
-    if (stats !== undefined) stats.holdsExpired += count;
+    if (take !== undefined) take.stats.holdsExpired += count;
   }
 
   /** The key at this place, counted from 1. */

@@ -5,8 +5,7 @@
 // - Admitted takes join the batch of their queue that is being filled. While the breaker probes there is one such batch, the probe.
 // - A batch leaves when its queue has room, or when it is full (unless the server's connections carry one call each). Until then its takes are
 //   answered by their deadlines all the same.
-// - Receipts travel with the takes of their queue, or alone if none waits there. They leave only while the breaker is closed and the last ones
-//   were not refused, and in turns with takes.
+// - What is to be given back joins the takes of its queue (give-backs.ts), only while the breaker is closed.
 // - Nothing is sent but by `#onTurnEnd`, once a turn, so a caller that takes again when it is answered waits for the next turn.
 
 import { StoreError } from "../../engine/base/errors.ts";
@@ -14,10 +13,11 @@ import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import { Source, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { costToReturn } from "../../engine/domain/verdict.ts";
 import type { SettleListener } from "../store.ts";
-import type { Batch, Receipt } from "./batch.ts";
+import type { Batch } from "./batch.ts";
 import { Breaker, type ProbeBucket, Probes } from "./breaker.ts";
+import { GiveBacks, type Receipt } from "./give-backs.ts";
 import type { CompleteOptions } from "./options.ts";
-import { BatchQueues, Receipts } from "./queues.ts";
+import { BatchQueues } from "./queues.ts";
 import { ServerTime } from "./server-time.ts";
 import { Settler } from "./settler.ts";
 
@@ -26,9 +26,12 @@ import { Settler } from "./settler.ts";
  * calls would only queue there, each with its own overhead.
  */
 const UNDER_WAY_MAX = 2;
+/** Greatest weight of payments under way to be given back: eight calls of 64. Where a connection carries one call, one of them. */
+const GIVE_BACK_WEIGHT_MAX = 512;
+const GIVE_BACK_WEIGHT_ALONE = 64;
 /** Closing waits for answers at least this long. */
 const CLOSE_MS_MIN = 250;
-/** Closing waits at most this long for receipts to be given back. */
+/** Closing waits at most this long for payments to be given back. */
 const GIVE_BACK_MS_MAX = 1_000;
 /** Interval at which closing looks whether it may end. */
 const CLOSE_LOOK_MS = 5;
@@ -37,12 +40,7 @@ const CLOSE_LOOK_MS = 5;
 interface ServerKind {
   /** The server's name in sentences, such as Redis. */
   readonly name: string;
-  /**
-   * Most calls of receipts alone under way. Those of an outage would keep takes waiting, which carry receipts as well. But a call that is refused
-   * over several queues of a cluster is undone at once.
-   */
-  readonly receiptsAloneMax: number;
-  /** Whether a connection carries any number of calls, so that full batches, and receipts, leave however many are under way. */
+  /** Whether a connection carries any number of calls, so that full batches leave however many are under way. */
   readonly isPipelined: boolean;
 }
 
@@ -58,7 +56,7 @@ export abstract class Intake<B extends Batch> {
   readonly #kind: ServerKind;
   readonly #breaker: Breaker;
   readonly #probes: Probes;
-  readonly #receipts: Receipts;
+  readonly #giveBacks: GiveBacks;
   readonly #pauseError: StoreError;
   readonly #fullError: StoreError;
   #unreachableError: StoreError | undefined;
@@ -66,8 +64,6 @@ export abstract class Intake<B extends Batch> {
   #isScheduled = false;
   /** The one batch that may be sent while the breaker probes. */
   #probe: B | undefined;
-  /** Whether the batch that `next` returned last had receipts alone. */
-  #wasAlone = false;
   /** What the server refused last; undefined once it settles a call. */
   #refusal: string | undefined;
 
@@ -79,15 +75,17 @@ export abstract class Intake<B extends Batch> {
     this.#kind = kind;
     this.#pauseError = new StoreError("STORE_BREAKER_OPEN", pauseSentence(name));
     this.#fullError = new StoreError("STORE_QUEUE_FULL", `too many takes wait for ${name}`);
-    this.#receipts = new Receipts(
-      (count) => observer.keptPaid(count),
-      () => this.#scheduleIfUp(),
-    );
+    this.#giveBacks = new GiveBacks({
+      ...options,
+      weightMax: kind.isPipelined ? GIVE_BACK_WEIGHT_MAX : GIVE_BACK_WEIGHT_ALONE,
+      maySend: () => this.isUp && this.#breaker.state === "closed",
+      send: (group, then, queue) => this.#gather(group, then, queue),
+    });
     this.#breaker = new Breaker(options.breaker, (state) => {
       this.#probe = undefined;
       // A server that is no longer used has no trouble to report.
       if (this.#state === "open") observer.breakerChanged(name, state);
-      if (state === "closed" && !this.#receipts.isEmpty) this.schedule();
+      if (state === "closed") this.#giveBacks.sendWaiting();
       if (state === "open") this.#probes.begin();
     });
     this.#probes = new Probes({
@@ -103,13 +101,12 @@ export abstract class Intake<B extends Batch> {
       breaker: this.#breaker,
       queues: this.queues,
       onRoom: () => {
-        if (!this.queues.isEmpty || this.#canGiveBack()) this.schedule();
+        if (!this.queues.isEmpty) this.schedule();
       },
       giveBack: (receipt, queue) => {
         options.onUndone(receipt);
-        this.addReceipt(receipt, queue);
+        this.addReceipt({ ...receipt, queue: this.queueOfReceipts(queue) });
       },
-      receipts: this.#receipts,
       onHeld: (bucketKey, holder, group) => this.queueOfHeld(bucketKey, holder, group),
       again: (batched, queue) => {
         this.settler.addAgain(this.#batchFor(batched.group, queue), batched);
@@ -162,9 +159,13 @@ export abstract class Intake<B extends Batch> {
       this.fail(group, error);
       return true;
     }
+    this.#gather(group, then, queue);
+    return false;
+  }
+
+  #gather(group: TakeGroup, then: SettleListener, queue: number): void {
     this.settler.add(this.#batchFor(group, queue), group, then);
     this.schedule();
-    return false;
   }
 
   /** Answers a group that is not sent. */
@@ -183,14 +184,13 @@ export abstract class Intake<B extends Batch> {
       const cost = costToReturn(take);
       const { bucketKey, limit, paidAtUs, holdId } = take;
       const sinceUs = this.options.clock.nowUs();
-      if (cost > 0) this.addReceipt({ bucketKey, limit, cost, paidAtUs, holdId, sinceUs }, queue);
+      if (cost > 0) this.addReceipt({ bucketKey, limit, cost, paidAtUs, holdId, sinceUs, queue });
     }
   }
 
-  /** Gives a payment back with the next call of its queue. */
-  addReceipt(receipt: Receipt, queue: number): void {
-    this.#receipts.add(receipt, this.queueOfReceipts(queue));
-    this.#scheduleIfUp();
+  /** Gives a payment back. */
+  addReceipt(receipt: Receipt): void {
+    this.#giveBacks.add(receipt);
   }
 
   /** Reports the breaker as closed, because the server is no longer used. */
@@ -198,9 +198,9 @@ export abstract class Intake<B extends Batch> {
     if (this.#breaker.state !== "closed") this.options.observer.breakerChanged(this.name, "closed");
   }
 
-  /** Passes on the outstanding receipts, because another server keeps their buckets now. */
-  drainReceipts(each: (receipt: Receipt, queue: number) => void): void {
-    this.#receipts.drain(each);
+  /** Removes and returns the outstanding receipts, because another server keeps their buckets now. */
+  drainReceipts(): readonly Receipt[] {
+    return this.#giveBacks.drain();
   }
 
   /** Has what waits sent at the end of this turn: after all sockets have been read, so that their takes travel together. */
@@ -210,21 +210,13 @@ export abstract class Intake<B extends Batch> {
     setImmediate(this.#onTurnEnd);
   }
 
-  #scheduleIfUp(): void {
-    if (this.isUp) this.schedule();
-  }
-
   /**
-   * Removes and returns the next batch to send, already begun: takes with receipts, or receipts alone, in turns if a connection carries one call. Undefined if nothing can be sent
-   * now. While a queue has no room, its takes wait until a call is answered or their batch is full. So a busy server gets fewer and larger
-   * calls, and an idle one is asked at once.
+   * Removes and returns the next batch to send, already begun. Undefined if nothing can be sent now. While a queue has no room, its takes wait
+   * until a call is answered or their batch is full. So a busy server gets fewer and larger calls, and an idle one is asked at once.
    */
   next(): B | undefined {
-    const takesFirst = this.#wasAlone || this.#kind.isPipelined;
-    const alone = takesFirst ? undefined : this.#receiptsAlone();
-    const batch = alone ?? this.#takes() ?? this.#receiptsAlone();
+    const batch = this.queues.shift(this.#mayGo);
     if (batch === undefined) return undefined;
-    this.#wasAlone = batch.groups.length === 0;
     if (this.settler.begin(batch)) return batch;
     // Its callers have been answered. What they ask next belongs to the next turn.
     this.schedule();
@@ -236,7 +228,8 @@ export abstract class Intake<B extends Batch> {
     this.#refusal = undefined;
     this.#breaker.endPause();
     this.#probes.begin();
-    if (!this.#receipts.isEmpty || !this.queues.isEmpty) this.schedule();
+    this.#giveBacks.sendWaiting();
+    if (!this.queues.isEmpty) this.schedule();
   }
 
   /** Fails what was gathered, because nothing can be sent. */
@@ -282,11 +275,10 @@ export abstract class Intake<B extends Batch> {
     const slowestMs = Math.max(deadlineUs, patienceUs) / MICROS_PER_MILLI;
     await waitFor(() => this.settler.isIdle, Math.max(CLOSE_MS_MIN, 2 * slowestMs));
     // Calls that were under way may have left more to give back.
-    if (this.#receipts.isEmpty) return;
     await waitFor(() => {
       if (!this.isUp || this.#breaker.state !== "closed") return true;
-      if (!this.#receipts.isEmpty) this.#onTurnEnd();
-      return this.#receipts.isEmpty && this.settler.isIdle;
+      this.#giveBacks.sendWaiting(true);
+      return this.#giveBacks.isDone;
     }, GIVE_BACK_MS_MAX);
   }
 
@@ -295,7 +287,7 @@ export abstract class Intake<B extends Batch> {
     this.#probes.end();
     this.failGathered();
     this.settler.loseSent(this.unreachable());
-    this.#receipts.end();
+    this.#giveBacks.end();
   }
 
   #reasonNotToSend(group: TakeGroup, queue: number): StoreError | undefined {
@@ -339,40 +331,8 @@ export abstract class Intake<B extends Batch> {
     for (const batch of this.queues) this.settler.setDeadlines(batch);
   };
 
-  #takes(): B | undefined {
-    const batch = this.queues.shift(this.#mayGo);
-    if (batch !== undefined && this.#canGiveBack()) this.#addReceiptsTo(batch);
-    return batch;
-  }
-
   readonly #mayGo = (queue: number, isFull: boolean): boolean =>
     (isFull && this.#kind.isPipelined) || this.hasRoom(queue);
-
-  /** A batch of the receipts that have waited longest; undefined if none may go, or enough of them are under way. */
-  #receiptsAlone(): B | undefined {
-    // When closing, all can leave at once.
-    const isFull = this.queues.unawaited >= this.#kind.receiptsAloneMax && this.#state === "open";
-    if (isFull || !this.#canGiveBack()) return undefined;
-    for (const queue of this.#receipts.queues()) {
-      // Takes carry what is in their queue. Where all batches may be too large to carry any, one of receipts leaves beside them.
-      if (!this.#kind.isPipelined && (this.queues.isFilling(queue) || !this.hasRoom(queue))) continue;
-      const batch = this.newBatch(queue);
-      this.#addReceiptsTo(batch);
-      // They may all have waited too long.
-      if (batch.receipts.length > 0) return batch;
-    }
-    return undefined;
-  }
-
-  #addReceiptsTo(batch: B): void {
-    if (!batch.carriesReceipts) return;
-    this.#receipts.moveTo(batch.receipts, batch.queue, this.options.clock.nowUs());
-  }
-
-  /** A failing server gets only what it must. */
-  #canGiveBack(): boolean {
-    return !this.#receipts.isEmpty && !this.#receipts.isPaused && this.#breaker.state === "closed";
-  }
 }
 
 const CLOSED = new StoreError("STORE_CLOSED", "the store is closed");

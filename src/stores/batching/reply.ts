@@ -7,7 +7,7 @@ import { StoreError } from "../../engine/base/errors.ts";
 import { Mode, type Outcome, type TakeGroup, type Verdict } from "../../engine/domain/take.ts";
 import type { Batch, BatchedGroup } from "./batch.ts";
 
-export const REPLY_HEAD_NUMBERS = 2;
+const REPLY_HEAD_NUMBERS = 2;
 const TAKE_NUMBERS = 6;
 /** Added to a take's outcome if the take was paid. */
 export const PAID = 4;
@@ -36,17 +36,10 @@ const HELD_NUMBERS = 3;
 /** Numbers of a bucket whose holds have ended. */
 const ENDED_NUMBERS = 2;
 
-/**
- * Whether `reply` answers a call with these groups, the first of which begins at index `start`. Such a reply can be read without further
- * checks.
- */
-export function isReplyTo(
-  batch: Batch,
-  reply: unknown,
-  start: number = REPLY_HEAD_NUMBERS,
-): reply is readonly number[] {
+/** Whether `reply` answers a call with these groups. Such a reply can be read without further checks. */
+export function isReplyTo(batch: Batch, reply: unknown): reply is readonly number[] {
   if (!Array.isArray(reply)) return false;
-  let at = start;
+  let at = REPLY_HEAD_NUMBERS;
   for (const batched of batch.groups) {
     const verdict: unknown = reply[at];
     at++;
@@ -62,16 +55,10 @@ export function isReplyTo(
 /** Reads a reply's groups in the order of the batch. */
 export class ReplyReader {
   readonly #reply: readonly number[];
-  #at: number;
+  #at = REPLY_HEAD_NUMBERS;
 
-  /** Indices of the receipts that were passed over. */
-  readonly notGivenBack: readonly number[];
-
-  /** `start`: index of the first group. */
-  constructor(reply: readonly number[], start: number = REPLY_HEAD_NUMBERS, notGivenBack: readonly number[] = []) {
+  constructor(reply: readonly number[]) {
     this.#reply = reply;
-    this.#at = start;
-    this.notGivenBack = notGivenBack;
   }
 
   /** The server's time at the call, in microseconds. */

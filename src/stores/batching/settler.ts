@@ -15,10 +15,11 @@ import { HOLDS_FULL_ERROR } from "../../engine/domain/limit.ts";
 import { type TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { costToReturn } from "../../engine/domain/verdict.ts";
 import type { SettleListener } from "../store.ts";
-import type { Batch, BatchedGroup, BatchedTake, Receipt } from "./batch.ts";
+import type { Batch, BatchedGroup, BatchedTake } from "./batch.ts";
 import type { Breaker } from "./breaker.ts";
+import type { Receipt } from "./give-backs.ts";
 import type { CompleteOptions } from "./options.ts";
-import type { BatchQueues, Receipts } from "./queues.ts";
+import type { BatchQueues } from "./queues.ts";
 import { HELD, NO_COUNT, NO_COUNT_ERROR, type ReplyReader, TOO_LATE } from "./reply.ts";
 import { answerByUs, type ServerTime } from "./server-time.ts";
 
@@ -36,8 +37,7 @@ interface SettlerOptions<B extends Batch> extends Omit<CompleteOptions, "breaker
   /** A sent batch has its outcome, or all its callers were answered: its queue has room for another. */
   readonly onRoom: () => void;
   /** Takes a payment of a group that had been answered without the store. */
-  readonly giveBack: (receipt: Receipt, queue: number) => void;
-  readonly receipts: Receipts;
+  readonly giveBack: (receipt: Omit<Receipt, "queue">, queue: number) => void;
   /** A group was passed over because `holder` holds this key. Returns the queue in which it waits, or undefined if it shall fail. */
   readonly onHeld: (bucketKey: string, holder: number, group: TakeGroup) => number | undefined;
   /** Sends a group again, in this queue. */
@@ -121,7 +121,7 @@ export class Settler<B extends Batch> {
    */
   begin(batch: B): boolean {
     this.setDeadlines(batch);
-    if (batch.waiting === 0 && batch.receipts.length === 0) {
+    if (!batch.isWanted) {
       this.finish(batch);
       if (batch.isProbe) this.#record(batch, 0, 1);
       return false;
@@ -136,6 +136,7 @@ export class Settler<B extends Batch> {
 
   /** The latest server time at which a group may still pay. */
   readonly latestOf = (batched: BatchedGroup): number => {
+    if (batched.isGiveBack) return ANY_TIME;
     if (batched.state === "answered") return NEVER_PAY_US;
     const { injectedTime, serverTime } = this.#options;
     // With an injected time no call can be late, because the time does not depend on when the call arrives.
@@ -150,22 +151,10 @@ export class Settler<B extends Batch> {
     const receivedUs = clock.nowUs();
     const { sentUs } = batch;
     if (injectedTime === undefined) serverTime.observe({ sentUs, serverUs: reader.serverUs, receivedUs });
-    observer.answered(receivedUs - sentUs, batch.takes);
+    observer.answered(receivedUs - sentUs, batch.takes - batch.giveBacks);
     if (reader.damaged > 0) observer.damaged(reader.damaged);
-    if (batch.receipts.length > 0) this.#noteReceipts(batch, reader);
     this.#settleGroups(batch, reader, receivedUs);
     if (batch.asksOfHolds) reader.eachEnded((place, count) => batch.countEnded(place, count));
-  }
-
-  #noteReceipts({ receipts, queue }: B, { notGivenBack }: ReplyReader): void {
-    const { observer, receipts: all } = this.#options;
-    const count = receipts.length - notGivenBack.length;
-    if (count > 0) {
-      observer.gaveBack(count);
-      all.onGivenBack();
-    }
-    const waiting = receipts.filter((_, place) => notGivenBack.includes(place));
-    if (waiting.length > 0) all.putBack(waiting, queue);
   }
 
   /**
@@ -173,17 +162,12 @@ export class Settler<B extends Batch> {
    * calls were in the way of these.
    */
   fail(batch: B, error: StoreError, isWell = false): void {
-    if (batch.receipts.length > 0) this.#options.receipts.putBack(batch.receipts, batch.queue);
-    this.#failGroups(batch, error, isWell);
-  }
-
-  #failGroups(batch: B, error: StoreError, isWell = false): void {
     this.finish(batch);
     let failed = 0;
     for (const batched of batch.groups) {
       if (batched.state === "answered") continue;
       this.#fail(batch, batched, error);
-      failed++;
+      if (!batched.isGiveBack) failed++;
     }
     this.#record(batch, isWell ? failed : 0, isWell ? 0 : failed);
   }
@@ -191,11 +175,9 @@ export class Settler<B extends Batch> {
   /** Fails the batch's groups; it is unknown what was paid and given back. */
   lose(batch: B, error: StoreError): void {
     if (batch.state === "done") return;
-    const { observer } = this.#options;
-    if (batch.groups.length > 0) observer.outcomeUnknown(batch.groups.length);
-    // To give back twice would let more pass than the limit allows, so these receipts are dropped.
-    if (batch.receipts.length > 0) observer.keptPaid(batch.receipts.length);
-    this.#failGroups(batch, new StoreError(error.code, error.message, error.cause, true));
+    const groups = batch.groups.length - batch.giveBacks;
+    if (groups > 0) this.#options.observer.outcomeUnknown(groups);
+    this.fail(batch, new StoreError(error.code, error.message, error.cause, true));
   }
 
   /**
@@ -259,7 +241,7 @@ export class Settler<B extends Batch> {
         succeeded++;
         if (verdict > TOO_LATE) this.#endUnpaid(batch, batched, reader);
         else {
-          if (batched.answerByUs < receivedUs) late++;
+          if (batched.answerByUs < receivedUs && !batched.isGiveBack) late++;
           reader.writeTo(batched.group, batched);
           this.#answer(batch, batched);
           continue;
@@ -278,7 +260,8 @@ export class Settler<B extends Batch> {
 
   #passOver(batch: B, batched: BatchedGroup, bucketKey: string, holder: number): void {
     const { onHeld, again, serverName } = this.#options;
-    const queue = onHeld(bucketKey, holder, batched.group);
+    // What is to be given back can wait until its row is free, so it never waits with other rows locked.
+    const queue = batched.isGiveBack ? undefined : onHeld(bucketKey, holder, batched.group);
     if (queue === undefined) {
       const text = `somebody else has held rows of the call in ${serverName} for long`;
       this.#fail(batch, batched, new StoreError("STORE_TIMEOUT", text));
@@ -304,7 +287,7 @@ export class Settler<B extends Batch> {
     clearTimeout(batch.timer);
     let earliestUs = batch.state === "sent" ? batch.sentUs + this.#options.silenceUsMax : Number.POSITIVE_INFINITY;
     for (const batched of batch.groups) {
-      if (batched.state !== "answered" && batched.answerByUs < earliestUs) earliestUs = batched.answerByUs;
+      if (batched.answerByUs < earliestUs && isAwaited(batched)) earliestUs = batched.answerByUs;
     }
     if (earliestUs === Number.POSITIVE_INFINITY) return;
     const ms = Math.max(1, Math.ceil((earliestUs - this.#options.clock.nowUs()) / 1000));
@@ -323,20 +306,23 @@ export class Settler<B extends Batch> {
     const { clock, deadlineUs, serverName, silenceUsMax, onSilence } = this.#options;
     const nowUs = clock.nowUs();
     const isSent = batch.state === "sent";
-    let error: StoreError | undefined;
+    const text = `no reply from ${serverName} within ${deadlineUs / 1000} ms or the call's deadline`;
+    const error = new StoreError("STORE_TIMEOUT", text, undefined, isSent);
     let failed = 0;
     for (const batched of batch.groups) {
-      if (batched.state === "answered" || batched.answerByUs > nowUs) continue;
-      const text = `no reply from ${serverName} within ${deadlineUs / 1000} ms or the call's deadline`;
-      error ??= new StoreError("STORE_TIMEOUT", text, undefined, isSent);
+      if (!isAwaited(batched) || batched.answerByUs > nowUs) continue;
+      if (batched.isGiveBack) {
+        batched.state = "late";
+        batch.waiting--;
+        continue;
+      }
       this.#fail(batch, batched, error);
       failed++;
     }
     this.#record(batch, 0, failed);
     if (batch.waiting === 0 && !isSent) {
-      if (batch.receipts.length > 0) this.#options.receipts.putBack(batch.receipts, batch.queue);
       this.#options.queues.remove(batch);
-      this.finish(batch);
+      this.fail(batch, error);
       return;
     }
     // A connection may be lost without any error. It is given up then, and its takes fail.
@@ -366,14 +352,14 @@ export class Settler<B extends Batch> {
     if (batched.group.generation === batched.generation) {
       batched.group.verdict = Verdict.failed;
       batched.group.failure = error;
-      this.#options.onFailed(error);
+      if (!batched.isGiveBack) this.#options.onFailed(error);
     }
     this.#answer(batch, batched);
   }
 
   #answer(batch: B, batched: BatchedGroup): void {
+    if (batched.state !== "late") batch.waiting--;
     batched.state = "answered";
-    batch.waiting--;
     if (batched.group.generation !== batched.generation) return;
     try {
       batched.then.settled(batched.group, batched.generation);
@@ -392,4 +378,9 @@ export class Settler<B extends Batch> {
     const { breaker, clock } = this.#options;
     breaker.record({ succeeded, failed, isProbe: batch.isProbe }, clock.nowUs());
   }
+}
+
+/** Whether the group is to be answered by its deadline. */
+function isAwaited({ state }: BatchedGroup): boolean {
+  return state === "added" || state === "timed";
 }

@@ -53,7 +53,7 @@ export function isPlain({ size, takes }: TakeGroup): boolean {
   return !take.limit.isCounter && take.limit.holdSeconds === 0 && PLAIN_STEPS[take.limit.algorithm] !== undefined;
 }
 
-/** Groups and receipts for one call, which may have to be sent several times. */
+/** Groups for one call, which may have to be sent several times. */
 export class PostgresBatch extends Batch {
   /** How often it was sent. */
   attempts = 0;
@@ -78,9 +78,9 @@ export class PostgresBatch extends Batch {
     return this.keys;
   }
 
-  /** The holds that its groups name, by the names that the table has for them. */
+  /** The holds that its groups name, by the names that the table has for them. To give back nobody has to know what was settled. */
   namedHolds(): ReadonlyMap<string, NamedHold> {
-    const named = this.holds.filter(({ holdId }) => holdId !== "");
+    const named = this.holds.filter(({ at, holdId }) => holdId !== "" && this.numbers[at + 4] !== Mode.giveBack);
     return new Map(named.map((hold) => [storedKey(`${hold.bucketKey} ${hold.holdId}`), hold]));
   }
 
@@ -89,7 +89,7 @@ export class PostgresBatch extends Batch {
    * Undefined as a whole if a group is not plain.
    */
   plainTakes(latestOf: (batched: BatchedGroup) => number): readonly (PlainTake | undefined)[] | undefined {
-    if (this.queue !== Queue.plain || this.receipts.length > 0) return undefined;
+    if (this.queue !== Queue.plain) return undefined;
     return this.groups.map((batched) => {
       const at = batched.at + HEAD_NUMBERS;
       const place = this.numbers[at] ?? 0;

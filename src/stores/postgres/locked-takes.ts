@@ -6,8 +6,8 @@ import { Settlement } from "../../engine/algorithms/settlement.ts";
 import type { Clock } from "../../engine/base/clock.ts";
 import { keyedOf } from "../../engine/domain/key-bytes.ts";
 import { copyQuestion, Mode, Outcome, type Take, TakeGroup, Verdict } from "../../engine/domain/take.ts";
-import type { BatchedGroup, Receipt } from "../batching/batch.ts";
-import { HELD, HOLDS_FULL, OPENED, PAID, REPLY_HEAD_NUMBERS, ReplyReader, TOO_LATE } from "../batching/reply.ts";
+import type { BatchedGroup } from "../batching/batch.ts";
+import { HELD, HOLDS_FULL, OPENED, PAID, ReplyReader, TOO_LATE } from "../batching/reply.ts";
 import { type NamedHold, type PostgresBatch, storedKey, textArray } from "./batch.ts";
 import { isRefusal, type PostgresConnection, type Rows, type Statement } from "./connect.ts";
 import { LockedRows, Row } from "./locked-rows.ts";
@@ -40,7 +40,6 @@ export async function settleLocked(
   settlement: BatchSettlement,
   lockTimeoutMs: number,
 ): Promise<ReplyReader | undefined> {
-  for (const { bucketKey } of batch.receipts) batch.placeOfKey(bucketKey);
   const names = batch.namedHolds();
   const keys = textArray(batch.bucketKeys.map(storedKey));
   const begin: Statement[] = [
@@ -135,7 +134,6 @@ export class BatchSettlement {
       const untilUs = known.get(name) ?? 0;
       if (untilUs > nowUs) this.#rows.holds.noteSettled(hash, id, nowUs, untilUs);
     }
-    const notGivenBack = this.#giveBack(batch.receipts, holders, nowUs);
     const numbers = [nowUs, 0];
     let latestUs = 0;
     for (const batched of batch.groups) {
@@ -148,15 +146,15 @@ export class BatchSettlement {
       copyAsked(batched.group, this.#group);
       if (this.#pushHeld(numbers, batch, holders)) continue;
       latestUs = Math.max(latestUs, groupLatestUs);
-      this.#settleGroup(numbers, nowUs);
+      if (batched.isGiveBack) this.#giveBack(numbers, nowUs);
+      else this.#settleGroup(numbers, nowUs);
     }
     this.#pushEnded(numbers, batch);
     numbers[1] = this.#rows.damaged;
     const settledHolds = ids
       .map(({ name, hash, id }): [string, number] => [name, this.#rows.holds.forgetAtUs(hash, id)])
       .filter(([name, untilUs]) => untilUs > 0 && known.get(name) !== untilUs);
-    const reader = new ReplyReader(numbers, REPLY_HEAD_NUMBERS, notGivenBack);
-    return { reader, ...this.#rows.finish(), settledHolds, latestUs };
+    return { reader: new ReplyReader(numbers), ...this.#rows.finish(), settledHolds, latestUs };
   }
 
   /** Returns who holds the rows that were passed over, by key. */
@@ -175,20 +173,12 @@ export class BatchSettlement {
     return holders;
   }
 
-  /** Returns the places of the receipts whose rows were passed over. */
-  #giveBack(receipts: readonly Receipt[], holders: ReadonlyMap<string, number>, nowUs: number): number[] {
-    const held: number[] = [];
-    for (const [place, { bucketKey, limit, cost, paidAtUs, holdId }] of receipts.entries()) {
-      if (holders.has(bucketKey)) {
-        held.push(place);
-        continue;
-      }
-      if (limit.holdSeconds > 0) this.#rows.openHolds(bucketKey, limit);
-      this.#group.reset();
-      Object.assign(this.#group.add(limit), { bucketKey, mode: Mode.pay, cost, holdId, paid: true, paidAtUs });
-      this.#settlement.giveBack(this.#group, nowUs);
-    }
-    return held;
+  #giveBack(numbers: number[], nowUs: number): void {
+    const take = this.#group.takes[0] as Take;
+    if (take.limit.holdSeconds > 0) this.#rows.openHolds(take.bucketKey, take.limit);
+    Object.assign(take, { mode: Mode.pay, paid: true, paidAtUs: take.descriptor });
+    this.#settlement.giveBack(this.#group, nowUs);
+    numbers.push(Verdict.allowed, Outcome.room, 0, 0, 0, 0, 0);
   }
 
   #pushHeld(numbers: number[], batch: PostgresBatch, holders: ReadonlyMap<string, number>): boolean {

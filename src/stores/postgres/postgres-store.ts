@@ -95,8 +95,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
   readonly #probeBucket: ProbeBucket;
 
   constructor(options: PostgresStoreOptions) {
-    // A call of receipts alone needs a connection, so there is one at a time.
-    super(completeOptions(options), { name: "PostgreSQL", receiptsAloneMax: 1, isPipelined: false });
+    super(completeOptions(options), { name: "PostgreSQL", isPipelined: false });
     const { keyPrefix = "", connections = CONNECTIONS, injectedTime } = options;
     const { silenceUsMax } = this.options;
     this.#options = options;
@@ -283,15 +282,15 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
   /** Whether the batch is sent again, after a pause if it was in conflict repeatedly. */
   async #repeats(batch: PostgresBatch, error: unknown): Promise<boolean> {
     if (batch.state === "done") return false;
-    if (this.#passesOver(batch, error)) return batch.waiting > 0 || batch.receipts.length > 0;
+    if (this.#passesOver(batch, error)) return batch.isWanted;
     if (batch.waits && waitedTooLong(error)) {
       // Its rows that are not locked can still be paid.
       batch.waits = false;
-      return batch.waiting > 0 || batch.receipts.length > 0;
+      return batch.isWanted;
     }
     if (!isWorthRepeating(error) || batch.attempts >= ATTEMPTS_MAX) return false;
     // Nobody waits for it any more, and nothing was paid.
-    if (batch.waiting === 0 && batch.receipts.length === 0) return false;
+    if (!batch.isWanted) return false;
     this.options.observer.repeated();
     if (batch.attempts > 1) await sleep(Math.random() * PAUSE_MS * 2 ** (batch.attempts - 1));
     return true;

@@ -6,22 +6,19 @@ import { endianness } from "node:os";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { Algorithm, COUNTER_NUMBER } from "../../engine/domain/limit.ts";
 import { type TakeGroup, weightOf } from "../../engine/domain/take.ts";
-import { Batch, type BatchedHold, HEAD_NUMBERS, type ServerTimes, TAKE_NUMBERS } from "../batching/batch.ts";
+import { Batch, HEAD_NUMBERS, type ServerTimes, TAKE_NUMBERS } from "../batching/batch.ts";
 import type { ClusterTags } from "./cluster-tags.ts";
 
 /**
- * Bounds of one call, so that Redis is blocked for about a millisecond at most. A larger group travels alone, without receipts: two
+ * Bounds of one call, so that Redis is blocked for about a millisecond at most. A larger group travels alone: two
  * milliseconds (GROUP_WEIGHT_MAX).
  */
 export const BATCH_WEIGHT_MAX = 128;
 export const BATCH_BYTES_MAX = 16_384;
-/** A receipt travels as a group of one take with this mode (lua/prelude.lua). */
-export const GIVE_BACK = 7;
-const RECEIPT_NUMBERS = HEAD_NUMBERS + TAKE_NUMBERS;
 /** Upper estimate of a take's numbers in the arguments, in bytes. */
 const TAKE_BYTES = 48;
 
-/** Groups and receipts for one script call. They are encoded anew each time the call is sent. */
+/** Groups for one script call. They are encoded anew each time the call is sent. */
 export class RedisBatch extends Batch {
   /** How often a node has answered it with CLUSTERDOWN. */
   clusterDowns = 0;
@@ -35,7 +32,7 @@ export class RedisBatch extends Batch {
 
   /** Number of different buckets that it names, however many keys they have. */
   get bucketCount(): number {
-    const keys = new Set(this.receipts.map(({ bucketKey }) => bucketKey));
+    const keys = new Set<string>();
     for (const { at, size } of this.groups) {
       for (let i = 0; i < size; i++) keys.add(this.keyAt(this.numbers[at + HEAD_NUMBERS + i * TAKE_NUMBERS] ?? 0));
     }
@@ -50,10 +47,6 @@ export class RedisBatch extends Batch {
     return this.#weight + group.weight <= BATCH_WEIGHT_MAX && bytes <= BATCH_BYTES_MAX;
   }
 
-  override get carriesReceipts(): boolean {
-    return this.#weight <= BATCH_WEIGHT_MAX;
-  }
-
   get #weight(): number {
     return weightOf(this.takes, this.takesOnLogs, this.holds.length);
   }
@@ -64,10 +57,6 @@ export class RedisBatch extends Batch {
    */
   encode(timeUs: number, { latestOf, bucketTimeUs }: ServerTimes, jitterSecondsMax = 0): string[] {
     this.writeLatest(latestOf);
-    const receipts: number[] = [];
-    for (const { bucketKey, limit, cost, paidAtUs } of this.receipts) {
-      receipts.push(1, 0, 0, this.placeOfKey(bucketKey), this.placeOfLimit(limit), paidAtUs, 0, GIVE_BACK, cost);
-    }
     const limits: number[] = [];
     for (const limit of this.limits) {
       const { algorithm, amount, burst, windowSeconds, debtMax, isCounter, calendar } = limit;
@@ -86,8 +75,7 @@ export class RedisBatch extends Batch {
       );
     }
     const holds = this.#holdNumbers();
-    const groups = packNumbers(receipts) + packNumbers(this.numbers);
-    const packed = [packNumbers([timeUs]), packNumbers(limits), groups];
+    const packed = [packNumbers([timeUs]), packNumbers(limits), packNumbers(this.numbers)];
     if (holds.length > 0) packed.push(packNumbers(holds));
     return [String(this.keys.length), ...this.#storedKeys(), ...packed];
   }
@@ -95,17 +83,13 @@ export class RedisBatch extends Batch {
   // The numbers that lua/holds.lua reads. Takes are named by where their numbers begin, counted from 1.
   #holdNumbers(): number[] {
     const numbers: number[] = [];
-    const add = (at: number, { bucketKey, limit, holdId }: Omit<BatchedHold, "at" | "stats">) => {
+    for (const { at, bucketKey, limit, holdId } of this.holds) {
       const us = limit.holdSeconds * MICROS_PER_SECOND;
       const own = holdId === "" ? 0 : this.placeOfKey(`${bucketKey}|hold|${holdId}`);
       const set = this.placeOfKey(`${bucketKey}|holds`);
       const hasLows = limit.algorithm === Algorithm.tokenBucket && !limit.isConcurrent;
       const lows = hasLows ? this.placeOfKey(`${bucketKey}|lows`) : 0;
-      numbers.push(at, this.placeOfKey(bucketKey), set, lows, own, limit.isConcurrent ? -us : us);
-    };
-    for (const hold of this.holds) add(this.receipts.length * RECEIPT_NUMBERS + hold.at + 1, hold);
-    for (const [i, receipt] of this.receipts.entries()) {
-      if (receipt.limit.holdSeconds > 0) add(i * RECEIPT_NUMBERS + HEAD_NUMBERS + 1, receipt);
+      numbers.push(at + 1, this.placeOfKey(bucketKey), set, lows, own, limit.isConcurrent ? -us : us);
     }
     return numbers;
   }

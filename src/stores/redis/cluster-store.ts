@@ -12,7 +12,7 @@
 
 import { StoreError } from "../../engine/base/errors.ts";
 import { type TakeGroup, Verdict } from "../../engine/domain/take.ts";
-import type { Receipt } from "../batching/batch.ts";
+import type { Receipt } from "../batching/give-backs.ts";
 import { completeOptions } from "../batching/options.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
 import { ShardedCalls, type Shards } from "../sharded/sharded-calls.ts";
@@ -182,15 +182,14 @@ class ClusterBackend implements Backend {
     else this.#options.observer.keptPaid(group.size);
   }
 
-  #addReceipt(receipt: Receipt, queue: number): void {
-    const node = this.ownerOf(this.#tags.slotOf(queue));
-    if (node !== undefined) node.addReceipt(receipt, queue);
+  #addReceipt(receipt: Receipt): void {
+    const node = this.ownerOf(this.#tags.slotOf(receipt.queue));
+    if (node !== undefined) node.addReceipt(receipt);
     else this.#options.observer.keptPaid(1);
   }
 
   /** Sends each bucket of the batch by itself, within the times that the groups have left. */
   #sendApart(batch: RedisBatch): void {
-    for (const receipt of batch.receipts) this.#addReceipt(receipt, this.#tags.queueAlone(receipt));
     for (const { group, generation, then, state, answerByUs } of batch.groups) {
       if (state === "answered" || group.generation !== generation) continue;
       // Called later, so that an exception of one caller does not reach the other groups.
@@ -276,7 +275,7 @@ class ClusterBackend implements Backend {
   /** Other nodes serve its slots now; they get its outstanding receipts. */
   #drop(one: ClusterNode): void {
     this.#nodes.delete(one.name);
-    one.node.drainReceipts((receipt, queue) => this.#addReceipt(receipt, queue));
+    for (const receipt of one.node.drainReceipts()) this.#addReceipt(receipt);
     one.node.forgetBreaker();
     // If the node has only given its slots away, it still answers the calls under way.
     void one.node.drain().then(() => one.node.close());
@@ -300,10 +299,9 @@ class ClusterBackend implements Backend {
     }
     if (!isUp(to)) {
       // Only calls are worth another question. They have their deadlines, which tell nothing about the node that is asked.
-      for (const receipt of batch.receipts.splice(0)) to.node.addReceipt(receipt, batch.queue);
       batch.redirections ||= 1;
       if (batch.waiting > 0) return "later";
-      from.node.settler.release(batch);
+      from.node.settler.fail(batch, this.#noOwner(), true);
       return "redirected";
     }
     this.#noteRedirection();

@@ -17,9 +17,6 @@ import { isReadOnlyReply, ranNothing } from "./connect-trouble.ts";
 import { RedisLink, type ServerFinder } from "./link.ts";
 import type { Script } from "./scripts.ts";
 
-/** Most calls of receipts alone under way. */
-const RECEIPTS_ALONE_MAX = 8;
-
 /** Options of stores with one node or with many. */
 export interface RedisOptions extends BatchingOptions {
   /** Most seconds that counters live longer than their window. Default: 0. */
@@ -61,11 +58,7 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
   readonly #times: ServerTimes;
 
   constructor(options: RedisNodeOptions) {
-    super(options, {
-      name: options.name ?? "Redis",
-      receiptsAloneMax: RECEIPTS_ALONE_MAX,
-      isPipelined: true,
-    });
+    super(options, { name: options.name ?? "Redis", isPipelined: true });
     this.#options = options;
     const link = new RedisLink({
       ...options,

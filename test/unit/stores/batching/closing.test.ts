@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { makeLimit } from "../../../support/builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 import { runs } from "../../../support/runs.ts";
-import { allowing, SmallBatch, TestIntake } from "../../../support/test-intake.ts";
+import { allowing, giveBacksOf, SmallBatch, TestIntake } from "../../../support/test-intake.ts";
 
 const limit = makeLimit({ amount: 7 });
 const START_US = new ManualClock().nowUs();
@@ -24,13 +24,13 @@ function open({ connections, answerMs }: Server): { intake: TestIntake; settled:
   let free = connections;
   const answer = (intake: TestIntake, batch: SmallBatch) => {
     free++;
-    for (const { paidAtUs } of batch.receipts) settled.push(paidAtUs);
+    for (const { descriptor } of giveBacksOf(batch)) settled.push(descriptor);
     intake.settler.settle(batch, allowing(batch, clock.nowUs()));
     intake.schedule();
   };
   const intake = new TestIntake({
     options: { clock, deadlineMs: 15 },
-    newBatch: (queue) => new SmallBatch(queue),
+    newBatch: (queue) => new SmallBatch(queue, 64),
     isOneByOne: connections !== Number.POSITIVE_INFINITY,
     send: (intake) => {
       while (free > 0) {
@@ -60,7 +60,7 @@ describe("closing", () => {
       fc.asyncProperty(receipts, fc.integer({ min: 0, max: 20 }), async (list, answerMs) => {
         const { intake, settled } = open({ connections, answerMs });
         for (const [i, queue] of list.entries()) {
-          intake.addReceipt({ bucketKey: `k${i}`, limit, cost: 1, paidAtUs: i, holdId: "", sinceUs: START_US }, queue);
+          intake.addReceipt({ bucketKey: `k${i}`, limit, cost: 1, paidAtUs: i, holdId: "", sinceUs: START_US, queue });
         }
         const wasSettled = intake.drain().then(() => settled.length);
         await vi.runAllTimersAsync();
@@ -73,7 +73,7 @@ describe("closing", () => {
 
   test("waits a second at most for a server that answers nothing", async () => {
     const { intake } = open({ connections: Number.POSITIVE_INFINITY, answerMs: 3_600_000 });
-    intake.addReceipt({ bucketKey: "k", limit, cost: 1, paidAtUs: 1, holdId: "", sinceUs: START_US }, 0);
+    intake.addReceipt({ bucketKey: "k", limit, cost: 1, paidAtUs: 1, holdId: "", sinceUs: START_US, queue: 0 });
     const closed = vi.fn();
     void intake.drain().then(closed);
     await vi.advanceTimersByTimeAsync(1_500);

@@ -5,21 +5,20 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { StoreError } from "../../../../src/engine/base/errors.ts";
 import { TakeGroup } from "../../../../src/engine/domain/take.ts";
 import type { BatchingOptions } from "../../../../src/stores/batching/options.ts";
-import { ReplyReader } from "../../../../src/stores/batching/reply.ts";
 import { SILENT_STORE_OBSERVER } from "../../../../src/stores/store-observer.ts";
 import { makeLimit } from "../../../support/builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
-import { allowing, SmallBatch, TestIntake } from "../../../support/test-intake.ts";
+import { allowing, giveBacksOf, SmallBatch, TestIntake } from "../../../support/test-intake.ts";
 
 const limit = makeLimit({ amount: 7 });
 const lost = new StoreError("STORE_UNREACHABLE", "the connection is gone");
 const clock = new ManualClock();
 let turns = 0;
 
-function open(options: BatchingOptions = {}, isOneByOne = false): TestIntake {
+function open(options: BatchingOptions = {}, isOneByOne = false, takesMax = 3): TestIntake {
   return new TestIntake({
     options: { clock, deadlineMs: 15, patienceMs: 100, ...options },
-    newBatch: (queue) => new SmallBatch(queue),
+    newBatch: (queue) => new SmallBatch(queue, takesMax),
     send: () => {
       turns++;
     },
@@ -191,21 +190,8 @@ describe("a group is answered once", () => {
     expect(patient.code).toBe("STORE_TIMEOUT?");
     intake.settler.settle(batch, allowing(batch));
     expect(call.answers).toBe(1);
-    expect(nextOf(intake).receipts).toMatchObject([{ bucketKey: "c", limit, cost: 1, paidAtUs: 77 }]);
+    expect(giveBacksOf(nextOf(intake))).toMatchObject([{ bucketKey: "c", limit, cost: 1, descriptor: 77 }]);
     expect(undone).toEqual(["c"]);
-  });
-
-  test("and what is to be given back leaves although every batch is too large to carry it", () => {
-    class LargeBatch extends SmallBatch {
-      override get carriesReceipts(): boolean {
-        return this.groups.length === 0;
-      }
-    }
-    const intake = new TestIntake({ options: { clock }, newBatch: (queue) => new LargeBatch(queue) });
-    for (const key of ["a", "b"]) sendOne(intake, key);
-    take(intake, "c");
-    intake.addReceipt({ bucketKey: "k", limit, cost: 1, paidAtUs: 1, holdId: "", sinceUs: clock.nowUs() }, 0);
-    expect(intake.ready().map(({ groups, receipts }) => [groups.length, receipts.length])).toEqual([[0, 1]]);
   });
 
   test("at once if its own deadline passed before it could be sent", () => {
@@ -242,7 +228,7 @@ describe("a group is answered once", () => {
     await passMs(1);
     expect(calls.map(({ code }) => code)).toEqual(["STORE_TIMEOUT?", "STORE_TIMEOUT?"]);
     there.settler.settle(batch, allowing(batch));
-    expect(there.next()?.receipts.map(({ bucketKey }) => bucketKey)).toEqual(["a", "b"]);
+    expect(giveBacksOf(there.next()).map(({ bucketKey }) => bucketKey)).toEqual(["a", "b"]);
     expect(here.next()).toBeUndefined();
   });
 });
@@ -362,10 +348,11 @@ function giveBack(intake: TestIntake, count: number, queue = 0): void {
 }
 
 describe("what is to be given back", () => {
-  const sizes = (batches: readonly SmallBatch[]) => batches.map(({ receipts }) => receipts.length);
+  const open64 = (isOneByOne = false) => open({}, isOneByOne, 64);
+  const sizes = (batches: readonly SmallBatch[]) => batches.map((batch) => giveBacksOf(batch).length);
 
   test("waits until the server is up, and then travels in eight calls at a time", async () => {
-    const intake = open();
+    const intake = open64();
     intake.isUp = false;
     giveBack(intake, 600);
     await vi.advanceTimersByTimeAsync(0);
@@ -373,60 +360,80 @@ describe("what is to be given back", () => {
     intake.isUp = true;
     intake.onUp();
     await vi.advanceTimersByTimeAsync(0);
+    turns = 0;
+    // Seven are full, and the last one waits for takes to join it as long as two are under way.
     const first = intake.ready();
-    expect(sizes(first)).toEqual([64, 64, 64, 64, 64, 64, 64, 64]);
-    await vi.advanceTimersByTimeAsync(20);
-    expect([turns, intake.ready()]).toEqual([1, []]);
-    intake.settler.settle(first[3] as SmallBatch, new ReplyReader([0, 0]));
+    expect(sizes(first)).toEqual([64, 64, 64, 64, 64, 64, 64]);
+    await vi.advanceTimersByTimeAsync(10);
+    expect([turns, intake.ready()]).toEqual([0, []]);
+    for (const batch of first.slice(0, 6)) intake.settler.settle(batch, allowing(batch));
     await vi.advanceTimersByTimeAsync(0);
-    expect(turns).toBe(2);
-    expect(sizes(intake.ready())).toEqual([64]);
+    expect(turns).toBe(1);
+    expect(sizes(intake.ready())).toEqual([64, 64]);
   });
 
   // Promise(outages): Takes and give-backs don't wait for each other.
-  test("leaves room for takes, which carry more of it", () => {
-    const intake = open();
-    giveBack(intake, 600);
-    intake.ready();
-    take(intake, "a");
-    expect(intake.ready().map(({ takes, receipts }) => [takes, receipts.length])).toEqual([[1, 64]]);
+  test("leaves room for takes, and to others where nobody waits for it", async () => {
+    const intake = open64();
+    giveBack(intake, 130);
+    expect(sizes(intake.ready())).toEqual([64, 64]);
+    take(intake, "a", 0, 200);
+    expect(intake.ready()).toEqual([]);
+    await passMs(0);
+    await passMs(100);
+    const calls = ["b", "c"].map((key) => sendOne(intake, key)[1]);
+    expect(calls.map(({ takes }) => takes)).toEqual([1, 1]);
   });
 
-  test("goes on while calls of it are another server's, or nobody's any more", () => {
-    const intake = open();
-    giveBack(intake, 600);
-    for (const batch of intake.ready()) intake.settler.release(batch);
-    expect(sizes(intake.ready())).toEqual([64, 24]);
+  test("and the server may still run is told of, however late its answer comes", async () => {
+    const kept: number[] = [];
+    const gave: number[] = [];
+    const observer = {
+      ...SILENT_STORE_OBSERVER,
+      keptPaid: (takes: number) => kept.push(takes),
+      gaveBack: (takes: number) => gave.push(takes),
+    };
+    const intake = open({ observer });
+    giveBack(intake, 3);
+    const first = nextOf(intake);
+    giveBack(intake, 2);
+    const second = nextOf(intake);
+    await passMs(1_000);
+    intake.settler.settle(first, allowing(first));
+    intake.settler.lose(second, lost);
+    expect([gave, kept]).toEqual([
+      [1, 1, 1],
+      [1, 1],
+    ]);
   });
 
   test("of one call over several queues leaves at once", () => {
-    const intake = open();
+    const intake = open64();
     for (let queue = 0; queue < 6; queue++) giveBack(intake, 1, queue);
     expect(intake.ready().map(({ queue }) => queue)).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
   test("takes turns with takes over a single connection", () => {
-    const intake = open({}, true);
+    const intake = open64(true);
     giveBack(intake, 9_000);
     const kinds = Array.from({ length: 4 }, (_, i) => {
-      // Calls of queue 1 carry nothing of queue 0.
       take(intake, `k${i}`, 1);
       const batch = nextOf(intake);
       intake.settler.settle(batch, allowing(batch));
-      return [batch.takes, batch.receipts.length];
+      return [batch.queue, batch.takes];
     });
     expect(kinds).toEqual([
       [0, 64],
-      [2, 0],
+      [1, 2],
       [0, 64],
-      [2, 0],
+      [1, 2],
     ]);
   });
 
   test("uses one connection of several", () => {
-    const intake = open({}, true);
+    const intake = open64(true);
     giveBack(intake, 9_000);
     take(intake, "a", 1);
-    expect(intake.ready().map(({ takes }) => takes)).toEqual([0, 1]);
+    expect(sizes(intake.ready())).toEqual([64, 0]);
   });
 });
