@@ -1,9 +1,13 @@
-// Rules from a control plane, with rule files beside them. The compiler judges each set; the last good one stays in force and is kept
-// in a file (RULES_CACHE) for starts while the control plane is away.
+// Rules from a control plane, with rule files beside them. The state machine (session.ts) says when to open a stream, what to send and which
+// set to judge; the compiler judges each set. The last good one stays in force and is kept in a file (RULES_CACHE) for starts while the control
+// plane is away.
 
 import { createHash } from "node:crypto";
 import type { Clock } from "../../engine/base/clock.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
+import { LatestRun } from "../../engine/base/latest-run.ts";
+import { runInTurns } from "../../engine/base/long-work.ts";
+import { errorMessage } from "../../engine/base/thrown.ts";
 import { waitAtMost } from "../../engine/base/wait-at-most.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { CompileOptions } from "../../engine/rules/compile.ts";
@@ -13,12 +17,11 @@ import { parseInThread } from "../files/parse-in-thread.ts";
 import { type RuleFiles, readRuleFiles } from "../files/read-files.ts";
 import { type ReloadLog, RuleSource, type RulesPart } from "../files/rule-source.ts";
 import type { WatchedFiles } from "../files/watch.ts";
-import type { ControlPlane } from "./ads-stream.ts";
-import { type ClientStatus, XdsClient } from "./client.ts";
+import { AdsStream, type ControlPlane } from "./ads-stream.ts";
 import { compileSet, type SetResult } from "./compile-set.ts";
-import { type DiscoveryAnswer, RATE_LIMIT_TYPE } from "./discovery.ts";
+import { type DiscoveryAnswer, RATE_LIMIT_TYPE, readAnswer } from "./discovery.ts";
 import { CacheFile } from "./rules-cache.ts";
-import type { SessionPauses } from "./session.ts";
+import { type SessionPauses, type StreamState, XdsSession } from "./session.ts";
 
 interface XdsRulesOptions {
   readonly plane: ControlPlane;
@@ -38,7 +41,15 @@ interface XdsRulesOptions {
 }
 
 /** The state of the connection and of the set. Times are microseconds since the epoch. */
-export interface XdsStatus extends ClientStatus {
+export interface XdsStatus {
+  /** The state of the stream; how many were opened, and what came on them. */
+  readonly state: StreamState;
+  readonly streams: number;
+  readonly answers: number;
+  /** Sets refused so far. */
+  readonly refusals: number;
+  /** Why the last stream ended; undefined if none has. */
+  readonly lastEnd: string | undefined;
   readonly server: string;
   readonly node: string;
   /** Version of the set in force; undefined without one. */
@@ -64,7 +75,16 @@ const REFUSAL_PROBLEMS_MAX = 20;
 /** The source of rules that a control plane sends. */
 export class XdsRules extends RuleSource {
   readonly #options: XdsRulesOptions;
-  readonly #client: XdsClient;
+  readonly #session: XdsSession<DiscoveryAnswer>;
+  #stream: AdsStream | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  /** Reads messages while calls are answered. The server expects an answer to its last message only, so older ones are dropped. */
+  readonly #reads = new LatestRun<{ stream: number; bytes: Buffer }, void>((message) => this.#read(message));
+  /** Number of the last stream. */
+  #streams = 0;
+  #answers = 0;
+  /** The last reason for an end that was logged. */
+  #toldEnd: string | undefined;
   readonly #cache: CacheFile | undefined;
   /** Ends with the last task: sets and files are processed one after another. */
   #work: Promise<unknown> = Promise.resolve();
@@ -81,11 +101,20 @@ export class XdsRules extends RuleSource {
   #firstJudged: () => void = () => undefined;
 
   constructor(options: XdsRulesOptions) {
-    const { clock, log, plane, pauses, cacheFile, changed } = options;
+    const { clock, log, plane, pauses, cacheFile } = options;
     super({ clock, log, origin: { server: plane.url } });
     this.#options = options;
     this.#cache = cacheFile === undefined ? undefined : new CacheFile(cacheFile, log);
-    this.#client = new XdsClient({ plane, pauses, clock, log, changed, judge: (answer) => this.#queue(answer) });
+    this.#session = new XdsSession(
+      {
+        open: (stream) => this.#open(stream),
+        close: () => this.#stream?.close(),
+        send: (request) => this.#stream?.send(request),
+        judge: (answer) => void this.#queue(answer),
+      },
+      pauses,
+      Math.random,
+    );
   }
 
   /** Reads the files and the kept set, opens the stream, and without a kept set waits up to FIRST_SET_MS_MAX for the first one. */
@@ -95,7 +124,7 @@ export class XdsRules extends RuleSource {
     const first = new Promise<void>((resolve) => {
       this.#firstJudged = resolve;
     });
-    this.#client.start();
+    this.#tell((nowMs) => this.#session.start(nowMs));
     if (this.#options.files !== undefined) this.watch(this.#options.files);
     if (this.#set !== undefined) return;
     await waitAtMost(FIRST_SET_MS_MAX, first);
@@ -111,7 +140,11 @@ export class XdsRules extends RuleSource {
   xdsStatus(): XdsStatus {
     const { url, nodeId } = this.#options.plane;
     return {
-      ...this.#client.status(),
+      state: this.#session.state,
+      streams: this.#streams,
+      answers: this.#answers,
+      refusals: this.#session.refusals,
+      lastEnd: this.#session.lastEnd,
       server: url,
       node: nodeId,
       version: this.#set?.version,
@@ -123,7 +156,69 @@ export class XdsRules extends RuleSource {
 
   override close(): void {
     super.close();
-    this.#client.close();
+    this.#tell(() => this.#session.stop());
+    clearTimeout(this.#timer);
+  }
+
+  /** Tells the session of an event. */
+  #tell(event: (nowMs: number) => void): void {
+    const before = this.#session.state;
+    event(this.#nowMs());
+    this.#setTimer();
+    this.#logState(before, this.#session.state);
+    this.#options.changed();
+  }
+
+  #open(stream: number): void {
+    this.#streams = stream;
+    this.#stream = new AdsStream(this.#options.plane, {
+      connected: () => this.#tell(() => this.#session.connected(stream)),
+      message: (bytes) => void this.#reads.run({ stream, bytes }),
+      ended: (why) => this.#tell((nowMs) => this.#session.ended(stream, why, nowMs)),
+    });
+  }
+
+  async #read({ stream, bytes }: { readonly stream: number; readonly bytes: Buffer }): Promise<void> {
+    let answer: DiscoveryAnswer;
+    try {
+      answer = await runInTurns(readAnswer(bytes, this.#options.plane.bounds));
+    } catch (cause) {
+      // Without a nonce the answer can't be refused, so the stream is replaced.
+      if (stream === this.#streams) this.#stream?.close();
+      const why = `the server sent what is no answer: ${errorMessage(cause)}`;
+      this.#tell((nowMs) => this.#session.ended(stream, why, nowMs));
+      return;
+    }
+    this.#answers++;
+    this.#tell((nowMs) => this.#session.answered(stream, answer, nowMs));
+  }
+
+  #logState(before: StreamState, after: StreamState): void {
+    const { plane, log } = this.#options;
+    const fields = { server: plane.url, node: plane.nodeId };
+    if (after !== "not connected") {
+      this.#toldEnd = undefined;
+      if (before !== after) log.info(fields, `the control plane: ${after}`);
+      return;
+    }
+    // Each reason is logged once, however many streams end with it.
+    const { lastEnd } = this.#session;
+    if (lastEnd === undefined || (lastEnd === this.#toldEnd && before === after)) return;
+    this.#toldEnd = lastEnd;
+    log.warn({ ...fields, why: lastEnd }, "the control plane is away; the rules in force stay");
+  }
+
+  #setTimer(): void {
+    clearTimeout(this.#timer);
+    const { wakeAtMs } = this.#session;
+    if (wakeAtMs === Number.POSITIVE_INFINITY) return;
+    // A millisecond more, because timers may fire slightly early.
+    const waitMs = Math.max(0, wakeAtMs - this.#nowMs()) + 1;
+    this.#timer = setTimeout(() => this.#tell((nowMs) => this.#session.wake(nowMs)), waitMs).unref();
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.nowUs() / 1_000;
   }
 
   #inTurn<T>(part: RulesPart, work: () => Promise<T>): Promise<T | undefined> {
@@ -135,13 +230,13 @@ export class XdsRules extends RuleSource {
     return done;
   }
 
-  async #queue(answer: DiscoveryAnswer): Promise<string | undefined> {
+  async #queue(answer: DiscoveryAnswer): Promise<void> {
     let refusal: string | undefined = "the set can't be judged: see the log of the rate limit service";
     await this.#inTurn("set", async () => {
       refusal = await this.#judge(answer);
     });
     this.#firstJudged();
-    return refusal;
+    this.#tell((nowMs) => this.#session.judged(refusal, nowMs));
   }
 
   async #judge(answer: DiscoveryAnswer): Promise<string | undefined> {
