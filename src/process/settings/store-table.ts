@@ -172,7 +172,7 @@ export const STORE_SETTINGS = {
     "Share of failed store calls in the window that opens the breaker.",
   ),
   breakerProbeIntervalMs: setting("BREAKER_PROBE_INTERVAL", durationMs(10, 600_000), 250).means(
-    "How long the open breaker waits until one store call probes the store: a caller's, or one of Headgate's own.",
+    "How long the open breaker waits until a store call of Headgate's own probes the store.",
   ),
   expirationJitterSecondsMax: setting("EXPIRATION_JITTER_MAX_SECONDS", wholeNumber(0, 86_400), 300).means(
     "Counters of COMPATIBILITY_MODE live in Redis for their window and up to this many seconds longer. Headgate's own buckets live until they are full again.",

@@ -76,8 +76,6 @@ export abstract class Batch {
   takesOnLogs = 0;
   /** Bytes of all keys, each counted once. */
   keyBytes = 0;
-  /** Whether its outcome decides whether the breaker closes. */
-  isProbe = false;
   /** How often another server has passed it on, which has used some of its calls' time. */
   redirections = 0;
   /** `waiting`: not sent yet. `done`: its outcome is known or given up, and a later reply is ignored. */

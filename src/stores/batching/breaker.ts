@@ -1,8 +1,8 @@
-// Stops calls to a server that keeps failing, and finds out when it answers again.
+// Stops takes to a server that keeps failing, and finds out by takes of Headgate's own when it answers again.
 
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import { OWN_LIMIT } from "../../engine/domain/limit.ts";
-import { TakeGroup } from "../../engine/domain/take.ts";
+import { TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import type { SettleListener } from "../store.ts";
 
 /** When a breaker opens and how it closes. */
@@ -31,14 +31,13 @@ const SLICES = 10;
 /**
  * A circuit breaker. Pure: the caller gives times and outcomes, and is told of state changes.
  *
- * Closed, it admits everything and counts outcomes. Open, it admits nothing until the pause is over. Probing, it admits one batch, whose
- * outcome closes or opens it; outcomes of earlier batches don't count then.
+ * Closed, it counts outcomes; otherwise no takes may be sent but those of Probes. Probing, one of these is under way, and its outcome closes
+ * or opens it; outcomes of earlier takes don't count then.
  */
 export class Breaker {
   readonly #options: BreakerOptions;
   readonly #onChange: (state: BreakerState) => void;
   #state: BreakerState = "closed";
-  #openedUs = 0;
   // The window has ten slices; a slice is reused after a whole window.
   readonly #slices = Array.from({ length: SLICES }, () => ({ number: -1, succeeded: 0, failed: 0 }));
 
@@ -51,45 +50,32 @@ export class Breaker {
     return this.#state;
   }
 
-  /** Whether takes may be sent. After the pause this begins a probe: the caller sends one batch, and marks it as the probe. */
-  admits(nowUs: number): boolean {
-    if (this.#state === "open" && nowUs - this.#openedUs >= this.#options.pauseUs) this.#change("probing");
-    return this.#state !== "open";
+  /** Counts outcomes of takes. */
+  record(succeeded: number, failed: number, nowUs: number): void {
+    if (this.#state !== "closed") return;
+    const number = Math.floor((nowUs * SLICES) / this.#options.windowUs);
+    const slice = this.#slices[number % SLICES];
+    if (slice === undefined) return;
+    if (slice.number !== number) Object.assign(slice, { number, succeeded: 0, failed: 0 });
+    slice.succeeded += succeeded;
+    slice.failed += failed;
+    if (failed > 0 && this.#hasFailedTooOften(number)) this.#change("open");
   }
 
-  /** Counts outcomes. Those of a probe decide at once: one success closes the breaker; failures without a success open it. */
-  record(outcomes: { succeeded: number; failed: number; isProbe: boolean }, nowUs: number): void {
-    const { succeeded, failed, isProbe } = outcomes;
-    if (this.#state === "closed") {
-      const number = Math.floor((nowUs * SLICES) / this.#options.windowUs);
-      const slice = this.#slices[number % SLICES];
-      if (slice === undefined) return;
-      if (slice.number !== number) Object.assign(slice, { number, succeeded: 0, failed: 0 });
-      slice.succeeded += succeeded;
-      slice.failed += failed;
-      if (failed > 0 && this.#hasFailedTooOften(number)) this.#open(nowUs);
-    } else if (this.#state === "probing" && isProbe) {
-      if (succeeded > 0) this.#close();
-      else if (failed > 0) this.#open(nowUs);
-    }
+  /** Notes that a probe is sent. */
+  beginProbe(): void {
+    if (this.#state === "open") this.#change("probing");
   }
 
-  /** Closes the breaker: the server has just answered, though it settled nothing. */
+  /** Notes a probe's outcome: whether the server has answered it. */
+  endProbe(isWell: boolean): void {
+    if (isWell) this.noteAlive();
+    else if (this.#state === "probing") this.#change("open");
+  }
+
+  /** Closes the breaker: the server has just answered. */
   noteAlive(): void {
-    if (this.#state !== "closed") this.#close();
-  }
-
-  /** Ends the pause early, for instance because of a new connection: the cause of the failures may be gone. */
-  endPause(): void {
-    if (this.#state === "open") this.#openedUs = Number.NEGATIVE_INFINITY;
-  }
-
-  #open(nowUs: number): void {
-    this.#openedUs = nowUs;
-    this.#change("open");
-  }
-
-  #close(): void {
+    if (this.#state === "closed") return;
     for (const slice of this.#slices) slice.number = -1;
     this.#change("closed");
   }
@@ -120,6 +106,7 @@ export interface ProbeBucket {
 }
 
 interface ProbesOptions {
+  readonly breaker: Breaker;
   /** Time before each probe; the breaker's pause. */
   readonly pauseUs: number;
   /** Whether the server is in trouble, and a take could show that this is over. */
@@ -152,18 +139,28 @@ export class Probes {
     clearTimeout(this.#timer);
   }
 
+  /** Probes without a pause, for instance after a new connection: the cause of the trouble may be gone. */
+  probeNow(): void {
+    clearTimeout(this.#timer);
+    this.#probe();
+  }
+
   #probe(): void {
     this.#timer = undefined;
-    const { areNeeded, bucket, take } = this.#options;
+    const { areNeeded, breaker, bucket, take } = this.#options;
     if (!areNeeded()) return;
     const own = bucket();
-    const settled = () => this.begin();
     if (own === undefined) {
-      settled();
+      this.begin();
       return;
     }
     const group = new TakeGroup();
     group.add(OWN_LIMIT).bucketKey = `${own.bucketKey}:probe`;
+    const settled = () => {
+      breaker.endProbe(group.verdict !== Verdict.failed);
+      this.begin();
+    };
+    breaker.beginProbe();
     if (take(group, { settled }, own.queue)) settled();
   }
 }

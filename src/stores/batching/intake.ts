@@ -2,7 +2,7 @@
 // them sent when the turn ends. The settler answers them. A subclass has the connections and the form of a call.
 //
 // - A take is refused at once if the store is closing, the breaker is open, the server is away, or too many takes have no outcome yet.
-// - Admitted takes join the batch of their queue that is being filled. While the breaker probes there is one such batch, the probe.
+// - Admitted takes join the batch of their queue that is being filled.
 // - A batch leaves when its queue has room, or when it is full (unless the server's connections carry one call each). Until then its takes are
 //   answered by their deadlines all the same.
 // - What is to be given back joins the takes of its queue (give-backs.ts), only while the breaker is closed.
@@ -62,8 +62,6 @@ export abstract class Intake<B extends Batch> {
   #unreachableError: StoreError | undefined;
   #state: "open" | "closing" = "open";
   #isScheduled = false;
-  /** The one batch that may be sent while the breaker probes. */
-  #probe: B | undefined;
   /** What the server refused last; undefined once it settles a call. */
   #refusal: string | undefined;
 
@@ -82,17 +80,17 @@ export abstract class Intake<B extends Batch> {
       send: (group, then, queue) => this.#gather(group, then, queue),
     });
     this.#breaker = new Breaker(options.breaker, (state) => {
-      this.#probe = undefined;
       // A server that is no longer used has no trouble to report.
       if (this.#state === "open") observer.breakerChanged(name, state);
       if (state === "closed") this.#giveBacks.sendWaiting();
       if (state === "open") this.#probes.begin();
     });
     this.#probes = new Probes({
+      breaker: this.#breaker,
       pauseUs: options.breaker.pauseUs,
       areNeeded: () => this.#state === "open" && this.isUp && this.trouble() !== undefined,
       bucket: () => this.probeBucket(),
-      take: (group, then, queue) => this.#take(group, then, queue),
+      take: (group, then, queue) => this.#take(group, then, queue, true),
     });
     this.settler = new Settler<B>({
       ...options,
@@ -145,16 +143,16 @@ export abstract class Intake<B extends Batch> {
 
   /** Like Store.take; all takes of the group belong to `queue`, 0 without queues. */
   take(group: TakeGroup, then: SettleListener, queue = 0): boolean {
-    return this.#take(group, then, queue);
+    return this.#take(group, then, queue, false);
   }
 
-  #take(group: TakeGroup, then: SettleListener, queue: number): boolean {
+  #take(group: TakeGroup, then: SettleListener, queue: number, isProbe: boolean): boolean {
     group.source = Source.store;
     if (group.size === 0) {
       group.verdict = Verdict.allowed;
       return true;
     }
-    const error = this.#reasonNotToSend(group, queue);
+    const error = this.#reasonNotToSend(group, isProbe);
     if (error !== undefined) {
       this.fail(group, error);
       return true;
@@ -226,8 +224,7 @@ export abstract class Intake<B extends Batch> {
   /** Notes a new connection: the cause of failures may be gone. */
   onUp(): void {
     this.#refusal = undefined;
-    this.#breaker.endPause();
-    this.#probes.begin();
+    this.#probes.probeNow();
     this.#giveBacks.sendWaiting();
     if (!this.queues.isEmpty) this.schedule();
   }
@@ -290,17 +287,11 @@ export abstract class Intake<B extends Batch> {
     this.#giveBacks.end();
   }
 
-  #reasonNotToSend(group: TakeGroup, queue: number): StoreError | undefined {
+  #reasonNotToSend(group: TakeGroup, isProbe: boolean): StoreError | undefined {
     if (this.#state === "closing") return CLOSED;
-    const breaker = this.#breaker;
-    if (breaker.state !== "closed") {
-      if (!breaker.admits(this.options.clock.nowUs())) return this.#pauseError;
-      const probe = this.#probe;
-      if (probe !== undefined && probe !== this.queues.batchFor(group, queue)) return this.#pauseError;
-    }
+    if (this.#breaker.state !== "closed" && !isProbe) return this.#pauseError;
     if (!this.isUp) {
-      const isProbe = breaker.state === "probing";
-      breaker.record({ succeeded: 0, failed: 1, isProbe }, this.options.clock.nowUs());
+      this.#breaker.record(0, 1, this.options.clock.nowUs());
       return this.unreachable();
     }
     const { takes } = this.settler;
@@ -313,10 +304,6 @@ export abstract class Intake<B extends Batch> {
     if (batch === undefined) {
       batch = this.newBatch(queue);
       this.queues.add(batch);
-    }
-    if (this.#breaker.state === "probing") {
-      batch.isProbe = true;
-      this.#probe = batch;
     }
     return batch;
   }

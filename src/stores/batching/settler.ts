@@ -7,7 +7,7 @@
 //   its payments are unknown.
 // - A batch has a timer for its earliest deadline, or while it is sent for the connection's silence. Timers act after the sockets were read.
 // - The breaker hears of each group once: as a success if the server answered it, as a failure if it got no answer in time. Groups of a batch
-//   that was redirected count as failures nowhere, and a probe always gets an outcome.
+//   that was redirected count as failures nowhere.
 
 import { StoreError } from "../../engine/base/errors.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
@@ -107,23 +107,16 @@ export class Settler<B extends Batch> {
       this.#fail(batch, batched, tooLate);
     }
     if (count > 0) this.#options.observer.loopLate(count);
-    if (count > 0 && batch.waiting === 0 && batch.isProbe) {
-      // It may never be sent, and then the breaker would wait for its outcome for ever.
-      this.#record(batch, 0, count);
-      batch.isProbe = false;
-    }
     if (hasNewDeadline) this.#arm(batch);
   }
 
   /**
-   * Sets missing deadlines, and begins to wait for the batch's reply. Returns false if the batch has nothing left to send; then it is done. A
-   * probe counts as one failure then, so that it has an outcome; other batches tell nothing about the server.
+   * Sets missing deadlines, and begins to wait for the batch's reply. Returns false if the batch has nothing left to send; then it is done.
    */
   begin(batch: B): boolean {
     this.setDeadlines(batch);
     if (!batch.isWanted) {
       this.finish(batch);
-      if (batch.isProbe) this.#record(batch, 0, 1);
       return false;
     }
     this.#options.queues.enter(batch);
@@ -212,7 +205,6 @@ export class Settler<B extends Batch> {
     this.finish(batch);
     this.#record(batch, 1, 0);
     this.#options.breaker.noteAlive();
-    batch.isProbe = false;
   }
 
   /** Takes over a batch that another settler has released. Its groups keep the times at which they are answered. */
@@ -376,7 +368,7 @@ export class Settler<B extends Batch> {
     const failed = batch.redirections > 0 ? 0 : failures;
     if (succeeded === 0 && failed === 0) return;
     const { breaker, clock } = this.#options;
-    breaker.record({ succeeded, failed, isProbe: batch.isProbe }, clock.nowUs());
+    breaker.record(succeeded, failed, clock.nowUs());
   }
 }
 

@@ -1,4 +1,4 @@
-// When the breaker opens, what it lets through, and how it closes.
+// When the breaker opens, and how it closes.
 
 import { beforeEach, describe, expect, test } from "vitest";
 import { Breaker, type BreakerState } from "../../../../src/stores/batching/breaker.ts";
@@ -16,10 +16,8 @@ beforeEach(() => {
   breaker = new Breaker(OPTIONS, (state) => changes.push(state));
 });
 
-const admits = () => breaker.admits(clock.nowUs());
-
-function record(succeeded: number, failed: number, isProbe = false): void {
-  breaker.record({ succeeded, failed, isProbe }, clock.nowUs());
+function record(succeeded: number, failed: number): void {
+  breaker.record(succeeded, failed, clock.nowUs());
 }
 
 /** Outcomes, succeeded and failed, each after so many milliseconds. */
@@ -46,49 +44,44 @@ test.each<{ name: string; outcomes: Outcomes; state: BreakerState }>([
     clock.advanceMs(afterMs);
     record(succeeded, failed);
   }
-  expect([breaker.state, admits(), changes]).toEqual([state, state === "closed", state === "open" ? ["open"] : []]);
+  expect([breaker.state, changes]).toEqual([state, state === "open" ? ["open"] : []]);
 });
 
 describe("open", () => {
   beforeEach(() => record(0, 20));
 
-  test("admits nothing until its pause is over, whatever comes meanwhile, then probes", () => {
+  test("stays so whatever comes of earlier takes, until a probe is sent", () => {
     record(100, 0);
     record(0, 100);
-    clock.advanceUs(OPTIONS.pauseUs - 1);
-    expect(admits()).toBe(false);
-    clock.advanceUs(1);
-    expect(admits()).toBe(true);
+    breaker.endProbe(false);
+    expect(changes).toEqual(["open"]);
+    breaker.beginProbe();
+    record(5, 5);
     expect(changes).toEqual(["open", "probing"]);
   });
 
-  test("probes at once when the pause is ended from outside", () => {
-    breaker.endPause();
-    expect([admits(), breaker.state]).toEqual([true, "probing"]);
+  test("closes when a probe succeeds, with a clean slate", () => {
+    breaker.beginProbe();
+    breaker.endProbe(true);
+    record(0, 19);
+    expect(changes).toEqual(["open", "probing", "closed"]);
+  });
+
+  test("opens again when the probe fails", () => {
+    breaker.beginProbe();
+    breaker.endProbe(false);
+    expect(changes).toEqual(["open", "probing", "open"]);
+  });
+
+  test("closes when the server answers that it has handed its keys over", () => {
+    breaker.noteAlive();
+    expect(changes).toEqual(["open", "closed"]);
   });
 });
 
-describe("probing", () => {
-  beforeEach(() => {
-    record(0, 20);
-    clock.advanceUs(OPTIONS.pauseUs);
-    admits();
-  });
-
-  test("closes when a group of the probe succeeds, with a clean slate", () => {
-    record(5, 5, false);
-    // Outcomes of earlier batches say nothing.
-    expect(breaker.state).toBe("probing");
-    record(1, 3, true);
-    expect(breaker.state).toBe("closed");
-    record(0, 19);
-    expect(breaker.state).toBe("closed");
-  });
-
-  test("opens for another pause when the probe fails", () => {
-    record(0, 1, true);
-    expect([breaker.state, admits()]).toEqual(["open", false]);
-    clock.advanceUs(OPTIONS.pauseUs);
-    expect(admits()).toBe(true);
-  });
+test("closed, it ignores what becomes of a probe", () => {
+  breaker.beginProbe();
+  breaker.endProbe(false);
+  breaker.endProbe(true);
+  expect(changes).toEqual([]);
 });

@@ -286,18 +286,28 @@ describe("a take fails at once", () => {
     expect(take(intake, "c").answers).toBe(0);
   });
 
-  test("while the breaker is open; one batch goes out as a probe", () => {
+  test("while the breaker is open; a take of Headgate's own goes out as a probe after each pause", async () => {
     const intake = open({ breaker: { windowUs: 1_000_000, outcomesMin: 1, failureShare: 0.5, pauseUs: 250_000 } });
     intake.settler.fail(sendOne(intake, "a")[1], lost);
     expect(take(intake, "b").code).toBe("STORE_BREAKER_OPEN");
     expect(intake.trouble()).toContain("is given a pause");
-    clock.advanceMs(250);
-    const probing = ["a", "b", "c"].map((key) => take(intake, key));
-    expect(take(intake, "d").code).toBe("STORE_BREAKER_OPEN");
-    expect(take(intake, "other queue", 5).code).toBe("STORE_BREAKER_OPEN");
+    for (const isWell of [false, true]) {
+      await passMs(250);
+      expect(take(intake, "b").code).toBe("STORE_BREAKER_OPEN");
+      const [probe, ...others] = intake.ready() as [SmallBatch];
+      expect([probe.queue, probe.groups[0]?.group.takes[0]?.bucketKey, others]).toEqual([3, "own:probe", []]);
+      if (isWell) intake.settler.settle(probe, allowing(probe));
+      else intake.settler.fail(probe, lost);
+    }
+    expect([take(intake, "b").answers, intake.trouble()]).toEqual([0, undefined]);
+  });
+
+  test("and a new connection is probed at once", () => {
+    const intake = open({ breaker: { windowUs: 1_000_000, outcomesMin: 1, failureShare: 0.5, pauseUs: 250_000 } });
+    intake.settler.fail(sendOne(intake, "a")[1], lost);
+    intake.onUp();
     const probe = nextOf(intake);
     intake.settler.settle(probe, allowing(probe));
-    expect(probing.map(({ answers }) => answers)).toEqual([1, 1, 1]);
     expect(intake.trouble()).toBeUndefined();
   });
 });
