@@ -2,11 +2,11 @@
 // given back by receipt.
 
 import { divideDown } from "../../engine/base/units.ts";
-import { ALGORITHM_TRAITS, type Limit } from "../../engine/domain/limit.ts";
+import { ALGORITHM_TRAITS } from "../../engine/domain/limit.ts";
 import { Mode, Outcome, Source, type Take, TakeGroup } from "../../engine/domain/take.ts";
 import { noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
 import type { Store } from "../store.ts";
-import { addTake, fillReceipt, LocalBucket, type NamedBucket, type SyncStrategy } from "./sync-strategy.ts";
+import { addTake, giveBack, LocalBucket, type SyncStrategy } from "./sync-strategy.ts";
 
 /** A lease is spent or given back within this time. */
 const LEASE_US = 200_000;
@@ -58,7 +58,6 @@ export class Leases implements SyncStrategy {
   readonly #leases = new Map<string, Lease>();
   readonly #now: () => number;
   readonly #idle: TakeGroup[] = [];
-  readonly #returned = new TakeGroup();
 
   constructor({ store, processCount, now }: LeasesOptions) {
     this.#store = store;
@@ -132,7 +131,7 @@ export class Leases implements SyncStrategy {
     }
     // The rules may have been replaced while this was under way, or the bucket forgotten.
     if (take.paid && this.#leases.get(lease.bucketKey) !== lease) {
-      this.#giveBack(lease, lease.limit, take.cost, take.paidAtUs);
+      giveBack(this.#store, lease, lease.limit, take.cost, take.paidAtUs);
     } else if (take.paid) {
       lease.tokens = take.cost;
       lease.size = take.cost;
@@ -189,14 +188,9 @@ export class Leases implements SyncStrategy {
   }
 
   #returnRest(lease: Lease): void {
-    if (lease.tokens > 0) this.#giveBack(lease, lease.limit, lease.tokens, lease.paidAtUs);
+    if (lease.tokens > 0) giveBack(this.#store, lease, lease.limit, lease.tokens, lease.paidAtUs);
     lease.tokens = 0;
     lease.untilUs = 0;
-  }
-
-  #giveBack(bucket: NamedBucket, limit: Limit, tokens: number, paidAtUs: number): void {
-    fillReceipt(this.#returned, bucket, limit, { cost: tokens, paidAtUs });
-    this.#store.giveBack(this.#returned);
   }
 }
 

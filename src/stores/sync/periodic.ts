@@ -4,7 +4,7 @@
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import { Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import type { Store } from "../store.ts";
-import { fillReceipt, type SyncStrategy } from "./sync-strategy.ts";
+import { giveBack, type SyncStrategy } from "./sync-strategy.ts";
 import { TrackedBucket } from "./tracked-bucket.ts";
 
 /** Most tracked buckets; takes of others go to the shared store. */
@@ -35,7 +35,6 @@ export class Periodic implements SyncStrategy {
   readonly #trackedMax: number;
   readonly #tracked = new Map<string, TrackedBucket>();
   readonly #idle: TakeGroup[] = [];
-  readonly #returned = new TakeGroup();
   #reports = 0;
 
   constructor({ store, periodMs, now, trackedMax = TRACKED_MAX }: PeriodicOptions) {
@@ -91,7 +90,7 @@ export class Periodic implements SyncStrategy {
     const bucket = this.#tracked.get(take.bucketKey);
     if (take.paidAtUs >= 0) return false;
     const paidAtUs = bucket?.unpay(take) ?? 0;
-    if (paidAtUs > 0) this.#giveBackRemotely(take, take.cost, paidAtUs);
+    if (paidAtUs > 0) giveBack(this.#store, take, take.limit, take.cost, paidAtUs);
     return true;
   }
 
@@ -126,7 +125,7 @@ export class Periodic implements SyncStrategy {
     const hasFailed = group.verdict === Verdict.failed || peek.outcome === Outcome.unanswered;
     const paid = group.size > 1 ? group.takes[0] : undefined;
     const returned = bucket.onReported(!hasFailed, paid?.paidAtUs ?? 0);
-    if (returned > 0 && paid !== undefined) this.#giveBackRemotely(paid, returned, paid.paidAtUs);
+    if (returned > 0 && paid !== undefined) giveBack(this.#store, paid, paid.limit, returned, paid.paidAtUs);
     // An answer of a denial memory is up to a second old: good for refusing, not for granting.
     if (!hasFailed && group.source === Source.store) bucket.learn(peek, sent, this.#now());
     group.reset();
@@ -134,9 +133,4 @@ export class Periodic implements SyncStrategy {
   }
 
   readonly #newNumber = (): number => ++this.#reports;
-
-  #giveBackRemotely(take: Take, cost: number, paidAtUs: number): void {
-    fillReceipt(this.#returned, take, take.limit, { cost, paidAtUs });
-    this.#store.giveBack(this.#returned);
-  }
 }

@@ -2,9 +2,9 @@
 // its own file. Everything here is synchronous.
 
 import type { Limit } from "../../engine/domain/limit.ts";
-import { Kind, Mode, type Take, type TakeGroup } from "../../engine/domain/take.ts";
+import { Kind, Mode, type Take, TakeGroup } from "../../engine/domain/take.ts";
 import type { LastAnswer } from "../last-answer.ts";
-import type { BucketMemory } from "../store.ts";
+import type { BucketMemory, Store } from "../store.ts";
 
 /** Counts the limits with one value of `sync`. No method throws or waits. */
 export interface SyncStrategy extends Partial<BucketMemory> {
@@ -47,7 +47,7 @@ export class LocalBucket implements LastAnswer {
 }
 
 /** What identifies a bucket. */
-export type NamedBucket = Pick<Take, "bucketKey" | "keyHash">;
+type NamedBucket = Pick<Take, "bucketKey" | "keyHash">;
 
 /** Adds a take on the bucket that no request has: a descriptor of its own. */
 export function addTake(group: TakeGroup, bucket: NamedBucket, limit: Limit, mode: Mode, cost: number): Take {
@@ -61,15 +61,11 @@ export function addTake(group: TakeGroup, bucket: NamedBucket, limit: Limit, mod
   return take;
 }
 
-/** Fills the group with the receipt of one payment, for Store.giveBack. */
-export function fillReceipt(
-  group: TakeGroup,
-  bucket: NamedBucket,
-  limit: Limit,
-  { cost, paidAtUs }: { readonly cost: number; readonly paidAtUs: number },
-): void {
-  group.reset();
-  const take = addTake(group, bucket, limit, Mode.pay, cost);
-  take.paid = true;
-  take.paidAtUs = paidAtUs;
+const returned = new TakeGroup();
+
+/** Gives a part of one payment back. */
+export function giveBack(store: Store, bucket: NamedBucket, limit: Limit, cost: number, paidAtUs: number): void {
+  returned.reset();
+  Object.assign(addTake(returned, bucket, limit, Mode.pay, cost), { paid: true, paidAtUs });
+  store.giveBack(returned);
 }
