@@ -45,7 +45,7 @@ export class TestIntake<B extends Batch = SmallBatch> extends Intake<B> {
   readonly #made: TestIntakeOptions<B>;
 
   constructor(made: TestIntakeOptions<B>) {
-    super(completeOptions(made.options), { name: "The server", isPipelined: made.isOneByOne !== true });
+    super(completeOptions(made.options), "The server", made.isOneByOne !== true);
     this.#made = made;
   }
 

@@ -36,14 +36,6 @@ const GIVE_BACK_MS_MAX = 1_000;
 /** Interval at which closing looks whether it may end. */
 const CLOSE_LOOK_MS = 5;
 
-/** What tells one kind of server from another. */
-interface ServerKind {
-  /** The server's name in sentences, such as Redis. */
-  readonly name: string;
-  /** Whether a connection carries any number of calls, so that full batches leave however many are under way. */
-  readonly isPipelined: boolean;
-}
-
 /** Admits and gathers the takes for one server. */
 export abstract class Intake<B extends Batch> {
   /** Answers the takes. */
@@ -53,7 +45,7 @@ export abstract class Intake<B extends Batch> {
   /** The server's name in sentences. */
   protected readonly name: string;
   protected readonly queues = new BatchQueues<B>();
-  readonly #kind: ServerKind;
+  readonly #isPipelined: boolean;
   readonly #breaker: Breaker;
   readonly #probes: Probes;
   readonly #giveBacks: GiveBacks;
@@ -65,17 +57,21 @@ export abstract class Intake<B extends Batch> {
   /** What the server refused last; undefined once it settles a call. */
   #refusal: string | undefined;
 
-  constructor(options: CompleteOptions, kind: ServerKind) {
+  /**
+   * `ownName`: the server's in sentences, such as Redis. `isPipelined`: a connection carries any number of calls, so that full batches leave
+   * however many are under way.
+   */
+  constructor(options: CompleteOptions, ownName: string, isPipelined: boolean) {
     const { observer } = options;
-    const name = `${kind.name}${options.nameSuffix}`;
+    const name = `${ownName}${options.nameSuffix}`;
     this.options = options;
     this.name = name;
-    this.#kind = kind;
+    this.#isPipelined = isPipelined;
     this.#pauseError = new StoreError("STORE_BREAKER_OPEN", pauseSentence(name));
     this.#fullError = new StoreError("STORE_QUEUE_FULL", `too many takes wait for ${name}`);
     this.#giveBacks = new GiveBacks({
       ...options,
-      weightMax: kind.isPipelined ? GIVE_BACK_WEIGHT_MAX : GIVE_BACK_WEIGHT_ALONE,
+      weightMax: isPipelined ? GIVE_BACK_WEIGHT_MAX : GIVE_BACK_WEIGHT_ALONE,
       maySend: () => this.isUp && this.#breaker.state === "closed",
       send: (group, then, queue) => this.#gather(group, then, queue),
     });
@@ -318,8 +314,7 @@ export abstract class Intake<B extends Batch> {
     for (const batch of this.queues) this.settler.setDeadlines(batch);
   };
 
-  readonly #mayGo = (queue: number, isFull: boolean): boolean =>
-    (isFull && this.#kind.isPipelined) || this.hasRoom(queue);
+  readonly #mayGo = (queue: number, isFull: boolean): boolean => (isFull && this.#isPipelined) || this.hasRoom(queue);
 }
 
 const CLOSED = new StoreError("STORE_CLOSED", "the store is closed");

@@ -95,7 +95,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
   readonly #probeBucket: ProbeBucket;
 
   constructor(options: PostgresStoreOptions) {
-    super(completeOptions(options), { name: "PostgreSQL", isPipelined: false });
+    super(completeOptions(options), "PostgreSQL", false);
     const { keyPrefix = "", connections = CONNECTIONS, injectedTime } = options;
     const { silenceUsMax } = this.options;
     this.#options = options;

@@ -58,7 +58,7 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
   readonly #times: ServerTimes;
 
   constructor(options: RedisNodeOptions) {
-    super(options, { name: options.name ?? "Redis", isPipelined: true });
+    super(options, options.name ?? "Redis", true);
     this.#options = options;
     const link = new RedisLink({
       ...options,
