@@ -40,17 +40,11 @@ interface StreamListener {
   ended(why: string): void;
 }
 
-/** HTTP/2 pings, which find a peer that is gone without closing the connection. */
-interface Pings {
-  readonly everyMs: number;
-  readonly answerMs: number;
-}
-
 /**
- * A grpc-go server closes connections that ping more often than every five minutes, unless it is configured otherwise; those of
+ * HTTP/2 pings, which find a peer that is gone without closing the connection. A grpc-go server closes connections that ping more often than every five minutes, unless it is configured otherwise; those of
  * gateways are not. A dead peer is found after 5.5 minutes at most.
  */
-export const PINGS: Pings = { everyMs: 310_000, answerMs: 20_000 };
+export const PINGS = { everyMs: 310_000, answerMs: 20_000 };
 /** How long connecting may take. */
 const CONNECT_MS_MAX = 20_000;
 /** Sets up to this many times as long as the bound are received, and refused. */
@@ -93,7 +87,7 @@ export class AdsStream {
     this.#client?.close();
   }
 
-  #begin(pings: Pings): void {
+  #begin(pings: typeof PINGS): void {
     const { url, headers } = this.#plane;
     const client = new Client(url, credentialsOf(this.#plane.tls), channelOptions(this.#plane, pings));
     this.#client = client;
@@ -134,7 +128,7 @@ function credentialsOf(tls: ControlPlaneTls | undefined): ChannelCredentials {
   return credentials.createSsl(read(caFile), read(keyFile), read(certFile));
 }
 
-function channelOptions({ bounds, tls }: ControlPlane, { everyMs, answerMs }: Pings): object {
+function channelOptions({ bounds, tls }: ControlPlane, { everyMs, answerMs }: typeof PINGS): object {
   return {
     // What is not received can't be refused either: the stream ends.
     "grpc.max_receive_message_length": RECEIVED_PER_BYTE_MAX * bounds.messageBytesMax,
