@@ -1,7 +1,7 @@
 // Server reflection, versions v1 and v1alpha: describes the services of proto/ to grpcurl and similar tools. Errors are answers, and the
 // stream goes on after them.
 
-import type { DescFile, FileRegistry } from "@bufbuild/protobuf";
+import type { DescFile } from "@bufbuild/protobuf";
 import { GrpcStatus } from "../unary.ts";
 import { loadRegistry, messageMethod, protobuf, wellKnownTypes } from "./load-proto.ts";
 import type { MessageMethod } from "./transport.ts";
@@ -22,6 +22,16 @@ interface Request {
 interface Answer {
   readonly case: "fileDescriptorResponse" | "listServicesResponse" | "errorResponse";
   readonly value: object;
+}
+
+type Named = readonly { readonly name: string }[];
+/** A type or a service: each kind has some of these lists. */
+interface Outer {
+  readonly file?: DescFile;
+  readonly fields?: Named;
+  readonly oneofs?: Named;
+  readonly values?: Named;
+  readonly methods?: Named;
 }
 
 /** The methods of reflection, which lists `serviceNames`. */
@@ -70,9 +80,10 @@ class Reflection {
     const type = loadRegistry().get(symbol);
     if (type !== undefined) return type.file;
     const dot = symbol.lastIndexOf(".");
-    const outer = loadRegistry().get(symbol.slice(0, Math.max(0, dot)));
-    const members = outer === undefined ? [] : membersOf(outer);
-    return members.some(({ name }) => name === symbol.slice(dot + 1)) ? outer?.file : undefined;
+    const outer: Outer = loadRegistry().get(symbol.slice(0, Math.max(0, dot))) ?? {};
+    const { fields = [], oneofs = [], values = [], methods = [], file } = outer;
+    const members = [...fields, ...oneofs, ...values, ...methods];
+    return members.some(({ name }) => name === symbol.slice(dot + 1)) ? file : undefined;
   }
 
   #describe(file: DescFile | undefined, orElse: string): Answer {
@@ -96,19 +107,4 @@ class Reflection {
 
 function failure(errorCode: GrpcStatus, errorMessage: string): Answer {
   return { case: "errorResponse", value: { errorCode, errorMessage } };
-}
-
-type DescType = NonNullable<ReturnType<FileRegistry["get"]>>;
-
-function membersOf(type: DescType): readonly { readonly name: string }[] {
-  switch (type.kind) {
-    case "message":
-      return [...type.fields, ...type.oneofs];
-    case "enum":
-      return type.values;
-    case "service":
-      return type.methods;
-    case "extension":
-      return [];
-  }
 }
