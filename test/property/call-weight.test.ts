@@ -124,7 +124,7 @@ test("no batch weighs more than GROUP_WEIGHT_MAX with its give-backs, and all of
         for (const limit of paid) {
           const sinceUs = clock.nowUs();
           const bucketKey = `r${receipts++}`;
-          intake.addReceipt({ bucketKey, limit, cost: 1, paidAtUs: 5, holdId: "", sinceUs, queue: 0 });
+          intake.giveBacks.add({ bucketKey, limit, cost: 1, paidAtUs: 5, holdId: "", sinceUs, queue: 0 });
         }
         const group = new TakeGroup();
         const size = logs + holds + Math.min(others, GROUP_WEIGHT_MAX - logs * LOG_WEIGHT - holds * HOLD_WEIGHT);

@@ -98,7 +98,7 @@ class Rig {
       sinceUs: this.#clock.nowUs(),
       queue: slot,
     };
-    this.intake.addReceipt(receipt);
+    this.intake.giveBacks.add(receipt);
   }
 
   #take(slot: number): void {

@@ -104,6 +104,11 @@ export abstract class Batch {
     return this.waiting > 0 || this.groups.some(({ state }) => state === "late");
   }
 
+  /** The queue in which its payments are given back. */
+  get giveBackQueue(): number {
+    return this.queue;
+  }
+
   /** Copies the group's takes. After this the group is only written to, and only while its generation is the same. */
   add(group: TakeGroup, then: SettleListener): void {
     const at = this.numbers.length;

@@ -15,7 +15,7 @@ import { costToReturn } from "../../engine/domain/verdict.ts";
 import type { SettleListener } from "../store.ts";
 import type { Batch } from "./batch.ts";
 import { Breaker, type ProbeBucket, Probes } from "./breaker.ts";
-import { GiveBacks, type Receipt } from "./give-backs.ts";
+import { GiveBacks } from "./give-backs.ts";
 import type { CompleteOptions } from "./options.ts";
 import { BatchQueues } from "./queues.ts";
 import { ServerTime } from "./server-time.ts";
@@ -40,6 +40,7 @@ const CLOSE_LOOK_MS = 5;
 export abstract class Intake<B extends Batch> {
   /** Answers the takes. */
   readonly settler: Settler<B>;
+  readonly giveBacks: GiveBacks;
   readonly serverTime = new ServerTime();
   protected readonly options: CompleteOptions;
   /** The server's name in sentences. */
@@ -48,7 +49,6 @@ export abstract class Intake<B extends Batch> {
   readonly #isPipelined: boolean;
   readonly #breaker: Breaker;
   readonly #probes: Probes;
-  readonly #giveBacks: GiveBacks;
   readonly #pauseError: StoreError;
   readonly #fullError: StoreError;
   #unreachableError: StoreError | undefined;
@@ -69,7 +69,7 @@ export abstract class Intake<B extends Batch> {
     this.#isPipelined = isPipelined;
     this.#pauseError = new StoreError("STORE_BREAKER_OPEN", pauseSentence(name));
     this.#fullError = new StoreError("STORE_QUEUE_FULL", `too many takes wait for ${name}`);
-    this.#giveBacks = new GiveBacks({
+    this.giveBacks = new GiveBacks({
       ...options,
       weightMax: isPipelined ? GIVE_BACK_WEIGHT_MAX : GIVE_BACK_WEIGHT_ALONE,
       maySend: () => this.isUp && this.#breaker.state === "closed",
@@ -78,7 +78,7 @@ export abstract class Intake<B extends Batch> {
     this.#breaker = new Breaker(options.breaker, (state) => {
       // A server that is no longer used has no trouble to report.
       if (this.#state === "open") observer.breakerChanged(name, state);
-      if (state === "closed") this.#giveBacks.sendWaiting();
+      if (state === "closed") this.giveBacks.sendWaiting();
       if (state === "open") this.#probes.begin();
     });
     this.#probes = new Probes({
@@ -97,10 +97,7 @@ export abstract class Intake<B extends Batch> {
       onRoom: () => {
         if (!this.queues.isEmpty) this.schedule();
       },
-      giveBack: (receipt, queue) => {
-        options.onUndone(receipt);
-        this.addReceipt({ ...receipt, queue: this.queueOfReceipts(queue) });
-      },
+      giveBacks: this.giveBacks,
       onHeld: (bucketKey, holder, group) => this.queueOfHeld(bucketKey, holder, group),
       again: (batched, queue) => {
         this.settler.addAgain(this.#batchFor(batched.group, queue), batched);
@@ -125,11 +122,6 @@ export abstract class Intake<B extends Batch> {
   /** A group was passed over because `holder` holds this key. Returns the queue in which it waits; undefined if it shall fail. */
   protected queueOfHeld(_bucketKey: string, _holder: number, _group: TakeGroup): number | undefined {
     return undefined;
-  }
-
-  /** The queue in which payments of a queue are given back. */
-  protected queueOfReceipts(queue: number): number {
-    return queue;
   }
 
   /** Whether another call of this queue may be sent. */
@@ -178,23 +170,13 @@ export abstract class Intake<B extends Batch> {
       const cost = costToReturn(take);
       const { bucketKey, limit, paidAtUs, holdId } = take;
       const sinceUs = this.options.clock.nowUs();
-      if (cost > 0) this.addReceipt({ bucketKey, limit, cost, paidAtUs, holdId, sinceUs, queue });
+      if (cost > 0) this.giveBacks.add({ bucketKey, limit, cost, paidAtUs, holdId, sinceUs, queue });
     }
-  }
-
-  /** Gives a payment back. */
-  addReceipt(receipt: Receipt): void {
-    this.#giveBacks.add(receipt);
   }
 
   /** Reports the breaker as closed, because the server is no longer used. */
   forgetBreaker(): void {
     if (this.#breaker.state !== "closed") this.options.observer.breakerChanged(this.name, "closed");
-  }
-
-  /** Removes and returns the outstanding receipts, because another server keeps their buckets now. */
-  drainReceipts(): readonly Receipt[] {
-    return this.#giveBacks.drain();
   }
 
   /** Has what waits sent at the end of this turn: after all sockets have been read, so that their takes travel together. */
@@ -221,7 +203,7 @@ export abstract class Intake<B extends Batch> {
   onUp(): void {
     this.#refusal = undefined;
     this.#probes.probeNow();
-    this.#giveBacks.sendWaiting();
+    this.giveBacks.sendWaiting();
     if (!this.queues.isEmpty) this.schedule();
   }
 
@@ -270,8 +252,8 @@ export abstract class Intake<B extends Batch> {
     // Calls that were under way may have left more to give back.
     await waitFor(() => {
       if (!this.isUp || this.#breaker.state !== "closed") return true;
-      this.#giveBacks.sendWaiting(true);
-      return this.#giveBacks.isDone;
+      this.giveBacks.sendWaiting(true);
+      return this.giveBacks.isDone;
     }, GIVE_BACK_MS_MAX);
   }
 
@@ -280,7 +262,7 @@ export abstract class Intake<B extends Batch> {
     this.#probes.end();
     this.failGathered();
     this.settler.loseSent(this.unreachable());
-    this.#giveBacks.end();
+    this.giveBacks.end();
   }
 
   #reasonNotToSend(group: TakeGroup, isProbe: boolean): StoreError | undefined {

@@ -17,7 +17,7 @@ import { costToReturn } from "../../engine/domain/verdict.ts";
 import type { SettleListener } from "../store.ts";
 import type { Batch, BatchedGroup, BatchedTake } from "./batch.ts";
 import type { Breaker } from "./breaker.ts";
-import type { Receipt } from "./give-backs.ts";
+import type { GiveBacks } from "./give-backs.ts";
 import type { CompleteOptions } from "./options.ts";
 import type { BatchQueues } from "./queues.ts";
 import { HELD, NO_COUNT, NO_COUNT_ERROR, type ReplyReader, TOO_LATE } from "./reply.ts";
@@ -36,8 +36,8 @@ interface SettlerOptions<B extends Batch> extends Omit<CompleteOptions, "breaker
   readonly queues: BatchQueues<B>;
   /** A sent batch has its outcome, or all its callers were answered: its queue has room for another. */
   readonly onRoom: () => void;
-  /** Takes a payment of a group that had been answered without the store. */
-  readonly giveBack: (receipt: Omit<Receipt, "queue">, queue: number) => void;
+  /** Take payments of groups that had been answered without the store. */
+  readonly giveBacks: GiveBacks;
   /** A group was passed over because `holder` holds this key. Returns the queue in which it waits, or undefined if it shall fail. */
   readonly onHeld: (bucketKey: string, holder: number, group: TakeGroup) => number | undefined;
   /** Sends a group again, in this queue. */
@@ -265,13 +265,13 @@ export class Settler<B extends Batch> {
   }
 
   #giveBackPaid(batch: B, batched: BatchedGroup, reader: ReplyReader): void {
+    const { clock, giveBacks, onUndone } = this.#options;
     reader.eachPaid(batched, (index, paidAtUs, cappedHits) => {
       const take = batch.takeOf(batched, index);
-      if (take === undefined) return;
-      const { bucketKey, limit, mode, holdId } = take;
-      const cost = costToReturn({ mode, cost: take.cost, cappedHits });
-      const sinceUs = this.#options.clock.nowUs();
-      if (cost > 0) this.#options.giveBack({ bucketKey, limit, cost, paidAtUs, holdId, sinceUs }, batch.queue);
+      const cost = take === undefined ? 0 : costToReturn({ mode: take.mode, cost: take.cost, cappedHits });
+      if (take === undefined || cost === 0) return;
+      onUndone(take);
+      giveBacks.add({ ...take, cost, paidAtUs, sinceUs: clock.nowUs(), queue: batch.giveBackQueue });
     });
   }
 

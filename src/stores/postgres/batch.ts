@@ -73,6 +73,11 @@ export class PostgresBatch extends Batch {
     return this.takes + group.size + onLongRows * (LONG_ROW_WEIGHT - 1) <= BATCH_TAKES_MAX;
   }
 
+  /** What is to be given back can wait until its row is free, so it never waits with other rows locked. */
+  override get giveBackQueue(): number {
+    return Queue.free;
+  }
+
   /** The keys of its buckets, each once. */
   get bucketKeys(): readonly string[] {
     return this.keys;

@@ -190,11 +190,6 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     return this.#lockedKeys.passedOver(group, bucketKey, holder, this.options.clock.nowUs());
   }
 
-  /** What is to be given back can wait until its row is free, so it never waits with other rows locked. */
-  protected override queueOfReceipts(): number {
-    return Queue.free;
-  }
-
   /** Batches that wait for rows, or whose rows are locked for long, use one connection and leave the others free. */
   protected override hasRoom(queue: number): boolean {
     if (queue === Queue.free) return true;

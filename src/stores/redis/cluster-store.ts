@@ -184,7 +184,7 @@ class ClusterBackend implements Backend {
 
   #addReceipt(receipt: Receipt): void {
     const node = this.ownerOf(this.#tags.slotOf(receipt.queue));
-    if (node !== undefined) node.addReceipt(receipt);
+    if (node !== undefined) node.giveBacks.add(receipt);
     else this.#options.observer.keptPaid(1);
   }
 
@@ -275,7 +275,7 @@ class ClusterBackend implements Backend {
   /** Other nodes serve its slots now; they get its outstanding receipts. */
   #drop(one: ClusterNode): void {
     this.#nodes.delete(one.name);
-    for (const receipt of one.node.drainReceipts()) this.#addReceipt(receipt);
+    for (const receipt of one.node.giveBacks.drain()) this.#addReceipt(receipt);
     one.node.forgetBreaker();
     // If the node has only given its slots away, it still answers the calls under way.
     void one.node.drain().then(() => one.node.close());

@@ -60,7 +60,15 @@ describe("closing", () => {
       fc.asyncProperty(receipts, fc.integer({ min: 0, max: 20 }), async (list, answerMs) => {
         const { intake, settled } = open({ connections, answerMs });
         for (const [i, queue] of list.entries()) {
-          intake.addReceipt({ bucketKey: `k${i}`, limit, cost: 1, paidAtUs: i, holdId: "", sinceUs: START_US, queue });
+          intake.giveBacks.add({
+            bucketKey: `k${i}`,
+            limit,
+            cost: 1,
+            paidAtUs: i,
+            holdId: "",
+            sinceUs: START_US,
+            queue,
+          });
         }
         const wasSettled = intake.drain().then(() => settled.length);
         await vi.runAllTimersAsync();
@@ -73,7 +81,7 @@ describe("closing", () => {
 
   test("waits a second at most for a server that answers nothing", async () => {
     const { intake } = open({ connections: Number.POSITIVE_INFINITY, answerMs: 3_600_000 });
-    intake.addReceipt({ bucketKey: "k", limit, cost: 1, paidAtUs: 1, holdId: "", sinceUs: START_US, queue: 0 });
+    intake.giveBacks.add({ bucketKey: "k", limit, cost: 1, paidAtUs: 1, holdId: "", sinceUs: START_US, queue: 0 });
     const closed = vi.fn();
     void intake.drain().then(closed);
     await vi.advanceTimersByTimeAsync(1_500);
