@@ -11,8 +11,6 @@ import type { ReloadLog } from "../files/rule-source.ts";
 
 /** The `format` of the head line. */
 const FORMAT = "headgate limits 1";
-/** Characters made and written between two turns of the event loop. */
-const PART_CHARS = 1_048_576;
 
 /** The limits of the file, in no order; none if there is no file, or if it can't be used, which is logged. */
 export async function readLimitsFile(path: string, log: Pick<ReloadLog, "warn">): Promise<readonly KeptLimit[]> {
@@ -27,7 +25,7 @@ export async function readLimitsFile(path: string, log: Pick<ReloadLog, "warn">)
 
 /** Replaces the file by what the table has. Rejects if it can't. */
 export function writeLimitsFile(path: string, table: RuntimeTable, nowUs: number): Promise<void> {
-  return replaceFile(path, partsOf(table, nowUs));
+  return replaceFile(path, linesOf(table, nowUs));
 }
 
 function readLimits(text: string): readonly KeptLimit[] {
@@ -43,17 +41,13 @@ function readLimits(text: string): readonly KeptLimit[] {
   });
 }
 
-function* partsOf(table: RuntimeTable, nowUs: number): Generator<string> {
+function* linesOf(table: RuntimeTable, nowUs: number): Generator<string> {
   const { generation } = table;
   const places = [...table.places()].filter((place) => table.isCurrent(place));
-  let part = `${JSON.stringify({ format: FORMAT, saved_at: isoTime(nowUs), count: places.length })}\n`;
+  yield JSON.stringify({ format: FORMAT, saved_at: isoTime(nowUs), count: places.length });
   for (const place of places) {
     if (table.generation !== generation) throw new Error("the table was compacted meanwhile; it is written again");
     const { key, value, atUs } = table.kept(place);
-    part += `${atUs} ${key} ${value}\n`;
-    if (part.length < PART_CHARS) continue;
-    yield part;
-    part = "";
+    yield `${atUs} ${key} ${value}`;
   }
-  yield part;
 }

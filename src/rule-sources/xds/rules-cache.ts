@@ -19,8 +19,6 @@ interface KeptSet {
 
 /** The `format` of the head line. */
 const FORMAT = "headgate rules cache 1";
-/** Characters made and written between two turns of the event loop. */
-const PART_CHARS = 1_048_576;
 
 interface Head {
   readonly format: string;
@@ -62,16 +60,9 @@ function isHead(value: unknown): value is Head {
   return [value.saved_at, value.version, value.digest].every((text) => typeof text === "string");
 }
 
-/** The file's text, in parts that are written one after the other. */
-function* partsOf(head: Head, resources: readonly WireResource[]): Generator<string> {
-  let part = `${JSON.stringify(head)}\n`;
-  for (const { value } of resources) {
-    part += `${value.toString("base64")}\n`;
-    if (part.length < PART_CHARS) continue;
-    yield part;
-    part = "";
-  }
-  yield part;
+function* linesOf(head: Head, resources: readonly WireResource[]): Generator<string> {
+  yield JSON.stringify(head);
+  for (const { value } of resources) yield value.toString("base64");
 }
 
 /** The file of one control plane. */
@@ -112,7 +103,7 @@ export class CacheFile {
     if (digest === this.#writtenDigest) return;
     try {
       const head: Head = { format: FORMAT, saved_at: isoTime(savedAtUs), version, digest };
-      await replaceFile(this.#path, partsOf(head, resources));
+      await replaceFile(this.#path, linesOf(head, resources));
       this.#writtenDigest = digest;
     } catch (cause) {
       this.#log.warn({ file: this.#path, reason: errorMessage(cause) }, "the rules can't be kept in RULES_CACHE");
