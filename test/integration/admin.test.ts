@@ -21,7 +21,7 @@ const NO_LIMITS: AdminSources["limits"] = {
   list: () => ({ limits: [], next: undefined }),
   history: async () => [],
   of: () => undefined,
-  counts: () => new Map(),
+  counts: async () => ({ inForce: {}, changedUs: undefined, changes: 0 }),
 };
 
 const servers: PageServer[] = [];
@@ -206,7 +206,7 @@ describe("pages", () => {
     const { body } = await get(`${url}/`);
     const paths = body.split("\n").map((line) => line.split(" ")[0]);
     expect(paths.join(" ")).toBe(
-      "/ /json /access /state /explain /buckets/peek /buckets/reset /top /healthcheck /livez /readyz /metrics /config /rlconfig ",
+      "/ /json /access /state /explain /buckets/peek /buckets/reset /top /limits /limits/history /healthcheck /livez /readyz /metrics /config /rlconfig ",
     );
   });
 

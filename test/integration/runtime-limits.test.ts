@@ -156,6 +156,21 @@ describe.each([
   });
 });
 
+test("a file that can't be written is a thing to check", async () => {
+  const noFolder = join(temporaryFolder("headgate-limits"), "nowhere");
+  await writeFile(noFolder, "");
+  const app = await start({ LIMITS_CACHE: join(noFolder, "limits") });
+  await limits(app, "block", "edge", "tenant=acme");
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  await expect
+    .poll(async () => (await app.http("/state", { headers })).json())
+    .toMatchObject({
+      status: "warning",
+      conditions: [{ says: expect.stringMatching(/^Limits at run time can't be brought up to date: .*nowhere/) }],
+      runtime_limits: { last_failure: expect.stringContaining("nowhere") },
+    });
+});
+
 test("a token is wanted even on this host, and none configured means that nobody may", async () => {
   const app = await startTestApp(RULES);
   const response = await app.http("/limits");

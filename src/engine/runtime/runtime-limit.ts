@@ -42,6 +42,9 @@ export type RuntimeChange =
   | { readonly kind: "exempt"; readonly global: boolean }
   | { readonly kind: "none" };
 
+/** Kinds that do something. */
+export const RUNTIME_KINDS = ["amounts", "use", "block", "exempt"] as const;
+
 export interface RuntimeLimit {
   readonly change: RuntimeChange;
   /** When it ends, in microseconds of the store's clock; 0: never. */

@@ -109,6 +109,8 @@ export interface ProcessFacts {
   readonly planeRefusal: { readonly version: string; readonly message: string } | undefined;
   /** Undefined without TLS. Seconds until the certificate expires, and seconds of its whole validity. */
   readonly certificate: { readonly remainingSeconds: number; readonly lifetimeSeconds: number } | undefined;
+  /** Why limits at run time can't be brought up to date; undefined if they are. */
+  readonly limitsTrouble: string | undefined;
   readonly counts: Counts;
   /** How much a counter has grown in its present spell (GrowthBook); 0: not lately. */
   readonly grown: (id: string, count: number) => number;
@@ -128,6 +130,7 @@ export function findConditions(facts: ProcessFacts): readonly Finding[] {
     ...[...facts.breakers].map(([server, state]) => breakerFinding(server, state)),
     ...refusedRules(facts),
     ...expiringCertificate(facts),
+    ...staleLimits(facts),
     ...unmatchedFindings(facts),
     ...mishapFindings(facts),
   ];
@@ -193,6 +196,18 @@ const certificateFinding = {
     "It should have been renewed by now: check what renews it. A new pair in the same files is active within 5 seconds.",
   see: "headgatecertificateexpires",
 };
+
+function staleLimits({ limitsTrouble }: ProcessFacts): Finding[] {
+  if (limitsTrouble === undefined) return [];
+  return [
+    {
+      ...warning("limits-at-run-time").advises("Those in force stay. Fix the cause; Headgate retries twice a second."),
+      id: "runtime limits",
+      causedBy: "store",
+      says: `Limits at run time can't be brought up to date: ${sentence(limitsTrouble)}`,
+    },
+  ];
+}
 
 /** Domains whose descriptors met no rule in this thread within the last minute. */
 function unmatchedFindings({ counts, grown }: ProcessFacts): Finding[] {

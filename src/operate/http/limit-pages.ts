@@ -65,6 +65,16 @@ export interface LimitsAnswer {
   readonly next: string | undefined;
 }
 
+/** What is in force in the process, whichever of its threads is asked. */
+export interface LimitCounts {
+  /** Number by kind; without kinds of which there are none. */
+  readonly inForce: Readonly<Record<string, number>>;
+  /** When the last change was made, in microseconds of the store's clock; undefined if none is known. */
+  readonly changedUs: number | undefined;
+  /** Another number after each change. */
+  readonly changes: number;
+}
+
 /** All but `list`, `of` and `counts` may reject with RequestError or StoreError. */
 export interface LimitsSource {
   /** Sets or, with `none`, unsets limits, each by itself. */
@@ -74,7 +84,7 @@ export interface LimitsSource {
   /** What is in force for one caller. */
   of(caller: AskedLimit["caller"]): object | undefined;
   /** Number in force by kind. */
-  counts(): ReadonlyMap<string, number>;
+  counts(): Promise<LimitCounts>;
 }
 
 /** Most limits of one request. */

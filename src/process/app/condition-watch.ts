@@ -11,7 +11,7 @@ const LOOK_MS = 1_000;
 
 /** Looks from now on, as one of `running.watches`. Returns what looks, too, and says what is wrong now. */
 export function watchConditions(parts: AppParts): () => readonly Condition[] {
-  const { clock, health, reloader, calls, storeCounts: store, running, xds } = parts;
+  const { clock, health, reloader, calls, storeCounts: store, running, runtimeLimits, xds } = parts;
   const book = new ConditionBook();
   const growth = new GrowthBook();
   const look = () => {
@@ -25,6 +25,7 @@ export function watchConditions(parts: AppParts): () => readonly Condition[] {
       rules: { areInForce: reloader.current !== undefined, lastFailure: reloader.status().lastError },
       planeRefusal: xds?.xdsStatus().lastRefusal,
       certificate: tlsNumbers(running.tls),
+      limitsTrouble: runtimeLimits.sync?.trouble,
       counts: { calls, store },
       grown: (id, count) => growth.grown(id, count, nowUs),
     });

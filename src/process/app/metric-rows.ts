@@ -2,6 +2,7 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import type { LimitCounts } from "../../operate/http/limit-pages.ts";
 import type { LatencyHistogram } from "../../operate/telemetry/latency-histogram.ts";
 import { byLabel, type Sample } from "../../operate/telemetry/metric-text.ts";
 import type { MetricRow } from "../../operate/telemetry/metrics.ts";
@@ -9,8 +10,14 @@ import type { Aggregation } from "../../operate/telemetry/thread-numbers.ts";
 import type { WorkerLink } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 
-/** What metrics are read from: the parts of the process, and the keys that are refused most (TOP_KEYS_METRICS), which workers are asked for. */
-export type MetricSources = AppParts & { readonly refused: readonly Sample[] };
+/**
+ * What metrics are read from: the parts of the process, the keys that are refused most (TOP_KEYS_METRICS), which workers are asked for, and
+ * the limits at run time, which are counted in turns; undefined where nobody looks at them.
+ */
+export type MetricSources = AppParts & {
+  readonly refused: readonly Sample[];
+  readonly limitCounts: LimitCounts | undefined;
+};
 
 /** A metric with its value in all threads; undefined or no samples: there is nothing to show. */
 type Read<Value> = (sources: MetricSources) => Value;

@@ -1,6 +1,8 @@
 // All metrics but those of rules: name, labels, help, and where the value comes from. docs/metrics.md explains them.
 
+import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { ON_STORE_FAILURE_NAMES } from "../../engine/domain/limit.ts";
+import { RUNTIME_KINDS } from "../../engine/runtime/runtime-limit.ts";
 import { ADMIN_ACTIONS, ADMIN_OUTCOMES } from "../../operate/http/admin-watch.ts";
 import { byLabel, type Sample } from "../../operate/telemetry/metric-text.ts";
 import { BREAKER_STATES, SOURCE_NAMES } from "../../operate/telemetry/observers.ts";
@@ -245,6 +247,24 @@ export const METRICS = {
     `Counters dropped for lack of room. ${LOCAL_CACHE_ONLY}`,
   ),
 
+  runtimeLimits: gauge(
+    "headgate_runtime_limits",
+    ({ limitCounts }) =>
+      limitCounts &&
+      byLabel(
+        "kind",
+        RUNTIME_KINDS.map((kind) => [kind, limitCounts.inForce[kind] ?? 0]),
+      ),
+    ["kind"],
+  ).means("Limits at run time in force, by kind."),
+  runtimeChanged: gauge("headgate_runtime_limits_changed_timestamp_seconds", ({ limitCounts }) =>
+    limitCounts?.changedUs === undefined ? undefined : limitCounts.changedUs / MICROS_PER_SECOND,
+  ).means("When the last change of a limit at run time was made, in seconds since the epoch."),
+  runtimeFailures: ownCounter(
+    "headgate_runtime_limits_failures_total",
+    ({ runtimeLimits: { sync } }) => sync?.failures ?? 0,
+  ).means("Failed attempts to bring limits at run time up to date, and limits that can't be read."),
+
   adminRequests: counter(
     "headgate_admin_requests_total",
     ({ adminWatch }) =>
@@ -253,7 +273,7 @@ export const METRICS = {
       ),
     ["action", "outcome"],
   ).means(
-    "Requests to /state, /top, /explain and /buckets that were answered, that were refused for lack of a token, or that failed.",
+    "Requests to /state, /top, /explain, /buckets and /limits that were answered, that were refused for lack of a token, or that failed.",
   ),
 
   tlsRemaining: ownGauge(

@@ -12,7 +12,7 @@ export async function openStatsd(parts: AppParts): Promise<StatsdExporter | unde
   const { settings, clock, calls, counts, statsBook, localCache, rareLog: log } = parts;
   if (settings.disablesStats || !(settings.usesStatsd || settings.usesDogStatsd)) return undefined;
   const { StatsdExporter } = await import("../../operate/telemetry/statsd.ts");
-  const numberOf = ({ read }: Metric) => Number(read({ ...parts, refused: [] }));
+  const numberOf = ({ read }: Metric) => Number(read({ ...parts, refused: [], limitCounts: undefined }));
   const reloads = () => ({ loads: numberOf(METRICS.configLoadSuccess), failures: numberOf(METRICS.configLoadError) });
   const gauges = () => CACHE_GAUGES.map((row) => [row.name.replaceAll("_", "."), numberOf(row)] as const);
   const sources = { calls, counts, reloads, statsBook, log, clock };

@@ -15,12 +15,13 @@ export async function metricsText(
   ofNode: () => Promise<NodeMetrics>,
 ): Promise<AsyncGenerator<string>> {
   const { link, settings } = parts;
-  const [node, refused] = await Promise.all([
+  const [node, refused, limitCounts] = await Promise.all([
     link?.ask({ about: "node" }).then((all) => [...all.values()]) ?? ofNode().then((own) => [own]),
     topRefused(parts, settings.topKeysShown),
+    parts.runtimeLimits.source.counts(),
   ]);
   const ofWorkers = link === undefined ? [] : Object.values(WORKER_METRICS);
-  const others = textOf([...Object.values(METRICS), ...ofWorkers], { ...parts, refused });
+  const others = textOf([...Object.values(METRICS), ...ofWorkers], { ...parts, refused, limitCounts });
   return piecesOf(parts, `${await nodeText(node)}\n${others}`);
 }
 
@@ -33,7 +34,7 @@ async function* piecesOf({ series, store }: AppParts, others: string): AsyncGene
 
 /** Notes what this thread counts for itself, so that other threads show it. */
 export function noteOwnMetrics(parts: AppParts): void {
-  for (const { read } of Object.values(METRICS)) read({ ...parts, refused: [] });
+  for (const { read } of Object.values(METRICS)) read({ ...parts, refused: [], limitCounts: undefined });
 }
 
 function textOf(metrics: readonly Metric[], sources: MetricSources): string {

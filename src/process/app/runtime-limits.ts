@@ -29,6 +29,7 @@ import {
 import { newRuntimeTable, RuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import type {
   AskedLimit,
+  LimitCounts,
   LimitsAnswer,
   LimitsQuery,
   LimitsSource,
@@ -40,6 +41,7 @@ import { confirmed, RuntimeSync, writeThrough } from "../../rule-sources/runtime
 import { memoryRuntimeStore } from "../../stores/memory/runtime-store.ts";
 import { RUNTIME_WRITES_MAX, type RuntimeStore, type RuntimeWritten } from "../../stores/runtime-store.ts";
 import type { AppOptions } from "./app-options.ts";
+import { RuntimeCounts } from "./runtime-counts.ts";
 
 /** How often a change that waits for its file is looked at. */
 const LOOK_MS = 20;
@@ -101,9 +103,11 @@ interface ReadyLimit {
 
 class LimitsAdmin implements LimitsSource {
   readonly #options: LimitsAdminOptions;
+  readonly #counts: RuntimeCounts;
 
   constructor(options: LimitsAdminOptions) {
     this.#options = options;
+    this.#counts = new RuntimeCounts(options.table);
   }
 
   async set(asked: readonly AskedLimit[], who: string, { isDry, waits }: SetHow): Promise<SetAnswer> {
@@ -178,16 +182,8 @@ class LimitsAdmin implements LimitsSource {
     return kept === undefined ? undefined : this.#view(key, kept);
   }
 
-  counts(): ReadonlyMap<string, number> {
-    const { table, limits } = this.#options;
-    const nowUs = limits.nowUs();
-    const counts = new Map<string, number>();
-    for (const place of table.places()) {
-      const limit = table.isCurrent(place) ? readValue(table.valueAt(place)) : undefined;
-      if (limit === undefined || !isInForce(limit, nowUs)) continue;
-      counts.set(limit.change.kind, (counts.get(limit.change.kind) ?? 0) + 1);
-    }
-    return counts;
+  counts(): Promise<LimitCounts> {
+    return this.#counts.at(this.#options.limits.nowUs());
   }
 
   #rules(): RuleSet {

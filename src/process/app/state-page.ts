@@ -10,7 +10,7 @@ import { ruleRows } from "../../operate/http/rule-rows.ts";
 import type { WorkerView } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 import { tlsView } from "./tls-watch.ts";
-import { shownWorkers } from "./worker-service.ts";
+import { limitsKept, shownWorkers } from "./worker-service.ts";
 
 /** Most domains in the answer; the page offers them for questions to /explain. */
 const DOMAINS_MAX = 200;
@@ -22,6 +22,8 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
   const { current } = reloader;
   const { loadedAtUs } = reloader.status();
   const nowUs = clock.nowUs();
+  const { inForce, changedUs, changes } = await parts.runtimeLimits.source.counts();
+  const kept = views === undefined ? limitsKept(parts) : views.find(({ limits }) => limits !== undefined)?.limits;
   const joined = joinConditions(statesOf(parts, conditions, views), nowUs);
   return {
     at: isoTime(nowUs),
@@ -52,6 +54,14 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
     unmatched: [...calls.unmatched.entries()].map(({ domain, descriptors }) => ({ domain, descriptors })),
     /** Whether GET /top has something to show (TOP_KEYS). */
     keeps_top_keys: parts.topKeys !== undefined,
+    /** Limits at run time by kind, and what keeps them from being up to date; `changes` grows with each change. */
+    runtime_limits: {
+      in_force: inForce,
+      changed_at: changedUs === undefined ? null : isoTime(changedUs),
+      changes,
+      failures: kept?.failures ?? null,
+      last_failure: kept?.trouble ?? null,
+    },
     certificate: tlsView(running.tls) ?? null,
     ...(link && views && { answered_by: link.number, workers: shownWorkers(parts, views) }),
   };

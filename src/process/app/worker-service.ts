@@ -3,7 +3,7 @@
 import { SAMPLE_MS } from "../../grpc/transport/connection-loads.ts";
 import type { Condition } from "../../operate/condition.ts";
 import type { NodeMetrics } from "../../operate/telemetry/node-metrics.ts";
-import type { WorkerReport } from "../workers/messages.ts";
+import type { LimitsKept, WorkerReport } from "../workers/messages.ts";
 import type { WorkerLink, WorkerService, WorkerView } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 import { ownTop } from "./open-top.ts";
@@ -37,7 +37,13 @@ export function workerService(
   };
 }
 
-function report({ reloader, calls }: AppParts, conditions: readonly Condition[]): WorkerReport {
+/** Undefined in workers that do not keep them. */
+export function limitsKept({ runtimeLimits: { sync } }: AppParts): LimitsKept | undefined {
+  return sync && { failures: sync.failures, trouble: sync.trouble ?? null };
+}
+
+function report(parts: AppParts, conditions: readonly Condition[]): WorkerReport {
+  const { reloader, calls } = parts;
   const { lastError, loadedAtUs } = reloader.status();
   return {
     rules: {
@@ -47,6 +53,7 @@ function report({ reloader, calls }: AppParts, conditions: readonly Condition[])
       loadedAtUs,
     },
     conditions,
+    limits: limitsKept(parts),
     unmatched: [...calls.unmatched.entries()]
       .filter(({ exampleKeys }) => exampleKeys.length > 0)
       .map(({ domain, exampleKeys }) => [domain, exampleKeys]),

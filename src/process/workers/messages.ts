@@ -48,8 +48,17 @@ export interface WorkerReport {
     readonly loadedAtUs?: number | undefined;
   };
   readonly conditions: readonly Condition[];
+  /** Of the worker that keeps limits at run time up to date. */
+  readonly limits: LimitsKept | undefined;
   /** By domain, the keys of a descriptor that met no rule. */
   readonly unmatched: readonly (readonly [domain: string, exampleKeys: readonly string[]])[];
+}
+
+/** How a process keeps its limits at run time equal to the store's. */
+export interface LimitsKept {
+  readonly failures: number;
+  /** Why they can't be brought up to date; null if they are. */
+  readonly trouble: string | null;
 }
 
 /** What is asked of a worker. */

@@ -25,6 +25,7 @@ const WELL: ProcessFacts = {
   rules: { areInForce: true, lastFailure: undefined },
   planeRefusal: undefined,
   certificate: undefined,
+  limitsTrouble: undefined,
   counts: countsOf([]),
   grown: () => 0,
 };
@@ -116,6 +117,11 @@ const CASES: readonly (readonly [name: string, facts: Partial<ProcessFacts>, fou
     grownOnly("overloaded"),
     critical(/^calls were turned away.*IN_FLIGHT_MAX/, { count: 12 }),
   ],
+  [
+    "limits at run time that can't be brought up to date",
+    { limitsTrouble: "the file can't be written" },
+    warning(/^Limits at run time can't be brought up to date: The file can't be written\.$/, { causedBy: "store" }),
+  ],
   ["a part that nobody has advice for", { notes: new Map([["snapshots of something", "no"]]) }, warning(/^No\.$/)],
 ];
 
@@ -160,6 +166,7 @@ test("all advice leads to headings of docs/operations.md", () => {
   const all = findConditions({
     ...WELL,
     grown: () => 1,
+    limitsTrouble: "wrong",
     notes: new Map(parts.map((part) => [part, "wrong"])),
     ...Object.assign({}, ...CASES.slice(2).map(([, facts]) => (facts.notes === undefined ? facts : {}))),
   });

@@ -4,6 +4,7 @@ import { afterAll, expect, test } from "vitest";
 import { StoreError } from "../../../src/engine/base/errors.ts";
 import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
 import { Source } from "../../../src/engine/domain/take.ts";
+import { keyText, valueText } from "../../../src/engine/runtime/runtime-limit.ts";
 import { ServerCounts } from "../../../src/grpc/transport/fast-lane/bounds.ts";
 import { createLogger } from "../../../src/operate/telemetry/logger.ts";
 import { RULE_METRICS } from "../../../src/operate/telemetry/metrics.ts";
@@ -91,6 +92,10 @@ async function countedParts(): Promise<AppParts> {
     } as unknown as AppParts["running"],
   });
   const { calls, storeCounts: store } = parts;
+  const value = valueText({ change: { kind: "block", shadow: false }, untilUs: 0, note: "", who: "" });
+  const key = keyText({ domain: "edge", entries: [["tenant", "acme"]] });
+  parts.runtimeLimits.limits.table.put({ key, value, atUs: 1_700_000_000_500_000 });
+  Object.assign(parts.runtimeLimits.sync ?? {}, { failures: 3 });
   const failure = new StoreError("STORE_TIMEOUT", "late");
   for (const us of [-5, 10, 40, 40, 9_000_000]) calls.decided(false, Source.store, us);
   calls.decided(true, Source.denialMemory, 12);
@@ -158,6 +163,10 @@ test.each([
   ["ratelimit_service_config_load_success", 1],
   ["ratelimit_service_config_load_error", 1],
   ["headgate_statsd_errors_total", 7],
+  ['headgate_runtime_limits{kind="block"}', 1],
+  ['headgate_runtime_limits{kind="use"}', 0],
+  ["headgate_runtime_limits_changed_timestamp_seconds", 1_700_000_000.5],
+  ["headgate_runtime_limits_failures_total", 3],
   ['headgate_spans_total{result="dropped"}', 2],
   ["headgate_tls_certificate_lifetime_seconds", 86_400],
   ['headgate_tls_changes_total{outcome="renewed"}', 2],
@@ -169,7 +178,13 @@ test.each([
 
 test("has no sample for what is not known, rather than a zero", async () => {
   const text = await textOf(await makeParts());
-  for (const { name } of [METRICS.rulesAge, METRICS.rulesInfo, METRICS.tlsRemaining, METRICS.spans, METRICS.cacheHits])
+  for (const { name } of [
+    METRICS.rulesAge,
+    METRICS.rulesInfo,
+    METRICS.tlsRemaining,
+    METRICS.spans,
+    METRICS.runtimeChanged,
+  ])
     expect(text.split("\n").filter((line) => line.startsWith(name))).toEqual([]);
 });
 
