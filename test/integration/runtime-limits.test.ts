@@ -156,6 +156,20 @@ describe.each([
   });
 });
 
+test("explain and /state show what is in force, who set it and why", async () => {
+  const app = await start();
+  await limits(app, "block", "edge", "tenant=acme", "--until", "1h", "--note", "INC-1");
+  const explain = ["explain", "-s", `127.0.0.1:${app.httpPort}`, "-d", "edge", "tenant=acme"];
+  const { out } = await runProgram(explain, { env: { ADMIN_TOKEN: TOKEN } });
+  expect(out.replace(/\s+/g, " ")).toMatch(
+    /the rule 'tenant' applies; set at run time until \S+Z: blocked: every call is refused set at \S+Z by ADMIN_TOKEN: INC-1 /,
+  );
+  const state = await app.http("/state", { headers: { authorization: `Bearer ${TOKEN}` } });
+  expect(await state.json()).toMatchObject({
+    runtime_limits: { in_force: { block: 1 }, changes: 1, failures: 0, last_failure: null },
+  });
+});
+
 test("a file that can't be written is a thing to check", async () => {
   const noFolder = join(temporaryFolder("headgate-limits"), "nowhere");
   await writeFile(noFolder, "");

@@ -42,12 +42,13 @@ const HIDDEN = /^%#[\w-]{43}$/;
 /** Finds the caller. Throws RequestError if its entries are beyond the bounds of a key. */
 export function findCaller(rules: RuleSet, asked: AskedCaller): FoundCaller {
   const domain = rules.domains.get(oneByteOf(asked.domain));
-  const entries = asked.entries
-    .map((entry) => [oneByteOf(entry.key), oneByteValueOf(entry)] as const)
-    .filter(([key]) => domain?.costEntries.has(key) !== true);
+  const entries = asked.entries.map((entry) => [oneByteOf(entry.key), oneByteValueOf(entry)] as const);
+  // With its tier, which is no part of the key: the limits in words are those of a call.
   const descriptor = descriptorOf({ domain: "", entries });
   const hides = domain !== undefined && hidesValues(domain, descriptor);
-  const kept = entries.map(([key, value]) => [key, shownValue(value, hides && !HIDDEN.test(value))] as const);
+  const kept = entries
+    .filter(([key]) => domain?.costEntries.has(key) !== true)
+    .map(([key, value]) => [key, shownValue(value, hides && !HIDDEN.test(value))] as const);
   const key = { domain: oneByteOf(asked.domain), entries: kept };
   if (readKey(keyText(key)) === undefined) {
     const expected = `expected a domain and at least one entry besides those of costs, holds, priorities and tiers, ${RUNTIME_KEY_BYTES_MAX} bytes in all`;

@@ -44,6 +44,21 @@ export interface LimitReport {
   readonly says: string;
 }
 
+/** What an operator has set for the caller (docs/runtime-limits.md). Only from a running server. */
+export interface RuntimeLimitReport {
+  readonly kind: string;
+  /** The caller's limits now, in words. Absent if no rule with limits matches any more, so that it does nothing. */
+  readonly limits?: readonly string[] | undefined;
+  /** Its end; absent: it has none. */
+  readonly until?: string | undefined;
+  readonly set_at: string;
+  /** Names it in PUT and DELETE /limits, in microseconds. */
+  readonly seen_us: number;
+  /** These two only for holders of a token. */
+  readonly note?: string | undefined;
+  readonly who?: string | undefined;
+}
+
 /** The result for one descriptor. */
 export interface DescriptorReport {
   readonly outcome: "limited" | "unlimited" | "no limit";
@@ -64,6 +79,7 @@ export interface DescriptorReport {
   /** The cost of one hit; for a rule with `hold`, the estimate of one call. */
   readonly cost: number;
   readonly limits: readonly LimitReport[];
+  readonly runtime_limit?: RuntimeLimitReport;
 }
 
 /** The result for a call. */

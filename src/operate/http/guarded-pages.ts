@@ -15,8 +15,11 @@ import type { Tokens } from "./tokens.ts";
 import { answerTop, type TopSource } from "./top-page.ts";
 
 export interface GuardedSources {
-  /** Returns or resolves to a report, which goes out as JSON. A RequestError that it throws becomes a 400. */
-  readonly explain: (question: ExplainQuestion) => unknown;
+  /**
+   * Returns or resolves to a report, which goes out as JSON. A RequestError that it throws becomes a 400. `showsWho`: the caller holds a
+   * token, so it is shown who has set limits at run time, and why.
+   */
+  readonly explain: (question: ExplainQuestion, showsWho: boolean) => unknown;
   readonly buckets: BucketSource;
   /** What is wrong now, and the counters. */
   readonly state: () => Promise<object>;
@@ -57,7 +60,10 @@ export function guardedPages(sources: GuardedSources, bodyBytesMax: number): Rea
     "explain",
     POST,
     "POST a domain and descriptors, learn which rules match and why",
-    withoutQuery(async (request) => json(200, await explain(readExplainQuestion(await readBody(request, bytesMax))))),
+    withoutQuery(async (request) => {
+      const question = readExplainQuestion(await readBody(request, bytesMax));
+      return json(200, await explain(question, tokens.isAsked));
+    }),
   );
   add(
     "/buckets/peek",

@@ -7,6 +7,7 @@ import { AMOUNT_MAX } from "../../engine/base/units.ts";
 import { readTyped } from "../../engine/domain/entry-text.ts";
 import { UNIT_NAMES, type Unit } from "../../engine/domain/limit.ts";
 import { DOMAIN_BYTES_MAX, ENTRIES_MAX, type WrittenEntry } from "../../engine/domain/request.ts";
+import type { RuntimeLimitReport } from "../../engine/rules/explain-report.ts";
 import { RUNTIME_KEY_BYTES_MAX, RUNTIME_TEXT_MAX, type RuntimeChange } from "../../engine/runtime/runtime-limit.ts";
 import type { Caller } from "./access.ts";
 import type { AdminWatch } from "./admin-watch.ts";
@@ -75,15 +76,14 @@ export interface LimitCounts {
   readonly changes: number;
 }
 
-/** All but `list`, `of` and `counts` may reject with RequestError or StoreError. */
+/** `set` and `history` may reject with RequestError or StoreError. */
 export interface LimitsSource {
   /** Sets or, with `none`, unsets limits, each by itself. */
   set(asked: readonly AskedLimit[], who: string, how: SetHow): Promise<SetAnswer>;
   list(query: LimitsQuery): LimitsAnswer;
   history(caller: AskedLimit["caller"], countMax: number): Promise<readonly object[]>;
   /** What is in force for one caller. */
-  of(caller: AskedLimit["caller"]): object | undefined;
-  /** Number in force by kind. */
+  of(caller: AskedLimit["caller"]): RuntimeLimitReport | undefined;
   counts(): Promise<LimitCounts>;
 }
 

@@ -1,7 +1,6 @@
 // Everything that listens: the gRPC port with its services, the HTTP port with its pages, and the certificates.
 
 import { runInTurns } from "../../engine/base/long-work.ts";
-import { explainSteps } from "../../engine/rules/explain.ts";
 import type { HeaderDialect } from "../../grpc/header-dialects.ts";
 import { ReserveService, SettleService } from "../../grpc/rls/budgets.ts";
 import { createJsonEndpoint, httpStatusOf, JSON_BYTES_MAX } from "../../grpc/rls/json.ts";
@@ -18,17 +17,16 @@ import {
 import type { GrpcServer } from "../../grpc/transport/transport.ts";
 import { openDebugServer } from "../../operate/http/debug-server.ts";
 import type { PageAddress, PageServer } from "../../operate/http/page-server.ts";
-import type { ExplainQuestion } from "../../operate/http/read-questions.ts";
 import { type AdminSources, openAdminServer, openMetricsServer } from "../../operate/http/server.ts";
 import { Tokens } from "../../operate/http/tokens.ts";
 import { configView } from "../../operate/http/views.ts";
 import { openNodeMetrics } from "../../operate/telemetry/node-metrics.ts";
 import { httpCalls, rpcCalls } from "../../operate/telemetry/traces/call-tracer.ts";
-import type { UnmatchedEntry } from "../../operate/telemetry/unmatched-book.ts";
 import { describeSettings, type Settings } from "../settings.ts";
 import { addressOf, goOnWithout } from "../workers/shared-listener.ts";
 import type { AppParts } from "./app-parts.ts";
 import { watchConditions } from "./condition-watch.ts";
+import { explainQuestion, unmatchedOf } from "./explain-page.ts";
 import { readTop } from "./open-top.ts";
 import { metricsText } from "./process-metrics.ts";
 import { readState } from "./state-page.ts";
@@ -179,7 +177,7 @@ function adminSources(parts: AppParts): AdminSources {
           workers: link && shownWorkers(parts, await link.views()),
         },
       ),
-    explain: (question) => explainQuestion(parts, question),
+    explain: (question, showsWho) => explainQuestion(parts, question, showsWho),
     buckets: parts.buckets,
     limits: parts.runtimeLimits.source,
     state: () => readState(parts, conditions()),
@@ -193,24 +191,4 @@ function adminSources(parts: AppParts): AdminSources {
     watch: parts.adminWatch,
     onError: (error) => calls.internalFailed(error),
   };
-}
-
-/** Descriptors that met no rule. Each worker keeps the keys of one: those of others are shown where this one has none. */
-async function unmatchedOf({ calls, link }: AppParts): Promise<readonly UnmatchedEntry[]> {
-  const shapes = new Map((await link?.views())?.flatMap(({ unmatched = [] }) => unmatched));
-  return [...calls.unmatched.entries()].map((entry) => {
-    const { domain, hasRules, descriptors, exampleKeys } = entry;
-    const shown = exampleKeys.length > 0 ? exampleKeys : (shapes.get(domain) ?? []);
-    return { domain, hasRules, descriptors, exampleKeys: shown };
-  });
-}
-
-async function explainQuestion(parts: AppParts, question: ExplainQuestion): Promise<unknown> {
-  const rules = parts.reloader.current;
-  if (rules === undefined) return { says: "no rules are in force; /config says why" };
-  const report = await runInTurns(explainSteps(rules, question.domain, question.descriptors));
-  for (const { domain, descriptors, exampleKeys } of await unmatchedOf(parts)) {
-    if (domain === question.domain) return { ...report, unmatched: { descriptors, example_keys: exampleKeys } };
-  }
-  return report;
 }

@@ -13,6 +13,7 @@ import {
   wordsAfter,
 } from "../../engine/limiter/runtime-check.ts";
 import { RuntimeLimits } from "../../engine/limiter/runtime-limits.ts";
+import type { RuntimeLimitReport } from "../../engine/rules/explain-report.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import {
   isInForce,
@@ -159,7 +160,8 @@ class LimitsAdmin implements LimitsSource {
       const kept = table.kept(place);
       const key = readKey(kept.key);
       if (key === undefined || (domain !== undefined && textOf(key.domain) !== domain)) continue;
-      const view = this.#view(key, kept);
+      const caller = { domain: textOf(key.domain), entries: key.entries.map(entryView) };
+      const view = this.#view({ key, rule: this.#found(caller)?.rule }, kept);
       if (view !== undefined) shown.push(view);
     }
     return { limits: shown, next: undefined };
@@ -176,14 +178,25 @@ class LimitsAdmin implements LimitsSource {
     }));
   }
 
-  of(asked: AskedLimit["caller"]): object | undefined {
-    const { key } = findCaller(this.#rules(), asked);
-    const kept = this.#options.table.get(key);
-    return kept === undefined ? undefined : this.#view(key, kept);
+  of(asked: AskedLimit["caller"]): RuntimeLimitReport | undefined {
+    const caller = this.#found(asked);
+    const kept = caller && this.#options.table.get(caller.key);
+    return kept && this.#view(caller, kept);
   }
 
   counts(): Promise<LimitCounts> {
     return this.#counts.at(this.#options.limits.nowUs());
+  }
+
+  /** Undefined without rules, and if there is nothing to keep a limit by. */
+  #found(asked: AskedLimit["caller"]): FoundCaller | undefined {
+    const rules = this.#options.rules();
+    try {
+      return rules && findCaller(rules, asked);
+    } catch (error) {
+      if (error instanceof RequestError) return undefined;
+      throw error;
+    }
   }
 
   #rules(): RuleSet {
@@ -270,15 +283,12 @@ class LimitsAdmin implements LimitsSource {
   }
 
   /** What is in force of a limit; undefined if it was unset or has ended. */
-  #view(key: RuntimeKey, { value, atUs }: KeptLimit): object | undefined {
+  #view({ key, rule }: FoundCaller, { value, atUs }: KeptLimit): RuntimeLimitReport | undefined {
     const limit = readValue(value);
     if (limit === undefined || !isInForce(limit, this.#options.limits.nowUs())) return undefined;
-    const domain = this.#options.rules()?.domains.get(key.domain);
-    const caller =
-      domain && findCaller(this.#rules(), { domain: textOf(key.domain), entries: key.entries.map(entryView) });
-    const { rule } = caller ?? {};
     return {
       ...keyView(key),
+      kind: limit.change.kind,
       ...limitView(limit),
       set_at: isoTime(atUs),
       seen_us: atUs,

@@ -50,6 +50,7 @@ function descriptorText(report: DescriptorReport, terminal: Terminal): string {
   if (report.outcome === "no limit") {
     text += `  ${paint(terminal, "dim", NOTE_UNMATCHED)}\n`;
   }
+  text += setText(report, terminal);
   if (rule === undefined) return text;
   const notes = [
     ...(rule.kind === "ordinary" ? [] : [`${rule.kind} mode`]),
@@ -58,6 +59,14 @@ function descriptorText(report: DescriptorReport, terminal: Terminal): string {
   ];
   text += `  ${paint(terminal, "dim", `${rule.where}${notes.map((note) => `, ${note}`).join("")}`)}\n`;
   return text + report.limits.map((limit) => limitText(limit, terminal)).join("");
+}
+
+/** When the limit at run time was set, and by whom and why if the server tells. */
+function setText({ runtime_limit: limit }: DescriptorReport, terminal: Terminal): string {
+  if (limit === undefined) return "";
+  const { set_at: at, who, note } = limit;
+  const says = `set at ${at}${who === undefined ? "" : ` by ${who}`}${note === undefined ? "" : `: ${note}`}`;
+  return `${paint(terminal, "yellow", wrap(visible(says), terminal.columns, "  ", "    "))}\n`;
 }
 
 function costNotes({ cost, rule }: DescriptorReport): string[] {

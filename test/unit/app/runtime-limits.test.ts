@@ -1,0 +1,99 @@
+// What operators are shown of limits at run time: what is in force for one caller, how many are, and whether they have seen the last change.
+
+import { expect, test } from "vitest";
+import { Unit } from "../../../src/engine/domain/limit.ts";
+import { explainRequest } from "../../../src/engine/rules/explain.ts";
+import type { RuntimeChange } from "../../../src/engine/runtime/runtime-limit.ts";
+import type { AskedLimit } from "../../../src/operate/http/limit-pages.ts";
+import { createLogger } from "../../../src/operate/telemetry/logger.ts";
+import { withRuntimeLimit } from "../../../src/process/app/explain-page.ts";
+import { openRuntimeLimits } from "../../../src/process/app/runtime-limits.ts";
+import { readSettings } from "../../../src/process/settings.ts";
+import { countsAlone } from "../../support/counts.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { rulesFromYaml } from "../../support/rules.ts";
+
+const RULES = rulesFromYaml(`domain: edge
+limits:
+  free: { requests_per_unit: 2, unit: hour }
+  gold: { requests_per_unit: 20, unit: hour }
+descriptors:
+  - { key: tenant, rate_limit: { requests_per_unit: 2, unit: hour } }
+  - { key: user, tier: { entry: plan, default: free } }
+  - key: job
+    hold: { id: run, estimate: max, ttl: 60s }
+    rate_limit: { requests_per_unit: 9, unit: hour, algorithm: token_bucket }
+`);
+
+function open() {
+  const clock = new ManualClock();
+  const logger = createLogger({ level: "silent", format: "json", clock, secrets: [] });
+  const options = { settings: readSettings({}), clock, logger, version: "", counts: countsAlone() };
+  const { source } = openRuntimeLimits(options, undefined, () => RULES);
+  const set = async (caller: AskedLimit["caller"], change: RuntimeChange, more: Partial<AskedLimit> = {}) => {
+    const asked = { caller, change, until: undefined, note: "INC-1", seenUs: undefined, ...more };
+    return (await source.set([asked], "alice", { isDry: false, waits: false })).limits[0];
+  };
+  return { clock, source, set };
+}
+
+const callerOf = (entries: Readonly<Record<string, string>>): AskedLimit["caller"] => ({
+  domain: "edge",
+  entries: Object.entries(entries).map(([key, value]) => ({ key, value })),
+});
+const ACME = callerOf({ tenant: "acme" });
+const BLOCK = { kind: "block", shadow: false } as const;
+const explained = (
+  caller: AskedLimit["caller"],
+  limit: ReturnType<ReturnType<typeof open>["source"]["of"]>,
+  shows = true,
+) => {
+  const [report] = explainRequest(RULES, caller.domain, [caller.entries]).descriptors;
+  if (report === undefined) throw new Error("expected a report");
+  return withRuntimeLimit(report, limit, shows);
+};
+
+test("counts what is in force by kind", async () => {
+  const { clock, source, set } = open();
+  expect(await source.counts()).toMatchObject({ inForce: {}, changedUs: undefined });
+  await set(ACME, BLOCK, { until: { seconds: 60 } });
+  await set(callerOf({ tenant: "b" }), { kind: "exempt", global: false });
+  await set(callerOf({ tenant: "c" }), BLOCK);
+  const { changes, ...counts } = await source.counts();
+  expect(counts).toEqual({
+    inForce: { block: 2, exempt: 1 },
+    changedUs: source.of(callerOf({ tenant: "c" }))?.seen_us,
+  });
+  await set(callerOf({ tenant: "c" }), { kind: "none" });
+  const after = await source.counts();
+  expect(after.inForce).toEqual({ block: 1, exempt: 1 });
+  expect(after.changes).toBeGreaterThan(changes);
+  clock.advanceSeconds(60);
+  expect((await source.counts()).inForce).toEqual({ exempt: 1 });
+});
+
+test("an explanation says what is set, and who set it and why only to holders of a token", async () => {
+  const { source, set } = open();
+  await set(ACME, BLOCK, { until: { seconds: 60 } });
+  const limit = source.of(ACME);
+  const { says, runtime_limit: shown } = explained(ACME, limit);
+  expect(says).toMatch(/^the rule 'tenant' applies; set at run time until \d{4}-.*Z: blocked: every call is refused$/);
+  expect(shown).toMatchObject({ kind: "block", who: "alice", note: "INC-1", seen_us: limit?.seen_us });
+  expect(JSON.stringify(explained(ACME, limit, false))).not.toMatch(/alice|INC-1/);
+  expect(explained(ACME, source.of(callerOf({ tenant: "other" })))).not.toHaveProperty("runtime_limit");
+  expect(source.of(callerOf({}))).toBeUndefined();
+});
+
+test("the limits in words are those of the call's tier, and a settlement settles whatever was set", async () => {
+  const { source, set } = open();
+  const amounts = [{ limit: "gold", requests: 50, unit: Unit.unknown, burst: undefined }];
+  expect(await set(callerOf({ user: "u" }), { kind: "amounts", amounts })).toMatchObject({ outcome: "set" });
+  const wordsOf = (plan: string) => source.of(callerOf({ user: "u", plan }))?.limits?.join();
+  expect([wordsOf("gold"), wordsOf("free")]).toEqual([
+    expect.stringContaining("50 hits per hour"),
+    expect.stringContaining("2 hits per hour"),
+  ]);
+  await set(callerOf({ job: "j" }), BLOCK);
+  const settlement = callerOf({ job: "j", run: "1", settle: "1" });
+  expect(explained(settlement, source.of(settlement))).not.toHaveProperty("runtime_limit");
+});
