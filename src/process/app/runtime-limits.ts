@@ -210,9 +210,10 @@ class LimitsAdmin implements LimitsSource {
     const rules = this.#rules();
     const caller = findCaller(rules, each.caller);
     const known = table.get(caller.key);
-    if (each.seenUs !== undefined && each.seenUs !== (known?.atUs ?? 0)) throw changedSince(known);
     const limit = known && readValue(known.value);
     const kept = limit !== undefined && isInForce(limit, limits.nowUs()) ? limit : undefined;
+    const shownUs = kept === undefined ? 0 : known?.atUs;
+    if (each.seenUs !== undefined && each.seenUs !== shownUs) throw changedSince(known);
     const before = kept === undefined || caller.rule === undefined ? undefined : wordsAfter(kept, caller.rule);
     if (each.change.kind === "none") {
       if (kept === undefined) throw refused("a limit at run time of this descriptor, found none");

@@ -72,6 +72,19 @@ test("counts what is in force by kind", async () => {
   expect((await source.counts()).inForce).toEqual({ exempt: 1 });
 });
 
+test("an operator who was shown nothing may set a limit where one was unset or has ended, and not where one is in force", async () => {
+  const { clock, set } = open();
+  expect((await set(ACME, BLOCK, { seenUs: 0 }))?.outcome).toBe("set");
+  expect(await set(ACME, BLOCK, { seenUs: 0 })).toMatchObject({
+    outcome: "refused",
+    says: expect.stringContaining("expected what was shown to be there still"),
+  });
+  await set(ACME, { kind: "none" });
+  expect((await set(ACME, BLOCK, { seenUs: 0, until: { seconds: 5 } }))?.outcome).toBe("set");
+  clock.advanceSeconds(6);
+  expect((await set(ACME, BLOCK, { seenUs: 0 }))?.outcome).toBe("set");
+});
+
 test("an explanation says what is set, and who set it and why only to holders of a token", async () => {
   const { source, set } = open();
   await set(ACME, BLOCK, { until: { seconds: 60 } });
