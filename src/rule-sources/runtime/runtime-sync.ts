@@ -22,6 +22,9 @@ import { readLimitsFile, writeLimitsFile } from "./limits-file.ts";
 
 /** How often the store is asked for changes. */
 const RUNTIME_POLL_MS = 500;
+/** Polls at a start, a second of them, and polls that fail before somebody is told, two seconds. */
+const START_LOOKS_MAX = 20;
+const FAILED_IN_TURN_MAX = 4;
 /** Limits that are taken or compared in one turn: some milliseconds. */
 const PER_TURN = 200;
 /** How often what need not be remembered is looked for. */
@@ -51,6 +54,8 @@ export class RuntimeSync {
   #hasCompared = false;
   #forgotUs = 0;
   #hasClosed = false;
+  #failedInTurn = 0;
+  #why = "";
   /** Why the last poll failed; undefined if it did not. */
   trouble: string | undefined;
   /** Polls that failed, and limits that came and can't be read. */
@@ -60,12 +65,14 @@ export class RuntimeSync {
     this.#options = options;
   }
 
-  /** Takes what the file has, asks the store, and goes on to do so. Never rejects. */
+  /** Takes what the file has, asks the store, waiting a moment for its connection, and goes on to do so. Never rejects. */
   async start(): Promise<void> {
     const { file, table, log } = this.#options;
     if (file !== undefined) await this.#takeAll(await readLimitsFile(file, log));
     table.savedChanges = table.changes;
     this.#forgotUs = this.#options.clock.nowUs();
+    for (let look = 1; look < START_LOOKS_MAX && !(await this.#tryPoll()); look++)
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     await this.#pollAndGoOn();
   }
 
@@ -88,19 +95,32 @@ export class RuntimeSync {
   }
 
   async #pollAndGoOn(): Promise<void> {
-    const { log } = this.#options;
-    try {
-      await this.poll();
-      if (this.trouble !== undefined) log.info({}, "limits at run time are up to date again");
+    if (await this.#tryPoll()) {
+      if (this.trouble !== undefined) this.#options.log.info({}, "limits at run time are up to date again");
       this.trouble = undefined;
-    } catch (cause) {
-      const why = errorMessage(cause);
+      this.#failedInTurn = 0;
+    } else {
       this.failures++;
-      if (this.trouble === undefined)
-        log.warn({ reason: why }, "limits at run time can't be brought up to date; those in force stay");
-      this.trouble = why;
+      this.#failedInTurn++;
+      // A store that fails for a moment is no trouble, and one that is away is logged by itself.
+      if (this.#failedInTurn === FAILED_IN_TURN_MAX) {
+        this.trouble = this.#why;
+        const reason = this.#why;
+        this.#options.log.warn({ reason }, "limits at run time can't be brought up to date; those in force stay");
+      }
     }
     if (!this.#hasClosed) this.#timer = setTimeout(() => void this.#pollAndGoOn(), RUNTIME_POLL_MS).unref();
+  }
+
+  /** Polls; false if that failed. */
+  async #tryPoll(): Promise<boolean> {
+    try {
+      await this.poll();
+      return true;
+    } catch (cause) {
+      this.#why = errorMessage(cause);
+      return false;
+    }
   }
 
   async #catchUp(store: RuntimeStore, head: RuntimeHead): Promise<void> {
