@@ -94,6 +94,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "stores/memory",
     "tools/mirror",
     "operate/telemetry",
+    "engine/runtime",
+    "operate/http/read-asked-limit.ts",
   ],
   "tools/cli": [
     "engine/base",
@@ -107,6 +109,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "operate/telemetry",
     "rule-sources/xds/dump.ts",
     "grpc/transport/load-proto.ts",
+    "operate/http/read-asked-limit.ts",
   ],
   "process/app": ["*"],
   "process/quick-start": [],

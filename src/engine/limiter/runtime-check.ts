@@ -2,9 +2,9 @@
 
 import { RequestError } from "../base/errors.ts";
 import { nearestName } from "../base/near-name.ts";
-import { divideUp } from "../base/units.ts";
+import { divideUp, isoTime, MICROS_PER_SECOND } from "../base/units.ts";
 import { Algorithm, type Limit, LOG_PAYMENTS_MAX, UNIT_NAMES, UNIT_SECONDS, Unit } from "../domain/limit.ts";
-import { Descriptor, oneByteOf, oneByteValueOf, textOf, type WrittenEntry } from "../domain/request.ts";
+import { Descriptor, oneByteOf, oneByteValueOf, textOf } from "../domain/request.ts";
 import { shownValue } from "../rules/bucket-key.ts";
 import { explainRequest } from "../rules/explain.ts";
 import { limitWords, listed, quoted } from "../rules/explain-words.ts";
@@ -12,6 +12,10 @@ import { findRule, hidesValues } from "../rules/match.ts";
 import type { DomainRules, Rule, RuleSet } from "../rules/rule-set.ts";
 import { rulesOfTiers } from "../rules/tiers.ts";
 import {
+  type AskedCaller,
+  type AskedLimit,
+  isInForce,
+  type KeptLimit,
   keyText,
   RUNTIME_AMOUNTS_MAX,
   RUNTIME_KEY_BYTES_MAX,
@@ -20,20 +24,26 @@ import {
   type RuntimeKey,
   type RuntimeLimit,
   readKey,
+  readValue,
 } from "../runtime/runtime-limit.ts";
+import type { RuntimeTable } from "../runtime/runtime-table.ts";
 import { apply, isNamed, labelOf } from "./applied-limit.ts";
-
-/** The caller as an operator names it, in ordinary text. */
-interface AskedCaller {
-  readonly domain: string;
-  readonly entries: readonly WrittenEntry[];
-}
 
 /** The rule that a caller's calls meet, and the key under which its limit at run time is kept. */
 export interface FoundCaller {
   readonly key: RuntimeKey;
   /** Undefined if no rule with limits matches: what is kept for the caller does nothing. */
   readonly rule: Rule | undefined;
+}
+
+/** A change that the rules allow. `before` and `after` are the caller's limits in words. */
+export interface PlannedLimit {
+  readonly caller: FoundCaller;
+  readonly limit: RuntimeLimit;
+  /** What the table has of the caller. */
+  readonly known: KeptLimit | undefined;
+  readonly before: readonly string[];
+  readonly after: readonly string[];
 }
 
 /** A value that is hidden already, as lists of these limits show it. */
@@ -59,8 +69,48 @@ export function findCaller(rules: RuleSet, asked: AskedCaller): FoundCaller {
   return { key, rule: hasLimits ? rule : undefined };
 }
 
+/**
+ * What a change comes to beside what the table has, at `nowUs` of the store's clock. Throws RequestError, which says what would be right.
+ * Does not check the end.
+ */
+export function planLimit(
+  rules: RuleSet,
+  table: RuntimeTable,
+  asked: AskedLimit,
+  who: string,
+  nowUs: number,
+): PlannedLimit {
+  const { note, seenUs } = asked;
+  const caller = findCaller(rules, asked.caller);
+  const known = table.get(caller.key);
+  const limit = known && readValue(known.value);
+  const kept = limit !== undefined && isInForce(limit, nowUs) ? limit : undefined;
+  const shownUs = kept === undefined ? 0 : known?.atUs;
+  if (seenUs !== undefined && seenUs !== shownUs) throw changedSince(known);
+  const before = kept === undefined || caller.rule === undefined ? undefined : wordsAfter(kept, caller.rule);
+  if (asked.change.kind === "none") {
+    if (kept === undefined) throw refused("a limit at run time of this descriptor, found none");
+    return { caller, known, limit: { change: asked.change, untilUs: 0, note, who }, before: before ?? [], after: [] };
+  }
+  const change = joinAmounts(kept?.change, asked.change);
+  const words = checkChange(rules, asked.caller, caller, change);
+  const untilUs = endUs(asked.until, nowUs);
+  return { caller, known, limit: { change, untilUs, note, who }, before: before ?? words.before, after: words.after };
+}
+
+/** When it ends, in microseconds; 0: never. */
+function endUs(until: AskedLimit["until"], nowUs: number): number {
+  if (until === undefined) return 0;
+  return "seconds" in until ? nowUs + until.seconds * MICROS_PER_SECOND : Math.max(1, until.atUs);
+}
+
+function changedSince(known: KeptLimit | undefined): RequestError {
+  const when = known === undefined ? "" : ` at ${isoTime(known.atUs)}`;
+  return refused(`what was shown to be there still; it was changed${when} since`);
+}
+
 /** What `change` would do: the limits before and after, in words. Throws RequestError, which says what would be right. */
-export function checkChange(rules: RuleSet, asked: AskedCaller, { key, rule }: FoundCaller, change: RuntimeChange) {
+function checkChange(rules: RuleSet, asked: AskedCaller, { key, rule }: FoundCaller, change: RuntimeChange) {
   if (rule === undefined) {
     const { says, descriptors } = explainRequest(rules, asked.domain, [asked.entries]);
     const [first] = descriptors;
@@ -80,7 +130,7 @@ export function checkChange(rules: RuleSet, asked: AskedCaller, { key, rule }: F
 }
 
 /** The amounts of two changes, of which the second counts where both name a limit. */
-export function joinAmounts(kept: RuntimeChange | undefined, change: RuntimeChange): RuntimeChange {
+function joinAmounts(kept: RuntimeChange | undefined, change: RuntimeChange): RuntimeChange {
   if (change.kind !== "amounts" || kept?.kind !== "amounts") return change;
   const others = kept.amounts.filter(({ limit }) => !change.amounts.some((amount) => amount.limit === limit));
   const amounts = [...others, ...change.amounts];

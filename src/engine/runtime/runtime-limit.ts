@@ -4,7 +4,7 @@
 import { isRecord } from "../base/is-record.ts";
 import { AMOUNT_MAX } from "../base/units.ts";
 import { UNIT_NAMES, type Unit } from "../domain/limit.ts";
-import { DOMAIN_BYTES_MAX, ENTRIES_MAX } from "../domain/request.ts";
+import { DOMAIN_BYTES_MAX, ENTRIES_MAX, type WrittenEntry } from "../domain/request.ts";
 
 /** Most bytes of a key: of its domain, and of all keys and values of its entries. */
 export const RUNTIME_KEY_BYTES_MAX = 1_024;
@@ -52,6 +52,23 @@ export interface RuntimeLimit {
   readonly note: string;
   /** Name of the token of whoever set it. */
   readonly who: string;
+}
+
+/** The caller as an operator names it, in ordinary text. */
+export interface AskedCaller {
+  readonly domain: string;
+  readonly entries: readonly WrittenEntry[];
+}
+
+/** A change as an operator asks for it. */
+export interface AskedLimit {
+  readonly caller: AskedCaller;
+  readonly change: RuntimeChange;
+  /** In the store's time; undefined: no end. */
+  readonly until: { readonly seconds: number } | { readonly atUs: number } | undefined;
+  readonly note: string;
+  /** `seen_us` of what the operator was shown, 0 for nothing: set only if it is there still. Undefined: whatever is there. */
+  readonly seenUs: number | undefined;
 }
 
 /** A RuntimeLimit as it is kept. */

@@ -3,28 +3,16 @@
 
 import type { IncomingMessage } from "node:http";
 import { StoreError } from "../../engine/base/errors.ts";
-import { AMOUNT_MAX } from "../../engine/base/units.ts";
 import { readTyped } from "../../engine/domain/entry-text.ts";
-import { UNIT_NAMES, type Unit } from "../../engine/domain/limit.ts";
-import { DOMAIN_BYTES_MAX, ENTRIES_MAX, type WrittenEntry } from "../../engine/domain/request.ts";
+import { DOMAIN_BYTES_MAX } from "../../engine/domain/request.ts";
 import type { RuntimeLimitReport } from "../../engine/rules/explain-report.ts";
-import { RUNTIME_KEY_BYTES_MAX, RUNTIME_TEXT_MAX, type RuntimeChange } from "../../engine/runtime/runtime-limit.ts";
+import { type AskedCaller, type AskedLimit, RUNTIME_KEY_BYTES_MAX } from "../../engine/runtime/runtime-limit.ts";
 import type { Caller } from "./access.ts";
 import type { AdminWatch } from "./admin-watch.ts";
 import { readBody } from "./body.ts";
 import { type HttpAnswer, json, text } from "./page-server.ts";
-import { asList, asRecord, asText, parseJson, readEntry, refused } from "./read-questions.ts";
-
-/** One limit at run time as it is asked for. */
-export interface AskedLimit {
-  readonly caller: { readonly domain: string; readonly entries: readonly WrittenEntry[] };
-  readonly change: RuntimeChange;
-  /** In the store's time; undefined: no end. */
-  readonly until: { readonly seconds: number } | { readonly atUs: number } | undefined;
-  readonly note: string;
-  /** `seen_us` of what the operator was shown, 0 for nothing: set only if it is there still. Undefined: whatever is there. */
-  readonly seenUs: number | undefined;
-}
+import { readAskedLimit } from "./read-asked-limit.ts";
+import { asList, asRecord, asText, parseJson, refused } from "./read-questions.ts";
 
 /** What became of one. `before` and `after` are the caller's limits in words. */
 export interface SetLimit {
@@ -81,9 +69,9 @@ export interface LimitsSource {
   /** Sets or, with `none`, unsets limits, each by itself. */
   set(asked: readonly AskedLimit[], who: string, how: SetHow): Promise<SetAnswer>;
   list(query: LimitsQuery): LimitsAnswer;
-  history(caller: AskedLimit["caller"], countMax: number): Promise<readonly object[]>;
+  history(caller: AskedCaller, countMax: number): Promise<readonly object[]>;
   /** What is in force for one caller. */
-  of(caller: AskedLimit["caller"]): RuntimeLimitReport | undefined;
+  of(caller: AskedCaller): RuntimeLimitReport | undefined;
   counts(): Promise<LimitCounts>;
 }
 
@@ -91,29 +79,8 @@ export interface LimitsSource {
 const LIMITS_MAX = 500;
 const LISTED_MAX = 1_000;
 const HISTORY_MAX = 100;
-const SECONDS_MAX = 10 * 365 * 86_400;
 
 const BODY_KEYS = ["limits", "dry_run", "wait"];
-const SET_KEYS = [
-  "domain",
-  "entries",
-  "limit",
-  "requests_per_unit",
-  "unit",
-  "burst",
-  "amounts",
-  "use",
-  "block",
-  "shadow",
-  "exempt",
-  "global_limit",
-  "until",
-  "until_seconds",
-  "note",
-  "seen_us",
-];
-const UNSET_KEYS = ["domain", "entries", "note", "seen_us"];
-const AMOUNT_KEYS = ["limit", "requests_per_unit", "unit", "burst"];
 
 /** Answers /limits. */
 export async function answerLimits(
@@ -174,83 +141,11 @@ function queryOf(request: IncomingMessage, keys: readonly string[]): URLSearchPa
 function readSetBody(body: Buffer, unsets: boolean): { asked: readonly AskedLimit[]; how: SetHow } {
   const { limits, dry_run: isDry = false, wait: waits = true } = asRecord(parseJson(body), "the body", BODY_KEYS);
   if (typeof isDry !== "boolean" || typeof waits !== "boolean") throw refused("true or false as dry_run and wait");
-  const asked = asList(limits ?? [], "limits", LIMITS_MAX).map((limit, i) => readLimit(limit, `limits[${i}]`, unsets));
+  const asked = asList(limits ?? [], "limits", LIMITS_MAX).map((limit, i) =>
+    readAskedLimit(limit, `limits[${i}]`, unsets),
+  );
   if (asked.length === 0) throw refused("at least one of limits");
   return { asked, how: { isDry, waits } };
-}
-
-function readLimit(value: unknown, at: string, unsets: boolean): AskedLimit {
-  const fields = asRecord(value, at, unsets ? UNSET_KEYS : SET_KEYS);
-  const { domain, entries, note = "", seen_us: seenUs } = fields;
-  const caller = {
-    domain: asText(domain, `${at}.domain`, DOMAIN_BYTES_MAX),
-    entries: asList(entries, `${at}.entries`, ENTRIES_MAX).map((entry, i) => readEntry(entry, `${at}.entries[${i}]`)),
-  };
-  if (seenUs !== undefined && !isWhole(seenUs, Number.MAX_SAFE_INTEGER))
-    throw refused(`a whole number as ${at}.seen_us`);
-  const change: RuntimeChange = unsets ? { kind: "none" } : readChange(fields, at);
-  return { caller, change, until: readUntil(fields, at), note: readShort(note, `${at}.note`), seenUs };
-}
-
-function readChange(fields: Record<string, unknown>, at: string): RuntimeChange {
-  const { use, block, exempt, shadow = false, global_limit: global = false } = fields;
-  const kinds = [use !== undefined, block === true, exempt === true, hasAmounts(fields)].filter((is) => is).length;
-  if (kinds !== 1) throw refused(`one of requests_per_unit (or amounts), use, block: true and exempt: true in ${at}`);
-  if (typeof shadow !== "boolean" || (shadow && block !== true)) throw refused(`shadow only beside block in ${at}`);
-  if (typeof global !== "boolean" || (global && exempt !== true))
-    throw refused(`global_limit only beside exempt in ${at}`);
-  if (block === true) return { kind: "block", shadow };
-  if (exempt === true) return { kind: "exempt", global };
-  if (use !== undefined) return { kind: "use", name: Buffer.from(readShort(use, `${at}.use`)).toString("latin1") };
-  const { amounts } = fields;
-  if (amounts === undefined) return { kind: "amounts", amounts: [readAmount(fields, at)] };
-  const list = asList(amounts, `${at}.amounts`, 8).map((amount, i) =>
-    readAmount(asRecord(amount, `${at}.amounts[${i}]`, AMOUNT_KEYS), `${at}.amounts[${i}]`),
-  );
-  if (list.length === 0) throw refused(`at least one of ${at}.amounts`);
-  return { kind: "amounts", amounts: list };
-}
-
-function hasAmounts({ requests_per_unit: requests, amounts }: Record<string, unknown>): boolean {
-  return requests !== undefined || amounts !== undefined;
-}
-
-function readAmount({ limit = "", requests_per_unit: requests, unit, burst }: Record<string, unknown>, at: string) {
-  const number = unit === undefined ? 0 : UNIT_NAMES.indexOf(String(unit).toLowerCase() as (typeof UNIT_NAMES)[number]);
-  if (number < 0 || (unit !== undefined && number === 0))
-    throw refused(`one of ${UNIT_NAMES.slice(1).join(", ")} as ${at}.unit`);
-  if (!isWhole(requests, AMOUNT_MAX)) throw refused(`a whole number up to ${AMOUNT_MAX} as ${at}.requests_per_unit`);
-  if (burst !== undefined && (!isWhole(burst, AMOUNT_MAX) || burst === 0))
-    throw refused(`a whole number from 1 to ${AMOUNT_MAX} as ${at}.burst`);
-  return {
-    limit: Buffer.from(readShort(limit, `${at}.limit`)).toString("latin1"),
-    requests,
-    unit: number as Unit,
-    burst,
-  };
-}
-
-function readUntil({ until, until_seconds: seconds }: Record<string, unknown>, at: string): AskedLimit["until"] {
-  if (until !== undefined && seconds !== undefined) throw refused(`either until or until_seconds in ${at}`);
-  if (seconds !== undefined) {
-    if (!isWhole(seconds, SECONDS_MAX) || seconds === 0)
-      throw refused(`whole seconds from 1 to ${SECONDS_MAX} as ${at}.until_seconds`);
-    return { seconds };
-  }
-  if (until === undefined) return undefined;
-  const ms =
-    typeof until === "string" && /^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:\d\d)$/.test(until) ? Date.parse(until) : Number.NaN;
-  if (Number.isNaN(ms)) throw refused(`a time such as 2026-12-24T18:00:00Z as ${at}.until`);
-  return { atUs: ms * 1_000 };
-}
-
-function readShort(value: unknown, at: string): string {
-  if (typeof value === "string" && value.length <= RUNTIME_TEXT_MAX) return value;
-  throw refused(`text of at most ${RUNTIME_TEXT_MAX} characters as ${at}`);
-}
-
-function isWhole(value: unknown, max: number): value is number {
-  return typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= max;
 }
 
 /** The answer without a token: 403, as the caller's address does not count here. */

@@ -6,16 +6,18 @@ import { durationWords, isoTime, MICROS_PER_MILLI, MICROS_PER_SECOND } from "../
 import { UNIT_NAMES, Unit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import {
-  checkChange,
   type FoundCaller,
   findCaller,
-  joinAmounts,
+  type PlannedLimit,
+  planLimit,
   wordsAfter,
 } from "../../engine/limiter/runtime-check.ts";
 import { RuntimeLimits } from "../../engine/limiter/runtime-limits.ts";
 import type { RuntimeLimitReport } from "../../engine/rules/explain-report.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import {
+  type AskedCaller,
+  type AskedLimit,
   isInForce,
   type KeptLimit,
   keyText,
@@ -29,7 +31,6 @@ import {
 } from "../../engine/runtime/runtime-limit.ts";
 import { newRuntimeTable, RuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import type {
-  AskedLimit,
   LimitCounts,
   LimitsAnswer,
   LimitsQuery,
@@ -93,15 +94,6 @@ interface LimitsAdminOptions {
   readonly rules: () => RuleSet | undefined;
 }
 
-/** A change that passed all checks. */
-interface ReadyLimit {
-  readonly caller: FoundCaller;
-  readonly limit: RuntimeLimit;
-  readonly known: KeptLimit | undefined;
-  readonly before: readonly string[];
-  readonly after: readonly string[];
-}
-
 class LimitsAdmin implements LimitsSource {
   readonly #options: LimitsAdminOptions;
   readonly #counts: RuntimeCounts;
@@ -113,7 +105,7 @@ class LimitsAdmin implements LimitsSource {
 
   async set(asked: readonly AskedLimit[], who: string, { isDry, waits }: SetHow): Promise<SetAnswer> {
     const results: SetLimit[] = [];
-    const ready: { readonly at: number; readonly change: ReadyLimit }[] = [];
+    const ready: { readonly at: number; readonly change: PlannedLimit }[] = [];
     for (const [at, each] of asked.entries()) {
       try {
         const change = this.#check(each, who);
@@ -167,7 +159,7 @@ class LimitsAdmin implements LimitsSource {
     return { limits: shown, next: undefined };
   }
 
-  async history(asked: AskedLimit["caller"], countMax: number): Promise<readonly object[]> {
+  async history(asked: AskedCaller, countMax: number): Promise<readonly object[]> {
     const { store } = this.#options;
     const { key } = findCaller(this.#rules(), asked);
     const events = await store.history(keyText(key), countMax);
@@ -178,7 +170,7 @@ class LimitsAdmin implements LimitsSource {
     }));
   }
 
-  of(asked: AskedLimit["caller"]): RuntimeLimitReport | undefined {
+  of(asked: AskedCaller): RuntimeLimitReport | undefined {
     const caller = this.#found(asked);
     const kept = caller && this.#options.table.get(caller.key);
     return kept && this.#view(caller, kept);
@@ -189,7 +181,7 @@ class LimitsAdmin implements LimitsSource {
   }
 
   /** Undefined without rules, and if there is nothing to keep a limit by. */
-  #found(asked: AskedLimit["caller"]): FoundCaller | undefined {
+  #found(asked: AskedCaller): FoundCaller | undefined {
     const rules = this.#options.rules();
     try {
       return rules && findCaller(rules, asked);
@@ -205,51 +197,19 @@ class LimitsAdmin implements LimitsSource {
     return rules;
   }
 
-  #check(each: AskedLimit, who: string): ReadyLimit {
-    const { table, limits } = this.#options;
-    const rules = this.#rules();
-    const caller = findCaller(rules, each.caller);
-    const known = table.get(caller.key);
-    const limit = known && readValue(known.value);
-    const kept = limit !== undefined && isInForce(limit, limits.nowUs()) ? limit : undefined;
-    const shownUs = kept === undefined ? 0 : known?.atUs;
-    if (each.seenUs !== undefined && each.seenUs !== shownUs) throw changedSince(known);
-    const before = kept === undefined || caller.rule === undefined ? undefined : wordsAfter(kept, caller.rule);
-    if (each.change.kind === "none") {
-      if (kept === undefined) throw refused("a limit at run time of this descriptor, found none");
-      return {
-        caller,
-        known,
-        limit: { change: each.change, untilUs: 0, note: each.note, who },
-        before: before ?? [],
-        after: [],
-      };
-    }
-    const change = joinAmounts(kept?.change, each.change);
-    const words = checkChange(rules, each.caller, caller, change);
-    const untilUs = this.#untilUs(each);
-    return {
-      caller,
-      known,
-      limit: { change, untilUs, note: each.note, who },
-      before: before ?? words.before,
-      after: words.after,
-    };
-  }
-
-  /** When it ends, by the store's clock; 0: never. */
-  #untilUs({ until }: AskedLimit): number {
-    const { limits, untilMaxUs } = this.#options;
+  #check(each: AskedLimit, who: string): PlannedLimit {
+    const { table, limits, untilMaxUs } = this.#options;
     const nowUs = limits.nowUs();
-    const untilUs =
-      until === undefined ? 0 : "seconds" in until ? nowUs + until.seconds * MICROS_PER_SECOND : until.atUs;
-    if (until !== undefined && untilUs <= nowUs) throw refused("an end that is yet to come");
+    const planned = planLimit(this.#rules(), table, each, who, nowUs);
+    const { untilUs } = planned.limit;
+    if (each.change.kind === "none") return planned;
+    if (each.until !== undefined && untilUs <= nowUs) throw refused("an end that is yet to come");
     if (untilMaxUs !== undefined && (untilUs === 0 || untilUs - nowUs > untilMaxUs))
       throw refused(`an end within the ${durationWords(untilMaxUs / MICROS_PER_SECOND)} of LIMITS_UNTIL_MAX`);
-    return untilUs;
+    return planned;
   }
 
-  #shown({ caller, limit, before, after }: ReadyLimit) {
+  #shown({ caller, limit, before, after }: PlannedLimit) {
     return { ...keyView(caller.key), before, after, ...untilView(limit) };
   }
 
@@ -302,11 +262,6 @@ class LimitsAdmin implements LimitsSource {
 
 function refused(expected: string): RequestError {
   return new RequestError("REQUEST_LIMIT", `expected ${expected}`);
-}
-
-function changedSince(known: KeptLimit | undefined): RequestError {
-  const when = known === undefined ? "" : ` at ${isoTime(known.atUs)}`;
-  return refused(`what was shown to be there still; it was changed${when} since`);
 }
 
 function keyView({ domain, entries }: RuntimeKey) {

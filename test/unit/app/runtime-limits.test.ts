@@ -3,8 +3,7 @@
 import { expect, test } from "vitest";
 import { Unit } from "../../../src/engine/domain/limit.ts";
 import { explainRequest } from "../../../src/engine/rules/explain.ts";
-import type { RuntimeChange } from "../../../src/engine/runtime/runtime-limit.ts";
-import type { AskedLimit } from "../../../src/operate/http/limit-pages.ts";
+import type { AskedLimit, RuntimeChange } from "../../../src/engine/runtime/runtime-limit.ts";
 import { createLogger } from "../../../src/operate/telemetry/logger.ts";
 import { withRuntimeLimit } from "../../../src/process/app/explain-page.ts";
 import { openRuntimeLimits } from "../../../src/process/app/runtime-limits.ts";

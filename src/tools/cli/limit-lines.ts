@@ -1,0 +1,94 @@
+// Files of limits at run time: JSON objects a line, as `headgate limits export` writes them, or CSV.
+
+import { createReadStream } from "node:fs";
+import { createInterface } from "node:readline";
+import { isRecord } from "../../engine/base/is-record.ts";
+import { unlessThrown } from "../../engine/base/thrown.ts";
+import { readTyped } from "../../engine/domain/entry-text.ts";
+import { csvReader } from "../simulate/sources/csv-rows.ts";
+import { askedDescriptor } from "./admin-call.ts";
+import { parseUntil } from "./limits-text.ts";
+
+/** A line of the file. */
+interface LimitLine {
+  readonly number: number;
+  /** As PUT /limits takes it; text says why the line can't be read. */
+  readonly limit: object | string;
+}
+
+/** The lines of the file; of one that can't be read, why not. */
+export async function* limitLines(file: string): AsyncGenerator<LimitLine> {
+  const input = file === "-" ? process.stdin : createReadStream(file);
+  let readRow: ReturnType<typeof csvReader> | undefined;
+  let number = 0;
+  for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+    number++;
+    if (line.trim() === "") continue;
+    if (line.startsWith("{")) yield { number, limit: readJson(line) };
+    else if (readRow === undefined) readRow = csvReader(line);
+    else {
+      const row = readRow(line);
+      yield { number, limit: row === undefined ? "expected quotes that are closed" : readCsv(row) };
+    }
+  }
+}
+
+function readJson(line: string): object | string {
+  const value: unknown = unlessThrown(SyntaxError, () => JSON.parse(line));
+  return isRecord(value) ? withBytes(value) : "expected a JSON object";
+}
+
+/** Entries as lists show them, with both a value and its bytes, as they are asked for. */
+function withBytes(value: Record<string, unknown>): object {
+  const { entries } = value;
+  if (!Array.isArray(entries)) return value;
+  return {
+    ...value,
+    entries: entries.map((entry: unknown) =>
+      isRecord(entry) && entry.valueBase64 !== undefined ? { key: entry.key, value_base64: entry.valueBase64 } : entry,
+    ),
+  };
+}
+
+const COLUMNS = [
+  "domain",
+  "descriptor",
+  "limit",
+  "requests",
+  "unit",
+  "burst",
+  "use",
+  "block",
+  "exempt",
+  "until",
+  "note",
+];
+
+function readCsv(row: Readonly<Record<string, unknown>>): object | string {
+  const unknown = Object.keys(row).find((name) => !COLUMNS.includes(name));
+  if (unknown !== undefined) return `expected columns ${COLUMNS.join(", ")}, got '${unknown}'`;
+  const text = (name: string) => String(row[name] ?? "").trim();
+  const entries = readTyped(text("descriptor"));
+  if (typeof entries === "string") return `descriptor: ${entries}`;
+  const given = (name: string) => text(name) || undefined;
+  const whole = (name: string) => (given(name) === undefined ? undefined : Number(text(name)));
+  const flag = (name: string) => (text(name) === "false" ? undefined : text(name) === "true" || given(name));
+  try {
+    const until = text("until") === "" ? {} : parseUntil(text("until"));
+    return {
+      domain: text("domain"),
+      ...askedDescriptor(entries),
+      limit: given("limit"),
+      requests_per_unit: whole("requests"),
+      unit: given("unit"),
+      burst: whole("burst"),
+      use: given("use"),
+      block: flag("block"),
+      exempt: flag("exempt"),
+      ...until,
+      note: given("note"),
+    };
+  } catch (cause) {
+    return `until: ${cause instanceof Error ? cause.message : "expected an end"}`;
+  }
+}
