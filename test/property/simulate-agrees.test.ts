@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { reportOf } from "../../src/tools/simulate/report.ts";
 import { ManualClock } from "../support/manual-clock.ts";
-import { drawnCalls, drawnRules } from "../support/recorded-calls.ts";
+import { drawnCalls, drawnLimits, drawnRules } from "../support/recorded-calls.ts";
 import { PLAIN_SETTINGS, servedAnswers, simulatedAnswers } from "../support/recorded-service.ts";
 import { runs } from "../support/runs.ts";
 
@@ -27,6 +27,24 @@ describe("a simulation", () => {
         expect(simulatedAnswers(calls, options).answers).toEqual(served);
       }),
       { numRuns: runs(30) },
+    );
+  });
+
+  // Promise(simulations): With limits at run time a simulation answers as the service does after they were set.
+  test("answers every call as the service does after the same limits at run time were set", async () => {
+    await fc.assert(
+      fc.asyncProperty(drawnRules, drawnCalls(150), drawnLimits, settings, async (rules, calls, limits, drawn) => {
+        const options = { rules, limits, settings: { ...PLAIN_SETTINGS, ...drawn } };
+        const clock = new ManualClock();
+        const served = await servedAnswers(calls, options, { store: new MemoryStore({ clock }), clock });
+        const { answers, simulation } = simulatedAnswers(calls, options);
+        expect(answers).toEqual(served);
+        // All limits together count what was decided, and none more calls than there are.
+        const { calls: counted, runtime_limits: runtime } = reportOf(simulation);
+        expect(counted.allowed + counted.refused).toBe(calls.length);
+        for (const met of runtime?.met ?? []) expect(met.calls).toBeLessThanOrEqual(calls.length);
+      }),
+      { numRuns: runs(60) },
     );
   });
 

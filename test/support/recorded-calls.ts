@@ -2,7 +2,8 @@
 // peeks, reports after the fact, refunds, limits that callers bring along.
 
 import fc from "fast-check";
-import { ALGORITHM_NAMES, WRITTEN_ALGORITHMS } from "../../src/engine/domain/limit.ts";
+import { ALGORITHM_NAMES, Unit, WRITTEN_ALGORITHMS } from "../../src/engine/domain/limit.ts";
+import type { AskedLimit, RuntimeChange } from "../../src/engine/runtime/runtime-limit.ts";
 import { RATE_LIMIT_SERVICE } from "../../src/grpc/transport/load-proto.ts";
 import { loadProto } from "./load-proto.ts";
 
@@ -116,6 +117,35 @@ const call = fc.record({
   descriptors: fc.array(descriptor, { minLength: 1, maxLength: 3 }),
   hits_addend: fc.constantFrom(0, 1, 1, 3),
 });
+
+const callers = fc.oneof(
+  ...["user", "both", "tokens"].map((key) => entry(key, names).map((one) => [one])),
+  entry("user", names).map((one) => [{ key: "plan", value: "gold" }, one]),
+);
+const changes: fc.Arbitrary<(of: string) => RuntimeChange> = fc.oneof(
+  fc
+    .record({ limit: fc.constantFrom("limit0", "limit1"), requests: fc.integer({ min: 0, max: 12 }) })
+    .map(({ limit, requests }) => (key: string) => ({
+      kind: "amounts" as const,
+      amounts: [{ limit: key === "both" ? limit : "", requests, unit: Unit.unknown, burst: undefined }],
+    })),
+  fc.boolean().map((shadow) => () => ({ kind: "block" as const, shadow })),
+  fc.boolean().map((global) => () => ({ kind: "exempt" as const, global })),
+);
+
+/** Limits at run time that the drawn rules allow, some of which end during the calls. */
+export const drawnLimits: fc.Arbitrary<readonly AskedLimit[]> = fc.array(
+  fc
+    .record({ entries: callers, change: changes, seconds: fc.option(fc.integer({ min: 1, max: 4_000 })) })
+    .map(({ entries, change, seconds }) => ({
+      caller: { domain: "edge", entries },
+      change: change(entries[0]?.key ?? ""),
+      until: seconds === null ? undefined : { seconds },
+      note: "",
+      seenUs: undefined,
+    })),
+  { maxLength: 12 },
+);
 
 /** Calls of some minutes to a day; no limits of their own if `hasOverrides` is false. */
 export function drawnCalls(callsMax: number, hasOverrides = true): fc.Arbitrary<readonly DrawnCall[]> {

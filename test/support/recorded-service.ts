@@ -4,11 +4,16 @@
 import { OnStoreFailure } from "../../src/engine/domain/limit.ts";
 import { LocalFallback } from "../../src/engine/limiter/failure-policy.ts";
 import { Limiter } from "../../src/engine/limiter/limiter.ts";
+import type { RuntimeLimits } from "../../src/engine/limiter/runtime-limits.ts";
 import type { RuleSet } from "../../src/engine/rules/rule-set.ts";
+import type { AskedLimit } from "../../src/engine/runtime/runtime-limit.ts";
 import { encodeDecision } from "../../src/grpc/rls/codec.ts";
 import { RateLimitService } from "../../src/grpc/rls/service.ts";
 import { WireWriter } from "../../src/grpc/rls/wire.ts";
 import type { DecisionLog } from "../../src/operate/telemetry/decision-log.ts";
+import { createLogger } from "../../src/operate/telemetry/logger.ts";
+import { openRuntimeLimits } from "../../src/process/app/runtime-limits.ts";
+import { readSettings } from "../../src/process/settings.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { Store } from "../../src/stores/store.ts";
 import type { DecidingSettings } from "../../src/tools/simulate/simulated-service.ts";
@@ -38,6 +43,8 @@ export interface ServedOptions {
   readonly rules: string;
   readonly cacheKeyPrefix?: string;
   readonly settings?: Partial<DecidingSettings>;
+  /** Limits at run time, set as PUT /limits does before the first call. */
+  readonly limits?: readonly AskedLimit[];
 }
 
 interface ServiceParts {
@@ -45,14 +52,19 @@ interface ServiceParts {
   readonly store: Store;
   readonly clock: ManualClock;
   readonly decisions?: DecisionLog | undefined;
+  readonly runtime?: RuntimeLimits | undefined;
 }
 
 /** The service without headers and metadata; what should not fail in it throws. */
-export function plainService(rules: RuleSet, { options, store, clock, decisions }: ServiceParts): RateLimitService {
+export function plainService(
+  rules: RuleSet,
+  { options, store, clock, decisions, runtime }: ServiceParts,
+): RateLimitService {
   const limiter = new Limiter({
     ...options,
     store,
     clock,
+    runtime,
     observer: new RecordingObserver(),
     statsBook: new CountingStatsBook(),
     fallback: new LocalFallback(
@@ -76,18 +88,31 @@ export function plainService(rules: RuleSet, { options, store, clock, decisions 
 /** Answers of a service to calls one after another, the clock at the latest time that any of them has had. */
 export async function servedAnswers(
   calls: readonly DrawnCall[],
-  { rules, cacheKeyPrefix = "", settings = {} }: ServedOptions,
+  { rules, cacheKeyPrefix = "", settings = {}, limits = [] }: ServedOptions,
   { store, clock }: { readonly store: Store; readonly clock: ManualClock },
 ): Promise<readonly AnswerBytes[]> {
   const options = { ...PLAIN_SETTINGS, ...settings };
   const ruleSet = rulesFromYaml(rules, { cacheKeyPrefix, compatible: options.compatible });
-  const service = plainService(ruleSet, { options, store, clock });
+  clock.setUs(calls[0]?.atUs ?? 0);
+  const runtime = await inForce(limits, ruleSet, clock);
+  const service = plainService(ruleSet, { options, store, clock, runtime });
   const answers: AnswerBytes[] = [];
   for (const { atUs, message } of calls) {
     clock.setUs(Math.max(clock.nowUs(), atUs));
     answers.push(await answerTo(service, message));
   }
   return answers;
+}
+
+async function inForce(asked: readonly AskedLimit[], rules: RuleSet, clock: ManualClock): Promise<RuntimeLimits> {
+  const logger = createLogger({ level: "silent", format: "json", clock, secrets: [] });
+  const settings = readSettings({ RUNTIME_LIMITS_MAX: "100" });
+  const { limits, source } = openRuntimeLimits({ settings, clock, logger }, undefined, () => rules);
+  for (const each of asked) {
+    const answer = await source.set([each], "test", { isDry: false, waits: false });
+    for (const { outcome, says } of answer.limits) if (outcome !== "set") throw new Error(says);
+  }
+  return limits;
 }
 
 function answerTo(service: RateLimitService, message: Buffer): Promise<AnswerBytes> {
@@ -102,7 +127,7 @@ function answerTo(service: RateLimitService, message: Buffer): Promise<AnswerByt
 /** What a simulation decides of the same calls. */
 export function simulatedAnswers(
   calls: readonly DrawnCall[],
-  { rules, settings = {} }: ServedOptions,
+  { rules, settings = {}, limits = [] }: ServedOptions,
 ): { readonly answers: readonly AnswerBytes[]; readonly simulation: Simulation } {
   const answers: AnswerBytes[] = [];
   const writer = new WireWriter();
@@ -110,6 +135,7 @@ export function simulatedAnswers(
   const simulation = new Simulation({
     ruleSet: rulesFromYaml(rules, { compatible: options.compatible }),
     settings: options,
+    limits: limits.map((asked, i) => ({ at: String(i), asked })),
     explainMax: 3,
     onDecided: ({ decision }) => answers.push(Buffer.from(encodeDecision(decision, writer)).toString("base64")),
   });

@@ -59,7 +59,7 @@ export interface OpenRuntimeLimits {
 
 /** `shared` is the store that processes share, if there is one; `rules` are those in force. */
 export function openRuntimeLimits(
-  { settings, clock, logger, link, runtime }: AppOptions,
+  { settings, clock, logger, link, runtime }: Pick<AppOptions, "settings" | "clock" | "logger" | "link" | "runtime">,
   shared: RuntimeStore | undefined,
   rules: () => RuleSet | undefined,
 ): OpenRuntimeLimits {

@@ -2,9 +2,12 @@
 
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
+import { ConfigError, RequestError } from "../../engine/base/errors.ts";
 import { isRecord } from "../../engine/base/is-record.ts";
-import { unlessThrown } from "../../engine/base/thrown.ts";
+import { errorCode, fileTrouble, unlessThrown } from "../../engine/base/thrown.ts";
 import { readTyped } from "../../engine/domain/entry-text.ts";
+import { readAskedLimit } from "../../operate/http/read-asked-limit.ts";
+import type { PlacedLimit } from "../simulate/simulated-limits.ts";
 import { csvReader } from "../simulate/sources/csv-rows.ts";
 import { askedDescriptor } from "./admin-call.ts";
 import { parseUntil } from "./limits-text.ts";
@@ -14,6 +17,29 @@ interface LimitLine {
   readonly number: number;
   /** As PUT /limits takes it; text says why the line can't be read. */
   readonly limit: object | string;
+}
+
+/** The limits of the file, and what is wrong with those that can't be read. Throws ConfigError if the file can't be. */
+export async function readLimits(file: string): Promise<readonly PlacedLimit[]> {
+  const limits: PlacedLimit[] = [];
+  try {
+    for await (const { number, limit } of limitLines(file))
+      limits.push({ at: `${file}:${number}`, asked: asked(limit) });
+  } catch (cause) {
+    if (errorCode(cause) === undefined) throw cause;
+    throw new ConfigError("CONFIG_SETTINGS", `can't read ${file}: ${fileTrouble(cause)}`);
+  }
+  return limits;
+}
+
+function asked(limit: object | string): PlacedLimit["asked"] {
+  if (typeof limit === "string") return new RequestError("REQUEST_BODY", limit);
+  try {
+    return readAskedLimit(limit, "limit", false);
+  } catch (error) {
+    if (error instanceof RequestError) return error;
+    throw error;
+  }
 }
 
 /** The lines of the file; of one that can't be read, why not. */

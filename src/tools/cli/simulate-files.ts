@@ -5,6 +5,7 @@ import type { SimulationReport } from "../simulate/report.ts";
 import { simulate } from "../simulate/simulate.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";
 import { type FileChoiceFlags, sayLines } from "./call-options.ts";
+import { readLimits } from "./limit-lines.ts";
 import { decidingSettings, rulesOrTrouble, virtualSettings } from "./rules-source.ts";
 import { simulationText } from "./simulation-text.ts";
 import { jsonText, orTrouble, type Terminal } from "./terminal.ts";
@@ -12,6 +13,7 @@ import { jsonText, orTrouble, type Terminal } from "./terminal.ts";
 export interface SimulateFlags extends FileChoiceFlags {
   readonly rules?: string;
   readonly against?: string;
+  readonly limits?: string;
   readonly mergeDomains?: true;
   readonly explain: number;
   readonly tolerate?: number;
@@ -34,8 +36,9 @@ export async function simulateFiles(
   const ruleSet = await rulesAt(flags.rules);
   const against = flags.against === undefined ? undefined : await rulesAt(flags.against);
   if (ruleSet === undefined || (flags.against !== undefined && against === undefined)) return;
-  const result = await orTrouble(terminal, () =>
+  const result = await orTrouble(terminal, async () =>
     simulate({
+      limits: flags.limits === undefined ? undefined : await readLimits(flags.limits),
       ruleSet,
       against,
       settings: virtualSettings(settings),

@@ -23,6 +23,11 @@ export function addSimulate(program: Command, terminal: Terminal): void {
       someText("a path"),
     )
     .option("--against <path>", "compare with these rules", someText("a path"))
+    .option(
+      "--limits <file>",
+      "with these limits at run time in force, as `limits export` writes them",
+      someText("a path"),
+    )
     .option("--explain <n>", "show so many refusals with buckets before and after", whole(0, 10_000), 0)
     .option("--tolerate <share>", "end with 1 if more calls are refused (with --against: newly refused)", parseShare)
     .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does");
@@ -34,6 +39,7 @@ export function addSimulate(program: Command, terminal: Terminal): void {
 Examples:
   headgate simulate --rules rules/ calls.jsonl.gz
   headgate simulate --rules new/ --against old/ --explain 3 calls.jsonl.gz
+  headgate simulate --rules rules/ --limits limits.jsonl calls.jsonl.gz
   headgate simulate --domain edge --time start_time \\
     --descriptor 'remote_address={downstream_remote_address|host}' access.log.gz
 `,

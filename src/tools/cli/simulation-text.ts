@@ -10,6 +10,7 @@ import { count, paint, type Terminal } from "./terminal.ts";
 /** Rows shown of each list; the JSON report has them all. */
 const SHAPES_SHOWN = 10;
 const CHANGED_SHOWN = 5;
+const MET_SHOWN = 10;
 
 /** The report as text, ending in a line feed. */
 export function simulationText(report: SimulationReport, terminal: Terminal): string {
@@ -19,6 +20,7 @@ export function simulationText(report: SimulationReport, terminal: Terminal): st
     headLines(report),
     ...asked.map(limitLines),
     unasked.length === 0 ? [] : ["limits that no call asked:", ...unasked.map(({ limit }) => `  ${limit}`)],
+    runtimeLines(report),
     unmatchedLines(report),
     changeLines(report),
     ...report.refusals.map(refusalLines),
@@ -107,6 +109,19 @@ function holdLines({ holds }: LimitReport): string[] {
   if (holds.settlements_of_refused > 0) {
     lines.push(`    ${count(holds.settlements_of_refused, "settlement")} left out, of calls that are refused here`);
   }
+  return lines;
+}
+
+function runtimeLines({ runtime_limits: limits }: SimulationReport): string[] {
+  if (limits === null) return [];
+  const lines = [`limits at run time: calls met ${limits.met.length} of ${limits.given}`];
+  for (const { caller, words, calls, refused, shadowed } of limits.met.slice(0, MET_SHOWN)) {
+    lines.push(`  ${caller}: ${words.join("; ")}`);
+    const onPaper = shadowed === 0 ? "" : `, ${shadowed} refused only on paper`;
+    lines.push(`    ${count(calls, "call")}, ${refused} refused${percent(refused, calls)}${onPaper}`);
+  }
+  const hidden = limits.met.length - MET_SHOWN;
+  if (hidden > 0) lines.push(`  and ${hidden} more; --json lists them`);
   return lines;
 }
 

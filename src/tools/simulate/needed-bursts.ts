@@ -27,7 +27,8 @@ export class NeededBursts {
     for (let i = 0; i < takes.size; i++) {
       const take = takes.takes[i] as Take;
       if (isOfCounter(take.mode)) onNeed(take, take.counted);
-      else if (take.mode !== Mode.refund) this.#settleOne(take, onNeed);
+      // A refusal of a blocked caller has no bucket.
+      else if (take.mode !== Mode.refund && take.mode !== Mode.denied) this.#settleOne(take, onNeed);
     }
     // As in a store, what a call gives back serves none of its own takes.
     for (let i = 0; i < takes.size; i++) {

@@ -41,9 +41,21 @@ export function reportOf(simulation: Simulation) {
     },
     /** Buckets dropped for lack of memory before they had expired; above 0 the figures are lenient. */
     evicted_buckets: simulation.evicted,
+    /** Null without --limits. */
+    runtime_limits: runtimeReport(simulation),
     /** Null without --against. */
     changes: against === undefined ? null : changesReport(simulation, against),
     refusals: simulation.refusals.told,
+  };
+}
+
+function runtimeReport({ limitCount, limitsMet }: Simulation) {
+  if (limitCount === undefined) return null;
+  const met = limitsMet.list();
+  return {
+    given: limitCount,
+    /** Those that calls met, and what became of these calls. */
+    met: met.map(({ caller, words, calls, refused, shadowed }) => ({ caller, words, calls, refused, shadowed })),
   };
 }
 

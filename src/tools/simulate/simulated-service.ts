@@ -7,7 +7,9 @@ import { LimitCall } from "../../engine/limiter/call.ts";
 import { LocalFallback } from "../../engine/limiter/failure-policy.ts";
 import { Limiter } from "../../engine/limiter/limiter.ts";
 import type { LimiterObserver } from "../../engine/limiter/limiter-observer.ts";
+import { RuntimeLimits } from "../../engine/limiter/runtime-limits.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
+import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import { checkRequest } from "../../grpc/rls/service.ts";
 import { MemoryStore, type MemoryStoreOptions } from "../../stores/memory/memory-store.ts";
 import { SILENT_STORE_OBSERVER } from "../../stores/store-observer.ts";
@@ -51,7 +53,13 @@ export class SimulatedService<Deciding extends MemoryStore> {
   readonly store: Deciding;
   readonly #limiter: Limiter;
 
-  constructor(ruleSet: RuleSet, settings: DecidingSettings, Store: new (options: MemoryStoreOptions) => Deciding) {
+  /** `limits`: those at run time. */
+  constructor(
+    ruleSet: RuleSet,
+    settings: DecidingSettings,
+    Store: new (options: MemoryStoreOptions) => Deciding,
+    limits?: RuntimeTable,
+  ) {
     const { clock } = this;
     const observer = {
       ...SILENT_STORE_OBSERVER,
@@ -71,6 +79,7 @@ export class SimulatedService<Deciding extends MemoryStore> {
         () => 1,
       ),
       statsBook: UNREAD_STATS,
+      runtime: limits && new RuntimeLimits(limits, clock),
     });
     this.#limiter.useRules(ruleSet);
   }

@@ -1,10 +1,13 @@
 // Sends recorded calls through the real limiter in virtual time and counts the outcomes. report.ts makes the report.
 
+import { ConfigError } from "../../engine/base/errors.ts";
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import type { Take } from "../../engine/domain/take.ts";
+import { isOfBlock } from "../../engine/limiter/applied-limit.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
+import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import { callerText } from "./call-text.ts";
 import { Changes } from "./changes.ts";
 import { callerRoom, LimitTally } from "./limit-tally.ts";
@@ -12,17 +15,22 @@ import { NeededBursts } from "./needed-bursts.ts";
 import type { RecordedQuestion } from "./question.ts";
 import { Refusals } from "./refusals.ts";
 import { RefusedHolds } from "./refused-holds.ts";
+import { LimitsTally, openLimits, type PlacedLimit, setLimit } from "./simulated-limits.ts";
 import { type DecidingSettings, SimulatedService } from "./simulated-service.ts";
 import { UnmatchedShapes } from "./unmatched-shapes.ts";
 
 /** A silence from this length on is reported. */
 const GAP_US_MIN = 60_000_000;
+/** Limits at run time that are named of those that were refused. */
+const REFUSED_SHOWN_MAX = 20;
 
 export interface SimulationOptions {
   readonly ruleSet: RuleSet;
   /** Rules to compare with. */
   readonly against?: RuleSet | undefined;
   readonly settings: DecidingSettings;
+  /** Limits at run time, in force from the first call on under both rule sets. */
+  readonly limits?: readonly PlacedLimit[] | undefined;
   /** How many refusals to report in full. */
   readonly explainMax?: number;
   /** Hides all values of callers, not only those that rules hide. */
@@ -39,6 +47,7 @@ export class Simulation {
   readonly unmatched = new UnmatchedShapes();
   readonly changes = new Changes();
   readonly refusals: Refusals;
+  readonly limitsMet: LimitsTally;
   /** Calls that the service would refuse as mistakes, by the code of the error. */
   readonly rejected = new Map<string, number>();
   allowed = 0;
@@ -53,7 +62,10 @@ export class Simulation {
   readonly #needs: NeededBursts;
   readonly #room = callerRoom();
   readonly #tallies = new Map<Limit, LimitTally>();
-  readonly #overrides = new Map<string, LimitTally>();
+  /** By the limit's name: those of rules, which limits at run time share, and those of overrides. */
+  readonly #talliesByName = new Map<string, LimitTally>();
+  readonly #limits: RuntimeTable | undefined;
+  readonly #oldLimits: RuntimeTable | undefined;
   readonly #labelOf: (take: Take) => string;
   readonly #onNeed: (take: Take, needed: number) => void;
 
@@ -62,17 +74,26 @@ export class Simulation {
     this.#options = options;
     this.ruleSet = ruleSet;
     this.against = against;
-    this.#service = new SimulatedService(ruleSet, settings, RefusedHolds);
-    this.#old = against && new SimulatedService(against, settings, RefusedHolds);
+    this.#limits = options.limits && openLimits(options.limits.length);
+    this.#oldLimits = options.limits && openLimits(options.limits.length);
+    this.#service = new SimulatedService(ruleSet, settings, RefusedHolds, this.#limits);
+    this.#old = against && new SimulatedService(against, settings, RefusedHolds, this.#oldLimits);
     this.#needs = new NeededBursts(this.#service.clock, settings);
     this.refusals = new Refusals(explainMax, hashesAll);
+    this.limitsMet = new LimitsTally(hashesAll);
     for (const domain of ruleSet.domains.values()) {
-      for (const limit of domain.limits) this.#tallies.set(limit, new LimitTally(limit, this.#room));
+      for (const limit of domain.limits) {
+        const tally = new LimitTally(limit, this.#room);
+        this.#tallies.set(limit, tally);
+        this.#talliesByName.set(limit.names.id, tally);
+      }
     }
     this.#labelOf = (take) => callerText(this.#service.call, take, hashesAll);
     this.#onNeed = (take, needed) => {
       const tally = this.#tallyOf(take.limit);
-      if (needed > tally.needed) tally.needed = needed;
+      // What a caller with other amounts needs says nothing of the rule's.
+      const isOfRuntime = tally.limit !== take.limit && this.#tallies.has(tally.limit);
+      if (needed > tally.needed && !isOfRuntime) tally.needed = needed;
     };
   }
 
@@ -83,12 +104,21 @@ export class Simulation {
 
   /** Counts of all limits, in the order of the files; limits that calls bring along come last. */
   tallies(): readonly LimitTally[] {
-    return [...this.#tallies.values()];
+    return [...new Set([...this.#tallies.values(), ...this.#talliesByName.values()])];
   }
 
-  /** Decides a call, later than the one before or at the same time, and counts it. */
+  /** Number of limits at run time; undefined if none were given. */
+  get limitCount(): number | undefined {
+    return this.#limits?.size;
+  }
+
+  /**
+   * Decides a call, later than the one before or at the same time, and counts it. With the first one throws ConfigError if limits at run
+   * time can't be read or the rules refuse them.
+   */
   feed({ atUs, question }: RecordedQuestion): void {
     const nowUs = this.timeline.place(atUs);
+    if (this.timeline.calls === 1) this.#setLimits(nowUs);
     const { call } = this.#service;
     const isDecided = decides(this.#service, question, nowUs, this.rejected);
     const old = this.#old;
@@ -99,11 +129,27 @@ export class Simulation {
     this.#needs.settle(call.group, this.#onNeed);
     const { hashesAll = false, onDecided } = this.#options;
     if (isDecidedByOld) this.changes.compare(call, old.call, this.timeline.calls, nowUs, hashesAll);
+    this.limitsMet.count(call, isDecidedByOld ? old.call : undefined, this.timeline.calls);
     onDecided?.(call);
   }
 
   async close(): Promise<void> {
     await Promise.all([this.#service.close(), this.#old?.close(), this.#needs.close()]);
+  }
+
+  #setLimits(nowUs: number): void {
+    const { limits = [], against } = this.#options;
+    const refused = limits.flatMap((limit) => {
+      const error = this.#limits && setLimit(this.#limits, this.ruleSet, limit.asked, nowUs);
+      // Of those that only the old rules refuse, a service that has them says that they do nothing.
+      if (against !== undefined && this.#oldLimits !== undefined)
+        setLimit(this.#oldLimits, against, limit.asked, nowUs);
+      return error === undefined ? [] : [`${limit.at}: ${error.message}`];
+    });
+    if (refused.length === 0) return;
+    const more = refused.length - REFUSED_SHOWN_MAX;
+    const lines = [...refused.slice(0, REFUSED_SHOWN_MAX), ...(more > 0 ? [`and ${more} more`] : [])];
+    throw new ConfigError("CONFIG_SETTINGS", `limits at run time can't be used\n${lines.join("\n")}`);
   }
 
   #count(call: LimitCall, nowUs: number): void {
@@ -116,16 +162,19 @@ export class Simulation {
     this.unmatched.count(call);
     for (let i = 0; i < call.group.size; i++) {
       const take = call.group.takes[i] as Take;
+      // Of a limit at run time, which counts it itself.
+      if (isOfBlock(take)) continue;
       const tally = this.#tallyOf(take.limit);
       tally.count(take, nowUs, this.#labelOf);
       tally.holds?.count(take, nowUs, this.#service.store.leftOut.has(take));
     }
   }
 
-  // Limits of overrides are made per amount and unit, and share an id per rule.
+  // Limits of overrides and at run time are made per amount and unit, and share an id per rule.
   #tallyOf(limit: Limit): LimitTally {
-    return getOrInsert(this.#tallies, limit, () =>
-      getOrInsert(this.#overrides, limit.names.id, () => new LimitTally(limit, this.#room)),
+    return (
+      this.#tallies.get(limit) ??
+      getOrInsert(this.#talliesByName, limit.names.id, () => new LimitTally(limit, this.#room))
     );
   }
 }

@@ -201,6 +201,54 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
     expect(text.out).toContain("0 left before, 0 after, room again in 800 ms");
   });
 
+  test("decides with limits at run time in force, and tells what each did", async () => {
+    const limits = join(folder, "limits.jsonl");
+    const of = (user: string, more: object) =>
+      `${JSON.stringify({ domain: "edge", entries: [{ key: "user", value: user }], ...more })}\n`;
+    writeFileSync(
+      limits,
+      of("ann", { amounts: [{ limit: "per-user", requests_per_unit: 3, unit: "second" }], until: at(120_500) }) +
+        of("bob", { block: true, until_seconds: 60 }) +
+        of("cy", { exempt: true }),
+    );
+    const args = ["simulate", "--rules", NEW, "--limits", limits, CALLS];
+    const { out } = await runProgram(args);
+    // Of ann's five calls four pass; her limit ends with her last call, bob's block a minute after the first call.
+    expect(out).toContain("8 calls: 6 allowed, 2 refused (25.0 %)");
+    expect(out).toContain("edge/user#per-user: 1 token per second, burst 2, token bucket\n  7 asked, 1 refused");
+    expect(out).toContain(`limits at run time: calls met 2 of 3
+  edge user=ann: per-user: 3 tokens per second, burst 3, token bucket
+    5 calls, 1 refused (20.0 %)
+  edge user=bob: blocked: every call is refused
+    1 call, 1 refused (100.0 %)
+`);
+    const { out: hidden } = await runProgram([...args, "--values", "hash"]);
+    expect(hidden).not.toContain("ann");
+    // The same limits are in force under the old rules, which hide the values.
+    const { out: compared } = await runProgram([...args, "--against", OLD, "--json"]);
+    expect(JSON.parse(compared)).toMatchObject({
+      changes: { refused_by_both: 2, newly_refused: { calls: 0 }, newly_allowed: { calls: 0 } },
+      runtime_limits: { given: 3, met: [{ calls: 5, refused: 1, shadowed: 0 }, { calls: 1 }] },
+    });
+  });
+
+  test("simulates nothing with limits at run time that the rules refuse, and names all of them", async () => {
+    const limits = join(folder, "limits.csv");
+    writeFileSync(
+      limits,
+      "domain,descriptor,requests,limit,block,until\nedge,user=ann,5,,,\nedge,usr=ann,5,,,\nedge,user=ann,5,per-usr,,\nedge,user=ann,,,true,soon\n",
+    );
+    const { out, err, exitCode } = await runProgram(["simulate", "--rules", NEW, "--limits", limits, CALLS]);
+    expect([out, exitCode]).toEqual(["", 2]);
+    expect(err).toContain("limits at run time can't be used\n");
+    expect(err).toContain(`${limits}:3: expected a descriptor that a rule with limits matches`);
+    expect(err).toContain(`${limits}:4: expected a limit of the rule, got 'per-usr'`);
+    expect(err).toContain(`${limits}:5: until: `);
+    expect(err).not.toContain(`${limits}:2:`);
+    const missing = await runProgram(["simulate", "--rules", NEW, "--limits", "nowhere.csv", CALLS]);
+    expect([missing.err.includes("can't read nowhere.csv"), missing.exitCode]).toEqual([true, 2]);
+  });
+
   test("names descriptors and callers as they are typed", async () => {
     const path = rules(
       "typed",
