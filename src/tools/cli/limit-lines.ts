@@ -24,7 +24,7 @@ export async function readLimits(file: string): Promise<readonly PlacedLimit[]> 
   const limits: PlacedLimit[] = [];
   try {
     for await (const { number, limit } of limitLines(file))
-      limits.push({ at: `${file}:${number}`, asked: asked(limit) });
+      limits.push({ at: `${file}:${number}`, asked: askedOf(limit) });
   } catch (cause) {
     if (errorCode(cause) === undefined) throw cause;
     throw new ConfigError("CONFIG_SETTINGS", `can't read ${file}: ${fileTrouble(cause)}`);
@@ -32,7 +32,8 @@ export async function readLimits(file: string): Promise<readonly PlacedLimit[]> 
   return limits;
 }
 
-function asked(limit: object | string): PlacedLimit["asked"] {
+/** The limit as PUT /limits reads it, or why it can't be read. */
+export function askedOf(limit: object | string): PlacedLimit["asked"] {
   if (typeof limit === "string") return new RequestError("REQUEST_BODY", limit);
   try {
     return readAskedLimit(limit, "limit", false);

@@ -3,7 +3,8 @@
 import { fileTrouble } from "../../engine/base/thrown.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { askAdmin } from "./admin-call.ts";
-import { limitLines } from "./limit-lines.ts";
+import { limitLines, readLimits } from "./limit-lines.ts";
+import { limitsOnCalls, type OnCallsFlags } from "./limits-on-calls.ts";
 import {
   exitCodeOf,
   processesText,
@@ -19,8 +20,9 @@ const BATCH = 250;
 /** Lines that are shown of those that were refused. */
 const SHOWN_MAX = 20;
 
-interface ImportFlags extends ServerFlags {
-  readonly dryRun?: true;
+interface ImportFlags extends ServerFlags, Omit<OnCallsFlags, "json"> {
+  /** A file: of recorded calls. */
+  readonly dryRun?: true | string;
 }
 
 interface Line {
@@ -29,6 +31,7 @@ interface Line {
 }
 
 export async function importLimits(file: string, flags: ImportFlags, terminal: Terminal): Promise<void> {
+  if (typeof flags.dryRun === "string") return limitsOnCalls(flags.dryRun, () => readLimits(file), flags, terminal);
   const refused: { readonly number: number; readonly result: SetResult | string }[] = [];
   let batch: Line[] = [];
   let done = 0;

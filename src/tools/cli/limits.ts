@@ -1,8 +1,10 @@
-// `headgate limits`: limits at run time of single callers at a running service. Each command asks the HTTP port; limits-file.ts reads and
-// writes files of them.
+// `headgate limits`: limits at run time of single callers at a running service. Each command asks the HTTP port; limits-import.ts and
+// limits-list.ts read and write files of them, limits-on-calls.ts tries them on recorded calls.
 
+import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { AMOUNT_MAX } from "../../engine/base/units.ts";
+import { typedText } from "../../engine/domain/entry-text.ts";
 import { UNIT_NAMES } from "../../engine/domain/limit.ts";
 import { askAdmin, askedDescriptor } from "./admin-call.ts";
 import {
@@ -15,10 +17,11 @@ import {
   typed,
   whole,
 } from "./arguments.ts";
+import type { OnCallsFlags } from "./limits-on-calls.ts";
 import { exitCodeOf, parseUntil, processesText, resultText, type ServerFlags, type SetAnswer } from "./limits-text.ts";
 import { jsonText, type Terminal } from "./terminal.ts";
 
-interface SetFlags extends ServerFlags {
+interface SetFlags extends ServerFlags, Omit<OnCallsFlags, "json"> {
   readonly limit?: string;
   readonly requests?: number;
   readonly unit?: string;
@@ -28,7 +31,8 @@ interface SetFlags extends ServerFlags {
   readonly globalLimit?: true;
   readonly until?: object;
   readonly note?: string;
-  readonly dryRun?: true;
+  /** A file: of recorded calls. */
+  readonly dryRun?: true | string;
 }
 
 const EXIT_ERROR = 2;
@@ -56,6 +60,7 @@ Examples:
   headgate limits history edge tenant=acme
   headgate limits export > limits.jsonl
   headgate limits import customers.csv --dry-run
+  headgate limits block edge tenant=acme --rules rules/ --dry-run calls.jsonl.gz
 `,
     );
   addSet(limits, terminal);
@@ -130,29 +135,44 @@ function addFiles(limits: Command, terminal: Terminal): void {
       const { exportLimits } = await import("./limits-list.ts");
       await exportLimits(flags, terminal);
     });
-  asking(limits.command("import").summary("set many from a file"))
+  trying(asking(limits.command("import").summary("set many from a file")))
     .description(
       "Sets limits at run time from a file: JSON objects a line, as export writes them, or CSV with a header of domain, descriptor, limit," +
         " requests, unit, burst, use, block, exempt, until and note. Lines that are refused change nothing and are named.",
     )
     .argument("<file>", "the file, - for standard input", someText("a path"))
-    .option("--dry-run", "only say what would happen")
-    .action(async (file: string, flags: ServerFlags & { readonly dryRun?: true }) => {
+    .action(async (file: string, flags: SetFlags) => {
       const { importLimits } = await import("./limits-import.ts");
       await importLimits(file, flags, terminal);
     });
 }
 
+function trying(command: Command): Command {
+  return command
+    .option(
+      "--dry-run [calls]",
+      "only say what would happen, or what would have happened to recorded calls",
+      parseCalls,
+    )
+    .option("-r, --rules <path>", "rules for these calls (default: what the service would read)", someText("a path"))
+    .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does");
+}
+
+/** Reads the file of --dry-run, which may be left out: what follows must not be taken for it. */
+function parseCalls(text: string): string {
+  if (existsSync(text)) return text;
+  throw expected(`expected a file of recorded calls, got '${text}'; without one, --dry-run comes last`);
+}
+
 function changing(limits: Command, terminal: Terminal, name: string, summary: string): Command {
-  return asking(limits.command(name).summary(summary))
+  return trying(asking(limits.command(name).summary(summary)))
     .description(
       `${summary.charAt(0).toUpperCase()}${summary.slice(1)}, at once and in all processes that share the store.`,
     )
     .argument("<domain>", "domain of the calls", someText("a domain"))
     .argument("<descriptor>", DESCRIPTORS, descriptorParser(terminal))
     .option("--until <when>", "a duration such as 2h or 7d, or a time such as 2026-12-24T18:00:00Z", parseUntil)
-    .option("--note <text>", "why, for whoever reads the list", someText("a note"))
-    .option("--dry-run", "only say what would happen");
+    .option("--note <text>", "why, for whoever reads the list", someText("a note"));
 }
 
 function asking(command: Command): Command {
@@ -177,8 +197,14 @@ async function change(
   terminal: Terminal,
 ): Promise<void> {
   const { until, note, dryRun } = flags;
-  const limits = [{ domain, ...askedDescriptor(descriptors[0] ?? []), ...what, ...until, note }];
-  const question = { limits, ...(dryRun ? { dry_run: true } : {}) };
+  const [entries = []] = descriptors;
+  const limit = { domain, ...askedDescriptor(entries), ...what, ...until, note };
+  if (typeof dryRun === "string") {
+    const [{ limitsOnCalls }, { askedOf }] = [await import("./limits-on-calls.ts"), await import("./limit-lines.ts")];
+    const placed = { at: `${domain} ${typedText(entries)}`, asked: askedOf(limit) };
+    return limitsOnCalls(dryRun, () => [placed], flags, terminal);
+  }
+  const question = { limits: [limit], ...(dryRun ? { dry_run: true } : {}) };
   const answer = await askAdmin<SetAnswer>(flags, "/limits", "limits", terminal, question, method);
   terminal.setExitCode(answer === undefined ? EXIT_ERROR : exitCodeOf(answer.limits));
   if (answer !== undefined) terminal.out(flags.json ? jsonText(answer) : answerText(answer, terminal));

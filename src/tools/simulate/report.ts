@@ -49,13 +49,21 @@ export function reportOf(simulation: Simulation) {
   };
 }
 
-function runtimeReport({ limitCount, limitsMet }: Simulation) {
+function runtimeReport({ limitCount, limitsMet, against }: Simulation) {
   if (limitCount === undefined) return null;
   const met = limitsMet.list();
   return {
     given: limitCount,
     /** Those that calls met, and what became of these calls. */
-    met: met.map(({ caller, words, calls, refused, shadowed }) => ({ caller, words, calls, refused, shadowed })),
+    met: met.map(({ caller, words, calls, refused, shadowed, refusedByOld }) => ({
+      caller,
+      words,
+      calls,
+      refused,
+      shadowed,
+      /** How many of them the old rules refuse; null without --against. */
+      refused_by_old: against === undefined ? null : refusedByOld,
+    })),
   };
 }
 

@@ -31,6 +31,8 @@ export interface SimulationOptions {
   readonly settings: DecidingSettings;
   /** Limits at run time, in force from the first call on under both rule sets. */
   readonly limits?: readonly PlacedLimit[] | undefined;
+  /** True: only under the new one. */
+  readonly comparesWithoutLimits?: boolean;
   /** How many refusals to report in full. */
   readonly explainMax?: number;
   /** Hides all values of callers, not only those that rules hide. */
@@ -75,7 +77,7 @@ export class Simulation {
     this.ruleSet = ruleSet;
     this.against = against;
     this.#limits = options.limits && openLimits(options.limits.length);
-    this.#oldLimits = options.limits && openLimits(options.limits.length);
+    if (options.comparesWithoutLimits !== true) this.#oldLimits = options.limits && openLimits(options.limits.length);
     this.#service = new SimulatedService(ruleSet, settings, RefusedHolds, this.#limits);
     this.#old = against && new SimulatedService(against, settings, RefusedHolds, this.#oldLimits);
     this.#needs = new NeededBursts(this.#service.clock, settings);
