@@ -69,6 +69,30 @@ cases:
       - { store: back, call: pair=a, expect: { code: OK, remaining: 2 } }
 `;
 
+const LIMITS = `${HEAD}settings: { RESPONSE_HEADERS: x-ratelimit, RETRY_AFTER_JITTER: "0" }
+cases:
+  - name: raised from the beginning, and unset
+    limits: [{ descriptor: user=ann, requests_per_unit: 4, unit: second, until_seconds: 30 }]
+    steps:
+      - { call: user=ann, times: 4, expect: { code: OK, rule: per-user, remaining: 0, reset: 1s } }
+      - { call: user=bob, times: 2, expect: { code: OK, remaining: 0 } }
+      - { call: user=bob, expect: OVER_LIMIT }
+      - { after: 29999ms, call: user=ann, peek: true, expect: { remaining: 4 } }
+      - { after: 1ms, call: user=ann, peek: true, expect: { remaining: 2 } }
+      - { limits: [{ descriptor: { user: ann }, block: true, until: "2026-01-01T00:01:00Z" }] }
+      - { call: user=ann, expect: { code: OVER_LIMIT, wait: 30s, headers: { Retry-After: "30" } } }
+      - { call: "user=ann", store: away, expect: OVER_LIMIT }
+      - { store: back, limits: [{ descriptor: user=ann, unset: true }], call: user=ann, expect: OK }
+  - name: single limits of a rule, and none at all
+    steps:
+      - limits:
+          - { descriptor: pair=a, amounts: [{ limit: slow, requests_per_unit: 1 }] }
+          - { descriptor: user=ann, exempt: true }
+        call: pair=a
+        expect: { code: OK, rule: slow, remaining: 0 }
+      - { call: user=ann, times: 9, expect: { code: OK, rule: none, matches: user } }
+`;
+
 const BAD = `${HEAD}cases:
   - name: passes
     steps: [{ call: user=ann, expect: OK }]
@@ -130,6 +154,25 @@ describe("headgate test", () => {
     expect(out).toContain("3 of 3 cases passed");
     expect(out).toContain("rules: 4 of 4 rules met, 2 of 3 limits refused a call");
     expect(exitCode).toBe(0);
+  });
+
+  test("has limits at run time in force, set and unset", async () => {
+    const { out, exitCode } = await runProgram(["test", written(LIMITS)]);
+    expect([out.match(/: expected.*|is refused: .*/)?.[0], exitCode]).toEqual([undefined, 0]);
+  });
+
+  test.each([
+    ["descriptor: usr=ann, block: true", 1, "the limit at run time is refused: expected a descriptor that a rule"],
+    ["descriptor: user=ann, unset: true", 1, "expected a limit at run time of this descriptor, found none"],
+    ["descriptor: user=ann", 2, "expected one of requests_per_unit (or amounts), use, block: true and exempt: true"],
+    ["descriptor: user=ann, blok: true", 2, "got 'blok'; did you mean block?"],
+    ["descriptor: user, block: true", 2, "expected key=value,key2=value2, got 'user'"],
+    ["block: true", 2, "expected a descriptor such as tenant=acme"],
+  ])("names a limit at run time that can't be: %s", async (limit, code, says) => {
+    const file = written(`${HEAD}cases:\n  - name: one\n    limits: [{ ${limit} }]\n    steps: [{ call: user=ann }]\n`);
+    const { out, exitCode } = await runProgram(["test", file]);
+    expect([exitCode, out]).toEqual([code, expect.stringMatching(/yaml:5:(?:14|28): /)]);
+    expect(out).toContain(says);
   });
 
   test("says of an answer what was expected, what came, and why", async () => {

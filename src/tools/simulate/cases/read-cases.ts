@@ -1,24 +1,24 @@
 // Turns a parsed file into its cases, or into every problem in it. docs/testing-rules.md describes the format.
 
-import { doubtOf, readTyped } from "../../../engine/domain/entry-text.ts";
 import { UNIT_NAMES } from "../../../engine/domain/limit.ts";
 import { oneByteOf, oneByteValueOf } from "../../../engine/domain/request.ts";
 import { ProblemLog } from "../../../engine/rules/problems.ts";
 import type { MappingNode, ScalarNode, SourceFile, SourceNode } from "../../../engine/rules/source.ts";
 import type { AskedCall, AskedDescriptor } from "../question.ts";
 import { timeOfCall } from "../sources/time-of-call.ts";
-import { CaseFields, mappingOf, textOf } from "./read-fields.ts";
+import { readCaseLimits } from "./case-limits.ts";
+import { CaseFields, mappingOf, readDescriptorText, textOf } from "./read-fields.ts";
 
 const TIMES_MAX = 1_000_000;
 /** When cases begin by default: at the start of a day, where windows up to a day begin, too. */
 const START_US = Date.UTC(2026, 0, 1) * 1_000;
 
 const FILE_KEYS = ["rules", "domain", "settings", "start", "cases"];
-const CASE_KEYS = ["name", "domain", "start", "steps"];
+const CASE_KEYS = ["name", "domain", "start", "limits", "steps"];
 /** What a call and each of its descriptors may have. */
 const ASKED_KEYS = ["hits", "peek", "refund", "override"];
 const CALL_KEYS = [...ASKED_KEYS, "times", "every", "expect"];
-const STEP_KEYS = ["after", "at", "store", "domain", "call", ...CALL_KEYS];
+const STEP_KEYS = ["after", "at", "store", "limits", "domain", "call", ...CALL_KEYS];
 const DESCRIPTOR_KEYS = ["entries", ...ASKED_KEYS];
 const EXPECT_KEYS = [
   "code",
@@ -43,7 +43,7 @@ export const FOUND = ["settled", "unknown", "already_settled", "unanswered", "no
 export type CaseFile = NonNullable<ReturnType<typeof readFile>>;
 export type TestCase = ReturnType<typeof readCase>;
 
-/** One step of a time line: time moves, then the store comes or goes, then calls are made. */
+/** One step of a time line: time moves, then the store comes or goes, then limits at run time are set, then calls are made. */
 export type Step = ReturnType<typeof readStep>;
 
 /** What an answer must be; what is undefined is not checked. `code` applies to each of a step's calls, all else to the last of them. */
@@ -102,12 +102,16 @@ function readCase(node: MappingNode, { domain, startUs }: Defaults, log: Problem
   const name = fields.text("name");
   if (name === undefined) log.error(node.at, "a case needs a 'name'");
   if (steps.length === 0) log.error(node.at, "steps: expected at least one step");
-  return { name: name ?? "", at: node.at, startUs: own.startUs, steps };
+  // What is in force from the beginning is set by a step of its own.
+  const entries = node.entries.filter(({ key }) => key.text === "limits");
+  const begin = readStep({ kind: "mapping", at: node.at, entries }, own, log);
+  return { name: name ?? "", at: node.at, startUs: own.startUs, steps: [begin, ...steps] };
 }
 
 function readStep(node: MappingNode, { domain }: Defaults, log: ProblemLog) {
   const fields = new CaseFields(node, STEP_KEYS, "in a step", log);
-  const call = readCall(fields, fields.text("domain") ?? domain, log);
+  const ofCalls = fields.text("domain") ?? domain;
+  const call = readCall(fields, ofCalls, log);
   const expect = fields.value("expect");
   const hasCallKey = CALL_KEYS.find((key) => fields.value(key));
   if (fields.value("call") === undefined && hasCallKey !== undefined) {
@@ -118,6 +122,8 @@ function readStep(node: MappingNode, { domain }: Defaults, log: ProblemLog) {
     afterUs: fields.duration("after") ?? 0,
     /** Where the clock is set, forwards or back; undefined: it goes on. */
     setUs: readTime(fields, "at"),
+    /** Set or unset before the call. */
+    limits: readCaseLimits(fields, ofCalls),
     store: STORE_STATES[fields.word("store", STORE_STATES) ?? -1],
     /** Undefined: no call. One-byte text. */
     call,
@@ -162,20 +168,8 @@ function readAsked(fields: CaseFields): Omit<AskedDescriptor, "entries"> {
   };
 }
 
-/** `key=value,key2=value2` as `ask` takes it, or a mapping of keys to values. */
 function readEntries(node: SourceNode, log: ProblemLog): AskedDescriptor["entries"] {
-  if (node.kind === "mapping") {
-    return node.entries.map(({ key, value }) => [oneByteOf(key.text), oneByteOf(textOf(value, key.text, log) ?? "")]);
-  }
-  const text = textOf(node, "call", log) ?? "";
-  const entries = readTyped(text);
-  if (typeof entries === "string") {
-    log.error(node.at, `call: ${entries}`);
-    return [];
-  }
-  const doubt = doubtOf(entries);
-  if (doubt !== undefined) log.warn(node.at, `call: ${doubt}`);
-  return entries.map((entry) => [oneByteOf(entry.key), oneByteValueOf(entry)]);
+  return readDescriptorText(node, "call", log).map((entry) => [oneByteOf(entry.key), oneByteValueOf(entry)]);
 }
 
 function readExpectation(node: SourceNode, log: ProblemLog) {

@@ -1,6 +1,8 @@
 // Reads mappings of a file of cases, by the readers of rule files: known keys, and values of few kinds. Every problem is reported at
 // its place.
 
+import { doubtOf, readTyped } from "../../../engine/domain/entry-text.ts";
+import type { WrittenEntry } from "../../../engine/domain/request.ts";
 import { Fields, isNull, readScalars } from "../../../engine/rules/fields.ts";
 import type { ProblemLog } from "../../../engine/rules/problems.ts";
 import type { MappingNode, ScalarNode, SourceNode } from "../../../engine/rules/source.ts";
@@ -62,6 +64,20 @@ export class CaseFields extends Fields {
 export function mappingOf(node: SourceNode, name: string, log: ProblemLog): MappingNode | undefined {
   if (node.kind === "mapping") return node;
   return log.wrong(node, `${name}: expected a mapping of keys`);
+}
+
+/** The entries of a descriptor: `key=value,key2=value2` as `ask` takes it, or a mapping of keys to values. */
+export function readDescriptorText(node: SourceNode, name: string, log: ProblemLog): readonly WrittenEntry[] {
+  if (node.kind === "mapping")
+    return node.entries.map(({ key, value }) => ({ key: key.text, value: textOf(value, key.text, log) ?? "" }));
+  const entries = readTyped(textOf(node, name, log) ?? "");
+  if (typeof entries === "string") {
+    log.error(node.at, `${name}: ${entries}`);
+    return [];
+  }
+  const doubt = doubtOf(entries);
+  if (doubt !== undefined) log.warn(node.at, `${name}: ${doubt}`);
+  return entries;
 }
 
 /** The text of a scalar as it is written; otherwise undefined, and the problem is reported. */

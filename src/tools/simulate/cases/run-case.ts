@@ -14,8 +14,10 @@ import { addHeaders, type HeaderOptions } from "../../../grpc/rls/headers.ts";
 import { failWithCallFailure, failWithError } from "../../../grpc/rls/service.ts";
 import { GrpcStatus } from "../../../grpc/unary.ts";
 import { MemoryStore } from "../../../stores/memory/memory-store.ts";
+import { openLimits, setLimit } from "../simulated-limits.ts";
 import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
 import { TIME_US_MAX } from "../sources/time-of-call.ts";
+import type { CaseLimit } from "./case-limits.ts";
 import type { Coverage } from "./coverage.ts";
 import type { Expectation, FOUND, Step, TestCase } from "./read-cases.ts";
 
@@ -47,16 +49,25 @@ interface Answer {
 
 /** Runs one case, on buckets of its own. No failures: it passed. It ends with the first step that fails. */
 export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }: CaseOptions) {
-  const service = new SimulatedService(ruleSet, settings, SwitchedStore);
+  const limitCount = test.steps.reduce((sum, { limits }) => sum + limits.length, 0);
+  const table = limitCount === 0 ? undefined : openLimits(limitCount);
+  const service = new SimulatedService(ruleSet, settings, SwitchedStore, table);
   let nowUs = test.startUs;
   let calls = 0;
   const done = (failures: readonly Failure[]) => {
     void service.close();
     return { name: test.name, at: test.at, failures, calls };
   };
+  const setAll = (limits: readonly CaseLimit[]): readonly Failure[] =>
+    limits.flatMap(({ at, asked }) => {
+      const error = table && setLimit(table, ruleSet, asked, nowUs);
+      return error === undefined ? [] : [{ at, message: `the limit at run time is refused: ${error.message}` }];
+    });
   for (const step of test.steps) {
     nowUs = (step.setUs ?? nowUs) + step.afterUs;
     if (step.store !== undefined) service.store.isAway = step.store === "away";
+    const refused = setAll(step.limits);
+    if (refused.length > 0) return done(refused);
     for (let i = 1; i <= step.times && step.call !== undefined; i++) {
       calls++;
       if (i > 1) nowUs += step.everyUs;
