@@ -217,14 +217,16 @@ test("an import sets what it can and names the lines that it can't; an export is
   const csv = join(folder, "customers.csv");
   await writeFile(
     csv,
-    "domain,descriptor,limit,requests,use,block,note\nedge,tenant=a,hourly,7,,,x\nedge,tenat=b,,1,,,\nedge,user=u,,,gold,,\nedge,tenant=c,,,,true,\n",
+    "domain,descriptor,limit,requests,use,block,note\nedge,tenant=a,hourly,7,,,x\nedge,tenat=b,,1,,,\nedge,user=u,,,gold,,\nedge,tenant=c,,,,true,\nedge,tenant=a,daily,8,,,\n",
   );
   const dry = await limits(app, "import", csv, "--dry-run");
-  expect(dry.out).toContain("3 limits would be set, 1 refused");
+  expect(dry.out).toContain("4 limits would be set, 1 refused");
   expect((await limits(app, "list")).out).toContain("no limits");
   const imported = await limits(app, "import", csv);
-  expect([imported.out, imported.exitCode]).toEqual(["3 limits set, 1 refused\nin force in 1 of 1 process\n", 1]);
+  expect([imported.out, imported.exitCode]).toEqual(["4 limits set, 1 refused\nin force in 1 of 1 process\n", 1]);
   expect(imported.err).toContain(`${csv}:3: edge tenat=b: refused`);
+  // The second line of a caller adds to the first.
+  expect((await limits(app, "list", "-d", "edge")).out).toContain("hourly: 7, daily: 8");
   const exported = (await limits(app, "export")).out;
   const jsonl = join(folder, "limits.jsonl");
   await writeFile(jsonl, exported);

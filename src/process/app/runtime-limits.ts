@@ -41,7 +41,12 @@ import type {
 } from "../../operate/http/limit-pages.ts";
 import { confirmed, RuntimeSync, writeThrough } from "../../rule-sources/runtime/runtime-sync.ts";
 import { memoryRuntimeStore } from "../../stores/memory/runtime-store.ts";
-import { RUNTIME_WRITES_MAX, type RuntimeStore, type RuntimeWritten } from "../../stores/runtime-store.ts";
+import {
+  RUNTIME_WRITES_MAX,
+  type RuntimeHead,
+  type RuntimeStore,
+  type RuntimeWritten,
+} from "../../stores/runtime-store.ts";
 import type { AppOptions } from "./app-options.ts";
 import { RuntimeCounts } from "./runtime-counts.ts";
 
@@ -94,6 +99,9 @@ interface LimitsAdminOptions {
   readonly rules: () => RuleSet | undefined;
 }
 
+/** Changes that passed all checks, by key, each with its place among what was asked. */
+type PendingLimits = Map<string, { readonly at: number; readonly change: PlannedLimit }>;
+
 class LimitsAdmin implements LimitsSource {
   readonly #options: LimitsAdminOptions;
   readonly #counts: RuntimeCounts;
@@ -105,11 +113,18 @@ class LimitsAdmin implements LimitsSource {
 
   async set(asked: readonly AskedLimit[], who: string, { isDry, waits }: SetHow): Promise<SetAnswer> {
     const results: SetLimit[] = [];
-    const ready: { readonly at: number; readonly change: PlannedLimit }[] = [];
+    const pending: PendingLimits = new Map();
+    let head: RuntimeHead | undefined;
     for (const [at, each] of asked.entries()) {
       try {
-        const change = this.#check(each, who);
-        ready.push({ at, change });
+        let change = this.#check(each, who);
+        const key = keyText(change.caller.key);
+        if (pending.size >= RUNTIME_WRITES_MAX || pending.has(key)) {
+          head = await this.#write(pending, results);
+          // Several of one caller: judged by what the ones before have left.
+          change = this.#check(each, who);
+        }
+        if (!isDry) pending.set(key, { at, change });
         results.push({ ...this.#shown(change), outcome: isDry ? "would be set" : "set" });
       } catch (error) {
         if (!(error instanceof RequestError)) throw error;
@@ -121,23 +136,31 @@ class LimitsAdmin implements LimitsSource {
         });
       }
     }
-    if (isDry || ready.length === 0) return { limits: results, processes: undefined };
-    let head: Awaited<ReturnType<RuntimeStore["head"]>> | undefined;
-    for (let i = 0; i < ready.length; i += RUNTIME_WRITES_MAX) {
-      const part = ready.slice(i, i + RUNTIME_WRITES_MAX);
-      const writes = part.map(({ change: { caller, limit, known } }) => ({
-        key: keyText(caller.key),
+    if (pending.size > 0) head = await this.#write(pending, results);
+    if (head === undefined || !waits) return { limits: results, processes: undefined };
+    return { limits: results, processes: await this.#whenInForce(head) };
+  }
+
+  /** Writes the changes, empties `pending`, and says in `results` what became of each. */
+  async #write(pending: PendingLimits, results: SetLimit[]): Promise<RuntimeHead> {
+    const changes = [...pending];
+    pending.clear();
+    const writes = changes.map(
+      ([
+        key,
+        {
+          change: { limit, known },
+        },
+      ]) => ({
+        key,
         value: valueText(limit),
         expectedUs: known?.atUs ?? 0,
         atUs: undefined,
-      }));
-      const written = await writeThrough(this.#options, writes);
-      head = written.head;
-      for (const [j, { at }] of part.entries())
-        results[at] = this.#concluded(results[at] as SetLimit, written.written[j]);
-    }
-    if (head === undefined || !waits) return { limits: results, processes: undefined };
-    return { limits: results, processes: await this.#whenInForce(head) };
+      }),
+    );
+    const { head, written } = await writeThrough(this.#options, writes);
+    for (const [i, [, { at }]] of changes.entries()) results[at] = this.#concluded(results[at] as SetLimit, written[i]);
+    return head;
   }
 
   list({ domain, after, countMax }: LimitsQuery): LimitsAnswer {
@@ -231,7 +254,7 @@ class LimitsAdmin implements LimitsSource {
   }
 
   /** Which processes have the change, and, if a file is kept, whether it has it. */
-  async #whenInForce(head: Awaited<ReturnType<RuntimeStore["head"]>>): Promise<SetAnswer["processes"]> {
+  async #whenInForce(head: RuntimeHead): Promise<SetAnswer["processes"]> {
     const { store, isShared, table } = this.#options;
     if (isShared) {
       const { all, waiting } = await confirmed(store, head);
