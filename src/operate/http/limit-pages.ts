@@ -47,6 +47,8 @@ export interface LimitsQuery {
   /** `next` of the answer before. */
   readonly after: string | undefined;
   readonly countMax: number;
+  /** The newest first, without more. */
+  readonly newest: boolean;
 }
 
 export interface LimitsAnswer {
@@ -122,12 +124,14 @@ async function orUnavailable(answer: () => Promise<HttpAnswer>): Promise<HttpAns
 }
 
 function readQuery(request: IncomingMessage): LimitsQuery {
-  const query = queryOf(request, ["domain", "after", "count"]);
-  const count = Number(query.get("count") ?? LISTED_MAX);
+  const query = queryOf(request, ["domain", "after", "count", "newest"]);
+  const newest = query.get("newest");
+  if (newest !== null && (query.has("after") || query.has("count"))) throw refused("newest without after and count");
+  const count = Number(newest ?? query.get("count") ?? LISTED_MAX);
   if (!Number.isInteger(count) || count < 1 || count > LISTED_MAX) throw refused(`a count from 1 to ${LISTED_MAX}`);
   const after = query.get("after") ?? undefined;
   if (after !== undefined && !/^\d{1,10}\.\d{1,10}$/.test(after)) throw refused("`next` of an answer as after");
-  return { domain: query.get("domain") ?? undefined, after, countMax: count };
+  return { domain: query.get("domain") ?? undefined, after, countMax: count, newest: newest !== null };
 }
 
 function queryOf(request: IncomingMessage, keys: readonly string[]): URLSearchParams {

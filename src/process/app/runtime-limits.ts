@@ -163,14 +163,14 @@ class LimitsAdmin implements LimitsSource {
     return head;
   }
 
-  list({ domain, after, countMax }: LimitsQuery): LimitsAnswer {
+  list({ domain, after, countMax, newest }: LimitsQuery): LimitsAnswer {
     const { table } = this.#options;
     const [generation = 0, from = 0] = after?.split(".").map(Number) ?? [table.generation];
     if (generation !== table.generation)
       throw new RequestError("REQUEST_LIMIT", "expected `after` of a list that is still valid; begin again without it");
     const shown: object[] = [];
-    for (const place of table.places(from)) {
-      if (shown.length >= countMax) return { limits: shown, next: `${generation}.${place}` };
+    for (const place of newest ? [...table.places()].reverse() : table.places(from)) {
+      if (shown.length >= countMax) return { limits: shown, next: newest ? undefined : `${generation}.${place}` };
       if (!table.isCurrent(place)) continue;
       const kept = table.kept(place);
       const key = readKey(kept.key);

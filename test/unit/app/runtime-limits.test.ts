@@ -71,6 +71,15 @@ test("counts what is in force by kind", async () => {
   expect((await source.counts()).inForce).toEqual({ exempt: 1 });
 });
 
+test("the newest are listed first, each once, and those that were unset not at all", async () => {
+  const { source, set } = open();
+  for (const tenant of ["a", "b", "c", "d", "a", "d"]) await set(callerOf({ tenant }), BLOCK);
+  await set(callerOf({ tenant: "d" }), { kind: "none" });
+  const { limits, next } = source.list({ domain: "edge", after: undefined, countMax: 2, newest: true });
+  expect(limits).toMatchObject([callerOf({ tenant: "a" }), callerOf({ tenant: "c" })]);
+  expect(next).toBeUndefined();
+});
+
 test("an operator who was shown nothing may set a limit where one was unset or has ended, and not where one is in force", async () => {
   const { clock, set } = open();
   expect((await set(ACME, BLOCK, { seenUs: 0 }))?.outcome).toBe("set");
