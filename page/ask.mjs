@@ -47,18 +47,34 @@ export class Server {
    * @returns {Promise<any>}
    */
   async ask(path, question) {
-    const response = await this.#send(path, question);
-    if (response.ok) return response.json().catch(() => Promise.reject(new NoAnswer("away", "the answer broke off")));
+    const response = await this.#send(path, question === undefined ? "GET" : "POST", question);
+    if (response.ok) return jsonOf(response);
+    return this.#refuse(response);
+  }
+
+  /**
+   * What became of a change, also if it was refused. Throws NoAnswer.
+   * @param {"PUT" | "DELETE"} method @param {string} path @param {object} change
+   * @returns {Promise<any>}
+   */
+  async change(method, path, change) {
+    const response = await this.#send(path, method, change);
+    const isJson = response.headers.get("content-type")?.startsWith("application/json");
+    return isJson ? jsonOf(response) : this.#refuse(response);
+  }
+
+  /** @param {Response} response @returns {Promise<never>} */
+  async #refuse(response) {
     const says = (await response.text().catch(() => "")).trim();
     throw new NoAnswer(this.#whyOf(response.status), says === "" ? `the server answered ${response.status}` : says);
   }
 
-  /** @param {string} path @param {object} [question] */
-  async #send(path, question) {
+  /** @param {string} path @param {string} method @param {object} [question] */
+  async #send(path, method, question) {
     const token = this.#token;
     try {
       return await fetch(path, {
-        method: question === undefined ? "GET" : "POST",
+        method,
         headers: { ...proxyHeaders(location), ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
         ...(question === undefined ? {} : { body: JSON.stringify(question) }),
         cache: "no-store",
@@ -79,4 +95,9 @@ export class Server {
     if (status === 404 || status === 409) return "not there";
     return status === 400 || status === 413 ? "bad question" : "away";
   }
+}
+
+/** @param {Response} response @returns {Promise<any>} */
+function jsonOf(response) {
+  return response.json().catch(() => Promise.reject(new NoAnswer("away", "the answer broke off")));
 }

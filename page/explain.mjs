@@ -3,6 +3,7 @@
 import { NoAnswer } from "./ask.mjs";
 import { byId, make, setShown, setText, withCode } from "./dom.mjs";
 import { bucketTable, reportParts } from "./explained.mjs";
+import { actionButtons, askLimit } from "./limits.mjs";
 import { doubtOf, readDescriptors, typedDescriptor } from "./read-descriptor.mjs";
 import { durationWords, hides, sentence, shown } from "./words.mjs";
 
@@ -45,6 +46,9 @@ export function offerDomains(domains) {
   const box = byId("domain");
   if (box.value === "" && domains[0] !== undefined) box.value = domains[0];
 }
+
+/** @type {readonly import("./limits.mjs").Action[]} */
+const ACTIONS = ["Raise", "Block", "Exempt"];
 
 /** What is to be known of all buckets, for those who look at some. */
 let note = "";
@@ -91,7 +95,13 @@ async function explainBox(server, refused) {
     const doubt = doubtOf(read.descriptors);
     byId("explained").replaceChildren(
       ...(doubt === undefined ? [] : [make("p", { class: "warning" }, shown(doubt, 300))]),
-      ...reportParts(report),
+      ...reportParts(report, ({ rule, runtime_limit: set }, i) => {
+        if (!server.hasToken || (rule === undefined && set === undefined)) return [];
+        const caller = { domain: question.domain, entries: read.descriptors[i]?.entries ?? [] };
+        return actionButtons(caller, set === undefined ? ACTIONS : [...ACTIONS, "Unset"], (action, of) => {
+          void askLimit(server, action, of, { done: () => void explainBox(server, refused), refused });
+        });
+      }),
       ...bucketParts(server, question, peeked.buckets, peeked.says),
     );
     explained = { text: `${question.domain}: ${text}`, atMs: Date.now(), rules: rulesNow };

@@ -9,10 +9,16 @@ import { countWords, durationWords, sentence, shown } from "./words.mjs";
  * @typedef {{ rule: string, bucket: string, burst: number, remaining: number, wait_seconds: number | null, reset_seconds: number }} Bucket
  */
 
-/** @param {Report} report */
-export function reportParts({ says, descriptors = [], global_limit: globalLimit }) {
+/** @param {Report} report @param {(report: DescriptorReport, i: number) => readonly (Node | string)[]} actionsOf */
+export function reportParts({ says, descriptors = [], global_limit: globalLimit }, actionsOf) {
   const parts = descriptors.length === 1 ? [] : [verdictPart(says)];
-  parts.push(...descriptors.flatMap(descriptorParts));
+  descriptors.forEach((report, i) => {
+    const actions = actionsOf(report, i);
+    parts.push(
+      ...descriptorParts(report),
+      ...(actions.length === 0 ? [] : [make("p", { class: "actions" }, ...actions)]),
+    );
+  });
   if (globalLimit !== undefined) {
     const all = `Every call of the domain also pays its global limit: ${shown(globalLimit.says, 300)}.`;
     parts.push(make("p", { class: "quiet" }, all));
@@ -26,7 +32,7 @@ function verdictPart(says) {
 }
 
 /** @param {DescriptorReport} report */
-function descriptorParts({ says, suggestion, rule, limits, entries }) {
+function descriptorParts({ says, suggestion, rule, limits, entries, runtime_limit: set }) {
   const parts = [verdictPart(says)];
   if (suggestion !== undefined) parts.push(make("p", {}, ...withCode(shown(suggestion, 300))));
   if (rule !== undefined) {
@@ -41,6 +47,10 @@ function descriptorParts({ says, suggestion, rule, limits, entries }) {
         shown(`${kind}${allowed === "" ? "" : `: ${allowed}`}`, 600),
       ),
     );
+  }
+  if (set?.who !== undefined) {
+    const by = `Set at ${set.set_at.slice(0, 19)}Z by ${set.who}${set.note === undefined ? "." : `: ${set.note}`}`;
+    parts.push(make("p", { class: "quiet" }, shown(by, 400)));
   }
   const tried = entries.flatMap(({ key, value, says: why, tried: rules }) => [
     make("li", {}, `${shown(`${key}=${value}`)}: ${shown(why, 300)}`),

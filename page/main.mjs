@@ -4,6 +4,7 @@ import { NoAnswer, Server } from "./ask.mjs";
 import { CALLS, showCalls } from "./charts.mjs";
 import { byId, setShown, setText } from "./dom.mjs";
 import { explainKey, noteAge, noteBuckets, offerDomains, openExplain } from "./explain.mjs";
+import { askLimit, showLimits } from "./limits.mjs";
 import { RateHistory } from "./rates.mjs";
 import { showCertificate, showRules, showUnmatched, showWorkers } from "./tables.mjs";
 import { hideTop, showTop } from "./top.mjs";
@@ -34,6 +35,7 @@ async function look() {
     const state = await server.ask("state");
     showState(state);
     answeredMs = Date.now();
+    await showLimits(server, state, actOnLimit);
     if (state.keeps_top_keys) await lookAtTop();
     else hideTop("Not available: this server does not keep them.");
   } catch (error) {
@@ -79,12 +81,18 @@ async function requireAccess() {
 async function lookAtTop() {
   try {
     const top = await server.ask("top?window=minute&by=refused&keys=10");
-    showTop(top, (key) => void explainKey(server, key, noteRefusal));
+    const explain = (/** @type {import("./top.mjs").TopKey} */ key) => void explainKey(server, key, noteRefusal);
+    showTop(top, explain, server.hasToken ? actOnLimit : undefined);
     showFlood(top);
   } catch (error) {
     if (!(error instanceof NoAnswer) || error.why !== "not there") throw error;
     hideTop(error.message);
   }
+}
+
+/** @type {import("./limits.mjs").Act} */
+function actOnLimit(action, caller) {
+  void askLimit(server, action, caller, { done: () => void lookNext(), refused: noteRefusal });
 }
 
 /** @param {unknown} error */

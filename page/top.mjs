@@ -1,19 +1,20 @@
 // The keys that are refused most, and how they are called.
 
 import { bodyOf, byId, keepChildren, make, part, setShown, setText } from "./dom.mjs";
+import { actionButtons } from "./limits.mjs";
 import { countWords, plural, shown, sinceWords } from "./words.mjs";
 
 const WITH_KEYS = "Within the last minute; counts may be a little too high.";
 
-/** @param {TopAnswer} answer @param {(key: TopKey) => void} explain */
-export function showTop(answer, explain) {
+/** @param {TopAnswer} answer @param {(key: TopKey) => void} explain @param {import("./limits.mjs").Act | undefined} act undefined: nobody may */
+export function showTop(answer, explain, act) {
   const { keys, at, refused: all } = answer;
   const refused = keys.filter((key) => key.refused > 0);
   setText(byId("top-note"), outstandingKey(answer) === undefined ? noKeyWords(all) : WITH_KEYS);
   setShown(byId("top"), refused.length > 0);
   keepChildren(bodyOf("top"), refused, {
     key: ({ domain, rule, key }) => JSON.stringify([domain, rule, key]),
-    create: (key) => createTop(key, explain),
+    create: (key) => createTop(key, explain, act),
     update: (row, key) => {
       setText(part(row, ".refused"), countWords(key.refused));
       setText(part(row, ".asked"), countWords(key.asked));
@@ -22,14 +23,16 @@ export function showTop(answer, explain) {
   });
 }
 
-/** @param {TopKey} key @param {(key: TopKey) => void} explain */
-function createTop(key, explain) {
+/** @param {TopKey} key @param {(key: TopKey) => void} explain @param {import("./limits.mjs").Act | undefined} act */
+function createTop(key, explain, act) {
   const name = shown(keyWords(key), 80);
   const head = make("th", { scope: "row" }, name);
   if (key.descriptor !== undefined) {
     const button = make("button", { type: "button", "aria-label": `Explain ${name}` }, "Explain");
     button.addEventListener("click", () => explain(key));
-    head.append(make("small", {}, button));
+    const caller = { domain: key.domain, entries: key.descriptor };
+    const actions = act === undefined ? [] : actionButtons(caller, ["Raise", "Block", "Exempt", "Unset"], act);
+    head.append(make("small", {}, button, ...actions));
   }
   return make(
     "tr",

@@ -43,3 +43,37 @@ test("values of callers stay text: markup, 16 KB without a space, marks of direc
   expect(text).toContain("<img src=x onerror=alert(1)>");
   await expectClean(seen, /400 \(Bad Request\)/);
 });
+
+// Promise(operators): Values of callers stay text on the page.
+test("so do values and notes of limits at run time, in the list and in the question", async () => {
+  const token = "a-token-of-the-operators";
+  const seen = await see(open({ ADMIN_TOKEN: token }));
+  const { page, scene } = seen;
+  page.on("dialog", () => expect.fail("a script of a caller ran"));
+  // Longer values can have no limit of their own.
+  const limits = HOSTILE.map((value) => value.slice(0, 250)).map((text) => ({
+    domain: "edge",
+    entries: [{ key: "user", value: text }],
+    block: true,
+    note: text,
+  }));
+  const headers = { authorization: `Bearer ${token}` };
+  const answer = await scene.app.http("/limits", { method: "PUT", body: JSON.stringify({ limits }), headers });
+  expect(await answer.text()).not.toContain(`"outcome": "refused"`);
+  await page.getByLabel("Token").fill(token);
+  await page.getByLabel("Token").press("Enter");
+  const rows = page.locator("#limits tbody tr");
+  await expect.poll(() => rows.count()).toBe(HOSTILE.length);
+  for (let i = 0; i < HOSTILE.length; i++) {
+    await rows.nth(i).getByRole("button").click();
+    await expect.poll(() => page.locator("#limit-now").innerText()).toMatch(/blocked: every call is refused/);
+    expect(await seen.barriers()).toEqual([]);
+    await page.getByRole("button", { name: "Cancel" }).click();
+  }
+  await rows.filter({ hasText: "<img" }).getByRole("button").click();
+  const text = await page.locator("body").innerText();
+  expect(text).toContain("Unset user=<img src=x onerror=alert(1)>");
+  for (const hidden of ["\u202e", "\u2066", "\u200f", "\u001b", "\0", "\u0007"]) expect(text).not.toContain(hidden);
+  expect(await page.locator("img, main script, dialog script").count()).toBe(0);
+  await expectClean(seen);
+});

@@ -1,0 +1,246 @@
+// Limits at run time: those in force, and setting or unsetting one for one caller, after a question.
+
+import { NoAnswer } from "./ask.mjs";
+import { bodyOf, byId, keepChildren, make, part, setShown, setText, withCode } from "./dom.mjs";
+import { durationWords, plural, sentence, shown, timeWords } from "./words.mjs";
+
+/**
+ * @typedef {import("./ask.mjs").Server} Server
+ * @typedef {import("./read-descriptor.mjs").Entry & { valueBase64?: string }} Entry
+ * @typedef {{ domain: string, entries: readonly Entry[] }} Caller
+ * @typedef {import("../src/engine/rules/explain-report.ts").DescriptorReport} DescriptorReport
+ * @typedef {Caller & import("../src/engine/rules/explain-report.ts").RuntimeLimitReport & { says?: string }} SetLimit
+ * @typedef {Awaited<ReturnType<typeof import("../src/process/app/state-page.ts").readState>>} State
+ * @typedef {import("../src/operate/http/limit-pages.ts").SetAnswer} SetAnswer
+ * @typedef {"Raise" | "Block" | "Exempt" | "Unset"} Action
+ * @typedef {(action: Action, caller: Caller) => void} Act
+ */
+
+/** Most limits that are listed. */
+const LISTED_MAX = 100;
+/** @type {Readonly<Record<string, string>>} */
+const KINDS = { amounts: "with other amounts", use: "with another tier", block: "blocked", exempt: "exempt" };
+const NEEDS_TOKEN =
+  "This server has no token, so nobody may set any: set ADMIN_TOKEN or ADMIN_TOKEN_FILE, and restart it.";
+/** @type {Readonly<Record<Action, string>>} */
+const EFFECTS = {
+  Raise: "Another amount for one limit. What the caller has spent stays spent.",
+  Block: "Every call with this descriptor is refused, whatever its rule says.",
+  Exempt: "The rule's limits don't apply; the domain's global limit still does.",
+  Unset: "The rule's limits apply again.",
+};
+
+/** What was listed last, and for which state. @type {{ of: string, limits: readonly SetLimit[] }} */
+let listed = { of: "", limits: [] };
+
+/** Shows what is in force; asks for the list when it has changed. Throws NoAnswer. @param {Server} server @param {State} state @param {Act} act */
+export async function showLimits(server, { instance, at, rules, runtime_limits: counts }, act) {
+  const of = JSON.stringify([instance, rules.hash, counts]);
+  if (server.hasToken && of !== listed.of) listed = { of, ...(await server.ask(`limits?newest=${LISTED_MAX}`)) };
+  const limits = server.hasToken ? listed.limits : [];
+  setText(byId("limits-note"), `${countsWords(counts.in_force)}${server.hasToken ? "" : ` ${NEEDS_TOKEN}`}`);
+  setShown(byId("limits"), limits.length > 0);
+  keepChildren(bodyOf("limits"), limits, {
+    key: ({ domain, entries, ...limit }) => JSON.stringify([domain, entries, limit]),
+    create: (limit) => createLimit(limit, act),
+    update: (row, { until }) => setText(part(row, ".ends"), endWords(until, at)),
+  });
+}
+
+/** @param {Readonly<Record<string, number>>} inForce by kind */
+export function countsWords(inForce) {
+  const counts = Object.entries(inForce);
+  const all = counts.reduce((sum, [, count]) => sum + count, 0);
+  if (all === 0) return "None in force.";
+  const kinds = counts.map(([kind, count]) => `${count.toLocaleString("en")} ${KINDS[kind] ?? kind}`).join(", ");
+  const more = all > LISTED_MAX ? ` The newest ${LISTED_MAX} are listed; \`headgate limits list\` has all.` : "";
+  return `${plural(all, "caller")}: ${kinds}.${more}`;
+}
+
+/** @param {string | undefined} until @param {string} at now; both as the server writes them */
+export function endWords(until, at) {
+  if (until === undefined) return "never";
+  const [untilMs, nowMs] = [Date.parse(until), Date.parse(at)];
+  return `${timeWords(untilMs, nowMs)} (in ${durationWords((untilMs - nowMs) / 1_000)})`;
+}
+
+/** @param {Caller} caller */
+export function callerWords({ entries }) {
+  return entries
+    .map(
+      ({ key, value, value_base64, valueBase64: base64 = value_base64 }) =>
+        `${key}=${base64 === undefined ? value : `(bytes) ${base64}`}`,
+    )
+    .join(",");
+}
+
+/** @param {SetLimit} limit @param {Act} act */
+function createLimit({ domain, entries, limits, says, who, note, set_at: setAt }, act) {
+  const does =
+    limits === undefined ? make("span", { class: "warning" }, sentence(says ?? "")) : shown(limits.join("; "), 300);
+  const by = `set ${setAt.slice(0, 19)}Z by ${who}${note === undefined ? "" : `: ${note}`}`;
+  return make(
+    "tr",
+    {},
+    make(
+      "th",
+      { scope: "row" },
+      shown(callerWords({ domain, entries }), 80),
+      make("small", {}, shown(domain, 80), ...actionButtons({ domain, entries }, ["Unset"], act)),
+    ),
+    make("td", {}, does, make("small", {}, shown(by, 300))),
+    make("td", { class: "ends" }),
+  );
+}
+
+/** Buttons that ask and act. @param {Caller} caller @param {readonly Action[]} actions @param {Act} act */
+export function actionButtons(caller, actions, act) {
+  const name = shown(callerWords(caller), 80);
+  return actions.flatMap((action) => {
+    const button = make("button", { type: "button", "aria-label": `${action} ${name}` }, action);
+    button.addEventListener("click", () => act(action, caller));
+    return [" ", button];
+  });
+}
+
+/**
+ * Asks in a dialog, acts, and says there what became of it. `done`: called when it was closed after a change.
+ * @param {Server} server @param {Action} action @param {Caller} caller
+ * @param {{ done: () => void, refused: (error: unknown) => void }} tell
+ */
+export async function askLimit(server, action, caller, { done, refused }) {
+  const dialog = byId("limit");
+  const closed = new AbortController();
+  const { signal } = closed;
+  let isDone = false;
+  /** What is shown, once it is known. @type {number | undefined} */
+  let seenUs;
+  const entries = caller.entries.map(({ key, value, value_base64: base64, valueBase64 = base64 }) =>
+    valueBase64 === undefined ? { key, value } : { key, value_base64: valueBase64 },
+  );
+  const asked = { domain: caller.domain, entries };
+  showQuestion(action, caller);
+  byId("limit-no").addEventListener("click", () => dialog.close(), { signal });
+  dialog.addEventListener(
+    "close",
+    () => {
+      closed.abort();
+      if (isDone) done();
+    },
+    { signal },
+  );
+  const attempt = async (/** @type {() => Promise<void>} */ step) => {
+    byId("limit-yes").disabled = true;
+    try {
+      await step();
+    } catch (error) {
+      if (!signal.aborted) say(`Not done: ${error instanceof NoAnswer ? error.message : error}`, "critical");
+      byId("limit-yes").disabled = seenUs === undefined;
+      refused(error);
+      if (error instanceof NoAnswer && error.why.startsWith("token")) dialog.close();
+    }
+  };
+  byId("limit-form").addEventListener(
+    "submit",
+    (/** @type {Event} */ event) => {
+      event.preventDefault();
+      void attempt(async () => {
+        const limit = { ...asked, ...fieldsOf(action), note: byId("limit-note").value, seen_us: seenUs };
+        const method = action === "Unset" ? "DELETE" : "PUT";
+        const answer = await server.change(method, "limits", { limits: [limit] });
+        isDone = showOutcome(answer);
+      });
+    },
+    { signal },
+  );
+  await attempt(async () => {
+    const report = await server.ask("explain", { domain: caller.domain, descriptors: [{ entries }] });
+    if (!signal.aborted) seenUs = showNow(action, caller.domain, report);
+  });
+}
+
+/** @param {Action} action @param {Caller} caller */
+function showQuestion(action, caller) {
+  setText(byId("limit-heading"), `${action} ${shown(callerWords(caller), 200)} of ${shown(caller.domain, 80)}?`);
+  setText(byId("limit-does"), EFFECTS[action]);
+  setText(byId("limit-now"), "Asking the server ...");
+  say("", "");
+  byId("limit-form").reset();
+  setText(byId("limit-yes"), action);
+  setText(byId("limit-no"), "Cancel");
+  setShown(byId("limit-yes"), true);
+  setShown(byId("limit-fields"), true);
+  setShown(byId("limit-raise"), action === "Raise");
+  setShown(byId("limit-end"), action !== "Unset");
+  byId("limit-requests").disabled = action !== "Raise";
+  byId("limit").showModal();
+  byId("limit-no").focus();
+}
+
+/** Shows what is in force before the change; returns its `seen_us`. @param {Action} action @param {string} domain @param {{ says: string, descriptors?: DescriptorReport[] }} report */
+function showNow(action, domain, { says: ofAll, descriptors: [report] = [] }) {
+  const { runtime_limit: set, limits = [], rule, says = ofAll } = report ?? {};
+  const now = limits.map((limit) => limit.says).join("; ");
+  const words = set === undefined && now !== "" ? now : says;
+  byId("limit-now").replaceChildren("Now: ", ...withCode(shown(sentence(words), 600)));
+  const options = limits.map(({ id, says: does }) => {
+    const label = labelOf(id, domain, rule?.path ?? "");
+    return make("option", { value: label }, shown(`${label === "" ? "" : `${label}: `}${does}`, 100));
+  });
+  byId("limit-name").replaceChildren(...options);
+  const canAct = action !== "Unset" || set !== undefined;
+  byId("limit-yes").disabled = !canAct;
+  if (!canAct) say("Nothing is set for this caller.", "");
+  return set?.seen_us ?? 0;
+}
+
+/** The name by which a change names a limit of its rule; empty for the only one. @param {string} id @param {string} domain @param {string} path */
+export function labelOf(id, domain, path) {
+  const head = `${domain}/${path}#`;
+  return id.startsWith(head) ? id.slice(head.length) : "";
+}
+
+/** What the form says, as PUT takes it. @param {Action} action */
+function fieldsOf(action) {
+  const end = byId("limit-until").value;
+  const until = end === "" ? {} : { until_seconds: Number(end) };
+  if (action === "Unset") return {};
+  if (action === "Block") return { block: true, ...until };
+  if (action === "Exempt") return { exempt: true, ...until };
+  const limit = byId("limit-name").value;
+  const requests = Number(byId("limit-requests").value);
+  return { ...(limit === "" ? {} : { limit }), requests_per_unit: requests, ...until };
+}
+
+/** Whether the change was made. @param {SetAnswer} answer */
+function showOutcome({ limits: [result], processes }) {
+  const isDone = result?.outcome === "set";
+  byId("limit-yes").disabled = isDone;
+  if (!isDone) {
+    say(sentence(`not done: ${result?.says ?? "the server's answer is empty"}`), "critical");
+    return false;
+  }
+  setShown(byId("limit-yes"), false);
+  setShown(byId("limit-fields"), false);
+  setText(byId("limit-no"), "Close");
+  byId("limit-no").focus();
+  const now = (result.after ?? []).length === 0 ? "the rule's limits" : (result.after ?? []).join("; ");
+  byId("limit-now").replaceChildren(`Now: ${shown(sentence(now), 600)}`);
+  say(processesWords(processes), processes?.waiting.length ? "warning" : "well");
+  return true;
+}
+
+/** @param {SetAnswer["processes"]} processes */
+export function processesWords(processes) {
+  if (processes === undefined || processes.count === 0) return "Set. No process has confirmed it yet.";
+  const { count, confirmed, waiting } = processes;
+  const others = waiting.length === 0 ? "" : ` Not confirmed: ${shown(waiting.join(", "), 300)}.`;
+  return `In force in ${confirmed} of ${count === 1 ? "1 process" : `${count} processes`}.${others}`;
+}
+
+/** @param {string} says @param {string} colour */
+function say(says, colour) {
+  const said = byId("limit-said");
+  said.replaceChildren(...withCode(shown(says, 600)));
+  said.className = colour;
+}
