@@ -4,6 +4,7 @@
 import { Algorithm, type Limit, type Priority, UNIT_SECONDS, Unit } from "../domain/limit.ts";
 import { Mode, type Take } from "../domain/take.ts";
 import { reduceRate } from "../rules/limit-shape.ts";
+import { safeName } from "../rules/names.ts";
 import { lowLimit, reserveOf } from "../rules/priority.ts";
 import type { Rule } from "../rules/rule-set.ts";
 import type { RuntimeAmount, RuntimeLimit } from "../runtime/runtime-limit.ts";
@@ -40,7 +41,7 @@ export function apply(limit: RuntimeLimit, rule: Rule): AppliedLimit {
 
 /** Whether the limit goes by that name: its own, or its label in metrics; empty for the only one that is not `concurrent`. */
 export function isNamed(limit: Limit, rule: Rule, name: string): boolean {
-  if (name !== "") return limit.names.name === name || labelOf(limit) === name;
+  if (name !== "") return limit.names.name === safeName(name) || labelOf(limit) === name;
   return !limit.isConcurrent && rule.limits.filter(({ isConcurrent }) => !isConcurrent).length === 1;
 }
 

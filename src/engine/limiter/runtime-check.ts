@@ -49,6 +49,11 @@ export interface PlannedLimit {
 /** A value that is hidden already, as lists of these limits show it. */
 const HIDDEN = /^%#[\w-]{43}$/;
 
+/** Whether values of the key are hidden, so that a rule for exactly one of them can't be found by it. */
+export function isHiddenKey({ entries }: RuntimeKey): boolean {
+  return entries.some(([, value]) => HIDDEN.test(value));
+}
+
 /** Finds the caller. Throws RequestError if its entries are beyond the bounds of a key. */
 export function findCaller(rules: RuleSet, asked: AskedCaller): FoundCaller {
   const domain = rules.domains.get(oneByteOf(asked.domain));

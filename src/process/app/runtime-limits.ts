@@ -8,6 +8,7 @@ import { textOf } from "../../engine/domain/request.ts";
 import {
   type FoundCaller,
   findCaller,
+  isHiddenKey,
   type PlannedLimit,
   planLimit,
   wordsAfter,
@@ -88,6 +89,8 @@ export function openRuntimeLimits(
   });
   return { limits, source, sync };
 }
+
+const HIDDEN_RULE = "its value is hidden, so it is not known whether a rule for exactly this value matches";
 
 interface LimitsAdminOptions {
   readonly table: RuntimeTable;
@@ -277,7 +280,7 @@ class LimitsAdmin implements LimitsSource {
       set_at: isoTime(atUs),
       seen_us: atUs,
       ...(rule === undefined
-        ? { says: "no rule with limits matches, so it does nothing" }
+        ? { says: isHiddenKey(key) ? HIDDEN_RULE : "no rule with limits matches, so it does nothing" }
         : { rule: textOf(rule.path), limits: wordsAfter(limit, rule) }),
     };
   }

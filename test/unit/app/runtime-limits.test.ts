@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import { Unit } from "../../../src/engine/domain/limit.ts";
+import { oneByteOf } from "../../../src/engine/domain/request.ts";
 import { explainRequest } from "../../../src/engine/rules/explain.ts";
 import type { AskedLimit, RuntimeChange } from "../../../src/engine/runtime/runtime-limit.ts";
 import { createLogger } from "../../../src/operate/telemetry/logger.ts";
@@ -19,6 +20,11 @@ limits:
 descriptors:
   - { key: tenant, rate_limit: { requests_per_unit: 2, unit: hour } }
   - { key: user, tier: { entry: plan, default: free } }
+  - key: city
+    rate_limits:
+      - { name: größe, requests_per_unit: 2, unit: hour }
+      - { name: other, requests_per_unit: 9, unit: hour }
+  - { key: api_key, value: secret, hash_values: true, rate_limit: { requests_per_unit: 2, unit: hour } }
   - key: job
     hold: { id: run, estimate: max, ttl: 60s }
     rate_limit: { requests_per_unit: 9, unit: hour, algorithm: token_bucket }
@@ -117,4 +123,18 @@ test("the limits in words are those of the call's tier, and a settlement settles
   await set(callerOf({ job: "j" }), BLOCK);
   const settlement = callerOf({ job: "j", run: "1", settle: "1" });
   expect(explained(settlement, source.of(settlement))).not.toHaveProperty("runtime_limit");
+});
+
+test("a limit is named as its file writes it", async () => {
+  const { source, set } = open();
+  const amounts = [{ limit: oneByteOf("größe"), requests: 5, unit: Unit.unknown, burst: undefined }];
+  expect(await set(callerOf({ city: "c" }), { kind: "amounts", amounts })).toMatchObject({ outcome: "set" });
+  expect(source.of(callerOf({ city: "c" }))?.limits?.join()).toContain("5 hits per hour");
+});
+
+test("of a hidden value nothing is claimed about its rule", async () => {
+  const { source, set } = open();
+  await set(callerOf({ api_key: "secret" }), BLOCK);
+  const { limits } = source.list({ domain: "edge", after: undefined, countMax: 9, newest: false });
+  expect(limits).toMatchObject([{ says: expect.stringContaining("its value is hidden") }]);
 });
