@@ -31,7 +31,7 @@ beforeEach(({ onTestFailed }) => {
  * Addresses that tests may add before their garbage is collected: each memory store reserves memory, which goes with its garbage, and a
  * fork fails with ENOMEM if reservations lie side by side and exceed the machine's memory, although they take none.
  */
-const ADDED_ADDRESSES_MAX = 4_000_000_000;
+const ADDED_ADDRESSES_MAX = 2_000_000_000;
 let keptAddresses = addresses();
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;

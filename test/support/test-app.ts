@@ -108,6 +108,8 @@ export async function startBareApp(
     GRPC_PORT: "0",
     DEBUG_HOST: "127.0.0.1",
     ...(env.COMPATIBILITY_MODE === "true" ? { DEBUG_PORT: "0" } : {}),
+    // Each service reserves room for them.
+    RUNTIME_LIMITS_MAX: "1000",
     SHUTDOWN_DELAY: "0s",
     SHUTDOWN_GRACE: "1s",
     ...env,

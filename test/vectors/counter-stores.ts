@@ -74,7 +74,7 @@ export function inMemory(): CounterStore {
 }
 
 async function countersOf(redis: RedisServer): Promise<FoundCounter[]> {
-  const names = (await redis.command("KEYS", "*")) as string[];
+  const names = ((await redis.command("KEYS", "*")) as string[]).filter((name) => !name.includes("{headgate:"));
   const found: FoundCounter[] = [];
   for (const key of names) {
     // The number of tags, which processes write again some time after a flush.

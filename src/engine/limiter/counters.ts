@@ -117,15 +117,18 @@ export class LocalCache {
     return this.#over.size;
   }
 
-  /** Marks the takes of remembered counters as denied. True if no take is left for the store. */
-  deny(group: TakeGroup): boolean {
+  /**
+   * Marks the takes of remembered counters as denied. True if no take is left for the store. As in the reference service, a call that brings a
+   * higher limit is denied, too; a caller whose limit was raised at run time (`runtime`, by descriptor) is not.
+   */
+  deny(group: TakeGroup, runtime: readonly unknown[] = []): boolean {
     let isAnswered = true;
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
       if (take.mode === Mode.charge) this.lookups++;
       const known = take.mode === Mode.charge ? this.#over.get(take.bucketKey) : undefined;
-      // A limit that was raised since may have room.
-      if (known !== undefined && take.limit.amount <= known.amount) {
+      const isRaised = runtime[take.descriptor] !== undefined && take.limit.amount > (known?.amount ?? 0);
+      if (known !== undefined && !isRaised) {
         this.hits++;
         take.mode = Mode.denied;
         take.outcome = Outcome.over;

@@ -167,7 +167,7 @@ export class Limiter {
   // True if the local cache answers the whole call.
   #denyLocally(call: LimitCall): boolean {
     const { localCache, shadowMode, quotaMode } = this.#options;
-    if (localCache === undefined || !localCache.deny(call.group)) return false;
+    if (localCache === undefined || !localCache.deny(call.group, call.runtime)) return false;
     call.group.verdict = !shadowMode && wouldRefuse(call, quotaMode) ? Verdict.refused : Verdict.allowed;
     call.group.source = Source.denialMemory;
     return true;
