@@ -6,7 +6,7 @@ import { durationWords, plural, sentence, shown, timeWords } from "./words.mjs";
 
 /**
  * @typedef {import("./ask.mjs").Server} Server
- * @typedef {import("./read-descriptor.mjs").Entry & { valueBase64?: string }} Entry
+ * @typedef {import("./read-descriptor.mjs").Entry} Entry
  * @typedef {{ domain: string, entries: readonly Entry[] }} Caller
  * @typedef {import("../src/engine/rules/explain-report.ts").DescriptorReport} DescriptorReport
  * @typedef {Caller & import("../src/engine/rules/explain-report.ts").RuntimeLimitReport & { says?: string }} SetLimit
@@ -67,10 +67,7 @@ export function endWords(until, at) {
 /** @param {Caller} caller */
 export function callerWords({ entries }) {
   return entries
-    .map(
-      ({ key, value, value_base64, valueBase64: base64 = value_base64 }) =>
-        `${key}=${base64 === undefined ? value : `(bytes) ${base64}`}`,
-    )
+    .map(({ key, value, value_base64: base64 }) => `${key}=${base64 === undefined ? value : `(bytes) ${base64}`}`)
     .join(",");
 }
 
@@ -115,8 +112,8 @@ export async function askLimit(server, action, caller, { done, refused }) {
   let isDone = false;
   /** What is shown, once it is known. @type {number | undefined} */
   let seenUs;
-  const entries = caller.entries.map(({ key, value, value_base64: base64, valueBase64 = base64 }) =>
-    valueBase64 === undefined ? { key, value } : { key, value_base64: valueBase64 },
+  const entries = caller.entries.map(({ key, value, value_base64: base64 }) =>
+    base64 === undefined ? { key, value } : { key, value_base64: base64 },
   );
   const asked = { domain: caller.domain, entries };
   showQuestion(action, caller);

@@ -35,10 +35,11 @@ const value = (note: string, isUnset: boolean) =>
   valueText({ change: isUnset ? { kind: "none" } : { kind: "block", shadow: false }, untilUs: 0, note, who: "t" });
 
 class Process {
-  readonly table = new RuntimeTable(newRuntimeTable(100), 0);
+  readonly table: RuntimeTable;
   readonly #sync: RuntimeSync;
 
-  constructor(store: RuntimeStore) {
+  constructor(store: RuntimeStore, limitsMax = 100) {
+    this.table = new RuntimeTable(newRuntimeTable(limitsMax), 0);
     this.#sync = new RuntimeSync({ table: this.table, store, file: undefined, clock, log, name: "host" });
   }
 
@@ -120,6 +121,19 @@ describe.each([
       }),
       { numRuns: runs(40) },
     );
+  });
+
+  test("a process without room for all has as many as it can, says so, and still takes changes of those", async () => {
+    await rig.empty();
+    const changes = KEYS.map((key) => ({ key, value: value("", false), expectedUs: 0, atUs: undefined }));
+    await rig.store.write(changes);
+    const process = new Process(rig.store, 1);
+    await expect(process.poll()).rejects.toThrow("no room for 2 of the store's limits; RUNTIME_LIMITS_MAX is too low");
+    const [key = ""] = [...process.all().keys()];
+    expect(process.all().size).toBe(2);
+    await rig.store.write([{ key, value: value("new", true), expectedUs: undefined, atUs: undefined }]);
+    await expect(process.poll()).rejects.toThrow("no room");
+    expect(process.all().get(key)?.value).toBe(value("new", true));
   });
 
   test("of two who change one limit at once the second is told what is there; the history has every change", async () => {

@@ -18,7 +18,7 @@ const SILENT = createLogger({ level: "silent", format: "json", clock: new Manual
 
 const NO_LIMITS: AdminSources["limits"] = {
   set: async () => ({ limits: [], processes: undefined }),
-  list: () => ({ limits: [], next: undefined }),
+  list: async () => ({ limits: [], next: undefined }),
   history: async () => [],
   of: () => undefined,
   counts: async () => ({ inForce: {}, changedUs: undefined, changes: 0 }),

@@ -17,7 +17,7 @@ import { rulesFromYaml } from "../support/rules.ts";
 import { runs } from "../support/runs.ts";
 
 const START_US = 1_767_225_600_000_000;
-const CALLERS = ["acme", "other"];
+const CALLERS = ["acme", "other", "third"];
 /** The limits of the rule by name: what a file says of each but its amount. */
 const LIMITS = {
   bucket: "unit: minute, algorithm: token_bucket",
@@ -63,6 +63,7 @@ const step = fc.oneof(
   },
   { weight: 3, arbitrary: fc.record({ what: fc.constant("wait" as const), seconds: fc.integer({ min: 1, max: 60 }) }) },
   { weight: 1, arbitrary: fc.record({ what: fc.constant("reload" as const) }) },
+  { weight: 2, arbitrary: fc.record({ what: fc.constant("compact" as const), times: fc.integer({ min: 1, max: 2 }) }) },
 );
 
 /** The file in which callers have the limits that were set for them. */
@@ -84,8 +85,12 @@ function yamlFor(amounts: Readonly<Record<Name, number>>, own: ReadonlyMap<strin
 }
 
 class Side {
-  readonly table = new RuntimeTable(newRuntimeTable(100), 0);
+  /** The limiter's thread, and another one that writes. */
+  readonly #table = new RuntimeTable(newRuntimeTable(100), 0);
+  readonly table = new RuntimeTable(this.#table.shared, 1);
   readonly #limiter: Limiter;
+  /** Of the last call. */
+  wasShadowed = false;
 
   constructor(clock: ManualClock, usesTable: boolean) {
     const store = new MemoryStore({ clock });
@@ -103,7 +108,7 @@ class Side {
         () => 1,
       ),
       nearLimitRatio: 0.8,
-      runtime: usesTable ? new RuntimeLimits(this.table, clock) : undefined,
+      runtime: usesTable ? new RuntimeLimits(this.#table, clock) : undefined,
     });
   }
 
@@ -117,6 +122,7 @@ class Side {
     addDescriptor(call.request, { entries: [["tenant", caller]], hits, isRefund });
     expect(this.#limiter.decide(call, Number.POSITIVE_INFINITY)).toBe(true);
     const { overLimit, statuses, statusCount } = call.decision;
+    this.wasShadowed = call.wasShadowed;
     return {
       overLimit,
       statuses: statuses.slice(0, statusCount).map((status) => ({
@@ -152,6 +158,7 @@ test("a caller with limits at run time is treated as by rules for its exact valu
         for (const each of steps) {
           at++;
           if (each.what === "wait") clock.setUs(clock.nowUs() + each.seconds * 1_000_000);
+          else if (each.what === "compact") for (let i = 0; i < each.times; i++) real.table.compact(() => false);
           else if (each.what === "reload") real.use(yamlFor(amounts, new Map(), kind));
           else if (each.what === "set") {
             const untilUs = each.seconds === null ? 0 : clock.nowUs() + each.seconds * 1_000_000;
@@ -176,9 +183,13 @@ test("a caller with limits at run time is treated as by rules for its exact valu
               expect(answer.statuses[0]).toMatchObject({ over: true, remaining: 0 });
               continue;
             }
-            // Both sides: an exempt caller that is exempt from the global limit, too, pays nothing at all.
-            if (own?.kind === "exempt" && (own.global || each.isRefund)) {
-              if (isAsking) expect(answer.overLimit).toBe(false);
+            if (own?.kind === "block" && isAsking && each.hits > 0 && !answer.overLimit)
+              expect(real.wasShadowed).toBe(true);
+            // What an exempt caller gives back, it had paid to the rule.
+            if (own?.kind === "exempt" && each.isRefund) oracle.use(yamlFor(amounts, new Map(), kind));
+            // It pays nothing at all if it is exempt from the global limit, too.
+            else if (own?.kind === "exempt" && own.global) {
+              expect(answer.overLimit).toBe(false);
               continue;
             }
             expect(answer).toEqual(oracle.ask(each.caller, each.hits, each.isRefund));
@@ -186,6 +197,34 @@ test("a caller with limits at run time is treated as by rules for its exact valu
         }
       },
     ),
+    { numRuns: runs(200) },
+  );
+});
+
+test("limits stay with their callers wherever their records move", () => {
+  const caller = fc.constantFrom("acme1", "acme2", "acme3", "acme4");
+  const own = fc.record({ what: fc.constantFrom("set", "ask", "ask", "compact"), caller, requests: fc.nat(8) });
+  fc.assert(
+    fc.property(fc.array(own, { minLength: 20, maxLength: 60 }), (steps) => {
+      const side = new Side(new ManualClock(START_US), true);
+      side.use(yamlFor({ bucket: 9, sliding: 9, fixed: 9, log: 9 }, new Map(), ""));
+      const set = new Map<string, number>();
+      for (const [at, { what, caller, requests }] of steps.entries()) {
+        if (what === "compact") side.table.compact(() => false);
+        else if (what === "ask")
+          expect(side.ask(caller, 0, false).statuses[0]?.shown).toBe(Math.min(9, set.get(caller) ?? 9));
+        else {
+          set.set(caller, requests);
+          // All texts are of one length, so that records come to lie where others were.
+          const change = {
+            kind: "amounts",
+            amounts: [{ limit: "fixed", requests, unit: 0, burst: undefined }],
+          } as const;
+          const value = valueText({ change, untilUs: 0, note: "", who: "t" });
+          side.table.put({ key: keyText({ domain: "edge", entries: [["tenant", caller]] }), value, atUs: at + 1 });
+        }
+      }
+    }),
     { numRuns: runs(200) },
   );
 });

@@ -172,7 +172,12 @@ function* walkEntries(domain: DomainRules, asked: readonly WrittenEntry[]): Long
   };
 }
 
-function shownEntry({ key, value, valueBase64 }: WrittenEntry): Pick<EntryReport, "key" | "value" | "value_base64"> {
+/** An entry in JSON: with its bytes, too, if they are no text. */
+export function shownEntry({
+  key,
+  value,
+  valueBase64,
+}: WrittenEntry): Pick<EntryReport, "key" | "value" | "value_base64"> {
   return valueBase64 === undefined ? { key, value } : { key, value, value_base64: valueBase64 };
 }
 

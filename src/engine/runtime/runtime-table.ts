@@ -158,6 +158,7 @@ export class RuntimeTable {
     return this.exclusively(() => {
       const known = this.#words[this.#slotOf(this.#halfAt(), hash, text)] as number;
       if (known !== 0 && this.atUs(known) >= atUs) return false;
+      if (known === 0 && this.size >= this.shared.limitsMax * RECORDS_PER_LIMIT) return "full";
       return this.#append(key, text, hash, value, atUs);
     });
   }
@@ -168,6 +169,14 @@ export class RuntimeTable {
     const first = half + HALF_HEAD_WORDS + this.#slots;
     const end = Atomics.load(this.#words, half + HALF.end);
     for (let place = Math.max(first, from); place < end; place = this.#after(place)) yield place;
+  }
+
+  /** The places of all records of the key, in the order of their changes. */
+  *placesOf(key: RuntimeKey): Generator<number> {
+    const hash = hashOf(key);
+    const text = keyText(key);
+    for (const place of this.places())
+      if (this.#words[place] === hash && keyText(this.keyAt(place)) === text) yield place;
   }
 
   /** Whether the record at a place is what is kept of its key now. */
@@ -285,22 +294,15 @@ export class RuntimeTable {
     }
     this.#bytes.write(value, at, "utf8");
     Atomics.store(this.#words, half + HALF.end, place + words);
-    this.#point(half, hash, place, text);
+    const slot = this.#slotOf(half, hash, text);
+    if (this.#words[slot] === 0) Atomics.add(this.#words, half + HALF.records, 1);
+    Atomics.store(this.#words, slot, place);
     Atomics.add(this.#words, HEAD.changes, 1);
     return true;
   }
 
-  /** Has the key's slot point to the place. */
-  #point(half: number, hash: number, place: number, key: string): void {
-    const slot = this.#slotOf(half, hash, key);
-    if (this.#words[slot] === 0) Atomics.add(this.#words, half + HALF.records, 1);
-    Atomics.store(this.#words, slot, place);
-  }
-
   #hasRoom(words: number): boolean {
-    const half = this.#halfAt();
-    const recordsMax = this.shared.limitsMax * RECORDS_PER_LIMIT;
-    return this.endPlace + words <= half + this.#halfWords && (this.#words[half + HALF.records] as number) < recordsMax;
+    return this.endPlace + words <= this.#halfAt() + this.#halfWords;
   }
 
   #compact(isDropped: (place: number) => boolean): void {
@@ -309,16 +311,24 @@ export class RuntimeTable {
     const heapAt = half + HALF_HEAD_WORDS + this.#slots;
     this.#words.fill(0, half, heapAt);
     let end = heapAt;
+    let records = 0;
     for (const place of this.places()) {
       if (!this.isCurrent(place) || isDropped(place)) continue;
       const after = this.#after(place);
       this.#words.copyWithin(end, place, after);
-      this.#point(half, this.#words[end] as number, end, keyText(this.keyAt(end)));
+      // Their keys differ, so the first empty slot is theirs.
+      let slot = (this.#words[end] as number) & (this.#slots - 1);
+      while (this.#words[half + HALF_HEAD_WORDS + slot] !== 0) slot = (slot + 1) & (this.#slots - 1);
+      this.#words[half + HALF_HEAD_WORDS + slot] = end;
       end += after - place;
+      records++;
     }
     this.#words[half + HALF.end] = end;
+    this.#words[half + HALF.records] = records;
     Atomics.store(this.#words, HEAD.half, other);
     Atomics.add(this.#words, HEAD.generation, 1);
+    // Other threads look for another generation when something has changed.
+    Atomics.add(this.#words, HEAD.changes, 1);
   }
 }
 

@@ -70,7 +70,7 @@ export interface LimitCounts {
 export interface LimitsSource {
   /** Sets or, with `none`, unsets limits, each by itself. */
   set(asked: readonly AskedLimit[], who: string, how: SetHow): Promise<SetAnswer>;
-  list(query: LimitsQuery): LimitsAnswer;
+  list(query: LimitsQuery): Promise<LimitsAnswer>;
   history(caller: AskedCaller, countMax: number): Promise<readonly object[]>;
   /** What is in force for one caller. */
   of(caller: AskedCaller): RuntimeLimitReport | undefined;
@@ -90,7 +90,7 @@ export async function answerLimits(
   caller: Caller,
   { bytesMax, limits, watch }: { readonly bytesMax: number; readonly limits: LimitsSource; readonly watch: AdminWatch },
 ): Promise<HttpAnswer> {
-  if (request.method === "GET" || request.method === "HEAD") return json(200, limits.list(readQuery(request)));
+  if (request.method === "GET" || request.method === "HEAD") return json(200, await limits.list(readQuery(request)));
   const { asked, how } = readSetBody(await readBody(request, bytesMax), request.method === "DELETE");
   return orUnavailable(async () => {
     const answer = await limits.set(asked, caller.who, how);

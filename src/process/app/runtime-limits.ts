@@ -2,9 +2,10 @@
 
 import { hostname } from "node:os";
 import { RequestError } from "../../engine/base/errors.ts";
+import { type LongWork, runInTurns } from "../../engine/base/long-work.ts";
 import { durationWords, isoTime, MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { UNIT_NAMES, Unit } from "../../engine/domain/limit.ts";
-import { textOf } from "../../engine/domain/request.ts";
+import { base64Unless, textOf, type WrittenEntry } from "../../engine/domain/request.ts";
 import {
   type FoundCaller,
   findCaller,
@@ -14,6 +15,7 @@ import {
   wordsAfter,
 } from "../../engine/limiter/runtime-check.ts";
 import { RuntimeLimits } from "../../engine/limiter/runtime-limits.ts";
+import { shownEntry } from "../../engine/rules/explain.ts";
 import type { RuntimeLimitReport } from "../../engine/rules/explain-report.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import {
@@ -71,7 +73,6 @@ export function openRuntimeLimits(
 ): OpenRuntimeLimits {
   const table = new RuntimeTable(runtime ?? newRuntimeTable(settings.runtimeLimitsMax), link?.number ?? 1);
   const limits = new RuntimeLimits(table, clock);
-  const store = shared ?? memoryRuntimeStore(table, clock);
   const { limitsCache, memorySnapshot, limitsUntilMaxMs } = settings;
   const besides = shared === undefined && memorySnapshot !== undefined ? `${memorySnapshot}.limits` : undefined;
   const file = limitsCache ?? besides;
@@ -82,8 +83,8 @@ export function openRuntimeLimits(
   const source = new LimitsAdmin({
     table,
     limits,
-    store,
-    isShared: shared !== undefined,
+    store: shared ?? memoryRuntimeStore(table, clock),
+    shared,
     untilMaxUs: limitsUntilMaxMs === undefined ? undefined : limitsUntilMaxMs * MICROS_PER_MILLI,
     rules,
   });
@@ -95,8 +96,9 @@ const HIDDEN_RULE = "its value is hidden, so it is not known whether a rule for 
 interface LimitsAdminOptions {
   readonly table: RuntimeTable;
   readonly limits: RuntimeLimits;
-  readonly store: RuntimeStore;
-  readonly isShared: boolean;
+  readonly store: Pick<RuntimeStore, "write" | "history">;
+  /** The same store if other processes share it. */
+  readonly shared: RuntimeStore | undefined;
   /** LIMITS_UNTIL_MAX; undefined: limits need no end. */
   readonly untilMaxUs: number | undefined;
   readonly rules: () => RuleSet | undefined;
@@ -133,7 +135,7 @@ class LimitsAdmin implements LimitsSource {
         if (!(error instanceof RequestError)) throw error;
         results.push({
           domain: each.caller.domain,
-          entries: each.caller.entries,
+          entries: each.caller.entries.map(shownEntry),
           outcome: "refused",
           says: error.message,
         });
@@ -166,20 +168,24 @@ class LimitsAdmin implements LimitsSource {
     return head;
   }
 
-  list({ domain, after, countMax, newest }: LimitsQuery): LimitsAnswer {
+  list(query: LimitsQuery): Promise<LimitsAnswer> {
+    return runInTurns(this.#listSteps(query));
+  }
+
+  *#listSteps({ domain, after, countMax, newest }: LimitsQuery): LongWork<LimitsAnswer> {
     const { table } = this.#options;
     const [generation = 0, from = 0] = after?.split(".").map(Number) ?? [table.generation];
-    if (generation !== table.generation)
-      throw new RequestError("REQUEST_LIMIT", "expected `after` of a list that is still valid; begin again without it");
     const shown: object[] = [];
     for (const place of newest ? [...table.places()].reverse() : table.places(from)) {
+      yield;
+      if (generation !== table.generation) throw refused("a list that is still valid; begin again without `after`");
       if (shown.length >= countMax) return { limits: shown, next: newest ? undefined : `${generation}.${place}` };
       if (!table.isCurrent(place)) continue;
       const kept = table.kept(place);
       const key = readKey(kept.key);
       if (key === undefined || (domain !== undefined && textOf(key.domain) !== domain)) continue;
-      const caller = { domain: textOf(key.domain), entries: key.entries.map(entryView) };
-      const view = this.#view({ key, rule: this.#found(caller)?.rule }, kept);
+      const entries = key.entries.map(writtenEntry);
+      const view = this.#view({ key, rule: this.#found({ domain: textOf(key.domain), entries })?.rule }, kept);
       if (view !== undefined) shown.push(view);
     }
     return { limits: shown, next: undefined };
@@ -251,16 +257,16 @@ class LimitsAdmin implements LimitsSource {
     return {
       ...asked,
       outcome: "conflict",
-      says: "somebody else has changed it at the same time",
+      says: "somebody else has changed it meanwhile",
       now: limitView(now),
     };
   }
 
   /** Which processes have the change, and, if a file is kept, whether it has it. */
   async #whenInForce(head: RuntimeHead): Promise<SetAnswer["processes"]> {
-    const { store, isShared, table } = this.#options;
-    if (isShared) {
-      const { all, waiting } = await confirmed(store, head);
+    const { shared, table } = this.#options;
+    if (shared !== undefined) {
+      const { all, waiting } = await confirmed(shared, head);
       return { count: all.length, confirmed: all.length - waiting.length, waiting: waiting.map(({ name }) => name) };
     }
     const { changes } = table;
@@ -291,13 +297,13 @@ function refused(expected: string): RequestError {
 }
 
 function keyView({ domain, entries }: RuntimeKey) {
-  return { domain: textOf(domain), entries: entries.map(entryView) };
+  return { domain: textOf(domain), entries: entries.map(writtenEntry).map(shownEntry) };
 }
 
-function entryView([key, value]: readonly [string, string]) {
-  const shown = { key: textOf(key), value: textOf(value) };
-  const bytes = Buffer.from(value, "latin1");
-  return bytes.equals(Buffer.from(shown.value)) ? shown : { ...shown, valueBase64: bytes.toString("base64") };
+function writtenEntry([key, value]: readonly [string, string]): WrittenEntry {
+  const valueBase64 = base64Unless(value);
+  const entry = { key: textOf(key), value: textOf(value) };
+  return valueBase64 === undefined ? entry : { ...entry, valueBase64 };
 }
 
 function untilView({ untilUs }: RuntimeLimit): { until?: string } {

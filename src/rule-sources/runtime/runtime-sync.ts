@@ -27,6 +27,8 @@ const START_LOOKS_MAX = 20;
 const FAILED_IN_TURN_MAX = 4;
 /** Limits that are taken or compared in one turn: some milliseconds. */
 const PER_TURN = 200;
+/** How often a process reports, even if nothing has changed: well within RUNTIME_GONE_MS. */
+const REPORT_EVERY_US = 2 * MICROS_PER_SECOND;
 /** How often what need not be remembered is looked for. */
 const FORGET_EVERY_US = 3_600 * MICROS_PER_SECOND;
 
@@ -55,6 +57,10 @@ export class RuntimeSync {
   #forgotUs = 0;
   #hasClosed = false;
   #failedInTurn = 0;
+  #reported = "";
+  #reportedUs = 0;
+  /** Limits of the store that the table has no room for. */
+  #withoutRoom = 0;
   #why = "";
   /** Why the last poll failed; undefined if it did not. */
   trouble: string | undefined;
@@ -71,9 +77,9 @@ export class RuntimeSync {
     if (file !== undefined) await this.#takeAll(await readLimitsFile(file, log));
     table.savedChanges = table.changes;
     this.#forgotUs = this.#options.clock.nowUs();
-    for (let look = 1; look < START_LOOKS_MAX && !(await this.#tryPoll()); look++)
+    for (let look = 0; look < START_LOOKS_MAX && !(await this.#tryPoll()); look++)
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-    await this.#pollAndGoOn();
+    this.#goOn();
   }
 
   close(): void {
@@ -87,11 +93,24 @@ export class RuntimeSync {
     if (store !== undefined) {
       await this.#catchUp(store, await store.head());
       table.clockOffsetUs = store.nowUs() - clock.nowUs();
-      const { name } = this.#options;
-      await store.beat({ id: this.#id, name, epoch: this.#epoch, version: this.#version });
+      await this.#report(store);
     }
     await this.#save();
     await this.#forget();
+    if (this.#withoutRoom > 0)
+      throw new Error(
+        `there was no room for ${this.#withoutRoom} of the store's limits; RUNTIME_LIMITS_MAX is too low`,
+      );
+  }
+
+  /** Says up to which change this process is: when that is another one, and now and then. */
+  async #report(store: RuntimeStore): Promise<void> {
+    const nowUs = this.#options.clock.nowUs();
+    const version = `${this.#epoch} ${this.#version}`;
+    if (version === this.#reported && nowUs - this.#reportedUs < REPORT_EVERY_US) return;
+    await store.beat({ id: this.#id, name: this.#options.name, epoch: this.#epoch, version: this.#version });
+    this.#reported = version;
+    this.#reportedUs = nowUs;
   }
 
   async #pollAndGoOn(): Promise<void> {
@@ -109,6 +128,10 @@ export class RuntimeSync {
         this.#options.log.warn({ reason }, "limits at run time can't be brought up to date; those in force stay");
       }
     }
+    this.#goOn();
+  }
+
+  #goOn(): void {
     if (!this.#hasClosed) this.#timer = setTimeout(() => void this.#pollAndGoOn(), RUNTIME_POLL_MS).unref();
   }
 
@@ -155,6 +178,7 @@ export class RuntimeSync {
   /** Reads all, and writes what the store lacks. */
   async #compare(store: RuntimeStore, head: RuntimeHead): Promise<void> {
     const { table } = this.#options;
+    this.#withoutRoom = 0;
     const inStore = new Map<string, number>();
     for await (const part of store.all()) {
       for (const { key, atUs } of part) inStore.set(key, atUs);
@@ -194,16 +218,13 @@ export class RuntimeSync {
     }
   }
 
-  /** Takes a limit if it is newer. One that can't be read is passed over. */
+  /** Takes a limit if it is newer. One that can't be read, or for which there is no room, is passed over. */
   #take(kept: KeptLimit): void {
     const put = readValue(kept.value) === undefined ? "unreadable" : this.#options.table.put(kept);
     if (put === "unreadable") {
       this.failures++;
       this.#options.log.warn({ key: kept.key.slice(0, 200) }, "a limit at run time can't be read; it does nothing");
-    } else if (put === "full") {
-      this.failures++;
-      throw new Error("expected at most RUNTIME_LIMITS_MAX limits at run time; the store has more");
-    }
+    } else if (put === "full") this.#withoutRoom++;
   }
 
   async #save(): Promise<void> {
@@ -218,15 +239,19 @@ export class RuntimeSync {
     const { table, store, clock } = this.#options;
     if (clock.nowUs() - this.#forgotUs < FORGET_EVERY_US) return;
     this.#forgotUs = clock.nowUs();
-    const gone = [...table.places()].filter((place) => table.isCurrent(place) && this.#isForgotten(table.kept(place)));
-    if (gone.length === 0) return;
-    const writes = gone.map((place) => {
-      const { key, atUs } = table.kept(place);
-      return { key, value: "", expectedUs: atUs, atUs };
-    });
+    const { generation } = table;
+    const gone = new Map<number, KeptLimit>();
+    for (const [i, place] of [...table.places()].entries()) {
+      if (i % PER_TURN === PER_TURN - 1) await nextTurn();
+      if (table.generation !== generation) return;
+      const kept = table.kept(place);
+      if (table.isCurrent(place) && this.#isForgotten(kept)) gone.set(place, kept);
+    }
+    if (gone.size === 0) return;
+    const writes = [...gone.values()].map(({ key, atUs }) => ({ key, value: "", expectedUs: atUs, atUs }));
     for (let i = 0; i < writes.length; i += RUNTIME_WRITES_MAX)
       await store?.write(writes.slice(i, i + RUNTIME_WRITES_MAX));
-    table.compact((place) => this.#isForgotten(table.kept(place)));
+    if (table.generation === generation) table.compact((place) => gone.has(place));
   }
 
   #isForgotten({ value, atUs }: KeptLimit): boolean {
@@ -237,7 +262,7 @@ export class RuntimeSync {
 
 /** Writes changes to the store, and puts in force here what was written or what was there instead. Rejects if the store does not answer. */
 export async function writeThrough(
-  { store, table }: { readonly store: RuntimeStore; readonly table: RuntimeTable },
+  { store, table }: { readonly store: Pick<RuntimeStore, "write">; readonly table: RuntimeTable },
   changes: readonly RuntimeWrite[],
 ): ReturnType<RuntimeStore["write"]> {
   const result = await store.write(changes);

@@ -3,32 +3,21 @@
 import type { Clock } from "../../engine/base/clock.ts";
 import { readKey } from "../../engine/runtime/runtime-limit.ts";
 import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
-import type {
-  RuntimeEvent,
-  RuntimeHead,
-  RuntimeProcess,
-  RuntimeStore,
-  RuntimeWrite,
-  RuntimeWritten,
-} from "../runtime-store.ts";
+import type { RuntimeEvent, RuntimeStore, RuntimeWrite, RuntimeWritten } from "../runtime-store.ts";
 
-/** The store of one process. */
-export function memoryRuntimeStore(table: RuntimeTable, clock: Clock): RuntimeStore {
-  const head = (): RuntimeHead => ({ epoch: "memory", version: table.changes, count: table.size });
-  let own: RuntimeProcess | undefined;
+/** What one process, which shares them with no other, asks of a store. */
+export function memoryRuntimeStore(table: RuntimeTable, clock: Clock): Pick<RuntimeStore, "write" | "history"> {
   return {
-    nowUs: () => clock.nowUs(),
-    head: async () => head(),
-    changesAfter: async () => [],
-    async *all() {
-      // The table has them.
+    async write(changes) {
+      const written = changes.map((change) => write(table, change, clock.nowUs()));
+      return { head: { epoch: "memory", version: table.changes, count: table.size }, written };
     },
-    write: async (changes) => ({ head: head(), written: changes.map((change) => write(table, change, clock.nowUs())) }),
-    renew: async () => undefined,
-    history: async (key, countMax) => history(table, key, countMax),
-    async beat(process) {
-      own = process ?? own;
-      return own === undefined ? [] : [own];
+    async history(text, countMax) {
+      const key = readKey(text);
+      const events: RuntimeEvent[] = [];
+      for (const place of key === undefined ? [] : table.placesOf(key))
+        events.push({ kept: table.kept(place), before: events.at(-1)?.kept.value ?? "" });
+      return events.slice(-countMax).reverse();
     },
   };
 }
@@ -47,13 +36,4 @@ function write(
     if (isKept === "full") return { outcome: "full" };
     return isKept === true ? { outcome: "written", kept } : { outcome: "conflict", kept: known };
   });
-}
-
-function history(table: RuntimeTable, key: string, countMax: number): readonly RuntimeEvent[] {
-  const events: RuntimeEvent[] = [];
-  for (const place of table.places()) {
-    const kept = table.kept(place);
-    if (kept.key === key) events.push({ kept, before: events.at(-1)?.kept.value ?? "" });
-  }
-  return events.slice(-countMax).reverse();
 }

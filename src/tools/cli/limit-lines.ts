@@ -62,19 +62,7 @@ export async function* limitLines(file: string): AsyncGenerator<LimitLine> {
 
 function readJson(line: string): object | string {
   const value: unknown = unlessThrown(SyntaxError, () => JSON.parse(line));
-  return isRecord(value) ? withBytes(value) : "expected a JSON object";
-}
-
-/** Entries as lists show them, with both a value and its bytes, as they are asked for. */
-function withBytes(value: Record<string, unknown>): object {
-  const { entries } = value;
-  if (!Array.isArray(entries)) return value;
-  return {
-    ...value,
-    entries: entries.map((entry: unknown) =>
-      isRecord(entry) && entry.valueBase64 !== undefined ? { key: entry.key, value_base64: entry.valueBase64 } : entry,
-    ),
-  };
+  return isRecord(value) ? value : "expected a JSON object";
 }
 
 const COLUMNS = [

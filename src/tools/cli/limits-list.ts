@@ -28,7 +28,8 @@ export async function listLimits(flags: ListFlags, terminal: Terminal): Promise<
 
 export async function exportLimits(flags: ListFlags, terminal: Terminal): Promise<void> {
   for (const limit of (await readAll(flags, terminal)) ?? []) {
-    terminal.out(`${JSON.stringify(Object.fromEntries(EXPORTED.map((key) => [key, limit[key]])))}\n`);
+    const asked: Readonly<Record<string, unknown>> = { ...limit, entries: limit.entries.map(withoutText) };
+    terminal.out(`${JSON.stringify(Object.fromEntries(EXPORTED.map((key) => [key, asked[key]])))}\n`);
   }
 }
 
@@ -51,6 +52,11 @@ export async function showHistory(
   else
     for (const change of answer.history)
       terminal.out(`${visible(`${change.at}  ${change.who}  ${wordsOf(change)}${endOf(change)}`)}\n`);
+}
+
+/** A value that is no text is asked for by its bytes alone. */
+function withoutText({ key, value, value_base64: bytes }: ShownLimit["entries"][number]): object {
+  return bytes === undefined ? { key, value } : { key, value_base64: bytes };
 }
 
 /** All limits in force, by domain and descriptor; undefined after the terminal was told why not. */

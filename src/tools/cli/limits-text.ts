@@ -2,7 +2,6 @@
 
 import { visible } from "../../engine/base/visible.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
-import type { WrittenEntry } from "../../engine/domain/request.ts";
 import { expected } from "./arguments.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
@@ -16,7 +15,7 @@ export interface ServerFlags {
 /** One limit at run time in the JSON of the HTTP port. */
 export interface ShownLimit {
   readonly domain: string;
-  readonly entries: readonly WrittenEntry[];
+  readonly entries: readonly { readonly key: string; readonly value: string; readonly value_base64?: string }[];
   readonly [more: string]: unknown;
 }
 

@@ -81,7 +81,7 @@ test("the newest are listed first, each once, and those that were unset not at a
   const { source, set } = open();
   for (const tenant of ["a", "b", "c", "d", "a", "d"]) await set(callerOf({ tenant }), BLOCK);
   await set(callerOf({ tenant: "d" }), { kind: "none" });
-  const { limits, next } = source.list({ domain: "edge", after: undefined, countMax: 2, newest: true });
+  const { limits, next } = await source.list({ domain: "edge", after: undefined, countMax: 2, newest: true });
   expect(limits).toMatchObject([callerOf({ tenant: "a" }), callerOf({ tenant: "c" })]);
   expect(next).toBeUndefined();
 });
@@ -135,6 +135,6 @@ test("a limit is named as its file writes it", async () => {
 test("of a hidden value nothing is claimed about its rule", async () => {
   const { source, set } = open();
   await set(callerOf({ api_key: "secret" }), BLOCK);
-  const { limits } = source.list({ domain: "edge", after: undefined, countMax: 9, newest: false });
+  const { limits } = await source.list({ domain: "edge", after: undefined, countMax: 9, newest: false });
   expect(limits).toMatchObject([{ says: expect.stringContaining("its value is hidden") }]);
 });
