@@ -16,6 +16,7 @@ const RULES = `domain: edge
 global_limit: { requests_per_unit: 1000, unit: day }
 limits:
   free: { requests_per_unit: 2, unit: hour }
+  all: { unlimited: true }
   gold: { requests_per_unit: 20, unit: hour }
 descriptors:
   - key: tenant
@@ -105,6 +106,10 @@ describe.each([
     expect(await codes(other, { user: "u", plan: "free" }, 3)).toBe("ok ok over");
     await limits(one, "set", "edge", "user=u", "--use", "gold");
     expect(await codes(other, { user: "u", plan: "free" }, 3)).toBe("ok ok ok");
+    await limits(one, "block", "edge", "user=v", "--until", "1h");
+    const blocked = await other.hit({ user: "v", plan: "all" });
+    expect([blocked.overall_code, blocked.statuses[0]?.code]).toEqual(["OVER_LIMIT", "OVER_LIMIT"]);
+    expect(Number(blocked.statuses[0]?.duration_until_reset?.seconds)).toBeGreaterThan(3_000);
     await limits(one, "block", "edge", "api_key=secret");
     expect(await codes(other, { api_key: "secret" }, 1)).toBe("over");
     const shown = [(await limits(one, "list")).out, (await limits(one, "export")).out, ...one.log].join();
@@ -227,7 +232,10 @@ test("an import sets what it can and names the lines that it can't; an export is
   expect(imported.err).toContain(`${csv}:3: edge tenat=b: refused`);
   // The second line of a caller adds to the first.
   expect((await limits(app, "list", "-d", "edge")).out).toContain("hourly: 7, daily: 8");
+  // A value that is no text.
+  await limits(app, "block", "edge", "tenant=x\\xff");
   const exported = (await limits(app, "export")).out;
+  expect(exported).toContain('"value_base64":"eP8="');
   const jsonl = join(folder, "limits.jsonl");
   await writeFile(jsonl, exported);
   const again = await start();
@@ -247,8 +255,10 @@ descriptors:
   expect((await limits(app, "set", "edge", "tenant=acme", "--requests", "7")).exitCode).toBe(0);
   // Counters are charged by refused calls, too, but not by those that the cache refuses.
   expect(await codes(app, { tenant: "acme" }, 5)).toBe("ok ok ok ok over");
-  await limits(app, "block", "edge", "tenant=other");
-  expect(await codes(app, { tenant: "other" }, 1)).toBe("over");
+  await limits(app, "block", "edge", "tenant=other", "--until", "1h");
+  const blocked = await app.hit({ tenant: "other" });
+  expect(blocked.overall_code).toBe("OVER_LIMIT");
+  expect(Number(blocked.statuses[0]?.duration_until_reset?.seconds)).toBeGreaterThan(3_000);
   await limits(app, "exempt", "edge", "tenant=acme");
   expect(await codes(app, { tenant: "acme" }, 1)).toBe("ok");
 });

@@ -7,6 +7,7 @@ import { reduceRate } from "../rules/limit-shape.ts";
 import { safeName } from "../rules/names.ts";
 import { lowLimit, reserveOf } from "../rules/priority.ts";
 import type { Rule } from "../rules/rule-set.ts";
+import { rulesOfTiers } from "../rules/tiers.ts";
 import type { RuntimeAmount, RuntimeLimit } from "../runtime/runtime-limit.ts";
 
 /** A limit at run time as it applies to one rule. */
@@ -16,7 +17,7 @@ export interface AppliedLimit {
   readonly of: Rule;
   readonly rule: Rule;
   readonly limits: readonly Limit[];
-  /** The limit that a block shows; undefined for other kinds. */
+  /** The limit that a block shows; undefined for other kinds, and if the rule has no limits by now, so that the block does nothing. */
   readonly blocked: Limit | undefined;
 }
 
@@ -84,8 +85,9 @@ function withPriority({ entry, values, percent, low }: Priority, limit: Limit): 
 /** End of the key under which refusals of a blocked caller are shown; no bucket has it. */
 const BLOCKED_KEY_SUFFIX = "}|blocked";
 
+// A call's tier may be unlimited, and others not.
 function blockedLimit(rule: Rule): Limit | undefined {
-  const [first] = rule.limits;
+  const first = rulesOfTiers(rule).find(({ limits }) => limits.length > 0)?.limits[0];
   if (first === undefined) return undefined;
   const label = first.names.readableName === "" ? "blocked" : `${first.names.readableName}, blocked`;
   return {
@@ -95,6 +97,7 @@ function blockedLimit(rule: Rule): Limit | undefined {
     shownAmount: 0,
     holdSeconds: 0,
     isConcurrent: false,
+    isCounter: false,
     priority: undefined,
     keySuffix: BLOCKED_KEY_SUFFIX,
     names: { ...first.names, readableName: label },

@@ -35,15 +35,6 @@ export function addBlocked(
   take.endKey(keyAt);
 }
 
-/** Counts what a block refuses only on paper; the call is decided by its limits. */
-export function countShadowBlock(call: LimitCall, { of }: AppliedLimit, cost: number): void {
-  const stats = of.limits[0]?.stats;
-  if (stats === undefined) return;
-  stats.overLimit += cost;
-  stats.shadowMode += cost;
-  call.wasShadowed = true;
-}
-
 /** True if the group has nothing but refusals of blocked callers. */
 export function isOnlyBlocked({ takes, size }: TakeGroup): boolean {
   for (let i = 0; i < size; i++) if (!isOfBlock(takes[i] as Take)) return false;

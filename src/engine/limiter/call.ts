@@ -72,7 +72,7 @@ export class LimitCall implements SettleListener {
     this.unmatched.length = 0;
     this.firstTakes.length = 0;
     this.globalTake = undefined;
-    this.runtime.length = 0;
+    if (this.runtime.length > 0) this.runtime.length = 0;
     this.isBlocked = false;
     this.governing = undefined;
     this.policy = undefined;

@@ -30,16 +30,17 @@ export function combine(call: LimitCall): void {
   const globalTake = call.globalTake;
   const globalRefuses = globalTake !== undefined && isOver(globalTake);
   decision.overLimit = call.group.verdict === Verdict.refused || call.isBlocked;
+  const hasRuntime = call.runtime.length > 0;
   let governing: Take | undefined = globalRefuses ? globalTake : undefined;
   for (let i = 0; i < call.request.descriptorCount; i++) {
     let shown = strictestOf(call, i, globalRefuses ? globalTake : undefined);
-    const change = call.runtime[i]?.limit.change;
-    const isUnlimited = call.rules[i]?.isUnlimited === true || change?.kind === "exempt";
+    const applied = hasRuntime ? call.runtime[i] : undefined;
+    const isUnlimited = call.rules[i]?.isUnlimited === true || applied?.limit.change.kind === "exempt";
     if (shown === undefined && !isUnlimited && globalTake?.outcome !== Outcome.unanswered) shown = globalTake;
     const status = decision.addStatus();
     if (shown === undefined) {
       status.remaining = isUnlimited ? AMOUNT_MAX : 0;
-      status.overLimit = call.isBlocked && call.runtime[i]?.blocked !== undefined;
+      status.overLimit = applied?.blocked !== undefined;
       continue;
     }
     showTake(status, shown, isShadowRule(call, shown) && !isOfBlock(shown));
@@ -200,11 +201,26 @@ export function countHits(call: LimitCall): void {
 /** Counts the results of the takes. A limit is near if more than the part `nearLimitRatio` (0 to 1) of it is used. */
 export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
   if (call.group.takesWithHolds > 0) countOpened(call, 1);
+  if (call.runtime.length > 0) countShadowBlocks(call);
   for (let i = 0; i < call.group.size; i++) {
     const take = call.group.takes[i] as Take;
     if (take.mode === Mode.peek || take.mode === Mode.refund) continue;
     if (take.mode !== Mode.settle) countHit(call, i, nearLimitRatio);
     else if (take.outcome !== Outcome.unanswered) countSettlement(take);
+  }
+}
+
+/** Counts what blocks refuse only on paper, as the first limit that has room counts what shadow mode refuses. */
+function countShadowBlocks(call: LimitCall): void {
+  for (let i = 0; i < call.runtime.length; i++) {
+    const change = call.runtime[i]?.limit.change;
+    if (change?.kind !== "block" || !change.shadow) continue;
+    const take = call.group.takes[call.firstTakes[i] ?? 0];
+    if (take?.descriptor !== i || (take.mode !== Mode.pay && take.mode !== Mode.charge)) continue;
+    call.wasShadowed = !call.decision.overLimit;
+    if (isOver(take)) continue;
+    take.stats.overLimit += take.cost;
+    take.stats.shadowMode += take.cost;
   }
 }
 

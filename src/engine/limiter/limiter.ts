@@ -26,7 +26,7 @@ import { findRule, MatchWork } from "../rules/match.ts";
 import { limitForCall } from "../rules/priority.ts";
 import type { DomainRules, Rule, RuleSet } from "../rules/rule-set.ts";
 import type { AppliedLimit } from "./applied-limit.ts";
-import { addBlocked, countShadowBlock, isOnlyBlocked, skipsGlobal, waitsForAdmission } from "./blocks.ts";
+import { addBlocked, isOnlyBlocked, skipsGlobal, waitsForAdmission } from "./blocks.ts";
 import type { LimitCall } from "./call.ts";
 import { CounterFiller, type LocalCache } from "./counters.ts";
 import {
@@ -156,7 +156,7 @@ export class Limiter {
     combine(call);
     if (this.#options.compatible === true) governAsReference(call, quotaMode);
     countOutcomes(call, nearLimitRatio);
-    if (shadowMode && wouldRefuse(call, quotaMode)) observer.globalShadow();
+    if (shadowMode && !call.decision.overLimit && wouldRefuse(call, quotaMode)) observer.globalShadow();
     for (let i = 0; i < call.group.size; i++) {
       const take = call.group.takes[i] as Take;
       if (take.cappedHits > 0) observer.debtCapped(take.limit.names.id, take.cappedHits);
@@ -195,6 +195,8 @@ export class TakeFiller {
   readonly #question: Question;
   readonly #counters: CounterFiller;
   readonly #overrides: OverrideFiller;
+  /** True: what meets no rule has been counted. */
+  #isAgain = false;
   /** True: a block adds no take of its own. */
   #hidesBlocks = false;
   /** RuntimeLimits.hashOf the call's domain. */
@@ -213,7 +215,9 @@ export class TakeFiller {
    * matching that takes too long, for a call of Budgets that leads to no hold, and for more limits than a call may have.
    */
   fill(call: LimitCall, rules: DomainRules): void {
+    this.#work.begin();
     this.#hidesBlocks = false;
+    this.#isAgain = false;
     this.#runtimeHash = this.#options.runtime?.hashOf(rules.domain) ?? 0;
     this.#fillAll(call, rules);
     if (!call.isBlocked || isOnlyBlocked(call.group)) return;
@@ -226,6 +230,7 @@ export class TakeFiller {
 
   #fillAgain(call: LimitCall, rules: DomainRules): void {
     const { deadlineUs } = call.group;
+    this.#isAgain = true;
     call.group.reset();
     call.group.deadlineUs = deadlineUs;
     this.#fillAll(call, rules);
@@ -233,7 +238,6 @@ export class TakeFiller {
 
   #fillAll(call: LimitCall, rules: DomainRules): void {
     const { request, group } = call;
-    this.#work.begin();
     // Not empty if an earlier call had replaced limits or ended in a RequestError.
     if (this.#replaced.size > 0) this.#replaced.clear();
     if (rules.counterPrefix !== undefined) this.#counters.begin(group);
@@ -288,7 +292,7 @@ export class TakeFiller {
   /** Fills the descriptor if its limit at run time leaves nothing to the rule: true then. */
   #fillApplied(call: LimitCall, rules: DomainRules, question: Question, applied: AppliedLimit): boolean {
     const { change } = applied.limit;
-    if (change.kind !== "block" && change.kind !== "exempt") return false;
+    if (applied.blocked === undefined && change.kind !== "exempt") return false;
     question.read(call.request, rules, applied.of);
     if (!waitsForAdmission(question) && (change.kind === "block" || question.mode !== Mode.postPaid)) return false;
     call.rules[question.index] = applied.of;
@@ -296,21 +300,16 @@ export class TakeFiller {
       if (question.kind === Kind.quota && rules.counterPrefix === undefined) call.group.hasSpareQuota = true;
       return true;
     }
-    if (!change.shadow) {
-      call.isBlocked = true;
-      const nowUs = this.#options.runtime?.nowUs() ?? 0;
-      if (!this.#hidesBlocks) addBlocked(call.group, rules, question, applied, nowUs);
-      return true;
-    }
-    if (question.mode === Mode.pay && this.#options.countsNothing !== true)
-      countShadowBlock(call, applied, question.cost);
-    return false;
+    call.isBlocked = true;
+    const nowUs = this.#options.runtime?.nowUs() ?? 0;
+    if (!this.#hidesBlocks) addBlocked(call.group, rules, question, applied, nowUs);
+    return true;
   }
 
   #passUnmatched(call: LimitCall, rules: DomainRules, { descriptor, index }: Question): void {
     const { countsNothing, quotaMode } = this.#options;
-    if (countsNothing !== true) countUnmatched(rules.unmatched, descriptor);
-    if (rules.root.rules.length > 0) call.unmatched.push(index);
+    if (countsNothing !== true && !this.#isAgain) countUnmatched(rules.unmatched, descriptor);
+    if (rules.root.rules.length > 0 && !this.#isAgain) call.unmatched.push(index);
     if (quotaMode) call.group.hasSpareQuota = true;
   }
 
