@@ -5,14 +5,14 @@
 --        6 the head that is to get another epoch, with 7 the number of limits that are left, or both empty; then for each change: key, value,
 --        at_us of what has to be there ('' anything older, '0' nothing), at_us ('' now). An empty value drops what is there, unseen by others.
 -- reply  the head; then for each change: 'written ' and its at_us, 'conflict ' and what is there ('' nothing), or 'full'
--- state  head: epoch, version, number of limits. Hashes: key -> at_us and value. History: version, at_us, key, value, value before, by lines.
+-- state  head: epoch, version, number of limits, at_us of the last change. Hashes: key -> at_us and value. History: version, at_us, key, value, value before, by lines.
 --        No lifetime: a limit at run time ends by its own time, and must not be evicted by volatile policies.
 local head = redis.call('GET', KEYS[1]) or ''
-local epoch, version, count = string.match(head, '^(%S+) (%d+) (%d+)$')
+local epoch, version, count, last_us = string.match(head, '^(%S+) (%d+) (%d+) (%d+)$')
 if not epoch then
   -- Not a version that the history has already.
-  local last = redis.call('LINDEX', KEYS[2], -1) or ''
-  epoch, version, count = ARGV[1], string.match(last, '^%d+') or 0, 0
+  version, last_us = string.match(redis.call('LINDEX', KEYS[2], -1) or '0\n0\n', '^(%d+)\n(%d+)\n')
+  epoch, count = ARGV[1], 0
   for i = 0, ARGV[4] - 1 do count = count + redis.call('HLEN', ARGV[5] .. i) end
 elseif ARGV[6] ~= '' and head == ARGV[6] then
   epoch, count = ARGV[1], ARGV[7]
@@ -37,6 +37,7 @@ for i = 3, #KEYS do
     reply[i - 1] = 'full'
   else
     local text = string.format('%.0f', at_us)
+    last_us = text
     if known == '' then count = count + 1 end
     version = version + 1
     redis.call('HSET', KEYS[i], key, text .. ' ' .. value)
@@ -45,6 +46,6 @@ for i = 3, #KEYS do
   end
 end
 redis.call('LTRIM', KEYS[2], -tonumber(ARGV[3]), -1)
-reply[1] = string.format('%s %.0f %.0f', epoch, version, count)
+reply[1] = string.format('%s %.0f %.0f %s', epoch, version, count, last_us)
 redis.call('SET', KEYS[1], reply[1])
 return reply

@@ -4,7 +4,9 @@ CREATE TABLE IF NOT EXISTS runtime_head (
   prefix text COLLATE "C" PRIMARY KEY,
   epoch text NOT NULL,
   version bigint NOT NULL,
-  count bigint NOT NULL
+  count bigint NOT NULL,
+  -- Of the last change.
+  at_us bigint NOT NULL
 );
 
 CREATE TABLE IF NOT EXISTS runtime_limit (
@@ -54,10 +56,11 @@ BEGIN
     new_epoch,
     -- Not a version that the history has already.
     (SELECT coalesce(max(e.version), 0) FROM runtime_event e WHERE e.prefix = of_prefix),
-    (SELECT count(*) FROM runtime_limit l WHERE l.prefix = of_prefix)
+    (SELECT count(*) FROM runtime_limit l WHERE l.prefix = of_prefix),
+    coalesce((SELECT e.at_us FROM runtime_event e WHERE e.prefix = of_prefix ORDER BY e.version DESC LIMIT 1), 0)
   ) ON CONFLICT DO NOTHING;
   SELECT * INTO head FROM runtime_head h WHERE h.prefix = of_prefix FOR UPDATE;
-  IF lost_head = head.epoch || ' ' || head.version || ' ' || head.count THEN
+  IF lost_head = head.epoch || ' ' || head.version || ' ' || head.count || ' ' || head.at_us THEN
     head.epoch := new_epoch;
     head.count := count_left;
   END IF;
@@ -78,6 +81,7 @@ BEGIN
       reply := reply || 'full'::text;
     ELSE
       head.version := head.version + 1;
+      head.at_us := own_us;
       IF known.at_us IS NULL THEN head.count := head.count + 1; END IF;
       INSERT INTO runtime_limit VALUES (of_prefix, keys[i], own_us, new_values[i])
       ON CONFLICT (prefix, key) DO UPDATE SET at_us = excluded.at_us, value = excluded.value;
@@ -86,7 +90,8 @@ BEGIN
     END IF;
   END LOOP;
   DELETE FROM runtime_event e WHERE e.prefix = of_prefix AND e.version <= head.version - events_max;
-  UPDATE runtime_head h SET epoch = head.epoch, version = head.version, count = head.count WHERE h.prefix = of_prefix;
-  reply[1] := head.epoch || ' ' || head.version || ' ' || head.count;
+  UPDATE runtime_head h SET epoch = head.epoch, version = head.version, count = head.count, at_us = head.at_us
+  WHERE h.prefix = of_prefix;
+  reply[1] := head.epoch || ' ' || head.version || ' ' || head.count || ' ' || head.at_us;
   RETURN reply;
 END $$;

@@ -1,14 +1,12 @@
 // Where limits at run time are kept for all processes that share a store. Each process has all of them in its own memory
 // (engine/runtime/runtime-table.ts), which rule-sources/runtime keeps equal to the store.
 
-import type { KeptLimit } from "../engine/runtime/runtime-limit.ts";
+import type { KeptLimit, StoreChange } from "../engine/runtime/runtime-limit.ts";
 
-/** What is in the store, without reading it. */
-export interface RuntimeHead {
+/** What is in the store, without reading it: its last change, and more. */
+export interface RuntimeHead extends StoreChange {
   /** Another one if data may have been lost: then everybody compares all. Empty if nothing was ever kept. */
   readonly epoch: string;
-  /** Grows by 1 with every change. */
-  readonly version: number;
   /** Number of limits, with ended and unset ones. */
   readonly count: number;
 }
@@ -46,8 +44,8 @@ export interface RuntimeProcess {
   readonly version: number;
 }
 
-/** Most changes of one `write`. */
-export const RUNTIME_WRITES_MAX = 100;
+/** Most changes of one `write`: half a millisecond in Redis. */
+export const RUNTIME_WRITES_MAX = 25;
 /** Most changes that the history has, and that processes catch up with without reading all. */
 export const RUNTIME_EVENTS_MAX = 10_000;
 /** A process that has not reported for so long is gone. */
@@ -77,12 +75,12 @@ export interface RuntimeStore {
 // The texts of these in Redis and PostgreSQL.
 
 export function readHead(text: string): RuntimeHead {
-  const [epoch = "", version = "0", count = "0"] = text.split(" ");
-  return { epoch, version: Number(version), count: Number(count) };
+  const [epoch = "", version = "0", count = "0", atUs = "0"] = text.split(" ");
+  return { epoch, version: Number(version), count: Number(count), atUs: Number(atUs) };
 }
 
-export function headText({ epoch, version, count }: RuntimeHead): string {
-  return `${epoch} ${version} ${count}`;
+export function headText({ epoch, version, count, atUs }: RuntimeHead): string {
+  return `${epoch} ${version} ${count} ${atUs}`;
 }
 
 export function readWritten(text: string, key: string, value: string): RuntimeWritten {

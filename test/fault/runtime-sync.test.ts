@@ -136,6 +136,23 @@ describe.each([
     expect(process.all().get(key)?.value).toBe(value("new", true));
   });
 
+  test("a process catches up from the history while others write, without reading everything", async () => {
+    await rig.empty();
+    const of = (from: number, count: number) =>
+      Array.from({ length: count }, (_, i) => keyText({ domain: "d", entries: [["k", String(from + i)]] }));
+    const write = (keys: readonly string[]) =>
+      rig.store.write(keys.map((key) => ({ key, value: value("", false), expectedUs: undefined, atUs: undefined })));
+    await write(of(0, 1));
+    for (let from = 1; from < 2_000; from += 500) await write(of(from, 500));
+    const { store } = rig;
+    const head = await store.head();
+    const [changes] = await Promise.all([
+      store.changesAfter(1, head),
+      ...[0, 1, 2, 3].map((i) => write(of(i * 300, 300))),
+    ]);
+    expect(changes?.slice(0, 1_999).map(({ key }) => key)).toEqual(of(1, 1_999));
+  });
+
   test("of two who change one limit at once the second is told what is there; the history has every change", async () => {
     await rig.empty();
     const [key = ""] = KEYS;

@@ -79,6 +79,14 @@ export interface KeptLimit {
   readonly atUs: number;
 }
 
+/** A change of the store, told from one of another past by when it was made. */
+export interface StoreChange {
+  /** Grows by 1 with every change; 0 before the first. */
+  readonly version: number;
+  /** `atUs` of its limit; 0 before the first. */
+  readonly atUs: number;
+}
+
 /** True if it does something at `nowUs`, in microseconds of the store's clock. */
 export function isInForce({ change, untilUs }: RuntimeLimit, nowUs: number): boolean {
   return change.kind !== "none" && (untilUs === 0 || nowUs < untilUs);

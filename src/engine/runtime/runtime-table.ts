@@ -6,7 +6,7 @@
 import { reserve } from "../base/journaled-memory.ts";
 import { freeLock, ownerOf, takeLock } from "../base/shared-lock.ts";
 import type { Descriptor } from "../domain/request.ts";
-import { type KeptLimit, keyText, type RuntimeKey, readKey } from "./runtime-limit.ts";
+import { type KeptLimit, keyText, type RuntimeKey, readKey, type StoreChange } from "./runtime-limit.ts";
 
 /** Bytes of the heap for each limit that there may be: with keys of 40 bytes a record has some 200. */
 const HEAP_BYTES_PER_LIMIT = 512;
@@ -14,7 +14,7 @@ const HEAP_BYTES_PER_LIMIT = 512;
 const RECORDS_PER_LIMIT = 2;
 const SLOTS_PER_RECORD = 2;
 
-/** Places in the head, in words; the last two are numbers of 64 bits, counted as such. */
+/** Places in the head, in words; the last three are numbers of 64 bits, counted as such. */
 const HEAD = {
   lock: 0,
   half: 1,
@@ -23,6 +23,7 @@ const HEAD = {
   savedChanges: 4,
   clockOffset: 4,
   writtenVersion: 5,
+  writtenUs: 6,
 } as const;
 const HEAD_BYTES = 128;
 /** Places in the head of a half, in words: where the heap ends (a word), and how many records are pointed to. */
@@ -92,13 +93,25 @@ export class RuntimeTable {
     this.#numbers[HEAD.clockOffset] = us;
   }
 
-  /** The store's version after the last change that this process has written and not yet read back; else 0. */
-  get writtenVersion(): number {
-    return this.#numbers[HEAD.writtenVersion] as number;
+  /** The newest change that this process has written and not yet read back; version 0 if there is none. */
+  get written(): StoreChange {
+    return this.exclusively(() => ({
+      version: this.#numbers[HEAD.writtenVersion] as number,
+      atUs: this.#numbers[HEAD.writtenUs] as number,
+    }));
   }
 
-  set writtenVersion(version: number) {
-    this.#numbers[HEAD.writtenVersion] = version;
+  noteWritten({ version, atUs }: StoreChange): void {
+    this.exclusively(() => {
+      if (version > (this.#numbers[HEAD.writtenVersion] as number)) this.#setWritten(version, atUs);
+    });
+  }
+
+  /** Nothing is waited for any more, unless something newer was written. */
+  forgetWritten({ version }: StoreChange): void {
+    this.exclusively(() => {
+      if (this.#numbers[HEAD.writtenVersion] === version) this.#setWritten(0, 0);
+    });
   }
 
   /** The value of `changes` up to which all is in the file. */
@@ -229,6 +242,11 @@ export class RuntimeTable {
       this.#isLocked = false;
       freeLock(this.#words, HEAD.lock);
     }
+  }
+
+  #setWritten(version: number, atUs: number): void {
+    this.#numbers[HEAD.writtenVersion] = version;
+    this.#numbers[HEAD.writtenUs] = atUs;
   }
 
   #halfAt(half = Atomics.load(this.#words, HEAD.half)): number {

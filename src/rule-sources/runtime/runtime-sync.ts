@@ -8,7 +8,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../../engine/base/clock.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
-import { isForgotten, type KeptLimit, readValue } from "../../engine/runtime/runtime-limit.ts";
+import { isForgotten, type KeptLimit, readValue, type StoreChange } from "../../engine/runtime/runtime-limit.ts";
 import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import {
   RUNTIME_WRITES_MAX,
@@ -27,8 +27,6 @@ const START_LOOKS_MAX = 20;
 const FAILED_IN_TURN_MAX = 4;
 /** Limits that are taken or compared in one turn: some milliseconds. */
 const PER_TURN = 200;
-/** How often a process reports, even if nothing has changed: well within RUNTIME_GONE_MS. */
-const REPORT_EVERY_US = 2 * MICROS_PER_SECOND;
 /** How often what need not be remembered is looked for. */
 const FORGET_EVERY_US = 3_600 * MICROS_PER_SECOND;
 
@@ -48,17 +46,13 @@ interface RuntimeSyncOptions {
 export class RuntimeSync {
   readonly #options: RuntimeSyncOptions;
   readonly #id = randomUUID();
-  #epoch = "";
-  #version = 0;
-  /** The change that made `version`, to notice another history; undefined after all was read. */
-  #last: KeptLimit | undefined;
+  /** What the store had when this process last was equal to it. */
+  #head: RuntimeHead = { epoch: "", version: 0, atUs: 0, count: 0 };
   #timer: NodeJS.Timeout | undefined;
   #hasCompared = false;
   #forgotUs = 0;
   #hasClosed = false;
   #failedInTurn = 0;
-  #reported = "";
-  #reportedUs = 0;
   /** Limits of the store that the table has no room for. */
   #withoutRoom = 0;
   #why = "";
@@ -91,9 +85,11 @@ export class RuntimeSync {
   async poll(): Promise<void> {
     const { store, clock, table } = this.#options;
     if (store !== undefined) {
-      await this.#catchUp(store, await store.head());
+      const { written } = table;
+      await this.#catchUp(store, await store.head(), written);
       table.clockOffsetUs = store.nowUs() - clock.nowUs();
-      await this.#report(store);
+      const { epoch, version } = this.#head;
+      await store.beat({ id: this.#id, name: this.#options.name, epoch, version });
     }
     await this.#save();
     await this.#forget();
@@ -101,16 +97,6 @@ export class RuntimeSync {
       throw new Error(
         `there was no room for ${this.#withoutRoom} of the store's limits; RUNTIME_LIMITS_MAX is too low`,
       );
-  }
-
-  /** Says up to which change this process is: when that is another one, and now and then. */
-  async #report(store: RuntimeStore): Promise<void> {
-    const nowUs = this.#options.clock.nowUs();
-    const version = `${this.#epoch} ${this.#version}`;
-    if (version === this.#reported && nowUs - this.#reportedUs < REPORT_EVERY_US) return;
-    await store.beat({ id: this.#id, name: this.#options.name, epoch: this.#epoch, version: this.#version });
-    this.#reported = version;
-    this.#reportedUs = nowUs;
   }
 
   async #pollAndGoOn(): Promise<void> {
@@ -146,69 +132,68 @@ export class RuntimeSync {
     }
   }
 
-  async #catchUp(store: RuntimeStore, head: RuntimeHead): Promise<void> {
-    const { table } = this.#options;
-    // Of what this process has written itself, the store may have lost the last.
-    const isOlder = head.version < Math.max(this.#version, table.writtenVersion);
-    if (head.epoch === this.#epoch && head.version === this.#version && !isOlder) {
-      // Without a head there may be limits all the same, or they may have been lost.
-      if (head.epoch === "" && (!this.#hasCompared || table.size > 0)) await this.#compare(store, head);
-      return;
+  /** `written`: what this process had written when it asked for the head. */
+  async #catchUp(store: RuntimeStore, head: RuntimeHead, written: StoreChange): Promise<void> {
+    const { epoch } = this.#head;
+    if (head.epoch === "") {
+      // There may be limits all the same, or they may have been lost.
+      if (!this.#hasCompared || epoch !== "" || this.#options.table.size > 0) await this.#compare(store, head);
+    } else if (head.epoch !== epoch || !(await this.#takeChanges(store, head, written))) {
+      await this.#compare(store, head);
+      this.#options.table.forgetWritten(written);
     }
-    if (head.epoch === this.#epoch && !isOlder && (await this.#takeChanges(store, head))) return;
-    // The same data with a lower version, or with another past: others may have seen the versions that were lost.
-    if (head.epoch === this.#epoch && head.epoch !== "") await store.renew(head, head.count);
-    await this.#compare(store, await store.head());
   }
 
-  /** False if the history does not go on from what was taken last. */
-  async #takeChanges(store: RuntimeStore, head: RuntimeHead): Promise<boolean> {
-    const last = this.#last;
-    const found = await store.changesAfter(this.#version - (last === undefined ? 0 : 1), head);
-    if (found === undefined) return false;
-    const [first] = found;
-    if (last !== undefined && (first?.key !== last.key || first.atUs !== last.atUs)) return false;
-    await this.#takeAll(found);
-    // What was appended since the head was read comes again.
-    this.#last = found[head.version - this.#version - (last === undefined ? 1 : 0)];
-    this.#version = head.version;
+  /** False if the store's history does not lead from what was taken last, by way of what was written, to the head. */
+  async #takeChanges(store: RuntimeStore, head: RuntimeHead, written: StoreChange): Promise<boolean> {
+    const known = this.#head;
+    const marks = [known, written, head].filter(({ version }) => version > 0 && version >= known.version);
+    const isBehind = marks.some(({ version }) => version > head.version);
+    if (isBehind || head.version === known.version) return !isBehind && head.atUs === known.atUs;
+    const before = Math.max(0, known.version - 1);
+    const changes = await store.changesAfter(before, head);
+    if (changes === undefined) return false;
+    if (marks.some(({ version, atUs }) => changes[version - before - 1]?.atUs !== atUs)) return false;
+    await this.#takeAll(changes.slice(known.version - before));
+    this.#head = head;
     return true;
   }
 
   /** Reads all, and writes what the store lacks. */
   async #compare(store: RuntimeStore, head: RuntimeHead): Promise<void> {
-    const { table } = this.#options;
     this.#withoutRoom = 0;
     const inStore = new Map<string, number>();
     for await (const part of store.all()) {
       for (const { key, atUs } of part) inStore.set(key, atUs);
       await this.#takeAll(part);
     }
-    let seen = head;
-    if (inStore.size < head.count || (head.epoch === "" && inStore.size > 0)) {
+    const newer = await this.#newerThan(inStore);
+    if (newer === undefined) return;
+    const isEmpty = inStore.size === 0 && newer.length === 0;
+    if (inStore.size < head.count || (head.epoch === "" && !isEmpty)) {
       await store.renew(head, inStore.size);
-      seen = await store.head();
+      return this.#compare(store, await store.head());
     }
+    for (let i = 0; i < newer.length; i += RUNTIME_WRITES_MAX)
+      await store.write(newer.slice(i, i + RUNTIME_WRITES_MAX).map((kept) => ({ ...kept, expectedUs: undefined })));
+    this.#head = head;
+    this.#hasCompared = true;
+  }
+
+  /** What the table has newer than the store; undefined if it was compacted meanwhile. */
+  async #newerThan(inStore: ReadonlyMap<string, number>): Promise<KeptLimit[] | undefined> {
+    const { table } = this.#options;
     const newer: KeptLimit[] = [];
     // Copied first, because places may change in another turn.
     const places = [...table.places()].filter((place) => table.isCurrent(place));
     const { generation } = table;
     for (const [i, place] of places.entries()) {
       if (i % PER_TURN === PER_TURN - 1) await nextTurn();
-      if (table.generation !== generation) return;
+      if (table.generation !== generation) return undefined;
       const kept = table.kept(place);
       if (kept.atUs > (inStore.get(kept.key) ?? 0) && !this.#isForgotten(kept)) newer.push(kept);
     }
-    for (let i = 0; i < newer.length; i += RUNTIME_WRITES_MAX) {
-      const part = newer.slice(i, i + RUNTIME_WRITES_MAX).map((kept) => ({ ...kept, expectedUs: undefined }));
-      const { head: after } = await store.write(part);
-      if (seen.epoch === "") seen = { ...after, version: Math.max(0, after.version - part.length) };
-    }
-    this.#epoch = seen.epoch;
-    this.#version = seen.version;
-    this.#last = undefined;
-    this.#hasCompared = true;
-    table.writtenVersion = 0;
+    return newer;
   }
 
   async #takeAll(limits: readonly KeptLimit[]): Promise<void> {
@@ -266,7 +251,7 @@ export async function writeThrough(
   changes: readonly RuntimeWrite[],
 ): ReturnType<RuntimeStore["write"]> {
   const result = await store.write(changes);
-  table.writtenVersion = Math.max(table.writtenVersion, result.head.version);
+  table.noteWritten(result.head);
   for (const each of result.written) if (each.outcome !== "full" && each.kept !== undefined) table.put(each.kept);
   return result;
 }

@@ -10,7 +10,7 @@ export function memoryRuntimeStore(table: RuntimeTable, clock: Clock): Pick<Runt
   return {
     async write(changes) {
       const written = changes.map((change) => write(table, change, clock.nowUs()));
-      return { head: { epoch: "memory", version: table.changes, count: table.size }, written };
+      return { head: { epoch: "memory", version: table.changes, count: table.size, atUs: 0 }, written };
     },
     async history(text, countMax) {
       const key = readKey(text);

@@ -91,7 +91,8 @@ export function postgresRuntimeStore(options: RuntimeStoreOptions): RuntimeStore
   return {
     nowUs: () => serverTime.estimateUs(clock.nowUs()),
     async head() {
-      const [row] = await ask("SELECT epoch || ' ' || version || ' ' || count FROM runtime_head WHERE prefix = $1");
+      const text = "SELECT concat_ws(' ', epoch, version, count, at_us) FROM runtime_head WHERE prefix = $1";
+      const [row] = await ask(text);
       return readHead(row?.[0] ?? "");
     },
     async changesAfter(version, head) {

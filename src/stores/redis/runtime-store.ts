@@ -27,6 +27,8 @@ const HASHES = 512;
 /** Hashes that are read at once, and changes of the history. */
 const HASHES_AT_ONCE = 8;
 const EVENTS_AT_ONCE = 500;
+/** Changes read before those that are wanted, because others append and so move the end from which they are counted. */
+const EVENTS_BEFORE = 100;
 
 interface RuntimeStoreOptions {
   readonly keyPrefix: string;
@@ -78,16 +80,22 @@ export function redisRuntimeStore({ keyPrefix, limitsMax, nodeOf, clock }: Runti
     },
     head: async () => readHead(textOrNone(await ask("get", headKey as string))),
     async changesAfter(version, head) {
-      if (head.version - version > RUNTIME_EVENTS_MAX) return undefined;
       const found: ReturnType<typeof readEvent>[] = [];
-      // Counted from the end, which others append to meanwhile.
-      for (let left = head.version - version + EVENTS_AT_ONCE; left > 0; left -= EVENTS_AT_ONCE) {
-        const part = await events(-left, -Math.max(1, left - EVENTS_AT_ONCE + 1));
-        for (const event of part.map(readEvent)) {
-          if (event.version === version + 1 + found.length) found.push(event);
-        }
+      let newest = head.version;
+      while (found.length < head.version - version) {
+        const next = version + found.length + 1;
+        const fromEnd = newest - next + 1;
+        if (fromEnd > RUNTIME_EVENTS_MAX) return undefined;
+        const from = fromEnd + EVENTS_BEFORE;
+        const part = (await events(-from, -Math.max(1, from - EVENTS_AT_ONCE + 1))).map(readEvent);
+        const known = found.length;
+        for (const event of part) if (event.version === version + 1 + found.length) found.push(event);
+        // Others have appended meanwhile, so that the end is further away. Otherwise it has another past.
+        const gap = (part[0]?.version ?? 0) - next;
+        if (found.length === known && gap <= 0) return undefined;
+        if (gap > 0) newest += gap;
       }
-      return found.length < head.version - version ? undefined : found.map(({ kept }) => kept);
+      return found.map(({ kept }) => kept);
     },
     async *all() {
       for (let first = 0; first < HASHES; first += HASHES_AT_ONCE) {
