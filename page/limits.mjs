@@ -230,8 +230,9 @@ function showOutcome({ limits: [result], processes }) {
 /** @param {SetAnswer["processes"]} processes */
 export function processesWords(processes) {
   if (processes === undefined || processes.count === 0) return "Set. No process has confirmed it yet.";
-  const { count, confirmed, waiting } = processes;
+  const { count, confirmed, waiting, is_saved: isSaved } = processes;
   const others = waiting.length === 0 ? "" : ` Not confirmed: ${shown(waiting.join(", "), 300)}.`;
+  if (isSaved === false) return "In force, but not yet in the file that keeps it: a restart would lose it.";
   return `In force in ${confirmed} of ${count === 1 ? "1 process" : `${count} processes`}.${others}`;
 }
 

@@ -28,6 +28,8 @@ interface Rig {
 
 const PREFIX = "{headgate:limits}:";
 const PROCESSES = 3;
+/** No busy machine may be taken for a store that is away. */
+const PATIENCE_MS = 20_000;
 const KEYS = ["a", "b", "c", "d"].map((value) => keyText({ domain: "d", entries: [["k", value]] }));
 const clock = new SystemClock();
 const log = { warn: () => undefined, info: () => undefined };
@@ -175,7 +177,7 @@ describe.each([
 
 async function openRedis(): Promise<Rig> {
   const server = await RedisServer.start();
-  const store = openRedisStore({ target: server.target(), clock });
+  const store = openRedisStore({ target: server.target(), clock, silenceMsMax: PATIENCE_MS });
   expect(await whenUp(store, 20_000)).toBe(true);
   const command = (...args: [string, ...(string | Buffer)[]]) => server.commandForBytes(...args);
   let saved: (readonly [string, Buffer])[] = [];
@@ -208,7 +210,7 @@ async function openRedis(): Promise<Rig> {
 
 async function openPostgres(): Promise<Rig> {
   const server = await PostgresServer.start();
-  const store = openPostgresStore({ target: server.target(), clock, connections: 1 });
+  const store = openPostgresStore({ target: server.target(), clock, connections: 1, silenceMsMax: PATIENCE_MS });
   expect(await whenUp(store, 20_000)).toBe(true);
   const tables = ["head", "limit", "event"].map((name) => `headgate.runtime_${name}`);
   const empty = async () => void (await server.query(`TRUNCATE ${tables.join()}`));

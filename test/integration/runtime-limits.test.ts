@@ -4,6 +4,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { BUDGET_RULES, budgetLeft, callBudgets } from "../support/budgets.ts";
 import { isOverLimit, openCallers, requestAbout } from "../support/callers.ts";
 import { runProgram } from "../support/run-program.ts";
 import { type SharedServers, startCluster, startPostgres, startRedis } from "../support/shared-stores.ts";
@@ -181,7 +182,8 @@ test("a file that can't be written is a thing to check", async () => {
   const noFolder = join(temporaryFolder("headgate-limits"), "nowhere");
   await writeFile(noFolder, "");
   const app = await start({ LIMITS_CACHE: join(noFolder, "limits") });
-  await limits(app, "block", "edge", "tenant=acme");
+  const { out } = await limits(app, "block", "edge", "tenant=acme");
+  expect(out).toContain("in force in 1 of 1 process; not yet in its file, so a restart would lose it");
   const headers = { authorization: `Bearer ${TOKEN}` };
   await expect
     .poll(async () => (await app.http("/state", { headers })).json())
@@ -296,6 +298,23 @@ descriptors:
   expect(await left({ tenant: "good" })).toEqual([5]);
   expect(await left({ model: "m" })).toEqual([9]);
   expect((await ask({ model: "m", request_id: "r2", max_tokens: "1" })).overall_code).toBe("OVER_LIMIT");
+});
+
+test("Budgets follows them: other amounts, a block, which still settles, and nothing to reserve for the exempt", async () => {
+  const app = await startTestApp(BUDGET_RULES, { ADMIN_TOKEN: TOKEN });
+  const budgets = callBudgets(`127.0.0.1:${app.grpcPort}`);
+  const hold = (id: string, number: number) => ({ entries: { tenant: "a" }, id, number });
+  expect(await budgets.reserve(hold("r1", 60))).toMatchObject({ code: "OK", reserved: 60 });
+  expect(await budgets.reserve(hold("r2", 60))).toMatchObject({ code: "OVER_LIMIT" });
+  await limits(app, "set", "edge", "tenant=a", "--requests", "200");
+  expect(await budgets.reserve(hold("r2", 60))).toMatchObject({ code: "OK", reserved: 60, remaining: 80 });
+  await limits(app, "block", "edge", "tenant=a");
+  expect(await budgets.reserve(hold("r3", 1))).toMatchObject({ code: "OVER_LIMIT", reserved: 0 });
+  expect(await budgets.settle(hold("r1", 10))).toMatchObject({ found: "SETTLED" });
+  await limits(app, "exempt", "edge", "tenant=a");
+  expect(await budgets.reserve(hold("r4", 60))).toMatchObject({ code: "OK", reserved: 0 });
+  await limits(app, "unset", "edge", "tenant=a");
+  expect(await budgetLeft(app)).toBe(30);
 });
 
 test("threads of one process share them, whichever was asked", async () => {

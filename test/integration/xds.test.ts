@@ -58,6 +58,31 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     return config.rules.control_plane;
   };
 
+  test("are raised for one caller at run time, whatever set comes next, as long as it has the rule", async () => {
+    const plane = await startPlane();
+    await plane.serve({ version: "1", resources: [resource("edge", 2)] });
+    const app = await startApp(plane.port, { ADMIN_TOKEN: "a-token-of-the-operators" });
+    const headers = { authorization: "Bearer a-token-of-the-operators" };
+    const body = JSON.stringify({
+      limits: [{ domain: "edge", entries: [{ key: "user", value: "a" }], requests_per_unit: 50 }],
+    });
+    expect((await app.http("/limits", { method: "PUT", headers, body })).status).toBe(200);
+    expect(await limitOf(app)).toBe(50);
+    await plane.serve({ version: "2", resources: [resource("edge", 3, "DAY")] });
+    await expect
+      .poll(
+        async () =>
+          (await app.ask({ domain: "edge", descriptors: [{ entries: [{ key: "user", value: "b" }] }] })).statuses[0]
+            ?.current_limit?.requests_per_unit,
+      )
+      .toBe(3);
+    expect(await limitOf(app)).toBe(50);
+    await plane.serve({ version: "3", resources: [resource("other", 3)] });
+    await expect
+      .poll(async () => await (await app.http("/limits", { headers })).text())
+      .toContain("no rule with limits matches");
+  });
+
   test("limit what callers ask, say who asks, and are taken in by version and nonce", async () => {
     const plane = await startPlane();
     await plane.serve({ version: "1", resources: [resource("edge", 2), resource("other", 5)] });

@@ -201,7 +201,7 @@ function staleLimits({ limitsTrouble }: ProcessFacts): Finding[] {
   if (limitsTrouble === undefined) return [];
   return [
     {
-      ...warning("limits-at-run-time").advises("Those in force stay. Fix the cause; Headgate retries twice a second."),
+      ...warning("headgatelimitsstale").advises("Those in force stay. Fix the cause; Headgate retries twice a second."),
       id: "runtime limits",
       causedBy: "store",
       says: `Limits at run time can't be brought up to date: ${sentence(limitsTrouble)}`,

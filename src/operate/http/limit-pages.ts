@@ -29,9 +29,17 @@ export interface SetLimit {
 
 export interface SetAnswer {
   readonly limits: readonly SetLimit[];
-  /** The processes that share the store, how many have the change in force, and the hosts of the others. */
+  /**
+   * The processes that share the store, how many have the change in force, and the hosts of the others. `is_saved` is false if one process has
+   * all, and its file not yet.
+   */
   readonly processes:
-    | { readonly count: number; readonly confirmed: number; readonly waiting: readonly string[] }
+    | {
+        readonly count: number;
+        readonly confirmed: number;
+        readonly waiting: readonly string[];
+        readonly is_saved?: false;
+      }
     | undefined;
 }
 

@@ -272,7 +272,7 @@ class LimitsAdmin implements LimitsSource {
     const { changes } = table;
     for (let look = 0; table.savedChanges < changes && look < LOOKS_MAX; look++)
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-    return { count: 1, confirmed: 1, waiting: [] };
+    return { count: 1, confirmed: 1, waiting: [], ...(table.savedChanges < changes ? { is_saved: false } : {}) };
   }
 
   /** What is in force of a limit; undefined if it was unset or has ended. */

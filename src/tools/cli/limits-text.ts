@@ -30,7 +30,12 @@ export interface SetResult extends ShownLimit {
 
 export interface SetAnswer {
   readonly limits: readonly SetResult[];
-  readonly processes?: { readonly count: number; readonly confirmed: number; readonly waiting: readonly string[] };
+  readonly processes?: {
+    readonly count: number;
+    readonly confirmed: number;
+    readonly waiting: readonly string[];
+    readonly is_saved?: false;
+  };
 }
 
 const EXIT_REFUSED = 1;
@@ -66,9 +71,10 @@ export function resultText(
 /** How many processes have the change in force. */
 export function processesText(processes: SetAnswer["processes"], terminal: Terminal): string {
   if (processes === undefined) return "";
-  const { confirmed, count: all, waiting } = processes;
+  const { confirmed, count: all, waiting, is_saved: isSaved } = processes;
   if (all === 0) return paint(terminal, "yellow", "no process has reported yet which changes it has in force\n");
   const text = `in force in ${confirmed} of ${all} ${all === 1 ? "process" : "processes"}`;
+  if (isSaved === false) return paint(terminal, "yellow", `${text}; not yet in its file, so a restart would lose it\n`);
   return waiting.length === 0
     ? `${text}\n`
     : `${paint(terminal, "yellow", `${text}; not confirmed: ${visible(waiting.join(", "))}`)}\n`;
