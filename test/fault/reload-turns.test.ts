@@ -6,7 +6,9 @@ import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { SystemClock } from "../../src/engine/base/clock.ts";
+import { runInTurns } from "../../src/engine/base/long-work.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
+import { UnmatchedBook } from "../../src/operate/telemetry/unmatched-book.ts";
 import type { Reloader } from "../../src/rule-sources/files/reload.ts";
 import { countsAlone } from "../support/counts.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -99,6 +101,36 @@ describe("a reload holds the event loop for less than 50 ms at a time", () => {
     }
     expect(ms).toBeLessThan(TURN_MS_MAX);
   });
+});
+
+// Promise(turns): Dropping the counters of 10,000 domains whose rules are gone holds the event loop for less than 50 ms at a time.
+test("10,000 domains that are replaced by one, and their counters, hold it no longer", async () => {
+  const counts = countsAlone(65_536);
+  const stats = new LimitStatsBook(200, counts);
+  const unmatched = new UnmatchedBook(counts);
+  const setOf = (size: number) =>
+    Array.from({ length: size }, (_, i) => ({
+      domain: `domain ${size} ${i}`,
+      unmatched: unmatched.unmatchedOf(`domain ${size} ${i}`),
+      stats: stats.statsOf(`domain ${size} ${i}`, ["key"], ""),
+    }));
+  const putInForce = async (set: ReturnType<typeof setOf>) => {
+    await runInTurns(stats.retainOnly(set.map((each) => each.stats)));
+    await runInTurns(unmatched.retain(set));
+  };
+  let ms = Number.POSITIVE_INFINITY;
+  for (let i = 0; i < TIMES_MAX && ms >= TURN_MS_MAX; i++) {
+    const set = setOf(RULES);
+    let watch = new TurnWatch();
+    await putInForce(set);
+    ms = watch.stop();
+    const one = setOf(1);
+    watch = new TurnWatch();
+    await putInForce(one);
+    ms = Math.max(ms, watch.stop());
+  }
+  expect(ms).toBeLessThan(TURN_MS_MAX);
+  expect([...stats.rules()].length).toBe(1);
 });
 
 describe("pages of 10,000 rules hold it no longer", () => {

@@ -22,6 +22,7 @@ const DIST = pathToFileURL(`${resolve(import.meta.dirname, "../../dist")}/`).hre
 /** What each thread runs, as it is built. "churn" loads, names and drops rules of a domain of its own until the thread ends. */
 const PROGRAM = `
 import { parentPort, workerData } from "node:worker_threads";
+const { runThrough } = await import("${DIST}engine/base/long-work.js");
 const { SharedCounts } = await import("${DIST}engine/base/shared-counts.js");
 const { LimitStatsBook } = await import("${DIST}operate/telemetry/stats-book.js");
 const { SeriesBook } = await import("${DIST}operate/telemetry/series-book.js");
@@ -32,7 +33,7 @@ const rule = (key) => book.statsOf("edge", [key], "");
 let keys = [];
 function load(wanted) {
   keys = wanted;
-  book.retainOnly(new Set(keys.map(rule)));
+  runThrough(book.retainOnly(new Set(keys.map(rule))));
 }
 const STEPS = {
   load: (step) => load(step.keys),

@@ -1,6 +1,7 @@
 // A limiter with rules from text, a store in a test's hands and time moved by hand.
 
 import type { StoreError } from "../../src/engine/base/errors.ts";
+import { runThrough } from "../../src/engine/base/long-work.ts";
 import { type OnStoreFailure, OnStoreFailure as Policy } from "../../src/engine/domain/limit.ts";
 import { oneByteOf } from "../../src/engine/domain/request.ts";
 import {
@@ -157,7 +158,7 @@ export class LimiterRig implements CallFinisher {
     const options = { statsBook: this.statsBook, unmatchedBook: unmatched, compatible: this.#compatible };
     const ruleSet = rulesFromYaml(rules, options);
     this.limiter.useRules(ruleSet);
-    unmatched.retain(ruleSet.domains.values());
+    runThrough(unmatched.retain(ruleSet.domains.values()));
   }
 
   /** Asks and gets the answer at once; throws if the store answers later. */

@@ -33,7 +33,7 @@ export const Word = {
 
 /**
  * Words of each place's entry. `made`: the number of the text among all that were ever made. `namesBefore`: how many names have given the
- * place up.
+ * place up. `child`: the newest of the names that belong to it, which has the others by `sibling`.
  */
 export const Entry = {
   hash: 0,
@@ -46,10 +46,12 @@ export const Entry = {
   text: 9,
   textBytes: 10,
   made: 11,
-  users: 12,
+  child: 12,
+  sibling: 13,
+  users: 14,
 } as const;
 export type EntryField = Exclude<keyof typeof Entry, "hash" | "users">;
-export const ENTRY_WORDS = 16;
+export const ENTRY_WORDS = 18;
 export const HASH_WORDS = 3;
 
 /** Where the parts of the memory begin: entries in words, the others in bytes. */
@@ -83,4 +85,18 @@ export function reserveCounts(threads: number, places = PLACES): SharedArrayBuff
   words[Word.threads] = threads;
   words[Word.places] = places;
   return buffer;
+}
+
+/** The word and the bit in it that say whether the thread of a row lives. */
+export function livingBit(row: number): [word: number, bit: number] {
+  return [Word.living + (row >> 5), 1 << (row & 31)];
+}
+
+/** The first cell of a place, counted from the start of a row. */
+export function cellOf(place: number): number {
+  return (place - 1) * PLACE_CELLS;
+}
+
+export function placeAt(cell: number): number {
+  return cell / PLACE_CELLS + 1;
 }

@@ -7,22 +7,30 @@
 
 import { hash } from "node:crypto";
 import {
+  cellOf,
   ENTRY_WORDS,
   Entry,
   type EntryField,
   HASH_WORDS,
   layoutOf,
+  livingBit,
   PLACE_CELLS,
+  placeAt,
   TEXT_BYTES,
   THREADS_MAX,
   Word,
 } from "./count-layout.ts";
+import { getOrInsert } from "./get-or-insert.ts";
 import { JournaledMemory } from "./journaled-memory.ts";
+import type { LongWork } from "./long-work.ts";
 import { freeLock, ownerOf, takeLock } from "./shared-lock.ts";
 import { divideDown } from "./units.ts";
 
 /** One place in so many is kept for names that are never given up. */
 const PLACES_PER_GROUP_PLACE = 16;
+
+/** Names that belong to one and go with it that are given up under one lock. */
+const CHILDREN_AT_ONCE = 64;
 
 /** Bits of a place in the number of a name (`numberOf`); the others tell the names apart that have had it. */
 const PLACE_BITS = 20;
@@ -144,36 +152,48 @@ export class SharedCounts implements CountRows {
   summed(): Map<number, number[]> {
     const summed = new Map<number, number[]>();
     for (const place of this.#all((one) => this.#get(one, "mark") === Mark.summed)) {
-      const heir = cellOf(this.#get(place, "heir"));
-      const places = summed.get(heir);
-      if (places === undefined) summed.set(heir, [cellOf(place)]);
-      else places.push(cellOf(place));
+      getOrInsert(summed, cellOf(this.#get(place, "heir")), (): number[] => []).push(cellOf(place));
     }
     return summed;
   }
 
   /**
-   * Gives up this thread's names of a kind that are not among `kept`. A name that no thread uses any more loses its place and its counts,
-   * and so do those that belong to it.
+   * Gives up this thread's names of a kind but those whose place `isKept`, which is asked again when a name's turn comes. A name that no thread
+   * uses any more loses its place and its counts, and so do those that belong to it. Heirs go last.
    */
-  giveUpAllBut(kind: NameKind, kept: ReadonlySet<number>): void {
-    this.locked(() => {
-      const given = this.#all((place) => {
-        const isOfKind = this.#get(place, "kind") === kind && this.#get(place, "parent") === 0;
-        return isOfKind && this.#isUsed(place) && !kept.has(cellOf(place));
-      });
-      const gone = new Set(given.filter((place) => !this.#isUsedByOthers(place)));
-      // Names that belong to others go first, heirs last. Each is a change of its own: all of them are more than the journal holds.
-      for (const child of this.#all((place) => gone.has(this.#get(place, "parent")))) {
-        this.#free(child);
-        this.#memory.commit();
+  *giveUpAllBut(kind: NameKind, isKept: (at: number) => boolean): LongWork<void> {
+    const isGiven = (place: number, ofHeirs: boolean) =>
+      this.#get(place, "kind") === kind &&
+      this.#get(place, "parent") === 0 &&
+      (this.#get(place, "heir") === 0) === ofHeirs &&
+      this.#isUsed(place) &&
+      !isKept(cellOf(place));
+    for (const ofHeirs of [false, true]) {
+      for (let place = 1; place <= (this.#words[Word.used] as number); place++) {
+        yield;
+        while (isGiven(place, ofHeirs) && this.locked(() => isGiven(place, ofHeirs) && this.#giveUp(place))) yield;
       }
-      for (const place of given.toSorted((one, other) => this.#get(other, "heir") - this.#get(one, "heir"))) {
-        if (gone.has(place)) this.#free(place);
-        else this.#setUsed(place, false);
-        this.#memory.commit();
+    }
+  }
+
+  /** To be called until it returns false: a name that many belong to takes several calls. */
+  #giveUp(place: number): boolean {
+    if (this.#isUsedByOthers(place)) {
+      this.#setUsed(place, false);
+      return false;
+    }
+    // Each is a change of its own: all of them are more than the journal holds.
+    for (let i = 0; i < CHILDREN_AT_ONCE; i++) {
+      const child = this.#get(place, "child");
+      if (child === 0) {
+        this.#free(place);
+        return false;
       }
-    });
+      this.#set(place, "child", this.#get(child, "sibling"));
+      this.#free(child);
+      this.#memory.commit();
+    }
+    return true;
   }
 
   /** The rows of threads that live, the lowest first. */
@@ -241,13 +261,19 @@ export class SharedCounts implements CountRows {
       this.#memory.setWord(this.#at(place) + Entry.hash + i, wanted.readInt32LE(4 * i));
     this.#set(place, "mark", Mark.none);
     this.#set(place, "heir", heir === undefined ? 0 : placeAt(heir));
-    this.#set(place, "parent", parent === undefined ? 0 : placeAt(parent));
+    if (parent !== undefined) this.#setParent(place, placeAt(parent));
     this.#set(place, "kind", kind);
     if (text !== undefined) this.#setText(place, text);
     const chain = this.#chainOf(wanted.readInt32LE(0));
     this.#set(place, "next", this.#words[chain] as number);
     this.#memory.setWord(chain, place);
     return place;
+  }
+
+  #setParent(place: number, parent: number): void {
+    this.#set(place, "parent", parent);
+    this.#set(place, "sibling", this.#get(parent, "child"));
+    this.#set(parent, "child", place);
   }
 
   // A place that once had a text keeps the room for one.
@@ -289,7 +315,8 @@ export class SharedCounts implements CountRows {
     }
     this.#unlink(place);
     for (let i = 0; i < THREADS_MAX / 32; i++) this.#memory.setWord(this.#at(place) + Entry.users + i, 0);
-    for (const field of ["kind", "mark", "heir", "parent", "textBytes", "made"] as const) this.#set(place, field, 0);
+    for (const field of ["kind", "mark", "heir", "parent", "sibling", "textBytes", "made"] as const)
+      this.#set(place, field, 0);
     this.#set(place, "namesBefore", this.#get(place, "namesBefore") + 1);
     const list = this.#get(place, "text") > 0 ? Word.freeWithText : Word.free;
     this.#set(place, "next", this.#words[list] as number);
@@ -368,16 +395,4 @@ export class SharedCounts implements CountRows {
   #rowStart(row: number): number {
     return this.#layout.rowsAt / 8 + (row + 1) * this.#layout.rowCells;
   }
-}
-
-function livingBit(row: number): [word: number, bit: number] {
-  return [Word.living + (row >> 5), 1 << (row & 31)];
-}
-
-function cellOf(place: number): number {
-  return (place - 1) * PLACE_CELLS;
-}
-
-function placeAt(cell: number): number {
-  return cell / PLACE_CELLS + 1;
 }

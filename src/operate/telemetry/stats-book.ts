@@ -2,6 +2,8 @@
 // values are cut. All threads have the same entries, once they have learned of the values that others have seen. series-book.ts chooses
 // the entries that get series.
 
+import { getOrInsert } from "../../engine/base/get-or-insert.ts";
+import type { LongWork } from "../../engine/base/long-work.ts";
 import { NameKind, type SharedCounts } from "../../engine/base/shared-counts.ts";
 import { showable, textOf } from "../../engine/domain/request.ts";
 import { LimitStats, type RuleCount, type StatsBook, type ValueStatsBook } from "../../engine/domain/stats.ts";
@@ -37,6 +39,8 @@ interface RuleEntry extends StatsEntry {
   readonly owner: RuleLabels;
   /** Entries of this rule's values by their path. */
   readonly values: Map<string, StatsEntry>;
+  /** The set of rules that last had it, or asked for it, by its number. */
+  set: number;
 }
 
 /** Keeps LimitStats by rule. All given text is one-byte (engine/domain/request.ts). */
@@ -45,9 +49,13 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
   readonly #counts: SharedCounts;
   readonly #rules = new Map<string, RuleEntry>();
   readonly #ruleOf = new Map<LimitStats, RuleEntry>();
-  /** Places where the counts of summed rules go when their rules do, by domain. */
-  readonly #heirs = new Map<string, number | undefined>();
+  /** By domain: where the counts of summed rules go when their rules do, and how many rules there are. */
+  readonly #heirs = new Map<string, { readonly at: number | undefined; rules: number }>();
+  /** Places of rules and heirs. */
+  readonly #places = new Set<number | undefined>();
   #valueEntries = 0;
+  /** Number of the set in force. */
+  #set = 0;
   /** Texts made until then are known. */
   #knownTexts = 0;
 
@@ -61,7 +69,8 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     const key = joined([domain, limit, ...path]);
     let entry = this.#rules.get(key);
     if (entry === undefined) {
-      const heir = this.heirOf(domain);
+      const heir = this.#heirOf(domain);
+      heir.rules++;
       entry = {
         key,
         domain,
@@ -69,15 +78,18 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
         owner: { domain, rule: path.join("/"), limit },
         labels: labelsOf(domain, path, limit),
         ...this.#place(
-          heir === undefined ? undefined : this.#counts.use(`rule ${key}`, { kind: NameKind.limit, heir }),
+          heir.at === undefined ? undefined : this.#counts.use(`rule ${key}`, { kind: NameKind.limit, heir: heir.at }),
         ),
         values: new Map(),
+        set: this.#set,
       };
       this.#rules.set(key, entry);
       this.#ruleOf.set(entry.stats, entry);
+      this.#places.add(entry.at);
       // Other threads may have seen values of it already.
       this.#knownTexts = 0;
     }
+    entry.set = this.#set;
     return entry.stats;
   }
 
@@ -100,10 +112,15 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
 
   /** The place of a domain's counters that outlive their rules; undefined if there was none left. */
   heirOf(domain: string): number | undefined {
-    if (!this.#heirs.has(domain)) {
-      this.#heirs.set(domain, this.#counts.use(`other rules ${domain}`, { kind: NameKind.limit }));
-    }
-    return this.#heirs.get(domain);
+    return this.#heirOf(domain).at;
+  }
+
+  #heirOf(domain: string) {
+    return getOrInsert(this.#heirs, domain, () => {
+      const at = this.#counts.use(`other rules ${domain}`, { kind: NameKind.limit });
+      this.#places.add(at);
+      return { at, rules: 0 };
+    });
   }
 
   /** The counters of a value; undefined if it is new and there is no room for it. */
@@ -161,20 +178,38 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     return this.#ruleOf.get(stats)?.owner;
   }
 
-  /** Drops the counters of rules that are not in `inUse`, with those of their values; to be called after a reload. */
-  retainOnly(inUse: ReadonlySet<LimitStats>): void {
-    for (const [key, entry] of this.#rules) {
-      if (inUse.has(entry.stats)) continue;
-      for (const { stats } of entriesOfRule(entry)) stats.leavePlace();
-      this.#valueEntries -= entry.values.size;
-      this.#rules.delete(key);
-      this.#ruleOf.delete(entry.stats);
+  /**
+   * Drops the counters of rules that are not in `inUse`, those of the set in force from now on, with those of their values. What is asked for
+   * meanwhile, for the next set, stays. The work of one set is to be done before that of the next begins.
+   */
+  retainOnly(inUse: Iterable<LimitStats>): LongWork<void> {
+    return this.#dropBefore(++this.#set, inUse);
+  }
+
+  *#dropBefore(set: number, inUse: Iterable<LimitStats>): LongWork<void> {
+    for (const stats of inUse) {
+      yield;
+      const entry = this.#ruleOf.get(stats);
+      if (entry !== undefined) entry.set = Math.max(entry.set, set);
     }
-    const rules = [...this.#rules.values()];
-    const domains = new Set(rules.map(({ domain }) => domain));
-    for (const domain of this.#heirs.keys()) if (!domains.has(domain)) this.#heirs.delete(domain);
-    const kept = [...rules.map(({ at }) => at), ...this.#heirs.values()].filter((at) => at !== undefined);
-    this.#counts.giveUpAllBut(NameKind.limit, new Set(kept));
+    for (const entry of this.#rules.values()) {
+      yield;
+      if (entry.set < set) this.#drop(entry);
+    }
+    yield* this.#counts.giveUpAllBut(NameKind.limit, (at) => this.#places.has(at));
+  }
+
+  #drop(entry: RuleEntry): void {
+    for (const { stats } of entriesOfRule(entry)) stats.leavePlace();
+    this.#valueEntries -= entry.values.size;
+    this.#rules.delete(entry.key);
+    this.#ruleOf.delete(entry.stats);
+    this.#places.delete(entry.at);
+    const heir = this.#heirOf(entry.domain);
+    heir.rules--;
+    if (heir.rules > 0) return;
+    this.#heirs.delete(entry.domain);
+    this.#places.delete(heir.at);
   }
 
   /** All entries, in the order in which rules appeared. Some may have equal labels: `a` with `b_c`, and `a_b` with `c`. */

@@ -2,6 +2,7 @@
 // the domain.
 
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";
+import type { LongWork } from "../../engine/base/long-work.ts";
 import { NameKind, type SharedCounts } from "../../engine/base/shared-counts.ts";
 import { showable, textOf } from "../../engine/domain/request.ts";
 import { OTHER_DOMAINS, UnmatchedStats, type UnmatchedStatsBook } from "../../engine/domain/stats.ts";
@@ -28,6 +29,8 @@ interface Kept {
   readonly stats: UnmatchedStats;
   readonly at: number | undefined;
   toldDescriptors: number;
+  /** The set of rules that last had it, or asked for it, by its number. */
+  set: number;
 }
 
 /** Keeps UnmatchedStats by domain. Domains are given as one-byte text. All threads know the same domains. */
@@ -36,6 +39,10 @@ export class UnmatchedBook implements UnmatchedStatsBook {
   readonly #kept = new Map<string, Kept>();
   /** Given to sets of rules that are not in force, and may never be. */
   readonly #offered = new Map<string, Kept>();
+  /** Places of both. */
+  readonly #places = new Set<number | undefined>();
+  /** Number of the set in force. */
+  #set = 0;
   #unknown = 0;
   /** Names made until then are known. */
   #knownTexts = 0;
@@ -46,7 +53,9 @@ export class UnmatchedBook implements UnmatchedStatsBook {
 
   unmatchedOf(domain: string): UnmatchedStats {
     const name = nameOf(domain);
-    return (this.#kept.get(name) ?? getOrInsert(this.#offered, name, () => this.#open(name))).stats;
+    const kept = this.#kept.get(name) ?? getOrInsert(this.#offered, name, () => this.#open(name));
+    kept.set = this.#set;
+    return kept.stats;
   }
 
   /** Counts the descriptors of a call that named a domain without rules. */
@@ -56,28 +65,41 @@ export class UnmatchedBook implements UnmatchedStatsBook {
     kept.descriptors += descriptors;
   }
 
-  /** Takes the domains that have rules after a reload. Domains that have lost their rules count as unknown from now on. */
-  retain(domains: Iterable<{ readonly domain: string; readonly unmatched: UnmatchedStats }>): void {
-    this.#learn();
-    const names = new Set<string>();
+  /**
+   * Takes the domains of the set in force from now on. Domains that have lost their rules count as unknown from now on. What is asked for
+   * meanwhile, for the next set, stays. The work of one set is to be done before that of the next begins.
+   */
+  retain(domains: Iterable<{ readonly domain: string; readonly unmatched: UnmatchedStats }>): LongWork<void> {
+    return this.#retain(++this.#set, domains);
+  }
+
+  *#retain(set: number, domains: Parameters<UnmatchedBook["retain"]>[0]): LongWork<void> {
     for (const { domain, unmatched } of domains) {
-      const name = nameOf(domain);
-      names.add(name);
-      this.#noteRules(name, unmatched);
+      yield;
+      this.#noteRules(nameOf(domain), unmatched, set);
     }
-    for (const [name, { stats }] of this.#offered) if (!names.has(name)) stats.leavePlace();
-    this.#offered.clear();
-    for (const [name, kept] of this.#kept) {
-      if (!kept.hasRules || names.has(name)) continue;
-      kept.hasRules = false;
-      if (kept.stats.sum("descriptors") > 0 && this.#unknown < UNKNOWN_DOMAINS_MAX) this.#unknown++;
-      else {
-        kept.stats.leavePlace();
-        this.#kept.delete(name);
-      }
+    for (const offered of this.#offered.values()) {
+      yield;
+      if (offered.set < set) this.#drop(offered, this.#offered);
     }
-    const kept = [...this.#kept.values()].map(({ at }) => at).filter((at) => at !== undefined);
-    this.#counts.giveUpAllBut(NameKind.domain, new Set(kept));
+    for (const kept of this.#kept.values()) {
+      yield;
+      if (kept.hasRules && kept.set < set) this.#loseRules(kept);
+    }
+    yield* this.#counts.giveUpAllBut(NameKind.domain, (at) => this.#places.has(at));
+  }
+
+  #loseRules(kept: Kept): void {
+    kept.hasRules = false;
+    if (kept.stats.sum("descriptors") > 0 && this.#unknown < UNKNOWN_DOMAINS_MAX) {
+      this.#unknown++;
+    } else this.#drop(kept, this.#kept);
+  }
+
+  #drop({ domain, stats, at }: Kept, from: Map<string, Kept>): void {
+    stats.leavePlace();
+    from.delete(domain);
+    if (!this.#kept.has(domain) && !this.#offered.has(domain)) this.#places.delete(at);
   }
 
   /** The domains with at least one descriptor that met no rule. */
@@ -105,20 +127,27 @@ export class UnmatchedBook implements UnmatchedStatsBook {
     }
   }
 
-  #noteRules(name: string, unmatched: UnmatchedStats): void {
+  #noteRules(name: string, unmatched: UnmatchedStats, set: number): void {
     const known = this.#kept.get(name);
     const kept = known ?? this.#offered.get(name) ?? this.#open(name);
     // A set that was compiled before the last one came into force has stats that have left their place.
     if (kept.at !== undefined) unmatched.moveTo({ counts: this.#counts, at: kept.at });
     if (known !== undefined && !known.hasRules) this.#unknown--;
-    this.#kept.set(name, { ...kept, stats: unmatched, hasRules: true });
+    this.#offered.delete(name);
+    this.#kept.set(name, { ...kept, stats: unmatched, hasRules: true, set: Math.max(kept.set, set) });
   }
 
   #open(domain: string): Kept {
-    const at = this.#counts.use(`unmatched ${domain}`, { kind: NameKind.domain, text: domain });
+    const at = this.#counts.locked(() => {
+      const knowsAll = this.#knownTexts === this.#counts.textsMade;
+      const place = this.#counts.use(`unmatched ${domain}`, { kind: NameKind.domain, text: domain });
+      if (knowsAll) this.#knownTexts = this.#counts.textsMade;
+      return place;
+    });
     const stats = at === undefined ? new UnmatchedStats() : new UnmatchedStats({ counts: this.#counts, at });
     // An earlier thread of this row has told what it counted.
-    return { domain, hasRules: false, stats, at, toldDescriptors: stats.descriptors };
+    this.#places.add(at);
+    return { domain, hasRules: false, stats, at, toldDescriptors: stats.descriptors, set: this.#set };
   }
 
   #keepUnknown(name: string): UnmatchedStats {

@@ -2,6 +2,7 @@
 
 import { SystemClock, WallClock } from "../../engine/base/clock.ts";
 import { HealthState } from "../../engine/base/health.ts";
+import { runInTurns } from "../../engine/base/long-work.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure, Sync } from "../../engine/domain/limit.ts";
 import type { LimitStats } from "../../engine/domain/stats.ts";
@@ -69,6 +70,8 @@ export interface AppParts extends AppOptions {
     readonly pages: PageServer[];
     tls?: TlsFiles | undefined;
     statsd?: StatsdExporter | undefined;
+    /** Resolves when what the rules in force have replaced is dropped. */
+    retained: Promise<void>;
     /** Undefined without TRACING_ENABLED. */
     traces?: Traces | undefined;
     /** Timers of what looks at the process again and again. */
@@ -153,7 +156,7 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     rareLog,
     localCache,
     decisionLog: openDecisionLog(options, rareLog),
-    running: { watches: [], pages: [] },
+    running: { watches: [], pages: [], retained: Promise.resolve() },
   };
   const tellLog = () => {
     calls.unmatched.tell(rareLog);
@@ -170,17 +173,24 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
 
 function putInForce(parts: AppParts, rules: RuleSet): void {
   parts.limiter.useRules(rules);
-  const inUse = new Set<LimitStats>();
-  for (const domain of rules.domains.values()) {
-    for (const { stats } of domain.limits) inUse.add(stats);
-    const overrides = parts.statsBook.find(domain.domain, OVERRIDE_STATS.path, OVERRIDE_STATS.name);
-    if (overrides !== undefined) inUse.add(overrides);
-  }
   // Counts of rules that are dropped now must not be lost between two flushes.
   parts.running.statsd?.flush();
-  parts.statsBook.retainOnly(inUse);
-  parts.calls.unmatched.retain(rules.domains.values());
+  const work = [
+    parts.statsBook.retainOnly(statsInUse(parts, rules)),
+    parts.calls.unmatched.retain(rules.domains.values()),
+  ];
+  parts.running.retained = parts.running.retained.then(async () => {
+    for (const each of work) await runInTurns(each);
+  });
   showRulesHealth(parts);
+}
+
+function* statsInUse({ statsBook }: AppParts, { domains }: RuleSet): Generator<LimitStats> {
+  for (const { domain, limits } of domains.values()) {
+    for (const { stats } of limits) yield stats;
+    const overrides = statsBook.find(domain, OVERRIDE_STATS.path, OVERRIDE_STATS.name);
+    if (overrides !== undefined) yield overrides;
+  }
 }
 
 function needsProcessCount({ domains }: RuleSet): boolean {

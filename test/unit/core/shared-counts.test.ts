@@ -3,6 +3,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { layoutOf, reserveCounts } from "../../../src/engine/base/count-layout.ts";
 import { JournaledMemory } from "../../../src/engine/base/journaled-memory.ts";
+import { runThrough } from "../../../src/engine/base/long-work.ts";
 import { Mark, NameKind, SharedCounts } from "../../../src/engine/base/shared-counts.ts";
 
 const PLACES = 16;
@@ -46,8 +47,8 @@ type Threads = ReturnType<typeof twoThreads>;
 test.each<[string, (threads: Threads) => void]>([
   ["a name", ({ one }) => one.use("new", LIMIT)],
   ["a name with a text", ({ one }) => one.use("new", { ...LIMIT, text: "new" })],
-  ["names given up", ({ one, heir }) => one.giveUpAllBut(NameKind.limit, new Set([heir as number]))],
-  ["all names given up", ({ one }) => one.giveUpAllBut(NameKind.limit, new Set())],
+  ["names given up", ({ one, heir }) => runThrough(one.giveUpAllBut(NameKind.limit, (at) => at === heir))],
+  ["all names given up", ({ one }) => runThrough(one.giveUpAllBut(NameKind.limit, () => false))],
   ["a mark", ({ one, kept }) => one.locked(() => one.mark(kept, Mark.own))],
 ])("a thread that ends before any of its writes leaves what was before, and the lock is free: %s", (_, change) => {
   const threads = twoThreads();
@@ -105,7 +106,7 @@ test("names beyond the places, and texts that are too long, get none; a place th
   expect(counts.use("name 3", LIMIT)).toBe(places[3]);
   counts.own[places[5] as number] = 7;
   const number = counts.numberOf(places[5] as number);
-  counts.giveUpAllBut(NameKind.limit, new Set(places.filter((_, i) => i !== 5) as number[]));
+  runThrough(counts.giveUpAllBut(NameKind.limit, (at) => at !== places[5]));
   expect([counts.use("other", LIMIT), counts.own[places[5] as number]]).toEqual([places[5], 0]);
   // The number of a name is not that of the next one at its place.
   expect([counts.placeOf(number), counts.placeOf(counts.numberOf(places[5] as number))]).toEqual([

@@ -1,6 +1,7 @@
 // Descriptors that met no rule: counted by domain, told in the log, in bounded number.
 
 import { expect, test } from "vitest";
+import { runThrough } from "../../../src/engine/base/long-work.ts";
 import { Descriptor, oneByteOf } from "../../../src/engine/domain/request.ts";
 import { countUnmatched, OTHER_DOMAINS, type UnmatchedStats } from "../../../src/engine/domain/stats.ts";
 import { SHOWN_BYTES_MAX } from "../../../src/operate/telemetry/short-text.ts";
@@ -17,7 +18,7 @@ function makeBook() {
 /** Gives the domain rules, and takes those of all others. */
 function rulesFor(book: UnmatchedBook, domain: string): UnmatchedStats {
   const unmatched = book.unmatchedOf(domain);
-  book.retain([{ domain, unmatched }]);
+  runThrough(book.retain([{ domain, unmatched }]));
   return unmatched;
 }
 
@@ -57,7 +58,7 @@ test("a domain that gets rules goes on counting, one that loses them too, and no
   const stats = rulesFor(book, "edge");
   countUnmatched(stats, descriptorOf("a"));
   expect([...book.entries()]).toMatchObject([{ domain: "edge", hasRules: true, descriptors: 3 }]);
-  book.retain([]);
+  runThrough(book.retain([]));
   book.countUnknown("edge", 1);
   expect([...book.entries()]).toMatchObject([{ domain: "edge", hasRules: false, descriptors: 4 }]);
 });
@@ -83,14 +84,14 @@ test("a domain has no rules as long as its set is not in force, and counts as be
     ["late", false, 3],
   ];
   expect(entries()).toEqual(unknown);
-  book.retain([]);
+  runThrough(book.retain([]));
   expect(entries()).toEqual(unknown);
   tell();
   expect(lines).toHaveLength(2);
   // Calls that named a domain while its first set was judged are in the counters of that set.
   const offered = book.unmatchedOf("new");
   book.countUnknown("new", 1);
-  book.retain([{ domain: "new", unmatched: offered }]);
+  runThrough(book.retain([{ domain: "new", unmatched: offered }]));
   countUnmatched(offered, descriptorOf("a"));
   expect(entries()).toEqual([...unknown, ["new", true, 2]]);
 });
