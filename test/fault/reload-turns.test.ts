@@ -13,7 +13,7 @@ import type { Reloader } from "../../src/rule-sources/files/reload.ts";
 import { countsAlone } from "../support/counts.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
-import { TurnWatch } from "../support/turn-watch.ts";
+import { onThisMachine, TurnWatch } from "../support/turn-watch.ts";
 
 const TURN_MS_MAX = 50;
 const TIMES_MAX = 20;
@@ -99,7 +99,7 @@ describe("a reload holds the event loop for less than 50 ms at a time", () => {
       expect(await reloader.reload()).toBe("loaded");
       ms = Math.min(ms, watch.stop());
     }
-    expect(ms).toBeLessThan(TURN_MS_MAX);
+    expect(ms).toBeLessThan(onThisMachine(TURN_MS_MAX));
   });
 });
 
@@ -129,7 +129,7 @@ test("10,000 domains that are replaced by one, and their counters, hold it no lo
     await putInForce(one);
     ms = Math.max(ms, watch.stop());
   }
-  expect(ms).toBeLessThan(TURN_MS_MAX);
+  expect(ms).toBeLessThan(onThisMachine(TURN_MS_MAX));
   expect([...stats.rules()].length).toBe(1);
 });
 
@@ -160,6 +160,6 @@ describe("pages of 10,000 rules hold it no longer", () => {
       expect(response.status).toBe(200);
       ms = Math.min(ms, watch.stop());
     }
-    expect(ms).toBeLessThan(TURN_MS_MAX);
+    expect(ms).toBeLessThan(onThisMachine(TURN_MS_MAX));
   });
 });

@@ -8,7 +8,7 @@ import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/grpc/transport/load-pr
 import { endWithTest } from "../support/ends.ts";
 import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { callFields, frameOf, messageOf, plainBlock, settingsOf, wordOf } from "../support/http2-peer.ts";
-import { TurnWatch } from "../support/turn-watch.ts";
+import { onThisMachine, TurnWatch } from "../support/turn-watch.ts";
 
 // Of processor time, of which a turn takes 1 to 17. What a turn costs doubles where others use the processor's caches; how much work a
 // turn does is counted in test/property/stream-shares.test.ts.
@@ -98,7 +98,7 @@ describe("a flood of", () => {
         await expectServed();
         leastMs = Math.min(leastMs, watch.stop());
       }
-      expect(leastMs).toBeLessThan(TURN_MS_MAX);
+      expect(leastMs).toBeLessThan(onThisMachine(TURN_MS_MAX));
       expect(rig.failures).toEqual([]);
     },
   );
@@ -133,7 +133,7 @@ test.each(["reflection that says nothing", "watches"])(
     await burst(); // code that has not run yet is several times as slow
     let leastMs = Number.POSITIVE_INFINITY;
     for (let round = 0; round < FLOODS_EACH; round++) leastMs = Math.min(leastMs, await burst());
-    expect(leastMs).toBeLessThan(TURN_MS_MAX);
+    expect(leastMs).toBeLessThan(onThisMachine(TURN_MS_MAX));
     expect(rig.failures).toEqual([]);
   },
 );

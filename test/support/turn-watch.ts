@@ -98,3 +98,30 @@ export class TurnWatch {
     this.#busy = new BusyWatch();
   }
 }
+
+/** Milliseconds that the fixed work takes on the machine for which bounds of turns are meant: a core of 3 GHz whose other half is busy. */
+const FIXED_WORK_MS = 8;
+const FIXED_TRIES = 10;
+
+/** What a bound on such a machine is on this one, as busy as it is now. Never less. */
+export function onThisMachine(ms: number): number {
+  let leastMs = Number.POSITIVE_INFINITY;
+  for (let i = 0; i < FIXED_TRIES; i++) {
+    const watch = new BusyWatch();
+    fixedWork();
+    leastMs = Math.min(leastMs, watch.ms());
+  }
+  return ms * Math.max(1, leastMs / FIXED_WORK_MS);
+}
+
+/** What a turn does mostly: texts are made, hashed and found, and bytes are read. */
+function fixedWork(): number {
+  const found = new Map<string, number>();
+  const bytes = Buffer.alloc(64, "a");
+  for (let i = 0; i < 16_000; i++) {
+    bytes.writeUInt32LE(i % 4_000, 20);
+    const text = bytes.latin1Slice(0, 40);
+    found.set(text, (found.get(text) ?? 0) + bytes.indexOf("b"));
+  }
+  return found.size;
+}
