@@ -95,11 +95,12 @@ function log.pay(payments, cost, at_us)
 end
 
 -- Takes up to `cost` off, newest payments first.
-function log.refund(payments, cost)
+function log.refund(payments, cost, at_us, window_us)
   local sum = number_of(payments, count_of(payments), SUM_AT) - min(cost, log.total(payments))
-  local kept = count_up_to(payments, SUM_AT, sum)
-  local is_part = number_of(payments, kept, SUM_AT) < sum
-  return replace_after(payments, kept, is_part and pack_numbers('<dd', number_of(payments, kept + 1, TIME_AT), sum) or '')
+  local newest = count_up_to(payments, SUM_AT, sum)
+  if number_of(payments, newest, SUM_AT) < sum then newest = newest + 1 end
+  if newest == 0 then return replace_after(payments, 0, '') end
+  return replace_after(payments, newest - 1, pack_numbers('<dd', log.time_of(payments, newest, at_us, window_us), sum))
 end
 
 -- Takes up to `cost` off the payment of that time, if there is one.
@@ -128,7 +129,7 @@ end
 
 -- PIECE give_back
 rest = log.pay(rest, used - log.total(rest), at_us)
-rest = mode == MODE_REFUND and log.refund(rest, cost) or log.give_back(rest, cost, paid_at_us)
+rest = mode == MODE_REFUND and log.refund(rest, cost, at_us, seconds * TICKS) or log.give_back(rest, cost, paid_at_us)
 used = log.total(rest)
 
 -- PIECE report
