@@ -120,7 +120,7 @@ function checkChange(rules: RuleSet, asked: AskedCaller, { key, rule }: FoundCal
     const { says, descriptors } = explainRequest(rules, asked.domain, [asked.entries]);
     const [first] = descriptors;
     const why =
-      first === undefined ? says : [first.says, first.suggestion].filter((text) => text !== undefined).join(" ");
+      first === undefined ? says : [first.says, first.suggestion].filter((text) => text !== undefined).join(". ");
     throw refused(`a descriptor that a rule with limits matches: ${why}`);
   }
   const shared = sharedRule(rules, key);

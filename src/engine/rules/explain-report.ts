@@ -47,6 +47,8 @@ export interface LimitReport {
 /** What an operator has set for the caller (docs/runtime-limits.md). Only from a running server. */
 export interface RuntimeLimitReport {
   readonly kind: string;
+  /** True: exempt from the global limit, too. */
+  readonly global_limit?: boolean;
   /** The caller's limits now, in words. Absent if no rule with limits matches any more, so that it does nothing. */
   readonly limits?: readonly string[] | undefined;
   /** Its end; absent: it has none. */

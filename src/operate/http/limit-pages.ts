@@ -160,10 +160,10 @@ function readSetBody(body: Buffer, unsets: boolean): { asked: readonly AskedLimi
   return { asked, how: { isDry, waits } };
 }
 
-/** The answer without a token: 403, as the caller's address does not count here. */
+/** The answer of a server without tokens: 403, as the caller's address does not count here. */
 export function wantsToken(): HttpAnswer {
   return text(
     403,
-    "403 limits at run time want a token, also on this host: set ADMIN_TOKEN or ADMIN_TOKEN_FILE, and send it as `authorization: Bearer TOKEN`\n",
+    "403 limits at run time want a token, even on this host, and this server has none: start it with ADMIN_TOKEN or ADMIN_TOKEN_FILE\n",
   );
 }

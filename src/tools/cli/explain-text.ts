@@ -24,7 +24,8 @@ const NOTE_UNMATCHED = "no limit of its own; counted in headgate_unmatched_descr
 export function explainText(report: ExplainReport, terminal: Terminal): string {
   const blocks = report.descriptors.map((descriptor) => descriptorText(descriptor, terminal));
   if (report.descriptors.length !== 1) blocks.unshift(verdictText(report.says, report.suggestion, terminal));
-  if (report.global_limit !== undefined && report.descriptors.length > 0) {
+  const isExempt = report.descriptors.some(({ runtime_limit: own }) => own?.global_limit === true);
+  if (report.global_limit !== undefined && report.descriptors.length > 0 && !isExempt) {
     const head = "Every call of the domain also pays its global limit:";
     blocks.push(`${head}\n${limitText(report.global_limit, terminal)}`);
   }

@@ -67,7 +67,12 @@ async function readAll(flags: ListFlags, terminal: Terminal): Promise<readonly S
       ...(flags.domain === undefined ? {} : { domain: flags.domain }),
       ...(after === undefined ? {} : { after }),
     });
-    const answer = await askAdmin<ListAnswer>(flags, `/limits?${query}`, "limits", terminal);
+    const answer = await askAdmin<ListAnswer>(
+      flags,
+      query.size === 0 ? "/limits" : `/limits?${query}`,
+      "limits",
+      terminal,
+    );
     if (answer === undefined) {
       terminal.setExitCode(2);
       return undefined;
@@ -96,7 +101,10 @@ function wordsOf({ amounts, use, block, shadow, exempt, global_limit: global }: 
 }
 
 function amountWords({ limit, requests_per_unit: requests, unit, burst }: Readonly<Record<string, unknown>>): string {
-  return `${limit === undefined ? "" : `${limit}: `}${requests}${unit === undefined ? "" : ` per ${unit}`}${burst === undefined ? "" : `, burst ${burst}`}`;
+  const name = limit === undefined ? "" : `${limit}: `;
+  const most = burst === undefined ? "" : `, burst ${burst}`;
+  const window = limit === undefined ? ", in the rule's window" : "";
+  return `${name}${requests}${unit === undefined ? window : ` per ${unit}`}${most}`;
 }
 
 function endOf({ until, note }: ShownLimit): string {
