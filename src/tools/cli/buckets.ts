@@ -1,18 +1,10 @@
 // `headgate buckets peek|reset`: shows single buckets of a running service, or resets them.
 
-import type { Command } from "commander";
 import { durationWords } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { askAdmin, askedDescriptor } from "./admin-call.ts";
-import {
-  DESCRIPTORS,
-  descriptorParser,
-  parseHttpServer,
-  someText,
-  type TypedDescriptor,
-  typed,
-  unmetText,
-} from "./arguments.ts";
+import { DESCRIPTORS, descriptorParser, someText, type TypedDescriptor, unmetText } from "./arguments.ts";
+import { asking, type ProgramCommand } from "./command.ts";
 import { count, jsonText, paint, type Terminal } from "./terminal.ts";
 
 interface BucketFlags {
@@ -24,28 +16,25 @@ interface BucketFlags {
 }
 
 /** Adds the command with its two ways. */
-export function addBuckets(program: Command, terminal: Terminal): void {
+export function addBuckets(program: ProgramCommand, terminal: Terminal): void {
   const buckets = program
     .command("buckets")
     .summary("see what a caller has left, or reset it")
     .description("Shows what is left in the buckets that descriptors pay at a running service, or resets them.")
-    .addHelpText(
-      "afterAll",
+    .examples(
       `
-Examples:
   headgate buckets peek --domain edge tenant=acme
   headgate buckets peek --domain edge --token-file token plan=free,key=abc
   headgate buckets reset --domain edge --global-limit tenant=acme
 `,
+      "afterAll",
     );
   addWay(buckets, terminal, "peek", "see what is left, pay nothing");
   addWay(buckets, terminal, "reset", "fill the buckets up again");
 }
 
-function addWay(buckets: Command, terminal: Terminal, way: "peek" | "reset", summary: string): void {
-  buckets
-    .command(way)
-    .summary(summary)
+function addWay(buckets: ProgramCommand, terminal: Terminal, way: "peek" | "reset", summary: string): void {
+  asking(buckets, way, summary)
     .description(
       `${way === "peek" ? "Shows what is left in" : "Resets"} every bucket that a call with these descriptors would pay.` +
         " Exits 0 if there is one, 1 if no limit applies, 2 on an error." +
@@ -53,10 +42,7 @@ function addWay(buckets: Command, terminal: Terminal, way: "peek" | "reset", sum
     )
     .argument("[descriptors...]", `${DESCRIPTORS}, \\xff the byte 0xff`, descriptorParser(terminal))
     .requiredOption("-d, --domain <name>", "domain of the calls", someText("a domain"))
-    .addOption(typed("-s, --server <url>", "HTTP port of the service", parseHttpServer, "localhost:8080"))
-    .option("--token-file <path>", "file with the token to send")
     .option("--global-limit", "the domain's global limit too")
-    .option("--json", "print JSON")
     .action((descriptors: readonly TypedDescriptor[] | undefined, flags: BucketFlags) =>
       askBuckets(way, descriptors ?? [], flags, terminal),
     );

@@ -1,10 +1,11 @@
 // Options that say how to read files of calls, for the commands that do, and what is said of lines that hold none.
 
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { visible } from "../../engine/base/visible.ts";
 import { type Mapping, parseTemplate, type Template } from "../simulate/sources/mapping.ts";
 import type { LineCounts } from "../simulate/sources/open-calls.ts";
 import { duration, type TypedDescriptor, textParser, typed } from "./arguments.ts";
+import type { ProgramCommand } from "./command.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
 const HOUR_MS = 3_600_000;
@@ -20,7 +21,7 @@ export interface FileChoiceFlags {
 }
 
 /** Adds the options of logs, and of how callers are shown. */
-export function addCallOptions(command: Command, terminal: Terminal): Command {
+export function addCallOptions(command: ProgramCommand, terminal: Terminal): ProgramCommand {
   return command
     .option("-d, --domain <name>", "logs: domain of the calls; {field} is what the field holds")
     .option("--time <field>", "logs: field with the time (ISO 8601, or since 1970 in s, ms or us)")
@@ -35,7 +36,7 @@ export function addCallOptions(command: Command, terminal: Terminal): Command {
 }
 
 /** How to read logs; undefined if no option for logs is given. Ends the program's run if only some of them are given. */
-export function mappingOf(command: Command, flags: FileChoiceFlags): Mapping | undefined {
+export function mappingOf(command: ProgramCommand, flags: FileChoiceFlags): Mapping | undefined {
   const { domain, time, descriptor, hits } = flags;
   if (domain === undefined && time === undefined && descriptor === undefined && hits === undefined) return undefined;
   if (domain === undefined || time === undefined || descriptor === undefined) {
@@ -51,7 +52,7 @@ export function mappingOf(command: Command, flags: FileChoiceFlags): Mapping | u
   };
 }
 
-function template(command: Command, text: string): Template {
+function template(command: ProgramCommand, text: string): Template {
   const read = parseTemplate(text);
   if (!("problem" in read)) return read;
   return command.error(`error: ${read.problem}`);

@@ -2,21 +2,12 @@
 // limits-list.ts read and write files of them, limits-on-calls.ts tries them on recorded calls.
 
 import { existsSync } from "node:fs";
-import type { Command } from "commander";
 import { AMOUNT_MAX } from "../../engine/base/units.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
 import { UNIT_NAMES } from "../../engine/domain/limit.ts";
 import { askAdmin, askedDescriptor } from "./admin-call.ts";
-import {
-  DESCRIPTORS,
-  descriptorParser,
-  expected,
-  parseHttpServer,
-  someText,
-  type TypedDescriptor,
-  typed,
-  whole,
-} from "./arguments.ts";
+import { DESCRIPTORS, descriptorParser, expected, someText, type TypedDescriptor, whole } from "./arguments.ts";
+import { asking, type ProgramCommand } from "./command.ts";
 import type { OnCallsFlags } from "./limits-on-calls.ts";
 import { exitCodeOf, parseUntil, processesText, resultText, type ServerFlags, type SetAnswer } from "./limits-text.ts";
 import { jsonText, type Terminal } from "./terminal.ts";
@@ -38,7 +29,7 @@ interface SetFlags extends ServerFlags, Omit<OnCallsFlags, "json"> {
 const EXIT_ERROR = 2;
 
 /** Adds the command with its ways. */
-export function addLimits(program: Command, terminal: Terminal): void {
+export function addLimits(program: ProgramCommand, terminal: Terminal): void {
   const limits = program
     .command("limits")
     .summary("raise, lower, block or exempt a caller at run time")
@@ -47,10 +38,8 @@ export function addLimits(program: Command, terminal: Terminal): void {
         " changed. A caller is a descriptor that a rule with limits matches. Needs a token: ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file." +
         " Exits 0 if all was done, 1 if something was refused, 2 on an error.",
     )
-    .addHelpText(
-      "afterAll",
+    .examples(
       `
-Examples:
   headgate limits set edge tenant=acme --requests 500 --until 2h --note launch
   headgate limits set edge tenant=acme --use gold
   headgate limits block edge ip=203.0.113.7 --until 1h --note INC-1234
@@ -62,6 +51,7 @@ Examples:
   headgate limits import customers.csv --dry-run
   headgate limits block edge tenant=acme --rules rules/ --dry-run calls.jsonl.gz
 `,
+      "afterAll",
     );
   addSet(limits, terminal);
   addBlockAndExempt(limits, terminal);
@@ -70,7 +60,7 @@ Examples:
   addFiles(limits, terminal);
 }
 
-function addSet(limits: Command, terminal: Terminal): void {
+function addSet(limits: ProgramCommand, terminal: Terminal): void {
   changing(limits, terminal, "set", "give a caller other amounts")
     .option("--limit <name>", "which limit of the rule (default: its only one)", someText("a name"))
     .option("--requests <n>", "requests per unit, tokens, or places", whole(0, AMOUNT_MAX))
@@ -84,7 +74,7 @@ function addSet(limits: Command, terminal: Terminal): void {
     });
 }
 
-function addBlockAndExempt(limits: Command, terminal: Terminal): void {
+function addBlockAndExempt(limits: ProgramCommand, terminal: Terminal): void {
   changing(limits, terminal, "block", "refuse every call of a caller")
     .option("--shadow", "only count what would be refused")
     .action((domain: string, descriptors: readonly TypedDescriptor[], flags: SetFlags) =>
@@ -97,8 +87,8 @@ function addBlockAndExempt(limits: Command, terminal: Terminal): void {
     );
 }
 
-function addUnset(limits: Command, terminal: Terminal): void {
-  asking(limits.command("unset").summary("go back to the rule's limits"))
+function addUnset(limits: ProgramCommand, terminal: Terminal): void {
+  asking(limits, "unset", "go back to the rule's limits")
     .description("Drops the limit at run time of a caller; the rule's limits apply again.")
     .argument("<domain>", "domain of the calls", someText("a domain"))
     .argument("<descriptor>", DESCRIPTORS, descriptorParser(terminal))
@@ -109,15 +99,15 @@ function addUnset(limits: Command, terminal: Terminal): void {
     );
 }
 
-function addReading(limits: Command, terminal: Terminal): void {
-  asking(limits.command("list").summary("what is in force"))
+function addReading(limits: ProgramCommand, terminal: Terminal): void {
+  asking(limits, "list", "what is in force")
     .description("Lists the limits at run time in force, with their ends and notes, and those whose rule has gone.")
     .option("-d, --domain <name>", "only those of this domain", someText("a domain"))
     .action(async (flags: ServerFlags & { readonly domain?: string }) => {
       const { listLimits } = await import("./limits-list.ts");
       await listLimits(flags, terminal);
     });
-  asking(limits.command("history").summary("who changed a caller's limits"))
+  asking(limits, "history", "who changed a caller's limits")
     .description("Lists the changes of a caller's limits at run time, the newest first: when, who, what, why.")
     .argument("<domain>", "domain of the calls", someText("a domain"))
     .argument("<descriptor>", DESCRIPTORS, descriptorParser(terminal))
@@ -127,15 +117,15 @@ function addReading(limits: Command, terminal: Terminal): void {
     });
 }
 
-function addFiles(limits: Command, terminal: Terminal): void {
-  asking(limits.command("export").summary("write a file for import"))
+function addFiles(limits: ProgramCommand, terminal: Terminal): void {
+  asking(limits, "export", "write a file for import")
     .description("Writes the limits at run time in force to standard output, a JSON object a line.")
     .option("-d, --domain <name>", "only those of this domain", someText("a domain"))
     .action(async (flags: ServerFlags & { readonly domain?: string }) => {
       const { exportLimits } = await import("./limits-list.ts");
       await exportLimits(flags, terminal);
     });
-  trying(asking(limits.command("import").summary("set many from a file")))
+  trying(asking(limits, "import", "set many from a file"))
     .description(
       "Sets limits at run time from a file: JSON objects a line, as export writes them, or CSV with a header of domain, descriptor, limit," +
         " requests, unit, burst, use, block, exempt, until and note. Lines that are refused change nothing and are named.",
@@ -147,15 +137,14 @@ function addFiles(limits: Command, terminal: Terminal): void {
     });
 }
 
-function trying(command: Command): Command {
+function trying(command: ProgramCommand): ProgramCommand {
   return command
     .option(
       "--dry-run [calls]",
       "only say what would happen, or what would have happened to recorded calls",
       parseCalls,
     )
-    .option("-r, --rules <path>", "rules for these calls (default: what the service would read)", someText("a path"))
-    .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does");
+    .takesRules("rules for these calls");
 }
 
 /** Reads the file of --dry-run, which may be left out: what follows must not be taken for it. */
@@ -164,8 +153,8 @@ function parseCalls(text: string): string {
   throw expected(`expected a file of recorded calls, got '${text}'; without one, --dry-run comes last`);
 }
 
-function changing(limits: Command, terminal: Terminal, name: string, summary: string): Command {
-  return trying(asking(limits.command(name).summary(summary)))
+function changing(limits: ProgramCommand, terminal: Terminal, name: string, summary: string): ProgramCommand {
+  return trying(asking(limits, name, summary))
     .description(
       `${summary.charAt(0).toUpperCase()}${summary.slice(1)}, at once and in all processes that share the store.`,
     )
@@ -173,13 +162,6 @@ function changing(limits: Command, terminal: Terminal, name: string, summary: st
     .argument("<descriptor>", DESCRIPTORS, descriptorParser(terminal))
     .option("--until <when>", "a duration such as 2h or 7d, or a time such as 2026-12-24T18:00:00Z", parseUntil)
     .option("--note <text>", "why, for whoever reads the list", someText("a note"));
-}
-
-function asking(command: Command): Command {
-  return command
-    .addOption(typed("-s, --server <url>", "HTTP port of the service", parseHttpServer, "localhost:8080"))
-    .option("--token-file <path>", "file with the token to send")
-    .option("--json", "print JSON");
 }
 
 function parseUnit(text: string): string {

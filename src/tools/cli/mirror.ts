@@ -1,6 +1,6 @@
 // `headgate mirror` and `headgate mirror replay`: options in, report out. What they do is in src/tools/mirror.
 
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { type Clock, SystemClock } from "../../engine/base/clock.ts";
 import { createLogger } from "../../operate/telemetry/logger.ts";
 import { LISTEN_ADDRESS, listOf, oneOf } from "../../process/settings/value-types.ts";
@@ -11,13 +11,14 @@ import { type Report, reportText, troubleShare } from "../mirror/report.ts";
 import type { MirrorFlags } from "../mirror/run-mirror.ts";
 import { duration, expected, parseAuthority, parseShare, readAs, typed, whole } from "./arguments.ts";
 import { sayCutOff } from "./call-options.ts";
+import type { ProgramCommand } from "./command.ts";
 import { jsonText, orTrouble, type Terminal } from "./terminal.ts";
 
 const MEBIBYTE = 1_048_576;
 const HOUR_MS = 3_600_000;
 
 /** Adds `mirror` with `replay` below it. `untilStopped` resolves when a running mirror is to end. */
-export function addMirror(program: Command, terminal: Terminal, untilStopped = untilSignal): void {
+export function addMirror(program: ProgramCommand, terminal: Terminal, untilStopped = untilSignal): void {
   const mirror = program
     .command("mirror")
     .summary("answer from one service and compare another with it")
@@ -37,19 +38,18 @@ export function addMirror(program: Command, terminal: Terminal, untilStopped = u
     .addOption(typed("--memory-max <MiB>", "most that they may hold", mebibytes(4_096), "64"))
     .option("--record <file>", "record the calls too; gzip if the name ends in .gz")
     .addOption(typed("--record-max <MiB>", "longest recording", mebibytes(1_048_576), "256"))
-    .addHelpText("after", MIRROR_EXAMPLES)
+    .examples(MIRROR_EXAMPLES)
     .action((flags: MirrorFlags & Printed) => runUntilStopped(mirror, flags, terminal, untilStopped));
   addReplay(mirror, terminal);
 }
 
 const MIRROR_EXAMPLES = `
-Examples:
   headgate mirror --answer-from ratelimit:8081 --compare-with headgate:8081
   headgate mirror --answer-from old:8081 --compare-with new:8081 --json
   headgate mirror --answer-from ratelimit:8081 --record calls.jsonl.gz
 `;
 
-function addReplay(mirror: Command, terminal: Terminal): void {
+function addReplay(mirror: ProgramCommand, terminal: Terminal): void {
   const command = mirror
     .command("replay")
     .summary("send recorded calls again and compare")
@@ -66,18 +66,14 @@ function addReplay(mirror: Command, terminal: Terminal): void {
     .option("--in-flight <n>", "calls under way at once (default: 1 at max, else 256)", whole(1, 10_000))
     .addOption(typed("--timeout <time>", "longest wait for an answer", duration(1, HOUR_MS), "1s"))
     .addOption(typed("--tolerate <share>", "share of calls that may differ, such as 0.5%", parseShare, "0%"))
-    .addHelpText(
-      "after",
-      `
-Examples:
+    .examples(`
   headgate mirror replay calls.jsonl --target new:8081 --compare-with old:8081
   headgate mirror replay calls.jsonl --target new:8081 --speed max
-`,
-    )
+`)
     .action((file: string, flags: Parameters<typeof replayFile>[1]) => replayFile(file, flags, terminal));
 }
 
-function addSharedOptions(command: Command): Command {
+function addSharedOptions(command: ProgramCommand): ProgramCommand {
   return command
     .option("--compare-with <host:port>", "gRPC address of the service to compare", parseAuthority)
     .addOption(
@@ -99,7 +95,7 @@ function addSharedOptions(command: Command): Command {
 }
 
 async function runUntilStopped(
-  command: Command,
+  command: ProgramCommand,
   flags: MirrorFlags & Printed,
   terminal: Terminal,
   untilStopped: () => Promise<void>,

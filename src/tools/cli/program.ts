@@ -1,7 +1,7 @@
 // The command line: names, options and help of every command. Each command's work is in a file of its own, loaded only when the
 // command runs: loading takes longer than all the rest.
 
-import { Command, CommanderError, Option } from "commander";
+import { CommanderError, Option } from "commander";
 import {
   DESCRIPTORS,
   descriptorParser,
@@ -15,6 +15,7 @@ import {
 import type { AskFlags } from "./ask.ts";
 import { addBuckets } from "./buckets.ts";
 import type { CheckFlags } from "./check-rules.ts";
+import { ProgramCommand } from "./command.ts";
 import type { ExplainFlags } from "./explain-rules.ts";
 import { addLimits } from "./limits.ts";
 import { addMirror } from "./mirror.ts";
@@ -51,9 +52,9 @@ export async function runCommandLine(options: ProgramOptions, argv: readonly str
 }
 
 /** Builds the `headgate` program, ready for `parseAsync`, which throws a CommanderError where a run ends early. */
-export function buildProgram(options: ProgramOptions): Command {
+export function buildProgram(options: ProgramOptions): ProgramCommand {
   const terminal = options.terminal ?? processTerminal();
-  const program = new Command("headgate")
+  const program = new ProgramCommand("headgate")
     .description("Rate limit decision service for Envoy, Istio and any gRPC caller.")
     .version(options.version, "-V, --version", "print the version")
     .helpOption("-h, --help", "print this help")
@@ -64,7 +65,7 @@ export function buildProgram(options: ProgramOptions): Command {
     .exitOverride()
     // Options after a command's name belong to that command, so a command and its subcommands may have options of one name.
     .enablePositionalOptions()
-    .addHelpText("after", PROGRAM_EXAMPLES);
+    .examples(PROGRAM_EXAMPLES);
   addServe(program, options.serve);
   addCheck(program, terminal);
   addExplain(program, terminal);
@@ -81,14 +82,13 @@ export function buildProgram(options: ProgramOptions): Command {
 }
 
 const PROGRAM_EXAMPLES = `
-Examples:
   headgate serve                               run the service
   headgate check deploy/rules                  find every mistake in rule files
   headgate explain --domain edge plan=free     see which rule applies, and why
   headgate ask --domain edge plan=free         ask a running service
 `;
 
-function addServe(program: Command, serve: () => Promise<void>): void {
+function addServe(program: ProgramCommand, serve: () => Promise<void>): void {
   program
     .command("serve")
     .summary("run the service")
@@ -122,7 +122,7 @@ Examples:
     .action(serve);
 }
 
-function addCheck(program: Command, terminal: Terminal): void {
+function addCheck(program: ProgramCommand, terminal: Terminal): void {
   program
     .command("check")
     .summary("find every mistake in rule files")
@@ -139,23 +139,19 @@ function addCheck(program: Command, terminal: Terminal): void {
     .option("--strict", "end with 1 on warnings too")
     .addOption(new Option("-f, --format <format>", "how to print").choices(["text", "json", "github"]).default("text"))
     .option("--json", "the same as --format json")
-    .addHelpText(
-      "after",
-      `
-Examples:
+    .examples(`
   headgate check
   headgate check /etc/headgate
   headgate check --strict --json rules/edge.yaml
   headgate check --format github rules/        # annotations of pull requests
-`,
-    )
+`)
     .action(async (path: string | undefined, flags: CheckFlags) => {
       const { checkRules } = await import("./check-rules.ts");
       await checkRules({ path, mergeDomains: flags.mergeDomains }, flags, terminal);
     });
 }
 
-function addExplain(program: Command, terminal: Terminal): void {
+function addExplain(program: ProgramCommand, terminal: Terminal): void {
   program
     .command("explain")
     .summary("see which rule applies to a descriptor, and why")
@@ -165,25 +161,16 @@ function addExplain(program: Command, terminal: Terminal): void {
     )
     .argument("<descriptors...>", DESCRIPTORS, descriptorParser(terminal))
     .requiredOption("-d, --domain <name>", "domain of the call", someText("a domain"))
-    .option(
-      "-r, --rules <path>",
-      "directory or file with the rules (default: what the service would read)",
-      someText("a path"),
-    )
+    .takesRules()
     .option("-s, --server <url>", "ask a running server's HTTP port instead, such as localhost:8080", parseHttpServer)
     .option("--token-file <path>", "file with the token for it (default: ADMIN_TOKEN or ADMIN_TOKEN_FILE)")
-    .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does")
     .option("--require-match", "end with 1 if no rule applies")
     .option("--json", "print JSON")
-    .addHelpText(
-      "after",
-      `
-Examples:
+    .examples(`
   headgate explain --domain edge plan=free,api_key=abc
   headgate explain --domain edge --rules rules/ 'path=/search?q=a\\,b'
   headgate explain --domain edge --server localhost:8080 tenant=acme
-`,
-    )
+`)
     .action(async (descriptors: readonly TypedDescriptor[], flags: ExplainFlags) => {
       const { explainRules } = await import("./explain-rules.ts");
       await explainRules(descriptors, flags, terminal);
@@ -192,7 +179,7 @@ Examples:
 
 const HITS_MAX = 4_294_967_295;
 
-function addAsk(program: Command, terminal: Terminal): void {
+function addAsk(program: ProgramCommand, terminal: Terminal): void {
   program
     .command("ask")
     .summary("send a request to a running service")
@@ -209,15 +196,11 @@ function addAsk(program: Command, terminal: Terminal): void {
     .option("-n, --times <n>", "send it so many times, one after another", whole(1, 1_000_000), 1)
     .option("--timeout <ms>", "wait this long for each answer", whole(1, 3_600_000), 1_000)
     .option("--json", "print one JSON object per answer")
-    .addHelpText(
-      "after",
-      `
-Examples:
+    .examples(`
   headgate ask --domain edge plan=free,api_key=abc
   headgate ask --domain edge tenant=acme path=/search -n 20
   headgate ask --domain edge --server ratelimit:8081 --hits 5 tenant=acme
-`,
-    )
+`)
     .action(async (descriptors: readonly TypedDescriptor[], flags: AskFlags) => {
       const { ask } = await import("./ask.ts");
       terminal.setExitCode(await ask(descriptors, flags, terminal));

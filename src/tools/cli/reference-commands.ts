@@ -1,9 +1,9 @@
 // `config_check` and `client`: envoyproxy/ratelimit's commands with their flags, run by `check` and `ask`.
 // docs/migrating.md says where they differ.
 
-import type { Command } from "commander";
 import { BOOLEAN } from "../../process/settings/value-types.ts";
 import { parseAuthority, readAs, someText, type TypedDescriptor, textParser } from "./arguments.ts";
+import type { ProgramCommand } from "./command.ts";
 import type { Terminal } from "./terminal.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -29,7 +29,7 @@ interface ClientFlags {
 }
 
 /** Adds both commands. */
-export function addReferenceCommands(program: Command, terminal: Terminal): void {
+export function addReferenceCommands(program: ProgramCommand, terminal: Terminal): void {
   program
     .command("config_check")
     .summary("`check` under the flags of envoyproxy/ratelimit")
@@ -39,7 +39,7 @@ export function addReferenceCommands(program: Command, terminal: Terminal): void
     )
     .requiredOption("--config_dir <directory>", "directory of the rule files", someText("a directory"))
     .option("--merge_domain_configs [bool]", "join files of the same domain", readAs(BOOLEAN))
-    .addHelpText("after", "\nExamples:\n  headgate config_check -config_dir /data/ratelimit/config\n")
+    .examples("\n  headgate config_check -config_dir /data/ratelimit/config\n")
     .action(async (flags: ConfigCheckFlags) => {
       const { checkRules } = await import("./check-rules.ts");
       const mergeDomains = flags.merge_domain_configs === true ? true : undefined;
@@ -55,7 +55,7 @@ export function addReferenceCommands(program: Command, terminal: Terminal): void
     .option("--dial_string <host:port>", "gRPC address of the service", parseAuthority, DIAL_DEFAULT)
     .requiredOption("--domain <name>", "domain of the call", someText("a domain"))
     .requiredOption("--descriptors <entries>", "a descriptor as k=v,k2=v2; repeatable", textParser(terminal))
-    .addHelpText("after", "\nExamples:\n  headgate client -dial_string host:8081 -domain edge -descriptors user=a\n")
+    .examples("\n  headgate client -dial_string host:8081 -domain edge -descriptors user=a\n")
     .action(async ({ dial_string: server, domain, descriptors }: ClientFlags) => {
       const { ask } = await import("./ask.ts");
       const code = await ask(descriptors, { domain, server, hits: 1, times: 1, timeout: TIMEOUT_MS }, terminal);

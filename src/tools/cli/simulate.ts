@@ -1,13 +1,13 @@
 // `headgate simulate`: options in, report out. What it does is in src/tools/simulate.
 
-import type { Command } from "commander";
 import { parseShare, someText, whole } from "./arguments.ts";
 import { addCallOptions, mappingOf } from "./call-options.ts";
+import type { ProgramCommand } from "./command.ts";
 import type { SimulateFlags } from "./simulate-files.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** Adds the command. */
-export function addSimulate(program: Command, terminal: Terminal): void {
+export function addSimulate(program: ProgramCommand, terminal: Terminal): void {
   const command = program
     .command("simulate")
     .summary("see what rules would have done to recorded calls")
@@ -17,11 +17,7 @@ export function addSimulate(program: Command, terminal: Terminal): void {
         " --record`, decision logs, and access logs in JSON or CSV (gzip if a name ends in .gz).",
     )
     .argument("<calls...>", "files of calls; several are put in order by their times")
-    .option(
-      "-r, --rules <path>",
-      "directory or file with the rules (default: what the service would read)",
-      someText("a path"),
-    )
+    .takesRules()
     .option("--against <path>", "compare with these rules", someText("a path"))
     .option(
       "--limits <file>",
@@ -29,21 +25,16 @@ export function addSimulate(program: Command, terminal: Terminal): void {
       someText("a path"),
     )
     .option("--explain <n>", "show so many refusals with buckets before and after", whole(0, 10_000), 0)
-    .option("--tolerate <share>", "end with 1 if more calls are refused (with --against: newly refused)", parseShare)
-    .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does");
+    .option("--tolerate <share>", "end with 1 if more calls are refused (with --against: newly refused)", parseShare);
   addCallOptions(command, terminal)
     .option("--json", "print the report as JSON")
-    .addHelpText(
-      "after",
-      `
-Examples:
+    .examples(`
   headgate simulate --rules rules/ calls.jsonl.gz
   headgate simulate --rules new/ --against old/ --explain 3 calls.jsonl.gz
   headgate simulate --rules rules/ --limits limits.jsonl calls.jsonl.gz
   headgate simulate --domain edge --time start_time \\
     --descriptor 'remote_address={downstream_remote_address|host}' access.log.gz
-`,
-    )
+`)
     .action(async (files: readonly string[], flags: SimulateFlags) => {
       const mapping = mappingOf(command, flags);
       const { simulateFiles } = await import("./simulate-files.ts");

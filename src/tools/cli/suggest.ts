@@ -1,14 +1,14 @@
 // `headgate suggest`: options in, rules out. What it does is in src/tools/simulate/suggest.
 
-import type { Command } from "commander";
 import { readTyped } from "../../engine/domain/entry-text.ts";
 import { decimal, expected } from "./arguments.ts";
 import { addCallOptions, mappingOf } from "./call-options.ts";
+import type { ProgramCommand } from "./command.ts";
 import type { SuggestFlags } from "./suggest-rules.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** Adds the command. */
-export function addSuggest(program: Command, terminal: Terminal): void {
+export function addSuggest(program: ProgramCommand, terminal: Terminal): void {
   const command = program
     .command("suggest")
     .summary("make rules from recorded calls")
@@ -26,15 +26,11 @@ export function addSuggest(program: Command, terminal: Terminal): void {
     )
     .option("--out <directory>", "write a file per domain there, in place of printing");
   addCallOptions(command, terminal)
-    .addHelpText(
-      "after",
-      `
-Examples:
+    .examples(`
   headgate suggest calls.jsonl.gz > rules/edge.yaml
   headgate suggest --percentile 99.9 --headroom 2 calls.jsonl.gz --out rules
   headgate suggest --hold id=request_id,estimate=max_tokens calls.jsonl.gz
-`,
-    )
+`)
     .action(async (files: readonly string[], flags: SuggestFlags) => {
       const mapping = mappingOf(command, flags);
       const { suggestRules } = await import("./suggest-rules.ts");

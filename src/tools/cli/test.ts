@@ -1,7 +1,8 @@
 // `headgate test`: options in, results out. What it does is in src/tools/simulate/cases.
 
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { someText } from "./arguments.ts";
+import type { ProgramCommand } from "./command.ts";
 import type { Terminal } from "./terminal.ts";
 import type { TestFlags } from "./test-output.ts";
 
@@ -9,7 +10,7 @@ import type { TestFlags } from "./test-output.ts";
 const FORMATS: readonly TestFlags["format"][] = ["text", "junit", "github", "json"];
 
 /** Adds the command. `untilStopped` resolves when `--watch` shall end; never unless given. */
-export function addTest(program: Command, terminal: Terminal, untilStopped?: () => Promise<void>): void {
+export function addTest(program: ProgramCommand, terminal: Terminal, untilStopped?: () => Promise<void>): void {
   program
     .command("test")
     .summary("check that rules answer calls as cases say")
@@ -22,15 +23,11 @@ export function addTest(program: Command, terminal: Terminal, untilStopped?: () 
     .addOption(new Option("-f, --format <format>", "how to print results").choices(FORMATS).default("text"))
     .option("--require-coverage", "end with 1 if a rule is met by no case")
     .option("--watch", "run again whenever cases or rules change")
-    .addHelpText(
-      "after",
-      `
-Examples:
+    .examples(`
   headgate test cases/
   headgate test --rules rules/ cases/edge.yaml --watch
   headgate test cases/ --format junit > results.xml
-`,
-    )
+`)
     .action(async (paths: readonly string[], flags: TestFlags) => {
       const { testFiles } = await import("./test-files.ts");
       await testFiles(paths, flags, terminal, untilStopped);

@@ -1,9 +1,10 @@
 // `headgate top`: who asks a running service and whom it refuses, as a table that refreshes.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { askAdmin } from "./admin-call.ts";
-import { duration, parseHttpServer, typed, whole } from "./arguments.ts";
+import { duration, typed, whole } from "./arguments.ts";
+import { asking, type ProgramCommand } from "./command.ts";
 import { jsonText, type Terminal } from "./terminal.ts";
 import { type TopAnswer, topText } from "./top-text.ts";
 
@@ -22,32 +23,28 @@ interface TopFlags {
 const TO_THE_CORNER = "\x1b[H\x1b[2J";
 
 /** Adds the command. `untilStopped` resolves when the table is to end; never unless given: a signal ends the process. */
-export function addTop(program: Command, terminal: Terminal, untilStopped?: () => Promise<void>): void {
-  program
-    .command("top")
-    .summary("see who is refused right now, by which rule, and since when")
+export function addTop(program: ProgramCommand, terminal: Terminal, untilStopped?: () => Promise<void>): void {
+  asking(
+    program,
+    "top",
+    "see who is refused right now, by which rule, and since when",
+    "print one answer as JSON and end",
+  )
     .description(
       "Shows the keys that a running service refuses most, or that ask most, and refreshes until Ctrl-C; once where the" +
         " output is no terminal. Ends with 0, with 2 if the service can't be asked at first." +
         " A token comes from ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file.",
     )
-    .addOption(typed("-s, --server <url>", "HTTP port of the service", parseHttpServer, "localhost:8080"))
-    .option("--token-file <path>", "file with the token to send")
     .addOption(new Option("--window <window>", "how far back").choices(["minute", "hour"]).default("minute"))
     .addOption(new Option("--by <count>", "what counts").choices(["refused", "asked"]).default("refused"))
     .option("-k, --keys <n>", "so many keys", whole(1, 100), 20)
     .addOption(typed("--every <time>", "how often to ask", duration(200, 3_600_000), "2s"))
     .option("--once", "print one table and end")
-    .option("--json", "print one answer as JSON and end")
-    .addHelpText(
-      "after",
-      `
-Examples:
+    .examples(`
   headgate top
   headgate top --by asked --window hour --once
   headgate top --server ratelimit:8080 --token-file token
-`,
-    )
+`)
     .action((flags: TopFlags) => top(flags, terminal, untilStopped));
 }
 
