@@ -1,11 +1,11 @@
 // What a limit at run time makes of a rule: the Limits that take the place of the rule's. They keep the rule's buckets, so what was spent stays
 // spent.
 
-import { Algorithm, type Limit, type Priority, UNIT_SECONDS, Unit } from "../domain/limit.ts";
+import { Algorithm, type Limit, UNIT_SECONDS, Unit } from "../domain/limit.ts";
 import { Mode, type Take } from "../domain/take.ts";
 import { reduceRate } from "../rules/limit-shape.ts";
 import { safeName } from "../rules/names.ts";
-import { lowLimit, reserveOf } from "../rules/priority.ts";
+import { priorityOf } from "../rules/priority.ts";
 import type { Rule } from "../rules/rule-set.ts";
 import { rulesOfTiers } from "../rules/tiers.ts";
 import type { RuntimeAmount, RuntimeLimit } from "../runtime/runtime-limit.ts";
@@ -73,13 +73,10 @@ function withAmount(limit: Limit, amount: RuntimeAmount | undefined): Limit {
     shownUnit: unit === Unit.unknown ? limit.shownUnit : unit,
     writtenSeconds: isBucket ? seconds : limit.writtenSeconds,
   };
-  if (limit.priority !== undefined) changed.priority = withPriority(limit.priority, changed);
+  if (limit.priority === undefined) return changed;
+  const { names, stats } = limit.priority.low;
+  changed.priority = priorityOf(limit.priority, changed, { id: names.id, stats });
   return changed;
-}
-
-function withPriority({ entry, values, percent, low }: Priority, limit: Limit): Priority {
-  const own = { id: low.names.id, stats: low.stats };
-  return { entry, values, percent, low: lowLimit(limit, reserveOf(limit.burst, percent), own) };
 }
 
 /** End of the key under which refusals of a blocked caller are shown; no bucket has it. */

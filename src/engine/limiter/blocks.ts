@@ -2,10 +2,11 @@
 
 import { WAIT_US_MAX } from "../domain/limit.ts";
 import { Kind, Mode, Outcome, type Take, type TakeGroup } from "../domain/take.ts";
+import { writeBaseKey } from "../rules/bucket-key.ts";
 import type { DomainRules } from "../rules/rule-set.ts";
 import { type AppliedLimit, isOfBlock } from "./applied-limit.ts";
 import type { LimitCall } from "./call.ts";
-import { applyQuestion, type Question, writeBaseKey } from "./question.ts";
+import { applyQuestion, type Question } from "./question.ts";
 
 /** True for a descriptor that waits for an answer: what is given back or reported was admitted before. */
 export function waitsForAdmission({ mode }: Question): boolean {

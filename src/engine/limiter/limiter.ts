@@ -21,6 +21,7 @@ import {
   type TakeGroup,
   Verdict,
 } from "../domain/take.ts";
+import { writeBaseKey } from "../rules/bucket-key.ts";
 import { counterKey } from "../rules/compatibility.ts";
 import { findRule, MatchWork } from "../rules/match.ts";
 import { limitForCall } from "../rules/priority.ts";
@@ -41,7 +42,7 @@ import {
 import { FailurePolicy, type LocalFallback, mayCountTwice } from "./failure-policy.ts";
 import type { CallListener, LimiterObserver } from "./limiter-observer.ts";
 import { OverrideFiller } from "./overrides.ts";
-import { Admission, addTake, checkHeld, type FillOptions, leavesAlone, Question, writeBaseKey } from "./question.ts";
+import { Admission, addTake, checkHeld, type FillOptions, leavesAlone, Question } from "./question.ts";
 import { countsValues, valuePath } from "./shown-values.ts";
 
 interface LimiterOptions extends Omit<FillOptions, "windowClock"> {

@@ -3,19 +3,19 @@
 
 import { RequestError } from "../base/errors.ts";
 import { AMOUNT_MAX } from "../base/units.ts";
-import { Algorithm, type Limit, type Priority, Sync, UNIT_SECONDS, Unit } from "../domain/limit.ts";
+import { Algorithm, type Limit, Sync, UNIT_SECONDS, Unit } from "../domain/limit.ts";
 import type { Descriptor } from "../domain/request.ts";
 import type { StatsBook } from "../domain/stats.ts";
-import { limitKeySuffix, shownValue } from "../rules/bucket-key.ts";
+import { limitKeySuffix, shownValue, writeBaseKey } from "../rules/bucket-key.ts";
 import { counterKey } from "../rules/compatibility.ts";
 import type { MatchWork } from "../rules/match.ts";
 import { findRule, hidesValues } from "../rules/match.ts";
-import { LOW_LABEL, lowLimit, reserveOf } from "../rules/priority.ts";
+import { LOW_LABEL, priorityOf } from "../rules/priority.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import { DEBT_BURSTS_DEFAULT } from "../rules/schema.ts";
 import type { LimitCall } from "./call.ts";
 import type { CounterFiller } from "./counters.ts";
-import { addTake, type FillOptions, leavesAlone, type Question, writeBaseKey } from "./question.ts";
+import { addTake, type FillOptions, leavesAlone, type Question } from "./question.ts";
 
 /** Fills the overrides of one call at a time, with the working memory of the filler that it belongs to. */
 export class OverrideFiller {
@@ -226,17 +226,10 @@ function withAmount(template: Limit, amount: number): Limit {
     names: template.names,
     stats: template.stats,
   };
-  if (template.priority !== undefined) limit.priority = overridden(template.priority, limit);
+  if (template.priority === undefined) return limit;
+  const own = { id: `${limit.names.id}/${LOW_LABEL}`, stats: limit.stats };
+  limit.priority = priorityOf(template.priority, limit, own);
   return limit;
-}
-
-/** The rule's priority with the amount of the override. */
-function overridden({ entry, values, percent }: Priority, limit: Limit): Priority {
-  const low = lowLimit(limit, reserveOf(limit.burst, percent), {
-    id: `${limit.names.id}/${LOW_LABEL}`,
-    stats: limit.stats,
-  });
-  return { entry, values, percent, low };
 }
 
 function unknownUnit(unit: number): RequestError {

@@ -3,12 +3,10 @@
 
 import type { Clock } from "../base/clock.ts";
 import { RequestError } from "../base/errors.ts";
-import type { KeyBytes } from "../domain/key-bytes.ts";
 import type { Limit, OnStoreFailure } from "../domain/limit.ts";
 import { Descriptor, HoldAsk, type LimitRequest, textOf } from "../domain/request.ts";
 import { countUnmatched, type StatsBook, type ValueStatsBook } from "../domain/stats.ts";
 import { Kind, Mode, type Take, type TakeGroup } from "../domain/take.ts";
-import { writeEntry, writeSharedEntry } from "../rules/bucket-key.ts";
 import { costOf, refundOf, unitsUp } from "../rules/cost.ts";
 import { holdIdOf, isSettlement, keptId } from "../rules/hold.ts";
 import { limitForDescriptor } from "../rules/priority.ts";
@@ -193,26 +191,4 @@ function addPayment(group: TakeGroup, judge: Take): void {
   payment.cost = judge.cost;
   payment.stats = judge.stats;
   payment.useKeyOf(judge);
-}
-
-/**
- * Writes the bucket key of a descriptor without the limit's suffix. `matched` holds the rule of each entry; undefined for an
- * override, whose bucket belongs to the entries' own values.
- */
-export function writeBaseKey(
-  keys: KeyBytes,
-  rules: DomainRules,
-  descriptor: Descriptor,
-  matched: readonly Rule[] | undefined,
-  hashesValues: boolean,
-): void {
-  keys.write(rules.keyPrefix);
-  let depth = 0;
-  for (let i = 0; i < descriptor.entryCount; i++) {
-    const entryKey = descriptor.keys[i] as string;
-    if (rules.costEntries.size > 0 && rules.costEntries.has(entryKey)) continue;
-    const rule = matched?.[depth++];
-    if (rule?.sharesThreshold) writeSharedEntry(keys, entryKey, rule);
-    else writeEntry(keys, entryKey, descriptor.values[i] as string, hashesValues);
-  }
 }

@@ -12,7 +12,8 @@
 import { createHash } from "node:crypto";
 import { KeyBytes } from "../domain/key-bytes.ts";
 import { ALGORITHM_TRAITS, type Algorithm } from "../domain/limit.ts";
-import type { Rule } from "./rule-set.ts";
+import type { Descriptor } from "../domain/request.ts";
+import type { DomainRules, Rule } from "./rule-set.ts";
 
 /** Longer keys and values of entries are replaced by their SHA-256, so that bucket keys stay small whatever callers send. */
 export const VALUE_BYTES_IN_KEY_MAX = 256;
@@ -58,6 +59,28 @@ const UNREADABLE = /^(?:%#|[^=]*=%[#*:=]|[^=]*$)/;
 
 function unescaped(text: string): string {
   return text.replace(/%([0-9a-f]{2})/g, (_, digits: string) => char(Number.parseInt(digits, 16)));
+}
+
+/**
+ * Writes the bucket key of a descriptor without the limit's suffix. `matched` holds the rule of each entry; undefined for an
+ * override, whose bucket belongs to the entries' own values.
+ */
+export function writeBaseKey(
+  keys: KeyBytes,
+  rules: DomainRules,
+  descriptor: Descriptor,
+  matched: readonly Rule[] | undefined,
+  hashesValues: boolean,
+): void {
+  keys.write(rules.keyPrefix);
+  let depth = 0;
+  for (let i = 0; i < descriptor.entryCount; i++) {
+    const entryKey = descriptor.keys[i] as string;
+    if (rules.costEntries.size > 0 && rules.costEntries.has(entryKey)) continue;
+    const rule = matched?.[depth++];
+    if (rule?.sharesThreshold) writeSharedEntry(keys, entryKey, rule);
+    else writeEntry(keys, entryKey, descriptor.values[i] as string, hashesValues);
+  }
 }
 
 /** Appends one entry of a bucket key whose bucket belongs to one value. */

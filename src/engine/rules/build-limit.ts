@@ -9,7 +9,7 @@ import { type Calendar, calendarKey, calendarWindows } from "./calendar.ts";
 import type { LimitDraft, PlacedName } from "./draft.ts";
 import { reduceRate } from "./limit-shape.ts";
 import { safeName } from "./names.ts";
-import { LOW_LABEL, lowLimit, reserveOf } from "./priority.ts";
+import { LOW_LABEL, priorityOf } from "./priority.ts";
 import type { ProblemLog } from "./problems.ts";
 
 /** Options of the compiler. */
@@ -113,13 +113,11 @@ export function buildLimit(draft: LimitDraft, owner: LimitOwner, label: string, 
     stats: statsBook.statsOf(domain, owner.statPath, label === "" ? owner.readableName : label),
   };
   if (draft.priority === undefined) return limit;
-  const { entry, values, percent } = draft.priority;
   const lowLabel = joined(label === "" && owner.path === "" ? "global" : label, LOW_LABEL);
-  const low = lowLimit(limit, reserveOf(limit.burst, percent), {
+  limit.priority = priorityOf(draft.priority, limit, {
     id: uniqueId(idOf(domain, owner, lowLabel), ids),
     stats: statsBook.statsOf(domain, owner.statPath, lowLabel),
   });
-  limit.priority = { entry, values, percent, low };
   return limit;
 }
 

@@ -7,7 +7,7 @@ import { KeyBytes } from "../domain/key-bytes.ts";
 import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES } from "../domain/limit.ts";
 import { Descriptor, oneByteOf, oneByteValueOf, textOf, type WrittenEntry } from "../domain/request.ts";
 import { Kind } from "../domain/take.ts";
-import { writeEntry, writeSharedEntry } from "./bucket-key.ts";
+import { writeBaseKey } from "./bucket-key.ts";
 import { counterKey } from "./compatibility.ts";
 import { costOf } from "./cost.ts";
 import type { DescriptorReport, EntryReport, ExplainReport, LimitReport } from "./explain-report.ts";
@@ -71,7 +71,9 @@ function descriptorReport(domain: DomainRules, walk: Walk, replaced: ReadonlySet
   // As in the limiter: a settlement pays limits with holds only.
   const paysNothing = walk.settles && rule?.hold === undefined;
   if (rule === undefined || paysNothing) return { outcome: "no limit", ...walk.end, entries, cost, limits: [] };
-  const base = walk.keyParts(rule.hashesValues);
+  const keys = new KeyBytes();
+  writeBaseKey(keys, domain, descriptor, walk.matched, rule.hashesValues);
+  const base = keys.textFrom(0);
   const isReplaced = (limit: Limit) => limit.names.name !== "" && replaced.has(limit.names.name);
   const keyOf = (limit: Limit) =>
     limit.isCounter
@@ -109,8 +111,6 @@ interface Walk {
   /** The rule whose limits apply. */
   readonly rule: Rule | undefined;
   readonly end: Ending;
-  /** Makes the bucket key of the entries, without a limit's suffix. */
-  readonly keyParts: (hashesValues: boolean) => string;
   /** The rule of each entry that was matched. */
   readonly matched: readonly Rule[];
   /** True if an entry marks the descriptor as a settlement. */
@@ -119,7 +119,7 @@ interface Walk {
 
 function* walkEntries(domain: DomainRules, asked: readonly WrittenEntry[]): LongWork<Walk> {
   const entries: EntryReport[] = [];
-  const matched: { readonly rule: Rule; readonly key: string; readonly value: string }[] = [];
+  const matched: Rule[] = [];
   let level: Level | undefined = domain.root;
   let end: Ending | undefined;
   for (const entry of asked) {
@@ -133,7 +133,7 @@ function* walkEntries(domain: DomainRules, asked: readonly WrittenEntry[]): Long
       add("cost", `${whySkipped(domain, key, value)} this domain: skipped in matching`);
     } else if (end !== undefined) add("not reached", "not reached");
     else if (level === undefined) {
-      end = pathEnded(matched.at(-1)?.rule, key);
+      end = pathEnded(matched.at(-1), key);
       add("no match", "no rules are left to try");
     } else {
       const rule = findChild(level, key, value);
@@ -144,30 +144,21 @@ function* walkEntries(domain: DomainRules, asked: readonly WrittenEntry[]): Long
         end = noMatch(domain, level, key, value);
       } else {
         add("matched", `matched by ${quoted(rule.pathElement)}`, tried);
-        matched.push({ rule, key, value });
+        matched.push(rule);
         level = rule.children;
       }
     }
   }
-  const base = end === undefined ? matched.at(-1)?.rule : undefined;
+  const base = end === undefined ? matched.at(-1) : undefined;
   const descriptor = descriptorOf(asked);
   const last = base?.tiers === undefined ? base : ruleOfTier(base, base.tiers, descriptor);
-  const keyParts = (hashesValues: boolean) => {
-    const keys = new KeyBytes();
-    keys.write(domain.keyPrefix);
-    for (const { rule, key, value } of matched)
-      if (rule.sharesThreshold) writeSharedEntry(keys, key, rule);
-      else writeEntry(keys, key, value, hashesValues);
-    return keys.textFrom(0);
-  };
   const settles = isSettlement(descriptor, domain.settleEntries);
   return {
     descriptor,
     entries,
     rule: last?.hasLimit ? last : undefined,
     end: end ?? (settles ? settled(last) : reached(last, descriptor)),
-    keyParts,
-    matched: matched.map(({ rule }) => rule),
+    matched,
     settles,
   };
 }

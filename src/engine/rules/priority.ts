@@ -19,6 +19,15 @@ export function reserveOf(quota: number, percent: number): number {
   return quota === 0 ? 0 : Math.min(divideUp(quota * percent, 100), quota - 1);
 }
 
+/** The priority of a limit, whose limit for calls of low priority has an id and stats of its own. */
+export function priorityOf(
+  { entry, values, percent }: PrioritySettings,
+  whole: Limit,
+  own: Parameters<typeof lowLimit>[2],
+): Priority {
+  return { entry, values, percent, low: lowLimit(whole, reserveOf(whole.burst, percent), own) };
+}
+
 /** The limit for calls of low priority: `reserve` less room, with the same debtMax, window and bucket. */
 export function lowLimit(whole: Limit, reserve: number, own: Pick<Names, "id"> & Pick<Limit, "stats">): Limit {
   const { amount, burst, shownAmount, names } = whole;
