@@ -78,6 +78,12 @@ export class Fields {
     return this.#fields.get(name)?.value.at ?? this.at;
   }
 
+  /** Reports the key if it is given: it can't stand here. */
+  refuse(name: string, message: string, suggestion: string): void {
+    const field = this.given(name);
+    if (field !== undefined) this.log.error(field.keyAt, message, suggestion);
+  }
+
   /** Reports a key that is missing, unless a key was refused, which may be the same one misspelt. */
   missing(message: string, suggestion?: string): undefined {
     if (!this.hasRefused) this.log.error(this.at, message, suggestion);

@@ -49,9 +49,9 @@ const SETTLE_ENTRY_DEFAULT = "settle";
 export function readHold(fields: Fields) {
   const hold = readEntries(fields.section("hold", "hold"));
   const concurrent = fields.whole("concurrent", 1, HOLDS_PER_BUCKET_MAX);
-  if (fields.given("concurrent") !== undefined && fields.given("hold") === undefined) {
+  if (fields.given("hold") === undefined) {
     const hint = "Add 'hold: { id: request_id, ttl: 120s }'.";
-    fields.log.error(fields.keyAt("concurrent"), "'concurrent' counts holds, and the rule has no 'hold'", hint);
+    fields.refuse("concurrent", "'concurrent' counts holds, and the rule has no 'hold'", hint);
   }
   if (hold === undefined || concurrent === undefined) return { hold, concurrent: undefined };
   return { hold, concurrent: concurrentLimit(concurrent, hold.seconds, fields.valueAt("concurrent")) };
@@ -123,14 +123,10 @@ function concurrentLimit(places: number, seconds: number, at: LimitDraft["at"]):
 export function checkHold(draft: RuleDraft, fields: Fields): void {
   if (draft.hold === undefined) return;
   const { log } = fields;
-  if (fields.given("cost") !== undefined) {
-    const message = "'cost' can't stand beside 'hold', whose 'estimate' says what a payment costs";
-    log.error(fields.keyAt("cost"), message, "Write 'estimate', 'default', 'max' and 'per' into 'hold'.");
-  }
-  if (draft.isPostPaid && fields.given("post_paid") !== undefined) {
-    const message = "'post_paid' can't stand beside 'hold', which is paid before and settled after";
-    log.error(fields.keyAt("post_paid"), message, "Keep one of the two.");
-  }
+  const costSays = "'cost' can't stand beside 'hold', whose 'estimate' says what a payment costs";
+  fields.refuse("cost", costSays, "Write 'estimate', 'default', 'max' and 'per' into 'hold'.");
+  const reportSays = "'post_paid' can't stand beside 'hold', which is paid before and settled after";
+  if (draft.isPostPaid) fields.refuse("post_paid", reportSays, "Keep one of the two.");
   for (const limit of limitsOfDraft(draft).flatMap(({ limits }) => limits)) {
     const { at, algorithm, isConcurrent } = limit;
     if (isConcurrent) continue;

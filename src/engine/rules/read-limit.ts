@@ -138,20 +138,16 @@ export function readUnlimited(fields: Fields) {
   }
   if (requests !== undefined)
     log.warn(fields.keyAt("requests_per_unit"), "requests_per_unit is ignored: the rule is unlimited");
-  for (const name of OWN_LIMIT_KEYS) {
-    const field = fields.given(name);
-    if (field !== undefined) log.error(field.keyAt, `an unlimited rule takes no ${name}`, "Remove it, or 'unlimited'.");
-  }
+  for (const name of OWN_LIMIT_KEYS)
+    fields.refuse(name, `an unlimited rule takes no ${name}`, "Remove it, or 'unlimited'.");
   return { name, replaces, requests: requests ?? 0 };
 }
 
 function readTokenRate(fields: Fields, field: Field, algorithm: Algorithm | undefined): Rate | undefined {
   const { log } = fields;
   for (const other of ["requests_per_unit", "unit", "window", "rps"]) {
-    const extra = fields.given(other);
-    if (extra === undefined || other === field.name) continue;
     const message = `'${other}' can't stand beside '${field.name}', which is a rate by itself`;
-    log.error(extra.keyAt, message, "Keep one of the two.");
+    if (other !== field.name) fields.refuse(other, message, "Keep one of the two.");
   }
   if (algorithm !== undefined && algorithm !== Algorithm.tokenBucket) {
     const name = ALGORITHM_NAMES[algorithm];
@@ -182,8 +178,7 @@ function readWindowRate(fields: Fields): Rate | undefined {
     const unit = readUnit(fields);
     return unit === undefined ? undefined : rateOf(amount, UNIT_SECONDS[unit], unit);
   }
-  const unitField = fields.given("unit");
-  if (unitField !== undefined) log.error(unitField.keyAt, "'unit' can't stand beside 'window'", "Keep one of the two.");
+  fields.refuse("unit", "'unit' can't stand beside 'window'", "Keep one of the two.");
   if (window.value.kind === "mapping") {
     const calendar = readCalendar(window.value, log);
     if (calendar === undefined) return undefined;
@@ -245,14 +240,10 @@ function readBucket(
 }
 
 function refuseBucketKeys(fields: Fields, algorithm: Algorithm): void {
-  for (const name of ["burst", "debt_max"]) {
-    const field = fields.given(name);
-    if (field === undefined) continue;
-    const message = `'${name}' belongs to a token bucket, but this limit is a ${ALGORITHM_NAMES[algorithm]}`;
-    const isOfCalendar = algorithm === Algorithm.calendarWindow;
-    const hint = isOfCalendar ? "Leave it out." : "Add 'algorithm: token_bucket', or use tokens_per_second.";
-    fields.log.error(field.keyAt, message, hint);
-  }
+  const isOfCalendar = algorithm === Algorithm.calendarWindow;
+  const hint = isOfCalendar ? "Leave it out." : "Add 'algorithm: token_bucket', or use tokens_per_second.";
+  const says = `belongs to a token bucket, but this limit is a ${ALGORITHM_NAMES[algorithm]}`;
+  for (const name of ["burst", "debt_max"]) fields.refuse(name, `'${name}' ${says}`, hint);
 }
 
 function checkBurst(fields: Fields, burst: number, rate: Rate): void {

@@ -72,10 +72,8 @@ function readWritten(fields: Fields): WrittenLimits {
   const listField = fields.given("rate_limits");
   const sections = one === undefined ? fields.mappings("rate_limits").map((mapping) => [mapping]) : [one];
   const isList = one === undefined && listField !== undefined;
-  if (one !== undefined && listField !== undefined) {
-    const hint = "Move the one limit into the list.";
-    fields.log.error(listField.keyAt, "'rate_limits' can't stand beside 'rate_limit'", hint);
-  }
+  const beside = "'rate_limits' can't stand beside 'rate_limit'";
+  if (one !== undefined) fields.refuse("rate_limits", beside, "Move the one limit into the list.");
   if (isList && listField.value.kind === "sequence" && listField.value.items.length === 0) {
     const hint = "Leave it out if the rule has no limit.";
     fields.log.error(listField.value.at, "rate_limits: the list is empty", hint);
