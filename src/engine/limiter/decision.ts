@@ -47,7 +47,7 @@ export function combine(call: LimitCall): void {
     governing = strictest(governing, shown);
   }
   call.governing = governing;
-  if (!decision.overLimit) call.wasShadowed = anyOverShadow(call);
+  if (!decision.overLimit) call.wasShadowed = overShadow(call) !== undefined;
 }
 
 /** Whether a call that was settled under SHADOW_MODE would have been refused without it. `quotaMode` is QUOTA_MODE. */
@@ -132,12 +132,13 @@ function isShadowRule(call: LimitCall, take: Take): boolean {
   return take.descriptor >= 0 && call.rules[take.descriptor]?.kind === Kind.shadow;
 }
 
-function anyOverShadow(call: LimitCall): boolean {
-  for (let i = 0; i < call.group.size; i++) {
-    const take = call.group.takes[i] as Take;
-    if (take.kind === Kind.shadow && isOver(take)) return true;
+/** The first take of shadow mode that is over; undefined if there is none. */
+export function overShadow({ group }: LimitCall): Take | undefined {
+  for (let i = 0; i < group.size; i++) {
+    const take = group.takes[i] as Take;
+    if (take.kind === Kind.shadow && isOver(take)) return take;
   }
-  return false;
+  return undefined;
 }
 
 // How long a refused caller is told to wait: the wait, plus a jitter that is constant per bucket.

@@ -9,10 +9,10 @@ import {
   UNIT_NAMES,
 } from "../../engine/domain/limit.ts";
 import { type Descriptor, textOf } from "../../engine/domain/request.ts";
-import { GLOBAL_DESCRIPTOR, isOver, Kind, Outcome, Source, type Take } from "../../engine/domain/take.ts";
+import { GLOBAL_DESCRIPTOR, isOver, Outcome, Source, type Take } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import { losesMetadata } from "../../engine/limiter/counters.ts";
-import { canPassLater, resetSecondsOf } from "../../engine/limiter/decision.ts";
+import { canPassLater, overShadow, resetSecondsOf } from "../../engine/limiter/decision.ts";
 import { shownValues } from "../../engine/limiter/shown-values.ts";
 import { reasonOf } from "./headers.ts";
 
@@ -131,14 +131,6 @@ function fieldsOf(take: Take): Record<string, unknown> {
     remaining: take.remaining,
     ...(canPassLater(take) ? { reset_seconds: resetSecondsOf(take) } : {}),
   };
-}
-
-function overShadow(call: LimitCall): Take | undefined {
-  for (let i = 0; i < call.group.size; i++) {
-    const take = call.group.takes[i] as Take;
-    if (take.kind === Kind.shadow && isOver(take)) return take;
-  }
-  return undefined;
 }
 
 // The reference service's fields: domain, descriptors, hitsAddend, and the metadata of rules that are not over.
