@@ -2,6 +2,7 @@
 // settles its part as a group of its own, all at the same time. If the call is refused, the payments of its parts are given back by receipt.
 
 import type { StoreError } from "../../engine/base/errors.ts";
+import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import {
   copyAnswer,
   copyQuestion,
@@ -294,12 +295,7 @@ function giveBackAtShards(shards: Shards, group: TakeGroup): void {
   for (let i = 0; i < group.size; i++) {
     const take = group.takes[i] as Take;
     if (!take.paid) continue;
-    const shard = shards.shardOf(take);
-    let part = parts.get(shard);
-    if (part === undefined) {
-      part = new TakeGroup();
-      parts.set(shard, part);
-    }
+    const part = getOrInsert(parts, shards.shardOf(take), () => new TakeGroup());
     copyAnswer(take, copyQuestion(take, part));
   }
   for (const [shard, part] of parts) shards.giveBackAt(shard, part);

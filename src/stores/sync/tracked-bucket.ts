@@ -9,6 +9,7 @@
 //   whether its report waits, is under way, or was paid.
 // - A report whose answer is lost is sent again with the next, so it may be paid twice, never not at all.
 
+import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import { AMOUNT_MAX, MICROS_PER_TOKEN } from "../../engine/base/units.ts";
 import { ALGORITHM_TRAITS, Algorithm, type Limit, usToRefill, WAIT_US_MAX } from "../../engine/domain/limit.ts";
 import { Kind, Mode, Outcome, type Take, type TakeGroup } from "../../engine/domain/take.ts";
@@ -241,10 +242,5 @@ const reportLimits = new WeakMap<Limit, Limit>();
 
 // All spending is owed, however much it is. The limit's own largest debt is meant for hits that nobody could refuse.
 function reportLimitOf(limit: Limit): Limit {
-  let reportLimit = reportLimits.get(limit);
-  if (reportLimit === undefined) {
-    reportLimit = { ...limit, debtMax: AMOUNT_MAX };
-    reportLimits.set(limit, reportLimit);
-  }
-  return reportLimit;
+  return getOrInsert(reportLimits, limit, () => ({ ...limit, debtMax: AMOUNT_MAX }));
 }

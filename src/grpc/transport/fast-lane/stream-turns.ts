@@ -1,6 +1,8 @@
 // Shares the time that calls of health and reflection take: a request of 7 bytes may have an answer of 20 KB, and one read of a socket may
 // hold thousands. Each turn of the event loop handles a few, one for each connection in turn, so a connection with many delays only itself.
 
+import { getOrInsert } from "../../../engine/base/get-or-insert.ts";
+
 /** A call with something to do. */
 interface TurnTaker {
   /** Does one piece of it; returns whether there is more. */
@@ -18,9 +20,7 @@ export class StreamTurns {
 
   /** Gives a call of `connection` turns until it has nothing to do. */
   enter(connection: unknown, call: TurnTaker): void {
-    const calls = this.#waiting.get(connection);
-    if (calls === undefined) this.#waiting.set(connection, new Set([call]));
-    else calls.add(call);
+    getOrInsert(this.#waiting, connection, () => new Set()).add(call);
     this.#schedule();
   }
 

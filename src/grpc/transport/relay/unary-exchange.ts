@@ -2,6 +2,7 @@
 // sockets.
 
 import { type IncomingHttpHeaders, sensitiveHeaders } from "node:http2";
+import { getOrInsert } from "../../../engine/base/get-or-insert.ts";
 
 /**
  * The headers of a message with repeated lines kept apart, which Node joins into one value. `joined` is Node's form, `raw` the list of
@@ -12,9 +13,7 @@ export function headerLines(joined: IncomingHttpHeaders, raw: readonly string[])
   const lines = new Map<string, string[]>();
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const [name, value] = [raw[i] as string, raw[i + 1] as string];
-    const values = lines.get(name);
-    if (values === undefined) lines.set(name, [value]);
-    else values.push(value);
+    getOrInsert(lines, name, () => []).push(value);
   }
   const headers: IncomingHttpHeaders = {};
   for (const [name, values] of lines) {
