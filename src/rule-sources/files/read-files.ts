@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 import { fileTrouble } from "../../engine/base/thrown.ts";
 
 /** Bounds of a rules directory. Beyond them the whole directory is refused. */
@@ -16,8 +16,9 @@ const ENTRIES_MAX = 50_000;
 /** Bytes hashed between two turns of the event loop. */
 const HASHED_BYTES = 1_048_576;
 
-// If a ConfigMap is swapped while it is read, two states mix. So the directory is read until two readings are equal.
-const READS_MAX = 5;
+// If a ConfigMap is swapped while it is read, two states mix. So the directory is read until two readings are equal. One that keeps changing
+// is taken as it is anyway after so many.
+const READS_MAX = 20;
 
 /** Which files of the directory are rule files. */
 export interface FileChoice {
@@ -49,10 +50,14 @@ export interface RuleFiles {
   readonly hash: string;
 }
 
-/** Reads all rule files of a directory and its subfolders. Never rejects: what can't be read is in `failures`. */
-export async function readRuleFiles(directory: string, choice: FileChoice = {}): Promise<RuleFiles> {
+/**
+ * Reads all rule files of a directory and its subfolders, with `pauseMs` between two readings. Never rejects: what can't be read is in
+ * `failures`.
+ */
+export async function readRuleFiles(directory: string, choice: FileChoice = {}, pauseMs = 0): Promise<RuleFiles> {
   let last = await readOnce(directory, choice);
   for (let reads = 2; reads <= READS_MAX; reads++) {
+    if (pauseMs > 0) await pause(pauseMs, undefined, { ref: false });
     const again = await readOnce(directory, choice);
     if (again.hash === last.hash) return again;
     last = again;

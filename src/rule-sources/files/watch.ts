@@ -3,16 +3,13 @@
 
 import { type FSWatcher, watch } from "node:fs";
 import { LatestRun } from "../../engine/base/latest-run.ts";
-import { type FileChoice, hashRuleFiles } from "./read-files.ts";
+import { type FileChoice, hashRuleFiles, readRuleFiles } from "./read-files.ts";
 
 /** How often the contents are hashed without an event: network mounts and swapped links cause no events. */
 const POLL_INTERVAL_MS = 2_000;
 
 /** How long the contents must stay unchanged before they count as complete. */
 const DEBOUNCE_MS = 100;
-
-// A directory that keeps changing is loaded anyway after this many hashes.
-const SETTLE_LOOKS_MAX = 20;
 
 export interface WatchedFiles {
   readonly directory: string;
@@ -95,22 +92,12 @@ export class DirectoryWatcher {
   async #check(): Promise<void> {
     if (this.#isClosed) return;
     const { directory, choice, isKnown, onChange, debounceMs = DEBOUNCE_MS } = this.#options;
-    let hash = await hashRuleFiles(directory, choice);
-    if (isKnown(hash)) return;
-    for (let looks = 0; looks < SETTLE_LOOKS_MAX; looks++) {
-      await pause(debounceMs);
-      const next = await hashRuleFiles(directory, choice);
-      if (next === hash) break;
-      hash = next;
-    }
+    if (isKnown(await hashRuleFiles(directory, choice))) return;
+    const { hash } = await readRuleFiles(directory, choice, debounceMs);
     if (isKnown(hash) || this.#isClosed) return;
     // The path may lead to another directory now, but a watch stays with the directory for which it was made.
     this.#disarm();
     this.#arm();
     await onChange();
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }
