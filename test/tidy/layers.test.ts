@@ -110,6 +110,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "rule-sources/xds/dump.ts",
     "grpc/transport/load-proto.ts",
     "operate/http/read-asked-limit.ts",
+    // Types of the answers that it prints.
+    "operate/http/bucket-pages.ts",
+    "operate/http/limit-pages.ts",
   ],
   "process/app": ["*"],
   "process/quick-start": [],

@@ -40,23 +40,20 @@ export async function answerBuckets(
   }
 }
 
-interface BucketView {
-  readonly rule: string;
-  readonly bucket: string;
-  /** Present if the bucket's name has bytes that are not UTF-8, which `bucket` can't show. */
-  readonly bucket_base64?: string;
-  readonly [more: string]: unknown;
-}
+/** The JSON of a bucket; of one that was reset with its state before and after. */
+export type BucketView = ReturnType<typeof peekView> | ReturnType<typeof resetView>;
+/** The JSON of a state. */
+export type SnapshotView = ReturnType<typeof snapshotView>;
 
-function peekView(report: BucketReport): BucketView {
+function peekView(report: BucketReport) {
   return { ...identityView(report), ...snapshotView(report.snapshot) };
 }
 
-function resetView(report: ResetReport): BucketView {
+function resetView(report: ResetReport) {
   return { ...identityView(report), before: snapshotView(report.before), after: snapshotView(report.snapshot) };
 }
 
-function identityView({ descriptor, limit, bucketKey }: BucketReport): BucketView {
+function identityView({ descriptor, limit, bucketKey }: BucketReport) {
   const base64 = base64Unless(bucketKey);
   return {
     descriptor: descriptor ?? "global_limit",
@@ -70,18 +67,21 @@ function identityView({ descriptor, limit, bucketKey }: BucketReport): BucketVie
     ...(limit.calendar === undefined ? {} : { calendar: limit.calendar.words }),
     sync: SYNC_NAMES[limit.policy.sync],
     bucket: textOf(bucketKey),
+    // Bytes that are not UTF-8, which `bucket` can't show.
     ...(base64 === undefined ? {} : { bucket_base64: base64 }),
   };
 }
 
-function snapshotView({ remaining, waitSeconds, resetSeconds, liveHolds }: BucketSnapshot): object {
+function snapshotView({ remaining, waitSeconds, resetSeconds, liveHolds }: BucketSnapshot) {
   const holds = liveHolds === undefined ? {} : { live_holds: liveHolds };
   return { remaining, wait_seconds: waitSeconds, reset_seconds: resetSeconds, ...holds };
 }
 
-function auditView({ rule, bucket, bucket_base64: base64, remaining, before, after }: BucketView): object {
+function auditView(view: BucketView): object {
+  const { rule, bucket, bucket_base64: base64 } = view;
   const named = { rule, bucket, ...(base64 === undefined ? {} : { bucket_base64: base64 }) };
-  return before === undefined ? { ...named, remaining } : { ...named, before, after };
+  if ("before" in view) return { ...named, before: view.before, after: view.after };
+  return { ...named, remaining: view.remaining };
 }
 
 function sayFound(count: number, action: "peek" | "reset"): string {

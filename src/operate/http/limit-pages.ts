@@ -5,6 +5,7 @@ import type { IncomingMessage } from "node:http";
 import { StoreError } from "../../engine/base/errors.ts";
 import { readTyped } from "../../engine/domain/entry-text.ts";
 import { DOMAIN_BYTES_MAX } from "../../engine/domain/request.ts";
+import type { shownEntry } from "../../engine/rules/explain.ts";
 import type { RuntimeLimitReport } from "../../engine/rules/explain-report.ts";
 import { type AskedCaller, type AskedLimit, RUNTIME_KEY_BYTES_MAX } from "../../engine/runtime/runtime-limit.ts";
 import type { Caller } from "./access.ts";
@@ -17,7 +18,7 @@ import { asList, asRecord, asText, parseJson, refused } from "./read-questions.t
 /** What became of one. `before` and `after` are the caller's limits in words. */
 export interface SetLimit {
   readonly domain: string;
-  readonly entries: readonly object[];
+  readonly entries: readonly ReturnType<typeof shownEntry>[];
   readonly outcome: "set" | "would be set" | "refused" | "conflict";
   readonly says?: string;
   readonly before?: readonly string[];

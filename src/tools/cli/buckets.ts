@@ -2,6 +2,7 @@
 
 import { durationWords } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
+import type { BucketView, SnapshotView } from "../../operate/http/bucket-pages.ts";
 import { askAdmin, askedDescriptor } from "./admin-call.ts";
 import { DESCRIPTORS, descriptorParser, someText, type TypedDescriptor, unmetText } from "./arguments.ts";
 import { asking, type ProgramCommand } from "./command.ts";
@@ -50,25 +51,7 @@ function addWay(buckets: ProgramCommand, terminal: Terminal, way: "peek" | "rese
 
 interface BucketAnswer {
   readonly says: string;
-  readonly buckets: readonly ShownBucket[];
-}
-
-interface ShownSnapshot {
-  readonly remaining: number;
-  readonly wait_seconds: number;
-  readonly reset_seconds: number;
-  readonly live_holds?: number;
-}
-
-interface ShownBucket extends ShownSnapshot {
-  /** Place of the descriptor among those asked for, from 0 on; `global_limit` for the domain's. */
-  readonly descriptor: number | string;
-  readonly rule: string;
-  readonly algorithm: string;
-  readonly burst: number;
-  readonly bucket: string;
-  readonly before?: ShownSnapshot;
-  readonly after?: ShownSnapshot;
+  readonly buckets: readonly BucketView[];
 }
 
 async function askBuckets(
@@ -96,19 +79,14 @@ function answerText({ says, buckets }: BucketAnswer, asked: readonly TypedDescri
   for (const bucket of buckets) {
     text += `\n${visible(bucket.rule)}: ${visible(bucket.algorithm)} of ${bucket.burst}\n`;
     text += `  bucket  ${visible(bucket.bucket)}\n`;
-    if (bucket.before === undefined || bucket.after === undefined) text += `  left    ${snapshotText(bucket)}\n`;
+    if ("remaining" in bucket) text += `  left    ${snapshotText(bucket)}\n`;
     else text += `  before  ${snapshotText(bucket.before)}\n  now     ${snapshotText(bucket.after)}\n`;
   }
   const unmet = [...asked.keys()].filter((at) => !buckets.some(({ descriptor }) => descriptor === at));
   return text + unmetText(unmet, asked);
 }
 
-function snapshotText({
-  remaining,
-  wait_seconds: wait,
-  reset_seconds: reset,
-  live_holds: held,
-}: ShownSnapshot): string {
+function snapshotText({ remaining, wait_seconds: wait, reset_seconds: reset, live_holds: held }: SnapshotView): string {
   const waiting = wait > 0 ? `, passes again in ${durationWords(wait)}` : "";
   const holds = held === undefined ? "" : `, ${count(held, "live hold")}`;
   return `${remaining}${waiting}, ${reset > 0 ? `full again in ${durationWords(reset)}` : "full"}${holds}`;

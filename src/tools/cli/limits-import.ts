@@ -2,17 +2,11 @@
 
 import { fileTrouble } from "../../engine/base/thrown.ts";
 import { visible } from "../../engine/base/visible.ts";
+import type { SetAnswer, SetLimit } from "../../operate/http/limit-pages.ts";
 import { askAdmin } from "./admin-call.ts";
 import { limitLines, readLimits } from "./limit-lines.ts";
 import { limitsOnCalls, type OnCallsFlags } from "./limits-on-calls.ts";
-import {
-  exitCodeOf,
-  processesText,
-  resultText,
-  type ServerFlags,
-  type SetAnswer,
-  type SetResult,
-} from "./limits-text.ts";
+import { exitCodeOf, processesText, resultText, type ServerFlags } from "./limits-text.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
 
 /** Lines of one request. */
@@ -32,7 +26,7 @@ interface Line {
 
 export async function importLimits(file: string, flags: ImportFlags, terminal: Terminal): Promise<void> {
   if (typeof flags.dryRun === "string") return limitsOnCalls(flags.dryRun, () => readLimits(file), flags, terminal);
-  const refused: { readonly number: number; readonly result: SetResult | string }[] = [];
+  const refused: { readonly number: number; readonly result: SetLimit | string }[] = [];
   let batch: Line[] = [];
   let done = 0;
   let processes: SetAnswer["processes"];

@@ -2,6 +2,7 @@
 
 import { visible } from "../../engine/base/visible.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
+import type { SetAnswer, SetLimit } from "../../operate/http/limit-pages.ts";
 import { expected } from "./arguments.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
@@ -19,28 +20,9 @@ export interface ShownLimit {
   readonly [more: string]: unknown;
 }
 
-/** What became of a change. */
-export interface SetResult extends ShownLimit {
-  readonly outcome: string;
-  readonly says?: string;
-  readonly before?: readonly string[];
-  readonly after?: readonly string[];
-  readonly until?: string;
-}
-
-export interface SetAnswer {
-  readonly limits: readonly SetResult[];
-  readonly processes?: {
-    readonly count: number;
-    readonly confirmed: number;
-    readonly waiting: readonly string[];
-    readonly is_saved?: false;
-  };
-}
-
 const EXIT_REFUSED = 1;
 
-export function exitCodeOf(limits: readonly SetResult[]): number {
+export function exitCodeOf(limits: readonly SetLimit[]): number {
   return limits.every(({ outcome }) => outcome === "set" || outcome === "would be set") ? 0 : EXIT_REFUSED;
 }
 
@@ -56,7 +38,7 @@ export function parseUntil(text: string): object {
 
 /** What became of one change, in lines. */
 export function resultText(
-  { domain, entries, outcome, says, before, after, until }: SetResult,
+  { domain, entries, outcome, says, before, after, until }: SetLimit,
   terminal: Terminal,
 ): string {
   const whose = visible(`${domain} ${typedText(entries)}`);

@@ -5,11 +5,12 @@ import { existsSync } from "node:fs";
 import { AMOUNT_MAX } from "../../engine/base/units.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
 import { UNIT_NAMES } from "../../engine/domain/limit.ts";
+import type { SetAnswer } from "../../operate/http/limit-pages.ts";
 import { askAdmin, askedDescriptor } from "./admin-call.ts";
 import { DESCRIPTORS, descriptorParser, expected, someText, type TypedDescriptor, whole } from "./arguments.ts";
 import { asking, type ProgramCommand } from "./command.ts";
 import type { OnCallsFlags } from "./limits-on-calls.ts";
-import { exitCodeOf, parseUntil, processesText, resultText, type ServerFlags, type SetAnswer } from "./limits-text.ts";
+import { exitCodeOf, parseUntil, processesText, resultText, type ServerFlags } from "./limits-text.ts";
 import { jsonText, type Terminal } from "./terminal.ts";
 
 interface SetFlags extends ServerFlags, Omit<OnCallsFlags, "json"> {
