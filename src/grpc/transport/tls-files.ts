@@ -32,22 +32,6 @@ interface TlsFilesObserver {
   looked?(): void;
 }
 
-/** The state of the certificates. */
-interface TlsStatus {
-  /** How many changes of the files came in force, and how many were refused. */
-  readonly renewals: number;
-  readonly refusals: number;
-  /** The subject of the certificate in force. */
-  readonly subject: string;
-  /** When the certificate's validity began, and when the first of its chain expires, in microseconds since the epoch. */
-  readonly validFromUs: number;
-  readonly validToUs: number;
-  /** Why the files as they are now are not in force, in one sentence; undefined if they are. */
-  readonly refusal: string | undefined;
-  /** Why clients may reject the certificates in force, in one sentence; undefined if no fault is known. */
-  readonly fault: string | undefined;
-}
-
 /** Files that were read, and that TLS accepts. */
 interface Candidate {
   readonly hash: string;
@@ -95,17 +79,22 @@ export class TlsFiles {
     return this.#inForce.options;
   }
 
-  /** The present state. */
-  status(): TlsStatus {
+  /** The present state. Times are in microseconds since the epoch. */
+  status() {
     const { chain, authorities } = this.#inForce;
     const [own] = chain;
     return {
+      /** How many changes of the files came in force, and how many were refused. */
       renewals: this.#renewals,
       refusals: this.#refusals,
+      /** The subject of the certificate in force. */
       subject: own === undefined ? "" : nameOf(own),
+      /** When the certificate's validity began, and when the first of its chain expires. */
       validFromUs: own?.validFromUs ?? 0,
       validToUs: expiryOf(chain),
+      /** Why the files as they are now are not in force, in one sentence; undefined if they are. */
       refusal: this.#refusal,
+      /** Why clients may reject the certificates in force, in one sentence; undefined if no fault is known. */
       fault: faultOf(chain, authorities, this.#clock.nowUs()),
     };
   }

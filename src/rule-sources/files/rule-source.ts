@@ -8,17 +8,6 @@ import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Problem } from "../../engine/rules/source.ts";
 import { DirectoryWatcher, type WatchedFiles } from "./watch.ts";
 
-/** The state of the rules, for pages and metrics. Times are microseconds since the Unix epoch. */
-interface RulesStatus {
-  /** When the set in force was loaded; undefined without one. */
-  readonly loadedAtUs: number | undefined;
-  /** The last refusal that still holds: nothing good has come in its place. Undefined if there is none. */
-  readonly lastError: RulesFailure | undefined;
-  /** Attempts that put a set in force, and attempts that were refused. */
-  readonly loads: number;
-  readonly failures: number;
-}
-
 /** What is judged by itself. A mistake in one of them holds until that one is good again, whatever the other brings. */
 export type RulesPart = "files" | "set";
 
@@ -101,10 +90,14 @@ export abstract class RuleSource {
     return () => this.#listeners.delete(listener);
   }
 
-  status(): RulesStatus {
+  /** The state of the rules, for pages and metrics. Times are microseconds since the Unix epoch. */
+  status() {
     return {
+      /** When the set in force was loaded; undefined without one. */
       loadedAtUs: this.#loadedAtUs,
+      /** The last refusal that still holds: nothing good has come in its place. Undefined if there is none. */
       lastError: [...this.#errors.values()].at(-1),
+      /** Attempts that put a set in force, and attempts that were refused. */
       loads: this.#loads,
       failures: this.#failures,
     };

@@ -41,26 +41,7 @@ interface XdsRulesOptions {
 }
 
 /** The state of the connection and of the set. Times are microseconds since the epoch. */
-export interface XdsStatus {
-  /** The state of the stream; how many were opened, and what came on them. */
-  readonly state: StreamState;
-  readonly streams: number;
-  readonly answers: number;
-  /** Sets refused so far. */
-  readonly refusals: number;
-  /** Why the last stream ended; undefined if none has. */
-  readonly lastEnd: string | undefined;
-  readonly server: string;
-  readonly node: string;
-  /** Version of the set in force; undefined without one. */
-  readonly version: string | undefined;
-  /** When the control plane last sent the set in force; for a set from RULES_CACHE, when it was kept. */
-  readonly heardAtUs: number | undefined;
-  /** True while the set in force comes from RULES_CACHE and the control plane has not sent a good one. */
-  readonly isKept: boolean;
-  /** The refusal of the last set; undefined if it was accepted. */
-  readonly lastRefusal: { readonly atUs: number; readonly version: string; readonly message: string } | undefined;
-}
+export type XdsStatus = ReturnType<XdsRules["xdsStatus"]>;
 
 /** A set that compiled without errors. */
 type GoodSet = Pick<DiscoveryAnswer, "version" | "resources" | "digest">;
@@ -93,7 +74,7 @@ export class XdsRules extends RuleSource {
   #domains: readonly string[] = [];
   #heardAtUs: number | undefined;
   #isKept = false;
-  #lastRefusal: XdsStatus["lastRefusal"];
+  #lastRefusal: { readonly atUs: number; readonly version: string; readonly message: string } | undefined;
   /** The last files without mistakes. */
   #files = NO_FILES;
   /** True while the current files are refused. */
@@ -137,19 +118,26 @@ export class XdsRules extends RuleSource {
     await this.#inTurn("files", () => this.#readFiles(files));
   }
 
-  xdsStatus(): XdsStatus {
+  xdsStatus() {
     const { url, nodeId } = this.#options.plane;
     return {
+      /** The state of the stream; how many were opened, and what came on them. */
       state: this.#session.state,
       streams: this.#streams,
       answers: this.#answers,
+      /** Sets refused so far. */
       refusals: this.#session.refusals,
+      /** Why the last stream ended; undefined if none has. */
       lastEnd: this.#session.lastEnd,
       server: url,
       node: nodeId,
+      /** Version of the set in force; undefined without one. */
       version: this.#set?.version,
+      /** When the control plane last sent the set in force; for a set from RULES_CACHE, when it was kept. */
       heardAtUs: this.#heardAtUs,
+      /** True while the set in force comes from RULES_CACHE and the control plane has not sent a good one. */
       isKept: this.#isKept,
+      /** The refusal of the last set; undefined if it was accepted. */
       lastRefusal: this.#lastRefusal,
     };
   }
