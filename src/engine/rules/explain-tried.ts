@@ -43,18 +43,11 @@ export function* triedRules(level: Level, key: string, value: string, matched: R
   return { tried, left_out: left_out + rules.length - tried.length };
 }
 
-/** What may be listed of a level for an entry. */
-interface Candidates {
-  readonly rules: readonly Rule[];
-  /** For patterns and the bare key, which are not tried once a rule has matched: whether they would fit. */
-  readonly fits: ReadonlyMap<Rule, () => boolean>;
-  /** True if the rule matched by its exact value. */
-  readonly isExact: boolean;
-  /** Number of rules with other exact values that are not among `rules`. */
-  readonly left_out: number;
-}
-
-function candidates(level: Level, key: string, value: string, matched: Rule | undefined): Candidates {
+/**
+ * What may be listed of a level for an entry. `fits`: of patterns and the bare key, which are not tried once a rule has matched, whether they
+ * would fit. `isExact`: the rule matched by its exact value. `left_out`: number of rules with other exact values that are not among `rules`.
+ */
+function candidates(level: Level, key: string, value: string, matched: Rule | undefined) {
   const { composite, starKeyPatterns } = level;
   const keyRules = level.byKey.get(key);
   const text = `${key}_${value}`;

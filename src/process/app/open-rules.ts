@@ -2,24 +2,16 @@
 
 import type { CompileOptions } from "../../engine/rules/compile.ts";
 import { Reloader } from "../../rule-sources/files/reload.ts";
-import type { RuleSource } from "../../rule-sources/files/rule-source.ts";
 import type { ControlPlane } from "../../rule-sources/xds/ads-stream.ts";
-import type { XdsRules } from "../../rule-sources/xds/xds-rules.ts";
 import type { Settings } from "../settings.ts";
 import type { AppOptions } from "./app-options.ts";
 
-/** The source of rules; `xds` is the same object if it is a control plane. */
-interface OpenRules {
-  readonly reloader: RuleSource;
-  readonly xds: XdsRules | undefined;
-}
-
-/** Makes the source; its `start` reads. `changed` is called when the control plane connects, disconnects or sends rules. */
+/** Makes the source, whose `start` reads; `xds` is the same object if it is a control plane. `changed` is called when the control plane connects, disconnects or sends rules. */
 export async function openRules(
   { settings, clock, logger, version, link }: AppOptions,
   compile: Omit<CompileOptions, "version" | "hash">,
   changed: () => void,
-): Promise<OpenRules> {
+) {
   const choice = { everyFile: settings.readsEveryFile, dotFiles: !settings.ignoresDotFiles };
   const { rulesDir: directory, rulesPollIntervalMs: pollIntervalMs } = settings;
   if (settings.configType === "file") {

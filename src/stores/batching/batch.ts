@@ -53,13 +53,7 @@ export interface ServerTimes {
 }
 
 /** A take, as the batch remembers it. */
-export interface BatchedTake {
-  readonly bucketKey: string;
-  readonly limit: Limit;
-  readonly mode: number;
-  readonly cost: number;
-  readonly holdId: string;
-}
+export type BatchedTake = NonNullable<ReturnType<Batch["takeOf"]>>;
 
 /** Groups for one call. It is filled, sent, and kept until its outcome is known or given up. */
 export abstract class Batch {
@@ -145,7 +139,7 @@ export abstract class Batch {
   }
 
   /** What the group asked of one of its limits. */
-  takeOf(batched: BatchedGroup, index: number): BatchedTake | undefined {
+  takeOf(batched: BatchedGroup, index: number) {
     const at = batched.at + HEAD_NUMBERS + index * TAKE_NUMBERS;
     const bucketKey = this.keys[(this.numbers[at] ?? 0) - 1];
     const limit = this.limits[(this.numbers[at + 1] ?? 0) - 1];
