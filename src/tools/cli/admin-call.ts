@@ -9,7 +9,7 @@ import { isRecord } from "../../engine/base/is-record.ts";
 import { errorMessage, fileTrouble, unlessThrown } from "../../engine/base/thrown.ts";
 import { visible } from "../../engine/base/visible.ts";
 import type { WrittenEntry } from "../../engine/domain/request.ts";
-import type { Terminal } from "./terminal.ts";
+import { sayTrouble, type Terminal } from "./terminal.ts";
 
 const SERVER_TIMEOUT_MS = 5_000;
 const SHOWN_CHARS_MAX = 500;
@@ -23,8 +23,8 @@ interface AdminTarget {
 }
 
 /**
- * Returns the answer's JSON; undefined if there is none, after the terminal was told why. `list`: a member with a list, by which an
- * answer is told from that of another program on the port. Sends `question` as JSON by `method`; GET without one.
+ * Returns the answer's JSON; undefined, and exit code 2, if there is none, after the terminal was told why. `list`: a member with a list, by
+ * which an answer is told from that of another program on the port. Sends `question` as JSON by `method`; GET without one.
  */
 export async function askAdmin<Answer extends object>(
   { server, tokenFile }: AdminTarget,
@@ -41,19 +41,16 @@ export async function askAdmin<Answer extends object>(
     const answer: unknown = unlessThrown(SyntaxError, () => JSON.parse(body));
     // A refusal may be an answer, too, which says what was refused.
     if (isRecord(answer) && Array.isArray(answer[list])) return answer as Answer;
-    if (answer !== undefined && status >= 200 && status < 300) {
-      terminal.err("the answer is not Headgate's; --server takes the HTTP port, 8080 by default\n");
-      return undefined;
-    }
+    if (answer !== undefined && status >= 200 && status < 300)
+      return sayTrouble(terminal, "the answer is not Headgate's; --server takes the HTTP port, 8080 by default");
     // The text of a refusal begins with its status, which the message already has.
     const why = body.trim().replace(new RegExp(`^${status} `), "");
-    terminal.err(`${visible(url)} answered ${status}: ${visible(why.slice(0, SHOWN_CHARS_MAX))}\n`);
+    return sayTrouble(terminal, `${visible(url)} answered ${status}: ${visible(why.slice(0, SHOWN_CHARS_MAX))}`);
   } catch (cause) {
     // Every address of a name that refused is an error of its own; one tells enough.
     const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
-    terminal.err(`can't ask ${visible(url)}: ${visible(errorMessage(first))}\n`);
+    return sayTrouble(terminal, `can't ask ${visible(url)}: ${visible(errorMessage(first))}`);
   }
-  return undefined;
 }
 
 // Not fetch: it refuses ports that browsers keep for other protocols, such as 10080.

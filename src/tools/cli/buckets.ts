@@ -66,10 +66,7 @@ async function askBuckets(
     global_limit: flags.globalLimit ?? false,
   };
   const answer = await askAdmin<BucketAnswer>(flags, `/buckets/${way}`, "buckets", terminal, question);
-  if (answer === undefined) {
-    terminal.setExitCode(2);
-    return;
-  }
+  if (answer === undefined) return;
   terminal.setExitCode(answer.buckets.length > 0 ? 0 : 1);
   terminal.out(flags.json ? jsonText(answer) : answerText(answer, descriptors, terminal));
 }

@@ -7,7 +7,7 @@ import { askAdmin } from "./admin-call.ts";
 import { limitLines, readLimits } from "./limit-lines.ts";
 import { limitsOnCalls, type OnCallsFlags } from "./limits-on-calls.ts";
 import { exitCodeOf, processesText, resultText, type ServerFlags } from "./limits-text.ts";
-import { count, paint, type Terminal } from "./terminal.ts";
+import { count, paint, sayTrouble, type Terminal } from "./terminal.ts";
 
 /** Lines of one request. */
 const BATCH = 250;
@@ -52,15 +52,14 @@ export async function importLimits(file: string, flags: ImportFlags, terminal: T
       if (typeof line.limit === "string") refused.push({ number: line.number, result: line.limit });
       else {
         // Kept back until another one comes: the last batch waits for the processes.
-        if (batch.length === BATCH && !(await send(false))) return terminal.setExitCode(2);
+        if (batch.length === BATCH && !(await send(false))) return;
         batch.push({ number: line.number, limit: line.limit });
       }
     }
   } catch (cause) {
-    terminal.err(`can't read ${visible(file)}: ${fileTrouble(cause)}\n`);
-    return terminal.setExitCode(2);
+    return sayTrouble(terminal, `can't read ${visible(file)}: ${fileTrouble(cause)}`);
   }
-  if (!(await send(true))) return terminal.setExitCode(2);
+  if (!(await send(true))) return;
   terminal.setExitCode(refused.length === 0 ? 0 : 1);
   for (const { number, result } of refused.slice(0, SHOWN_MAX)) {
     const text =

@@ -46,8 +46,8 @@ export async function showHistory(
     "history",
     terminal,
   );
-  if (answer === undefined) terminal.setExitCode(2);
-  else if (flags.json) terminal.out(jsonText(answer));
+  if (answer === undefined) return;
+  if (flags.json) terminal.out(jsonText(answer));
   else if (answer.history.length === 0) terminal.out("no changes are known\n");
   else
     for (const change of answer.history)
@@ -73,10 +73,7 @@ async function readAll(flags: ListFlags, terminal: Terminal): Promise<readonly S
       "limits",
       terminal,
     );
-    if (answer === undefined) {
-      terminal.setExitCode(2);
-      return undefined;
-    }
+    if (answer === undefined) return undefined;
     limits.push(...answer.limits);
     after = answer.next;
     if (after === undefined) break;

@@ -6,8 +6,9 @@ import { AMOUNT_MAX } from "../../engine/base/units.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
 import { UNIT_NAMES } from "../../engine/domain/limit.ts";
 import type { SetAnswer } from "../../operate/http/limit-pages.ts";
+import { oneOf } from "../../process/settings/value-types.ts";
 import { askAdmin, askedDescriptor } from "./admin-call.ts";
-import { DESCRIPTORS, descriptorParser, expected, someText, type TypedDescriptor, whole } from "./arguments.ts";
+import { DESCRIPTORS, descriptorParser, expected, readAs, someText, type TypedDescriptor, whole } from "./arguments.ts";
 import { asking, type ProgramCommand } from "./command.ts";
 import type { OnCallsFlags } from "./limits-on-calls.ts";
 import { exitCodeOf, parseUntil, processesText, resultText, type ServerFlags } from "./limits-text.ts";
@@ -26,8 +27,6 @@ interface SetFlags extends ServerFlags, Omit<OnCallsFlags, "json"> {
   /** A file: of recorded calls. */
   readonly dryRun?: true | string;
 }
-
-const EXIT_ERROR = 2;
 
 /** Adds the command with its ways. */
 export function addLimits(program: ProgramCommand, terminal: Terminal): void {
@@ -65,7 +64,7 @@ function addSet(limits: ProgramCommand, terminal: Terminal): void {
   changing(limits, terminal, "set", "give a caller other amounts")
     .option("--limit <name>", "which limit of the rule (default: its only one)", someText("a name"))
     .option("--requests <n>", "requests per unit, tokens, or places", whole(0, AMOUNT_MAX))
-    .option("--unit <unit>", "unit of the amount; a window keeps the rule's", parseUnit)
+    .option("--unit <unit>", "unit of the amount; a window keeps the rule's", readAs(oneOf(UNIT_NAMES.slice(1))))
     .option("--burst <n>", "burst of a token bucket (default: the requests)", whole(1, AMOUNT_MAX))
     .option("--use <tier>", "the limits of this tier of the rule", someText("a name"))
     .action((domain: string, descriptors: readonly TypedDescriptor[], flags: SetFlags) => {
@@ -165,12 +164,6 @@ function changing(limits: ProgramCommand, terminal: Terminal, name: string, summ
     .option("--note <text>", "why, for whoever reads the list", someText("a note"));
 }
 
-function parseUnit(text: string): string {
-  const unit = text.toLowerCase();
-  if (UNIT_NAMES.slice(1).some((name) => name === unit)) return unit;
-  throw expected(`expected one of ${UNIT_NAMES.slice(1).join(", ")}, got '${text}'`);
-}
-
 async function change(
   method: "PUT" | "DELETE",
   domain: string,
@@ -189,8 +182,9 @@ async function change(
   }
   const question = { limits: [limit], ...(dryRun ? { dry_run: true } : {}) };
   const answer = await askAdmin<SetAnswer>(flags, "/limits", "limits", terminal, question, method);
-  terminal.setExitCode(answer === undefined ? EXIT_ERROR : exitCodeOf(answer.limits));
-  if (answer !== undefined) terminal.out(flags.json ? jsonText(answer) : answerText(answer, terminal));
+  if (answer === undefined) return;
+  terminal.setExitCode(exitCodeOf(answer.limits));
+  terminal.out(flags.json ? jsonText(answer) : answerText(answer, terminal));
 }
 
 function answerText({ limits, processes }: SetAnswer, terminal: Terminal): string {

@@ -50,10 +50,7 @@ export function addTop(program: ProgramCommand, terminal: Terminal, untilStopped
 
 async function top(flags: TopFlags, terminal: Terminal, untilStopped?: () => Promise<void>): Promise<void> {
   const first = await ask(flags, terminal);
-  if (first === undefined) {
-    terminal.setExitCode(2);
-    return;
-  }
+  if (first === undefined) return;
   if (flags.json) terminal.out(jsonText(first));
   else if (flags.once || terminal.screenColumns === undefined) terminal.out(topText(first, terminal));
   else await refresh(first, flags, terminal, untilStopped);
@@ -75,6 +72,7 @@ async function refresh(
     await sleep(flags.every, undefined, { signal }).catch(() => undefined);
     if (!signal.aborted) shown = await ask(flags, terminal);
   }
+  terminal.setExitCode(0);
 }
 
 /** Undefined once the terminal was told why there is none. */
