@@ -20,6 +20,8 @@ export interface Finding {
   readonly see: string;
   /** Places and mistakes, one per line. */
   readonly details?: readonly string[];
+  /** True: found in the counters of all workers, so each worker finds the same, and the first that has found it speaks for all. */
+  readonly isOfAll?: boolean;
 }
 
 /** A finding, and when it was first seen; microseconds since the epoch. */

@@ -111,11 +111,11 @@ test("10,000 domains that are replaced by one, and their counters, hold it no lo
   const setOf = (size: number) =>
     Array.from({ length: size }, (_, i) => ({
       domain: `domain ${size} ${i}`,
-      unmatched: unmatched.unmatchedOf(`domain ${size} ${i}`),
-      stats: stats.statsOf(`domain ${size} ${i}`, ["key"], ""),
+      stats: unmatched.unmatchedOf(`domain ${size} ${i}`),
+      limit: stats.statsOf(`domain ${size} ${i}`, ["key"], ""),
     }));
   const putInForce = async (set: ReturnType<typeof setOf>) => {
-    await runInTurns(stats.retainOnly(set.map((each) => each.stats)));
+    await runInTurns(stats.retainOnly(set.map(({ limit }) => limit)));
     await runInTurns(unmatched.retain(set));
   };
   let ms = Number.POSITIVE_INFINITY;

@@ -84,37 +84,47 @@ export interface ValueStatsBook {
 /** Stands for all domains without rules beyond those that are told apart. No domain with rules has this name. */
 export const OTHER_DOMAINS = "(other domains)";
 
-/** Descriptors of one domain that met no rule: `descriptors` passed unlimited because no rule limits them or declares them unlimited. */
-export class UnmatchedStats extends namedCounts(["descriptors"]) {
-  /** Keys of one such descriptor in their order, one-byte. Empty until there was one, and for a domain without rules. */
+const DOMAIN_COUNTERS = [
+  /** Descriptors that met no rule: they passed unlimited because no rule limits them or declares them unlimited. */
+  "descriptors",
+  /** Calls, while the domain has rules. */
+  "calls",
+] as const;
+
+/** What one domain has counted beside its limits. */
+export class DomainStats extends namedCounts(DOMAIN_COUNTERS) {
+  /** Keys of a descriptor that met no rule in their order, one-byte. Empty until there was one, and for a domain without rules. */
   exampleKeys: readonly string[] = [];
+  /** Its values, which are never shown. */
+  exampleValues: readonly string[] = [];
   /** True: the next descriptor becomes the example. Whoever reports the example sets it to ask for a new one. */
   wantsExample = true;
 
   /** Without a place it counts for itself. */
-  constructor(place: CountPlace = placeAlone(1)) {
+  constructor(place: CountPlace = placeAlone(DOMAIN_COUNTERS.length)) {
     super(place);
   }
 
   /** Counts on for itself: the place is given up. */
   leavePlace(): void {
-    this.moveTo(placeAlone(1));
+    this.moveTo(placeAlone(DOMAIN_COUNTERS.length));
   }
 }
 
 /** Keeps these stats across reloads. */
-export interface UnmatchedStatsBook {
+export interface DomainStatsBook {
   /** The stats of a domain that has rules: the same object for the same domain (one-byte). */
-  unmatchedOf(domain: string): UnmatchedStats;
+  unmatchedOf(domain: string): DomainStats;
 }
 
 /** Counts a descriptor. Costs one addition, except when an example is wanted. */
 export function countUnmatched(
-  stats: UnmatchedStats,
-  descriptor: { readonly keys: readonly string[]; readonly entryCount: number },
+  stats: DomainStats,
+  { keys, values, entryCount }: { keys: readonly string[]; values: readonly string[]; entryCount: number },
 ): void {
   stats.descriptors++;
   if (!stats.wantsExample) return;
   stats.wantsExample = false;
-  stats.exampleKeys = descriptor.keys.slice(0, descriptor.entryCount);
+  stats.exampleKeys = keys.slice(0, entryCount);
+  stats.exampleValues = values.slice(0, entryCount);
 }

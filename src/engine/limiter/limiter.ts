@@ -102,6 +102,7 @@ export class Limiter {
       if (call.request.holdAsk !== HoldAsk.none) checkHeld(undefined);
     } else {
       call.domain = domain;
+      domain.stats.calls++;
       this.#filler.fill(call, domain);
     }
     if (call.group.size === 0) {
@@ -309,7 +310,7 @@ export class TakeFiller {
 
   #passUnmatched(call: LimitCall, rules: DomainRules, { descriptor, index }: Question): void {
     const { countsNothing, quotaMode } = this.#options;
-    if (countsNothing !== true && !this.#isAgain) countUnmatched(rules.unmatched, descriptor);
+    if (countsNothing !== true && !this.#isAgain) countUnmatched(rules.stats, descriptor);
     if (rules.root.rules.length > 0 && !this.#isAgain) call.unmatched.push(index);
     if (quotaMode) call.group.hasSpareQuota = true;
   }

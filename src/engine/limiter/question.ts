@@ -112,7 +112,7 @@ export class Question {
 
   /** Reads the fields of a Budgets call. Entries have no say then. */
   #readHoldAsk(request: LimitRequest, rules: DomainRules, rule: Rule | undefined): void {
-    if (rule === undefined) countUnmatched(rules.unmatched, this.descriptor);
+    if (rule === undefined) countUnmatched(rules.stats, this.descriptor);
     checkHeld(rule);
     const settles = request.holdAsk === HoldAsk.settle;
     if (!settles) this.admission = Admission.pay;

@@ -3,7 +3,7 @@
 import { getOrInsert } from "../base/get-or-insert.ts";
 import type { CalendarWindows } from "../domain/calendar-windows.ts";
 import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure } from "../domain/limit.ts";
-import type { StatsBook, UnmatchedStatsBook } from "../domain/stats.ts";
+import type { DomainStatsBook, StatsBook } from "../domain/stats.ts";
 import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "./bucket-key.ts";
 import { type Calendar, calendarKey, calendarWindows } from "./calendar.ts";
 import type { LimitDraft, PlacedName } from "./draft.ts";
@@ -24,7 +24,7 @@ export interface CompileOptions {
   readonly defaultRetryAfterJitter?: number;
   readonly statsBook: StatsBook;
   /** Keeps the counters of descriptors without a rule across reloads. Default: they are lost on reload. */
-  readonly unmatchedBook?: UnmatchedStatsBook;
+  readonly unmatchedBook?: DomainStatsBook;
   /** COMPATIBILITY_MODE: matches rules and counts plain limits as envoyproxy/ratelimit does. Default: false. */
   readonly compatible?: boolean;
   /** True: rules of a control plane will join these files, so nothing is said to match none of its names. Default: false. */

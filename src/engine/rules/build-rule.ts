@@ -209,6 +209,7 @@ function makeRule(
     hashesValues,
     detailedMetric: draft.detailedMetric,
     valueToMetric: draft.valueToMetric,
+    isRare: draft.isRare,
     metadata: draft.metadata,
     children: undefined,
   };

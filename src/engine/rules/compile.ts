@@ -2,7 +2,7 @@
 
 import { type LongWork, runThrough } from "../base/long-work.ts";
 import { keyedOf } from "../domain/key-bytes.ts";
-import { LimitStats, UnmatchedStats } from "../domain/stats.ts";
+import { DomainStats, LimitStats } from "../domain/stats.ts";
 import { domainKeyPrefix, globalBucketKey } from "./bucket-key.ts";
 import { buildLimit, type CompileOptions, type DomainContext, labelsOf } from "./build-limit.ts";
 import { buildRoot } from "./build-rule.ts";
@@ -120,7 +120,7 @@ function* buildDomain(
     hasHashedValues: context.hasHashedValues,
     chargesGivenHits: draft.chargesGivenHits,
     // A refused set must not create lasting stats.
-    unmatched: (log.hasErrors ? undefined : options.unmatchedBook?.unmatchedOf(domain)) ?? new UnmatchedStats(),
+    stats: (log.hasErrors ? undefined : options.unmatchedBook?.unmatchedOf(domain)) ?? new DomainStats(),
     limits: context.limits,
     files: draft.files,
   };

@@ -166,6 +166,7 @@ function readRule(key: string, patterns: readonly PatternDraft[], fields: Fields
     hashesValues: fields.flag("hash_values"),
     detailedMetric: fields.flag("detailed_metric"),
     valueToMetric: fields.flag("value_to_metric"),
+    isRare: fields.flag("rarely"),
     metadata: readMetadata(fields.get("metadata"), fields.log),
     children: [],
   };
@@ -220,7 +221,7 @@ function checkSettings(draft: RuleDraft, fields: Fields): void {
     if (name === "quota_mode" && draft.limits.hasLimit) continue;
     log.warn(fields.keyAt(name), `'${name}' means nothing on ${reason}: it reaches neither rules above nor below`);
   }
-  for (const name of ["cost", "post_paid", "on_store_failure", "hold"].filter(isOn))
+  for (const name of ["cost", "post_paid", "on_store_failure", "hold", "rarely"].filter(isOn))
     log.error(fields.keyAt(name), `'${name}' means nothing on ${reason}`, "Move it to the rule that has the limit.");
 }
 

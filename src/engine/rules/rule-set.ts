@@ -3,7 +3,7 @@
 
 import type { Keyed } from "../domain/key-bytes.ts";
 import type { Limit } from "../domain/limit.ts";
-import type { UnmatchedStats } from "../domain/stats.ts";
+import type { DomainStats } from "../domain/stats.ts";
 import type { Kind } from "../domain/take.ts";
 import type { Place, Problem } from "./source.ts";
 
@@ -76,6 +76,8 @@ export interface RuleSettings {
   readonly sharesThreshold: boolean;
   readonly detailedMetric: boolean;
   readonly valueToMetric: boolean;
+  /** True: nothing is wrong if no call matches the rule for long (`rarely`). */
+  readonly isRare: boolean;
   /** Sent as dynamic metadata with passing descriptors; ordinary text. Undefined if the rule has none. */
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
 }
@@ -176,8 +178,8 @@ export interface DomainRules {
   readonly hasHashedValues: boolean;
   /** As Rule.chargesGivenHits, for overrides that match no rule: true for a control plane's domain without a default `post_paid`. */
   readonly chargesGivenHits: boolean;
-  /** Counters of descriptors that met no rule. The only part of the set that changes. */
-  readonly unmatched: UnmatchedStats;
+  /** Counters of the domain. The only part of the set that changes. */
+  readonly stats: DomainStats;
   /** Limits of this domain's rules and its global limit, for pages and metrics. */
   readonly limits: readonly Limit[];
   /** Files of the domain, relative to the rules directory, and names of its resources. */

@@ -65,6 +65,7 @@ export const SECTIONS = {
       "hash_values",
       "hold",
       "concurrent",
+      "rarely",
     ],
   },
   limit: { title: "in a rate limit", home: "inside 'rate_limit'", keys: LIMIT_KEYS },

@@ -1,8 +1,10 @@
 // Turns what the parts of the process report into findings: what is wrong, in words, and what to do. Pure.
 
+import { isoTime } from "../../engine/base/units.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { RulesFailure } from "../../rule-sources/files/rule-source.ts";
 import type { Finding } from "../condition.ts";
+import type { DeadLimit, DeadLimits } from "../telemetry/limit-watch.ts";
 import type { CallCounts, StoreCounts } from "../telemetry/observers.ts";
 import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
 
@@ -112,6 +114,7 @@ export interface ProcessFacts {
   /** Why limits at run time can't be brought up to date; undefined if they are. */
   readonly limitsTrouble: string | undefined;
   readonly counts: Counts;
+  readonly deadLimits: readonly DeadLimits[];
   /** How much a counter has grown in its present spell (GrowthBook); 0: not lately. */
   readonly grown: (id: string, count: number) => number;
 }
@@ -132,6 +135,7 @@ export function findConditions(facts: ProcessFacts): readonly Finding[] {
     ...expiringCertificate(facts),
     ...staleLimits(facts),
     ...unmatchedFindings(facts),
+    ...facts.deadLimits.map(deadFinding),
     ...mishapFindings(facts),
   ];
 }
@@ -229,6 +233,24 @@ function unmatchedFinding({ domain, hasRules, exampleKeys }: UnmatchedEntry): Fi
       : "Compare `domain` in Envoy's filter with the rule files.",
     see: hasRules ? TABLE : "headgatedomainunknown",
   };
+}
+
+function deadFinding({ domain, count, rules }: DeadLimits): Finding {
+  const more = count > rules.length ? [`and ${count - rules.length} more`] : [];
+  return {
+    ...warning("headgatedeadlimits").advises(
+      "Compare with what callers send; `headgate explain` shows what matches. If a rule is meant for rare calls, give it `rarely: true`.",
+    ),
+    id: `dead limits ${domain}`,
+    isOfAll: true,
+    says: `${count === 1 ? "A rule" : `${count} rules`} of domain ${domain} with limits ${count === 1 ? "matches" : "match"} no call.`,
+    details: [...rules.map(deadLine), ...more],
+  };
+}
+
+function deadLine({ ids, where, matchedUs, sinceUs, calls, why }: DeadLimit): string {
+  const last = matchedUs === undefined ? `none since ${isoTime(sinceUs)}` : `the last at ${isoTime(matchedUs)}`;
+  return `${ids.join(", ")} (${where}): ${last}, of ${calls} calls since; ${why}`;
 }
 
 function mishapFindings({ counts, grown }: ProcessFacts): Finding[] {

@@ -12,7 +12,7 @@ export interface ProcessState {
 }
 
 /** What is wrong, as it is shown. `workers` has the numbers of the workers that report it, if there are several. */
-type ConditionView = Omit<Finding, "count" | "causedBy"> & {
+type ConditionView = Omit<Finding, "count" | "causedBy" | "isOfAll"> & {
   readonly details: readonly string[];
   readonly since: string;
   readonly workers?: readonly number[];
@@ -31,7 +31,7 @@ export function joinConditions(processes: readonly ProcessState[], nowUs: number
   for (const { worker, conditions } of processes) {
     for (const condition of conditions) {
       const known = joined.get(condition.id);
-      const workers = worker === undefined ? [] : [worker];
+      const workers = worker === undefined || condition.isOfAll === true ? [] : [worker];
       joined.set(condition.id, known === undefined ? { ...condition, workers } : bothOf(known, condition, workers));
     }
   }
@@ -55,6 +55,7 @@ function inOrder(conditions: readonly Joined[]): readonly Joined[] {
 
 function bothOf(known: Joined, condition: Condition, workers: readonly number[]): Joined {
   const { count, says, sinceUs, details = [] } = condition;
+  if (condition.isOfAll === true) return sinceUs < known.sinceUs ? { ...condition, workers } : known;
   const differs = count === undefined && says !== known.says ? [`worker ${workers.join()}: ${says}`] : [];
   return {
     ...known,

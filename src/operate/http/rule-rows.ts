@@ -1,6 +1,7 @@
 // The rules in force as table rows, in the order of the files, with the counters of each limit. Pure.
 
 import type { LongWork } from "../../engine/base/long-work.ts";
+import { isoTime } from "../../engine/base/units.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { RuleCount } from "../../engine/domain/stats.ts";
@@ -9,6 +10,7 @@ import { limitWords } from "../../engine/rules/explain-words.ts";
 import { formatPlace } from "../../engine/rules/problems.ts";
 import type { DomainRules, Level, Rule, RuleSet } from "../../engine/rules/rule-set.ts";
 import { rulesOfTiers } from "../../engine/rules/tiers.ts";
+import type { LimitWatch } from "../telemetry/limit-watch.ts";
 
 /** A table row: a domain, a rule without limits of its own, or one limit of a rule. */
 type RuleRow = {
@@ -26,6 +28,10 @@ type RuleRow = {
   readonly says?: string;
   readonly mode?: "shadow" | "quota";
   readonly count?: RuleCount;
+  /** When a call last matched it, to a minute; null if none has since the process started or the limit is in force. */
+  readonly matched_at?: string | null;
+  /** Calls of the domain since then. */
+  readonly calls_since?: number;
 };
 
 interface RuleRows {
@@ -42,13 +48,25 @@ const LIMITS_PER_STEP = 100;
 
 type CountOf = (limit: Limit) => RuleCount;
 
+interface RowSources {
+  readonly countOf: CountOf;
+  /** When the limit last matched a call. */
+  readonly sightOf: LimitWatch["sightOf"];
+}
+
+/** What the rows of a domain are made of. */
+interface DomainSources extends RowSources {
+  /** Calls of the domain. */
+  readonly calls: number;
+}
+
 /** The rows of a rule set; none if it is undefined. */
-export function* ruleRows(rules: RuleSet | undefined, countOf: CountOf): LongWork<RuleRows> {
+export function* ruleRows(rules: RuleSet | undefined, sources: RowSources): LongWork<RuleRows> {
   const domains = [...(rules?.domains.values() ?? [])];
   const rows: RuleRow[] = [];
   for (const domain of domains) {
-    for (const row of domainRows(domain, countOf)) {
-      if (rows.length === RULE_ROWS_MAX) return yield* mostRefusing(domains, countOf);
+    for (const row of domainRows(domain, { ...sources, calls: domain.stats.sum("calls") })) {
+      if (rows.length === RULE_ROWS_MAX) return yield* mostRefusing(domains, sources.countOf);
       rows.push(row);
       yield;
     }
@@ -87,46 +105,52 @@ function byRefusals({ count: one }: Counted, { count: other }: Counted): number 
   return other.refused - one.refused || other.hits - one.hits;
 }
 
-function* domainRows({ domain, globalLimit, root }: DomainRules, countOf: CountOf): Generator<RuleRow> {
+function* domainRows({ domain, globalLimit, root }: DomainRules, sources: DomainSources): Generator<RuleRow> {
   const name = textOf(domain);
   const head = { id: name, depth: 0, name };
   if (globalLimit === undefined) yield head;
   else {
     const { limit, countsHits } = globalLimit;
     const says = `every call: ${limitWords(limit, countsHits ? "hit" : "call")}`;
-    yield { ...head, ...limitFields(limit, countOf), says };
+    yield { ...head, ...limitFields(limit, sources), says };
   }
-  yield* levelRows(root, name, 1, countOf);
+  yield* levelRows(root, name, 1, sources);
 }
 
-function* levelRows(level: Level, parent: string, depth: number, countOf: CountOf): Generator<RuleRow> {
+function* levelRows(level: Level, parent: string, depth: number, sources: DomainSources): Generator<RuleRow> {
   for (const rule of level.rules) {
     const name = textOf(rule.pathElement);
     const head = { id: `${parent}/${name}`, depth, name, where: formatPlace(rule.at) };
-    const rows = rulesOfTiers(rule).flatMap((one) => limitRows(one, head, countOf));
+    const rows = rulesOfTiers(rule).flatMap((one) => limitRows(one, head, sources));
     if (rows.length === 0) yield head;
     yield* rows;
-    if (rule.children !== undefined) yield* levelRows(rule.children, head.id, depth + 1, countOf);
+    if (rule.children !== undefined) yield* levelRows(rule.children, head.id, depth + 1, sources);
   }
 }
 
-function limitRows(rule: Rule, head: RuleRow, countOf: CountOf): RuleRow[] {
+function limitRows(rule: Rule, head: RuleRow, sources: DomainSources): RuleRow[] {
   if (rule.isUnlimited) return [{ ...head, says: "unlimited" }];
   const mode = rule.kind === Kind.shadow ? "shadow" : rule.isQuota ? "quota" : undefined;
   return rule.limits.map((limit) => ({
     ...head,
-    ...limitFields(limit, countOf),
+    ...limitFields(limit, sources),
     ...(mode === undefined ? {} : { mode }),
   }));
 }
 
-function limitFields(limit: Limit, countOf: CountOf) {
+function limitFields(limit: Limit, { countOf, sightOf, calls }: DomainSources) {
   const name = textOf(limit.names.readableName);
+  const count = countWithLow(limit, countOf);
+  const known = sightOf(limit);
+  // The first match shows at the next look.
+  const sight = known?.matchedUs === undefined && count.hits > 0 ? undefined : known;
   return {
     id: textOf(limit.names.id),
     ...(name === "" ? {} : { limit: name }),
     says: limitWords(limit),
-    count: countWithLow(limit, countOf),
+    count,
+    ...(sight && { matched_at: sight.matchedUs === undefined ? null : isoTime(sight.matchedUs) }),
+    ...(sight && { calls_since: calls - sight.callsThen }),
   };
 }
 

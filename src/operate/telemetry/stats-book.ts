@@ -27,6 +27,22 @@ export interface StatsEntry {
   readonly at: number | undefined;
 }
 
+/** Counters of a limit that are summed over its values, for pages and for what watches limits. */
+const NO_SUMS = {
+  totalHits: 0,
+  overLimit: 0,
+  shadowMode: 0,
+  peeks: 0,
+  settlements: 0,
+  settledLate: 0,
+  settledAgain: 0,
+  holdsExpired: 0,
+};
+const SUMMED = Object.keys(NO_SUMS) as (keyof typeof NO_SUMS)[];
+
+/** What a limit has counted in all threads. */
+export type LimitSums = Readonly<typeof NO_SUMS>;
+
 /** A limit in the text of the labels, one-byte. */
 export interface RuleLabels {
   readonly domain: string;
@@ -225,12 +241,18 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
 
   /** What a rule and its values have counted in all threads; nothing if a reload has dropped the rule. */
   countOf(ruleStats: LimitStats): RuleCount {
+    const { totalHits, overLimit, shadowMode } = this.sumsOf(ruleStats);
+    return { hits: totalHits, refused: overLimit, shadowed: shadowMode };
+  }
+
+  /** As `countOf`, more counters. */
+  sumsOf(ruleStats: LimitStats): LimitSums {
     this.#learnValues();
+    const sums = { ...NO_SUMS };
     const rule = this.#ruleOf.get(ruleStats);
-    const entries = rule === undefined ? [] : [...entriesOfRule(rule)];
-    const sum = (name: "totalHits" | "overLimit" | "shadowMode") =>
-      entries.reduce((all, { stats }) => all + stats.sum(name), 0);
-    return { hits: sum("totalHits"), refused: sum("overLimit"), shadowed: sum("shadowMode") };
+    if (rule === undefined) return sums;
+    for (const { stats } of entriesOfRule(rule)) for (const name of SUMMED) sums[name] += stats.sum(name);
+    return sums;
   }
 }
 

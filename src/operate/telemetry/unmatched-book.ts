@@ -1,11 +1,12 @@
 // Counts descriptors that met no rule, by domain, kept over reloads: for metrics, /config and the log. Bounded, because callers choose
-// the domain.
+// the domain. Of domains with rules it keeps which shapes of descriptors came lately, to say why a rule is met by none.
 
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import type { LongWork } from "../../engine/base/long-work.ts";
 import { NameKind, type SharedCounts } from "../../engine/base/shared-counts.ts";
 import { showable, textOf } from "../../engine/domain/request.ts";
-import { OTHER_DOMAINS, UnmatchedStats, type UnmatchedStatsBook } from "../../engine/domain/stats.ts";
+import { DomainStats, type DomainStatsBook, OTHER_DOMAINS } from "../../engine/domain/stats.ts";
+import type { UnmatchedShape } from "../../engine/rules/why-unmatched.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
 import { shortText } from "./short-text.ts";
 
@@ -13,6 +14,10 @@ import { shortText } from "./short-text.ts";
 export const UNKNOWN_DOMAINS_MAX = 200;
 /** Most keys of an example. */
 const KEYS_SHOWN_MAX = 8;
+
+/** Most shapes of a domain, and most examples of a shape, that are kept; the newest are. One example is taken a second. */
+const SHAPES_MAX = 32;
+const EXAMPLES_MAX = 8;
 
 /** What a domain has counted. */
 export interface UnmatchedEntry {
@@ -26,15 +31,17 @@ export interface UnmatchedEntry {
 interface Kept {
   readonly domain: string;
   hasRules: boolean;
-  readonly stats: UnmatchedStats;
+  readonly stats: DomainStats;
   readonly at: number | undefined;
   toldDescriptors: number;
   /** The set of rules that last had it, or asked for it, by its number. */
   set: number;
+  /** By their keys, the newest last. */
+  readonly shapes: Map<string, UnmatchedShape>;
 }
 
-/** Keeps UnmatchedStats by domain. Domains are given as one-byte text. All threads know the same domains. */
-export class UnmatchedBook implements UnmatchedStatsBook {
+/** Keeps DomainStats by domain. Domains are given as one-byte text. All threads know the same domains. */
+export class UnmatchedBook implements DomainStatsBook {
   readonly #counts: SharedCounts;
   readonly #kept = new Map<string, Kept>();
   /** Given to sets of rules that are not in force, and may never be. */
@@ -51,7 +58,7 @@ export class UnmatchedBook implements UnmatchedStatsBook {
     this.#counts = counts;
   }
 
-  unmatchedOf(domain: string): UnmatchedStats {
+  unmatchedOf(domain: string): DomainStats {
     const name = nameOf(domain);
     const kept = this.#kept.get(name) ?? getOrInsert(this.#offered, name, () => this.#open(name));
     kept.set = this.#set;
@@ -69,14 +76,14 @@ export class UnmatchedBook implements UnmatchedStatsBook {
    * Takes the domains of the set in force from now on. Domains that have lost their rules count as unknown from now on. What is asked for
    * meanwhile, for the next set, stays. The work of one set is to be done before that of the next begins.
    */
-  retain(domains: Iterable<{ readonly domain: string; readonly unmatched: UnmatchedStats }>): LongWork<void> {
+  retain(domains: Iterable<{ readonly domain: string; readonly stats: DomainStats }>): LongWork<void> {
     return this.#retain(++this.#set, domains);
   }
 
   *#retain(set: number, domains: Parameters<UnmatchedBook["retain"]>[0]): LongWork<void> {
-    for (const { domain, unmatched } of domains) {
+    for (const { domain, stats } of domains) {
       yield;
-      this.#noteRules(nameOf(domain), unmatched, set);
+      this.#noteRules(nameOf(domain), stats, set);
     }
     for (const offered of this.#offered.values()) {
       yield;
@@ -111,6 +118,11 @@ export class UnmatchedBook implements UnmatchedStatsBook {
     }
   }
 
+  /** Shapes of a domain's descriptors that met no rule in this thread; some of them, if there were many. */
+  shapesOf(domain: string): Iterable<UnmatchedShape> {
+    return this.#kept.get(nameOf(domain))?.shapes.values() ?? [];
+  }
+
   /** Logs each domain with new descriptors in this thread since the last call; to be called now and then. */
   tell(log: RateLimitedLog): void {
     for (const kept of this.#kept.values()) {
@@ -123,11 +135,12 @@ export class UnmatchedBook implements UnmatchedStatsBook {
         : "calls named a domain without rules and passed without a limit";
       const fields = { domain, descriptors: fresh, ...(hasRules ? { keys: shownKeys(stats) } : {}) };
       log.warn(`unmatched ${domain}`, message, () => fields);
+      if (hasRules) noteShape(kept);
       stats.wantsExample = true;
     }
   }
 
-  #noteRules(name: string, unmatched: UnmatchedStats, set: number): void {
+  #noteRules(name: string, unmatched: DomainStats, set: number): void {
     const known = this.#kept.get(name);
     const kept = known ?? this.#offered.get(name) ?? this.#open(name);
     // A set that was compiled before the last one came into force has stats that have left their place.
@@ -144,13 +157,21 @@ export class UnmatchedBook implements UnmatchedStatsBook {
       if (knowsAll) this.#knownTexts = this.#counts.textsMade;
       return place;
     });
-    const stats = at === undefined ? new UnmatchedStats() : new UnmatchedStats({ counts: this.#counts, at });
+    const stats = at === undefined ? new DomainStats() : new DomainStats({ counts: this.#counts, at });
     // An earlier thread of this row has told what it counted.
     this.#places.add(at);
-    return { domain, hasRules: false, stats, at, toldDescriptors: stats.descriptors, set: this.#set };
+    return {
+      domain,
+      hasRules: false,
+      stats,
+      at,
+      toldDescriptors: stats.descriptors,
+      set: this.#set,
+      shapes: new Map(),
+    };
   }
 
-  #keepUnknown(name: string): UnmatchedStats {
+  #keepUnknown(name: string): DomainStats {
     return this.#counts.locked(() => {
       this.#learn();
       const room = this.#unknown < UNKNOWN_DOMAINS_MAX ? name : OTHER_DOMAINS;
@@ -176,10 +197,20 @@ export class UnmatchedBook implements UnmatchedStatsBook {
   }
 }
 
+function noteShape({ stats: { exampleKeys, exampleValues }, shapes }: Kept): void {
+  const keys = exampleKeys.slice(0, KEYS_SHOWN_MAX).map((key) => shortText(key));
+  const name = JSON.stringify(keys);
+  const values = exampleValues.slice(0, KEYS_SHOWN_MAX).map((value) => shortText(value));
+  const known = shapes.get(name)?.values.slice(1 - EXAMPLES_MAX) ?? [];
+  shapes.delete(name);
+  shapes.set(name, { keys, values: [...known, values] });
+  if (shapes.size > SHAPES_MAX) shapes.delete(shapes.keys().next().value as string);
+}
+
 function nameOf(oneByte: string): string {
   return textOf(shortText(showable(oneByte)));
 }
 
-function shownKeys({ exampleKeys }: UnmatchedStats): readonly string[] {
+function shownKeys({ exampleKeys }: DomainStats): readonly string[] {
   return exampleKeys.slice(0, KEYS_SHOWN_MAX).map(nameOf);
 }

@@ -16,6 +16,7 @@ import type { TlsFiles } from "../../grpc/transport/tls-files.ts";
 import type { GrpcServer } from "../../grpc/transport/transport.ts";
 import { AdminWatch } from "../../operate/http/admin-watch.ts";
 import type { PageServer } from "../../operate/http/page-server.ts";
+import { LimitWatch } from "../../operate/telemetry/limit-watch.ts";
 import { CallCounts, StoreCounts } from "../../operate/telemetry/observers.ts";
 import { RateLimitedLog } from "../../operate/telemetry/rate-limited-log.ts";
 import { SeriesBook } from "../../operate/telemetry/series-book.ts";
@@ -45,6 +46,7 @@ export interface AppParts extends AppOptions {
   readonly statsBook: LimitStatsBook;
   readonly series: SeriesBook;
   readonly numbers: ThreadNumbers;
+  readonly limitWatch: LimitWatch;
   readonly store: Store;
   readonly storeHealth: StoreHealth;
   /** Undefined without MEMORY_SNAPSHOT. */
@@ -143,6 +145,10 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     statsBook,
     series,
     numbers: new ThreadNumbers(counts),
+    limitWatch: new LimitWatch({
+      sumsOf: (stats) => statsBook.sumsOf(stats),
+      shapesOf: (domain) => calls.unmatched.shapesOf(domain),
+    }),
     store,
     storeHealth,
     snapshots: memory?.snapshots === undefined ? undefined : new SnapshotStatus(memory.snapshots),

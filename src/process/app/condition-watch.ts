@@ -1,5 +1,7 @@
 // Looks once a second for what is wrong with this process, so that its pages can say since when.
 
+import { runInTurns } from "../../engine/base/long-work.ts";
+import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import type { Condition } from "../../operate/condition.ts";
 import { ConditionBook, GrowthBook } from "../../operate/http/condition-book.ts";
 import { findConditions } from "../../operate/http/find-conditions.ts";
@@ -8,14 +10,23 @@ import { tlsNumbers } from "./tls-watch.ts";
 
 /** Times of conditions are exact to this, in milliseconds. */
 const LOOK_MS = 1_000;
+/** How often limits are looked at, in microseconds. */
+const LIMITS_LOOK_US = 60 * MICROS_PER_SECOND;
 
 /** Looks from now on, as one of `running.watches`. Returns what looks, too, and says what is wrong now. */
 export function watchConditions(parts: AppParts): () => readonly Condition[] {
-  const { clock, health, reloader, calls, storeCounts: store, running, runtimeLimits, xds } = parts;
+  const { clock, health, reloader, calls, storeCounts: store, running, runtimeLimits, limitWatch, xds } = parts;
   const book = new ConditionBook();
   const growth = new GrowthBook();
+  let lookedUs = Number.NEGATIVE_INFINITY;
+  const lookAtLimits = (nowUs: number) => {
+    if (nowUs - lookedUs < LIMITS_LOOK_US || reloader.current === undefined) return;
+    lookedUs = nowUs;
+    runInTurns(limitWatch.look(reloader.current, nowUs)).catch((error: unknown) => calls.internalFailed(error));
+  };
   const look = () => {
     const nowUs = clock.nowUs();
+    lookAtLimits(nowUs);
     const own = health.own();
     const missing = health.notes().get("workers");
     const findings = findConditions({
@@ -27,6 +38,7 @@ export function watchConditions(parts: AppParts): () => readonly Condition[] {
       certificate: tlsNumbers(running.tls),
       limitsTrouble: runtimeLimits.sync?.trouble,
       counts: { calls, store },
+      deadLimits: limitWatch.dead,
       grown: (id, count) => growth.grown(id, count, nowUs),
     });
     return book.note(findings, nowUs);

@@ -76,6 +76,11 @@ export const METRICS = {
   ).means(
     "Descriptors that matched no rule and passed without a limit of their own. Those of domains without rules are included.",
   ),
+  deadLimits: ownGauge("headgate_dead_limits", "max", ({ limitWatch: { dead } }) =>
+    dead.reduce((sum, { count }) => sum + count, 0),
+  ).means(
+    "Rules with limits that match no call: none of 10,000 calls of their domain, for an hour if they never did, else for a day.",
+  ),
   configLoadSuccess: ownCounter(
     "ratelimit_service_config_load_success",
     ({ reloader }) => reloader.status().loads,

@@ -48,7 +48,12 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
       source:
         xds === undefined ? `the files in ${settings.rulesDir}` : `the control plane at ${xds.xdsStatus().server}`,
       domains: [...(current?.domains.keys() ?? [])].slice(0, DOMAINS_MAX).map(textOf),
-      ...(await runInTurns(ruleRows(current, ({ stats }) => statsBook.countOf(stats)))),
+      ...(await runInTurns(
+        ruleRows(current, {
+          countOf: ({ stats }) => statsBook.countOf(stats),
+          sightOf: (limit) => parts.limitWatch.sightOf(limit),
+        }),
+      )),
     },
     /** Descriptors that have met no rule since the start, by domain. */
     unmatched: [...calls.unmatched.entries()].map(({ domain, descriptors }) => ({ domain, descriptors })),

@@ -27,6 +27,7 @@ const WELL: ProcessFacts = {
   certificate: undefined,
   limitsTrouble: undefined,
   counts: countsOf([]),
+  deadLimits: [],
   grown: () => 0,
 };
 const DAY = 86_400;
@@ -45,6 +46,14 @@ test("nothing is wrong: nothing is said", () => {
   expect(findConditions(WELL)).toEqual([]);
 });
 
+const DEAD = {
+  ids: ["edge/a"],
+  where: "a.yaml:1:1",
+  matchedUs: undefined,
+  sinceUs: 0,
+  calls: 20_000,
+  why: "it is misspelt",
+};
 const MISTAKE = ["a.yaml:2:3: error: wrong. Did you mean 'x'?"];
 
 const finding =
@@ -121,6 +130,18 @@ const CASES: readonly (readonly [name: string, facts: Partial<ProcessFacts>, fou
     "limits at run time that can't be brought up to date",
     { limitsTrouble: "the file can't be written" },
     warning(/^Limits at run time can't be brought up to date: The file can't be written\.$/, { causedBy: "store" }),
+  ],
+  [
+    "rules that match no call, each with its cause",
+    { deadLimits: [{ domain: "edge", count: 3, rules: [DEAD, { ...DEAD, ids: ["edge/b"], matchedUs: 0 }] }] },
+    warning(/^3 rules of domain edge with limits match no call\.$/, {
+      id: "dead limits edge",
+      details: [
+        "edge/a (a.yaml:1:1): none since 1970-01-01T00:00:00.000Z, of 20000 calls since; it is misspelt",
+        "edge/b (a.yaml:1:1): the last at 1970-01-01T00:00:00.000Z, of 20000 calls since; it is misspelt",
+        "and 1 more",
+      ],
+    }),
   ],
   ["a part that nobody has advice for", { notes: new Map([["snapshots of something", "no"]]) }, warning(/^No\.$/)],
 ];

@@ -3,6 +3,8 @@
 import { expect, test } from "vitest";
 import { runThrough } from "../../../src/engine/base/long-work.ts";
 import type { Limit } from "../../../src/engine/domain/limit.ts";
+import type { RuleCount } from "../../../src/engine/domain/stats.ts";
+import type { RuleSet } from "../../../src/engine/rules/rule-set.ts";
 import type { Condition } from "../../../src/operate/condition.ts";
 import { joinConditions, type ProcessState } from "../../../src/operate/http/join-conditions.ts";
 import { ruleRows } from "../../../src/operate/http/rule-rows.ts";
@@ -11,7 +13,11 @@ import { rulesFromYaml } from "../../support/rules.ts";
 const SECOND = 1_000_000;
 const NONE = { hits: 0, refused: 0, shadowed: 0 };
 
-const rowsOf = (...asked: Parameters<typeof ruleRows>) => runThrough(ruleRows(...asked));
+const rowsOf = (
+  rules: RuleSet | undefined,
+  countOf: (limit: Limit) => RuleCount,
+  sightOf: Parameters<typeof ruleRows>[1]["sightOf"] = () => undefined,
+) => runThrough(ruleRows(rules, { countOf, sightOf }));
 
 function condition(id: string, sinceS: number, says = id): Condition {
   return { id, severity: "warning", says, advice: "", see: "", sinceUs: sinceS * SECOND };
@@ -66,6 +72,19 @@ test("workers that decide by different rules are told apart by their hashes, sin
   expect(view(processes.slice(1))).toEqual([]);
 });
 
+test("what all workers find in the same counters is told once, by the one that found it first", () => {
+  const shared = (says: string, sinceUs: number) => ({
+    ...condition("dead limits edge", sinceUs, says),
+    isOfAll: true,
+  });
+  const processes: readonly ProcessState[] = [
+    { worker: 1, conditions: [shared("new worker", 9)], rules: { hash: null } },
+    { worker: 2, conditions: [shared("old worker", 5)], rules: { hash: null } },
+  ];
+  const [view, ...others] = joinConditions(processes, 10 * SECOND);
+  expect([view?.says, view?.details, view?.workers, others]).toEqual(["old worker", [], undefined, []]);
+});
+
 test("rules are rows in the order of their files, with what each limit allows and has counted", () => {
   const rules = rulesFromYaml(`domain: edge
 global_limit: { requests_per_unit: 9, unit: second }
@@ -103,6 +122,26 @@ descriptors:
     ],
   });
   expect(rowsOf(undefined, countOf)).toEqual({ rows: [], left_out: 0 });
+});
+
+test("a limit tells when it last matched, and how many calls its domain has had since", () => {
+  const rules = rulesFromYaml(`domain: edge
+descriptors:
+  - { key: old, rate_limit: { requests_per_unit: 2, unit: minute } }
+  - { key: none, rate_limit: { requests_per_unit: 2, unit: minute } }
+`);
+  const { stats } = rules.domains.get("edge") ?? {};
+  if (stats !== undefined) stats.calls = 30;
+  const sightOf = ({ names: { path } }: Limit) => ({
+    matchedUs: path === "old" ? 20 * SECOND : undefined,
+    sinceUs: 20 * SECOND,
+    callsThen: 10,
+    matches: 1,
+  });
+  expect(rowsOf(rules, () => NONE, sightOf).rows.slice(1)).toMatchObject([
+    { id: "edge/old", matched_at: "1970-01-01T00:00:20.000Z", calls_since: 20 },
+    { id: "edge/none", matched_at: null, calls_since: 20 },
+  ]);
 });
 
 test("what calls of low priority have counted is added to their limit", () => {

@@ -90,7 +90,7 @@ test("questions about buckets count no descriptor as one that met no rule", asyn
     await admin.peek(asked);
     await admin.reset(asked);
   }
-  expect(rig.limiter.rules?.domains.get("edge")?.unmatched).toMatchObject({ descriptors: 0, exampleKeys: [] });
+  expect(rig.limiter.rules?.domains.get("edge")?.stats).toMatchObject({ descriptors: 0, exampleKeys: [] });
 });
 
 describe("a bucket that several limits see", () => {

@@ -59,8 +59,8 @@ describe("words in a resource's metadata", () => {
   });
 
   test("of the rule count, too, and leave the other metadata alone", () => {
-    const { rule } = compile([withWords({ post_paid: true, hash_values: true }, { team: "blue" })]);
-    expect(rule).toMatchObject({ isPostPaid: true, hashesValues: true, metadata: { team: "blue" } });
+    const { rule } = compile([withWords({ post_paid: true, hash_values: true, rarely: true }, { team: "blue" })]);
+    expect(rule).toMatchObject({ isPostPaid: true, hashesValues: true, isRare: true, metadata: { team: "blue" } });
     expect(compile([withWords({ burst: 60, algorithm: "token_bucket" })]).rule?.metadata).toBeUndefined();
   });
 

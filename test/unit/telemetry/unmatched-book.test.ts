@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { runThrough } from "../../../src/engine/base/long-work.ts";
 import { Descriptor, oneByteOf } from "../../../src/engine/domain/request.ts";
-import { countUnmatched, OTHER_DOMAINS, type UnmatchedStats } from "../../../src/engine/domain/stats.ts";
+import { countUnmatched, type DomainStats, OTHER_DOMAINS } from "../../../src/engine/domain/stats.ts";
 import { SHOWN_BYTES_MAX } from "../../../src/operate/telemetry/short-text.ts";
 import { UNKNOWN_DOMAINS_MAX, UnmatchedBook } from "../../../src/operate/telemetry/unmatched-book.ts";
 import { countsAlone } from "../../support/counts.ts";
@@ -16,10 +16,10 @@ function makeBook() {
 }
 
 /** Gives the domain rules, and takes those of all others. */
-function rulesFor(book: UnmatchedBook, domain: string): UnmatchedStats {
-  const unmatched = book.unmatchedOf(domain);
-  runThrough(book.retain([{ domain, unmatched }]));
-  return unmatched;
+function rulesFor(book: UnmatchedBook, domain: string): DomainStats {
+  const stats = book.unmatchedOf(domain);
+  runThrough(book.retain([{ domain, stats }]));
+  return stats;
 }
 
 function descriptorOf(...keys: readonly string[]): Descriptor {
@@ -74,8 +74,8 @@ test("reloads that rename domains again and again fill nothing", () => {
 test("a domain has no rules as long as its set is not in force, and counts as before", () => {
   const { book, lines, tell } = makeBook();
   book.countUnknown("early", 1);
-  const refused = ["early", "late"].map((domain) => ({ domain, unmatched: book.unmatchedOf(domain) }));
-  expect(book.unmatchedOf("late")).toBe(refused[1]?.unmatched);
+  const refused = ["early", "late"].map((domain) => ({ domain, stats: book.unmatchedOf(domain) }));
+  expect(book.unmatchedOf("late")).toBe(refused[1]?.stats);
   book.countUnknown("early", 1);
   book.countUnknown("late", 3);
   const entries = () => [...book.entries()].map(({ domain, hasRules, descriptors }) => [domain, hasRules, descriptors]);
@@ -91,7 +91,7 @@ test("a domain has no rules as long as its set is not in force, and counts as be
   // Calls that named a domain while its first set was judged are in the counters of that set.
   const offered = book.unmatchedOf("new");
   book.countUnknown("new", 1);
-  runThrough(book.retain([{ domain: "new", unmatched: offered }]));
+  runThrough(book.retain([{ domain: "new", stats: offered }]));
   countUnmatched(offered, descriptorOf("a"));
   expect(entries()).toEqual([...unknown, ["new", true, 2]]);
 });

@@ -1,0 +1,110 @@
+// Why calls may pass a rule by: compares what the rule wants with descriptors that met no rule, and with rules beside it that calls do match.
+// Gives hints for people, so a likely cause is enough.
+
+import { nearestName } from "../base/near-name.ts";
+import { listed, quoted } from "./explain-words.ts";
+import { accepts } from "./match.ts";
+import type { DomainRules, Rule } from "./rule-set.ts";
+import { allRules, rulesOfTiers } from "./tiers.ts";
+
+/** Descriptors with the same keys that met no rule, one-byte, with the values of some of them. */
+export interface UnmatchedShape {
+  readonly keys: readonly string[];
+  readonly values: readonly (readonly string[])[];
+}
+
+/** Most rules beside one, or below it, that are looked at. */
+const RELATIVES_MAX = 1_000;
+
+/** The causes, the likelier first. */
+const Cause = { order: 0, names: 1, value: 2, missing: 3, surplus: 4 } as const;
+
+interface Hint {
+  readonly cause: number;
+  readonly says: string;
+}
+
+/**
+ * The likeliest cause, as the end of a sentence; undefined if nothing like it has come. `chain` leads from the domain's root to the rule;
+ * `isMet` tells whether calls match another rule.
+ */
+export function whyUnmatched(
+  chain: readonly Rule[],
+  { costEntries, root }: DomainRules,
+  shapes: Iterable<UnmatchedShape>,
+  isMet: (rule: Rule) => boolean,
+): string | undefined {
+  let best: Hint | undefined;
+  for (const { keys, values } of shapes) {
+    const at = [...keys.keys()].filter((i) => !costEntries.has(keys[i] as string));
+    const of = (texts: readonly string[]) => at.map((i) => texts[i] as string);
+    const hint = hintOf(chain, of(keys), values.map(of));
+    if (hint !== undefined && hint.cause < (best?.cause ?? Number.POSITIVE_INFINITY)) best = hint;
+  }
+  return best?.says ?? whyOthers(chain, root.rules, isMet);
+}
+
+function hintOf(chain: readonly Rule[], keys: readonly string[], values: UnmatchedShape["values"]): Hint | undefined {
+  const wanted = chain.map(({ key }) => key);
+  const came = `calls came with ${listed(keys)}`;
+  if (keys.length === wanted.length) {
+    if (keys.every((key, i) => key === wanted[i]))
+      return { cause: Cause.value, says: `${came}, ${whyValues(chain, values)}` };
+    if (keys.toSorted().join() === wanted.toSorted().join())
+      return { cause: Cause.order, says: `${came}, but the rule wants ${listed(wanted)}, in this order` };
+    if (!keys.every((key, i) => isNear(key, wanted[i] as string))) return undefined;
+    return { cause: Cause.names, says: `${came}, but the rule wants ${listed(wanted)}` };
+  }
+  const [isShort, left] = keys.length < wanted.length ? [true, leftOf(wanted, keys)] : [false, leftOf(keys, wanted)];
+  if (left === undefined || keys.length === 0) return undefined;
+  return isShort
+    ? { cause: Cause.missing, says: `${came}, but the rule also wants ${listed(left)}` }
+    : { cause: Cause.surplus, says: `${came}, but the rule has no ${listed(left)}` };
+}
+
+/** Why values of descriptors with the rule's keys did not match. A value is shown only if it is nearly the rule's own. */
+function whyValues(chain: readonly Rule[], values: UnmatchedShape["values"]): string {
+  const wrong = chain.findIndex((rule, i) => values.every((one) => !accepts(rule, rule.key, one[i] as string)));
+  const rule = chain[wrong];
+  if (rule === undefined) return "but another rule takes these values";
+  const { pattern, hashesValues, pathElement, key } = rule;
+  const own = pattern.kind === "exact" && !hashesValues ? pattern.value : undefined;
+  const near = own && values.map((one) => one[wrong] as string).find((value) => isNear(value, own));
+  return `but none with ${quoted(pathElement)}${near === undefined ? "" : `; one had ${quoted(`${key}=${near}`)}`}`;
+}
+
+/** What calls match instead: another tier or value, fewer entries, or more. */
+function whyOthers(chain: readonly Rule[], roots: readonly Rule[], isMet: (rule: Rule) => boolean): string | undefined {
+  const rule = chain.at(-1) as Rule;
+  const { key, pathElement, tiers, children } = rule;
+  const anyMet = (one: Rule) => rulesOfTiers(one).some((tier) => tier !== rule && isMet(tier));
+  if (anyMet(rule)) return `calls match the rule, but none is of this tier (entry ${quoted(tiers?.entry ?? "")})`;
+  const level = chain.at(-2)?.children?.rules ?? roots;
+  const beside = level.slice(0, RELATIVES_MAX).find((one) => one.key === key && anyMet(one));
+  if (beside !== undefined) return `calls match ${quoted(beside.pathElement)} instead; none has ${quoted(pathElement)}`;
+  const above = chain.slice(0, -1).findLast(anyMet);
+  if (above !== undefined) return `calls match ${quoted(above.path)} instead: they have no ${quoted(key)} after it`;
+  let looked = 0;
+  for (const below of children === undefined ? [] : allRules(children)) {
+    if (anyMet(below)) return `calls match ${quoted(below.path)} instead: they have more entries`;
+    if (++looked === RELATIVES_MAX) break;
+  }
+  return undefined;
+}
+
+/** What is left of `all` without `part`, in whose order it has nearly the same names; undefined if it lacks one. */
+function leftOf(all: readonly string[], part: readonly string[]): readonly string[] | undefined {
+  let at = 0;
+  const left = all.filter((name) => !(at < part.length && isNear(part[at] as string, name) && ++at > 0));
+  return at === part.length ? left : undefined;
+}
+
+/** Equal but for case and separators, a few letters off, or one within the other, as `tenant` in `tenant_id`. */
+function isNear(one: string, other: string): boolean {
+  const [a, b] = [fold(one), fold(other)].toSorted((x, y) => x.length - y.length) as [string, string];
+  return a === b || (a.length >= 3 && b.includes(a)) || (a.length >= 4 && nearestName(a, [b]) !== undefined);
+}
+
+function fold(name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]/g, "");
+}
