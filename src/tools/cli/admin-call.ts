@@ -15,7 +15,7 @@ const SERVER_TIMEOUT_MS = 5_000;
 const SHOWN_CHARS_MAX = 500;
 
 /** Where to ask. */
-interface AdminTarget {
+export interface AdminTarget {
   /** `http://host:port`, perhaps with a path. */
   readonly server: string;
   /** A file whose first token is sent; otherwise ADMIN_TOKEN or ADMIN_TOKEN_FILE of the environment, if set. */
@@ -23,8 +23,8 @@ interface AdminTarget {
 }
 
 /**
- * Returns the answer's JSON; undefined, and exit code 2, if there is none, after the terminal was told why. `list`: a member with a list, by
- * which an answer is told from that of another program on the port. Sends `question` as JSON by `method`; GET without one.
+ * Returns the answer's JSON; undefined, and exit code 2, if there is none, after the terminal was told why. `list`: a member with a list or a map,
+ * by which an answer is told from that of another program on the port. Sends `question` as JSON by `method`; GET without one.
  */
 export async function askAdmin<Answer extends object>(
   { server, tokenFile }: AdminTarget,
@@ -40,7 +40,7 @@ export async function askAdmin<Answer extends object>(
     const { status, body } = await send(new URL(url), token, question, method);
     const answer: unknown = unlessThrown(SyntaxError, () => JSON.parse(body));
     // A refusal may be an answer, too, which says what was refused.
-    if (isRecord(answer) && Array.isArray(answer[list])) return answer as Answer;
+    if (isRecord(answer) && (Array.isArray(answer[list]) || isRecord(answer[list]))) return answer as Answer;
     if (answer !== undefined && status >= 200 && status < 300)
       return sayTrouble(terminal, "the answer is not Headgate's; --server takes the HTTP port, 8080 by default");
     // The text of a refusal begins with its status, which the message already has.

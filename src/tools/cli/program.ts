@@ -16,6 +16,7 @@ import type { AskFlags } from "./ask.ts";
 import { addBuckets } from "./buckets.ts";
 import type { CheckFlags } from "./check-rules.ts";
 import { ProgramCommand } from "./command.ts";
+import { addDoctor } from "./doctor.ts";
 import type { ExplainFlags } from "./explain-rules.ts";
 import { addLimits } from "./limits.ts";
 import { addMirror } from "./mirror.ts";
@@ -73,6 +74,7 @@ export function buildProgram(options: ProgramOptions): ProgramCommand {
   addBuckets(program, terminal);
   addLimits(program, terminal);
   addTop(program, terminal, options.untilStopped);
+  addDoctor(program, terminal);
   addMirror(program, terminal, options.untilStopped);
   addSimulate(program, terminal);
   addSuggest(program, terminal);

@@ -1,0 +1,196 @@
+// What `headgate doctor` finds in the answers of several processes, as JSON and as text. Pure.
+
+import { getOrInsert } from "../../engine/base/get-or-insert.ts";
+import { visible } from "../../engine/base/visible.ts";
+import { count, paint, type Terminal, wrap } from "./terminal.ts";
+
+/** A condition of GET /state. */
+interface Condition {
+  readonly id: string;
+  readonly severity: "critical" | "warning";
+  readonly says: string;
+  readonly advice: string;
+  readonly see: string;
+  readonly since: string;
+  readonly details?: readonly string[];
+}
+
+/** What is read of GET /state. */
+export interface State {
+  readonly at: string;
+  readonly instance: string;
+  readonly version: string;
+  readonly store: string;
+  readonly status: string;
+  readonly conditions: readonly Condition[];
+  readonly calls: {
+    readonly allowed: number;
+    readonly refused: number;
+    readonly degraded: number;
+    readonly errors: number;
+  };
+  readonly rules: { readonly hash: string | null };
+}
+
+/** What was heard of a server. */
+export interface Heard {
+  readonly server: string;
+  readonly state: State;
+  /** Of /config; empty if that could not be read. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** When the question was sent and when the answer came, in milliseconds. */
+  readonly askedMs: number;
+  readonly heardMs: number;
+}
+
+/** A server that could not be asked. */
+export interface Silent {
+  readonly server: string;
+  readonly error: string;
+}
+
+/** What is not the same everywhere. */
+interface Difference {
+  readonly what: string;
+  readonly values: Readonly<Record<string, readonly string[]>>;
+}
+
+type DoctorReport = ReturnType<typeof doctorReport>;
+
+/** Clocks that differ by more than the questions took, plus this, are not the same. */
+const CLOCKS_DIFFER_MS = 1_000;
+const HASH_CHARS = 12;
+
+/** Settings that processes on one host need for themselves. */
+const OF_ONE_PROCESS = /(?:HOST|PORT|UNIX_SOCKET|SNAPSHOT|_CACHE|DECISION_LOG|NODE_ID)$/;
+
+/** What is wrong with a dead limit is wrong only if no process has calls for it. */
+const DEAD_LIMITS = "dead limits ";
+
+/** All that is wrong, and what differs. `exit_code`: 2 if a server could not be asked, 1 if anything is wrong, else 0. */
+export function doctorReport(answers: readonly (Heard | Silent)[]) {
+  const heard = answers.filter((one) => "state" in one);
+  const silent = answers.filter((one) => "error" in one);
+  const joined = joinConditions(heard);
+  const isPartial = ({ id, servers }: { id: string; servers: readonly string[] }) =>
+    id.startsWith(DEAD_LIMITS) && servers.length < heard.length;
+  const conditions = joined.filter((one) => !isPartial(one));
+  const differences = findDifferences(heard);
+  const isWrong = conditions.length + differences.length > 0;
+  const worst: "critical" | "warning" | "well" = conditions[0]?.severity ?? (isWrong ? "warning" : "well");
+  return {
+    status: silent.length > 0 ? ("critical" as const) : worst,
+    exit_code: silent.length > 0 ? 2 : isWrong ? 1 : 0,
+    servers: answers.map((one) => ("state" in one ? serverRow(one) : one)),
+    conditions,
+    differences,
+    information: joined.filter(isPartial).map(({ says, details, servers }) => ({ says, details, servers })),
+  };
+}
+
+function serverRow({ server, state, askedMs, heardMs }: Heard) {
+  const { at, instance, version, store, status, calls, rules } = state;
+  const clockAheadMs = Math.round(Date.parse(at) - (askedMs + heardMs) / 2);
+  return { server, status, instance, version, store, at, clock_ahead_ms: clockAheadMs, calls, rules_hash: rules.hash };
+}
+
+/** A condition that several servers have is listed once, since the first of them has it; details are those of all. */
+function joinConditions(heard: readonly Heard[]) {
+  const joined = new Map<string, Condition & { readonly servers: string[]; readonly details: string[] }>();
+  for (const { server, state } of heard) {
+    for (const condition of state.conditions) {
+      const { details = [], since, says } = condition;
+      const known = joined.get(condition.id);
+      if (known === undefined) {
+        joined.set(condition.id, { ...condition, details: [...details], servers: [server] });
+        continue;
+      }
+      const own = says === known.says ? details : [`${server}: ${says}`, ...details];
+      known.servers.push(server);
+      known.details.push(...own.filter((line) => !known.details.includes(line)));
+      joined.set(condition.id, { ...known, since: since < known.since ? since : known.since });
+    }
+  }
+  const rank = ({ severity }: Condition) => (severity === "critical" ? 0 : 1);
+  return [...joined.values()].sort((one, other) => rank(one) - rank(other) || one.since.localeCompare(other.since));
+}
+
+function findDifferences(heard: readonly Heard[]): readonly Difference[] {
+  const names = new Set(heard.flatMap(({ settings }) => Object.keys(settings)));
+  const shared = [...names].filter((name) => !OF_ONE_PROCESS.test(name)).sort();
+  const known = heard.filter(({ settings }) => Object.keys(settings).length > 0);
+  return [
+    differing("version", heard, ({ state }) => state.version),
+    differing("rules", heard, ({ state }) => state.rules.hash?.slice(0, HASH_CHARS) ?? "none"),
+    differing("store", heard, ({ state }) => state.store),
+    ...shared.map((name) => differing(`setting ${name}`, known, ({ settings }) => settings[name] ?? "unknown here")),
+    differingClocks(heard),
+  ].filter((one) => one !== undefined);
+}
+
+function differing(what: string, heard: readonly Heard[], read: (one: Heard) => string): Difference | undefined {
+  const values = new Map<string, string[]>();
+  for (const one of heard) getOrInsert(values, read(one), () => []).push(one.server);
+  return values.size < 2 ? undefined : { what, values: Object.fromEntries(values) };
+}
+
+function differingClocks(heard: readonly Heard[]): Difference | undefined {
+  const bounds = heard.map(({ state, askedMs, heardMs }) => {
+    const atMs = Date.parse(state.at);
+    return [atMs - heardMs, atMs - askedMs] as const;
+  });
+  const leastGapMs = Math.max(...bounds.map(([least]) => least)) - Math.min(...bounds.map(([, most]) => most));
+  if (heard.length < 2 || leastGapMs <= CLOCKS_DIFFER_MS) return undefined;
+  return differing("clock, against this host's", heard, (one) => seconds(serverRow(one).clock_ahead_ms));
+}
+
+function seconds(ms: number): string {
+  return `${ms < 0 ? "-" : "+"}${(Math.abs(ms) / 1_000).toFixed(1)} s`;
+}
+
+/** One page of text. */
+export function doctorText(
+  { status, servers, conditions, differences, information }: DoctorReport,
+  terminal: Terminal,
+): string {
+  const found = [
+    count(servers.length, "server"),
+    count(conditions.length, "problem"),
+    count(differences.length, "difference"),
+  ];
+  const blocks = [
+    `${paint(terminal, COLOURS[status], status)}: ${found.join(", ")}\n${servers.map((server) => line(serverWords(server))).join("")}`,
+    ...conditions.map(({ severity, since, servers: of, says, details, advice, see }) => {
+      const head = `${paint(terminal, COLOURS[severity], severity)}  since ${visible(since)}, on ${of.join(", ")}\n`;
+      return head + block([says, ...details, `${advice} docs/operations.md#${see}`], terminal);
+    }),
+    ...differences.map(({ what, values }) => {
+      const lines = Object.entries(values).map(([value, of]) =>
+        line(`${value === "" ? "(not set)" : value}: ${of.join(", ")}`),
+      );
+      return `${paint(terminal, "yellow", "differs")}  ${visible(what)}\n${lines.join("")}`;
+    }),
+    ...information.map(({ says, details, servers: of }) => {
+      return `${paint(terminal, "dim", "for information")}  ${of.join(", ")}\n${block([says, ...details], terminal)}`;
+    }),
+  ];
+  return blocks.join("\n");
+}
+
+const COLOURS = { critical: "red", warning: "yellow", well: "green" } as const;
+
+function serverWords(row: DoctorReport["servers"][number]): string {
+  if ("error" in row) return `${row.server}  can't be asked: ${row.error}`;
+  const { server, status, version, rules_hash: hash, store, calls } = row;
+  const rules = hash === null ? "no rules" : `rules ${hash.slice(0, HASH_CHARS)}`;
+  const counts = `${calls.allowed} calls allowed, ${calls.refused} refused, ${calls.errors} failed; ${calls.degraded} without the store`;
+  return `${server}  ${status}; ${version}, ${store}, ${rules}; ${counts}`;
+}
+
+function line(text: string): string {
+  return `  ${visible(text)}\n`;
+}
+
+function block(lines: readonly string[], { columns }: Terminal): string {
+  return lines.map((text) => `${wrap(visible(text), columns, "  ", "    ")}\n`).join("");
+}

@@ -1,0 +1,69 @@
+// `headgate doctor`: asks the processes of a service what is wrong, and compares them.
+
+import { type Clock, SystemClock } from "../../engine/base/clock.ts";
+import { type AdminTarget, askAdmin } from "./admin-call.ts";
+import { parseHttpServer, typed } from "./arguments.ts";
+import type { ProgramCommand } from "./command.ts";
+import { doctorReport, doctorText, type Heard, type Silent, type State } from "./doctor-report.ts";
+import { jsonText, type Terminal } from "./terminal.ts";
+
+interface DoctorFlags {
+  readonly server: readonly string[];
+  readonly tokenFile?: string;
+  readonly json?: true;
+}
+
+/** Adds the command. */
+export function addDoctor(program: ProgramCommand, terminal: Terminal): void {
+  program
+    .command("doctor")
+    .summary("see what is wrong with running processes, and where they differ")
+    .description(
+      "Asks each process what is wrong, since when and what to do, and compares rules, versions, settings and clocks. Exits 0 if" +
+        " all is well, 1 if anything is wrong or differs, 2 if a process can't be asked; the others are reported then, too." +
+        " A token comes from ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file.",
+    )
+    .addOption(
+      typed("-s, --server <urls>", "HTTP ports of the processes, separated by commas", parseServers, "localhost:8080"),
+    )
+    .option("--token-file <path>", "file with the token to send")
+    .option("--json", "print JSON")
+    .examples(`
+  headgate doctor
+  headgate doctor --server ratelimit-0:8080,ratelimit-1:8080 --token-file token
+  headgate doctor --json | jq '.conditions[].says'
+`)
+    .action((flags: DoctorFlags) => doctor(flags, terminal));
+}
+
+function parseServers(text: string): readonly string[] {
+  return [...new Set(text.split(",").map((one) => parseHttpServer(one.trim())))];
+}
+
+async function doctor({ server: servers, tokenFile, json }: DoctorFlags, terminal: Terminal): Promise<void> {
+  const clock = new SystemClock();
+  const report = doctorReport(await Promise.all(servers.map((server) => hear({ server, tokenFile }, terminal, clock))));
+  terminal.out(json ? jsonText(report) : doctorText(report, terminal));
+  terminal.setExitCode(report.exit_code);
+}
+
+async function hear(target: AdminTarget, terminal: Terminal, clock: Clock): Promise<Heard | Silent> {
+  const server = target.server.replace(/^http:\/\//, "");
+  const errors: string[] = [];
+  const { columns, env } = terminal;
+  const own: Terminal = {
+    out: () => undefined,
+    err: (text) => errors.push(text.trim()),
+    setExitCode: () => undefined,
+    isColoured: false,
+    screenColumns: undefined,
+    columns,
+    env,
+  };
+  const askedMs = clock.nowUs() / 1_000;
+  const state = await askAdmin<State>(target, "/state", "conditions", own);
+  const heardMs = clock.nowUs() / 1_000;
+  if (state === undefined) return { server, error: errors.join() };
+  const config = await askAdmin<{ settings: Heard["settings"] }>(target, "/config", "settings", own);
+  return { server, state, settings: config?.settings ?? {}, askedMs, heardMs };
+}
