@@ -89,6 +89,8 @@ const DOMAIN_COUNTERS = [
   "descriptors",
   /** Calls, while the domain has rules. */
   "calls",
+  /** The part of them that had not all entries that the domain requires. */
+  "incomplete",
 ] as const;
 
 /** What one domain has counted beside its limits. */

@@ -1,12 +1,13 @@
-// Callers that are blocked at run time: their refusals, which no store has to answer.
+// Callers that are blocked at run time, and calls without an entry that their domain requires: refusals that no store has to answer.
 
 import { WAIT_US_MAX } from "../domain/limit.ts";
+import { HoldAsk } from "../domain/request.ts";
 import { Kind, Mode, Outcome, type Take, type TakeGroup } from "../domain/take.ts";
 import { writeBaseKey } from "../rules/bucket-key.ts";
-import type { DomainRules } from "../rules/rule-set.ts";
+import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import { type AppliedLimit, isOfBlock } from "./applied-limit.ts";
 import type { LimitCall } from "./call.ts";
-import { applyQuestion, type Question } from "./question.ts";
+import { applyQuestion, type FillOptions, type Question } from "./question.ts";
 
 /** True for a descriptor that waits for an answer: what is given back or reported was admitted before. */
 export function waitsForAdmission({ mode }: Question): boolean {
@@ -34,6 +35,32 @@ export function addBlocked(
   take.outcome = untilUs === 0 ? Outcome.never : Outcome.over;
   take.waitUs = untilUs === 0 ? 0 : Math.min(WAIT_US_MAX, Math.max(0, untilUs - nowUs));
   take.endKey(keyAt);
+}
+
+/** True if calls like this one, which lacks a required entry, are refused. */
+export function refusesIncomplete(
+  { request }: LimitCall,
+  { required }: DomainRules,
+  { shadowMode }: Pick<FillOptions, "shadowMode">,
+): boolean {
+  return required?.refuses === true && !shadowMode && request.holdAsk !== HoldAsk.settle;
+}
+
+/** Refuses a descriptor that meets `rule`, and so the call, unless it settles, reports or gives back what was admitted: true then. */
+export function refuseIncomplete(
+  call: LimitCall,
+  rules: DomainRules,
+  question: Question,
+  rule: Rule | undefined,
+): boolean {
+  // Reserve is refused whether or not it would lead to a hold.
+  if (call.request.holdAsk === HoldAsk.none) {
+    question.read(call.request, rules, rule);
+    if (!waitsForAdmission(question)) return false;
+  }
+  call.isBlocked = true;
+  call.rules[question.index] = rule;
+  return true;
 }
 
 /** True if the group has nothing but refusals of blocked callers. */

@@ -39,8 +39,10 @@ export class LimitCall implements SettleListener {
   globalTake: Take | undefined;
   /** The limit at run time of each descriptor; empty if the domain has none. */
   readonly runtime: (AppliedLimit | undefined)[] = [];
-  /** True if a descriptor is blocked, so that the call is refused: it pays nothing, but what it settles or gives back stands. */
+  /** True if a descriptor is blocked, or an entry is missing that the domain refuses calls without, so that the call is refused: it pays nothing, but what it settles or gives back stands. */
   isBlocked = false;
+  /** The key of an entry that the domain requires and no descriptor has; undefined if the call is complete. */
+  missing: string | undefined;
   /** The take whose limit the headers show; undefined if no limit was found. */
   governing: Take | undefined;
   /** The strictest failure policy that had a part in the decision; undefined if the store answered. */
@@ -74,6 +76,7 @@ export class LimitCall implements SettleListener {
     this.globalTake = undefined;
     if (this.runtime.length > 0) this.runtime.length = 0;
     this.isBlocked = false;
+    this.missing = undefined;
     this.governing = undefined;
     this.policy = undefined;
     this.storeFailure = undefined;

@@ -40,7 +40,7 @@ export function combine(call: LimitCall): void {
     const status = decision.addStatus();
     if (shown === undefined) {
       status.remaining = isUnlimited ? AMOUNT_MAX : 0;
-      status.overLimit = applied?.blocked !== undefined;
+      status.overLimit = applied?.blocked !== undefined || isRefusedIncomplete(call);
       continue;
     }
     showTake(status, shown, isShadowRule(call, shown) && !isOfBlock(shown));
@@ -52,6 +52,7 @@ export function combine(call: LimitCall): void {
 
 /** Whether a call that was settled under SHADOW_MODE would have been refused without it. `quotaMode` is QUOTA_MODE. */
 export function wouldRefuse(call: LimitCall, quotaMode: boolean): boolean {
+  if (call.missing !== undefined && call.domain?.required?.refuses === true) return true;
   const fold = new VerdictFold();
   for (let i = 0; i <= call.request.descriptorCount; i++) {
     const isGlobal = i === call.request.descriptorCount;
@@ -87,6 +88,11 @@ export function governAsReference(call: LimitCall, quotaMode: boolean): void {
     least = takesOver ? 0 : shown.remaining;
   }
   if (hasOwn) call.governing = governing;
+}
+
+/** Whether the call is refused because it lacks a required entry. */
+export function isRefusedIncomplete({ isBlocked, missing }: LimitCall): boolean {
+  return isBlocked && missing !== undefined;
 }
 
 function showTake(status: Status, take: Take, isShadow: boolean): void {

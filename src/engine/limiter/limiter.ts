@@ -3,31 +3,26 @@
 
 import type { Store } from "../../stores/store.ts";
 import type { Clock } from "../base/clock.ts";
-import { RequestError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import { divideDown, MICROS_PER_SECOND } from "../base/units.ts";
 import type { Limit } from "../domain/limit.ts";
 import { type Descriptor, HoldAsk, type LimitRequest } from "../domain/request.ts";
 import { countUnmatched } from "../domain/stats.ts";
-import {
-  GLOBAL_DESCRIPTOR,
-  GROUP_WEIGHT_MAX,
-  HOLD_WEIGHT,
-  Kind,
-  LOG_WEIGHT,
-  Mode,
-  Source,
-  type Take,
-  type TakeGroup,
-  Verdict,
-} from "../domain/take.ts";
+import { Kind, Mode, Source, type Take, type TakeGroup, Verdict } from "../domain/take.ts";
 import { writeBaseKey } from "../rules/bucket-key.ts";
 import { counterKey } from "../rules/compatibility.ts";
 import { findRule, MatchWork } from "../rules/match.ts";
-import { limitForCall } from "../rules/priority.ts";
+import { missingEntry } from "../rules/required.ts";
 import type { DomainRules, Rule, RuleSet } from "../rules/rule-set.ts";
 import type { AppliedLimit } from "./applied-limit.ts";
-import { addBlocked, isOnlyBlocked, skipsGlobal, waitsForAdmission } from "./blocks.ts";
+import {
+  addBlocked,
+  isOnlyBlocked,
+  refuseIncomplete,
+  refusesIncomplete,
+  skipsGlobal,
+  waitsForAdmission,
+} from "./blocks.ts";
 import type { LimitCall } from "./call.ts";
 import { CounterFiller, type LocalCache } from "./counters.ts";
 import {
@@ -42,7 +37,16 @@ import {
 import { FailurePolicy, type LocalFallback, mayCountTwice } from "./failure-policy.ts";
 import type { CallListener, LimiterObserver } from "./limiter-observer.ts";
 import { OverrideFiller } from "./overrides.ts";
-import { Admission, addTake, checkHeld, type FillOptions, leavesAlone, Question } from "./question.ts";
+import {
+  Admission,
+  addGlobal,
+  addTake,
+  checkHeld,
+  checkWeight,
+  type FillOptions,
+  leavesAlone,
+  Question,
+} from "./question.ts";
 import { countsValues, valuePath } from "./shown-values.ts";
 
 interface LimiterOptions extends Omit<FillOptions, "windowClock"> {
@@ -221,8 +225,12 @@ export class TakeFiller {
     this.#hidesBlocks = false;
     this.#isAgain = false;
     this.#runtimeHash = this.#options.runtime?.hashOf(rules.domain) ?? 0;
+    if (rules.required !== undefined && this.#options.countsNothing !== true) {
+      call.missing = missingEntry(rules.required, call.request);
+      if (call.missing !== undefined) rules.stats.incomplete++;
+    }
     this.#fillAll(call, rules);
-    if (!call.isBlocked || isOnlyBlocked(call.group)) return;
+    if (!call.isBlocked || call.group.size === 0 || isOnlyBlocked(call.group)) return;
     // Now that it is known that the call is refused, nothing is asked for. What it settles goes to the store, which can't be asked about blocks.
     this.#fillAgain(call, rules);
     if (isOnlyBlocked(call.group)) return;
@@ -240,6 +248,7 @@ export class TakeFiller {
 
   #fillAll(call: LimitCall, rules: DomainRules): void {
     const { request, group } = call;
+    const { shadowMode } = this.#options;
     // Not empty if an earlier call had replaced limits or ended in a RequestError.
     if (this.#replaced.size > 0) this.#replaced.clear();
     if (rules.counterPrefix !== undefined) this.#counters.begin(group);
@@ -252,12 +261,13 @@ export class TakeFiller {
       if (this.#question.admission > admission) admission = this.#question.admission;
     }
     call.firstTakes[request.descriptorCount] = group.size;
-    if (admission !== Admission.none && !skipsGlobal(call)) this.#fillGlobal(call, rules, admission);
-    if (group.weight > GROUP_WEIGHT_MAX) throw tooManyLimits(group);
+    if (admission !== Admission.none && !skipsGlobal(call)) addGlobal(call, rules, admission, shadowMode);
+    checkWeight(group);
   }
 
   #fillDescriptor(call: LimitCall, rules: DomainRules, question: Question): void {
     const { descriptor, index } = question;
+    if (call.missing !== undefined && this.#refusesIncomplete(call, rules, question)) return;
     const hasRuntime = this.#runtimeHash !== 0;
     if (descriptor.hasOverride && !hasRuntime) {
       this.#overrides.fill(call, rules, question);
@@ -278,6 +288,16 @@ export class TakeFiller {
     else if (rule.limits.length > 0) this.#fillRule(call, rules, question, rule, applied?.limits ?? rule.limits);
     // The reference service, which counters are shared with, counts no unlimited descriptor among the quota descriptors.
     else if (question.isSpareQuota && rules.counterPrefix === undefined) call.group.hasSpareQuota = true;
+  }
+
+  /** Refuses the descriptor because its call lacks a required entry: true then. */
+  #refusesIncomplete(call: LimitCall, rules: DomainRules, question: Question): boolean {
+    if (!refusesIncomplete(call, rules, this.#options)) return false;
+    const { descriptor } = question;
+    const rule = findRule(rules, descriptor, this.#matched, this.#work);
+    if (!refuseIncomplete(call, rules, question, rule)) return false;
+    if (rule === undefined && !descriptor.hasOverride) this.#passUnmatched(call, rules, question);
+    return true;
   }
 
   /** The limit at run time that applies to the descriptor. */
@@ -362,19 +382,6 @@ export class TakeFiller {
     }
   }
 
-  /** A call that asks for admission pays the global limit; a call that only peeks peeks at it, too. */
-  #fillGlobal(call: LimitCall, rules: DomainRules, admission: Admission): void {
-    const { globalLimit } = rules;
-    if (globalLimit === undefined) return;
-    const take: Take = call.group.add(limitForCall(globalLimit.limit, call.request));
-    take.useKeyOf(globalLimit.key);
-    take.descriptor = GLOBAL_DESCRIPTOR;
-    take.kind = this.#options.shadowMode ? Kind.shadow : Kind.ordinary;
-    take.mode = admission === Admission.pay ? Mode.pay : Mode.peek;
-    take.cost = globalLimit.countsHits ? Math.max(1, call.request.hitsAddend) : 1;
-    call.globalTake = take;
-  }
-
   // As in the reference service: names are collected from all descriptors first, and a limit that is replaced still replaces.
   #gatherReplaced(request: LimitRequest, rules: DomainRules): void {
     for (let i = 0; i < request.descriptorCount; i++) {
@@ -385,14 +392,4 @@ export class TakeFiller {
       for (const limit of rule.limits) for (const name of limit.policy.replaces) this.#replaced.add(name);
     }
   }
-}
-
-function tooManyLimits({ size, takesOnLogs, takesWithHolds, weight }: TakeGroup): RequestError {
-  const logs = takesOnLogs === 0 ? "" : `, ${takesOnLogs} of them sliding logs that count ${LOG_WEIGHT} times`;
-  const holds = takesWithHolds === 0 ? "" : `, ${takesWithHolds} of them with holds that count ${HOLD_WEIGHT} times`;
-  const inAll = weight === size ? "" : `: ${weight}`;
-  return new RequestError(
-    "REQUEST_LIMITS_TOO_MANY",
-    `expected at most ${GROUP_WEIGHT_MAX} limits for all descriptors and the global one, got ${size}${logs}${holds}${inAll}`,
-  );
 }

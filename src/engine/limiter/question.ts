@@ -6,11 +6,21 @@ import { RequestError } from "../base/errors.ts";
 import type { Limit, OnStoreFailure } from "../domain/limit.ts";
 import { Descriptor, HoldAsk, type LimitRequest, textOf } from "../domain/request.ts";
 import { countUnmatched, type StatsBook, type ValueStatsBook } from "../domain/stats.ts";
-import { Kind, Mode, type Take, type TakeGroup } from "../domain/take.ts";
+import {
+  GLOBAL_DESCRIPTOR,
+  GROUP_WEIGHT_MAX,
+  HOLD_WEIGHT,
+  Kind,
+  LOG_WEIGHT,
+  Mode,
+  type Take,
+  type TakeGroup,
+} from "../domain/take.ts";
 import { costOf, refundOf, unitsUp } from "../rules/cost.ts";
 import { holdIdOf, isSettlement, keptId } from "../rules/hold.ts";
-import { limitForDescriptor } from "../rules/priority.ts";
+import { limitForCall, limitForDescriptor } from "../rules/priority.ts";
 import type { CostEntry, DomainRules, HoldEntries, Rule } from "../rules/rule-set.ts";
+import type { LimitCall } from "./call.ts";
 import type { RuntimeLimits } from "./runtime-limits.ts";
 
 /** What a call asks of the global limit: nothing, whether there is room, or a payment. The strongest of its descriptors counts. */
@@ -174,6 +184,19 @@ export function addTake(group: TakeGroup, question: Question, limit: Limit, keyA
   if (paysReports && take.mode === Mode.postPaid) addPayment(group, take);
 }
 
+/** Adds the take of the global limit: a call that asks for admission pays it; a call that only peeks peeks at it, too. */
+export function addGlobal(call: LimitCall, rules: DomainRules, admission: Admission, shadowMode: boolean): void {
+  const { globalLimit } = rules;
+  if (globalLimit === undefined) return;
+  const take: Take = call.group.add(limitForCall(globalLimit.limit, call.request));
+  take.useKeyOf(globalLimit.key);
+  take.descriptor = GLOBAL_DESCRIPTOR;
+  take.kind = shadowMode ? Kind.shadow : Kind.ordinary;
+  take.mode = admission === Admission.pay ? Mode.pay : Mode.peek;
+  take.cost = globalLimit.countsHits ? Math.max(1, call.request.hitsAddend) : 1;
+  call.globalTake = take;
+}
+
 /** Writes what all takes of a question have in common. */
 export function applyQuestion(group: TakeGroup, take: Take, { index, kind, isSpareQuota }: Question): void {
   take.descriptor = index;
@@ -191,4 +214,16 @@ function addPayment(group: TakeGroup, judge: Take): void {
   payment.cost = judge.cost;
   payment.stats = judge.stats;
   payment.useKeyOf(judge);
+}
+
+/** Throws RequestError for a group of more limits than a call may have. */
+export function checkWeight({ size, takesOnLogs, takesWithHolds, weight }: TakeGroup): void {
+  if (weight <= GROUP_WEIGHT_MAX) return;
+  const logs = takesOnLogs === 0 ? "" : `, ${takesOnLogs} of them sliding logs that count ${LOG_WEIGHT} times`;
+  const holds = takesWithHolds === 0 ? "" : `, ${takesWithHolds} of them with holds that count ${HOLD_WEIGHT} times`;
+  const inAll = weight === size ? "" : `: ${weight}`;
+  throw new RequestError(
+    "REQUEST_LIMITS_TOO_MANY",
+    `expected at most ${GROUP_WEIGHT_MAX} limits for all descriptors and the global one, got ${size}${logs}${holds}${inAll}`,
+  );
 }

@@ -9,12 +9,14 @@ import { buildRoot } from "./build-rule.ts";
 import { counterKeyPrefix } from "./compatibility.ts";
 import { gatherDefaults } from "./defaults.ts";
 import type { DomainDraft, GlobalLimitDraft } from "./draft.ts";
+import { Fields } from "./fields.ts";
 import { gatherHolds, warnUnused } from "./gateway-rules.ts";
 import { limitsOnBucket } from "./priority.ts";
 import { formatPlace, ProblemLog } from "./problems.ts";
 import { checkUnused, gatherNamedLimits } from "./read-limits.ts";
 import { Regexes } from "./read-pattern.ts";
 import { readFile } from "./read-rule.ts";
+import { readRequired } from "./required.ts";
 import type { DomainRules, GlobalLimit, RuleSet } from "./rule-set.ts";
 import { RULES_MAX } from "./schema.ts";
 import type { Problem, SourceFile } from "./source.ts";
@@ -74,6 +76,9 @@ function* compileAll(files: readonly SourceFile[], options: CompileOptions, log:
   const shared = { options: { ...options, statsBook }, log, ids: new Set<string>() };
   for (const draft of set.domains.values()) {
     yield;
+    const section = defaults.get(draft.domain);
+    const required = section && readRequired(new Fields("defaults", [section], new ProblemLog()));
+    if (required !== undefined) draft.addRequired(required, section?.at ?? draft.at, log);
     domains.set(draft.domain, yield* buildDomain(draft, shared));
   }
   const problems = log.sorted();
@@ -114,6 +119,7 @@ function* buildDomain(
     counterPrefix: compatible ? counterKeyPrefix(cacheKeyPrefix, domain) : undefined,
     root,
     globalLimit,
+    required: draft.required,
     costEntries: draft.sideEntries(log),
     settleEntries: draft.settleEntries,
     hasReplaces: context.hasReplaces,

@@ -4,6 +4,7 @@ import { SYNC_NAMES, Sync } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
 import { Fields, fieldsOfFiles, isNull } from "./fields.ts";
 import type { ProblemLog } from "./problems.ts";
+import { readRequired } from "./required.ts";
 import { RATE_KEYS } from "./schema.ts";
 import type { MappingNode, SourceFile, SourceNode } from "./source.ts";
 
@@ -18,7 +19,9 @@ export function gatherDefaults(files: readonly SourceFile[], log: ProblemLog): D
       log.wrong(field.value, "defaults: expected a mapping of keys");
       continue;
     }
-    new Fields("defaults", [field.value], log).flag("post_paid");
+    const fields = new Fields("defaults", [field.value], log);
+    fields.flag("post_paid");
+    readRequired(fields);
     if (found.has(domain))
       log.error(field.keyAt, `the domain '${textOf(domain)}' has defaults in another file already`);
     else found.set(domain, field.value);
@@ -51,6 +54,8 @@ export function withDefaults(
     "post_paid",
     "hold",
     "concurrent",
+    "require",
+    "on_missing",
     ...(has(RATE_KEYS) || section.some(hasCalendar) ? ["algorithm"] : []),
     ...(takesNoSync || has(["priority"]) || (takesOnlyLease && !saysLease(defaults)) ? ["sync"] : []),
     ...(hasFailurePolicy ? ["on_store_failure"] : []),

@@ -8,7 +8,7 @@ import { textOf } from "../domain/request.ts";
 import type { Rate } from "./limit-shape.ts";
 import type { PriorityDraft } from "./priority.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
-import type { DomainRules, Pattern, RuleSettings } from "./rule-set.ts";
+import type { DomainRules, Pattern, RequiredEntries, RuleSettings } from "./rule-set.ts";
 import type { Place } from "./source.ts";
 
 /** A name as written, with its place. */
@@ -115,6 +115,7 @@ export class DomainDraft {
   readonly rules: RuleDraft[] = [];
   readonly globalLimits: GlobalLimitDraft[] = [];
   /** See DomainRules. */
+  required: RequiredEntries | undefined;
   chargesGivenHits = false;
   /** The names of all limits. */
   readonly names = new Set<string>();
@@ -137,6 +138,11 @@ export class DomainDraft {
   addGlobalLimit(draft: GlobalLimitDraft): void {
     this.globalLimits.push(draft);
     this.#noteLimit(draft.limit);
+  }
+
+  addRequired(required: RequiredEntries, at: Place, log: ProblemLog): void {
+    if (this.required === undefined) this.required = required;
+    else log.error(at, "the domain has a 'require' in its defaults or in another file already");
   }
 
   /** Notes a rule of any level. */

@@ -93,6 +93,8 @@ export interface ExplainReport {
   readonly hash: string;
   readonly says: string;
   readonly suggestion?: string;
+  /** The key of an entry that the domain requires and no descriptor has. */
+  readonly missing?: string;
   readonly descriptors: readonly DescriptorReport[];
   readonly global_limit?: LimitReport;
   /** Only from a running server: how many descriptors of the domain met no rule since its start, and the keys of one of them. */

@@ -51,8 +51,24 @@ export function* explainSteps(
     reports.length === 1
       ? `the descriptor has ${limited === 0 ? "no limit" : "a limit"}`
       : `${limited} of ${reports.length} descriptors have a limit`;
-  const says = globalLimit === undefined ? found : `${found}; every call also pays the domain's global limit`;
-  return { ...head, says, descriptors: reports, ...(globalLimit && { global_limit: globalLimit }) };
+  const there = new Set(descriptors.flat().map(({ key }) => oneByteOf(key)));
+  const missing = domainRules.required?.keys.find((key) => !there.has(key));
+  const says = [
+    globalLimit === undefined ? found : `${found}; every call also pays the domain's global limit`,
+    ...(missing === undefined ? [] : [missingWords(missing, domainRules)]),
+  ].join("; ");
+  return {
+    ...head,
+    says,
+    ...(missing === undefined ? {} : { missing: textOf(missing) }),
+    descriptors: reports,
+    ...(globalLimit && { global_limit: globalLimit }),
+  };
+}
+
+function missingWords(missing: string, { required }: DomainRules): string {
+  const does = required?.refuses === true ? "the call is refused and pays nothing" : "the call is counted";
+  return `the domain requires ${quoted(missing)}, which no descriptor has: ${does}`;
 }
 
 /** Explains a call at once, for processes that answer no calls. */

@@ -23,6 +23,7 @@ import { readLimit, readOnStoreFailure, refuseSync } from "./read-limit.ts";
 import { type LimitsByName, readRuleLimits } from "./read-limits.ts";
 import { readMetadata } from "./read-metadata.ts";
 import { type Regexes, readPatterns } from "./read-pattern.ts";
+import { readRequired } from "./required.ts";
 import type { CostEntry } from "./rule-set.ts";
 import { RULES_FAULT, RULES_MAX } from "./schema.ts";
 import { isInResource, type MappingNode, type Place, type SourceFile, topOf } from "./source.ts";
@@ -77,6 +78,8 @@ export function* readFile(file: SourceFile, set: SetContext, log: ProblemLog): L
   draft.chargesGivenHits ||= isResource && defaultPostPaid(defaults, []) === undefined;
   const globalLimit = readGlobalLimit(fields.section("global_limit", "global limit"));
   if (globalLimit !== undefined) draft.addGlobalLimit(globalLimit);
+  const required = readRequired(fields);
+  if (required !== undefined) draft.addRequired(required, fields.keyAt("require"), log);
   const named = set.named.get(domain) ?? NO_LIMITS;
   const hold = isResource ? set.holds.get(domain) : undefined;
   const { regexes, read } = set;

@@ -158,6 +158,14 @@ export interface GlobalLimit {
   readonly key: Keyed;
 }
 
+/** The entries that calls of a domain must have. */
+export interface RequiredEntries {
+  /** Their keys, one-byte; at least one. */
+  readonly keys: readonly string[];
+  /** True: calls without one of them are refused. False: they are only counted. */
+  readonly refuses: boolean;
+}
+
 /** All rules of one domain. */
 export interface DomainRules {
   /** One-byte. */
@@ -168,6 +176,7 @@ export interface DomainRules {
   readonly counterPrefix: string | undefined;
   readonly root: Level;
   readonly globalLimit: GlobalLimit | undefined;
+  readonly required: RequiredEntries | undefined;
   /** Keys of entries that matching and bucket keys skip: they carry costs, holds, priorities or tiers. */
   readonly costEntries: ReadonlySet<string>;
   /** The entries that mark a settlement, each with its values; an empty set means any value. */

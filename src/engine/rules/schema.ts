@@ -72,7 +72,7 @@ export const SECTIONS = {
   file: {
     title: "at the top of the file",
     home: "at the top of the file, beside 'domain'",
-    keys: ["domain", "descriptors", "global_limit", "defaults", "limits"],
+    keys: ["domain", "descriptors", "global_limit", "defaults", "limits", "require", "on_missing"],
   },
   "global limit": inside("global_limit", [
     ...LIMIT_KEYS.filter((key) => !["unlimited", "replaces", "debt_max"].includes(key)),
@@ -92,6 +92,8 @@ export const SECTIONS = {
     "post_paid",
     "hold",
     "concurrent",
+    "require",
+    "on_missing",
   ]),
   "replaces item": { title: "in an item of 'replaces'", home: "inside an item of 'replaces'", keys: ["name"] },
   settle: inside("settle", ["entry", "value"]),

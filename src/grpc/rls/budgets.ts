@@ -31,7 +31,7 @@ export class ReserveService extends CallService {
       remaining: remainingOf(call),
       retryAfterSeconds: refusing !== undefined && canPassLater(refusing) ? retryAfterSeconds(refusing) : undefined,
       rule: governing === undefined ? "" : textOf(governing.limit.names.id),
-      reason: refusing === undefined ? "" : reasonOf(refusing),
+      reason: overLimit ? reasonOf(call) : "",
       reserved: paidBy(call, 0),
       degraded: call.policy === undefined ? undefined : degradedBy(call.policy, call),
     };

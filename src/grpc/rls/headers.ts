@@ -3,10 +3,10 @@
 
 import { divideUp, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { ALGORITHM_NAMES, type Limit, quotaOf } from "../../engine/domain/limit.ts";
-import { GLOBAL_DESCRIPTOR, type Take } from "../../engine/domain/take.ts";
+import { GLOBAL_DESCRIPTOR, isOver, type Take } from "../../engine/domain/take.ts";
 import { isOfBlock } from "../../engine/limiter/applied-limit.ts";
 import type { Decision, LimitCall } from "../../engine/limiter/call.ts";
-import { canPassLater, resetSecondsOf, retryAfterSeconds } from "../../engine/limiter/decision.ts";
+import { canPassLater, isRefusedIncomplete, resetSecondsOf, retryAfterSeconds } from "../../engine/limiter/decision.ts";
 import type { HeaderDialect } from "../header-dialects.ts";
 
 export interface HeaderOptions {
@@ -22,16 +22,21 @@ export interface HeaderOptions {
 /** Parameters of the structured dialect's draft; an open proposal renames them. */
 const STRUCTURED = { quota: "q", window: "w", left: "r", seconds: "t" } as const;
 
-/** Adds the headers of each dialect, and on refusal Retry-After and X-RateLimit-Reason. Adds nothing if no limit was found. */
+/** Adds the headers of each dialect, and on refusal Retry-After and X-RateLimit-Reason. Without a limit a refusal has only its reason. */
 export function addHeaders(call: LimitCall, options: HeaderOptions): void {
   const take = call.governing;
-  if (take === undefined || options.dialects.length === 0) return;
+  if (options.dialects.length === 0) return;
   const { decision } = call;
+  if (take === undefined) {
+    const reason = decision.overLimit && options.explainsRefusals !== false ? reasonOf(call) : "";
+    if (reason !== "") decision.addHeader("X-RateLimit-Reason", reason);
+    return;
+  }
   const resetSeconds = canPassLater(take) ? resetSecondsOf(take) : undefined;
   for (const dialect of options.dialects) ADD[dialect](decision, take, resetSeconds, options);
   if (!decision.overLimit || options.explainsRefusals === false) return;
   if (resetSeconds !== undefined) decision.addHeader("Retry-After", String(retryAfterSeconds(take)));
-  decision.addHeader("X-RateLimit-Reason", reasonOf(take));
+  decision.addHeader("X-RateLimit-Reason", reasonOf(call));
 }
 
 /** Adds headers about a take. `resetSeconds` is undefined if waiting does not help. */
@@ -51,8 +56,15 @@ const ADD: Readonly<Record<HeaderDialect, AddHeaders>> = {
   "x-ratelimit": (decision, take, resetSeconds) => addTriple(decision, take, resetSeconds, X_RATELIMIT),
 };
 
-/** The value of X-RateLimit-Reason: names the algorithm of the governing limit, or the global limit, `concurrent`, or a block. */
-export function reasonOf(take: Take): string {
+/** Why the call is refused, the value of X-RateLimit-Reason; empty if no limit refused it and no entry is missing. */
+export function reasonOf(call: LimitCall): string {
+  const { governing } = call;
+  if (isRefusedIncomplete(call) && !(governing !== undefined && isOver(governing))) return "required_entry_missing";
+  return governing === undefined ? "" : reasonOfTake(governing);
+}
+
+/** Names the algorithm of the limit, or the global limit, `concurrent`, or a block. */
+export function reasonOfTake(take: Take): string {
   if (take.descriptor === GLOBAL_DESCRIPTOR) return "global_limit_exceeded";
   if (isOfBlock(take)) return "blocked";
   if (take.limit.isConcurrent) return "concurrent_exceeded";

@@ -12,9 +12,9 @@ import { type Descriptor, textOf } from "../../engine/domain/request.ts";
 import { GLOBAL_DESCRIPTOR, isOver, Outcome, Source, type Take } from "../../engine/domain/take.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import { losesMetadata } from "../../engine/limiter/counters.ts";
-import { canPassLater, overShadow, resetSecondsOf } from "../../engine/limiter/decision.ts";
+import { canPassLater, isRefusedIncomplete, overShadow, resetSecondsOf } from "../../engine/limiter/decision.ts";
 import { shownValues } from "../../engine/limiter/shown-values.ts";
-import { reasonOf } from "./headers.ts";
+import { reasonOf, reasonOfTake } from "./headers.ts";
 
 /**
  * When metadata is sent. `off`: never. `notable`: with refusals, shadowed and degraded answers, unknown domains, and descriptors
@@ -38,7 +38,7 @@ export function addMetadata(call: LimitCall, mode: MetadataMode): void {
 }
 
 function notableFields(call: LimitCall): Readonly<Record<string, unknown>> | undefined {
-  if (call.wasShadowed || call.policy !== undefined) return ownFields(call);
+  if (call.wasShadowed || call.policy !== undefined || call.missing !== undefined) return ownFields(call);
   if (call.decision.overLimit) return refusalFields(call);
   if (call.domain === undefined) return ownFields(call);
   return call.unmatched.length > 0 ? unmatchedFields(call.unmatched) : undefined;
@@ -101,7 +101,11 @@ function ownFields(call: LimitCall): Record<string, unknown> {
   if (call.domain === undefined) fields.unknown_domain = true;
   if (call.unmatched.length > 0) fields.unmatched = [...call.unmatched];
   if (take !== undefined) Object.assign(fields, fieldsOf(take));
-  if (take !== undefined && isOver(take)) fields.reason = reasonOf(take);
+  if (take !== undefined && isOver(take)) fields.reason = reasonOfTake(take);
+  if (call.missing !== undefined) {
+    fields.missing = textOf(call.missing);
+    if (isRefusedIncomplete(call)) fields.reason ??= reasonOf(call);
+  }
   const applied = take === undefined ? undefined : call.runtime[take.descriptor];
   if (applied !== undefined) fields.runtime_limit = applied.limit.change.kind;
   if (take?.outcome === Outcome.never) fields.can_never_pass = true;

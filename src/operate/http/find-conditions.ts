@@ -1,7 +1,10 @@
 // Turns what the parts of the process report into findings: what is wrong, in words, and what to do. Pure.
 
 import { isoTime } from "../../engine/base/units.ts";
+import { textOf } from "../../engine/domain/request.ts";
+import { listed } from "../../engine/rules/explain-words.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
+import type { DomainRules } from "../../engine/rules/rule-set.ts";
 import type { RulesFailure } from "../../rule-sources/files/rule-source.ts";
 import type { Finding } from "../condition.ts";
 import type { DeadLimit, DeadLimits } from "../telemetry/limit-watch.ts";
@@ -115,6 +118,8 @@ export interface ProcessFacts {
   readonly limitsTrouble: string | undefined;
   readonly counts: Counts;
   readonly deadLimits: readonly DeadLimits[];
+  /** Domains that require entries. */
+  readonly requiring: readonly Pick<DomainRules, "domain" | "required" | "stats">[];
   /** How much a counter has grown in its present spell (GrowthBook); 0: not lately. */
   readonly grown: (id: string, count: number) => number;
 }
@@ -136,6 +141,7 @@ export function findConditions(facts: ProcessFacts): readonly Finding[] {
     ...staleLimits(facts),
     ...unmatchedFindings(facts),
     ...facts.deadLimits.map(deadFinding),
+    ...incompleteFindings(facts),
     ...mishapFindings(facts),
   ];
 }
@@ -252,6 +258,22 @@ function deadLine({ ids, where, matchedUs, sinceUs, calls, why }: DeadLimit): st
   const last = matchedUs === undefined ? `none since ${isoTime(sinceUs)}` : `the last at ${isoTime(matchedUs)}`;
   return `${ids.join(", ")} (${where}): ${last}, of ${calls} calls since; ${why}`;
 }
+
+/** Domains some of whose calls in this thread lacked a required entry within the last minute. */
+function incompleteFindings({ requiring, grown }: ProcessFacts): Finding[] {
+  return requiring.flatMap(({ domain, required, stats }) => {
+    const id = `incomplete ${textOf(domain)}`;
+    const count = grown(id, stats.incomplete);
+    if (count === 0 || required === undefined) return [];
+    const policy = required.refuses ? "refuse" : "allow";
+    const words = `calls of domain ${textOf(domain)} came without ${listed(required.keys)}, which it requires (on_missing: ${policy})`;
+    return [{ ...INCOMPLETE, id, count, says: `${words}; the last within a minute.` }];
+  });
+}
+
+const INCOMPLETE = warning("limits-that-do-not-bite").advises(
+  "Find who sends them: `missing` in Envoy's access log names the entry. `require` in docs/rules-file.md says what becomes of them.",
+);
 
 function mishapFindings({ counts, grown }: ProcessFacts): Finding[] {
   return Object.entries(MISHAPS).flatMap(([id, { words, count: countOf, ...advice }]) => {

@@ -2,6 +2,7 @@
 
 import { runInTurns } from "../../engine/base/long-work.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import type { DomainRules, RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Condition } from "../../operate/condition.ts";
 import { ConditionBook, GrowthBook } from "../../operate/http/condition-book.ts";
 import { findConditions } from "../../operate/http/find-conditions.ts";
@@ -12,6 +13,11 @@ import { tlsNumbers } from "./tls-watch.ts";
 const LOOK_MS = 1_000;
 /** How often limits are looked at, in microseconds. */
 const LIMITS_LOOK_US = 60 * MICROS_PER_SECOND;
+
+/** The domains that require entries of calls. */
+export function requiringDomains(rules: RuleSet | undefined): DomainRules[] {
+  return [...(rules?.domains.values() ?? [])].filter(({ required }) => required !== undefined);
+}
 
 /** Looks from now on, as one of `running.watches`. Returns what looks, too, and says what is wrong now. */
 export function watchConditions(parts: AppParts): () => readonly Condition[] {
@@ -39,6 +45,7 @@ export function watchConditions(parts: AppParts): () => readonly Condition[] {
       limitsTrouble: runtimeLimits.sync?.trouble,
       counts: { calls, store },
       deadLimits: limitWatch.dead,
+      requiring: requiringDomains(reloader.current),
       grown: (id, count) => growth.grown(id, count, nowUs),
     });
     return book.note(findings, nowUs);

@@ -2,12 +2,14 @@
 
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { ON_STORE_FAILURE_NAMES } from "../../engine/domain/limit.ts";
+import { textOf } from "../../engine/domain/request.ts";
 import { RUNTIME_KINDS } from "../../engine/runtime/runtime-limit.ts";
 import { ADMIN_ACTIONS, ADMIN_OUTCOMES } from "../../operate/http/admin-watch.ts";
 import { byLabel, type Sample } from "../../operate/telemetry/metric-text.ts";
 import { BREAKER_STATES, SOURCE_NAMES } from "../../operate/telemetry/observers.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import { MAIN } from "../workers/shared-numbers.ts";
+import { requiringDomains } from "./condition-watch.ts";
 import {
   counter,
   gauge,
@@ -75,6 +77,16 @@ export const METRICS = {
     ["domain"],
   ).means(
     "Descriptors that matched no rule and passed without a limit of their own. Those of domains without rules are included.",
+  ),
+  incomplete: counter(
+    "headgate_incomplete_calls_total",
+    ({ reloader: { current } }) =>
+      requiringDomains(current).map(
+        ({ domain, stats }): Sample => [stats.sum("incomplete"), { domain: textOf(domain) }],
+      ),
+    ["domain"],
+  ).means(
+    "Calls without an entry that their domain requires. They are refused if its on_missing is refuse, and pass otherwise.",
   ),
   deadLimits: ownGauge("headgate_dead_limits", "max", ({ limitWatch: { dead } }) =>
     dead.reduce((sum, { count }) => sum + count, 0),

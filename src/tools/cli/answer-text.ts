@@ -108,13 +108,14 @@ function unmatchedIn(answer: RateLimitAnswer): ReadonlySet<unknown> {
   return new Set(Array.isArray(unmatched) ? unmatched : []);
 }
 
-function isUnmet({ current_limit: limit, limit_remaining: remaining }: AnswerStatus): boolean {
-  return limit === undefined && remaining !== UNLIMITED;
+function isUnmet({ code, current_limit: limit, limit_remaining: remaining }: AnswerStatus): boolean {
+  return limit === undefined && remaining !== UNLIMITED && code === "OK";
 }
 
 function statusText(status: AnswerStatus, isDegraded: boolean): string {
   const limit = status.current_limit;
   if (limit === undefined && isDegraded) return "not checked";
+  if (limit === undefined && status.code === "OVER_LIMIT") return "refused without asking a limit";
   if (limit === undefined)
     return status.limit_remaining === UNLIMITED ? "unlimited" : "no rule applies: passes without a limit";
   const name = limit.name === "" ? "" : `${visible(limit.name)}: `;
@@ -136,6 +137,7 @@ function resetText(status: AnswerStatus): string {
 }
 
 function shortStatus(status: AnswerStatus): string {
+  if (status.current_limit === undefined && status.code === "OVER_LIMIT") return "refused";
   if (status.current_limit === undefined) return status.limit_remaining === UNLIMITED ? "unlimited" : "no rule";
   const seconds = wholeSecondsOf(status);
   return `${status.limit_remaining} left${seconds === undefined ? "" : `, ${durationWords(seconds)}`}`;

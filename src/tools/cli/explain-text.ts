@@ -23,7 +23,9 @@ const NOTE_UNMATCHED = "no limit of its own; counted in headgate_unmatched_descr
 /** The report as text, ending in a line feed. */
 export function explainText(report: ExplainReport, terminal: Terminal): string {
   const blocks = report.descriptors.map((descriptor) => descriptorText(descriptor, terminal));
-  if (report.descriptors.length !== 1) blocks.unshift(verdictText(report.says, report.suggestion, terminal));
+  // One descriptor says all there is, unless the call lacks a required entry.
+  if (report.descriptors.length !== 1 || report.missing !== undefined)
+    blocks.unshift(verdictText(report.says, report.suggestion, terminal));
   const isExempt = report.descriptors.some(({ runtime_limit: own }) => own?.global_limit === true);
   if (report.global_limit !== undefined && report.descriptors.length > 0 && !isExempt) {
     const head = "Every call of the domain also pays its global limit:";

@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
+import { DomainStats } from "../../../src/engine/domain/stats.ts";
 import { findConditions, type ProcessFacts } from "../../../src/operate/http/find-conditions.ts";
 import type { UnmatchedEntry } from "../../../src/operate/telemetry/unmatched-book.ts";
 import { compileYaml } from "../../support/rules.ts";
@@ -28,6 +29,7 @@ const WELL: ProcessFacts = {
   limitsTrouble: undefined,
   counts: countsOf([]),
   deadLimits: [],
+  requiring: [],
   grown: () => 0,
 };
 const DAY = 86_400;
@@ -141,6 +143,16 @@ const CASES: readonly (readonly [name: string, facts: Partial<ProcessFacts>, fou
         "edge/b (a.yaml:1:1): the last at 1970-01-01T00:00:00.000Z, of 20000 calls since; it is misspelt",
         "and 1 more",
       ],
+    }),
+  ],
+  [
+    "calls without an entry that their domain requires",
+    {
+      requiring: [{ domain: "edge", required: { keys: ["tenant"], refuses: true }, stats: new DomainStats() }],
+      ...grownOnly("incomplete edge"),
+    },
+    warning(/^calls of domain edge came without 'tenant', which it requires \(on_missing: refuse\); the last within/, {
+      count: 12,
     }),
   ],
   ["a part that nobody has advice for", { notes: new Map([["snapshots of something", "no"]]) }, warning(/^No\.$/)],

@@ -67,6 +67,14 @@ metadata
 `);
 });
 
+test("says of a call that is refused as a whole that no limit was asked", () => {
+  const answer = targetAnswer({ overall_code: "OVER_LIMIT", statuses: [{ code: "OVER_LIMIT" }] });
+  expect(answerText({ ...SHOWN, answer }, new RecordedTerminal())).toMatch(
+    /tier=free\n {2}OVER_LIMIT {2}refused without asking a limit\n$/,
+  );
+  expect(answerLine({ ...SHOWN, answer }, new RecordedTerminal())).toMatch(/ refused\n$/);
+});
+
 test("takes one line where there are many", () => {
   expect(answerLine(SHOWN, new RecordedTerminal())).toBe(
     "   3  OVER_LIMIT     1.8 ms  0 left, 12 s | 6 left, 30 s | unlimited | no rule\n",

@@ -114,6 +114,17 @@ test("what no rule holds shows among what met no rule", () => {
   expect([...rig.observer.unmatched.entries()]).toMatchObject([{ domain: "edge", descriptors: 1 }]);
 });
 
+test("a reservation without an entry that the domain requires is refused, whether or not its rule has holds", () => {
+  const { rig, budgets } = open("allow", `${RULES}require: [user]\non_missing: refuse\n`);
+  for (const entries of [tenant, { other: "a" }]) {
+    const reply = budgets.reserve({ entries, id: "r1", number: 1 });
+    expect(reply).toMatchObject({ code: "OVER_LIMIT", reason: "required_entry_missing", rule: "", reserved: 0 });
+    expect(reply.retryAfter).toBeUndefined();
+  }
+  expect(rig.store.seen).toEqual([]);
+  expect(budgets.settle({ entries: tenant, id: "r1" }).found).toBe("UNKNOWN");
+});
+
 test("an unlimited rule passes all and holds nothing", () => {
   const { budgets } = open();
   const asked = { entries: { ...tenant, plan: "own" }, id: "r1", number: 500 };
