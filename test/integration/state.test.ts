@@ -34,6 +34,22 @@ test("tells what was counted, also of rules whose metrics are by value, and is w
   });
 });
 
+test("calls that pass without the store are told for an hour, with the limits that had no say", async () => {
+  app = await startTestApp(RULES, { REDIS_URL: "127.0.0.1:1" });
+  await app.hit({ user: "ann" });
+  const { undecided } = await state();
+  const [cause] = undecided.causes;
+  expect(cause).toMatchObject({ cause: expect.stringMatching(/^STORE_\w+, on_store_failure: allow$/), last_hour: 1 });
+  expect(undecided).toMatchObject({ causes: [{ last_day: 1 }], limits: ["edge/user"] });
+  const [store] = (await state()).conditions;
+  expect(store.details).toEqual(
+    expect.arrayContaining([
+      expect.stringMatching(/^Calls passed without a decision .*: 1 in the last hour, 1 in the last day\.$/),
+      "limits without a say: edge/user",
+    ]),
+  );
+});
+
 test("a trouble keeps the time since when it is one, and is gone with its cause", async () => {
   app = await startTestApp(RULES);
   await app.writeRules({ "rules.yaml": RULES.replace("user", "user: x") });

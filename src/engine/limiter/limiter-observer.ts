@@ -2,7 +2,7 @@
 
 import type { StoreError } from "../base/errors.ts";
 import type { OnStoreFailure } from "../domain/limit.ts";
-import type { Source } from "../domain/take.ts";
+import type { Source, TakeGroup } from "../domain/take.ts";
 import type { LimitCall } from "./call.ts";
 
 /** Gets every decided call. */
@@ -14,8 +14,8 @@ export interface CallListener {
 export interface LimiterObserver {
   /** A call was decided. `elapsedUs` is the time from `decide` to the decision, in microseconds. */
   decided(refused: boolean, source: Source, elapsedUs: number): void;
-  /** Takes of a call were decided without an answer of the store; `policy` is the strictest policy applied. */
-  degraded(policy: OnStoreFailure, failure: StoreError): void;
+  /** Takes of a call were decided without an answer of the store; `policy` is the strictest policy applied, `group` the decided takes. */
+  degraded(policy: OnStoreFailure, failure: StoreError, group: TakeGroup): void;
   /** A request with `descriptors` descriptors named a domain without rules. */
   domainNotFound(domain: string, descriptors: number): void;
   /** A call came before the first rule set was in force, and got no decision. */

@@ -185,7 +185,7 @@ export class Limiter {
     invariant(error !== undefined, "a failed group carries a failure");
     call.storeFailure = error;
     call.policy = this.#policy.decide(group, nowUs);
-    this.#options.observer.degraded(call.policy, error);
+    this.#options.observer.degraded(call.policy, error, group);
     if (group.verdict === Verdict.failed) {
       call.failure = { kind: "store", error, mayCountTwice: mayCountTwice(group) };
     }

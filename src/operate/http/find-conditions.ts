@@ -9,6 +9,7 @@ import type { RulesFailure } from "../../rule-sources/files/rule-source.ts";
 import type { Finding } from "../condition.ts";
 import type { DeadLimit, DeadLimits } from "../telemetry/limit-watch.ts";
 import type { CallCounts, StoreCounts } from "../telemetry/observers.ts";
+import type { Undecided } from "../telemetry/undecided-calls.ts";
 import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
 
 /** What to do about a kind of trouble; `see` is the anchor of a heading in docs/operations.md. */
@@ -118,6 +119,8 @@ export interface ProcessFacts {
   readonly limitsTrouble: string | undefined;
   readonly counts: Counts;
   readonly deadLimits: readonly DeadLimits[];
+  /** Calls of the last day without a decision, and limits that had no say. */
+  readonly undecided: { readonly rows: readonly Undecided[]; readonly limits: readonly string[] };
   /** Domains that require entries. */
   readonly requiring: readonly Pick<DomainRules, "domain" | "required" | "stats">[];
   /** How much a counter has grown in its present spell (GrowthBook); 0: not lately. */
@@ -142,6 +145,7 @@ export function findConditions(facts: ProcessFacts): readonly Finding[] {
     ...unmatchedFindings(facts),
     ...facts.deadLimits.map(deadFinding),
     ...incompleteFindings(facts),
+    ...undecidedFinding(facts),
     ...mishapFindings(facts),
   ];
 }
@@ -274,6 +278,32 @@ function incompleteFindings({ requiring, grown }: ProcessFacts): Finding[] {
 const INCOMPLETE = warning("limits-that-do-not-bite").advises(
   "Find who sends them: `missing` in Envoy's access log names the entry. `require` in docs/rules-file.md says what becomes of them.",
 );
+
+/** Stays for an hour after the last such call, so that nobody misses it. */
+function undecidedFinding({ undecided: { rows, limits } }: ProcessFacts): Finding[] {
+  const hour = rows.reduce((sum, row) => sum + row.last_hour, 0);
+  const day = rows.reduce((sum, row) => sum + row.last_day, 0);
+  if (hour === 0) return [];
+  return [
+    {
+      ...warning("calls-without-a-decision").advises(
+        "Limits did not hold for them. Look at the causes; `on_store_failure: local` or `deny` keeps a limit without the store.",
+      ),
+      id: "undecided",
+      isOfAll: true,
+      causedBy: "degraded",
+      says: `Calls passed without a decision (unless the proxy refuses such calls): ${hour} in the last hour, ${day} in the last day.`,
+      details: [
+        ...rows.map(undecidedLine),
+        ...(limits.length === 0 ? [] : [`limits without a say: ${limits.join(", ")}`]),
+      ],
+    },
+  ];
+}
+
+function undecidedLine({ cause, last_hour: hour, last_day: day, first_at: first, last_at: last }: Undecided): string {
+  return `${cause}: ${hour} in the hour, ${day} in the day, from ${first} to ${last}`;
+}
 
 function mishapFindings({ counts, grown }: ProcessFacts): Finding[] {
   return Object.entries(MISHAPS).flatMap(([id, { words, count: countOf, ...advice }]) => {

@@ -35,14 +35,22 @@ export function joinConditions(processes: readonly ProcessState[], nowUs: number
       joined.set(condition.id, known === undefined ? { ...condition, workers } : bothOf(known, condition, workers));
     }
   }
-  for (const symptom of joined.values()) {
-    const cause = joined.get(symptom.causedBy ?? "");
-    if (cause === undefined) continue;
+  const found = new Map(joined);
+  for (const symptom of found.values()) {
+    const cause = joined.get(rootOf(symptom, found).id);
+    if (cause === undefined || cause.id === symptom.id) continue;
     joined.delete(symptom.id);
-    joined.set(cause.id, { ...cause, details: [...(cause.details ?? []), saysOf(symptom)] });
+    const told = [saysOf(symptom), ...(symptom.details ?? [])];
+    joined.set(cause.id, { ...cause, details: [...(cause.details ?? []), ...told] });
   }
   const differing = differingRules(processes, nowUs);
   return inOrder([...joined.values(), ...(differing === undefined ? [] : [{ ...differing, workers: [] }])]).map(viewOf);
+}
+
+/** The condition that explains this one in the end; itself if none does. */
+function rootOf(symptom: Joined, found: ReadonlyMap<string, Joined>): Joined {
+  const cause = found.get(symptom.causedBy ?? "");
+  return cause === undefined ? symptom : rootOf(cause, found);
 }
 
 /** Critical conditions before warnings; among equals the oldest first. */

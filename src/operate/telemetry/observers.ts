@@ -11,7 +11,15 @@ import {
 } from "../../engine/base/errors.ts";
 import type { CountRows, SharedCounts } from "../../engine/base/shared-counts.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../../engine/domain/limit.ts";
-import type { Source } from "../../engine/domain/take.ts";
+import {
+  canRefuseCall,
+  Kind,
+  Outcome,
+  type Source,
+  type Take,
+  type TakeGroup,
+  Verdict,
+} from "../../engine/domain/take.ts";
 import type { LimiterObserver } from "../../engine/limiter/limiter-observer.ts";
 import type { StoreObserver } from "../../stores/store-observer.ts";
 import { LATENCY_CELLS, LatencyHistogram } from "./latency-histogram.ts";
@@ -27,6 +35,9 @@ class SourceCounts extends namedCounts(SOURCE_NAMES) {}
 class StoreErrorCounts extends namedCounts(STORE_ERROR_CODES) {}
 class RequestErrorCounts extends namedCounts(REQUEST_ERROR_CODES) {}
 class BreakerCounts extends namedCounts(BREAKER_STATES) {}
+
+/** Most limits that are noted between two looks. */
+const UNDECIDED_LIMITS_MAX = 100;
 
 const CALL_COUNTERS = [
   /** Calls that on_store_failure decided, fully or in part. */
@@ -49,6 +60,10 @@ export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObs
   readonly refused: SourceCounts;
   /** Degraded calls by OnStoreFailure, then by the store's error code. */
   readonly degradedByPolicy: readonly StoreErrorCounts[];
+  /** Calls that passed although a limit that could have refused them got no answer, by the store's error code. */
+  readonly passed: StoreErrorCounts;
+  /** Ids of limits without an answer in calls of this thread that nothing refused, one-byte; whoever reads them clears them. */
+  readonly undecidedLimits = new Set<string>();
   readonly requestErrors: RequestErrorCounts;
   /** Descriptors that met no rule, by domain; domains without rules are included. */
   readonly unmatched: UnmatchedBook;
@@ -62,6 +77,7 @@ export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObs
     this.degradedByPolicy = ON_STORE_FAILURE_NAMES.map(
       (policy) => new StoreErrorCounts(placeOf(counts, `degraded ${policy}`, STORE_ERROR_CODES.length)),
     );
+    this.passed = new StoreErrorCounts(placeOf(counts, "passed", STORE_ERROR_CODES.length));
     this.requestErrors = new RequestErrorCounts(placeOf(counts, "request errors", REQUEST_ERROR_CODES.length));
     this.unmatched = new UnmatchedBook(counts);
     this.#log = log;
@@ -72,8 +88,16 @@ export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObs
     this.responseTime.observe(elapsedUs);
   }
 
-  degraded(policy: OnStoreFailure, failure: StoreError): void {
+  degraded(policy: OnStoreFailure, failure: StoreError, { takes, size, verdict }: TakeGroup): void {
     this.degradedCalls++;
+    let isUndecided = false;
+    for (let i = 0; i < size && verdict !== Verdict.refused; i++) {
+      const take = takes[i] as Take;
+      if (take.outcome !== Outcome.unanswered || take.kind === Kind.shadow || !canRefuseCall(take)) continue;
+      isUndecided = true;
+      if (this.undecidedLimits.size < UNDECIDED_LIMITS_MAX) this.undecidedLimits.add(take.limit.names.id);
+    }
+    if (isUndecided && verdict === Verdict.allowed) this.passed[failure.code]++;
     (this.degradedByPolicy[policy] as StoreErrorCounts)[failure.code]++;
     this.#log.warn(`degraded ${policy} ${failure.code}`, "answered without the store", () => ({
       policy: ON_STORE_FAILURE_NAMES[policy],
@@ -107,6 +131,19 @@ export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObs
   debtCapped(limitId: string, hits: number): void {
     this.cappedHits += hits;
     this.#log.warn("debt capped", "post-paid hits beyond debt_max were not recorded", () => ({ limit: limitId, hits }));
+  }
+
+  /** Calls of all threads that passed without a decision, or where the proxy lets failed calls pass, by cause. */
+  undecided(): [cause: string, calls: number][] {
+    const codes = (counts: StoreErrorCounts, policy: string) =>
+      counts.sums().map(([code, calls]): [string, number] => [`${code}, on_store_failure: ${policy}`, calls]);
+    return [
+      ...codes(this.passed, "allow"),
+      ...codes(this.degradedByPolicy[OnStoreFailure.error] as StoreErrorCounts, "error"),
+      ["no rules", this.sum("callsWithoutRules")],
+      ["more calls than IN_FLIGHT_MAX", this.sum("overloadedCalls")],
+      ["a fault of Headgate", this.sum("internalErrors")],
+    ];
   }
 
   /** A request could not be read. */

@@ -25,6 +25,7 @@ import type { StatsdExporter } from "../../operate/telemetry/statsd.ts";
 import { ThreadNumbers } from "../../operate/telemetry/thread-numbers.ts";
 import { TopKeys } from "../../operate/telemetry/top/top-keys.ts";
 import type { Traces } from "../../operate/telemetry/traces/open-traces.ts";
+import { UndecidedCalls } from "../../operate/telemetry/undecided-calls.ts";
 import type { RuleSource } from "../../rule-sources/files/rule-source.ts";
 import type { XdsRules, XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
 import { SnapshotStatus } from "../../stores/memory/snapshot/snapshot-status.ts";
@@ -47,6 +48,7 @@ export interface AppParts extends AppOptions {
   readonly series: SeriesBook;
   readonly numbers: ThreadNumbers;
   readonly limitWatch: LimitWatch;
+  readonly undecided: UndecidedCalls;
   readonly store: Store;
   readonly storeHealth: StoreHealth;
   /** Undefined without MEMORY_SNAPSHOT. */
@@ -145,6 +147,7 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     statsBook,
     series,
     numbers: new ThreadNumbers(counts),
+    undecided: new UndecidedCalls(),
     limitWatch: new LimitWatch({
       sumsOf: (stats) => statsBook.sumsOf(stats),
       shapesOf: (domain) => calls.unmatched.shapesOf(domain),

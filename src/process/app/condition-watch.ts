@@ -2,6 +2,7 @@
 
 import { runInTurns } from "../../engine/base/long-work.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { textOf } from "../../engine/domain/request.ts";
 import type { DomainRules, RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Condition } from "../../operate/condition.ts";
 import { ConditionBook, GrowthBook } from "../../operate/http/condition-book.ts";
@@ -21,7 +22,18 @@ export function requiringDomains(rules: RuleSet | undefined): DomainRules[] {
 
 /** Looks from now on, as one of `running.watches`. Returns what looks, too, and says what is wrong now. */
 export function watchConditions(parts: AppParts): () => readonly Condition[] {
-  const { clock, health, reloader, calls, storeCounts: store, running, runtimeLimits, limitWatch, xds } = parts;
+  const {
+    clock,
+    health,
+    reloader,
+    calls,
+    storeCounts: store,
+    running,
+    runtimeLimits,
+    limitWatch,
+    undecided,
+    xds,
+  } = parts;
   const book = new ConditionBook();
   const growth = new GrowthBook();
   let lookedUs = Number.NEGATIVE_INFINITY;
@@ -33,6 +45,8 @@ export function watchConditions(parts: AppParts): () => readonly Condition[] {
   const look = () => {
     const nowUs = clock.nowUs();
     lookAtLimits(nowUs);
+    undecided.look(calls.undecided(), [...calls.undecidedLimits].map(textOf), nowUs);
+    calls.undecidedLimits.clear();
     const own = health.own();
     const missing = health.notes().get("workers");
     const findings = findConditions({
@@ -45,6 +59,7 @@ export function watchConditions(parts: AppParts): () => readonly Condition[] {
       limitsTrouble: runtimeLimits.sync?.trouble,
       counts: { calls, store },
       deadLimits: limitWatch.dead,
+      undecided: { rows: undecided.list(nowUs), limits: undecided.limits() },
       requiring: requiringDomains(reloader.current),
       grown: (id, count) => growth.grown(id, count, nowUs),
     });

@@ -30,6 +30,7 @@ const WELL: ProcessFacts = {
   counts: countsOf([]),
   deadLimits: [],
   requiring: [],
+  undecided: { rows: [], limits: [] },
   grown: () => 0,
 };
 const DAY = 86_400;
@@ -153,6 +154,18 @@ const CASES: readonly (readonly [name: string, facts: Partial<ProcessFacts>, fou
     },
     warning(/^calls of domain edge came without 'tenant', which it requires \(on_missing: refuse\); the last within/, {
       count: 12,
+    }),
+  ],
+  [
+    "calls that passed without a decision",
+    {
+      undecided: {
+        rows: [{ cause: "STORE_TIMEOUT", last_hour: 2, last_day: 5, first_at: "A", last_at: "B" }],
+        limits: ["edge/a", "edge/b"],
+      },
+    },
+    warning(/^Calls passed without a decision .*: 2 in the last hour, 5 in the last day\.$/, {
+      details: ["STORE_TIMEOUT: 2 in the hour, 5 in the day, from A to B", "limits without a say: edge/a, edge/b"],
     }),
   ],
   ["a part that nobody has advice for", { notes: new Map([["snapshots of something", "no"]]) }, warning(/^No\.$/)],

@@ -72,6 +72,21 @@ test("workers that decide by different rules are told apart by their hashes, sin
   expect(view(processes.slice(1))).toEqual([]);
 });
 
+test("what follows from a condition that follows from another is a detail of the first, with its own details", () => {
+  const chain = [
+    { ...condition("undecided", 3), causedBy: "degraded", details: ["edge/a"] },
+    { ...condition("degraded", 2), causedBy: "store" },
+  ];
+  const view = (conditions: readonly Condition[]) =>
+    joinConditions([{ worker: undefined, conditions, rules: { hash: null } }], 0).map(({ id, details }) => [
+      id,
+      details,
+    ]);
+  expect(view([...chain, condition("store", 1)])).toEqual([["store", ["undecided", "edge/a", "degraded"]]]);
+  expect(view(chain)).toEqual([["degraded", ["undecided", "edge/a"]]]);
+  expect(view(chain.slice(0, 1))).toEqual([["undecided", ["edge/a"]]]);
+});
+
 test("what all workers find in the same counters is told once, by the one that found it first", () => {
   const shared = (says: string, sinceUs: number) => ({
     ...condition("dead limits edge", sinceUs, says),

@@ -3,7 +3,7 @@
 import { afterAll, expect, test } from "vitest";
 import { StoreError } from "../../../src/engine/base/errors.ts";
 import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
-import { Source } from "../../../src/engine/domain/take.ts";
+import { Source, TakeGroup } from "../../../src/engine/domain/take.ts";
 import { keyText, valueText } from "../../../src/engine/runtime/runtime-limit.ts";
 import { ServerCounts } from "../../../src/grpc/transport/fast-lane/bounds.ts";
 import { createLogger } from "../../../src/operate/telemetry/logger.ts";
@@ -100,8 +100,8 @@ async function countedParts(): Promise<AppParts> {
   for (const us of [-5, 10, 40, 40, 9_000_000]) calls.decided(false, Source.store, us);
   calls.decided(true, Source.denialMemory, 12);
   calls.requestFailed("REQUEST_DOMAIN_EMPTY");
-  calls.degraded(OnStoreFailure.allow, failure);
-  calls.degraded(OnStoreFailure.error, failure);
+  calls.degraded(OnStoreFailure.allow, failure, new TakeGroup());
+  calls.degraded(OnStoreFailure.error, failure, new TakeGroup());
   calls.domainNotFound('e"d\\g\ne', 2);
   store.answered(300, 7);
   store.failed(failure);

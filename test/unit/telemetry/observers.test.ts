@@ -3,8 +3,9 @@
 import { expect, test } from "vitest";
 import { StoreError } from "../../../src/engine/base/errors.ts";
 import { OnStoreFailure } from "../../../src/engine/domain/limit.ts";
-import { Source } from "../../../src/engine/domain/take.ts";
+import { Kind, Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../../src/engine/domain/take.ts";
 import { CallCounts, StoreCounts } from "../../../src/operate/telemetry/observers.ts";
+import { makeLimit } from "../../support/builders.ts";
 import { countsAlone } from "../../support/counts.ts";
 import { recordedLog } from "../../support/recorded-log.ts";
 
@@ -19,7 +20,7 @@ test("a store that fails a thousand calls in a second is one line, and every cal
   const { lines, calls, store } = makeObservers();
   for (let i = 0; i < 1_000; i++) {
     store.failed(TIMEOUT);
-    calls.degraded(OnStoreFailure.allow, TIMEOUT);
+    calls.degraded(OnStoreFailure.allow, TIMEOUT, new TakeGroup());
   }
   expect(lines).toEqual([
     {
@@ -40,6 +41,28 @@ test("a store that fails a thousand calls in a second is one line, and every cal
   expect(store.failures.sum("STORE_TIMEOUT")).toBe(1_000);
   expect(calls.degradedByPolicy[OnStoreFailure.allow]?.sum("STORE_TIMEOUT")).toBe(1_000);
 });
+
+test.each<[string, Verdict, Partial<Take>, boolean]>([
+  ["a payment without an answer", Verdict.allowed, {}, true],
+  ["a peek without an answer", Verdict.allowed, { mode: Mode.peek }, true],
+  ["a call that another limit refuses", Verdict.refused, {}, false],
+  ["a take that local counting has answered", Verdict.allowed, { outcome: Outcome.room }, false],
+  ["a report, which nothing refuses", Verdict.allowed, { mode: Mode.postPaid }, false],
+  ["shadow mode, which refuses nothing", Verdict.allowed, { kind: Kind.shadow }, false],
+])(
+  "of degraded calls those count as undecided that a limit should have judged: %s",
+  (_, verdict, fields, isCounted) => {
+    const { calls } = makeObservers();
+    const group = new TakeGroup();
+    const take = group.add(makeLimit({ id: "edge/a" }));
+    Object.assign(take, { mode: Mode.pay, outcome: Outcome.unanswered }, fields);
+    group.verdict = verdict;
+    calls.degraded(OnStoreFailure.allow, TIMEOUT, group);
+    const counted = calls.undecided().filter(([, count]) => count > 0);
+    expect(counted).toEqual(isCounted ? [["STORE_TIMEOUT, on_store_failure: allow", 1]] : []);
+    expect([...calls.undecidedLimits]).toEqual(isCounted ? ["edge/a"] : []);
+  },
+);
 
 test("calls that were decided say nothing", () => {
   const { lines, calls } = makeObservers();

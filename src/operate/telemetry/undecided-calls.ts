@@ -1,0 +1,79 @@
+// Calls of the last day that passed without a decision, by cause: what counters have grown by, looked at once a second.
+
+import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+
+const HOUR_US = 3_600 * MICROS_PER_SECOND;
+const DAY_US = 24 * HOUR_US;
+/** Growth within such a time is kept as one span, so a cause has at most 1,440. */
+const SPAN_US = 60 * MICROS_PER_SECOND;
+/** Most limits that are remembered. */
+const LIMITS_MAX = 100;
+
+interface Span {
+  readonly firstUs: number;
+  readonly lastUs: number;
+  readonly calls: number;
+}
+
+/** What one cause has let pass. */
+export interface Undecided {
+  readonly cause: string;
+  readonly last_hour: number;
+  readonly last_day: number;
+  /** The first and the last such call of the day, to a second. */
+  readonly first_at: string;
+  readonly last_at: string;
+}
+
+/** Remembers them by causes, of which there are few. */
+export class UndecidedCalls {
+  /** What each cause had counted at the last look; empty before the first. */
+  readonly #counted = new Map<string, number>();
+  readonly #spans = new Map<string, Span[]>();
+  /** When each limit was last concerned. */
+  readonly #limits = new Map<string, number>();
+
+  /** Notes what each cause has counted by now, and which limits had no say since the last look. */
+  look(counts: Iterable<readonly [cause: string, count: number]>, limits: Iterable<string>, nowUs: number): void {
+    for (const [cause, count] of counts) {
+      // At the first look of a worker that replaces another one, the counters are not new.
+      const grown = count - (this.#counted.get(cause) ?? count);
+      this.#counted.set(cause, count);
+      if (grown > 0) this.#add(cause, grown, nowUs);
+    }
+    for (const limit of limits)
+      if (this.#limits.size < LIMITS_MAX || this.#limits.has(limit)) this.#limits.set(limit, nowUs);
+    for (const [limit, atUs] of this.#limits) if (atUs < nowUs - DAY_US) this.#limits.delete(limit);
+  }
+
+  /** Of the last day, the cause with most calls first. */
+  list(nowUs: number): readonly Undecided[] {
+    const rows = [...this.#spans].map(([cause, spans]) => {
+      const since = (us: number) => spans.filter(({ lastUs }) => lastUs > nowUs - us);
+      const callsOf = (some: readonly Span[]) => some.reduce((sum, { calls }) => sum + calls, 0);
+      const day = since(DAY_US);
+      return {
+        cause,
+        last_hour: callsOf(since(HOUR_US)),
+        last_day: callsOf(day),
+        first_at: isoTime(day[0]?.firstUs ?? nowUs),
+        last_at: isoTime(day.at(-1)?.lastUs ?? nowUs),
+      };
+    });
+    return rows.filter(({ last_day: calls }) => calls > 0).sort((one, other) => other.last_day - one.last_day);
+  }
+
+  /** Limits that had no say in some of these calls; of many only the first. */
+  limits(): readonly string[] {
+    return [...this.#limits.keys()];
+  }
+
+  #add(cause: string, calls: number, nowUs: number): void {
+    const spans = (this.#spans.get(cause) ?? []).filter(({ lastUs }) => lastUs > nowUs - DAY_US);
+    const last = spans.at(-1);
+    if (last !== undefined && nowUs - last.firstUs < SPAN_US)
+      spans[spans.length - 1] = { ...last, lastUs: nowUs, calls: last.calls + calls };
+    else spans.push({ firstUs: nowUs, lastUs: nowUs, calls });
+    this.#spans.set(cause, spans);
+  }
+}
