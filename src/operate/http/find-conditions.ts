@@ -9,7 +9,7 @@ import type { RulesFailure } from "../../rule-sources/files/rule-source.ts";
 import type { Finding } from "../condition.ts";
 import type { DeadLimit, DeadLimits } from "../telemetry/limit-watch.ts";
 import type { CallCounts, StoreCounts } from "../telemetry/observers.ts";
-import type { Undecided } from "../telemetry/undecided-calls.ts";
+import { type Undecided, undecidedWords } from "../telemetry/undecided-calls.ts";
 import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
 
 /** What to do about a kind of trouble; `see` is the anchor of a heading in docs/operations.md. */
@@ -294,15 +294,11 @@ function undecidedFinding({ undecided: { rows, limits } }: ProcessFacts): Findin
       causedBy: "degraded",
       says: `Calls passed without a decision (unless the proxy refuses such calls): ${hour} in the last hour, ${day} in the last day.`,
       details: [
-        ...rows.map(undecidedLine),
+        ...rows.map(undecidedWords),
         ...(limits.length === 0 ? [] : [`limits without a say: ${limits.join(", ")}`]),
       ],
     },
   ];
-}
-
-function undecidedLine({ cause, last_hour: hour, last_day: day, first_at: first, last_at: last }: Undecided): string {
-  return `${cause}: ${hour} in the hour, ${day} in the day, from ${first} to ${last}`;
 }
 
 function mishapFindings({ counts, grown }: ProcessFacts): Finding[] {

@@ -10,6 +10,7 @@ import { formatPlace } from "../../engine/rules/problems.ts";
 import type { DomainRules, Level, Rule, RuleSet } from "../../engine/rules/rule-set.ts";
 import { rulesOfTiers } from "../../engine/rules/tiers.ts";
 import { type UnmatchedShape, whyUnmatched } from "../../engine/rules/why-unmatched.ts";
+import { type Information, LimitTrends } from "./limit-trends.ts";
 import type { LimitSums } from "./stats-book.ts";
 
 /** A limit is dead if its domain has had this many calls since its last match, */
@@ -77,6 +78,7 @@ interface WatchSources {
 export class LimitWatch {
   readonly #sources: WatchSources;
   readonly #sights = new WeakMap<LimitStats, Sight>();
+  readonly #trends = new LimitTrends();
   #rules: RuleSet | undefined;
   #written: readonly Written[] = [];
   /** As of the last look. */
@@ -92,8 +94,10 @@ export class LimitWatch {
     let looked = 0;
     for (const domain of rules.domains.values()) {
       const calls = domain.stats.sum("calls");
-      for (const { stats } of domain.limits) {
-        this.#sights.set(stats, this.#sightOf(stats, calls, nowUs));
+      for (const limit of domain.limits) {
+        const sums = this.#sources.sumsOf(limit.stats);
+        this.#sights.set(limit.stats, this.#sightOf(limit.stats, sums, calls, nowUs));
+        this.#trends.look(limit, domain, sums, nowUs);
         if (++looked % LIMITS_PER_STEP === 0) yield;
       }
     }
@@ -107,7 +111,13 @@ export class LimitWatch {
       if (found.count++ < DESCRIBED_MAX) found.rules.push(this.#describe(written, limits));
       yield;
     }
+    this.#trends.end();
     this.dead = [...dead].map(([{ domain }, found]) => ({ domain: textOf(domain), ...found }));
+  }
+
+  /** What is worth knowing of limits besides; as of the last look. */
+  get information(): readonly Information[] {
+    return this.#trends.information;
   }
 
   /** When the limit last matched, and since when that is known; undefined before the first look at it. */
@@ -116,8 +126,7 @@ export class LimitWatch {
     return latest(sights.filter((sight) => sight !== undefined));
   }
 
-  #sightOf(stats: LimitStats, calls: number, nowUs: number): Sight {
-    const sums = this.#sources.sumsOf(stats);
+  #sightOf(stats: LimitStats, sums: LimitSums, calls: number, nowUs: number): Sight {
     const matches = MATCHES.reduce((sum, name) => sum + sums[name], 0);
     const last = this.#sights.get(stats);
     if (last?.matches === matches) return last;

@@ -77,3 +77,14 @@ export class UndecidedCalls {
     this.#spans.set(cause, spans);
   }
 }
+
+/** A cause in words. */
+export function undecidedWords({
+  cause,
+  last_hour: hour,
+  last_day: day,
+  first_at: first,
+  last_at: last,
+}: Undecided): string {
+  return `${cause}: ${hour} in the hour, ${day} in the day, from ${first} to ${last}`;
+}

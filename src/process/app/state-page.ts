@@ -59,6 +59,8 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
     unmatched: [...calls.unmatched.entries()].map(({ domain, descriptors }) => ({ domain, descriptors })),
     /** Calls of the last day that passed without a decision, by cause, and limits that had no say. */
     undecided: { causes: parts.undecided.list(nowUs), limits: parts.undecided.limits() },
+    /** Of limits that work as written, though perhaps not as meant; for `headgate doctor`. */
+    information: parts.limitWatch.information,
     /** Whether GET /top has something to show (TOP_KEYS). */
     keeps_top_keys: parts.topKeys !== undefined,
     /** Limits at run time by kind, and what keeps them from being up to date; `changes` grows with each change. */

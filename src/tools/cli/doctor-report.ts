@@ -2,6 +2,8 @@
 
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import { visible } from "../../engine/base/visible.ts";
+import type { Information } from "../../operate/telemetry/limit-trends.ts";
+import { type Undecided, undecidedWords } from "../../operate/telemetry/undecided-calls.ts";
 import { count, paint, type Terminal, wrap } from "./terminal.ts";
 
 /** A condition of GET /state. */
@@ -30,6 +32,8 @@ export interface State {
     readonly errors: number;
   };
   readonly rules: { readonly hash: string | null };
+  readonly information?: readonly Information[];
+  readonly undecided?: { readonly causes: readonly Undecided[] };
 }
 
 /** What was heard of a server. */
@@ -84,7 +88,10 @@ export function doctorReport(answers: readonly (Heard | Silent)[]) {
     servers: answers.map((one) => ("state" in one ? serverRow(one) : one)),
     conditions,
     differences,
-    information: joined.filter(isPartial).map(({ says, details, servers }) => ({ says, details, servers })),
+    information: [
+      ...joined.filter(isPartial).map(({ says, details, servers }) => ({ says, details, servers })),
+      ...joinInformation(heard),
+    ],
   };
 }
 
@@ -113,6 +120,22 @@ function joinConditions(heard: readonly Heard[]) {
   }
   const rank = ({ severity }: Condition) => (severity === "critical" ? 0 : 1);
   return [...joined.values()].sort((one, other) => rank(one) - rank(other) || one.since.localeCompare(other.since));
+}
+
+/** What processes tell for information, each sentence once; calls without a decision, if no condition tells of them any more. */
+function joinInformation(heard: readonly Heard[]) {
+  const joined = new Map<string, { readonly says: string; readonly details: string[]; readonly servers: string[] }>();
+  for (const { server, state } of heard) {
+    const { information = [], undecided: { causes = [] } = {} } = state;
+    const past = causes.every(({ last_hour: hour }) => hour === 0) ? causes : [];
+    const told = { says: "Calls passed without a decision in the last day:", details: past.map(undecidedWords) };
+    for (const { says, details } of [...information, ...(past.length === 0 ? [] : [told])]) {
+      const known = getOrInsert(joined, says, () => ({ says, details: [], servers: [] }));
+      known.servers.push(server);
+      known.details.push(...details.filter((line) => !known.details.includes(line)));
+    }
+  }
+  return [...joined.values()];
 }
 
 function findDifferences(heard: readonly Heard[]): readonly Difference[] {

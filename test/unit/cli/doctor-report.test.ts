@@ -128,6 +128,32 @@ test("a limit that is dead in one process and not in another is no problem, but 
   expect(all).toMatchObject({ exit_code: 1, conditions: [{ id: "dead limits edge" }], information: [] });
 });
 
+test("what is for information is told once, and is no problem", () => {
+  const information = [{ says: "Limits that refuse all:", details: ["edge/a"] }];
+  const past = { cause: "STORE_TIMEOUT", last_hour: 0, last_day: 7, first_at: "A", last_at: "B" };
+  const report = doctorReport([
+    heard("a:1", { information, undecided: { causes: [past] } }),
+    heard("b:1", { information: [{ says: "Limits that refuse all:", details: ["edge/a", "edge/b"] }] }),
+  ]);
+  expect(report).toMatchObject({ exit_code: 0, status: "well" });
+  expect(report.information).toEqual([
+    { says: "Limits that refuse all:", details: ["edge/a", "edge/b"], servers: ["a:1", "b:1"] },
+    {
+      says: "Calls passed without a decision in the last day:",
+      details: ["STORE_TIMEOUT: 0 in the hour, 7 in the day, from A to B"],
+      servers: ["a:1"],
+    },
+  ]);
+  expect(doctorText(report, new RecordedTerminal())).toContain(`
+for information  a:1, b:1
+  Limits that refuse all:
+  edge/a
+  edge/b
+`);
+  const present = { ...past, last_hour: 1 };
+  expect(doctorReport([heard("a:1", { undecided: { causes: [present] } })]).information).toEqual([]);
+});
+
 test("text of servers can't move the cursor", () => {
   const report = doctorReport([heard("a:1", { version: "\x1b[2J", conditions: [condition("\x1b[2J")] })]);
   expect(doctorText(report, new RecordedTerminal())).not.toContain("\x1b");
