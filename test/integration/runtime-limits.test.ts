@@ -317,6 +317,21 @@ test("Budgets follows them: other amounts, a block, which still settles, and not
   expect(await budgetLeft(app)).toBe(30);
 });
 
+test.each([0, 1])(
+  "a blocked caller's call pays no limit that it brings along, before or after the blocked descriptor",
+  async (at) => {
+    const rules = "domain: edge\ndescriptors: [{ key: tenant, rate_limit: { requests_per_unit: 5, unit: day } }]\n";
+    const app = await startTestApp(rules, { ADMIN_TOKEN: TOKEN });
+    await limits(app, "block", "edge", "tenant=bad");
+    const own = { entries: [{ key: "user", value: "own" }], limit: { requests_per_unit: 9, unit: "DAY" } };
+    const blocked = { entries: [{ key: "tenant", value: "bad" }] };
+    const descriptors = at === 0 ? [own, blocked] : [blocked, own];
+    expect((await app.ask({ domain: "edge", descriptors })).overall_code).toBe("OVER_LIMIT");
+    const after = await app.ask({ domain: "edge", descriptors: [own] });
+    expect(after.statuses[0]?.limit_remaining).toBe(8);
+  },
+);
+
 test("threads of one process share them, whichever was asked", async () => {
   const rig = await startWorkers({ WORKERS: "3", ADMIN_TOKEN: TOKEN });
   const send = (method: string, body?: object) =>

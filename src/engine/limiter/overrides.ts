@@ -13,6 +13,7 @@ import { findRule, hidesValues } from "../rules/match.ts";
 import { LOW_LABEL, priorityOf } from "../rules/priority.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import { DEBT_BURSTS_DEFAULT } from "../rules/schema.ts";
+import { waitsForAdmission } from "./blocks.ts";
 import type { LimitCall } from "./call.ts";
 import type { CounterFiller } from "./counters.ts";
 import { addTake, type FillOptions, leavesAlone, type Question } from "./question.ts";
@@ -39,6 +40,7 @@ export class OverrideFiller {
     const rule = this.#overridden(rules, descriptor);
     question.read(call.request, rules, rule);
     call.rules[index] = rule;
+    if (call.isBlocked && waitsForAdmission(question)) return;
     const limit = this.#limits.limitOf(descriptor, rules, rule);
     const hashesValues = rule?.hashesValues ?? hidesValues(rules, descriptor, this.#work);
     if (rules.counterPrefix !== undefined) {
