@@ -97,6 +97,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "engine/runtime",
     "operate/http/read-asked-limit.ts",
   ],
+  // Neutral: it shares nothing with the service that it judges.
+  "tools/verify": [],
   "tools/cli": [
     "engine/base",
     "engine/domain",
@@ -106,6 +108,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "rule-sources/files",
     "process/settings",
     "tools/mirror",
+    "tools/verify",
     "operate/telemetry",
     "rule-sources/xds/dump.ts",
     "grpc/transport/load-proto.ts",
@@ -157,9 +160,20 @@ const HAS_A_SECTION = ["process/workers", "stores/memory/snapshot"];
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   ioredis: ["stores/redis"],
   pg: ["stores/postgres"],
-  "@grpc/grpc-js": ["grpc/transport", "tools/cli/ask.ts", "rule-sources/xds", "operate/telemetry/traces"],
-  "@bufbuild/protobuf": ["grpc/rls/json.ts", "grpc/transport/load-proto.ts", "grpc/transport/reflection.ts"],
-  yaml: ["rule-sources/files"],
+  "@grpc/grpc-js": [
+    "grpc/transport",
+    "tools/cli/ask.ts",
+    "tools/verify/ask-grpc.ts",
+    "rule-sources/xds",
+    "operate/telemetry/traces",
+  ],
+  "@bufbuild/protobuf": [
+    "grpc/rls/json.ts",
+    "grpc/transport/load-proto.ts",
+    "grpc/transport/reflection.ts",
+    "tools/verify/ask-grpc.ts",
+  ],
+  yaml: ["rule-sources/files", "tools/verify/read-plan.ts"],
   pino: ["operate/telemetry/logger.ts"],
   "prom-client": ["operate/telemetry"],
   "@opentelemetry/api": ["operate/telemetry/traces"],

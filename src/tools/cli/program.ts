@@ -26,6 +26,7 @@ import { addSuggest } from "./suggest.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
 import { addTest } from "./test.ts";
 import { addTop } from "./top.ts";
+import { addVerify } from "./verify.ts";
 
 interface ProgramOptions {
   /** Runs the service until it is told to stop. */
@@ -79,6 +80,7 @@ export function buildProgram(options: ProgramOptions): ProgramCommand {
   addSimulate(program, terminal);
   addSuggest(program, terminal);
   addTest(program, terminal, options.untilStopped);
+  addVerify(program, terminal);
   addReferenceCommands(program, terminal);
   return program;
 }

@@ -1,0 +1,101 @@
+// `headgate verify`: options in, report out. What it does is in src/tools/verify, which knows nothing of the service.
+
+import { randomInt } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import type { Command } from "commander";
+import { SystemClock } from "../../engine/base/clock.ts";
+import { errorMessage } from "../../engine/base/thrown.ts";
+import { visible, visibleLines } from "../../engine/base/visible.ts";
+import { someText, whole } from "./arguments.ts";
+import { paint, sayTrouble, type Terminal } from "./terminal.ts";
+
+interface VerifyFlags {
+  readonly server?: string;
+  readonly http?: string;
+  readonly header?: readonly string[];
+  readonly seed?: number;
+  readonly junit?: string;
+  /** As typed: readPlan checks them. */
+  readonly [name: string]: unknown;
+}
+
+const NUMBER_MAX = 4_294_967_295;
+
+/** Adds the command. */
+export function addVerify(program: Command, terminal: Terminal): void {
+  program
+    .command("verify")
+    .summary("prove that a service keeps a limit")
+    .description(
+      "Calls a service that speaks Envoy's rate limit protocol, or a page behind Envoy: in bursts, steadily, at the edges of" +
+        " windows. Checks each grant, refusal, wait and remainder against the limit that you name. Ends with 1 if it does not" +
+        " hold, with 2 if it could not be checked.",
+    )
+    .argument("[what]", "a descriptor as key=value,key2=value2, or a plan as a .yaml file", someText("text"))
+    .option("-s, --server <host:port,...>", "gRPC addresses of the service")
+    .option("-d, --domain <name>", "domain of the calls")
+    .option("--http <url>", "call this page behind Envoy instead")
+    .option("--header <name=value...>", "headers of these calls")
+    .option("--limit <rate>", "the limit, such as 50/s, 1000/h or 20/30s")
+    .option("--burst <n>", "burst of a token bucket", whole(1, NUMBER_MAX))
+    .option("--algorithm <name>", "how it counts, as rule files name it (default: what fits)")
+    .option("--tolerance <n>", "so many hits more or less are right, too", whole(0, NUMBER_MAX))
+    .option("--refunds", "give hits back, too (is_negative_hits)")
+    .option("--for <time>", "how long (default: 20s)")
+    .option("--seed <n>", "draw the calls of that run again", whole(0, NUMBER_MAX))
+    .option("--junit <file>", "write the report for CI, too", someText("a path"))
+    .addHelpText("after", EXAMPLES)
+    .action((what: string | undefined, flags: VerifyFlags) => run(what, flags, terminal));
+}
+
+const EXAMPLES = `
+A * in a value stands for four callers that nobody was before: their limits are
+full.
+
+Examples:
+  headgate verify --server headgate:8081 --domain edge 'tenant=verify-*' \\
+    --limit 50/s --burst 100
+  headgate verify --http https://shop.example/ --header 'x-tenant=verify-*' \\
+    --limit 50/s
+  headgate verify plan.yaml --junit out.xml
+`;
+
+async function run(what: string | undefined, flags: VerifyFlags, terminal: Terminal): Promise<void> {
+  const { parsePlan, readPlan } = await import("../verify/read-plan.ts");
+  const { verify } = await import("../verify/verify.ts");
+  const { junitText, reportText } = await import("../verify/report-text.ts");
+  const clock = new SystemClock();
+  const now = () => clock.nowUs() / 1_000;
+  try {
+    const isFile = what !== undefined && /\.ya?ml$/.test(what);
+    const [odd] = Object.keys(flags).filter((name) => isFile && name !== "seed" && name !== "junit");
+    if (odd !== undefined) return sayTrouble(terminal, `a plan takes --seed and --junit only, got --${odd}`);
+    const read = readPlan(
+      isFile ? parsePlan(readFileSync(what, "utf8")) : fieldsOf(what, flags),
+      randomInt(NUMBER_MAX),
+    );
+    if (!("servers" in read)) return sayTrouble(terminal, visibleLines(read.join("\n")));
+    const report = await verify({ ...read, seed: flags.seed ?? read.seed }, now);
+    if (typeof report === "string") return sayTrouble(terminal, visible(report));
+    const isProven = report.isReached && report.faults.every(({ failure }) => failure === undefined);
+    const [verdict, colour, code] = !report.isKept
+      ? (["DOES NOT HOLD", "red", 1] as const)
+      : isProven
+        ? (["holds", "green", 0] as const)
+        : (["NOT PROVEN: a limit was never reached, or a fault's command failed", "yellow", 2] as const);
+    terminal.out(`${visibleLines(reportText(report))}\n${paint(terminal, colour, verdict)}\n`);
+    if (flags.junit !== undefined) writeFileSync(flags.junit, junitText(report));
+    terminal.setExitCode(code);
+  } catch (error) {
+    // A file that can't be read or written.
+    sayTrouble(terminal, visible(errorMessage(error)));
+  }
+}
+
+/** The plan that the options stand for. */
+function fieldsOf(what: string | undefined, flags: VerifyFlags): object {
+  const { server, domain, http, header, refunds, limit, burst, algorithm, tolerance } = flags;
+  const entries = http === undefined ? what : header?.join(",");
+  const servers = server?.split(",");
+  return { servers, http, domain, refunds, for: flags.for, limits: [{ entries, limit, burst, algorithm, tolerance }] };
+}

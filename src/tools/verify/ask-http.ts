@@ -1,0 +1,46 @@
+// Asks a page behind a proxy that limits, such as Envoy: 429 is a refusal, a 5xx no answer, all else a grant.
+
+import type { Answer, Asked, Lost, Told } from "./call.ts";
+
+const TOO_MANY = 429;
+const SERVER_ERROR = 500;
+
+/** The page at `url`. The entries of the only descriptor are headers of the request. */
+export function openHttp(url: string): Asked {
+  return {
+    name: url,
+    ask: async ({ descriptors: [entries = []] }, timeoutMs): Promise<Answer | Lost> => {
+      const headers = entries.map(({ key, value }): [string, string] => [key, value]);
+      try {
+        const response = await fetch(url, { headers, redirect: "manual", signal: AbortSignal.timeout(timeoutMs) });
+        const { status } = response;
+        await response.body?.cancel();
+        if (status >= SERVER_ERROR) return { outcome: "lost", why: `status ${status}` };
+        return { outcome: status === TOO_MANY ? "refused" : "granted", told: [toldBy(response.headers)] };
+      } catch (error) {
+        return { outcome: "lost", why: whyOf(error) };
+      }
+    },
+    reach: async () => true,
+    close: () => undefined,
+  };
+}
+
+/** What the headers of Envoy, or those of the draft for RateLimit headers, tell. */
+function toldBy(headers: Headers): Told {
+  const number = (name: string) => {
+    const text = /^\d+/.exec(headers.get(`x-ratelimit-${name}`) ?? headers.get(`ratelimit-${name}`) ?? "")?.[0];
+    return text === undefined ? undefined : Number(text);
+  };
+  const reset = number("reset");
+  return {
+    quota: number("limit"),
+    remaining: number("remaining"),
+    resetMs: reset === undefined ? undefined : reset * 1_000,
+  };
+}
+
+function whyOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? error.cause.message : error.message;
+}

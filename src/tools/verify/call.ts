@@ -1,0 +1,66 @@
+// Calls: what is asked of whom, and what came of it. Times are in milliseconds since the Unix epoch, with fractions.
+
+/** What an answer told about the limit of one descriptor. */
+export interface Told {
+  /** The limit that it named. */
+  readonly quota?: number | undefined;
+  readonly remaining?: number | undefined;
+  /** Granted: until the limit is full again. Refused: until the call could pass. */
+  readonly resetMs?: number | undefined;
+}
+
+export interface Answer {
+  readonly outcome: "granted" | "refused";
+  /** One for each descriptor; empty if the answer told nothing. */
+  readonly told: readonly Told[];
+}
+
+/** A call without an answer. */
+export interface Lost {
+  readonly outcome: "lost";
+  readonly why: string;
+}
+
+/** What is to be sent. */
+export interface Planned {
+  /** Milliseconds after the start. */
+  readonly dueMs: number;
+  /** Place of the kind of call in the plan. */
+  readonly kind: number;
+  /** Which caller. */
+  readonly caller: number;
+  readonly cost: number;
+  /** Gives `cost` back. */
+  readonly isRefund: boolean;
+}
+
+export interface Call extends Planned {
+  /** How many limits it pays. */
+  readonly limits: number;
+  readonly sentMs: number;
+  /** When the answer came; of a lost call when it was given up. */
+  readonly receivedMs: number;
+  readonly server: string;
+  readonly answer: Answer | Lost;
+}
+
+export interface Entry {
+  readonly key: string;
+  readonly value: string;
+}
+
+export interface Question {
+  readonly domain: string;
+  readonly descriptors: readonly (readonly Entry[])[];
+  readonly cost: number;
+  readonly isRefund: boolean;
+}
+
+/** A server that can be asked. */
+export interface Asked {
+  readonly name: string;
+  ask(question: Question, timeoutMs: number): Promise<Answer | Lost>;
+  /** Resolves to whether it can be reached. */
+  reach(timeoutMs: number): Promise<boolean>;
+  close(): void;
+}

@@ -1,0 +1,144 @@
+// Draws by seed when which caller calls: bursts, steady rates, silence, and crowds at the edges of windows.
+
+import type { Planned } from "./call.ts";
+import { type Limit, quotaOf } from "./limit.ts";
+
+/** A kind of call: what its calls pay. */
+export interface CallKind {
+  readonly limits: readonly Limit[];
+  readonly callers: number;
+  /** Whether calls may cost more than one hit, and whether hits are given back. */
+  readonly hasCosts: boolean;
+  readonly hasRefunds: boolean;
+}
+
+interface Drawing {
+  readonly seed: number;
+  readonly forMs: number;
+  /** When the run begins, in ms since the Unix epoch: windows have their edges by it. */
+  readonly startMs: number;
+}
+
+/** Most calls a second, all callers together. */
+const CALLS_PER_SECOND_MAX = 1_500;
+const BURST_MAX = 200;
+const COST_MAX = 5;
+/** How far from an edge calls crowd. */
+const EDGE_MS = 40;
+
+/** A generator of numbers from 0 to 1 that a seed repeats (mulberry32). */
+export function randomBy(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+/** All calls in the order of their times. */
+export function drawCalls(kinds: readonly CallKind[], { seed, forMs, startMs }: Drawing): Planned[] {
+  const random = randomBy(seed);
+  const all = kinds.reduce((sum, { callers }) => sum + callers, 0);
+  const calls = kinds.flatMap((kind, number) =>
+    Array.from({ length: kind.callers }, (_, caller) => {
+      const drawn = new Caller(kind, { random, forMs, startMs, perMsMax: CALLS_PER_SECOND_MAX / 1_000 / all });
+      return drawn.calls(caller / kind.callers).map((call) => ({ ...call, kind: number, caller }));
+    }).flat(),
+  );
+  return calls.sort((a, b) => a.dueMs - b.dueMs);
+}
+
+interface World extends Omit<Drawing, "seed"> {
+  readonly random: () => number;
+  readonly perMsMax: number;
+}
+
+class Caller {
+  readonly #kind: CallKind;
+  readonly #world: World;
+  readonly #calls: Omit<Planned, "kind" | "caller">[] = [];
+  #at: number;
+
+  constructor(kind: CallKind, world: World) {
+    this.#kind = kind;
+    this.#world = world;
+    this.#at = world.random() * 100;
+  }
+
+  /** `rest`: how much of its time the caller is silent, beside what is drawn; not all are equally busy. */
+  calls(rest: number): readonly Omit<Planned, "kind" | "caller">[] {
+    const { random, forMs } = this.#world;
+    for (let turn = 0; this.#at < forMs; turn++) {
+      const limit = this.#kind.limits[Math.floor(random() * this.#kind.limits.length)];
+      if (limit === undefined) break;
+      const quota = quotaOf(limit);
+      const perMs = limit.amount / limit.windowMs;
+      const spanMs = Math.min(quota / perMs, forMs / 6) * (0.5 + random());
+      // First what shows most in a short run.
+      const shape = turn === 0 ? 0 : turn === 1 ? 0.3 : random() * (1 + rest);
+      if (shape < 0.25) this.#burst(quota);
+      else if (shape < 0.55) this.#steady(spanMs, Math.min(perMs * (0.6 + 2 * random()), this.#world.perMsMax));
+      else if (shape < 0.7) this.#quiet(spanMs / 2, Math.min(perMs / 3, this.#world.perMsMax / 3), quota);
+      else if (shape < 0.85) this.#edges(limit.windowMs, quota);
+      else this.#at += spanMs * (0.1 + 1.5 * random());
+    }
+    return this.#calls.filter(({ dueMs }) => dueMs < forMs);
+  }
+
+  #burst(quota: number): void {
+    this.#crowd(quota * (1.1 + 0.6 * this.#world.random()), 5);
+    this.#at += 20 + 200 * this.#world.random();
+  }
+
+  /** So many calls within `spreadMs`, and a pause that keeps the rate of all calls. */
+  #crowd(calls: number, spreadMs: number): void {
+    const number = Math.min(BURST_MAX, Math.ceil(calls));
+    for (let left = number; left > 0; left--) this.#call(this.#at + this.#world.random() * spreadMs);
+    this.#at += Math.max(0, number / this.#world.perMsMax - 2 * EDGE_MS);
+  }
+
+  /** Calls one by one, and what gives back, at a limit that is used up. */
+  #quiet(forMs: number, perMs: number, quota: number): void {
+    if (!this.#kind.hasRefunds) this.#steady(forMs, perMs);
+    else {
+      this.#burst(quota);
+      this.#steady(forMs, perMs * 2, 0.5);
+      this.#burst(quota);
+    }
+  }
+
+  #steady(forMs: number, perMs: number, refunds = 0): void {
+    for (const endMs = this.#at + forMs; this.#at < endMs; ) {
+      this.#call(this.#at);
+      this.#at += (0.5 + this.#world.random()) / perMs;
+      if (this.#world.random() >= refunds) continue;
+      this.#call(this.#at, true);
+      this.#at += (0.5 + this.#world.random()) / perMs;
+    }
+  }
+
+  /** Crowds before and after the next two edges. */
+  #edges(windowMs: number, quota: number): void {
+    const { random, startMs } = this.#world;
+    for (let edges = 0; edges < 2; edges++) {
+      const toEdge = windowMs - ((startMs + this.#at) % windowMs);
+      if (toEdge > this.#world.forMs / 3) break;
+      this.#at += Math.max(0, toEdge - EDGE_MS * random());
+      this.#crowd(quota * (0.3 + random()), 5);
+      this.#at += Math.min(toEdge, EDGE_MS) + EDGE_MS * random();
+      this.#crowd(quota * (0.3 + random()), 5);
+      this.#at += windowMs * 0.2 * random() + 1;
+    }
+    this.#at += 10 + 100 * random();
+  }
+
+  #call(dueMs: number, isRefund = false): void {
+    const { hasCosts, limits } = this.#kind;
+    const most = Math.min(COST_MAX, ...limits.map(quotaOf));
+    const isMore = hasCosts && !isRefund && this.#world.random() < 0.2;
+    const cost = isMore ? 1 + Math.ceil(this.#world.random() * (most - 1)) : 1;
+    this.#calls.push({ dueMs, cost, isRefund });
+  }
+}

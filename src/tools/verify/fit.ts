@@ -1,0 +1,114 @@
+// Judges all limits of a plan together, and finds what it was not told: how far the service's clock, which begins windows, is from this
+// machine's, and which algorithm counts.
+
+import type { Call } from "./call.ts";
+import { judge, type Statement, type Use } from "./judge.ts";
+import { type Algorithm, algorithmsOf, hasEdges, type Limit } from "./limit.ts";
+
+/** A limit and the calls that pay it, by caller. */
+export interface Group {
+  readonly name: string;
+  readonly limit: Limit;
+  /** Whether nobody paid it before. */
+  readonly isFresh: boolean;
+  readonly keys: ReadonlyMap<string, readonly Use[]>;
+}
+
+/** How a limit was found to count, and what broke it. */
+export type Fit = ReturnType<typeof judgeGroup>;
+/** All limits, judged by one reading of the service's clock. */
+export type Fits = ReturnType<typeof judgeAll>;
+
+/** A range of what the clock may be. */
+interface Cell {
+  readonly phaseMs: number;
+  readonly widthMs: number;
+}
+
+/** Edges of windows lie within so many milliseconds: clocks of several servers differ, and clocks drift. */
+export const EDGE_MS = 10;
+/** Clocks are no further apart than half of this, or than windows are long. */
+const APART_MS_MAX = 60_000;
+/** Most cells that are judged. */
+const CELLS_MAX = 1_000;
+
+/** Tries this machine's clock first; then halves what it may be, as long as a part has no fault. */
+export function fitLimits(groups: readonly Group[]): Fits {
+  const windows = groups.filter(({ limit }) => algorithmsOf(limit).some(hasEdges)).map(({ limit }) => limit.windowMs);
+  const longestMs = Math.min(APART_MS_MAX, Math.max(0, ...windows));
+  const unmoved = new Map<string, Fit>();
+  let best = judgeAll(groups, { phaseMs: -EDGE_MS / 2, widthMs: EDGE_MS }, unmoved);
+  const open: Cell[] = longestMs === 0 ? [] : [{ phaseMs: -longestMs / 2, widthMs: longestMs }];
+  for (let left = CELLS_MAX; best.faults > 0 && left > 0; left--) {
+    const cell = open.pop();
+    if (cell === undefined) break;
+    const { phaseMs, widthMs } = cell;
+    const found = judgeAll(groups, cell, unmoved);
+    const isSmall = widthMs <= EDGE_MS * 1.5;
+    if (found.faults === 0 && !isSmall && left > 1) {
+      // The halves overlap, so that each edge has its width within one of them.
+      const half = widthMs / 2 + EDGE_MS / 4;
+      open.push({ phaseMs: phaseMs + widthMs - half, widthMs: half }, { phaseMs, widthMs: half });
+    } else if (found.faults === 0 || (isSmall && found.faults < best.faults)) best = found;
+  }
+  return best;
+}
+
+/** `unmoved`: what was found of limits without windows, which no clock changes. */
+function judgeAll(groups: readonly Group[], cell: Cell, unmoved: Map<string, Fit>) {
+  const fits = groups.map((group, at) => {
+    const tried = algorithmsOf(group.limit).map((algorithm) => {
+      const kept = unmoved.get(`${at} ${algorithm}`);
+      const fit = kept ?? judgeGroup(group, algorithm, cell);
+      if (!hasEdges(algorithm)) unmoved.set(`${at} ${algorithm}`, fit);
+      return { fit, faults: fit.excesses.length + fit.lies.length + fit.roomyRefusals.length };
+    });
+    const fewest = Math.min(...tried.map(({ faults }) => faults));
+    const best = tried.filter(({ faults }) => faults === fewest).map(({ fit }) => fit);
+    return { ...(best[0] as Fit), algorithms: best.flatMap(({ algorithms }) => algorithms) };
+  });
+  const roomy = new Map<Call, number>();
+  for (const call of fits.flatMap(({ roomyRefusals }) => roomyRefusals)) roomy.set(call, (roomy.get(call) ?? 0) + 1);
+  const wrongRefusals = new Set([...roomy].filter(([call, times]) => times === call.limits).map(([call]) => call));
+  const others = fits.reduce((sum, { excesses, lies }) => sum + excesses.length + lies.length, 0);
+  return {
+    /** Windows begin so much after this machine's. */
+    phaseMs: cell.phaseMs + cell.widthMs / 2,
+    /** One for each group. */
+    fits,
+    /** Calls that were refused although each of their limits had room. */
+    wrongRefusals,
+    faults: wrongRefusals.size + others,
+  };
+}
+
+function judgeGroup({ keys, limit, isFresh }: Group, algorithm: Algorithm, cell: Cell) {
+  const clock = hasEdges(algorithm) ? cell : { phaseMs: 0, widthMs: 0 };
+  const findings = [...keys.values()].map((uses) => judge(uses, { limit, algorithm, isFresh, ...clock }));
+  const remaining = findings.flatMap((one) => one.remaining);
+  const waits = findings.flatMap((one) => one.waits);
+  const waitStepMs = waits.every(({ told }) => told % 1_000 === 0) ? 1_000 : 1;
+  const falseWaits = (all: readonly Statement[]) => all.filter((one) => isFalse(one, waitStepMs));
+  // Services differ in what they tell: until this call passes, or until all is free.
+  const [first, second] = [falseWaits(waits), falseWaits(findings.flatMap((one) => one.waitsUntilFull))];
+  return {
+    /** All that fit equally well; the first one was judged by. */
+    algorithms: [algorithm],
+    excesses: findings.flatMap(({ excesses }) => excesses),
+    roomyRefusals: findings.flatMap(({ roomyRefusals }) => roomyRefusals),
+    /** Numbers that were told and are false. */
+    lies: [
+      ...remaining.filter((one) => isFalse(one, 0)).map((one) => ({ ...one, about: "remaining" as const })),
+      ...(first.length <= second.length ? first : second).map((one) => ({ ...one, about: "wait" as const })),
+    ],
+    /** How many numbers were checked. */
+    checked: { remaining: remaining.length, waits: waits.length },
+    /** To how many milliseconds waits were told. */
+    waitStepMs,
+  };
+}
+
+/** Whether what was told lies outside its bounds; it may be rounded up by `step`. */
+function isFalse({ told, least, most }: Statement, step: number): boolean {
+  return told < least - Math.min(step, 1) || told > most + step;
+}

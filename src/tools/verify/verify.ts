@@ -1,0 +1,25 @@
+// Verifies limits through a deployment as it is. This folder imports nothing of the service: it knows limits only from what it is told,
+// and judges any service that speaks Envoy's protocol.
+
+import { openGrpc } from "./ask-grpc.ts";
+import { openHttp } from "./ask-http.ts";
+import { assess, type Report } from "./assess.ts";
+import type { Plan } from "./plan.ts";
+import { runPlan } from "./run-plan.ts";
+
+const CONNECT_MS = 3_000;
+
+/** Runs the plan. Text says why nothing could be verified. `now`: milliseconds since the Unix epoch that never step back. */
+export async function verify(plan: Plan, now: () => number): Promise<Report | string> {
+  const servers = plan.servers.map((server) => (plan.isHttp ? openHttp(server) : openGrpc(server, now)));
+  try {
+    for (const server of servers) {
+      if (!(await server.reach(CONNECT_MS))) return `can't connect to ${server.name} within ${CONNECT_MS / 1_000} s`;
+    }
+    const report = assess(plan, await runPlan(plan, servers, now));
+    const [why] = report.lost.keys();
+    return report.answered === 0 ? `${servers[0]?.name} answered none of ${report.calls} calls: ${why}` : report;
+  } finally {
+    for (const server of servers) server.close();
+  }
+}

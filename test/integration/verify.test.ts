@@ -1,0 +1,101 @@
+// `headgate verify` against real servers: small wrong ones are found, right ones and Headgate itself are not accused.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { reportText } from "../../src/tools/verify/report-text.ts";
+import { verify } from "../../src/tools/verify/verify.ts";
+import { runProgram } from "../support/run-program.ts";
+import type { Wrong } from "../support/sample-limiter.ts";
+import { planFor, RIGHT_PLANS } from "../support/sample-plans.ts";
+import { serveSample } from "../support/sample-server.ts";
+import { startService } from "../support/service-process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const now = () => performance.timeOrigin + performance.now();
+
+describe("headgate verify", () => {
+  test.each<Wrong>([
+    "reads, then writes",
+    "limit per process",
+    "rate a tenth too high",
+    "window that resets early",
+    "charges the first descriptor when the second refuses",
+  ])("finds a server that is wrong: %s", async (wrong) => {
+    const plan = await serveSample({ ...planFor(wrong), forMs: 5_000 }, wrong);
+    const report = await verify(plan, now);
+    expect(report).toMatchObject({ isKept: false });
+  });
+
+  test.each(["token bucket", "fixed window", "sliding window"] as const)("accuses no right %s", async (name) => {
+    const plan = await serveSample({ ...RIGHT_PLANS[name], forMs: 2_500 });
+    const report = await verify(plan, now);
+    expect(typeof report === "string" ? report : report.isKept || reportText(report)).toBe(true);
+  });
+
+  test("prints a report of Headgate, and ends with 0 if the limit holds and with 1 if not", async () => {
+    const rules = "domain: d\ndescriptors: [{ key: k, rate_limit: { tokens_per_second: 20, burst: 40 } }]\n";
+    const { grpcPort } = await startService({}, { rules });
+    const junit = join(temporaryFolder("junit"), "out.xml");
+    const ask = (limit: string) =>
+      runProgram(
+        `verify --server 127.0.0.1:${grpcPort} --domain d k=* --limit ${limit} --for 2s --seed 5 --junit ${junit}`,
+      );
+    const right = await ask("20/s --burst 40");
+    expect(right).toMatchObject({ exitCode: 0, err: "" });
+    expect(right.out).toMatch(/^\d+ calls to 127\.0\.0\.1:\d+ in 2 s, seed 5\n/);
+    expect(right.out).toMatch(/k=\* {2}20\/s, burst 40\n {2}\d+ hits granted; the limit allows \d+ to \d+\./);
+    expect(right.out).toMatch(/\nholds\n$/);
+    const wrong = await ask("10/s --burst 40");
+    expect(wrong.exitCode).toBe(1);
+    expect(wrong.out).toMatch(/WRONG: \d+ grants beyond the limit, the first by .* hits, the first at .* s/);
+    expect(readFileSync(junit, "utf8")).toContain('tests="1" failures="1"');
+  });
+
+  test("ends with 2 if it can't reach the limit", async () => {
+    const rules = "domain: d\ndescriptors: [{ key: k, rate_limit: { tokens_per_second: 100000, burst: 200000 } }]\n";
+    const { grpcPort } = await startService({}, { rules });
+    const words = `verify --server 127.0.0.1:${grpcPort} --domain d k=* --limit 100000/s --burst 200000 --for 1s`;
+    const { out, exitCode } = await runProgram(words);
+    expect(out).toMatch(/ {2}nothing was refused\n\nNOT PROVEN: a limit was never reached/);
+    expect(exitCode).toBe(2);
+  });
+
+  test("runs a plan with faults, and says what each cost", async () => {
+    const rules = "domain: d\ndescriptors: [{ key: k, rate_limit: { tokens_per_second: 20, burst: 40 } }]\n";
+    const { grpcPort, pid } = await startService({}, { rules });
+    const plan = join(temporaryFolder("plan"), "plan.yaml");
+    writeFileSync(
+      plan,
+      `servers: ["127.0.0.1:${grpcPort}"]
+domain: d
+for: 4s
+limits: [{ entries: k=*, limit: 20/s, burst: 40 }]
+faults: [{ at: 1s, run: kill -STOP ${pid}; sleep 2.5; kill -CONT ${pid} }]
+`,
+    );
+    const { out, exitCode } = await runProgram(`verify ${plan} --seed 3`);
+    expect(out).toMatch(
+      /at [\d.]+ s kill -STOP \d+; .*\n {2}\d+ calls? lost, 0 hits granted beyond limits, 0 wrong refusals, exact again after \d\./,
+    );
+    expect(exitCode).toBe(0);
+  });
+
+  test.each([
+    [
+      "verify",
+      "plan: expected either servers or http\nservers: expected a list\ndomain: expected text\nlimits[0].entries: expected key=value",
+    ],
+    [
+      "verify a=b --limit five --server a:1 --domain d",
+      'limits[0].limit: expected a rate such as 50/s, 1000/h or 20/30s, got "five"',
+    ],
+    ["verify plan.yaml --limit 5/s --seed 1", "a plan takes --seed and --junit only, got --limit"],
+    ["verify no-such-plan.yaml", "ENOENT: no such file or directory, open 'no-such-plan.yaml'"],
+    ["verify a=b --limit 5/s --server 127.0.0.1:1 --domain d", "can't connect to 127.0.0.1:1 within 3 s"],
+  ])("ends with 2: %s", async (words, says) => {
+    const { err, exitCode } = await runProgram(words);
+    expect(err).toContain(says);
+    expect(exitCode).toBe(2);
+  });
+});

@@ -1,0 +1,58 @@
+// The judge on limiters in virtual time: it accuses no right one, whatever limits, network and clock, and finds the wrong ones.
+
+import { expect, test } from "vitest";
+import { assess } from "../../../src/tools/verify/assess.ts";
+import { randomBy } from "../../../src/tools/verify/draw.ts";
+import type { Plan } from "../../../src/tools/verify/plan.ts";
+import { reportText } from "../../../src/tools/verify/report-text.ts";
+import { runs } from "../../support/runs.ts";
+import { WRONG } from "../../support/sample-limiter.ts";
+import { limitOf, planFor, planOf, RIGHT_PLANS } from "../../support/sample-plans.ts";
+import { runOnSample } from "../../support/sample-run.ts";
+
+const ALGORITHMS = ["token_bucket", "fixed_window", "sliding_window"] as const;
+
+/** A plan, and what the judge is told of it. */
+function drawPlan(seed: number): {
+  readonly served: Plan;
+  readonly told: Plan;
+  readonly meanMs: number;
+  readonly lost: number;
+} {
+  const random = randomBy(seed * 7_919);
+  const pick = <T>(...values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
+  const amount = 1 + Math.floor(random() * random() * 120);
+  const algorithm = pick(...ALGORITHMS);
+  const burst = algorithm === "token_bucket" ? Math.max(1, Math.floor(amount * random() * 4)) : undefined;
+  const limit = limitOf(amount, algorithm, { windowMs: pick(700, 1_000, 1_000, 3_000, 10_000), burst });
+  const entries = [{ key: "tenant", value: pick("one", "*", "*") }];
+  const global = pick(undefined, undefined, limitOf(Math.ceil(amount * 1.5), pick(...ALGORITHMS)));
+  const settings = { seed, forMs: 3_000 + random() * 8_000, hasRefunds: pick(true, false, false), global };
+  const served = { ...planOf({ descriptors: [{ entries, limits: [limit] }] }), ...settings };
+  const isTold = global !== undefined || random() < 0.7;
+  const unsaid = { descriptors: [{ entries, limits: [{ ...limit, algorithm: undefined }] }] };
+  return {
+    served,
+    told: isTold ? served : { ...served, kinds: [unsaid] },
+    meanMs: pick(0.3, 2, 10, 60),
+    lost: pick(0, 0, 0.02),
+  };
+}
+
+test("right limiters are not accused", () => {
+  for (let seed = 1; seed <= runs(100); seed++) {
+    const { served, told, ...world } = drawPlan(seed);
+    const report = assess(told, runOnSample(served, world));
+    expect(report.isKept, `seed ${seed}\n${reportText(report)}`).toBe(true);
+  }
+});
+
+test("calls with two descriptors that a right limiter refuses are not held against either limit", () => {
+  const plan = RIGHT_PLANS["two descriptors"];
+  expect(assess(plan, runOnSample(plan, { meanMs: 15 })).isKept).toBe(true);
+});
+
+test.each(WRONG)("finds: %s", (wrong) => {
+  const plan = planFor(wrong);
+  expect(assess(plan, runOnSample(plan, { wrong })).isKept).toBe(false);
+});
