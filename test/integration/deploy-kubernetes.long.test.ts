@@ -6,12 +6,14 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { SETTINGS } from "../../src/process/settings/table.ts";
 import { readSettings, type Settings } from "../../src/process/settings.ts";
+import { parsePlan, readPlan } from "../../src/tools/verify/read-plan.ts";
 import { FETCH_MS } from "../support/deploy-tools.ts";
 import {
   type KubeObject,
   type Labels,
   renderChart,
   renderOverlay,
+  renderVerify,
   renderWithComponent,
   SETUPS,
   type Setup,
@@ -150,6 +152,22 @@ test.each(SETUPS)(
     expect(await schemaErrors(known, KUBERNETES.at(-1) ?? "")).toEqual([]);
   },
 );
+
+test("the job that verifies runs as restricted pods may, and its plan fits the rules and the Services of the base", async () => {
+  const objects = await renderVerify();
+  for (const version of KUBERNETES) expect(await schemaErrors(objects, version)).toEqual([]);
+  const job = named(objects, "Job", "headgate-verify") as Deployment;
+  const { spec: pod, metadata } = job.spec.template;
+  const [container] = pod.containers;
+  expect(pod).toMatchObject({ securityContext: { runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } } });
+  expect(container?.image).toBe(containerOf(headgateOf("redis")).image);
+  expect(container?.securityContext).toEqual(containerOf(headgateOf("redis")).securityContext);
+  const { data } = named(objects, "ConfigMap", "headgate-verify") as unknown as { readonly data: Labels };
+  const plan = readPlan(parsePlan(data["plan.yaml"] ?? ""), 1);
+  expect(plan).toMatchObject({ servers: ["headgate-headless:8081"], domain: "edge" });
+  const service = named(objectsOf("redis"), "Service", "headgate-headless")?.spec as { readonly selector: Labels };
+  expect(selects(service.selector, metadata.labels)).toBe(false);
+});
 
 describe.each(SETUPS)("the set-up %s", (setup) => {
   test("is the same from kustomize and from helm, apart from the namespace itself", () => {

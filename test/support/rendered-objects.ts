@@ -35,6 +35,11 @@ export async function renderOverlay(setup: Setup): Promise<KubeObject[]> {
   return objectsIn(await kustomize(join(DEPLOY, "kubernetes/overlays", setup)));
 }
 
+/** The job that verifies limits. */
+export async function renderVerify(): Promise<KubeObject[]> {
+  return objectsIn(await kustomize(join(DEPLOY, "kubernetes/verify")));
+}
+
 /** The set-up with one more component, as an overlay of a reader's own has it. */
 export async function renderWithComponent(setup: Setup, component: string): Promise<KubeObject[]> {
   const folder = temporaryFolder("overlay");
