@@ -106,7 +106,9 @@ export function planLimit(
 /** When it ends, in microseconds; 0: never. */
 function endUs(until: AskedLimit["until"], nowUs: number): number {
   if (until === undefined) return 0;
-  return "seconds" in until ? nowUs + until.seconds * MICROS_PER_SECOND : Math.max(1, until.atUs);
+  const us = "seconds" in until ? nowUs + until.seconds * MICROS_PER_SECOND : Math.max(1, until.atUs);
+  if (us <= Number.MAX_SAFE_INTEGER) return us;
+  throw refused(`an end up to ${isoTime(Number.MAX_SAFE_INTEGER)}, or none`);
 }
 
 function changedSince(known: KeptLimit | undefined): RequestError {

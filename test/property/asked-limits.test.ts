@@ -1,0 +1,64 @@
+// What operators ask for, from the JSON of PUT /limits to what is in force: a change is refused, or it is in force as asked, whatever was set
+// before.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { readAskedLimit } from "../../src/operate/http/read-asked-limit.ts";
+import { createLogger } from "../../src/operate/telemetry/logger.ts";
+import { openRuntimeLimits } from "../../src/process/app/runtime-limits.ts";
+import { readSettings } from "../../src/process/settings.ts";
+import { countsAlone } from "../support/counts.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { rulesFromYaml } from "../support/rules.ts";
+import { runs } from "../support/runs.ts";
+
+const RULES = rulesFromYaml(`domain: edge
+descriptors:
+  - { key: tenant, rate_limit: { name: hourly, requests_per_unit: 2, unit: hour } }
+`);
+const CALLER = { domain: "edge", entries: [{ key: "tenant", value: "acme" }] };
+
+/** Years of four digits, which is what times are written with, and some around the last one that is kept. */
+const end = fc.oneof(
+  fc.date({ min: new Date("0001-01-01"), max: new Date("9999-12-31"), noInvalidDate: true }),
+  fc.date({ min: new Date("2254-01-01"), max: new Date("2257-01-01"), noInvalidDate: true }),
+);
+const change = fc.oneof(
+  fc.constant({ block: true }),
+  fc.record({ exempt: fc.constant(true), global_limit: fc.boolean() }),
+  fc.record({ requests_per_unit: fc.nat(4_294_967_295) }),
+);
+const asked = fc.tuple(
+  change,
+  fc.record(
+    {
+      until: end.map((date) => date.toISOString()),
+      note: fc.oneof(fc.string({ maxLength: 256 }), fc.string({ unit: "binary", maxLength: 128 })),
+    },
+    { requiredKeys: [] },
+  ),
+);
+
+test("what is set is in force as it was asked for", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(asked, { minLength: 1, maxLength: 8 }), async (changes) => {
+      const clock = new ManualClock(Date.UTC(2026, 0, 1) * 1_000);
+      const logger = createLogger({ level: "silent", format: "json", clock, secrets: [] });
+      const options = { settings: readSettings({}), clock, logger, version: "", counts: countsAlone() };
+      const { source } = openRuntimeLimits(options, undefined, () => RULES);
+      for (const [what, more] of changes) {
+        const before = source.of(CALLER);
+        const limit = readAskedLimit({ ...CALLER, ...what, ...more }, "limit", false);
+        const [set] = (await source.set([limit], "alice", { isDry: false, waits: false })).limits;
+        const now = source.of(CALLER);
+        if (set?.outcome !== "set") expect(now).toEqual(before);
+        else {
+          expect(now?.limits).toEqual(set.after);
+          expect({ until: now?.until, note: now?.note ?? "" }).toEqual({ until: more.until, note: more.note ?? "" });
+          if ("requests_per_unit" in what) expect(now?.limits?.join()).toContain(`: ${what.requests_per_unit} hit`);
+        }
+      }
+    }),
+    { numRuns: runs(200) },
+  );
+});
