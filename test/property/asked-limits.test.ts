@@ -18,6 +18,8 @@ descriptors:
 `);
 const CALLER = { domain: "edge", entries: [{ key: "tenant", value: "acme" }] };
 
+const SOME = { minLength: 1, maxLength: 3 };
+
 /** Years of four digits, which is what times are written with, and some around the last one that is kept. */
 const end = fc.oneof(
   fc.date({ min: new Date("0001-01-01"), max: new Date("9999-12-31"), noInvalidDate: true }),
@@ -26,7 +28,9 @@ const end = fc.oneof(
 const change = fc.oneof(
   fc.constant({ block: true }),
   fc.record({ exempt: fc.constant(true), global_limit: fc.boolean() }),
-  fc.record({ requests_per_unit: fc.nat(4_294_967_295) }),
+  // The only limit needs no name, and has one.
+  fc.record({ requests_per_unit: fc.nat(4_294_967_295), limit: fc.constantFrom(undefined, "hourly") }),
+  fc.record({ amounts: fc.array(fc.record({ requests_per_unit: fc.nat(9), limit: fc.constantFrom("", "hourly") }), SOME) }),
 );
 const asked = fc.tuple(
   change,
@@ -55,7 +59,9 @@ test("what is set is in force as it was asked for", async () => {
         else {
           expect(now?.limits).toEqual(set.after);
           expect({ until: now?.until, note: now?.note ?? "" }).toEqual({ until: more.until, note: more.note ?? "" });
-          if ("requests_per_unit" in what) expect(now?.limits?.join()).toContain(`: ${what.requests_per_unit} hit`);
+          const amounts = "amounts" in what ? what.amounts : "requests_per_unit" in what ? [what] : [];
+          for (const { requests_per_unit } of amounts)
+            expect(now?.limits?.join()).toContain(`: ${requests_per_unit} hit`);
         }
       }
     }),

@@ -53,7 +53,8 @@ export function labelOf({ names: { id, path } }: Limit): string {
 }
 
 function amountFor(limit: Limit, rule: Rule, amounts: readonly RuntimeAmount[]): RuntimeAmount | undefined {
-  return amounts.find((amount) => isNamed(limit, rule, amount.limit));
+  // The last that was set.
+  return amounts.findLast((amount) => isNamed(limit, rule, amount.limit));
 }
 
 /** The limit with other amounts, and the same bucket, policy, names and stats. */

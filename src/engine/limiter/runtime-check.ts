@@ -97,7 +97,7 @@ export function planLimit(
     if (kept === undefined) throw refused("a limit at run time of this descriptor, found none");
     return { caller, known, limit: { change: asked.change, untilUs: 0, note, who }, before: before ?? [], after: [] };
   }
-  const change = joinAmounts(kept?.change, asked.change);
+  const change = joinAmounts(kept?.change, asked.change, caller.rule);
   const words = checkChange(rules, asked.caller, caller, change);
   const untilUs = endUs(asked.until, nowUs);
   return { caller, known, limit: { change, untilUs, note, who }, before: before ?? words.before, after: words.after };
@@ -136,14 +136,33 @@ function checkChange(rules: RuleSet, asked: AskedCaller, { key, rule }: FoundCal
   return { before: wordsOf(rule.limits), after: wordsAfter(limit, rule) };
 }
 
-/** The amounts of two changes, of which the second counts where both name a limit. */
-function joinAmounts(kept: RuntimeChange | undefined, change: RuntimeChange): RuntimeChange {
-  if (change.kind !== "amounts" || kept?.kind !== "amounts") return change;
-  const others = kept.amounts.filter(({ limit }) => !change.amounts.some((amount) => amount.limit === limit));
-  const amounts = [...others, ...change.amounts];
+/** The amounts of two changes. Where both name a limit, the second counts; those that are left without a limit go. */
+function joinAmounts(kept: RuntimeChange | undefined, change: RuntimeChange, rule: Rule | undefined): RuntimeChange {
+  if (change.kind !== "amounts" || rule === undefined) return change;
+  const own = effective(rule, change.amounts);
+  const second = change.amounts.find((amount) => !own.includes(amount));
+  if (second !== undefined && namedLimits(rule, second.limit).length > 0)
+    throw refused(`amounts of different limits, got two of ${second.limit === "" ? "one" : quoted(second.limit)}`);
+  if (kept?.kind !== "amounts") return change;
+  const all = effective(rule, [...kept.amounts, ...change.amounts]);
+  const amounts = [...kept.amounts.filter((amount) => all.includes(amount)), ...change.amounts];
   if (amounts.length > RUNTIME_AMOUNTS_MAX)
     throw refused(`at most ${RUNTIME_AMOUNTS_MAX} limits of one caller, got ${amounts.length}`);
   return { kind: "amounts", amounts };
+}
+
+/** Those that are the last to name some limit, which may go by several names. */
+function effective(rule: Rule, amounts: readonly RuntimeAmount[]): readonly RuntimeAmount[] {
+  const named = new Set<Limit>();
+  return amounts.toReversed().filter(({ limit }) => {
+    const { size } = named;
+    for (const each of namedLimits(rule, limit)) named.add(each);
+    return named.size > size;
+  });
+}
+
+function namedLimits(rule: Rule, name: string): readonly Limit[] {
+  return rulesOfTiers(rule).flatMap((each) => each.limits.filter((limit) => isNamed(limit, each, name)));
 }
 
 /** What a limit at run time does, in words. */
@@ -171,9 +190,7 @@ function wordsOf(limits: readonly Limit[]): readonly string[] {
 
 function checkAmounts(rule: Rule, amounts: readonly RuntimeAmount[]): void {
   for (const amount of amounts) {
-    const found = rulesOfTiers(rule).flatMap((each) =>
-      each.limits.filter((limit) => isNamed(limit, each, amount.limit)),
-    );
+    const found = namedLimits(rule, amount.limit);
     const [limit] = found;
     if (limit === undefined) throw unknownLimit(rule, amount.limit);
     for (const each of found) checkAmount(each, amount);
