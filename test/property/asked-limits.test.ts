@@ -30,7 +30,9 @@ const change = fc.oneof(
   fc.record({ exempt: fc.constant(true), global_limit: fc.boolean() }),
   // The only limit needs no name, and has one.
   fc.record({ requests_per_unit: fc.nat(4_294_967_295), limit: fc.constantFrom(undefined, "hourly") }),
-  fc.record({ amounts: fc.array(fc.record({ requests_per_unit: fc.nat(9), limit: fc.constantFrom("", "hourly") }), SOME) }),
+  fc.record({
+    amounts: fc.array(fc.record({ requests_per_unit: fc.nat(9), limit: fc.constantFrom("", "hourly") }), SOME),
+  }),
 );
 const asked = fc.tuple(
   change,
@@ -66,5 +68,21 @@ test("what is set is in force as it was asked for", async () => {
       }
     }),
     { numRuns: runs(200) },
+  );
+});
+
+// Otherwise a change would be made without a part of what was asked for.
+test.each([
+  { block: "yes", requests_per_unit: 5 },
+  { exempt: 1, requests_per_unit: 5 },
+  { block: null, use: "gold" },
+  { block: true, unit: "day" },
+  { exempt: true, burst: 5 },
+  { use: "gold", limit: "hourly" },
+  { requests_per_unit: 5, amounts: [{ requests_per_unit: 6 }] },
+  { amounts: [{ requests_per_unit: 6 }], burst: 7 },
+])("refuses %j whole", (what) => {
+  expect(() => readAskedLimit({ ...CALLER, ...what }, "limit", false)).toThrow(
+    /^expected (?:true or false as|no \w+ beside)/,
   );
 });

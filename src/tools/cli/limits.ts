@@ -69,7 +69,7 @@ function addSet(limits: ProgramCommand, terminal: Terminal): void {
     .option("--use <tier>", "the limits of this tier of the rule", someText("a name"))
     .action((domain: string, descriptors: readonly TypedDescriptor[], flags: SetFlags) => {
       const { limit, requests, unit, burst, use } = flags;
-      const what = use === undefined ? { limit, requests_per_unit: requests, unit, burst } : { use };
+      const what = { limit, requests_per_unit: requests, unit, burst, use };
       return change("PUT", domain, descriptors, what, flags, terminal);
     });
 }

@@ -88,6 +88,8 @@ describe("headgate limits --dry-run FILE", () => {
     const { err, exitCode } = await dryRun("set", "edge", "tenat=a", "--requests", "5");
     expect(err).toContain("edge tenat=a: expected a descriptor that a rule with limits matches");
     expect(exitCode).toBe(2);
+    const both = await dryRun("set", "edge", "user=u", "--use", "gold", "--requests", "5");
+    expect([both.err, both.exitCode]).toEqual([expect.stringContaining("one of requests_per_unit"), 2]);
     const bare = await runProgram(["limits", "block", "--dry-run", "edge", "tenant=a"]);
     expect(bare.err).toContain("Expected a file of recorded calls, got 'edge'; without one, --dry-run comes last");
     expect(bare.exitCode).toBe(2);
