@@ -234,6 +234,17 @@ test("an import sets what it can and names the lines that it can't; an export is
   expect(imported.err).toContain(`${csv}:3: edge tenat=b: refused`);
   // The second line of a caller adds to the first.
   expect((await limits(app, "list", "-d", "edge")).out).toContain("hourly: 7, daily: 8");
+  // Lines that no request may have, and more bytes than one may have.
+  await writeFile(
+    csv,
+    `domain,descriptor,limit,requests,until\nedge,tenant=a,hourly,x,\nedge,tenant=b,hourly,1,${"y".repeat(99)}\n`,
+  );
+  const unread = await limits(app, "import", csv);
+  expect([unread.out, unread.exitCode]).toEqual(["0 limits set, 2 refused\n", 1]);
+  expect(unread.err).toContain(`${csv}:2: refused\n  expected a whole number`);
+  const long = { domain: "edge", entries: [{ key: "tenant", value: "a" }], block: true, note: "語".repeat(256) };
+  await writeFile(csv, `${JSON.stringify(long)}\n`.repeat(400));
+  expect((await limits(app, "import", csv, "--dry-run")).out).toBe("400 limits would be set, 0 refused\n");
   // A value that is no text.
   await limits(app, "block", "edge", "tenant=x\\xff");
   const exported = (await limits(app, "export")).out;

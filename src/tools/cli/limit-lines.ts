@@ -13,7 +13,7 @@ import { askedDescriptor } from "./admin-call.ts";
 import { parseUntil } from "./limits-text.ts";
 
 /** A line of the file. */
-interface LimitLine {
+export interface LimitLine {
   readonly number: number;
   /** As PUT /limits takes it; text says why the line can't be read. */
   readonly limit: object | string;
