@@ -71,6 +71,35 @@ test("the newest change of each caller is found, and nothing else", () => {
   );
 });
 
+test("parts that come from several processes in turn are all limits, each once, whatever else is changed between them", () => {
+  fc.assert(
+    fc.property(
+      fc.uniqueArray(key, { minLength: 1, maxLength: 24, selector: keyText }),
+      fc.array(fc.record({ of: fc.nat(), by: fc.nat(1), compacts: fc.boolean() }), { maxLength: 20 }),
+      (keys, changes) => {
+        const tables = [new RuntimeTable(newRuntimeTable(12), 0), new RuntimeTable(newRuntimeTable(12), 0)] as const;
+        const put = (table: RuntimeTable, each: RuntimeKey, atUs: number) =>
+          table.put({ key: keyText(each), value: "{}", atUs });
+        for (const each of keys) put(tables[0], each, 1);
+        for (const each of keys.toReversed()) put(tables[1], each, 1);
+        const listed: string[] = [];
+        for (let next: number | undefined = 0, turn = 0; next !== undefined; turn++) {
+          const table: RuntimeTable = tables[(turn & 1) as 0 | 1];
+          const part: ReturnType<RuntimeTable["part"]> = table.part(next);
+          listed.push(...part.places.map((place) => table.kept(place).key));
+          ({ next } = part);
+          const change = changes[turn];
+          if (change === undefined) continue;
+          const changed = tables[change.by as 0 | 1];
+          put(changed, keys[change.of % keys.length] as RuntimeKey, turn + 2);
+          if (change.compacts) changed.compact(() => false);
+        }
+        expect(listed.toSorted()).toEqual(keys.map(keyText).toSorted());
+      },
+    ),
+  );
+});
+
 /** With an entry that calls skip wherever it stands. */
 function descriptorOf({ entries }: RuntimeKey): Descriptor {
   const descriptor = new Descriptor();

@@ -13,6 +13,8 @@ const HEAP_BYTES_PER_LIMIT = 512;
 /** Ended and unset ones are remembered beside those in force, up to as many. */
 const RECORDS_PER_LIMIT = 2;
 const SLOTS_PER_RECORD = 2;
+/** Free slots that are passed over at once. */
+const PART_SLOTS = 4_096;
 
 /** Places in the head, in words; the last three are numbers of 64 bits, counted as such. */
 const HEAD = {
@@ -199,6 +201,26 @@ export class RuntimeTable {
       const found = Atomics.load(this.#words, slotsAt + slot);
       if (found === place || found === 0) return found === place;
     }
+  }
+
+  /**
+   * Places of current records, in an order that all processes with the same limits and the same bound have: by parts, from slot 0 or `next` of
+   * the part before on. `next` is undefined after the last one. Which slots are taken does not depend on the order of changes, so a part ends
+   * where one is free: with it end the records that may lie in each other's slots.
+   */
+  part(from: number): { readonly places: readonly number[]; readonly next: number | undefined } {
+    const slotsAt = this.#halfAt() + HALF_HEAD_WORDS;
+    const placeAt = (slot: number) => Atomics.load(this.#words, slotsAt + (slot & (this.#slots - 1)));
+    const places: number[] = [];
+    let slot = from;
+    // Those that begin in the last slots and go on in the first ones belong to the last part.
+    if (from === 0 && placeAt(-1) !== 0) while (placeAt(slot) !== 0 && slot < this.#slots) slot++;
+    for (const end = Math.min(this.#slots, slot + PART_SLOTS); slot < end && placeAt(slot) === 0; ) slot++;
+    for (; slot < this.#slots && placeAt(slot) !== 0; slot++) places.push(placeAt(slot));
+    if (slot < this.#slots) return { places, next: slot };
+    if (places.length > 0)
+      for (let first = 0; first < from && placeAt(first) !== 0; first++) places.push(placeAt(first));
+    return { places, next: undefined };
   }
 
   /** The place of the next record to come. */

@@ -169,26 +169,49 @@ class LimitsAdmin implements LimitsSource {
   }
 
   list(query: LimitsQuery): Promise<LimitsAnswer> {
-    return runInTurns(this.#listSteps(query));
+    return runInTurns(query.newest ? this.#newestSteps(query) : this.#listSteps(query));
   }
 
-  *#listSteps({ domain, after, countMax, newest }: LimitsQuery): LongWork<LimitsAnswer> {
+  *#newestSteps({ domain, countMax }: LimitsQuery): LongWork<LimitsAnswer> {
     const { table } = this.#options;
-    const [generation = 0, from = 0] = after?.split(".").map(Number) ?? [table.generation];
+    const { generation } = table;
     const shown: object[] = [];
-    for (const place of newest ? [...table.places()].reverse() : table.places(from)) {
+    for (const place of [...table.places()].reverse()) {
       yield;
-      if (generation !== table.generation) throw refused("a list that is still valid; begin again without `after`");
-      if (shown.length >= countMax) return { limits: shown, next: newest ? undefined : `${generation}.${place}` };
-      if (!table.isCurrent(place)) continue;
-      const kept = table.kept(place);
-      const key = readKey(kept.key);
-      if (key === undefined || (domain !== undefined && textOf(key.domain) !== domain)) continue;
-      const entries = key.entries.map(writtenEntry);
-      const view = this.#view({ key, rule: this.#found({ domain: textOf(key.domain), entries })?.rule }, kept);
+      if (generation !== table.generation) throw refused("limits that stay where they are meanwhile; ask again");
+      if (shown.length >= countMax) break;
+      const view = table.isCurrent(place) ? this.#viewAt(place, domain) : undefined;
       if (view !== undefined) shown.push(view);
     }
     return { limits: shown, next: undefined };
+  }
+
+  *#listSteps({ domain, after, countMax }: LimitsQuery): LongWork<LimitsAnswer> {
+    const { table } = this.#options;
+    const { limitsMax } = table.shared;
+    const [ofMax = limitsMax, from = 0] = after?.split(".").map(Number) ?? [];
+    if (ofMax !== limitsMax) throw refused("`next` of a process with the same RUNTIME_LIMITS_MAX");
+    const shown: object[] = [];
+    for (let next: number | undefined = from; next !== undefined; ) {
+      if (shown.length >= countMax) return { limits: shown, next: `${limitsMax}.${next}` };
+      const part = table.part(next);
+      for (const place of part.places) {
+        const view = this.#viewAt(place, domain);
+        if (view !== undefined) shown.push(view);
+      }
+      ({ next } = part);
+      yield;
+    }
+    return { limits: shown, next: undefined };
+  }
+
+  /** What is in force of the limit at a place; undefined if it is not in force, or of another domain. */
+  #viewAt(place: number, domain: string | undefined): RuntimeLimitReport | undefined {
+    const kept = this.#options.table.kept(place);
+    const key = readKey(kept.key);
+    if (key === undefined || (domain !== undefined && textOf(key.domain) !== domain)) return undefined;
+    const entries = key.entries.map(writtenEntry);
+    return this.#view({ key, rule: this.#found({ domain: textOf(key.domain), entries })?.rule }, kept);
   }
 
   async history(asked: AskedCaller, countMax: number): Promise<readonly object[]> {
