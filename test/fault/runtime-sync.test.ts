@@ -131,6 +131,8 @@ describe.each([
     await rig.store.write(changes);
     const process = new Process(rig.store, 1);
     await expect(process.poll()).rejects.toThrow("no room for 2 of the store's limits; RUNTIME_LIMITS_MAX is too low");
+    // It confirms nothing.
+    expect(await rig.store.beat(undefined)).toContainEqual(expect.objectContaining({ epoch: "", version: 0 }));
     const [key = ""] = [...process.all().keys()];
     expect(process.all().size).toBe(2);
     await rig.store.write([{ key, value: value("new", true), expectedUs: undefined, atUs: undefined }]);

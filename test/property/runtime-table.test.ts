@@ -4,8 +4,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Descriptor } from "../../src/engine/domain/request.ts";
+import { hashOfDomain } from "../../src/engine/runtime/runtime-hash.ts";
 import { type KeptLimit, keyText, type RuntimeKey } from "../../src/engine/runtime/runtime-limit.ts";
-import { hashOfDomain, newRuntimeTable, RuntimeTable } from "../../src/engine/runtime/runtime-table.ts";
+import { newRuntimeTable, RuntimeTable } from "../../src/engine/runtime/runtime-table.ts";
 
 const text = fc.oneof(
   fc.constantFrom("a", "ab", "b", ""),

@@ -5,8 +5,9 @@ import { Descriptor } from "../domain/request.ts";
 import { shownValue } from "../rules/bucket-key.ts";
 import { hidesValues } from "../rules/match.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
+import { hashOfDomain } from "../runtime/runtime-hash.ts";
 import { readValue } from "../runtime/runtime-limit.ts";
-import { hashOfDomain, type RuntimeTable } from "../runtime/runtime-table.ts";
+import type { RuntimeTable } from "../runtime/runtime-table.ts";
 import { type AppliedLimit, apply } from "./applied-limit.ts";
 
 /** Most limits at run time that one thread keeps as objects, in each of two generations. */

@@ -6,6 +6,7 @@
 import { reserve } from "../base/journaled-memory.ts";
 import { freeLock, ownerOf, takeLock } from "../base/shared-lock.ts";
 import type { Descriptor } from "../domain/request.ts";
+import { hashOf, hashPart } from "./runtime-hash.ts";
 import { type KeptLimit, keyText, type RuntimeKey, readKey, type StoreChange } from "./runtime-limit.ts";
 
 /** Bytes of the heap for each limit that there may be: with keys of 40 bytes a record has some 200. */
@@ -28,9 +29,9 @@ const HEAD = {
   writtenUs: 6,
 } as const;
 const HEAD_BYTES = 128;
-/** Places in the head of a half, in words: where the heap ends (a word), and how many records are pointed to. */
-const HALF = { end: 0, records: 1 } as const;
-const HALF_HEAD_WORDS = 2;
+/** Places in the head of a half, in words: where the heap ends, how many records are pointed to, and words of those that were replaced. */
+const HALF = { end: 0, records: 1, replacedWords: 2 } as const;
+const HALF_HEAD_WORDS = 4;
 /** Places in a record, in words. `atUs` is a number of 64 bits, so records begin at even words. The key's bytes follow, then the value's. */
 const RECORD = { hash: 0, keyBytes: 1, valueBytes: 2, atUs: 2 } as const;
 const RECORD_WORDS = 6;
@@ -178,6 +179,12 @@ export class RuntimeTable {
     });
   }
 
+  /** Whether so many records as large as this limit's would find room. */
+  hasRoomFor(count: number, key: RuntimeKey, value: string): boolean {
+    const words = count * recordWords(keyBytesOf(key) + Buffer.byteLength(value));
+    return this.exclusively(() => this.#makeRoom(words));
+  }
+
   /** The places of all records from `from` on, a place or 0, in the order of their changes. Those that were replaced are not current. */
   *places(from = 0): Generator<number> {
     const half = this.#halfAt();
@@ -277,7 +284,7 @@ export class RuntimeTable {
 
   #after(place: number): number {
     const bytes = (this.#words[place + RECORD.keyBytes] as number) + (this.#words[place + RECORD.valueBytes] as number);
-    return evenUp(place + RECORD_WORDS + Math.ceil(bytes / 4));
+    return place + recordWords(bytes);
   }
 
   #placeOf(key: RuntimeKey): number {
@@ -316,11 +323,10 @@ export class RuntimeTable {
 
   #append(key: RuntimeKey, text: string, hash: number, value: string, atUs: number): true | "full" {
     const parts = [key.domain, ...key.entries.flat()];
-    const keyBytes = parts.reduce((sum, part) => sum + 2 + part.length, 0);
+    const keyBytes = keyBytesOf(key);
     const valueBytes = Buffer.byteLength(value);
-    const words = evenUp(RECORD_WORDS + Math.ceil((keyBytes + valueBytes) / 4));
-    if (!this.#hasRoom(words)) this.#compact(() => false);
-    if (!this.#hasRoom(words)) return "full";
+    const words = recordWords(keyBytes + valueBytes);
+    if (!this.#makeRoom(words)) return "full";
     const half = this.#halfAt();
     const place = this.endPlace;
     this.#words[place + RECORD.hash] = hash;
@@ -335,10 +341,19 @@ export class RuntimeTable {
     this.#bytes.write(value, at, "utf8");
     Atomics.store(this.#words, half + HALF.end, place + words);
     const slot = this.#slotOf(half, hash, text);
-    if (this.#words[slot] === 0) Atomics.add(this.#words, half + HALF.records, 1);
+    const replaced = this.#words[slot] as number;
+    if (replaced === 0) Atomics.add(this.#words, half + HALF.records, 1);
+    else Atomics.add(this.#words, half + HALF.replacedWords, this.#after(replaced) - replaced);
     Atomics.store(this.#words, slot, place);
     Atomics.add(this.#words, HEAD.changes, 1);
     return true;
+  }
+
+  /** Frees what was replaced if need be. A full heap without any is not copied for each limit that comes. */
+  #makeRoom(words: number): boolean {
+    const isWorthIt = Atomics.load(this.#words, this.#halfAt() + HALF.replacedWords) > 0;
+    if (!this.#hasRoom(words) && isWorthIt) this.#compact(() => false);
+    return this.#hasRoom(words);
   }
 
   #hasRoom(words: number): boolean {
@@ -372,22 +387,13 @@ export class RuntimeTable {
   }
 }
 
-function evenUp(words: number): number {
+/** Words of a record, of which there is an even number. */
+function recordWords(bytes: number): number {
+  const words = RECORD_WORDS + Math.ceil(bytes / 4);
   return words + (words & 1);
 }
 
-/** The hash of a domain, which those of its descriptors begin with (FNV-1a; found records are compared). */
-export function hashOfDomain(domain: string): number {
-  return hashPart(0x811c9dc5, domain);
-}
-
-function hashOf({ domain, entries }: RuntimeKey): number {
-  return entries.reduce((hash, [key, value]) => hashPart(hashPart(hash, key), value), hashOfDomain(domain));
-}
-
-// With a mark for the end, and a last step that spreads high bits, which the slots leave out.
-function hashPart(before: number, text: string): number {
-  let hash = before;
-  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-  return Math.imul(hash ^ (hash >>> 15) ^ 0x100, 0x01000193);
+/** Each part has its length before it. */
+function keyBytesOf({ domain, entries }: RuntimeKey): number {
+  return entries.reduce((sum, [key, value]) => sum + 4 + key.length + value.length, 2 + domain.length);
 }

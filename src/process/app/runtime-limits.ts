@@ -258,6 +258,9 @@ class LimitsAdmin implements LimitsSource {
     const planned = planLimit(this.#rules(), table, each, who, nowUs);
     const { untilUs } = planned.limit;
     if (each.change.kind === "none") return planned;
+    // With room for what is on its way to the store, and so that some can be unset.
+    if (!table.hasRoomFor(2 * RUNTIME_WRITES_MAX, planned.caller.key, valueText(planned.limit)))
+      throw refused("room in memory; shorten notes, unset some, or raise RUNTIME_LIMITS_MAX");
     if (each.until !== undefined && untilUs <= nowUs) throw refused("an end that is yet to come");
     if (untilMaxUs !== undefined && (untilUs === 0 || untilUs - nowUs > untilMaxUs))
       throw refused(`an end within the ${durationWords(untilMaxUs / MICROS_PER_SECOND)} of LIMITS_UNTIL_MAX`);

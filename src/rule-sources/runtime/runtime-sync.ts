@@ -30,6 +30,8 @@ const PER_TURN = 200;
 /** How often what need not be remembered is looked for. */
 const FORGET_EVERY_US = 3_600 * MICROS_PER_SECOND;
 
+const NOTHING: RuntimeHead = { epoch: "", version: 0, atUs: 0, count: 0 };
+
 interface RuntimeSyncOptions {
   readonly table: RuntimeTable;
   /** The store that processes share; undefined: the table is all there is. */
@@ -47,7 +49,7 @@ export class RuntimeSync {
   readonly #options: RuntimeSyncOptions;
   readonly #id = randomUUID();
   /** What the store had when this process last was equal to it. */
-  #head: RuntimeHead = { epoch: "", version: 0, atUs: 0, count: 0 };
+  #head: RuntimeHead = NOTHING;
   #timer: NodeJS.Timeout | undefined;
   #hasCompared = false;
   #forgotUs = 0;
@@ -55,6 +57,8 @@ export class RuntimeSync {
   #failedInTurn = 0;
   /** Limits of the store that the table has no room for. */
   #withoutRoom = 0;
+  /** `changes` of the table when it was last compared with the store. */
+  #comparedChanges = 0;
   #why = "";
   /** Why the last poll failed; undefined if it did not. */
   trouble: string | undefined;
@@ -88,7 +92,8 @@ export class RuntimeSync {
       const { written } = table;
       await this.#catchUp(store, await store.head(), written);
       table.clockOffsetUs = store.nowUs() - clock.nowUs();
-      const { epoch, version } = this.#head;
+      // Who lacks some confirms nothing.
+      const { epoch, version } = this.#withoutRoom > 0 ? NOTHING : this.#head;
       await store.beat({ id: this.#id, name: this.#options.name, epoch, version });
     }
     await this.#save();
@@ -135,10 +140,12 @@ export class RuntimeSync {
   /** `written`: what this process had written when it asked for the head. */
   async #catchUp(store: RuntimeStore, head: RuntimeHead, written: StoreChange): Promise<void> {
     const { epoch } = this.#head;
+    // What had no room is read again once some may have been unset.
+    const hasNewRoom = this.#withoutRoom > 0 && this.#options.table.changes !== this.#comparedChanges;
     if (head.epoch === "") {
       // There may be limits all the same, or they may have been lost.
       if (!this.#hasCompared || epoch !== "" || this.#options.table.size > 0) await this.#compare(store, head);
-    } else if (head.epoch !== epoch || !(await this.#takeChanges(store, head, written))) {
+    } else if (hasNewRoom || head.epoch !== epoch || !(await this.#takeChanges(store, head, written))) {
       await this.#compare(store, head);
       this.#options.table.forgetWritten(written);
     }
@@ -178,6 +185,7 @@ export class RuntimeSync {
       await store.write(newer.slice(i, i + RUNTIME_WRITES_MAX).map((kept) => ({ ...kept, expectedUs: undefined })));
     this.#head = head;
     this.#hasCompared = true;
+    this.#comparedChanges = this.#options.table.changes;
   }
 
   /** What the table has newer than the store; undefined if it was compacted meanwhile. */

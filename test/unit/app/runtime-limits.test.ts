@@ -30,10 +30,10 @@ descriptors:
     rate_limit: { requests_per_unit: 9, unit: hour, algorithm: token_bucket }
 `);
 
-function open() {
+function open(env: Readonly<Record<string, string>> = {}) {
   const clock = new ManualClock();
   const logger = createLogger({ level: "silent", format: "json", clock, secrets: [] });
-  const options = { settings: readSettings({}), clock, logger, version: "", counts: countsAlone() };
+  const options = { settings: readSettings(env), clock, logger, version: "", counts: countsAlone() };
   const { source } = openRuntimeLimits(options, undefined, () => RULES);
   const set = async (caller: AskedLimit["caller"], change: RuntimeChange, more: Partial<AskedLimit> = {}) => {
     const asked = { caller, change, until: undefined, note: "INC-1", seenUs: undefined, ...more };
@@ -137,4 +137,20 @@ test("of a hidden value nothing is claimed about its rule", async () => {
   await set(callerOf({ api_key: "secret" }), BLOCK);
   const { limits } = await source.list({ domain: "edge", after: undefined, countMax: 9, newest: false });
   expect(limits).toMatchObject([{ says: expect.stringContaining("its value is hidden") }]);
+});
+
+test("however long keys and notes are, what is set is in force, and can be unset", async () => {
+  const { source, set } = open({ RUNTIME_LIMITS_MAX: "1000" });
+  const caller = (i: number) => callerOf({ tenant: `${"k".repeat(900)}${i}` });
+  const more = { note: "語".repeat(256) };
+  let count = 0;
+  while ((await set(caller(count), BLOCK, more))?.outcome === "set") count++;
+  expect(count).toBeGreaterThan(200);
+  expect(await set(caller(count), BLOCK, more)).toMatchObject({
+    outcome: "refused",
+    says: expect.stringContaining("expected room in memory"),
+  });
+  for (let i = 0; i < count; i++) expect(source.of(caller(i))).toBeDefined();
+  for (let i = 0; i < count; i++) expect((await set(caller(i), { kind: "none" }))?.outcome).toBe("set");
+  expect((await set(caller(count), BLOCK, more))?.outcome).toBe("set");
 });
