@@ -277,7 +277,7 @@ class LimitsAdmin implements LimitsSource {
       return {
         ...asked,
         outcome: "refused",
-        says: "expected at most RUNTIME_LIMITS_MAX limits; unset some, or raise it",
+        says: "expected at most twice RUNTIME_LIMITS_MAX limits, with those that ended or were unset in the last 30 days; raise it",
       };
     const now = written?.kept === undefined ? undefined : readValue(written.kept.value);
     return {

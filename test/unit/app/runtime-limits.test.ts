@@ -154,3 +154,14 @@ test("however long keys and notes are, what is set is in force, and can be unset
   for (let i = 0; i < count; i++) expect((await set(caller(i), { kind: "none" }))?.outcome).toBe("set");
   expect((await set(caller(count), BLOCK, more))?.outcome).toBe("set");
 });
+
+test("who has no room because of what was unset is not told to unset more", async () => {
+  const { set } = open({ RUNTIME_LIMITS_MAX: "1" });
+  for (const tenant of ["a", "b"])
+    for (const change of [BLOCK, { kind: "none" } as const])
+      expect((await set(callerOf({ tenant }), change))?.outcome).toBe("set");
+  expect(await set(callerOf({ tenant: "c" }), BLOCK)).toMatchObject({
+    outcome: "refused",
+    says: expect.stringMatching(/unset in the last 30 days; raise it$/),
+  });
+});
