@@ -101,7 +101,7 @@ export const RULE_SETTINGS = {
     "none is kept",
   ),
   runtimeLimitsMax: setting("RUNTIME_LIMITS_MAX", wholeNumber(1, 1_000_000), 100_000).means(
-    "Most limits at run time (docs/runtime-limits.md), with room for as many that have ended or were unset. All processes on a store need the same number.",
+    "Limits at run time to plan for (docs/runtime-limits.md): up to twice as many are kept, ended and unset ones included. All processes on a store need the same number.",
   ),
   limitsCache: optional("LIMITS_CACHE", PATH).means(
     "File that keeps limits at run time for a start while the store is away. With the memory store they outlive the process only there.",
