@@ -28,12 +28,18 @@ async function accusation(plan: Plan): Promise<string | undefined> {
   return report.isKept ? undefined : reportText(report);
 }
 
+/** A run takes some six seconds; on a busy machine one may prove nothing. */
+const SEARCH_MS = 45_000;
+
 describe("wrong servers are found within a minute", () => {
   test.each(WRONG)(
     "%s",
     async (wrong) => {
-      const plan = await serveSample(planFor(wrong), wrong);
-      expect(await accusation(plan)).toContain("WRONG");
+      const untilMs = now() + SEARCH_MS;
+      let found: string | undefined;
+      for (let seed = 1; found === undefined && now() < untilMs; seed++)
+        found = await accusation({ ...(await serveSample(planFor(wrong), wrong)), seed });
+      expect(found).toContain("WRONG");
     },
     60_000,
   );
