@@ -48,16 +48,20 @@ interface Flood {
   readonly servedMs: number;
 }
 
-/** Offers calls at a steady pace, whatever becomes of them; `ask` resolves to undefined if served, else to the status. */
-async function flood(ask: (i: number) => Promise<number | undefined>): Promise<Flood> {
+/** Undefined as status: the call was served. */
+interface Asked {
+  readonly status: number | undefined;
+  readonly ms: number;
+}
+
+/** Offers calls at a steady pace, whatever becomes of them. */
+async function flood(ask: (i: number) => Promise<Asked>): Promise<Flood> {
   const refused = new Map<number, number>();
   const refusalMs: number[] = [];
   const servedMs: number[] = [];
   const calls: Promise<void>[] = [];
   const one = async () => {
-    const startMs = performance.now();
-    const status = await ask(calls.length);
-    const ms = performance.now() - startMs;
+    const { status, ms } = await ask(calls.length);
     if (status === undefined) servedMs.push(ms);
     else {
       refused.set(status, (refused.get(status) ?? 0) + 1);
@@ -95,12 +99,21 @@ function expectToHold({ sent, served, refused, offeredMs, refusalMs, servedMs }:
   expect(refusalMs).toBeLessThan(servedMs);
 }
 
-/** Asks /json; undefined if it was decided, else the status. */
-function post(agent: Agent, port: number): Promise<number | undefined> {
+/** Asks /json. The time is from when there was a connection for the call, which waits for one in this process. */
+function post(agent: Agent, port: number): Promise<Asked> {
   return new Promise((resolve, reject) => {
+    let startMs = 0;
     const call = request({ agent, port, host: "127.0.0.1", path: "/json", method: "POST" }, (response) => {
       response.resume();
-      response.on("end", () => resolve(response.statusCode === 200 ? undefined : response.statusCode));
+      response.on("end", () =>
+        resolve({
+          status: response.statusCode === 200 ? undefined : response.statusCode,
+          ms: performance.now() - startMs,
+        }),
+      );
+    });
+    call.on("socket", () => {
+      startMs = performance.now();
     });
     call.on("error", reject);
     call.end(JSON.stringify(REQUEST));
@@ -120,12 +133,14 @@ describe.each(["fast-lane", "grpc-js"])("ten times what can be served, on %s", (
     const clients = Array.from({ length: CONNECTIONS }, (_, i) =>
       openClient(`127.0.0.1:${service.grpcPort}`, { "grpc.use_local_subchannel_pool": 1, "grpc.id": i }),
     );
-    const ask = async (i: number): Promise<number | undefined> => {
+    const ask = async (i: number): Promise<Asked> => {
       const client = clients[i % CONNECTIONS] as (typeof clients)[number];
-      return await askOnce(client, REQUEST).then(
+      const startMs = performance.now();
+      const status = await askOnce(client, REQUEST).then(
         () => undefined,
         ({ code }: { code: number }) => code,
       );
+      return { status, ms: performance.now() - startMs };
     };
     for (let i = 0; i < WARM_UP_ROUNDS; i++) await Promise.all(Array.from({ length: IN_FLIGHT_MAX }, (_, j) => ask(j)));
     const before = await Figures.of(service);
@@ -136,7 +151,7 @@ describe.each(["fast-lane", "grpc-js"])("ten times what can be served, on %s", (
     expect(after.sum("headgate_calls_in_flight")).toBe(0);
     expect(after.residentBytes - before.residentBytes).toBeLessThan(150_000_000);
     // At once: nothing waits in line behind what was refused.
-    for (let i = 0; i < 10; i++) expect(await ask(i)).toBeUndefined();
+    for (let i = 0; i < 10; i++) expect((await ask(i)).status).toBeUndefined();
   });
 
   test("by /json too", async () => {
@@ -144,6 +159,6 @@ describe.each(["fast-lane", "grpc-js"])("ten times what can be served, on %s", (
     endWithTest(() => agent.destroy());
     const ask = () => post(agent, service.httpPort);
     expectToHold(await flood(ask), 503);
-    await until("it serves again", async () => (await ask()) === undefined);
+    await until("it serves again", async () => (await ask()).status === undefined);
   });
 });
