@@ -5,7 +5,8 @@
 --        6 the head that is to get another epoch, with 7 the number of limits that are left, or both empty; then for each change: key, value,
 --        at_us of what has to be there ('' anything older, '0' nothing), at_us ('' now). An empty value drops what is there, unseen by others.
 -- reply  the head; then for each change: 'written ' and its at_us, 'conflict ' and what is there ('' nothing), or 'full'
--- state  head: epoch, version, number of limits, at_us of the last change. Hashes: key -> at_us and value. History: version, at_us, key, value, value before, by lines.
+-- state  head: epoch, version, number of limits, at_us of the last change. Hashes: key -> at_us and value. History: version, at_us, key, value,
+--        value before, by lines.
 --        No lifetime: a limit at run time ends by its own time, and must not be evicted by volatile policies.
 local head = redis.call('GET', KEYS[1]) or ''
 local epoch, version, count, last_us = string.match(head, '^(%S+) (%d+) (%d+) (%d+)$')

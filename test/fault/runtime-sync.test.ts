@@ -64,6 +64,7 @@ const step = fc.oneof(
       of: fc.nat(),
       isUnset: fc.boolean(),
       isBlind: fc.boolean(),
+      isDuringPoll: fc.boolean(),
     }),
   },
   { weight: 6, arbitrary: fc.record({ what: fc.constant("poll" as const), by: fc.nat() }) },
@@ -99,7 +100,8 @@ describe.each([
             const key = KEYS[each.of % KEYS.length] as string;
             const expectedUs = each.isBlind ? 7 : (process.all().get(key)?.atUs ?? 0);
             const change = { key, value: value(String(number), each.isUnset), expectedUs, atUs: undefined };
-            await writeThrough({ store, table: process.table }, [change]);
+            const writing = writeThrough({ store, table: process.table }, [change]);
+            await (each.isDuringPoll ? Promise.all([process.poll(), writing]) : writing);
           }
         }
         const newest = new Map<string, KeptLimit>();

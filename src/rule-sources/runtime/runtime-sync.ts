@@ -146,8 +146,7 @@ export class RuntimeSync {
       // There may be limits all the same, or they may have been lost.
       if (!this.#hasCompared || epoch !== "" || this.#options.table.size > 0) await this.#compare(store, head);
     } else if (hasNewRoom || head.epoch !== epoch || !(await this.#takeChanges(store, head, written))) {
-      await this.#compare(store, head);
-      this.#options.table.forgetWritten(written);
+      if (await this.#compare(store, head)) this.#options.table.forgetWritten(written);
     }
   }
 
@@ -156,7 +155,8 @@ export class RuntimeSync {
     const known = this.#head;
     const marks = [known, written, head].filter(({ version }) => version > 0 && version >= known.version);
     const isBehind = marks.some(({ version }) => version > head.version);
-    if (isBehind || head.version === known.version) return !isBehind && head.atUs === known.atUs;
+    if (isBehind || head.version === known.version)
+      return marks.every((mark) => mark.version === head.version && mark.atUs === head.atUs);
     const before = Math.max(0, known.version - 1);
     const changes = await store.changesAfter(before, head);
     if (changes === undefined) return false;
@@ -166,8 +166,8 @@ export class RuntimeSync {
     return true;
   }
 
-  /** Reads all, and writes what the store lacks. */
-  async #compare(store: RuntimeStore, head: RuntimeHead): Promise<void> {
+  /** Reads all, and writes what the store lacks. False if the table was compacted meanwhile, so that it is to be done again. */
+  async #compare(store: RuntimeStore, head: RuntimeHead): Promise<boolean> {
     this.#withoutRoom = 0;
     const inStore = new Map<string, number>();
     for await (const part of store.all()) {
@@ -175,7 +175,7 @@ export class RuntimeSync {
       await this.#takeAll(part);
     }
     const newer = await this.#newerThan(inStore);
-    if (newer === undefined) return;
+    if (newer === undefined) return false;
     const isEmpty = inStore.size === 0 && newer.length === 0;
     if (inStore.size < head.count || (head.epoch === "" && !isEmpty)) {
       await store.renew(head, inStore.size);
@@ -186,6 +186,7 @@ export class RuntimeSync {
     this.#head = head;
     this.#hasCompared = true;
     this.#comparedChanges = this.#options.table.changes;
+    return true;
   }
 
   /** What the table has newer than the store; undefined if it was compacted meanwhile. */
