@@ -89,6 +89,6 @@ async function stop(parts: AppParts, delays: boolean): Promise<void> {
   if (delays && settings.shutdownDelayMs > 0)
     await new Promise((resolve) => setTimeout(resolve, settings.shutdownDelayMs));
   await close(parts, settings.shutdownGraceMs, LAST_SPANS_MS);
-  calls.unmatched.tell(rareLog);
+  calls.domains.tell(rareLog);
   rareLog.flush();
 }

@@ -7,8 +7,8 @@ import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { SystemClock } from "../../src/engine/base/clock.ts";
 import { runInTurns } from "../../src/engine/base/long-work.ts";
+import { DomainBook } from "../../src/operate/telemetry/domain-book.ts";
 import { LimitStatsBook } from "../../src/operate/telemetry/stats-book.ts";
-import { UnmatchedBook } from "../../src/operate/telemetry/unmatched-book.ts";
 import type { Reloader } from "../../src/rule-sources/files/reload.ts";
 import { countsAlone } from "../support/counts.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -107,11 +107,11 @@ describe("a reload holds the event loop for less than 50 ms at a time", () => {
 test("10,000 domains that are replaced by one, and their counters, hold it no longer", async () => {
   const counts = countsAlone(65_536);
   const stats = new LimitStatsBook(200, counts);
-  const unmatched = new UnmatchedBook(counts);
+  const unmatched = new DomainBook(counts);
   const setOf = (size: number) =>
     Array.from({ length: size }, (_, i) => ({
       domain: `domain ${size} ${i}`,
-      stats: unmatched.unmatchedOf(`domain ${size} ${i}`),
+      stats: unmatched.domainStatsOf(`domain ${size} ${i}`),
       limit: stats.statsOf(`domain ${size} ${i}`, ["key"], ""),
     }));
   const putInForce = async (set: ReturnType<typeof setOf>) => {

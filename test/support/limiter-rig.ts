@@ -16,7 +16,7 @@ import { LocalCache } from "../../src/engine/limiter/counters.ts";
 import { LocalFallback } from "../../src/engine/limiter/failure-policy.ts";
 import { Limiter } from "../../src/engine/limiter/limiter.ts";
 import type { CallListener, LimiterObserver } from "../../src/engine/limiter/limiter-observer.ts";
-import { UnmatchedBook } from "../../src/operate/telemetry/unmatched-book.ts";
+import { DomainBook } from "../../src/operate/telemetry/domain-book.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { addDescriptor } from "../../src/tools/simulate/question.ts";
 import { countsAlone } from "./counts.ts";
@@ -68,7 +68,7 @@ export class CountingStatsBook implements StatsBook, ValueStatsBook {
 
 export class RecordingObserver implements LimiterObserver {
   readonly events: string[] = [];
-  readonly unmatched = new UnmatchedBook(countsAlone());
+  readonly unmatched = new DomainBook(countsAlone());
 
   decided(refused: boolean): void {
     this.events.push(refused ? "refused" : "allowed");
@@ -155,7 +155,7 @@ export class LimiterRig implements CallFinisher {
 
   useRules(rules: string | readonly string[]): void {
     const { unmatched } = this.observer;
-    const options = { statsBook: this.statsBook, unmatchedBook: unmatched, compatible: this.#compatible };
+    const options = { statsBook: this.statsBook, domainBook: unmatched, compatible: this.#compatible };
     const ruleSet = rulesFromYaml(rules, options);
     this.limiter.useRules(ruleSet);
     runThrough(unmatched.retain(ruleSet.domains.values()));

@@ -116,7 +116,7 @@ export class DomainStats extends namedCounts(DOMAIN_COUNTERS) {
 /** Keeps these stats across reloads. */
 export interface DomainStatsBook {
   /** The stats of a domain that has rules: the same object for the same domain (one-byte). */
-  unmatchedOf(domain: string): DomainStats;
+  domainStatsOf(domain: string): DomainStats;
 }
 
 /** Counts a descriptor. Costs one addition, except when an example is wanted. */

@@ -39,7 +39,10 @@ export class LimitCall implements SettleListener {
   globalTake: Take | undefined;
   /** The limit at run time of each descriptor; empty if the domain has none. */
   readonly runtime: (AppliedLimit | undefined)[] = [];
-  /** True if a descriptor is blocked, or an entry is missing that the domain refuses calls without, so that the call is refused: it pays nothing, but what it settles or gives back stands. */
+  /**
+   * True if a descriptor is blocked, or an entry is missing that the domain refuses calls without, so that the call is refused: it pays nothing,
+   * but what it settles or gives back stands.
+   */
   isBlocked = false;
   /** The key of an entry that the domain requires and no descriptor has; undefined if the call is complete. */
   missing: string | undefined;

@@ -267,7 +267,7 @@ export class TakeFiller {
 
   #fillDescriptor(call: LimitCall, rules: DomainRules, question: Question): void {
     const { descriptor, index } = question;
-    if (call.missing !== undefined && this.#refusesIncomplete(call, rules, question)) return;
+    if (call.missing !== undefined && this.#fillIncomplete(call, rules, question)) return;
     const hasRuntime = this.#runtimeHash !== 0;
     if (descriptor.hasOverride && !hasRuntime) {
       this.#overrides.fill(call, rules, question);
@@ -291,7 +291,7 @@ export class TakeFiller {
   }
 
   /** Refuses the descriptor because its call lacks a required entry: true then. */
-  #refusesIncomplete(call: LimitCall, rules: DomainRules, question: Question): boolean {
+  #fillIncomplete(call: LimitCall, rules: DomainRules, question: Question): boolean {
     if (!refusesIncomplete(call, rules, this.#options)) return false;
     const { descriptor } = question;
     const rule = findRule(rules, descriptor, this.#matched, this.#work);

@@ -24,7 +24,7 @@ export interface CompileOptions {
   readonly defaultRetryAfterJitter?: number;
   readonly statsBook: StatsBook;
   /** Keeps the counters of descriptors without a rule across reloads. Default: they are lost on reload. */
-  readonly unmatchedBook?: DomainStatsBook;
+  readonly domainBook?: DomainStatsBook;
   /** COMPATIBILITY_MODE: matches rules and counts plain limits as envoyproxy/ratelimit does. Default: false. */
   readonly compatible?: boolean;
   /** True: rules of a control plane will join these files, so nothing is said to match none of its names. Default: false. */

@@ -126,7 +126,7 @@ function* buildDomain(
     hasHashedValues: context.hasHashedValues,
     chargesGivenHits: draft.chargesGivenHits,
     // A refused set must not create lasting stats.
-    stats: (log.hasErrors ? undefined : options.unmatchedBook?.unmatchedOf(domain)) ?? new DomainStats(),
+    stats: (log.hasErrors ? undefined : options.domainBook?.domainStatsOf(domain)) ?? new DomainStats(),
     limits: context.limits,
     files: draft.files,
   };

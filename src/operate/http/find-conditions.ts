@@ -7,10 +7,10 @@ import { formatProblem } from "../../engine/rules/problems.ts";
 import type { DomainRules } from "../../engine/rules/rule-set.ts";
 import type { RulesFailure } from "../../rule-sources/files/rule-source.ts";
 import type { Finding } from "../condition.ts";
+import type { UnmatchedEntry } from "../telemetry/domain-book.ts";
 import type { DeadLimit, DeadLimits } from "../telemetry/limit-watch.ts";
 import type { CallCounts, StoreCounts } from "../telemetry/observers.ts";
 import { type Undecided, undecidedWords } from "../telemetry/undecided-calls.ts";
-import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
 
 /** What to do about a kind of trouble; `see` is the anchor of a heading in docs/operations.md. */
 type Advice = Pick<Finding, "severity" | "advice" | "see">;
@@ -225,7 +225,7 @@ function staleLimits({ limitsTrouble }: ProcessFacts): Finding[] {
 
 /** Domains whose descriptors met no rule in this thread within the last minute. */
 function unmatchedFindings({ counts, grown }: ProcessFacts): Finding[] {
-  return [...counts.calls.unmatched.entries()]
+  return [...counts.calls.domains.entries()]
     .filter(({ domain, stats }) => grown(`unmatched ${domain}`, stats.descriptors) > 0)
     .map(unmatchedFinding);
 }

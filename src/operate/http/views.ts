@@ -9,7 +9,7 @@ import type { DomainRules, Level, Rule, RuleSet } from "../../engine/rules/rule-
 import { rulesOfTiers } from "../../engine/rules/tiers.ts";
 import type { RuleSource, RulesFailure } from "../../rule-sources/files/rule-source.ts";
 import type { XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
-import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
+import type { UnmatchedEntry } from "../telemetry/domain-book.ts";
 
 /** Where rules come from, and what they leave without a limit. */
 interface RulesState {

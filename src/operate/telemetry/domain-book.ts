@@ -41,7 +41,7 @@ interface Kept {
 }
 
 /** Keeps DomainStats by domain. Domains are given as one-byte text. All threads know the same domains. */
-export class UnmatchedBook implements DomainStatsBook {
+export class DomainBook implements DomainStatsBook {
   readonly #counts: SharedCounts;
   readonly #kept = new Map<string, Kept>();
   /** Given to sets of rules that are not in force, and may never be. */
@@ -58,7 +58,7 @@ export class UnmatchedBook implements DomainStatsBook {
     this.#counts = counts;
   }
 
-  unmatchedOf(domain: string): DomainStats {
+  domainStatsOf(domain: string): DomainStats {
     const name = nameOf(domain);
     const kept = this.#kept.get(name) ?? getOrInsert(this.#offered, name, () => this.#open(name));
     kept.set = this.#set;
@@ -80,7 +80,7 @@ export class UnmatchedBook implements DomainStatsBook {
     return this.#retain(++this.#set, domains);
   }
 
-  *#retain(set: number, domains: Parameters<UnmatchedBook["retain"]>[0]): LongWork<void> {
+  *#retain(set: number, domains: Parameters<DomainBook["retain"]>[0]): LongWork<void> {
     for (const { domain, stats } of domains) {
       yield;
       this.#noteRules(nameOf(domain), stats, set);

@@ -22,9 +22,9 @@ import {
 } from "../../engine/domain/take.ts";
 import type { LimiterObserver } from "../../engine/limiter/limiter-observer.ts";
 import type { StoreObserver } from "../../stores/store-observer.ts";
+import { DomainBook } from "./domain-book.ts";
 import { LATENCY_CELLS, LatencyHistogram } from "./latency-histogram.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
-import { UnmatchedBook } from "./unmatched-book.ts";
 
 /** Names of Source in metrics, by Source. */
 export const SOURCE_NAMES = ["store", "denial_memory", "lease", "local"] as const;
@@ -66,7 +66,7 @@ export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObs
   readonly undecidedLimits = new Set<string>();
   readonly requestErrors: RequestErrorCounts;
   /** Descriptors that met no rule, by domain; domains without rules are included. */
-  readonly unmatched: UnmatchedBook;
+  readonly domains: DomainBook;
   readonly #log: RateLimitedLog;
 
   constructor(log: RateLimitedLog, counts: SharedCounts) {
@@ -79,7 +79,7 @@ export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObs
     );
     this.passed = new StoreErrorCounts(placeOf(counts, "passed", STORE_ERROR_CODES.length));
     this.requestErrors = new RequestErrorCounts(placeOf(counts, "request errors", REQUEST_ERROR_CODES.length));
-    this.unmatched = new UnmatchedBook(counts);
+    this.domains = new DomainBook(counts);
     this.#log = log;
   }
 
@@ -108,7 +108,7 @@ export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObs
 
   domainNotFound(domain: string, descriptors: number): void {
     this.domainsNotFound += descriptors;
-    this.unmatched.countUnknown(domain, descriptors);
+    this.domains.countUnknown(domain, descriptors);
   }
 
   withoutRules(): void {

@@ -108,7 +108,7 @@ export class StatsdExporter {
       const rule = `ratelimit.service.rate_limit.${ruleName(domain, path)}`;
       for (const [i, [, name]] of RULE_COUNTERS.entries()) this.#add(`${rule}.${name}`, news[i] ?? 0);
     }
-    for (const { domain, hasRules, stats } of calls.unmatched.entries()) {
+    for (const { domain, hasRules, stats } of calls.domains.entries()) {
       const isNew = stats.takeNew(0);
       // What met no rule while the domain had rules is not sent when a reload takes them away.
       if (!hasRules) this.#add(`ratelimit.service.rate_limit.${sanitized(domain)}.domain_not_found`, isNew);

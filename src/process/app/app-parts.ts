@@ -135,7 +135,7 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     defaultOnStoreFailure: onStoreFailure,
     defaultRetryAfterJitter: settings.retryAfterJitter,
     statsBook,
-    unmatchedBook: calls.unmatched,
+    domainBook: calls.domains,
     compatible: settings.compatibilityMode,
   };
   const { reloader, xds } = await openRules(options, compile, () => showRulesHealth(parts));
@@ -150,7 +150,7 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     undecided: new UndecidedCalls(),
     limitWatch: new LimitWatch({
       sumsOf: (stats) => statsBook.sumsOf(stats),
-      shapesOf: (domain) => calls.unmatched.shapesOf(domain),
+      shapesOf: (domain) => calls.domains.shapesOf(domain),
     }),
     store,
     storeHealth,
@@ -168,7 +168,7 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     running: { watches: [], pages: [], retained: Promise.resolve() },
   };
   const tellLog = () => {
-    calls.unmatched.tell(rareLog);
+    calls.domains.tell(rareLog);
     rareLog.tellDue();
   };
   parts.running.watches.push(setInterval(tellLog, LOG_LOOK_MS).unref());
@@ -186,11 +186,13 @@ function putInForce(parts: AppParts, rules: RuleSet): void {
   parts.running.statsd?.flush();
   const work = [
     parts.statsBook.retainOnly(statsInUse(parts, rules)),
-    parts.calls.unmatched.retain(rules.domains.values()),
+    parts.calls.domains.retain(rules.domains.values()),
   ];
-  parts.running.retained = parts.running.retained.then(async () => {
-    for (const each of work) await runInTurns(each);
-  });
+  parts.running.retained = parts.running.retained
+    .then(async () => {
+      for (const each of work) await runInTurns(each);
+    })
+    .catch((error: unknown) => parts.calls.internalFailed(error));
   showRulesHealth(parts);
 }
 

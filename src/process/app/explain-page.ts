@@ -4,7 +4,7 @@ import { runInTurns } from "../../engine/base/long-work.ts";
 import { explainSteps } from "../../engine/rules/explain.ts";
 import type { DescriptorReport, RuntimeLimitReport } from "../../engine/rules/explain-report.ts";
 import type { ExplainQuestion } from "../../operate/http/read-questions.ts";
-import type { UnmatchedEntry } from "../../operate/telemetry/unmatched-book.ts";
+import type { UnmatchedEntry } from "../../operate/telemetry/domain-book.ts";
 import type { AppParts } from "./app-parts.ts";
 
 /** `showsWho`: with who has set limits at run time, and their notes. */
@@ -52,7 +52,7 @@ export function withRuntimeLimit(
 /** Descriptors that met no rule. Each worker keeps the keys of one: those of others are shown where this one has none. */
 export async function unmatchedOf({ calls, link }: AppParts): Promise<readonly UnmatchedEntry[]> {
   const shapes = new Map((await link?.views())?.flatMap(({ unmatched = [] }) => unmatched));
-  return [...calls.unmatched.entries()].map((entry) => {
+  return [...calls.domains.entries()].map((entry) => {
     const { domain, hasRules, descriptors, exampleKeys } = entry;
     const shown = exampleKeys.length > 0 ? exampleKeys : (shapes.get(domain) ?? []);
     return { domain, hasRules, descriptors, exampleKeys: shown };

@@ -73,7 +73,7 @@ export const METRICS = {
   ),
   unmatched: counter(
     "headgate_unmatched_descriptors_total",
-    ({ calls }) => [...calls.unmatched.entries()].map(({ domain, descriptors }): Sample => [descriptors, { domain }]),
+    ({ calls }) => [...calls.domains.entries()].map(({ domain, descriptors }): Sample => [descriptors, { domain }]),
     ["domain"],
   ).means(
     "Descriptors that matched no rule and passed without a limit of their own. Those of domains without rules are included.",

@@ -56,7 +56,7 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
       )),
     },
     /** Descriptors that have met no rule since the start, by domain. */
-    unmatched: [...calls.unmatched.entries()].map(({ domain, descriptors }) => ({ domain, descriptors })),
+    unmatched: [...calls.domains.entries()].map(({ domain, descriptors }) => ({ domain, descriptors })),
     /** Calls of the last day that passed without a decision, by cause, and limits that had no say. */
     undecided: { causes: parts.undecided.list(nowUs), limits: parts.undecided.limits() },
     /** Of limits that work as written, though perhaps not as meant; for `headgate doctor`. */

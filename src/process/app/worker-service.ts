@@ -54,7 +54,7 @@ function report(parts: AppParts, conditions: readonly Condition[]): WorkerReport
     },
     conditions,
     limits: limitsKept(parts),
-    unmatched: [...calls.unmatched.entries()]
+    unmatched: [...calls.domains.entries()]
       .filter(({ exampleKeys }) => exampleKeys.length > 0)
       .map(({ domain, exampleKeys }) => [domain, exampleKeys]),
   };

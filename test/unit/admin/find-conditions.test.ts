@@ -5,13 +5,13 @@ import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { DomainStats } from "../../../src/engine/domain/stats.ts";
 import { findConditions, type ProcessFacts } from "../../../src/operate/http/find-conditions.ts";
-import type { UnmatchedEntry } from "../../../src/operate/telemetry/unmatched-book.ts";
+import type { UnmatchedEntry } from "../../../src/operate/telemetry/domain-book.ts";
 import { compileYaml } from "../../support/rules.ts";
 
 /** Counters of which those of these domains have moved. */
 function countsOf(unmatched: readonly UnmatchedEntry[]): ProcessFacts["counts"] {
   const entries = () => unmatched.map((entry) => ({ ...entry, stats: { descriptors: entry.descriptors } }));
-  return { calls: { unmatched: { entries } }, store: {} } as unknown as ProcessFacts["counts"];
+  return { calls: { domains: { entries } }, store: {} } as unknown as ProcessFacts["counts"];
 }
 const unmatchedIn = (entry: UnmatchedEntry) => ({
   counts: countsOf([entry]),

@@ -4,20 +4,20 @@ import { expect, test } from "vitest";
 import { runThrough } from "../../../src/engine/base/long-work.ts";
 import { Descriptor, oneByteOf } from "../../../src/engine/domain/request.ts";
 import { countUnmatched, type DomainStats, OTHER_DOMAINS } from "../../../src/engine/domain/stats.ts";
+import { DomainBook, UNKNOWN_DOMAINS_MAX } from "../../../src/operate/telemetry/domain-book.ts";
 import { SHOWN_BYTES_MAX } from "../../../src/operate/telemetry/short-text.ts";
-import { UNKNOWN_DOMAINS_MAX, UnmatchedBook } from "../../../src/operate/telemetry/unmatched-book.ts";
 import { countsAlone } from "../../support/counts.ts";
 import { recordedLog } from "../../support/recorded-log.ts";
 
 function makeBook() {
   const { lines, log } = recordedLog();
-  const book = new UnmatchedBook(countsAlone());
+  const book = new DomainBook(countsAlone());
   return { lines, book, tell: () => book.tell(log) };
 }
 
 /** Gives the domain rules, and takes those of all others. */
-function rulesFor(book: UnmatchedBook, domain: string): DomainStats {
-  const stats = book.unmatchedOf(domain);
+function rulesFor(book: DomainBook, domain: string): DomainStats {
+  const stats = book.domainStatsOf(domain);
   runThrough(book.retain([{ domain, stats }]));
   return stats;
 }
@@ -74,8 +74,8 @@ test("reloads that rename domains again and again fill nothing", () => {
 test("a domain has no rules as long as its set is not in force, and counts as before", () => {
   const { book, lines, tell } = makeBook();
   book.countUnknown("early", 1);
-  const refused = ["early", "late"].map((domain) => ({ domain, stats: book.unmatchedOf(domain) }));
-  expect(book.unmatchedOf("late")).toBe(refused[1]?.stats);
+  const refused = ["early", "late"].map((domain) => ({ domain, stats: book.domainStatsOf(domain) }));
+  expect(book.domainStatsOf("late")).toBe(refused[1]?.stats);
   book.countUnknown("early", 1);
   book.countUnknown("late", 3);
   const entries = () => [...book.entries()].map(({ domain, hasRules, descriptors }) => [domain, hasRules, descriptors]);
@@ -89,7 +89,7 @@ test("a domain has no rules as long as its set is not in force, and counts as be
   tell();
   expect(lines).toHaveLength(2);
   // Calls that named a domain while its first set was judged are in the counters of that set.
-  const offered = book.unmatchedOf("new");
+  const offered = book.domainStatsOf("new");
   book.countUnknown("new", 1);
   runThrough(book.retain([{ domain: "new", stats: offered }]));
   countUnmatched(offered, descriptorOf("a"));
