@@ -22,7 +22,7 @@ const WINDOW_SECONDS = 60;
  * `ports` are one Redis's, or those of a cluster's primaries, which share the slots evenly.
  */
 export async function openIncrements(ports) {
-  const { keySlot, SLOTS } = await loadDist("stores/redis/key-slot.js");
+  const { keySlot, SLOTS } = await loadDist("stores/redis/cluster-tags.js");
   const pools = ports.map((port) => new Pool(port));
   return {
     handle(message, _deadlineUs, reply) {

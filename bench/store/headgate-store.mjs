@@ -1,7 +1,7 @@
 // The service's Redis and PostgreSQL stores with nothing around them, for benches that compare them with other ways.
 
+import { hashBucketKey } from "../../dist/engine/domain/key-bytes.js";
 import { Mode, TakeGroup, Verdict } from "../../dist/engine/domain/take.js";
-import { hashBucketKey } from "../../dist/engine/rules/bucket-key.js";
 import { openPostgresStore } from "../../dist/stores/postgres/postgres-store.js";
 import { openRedisStore } from "../../dist/stores/redis/redis-store.js";
 import { SILENT_STORE_OBSERVER } from "../../dist/stores/store-observer.js";

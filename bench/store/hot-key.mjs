@@ -5,8 +5,8 @@
 
 import { parseArgs } from "node:util";
 import { SystemClock } from "../../dist/engine/base/clock.js";
+import { hashBucketKey } from "../../dist/engine/domain/key-bytes.js";
 import { Source, TakeGroup, Verdict } from "../../dist/engine/domain/take.js";
-import { hashBucketKey } from "../../dist/engine/rules/bucket-key.js";
 import { openStore } from "../../dist/process/app/open-store.js";
 import { readSettings } from "../../dist/process/settings.js";
 import { SILENT_STORE_OBSERVER } from "../../dist/stores/store-observer.js";

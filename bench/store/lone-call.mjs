@@ -5,8 +5,8 @@
 
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
+import { hashBucketKey } from "../../dist/engine/domain/key-bytes.js";
 import { TakeGroup } from "../../dist/engine/domain/take.js";
-import { hashBucketKey } from "../../dist/engine/rules/bucket-key.js";
 import { openRedisStore } from "../../dist/stores/redis/redis-store.js";
 import { startRedis } from "../harness/redis.mjs";
 import { median, printTable, writeResults } from "../harness/report.mjs";

@@ -255,8 +255,7 @@ export function isHashAt(words: Int32Array, at: number, key: KeyHash): boolean {
 
 /**
  * Writes the hash of `length` bytes that begin at word `at`; zeros must pad them to a whole word. Each 64-bit word of SipHash is
- * kept as two 32-bit halves. A round costs about as much as two rounds of a 32-bit hash and takes in two words of the key
- * (bench/micro/key-hash.mjs).
+ * kept as two 32-bit halves. A round costs about as much as two rounds of a 32-bit hash and takes in two words of the key.
  */
 function hashOfWords(words: Int32Array, at: number, length: number, into: KeyHash): void {
   let low0 = 0x70736575 ^ keyLow0;

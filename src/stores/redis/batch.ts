@@ -114,7 +114,7 @@ let bytes = Buffer.from(doubles.buffer);
 export function packNumbers(numbers: readonly number[]): string {
   const count = numbers.length;
   makeRoomFor(count);
-  // Copied one by one: Float64Array.from and Array.from take ten times as long (bench/micro/packed-numbers.mjs).
+  // Copied one by one: Float64Array.from and Array.from take ten times as long.
   for (let i = 0; i < count; i++) doubles[i] = numbers[i] as number;
   swapIfNeeded(count);
   return bytes.latin1Slice(0, count * BYTES);
