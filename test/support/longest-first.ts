@@ -6,11 +6,10 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 // Those with servers that take more than ten seconds. What measures turns of the event loop stands beside what waits.
 const LONGEST = [
-  "test/fault/reload-turns.test.ts",
+  "test/integration/workers.test.ts",
+  "test/integration/runtime-limits.test.ts",
   "test/fault/redis-cluster.test.ts",
   "test/fault/network.test.ts",
-  "test/integration/workers.test.ts",
-  "test/fault/long-turns.test.ts",
   "test/integration/starting.test.ts",
   "test/fault/clients-network.test.ts",
   "test/vectors/vectors.server.test.ts",

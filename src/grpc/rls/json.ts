@@ -48,7 +48,7 @@ interface JsonEndpoint {
   answer(readBody: () => Promise<Buffer>, caller?: HttpCaller): Promise<JsonAnswer>;
 }
 
-/** Longest body in bytes. Checking one takes up to 25 ms, during which no other call is answered (test/fault/long-turns.test.ts). */
+/** Longest body in bytes. Checking one takes up to 25 ms, during which no other call is answered (test/fault/long-turns.long.test.ts). */
 export const JSON_BYTES_MAX = 131_072;
 
 const REQUEST_TYPE = "envoy.service.ratelimit.v3.RateLimitRequest";
