@@ -13,14 +13,14 @@ const TIMES_MAX = 1_000_000;
 /** When cases begin by default: at the start of a day, where windows up to a day begin, too. */
 const START_US = Date.UTC(2026, 0, 1) * 1_000;
 
-const FILE_KEYS = ["rules", "domain", "settings", "start", "cases"];
-const CASE_KEYS = ["name", "domain", "start", "limits", "steps"];
+export const FILE_KEYS = ["rules", "domain", "settings", "start", "cases"];
+export const CASE_KEYS = ["name", "domain", "start", "limits", "steps"];
 /** What a call and each of its descriptors may have. */
 const ASKED_KEYS = ["hits", "peek", "refund", "override"];
 const CALL_KEYS = [...ASKED_KEYS, "times", "every", "expect"];
-const STEP_KEYS = ["after", "at", "store", "limits", "domain", "call", ...CALL_KEYS];
-const DESCRIPTOR_KEYS = ["entries", ...ASKED_KEYS];
-const EXPECT_KEYS = [
+export const STEP_KEYS = ["after", "at", "store", "limits", "domain", "call", ...CALL_KEYS];
+export const DESCRIPTOR_KEYS = ["entries", ...ASKED_KEYS];
+export const EXPECT_KEYS = [
   "code",
   "rule",
   "remaining",
@@ -32,9 +32,9 @@ const EXPECT_KEYS = [
   "reserved",
   "found",
 ];
-const OVERRIDE_KEYS = ["requests_per_unit", "unit"];
+export const OVERRIDE_KEYS = ["requests_per_unit", "unit"];
 const STORE_STATES = ["away", "back"] as const;
-const CODES = ["OK", "OVER_LIMIT", "UNAVAILABLE", "INVALID_ARGUMENT", "INTERNAL"];
+export const CODES = ["OK", "OVER_LIMIT", "UNAVAILABLE", "INVALID_ARGUMENT", "INTERNAL"];
 
 /** What a settlement may have found; `nothing`: the descriptor is no settlement, or meets no rule with `hold`. */
 export const FOUND = ["settled", "unknown", "already_settled", "unanswered", "nothing"] as const;
