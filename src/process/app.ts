@@ -8,7 +8,7 @@ import { openAdmin, openGrpc } from "./app/open-ports.ts";
 import { openStatsd } from "./app/open-statsd.ts";
 import { watchStore } from "./app/store-watch.ts";
 import { warmUpCalls, warmUpStore } from "./app/warm-up.ts";
-import { sayListening } from "./workers/shared-listener.ts";
+import { sayListening } from "./say-listening.ts";
 
 /** Longest time, in milliseconds, to send the last spans at shutdown; no call waits for them. */
 const LAST_SPANS_MS = 2_000;

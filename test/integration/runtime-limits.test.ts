@@ -276,6 +276,17 @@ descriptors:
   expect(await codes(app, { tenant: "acme" }, 1)).toBe("ok");
 });
 
+test("a blocked caller is told the end of the block, without jitter", async () => {
+  const app = await start({ RETRY_AFTER_JITTER: "0.5", RESPONSE_HEADERS: "x-ratelimit" });
+  for (const tenant of ["a", "b", "c", "d"]) {
+    await limits(app, "block", "edge", `tenant=${tenant}`, "--until", "1h");
+    const { response_headers_to_add: headers } = await app.hit({ tenant });
+    const retryAfter = headers.find(({ key }) => key === "Retry-After")?.value;
+    expect(Number(retryAfter)).toBeGreaterThan(3_000);
+    expect(Number(retryAfter)).toBeLessThanOrEqual(3_600);
+  }
+});
+
 test("what a blocked caller reserved is settled, and nothing else of its calls is paid", async () => {
   const rules = `domain: edge
 descriptors:

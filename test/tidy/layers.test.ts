@@ -125,9 +125,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "engine/domain",
     "engine/runtime",
     "process/open-memory.ts",
+    "process/say-listening.ts",
     "process/settings",
     "operate/telemetry",
   ],
+  "process/say-listening.ts": ["operate/telemetry", "process/settings", "process/workers"],
   "process/open-log.ts": ["engine/base", "operate/telemetry", "process/settings"],
   "process/open-memory.ts": ["engine/base", "engine/domain", "operate/telemetry", "process/settings", "stores/memory"],
   worker: [

@@ -2,13 +2,12 @@
 // spent.
 
 import { Algorithm, type Limit, UNIT_SECONDS, Unit } from "../domain/limit.ts";
-import { Mode, type Take } from "../domain/take.ts";
 import { reduceRate } from "../rules/limit-shape.ts";
 import { safeName } from "../rules/names.ts";
 import { priorityOf } from "../rules/priority.ts";
 import type { Rule } from "../rules/rule-set.ts";
-import { rulesOfTiers } from "../rules/tiers.ts";
 import type { RuntimeAmount, RuntimeLimit } from "../runtime/runtime-limit.ts";
+import { blockedLimit } from "./blocked-limit.ts";
 
 /** A limit at run time as it applies to one rule. */
 export interface AppliedLimit {
@@ -78,31 +77,4 @@ function withAmount(limit: Limit, amount: RuntimeAmount | undefined): Limit {
   const { names, stats } = limit.priority.low;
   changed.priority = priorityOf(limit.priority, changed, { id: names.id, stats });
   return changed;
-}
-
-/** End of the key under which refusals of a blocked caller are shown; no bucket has it. */
-const BLOCKED_KEY_SUFFIX = "}|blocked";
-
-// A call's tier may be unlimited, and others not.
-function blockedLimit(rule: Rule): Limit | undefined {
-  const first = rulesOfTiers(rule).find(({ limits }) => limits.length > 0)?.limits[0];
-  if (first === undefined) return undefined;
-  const label = first.names.readableName === "" ? "blocked" : `${first.names.readableName}, blocked`;
-  return {
-    ...first,
-    amount: 0,
-    burst: 0,
-    shownAmount: 0,
-    holdSeconds: 0,
-    isConcurrent: false,
-    isCounter: false,
-    priority: undefined,
-    keySuffix: BLOCKED_KEY_SUFFIX,
-    names: { ...first.names, readableName: label },
-  };
-}
-
-/** True if the take is the refusal of a blocked caller. */
-export function isOfBlock({ mode, limit }: Take): boolean {
-  return mode === Mode.denied && limit.keySuffix === BLOCKED_KEY_SUFFIX;
 }

@@ -5,7 +5,8 @@ import { HoldAsk } from "../domain/request.ts";
 import { Kind, Mode, Outcome, type Take, type TakeGroup } from "../domain/take.ts";
 import { writeBaseKey } from "../rules/bucket-key.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
-import { type AppliedLimit, isOfBlock } from "./applied-limit.ts";
+import type { AppliedLimit } from "./applied-limit.ts";
+import { isOfBlock } from "./blocked-limit.ts";
 import type { LimitCall } from "./call.ts";
 import { applyQuestion, type FillOptions, type Question } from "./question.ts";
 

@@ -17,7 +17,7 @@ import {
   Verdict,
 } from "../domain/take.ts";
 import { isAnyOver, VerdictFold } from "../domain/verdict.ts";
-import { isOfBlock } from "./applied-limit.ts";
+import { isOfBlock } from "./blocked-limit.ts";
 import type { LimitCall, Status } from "./call.ts";
 import { countCounterHits } from "./counters.ts";
 

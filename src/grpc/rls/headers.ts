@@ -4,7 +4,7 @@
 import { divideUp, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { ALGORITHM_NAMES, type Limit, quotaOf } from "../../engine/domain/limit.ts";
 import { GLOBAL_DESCRIPTOR, isOver, type Take } from "../../engine/domain/take.ts";
-import { isOfBlock } from "../../engine/limiter/applied-limit.ts";
+import { isOfBlock } from "../../engine/limiter/blocked-limit.ts";
 import type { Decision, LimitCall } from "../../engine/limiter/call.ts";
 import { canPassLater, isRefusedIncomplete, resetSecondsOf, retryAfterSeconds } from "../../engine/limiter/decision.ts";
 import type { HeaderDialect } from "../header-dialects.ts";

@@ -47,17 +47,6 @@ export function goOnWithout(name: ListenerName, address: Address, error: unknown
   );
 }
 
-/** Says that calls are answered from now on, once for all workers. */
-export function sayListening(
-  { grpcUnixSocket, grpcHost, httpHost, backendType: store }: Settings,
-  { grpc, http, debug, metrics }: Partial<Record<ListenerName, number>>,
-  logger: Logger,
-  workers?: number,
-): void {
-  const address = grpcUnixSocket ?? `${grpcHost}:${grpc}`;
-  logger.info({ grpc: address, http: `${httpHost}:${http}`, store, debug, metrics, workers }, "listening");
-}
-
 function shownAddress({ host, port }: Address): string {
   return `${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

@@ -11,6 +11,7 @@ import { SharedCounts } from "../../engine/base/shared-counts.ts";
 import { newRuntimeTable, RuntimeTable, type SharedRuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
 import type { OpenMemory } from "../open-memory.ts";
+import { sayListening } from "../say-listening.ts";
 import type { Settings } from "../settings.ts";
 import { chooseWorker } from "./choose-worker.ts";
 import { joinHealth, workersForCalls } from "./fleet-health.ts";
@@ -24,7 +25,7 @@ import {
 } from "./messages.ts";
 import { Rebalancer } from "./rebalance.ts";
 import { RestartPace } from "./restart-pace.ts";
-import { addressOf, goOnWithout, listenError, SharedListener, sayListening } from "./shared-listener.ts";
+import { addressOf, goOnWithout, listenError, SharedListener } from "./shared-listener.ts";
 import { MAIN, SharedNumbers } from "./shared-numbers.ts";
 import { WorkerThread } from "./worker-thread.ts";
 

@@ -4,8 +4,7 @@
 import { readFileSync } from "node:fs";
 import { type ChannelCredentials, Client, type ClientDuplexStream, credentials, Metadata } from "@grpc/grpc-js";
 import { errorMessage } from "../../engine/base/thrown.ts";
-import { WireWriter } from "../../grpc/rls/wire.ts";
-import { type AnswerBounds, RATE_LIMIT_TYPE } from "./discovery.ts";
+import { type AnswerBounds, requestBytes } from "./discovery.ts";
 import type { StreamRequest } from "./session.ts";
 
 /** Where the control plane is, and what the client tells it. */
@@ -49,8 +48,6 @@ export const PINGS = { everyMs: 310_000, answerMs: 20_000 };
 const CONNECT_MS_MAX = 20_000;
 /** Sets up to this many times as long as the bound are received, and refused. */
 const RECEIVED_PER_BYTE_MAX = 2;
-/** Longest refusal that is sent: servers may not read the whole list of a large set's mistakes. */
-const REFUSAL_CHARS_MAX = 4_000;
 
 type Duplex = ClientDuplexStream<Buffer, Buffer>;
 
@@ -76,7 +73,7 @@ export class AdsStream {
   }
 
   send(request: StreamRequest): void {
-    this.#call?.write(bytesOf(request, this.#plane));
+    this.#call?.write(requestBytes(request, this.#plane));
   }
 
   /** Ends the stream without calling the listener. */
@@ -145,37 +142,3 @@ function channelOptions({ bounds, tls }: ControlPlane, { everyMs, answerMs }: ty
 }
 
 const PATH = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
-
-/** A DiscoveryRequest, by the numbers of proto/envoy. */
-function bytesOf({ version, nonce, refusal }: StreamRequest, plane: ControlPlane): Buffer {
-  const writer = new WireWriter();
-  if (version !== "") writer.writeTextField(1, version);
-  const node = writer.openMessage(2);
-  if (plane.nodeId !== "") writer.writeTextField(1, plane.nodeId);
-  if (plane.nodeMetadata.size > 0) writeMetadata(plane.nodeMetadata, writer);
-  writer.writeTextField(6, "headgate");
-  writer.writeTextField(7, plane.programVersion);
-  writer.closeMessage(node);
-  writer.writeTextField(4, RATE_LIMIT_TYPE);
-  if (nonce !== "") writer.writeTextField(5, nonce);
-  if (refusal !== undefined) {
-    const detail = writer.openMessage(6);
-    writer.writeTextField(2, refusal.slice(0, REFUSAL_CHARS_MAX));
-    writer.closeMessage(detail);
-  }
-  return Buffer.from(writer.view());
-}
-
-/** The node's google.protobuf.Struct, of texts. */
-function writeMetadata(metadata: ReadonlyMap<string, string>, writer: WireWriter): void {
-  const struct = writer.openMessage(3);
-  for (const [key, value] of metadata) {
-    const entry = writer.openMessage(1);
-    writer.writeTextField(1, key);
-    const held = writer.openMessage(2);
-    writer.writeTextField(3, value);
-    writer.closeMessage(held);
-    writer.closeMessage(entry);
-  }
-  writer.closeMessage(struct);
-}

@@ -1,8 +1,9 @@
-// Reads the answers on the stream (proto/envoy/service/discovery); their resources stay bytes.
+// The messages on the stream (proto/envoy/service/discovery): writes requests, and reads answers, whose resources stay bytes.
 
 import { createHash } from "node:crypto";
 import type { LongWork } from "../../engine/base/long-work.ts";
-import { malformed, WireReader, WireType } from "../../grpc/rls/wire.ts";
+import { malformed, WireReader, WireType, WireWriter } from "../../grpc/rls/wire.ts";
+import type { StreamRequest } from "./session.ts";
 
 /** The type URL of the resources that the client asks for. */
 export const RATE_LIMIT_TYPE = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig";
@@ -38,6 +39,8 @@ export interface AnswerBounds {
 const NAME_BYTES_MAX = 1_024;
 /** Fields that are read in one step. A field may have two bytes, so a message may have millions. */
 const FIELDS_PER_STEP = 4_096;
+/** Longest refusal that is sent: servers may not read the whole list of a large set's mistakes. */
+const REFUSAL_CHARS_MAX = 4_000;
 /** Bytes that are hashed in one step. */
 const HASHED_PER_STEP = 262_144;
 
@@ -151,4 +154,45 @@ function readField(wire: WireReader): number {
 
 function readName(wire: WireReader, bytes: Buffer, end: number): string {
   return bytes.toString("utf8", wire.position, Math.min(end, wire.position + NAME_BYTES_MAX));
+}
+
+/** What every request says of this program. */
+interface RequestSender {
+  readonly nodeId: string;
+  readonly nodeMetadata: ReadonlyMap<string, string>;
+  readonly programVersion: string;
+}
+
+/** A DiscoveryRequest, by the numbers of proto/envoy. */
+export function requestBytes({ version, nonce, refusal }: StreamRequest, sender: RequestSender): Buffer {
+  const writer = new WireWriter();
+  if (version !== "") writer.writeTextField(1, version);
+  const node = writer.openMessage(2);
+  if (sender.nodeId !== "") writer.writeTextField(1, sender.nodeId);
+  if (sender.nodeMetadata.size > 0) writeMetadata(sender.nodeMetadata, writer);
+  writer.writeTextField(6, "headgate");
+  writer.writeTextField(7, sender.programVersion);
+  writer.closeMessage(node);
+  writer.writeTextField(4, RATE_LIMIT_TYPE);
+  if (nonce !== "") writer.writeTextField(5, nonce);
+  if (refusal !== undefined) {
+    const detail = writer.openMessage(6);
+    writer.writeTextField(2, refusal.slice(0, REFUSAL_CHARS_MAX));
+    writer.closeMessage(detail);
+  }
+  return Buffer.from(writer.view());
+}
+
+/** The node's google.protobuf.Struct, of texts. */
+function writeMetadata(metadata: ReadonlyMap<string, string>, writer: WireWriter): void {
+  const struct = writer.openMessage(3);
+  for (const [key, value] of metadata) {
+    const entry = writer.openMessage(1);
+    writer.writeTextField(1, key);
+    const held = writer.openMessage(2);
+    writer.writeTextField(3, value);
+    writer.closeMessage(held);
+    writer.closeMessage(entry);
+  }
+  writer.closeMessage(struct);
 }

@@ -3,7 +3,7 @@
 
 import { describeConnectError, HUNG_UP, type OwnTroubles } from "../batching/connecting.ts";
 import type { PostgresTarget } from "../store-address.ts";
-import { isRefusal } from "./connect.ts";
+import { isRefusal } from "./refusals.ts";
 import { SchemaError } from "./schema.ts";
 
 /** Where PostgreSQL is, for messages. No login. */
@@ -29,11 +29,6 @@ const OWN_TROUBLES: OwnTroubles = {
   ],
   tlsHint: "",
 };
-
-/** True if another connection may do better: the server takes no writes, or none from this user, or the session is not ours. */
-export function needsAnotherConnection(error: unknown): boolean {
-  return isRefusal(error) && /^(25006|25P03|26|57P0[1-5]|08|28|42)/.test(error.code ?? "");
-}
 
 /** By SQLSTATE, or by its class of two letters. */
 const REFUSALS: Readonly<Record<string, string>> = {

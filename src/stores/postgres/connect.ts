@@ -4,9 +4,10 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { Socket } from "node:net";
-import { Client, type ClientConfig, DatabaseError, type QueryArrayConfig } from "pg";
+import { Client, type ClientConfig, type QueryArrayConfig } from "pg";
 import { readClientTls, SilenceError, withTimeLimit } from "../batching/connecting.ts";
 import type { PostgresTarget } from "../store-address.ts";
+import { isRefusal } from "./refusals.ts";
 
 /** Settings of every session. */
 export interface SessionSettings {
@@ -38,34 +39,6 @@ export interface PostgresConnection {
   query(statement: Statement): Promise<Rows>;
   /** Closes it without waiting for anything; `onLost` is not called for it. */
   drop(): void;
-}
-
-/** True if PostgreSQL itself answered with an error: the statement has no effect. */
-export function isRefusal(error: unknown): error is DatabaseError {
-  return error instanceof DatabaseError;
-}
-
-/** True if the server rolled the call back; false if it may have crashed or ended just afterwards. */
-export function ranNothing(error: unknown): boolean {
-  return isRefusal(error) && !/^(57P0|08|58|XX|40003)/.test(error.code ?? "08");
-}
-
-/**
- * True if the same call may pass when it is made again: a serialization failure, a deadlock, or a row that another call
- * made at the same time.
- */
-export function isWorthRepeating(error: unknown): boolean {
-  return isRefusal(error) && /^(40001|40P01|23505)$/.test(error.code ?? "");
-}
-
-/** True if the call waited for a locked row as long as a take may wait; it paid nothing. */
-export function waitedTooLong(error: unknown): boolean {
-  return isRefusal(error) && error.code === "55P03";
-}
-
-/** If the call waited too long for a row that is not committed yet: its key as the table has it (sql/locked_takes.sql). */
-export function keyOfMade(error: unknown): string | undefined {
-  return isRefusal(error) && waitedTooLong(error) ? error.detail : undefined;
 }
 
 /**

@@ -9,8 +9,9 @@ import { copyQuestion, Mode, Outcome, type Take, TakeGroup, Verdict } from "../.
 import type { BatchedGroup } from "../batching/batch.ts";
 import { HELD, HOLDS_FULL, OPENED, PAID, ReplyReader, TOO_LATE } from "../batching/reply.ts";
 import { type NamedHold, type PostgresBatch, storedKey, textArray } from "./batch.ts";
-import { isRefusal, type PostgresConnection, type Rows, type Statement } from "./connect.ts";
+import type { PostgresConnection, Rows, Statement } from "./connect.ts";
 import { LockedRows, Row } from "./locked-rows.ts";
+import { isRefusal } from "./refusals.ts";
 
 export const LOCK_BUCKETS = {
   name: "lock_buckets",

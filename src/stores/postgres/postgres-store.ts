@@ -17,20 +17,20 @@ import type { RuntimeStore } from "../runtime-store.ts";
 import type { SettleListener } from "../store.ts";
 import type { PostgresTarget } from "../store-address.ts";
 import { isPlain, PostgresBatch, storedKey } from "./batch.ts";
-import {
-  isRefusal,
-  isWorthRepeating,
-  keyOfMade,
-  type PostgresConnection,
-  ranNothing,
-  type SessionSettings,
-  waitedTooLong,
-} from "./connect.ts";
-import { describeTrouble, needsAnotherConnection } from "./connect-trouble.ts";
+import type { PostgresConnection, SessionSettings } from "./connect.ts";
+import { describeTrouble } from "./connect-trouble.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { PostgresLink } from "./link.ts";
 import { LockedKeys, NOT_PLAIN, Queue, UNKNOWN_HOLDER } from "./locked-keys.ts";
 import { BatchSettlement, settleLocked } from "./locked-takes.ts";
+import {
+  isRefusal,
+  isWorthRepeating,
+  keyOfMade,
+  needsAnotherConnection,
+  ranNothing,
+  waitedTooLong,
+} from "./refusals.ts";
 import { postgresRuntimeStore } from "./runtime-store.ts";
 import { readTakeEach, TAKE_EACH, takeEachArguments } from "./take-each.ts";
 

@@ -20,9 +20,10 @@ import {
 } from "../runtime-store.ts";
 import type { PostgresTarget } from "../store-address.ts";
 import { storedKey, textArray } from "./batch.ts";
-import { isWorthRepeating, type Rows } from "./connect.ts";
+import type { Rows } from "./connect.ts";
 import { describeTrouble } from "./connect-trouble.ts";
 import type { PostgresLink } from "./link.ts";
+import { isWorthRepeating } from "./refusals.ts";
 
 /** Limits read by one statement. */
 const ROWS_MAX = 1_000;

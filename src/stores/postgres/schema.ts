@@ -3,7 +3,8 @@
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { isRefusal, isWorthRepeating, type PostgresConnection } from "./connect.ts";
+import type { PostgresConnection } from "./connect.ts";
+import { isRefusal, isWorthRepeating } from "./refusals.ts";
 
 /** Files of sql/ in the order they are run: what a file uses comes before it. test/contract keeps the table and the folder equal. */
 export const SQL_FILES = [

@@ -8,7 +8,8 @@ import {
   type OwnTroubles,
   troubleOf,
 } from "../batching/connecting.ts";
-import { isReplyError, type RedisTarget } from "./connect.ts";
+import type { RedisTarget } from "./connect.ts";
+import { isReplyError } from "./refusals.ts";
 
 /** What messages call a node of a cluster. */
 export const CLUSTER_NODE = "Redis Cluster node";
@@ -54,29 +55,6 @@ export class FindError extends Error {
 /** The server has another role than expected; the message follows its name. */
 export class WrongRoleError extends Error {
   override readonly name = "WrongRoleError";
-}
-
-/** Whether Redis answers but accepts no writes for now; refusals and peeks still work. */
-export function refusesWritesForNow(error: unknown): boolean {
-  return isReplyError(error) && /\b(OOM|MISCONF|NOREPLICAS)\b/.test(error.message);
-}
-
-/** Whether the slot of the keys is being handed over at this moment. The server itself works. */
-export function isOnTheMove(error: unknown): boolean {
-  return isReplyError(error) && /^(ASK|TRYAGAIN)\b/.test(error.message);
-}
-
-/** Whether nothing has changed: the server refused the call before any of it ran, or at the script's first write. */
-export function ranNothing(error: unknown): boolean {
-  return isReplyError(error) && (refusesWritesForNow(error) || isReadOnlyReply(error) || UNTOUCHED.test(error.message));
-}
-
-const UNTOUCHED =
-  /^(BUSY|NOSCRIPT|MOVED|ASK|TRYAGAIN|CROSSSLOT|CLUSTERDOWN|MASTERDOWN|LOADING|NOPERM|NOAUTH|ERR unknown command)\b/;
-
-/** Whether the server is a replica that was a primary, or was taken for one. */
-export function isReadOnlyReply(error: unknown): boolean {
-  return isReplyError(error) && /\bREADONLY\b/.test(error.message);
 }
 
 const REPLY_TROUBLES: MessageTroubles = [

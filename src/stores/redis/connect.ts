@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { Command, Redis, type RedisOptions } from "ioredis";
 import { readClientTls, SilenceError, withTimeLimit } from "../batching/connecting.ts";
 import type { RedisAccess, RedisAddress } from "../store-address.ts";
+import { isReplyError } from "./refusals.ts";
 
 /** A server and how to reach it. */
 export interface RedisTarget extends RedisAccess {
@@ -26,16 +27,6 @@ export interface RedisConnection {
   subscribe(channels: readonly string[], onMessage: (channel: string, message: string) => void): Promise<void>;
   /** Closes the connection at once; `onLost` is not called. */
   drop(): void;
-}
-
-/** Whether Redis itself answered with an error, so that the command is no longer under way. */
-export function isReplyError(error: unknown): error is Error {
-  return error instanceof Error && error.name === "ReplyError";
-}
-
-/** Whether the command never left this process. */
-export function wasNeverSent(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith("Stream isn't writeable");
 }
 
 /**

@@ -6,17 +6,9 @@ import { Link, type LinkEvents } from "../batching/link.ts";
 import type { ServerTime } from "../batching/server-time.ts";
 import type { RedisAddress } from "../store-address.ts";
 import { packNumbers } from "./batch.ts";
-import { isReplyError, openConnection, type RedisConnection, type RedisTarget } from "./connect.ts";
-import {
-  describeConnectTrouble,
-  describeTrouble,
-  FindError,
-  isOnTheMove,
-  isReadOnlyReply,
-  nameOfTarget,
-  refusesWritesForNow,
-  WrongRoleError,
-} from "./connect-trouble.ts";
+import { openConnection, type RedisConnection, type RedisTarget } from "./connect.ts";
+import { describeConnectTrouble, describeTrouble, FindError, nameOfTarget, WrongRoleError } from "./connect-trouble.ts";
+import { isOnTheMove, isReadOnlyReply, isReplyError, refusesWritesForNow } from "./refusals.ts";
 import type { Script } from "./scripts.ts";
 
 const TIME_PINGS = 3;

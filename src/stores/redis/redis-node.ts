@@ -12,9 +12,9 @@ import { isReplyTo, ReplyReader } from "../batching/reply.ts";
 import type { Backend } from "../batching/shared-store.ts";
 import { RedisBatch, unpackNumbers } from "./batch.ts";
 import { type ClusterTags, keySlot } from "./cluster-tags.ts";
-import { isReplyError, type RedisConnection, wasNeverSent } from "./connect.ts";
-import { isReadOnlyReply, ranNothing } from "./connect-trouble.ts";
+import type { RedisConnection } from "./connect.ts";
 import { RedisLink, type ServerFinder } from "./link.ts";
+import { isReadOnlyReply, isReplyError, ranNothing, wasNeverSent } from "./refusals.ts";
 import type { Script } from "./scripts.ts";
 
 /** Options of stores with one node or with many. */

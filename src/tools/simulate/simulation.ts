@@ -4,7 +4,7 @@ import { ConfigError } from "../../engine/base/errors.ts";
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import type { Take } from "../../engine/domain/take.ts";
-import { isOfBlock } from "../../engine/limiter/applied-limit.ts";
+import { isOfBlock } from "../../engine/limiter/blocked-limit.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
