@@ -122,7 +122,7 @@ function restText({ results }) {
   return table(["what", "measured", "goal"], rows);
 }
 
-// What docs/operations.md sizes by, rounded so that nobody takes it for more than it is.
+// What docs/cores.md sizes by, rounded so that nobody takes it for more than it is.
 function thumbText({ results }) {
   const shapeOf = (name) => results.shapes.find((shape) => shape.name === name);
   const exact = shapeOf("Redis, exact, 10,000 keys");

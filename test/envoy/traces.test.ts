@@ -1,5 +1,5 @@
 // One thread through an incident: the trace id in Envoy's access log leads to Envoy's span, to Headgate's below it, to the decision log,
-// and from there to the explanation. docs/operations.md walks the same way.
+// and from there to the explanation. docs/inspect.md walks the same way.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

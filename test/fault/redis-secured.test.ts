@@ -1,4 +1,4 @@
-// Sentinel and Cluster over TLS, with ACL users that may do no more than docs/operations.md says, whose passwords lie in
+// Sentinel and Cluster over TLS, with ACL users that may do no more than docs/redis.md says, whose passwords lie in
 // files and change while everything runs.
 
 import { writeFileSync } from "node:fs";

@@ -91,7 +91,7 @@ export class BucketAdmin {
 
   /**
    * Resets these buckets and returns their states before and after. This process forgets what it remembers of them; other processes
-   * go on with their memory for up to a second, or their sync period (docs/operations.md). Throws as `peek` does.
+   * go on with their memory for up to a second, or their sync period (docs/inspect.md). Throws as `peek` does.
    */
   async reset(asked: AskedBuckets): Promise<readonly ResetReport[]> {
     const takes = this.#find(asked);

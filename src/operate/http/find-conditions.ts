@@ -15,8 +15,8 @@ import { type Undecided, undecidedWords } from "../telemetry/undecided-calls.ts"
 /** What to do about a kind of trouble; `see` is the anchor of a heading in docs/operations.md. */
 type Advice = Pick<Finding, "severity" | "advice" | "see">;
 
-/** Anchor of the table of all failures in docs/operations.md. */
-const TABLE = "what-fails-what-callers-see-what-to-watch";
+/** Anchor of the table of symptoms in docs/operations.md. */
+const TABLE = "symptoms";
 
 /** Advice by the part of the process that reports a trouble or a note (engine/base/health.ts). */
 const PARTS: Readonly<Record<string, Advice>> = {

@@ -24,7 +24,7 @@ export type BackendType = (typeof BACKEND_TYPES)[number];
 /** Redis, and a second Redis for limits per second. */
 const REDIS_ROWS = {
   redisUrl: optional("REDIS_URL", SECRET).means(
-    "Redis: `host:port`, the path of a socket, or a URL that may hold user, password and database: `redis://`, `unix://`, `redis-sentinel://host:port,host:port/name`, `redis-cluster://host:port,host:port`; `rediss://`, `rediss-sentinel://` and `rediss-cluster://` use TLS (docs/operations.md).",
+    "Redis: `host:port`, the path of a socket, or a URL that may hold user, password and database: `redis://`, `unix://`, `redis-sentinel://host:port,host:port/name`, `redis-cluster://host:port,host:port`; `rediss://`, `rediss-sentinel://` and `rediss-cluster://` use TLS (docs/redis.md).",
   ),
   redisType: optional("REDIS_TYPE", oneOf(REDIS_TYPES)).means(
     "What a REDIS_URL without a scheme names: one server; sentinels, as `name,host:port,...`; or a cluster, as `host:port,...`.",
@@ -57,7 +57,7 @@ const REDIS_ROWS = {
     "How long connecting to Redis may take.",
   ),
   redisClusterTags: setting("REDIS_CLUSTER_TAGS", wholeNumber(1, 4_096), 16).means(
-    "Number of hash tags that share the buckets of a Redis Cluster: 4 to 8 for each primary. Buckets of one tag are at one node. All processes need the same number (docs/operations.md).",
+    "Number of hash tags that share the buckets of a Redis Cluster: 4 to 8 for each primary. Buckets of one tag are at one node. All processes need the same number (docs/redis.md).",
   ),
   redisPerSecond: setting("REDIS_PERSECOND", BOOLEAN, false).means(
     "Keeps limits that are written per second in a second Redis, REDIS_PERSECOND_URL.",
@@ -137,7 +137,7 @@ export const STORE_SETTINGS = {
     "Most bytes for payments of `sliding_log` limits in the memory store, about 17 for each payment. For a call that needs more, `on_store_failure` of the limit decides.",
   ),
   memorySnapshot: optional("MEMORY_SNAPSHOT", SNAPSHOT_PATH).means(
-    "File with a copy of the memory store's buckets, so that they outlive a restart (docs/operations.md). The folder of the file must exist. One process at a time uses the file.",
+    "File with a copy of the memory store's buckets, so that they outlive a restart (docs/cores.md). The folder of the file must exist. One process at a time uses the file.",
     "none is kept",
   ),
   memorySnapshotIntervalMs: setting("MEMORY_SNAPSHOT_INTERVAL", durationMs(1_000, 86_400_000), 60_000).means(

@@ -83,7 +83,7 @@ export const TELEMETRY_SETTINGS = {
     "Most rules, and values of callers, that have series on the metrics page, per domain, in the order of their first hits. Further ones are added up as `(other rules)`. Each has six series, and up to eight more with holds.",
   ),
   topKeysMax: setting("TOP_KEYS", wholeNumber(0, 2_000), 500).means(
-    "Keys that `/top` and `headgate top` tell apart over all rules, among keys that pass and among keys that are refused (docs/operations.md); at most 2,000. 0 counts none.",
+    "Keys that `/top` and `headgate top` tell apart over all rules, among keys that pass and among keys that are refused (docs/inspect.md); at most 2,000. 0 counts none.",
   ),
   topKeysShown: setting("TOP_KEYS_METRICS", wholeNumber(0, 100), 0).means(
     "How many of the keys that are refused most are series of `headgate_top_refused`. Everybody who reaches the port can read the metrics page, and keys name callers, except under rules with `hash_values`.",
@@ -105,7 +105,7 @@ const TRACE_PROTOCOLS = ["http/protobuf", "grpc"] as const;
 
 export const TRACES_SETTINGS = {
   tracingEnabled: optional("TRACING_ENABLED", BOOLEAN).means(
-    "Makes a span of every call and sends it by OTLP (docs/operations.md). Needs the packages of OpenTelemetry, which are installed separately.",
+    "Makes a span of every call and sends it by OTLP (docs/inspect.md). Needs the packages of OpenTelemetry, which are installed separately.",
     "`true` if OTEL_TRACES_EXPORTER is `otlp`",
   ),
   tracingServiceName: setting("TRACING_SERVICE_NAME", TEXT, "headgate").means("`service.name` of the spans."),

@@ -21,8 +21,8 @@ test("the versions that are named are those of the optional peers, and installed
   }
 });
 
-test("docs/operations.md has the command with these versions", () => {
-  const page = readFileSync(resolve(ROOT, "docs/operations.md"), "utf8");
+test("docs/inspect.md has the command with these versions", () => {
+  const page = readFileSync(resolve(ROOT, "docs/inspect.md"), "utf8");
   const named = [...page.matchAll(/(@opentelemetry\/[a-z-]+)@([\d.]+)/g)];
   expect(named.length).toBeGreaterThan(3);
   for (const [, name = "", version] of named) expect(version, name).toBe(VERSIONS[name]);
