@@ -1,5 +1,5 @@
 // How many takes a second one process answers on one hot bucket of a Redis, and how often it asks Redis for that: exact
-// with room, exact and refused with and without the denial memory, lease, periodic, share. All in one run, by turns.
+// with room, exact and refused with and without the denial memory, and leased. All in one run, by turns.
 //
 //   npm run build && node bench/store/hot-key.mjs [--seconds 2] [--rounds 3] [--callers 64]
 
@@ -34,8 +34,6 @@ const MODES = [
   { name: "exact, refused, DENIALS_MAX=0", limit: bucketOf({ ...FULL, sync: 0 }), env: { DENIALS_MAX: "0" } },
   { name: "exact, refused", limit: bucketOf({ ...FULL, sync: 0 }) },
   { name: "lease", limit: bucketOf({ ...ROOMY, sync: 1 }) },
-  { name: "periodic", limit: bucketOf({ ...ROOMY, sync: 2 }) },
-  { name: "share", limit: bucketOf({ ...ROOMY, sync: 3 }) },
 ];
 
 /** Callers who ask again as soon as they are answered; those that need not wait let the others have their turn. */
@@ -103,7 +101,7 @@ try {
       const settings = readSettings({ REDIS_URL: `127.0.0.1:${redis.port}`, STORE_DEADLINE: "10s", ...env });
       const observer = { ...SILENT_STORE_OBSERVER, answered: () => calls++ };
       const { store, health, processes } = await openStore({ settings, clock, observer });
-      while (health.trouble() !== undefined || processes.index() < 0) await new Promise((r) => setTimeout(r, 10));
+      while (health.trouble() !== undefined || processes.sureCount() > 1) await new Promise((r) => setTimeout(r, 10));
       const { takes, perSecond, failed, fromMemory } = await run(store, limit, name);
       results.get(name).push({ takes, perSecond, failed, fromMemory, calls });
       await store.close();

@@ -38,14 +38,8 @@ export function resetUsOf(last: LastAnswer, limit: Limit, nowUs: number): number
 export function remainingOf(last: LastAnswer, limit: Limit, nowUs: number): number {
   if (last.resetAtUs <= nowUs) return limit.burst;
   if (!tellsDebt(last, limit)) return last.remaining;
-  return Math.max(last.remaining, divideDown(microTokensOf(last, limit, nowUs), MICROS_PER_TOKEN));
-}
-
-/** Millionths of tokens in a token bucket now; negative in debt; never too many. */
-export function microTokensOf(last: LastAnswer, limit: Limit, nowUs: number): number {
-  if (last.resetAtUs <= nowUs) return limit.burst * MICROS_PER_TOKEN;
-  if (!tellsDebt(last, limit)) return last.remaining * MICROS_PER_TOKEN;
-  return limit.burst * MICROS_PER_TOKEN - refillOf(last.resetAtUs - nowUs, limit);
+  const microTokens = limit.burst * MICROS_PER_TOKEN - refillOf(last.resetAtUs - nowUs, limit);
+  return Math.max(last.remaining, divideDown(microTokens, MICROS_PER_TOKEN));
 }
 
 /** Whether the debt of a bucket follows from the time when it will be full again. */

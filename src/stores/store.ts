@@ -53,6 +53,4 @@ export interface ProcessCounts {
    * sure, as in a process's first seconds.
    */
   sureCount(): number;
-  /** This process's place among them, from 0; -1 while others may not have counted it. */
-  index(): number;
 }

@@ -395,7 +395,4 @@ test("processes are counted at one node, and seeds that are dead are passed over
   const target = rig.target({ seeds: [dead, ...rig.target().seeds] });
   const [one, other] = [await openOn(target), await openOn(target)];
   await until("they have counted each other", () => one.store.processes.count() + other.store.processes.count() === 4);
-  const places = () => [one.store.processes.index(), other.store.processes.index()].toSorted();
-  await until("each has a place", () => !places().includes(-1));
-  expect(places()).toEqual([0, 1]);
 });

@@ -65,18 +65,20 @@ describe("two workers on one Redis", () => {
     await expect.poll(() => count(TOTAL)).toBeGreaterThan(before + calls);
   };
 
-  // Promise(processes): Each worker counts as a process where limits are shared by process.
-  test("count as two processes where limits are shared by process", async () => {
+  // Promise(processes): Each worker counts as a process where limits are leased.
+  test("count as two processes, which lease at most a quarter of a limit together", async () => {
     const outcomes = [];
     const [one, other] = open(2, rig) as [Caller, Caller];
-    const request = requestAbout("shared", "ann");
+    const request = requestAbout("leased", "ann");
     await expect.poll(async () => (await redis.command("ZCARD", await heartbeatKey())) as number).toBe(2);
     await one.ask(FREE);
     await other.ask(FREE);
-    // A process grants a share of its own once it was on the list for 2.8 s, and hears of the others every second.
+    // A process leases once it was on the list for 2.8 s, and hears of the others every second.
     await sleep(5_000);
     for (let i = 0; i < 100; i++) outcomes.push(await one.ask(request), await other.ask(request));
-    expect(outcomes.filter((outcome) => !isOverLimit(outcome))).toHaveLength(100);
+    const granted = outcomes.filter((outcome) => !isOverLimit(outcome)).length;
+    expect(granted).toBeGreaterThanOrEqual(75);
+    expect(granted).toBeLessThanOrEqual(100);
   });
 
   // Promise(processes): Workers on one store grant what the rule allows, share connections evenly, and show their numbers as one.

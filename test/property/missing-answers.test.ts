@@ -8,6 +8,7 @@ import { copyQuestion, Mode, TakeGroup } from "../../src/engine/domain/take.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { SeveralStores } from "../../src/stores/sharded/sharded-calls.ts";
 import type { SettleListener, Store } from "../../src/stores/store.ts";
+import { Leases } from "../../src/stores/sync/lease.ts";
 import { SyncStore } from "../../src/stores/sync/sync-store.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import type { ManualClock } from "../support/manual-clock.ts";
@@ -157,7 +158,8 @@ class Shard extends ScriptedStore {
 
 /** All that stands before shared stores in a process. */
 function inFrontOf(store: Store, clock: ManualClock): Store {
-  return new SyncStore(new DenialMemory(store, { clock, entriesMax: 100 }), { clock });
+  const memory = new DenialMemory(store, { clock, entriesMax: 100 });
+  return new SyncStore(memory, new Leases(memory, () => 1, clock), clock);
 }
 
 /** Sends a call for each of `schedule`, which says what shards answer, and compares with the oracle after each. */

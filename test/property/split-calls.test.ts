@@ -17,6 +17,7 @@ import type { LimitCall } from "../../src/engine/limiter/call.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { SeveralStores } from "../../src/stores/sharded/sharded-calls.ts";
 import type { SettleListener, Store } from "../../src/stores/store.ts";
+import { Leases } from "../../src/stores/sync/lease.ts";
 import { SyncStore } from "../../src/stores/sync/sync-store.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import type { ManualClock } from "../support/manual-clock.ts";
@@ -213,7 +214,7 @@ function play(asked: readonly Asked[], allWays: readonly Way[]) {
       (take) => memory?.forgetRefusal(take),
     );
     memory = new DenialMemory(several, { clock, entriesMax: 100 });
-    return new SyncStore(memory, { clock });
+    return new SyncStore(memory, new Leases(memory, () => 1, clock), clock);
   };
   const rig = new LimiterRig(RULES, { openStore });
   if (events === undefined) throw new Error("expected the rig to open its store");

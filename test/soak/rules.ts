@@ -10,9 +10,8 @@ export interface Events {
   readonly stepsBack: number;
   /** Times that the store lost its data. */
   readonly losses: number;
-  /** Times that the store could not be reached, and processes that ended. */
+  /** Times that the store could not be reached. */
   readonly outages: number;
-  readonly ends: number;
   readonly processes: number;
 }
 
@@ -29,8 +28,6 @@ export interface SoakRule {
   readonly values: number;
 }
 
-const PERIOD_SECONDS = 0.1;
-
 function bucket(rate: number, burst: number, share = 1): SoakRule["grantsMax"] {
   return ({ seconds, secondsForward, losses }) => share * burst * (1 + losses) + rate * (seconds + secondsForward);
 }
@@ -45,17 +42,6 @@ export const SOAK_RULES: readonly SoakRule[] = [
   { key: "sliding", weight: 3, values: 2, grantsMax: windows(30, 5, 1) },
   { key: "fixed", weight: 3, values: 2, grantsMax: windows(30, 5, 0) },
   { key: "lease", weight: 4, values: 1, grantsMax: bucket(40, 80, 1.25) },
-  {
-    key: "periodic",
-    weight: 4,
-    values: 1,
-    grantsMax: (events) => {
-      // Beyond the bound of docs/hot-keys.md, what a process has not told yet is lost with it, or with its store.
-      const untold = 40 + 20 * 2 * PERIOD_SECONDS;
-      const times = 1 + events.losses + events.outages + events.ends;
-      return bucket(20, 40)(events) + times * events.processes * untold;
-    },
-  },
   { key: "open", weight: 4, values: 2, grantsMax: bucket(10, 20) },
   {
     key: "local",
@@ -77,7 +63,6 @@ descriptors:
   - { key: sliding, ${denying}, rate_limit: { requests_per_unit: 30, window: 5s } }
   - { key: fixed, ${denying}, rate_limit: { requests_per_unit: 30, window: 5s, algorithm: fixed_window } }
   - { key: lease, ${denying}, rate_limit: { tokens_per_second: 40, burst: 80, sync: lease } }
-  - { key: periodic, ${denying}, rate_limit: { tokens_per_second: 20, burst: 40, sync: periodic } }
   - { key: open, rate_limit: { tokens_per_second: 10, burst: 20 } }
   - { key: local, on_store_failure: local, rate_limit: { tokens_per_second: 10, burst: 20 } }
   - { key: report, post_paid: true, rate_limit: { tokens_per_second: 10, burst: 20 } }
@@ -94,6 +79,3 @@ descriptors:
 
 /** A file that is refused. */
 export const BAD_RULES = "domain: soak\ndescriptors:\n  - { key: bucket, rate_limit: { requests_per_unt: 10 } }\n";
-
-/** How often processes tell each other under \`sync: periodic\`. */
-export const SYNC_PERIOD = `${PERIOD_SECONDS * 1_000}ms`;

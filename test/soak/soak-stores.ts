@@ -14,7 +14,6 @@ export type StoreName = (typeof STORE_NAMES)[number];
 export class Happened {
   losses = 0;
   outages = 0;
-  ends = 0;
   stepsBack = 0;
   secondsForward = 0;
 }

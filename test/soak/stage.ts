@@ -7,7 +7,7 @@ import { FaultProxy, type Random } from "../support/fault-proxy.ts";
 import type { Deed, Fault, Stage } from "../support/fault-schedule.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { BAD_RULES, rulesText, SHARED_RULES, SYNC_PERIOD } from "./rules.ts";
+import { BAD_RULES, rulesText, SHARED_RULES } from "./rules.ts";
 import { deedsOn, Happened, openSoakStore, type SoakStore, type StoreName } from "./soak-stores.ts";
 
 /** Of which the first is never ended (test/support/fault-schedule.ts). */
@@ -105,7 +105,6 @@ export class SoakStage {
     const service = this.services[index];
     if (service === undefined) return;
     await hooks.beforeEnd(index);
-    this.happened.ends++;
     if (this.store === "memory") this.happened.losses++;
     if (isCrash) service.process.signal("SIGKILL");
     else await service.process.stop();
@@ -122,7 +121,6 @@ export class SoakStage {
       SHUTDOWN_GRACE: "2s",
       STORE_DEADLINE: "40ms",
       STORE_PATIENCE: "40ms",
-      SYNC_PERIOD,
       ...this.#server?.settings(this.#storeProxy?.port ?? 0),
     });
   }

@@ -6,15 +6,11 @@ import type { Limit } from "../../src/engine/domain/limit.ts";
 import { Mode, Source, type Take, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { Membership } from "../../src/stores/batching/process-count.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
-import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { Leases } from "../../src/stores/sync/lease.ts";
-import { Periodic } from "../../src/stores/sync/periodic.ts";
-import { Share } from "../../src/stores/sync/share.ts";
+import { Leases, MAINTENANCE_MS } from "../../src/stores/sync/lease.ts";
 import { SyncStore } from "../../src/stores/sync/sync-store.ts";
 import { fillGroup } from "../contract/store-harness.ts";
 import { Line, type Weather, World } from "./simulated-world.ts";
 
-export const PERIOD_MS = 100;
 const BEAT_US = 1_000_000;
 const SECOND_BEAT_US = 300_000;
 /** Long enough for processes to know of each other. */
@@ -50,7 +46,6 @@ class Process {
   readonly membership = new Membership();
   readonly id: string;
   readonly #world: World;
-  readonly #parts: readonly (Leases | Periodic)[];
   isGone = false;
   #stoppedUntilUs = 0;
   readonly #waiting = { timer: [] as (() => void)[], answer: [] as (() => void)[], deadline: [] as (() => void)[] };
@@ -62,16 +57,9 @@ class Process {
     this.line = new Line(world, (what, run) => this.#run(what, run));
     const store = new DenialMemory(this.line, { clock, entriesMax: 64 });
     const { membership } = this;
-    const lease = new Leases({ store, processCount: () => membership.sureCount(world.nowUs), now: () => world.nowUs });
-    const periodic = new Periodic({ store, periodMs: PERIOD_MS, now: () => world.nowUs });
-    const share = new Share({
-      memory: new MemoryStore({ clock, bucketsMax: 64 }),
-      processCount: () => membership.count,
-      processIndex: () => membership.index,
-    });
-    this.#parts = [lease, periodic];
-    this.store = new SyncStore(store, { clock, lease, periodic, share });
-    for (const part of this.#parts) this.#every(part.maintenanceMs * 1_000, () => part.maintain(world.nowUs));
+    const leases = new Leases(store, () => membership.sureCount(world.nowUs), clock);
+    this.store = new SyncStore(store, leases, clock);
+    this.#every(MAINTENANCE_MS * 1_000, () => leases.maintain(world.nowUs));
     this.#every(BEAT_US, () => this.#beat());
     world.after(SECOND_BEAT_US, () => this.#run("timer", () => this.#beat()));
     this.#beat();
@@ -129,10 +117,9 @@ class Process {
   #beat(): void {
     const world = this.#world;
     const sentUs = world.nowUs;
-    this.membership.onReport(sentUs);
     world.travel(() => {
-      const place = world.server.report(this.id);
-      world.travel(() => this.#run("answer", () => this.membership.onAnswer(place, sentUs, world.nowUs)));
+      const live = world.server.report(this.id);
+      world.travel(() => this.#run("answer", () => this.membership.onAnswer(live, sentUs, world.nowUs)));
     });
   }
 }
@@ -143,8 +130,6 @@ export class Fleet {
   readonly grants: Grant[] = [];
   readonly processes: Process[] = [];
   grantedInMemory = 0;
-  /** How often processes came or went, by their own will or not. */
-  changes = 0;
   losses = 0;
   readonly #startUs: number;
   /** Each call is judged by one of them, by chance. */
@@ -172,10 +157,6 @@ export class Fleet {
     return this.world.nowUs - this.#startUs;
   }
 
-  get asked(): number {
-    return this.processes.reduce((sum, { line }) => sum + line.asked, 0);
-  }
-
   #join(): void {
     this.processes.push(new Process(this.world, `${this.world.chance(1_000)}-${this.processes.length}`));
   }
@@ -192,24 +173,16 @@ export class Fleet {
     else if (step.does === "losesBuckets") {
       this.losses++;
       this.world.server.loseBuckets();
-    } else if (step.does === "joins") {
-      this.changes += step.count;
-      for (let i = 0; i < step.count; i++) this.#join();
-    } else if (process !== undefined) this.#playIn(process, step);
+    } else if (step.does === "joins") for (let i = 0; i < step.count; i++) this.#join();
+    else if (process !== undefined) this.#playIn(process, step);
   }
 
   #playIn(process: Process, step: Step): void {
     if (step.does === "calls") for (let i = 0; i < step.times; i++) this.#call(process, step.cost);
     else if (step.does === "givesBack") this.#call(process, step.cost, step.afterUs);
-    else if (step.does === "stops") {
-      // Standing still for long is as good as leaving and coming back.
-      this.changes += 2;
-      process.stop(step.us);
-    } else {
-      this.changes++;
-      if (step.does === "leaves") process.leave();
-      else process.die();
-    }
+    else if (step.does === "stops") process.stop(step.us);
+    else if (step.does === "leaves") process.leave();
+    else process.die();
   }
 
   /** So long before the server's next full second, which ends windows. */
@@ -249,7 +222,7 @@ export class Fleet {
     const settled = () => {
       if (group.verdict !== Verdict.allowed) return;
       const { paidAtUs } = group.takes[0] as Take;
-      if (group.source === Source.leaseOrPeriodic) this.grantedInMemory++;
+      if (group.source === Source.lease) this.grantedInMemory++;
       const atUs = group.source === Source.store ? paidAtUs : world.nowUs + world.weather.skewUs;
       if (givesBackAfterUs < 0) this.grants.push({ atUs, cost, limit });
       else world.after(givesBackAfterUs, () => process.isAwake && process.store.giveBack(group));

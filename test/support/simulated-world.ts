@@ -3,7 +3,7 @@
 
 import { StoreError } from "../../src/engine/base/errors.ts";
 import { copyAnswer, copyQuestion, type Take, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
-import { GONE_AFTER_US, type ProcessPlace } from "../../src/stores/batching/process-count.ts";
+import { GONE_AFTER_US, type LiveProcesses } from "../../src/stores/batching/process-count.ts";
 import type { SettleListener, Store } from "../../src/stores/store.ts";
 import { ReferenceStore } from "../property/reference-store.ts";
 import { ManualClock } from "./manual-clock.ts";
@@ -100,12 +100,12 @@ export class Server {
     this.#seenUs.clear();
   }
 
-  report(id: string): ProcessPlace {
+  report(id: string): LiveProcesses {
     const isNew = !this.#seenUs.has(id);
     const nowUs = this.#clock.nowUs();
     this.#seenUs.set(id, nowUs);
     for (const [other, seenUs] of this.#seenUs) if (seenUs <= nowUs - GONE_AFTER_US) this.#seenUs.delete(other);
-    return { count: this.#seenUs.size, index: [...this.#seenUs.keys()].toSorted().indexOf(id), isNew };
+    return { count: this.#seenUs.size, isNew };
   }
 
   leave(id: string): void {
@@ -120,7 +120,6 @@ export type InProcess = (what: "timer" | "answer" | "deadline", run: () => void)
 export class Line implements Store {
   readonly #world: World;
   readonly #inProcess: InProcess;
-  asked = 0;
 
   constructor(world: World, inProcess: InProcess) {
     this.#world = world;
@@ -128,7 +127,6 @@ export class Line implements Store {
   }
 
   take(group: TakeGroup, then: SettleListener): boolean {
-    this.asked++;
     const world = this.#world;
     const sent = copyOf(group, () => true);
     const { generation } = group;

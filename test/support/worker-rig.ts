@@ -10,7 +10,7 @@ domain: edge
 descriptors:
   - { key: user, rate_limit: { requests_per_unit: 100, unit: hour, algorithm: fixed_window } }
   - { key: free, rate_limit: { requests_per_unit: 1000000000, unit: hour } }
-  - { key: shared, rate_limit: { requests_per_unit: 100, unit: hour, algorithm: fixed_window, sync: share } }
+  - { key: leased, rate_limit: { requests_per_unit: 100, unit: hour, algorithm: fixed_window, sync: lease } }
 `;
 
 const HTTP_MS_MAX = 5_000;

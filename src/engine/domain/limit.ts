@@ -90,14 +90,14 @@ export type OnStoreFailure = (typeof OnStoreFailure)[keyof typeof OnStoreFailure
 export const ON_STORE_FAILURE_NAMES = ["allow", "local", "deny", "error"] as const;
 
 /**
- * How a limit is counted that several processes share: `exact` asks the shared store on every call; the others count in memory and
- * talk to the store now and then (docs/hot-keys.md has the bounds). Without effect on the memory store.
+ * How a limit is counted that several processes share: `exact` asks the shared store on every call, `lease` pays in advance
+ * (stores/sync/lease.ts). Without effect on the memory store.
  */
-export const Sync = { exact: 0, lease: 1, periodic: 2, share: 3 } as const;
+export const Sync = { exact: 0, lease: 1 } as const;
 export type Sync = (typeof Sync)[keyof typeof Sync];
 
-/** Names of the sync strategies; the index is the Sync. */
-export const SYNC_NAMES = ["exact", "lease", "periodic", "share"] as const;
+/** Names in rule files; the index is the Sync. */
+export const SYNC_NAMES = ["exact", "lease"] as const;
 
 /** What the limiter decides by, besides numbers. */
 export interface Policy {
@@ -236,18 +236,16 @@ function usWithinTick(rest: number, amount: number, windowSeconds: number): numb
 }
 
 /**
- * The part that process `index` of `count` grants. Amount and burst become floor(n / count), but at least 1 unless they are 0;
- * process 0 also gets the remainder. A token bucket's rate is divided by making its window `count` times as long, which is
- * exact. If that window would exceed WINDOW_SECONDS_MAX, the window becomes the longest multiple that does not, with fewer
- * tokens, at least one.
+ * The part that each of `count` processes grants. Amount and burst become floor(n / count), but at least 1 unless they are 0. A token
+ * bucket's rate is divided by making its window `count` times as long, which is exact. If that window would exceed WINDOW_SECONDS_MAX,
+ * the window becomes the longest multiple that does not, with fewer tokens, at least one.
  */
-export function partOfLimit(limit: Limit, count: number, index: number): Limit {
+export function partOfLimit(limit: Limit, count: number): Limit {
   if (count === 1) return limit;
-  const burst = cut(limit.burst, count, index);
+  const burst = cut(limit.burst, count);
   // Burst and reserve together are the part of burst + reserve.
-  const reserve = limit.reserve === 0 ? 0 : Math.max(0, cut(limit.burst + limit.reserve, count, index) - burst);
-  if (limit.algorithm !== Algorithm.tokenBucket)
-    return { ...limit, amount: cut(limit.amount, count, index), burst, reserve };
+  const reserve = limit.reserve === 0 ? 0 : Math.max(0, cut(limit.burst + limit.reserve, count) - burst);
+  if (limit.algorithm !== Algorithm.tokenBucket) return { ...limit, amount: cut(limit.amount, count), burst, reserve };
   const { amount, windowSeconds } = limit;
   const times = Math.min(count, Math.max(1, divideDown(WINDOW_SECONDS_MAX, windowSeconds)));
   // Processes are far fewer than 2^21, so the product stays below 2^53.
@@ -255,10 +253,8 @@ export function partOfLimit(limit: Limit, count: number, index: number): Limit {
   return { ...limit, amount: cutAmount, windowSeconds: windowSeconds * times, burst, reserve };
 }
 
-function cut(amount: number, count: number, index: number): number {
-  if (amount === 0) return 0;
-  if (amount < count) return 1;
-  return divideDown(amount, count) + (index === 0 ? amount % count : 0);
+function cut(amount: number, count: number): number {
+  return amount === 0 ? 0 : Math.max(1, divideDown(amount, count));
 }
 
 /**

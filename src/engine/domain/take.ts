@@ -46,7 +46,7 @@ export type Verdict = (typeof Verdict)[keyof typeof Verdict];
 export const HoldFound = { none: -1, settled: -2 } as const;
 
 /** Where an answer came from. `local`: from this process without the store. */
-export const Source = { store: 0, denialMemory: 1, leaseOrPeriodic: 2, local: 3 } as const;
+export const Source = { store: 0, denialMemory: 1, lease: 2, local: 3 } as const;
 export type Source = (typeof Source)[keyof typeof Source];
 
 /** The `descriptor` of a take on the domain's global limit. */

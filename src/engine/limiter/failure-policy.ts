@@ -115,8 +115,6 @@ export function mayCountTwice(group: TakeGroup): boolean {
 
 /** Most buckets whose last answer, or local counting, is remembered. */
 const KNOWN_MAX = 50_000;
-/** Any index but 0: the remainder of a divided limit goes to no process, because processes don't know their indexes here. */
-const NOT_FIRST = 1;
 
 interface Known {
   /** `remaining` of the store's last answer plus the limit's reserve. Unused while the bucket is counted here. */
@@ -252,7 +250,7 @@ export class LocalFallback {
   #partOf(limit: Limit, processCount: number): Limit {
     const kept = this.#parts.get(limit);
     if (kept !== undefined && kept.processCount === processCount) return kept.limit;
-    const part = partOfLimit(limit, processCount, NOT_FIRST);
+    const part = partOfLimit(limit, processCount);
     this.#parts.set(limit, { processCount, limit: part });
     return part;
   }

@@ -188,8 +188,8 @@ export class OverrideLimits {
       priority: first?.priority,
       policy: {
         onStoreFailure,
-        // A lease ends when another limit comes for its bucket. The other strategies have no bound if limits change with each call.
-        sync: first?.policy.sync === Sync.lease ? Sync.lease : Sync.exact,
+        // A lease ends when another limit comes for its bucket.
+        sync: first?.policy.sync ?? Sync.exact,
         retryAfterJitter,
         replaces: [],
       },

@@ -1,6 +1,5 @@
 // The `defaults` of a domain, in a rule file: keys that count for each of its limits that has none of its own.
 
-import { SYNC_NAMES, Sync } from "../domain/limit.ts";
 import { textOf } from "../domain/request.ts";
 import { Fields, fieldsOfFiles, isNull } from "./fields.ts";
 import type { ProblemLog } from "./problems.ts";
@@ -33,8 +32,6 @@ export function gatherDefaults(files: readonly SourceFile[], log: ProblemLog): D
 interface Beside {
   /** True: no `sync`. */
   readonly takesNoSync: boolean;
-  /** True: no `sync` but lease. */
-  readonly takesOnlyLease: boolean;
   /** True: the rule has an `on_store_failure` of its own. */
   readonly hasFailurePolicy: boolean;
 }
@@ -46,7 +43,7 @@ interface Beside {
 export function withDefaults(
   section: readonly MappingNode[],
   defaults: MappingNode | undefined,
-  { takesNoSync, takesOnlyLease, hasFailurePolicy }: Beside,
+  { takesNoSync, hasFailurePolicy }: Beside,
 ): readonly MappingNode[] {
   if (defaults === undefined || section.some(isUnlimited)) return section;
   const has = (keys: readonly string[]) => section.some((part) => hasKey(part, keys));
@@ -57,7 +54,7 @@ export function withDefaults(
     "require",
     "on_missing",
     ...(has(RATE_KEYS) || section.some(hasCalendar) ? ["algorithm"] : []),
-    ...(takesNoSync || has(["priority"]) || (takesOnlyLease && !saysLease(defaults)) ? ["sync"] : []),
+    ...(takesNoSync || has(["priority"]) ? ["sync"] : []),
     ...(hasFailurePolicy ? ["on_store_failure"] : []),
   ];
   return [without(defaults, unfit), ...section];
@@ -72,11 +69,6 @@ export function defaultPostPaid(
   if (value?.kind !== "scalar" || value.value.type !== "boolean") return undefined;
   const { boolean } = value.value;
   return boolean && limits.flat().some((part) => hasKey(part, ["sync"])) ? undefined : boolean;
-}
-
-function saysLease(defaults: MappingNode): boolean {
-  const value = defaults.entries.findLast(({ key }) => key.text === "sync")?.value;
-  return value?.kind === "scalar" && value.text === SYNC_NAMES[Sync.lease];
 }
 
 /** True if the mapping has one of the keys, with a value. */

@@ -97,13 +97,8 @@ export function readOnStoreFailure(fields: Fields): OnStoreFailure | undefined {
 }
 
 /** Reports a `sync` where limits must be exact. `why` ends the sentence. */
-export function refuseSync(
-  { sync, syncAt }: Pick<LimitDraft, "sync" | "syncAt">,
-  why: string,
-  log: ProblemLog,
-  hint = "Leave 'sync' out.",
-): void {
-  if (sync !== Sync.exact) log.error(syncAt, `sync: ${SYNC_NAMES[sync]} can't stand ${why}`, hint);
+export function refuseSync({ sync, syncAt }: Pick<LimitDraft, "sync" | "syncAt">, why: string, log: ProblemLog): void {
+  if (sync !== Sync.exact) log.error(syncAt, `sync: ${SYNC_NAMES[sync]} can't stand ${why}`, "Leave 'sync' out.");
 }
 
 /** The names of the limits that a limit replaces. `ownName` may not be among them. */

@@ -2,14 +2,13 @@
 // that an entry names (`tier`).
 
 import { getOrInsert } from "../base/get-or-insert.ts";
-import { Sync } from "../domain/limit.ts";
 import { oneByteOf, textOf } from "../domain/request.ts";
 import { defaultPostPaid, withDefaults } from "./defaults.ts";
 import type { LimitDraft, LimitsDraft, RuleDraft, TierDraft } from "./draft.ts";
 import { type Field, Fields, fieldsOfFiles, isNull, keyText, readScalars, textOfNode } from "./fields.ts";
 import { warnUnsafe } from "./names.ts";
 import { describeSource, formatPlace, type ProblemLog } from "./problems.ts";
-import { readLimit, readUnlimited, refuseSync } from "./read-limit.ts";
+import { readLimit, readUnlimited } from "./read-limit.ts";
 import { LIMIT_NAMES_MAX, LIMITS_PER_RULE_MAX } from "./schema.ts";
 import {
   isInResource,
@@ -55,14 +54,13 @@ export function readRuleLimits(
       : { ...draft, hasLimit: true, limits: [...draft.limits, concurrent] };
   const { byDefault, tier } = readChoice(fields, named);
   if (byDefault === undefined) {
-    const limits = readLimits(fields, readWritten(fields), defaults, false);
+    const limits = readLimits(fields, readWritten(fields), defaults);
     return { limits: withConcurrent(limits), tier: undefined };
   }
-  const read = (limits: NamedLimits) => withConcurrent(readNamed(fields, limits, defaults, tier !== undefined));
+  const read = (limits: NamedLimits) => withConcurrent(readNamed(fields, limits, defaults));
   const limits = read(byDefault);
   if (tier === undefined) return { limits, tier };
   const choices = tier.among.map((each) => (each === byDefault ? limits : read(each)));
-  checkTierLimits(choices, fields.log);
   return { limits, tier: { entry: tier.entry, choices } };
 }
 
@@ -82,24 +80,18 @@ function readWritten(fields: Fields): WrittenLimits {
 }
 
 /** Reads named limits for the rule with these fields. Rules whose relevant settings are equal share one result. */
-function readNamed(
-  fields: Fields,
-  named: NamedLimits,
-  defaults: MappingNode | undefined,
-  isOfTier: boolean,
-): LimitsDraft {
+function readNamed(fields: Fields, named: NamedLimits, defaults: MappingNode | undefined): LimitsDraft {
   const own = fields.given("post_paid") === undefined ? "" : String(fields.flag("post_paid"));
   const beside = ["hold", "on_store_failure"].filter((name) => fields.given(name) !== undefined);
-  const key = [own, isOfTier, ...beside].join();
-  return getOrInsert(named.read, key, () => readLimits(fields, named, defaults, isOfTier));
+  const key = [own, ...beside].join();
+  return getOrInsert(named.read, key, () => readLimits(fields, named, defaults));
 }
 
-/** Reads limits for the rule with these fields. `isOfTier`: an entry chooses them. */
+/** Reads limits for the rule with these fields. */
 function readLimits(
   fields: Fields,
   { name, at, title, sections, isList }: WrittenLimits,
   defaults: MappingNode | undefined,
-  isOfTier: boolean,
 ): LimitsDraft {
   const { log } = fields;
   if (sections.length > LIMITS_PER_RULE_MAX)
@@ -108,7 +100,6 @@ function readLimits(
   const byDefault = defaultPostPaid(defaults, sections);
   const beside = {
     takesNoSync: (own ?? byDefault) === true || fields.given("hold") !== undefined,
-    takesOnlyLease: isOfTier,
     hasFailurePolicy: fields.given("on_store_failure") !== undefined,
   };
   const limits: LimitDraft[] = [];
@@ -201,13 +192,6 @@ function refuseBeside(first: Field, fields: Fields): void {
   }
 }
 
-// A caller's tier may change from call to call.
-function checkTierLimits(choices: readonly LimitsDraft[], log: ProblemLog): void {
-  const why = "in limits that 'tier' chooses among: nothing bounds what passes while a caller's tier changes";
-  for (const limit of choices.flatMap(({ limits }) => limits))
-    if (limit.sync !== Sync.lease) refuseSync(limit, why, log, "Use 'sync: lease', or leave it out.");
-}
-
 /**
  * Reports mistakes in named limits that no rule uses, and warns of them unless rules of a control plane may (`isPartial`). Must be called
  * when all files have been read.
@@ -222,7 +206,7 @@ export function checkUnused(
       if (limits.isUsed) continue;
       if (!isPartial)
         log.warn(limits.at, `${limits.title} is used by no rule`, "Take it by 'use' or 'tier', or remove it.");
-      readLimits(new Fields("rule", [], log), limits, defaults.get(domain), false);
+      readLimits(new Fields("rule", [], log), limits, defaults.get(domain));
     }
   }
 }

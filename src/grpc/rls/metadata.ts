@@ -25,7 +25,7 @@ export type MetadataMode = "off" | "notable" | "full" | "reference";
 const SOURCE_NAMES: Readonly<Record<Source, string>> = {
   [Source.store]: "store",
   [Source.denialMemory]: "denial_memory",
-  [Source.leaseOrPeriodic]: "lease",
+  [Source.lease]: "lease",
   [Source.local]: "local",
 };
 

@@ -15,8 +15,6 @@ import { SeveralStores } from "../../stores/sharded/sharded-calls.ts";
 import type { BucketMemory, ProcessCounts, Store, StoreHealth } from "../../stores/store.ts";
 import type { StoreObserver } from "../../stores/store-observer.ts";
 import { Leases } from "../../stores/sync/lease.ts";
-import { Periodic } from "../../stores/sync/periodic.ts";
-import { Share } from "../../stores/sync/share.ts";
 import { SyncStore } from "../../stores/sync/sync-store.ts";
 import type { SharedMemory } from "../open-memory.ts";
 import type { RedisSettings, Settings } from "../settings.ts";
@@ -42,7 +40,7 @@ export interface OpenedStore {
   readonly memories: readonly BucketMemory[];
 }
 
-const ALONE: ProcessCounts = { count: () => 1, sureCount: () => 1, index: () => 0 };
+const ALONE: ProcessCounts = { count: () => 1, sureCount: () => 1 };
 const ALWAYS_WELL: StoreHealth = { trouble: () => undefined };
 
 /** Opens the store. A shared store connects in the background; `health` reports its troubles. Only its own client is loaded. */
@@ -56,22 +54,12 @@ export async function openStore(choice: StoreChoice): Promise<OpenedStore> {
   );
   if (shared === undefined)
     return { store: openOwnStore(choice), health: ALWAYS_WELL, processes: ALONE, runtime: undefined, memories: [] };
-  const { denialsMax: entriesMax, syncPeriodMs: periodMs } = settings;
-  // Lies directly around the shared store, so that it also answers the questions of sync strategies.
+  const { denialsMax: entriesMax } = settings;
+  // Lies directly around the shared store, so that it also answers the questions of leases.
   if (entriesMax > 0) memory = new DenialMemory(shared.store, { clock, entriesMax });
   const { processes } = shared;
-  const now = () => clock.nowUs();
   const store = memory ?? shared.store;
-  const sync = new SyncStore(store, {
-    clock,
-    lease: new Leases({ store, processCount: () => processes.sureCount(), now }),
-    periodic: new Periodic({ store, periodMs, now }),
-    share: new Share({
-      memory: openMemoryStore(settings, clock),
-      processCount: () => processes.count(),
-      processIndex: () => processes.index(),
-    }),
-  });
+  const sync = new SyncStore(store, new Leases(store, () => processes.sureCount(), clock), clock);
   return { ...shared, store: sync, memories: memory === undefined ? [sync] : [sync, memory] };
 }
 

@@ -146,9 +146,6 @@ export const STORE_SETTINGS = {
   denialsMax: setting("DENIALS_MAX", wholeNumber(0, 10_000_000), 100_000).means(
     "Most buckets whose refusal this process remembers, for up to a second each, and repeats without asking the shared store (docs/hot-keys.md). 0: it asks every time.",
   ),
-  syncPeriodMs: setting("SYNC_PERIOD", durationMs(10, 10_000), 100).means(
-    "How often a process reports to the shared store what limits with `sync: periodic` granted (docs/hot-keys.md).",
-  ),
   onStoreFailure: optional("ON_STORE_FAILURE", oneOf(ON_STORE_FAILURE_NAMES)).means(
     "What happens to a call when the store fails and its rule does not say: the call is allowed, denied, decided locally, or answered with an error.",
     "`allow`, under COMPATIBILITY_MODE `error`",

@@ -1,5 +1,5 @@
-// Counts the processes that share a store's buckets, and finds this one's place among them: each reports itself every second, and counts those
-// that have reported lately. The store keeps the register.
+// Counts the processes that share a store's buckets: each reports itself every second, and counts those that have reported lately. The store
+// keeps the register.
 
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../engine/base/clock.ts";
@@ -16,10 +16,10 @@ const LEAVE_MS_MAX = 250;
 /** The register of the processes that share a store. */
 export interface ProcessRegister {
   /**
-   * Notes that the process lives, forgets those that were silent for `goneAfterMs`, counts the live ones, and finds this one's place. Never
-   * rejects; resolves to undefined if that is impossible now.
+   * Notes that the process lives, forgets those that were silent for `goneAfterMs`, and counts the live ones. Never rejects; resolves to
+   * undefined if that is impossible now.
    */
-  report(id: string, goneAfterMs: number): Promise<ProcessPlace | undefined>;
+  report(id: string, goneAfterMs: number): Promise<LiveProcesses | undefined>;
   /** Removes the process, so that the others need not wait until it is forgotten. Never rejects. */
   leave(id: string): Promise<void>;
 }
@@ -49,18 +49,12 @@ export class ProcessCount implements ProcessCounts {
     return this.#membership.sureCount(this.#clock.nowUs());
   }
 
-  index(): number {
-    this.#start();
-    return this.#membership.index;
-  }
-
   /** Reports this process and counts, now; does nothing before the first question. */
   async beat(): Promise<void> {
     if (this.#timer === undefined) return;
     const sentUs = this.#clock.nowUs();
-    this.#membership.onReport(sentUs);
-    const place = await this.#register.report(this.#id, GONE_AFTER_US / MICROS_PER_MILLI);
-    if (place !== undefined) this.#membership.onAnswer(place, sentUs, this.#clock.nowUs());
+    const live = await this.#register.report(this.#id, GONE_AFTER_US / MICROS_PER_MILLI);
+    if (live !== undefined) this.#membership.onAnswer(live, sentUs, this.#clock.nowUs());
   }
 
   /** Stops counting, and tells the others that this process ends. */
@@ -89,11 +83,9 @@ const FRESH_US = 2_500 * MICROS_PER_MILLI;
 const KNOWN_AFTER_US = 2_800 * MICROS_PER_MILLI;
 
 /** The register's answer to a report. */
-export interface ProcessPlace {
+export interface LiveProcesses {
   /** Number of live processes, with this one. */
   readonly count: number;
-  /** This process's place among them, from 0. */
-  readonly index: number;
   /** True if the process was not on the register before this report. */
   readonly isNew: boolean;
 }
@@ -108,10 +100,6 @@ export interface ProcessPlace {
  */
 export class Membership {
   #count = 1;
-  #index = -1;
-  /** True if the others keep a place for this process. */
-  #isKnown = false;
-  #reportedUs = Number.NEGATIVE_INFINITY;
   /** When the last answered report was sent. */
   #countedUs = Number.NEGATIVE_INFINITY;
   /** Since when this process has been on the register without a gap. */
@@ -125,11 +113,6 @@ export class Membership {
     return this.#count;
   }
 
-  /** This process's place among them; -1 while the others may not have counted it. */
-  get index(): number {
-    return this.#isKnown ? this.#index : -1;
-  }
-
   /**
    * The divisor for what is handed out in advance: at any moment all processes that do so divide by at least their number. Infinity while
    * that is not sure.
@@ -139,29 +122,19 @@ export class Membership {
     return isSure ? this.#count : Number.POSITIVE_INFINITY;
   }
 
-  /** Notes a report. A process that stood still for long has been removed from the register meanwhile. */
-  onReport(nowUs: number): void {
-    if (nowUs - this.#reportedUs >= GONE_AFTER_US) this.#isKnown = false;
-    this.#reportedUs = nowUs;
-  }
-
   /** Takes the answer to the report sent at `sentUs`. */
-  onAnswer(place: ProcessPlace, sentUs: number, nowUs: number): void {
+  onAnswer({ count, isNew }: LiveProcesses, sentUs: number, nowUs: number): void {
     // A process that missed the answer to its first report does not know how long it has been on the register.
-    if (place.isNew || this.#sinceUs === Number.POSITIVE_INFINITY) {
-      // It was off for long, or the register has lost its data. Only in the second case the others still keep its place.
-      if (nowUs - this.#countedUs >= GONE_AFTER_US) this.#isKnown = false;
+    if (isNew || this.#sinceUs === Number.POSITIVE_INFINITY) {
       this.#sinceUs = nowUs;
       this.#fewerSinceUs = nowUs;
       this.#fewer = 0;
     }
     this.#countedUs = Math.max(this.#countedUs, sentUs);
-    if (nowUs - this.#sinceUs >= KNOWN_AFTER_US) this.#isKnown = true;
-    this.#fewer = Math.max(this.#fewer, place.count);
+    this.#fewer = Math.max(this.#fewer, count);
     const mayFall = nowUs - this.#fewerSinceUs >= GONE_AFTER_US;
-    if (place.count < this.#count && !mayFall) return;
-    this.#count = place.count < this.#count ? this.#fewer : place.count;
-    this.#index = place.index;
+    if (count < this.#count && !mayFall) return;
+    this.#count = count < this.#count ? this.#fewer : count;
     this.#fewerSinceUs = nowUs;
     this.#fewer = 0;
   }

@@ -3,7 +3,7 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { SilenceError, withTimeLimit } from "../batching/connecting.ts";
-import type { ProcessPlace, ProcessRegister } from "../batching/process-count.ts";
+import type { LiveProcesses, ProcessRegister } from "../batching/process-count.ts";
 import { storedKey } from "./batch.ts";
 import type { Statement } from "./connect.ts";
 import type { PostgresLink } from "./link.ts";
@@ -25,7 +25,7 @@ interface HousekeepingOptions {
 
 /**
  * Sweeps, and registers processes in a table, each with the server's time of its last report. Processes with the same prefix of keys count each
- * other: with another prefix they share no bucket. Places are in the order of the ids.
+ * other: with another prefix they share no bucket.
  */
 export class Housekeeping implements ProcessRegister {
   readonly #options: HousekeepingOptions;
@@ -53,11 +53,11 @@ export class Housekeeping implements ProcessRegister {
     return swept === undefined ? undefined : Number(swept);
   }
 
-  async report(id: string, goneAfterMs: number): Promise<ProcessPlace | undefined> {
+  async report(id: string, goneAfterMs: number): Promise<LiveProcesses | undefined> {
     const text = "SELECT array_to_string(beat($1, $2, $3::interval), ',')";
     const answer = await this.#ask({ name: "beat", text, values: [this.#prefix, id, `${goneAfterMs} milliseconds`] });
-    const [count, index, added] = answer?.split(",").map(Number) ?? [];
-    return count === undefined || index === undefined ? undefined : { count, index, isNew: added === 1 };
+    const [count, added] = answer?.split(",").map(Number) ?? [];
+    return count === undefined ? undefined : { count, isNew: added === 1 };
   }
 
   async leave(id: string): Promise<void> {

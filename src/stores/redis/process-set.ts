@@ -6,7 +6,7 @@
 import type { ProcessRegister } from "../batching/process-count.ts";
 import type { RedisNode } from "./redis-node.ts";
 
-/** `nodeOf` finds the node that keeps the set now, if it is known. A process's place is that of its id in sorted order. */
+/** `nodeOf` finds the node that keeps the set now, if it is known. */
 export function processSet(keyPrefix: string, nodeOf: (key: string) => RedisNode | undefined): ProcessRegister {
   const key = `${keyPrefix}headgate:processes`;
   return {
@@ -18,14 +18,11 @@ export function processSet(keyPrefix: string, nodeOf: (key: string) => RedisNode
       const replies = await Promise.allSettled([
         connection.command("zadd", [key, String(nowMs), id]),
         connection.command("zremrangebyscore", [key, "-inf", String(nowMs - goneAfterMs)]),
-        connection.command("zrange", [key, "0", "-1"]),
+        connection.command("zcard", [key]),
       ]);
       const [added, , counted] = replies;
-      if (added.status !== "fulfilled" || counted.status !== "fulfilled" || !Array.isArray(counted.value))
-        return undefined;
-      const ids = counted.value.map(String).sort();
-      const index = ids.indexOf(id);
-      return index < 0 ? undefined : { count: ids.length, index, isNew: Number(added.value) === 1 };
+      if (added.status !== "fulfilled" || counted.status !== "fulfilled") return undefined;
+      return { count: Number(counted.value), isNew: Number(added.value) === 1 };
     },
     async leave(id) {
       await Promise.allSettled([nodeOf(key)?.connection?.command("zrem", [key, id])]);

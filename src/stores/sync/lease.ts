@@ -1,25 +1,31 @@
 // sync: lease. A process pays some tokens of a busy bucket in advance and spends them in memory. Tokens that it has not spent in time are
-// given back by receipt.
+// given back by receipt. sync-store.ts settles calls with it. Everything here is synchronous, and nothing throws.
 
+import type { Clock } from "../../engine/base/clock.ts";
 import { divideDown } from "../../engine/base/units.ts";
-import { ALGORITHM_TRAITS } from "../../engine/domain/limit.ts";
-import { Mode, Outcome, Source, type Take, TakeGroup } from "../../engine/domain/take.ts";
-import { noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
+import { ALGORITHM_TRAITS, type Limit } from "../../engine/domain/limit.ts";
+import { Kind, Mode, Outcome, Source, type Take, TakeGroup } from "../../engine/domain/take.ts";
+import { type LastAnswer, noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
 import type { Store } from "../store.ts";
-import { addTake, giveBack, LocalBucket, type SyncStrategy } from "./sync-strategy.ts";
 
 /** A lease is spent or given back within this time. */
 const LEASE_US = 200_000;
 /** The leases of all processes together have at most the burst divided by this. */
 const BURST_PARTS = 4;
-const MAINTENANCE_MS = 50;
+/** Interval of `maintain`. */
+export const MAINTENANCE_MS = 50;
 /** Most buckets with leases; takes of others go to the shared store. */
 const LEASES_MAX = 10_000;
 /** Longest time without a lease for a bucket that was just over. */
 const HOLD_OFF_US_MAX = 1_000_000;
 
-/** What a process knows and holds of one bucket. */
-class Lease extends LocalBucket {
+/** What a process holds of one bucket, and its state by the shared store's last answer. */
+class Lease implements LastAnswer {
+  readonly bucketKey: string;
+  readonly keyHash: number;
+  readonly limit: Limit;
+  remaining = 0;
+  resetAtUs = 0;
   /** Tokens that are paid for and not spent. */
   tokens = 0;
   /** Tokens that were paid for. */
@@ -33,13 +39,12 @@ class Lease extends LocalBucket {
   /** Time of the last take that went to the shared store. */
   askedUs = Number.NEGATIVE_INFINITY;
   holdOffUntilUs = 0;
-}
 
-interface LeasesOptions {
-  readonly store: Store;
-  /** Store.sureProcessCount. Infinity while the count is not sure, and then nothing is leased. */
-  readonly processCount: () => number;
-  readonly now: () => number;
+  constructor(take: Take) {
+    this.bucketKey = take.bucketKey;
+    this.keyHash = take.keyHash;
+    this.limit = take.limit;
+  }
 }
 
 /**
@@ -51,20 +56,22 @@ interface LeasesOptions {
  *
  * A bucket is leased only if it was asked for twice within LEASE_US. A cost above the tokens held goes to the shared store.
  */
-export class Leases implements SyncStrategy {
-  readonly maintenanceMs = MAINTENANCE_MS;
+export class Leases {
   readonly #store: Store;
   readonly #processCount: () => number;
   readonly #leases = new Map<string, Lease>();
-  readonly #now: () => number;
+  readonly #clock: Clock;
   readonly #idle: TakeGroup[] = [];
+  readonly #returned = new TakeGroup();
 
-  constructor({ store, processCount, now }: LeasesOptions) {
+  /** `processCount`: ProcessCounts.sureCount. Infinity while the count is not sure, and then nothing is leased. */
+  constructor(store: Store, processCount: () => number, clock: Clock) {
     this.#store = store;
-    this.#now = now;
     this.#processCount = processCount;
+    this.#clock = clock;
   }
 
+  /** Answers a take, and pays it, from the tokens held. False if the shared store has to answer; then nothing was written. */
   take(take: Take, nowUs: number): boolean {
     if (take.mode !== Mode.pay && take.mode !== Mode.peek) return false;
     const lease = this.#leases.get(take.bucketKey);
@@ -82,11 +89,13 @@ export class Leases implements SyncStrategy {
     return true;
   }
 
-  conclude(take: Take, nowUs: number): void {
+  /** Writes the bucket's present state into a take that was answered here. */
+  describe(take: Take, nowUs: number): void {
     const lease = this.#leases.get(take.bucketKey);
     if (lease !== undefined) describe(lease, take, nowUs);
   }
 
+  /** Notes a take that goes to the shared store to pay. */
   asks(take: Take): void {
     const lease = this.#leases.get(take.bucketKey);
     if (lease === undefined || lease.limit === take.limit) return;
@@ -95,6 +104,7 @@ export class Leases implements SyncStrategy {
     this.#leases.delete(take.bucketKey);
   }
 
+  /** Called when such a take is on its way. May ask for more tokens, behind it and mostly in the same batch. */
   prefetch(take: Take, nowUs: number): void {
     const size = divideDown(take.limit.burst, BURST_PARTS * Math.max(1, this.#processCount()));
     if (size === 0) return;
@@ -105,9 +115,10 @@ export class Leases implements SyncStrategy {
     if (isBusy && nowUs >= lease.holdOffUntilUs) this.#ask(lease, size, nowUs);
   }
 
-  learn(asked: Take, take: Take | undefined, sentUs: number, nowUs: number): void {
-    const lease = this.#leases.get(asked.bucketKey);
-    if (take === undefined || lease?.limit !== asked.limit) return;
+  /** Takes the shared store's answer to a take that was sent at `sentUs`. */
+  learn(take: Take, sentUs: number, nowUs: number): void {
+    const lease = this.#leases.get(take.bucketKey);
+    if (lease?.limit !== take.limit) return;
     // What was asked for behind it may have been answered before it, and is newer.
     if (sentUs > lease.knownSinceUs) noteOutcome(lease, take, nowUs);
   }
@@ -117,7 +128,7 @@ export class Leases implements SyncStrategy {
     this.#returnRest(lease);
     lease.isAsking = true;
     const group = this.#idle.pop() ?? new TakeGroup();
-    addTake(group, lease, lease.limit, Mode.pay, size);
+    addPayment(group, lease, size);
     const settled = () => this.#onAnswer(lease, group, nowUs);
     if (this.#store.take(group, { settled })) settled();
   }
@@ -126,12 +137,12 @@ export class Leases implements SyncStrategy {
     const take = group.takes[0] as Take;
     lease.isAsking = false;
     if (take.outcome !== Outcome.unanswered && group.source === Source.store) {
-      noteOutcome(lease, take, this.#now());
+      noteOutcome(lease, take, this.#clock.nowUs());
       lease.knownSinceUs = sentUs;
     }
     // The rules may have been replaced while this was under way, or the bucket forgotten.
     if (take.paid && this.#leases.get(lease.bucketKey) !== lease) {
-      giveBack(this.#store, lease, lease.limit, take.cost, take.paidAtUs);
+      this.#giveBack(lease, take.cost, take.paidAtUs);
     } else if (take.paid) {
       lease.tokens = take.cost;
       lease.size = take.cost;
@@ -145,6 +156,7 @@ export class Leases implements SyncStrategy {
     this.#idle.push(group);
   }
 
+  /** Puts a paid take back; does not change its answer. False if the shared store was paid and has to be told. */
   giveBack(take: Take, nowUs: number): boolean {
     const lease = this.#leases.get(take.bucketKey);
     if (lease === undefined || lease.limit !== take.limit) return false;
@@ -155,6 +167,7 @@ export class Leases implements SyncStrategy {
     return true;
   }
 
+  /** Drops what is held of a bucket that was reset or refunded at the store. */
   forget(bucketKey: string): void {
     const lease = this.#leases.get(bucketKey);
     if (lease === undefined) return;
@@ -163,6 +176,7 @@ export class Leases implements SyncStrategy {
     this.#leases.delete(bucketKey);
   }
 
+  /** Gives back what was not spent in time. */
   maintain(nowUs: number): void {
     for (const lease of this.#leases.values()) {
       if (nowUs < lease.untilUs) continue;
@@ -173,6 +187,7 @@ export class Leases implements SyncStrategy {
     }
   }
 
+  /** Gives everything back. */
   close(): void {
     for (const lease of this.#leases.values()) this.#returnRest(lease);
     this.#leases.clear();
@@ -188,10 +203,28 @@ export class Leases implements SyncStrategy {
   }
 
   #returnRest(lease: Lease): void {
-    if (lease.tokens > 0) giveBack(this.#store, lease, lease.limit, lease.tokens, lease.paidAtUs);
+    if (lease.tokens > 0) this.#giveBack(lease, lease.tokens, lease.paidAtUs);
     lease.tokens = 0;
     lease.untilUs = 0;
   }
+
+  #giveBack(lease: Lease, cost: number, paidAtUs: number): void {
+    this.#returned.reset();
+    Object.assign(addPayment(this.#returned, lease, cost), { paid: true, paidAtUs });
+    this.#store.giveBack(this.#returned);
+  }
+}
+
+/** Adds a take on the bucket that no request has. */
+function addPayment(group: TakeGroup, { bucketKey, keyHash, limit }: Lease, cost: number): Take {
+  return Object.assign(group.add(limit), {
+    bucketKey,
+    keyHash,
+    descriptor: 0,
+    kind: Kind.ordinary,
+    mode: Mode.pay,
+    cost,
+  });
 }
 
 function noteOutcome(lease: Lease, take: Take, nowUs: number): void {

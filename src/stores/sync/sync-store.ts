@@ -1,10 +1,10 @@
-// Settles calls with limits that are counted partly in memory (lease, periodic, share), partly at the shared store.
+// Settles calls with limits that are leased (lease.ts): partly in memory, partly at the shared store.
 //
-// - A call is settled all or nothing, as by the shared store alone: local parts are judged and paid first, then the rest is asked in one group.
-// - If the local part refuses the call, or a descriptor, its local payments are put back, and what is left for the store only peeks.
-// - If the store refuses, or nobody waits for the answer any more, local payments are put back, too. Meanwhile they stay paid.
-// - Each take that goes to the store to pay is told to its strategy before (`asks`) and after (`learn`), whatever became of the call. What the
-//   strategy asks for beside it (`prefetch`) travels in a group of its own.
+// - A call is settled all or nothing, as by the shared store alone: takes that a lease has room for are paid first, then the rest is asked in one
+//   group. A lease never refuses.
+// - If the store refuses, or nobody waits for the answer any more, local payments are put back. Meanwhile they stay paid.
+// - Each take that goes to the store to pay is told to the leases before (`asks`) and after (`learn`), whatever became of the call. What they
+//   ask for beside it (`prefetch`) travels in a group of its own.
 // - The call's own group is written only while its generation is the same; `SplitCall` keeps copies.
 
 import type { Clock } from "../../engine/base/clock.ts";
@@ -12,7 +12,6 @@ import { Sync } from "../../engine/domain/limit.ts";
 import {
   copyAnswer,
   copyQuestion,
-  isOfCounter,
   isOver,
   Kind,
   Mode,
@@ -22,65 +21,51 @@ import {
   TakeGroup,
   Verdict,
 } from "../../engine/domain/take.ts";
-import { costToReturn, endOfDescriptor, isGroupRefused, VerdictFold } from "../../engine/domain/verdict.ts";
+import { costToReturn, endOfDescriptor, isGroupRefused } from "../../engine/domain/verdict.ts";
 import { type BucketMemory, NOBODY, type SettleListener, type Store } from "../store.ts";
-import type { SyncStrategy } from "./sync-strategy.ts";
-
-interface SyncStoreOptions {
-  readonly clock: Clock;
-  readonly lease?: SyncStrategy;
-  readonly periodic?: SyncStrategy;
-  readonly share?: SyncStrategy;
-}
+import { type Leases, MAINTENANCE_MS } from "./lease.ts";
 
 /** Larger groups are assumed to name a bucket twice, which costs less than to compare all takes. */
 const TAKES_COMPARED_MAX = 16;
 
 /**
- * A store around a shared one that counts limits with a `sync` other than exact in this process. Each strategy states in its own file how much
- * more may pass because of it. Calls are settled all or nothing, as by the shared store alone. While the shared part of a call is under way,
- * its local part has been paid.
+ * A store around a shared one that spends leases of limits with `sync: lease` in this process. lease.ts states how much more may pass because of
+ * it. While the shared part of a call is under way, its local part has been paid.
  */
 export class SyncStore implements Store, BucketMemory {
   readonly #store: Store;
   readonly #clock: Clock;
-  /** Strategies by Sync. */
-  readonly #strategies: readonly (SyncStrategy | undefined)[];
-  readonly #timers: (NodeJS.Timeout | undefined)[] = [];
+  readonly #leases: Leases;
+  #timer: NodeJS.Timeout | undefined;
   readonly #idle: SplitCall[] = [];
   readonly #rest = new TakeGroup();
-  /** For each take of the present group: whether it was answered in memory, and whether its descriptor is over. */
+  /** For each take of the present group: whether a lease has answered it. */
   readonly #isLocal: boolean[] = [];
-  readonly #isOver: boolean[] = [];
-  readonly #fold = new VerdictFold();
-  #isRefused = false;
-  /** Whether payments of the present group were put back, or would have been. */
-  #hasUndone = false;
-  #remoteTakes = 0;
-  #hasSpareQuota = false;
 
-  constructor(store: Store, { clock, lease, periodic, share }: SyncStoreOptions) {
+  /** `leases` are asked of the same store. */
+  constructor(store: Store, leases: Leases, clock: Clock) {
     this.#store = store;
+    this.#leases = leases;
     this.#clock = clock;
-    this.#strategies = [undefined, lease, periodic, share];
   }
 
   take(group: TakeGroup, then: SettleListener): boolean {
-    if (!isShared(group)) return this.#store.take(group, then);
+    if (!hasLeased(group)) return this.#store.take(group, then);
+    this.#timer ??= setInterval(() => this.#leases.maintain(this.#clock.nowUs()), MAINTENANCE_MS).unref();
     const nowUs = this.#clock.nowUs();
-    this.#takeLocally(group, nowUs);
-    if (this.#remoteTakes === 0) {
-      this.#conclude(group, this.#hasUndone || namesBucketTwice(group), nowUs);
-      group.verdict = this.#isRefused ? Verdict.refused : Verdict.allowed;
-      group.source = Source.leaseOrPeriodic;
+    if (this.#takeLocally(group, nowUs)) {
+      if (namesBucketTwice(group)) this.#describe(group, nowUs);
+      group.verdict = Verdict.allowed;
+      group.source = Source.lease;
       return true;
     }
     const call = this.#split(group, then, nowUs);
-    const isSettled = this.#store.take(call.remote, call);
-    for (let i = 0; i < call.remote.size && call.remote.verdict !== Verdict.failed; i++) {
-      const asked = call.remote.takes[i] as Take;
-      if (asked.mode === Mode.pay) this.#strategyOf(asked)?.prefetch?.(asked, nowUs);
-    }
+    const { remote } = call;
+    for (let i = 0; i < remote.size; i++)
+      if (mayLease(remote.takes[i] as Take)) this.#leases.asks(remote.takes[i] as Take);
+    const isSettled = this.#store.take(remote, call);
+    for (let i = 0; i < remote.size && remote.verdict !== Verdict.failed; i++)
+      if (mayLease(remote.takes[i] as Take)) this.#leases.prefetch(remote.takes[i] as Take, nowUs);
     if (isSettled) this.#finish(call);
     return isSettled;
   }
@@ -90,25 +75,19 @@ export class SyncStore implements Store, BucketMemory {
     this.#rest.reset();
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
-      if (take.paid && costToReturn(take) > 0) this.#giveBackOne(take, nowUs);
+      if (take.paid && costToReturn(take) > 0) this.#putBack(take, nowUs);
     }
     if (this.#rest.size > 0) this.#store.giveBack(this.#rest);
   }
 
-  /** Adds the take to `#rest` if the shared store was paid. */
-  #giveBackOne(take: Take, nowUs: number): void {
-    if (this.#strategyOf(take)?.giveBack(take, nowUs)) return;
-    copyAnswer(take, copyQuestion(take, this.#rest));
-  }
-
   forget(bucketKey: string): void {
-    for (const strategy of this.#strategies) strategy?.forget?.(bucketKey);
+    this.#leases.forget(bucketKey);
   }
 
-  /** Gives back and reports what the strategies hold, then closes the shared store. */
+  /** Gives leases back, then closes the shared store. */
   async close(): Promise<void> {
-    for (const timer of this.#timers) clearInterval(timer);
-    for (const strategy of this.#strategies) strategy?.close(this.#clock.nowUs());
+    clearInterval(this.#timer);
+    this.#leases.close();
     await this.#store.close();
   }
 
@@ -118,99 +97,42 @@ export class SyncStore implements Store, BucketMemory {
     if (group !== undefined) next.settled(group, generation);
   };
 
-  /** Judges and pays in memory what can be, and finds out whether that refuses the call. */
-  #takeLocally(group: TakeGroup, nowUs: number): void {
-    this.#fold.begin();
-    this.#hasSpareQuota = group.hasSpareQuota;
-    this.#remoteTakes = 0;
-    this.#hasUndone = false;
-    let end = 0;
-    for (let start = 0; start < group.size; start = end) {
-      end = endOfDescriptor(group, start);
-      const { kind } = group.takes[start] as Take;
-      const remoteBefore = this.#remoteTakes;
-      let isDescriptorOver = false;
-      for (let i = start; i < end; i++) if (this.#takeOne(group.takes[i] as Take, i, nowUs)) isDescriptorOver = true;
-      for (let i = start; i < end; i++) this.#isOver[i] = isDescriptorOver;
-      if (isDescriptorOver) this.#undo(group, start, end, nowUs);
-      else if (kind === Kind.quota && this.#remoteTakes === remoteBefore) this.#hasSpareQuota = true;
-      this.#fold.add(kind, isDescriptorOver);
-    }
-    this.#isRefused = this.#fold.refuses(group.hasSpareQuota);
-    if (this.#isRefused) this.#undo(group, 0, group.size, nowUs);
-  }
-
-  #strategyOf({ limit }: Take): SyncStrategy | undefined {
-    return this.#strategies[limit.policy.sync];
-  }
-
-  /** True if memory knows that the take is over. */
-  #takeOne(take: Take, index: number, nowUs: number): boolean {
-    const {
-      policy: { sync },
-    } = take.limit;
-    const strategy = !isOfCounter(take.mode) ? this.#strategies[sync] : undefined;
-    const isLocal = strategy?.take(take, nowUs) === true;
-    this.#isLocal[index] = isLocal;
-    if (!isLocal || strategy === undefined) {
-      this.#remoteTakes++;
-      return false;
-    }
-    this.#startMaintenance(strategy, sync);
-    return isOver(take);
-  }
-
-  #startMaintenance(strategy: SyncStrategy, sync: Sync): void {
-    const { maintenanceMs } = strategy;
-    if (maintenanceMs === undefined) return;
-    this.#timers[sync] ??= setInterval(() => strategy.maintain?.(this.#clock.nowUs()), maintenanceMs).unref();
-  }
-
-  #undo(group: TakeGroup, start: number, end: number, nowUs: number): void {
-    this.#hasUndone = true;
-    for (let i = start; i < end; i++) {
+  /** Pays what leases have room for. True if that is all of the call. */
+  #takeLocally(group: TakeGroup, nowUs: number): boolean {
+    let isAll = true;
+    for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
-      if (this.#isLocal[i]) this.#putBack(take, nowUs);
+      const isLocal = isLeased(take) && this.#leases.take(take, nowUs);
+      this.#isLocal[i] = isLocal;
+      if (!isLocal) isAll = false;
     }
+    return isAll;
   }
 
+  /** Puts a payment back into its lease, or adds it to `#rest`. */
   #putBack(take: Take, nowUs: number): void {
-    if (!take.paid || take.mode !== Mode.pay) return;
-    this.#rest.reset();
-    this.#giveBackOne(take, nowUs);
-    // Of a share the store was not paid. If this process has lost its part meanwhile, the payment stays.
-    if (this.#rest.size > 0 && take.limit.policy.sync !== Sync.share) this.#store.giveBack(this.#rest);
-    take.paid = false;
-    take.paidAtUs = 0;
+    if (!isLeased(take) || !this.#leases.giveBack(take, nowUs)) copyAnswer(take, copyQuestion(take, this.#rest));
   }
 
-  /** Applies refunds. If payments were put back, or takes share a bucket, writes the state that this has left. */
-  #conclude(group: TakeGroup, hasChanged: boolean, nowUs: number): void {
-    for (let refunds = 1; refunds >= (hasChanged ? 0 : 1); refunds--) {
-      for (let i = 0; i < group.size; i++) {
-        const take = group.takes[i] as Take;
-        const isRefund = take.mode === Mode.refund;
-        if (isRefund === (refunds === 1)) this.#strategyOf(take)?.conclude(take, nowUs);
-      }
-    }
+  /** Writes the state that payments put back, or several takes of one bucket, have left. */
+  #describe(group: TakeGroup, nowUs: number): void {
+    for (let i = 0; i < group.size; i++) this.#leases.describe(group.takes[i] as Take, nowUs);
   }
 
   #split(group: TakeGroup, then: SettleListener, nowUs: number): SplitCall {
     const call = this.#idle.pop() ?? new SplitCall(this.#finishLater);
     call.begin(group, then, nowUs);
-    call.isRefused = this.#isRefused;
-    call.remote.hasSpareQuota = this.#hasSpareQuota;
-    for (let i = 0; i < group.size; i++) {
-      const take = group.takes[i] as Take;
-      if (this.#isLocal[i]) call.addLocal(take);
-      else call.addRemote(take, this.#isRefused || this.#isOver[i] === true);
-    }
-    for (let i = 0; i < call.remote.size; i++) {
-      const asked = call.remote.takes[i] as Take;
-      const strategy = asked.mode === Mode.pay ? this.#strategyOf(asked) : undefined;
-      if (strategy === undefined) continue;
-      this.#startMaintenance(strategy, asked.limit.policy.sync);
-      strategy.asks?.(asked, nowUs);
+    let end = 0;
+    for (let start = 0; start < group.size; start = end) {
+      end = endOfDescriptor(group, start);
+      let isAllLocal = true;
+      for (let i = start; i < end; i++) {
+        const isLocal = this.#isLocal[i] === true;
+        call.add(group.takes[i] as Take, isLocal);
+        if (!isLocal) isAllLocal = false;
+      }
+      // The store does not see this descriptor, which has room.
+      if (isAllLocal && (group.takes[start] as Take).kind === Kind.quota) call.remote.hasSpareQuota = true;
     }
     return call;
   }
@@ -218,25 +140,26 @@ export class SyncStore implements Store, BucketMemory {
   /** Joins both parts when the shared one is settled, and writes the call's own group, unless that has been reused. */
   #finish(call: SplitCall): void {
     const nowUs = this.#clock.nowUs();
-    const { remote, local, group } = call;
-    for (let i = 0; i < remote.size; i++) {
+    const { remote, local, group, sentUs } = call;
+    // An answer of a denial memory is up to a second old: good for refusing, not for granting.
+    for (let i = 0; i < remote.size && remote.source === Source.store; i++) {
       const asked = remote.takes[i] as Take;
-      // An answer of a denial memory is up to a second old: good for refusing, not for granting.
-      const isFromStore = asked.outcome !== Outcome.unanswered && remote.source === Source.store;
-      this.#strategyOf(asked)?.learn?.(asked, isFromStore ? asked : undefined, call.sentUs, nowUs);
+      if (isLeased(asked) && asked.outcome !== Outcome.unanswered) this.#leases.learn(asked, sentUs, nowUs);
     }
     const isCurrent = group !== undefined && group.generation === call.generation;
+    const isRefused = !isCurrent || remote.verdict === Verdict.refused;
     let hasChanged = namesBucketTwice(local);
-    const isRefused = call.isRefused || remote.verdict === Verdict.refused;
+    this.#rest.reset();
     for (let i = 0; i < local.size; i++) {
       const take = local.takes[i] as Take;
-      const { descriptor } = take;
-      if (take.paid && (isRefused || !isCurrent || isOverIn(call, descriptor))) {
-        this.#putBack(take, nowUs);
-        hasChanged = true;
-      }
+      if (!take.paid || !(isRefused || isOverIn(remote, take.descriptor))) continue;
+      this.#putBack(take, nowUs);
+      take.paid = false;
+      take.paidAtUs = 0;
+      hasChanged = true;
     }
-    this.#conclude(local, hasChanged, nowUs);
+    if (this.#rest.size > 0) this.#store.giveBack(this.#rest);
+    if (hasChanged) this.#describe(local, nowUs);
     if (isCurrent) writeAnswer(call, group);
     // No caller waits for the answer any more, so its payments are given back.
     else this.#store.giveBack(remote);
@@ -254,8 +177,6 @@ class SplitCall implements SettleListener {
   generation = 0;
   next: SettleListener = NOBODY;
   sentUs = 0;
-  /** True if the local part alone refuses the call. */
-  isRefused = false;
   /** The copy of each take of the call, in `remote` or `local`. */
   readonly copies: Take[] = [];
 
@@ -269,7 +190,6 @@ class SplitCall implements SettleListener {
     this.generation = group.generation;
     this.next = next;
     this.sentUs = sentUs;
-    this.isRefused = false;
     this.copies.length = 0;
     this.remote.deadlineUs = group.deadlineUs;
     this.remote.hasSpareQuota = group.hasSpareQuota;
@@ -285,20 +205,11 @@ class SplitCall implements SettleListener {
     this.local.reset();
   }
 
-  /** Adds a take that was answered in memory, with its answer. */
-  addLocal(take: Take): void {
-    const copy = copyQuestion(take, this.local);
+  /** Adds a take, with its answer if a lease has answered it. */
+  add(take: Take, isLocal: boolean): void {
+    const copy = copyQuestion(take, isLocal ? this.local : this.remote);
     this.copies.push(copy);
-    copyAnswer(take, copy);
-  }
-
-  /** Adds a take for the shared store. If `isUndone`, its descriptor is over already, so the take only peeks. */
-  addRemote(take: Take, isUndone: boolean): void {
-    const copy = copyQuestion(take, this.remote);
-    this.copies.push(copy);
-    if (!isUndone) return;
-    copy.kind = Kind.shadow;
-    if (copy.mode === Mode.pay) copy.mode = Mode.peek;
+    if (isLocal) copyAnswer(take, copy);
   }
 
   settled(): void {
@@ -306,10 +217,18 @@ class SplitCall implements SettleListener {
   }
 }
 
-/** Whether a strategy counts any limit of the group. */
-function isShared(group: TakeGroup): boolean {
-  for (let i = 0; i < group.size; i++) if ((group.takes[i] as Take).limit.policy.sync !== Sync.exact) return true;
+function hasLeased(group: TakeGroup): boolean {
+  for (let i = 0; i < group.size; i++) if (isLeased(group.takes[i] as Take)) return true;
   return false;
+}
+
+function isLeased({ limit }: Take): boolean {
+  return limit.policy.sync === Sync.lease;
+}
+
+/** Whether tokens may be leased behind the take. */
+function mayLease(take: Take): boolean {
+  return take.mode === Mode.pay && isLeased(take);
 }
 
 /** Whether two takes have one bucket: the first was answered before the second was paid. */
@@ -322,16 +241,15 @@ function namesBucketTwice(group: TakeGroup): boolean {
   return false;
 }
 
-function isOverIn(call: SplitCall, descriptor: number): boolean {
-  for (let i = 0; i < call.remote.size; i++) {
-    const take = call.remote.takes[i] as Take;
+function isOverIn(remote: TakeGroup, descriptor: number): boolean {
+  for (let i = 0; i < remote.size; i++) {
+    const take = remote.takes[i] as Take;
     if (take.descriptor === descriptor && isOver(take)) return true;
   }
   return false;
 }
 
-function writeAnswer(call: SplitCall, group: TakeGroup): void {
-  const { remote, copies } = call;
+function writeAnswer({ remote, copies }: SplitCall, group: TakeGroup): void {
   group.source = remote.source;
   for (let i = 0; i < group.size; i++) copyAnswer(copies[i] as Take, group.takes[i] as Take);
   const hasFailed = remote.verdict === Verdict.failed;

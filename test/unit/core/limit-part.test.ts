@@ -14,24 +14,25 @@ const windows = fc.oneof(
 );
 const counts = fc.integer({ min: 1, max: 5_000 });
 
-test("together the bursts and amounts make max(limit, count)", () => {
+test("together the bursts and amounts are at most max(limit, count), and lack less than a token each", () => {
   fc.assert(
     fc.property(amounts, counts, fc.constantFrom(...Object.values(Algorithm)), (amount, count, algorithm) => {
       const limit = makeLimit({ algorithm, amount, burst: amount, windowSeconds: 60 });
-      const [first, other] = [partOfLimit(limit, count, 0), partOfLimit(limit, count, 1)];
-      expect(first.burst + other.burst * (count - 1)).toBe(amount === 0 ? 0 : Math.max(amount, count));
-      if (algorithm !== Algorithm.tokenBucket) expect([first.amount, other.amount]).toEqual([first.burst, other.burst]);
+      const part = partOfLimit(limit, count);
+      expect(part.burst * count).toBeLessThanOrEqual(amount === 0 ? 0 : Math.max(amount, count));
+      expect((part.burst + 1) * count).toBeGreaterThan(amount);
+      if (algorithm !== Algorithm.tokenBucket) expect(part.amount).toBe(part.burst);
     }),
     { numRuns: runs(300) },
   );
 });
 
-// Promise(hot): A share of a limit keeps the bounds of limits.
+// Promise(outages): The part of a limit that a process counts alone keeps the bounds of limits.
 test("together the rates of a token bucket are at most its own, or a token each in more than half a year", () => {
   fc.assert(
     fc.property(amounts, windows, counts, (amount, windowSeconds, count) => {
       const limit = makeLimit({ amount, burst: 100, windowSeconds });
-      const part = partOfLimit(limit, count, 1);
+      const part = partOfLimit(limit, count);
       expect(Number.isSafeInteger(part.amount) && part.amount <= AMOUNT_MAX).toBe(true);
       expect(part.windowSeconds).toBeLessThanOrEqual(WINDOW_SECONDS_MAX);
       const isWithin =
@@ -44,6 +45,6 @@ test("together the rates of a token bucket are at most its own, or a token each 
 });
 
 test("a rate that fits into a longer window is cut exactly", () => {
-  const part = partOfLimit(makeLimit({ amount: 7, burst: 30, windowSeconds: 60 }), 4, 1);
+  const part = partOfLimit(makeLimit({ amount: 7, burst: 30, windowSeconds: 60 }), 4);
   expect(part).toMatchObject({ amount: 7, windowSeconds: 240, burst: 7 });
 });

@@ -10,15 +10,11 @@ import { DenialMemory } from "../../../src/stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import type { BucketMemory, Store } from "../../../src/stores/store.ts";
 import { Leases } from "../../../src/stores/sync/lease.ts";
-import { Periodic } from "../../../src/stores/sync/periodic.ts";
-import { Share } from "../../../src/stores/sync/share.ts";
 import { SyncStore } from "../../../src/stores/sync/sync-store.ts";
 import { LimiterRig, type RigOptions } from "../../support/limiter-rig.ts";
 import type { ManualClock } from "../../support/manual-clock.ts";
 import { runs } from "../../support/runs.ts";
 import { ScriptedStore } from "../../support/scripted-store.ts";
-
-const PERIOD_MS = 100;
 
 interface AdminOptions extends RigOptions {
   /** Puts around the memory what stands around a shared store. */
@@ -56,12 +52,7 @@ function openRig(rules: string, { wrapped = false, ...options }: AdminOptions = 
 
 function wrap(memory: Store, clock: ManualClock): Pick<OpenedStore, "store" | "memories"> {
   const store = new DenialMemory(memory, { clock, entriesMax: 100 });
-  const sync = new SyncStore(store, {
-    clock,
-    lease: new Leases({ store, processCount: () => 1, now: () => clock.nowUs() }),
-    periodic: new Periodic({ store, periodMs: PERIOD_MS, now: () => clock.nowUs() }),
-    share: new Share({ memory: new MemoryStore({ clock }), processCount: () => 1, processIndex: () => 0 }),
-  });
+  const sync = new SyncStore(store, new Leases(store, () => 1, clock), clock);
   return { store: sync, memories: [sync, store] };
 }
 
@@ -163,8 +154,6 @@ describe("through what stands around a shared store", () => {
     { sync: "exact", limit: KINDS[0]?.limit },
     { sync: "lease", limit: `${KINDS[0]?.limit}, sync: lease` },
     { sync: "lease of a window", limit: `${KINDS[2]?.limit}, sync: lease` },
-    { sync: "periodic", limit: `${KINDS[0]?.limit}, sync: periodic` },
-    { sync: "share", limit: `${KINDS[0]?.limit}, sync: share` },
   ])("a bucket under $sync passes its whole limit again after a reset, and no more", async ({ limit }) => {
     const { hit, admin, clock } = openRig(one(limit ?? ""), { wrapped: true });
     const passed = () => Array.from({ length: 30 }, () => hit({ k: "a" })).filter(Boolean).length;

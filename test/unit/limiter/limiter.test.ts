@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
-import { Sync, Unit } from "../../../src/engine/domain/limit.ts";
+import { SYNC_NAMES, Sync, Unit } from "../../../src/engine/domain/limit.ts";
 import { LimiterRig } from "../../support/limiter-rig.ts";
 
 const GLOBAL_AND_KEYS = `
@@ -187,20 +187,12 @@ describe("overrides", () => {
     expect(() => rig.ask([descriptor])).toThrow(expect.objectContaining({ code: "REQUEST_OVERRIDE_UNIT" }));
   });
 
-  test.each([
-    { sync: "exact", becomes: Sync.exact },
-    { sync: "lease", becomes: Sync.lease },
-    { sync: "periodic", becomes: Sync.exact },
-    { sync: "share", becomes: Sync.exact },
-  ])(
-    "under a rule with sync: $sync are shared in a way whose bound holds for limits that change",
-    ({ sync, becomes }) => {
-      const rig = new LimiterRig(RULES.replace("hour }", `hour, sync: ${sync} }`));
-      const call = rig.begin([{ entries: { a: "x" }, override: { amount: 4, unit: Unit.hour } }], 0, "edge");
-      rig.limiter.decide(call, Number.POSITIVE_INFINITY);
-      expect(call.group.takes[0]?.limit.policy.sync).toBe(becomes);
-    },
-  );
+  test.each(SYNC_NAMES)("are shared as their rule says: sync: %s", (sync) => {
+    const rig = new LimiterRig(RULES.replace("hour }", `hour, sync: ${sync} }`));
+    const call = rig.begin([{ entries: { a: "x" }, override: { amount: 4, unit: Unit.hour } }], 0, "edge");
+    rig.limiter.decide(call, Number.POSITIVE_INFINITY);
+    expect(call.group.takes[0]?.limit.policy.sync).toBe(Sync[sync]);
+  });
 
   test("of an unknown domain mean nothing", () => {
     const rig = new LimiterRig(RULES);

@@ -123,10 +123,7 @@ describe("defaults of a domain", () => {
   - { key: a, on_store_failure: deny, rate_limit: { unit: hour, requests_per_unit: 3600, algorithm: fixed_window } }
   - { key: b, post_paid: true, rate_limit: { tokens_per_second: 2 } }
 `;
-    const { limits, problems } = compile(
-      [{ key: "user", rate_limit: LIMIT }, withWords({ sync: "share" })].slice(0, 1),
-      file,
-    );
+    const { limits, problems } = compile([{ key: "user", rate_limit: LIMIT }], file);
     expect(problems.map(formatProblem)).toEqual([]);
     expect(limits?.map(shown)).toEqual([
       "token_bucket 1/1 60 local lease",

@@ -17,7 +17,7 @@ class Register implements ProcessRegister {
     const isNew = !this.seenMs.has(id);
     this.seenMs.set(id, Date.now());
     for (const [each, ms] of this.seenMs) if (ms < Date.now() - goneAfterMs) this.seenMs.delete(each);
-    return { count: this.seenMs.size, index: [...this.seenMs.keys()].toSorted().indexOf(id), isNew };
+    return { count: this.seenMs.size, isNew };
   }
 
   async leave(id: string) {
@@ -37,7 +37,6 @@ describe("a count of processes", () => {
     const processes = new ProcessCount(register, timers);
     await processes.beat();
     expect(register.reports).toBe(0);
-    expect(processes.index()).toBe(-1);
     expect(processes.count()).toBe(1);
     await vi.advanceTimersByTimeAsync(0);
     expect(register.reports).toBe(1);
@@ -46,17 +45,13 @@ describe("a count of processes", () => {
     expect(processes.count()).toBe(2);
   });
 
-  test("has a place, and hands out in advance, once all others have counted it", async () => {
+  test("hands out in advance once all others have counted it", async () => {
     const register = new Register();
     const both = [new ProcessCount(register, timers), new ProcessCount(register, timers)];
     for (const each of both) each.count();
     await vi.advanceTimersByTimeAsync(2_700);
-    expect(both.map((each) => [each.index(), each.sureCount()])).toEqual([
-      [-1, Number.POSITIVE_INFINITY],
-      [-1, Number.POSITIVE_INFINITY],
-    ]);
+    expect(both.map((each) => each.sureCount())).toEqual([Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]);
     await vi.advanceTimersByTimeAsync(300);
-    expect(both.map((each) => each.index()).toSorted()).toEqual([0, 1]);
     expect(both.map((each) => each.sureCount())).toEqual([2, 2]);
   });
 
@@ -77,12 +72,10 @@ describe("a count of processes", () => {
     const three = Array.from({ length: 3 }, () => new ProcessCount(register, timers));
     for (const each of three) each.count();
     await vi.advanceTimersByTimeAsync(4_000);
-    const places = three.map((each) => each.index());
     for (let second = 0; second < 60; second++) {
       register.seenMs.clear();
       await vi.advanceTimersByTimeAsync(700);
       expect(three.map((each) => each.count())).toEqual([3, 3, 3]);
-      expect(three.map((each) => each.index())).toEqual(places);
     }
   });
 
