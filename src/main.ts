@@ -124,7 +124,8 @@ try {
   if (process.argv.length === 3 && process.argv[2] === "serve") await serve();
   else {
     const { runCommandLine } = await import("./tools/cli/program.ts");
-    await runCommandLine({ serve, version }, process.argv);
+    const checkStart = async () => (await import("./process/app/check-start.ts")).checkStart(process.env, version);
+    await runCommandLine({ serve, checkStart, version }, process.argv);
   }
 } catch (error) {
   if (!(error instanceof ConfigError)) throw error;

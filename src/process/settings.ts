@@ -40,6 +40,19 @@ const ENVOY_TIMEOUT_US = 20_000;
  * secrets are not shown). Opens no file, but checks that the files of settings can be read.
  */
 export function readSettings(env: Environment): Settings {
+  const { settings, mistakes } = readWithMistakes(env);
+  if (mistakes.length > 0) {
+    const count = mistakes.length === 1 ? "1 setting" : `${mistakes.length} settings`;
+    throw new ConfigError("CONFIG_SETTINGS", `${count} can't be used:\n${mistakes.join("\n")}`, mistakes);
+  }
+  return settings;
+}
+
+/** All settings, those that can't be used with their defaults, and one line per mistake. */
+export function readWithMistakes(env: Environment): {
+  readonly settings: Settings;
+  readonly mistakes: readonly string[];
+} {
   const mistakes: string[] = [];
   const warnings: string[] = [];
   const values = readTable(env, mistakes, warnings);
@@ -47,14 +60,10 @@ export function readSettings(env: Environment): Settings {
   warnings.push(...findForeignNames(env, known));
   checkTogether(values, mistakes, warnings);
   const settings = completed(values, env, mistakes, warnings);
+  Object.freeze(warnings);
   // A platform may set OTEL_* for every process, so they matter only if traces are asked for.
   const lines = mistakes.filter((line) => settings.traces !== undefined || !/^OTEL_(?!TRACES_EXPORTER)/.test(line));
-  if (lines.length > 0) {
-    const count = lines.length === 1 ? "1 setting" : `${lines.length} settings`;
-    throw new ConfigError("CONFIG_SETTINGS", `${count} can't be used:\n${lines.join("\n")}`, lines);
-  }
-  Object.freeze(warnings);
-  return Object.freeze(settings);
+  return { settings: Object.freeze(settings), mistakes: lines };
 }
 
 /** The values of the table with those that follow from several of them, or from the environment. */

@@ -24,6 +24,10 @@ export async function runProgram(
   const { untilStopped } = options;
   const stopping = untilStopped === undefined ? {} : { untilStopped: () => untilStopped(terminal) };
   const words = typeof args === "string" ? args.split(" ") : args;
-  await runCommandLine({ serve, version: "1.2.3", terminal, ...stopping }, ["node", "headgate", ...words]);
+  await runCommandLine({ serve, checkStart: async () => [], version: "1.2.3", terminal, ...stopping }, [
+    "node",
+    "headgate",
+    ...words,
+  ]);
   return { out: terminal.outText, err: terminal.errText, exitCode: terminal.exitCode ?? 0 };
 }

@@ -8,7 +8,7 @@ import { ConfigError } from "../../engine/base/errors.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { ADMIN_TOKEN } from "../../process/settings/value-types.ts";
-import type { Logger } from "../telemetry/logger.ts";
+import type { ReloadLog } from "../../rule-sources/files/rule-source.ts";
 
 const TOKENS_MAX = 64;
 /** The file is read no more often than this. */
@@ -21,7 +21,7 @@ interface TokensOptions {
   /** ADMIN_TOKEN_FILE: a token per line, optionally with a name before it. Not read if there is a `token`. */
   readonly file: string | undefined;
   readonly clock: Clock;
-  readonly log: Pick<Logger, "info" | "error">;
+  readonly log: Pick<ReloadLog, "info" | "error">;
 }
 
 interface Token {

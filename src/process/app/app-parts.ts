@@ -32,7 +32,7 @@ import { SnapshotStatus } from "../../stores/memory/snapshot/snapshot-status.ts"
 import type { Store, StoreHealth } from "../../stores/store.ts";
 import type { AppOptions } from "./app-options.ts";
 import { type OpenDecisionLog, openDecisionLog } from "./open-decision-log.ts";
-import { openRules } from "./open-rules.ts";
+import { compileOptions, openRules } from "./open-rules.ts";
 import { openMemoryStore, openStore } from "./open-store.ts";
 import { type OpenRuntimeLimits, openRuntimeLimits } from "./runtime-limits.ts";
 
@@ -129,15 +129,7 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     fallback: new LocalFallback(openLocalStore, () => processes.count()),
     nearLimitRatio: settings.nearLimitRatio,
   });
-  const compile = {
-    cacheKeyPrefix: settings.cacheKeyPrefix,
-    mergeDomains: settings.mergesDomains,
-    defaultOnStoreFailure: onStoreFailure,
-    defaultRetryAfterJitter: settings.retryAfterJitter,
-    statsBook,
-    domainBook: calls.domains,
-    compatible: settings.compatibilityMode,
-  };
+  const compile = compileOptions(settings, { statsBook, domainBook: calls.domains });
   const { reloader, xds } = await openRules(options, compile, () => showRulesHealth(parts));
   const parts: AppParts = {
     ...options,

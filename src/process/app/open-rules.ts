@@ -1,15 +1,32 @@
 // Chooses the source of rules: files, or a control plane with optional files.
 
+import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../../engine/domain/limit.ts";
 import type { CompileOptions } from "../../engine/rules/compile.ts";
 import { Reloader } from "../../rule-sources/files/reload.ts";
+import type { ReloadLog } from "../../rule-sources/files/rule-source.ts";
 import type { ControlPlane } from "../../rule-sources/xds/ads-stream.ts";
 import type { Settings } from "../settings.ts";
 import type { AppOptions } from "./app-options.ts";
 
+type RulesOptions = Pick<AppOptions, "settings" | "clock" | "version" | "link"> & { readonly logger: ReloadLog };
+type Compile = Omit<CompileOptions, "version" | "hash">;
+
+/** What the settings say about compiling rules. */
+export function compileOptions(settings: Settings, books: Pick<Compile, "statsBook" | "domainBook">): Compile {
+  return {
+    ...books,
+    cacheKeyPrefix: settings.cacheKeyPrefix,
+    mergeDomains: settings.mergesDomains,
+    defaultOnStoreFailure: ON_STORE_FAILURE_NAMES.indexOf(settings.onStoreFailure) as OnStoreFailure,
+    defaultRetryAfterJitter: settings.retryAfterJitter,
+    compatible: settings.compatibilityMode,
+  };
+}
+
 /** Makes the source, whose `start` reads; `xds` is the same object if it is a control plane. `changed` is called when the control plane connects, disconnects or sends rules. */
 export async function openRules(
-  { settings, clock, logger, version, link }: AppOptions,
-  compile: Omit<CompileOptions, "version" | "hash">,
+  { settings, clock, logger, version, link }: RulesOptions,
+  compile: Compile,
   changed: () => void,
 ) {
   const choice = { everyFile: settings.readsEveryFile, dotFiles: !settings.ignoresDotFiles };

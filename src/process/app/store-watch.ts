@@ -33,7 +33,12 @@ export async function watchStore(parts: AppParts): Promise<void> {
     return hasAnswered;
   };
   running.watches.push(setInterval(look, STORE_WATCH_MS));
-  for (let waitedMs = 0; !look() && waitedMs < STORE_START_MS; waitedMs += STORE_WATCH_MS / 5) {
+  await waitForStore(look);
+}
+
+/** Resolves when `hasAnswered`, or after STORE_START_MS. */
+export async function waitForStore(hasAnswered: () => boolean): Promise<void> {
+  for (let waitedMs = 0; !hasAnswered() && waitedMs < STORE_START_MS; waitedMs += STORE_WATCH_MS / 5) {
     await new Promise((resolve) => setTimeout(resolve, STORE_WATCH_MS / 5));
   }
 }

@@ -3,13 +3,16 @@
 import { WallClock } from "../../engine/base/clock.ts";
 import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { TlsFiles } from "../../grpc/transport/tls-files.ts";
+import type { ReloadLog } from "../../rule-sources/files/rule-source.ts";
 import type { AppParts } from "./app-parts.ts";
+
+type TlsParts = Pick<AppParts, "settings" | "health"> & { readonly logger: ReloadLog };
 
 /**
  * Opens the certificates that the settings name; undefined without TLS. Throws ConfigError if they can't serve. A fault in them is a
  * note on the health pages, not a trouble, because callers that don't check for it are served.
  */
-export function openTls({ settings, logger, health }: AppParts): TlsFiles | undefined {
+export function openTls({ settings, logger, health }: TlsParts): TlsFiles | undefined {
   const { grpcTlsCertFile: certFile, grpcTlsKeyFile: keyFile } = settings;
   if (!settings.grpcUsesTls || certFile === undefined || keyFile === undefined) return undefined;
   const clientCaFile = settings.grpcClientCaFile ?? settings.grpcGatewayCaFile;

@@ -100,8 +100,7 @@ export class XdsRules extends RuleSource {
 
   /** Reads the files and the kept set, opens the stream, and without a kept set waits up to FIRST_SET_MS_MAX for the first one. */
   async start(): Promise<void> {
-    await this.reload();
-    await this.#useKept();
+    await this.load();
     const first = new Promise<void>((resolve) => {
       this.#firstJudged = resolve;
     });
@@ -109,6 +108,12 @@ export class XdsRules extends RuleSource {
     if (this.#options.files !== undefined) this.watch(this.#options.files);
     if (this.#set !== undefined) return;
     await waitAtMost(FIRST_SET_MS_MAX, first);
+  }
+
+  /** Reads the files and the kept set, and asks nobody. Never rejects. */
+  async load(): Promise<void> {
+    await this.reload();
+    await this.#useKept();
   }
 
   /** Reads the rule files again. Never rejects. */

@@ -2,6 +2,7 @@
 // command runs: loading takes longer than all the rest.
 
 import { CommanderError, Option } from "commander";
+import { visibleLines } from "../../engine/base/visible.ts";
 import {
   DESCRIPTORS,
   descriptorParser,
@@ -23,14 +24,21 @@ import { addMirror } from "./mirror.ts";
 import { addReferenceCommands, withTwoDashes } from "./reference-commands.ts";
 import { addSimulate } from "./simulate.ts";
 import { addSuggest } from "./suggest.ts";
-import { processTerminal, type Terminal } from "./terminal.ts";
+import { paint, processTerminal, type Terminal } from "./terminal.ts";
 import { addTest } from "./test.ts";
 import { addTop } from "./top.ts";
 import { addVerify } from "./verify.ts";
 
+interface Finding {
+  readonly level: "ok" | "warning" | "error";
+  readonly says: string;
+}
+
 interface ProgramOptions {
   /** Runs the service until it is told to stop. */
   readonly serve: () => Promise<void>;
+  /** What is right and wrong with a start. */
+  readonly checkStart: () => Promise<readonly Finding[]>;
   readonly version: string;
   /** The process's own unless given. */
   readonly terminal?: Terminal;
@@ -68,7 +76,7 @@ export function buildProgram(options: ProgramOptions): ProgramCommand {
     // Options after a command's name belong to that command, so a command and its subcommands may have options of one name.
     .enablePositionalOptions()
     .examples(PROGRAM_EXAMPLES);
-  addServe(program, options.serve);
+  addServe(program, terminal, options);
   addCheck(program, terminal);
   addExplain(program, terminal);
   addAsk(program, terminal);
@@ -92,7 +100,7 @@ const PROGRAM_EXAMPLES = `
   headgate ask --domain edge plan=free         ask a running service
 `;
 
-function addServe(program: ProgramCommand, serve: () => Promise<void>): void {
+function addServe(program: ProgramCommand, terminal: Terminal, { serve, checkStart }: ProgramOptions): void {
   program
     .command("serve")
     .summary("run the service")
@@ -100,6 +108,7 @@ function addServe(program: ProgramCommand, serve: () => Promise<void>): void {
       "Runs the service: gRPC on port 8081, HTTP on port 8080. Settings come from environment variables;" +
         " docs/settings.md lists them all.",
     )
+    .option("--check", "start nothing: check settings, rules, certificates and store, end with 1 if something is wrong")
     .addHelpText(
       "after",
       `
@@ -121,10 +130,21 @@ Examples:
   headgate serve
   RULES_DIR=/etc/headgate LOG_FORMAT=text headgate serve
   REDIS_URL=redis://localhost:6379 headgate serve
+  RULES_DIR=/etc/headgate headgate serve --check   # in CI
 `,
     )
-    .action(serve);
+    .action(async ({ check }: { readonly check?: true }) => {
+      if (check !== true) return serve();
+      const found = await checkStart();
+      for (const { level, says } of found)
+        terminal.out(
+          `${paint(terminal, COLOURS[level], level.padEnd(7))}  ${visibleLines(says).replace(/\n/g, `\n${" ".repeat(9)}`)}\n`,
+        );
+      terminal.setExitCode(found.some(({ level }) => level === "error") ? 1 : 0);
+    });
 }
+
+const COLOURS = { ok: "green", warning: "yellow", error: "red" } as const;
 
 function addCheck(program: ProgramCommand, terminal: Terminal): void {
   program

@@ -42,6 +42,7 @@ beforeAll(() => {
 describe("help", () => {
   const commands = buildProgram({
     serve: async () => undefined,
+    checkStart: async () => [],
     version: "1",
     terminal: new RecordedTerminal(),
   }).commands;

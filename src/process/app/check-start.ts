@@ -1,0 +1,99 @@
+// What `headgate serve --check` finds: does what a start does before it listens, by the same functions, and names everything that is wrong. The
+// control plane of rules is not asked. Writes nothing, but the store's connection tests itself as at every start.
+
+import { SystemClock } from "../../engine/base/clock.ts";
+import { ConfigError } from "../../engine/base/errors.ts";
+import { HealthState } from "../../engine/base/health.ts";
+import { isoTime } from "../../engine/base/units.ts";
+import { LimitStats } from "../../engine/domain/stats.ts";
+import { Tokens } from "../../operate/http/tokens.ts";
+import type { ReloadLog } from "../../rule-sources/files/rule-source.ts";
+import { SILENT_STORE_OBSERVER } from "../../stores/store-observer.ts";
+import { SETTING_GROUPS } from "../settings/table.ts";
+import { type Environment, readWithMistakes, type Settings } from "../settings.ts";
+import { compileOptions, openRules } from "./open-rules.ts";
+import { openStore } from "./open-store.ts";
+import { waitForStore } from "./store-watch.ts";
+import { openTls } from "./tls-watch.ts";
+
+/** `says` may have several lines. */
+export interface Finding {
+  readonly level: "ok" | "warning" | "error";
+  readonly says: string;
+}
+
+interface Start {
+  readonly settings: Settings;
+  readonly clock: SystemClock;
+  readonly version: string;
+  /** What it is told is found. */
+  readonly logger: ReloadLog;
+}
+
+/** By the group of settings that each depends on. Each resolves to what is right; undefined once the log was told what is wrong. */
+const CHECKS: readonly (readonly [keyof typeof SETTING_GROUPS, (start: Start) => Promise<string | undefined>])[] = [
+  ["Rules", checkRules],
+  ["Listening", checkPorts],
+  ["Store", checkStore],
+];
+
+/** Everything found, in the order of a start. What depends on settings that can't be used is not checked. */
+export async function checkStart(env: Environment, version: string): Promise<readonly Finding[]> {
+  const found: Finding[] = [];
+  const add = (level: Finding["level"], says: string) => found.push({ level, says });
+  const { settings, mistakes } = readWithMistakes(env);
+  for (const mistake of mistakes) add("error", mistake);
+  for (const warning of settings.warnings) add("warning", warning);
+  if (mistakes.length === 0) add("ok", "settings");
+  const tell =
+    (level: Finding["level"]) =>
+    (
+      { reason, why = reason, problems = [] }: { reason?: string; why?: string; problems?: readonly string[] },
+      said: string,
+    ) =>
+      add(level, [why === undefined ? said : `${said}: ${why}`, ...problems].join("\n"));
+  const logger = { info: () => undefined, warn: tell("warning"), error: tell("error") };
+  const wrong = new Set(mistakes.flatMap((line) => line.slice(0, line.indexOf(":")).split(", ")));
+  for (const [group, check] of CHECKS) {
+    if (Object.values(SETTING_GROUPS[group]).some(({ name }) => wrong.has(name))) continue;
+    try {
+      const right = await check({ settings, clock: new SystemClock(), version, logger });
+      if (right !== undefined) add("ok", right);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      add("error", error.message);
+    }
+  }
+  return found;
+}
+
+async function checkRules(start: Start): Promise<string | undefined> {
+  const { rulesDir, xdsUrl, rulesCache } = start.settings;
+  const compile = compileOptions(start.settings, { statsBook: { statsOf: () => new LimitStats() } });
+  const { reloader, xds } = await openRules(start, compile, () => undefined);
+  await (xds === undefined ? reloader.reload() : xds.load());
+  const { current } = reloader;
+  const from = xds === undefined ? rulesDir : `${rulesCache}, as ${xdsUrl} sent them`;
+  const count = current?.domains.size;
+  if (count !== undefined) return `rules: ${count} domain${count === 1 ? "" : "s"} from ${from}`;
+  return reloader.status().lastError === undefined ? `rules: ${xdsUrl} sends them, and none are kept` : undefined;
+}
+
+async function checkPorts({ settings, clock, logger }: Start): Promise<string | undefined> {
+  new Tokens({ token: settings.adminToken, file: settings.adminTokenFile, clock, log: logger });
+  const files = openTls({ settings, logger, health: new HealthState() });
+  files?.close();
+  if (files === undefined) return "certificates: none, gRPC is served without TLS";
+  const { subject, validToUs, fault } = files.status();
+  return fault === undefined ? `certificates: ${subject}, valid to ${isoTime(validToUs)}` : undefined;
+}
+
+async function checkStore({ settings, clock, logger }: Start): Promise<string | undefined> {
+  const { store, health } = await openStore({ settings, clock, observer: SILENT_STORE_OBSERVER });
+  await waitForStore(() => health.trouble() === undefined);
+  const reason = health.trouble();
+  await store.close();
+  if (reason === undefined) return `store: ${settings.backendType}`;
+  logger.error({ reason }, "store");
+  return undefined;
+}
