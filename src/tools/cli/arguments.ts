@@ -1,6 +1,6 @@
 // What is typed on a command line: descriptors, addresses, and values that are read as settings are.
 
-import { InvalidArgumentError, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { visible } from "../../engine/base/visible.ts";
 import { doubtOf, readTyped } from "../../engine/domain/entry-text.ts";
 import type { WrittenEntry } from "../../engine/domain/request.ts";
@@ -16,6 +16,10 @@ import { paint, type Terminal } from "./terminal.ts";
 
 /** A descriptor as typed. */
 export type TypedDescriptor = readonly WrittenEntry[];
+
+/** Where a service listens unless told otherwise. */
+const GRPC_PORT = 8081;
+const HTTP_PORT = 8080;
 
 export const DESCRIPTORS = "descriptors as key=value,key2=value2; in a value \\, is a comma";
 
@@ -48,17 +52,24 @@ function collect<T>(parse: (text: string) => T): Repeatable<T> {
   return (text, before = []) => [...before, parse(text)];
 }
 
-/** Reads `host:port`. */
-export function parseAuthority(text: string): string {
+/** A host without a port, with one. */
+function withPort(text: string, port: number): string {
+  return text.replace(/^[\w.-]+(?=\/|$)/, `$&:${port}`);
+}
+
+/** Reads `host:port`, or a host with gRPC on its usual port. */
+export function parseAuthority(typedText: string): string {
+  const text = withPort(typedText, GRPC_PORT);
   const address = LISTEN_ADDRESS.parse(text);
   if (address !== undefined && address.port > 0 && !text.startsWith(":")) return text;
   const hint = /^\w+:\/\//.test(text) ? " without a scheme" : "";
   throw expected(`expected host:port${hint}, got '${text}'`);
 }
 
-/** Reads the address of an HTTP port, as `host:port` or as a URL without query and login; answers the URL, without a slash at its end. */
+/** Reads the address of an HTTP port, as `host`, `host:port` or a URL without query and login; answers the URL, without a slash at its end. */
 export function parseHttpServer(text: string): string {
-  const [, scheme, authority = "", path = ""] = /^(https?:\/\/)?([^\s/?#@\\]+)(\/[^\s?#]*)?$/i.exec(text) ?? [];
+  const [, scheme, authority = "", path = ""] =
+    /^(https?:\/\/)?([^\s/?#@\\]+)(\/[^\s?#]*)?$/i.exec(withPort(text, HTTP_PORT)) ?? [];
   const url = `${scheme ?? "http://"}${authority}${path.replace(/\/+$/, "")}`;
   const address = LISTEN_ADDRESS.parse(scheme === undefined || /:\d+$/.test(authority) ? authority : `${authority}:80`);
   if (address === undefined || address.port === 0 || authority.startsWith(":")) {
@@ -70,6 +81,23 @@ export function parseHttpServer(text: string): string {
 /** An option whose default is given and shown in the help as one would type it. */
 export function typed<T>(flags: string, description: string, parse: (text: string) => T, preset: string): Option {
   return new Option(flags, description).argParser(parse).default(parse(preset), preset);
+}
+
+/** The option --server, which HEADGATE_SERVER gives if nothing is typed. */
+export function serverOption<T>(
+  flags: string,
+  description: string,
+  parse: (text: string) => T,
+  preset?: string,
+): Option {
+  const option =
+    preset === undefined ? new Option(flags, description).argParser(parse) : typed(flags, description, parse, preset);
+  return option.env("HEADGATE_SERVER");
+}
+
+/** Leaves out a server that only HEADGATE_SERVER names, if what was typed says where to look `instead`. */
+export function dropServer(flags: { server?: unknown }, command: Command, instead: boolean): void {
+  if (instead && command.getOptionValueSource("server") === "env") delete flags.server;
 }
 
 /** Reads an option like a setting of that type. */

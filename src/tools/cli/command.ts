@@ -1,7 +1,7 @@
 // A command of this program: what several of them take and show alike.
 
 import { Command } from "commander";
-import { parseHttpServer, someText, typed } from "./arguments.ts";
+import { parseHttpServer, serverOption, someText } from "./arguments.ts";
 
 /** A command whose subcommands are such, too. */
 export class ProgramCommand extends Command {
@@ -29,7 +29,7 @@ export function asking(below: ProgramCommand, name: string, summary: string, jso
   return below
     .command(name)
     .summary(summary)
-    .addOption(typed("-s, --server <url>", "HTTP port of the service", parseHttpServer, "localhost:8080"))
+    .addOption(serverOption("-s, --server <url>", "HTTP port of the service", parseHttpServer, "localhost:8080"))
     .option("--token-file <path>", "file with the token to send")
     .option("--json", json);
 }

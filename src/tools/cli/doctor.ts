@@ -2,7 +2,7 @@
 
 import { type Clock, SystemClock } from "../../engine/base/clock.ts";
 import { type AdminTarget, askAdmin } from "./admin-call.ts";
-import { parseHttpServer, typed } from "./arguments.ts";
+import { parseHttpServer, serverOption } from "./arguments.ts";
 import type { ProgramCommand } from "./command.ts";
 import { doctorReport, doctorText, type Heard, type Silent, type State } from "./doctor-report.ts";
 import { jsonText, type Terminal } from "./terminal.ts";
@@ -24,7 +24,12 @@ export function addDoctor(program: ProgramCommand, terminal: Terminal): void {
         " A token comes from ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file.",
     )
     .addOption(
-      typed("-s, --server <urls>", "HTTP ports of the processes, separated by commas", parseServers, "localhost:8080"),
+      serverOption(
+        "-s, --server <urls>",
+        "HTTP ports of the processes, separated by commas",
+        parseServers,
+        "localhost:8080",
+      ),
     )
     .option("--token-file <path>", "file with the token to send")
     .option("--json", "print JSON")

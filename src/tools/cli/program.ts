@@ -6,8 +6,10 @@ import { visibleLines } from "../../engine/base/visible.ts";
 import {
   DESCRIPTORS,
   descriptorParser,
+  dropServer,
   parseAuthority,
   parseHttpServer,
+  serverOption,
   someText,
   type TypedDescriptor,
   textParser,
@@ -52,6 +54,8 @@ const EXIT_USAGE = 2;
 /** Runs a command line. Wrong arguments are reported on standard error and set the exit code 2. */
 export async function runCommandLine(options: ProgramOptions, argv: readonly string[]): Promise<void> {
   const { terminal = processTerminal() } = options;
+  // Empty counts as not set, as with settings; commander would read it.
+  if (process.env.HEADGATE_SERVER?.trim() === "") delete process.env.HEADGATE_SERVER;
   try {
     await buildProgram({ ...options, terminal }).parseAsync(withTwoDashes(argv));
   } catch (error) {
@@ -186,7 +190,9 @@ function addExplain(program: ProgramCommand, terminal: Terminal): void {
     .argument("<descriptors...>", DESCRIPTORS, descriptorParser(terminal))
     .requiredOption("-d, --domain <name>", "domain of the call", someText("a domain"))
     .takesRules()
-    .option("-s, --server <url>", "ask a running server's HTTP port instead, such as localhost:8080", parseHttpServer)
+    .addOption(
+      serverOption("-s, --server <url>", "ask a running server's HTTP port, such as localhost:8080", parseHttpServer),
+    )
     .option("--token-file <path>", "file with the token for it (default: ADMIN_TOKEN or ADMIN_TOKEN_FILE)")
     .option("--require-match", "end with 1 if no rule applies")
     .option("--json", "print JSON")
@@ -195,7 +201,8 @@ function addExplain(program: ProgramCommand, terminal: Terminal): void {
   headgate explain --domain edge --rules rules/ 'path=/search?q=a\\,b'
   headgate explain --domain edge --server localhost:8080 tenant=acme
 `)
-    .action(async (descriptors: readonly TypedDescriptor[], flags: ExplainFlags) => {
+    .action(async (descriptors: readonly TypedDescriptor[], flags: ExplainFlags, command: ProgramCommand) => {
+      dropServer(flags, command, flags.rules !== undefined || flags.mergeDomains === true);
       const { explainRules } = await import("./explain-rules.ts");
       await explainRules(descriptors, flags, terminal);
     });
@@ -213,7 +220,9 @@ function addAsk(program: ProgramCommand, terminal: Terminal): void {
     )
     .argument("<descriptors...>", DESCRIPTORS, textParser(terminal))
     .requiredOption("-d, --domain <name>", "domain of the call", someText("a domain"))
-    .option("-s, --server <host:port>", "gRPC address of the service", parseAuthority, "localhost:8081")
+    .addOption(
+      serverOption("-s, --server <host:port>", "gRPC address of the service", parseAuthority, "localhost:8081"),
+    )
     .option("--hits <n>", "hits that the call stands for", whole(1, HITS_MAX))
     .addOption(new Option("--peek", "pay nothing, only ask whether one more would pass").conflicts(["hits", "refund"]))
     .option("--refund", "give the hits back")

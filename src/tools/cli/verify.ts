@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import { SystemClock } from "../../engine/base/clock.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
 import { visible, visibleLines } from "../../engine/base/visible.ts";
-import { someText, whole } from "./arguments.ts";
+import { dropServer, parseAuthority, serverOption, someText, whole } from "./arguments.ts";
 import { paint, sayTrouble, type Terminal } from "./terminal.ts";
 
 interface VerifyFlags {
@@ -32,7 +32,7 @@ export function addVerify(program: Command, terminal: Terminal): void {
         " hold, with 2 if it could not be checked.",
     )
     .argument("[what]", "a descriptor as key=value,key2=value2, or a plan as a .yaml file", someText("text"))
-    .option("-s, --server <host:port,...>", "gRPC addresses of the service")
+    .addOption(serverOption("-s, --server <host:port,...>", "gRPC addresses of the service", readServers))
     .option("-d, --domain <name>", "domain of the calls")
     .option("--http <url>", "call this page behind Envoy instead")
     .option("--header <name=value...>", "headers of these calls")
@@ -45,7 +45,18 @@ export function addVerify(program: Command, terminal: Terminal): void {
     .option("--seed <n>", "draw the calls of that run again", whole(0, NUMBER_MAX))
     .option("--junit <file>", "write the report for CI, too", someText("a path"))
     .addHelpText("after", EXAMPLES)
-    .action((what: string | undefined, flags: VerifyFlags) => run(what, flags, terminal));
+    .action((what: string | undefined, flags: VerifyFlags, command: Command) => {
+      dropServer(flags, command, flags.http !== undefined || isPlan(what));
+      return run(what, flags, terminal);
+    });
+}
+
+function readServers(text: string): string {
+  return text.split(",").map(parseAuthority).join(",");
+}
+
+function isPlan(what: string | undefined): what is string {
+  return what !== undefined && /\.ya?ml$/.test(what);
 }
 
 const EXAMPLES = `
@@ -67,7 +78,7 @@ async function run(what: string | undefined, flags: VerifyFlags, terminal: Termi
   const clock = new SystemClock();
   const now = () => clock.nowUs() / 1_000;
   try {
-    const isFile = what !== undefined && /\.ya?ml$/.test(what);
+    const isFile = isPlan(what);
     const [odd] = Object.keys(flags).filter((name) => isFile && name !== "seed" && name !== "junit");
     if (odd !== undefined) return sayTrouble(terminal, `a plan takes --seed and --junit only, got --${odd}`);
     const read = readPlan(

@@ -1,15 +1,22 @@
 // Descriptors and addresses as they are typed; how descriptors are read is in test/unit/core/entry-text.test.ts.
 
-import { expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { parseAuthority, parseHttpServer } from "../../../src/tools/cli/arguments.ts";
 import { runProgram } from "../../support/run-program.ts";
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
 
 test.each(["localhost:8081", "127.0.0.1:1", "[::1]:8081", "a.b-c_d:65535", "unix:80"])("%s is an address", (text) => {
   expect(parseAuthority(text)).toBe(text);
 });
 
+test("a host alone is on the usual port", () => {
+  expect(parseAuthority("a.b-c")).toBe("a.b-c:8081");
+});
+
 test.each([
-  ["localhost", "Expected host:port, got 'localhost'."],
   ["", "Expected host:port, got ''."],
   [":8081", "Expected host:port, got ':8081'."],
   ["localhost:0", "Expected host:port, got 'localhost:0'."],
@@ -23,6 +30,8 @@ test.each([
 
 test.each([
   ["localhost:8080", "http://localhost:8080"],
+  ["localhost", "http://localhost:8080"],
+  ["ops.example/headgate", "http://ops.example:8080/headgate"],
   ["[::1]:8080", "http://[::1]:8080"],
   ["http://localhost:8080/", "http://localhost:8080"],
   ["HTTP://localhost:8080", "HTTP://localhost:8080"],
@@ -35,7 +44,6 @@ test.each([
 test.each([
   "",
   " ",
-  "localhost",
   "localhost:",
   "localhost:0",
   "localhost:65536",
@@ -114,4 +122,45 @@ test("ask, client and the options of logs want text", async () => {
     expect(run.err).toContain("xpected UTF-8 as the value of 'a', got 'a=\\xff'");
     expect(run.exitCode).toBe(2);
   }
+});
+
+describe("HEADGATE_SERVER", () => {
+  const asks = [
+    ["ask", "-d", "d", "a=b"],
+    ["top", "--once"],
+    ["explain", "-d", "d", "a=b"],
+    ["buckets", "peek", "-d", "d", "a=b"],
+    ["limits", "list"],
+    ["doctor"],
+    ["verify", "-d", "d", "--limit", "1/s", "--for", "1s", "a=b"],
+  ];
+
+  test.each(asks.map((args) => ({ args })))("is the default of --server of $args", async ({ args }) => {
+    vi.stubEnv("HEADGATE_SERVER", "127.0.0.1:1");
+    const { out, err, exitCode } = await runProgram(args);
+    expect([out + err, exitCode]).toEqual([expect.stringContaining("127.0.0.1:1"), 2]);
+    const [help] = [await runProgram([...args, "--help"])];
+    expect(help.out.replace(/\s+/g, " ")).toContain("env: HEADGATE_SERVER");
+  });
+
+  test.each(asks.map((args) => ({ args })))("is named by $args if it is wrong", async ({ args }) => {
+    vi.stubEnv("HEADGATE_SERVER", "127.0.0.1:0");
+    const { err, exitCode } = await runProgram(args);
+    expect([err, exitCode]).toEqual([expect.stringContaining("HEADGATE_SERVER"), 2]);
+  });
+
+  test.each(["127.0.0.1:2", " "])("gives way to '%s'", async (value) => {
+    vi.stubEnv("HEADGATE_SERVER", value.trim() === "" ? value : "127.0.0.1:0");
+    const typed = value.trim() === "" ? [] : ["-s", value];
+    expect((await runProgram(["limits", "list", ...typed])).err).not.toContain("HEADGATE_SERVER");
+  });
+
+  test("gives way to --rules, --http and plans", async () => {
+    vi.stubEnv("HEADGATE_SERVER", "127.0.0.1:1");
+    const explained = await runProgram(["explain", "-d", "edge", "-r", "deploy/rules", "remote_address=1.2.3.4"]);
+    expect([explained.exitCode, explained.err]).toEqual([0, ""]);
+    const page = ["verify", "--http", "http://127.0.0.1:2/", "--limit", "1/s", "--for", "1s"];
+    expect((await runProgram(page)).err).not.toContain("servers");
+    expect((await runProgram(["verify", "nowhere.yaml"])).err).toContain("nowhere.yaml");
+  });
 });
