@@ -1,11 +1,13 @@
-// Commands in a pipeline: their output may have no reader, as behind `| head -1`, and rules may come from standard input.
+// Commands in a pipeline: their output may have no reader, as behind `| head -1`, and rules, calls and cases may come from standard input.
 
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { PROGRAM } from "../support/built-program.ts";
 import { ownProcess } from "../support/child-processes.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
@@ -58,4 +60,26 @@ test.each(["-", "/dev/stdin"])("rules are read from standard input: %s", (path) 
   const { stdout, status } = spawnSync(process.execPath, [...PROGRAM, "check", path], { input, encoding: "utf8" });
   expect(stdout).toMatch(/^stdin:2:17: error: unknown key 'ky'.*\n {4}2 \| descriptors: \[\{ ky: a \}\]\n/);
   expect(status).toBe(1);
+});
+
+const CALL = `{"at":"2026-01-01T00:00:00Z","domain":"d","descriptors":[{"entries":[{"key":"a","value":"b"}]}]}\n`;
+const INLINE = "rules: { domain: d, descriptors: [{ key: a, rate_limit: { unlimited: true } }] }\ndomain: d\n";
+test.each([
+  { command: "simulate", rest: ["-r", "deploy/rules", "-"], input: CALL.repeat(3), says: /^3 calls: / },
+  { command: "suggest", rest: ["-"], input: CALL.repeat(3), says: /suggest from -:/ },
+  {
+    command: "test",
+    rest: ["-"],
+    input: `${INLINE}cases: [{ name: c, steps: [{ call: a=b, expect: OK }] }]`,
+    says: /^1 of 1 case passed/m,
+  },
+])("$command reads standard input, and leaves no file behind", ({ command, rest, input, says }) => {
+  const env = { ...process.env, TMPDIR: temporaryFolder("headgate-stdin") };
+  const { stdout, stderr, status } = spawnSync(process.execPath, [...PROGRAM, command, ...rest], {
+    input,
+    env,
+    encoding: "utf8",
+  });
+  expect([stdout, stderr, status]).toEqual([expect.stringMatching(says), "", 0]);
+  expect(readdirSync(env.TMPDIR)).toEqual([]);
 });

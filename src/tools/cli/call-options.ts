@@ -1,6 +1,13 @@
 // Options that say how to read files of calls, for the commands that do, and what is said of lines that hold none.
 
+import { createWriteStream } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { Option } from "commander";
+import { ConfigError } from "../../engine/base/errors.ts";
+import { fileTrouble } from "../../engine/base/thrown.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { type Mapping, parseTemplate, type Template } from "../simulate/sources/mapping.ts";
 import type { LineCounts } from "../simulate/sources/open-calls.ts";
@@ -56,6 +63,24 @@ function template(command: ProgramCommand, text: string): Template {
   const read = parseTemplate(text);
   if (!("problem" in read)) return read;
   return command.error(`error: ${read.problem}`);
+}
+
+/** Runs `work` on the files. Standard input (`-`) lies in a temporary file meanwhile, because calls are read more than once. */
+export async function withInput<T>(
+  files: readonly string[],
+  work: (files: readonly string[]) => Promise<T>,
+): Promise<T> {
+  if (!files.includes("-")) return work(files);
+  const folder = await mkdtemp(join(tmpdir(), "headgate-"));
+  const kept = join(folder, "stdin");
+  try {
+    await pipeline(process.stdin, createWriteStream(kept)).catch((cause: unknown) => {
+      throw new ConfigError("CONFIG_SETTINGS", `can't keep standard input in ${kept}: ${fileTrouble(cause)}`);
+    });
+    return await work(files.map((file) => (file === "-" ? kept : file)));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 /** Says which lines were passed over, which files are cut off, and which fields no line has. Nothing if all were read as asked. */

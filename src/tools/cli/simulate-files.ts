@@ -4,7 +4,7 @@ import { visible } from "../../engine/base/visible.ts";
 import type { SimulationReport } from "../simulate/report.ts";
 import { simulate } from "../simulate/simulate.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";
-import { type FileChoiceFlags, sayLines } from "./call-options.ts";
+import { type FileChoiceFlags, sayLines, withInput } from "./call-options.ts";
 import { readLimits } from "./limit-lines.ts";
 import { decidingSettings, rulesOrTrouble, virtualSettings } from "./rules-source.ts";
 import { simulationText } from "./simulation-text.ts";
@@ -36,18 +36,20 @@ export async function simulateFiles(
   const ruleSet = await rulesAt(flags.rules);
   const against = flags.against === undefined ? undefined : await rulesAt(flags.against);
   if (ruleSet === undefined || (flags.against !== undefined && against === undefined)) return;
-  const result = await orTrouble(terminal, async () =>
-    simulate({
-      limits: flags.limits === undefined ? undefined : await readLimits(flags.limits),
-      ruleSet,
-      against,
-      settings: virtualSettings(settings),
-      files,
-      mapping,
-      lateMaxUs: flags.late * 1_000,
-      explainMax: flags.explain,
-      hashesAll: flags.values === "hash",
-    }),
+  const result = await orTrouble(terminal, () =>
+    withInput(files, async (kept) =>
+      simulate({
+        limits: flags.limits === undefined ? undefined : await readLimits(flags.limits),
+        ruleSet,
+        against,
+        settings: virtualSettings(settings),
+        files: kept,
+        mapping,
+        lateMaxUs: flags.late * 1_000,
+        explainMax: flags.explain,
+        hashesAll: flags.values === "hash",
+      }),
+    ),
   );
   if (result === undefined) return;
   const { report, lines } = result;

@@ -16,7 +16,7 @@ export function addSimulate(program: ProgramCommand, terminal: Terminal): void {
         " what it refused, whom, and which burst would have refused nobody. Reads recordings of `headgate mirror" +
         " --record`, decision logs, and access logs in JSON or CSV (gzip if a name ends in .gz).",
     )
-    .argument("<calls...>", "files of calls; several are put in order by their times")
+    .argument("<calls...>", "files of calls, - for standard input; several are put in order by their times")
     .takesRules()
     .option("--against <path>", "compare with these rules", someText("a path"))
     .option(
@@ -31,6 +31,7 @@ export function addSimulate(program: ProgramCommand, terminal: Terminal): void {
     .examples(`
   headgate simulate --rules rules/ calls.jsonl.gz
   headgate simulate --rules new/ --against old/ --explain 3 calls.jsonl.gz
+  kubectl logs deployment/headgate | headgate simulate --rules rules/ -
   headgate simulate --rules rules/ --limits limits.jsonl calls.jsonl.gz
   headgate simulate --domain edge --time start_time \\
     --descriptor 'remote_address={downstream_remote_address|host}' access.log.gz

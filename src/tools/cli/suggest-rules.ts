@@ -19,7 +19,7 @@ import type { HoldUse } from "../simulate/suggest/hold-use.ts";
 import { type RulesTextOptions, rulesText } from "../simulate/suggest/rules-text.ts";
 import type { Shape } from "../simulate/suggest/shapes.ts";
 import { type Suggestion, suggest } from "../simulate/suggest/suggest.ts";
-import { type FileChoiceFlags, sayLines } from "./call-options.ts";
+import { type FileChoiceFlags, sayLines, withInput } from "./call-options.ts";
 import { compileOptions, decidingSettings, virtualSettings } from "./rules-source.ts";
 import { count, orTrouble, sayTrouble, type Terminal } from "./terminal.ts";
 
@@ -40,7 +40,9 @@ export async function suggestRules(
   mapping: Mapping | undefined,
   terminal: Terminal,
 ): Promise<void> {
-  const made = await orTrouble(terminal, () => makeFiles(files, flags, mapping, terminal));
+  const made = await orTrouble(terminal, () =>
+    withInput(files, (kept) => makeFiles({ files, kept }, flags, mapping, terminal)),
+  );
   if (made === undefined) return;
   if (made.length === 0) {
     terminal.err("no call has a descriptor that a rule could stand for\n");
@@ -58,13 +60,13 @@ export async function suggestRules(
 }
 
 async function makeFiles(
-  files: readonly string[],
+  { files, kept }: Readonly<Record<"files" | "kept", readonly string[]>>,
   flags: SuggestFlags,
   mapping: Mapping | undefined,
   terminal: Terminal,
 ): Promise<DomainFiles> {
   const settings = decidingSettings(terminal.env);
-  const calls = { files, mapping, lateMaxUs: flags.late * 1_000 };
+  const calls = { files: kept, mapping, lateMaxUs: flags.late * 1_000 };
   // Suggested limits must suit the service's settings, but no mode may make them refuse.
   const deciding = { ...virtualSettings(settings), shadowMode: false, quotaMode: false, compatible: false };
   const names = flags.hold;

@@ -2,6 +2,7 @@
 
 import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConfigError } from "../../engine/base/errors.ts";
 import { errorCode, fileTrouble } from "../../engine/base/thrown.ts";
@@ -94,7 +95,7 @@ async function runFile(source: SourceFile, rules: RulesOfCases): Promise<FileRes
 
 async function parsed(name: string): Promise<SourceFile> {
   try {
-    return parseFile({ name, bytes: await readFile(name) });
+    return parseFile({ name, bytes: await (name === "-" ? buffer(process.stdin) : readFile(name)) });
   } catch (cause) {
     if (errorCode(cause) === undefined) throw cause;
     return { name, root: undefined, problems: [problemAt(name, `can't read the file: ${fileTrouble(cause)}`)] };

@@ -18,7 +18,7 @@ export function addTest(program: ProgramCommand, terminal: Terminal, untilStoppe
       "Runs files of cases: calls on a time line, each with what it must be answered, decided by the service's own" +
         " code in virtual time. Exits 1 if any answer differs, 2 if rules or cases can't be used.",
     )
-    .argument("<files...>", "files of cases, or directories with them (*.yaml, *.yml)")
+    .argument("<files...>", "files of cases, directories with them (*.yaml, *.yml), or - for standard input")
     .option("-r, --rules <path>", "test these rules, whatever the files say", someText("a path"))
     .addOption(new Option("-f, --format <format>", "how to print results").choices(FORMATS).default("text"))
     .option("--require-coverage", "end with 1 if a rule is met by no case")
@@ -28,7 +28,8 @@ export function addTest(program: ProgramCommand, terminal: Terminal, untilStoppe
   headgate test --rules rules/ cases/edge.yaml --watch
   headgate test cases/ --format junit > results.xml
 `)
-    .action(async (paths: readonly string[], flags: TestFlags) => {
+    .action(async (paths: readonly string[], flags: TestFlags, command: ProgramCommand) => {
+      if (flags.watch && paths.includes("-")) command.error("error: --watch reads files again, and - can be read once");
       const { testFiles } = await import("./test-files.ts");
       await testFiles(paths, flags, terminal, untilStopped);
     });

@@ -62,7 +62,7 @@ async function firstLineOf(file: string): Promise<string> {
   if (info?.isFIFO() || info?.isSocket()) {
     return fail(
       file,
-      "expected a file, because calls are read more than once; it is a pipe. Write the calls to a file first",
+      "expected a file, because calls are read more than once; it is a pipe. Write the calls to a file first, or name - and pipe them to standard input",
     );
   }
   for await (const [line = ""] of readLines(file, { fail, keepsLastPart: true })) return line;
