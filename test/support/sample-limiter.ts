@@ -1,4 +1,4 @@
-// Small rate limiters to verify: right ones, and twenty-one that are wrong in a way of their own. Nothing here is shared with src, whose
+// Small rate limiters to verify: right ones, and twenty-two that are wrong in a way of their own. Nothing here is shared with src, whose
 // judge would otherwise share their mistakes.
 
 import type { Limit } from "../../src/tools/verify/limit.ts";
@@ -28,6 +28,7 @@ export const WRONG = [
   "charges the first descriptor when the second refuses",
   "global limit per connection",
   "edge of a window grants twice",
+  "refuses the last hit",
 ] as const;
 
 export interface SampleQuestion {
@@ -91,7 +92,7 @@ export class SampleLimiter {
     }
     const isError = this.#is("allows on every error") && this.#calls % 50 === 0;
     const isOver = limits.map(
-      ({ limit }, at) => !isError && (buckets[at]?.used(now) ?? 0) + cost > this.#quota(limit) + 1e-9,
+      ({ limit }, at) => !isError && (buckets[at]?.used(now) ?? 0) + cost > this.#room(limit) + 1e-9,
     );
     const isGranted = !isOver.includes(true);
     const pay = () =>
@@ -135,6 +136,10 @@ export class SampleLimiter {
 
   #quota({ burst, amount }: Limit): number {
     return (burst ?? amount) * (this.#is("burst a tenth too large") ? 1.1 : 1);
+  }
+
+  #room(limit: Limit): number {
+    return this.#quota(limit) - (this.#is("refuses the last hit") ? 1 : 0);
   }
 
   #bucket(key: string, limit: Limit, now: number): Bucket {

@@ -22,6 +22,7 @@ const OF: Partial<Record<Wrong, Plan>> = {
   "window that resets late": RIGHT_PLANS["fixed window"],
   "window that resets early": RIGHT_PLANS["fixed window"],
   "edge of a window grants twice": RIGHT_PLANS["fixed window"],
+  "refuses the last hit": planOf(kind(["tenant", limitOf(1, "token_bucket", { burst: 1 })])),
   "refunds twice": RIGHT_PLANS.refunds,
   "charges the first descriptor when the second refuses": RIGHT_PLANS["two descriptors"],
   "global limit per connection": RIGHT_PLANS["global limit"],

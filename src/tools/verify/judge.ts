@@ -180,7 +180,7 @@ class Run {
 
   #checkRefusal(call: Call, mostUsed: number, at: number, before: Before): void {
     const isOnly = call.limits === 1;
-    if (mostUsed + call.cost <= this.#quota - this.#tolerance - ROUNDING) {
+    if (mostUsed + call.cost <= this.#quota - this.#tolerance) {
       this.roomyRefusals.push(call);
       if (isOnly) this.#isBroken = true;
     } else if (isOnly && this.#tolerance === 0 && this.#least.isOneWindow(before.at, at)) {
