@@ -8,8 +8,8 @@ import { SampleLimiter, WRITE_MS, type Wrong } from "./sample-limiter.ts";
 
 const START_MS = 1_790_000_000_123;
 const NAME = "run";
-/** Most that the limiter's clock is ahead of the callers'. */
-const AHEAD_MS = 700;
+/** Most that the limiter's clock is ahead of the callers', or behind. */
+const APART_MS = 700;
 const TIMEOUT_MS = 2_000;
 
 interface World {
@@ -20,11 +20,11 @@ interface World {
   readonly lost?: number;
 }
 
-/** All calls of the plan, decided by a sample limiter whose clock is ahead of the callers'. */
+/** All calls of the plan, decided by a sample limiter whose clock is not the callers'. */
 export function runOnSample(plan: Plan, { wrong, meanMs = 1, lost = 0 }: World = {}): Run {
   const random = randomBy(plan.seed + 99);
   const limiter = new SampleLimiter(plan, wrong);
-  const aheadMs = random() * AHEAD_MS;
+  const aheadMs = (2 * random() - 1) * APART_MS;
   const travel = () => (random() < lost ? Number.POSITIVE_INFINITY : -Math.log(1 - random()) * meanMs);
   const kinds = plan.kinds.map((kind, at) => callKindOf(kind, at, plan));
   const sent = drawCalls(kinds, { seed: plan.seed, forMs: plan.forMs, startMs: START_MS }).map((planned) => {

@@ -29,18 +29,19 @@ interface Cell {
 export const EDGE_MS = 10;
 /** Clocks are no further apart than half of this, or than windows are long. */
 const APART_MS_MAX = 60_000;
-/** Most cells that are judged. */
-const CELLS_MAX = 1_000;
+/** Most cells that are judged, times calls. */
+const WORK_MAX = 10_000_000;
 
-/** Tries this machine's clock first; then halves what it may be, as long as a part has no fault. */
+/** Tries this machine's clock first; then halves what it may be, as long as a part has no fault, the part next to this clock first. */
 export function fitLimits(groups: readonly Group[]): Fits {
   const windows = groups.filter(({ limit }) => algorithmsOf(limit).some(hasEdges)).map(({ limit }) => limit.windowMs);
   const longestMs = Math.min(APART_MS_MAX, Math.max(0, ...windows));
   const unmoved = new Map<string, Fit>();
   let best = judgeAll(groups, { phaseMs: -EDGE_MS / 2, widthMs: EDGE_MS }, unmoved);
   const open: Cell[] = longestMs === 0 ? [] : [{ phaseMs: -longestMs / 2, widthMs: longestMs }];
-  for (let left = CELLS_MAX; best.faults > 0 && left > 0; left--) {
-    const cell = open.pop();
+  const uses = groups.flatMap(({ keys }) => [...keys.values()]).reduce((sum, { length }) => sum + length, 1);
+  for (let left = Math.ceil(WORK_MAX / uses); best.faults > 0 && left > 0; left--) {
+    const cell = open.sort((a, b) => awayMs(b) - awayMs(a)).pop();
     if (cell === undefined) break;
     const { phaseMs, widthMs } = cell;
     const found = judgeAll(groups, cell, unmoved);
@@ -52,6 +53,11 @@ export function fitLimits(groups: readonly Group[]): Fits {
     } else if (found.faults === 0 || (isSmall && found.faults < best.faults)) best = found;
   }
   return best;
+}
+
+/** How far all clocks of the cell are from this machine's. */
+function awayMs({ phaseMs, widthMs }: Cell): number {
+  return Math.max(0, phaseMs, -phaseMs - widthMs);
 }
 
 /** `unmoved`: what was found of limits without windows, which no clock changes. */

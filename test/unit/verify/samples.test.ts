@@ -24,7 +24,7 @@ function drawPlan(seed: number): {
   const amount = 1 + Math.floor(random() * random() * 120);
   const algorithm = pick(...ALGORITHMS);
   const burst = algorithm === "token_bucket" ? Math.max(1, Math.floor(amount * random() * 4)) : undefined;
-  const limit = limitOf(amount, algorithm, { windowMs: pick(700, 1_000, 1_000, 3_000, 10_000), burst });
+  const limit = limitOf(amount, algorithm, { windowMs: pick(700, 1_000, 1_000, 3_000, 10_000, 60_000), burst });
   const entries = [{ key: "tenant", value: pick("one", "*", "*") }];
   const global = pick(undefined, undefined, limitOf(Math.ceil(amount * 1.5), pick(...ALGORITHMS)));
   const settings = { seed, forMs: 3_000 + random() * 8_000, hasRefunds: pick(true, false, false), global };
@@ -43,6 +43,15 @@ test("right limiters are not accused", () => {
   for (let seed = 1; seed <= runs(100); seed++) {
     const { served, told, ...world } = drawPlan(seed);
     const report = assess(told, runOnSample(served, world));
+    expect(report.isKept, `seed ${seed}\n${reportText(report)}`).toBe(true);
+  }
+});
+
+test("the clock of long windows is found by few calls, too", () => {
+  const limits = [limitOf(20, "fixed_window", { windowMs: 60_000 })];
+  const plan = planOf({ descriptors: [{ entries: [{ key: "tenant", value: "one" }], limits }] });
+  for (let seed = 1; seed <= 10; seed++) {
+    const report = assess(plan, runOnSample({ ...plan, forMs: 2_000, seed }, { meanMs: 10 }));
     expect(report.isKept, `seed ${seed}\n${reportText(report)}`).toBe(true);
   }
 });
