@@ -27,7 +27,7 @@ const OF: Partial<Record<Wrong, Plan>> = {
   "charges the first descriptor when the second refuses": RIGHT_PLANS["two descriptors"],
   "global limit per connection": RIGHT_PLANS["global limit"],
   "forgets a key after ten seconds": {
-    ...planOf(kind(["tenant", limitOf(2, "token_bucket", { burst: 40 })])),
+    ...planOf(kind(["tenant", limitOf(20, "token_bucket", { windowMs: 3_600_000 })])),
     forMs: 20_000,
   },
 };

@@ -21,7 +21,10 @@ interface Drawing {
 
 /** Most calls a second, all callers together. */
 const CALLS_PER_SECOND_MAX = 1_500;
+/** Most calls of a crowd. */
 const BURST_MAX = 200;
+/** A steady caller of a slow limit makes so many calls in a run, to see that what was used stays used. */
+const CALLS_MIN = 20;
 const COST_MAX = 5;
 /** How far from an edge calls crowd. */
 const EDGE_MS = 40;
@@ -74,7 +77,7 @@ class Caller {
       const limit = this.#kind.limits[Math.floor(random() * this.#kind.limits.length)];
       if (limit === undefined) break;
       const quota = quotaOf(limit);
-      const perMs = limit.amount / limit.windowMs;
+      const perMs = Math.max(limit.amount / limit.windowMs, CALLS_MIN / forMs);
       const spanMs = Math.min(quota / perMs, forMs / 6) * (0.5 + random());
       // First what shows most in a short run.
       const shape = turn === 0 ? 0 : turn === 1 ? 0.3 : random() * (1 + rest);
@@ -88,7 +91,8 @@ class Caller {
   }
 
   #burst(quota: number): void {
-    this.#crowd(quota * (1.1 + 0.6 * this.#world.random()), 5);
+    const calls = quota * (1.1 + 0.6 * this.#world.random());
+    for (let left = calls; left > 0 && this.#at < this.#world.forMs; left -= BURST_MAX) this.#crowd(left, 5);
     this.#at += 20 + 200 * this.#world.random();
   }
 

@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { assess } from "../../../src/tools/verify/assess.ts";
 import { randomBy } from "../../../src/tools/verify/draw.ts";
+import { parseRate } from "../../../src/tools/verify/limit.ts";
 import type { Plan } from "../../../src/tools/verify/plan.ts";
 import { reportText } from "../../../src/tools/verify/report-text.ts";
 import { runs } from "../../support/runs.ts";
@@ -54,6 +55,14 @@ test("the clock of long windows is found by few calls, too", () => {
     const report = assess(plan, runOnSample({ ...plan, forMs: 2_000, seed }, { meanMs: 10 }));
     expect(report.isKept, `seed ${seed}\n${reportText(report)}`).toBe(true);
   }
+});
+
+test.each(["1000/h", "20/30s", "1/d"])("calls often enough to reach %s, and goes on to the end", (text) => {
+  const limit = limitOf(1, "token_bucket", { text, ...parseRate(text) });
+  const plan = planOf({ descriptors: [{ entries: [{ key: "tenant", value: "*" }], limits: [limit] }] });
+  const { calls, startMs, ...run } = runOnSample({ ...plan, forMs: 20_000 });
+  expect(assess(plan, { calls, startMs, ...run })).toMatchObject({ isReached: true, isKept: true });
+  expect(calls.at(-1)?.sentMs).toBeGreaterThan(startMs + 10_000);
 });
 
 test("calls with two descriptors that a right limiter refuses are not held against either limit", () => {
