@@ -9,14 +9,14 @@ import { cell, defaultOf } from "./settings-page.ts";
 /** Settings that are read so that nobody's start fails, and change nothing. */
 export const WITHOUT_EFFECT: ReadonlyMap<string, string> = new Map([
   ["RUNTIME_WATCH_ROOT", "a swapped link is noticed as well as an edited file"],
-  ["XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "pauses double, and begin anew when the control plane has answered"],
+  ["XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "pauses double, and are short again once the control plane has answered"],
 ]);
 
 /** What to know of settings that are honoured. */
 const REMARKS: ReadonlyMap<string, string> = new Map([
   ["BACKEND_TYPE", "`memcache` is refused; use `redis`, `postgres` or `memory`"],
   ["CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "read again for every stream, as its key and the authorities are"],
-  ["CONFIG_GRPC_XDS_SERVER_TLS_CACERT", "no other authorities are trusted beside these"],
+  ["CONFIG_GRPC_XDS_SERVER_TLS_CACERT", "only these authorities are trusted"],
   ["DEBUG_HOST", "the pages have no login: give an address that only you reach"],
   ["DEBUG_PORT", "`/rlconfig` and `/stats`; there is no profiling"],
   ["DISABLE_STATS", "means statsd; metrics for Prometheus stay"],
@@ -32,7 +32,7 @@ const REMARKS: ReadonlyMap<string, string> = new Map([
   ["PROMETHEUS_PATH", "on both ports"],
   ["REDIS_SOCKET_TYPE", "only compared with REDIS_URL, which says it already"],
   ["REDIS_TIMEOUT", "for connecting; calls wait for STORE_DEADLINE or STORE_PATIENCE"],
-  ["REDIS_TYPE", "not needed with the URLs that REDIS_URL takes beside the reference's forms"],
+  ["REDIS_TYPE", "not needed with URLs such as `redis-sentinel://` in REDIS_URL"],
   ["REDIS_URL", "without it buckets live in the process; URLs such as `redis-sentinel://` are understood too"],
   ["REDIS_PERSECOND", "both are asked at once, and what one was paid is given back if the other refuses"],
   ["REDIS_PERSECOND_SOCKET_TYPE", "only compared with REDIS_PERSECOND_URL"],
@@ -49,22 +49,34 @@ const REMARKS: ReadonlyMap<string, string> = new Map([
   ["USE_STATSD", "may be on together with Prometheus; response times are not sent"],
 ]);
 
-/** Markdown, one row for each of `reference`, a map from the name of a variable to its default there ("" is none). */
+/** Markdown for all of `reference`, a map from the name of a variable to its default there ("" is none): those that need no word in one
+ * sentence, a row for each other fate. */
 export function referenceTable(reference: ReadonlyMap<string, string>): string {
-  const rows = [...reference].map(([name, there]) => {
-    const shown = there === "" ? "none" : `\`${there}\``;
-    return `| \`${name}\` | ${cell(shown)} | ${cell(fateOf(name, there))} |\n`;
-  });
-  return `| variable | default there | here |\n|---|---|---|\n${rows.join("")}`;
+  const names = new Map<string, string[]>();
+  const defaults = new Map<string, Set<string>>();
+  for (const [name, there] of reference) {
+    const fate = fateOf(name, there);
+    names.set(fate, [...(names.get(fate) ?? []), `\`${name}\``]);
+    defaults.set(fate, (defaults.get(fate) ?? new Set()).add(there === "" ? "none" : `\`${there}\``));
+  }
+  const same = (names.get("") ?? []).join(", ");
+  const rows = [...names]
+    .filter(([fate]) => fate !== "")
+    .map(
+      ([fate, list]) =>
+        `| ${list.join(", ")} | ${cell([...(defaults.get(fate) ?? [])].join(", "))} | ${cell(fate)} |\n`,
+    );
+  return `With the same meaning and default: ${same}.\n\n| variable | default there | here |\n|---|---|---|\n${rows.join("")}`;
 }
 
+/** What becomes of a variable here; "": the same as there. */
 function fateOf(name: string, there: string): string {
   const idle = WITHOUT_EFFECT.get(name);
   if (idle !== undefined) return `accepted, without effect: ${idle}`;
   const rows = Object.values(SETTINGS) as unknown as readonly Setting<unknown, unknown>[];
   const row = rows.find((one) => one.name === name);
   if (row !== undefined) {
-    const parts = ["honoured", defaultNote(row, there), REMARKS.get(name)];
+    const parts = [defaultNote(row, there), REMARKS.get(name)];
     return parts.filter((part) => part !== undefined).join("; ");
   }
   const foreign = FOREIGN.get(name);
