@@ -6,16 +6,15 @@ import { SETTING_GROUPS } from "../../src/process/settings/table.ts";
 
 const INTRODUCTION = `# Settings
 
-<!-- Made from src/process/settings/table.ts; \`npx vitest run --project unit test/unit/settings -u\` writes it anew. -->
+<!-- Made from src/process/settings/table.ts; \`npx vitest run --project unit test/unit/settings -u\` writes it. -->
 
-Headgate reads its settings from environment variables, once, at start. A value that cannot be used ends the start; the message
-names all such values at once, with what was expected and what came. A variable that is set but empty counts as not set, and gives a
-warning. So does a name that looks like a setting but is none. Names and meanings are those of envoyproxy/ratelimit (on this page:
-the reference) if it has the setting.
+Headgate reads environment variables once, at start. It refuses to start with unusable values, and names all of them with what it
+expected and what came. Empty variables count as not set; they and names that look like settings but are not give a warning. Settings that
+envoyproxy/ratelimit ("the reference") has keep their names and meanings.
 
 - **boolean**: \`true\` or \`false\` (also \`1\`, \`t\`, \`0\`, \`f\`).
 - **duration**: numbers with units, such as \`10s\`, \`150us\`, \`1h30m\` (ns, us, ms, s, m, h).
-- Values marked **secret** are never printed, neither in the log nor in \`/config\`.
+- Values marked **secret** never appear in the log or in \`/config\`.
 `;
 
 /** The whole page, Markdown. */
@@ -46,16 +45,16 @@ function foreignTable(): string {
 
 These variables of envoyproxy/ratelimit are not read. Setting one gives a warning at start.
 
-| variable | to know |
+| variables | why |
 |---|---|
 `;
-  for (const [name, { note }] of FOREIGN) {
-    table += `| \`${name}\` | ${cell(note)} |\n`;
-  }
+  const names = new Map<string, string[]>();
+  for (const [name, { note }] of FOREIGN) names.set(note, [...(names.get(note) ?? []), `\`${name}\``]);
+  for (const [note, list] of names) table += `| ${list.join(", ")} | ${cell(note)} |\n`;
   return table;
 }
 
-/** Text as it stands in a cell of a Markdown table. */
+/** Text for a cell of a Markdown table. */
 export function cell(text: string): string {
   return text.replaceAll("|", "\\|");
 }
