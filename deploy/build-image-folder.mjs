@@ -71,7 +71,8 @@ function installDependencies() {
   const lock = readJson("package-lock.json");
   const kept = Object.entries(lock.packages)
     .filter(([path, entry]) => path !== "" && entry.link !== true && !workspaces.includes(path))
-    .filter(([path, entry]) => entry.dev !== true || path.startsWith(PEERS))
+    // devOptional: tests need it, and so do optional peers of the client.
+    .filter(([path, entry]) => (entry.dev !== true && entry.devOptional !== true) || path.startsWith(PEERS))
     .map(([path, { dev: _, ...entry }]) => [path, entry]);
   writeJson("package.json", manifest);
   writeJson("package-lock.json", { ...lock, packages: { "": manifest, ...Object.fromEntries(kept) } });

@@ -6,7 +6,8 @@ import type { CheckRequest, DescriptorInput, Entries, EntryValue, FullDescriptor
 import { UNITS } from "./unit.ts";
 import { FieldWriter } from "./wire.ts";
 
-const UINT32_MAX = 4_294_967_295;
+/** Largest amount of the protocol. */
+export const UINT32_MAX = 4_294_967_295;
 
 /** The bytes of the request. Throws TypeError for values that the protocol can't carry. */
 export function writeRequest(request: CheckRequest): Buffer {

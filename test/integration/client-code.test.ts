@@ -39,6 +39,7 @@ declare global {
   const app: App;
   const fastify: Fastify;
   const limiter: Limiter;
+  function rateLimit(options: { windowMs: number; limit: number; store: object }): Handler;
   function askModel(prompt: string, limits: { maxTokens: number }): Promise<{ text: string; tokens: number }>;
   const checksFailed: { inc(labels: { code: string }): void };
 }

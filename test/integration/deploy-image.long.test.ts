@@ -27,8 +27,16 @@ interface BillOfMaterials {
 
 interface LockFile {
   readonly packages: Readonly<
-    Record<string, { readonly version: string; readonly dev?: boolean; readonly link?: boolean }>
+    Record<
+      string,
+      { readonly version: string; readonly dev?: boolean; readonly devOptional?: boolean; readonly link?: boolean }
+    >
   >;
+}
+
+/** Whether only tests need a package, or they and an optional peer of the client. */
+function isForTests(entry: LockFile["packages"][string] | undefined): boolean {
+  return entry?.dev === true || entry?.devOptional === true;
 }
 
 let folder: string;
@@ -79,7 +87,7 @@ describe("the image's folder", () => {
     // What a dependency needs itself is there, whatever tests use it for.
     const { packages } = JSON.parse(await readFile(join(ROOT, "package-lock.json"), "utf8")) as LockFile;
     const tools = Object.keys(manifest.devDependencies ?? {}).filter(
-      (name) => !(name in shipped) && packages[`node_modules/${name}`]?.dev,
+      (name) => !(name in shipped) && isForTests(packages[`node_modules/${name}`]),
     );
     for (const name of tools.filter((name) => !name.startsWith("@types/"))) {
       await expect(lstat(join(folder, "app/node_modules", name)), name).rejects.toThrow("ENOENT");
@@ -92,9 +100,9 @@ describe("the image's folder", () => {
     const bill = JSON.parse(await readFile(join(folder, "app/sbom.cdx.json"), "utf8")) as BillOfMaterials;
     const lock = JSON.parse(await readFile(join(ROOT, "package-lock.json"), "utf8")) as LockFile;
     const shipped = Object.entries(lock.packages).filter(
-      ([path, { dev, link }]) =>
+      ([path, entry]) =>
         path.startsWith("node_modules/@opentelemetry/") ||
-        (path.startsWith("node_modules/") && dev !== true && link !== true),
+        (path.startsWith("node_modules/") && !isForTests(entry) && entry.link !== true),
     );
     const names = shipped.map(([path, { version }]) => `${path.split("node_modules/").at(-1)}@${version}`);
     expect(bill).toMatchObject({ bomFormat: "CycloneDX", metadata: { component: { name: "headgate" } } });

@@ -27,6 +27,8 @@ main();`;
 
 const TYPED = `
 import { type CheckDecision, CheckFailure, createLimiter, expressLimit, type LimiterOptions } from "@headgate/client";
+import { headgateStore as expressStore } from "@headgate/client/express-rate-limit";
+import { headgateStore as fastifyStore } from "@headgate/client/fastify-rate-limit";
 const options: LimiterOptions = { servers: ["a:1"], onDegraded: ({ code }) => code.toLowerCase() };
 export const limiter = createLimiter(options);
 export const decision: Promise<CheckDecision> = limiter.check({ domain: "edge", descriptors: [{ user: "a", level: 3 }] });
@@ -35,6 +37,8 @@ export async function spend(): Promise<number | undefined> {
   return held.allowed ? (await held.settle(180)).remaining : held.retryAfterSeconds;
 }
 export const middleware = expressLimit(limiter, ({ ip }) => ({ domain: "edge", descriptors: [{ ip: ip ?? "" }] }));
+export const total = expressStore(limiter, { domain: "edge", entry: "api" }).increment("a").then(({ totalHits }) => totalHits);
+new (fastifyStore(limiter, { domain: "edge", entry: "api", ruleDecides: true }))({}).incr("a", () => {}, 1_000, 5);
 export const isFailure = (error: unknown) => error instanceof CheckFailure;
 `;
 
@@ -68,13 +72,17 @@ describe("@headgate/client, installed elsewhere", () => {
     expect(said).toBe("true 49 false true CANCELLED\n");
   });
 
-  test("is one module, whichever way it is loaded", () => {
+  test.each([
+    ["CheckFailure", "@headgate/client"],
+    ["headgateStore", "@headgate/client/express-rate-limit"],
+    ["headgateStore", "@headgate/client/fastify-rate-limit"],
+  ])("is one module, whichever way it is loaded: %s of %s", (name, path) => {
     const program = `
       import { createRequire } from "node:module";
-      import { CheckFailure } from "@headgate/client";
-      console.log(createRequire(import.meta.url)("@headgate/client").CheckFailure === CheckFailure);`;
+      import { ${name} } from "${path}";
+      console.log(typeof ${name}, createRequire(import.meta.url)("${path}").${name} === ${name});`;
     writeFileSync(join(project, "both.mjs"), program);
-    expect(execFileSync(process.execPath, ["both.mjs"], { cwd: project, encoding: "utf8" })).toBe("true\n");
+    expect(execFileSync(process.execPath, ["both.mjs"], { cwd: project, encoding: "utf8" })).toBe("function true\n");
   });
 
   // Promise(clients): The client's types compile under every setting of a strict project, without Node.js's types.
@@ -97,10 +105,13 @@ test.each([
 });
 
 describe("@headgate/client", () => {
-  test("needs grpc-js alone", () => {
+  test("needs grpc-js alone, and its stores the middleware that they are for", () => {
     const manifest = JSON.parse(readFileSync(join(ROOT, "client/package.json"), "utf8")) as Record<string, object>;
     expect(Object.keys(manifest.dependencies ?? {})).toEqual(["@grpc/grpc-js"]);
-    expect(manifest.peerDependencies ?? manifest.optionalDependencies).toBeUndefined();
+    const peers = ["@fastify/rate-limit", "express-rate-limit"];
+    expect(Object.keys(manifest.peerDependencies ?? {})).toEqual(peers);
+    expect(manifest.peerDependenciesMeta).toEqual(Object.fromEntries(peers.map((peer) => [peer, { optional: true }])));
+    expect(manifest.optionalDependencies).toBeUndefined();
   });
 });
 
