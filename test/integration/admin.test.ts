@@ -49,6 +49,7 @@ async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax =
       explain: (question) => question,
       buckets: { peek: async () => [], reset: async () => [] },
       state: async () => ({ status: "well" }),
+      history: async () => null,
       top: undefined,
       limits: NO_LIMITS,
       tokens: new Tokens({ token: undefined, file: undefined, clock: new ManualClock(), log: SILENT }),
@@ -206,7 +207,7 @@ describe("pages", () => {
     const { body } = await get(`${url}/`);
     const paths = body.split("\n").map((line) => line.split(" ")[0]);
     expect(paths.join(" ")).toBe(
-      "/ /json /access /state /explain /buckets/peek /buckets/reset /top /limits /limits/history /healthcheck /livez /readyz /metrics /config /rlconfig ",
+      "/ /json /access /state /history /explain /buckets/peek /buckets/reset /top /limits /limits/history /healthcheck /livez /readyz /metrics /config /rlconfig ",
     );
   });
 

@@ -1,6 +1,7 @@
 // GET /state of a whole service: what it says of calls, rules and troubles, and since when.
 
 import { expect, test } from "vitest";
+import { ManualClock } from "../support/manual-clock.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 const RULES = `domain: edge
@@ -64,4 +65,23 @@ test("a trouble keeps the time since when it is one, and is gone with its cause"
   await app.writeRules({ "rules.yaml": RULES });
   await app.app.reload();
   expect((await state()).conditions).toEqual([]);
+});
+
+test("/history tells what was counted when, for pages that are opened later", async () => {
+  const clock = new ManualClock();
+  app = await startTestApp(RULES, {}, clock);
+  const later = async () => {
+    clock.advanceSeconds(5);
+    return JSON.parse(await (await app.http("/history")).text());
+  };
+  expect(await later()).toBe(null);
+  // The first look comes within a second.
+  await expect.poll(later).not.toBe(null);
+  for (let i = 0; i < 5; i++) await app.hit({ user: "ann" });
+  const sums = async () => {
+    const { calls, limits } = await later();
+    const sumOf = (list: readonly number[] = []) => list.reduce((all, count) => all + count, 0);
+    return [calls.allowed, calls.refused, limits["edge/user"]?.hits, limits["edge/user"]?.refused].map(sumOf);
+  };
+  await expect.poll(sums).toEqual([3, 2, 5, 2]);
 });

@@ -1,4 +1,4 @@
-// The pages that need permission: /state, which the operator's page shows, /top, which names callers, /explain, which shows how
+// The pages that need permission: /state and /history, which the operator's page shows, /top, which names callers, /explain, which shows how
 // rules treat a caller, and /buckets, which shows and changes what callers have left, and /limits, which changes their limits. Each asks access.ts first; every use of
 // /buckets is logged.
 
@@ -23,6 +23,8 @@ export interface GuardedSources {
   readonly buckets: BucketSource;
   /** What is wrong now, and the counters. */
   readonly state: () => Promise<object>;
+  /** Rates of the last fifteen minutes; null before the first sample. */
+  readonly history: () => Promise<object | null>;
   readonly top: TopSource;
   readonly limits: LimitsSource;
   readonly tokens: Tokens;
@@ -39,7 +41,7 @@ const POST = ["POST"] as const;
 
 /** The pages by path. A body may have QUESTION_BYTES_MAX bytes, and no more than `bodyBytesMax`. */
 export function guardedPages(sources: GuardedSources, bodyBytesMax: number): ReadonlyMap<string, Page> {
-  const { tokens, explain, buckets, state, top, limits, watch } = sources;
+  const { tokens, explain, buckets, state, history, top, limits, watch } = sources;
   const bytesMax = Math.min(bodyBytesMax, QUESTION_BYTES_MAX);
   const pages = new Map<string, Page>();
   const help = "whether the pages below want a token of this caller";
@@ -54,6 +56,14 @@ export function guardedPages(sources: GuardedSources, bodyBytesMax: number): Rea
     READ,
     "what is wrong now and since when, and what each rule has counted",
     withoutQuery(async () => json(200, await state())),
+  );
+  add(
+    "/history",
+    "state",
+    READ,
+    "what calls and the busiest rules have counted in the last fifteen minutes, every five seconds",
+    // Many short numbers: not a line each.
+    withoutQuery(async () => ({ ...json(200, null), body: `${JSON.stringify(await history())}\n` })),
   );
   add(
     "/explain",

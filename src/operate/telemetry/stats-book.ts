@@ -241,8 +241,9 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
 
   /** What a rule and its values have counted in all threads; nothing if a reload has dropped the rule. */
   countOf(ruleStats: LimitStats): RuleCount {
-    const { totalHits, overLimit, shadowMode } = this.sumsOf(ruleStats);
-    return { hits: totalHits, refused: overLimit, shadowed: shadowMode };
+    this.#learnValues();
+    const rule = this.#ruleOf.get(ruleStats);
+    return { hits: sumOf(rule, "totalHits"), refused: sumOf(rule, "overLimit"), shadowed: sumOf(rule, "shadowMode") };
   }
 
   /** As `countOf`, more counters. */
@@ -250,10 +251,16 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     this.#learnValues();
     const sums = { ...NO_SUMS };
     const rule = this.#ruleOf.get(ruleStats);
-    if (rule === undefined) return sums;
-    for (const { stats } of entriesOfRule(rule)) for (const name of SUMMED) sums[name] += stats.sum(name);
+    for (const name of SUMMED) sums[name] = sumOf(rule, name);
     return sums;
   }
+}
+
+function sumOf(rule: RuleEntry | undefined, name: keyof LimitSums): number {
+  if (rule === undefined) return 0;
+  let sum = rule.stats.sum(name);
+  for (const { stats } of rule.values.values()) sum += stats.sum(name);
+  return sum;
 }
 
 function* entriesOfRule(rule: RuleEntry): Generator<StatsEntry> {

@@ -18,6 +18,7 @@ import { AdminWatch } from "../../operate/http/admin-watch.ts";
 import type { PageServer } from "../../operate/http/page-server.ts";
 import { LimitWatch } from "../../operate/telemetry/limit-watch.ts";
 import { CallCounts, StoreCounts } from "../../operate/telemetry/observers.ts";
+import { RateHistory } from "../../operate/telemetry/rate-history.ts";
 import { RateLimitedLog } from "../../operate/telemetry/rate-limited-log.ts";
 import { SeriesBook } from "../../operate/telemetry/series-book.ts";
 import { LimitStatsBook } from "../../operate/telemetry/stats-book.ts";
@@ -49,6 +50,7 @@ export interface AppParts extends AppOptions {
   readonly numbers: ThreadNumbers;
   readonly limitWatch: LimitWatch;
   readonly undecided: UndecidedCalls;
+  readonly history: RateHistory;
   readonly store: Store;
   readonly storeHealth: StoreHealth;
   /** Undefined without MEMORY_SNAPSHOT. */
@@ -140,6 +142,7 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     series,
     numbers: new ThreadNumbers(counts),
     undecided: new UndecidedCalls(),
+    history: new RateHistory({ calls, storeCounts, countOf: (stats) => statsBook.countOf(stats) }),
     limitWatch: new LimitWatch({
       sumsOf: (stats) => statsBook.sumsOf(stats),
       shapesOf: (domain) => calls.domains.shapesOf(domain),

@@ -1,6 +1,6 @@
 // Looks once a second for what is wrong with this process, so that its pages can say since when.
 
-import { runInTurns } from "../../engine/base/long-work.ts";
+import { type LongWork, runInTurns } from "../../engine/base/long-work.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { DomainRules, RuleSet } from "../../engine/rules/rule-set.ts";
@@ -32,19 +32,26 @@ export function watchConditions(parts: AppParts): () => readonly Condition[] {
     runtimeLimits,
     limitWatch,
     undecided,
+    history,
+    counts,
     xds,
   } = parts;
   const book = new ConditionBook();
   const growth = new GrowthBook();
   let lookedUs = Number.NEGATIVE_INFINITY;
+  const runSoon = (work: LongWork<void>) => {
+    runInTurns(work).catch((error: unknown) => calls.internalFailed(error));
+  };
   const lookAtLimits = (nowUs: number) => {
     if (nowUs - lookedUs < LIMITS_LOOK_US || reloader.current === undefined) return;
     lookedUs = nowUs;
-    runInTurns(limitWatch.look(reloader.current, nowUs)).catch((error: unknown) => calls.internalFailed(error));
+    runSoon(limitWatch.look(reloader.current, nowUs));
   };
   const look = () => {
     const nowUs = clock.nowUs();
     lookAtLimits(nowUs);
+    // All threads count in the same memory, so one of them takes samples for all.
+    if (counts.living()[0] === counts.row && history.isDue(nowUs)) runSoon(history.look(reloader.current, nowUs));
     undecided.look(calls.undecided(), [...calls.undecidedLimits].map(textOf), nowUs);
     calls.undecidedLimits.clear();
     const own = health.own();

@@ -29,7 +29,7 @@ import { watchConditions } from "./condition-watch.ts";
 import { explainQuestion, unmatchedOf } from "./explain-page.ts";
 import { readTop } from "./open-top.ts";
 import { metricsText } from "./process-metrics.ts";
-import { readState } from "./state-page.ts";
+import { readHistory, readState } from "./state-page.ts";
 import { snapshotView } from "./store-watch.ts";
 import { openTls, tlsView } from "./tls-watch.ts";
 import { shownWorkers, workerService } from "./worker-service.ts";
@@ -181,6 +181,7 @@ function adminSources(parts: AppParts): AdminSources {
     buckets: parts.buckets,
     limits: parts.runtimeLimits.source,
     state: () => readState(parts, conditions()),
+    history: () => readHistory(parts),
     top: parts.topKeys && ((question) => readTop(parts, question)),
     tokens: new Tokens({
       token: settings.adminToken,

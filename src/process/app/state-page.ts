@@ -7,6 +7,7 @@ import { textOf } from "../../engine/domain/request.ts";
 import type { Condition } from "../../operate/condition.ts";
 import { joinConditions, type ProcessState } from "../../operate/http/join-conditions.ts";
 import { ruleRows } from "../../operate/http/rule-rows.ts";
+import type { HistoryView } from "../../operate/telemetry/rate-history.ts";
 import type { WorkerView } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 import { tlsView } from "./tls-watch.ts";
@@ -74,6 +75,14 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
     certificate: tlsView(running.tls) ?? null,
     ...(link && views && { answered_by: link.number, workers: shownWorkers(parts, views) }),
   };
+}
+
+/** Makes the JSON of GET /history; without a sample, null. */
+export async function readHistory({ link, history }: AppParts): Promise<HistoryView | null> {
+  const views = await link?.ask({ about: "history" });
+  const known = [...(views?.values() ?? [history.view()])].filter((view) => view !== undefined);
+  // A worker that took samples while another was replaced has older ones.
+  return known.toSorted((one, other) => (one.at < other.at ? 1 : -1))[0] ?? null;
 }
 
 /** What each worker says is wrong, or this thread if it is the only one. */

@@ -27,6 +27,7 @@ export function workerService(
     health,
     answer(question) {
       if (question.about === "top") return ownTop(parts, question);
+      if (question.about === "history") return parts.history.view();
       if (question.about === "move") return loads()?.moveAway(question.surplus);
       return question.about === "node" ? ofNode() : report(parts, conditions());
     },

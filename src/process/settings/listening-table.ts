@@ -62,7 +62,7 @@ export const LISTENING_SETTINGS = {
     "Names (`limits.example.com`, or `*.example.com` for all below) by which callers may ask for `/json`, `/config` and `/rlconfig`, beside addresses, names without a dot, `*.localhost`, `*.internal`, `*.svc` and `*.svc.cluster.local`. Requests with another `Host` get 403: somebody may have pointed that name here to let a web page ask.",
   ),
   adminToken: optional("ADMIN_TOKEN", ADMIN_TOKEN).means(
-    "Token that `/state` (the data of the operator's page), `/top`, `/explain`, `/buckets/peek` and `/buckets/reset` require (`authorization: Bearer TOKEN`): 16 to 1024 letters, digits and `._~+/-=`.",
+    "Token that `/state` and `/history` (the data of the operator's page), `/top`, `/explain`, `/buckets/peek` and `/buckets/reset` require (`authorization: Bearer TOKEN`): 16 to 1024 letters, digits and `._~+/-=`.",
     "none: these pages answer only callers on the same host",
   ),
   adminTokenFile: optional("ADMIN_TOKEN_FILE", FILE).means(

@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import type { SharedRuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import type { Condition } from "../../operate/condition.ts";
 import type { NodeMetrics } from "../../operate/telemetry/node-metrics.ts";
+import type { HistoryView } from "../../operate/telemetry/rate-history.ts";
 import type { TopSummary } from "../../operate/telemetry/top/summary.ts";
 import type { TopQuestion } from "../../operate/telemetry/top/top-view.ts";
 import type { SharedMemory } from "../open-memory.ts";
@@ -65,6 +66,7 @@ export interface LimitsKept {
 export type Question =
   | ({ readonly about: "top" } & TopQuestion)
   | { readonly about: "report" }
+  | { readonly about: "history" }
   | { readonly about: "node" }
   /** To send a connection away: the worker has `surplus` open streams more than another. */
   | { readonly about: "move"; readonly surplus: number };
@@ -73,6 +75,8 @@ export type Question =
 export interface Answers {
   readonly top: TopSummary;
   readonly report: WorkerReport;
+  /** Undefined of all but the worker that takes the samples. */
+  readonly history: HistoryView | undefined;
   /** The metrics of Node.js in its thread. */
   readonly node: NodeMetrics;
   /** Number of streams on the connection that was sent away; undefined if none was suitable. */

@@ -1,0 +1,109 @@
+// Rates of the last fifteen minutes, of calls and of the busiest limits, out of counters that are moved by hand.
+
+import { expect, test } from "vitest";
+import { runThrough } from "../../../src/engine/base/long-work.ts";
+import { Source } from "../../../src/engine/domain/take.ts";
+import { CallCounts, StoreCounts } from "../../../src/operate/telemetry/observers.ts";
+import { RateHistory } from "../../../src/operate/telemetry/rate-history.ts";
+import { countsAlone } from "../../support/counts.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { recordedLog } from "../../support/recorded-log.ts";
+import { rulesFromYaml } from "../../support/rules.ts";
+
+const rulesOf = (keys: readonly string[]) =>
+  rulesFromYaml(
+    `domain: edge\ndescriptors:\n${keys.map((key) => `  - { key: ${key}, rate_limit: { requests_per_unit: 5, unit: hour } }\n`).join("")}`,
+  );
+
+/** A history of rules, and what moves their counters. */
+function watched(keys: readonly string[]) {
+  const clock = new ManualClock();
+  const { log } = recordedLog();
+  const counts = countsAlone();
+  const [calls, storeCounts] = [new CallCounts(log, counts), new StoreCounts(log, counts)];
+  const countOf = ({ totalHits: hits, overLimit: refused }: { totalHits: number; overLimit: number }) => {
+    return { hits, refused, shadowed: 0 };
+  };
+  const history = new RateHistory({ calls, storeCounts, countOf });
+  const rules = { current: rulesOf(keys) };
+  const look = (seconds = 5) => {
+    clock.advanceSeconds(seconds);
+    runThrough(history.look(rules.current, clock.nowUs()));
+  };
+  const limits = () => rules.current.domains.get("edge")?.limits ?? [];
+  const hit = (place: number, hits: number, refused = 0) => {
+    const stats = limits()[place]?.stats;
+    if (stats === undefined) throw new Error(`expected a limit at ${place}`);
+    stats.totalHits += hits;
+    stats.overLimit += refused;
+  };
+  look();
+  return { history, calls, storeCounts, look, hit, limits, rules, clock, limitsOf: () => history.view()?.limits ?? {} };
+}
+
+test("a sample has what was counted since the last one, of calls and of each limit that was hit", () => {
+  const { history, calls, storeCounts, look, hit, clock } = watched(["a", "b"]);
+  expect(history.view()).toBe(undefined);
+  expect(history.isDue(clock.nowUs() + 4_999_999)).toBe(false);
+  expect(history.isDue(clock.nowUs() + 5_000_000)).toBe(true);
+  for (let i = 0; i < 98; i++) calls.decided(i < 8, Source.store, 90);
+  for (let i = 0; i < 2; i++) calls.decided(false, Source.store, 9_000);
+  storeCounts.answered(700, 1);
+  hit(0, 30, 8);
+  look();
+  hit(0, 1);
+  look(7.5);
+  expect(history.view()).toEqual({
+    at: "2026-01-01T00:00:17.500Z",
+    seconds: [5, 7.5],
+    calls: { allowed: [92, 0], refused: [8, 0], degraded: [0, 0], errors: [0, 0] },
+    times_us: {
+      decision_p50: [76, null],
+      decision_p99: [7_500, null],
+      store_p50: [750, null],
+      store_p99: [995, null],
+    },
+    limits: { "edge/a": { hits: [30, 1], refused: [8, 0] } },
+  });
+});
+
+test("fifteen minutes are kept, the newest last", () => {
+  const { history, look, hit, limitsOf } = watched(["a"]);
+  for (let i = 1; i <= 200; i++) {
+    hit(0, i);
+    look();
+  }
+  expect(history.view()?.seconds).toHaveLength(180);
+  expect(limitsOf()["edge/a"]?.hits).toEqual(Array.from({ length: 180 }, (_, i) => 21 + i));
+});
+
+test("rules that are loaded again keep their samples, those that are gone lose them, new ones begin at once", () => {
+  const { look, hit, rules, limits, limitsOf } = watched(["a", "b"]);
+  hit(0, 3);
+  hit(1, 4);
+  look();
+  const kept = limits()[1]?.stats;
+  const next = rulesOf(["c", "b"]);
+  const domain = next.domains.get("edge");
+  const again = domain?.limits.map((limit, i) => (i === 1 && kept !== undefined ? { ...limit, stats: kept } : limit));
+  rules.current = { ...next, domains: new Map(domain && again && [["edge", { ...domain, limits: again }]]) };
+  hit(1, 5);
+  look();
+  hit(0, 2);
+  look();
+  expect(limitsOf()).toEqual({
+    "edge/b": { hits: [4, 5, 0], refused: [0, 0, 0] },
+    "edge/c": { hits: [0, 0, 2], refused: [0, 0, 0] },
+  });
+});
+
+test("of many limits the busiest are kept: a flood takes the place of a limit that is hardly hit, and what it was before is not known", () => {
+  const { look, hit, limitsOf } = watched(Array.from({ length: 1_100 }, (_, i) => `k${i}`));
+  for (let i = 0; i < 1_099; i++) hit(i, 1 + i);
+  look();
+  const shown = Object.keys(limitsOf());
+  expect([shown.length, shown[0], shown.at(-1)]).toEqual([200, "edge/k1098", "edge/k899"]);
+  hit(1_099, 900, 900);
+  look();
+  expect(limitsOf()["edge/k1099"]).toEqual({ hits: [null, 900], refused: [null, 900] });
+});
