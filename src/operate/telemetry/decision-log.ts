@@ -10,6 +10,7 @@ import { waitUsOf } from "../../engine/limiter/decision.ts";
 import { shownBeside, shownValues } from "../../engine/limiter/shown-values.ts";
 import type { DomainRules } from "../../engine/rules/rule-set.ts";
 import { readTraceparent, type SpanIds } from "../../grpc/trace-context.ts";
+import type { LogFields } from "./logger.ts";
 
 /** Longer lines are left out: a call may have 256 descriptors of 64 KiB each. In UTF-16 units. */
 const LINE_CHARS_MAX = 65_536;
@@ -22,7 +23,7 @@ export interface DecisionLogOptions {
   readonly linesPerSecond: number;
   readonly clock: Clock;
   /** Takes a line without its line feed; returns false if there is no room for it. What becomes of lines it took, `noteEnd` is told. */
-  readonly write: (line: string, fields: object) => boolean;
+  readonly write: (line: string, fields: LogFields) => boolean;
   /** Uniform in 0 to 1; Math.random unless given. */
   readonly random?: () => number;
 }
@@ -72,7 +73,7 @@ export class DecisionLog {
     this.leftOut += lost;
   }
 
-  #write(fields: object): boolean {
+  #write(fields: LogFields): boolean {
     const line = JSON.stringify(fields);
     return line.length <= LINE_CHARS_MAX && this.#options.write(line, fields);
   }
@@ -103,7 +104,7 @@ function decisionLine(
   call: LimitCall,
   { traceId, spanId }: { readonly traceId: string | undefined; readonly spanId?: string },
   leftOut: number,
-): object {
+): LogFields {
   const { request, decision, governing } = call;
   return {
     // Date has milliseconds; the last three digits are added so that the line has the microseconds of the process's clock.

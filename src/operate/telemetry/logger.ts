@@ -1,12 +1,23 @@
 // The process's log, by pino: one JSON object per line, or lines for people. Secrets are removed from every line.
 
-import { destination, type Logger as PinoLogger, pino } from "pino";
+import { destination, pino } from "pino";
 import type { Clock } from "../../engine/base/clock.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import { visibleJson } from "../../engine/base/visible.ts";
 import { formatLogLine } from "./log-line.ts";
 
-export type Logger = PinoLogger;
+/** Fields of a line. Their names are in snake_case, as in all JSON. */
+export type LogFields = { readonly [Name in Lowercase<string>]: unknown };
+
+interface LogMethod {
+  (fields: LogFields, message: string): void;
+  (message: string): void;
+}
+
+export interface Logger extends Readonly<Record<"fatal" | "error" | "warn" | "info" | "debug", LogMethod>> {
+  /** The same log with fields more in each line, and with a level of its own. */
+  child(fields: LogFields, options: { readonly level: string }): Logger;
+}
 
 export interface LoggerOptions {
   readonly level: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";

@@ -3,14 +3,15 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import type { LogFields } from "./logger.ts";
 
 type Level = "info" | "warn" | "error";
 
 /** Makes a line's fields; called only if the line is written. */
-type FieldsSource = () => object;
+type FieldsSource = () => LogFields;
 
 /** The part of a logger that is used here. */
-type LogSink = Readonly<Record<Level, (fields: object, message: string) => void>>;
+type LogSink = Readonly<Record<Level, (fields: LogFields, message: string) => void>>;
 
 interface KindState {
   /** Time of the next possible line. */
@@ -78,7 +79,10 @@ export class RateLimitedLog {
     const { level, message, leftOut } = state;
     const secondsAgo = divideDown(Math.max(0, nowUs - state.leftOutUs), MICROS_PER_SECOND);
     state.leftOut = 0;
-    this.#sink[level]({ ...state.fields(), leftOut, ...(secondsAgo === 0 ? {} : { secondsAgo }) }, message);
+    this.#sink[level](
+      { ...state.fields(), left_out: leftOut, ...(secondsAgo === 0 ? {} : { seconds_ago: secondsAgo }) },
+      message,
+    );
   }
 
   #log(level: Level, kind: string, message: string, fields: FieldsSource): void {
@@ -96,7 +100,7 @@ export class RateLimitedLog {
     state.nextUs = nowUs + state.intervalUs;
     const leftOut = state.leftOut;
     state.leftOut = 0;
-    this.#sink[level](leftOut === 0 ? fields() : { ...fields(), leftOut }, message);
+    this.#sink[level](leftOut === 0 ? fields() : { ...fields(), left_out: leftOut }, message);
   }
 
   #stateOf(kind: string, level: Level, message: string): KindState {

@@ -294,7 +294,7 @@ export class Supervisor {
     }
     this.#numbers.add(MAIN, "moves", 1);
     logger.debug(
-      { number: from.number, openStreams: Math.round(from.openStreams), streams: Math.round(streams) },
+      { number: from.number, open_streams: Math.round(from.openStreams), streams: Math.round(streams) },
       "a worker with more than its share has asked a connection to go",
     );
   }
@@ -337,7 +337,7 @@ export class Supervisor {
     this.#tellHealth();
     const pauseMs = (this.#paces[number - 1] as RestartPace).pauseAfter(clock.nowUs() - worker.startedUs);
     this.#numbers.add(MAIN, "restarts", 1);
-    logger.error({ number, code, err: failure, pauseMs }, "a worker has ended; it is replaced");
+    logger.error({ number, code, err: failure, pause_ms: pauseMs }, "a worker has ended; it is replaced");
     const restart = setTimeout(() => {
       this.#restarts.delete(restart);
       this.#begin(number);

@@ -13,7 +13,7 @@ test("writes a kind once a second and says how many it left out", () => {
   log.warn("slow", "store is slow", () => ({ i: 6 }));
   expect(lines).toEqual([
     { level: "warn", message: "store is slow", i: 0 },
-    { level: "warn", message: "store is slow", i: 6, leftOut: 5 },
+    { level: "warn", message: "store is slow", i: 6, left_out: 5 },
   ]);
 });
 
@@ -29,7 +29,7 @@ test("tells at the end what was left out, with the fields of the last", () => {
   for (const code of ["A", "B", "C"]) log.warn("a", "first", () => ({ code }));
   log.flush();
   log.flush();
-  expect(lines.slice(1)).toEqual([{ level: "warn", message: "first", code: "C", leftOut: 2 }]);
+  expect(lines.slice(1)).toEqual([{ level: "warn", message: "first", code: "C", left_out: 2 }]);
 });
 
 test("writes less and less often while trouble lasts, but once a minute", () => {
@@ -43,7 +43,7 @@ test("writes less and less often while trouble lasts, but once a minute", () => 
   }
   expect(seconds.slice(0, 9)).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183]);
   expect(lines.length).toBeLessThan(70);
-  expect(lines.at(-1)).toMatchObject({ leftOut: 5_999 });
+  expect(lines.at(-1)).toMatchObject({ left_out: 5_999 });
 });
 
 test("writes trouble that comes again after a quiet time at once, and once a second", () => {
@@ -77,7 +77,7 @@ test("tells what was left out when its interval ends, not when the next one come
   clock.advanceMs(1);
   log.tellDue();
   log.tellDue();
-  expect(lines.slice(1)).toEqual([{ level: "warn", message: "first", code: "C", leftOut: 2, secondsAgo: 1 }]);
+  expect(lines.slice(1)).toEqual([{ level: "warn", message: "first", code: "C", left_out: 2, seconds_ago: 1 }]);
 });
 
 // Promise(operators): The last log lines report no trouble that is over.
@@ -91,7 +91,7 @@ test("says nothing at the end of trouble that is over", () => {
   const told = lines.length;
   log.flush();
   expect(lines).toHaveLength(told);
-  const counted = (lines as { leftOut?: number }[]).reduce((sum, { leftOut = 0 }) => sum + 1 + leftOut, 0);
+  const counted = (lines as { left_out?: number }[]).reduce((sum, { left_out: leftOut = 0 }) => sum + 1 + leftOut, 0);
   // A line that tells of others alone counts for none itself.
-  expect(counted - lines.filter((line) => "secondsAgo" in line).length).toBe(1_000);
+  expect(counted - lines.filter((line) => "seconds_ago" in line).length).toBe(1_000);
 });
