@@ -59,7 +59,7 @@ export const LISTENING_SETTINGS = {
   httpHost: setting("HOST", HOST_NAME, "0.0.0.0").means("Address that the HTTP port listens on."),
   httpPort: setting("PORT", PORT, 8080).means("Port of HTTP (`/json`, health, metrics, explain); 0 takes a free one."),
   httpHosts: setting("HTTP_HOSTS", HOST_PATTERNS, []).means(
-    "Names (`limits.example.com`, or `*.example.com` for all below) by which callers may ask for `/json`, `/config` and `/rlconfig`, beside addresses, names without a dot, `*.localhost`, `*.internal`, `*.svc` and `*.svc.cluster.local`. Requests with another `Host` get 403: somebody may have pointed that name here to let a web page ask.",
+    "Names (`limits.example.com`, or `*.example.com` for all below) by which callers may ask for `/json`, `/config` and `/rlconfig`, in addition to addresses, names without a dot, `*.localhost`, `*.internal`, `*.svc` and `*.svc.cluster.local`. Requests with another `Host` get 403: somebody may have pointed that name here to let a web page ask.",
   ),
   adminToken: optional("ADMIN_TOKEN", ADMIN_TOKEN).means(
     "Token that `/state` and `/history` (the data of the operator's page), `/top`, `/explain`, `/buckets/peek` and `/buckets/reset` require (`authorization: Bearer TOKEN`): 16 to 1024 letters, digits and `._~+/-=`.",
