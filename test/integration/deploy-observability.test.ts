@@ -171,7 +171,11 @@ describe("alerts and dashboard", () => {
   test("every alert says how urgent it is, and its runbook_url leads to where docs/operations.md says what to do", () => {
     const page = readFileSync(join(ROOT, "docs/operations.md"), "utf8");
     const section = page.split(/^## /m).find((text) => text.startsWith("Alerts\n")) ?? "";
-    const explained = [...section.matchAll(/^### (Headgate\w+)\n\n(Critical|Warning)\. .*\.\n\n- /gm)];
+    const explained = [
+      ...section.matchAll(
+        /^### (Headgate\w+)\n\n(Critical|Warning)\. .*\.\n\n- \*\*Callers\*\*: .*\n- \*\*First.*: /gm,
+      ),
+    ];
     expect(alerts.map(({ alert }) => alert).toSorted()).toEqual(explained.map(([, name]) => name).toSorted());
     const severities = new Map(explained.map(([, name, severity = ""]) => [name, severity.toLowerCase()]));
     expect([...severities.values()]).toEqual([...severities.values()].toSorted());
