@@ -1,10 +1,18 @@
 // `headgate verify` against real servers: small wrong ones are found, right ones and Headgate itself are not accused.
 
+import { execFile } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
+import { openHttp } from "../../src/tools/verify/ask-http.ts";
 import { reportText } from "../../src/tools/verify/report-text.ts";
+import { runFault } from "../../src/tools/verify/run-plan.ts";
 import { verify } from "../../src/tools/verify/verify.ts";
+import { PROGRAM } from "../support/built-program.ts";
+import { Authority } from "../support/certificates.ts";
+import { listen } from "../support/listen.ts";
 import { runProgram } from "../support/run-program.ts";
 import type { Wrong } from "../support/sample-limiter.ts";
 import { planFor, RIGHT_PLANS } from "../support/sample-plans.ts";
@@ -52,12 +60,72 @@ describe("headgate verify", () => {
     expect(readFileSync(junit, "utf8")).toContain('tests="1" failures="1"');
   });
 
+  test.each([
+    [{ "x-ratelimit-limit": "20, 20;w=1", "x-ratelimit-reset": "2", "retry-after": "3" }, 20, 2_000],
+    [{ "ratelimit-limit": "20", "ratelimit-reset": "2" }, 20, 2_000],
+    [{ "retry-after": "3" }, undefined, 3_000],
+    [{ "retry-after": "Fri, 27 Nov 2026 22:00:00 GMT" }, undefined, undefined],
+  ])("reads how long a page has its callers wait: %j", async (headers, quota, resetMs) => {
+    const port = await listen(createServer((_, answer) => answer.writeHead(429, headers).end()));
+    const question = { domain: "", descriptors: [[]], cost: 1, isRefund: false };
+    const answer = await openHttp(`http://127.0.0.1:${port}`).ask(question, 10_000);
+    expect(answer).toEqual({ outcome: "refused", told: [{ quota, resetMs, remaining: undefined }] });
+  });
+
+  test("calls a server with TLS", async () => {
+    const authority = new Authority();
+    const { certFile, keyFile } = authority.issue("localhost");
+    const rules = "domain: d\ndescriptors: [{ key: k, rate_limit: { tokens_per_second: 20, burst: 40 } }]\n";
+    const tls = { GRPC_SERVER_USE_TLS: "true", GRPC_SERVER_TLS_CERT: certFile, GRPC_SERVER_TLS_KEY: keyFile };
+    const { grpcPort } = await startService(tls, { rules });
+    const words = `verify --server https://127.0.0.1:${grpcPort} --domain d k=* --limit 20/s --burst 40 --for 2s`;
+    const env = { ...process.env, GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: authority.certFile };
+    const { stdout } = await promisify(execFile)(process.execPath, [...PROGRAM, ...words.split(" ")], { env });
+    expect(stdout).toMatch(/\nholds\n$/);
+  });
+
   test("ends with 2 if it can't reach the limit", async () => {
     const rules = "domain: d\ndescriptors: [{ key: k, rate_limit: { tokens_per_second: 100000, burst: 200000 } }]\n";
     const { grpcPort } = await startService({}, { rules });
     const words = `verify --server 127.0.0.1:${grpcPort} --domain d k=* --limit 100000/s --burst 200000 --for 1s`;
-    const { out, exitCode } = await runProgram(words);
+    const junit = join(temporaryFolder("junit"), "out.xml");
+    const { out, exitCode } = await runProgram(`${words} --junit ${junit}`);
     expect(out).toMatch(/ {2}nothing was refused\n\nNOT PROVEN: a limit was never reached/);
+    expect(exitCode).toBe(2);
+    expect(readFileSync(junit, "utf8")).toMatch(
+      /tests="1" failures="0" errors="1".*<error message="the limit was never/s,
+    );
+  });
+
+  test("waits no longer for a fault's command that does not end", async () => {
+    const { failure } = await runFault("exec sleep 60", now(), now() + 200, now);
+    expect(failure).toBe("it did not end within 60 s of the last call");
+  });
+
+  test("says all that is wrong with a plan", async () => {
+    const plan = join(temporaryFolder("plan"), "plan.yaml");
+    writeFileSync(
+      plan,
+      `servers: [headgate]
+domain: d
+for: 4s
+refunds: often
+limits:
+  - { entries: k=v, limit: 20/s, burst: 40 }
+  - { entries: k=v, limit: 20/s, burst: 40 }
+  - { entries: k=v, limit: 9/s }
+  - { entries: a=*, limit: 20/s, burst: 40, algorithm: fixed_window }
+faults: [{ at: 5s, run: "true" }]
+`,
+    );
+    const { err, exitCode } = await runProgram(`verify ${plan}`);
+    expect(err.trim().split("\n").toSorted()).toEqual([
+      "faults[0].at: expected a time before the end of the run",
+      "limits: expected the same limits wherever k=v stands (several limits of a call are a list)",
+      "limits[3].burst: expected none, as fixed_window has no burst",
+      'refunds: expected true or false, got "often"',
+      'servers: expected host:port, got "headgate"',
+    ]);
     expect(exitCode).toBe(2);
   });
 

@@ -32,7 +32,13 @@ export function addVerify(program: Command, terminal: Terminal): void {
         " hold, with 2 if it could not be checked.",
     )
     .argument("[what]", "a descriptor as key=value,key2=value2, or a plan as a .yaml file", someText("text"))
-    .addOption(serverOption("-s, --server <host:port,...>", "gRPC addresses of the service", readServers))
+    .addOption(
+      serverOption(
+        "-s, --server <host:port,...>",
+        "gRPC addresses of the service; https://host:port for TLS",
+        readServers,
+      ),
+    )
     .option("-d, --domain <name>", "domain of the calls")
     .option("--http <url>", "call this page behind Envoy instead")
     .option("--header <name=value...>", "headers of these calls")
@@ -52,7 +58,8 @@ export function addVerify(program: Command, terminal: Terminal): void {
 }
 
 function readServers(text: string): string {
-  return text.split(",").map(parseAuthority).join(",");
+  const read = (one: string) => (/^https?:/.test(one) ? one : parseAuthority(one));
+  return text.split(",").map(read).join(",");
 }
 
 function isPlan(what: string | undefined): what is string {
@@ -95,11 +102,11 @@ async function run(what: string | undefined, flags: VerifyFlags, terminal: Termi
         ? (["holds", "green", 0] as const)
         : (["NOT PROVEN: a limit was never reached, or a fault's command failed", "yellow", 2] as const);
     terminal.out(`${visibleLines(reportText(report))}\n${paint(terminal, colour, verdict)}\n`);
-    if (flags.junit !== undefined) writeFileSync(flags.junit, junitText(report));
+    if (flags.junit !== undefined) writeFileSync(flags.junit, visibleLines(junitText(report)));
     terminal.setExitCode(code);
   } catch (error) {
     // A file that can't be read or written.
-    sayTrouble(terminal, visible(errorMessage(error)));
+    sayTrouble(terminal, visibleLines(errorMessage(error)));
   }
 }
 

@@ -18,13 +18,12 @@ const PATH = `/${PACKAGE}.RateLimitService/ShouldRateLimit`;
 // proto/ is as many levels above src/tools/verify as above dist/tools/verify.
 const DESCRIPTORS = new URL("../../../proto/descriptors.binpb", import.meta.url);
 
-/** The server at `host:port`. */
+/** The server at `host:port`, with TLS at `https://host:port`. */
 export function openGrpc(address: string, now: () => number): Asked {
   const { write, read } = messages();
-  const clients = Array.from(
-    { length: CONNECTIONS },
-    () => new Client(`dns:${address}`, credentials.createInsecure(), OPTIONS),
-  );
+  const host = address.replace(/^https:\/\//, "");
+  const security = host === address ? credentials.createInsecure() : credentials.createSsl();
+  const clients = Array.from({ length: CONNECTIONS }, () => new Client(`dns:${host}`, security, OPTIONS));
   let next = 0;
   return {
     name: address,

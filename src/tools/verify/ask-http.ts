@@ -26,16 +26,16 @@ export function openHttp(url: string): Asked {
   };
 }
 
-/** What the headers of Envoy, or those of the draft for RateLimit headers, tell. */
+/** What the headers of Envoy, or those of the draft for RateLimit headers, tell. A date in Retry-After is too coarse. */
 function toldBy(headers: Headers): Told {
-  const number = (name: string) => {
-    const text = /^\d+/.exec(headers.get(`x-ratelimit-${name}`) ?? headers.get(`ratelimit-${name}`) ?? "")?.[0];
+  const number = (...names: readonly string[]) => {
+    const text = names.map((name) => /^\d+/.exec(headers.get(name) ?? "")?.[0]).find((one) => one !== undefined);
     return text === undefined ? undefined : Number(text);
   };
-  const reset = number("reset");
+  const reset = number("x-ratelimit-reset", "ratelimit-reset", "retry-after");
   return {
-    quota: number("limit"),
-    remaining: number("remaining"),
+    quota: number("x-ratelimit-limit", "ratelimit-limit"),
+    remaining: number("x-ratelimit-remaining", "ratelimit-remaining"),
     resetMs: reset === undefined ? undefined : reset * 1_000,
   };
 }

@@ -86,6 +86,7 @@ function limitReport(group: Group, fit: Fit, { phaseMs, wrongRefusals: allWrong 
     ...fit,
     name: `${name}  ${limit.text}`,
     calls: calls.length,
+    answered: answered.length,
     refused: answered.filter(({ outcome }) => outcome === "refused").length,
     granted,
     // What an exact limiter would grant of these calls. Calls that pay other limits too may be refused by those.

@@ -3,7 +3,7 @@
 import { parse } from "yaml";
 import type { Entry } from "./call.ts";
 import { ALGORITHMS, algorithmsOf, type Limit, parseRate } from "./limit.ts";
-import { type Fault, limitsOf, type Plan, type PlannedKind } from "./plan.ts";
+import { entriesText, type Fault, isStarred, limitsOf, type Plan, type PlannedKind } from "./plan.ts";
 
 const FOR_DEFAULT = "20s";
 /** All calls of a run are kept: 1,500 a second at most. */
@@ -36,10 +36,12 @@ class Reader {
     const isHttp = http !== undefined;
     if (isHttp === (servers !== undefined)) this.#expected("plan", "either servers or http");
     if (isHttp && refunds) this.#expected("refunds", "none over HTTP");
+    else if (![undefined, true, false].includes(refunds as boolean))
+      this.#expected("refunds", "true or false", refunds);
     const plan = {
       servers: isHttp
-        ? [this.#text(http, "http", /^https?:\/\/\S+$/)]
-        : this.#list(servers, "servers").map((one) => this.#text(one, "servers", /^\S+:\d+$/)),
+        ? [this.#text(http, "http", /^https?:\/\/\S+$/, "a URL")]
+        : this.#list(servers, "servers").map((one) => this.#text(one, "servers", /^\S+:\d+$/, "host:port")),
       isHttp,
       domain: isHttp ? "" : this.#text(domain, "domain"),
       forMs: this.#time(fields.for ?? FOR_DEFAULT, "for"),
@@ -51,6 +53,10 @@ class Reader {
         this.#fault(one, `faults[${at}]`),
       ),
     };
+    plan.faults.forEach(({ atMs }, at) => {
+      if (atMs > plan.forMs) this.#expected(`faults[${at}].at`, "a time before the end of the run");
+    });
+    this.#checkShared(plan.kinds);
     const limits = plan.kinds.map((_, kind) => limitsOf(plan, kind)).filter(({ length }) => length > 1);
     const unclear = limits.flat().some((limit) => algorithmsOf(limit).length > 1);
     if (unclear) this.#expected("limits", "an algorithm or a burst of each limit, as some calls pay several");
@@ -73,12 +79,26 @@ class Reader {
     return { descriptors: [...descriptors.values()] };
   }
 
+  /** Kinds of calls with the same entries, unless each caller has its own, pay the same bucket: it has one set of limits. */
+  #checkShared(kinds: readonly PlannedKind[]): void {
+    const known = new Map<string, string>();
+    for (const { entries, limits } of kinds.flatMap(({ descriptors }) => descriptors)) {
+      const [text, own] = [entriesText(entries), JSON.stringify(limits)];
+      if (isStarred(entries)) continue;
+      if ((known.get(text) ?? own) !== own)
+        this.#expected("limits", `the same limits wherever ${text} stands (several limits of a call are a list)`);
+      known.set(text, own);
+    }
+  }
+
   #limit({ limit, burst, algorithm, tolerance = 0 }: Fields, where: string): Limit {
     const rate = parseRate(String(limit));
     if (rate === undefined) this.#expected(`${where}.limit`, "a rate such as 50/s, 1000/h or 20/30s", limit);
     const known = ALGORITHMS.find((one) => one === algorithm);
     if (algorithm !== undefined && known === undefined)
       this.#expected(`${where}.algorithm`, ALGORITHMS.join(", "), algorithm);
+    if (burst !== undefined && (known ?? "token_bucket") !== "token_bucket")
+      this.#expected(`${where}.burst`, `none, as ${algorithm} has no burst`);
     const more = [burst === undefined ? "" : `, burst ${burst}`, tolerance === 0 ? "" : `, tolerance ${tolerance}`];
     return {
       text: `${limit}${more.join("")}`,

@@ -35,7 +35,7 @@ function limitLines(limit: LimitReport, report: Report): string[] {
   }
   if (limit.refused === 0) lines.push("  nothing was refused");
   lines.push(...faultsOf(limit, report).map((line) => `  WRONG: ${line}`));
-  if (limit.unnamed > 0 && (!report.plan.isHttp || limit.unnamed < limit.calls)) {
+  if (limit.unnamed > 0 && (!report.plan.isHttp || limit.unnamed < limit.answered)) {
     const why = report.plan.isHttp
       ? "did the proxy let them pass without a decision?"
       : "is there a rule for these entries?";
@@ -80,17 +80,27 @@ function faultLine(fault: FaultReport, { startMs }: Report): string {
   return `at ${seconds(atMs - startMs)} ${run}\n  ${cost.join(", ")}${failed}`;
 }
 
-/** A test case for each limit. */
+/** A test case for each limit, and for each fault whose command failed. */
 export function junitText(report: Report): string {
   const { limits, plan } = report;
   const isWrong = (limit: LimitReport) => limit.wrongGrants.length + limit.wrongRefusals.length + limit.lies.length > 0;
   const cases = limits.map((limit) => {
     const text = limitLines(limit, report).join("\n");
-    const failure = isWrong(limit) ? `<failure message="the limit does not hold">${escaped(text)}</failure>` : "";
-    return `  <testcase classname="headgate.verify" name="${escaped(limit.name)}" time="${plan.forMs / 1_000}">${failure}</testcase>\n`;
+    if (isWrong(limit)) return testCase(limit.name, "failure", "the limit does not hold", text);
+    return limit.refused > 0
+      ? testCase(limit.name)
+      : testCase(limit.name, "error", "the limit was never reached", text);
   });
+  for (const { run, failure } of report.faults)
+    if (failure !== undefined) cases.push(testCase(run, "error", "the command failed", failure));
   const failures = limits.filter(isWrong).length;
-  return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuite name="headgate verify" tests="${limits.length}" failures="${failures}">\n${cases.join("")}</testsuite>\n`;
+  const errors = cases.filter((one) => one.includes("<error ")).length;
+  return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuite name="headgate verify" tests="${cases.length}" failures="${failures}" errors="${errors}">\n${cases.join("")}</testsuite>\n`;
+
+  function testCase(name: string, kind?: "failure" | "error", message = "", text = ""): string {
+    const found = kind === undefined ? "" : `<${kind} message="${message}">${escaped(text)}</${kind}>`;
+    return `  <testcase classname="headgate.verify" name="${escaped(name)}" time="${plan.forMs / 1_000}">${found}</testcase>\n`;
+  }
 }
 
 function escaped(text: string): string {

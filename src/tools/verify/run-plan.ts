@@ -26,6 +26,8 @@ export interface Run {
 /** Most calls that are sent in one turn of the event loop. */
 const TURN_CALLS = 16;
 const TIMEOUT_MS = 2_000;
+/** A fault's command may run on so long after the last call. */
+const FAULT_MS = 60_000;
 /** Between the drawing and the first call. */
 const LEAD_MS = 20;
 
@@ -36,7 +38,9 @@ export async function runPlan(plan: Plan, servers: readonly Asked[], now: () => 
   const kinds = plan.kinds.map((kind, at) => callKindOf(kind, at, plan));
   const planned = drawCalls(kinds, { seed: plan.seed, forMs: plan.forMs, startMs });
   const pick = randomBy(plan.seed + 1);
-  const faults = plan.faults.map(({ atMs, run }) => runFault(run, startMs + atMs, now));
+  const faults = plan.faults.map(({ atMs, run }) =>
+    runFault(run, startMs + atMs, startMs + plan.forMs + FAULT_MS, now),
+  );
   const calls: Promise<Call>[] = [];
   for (const one of planned) {
     const wait = startMs + one.dueMs - now();
@@ -57,11 +61,15 @@ async function call(planned: Planned, plan: Plan, server: Asked, run: string, no
   return { ...planned, limits: limitsOf(plan, kind).length, sentMs, receivedMs: now(), server: server.name, answer };
 }
 
-async function runFault(run: string, atMs: number, now: () => number): Promise<FaultRun> {
+/** Runs a command, until `untilMs` at most. */
+export async function runFault(run: string, atMs: number, untilMs: number, now: () => number): Promise<FaultRun> {
   await sleep(Math.max(0, atMs - now()));
   const beganMs = now();
   const failure = await new Promise<string | undefined>((resolve) => {
-    exec(run, (error, _out, said) => resolve(error === null ? undefined : said.trim() || error.message));
+    exec(run, { timeout: Math.max(1, Math.ceil(untilMs - beganMs)) }, (error, _out, said) => {
+      const why = error?.killed ? `it did not end within ${FAULT_MS / 1_000} s of the last call` : said.trim();
+      resolve(error === null ? undefined : why || error.message);
+    });
   });
   return { run, atMs: beganMs, failure };
 }

@@ -65,6 +65,15 @@ test.each(["1000/h", "20/30s", "1/d"])("calls often enough to reach %s, and goes
   expect(calls.at(-1)?.sentMs).toBeGreaterThan(startMs + 10_000);
 });
 
+test("a page that tells no limit is not asked why, though calls were lost", () => {
+  const plan = { ...RIGHT_PLANS["token bucket"], isHttp: true };
+  const { calls, ...run } = runOnSample(plan, { lost: 0.05 });
+  const mute = calls.map((call) =>
+    call.answer.outcome === "lost" ? call : { ...call, answer: { ...call.answer, told: [{}] } },
+  );
+  expect(reportText(assess(plan, { ...run, calls: mute }))).not.toContain("named no limit");
+});
+
 test("calls with two descriptors that a right limiter refuses are not held against either limit", () => {
   const plan = RIGHT_PLANS["two descriptors"];
   expect(assess(plan, runOnSample(plan, { meanMs: 15 })).isKept).toBe(true);
