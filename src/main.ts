@@ -40,6 +40,7 @@ interface Threads {
 async function serve(): Promise<void> {
   const hasStarted = startSmall();
   const env = { ...process.env };
+  if (process.stdout.isTTY) env.LOG_FORMAT ||= "text";
   const settings = readSettings(env);
   deleteSecrets();
   const clock = new SystemClock();

@@ -76,6 +76,8 @@ function completed(values: TableValues, env: Environment, mistakes: string[], wa
     ...values,
     ...rulesPlace(values, env),
     backendType,
+    // On a terminal main.ts sets LOG_FORMAT: a worker's thread has no terminal.
+    logFormat: values.logFormat ?? ("json" as const),
     // The reference service's default under COMPATIBILITY_MODE.
     onStoreFailure: values.onStoreFailure ?? (compatibilityMode ? "error" : "allow"),
     /** 1 with a Unix socket or grpc-js, whatever WORKERS says. */

@@ -11,6 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { listen } from "../support/listen.ts";
 import { freePort } from "../support/redis-server.ts";
+import { NODE_24 } from "../support/require-node24.ts";
 import { spawnService } from "../support/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -192,4 +193,29 @@ test("SIGTERM to what `npm start` runs reaches the service", async () => {
   started.child.kill("SIGTERM");
   expect(await endOf(started)).toBe(0);
   expect(started.output()).toContain('"done"');
+});
+
+// util-linux's script gives a command a terminal, and copies what it prints there.
+test.each([
+  { on: "a terminal", terminal: ["script", "-qfec"], env: {}, line: /^\d{4}-\S+Z INFO {2}listening /m },
+  {
+    on: "a terminal with workers",
+    terminal: ["script", "-qfec"],
+    env: { WORKERS: "2" },
+    line: /^\S+Z INFO {2}rules are in force worker=1 /m,
+  },
+  {
+    on: "a terminal with LOG_FORMAT",
+    terminal: ["script", "-qfec"],
+    env: { LOG_FORMAT: "json" },
+    line: /^\{.*"msg":"listening"/m,
+  },
+  { on: "a pipe", terminal: ["sh", "-c"], env: {}, line: /^\{.*"msg":"listening"/m },
+])("the log on $on has lines like $line", async ({ terminal, env, line }) => {
+  const serve = `exec '${NODE_24}' '${join(ROOT, "dist/main.js")}' serve`;
+  const started = startProcess(env, [...terminal, serve, ...(terminal[0] === "script" ? ["/dev/null"] : [])]);
+  await vi.waitUntil(() => /listening/.test(started.output()), { timeout: END_MS });
+  started.child.kill("SIGTERM");
+  await endOf(started);
+  expect(started.output()).toMatch(line);
 });

@@ -28,8 +28,9 @@ export const TELEMETRY_SETTINGS = {
   logLevel: setting("LOG_LEVEL", oneOf(LOG_LEVELS, { panic: "fatal", warning: "warn" }), "info").means(
     "Lowest level that is logged (`panic` and `warning` are accepted too).",
   ),
-  logFormat: setting("LOG_FORMAT", oneOf(["json", "text"]), "json").means(
+  logFormat: optional("LOG_FORMAT", oneOf(["json", "text"])).means(
     "One JSON object per line, or lines for people.",
+    "`text` if standard output is a terminal, otherwise `json`",
   ),
   decisionLog: setting("DECISION_LOG", oneOf(["off", "refusals", "all"]), "off").means(
     "Writes each refusal, or each decision, in the form that `headgate simulate` reads (docs/simulate.md).",

@@ -124,7 +124,7 @@ Most used settings:
   WORKERS        threads that share the ports, or auto: one per core (1)
   PORT           port of HTTP: /json, health, metrics (8080)
   LOG_LEVEL      fatal, error, warn, info, debug or trace (info)
-  LOG_FORMAT     json or text (json)
+  LOG_FORMAT     json or text (text on a terminal, otherwise json)
 
 Signals:
   SIGTERM        stop taking calls, finish those under way, exit
@@ -132,7 +132,7 @@ Signals:
 
 Examples:
   headgate serve
-  RULES_DIR=/etc/headgate LOG_FORMAT=text headgate serve
+  RULES_DIR=/etc/headgate LOG_FORMAT=json headgate serve
   REDIS_URL=redis://localhost:6379 headgate serve
   RULES_DIR=/etc/headgate headgate serve --check   # in CI
 `,
