@@ -15,6 +15,7 @@ export {
   type RoutedRequestLike,
 } from "./middleware.ts";
 export type { LimiterOptions, TlsOptions } from "./options.ts";
-export type { CheckRequest, DescriptorInput, Entries, EntryValue, FullDescriptor } from "./request.ts";
+export type { CheckRequest, DescriptorInput, Entries, EntryValue, FullDescriptor, WaitRequest } from "./request.ts";
 export type { Reservation, ReserveAnswer, ReserveRequest, Settlement } from "./reservation.ts";
+export { WaitRefused } from "./turns.ts";
 export type { Unit } from "./unit.ts";

@@ -4,9 +4,10 @@ import { readReserved, readSettled, writeHold, writeNumber } from "./budgets-wir
 import { Caller, type Method } from "./caller.ts";
 import { type Answer, type CheckDecision, type Degraded, decisionOf } from "./decision.ts";
 import { CheckFailure, type OnFailure } from "./failure.ts";
-import { type CompleteOptions, completeOptions, type LimiterOptions } from "./options.ts";
+import { checkWhole } from "./misuse.ts";
+import { type CompleteOptions, completeOptions, type LimiterOptions, TIMER_MS_MAX } from "./options.ts";
 import { readAnswer } from "./read-answer.ts";
-import type { CheckRequest } from "./request.ts";
+import type { CheckRequest, WaitRequest } from "./request.ts";
 import {
   type Reservation,
   type ReserveAnswer,
@@ -14,7 +15,8 @@ import {
   reservationOf,
   type Settlement,
 } from "./reservation.ts";
-import { writeRequest } from "./write-request.ts";
+import { Turns } from "./turns.ts";
+import { queueKeyOf, writeRequest } from "./write-request.ts";
 
 export interface Limiter {
   /**
@@ -24,11 +26,17 @@ export interface Limiter {
    */
   check(request: CheckRequest): Promise<CheckDecision>;
   /**
+   * Waits until the call may pass, as long as the service says, behind earlier calls of this limiter with the same domain and entries. Rejects
+   * with a WaitRefused as soon as it is known that `maxWaitMs` is too short, with the signal's reason, and like `check`. A call that is
+   * aborted while it is being checked may have been paid.
+   */
+  wait(request: WaitRequest, options?: { readonly signal?: AbortSignal | undefined }): Promise<CheckDecision>;
+  /**
    * Pays what a call may cost, and leaves a hold that is settled once the cost is known. Asks once, and rejects, like `check`; without an
    * answer the policy allows or denies.
    */
   reserve(request: ReserveRequest): Promise<Reservation>;
-  /** Closes the connections. Checks under way may still end; later ones reject with a CheckFailure, whatever `onFailure` says. */
+  /** Closes the connections. Checks under way may still end; those that wait and later ones reject with a CheckFailure, whatever `onFailure` says. */
   close(): void;
 }
 
@@ -51,6 +59,7 @@ const SETTLE_PAUSE_MS = 100;
 
 class GrpcLimiter implements Limiter {
   readonly #caller: Caller;
+  readonly #turns = new Turns((request) => this.check(request));
   readonly #onFailure: OnFailure;
   readonly #onDegraded: ((failure: CheckFailure) => void) | undefined;
 
@@ -72,6 +81,12 @@ class GrpcLimiter implements Limiter {
     }
   }
 
+  async wait({ maxWaitMs, ...request }: WaitRequest, options: { readonly signal?: AbortSignal | undefined } = {}) {
+    checkWhole("maxWaitMs", maxWaitMs, 0, TIMER_MS_MAX);
+    this.#requireOpen();
+    return this.#turns.wait(queueKeyOf(request), request, maxWaitMs, options.signal);
+  }
+
   async reserve(request: ReserveRequest): Promise<Reservation> {
     const id = request?.id ?? crypto.randomUUID();
     const hold = writeHold(request, id);
@@ -90,6 +105,7 @@ class GrpcLimiter implements Limiter {
 
   close(): void {
     this.#caller.close();
+    this.#turns.close();
   }
 
   // A limiter that is used after its end is a mistake in the program, which no policy may hide.

@@ -39,7 +39,7 @@ export interface CompleteOptions extends Required<Omit<LimiterOptions, "onDegrad
 }
 
 /** The longest timer of Node.js; it would fire a longer one at once. */
-const TIMER_MS_MAX = 2_147_483_647;
+export const TIMER_MS_MAX = 2_147_483_647;
 
 const NAMES: readonly (keyof LimiterOptions)[] = [
   "servers",

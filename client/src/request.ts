@@ -39,3 +39,9 @@ export interface CheckRequest {
   readonly peek?: boolean;
   readonly refund?: boolean;
 }
+
+/** A question that waits for its turn. */
+export interface WaitRequest extends CheckRequest {
+  /** Longest wait in milliseconds, to which the time of one check may be added: 0 to 2,147,483,647. */
+  readonly maxWaitMs: number;
+}

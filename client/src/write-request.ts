@@ -27,6 +27,18 @@ export function writeRequest(request: CheckRequest): Buffer {
   return message.addNumber(3, hits).toBytes();
 }
 
+/** What names the buckets of a request: its domain and entries, without hits. Throws TypeError like `writeRequest`. */
+export function queueKeyOf(request: CheckRequest): string {
+  writeRequest(request);
+  const message = new FieldWriter().addBytes(1, request.domain);
+  for (const input of request.descriptors) {
+    const entries = new FieldWriter();
+    writeEntries(fullForm(input).entries, 1, entries);
+    message.addBytes(2, entries.toBytes());
+  }
+  return message.toBytes().toString("latin1");
+}
+
 const REQUEST_NAMES: readonly (keyof CheckRequest)[] = ["domain", "descriptors", "hits", "peek", "refund"];
 const SETTING_NAMES = ["hits", "peek", "refund", "override"] as const;
 const DESCRIPTOR_NAMES: readonly (keyof FullDescriptor)[] = ["entries", ...SETTING_NAMES];

@@ -3,7 +3,7 @@
 import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { beforeAll, describe, expect, test } from "vitest";
-import { CheckFailure, httpLimit, type Limiter } from "../../client/src/client.ts";
+import { CheckFailure, httpLimit, type Limiter, WaitRefused } from "../../client/src/client.ts";
 import { Authority } from "../support/certificates.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { addressOf, NOBODY, openLimiter } from "../support/limiters.ts";
@@ -60,6 +60,17 @@ describe("a client of one server", () => {
     expect(await left({ peek: true })).toBe(6);
     expect(await left({ hits: 3, refund: true })).toBe(9);
     expect(await left({ override: { requestsPerUnit: 100, unit: "day" } })).toBe(99);
+  });
+
+  test("waits for a turn that comes in time, and rejects at once what comes too late or is wrong", async () => {
+    const limiter = openLimiter([addressOf(app)]);
+    const asked = { ...user("w"), maxWaitMs: 60_000 };
+    expect([await limiter.wait(asked), await limiter.wait(asked)]).toMatchObject([{ remaining: 1 }, { remaining: 0 }]);
+    const late = await limiter.wait({ ...asked, maxWaitMs: 900 }).catch((error: unknown) => error);
+    expect(late).toBeInstanceOf(WaitRefused);
+    expect(late).toMatchObject({ decision: { rule: expect.stringContaining("edge/user") } });
+    await expect(limiter.wait({ ...asked, maxWaitMs: -1 })).rejects.toThrow(/^maxWaitMs: expected a whole number/);
+    await expect(limiter.wait({ ...asked, domain: "" })).rejects.toThrow(/^domain: expected/);
   });
 
   test("answers one status per descriptor, and refuses when one of them is over", async () => {

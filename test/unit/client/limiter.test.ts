@@ -34,6 +34,7 @@ test.each(["allow", "deny", "throw"] as const)(
     limiter.close();
     const closed = { name: "CheckFailure", code: "CANCELLED", message: "the limiter is closed" };
     await expect(limiter.check(REQUEST)).rejects.toMatchObject(closed);
+    await expect(limiter.wait({ ...REQUEST, maxWaitMs: 0 })).rejects.toMatchObject(closed);
     await expect(limiter.reserve({ domain: "edge", entries: { tenant: "acme" } })).rejects.toMatchObject(closed);
     expect(onDegraded).not.toHaveBeenCalled();
   },

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { CheckRequest } from "../../../client/src/request.ts";
-import { writeRequest } from "../../../client/src/write-request.ts";
+import { queueKeyOf, writeRequest } from "../../../client/src/write-request.ts";
 import { requestInProto } from "../../support/client-wire.ts";
 
 /** What proto/ makes of the bytes. */
@@ -78,6 +78,21 @@ describe("a request", () => {
     expect(send).toThrow(TypeError);
     expect(send).toThrow(/expected/);
   });
+});
+
+test("has a key to wait by, which tells domains and entries apart, and nothing else", () => {
+  const entries = { user: "a" };
+  const key = queueKeyOf({ domain: "edge", descriptors: [entries] });
+  const override = { requestsPerUnit: 1, unit: "day" } as const;
+  expect(queueKeyOf({ domain: "edge", hits: 5, descriptors: [{ entries, hits: 2, override }] })).toBe(key);
+  const others: CheckRequest[] = [
+    { domain: "other", descriptors: [entries] },
+    { domain: "edge", descriptors: [{ user: "b" }] },
+    { domain: "edge", descriptors: [{ user: "a", plan: "gold" }] },
+    { domain: "edge", descriptors: [entries, { plan: "gold" }] },
+  ];
+  expect(new Set([key, ...others.map(queueKeyOf)]).size).toBe(5);
+  expect(() => queueKeyOf({ domain: "", descriptors: [entries] })).toThrow(TypeError);
 });
 
 function asking(descriptor: unknown): object {
