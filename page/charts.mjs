@@ -1,43 +1,94 @@
-// Charts of the size of a word, and how many calls there are per second: hits as a line, refused ones as an area below it. The newest
-// stands at the right edge.
+// Charts of the last fifteen minutes: of calls and times with an axis and a scale, of rules as large as a word. What is refused is an
+// area below the line of all. The newest stands at the right edge.
 
-import { byId, keepChildren, make, part, setText } from "./dom.mjs";
-import { LOOKS_MAX, latest } from "./rates.mjs";
-import { rateWords } from "./words.mjs";
+import { byId, keepChildren, make, part, setShown, setText } from "./dom.mjs";
+import { endsOf, latest, ratesOf, SPAN_MS } from "./rates.mjs";
+import { millisWords, rateWords } from "./words.mjs";
 
-/** @typedef {import("./rates.mjs").RateHistory} RateHistory */
+/**
+ * @typedef {import("./rates.mjs").History} History
+ * @typedef {import("./rates.mjs").Samples} Samples
+ * @typedef {{ readonly line: Samples, readonly area: Samples }} Drawn
+ * @typedef {{ id: string, says: string, of: (history: History) => Drawn, words: (value: number | null) => string, line: string, area: string }} Chart
+ */
 
-/** Under this name the history has the calls; no rule has it. */
-export const CALLS = "";
-
-const CALL_CHARTS = [
-  { id: "calls", says: "all calls", hits: "calls", refused: "refused" },
-  { id: "refused", says: "refused", hits: "refused", refused: "refused" },
-  { id: "degraded", says: "without the store", hits: "degraded", refused: "degraded" },
-  { id: "errors", says: "errors", hits: "errors", refused: "errors" },
+/** @type {readonly Chart[]} */
+const CHARTS = [
+  { id: "calls", says: "Calls per second", of: callsDrawn, words: rateWords, line: "all", area: "refused" },
+  {
+    id: "degraded",
+    says: "Calls per second without the store",
+    of: (history) => ({
+      line: ratesOf(history, history.calls.degraded),
+      area: ratesOf(history, history.calls.errors),
+    }),
+    words: rateWords,
+    line: "without the store",
+    area: "errors",
+  },
+  timesChart("decision", "Time of a decision"),
+  timesChart("store", "Time of the store"),
 ];
 
-/** @param {RateHistory} history */
-export function showCalls(history) {
-  keepChildren(byId("calls"), CALL_CHARTS, {
+/** @param {"decision" | "store"} of @param {string} says @returns {Chart} */
+function timesChart(of, says) {
+  return {
+    id: of,
+    says,
+    of: ({ times_us: times }) => ({ line: times[`${of}_p99`], area: times[`${of}_p50`] }),
+    words: millisWords,
+    line: "99 % within",
+    area: "half within",
+  };
+}
+
+/** @param {History} history @returns {Drawn} */
+function callsDrawn(history) {
+  const { allowed, refused } = history.calls;
+  const all = allowed.map((count, i) => (count ?? 0) + (refused[i] ?? 0));
+  return { line: ratesOf(history, all), area: ratesOf(history, refused) };
+}
+
+/** @param {History} history */
+export function showCharts(history) {
+  keepChildren(byId("calls"), CHARTS, {
     key: ({ id }) => id,
-    create: ({ says }) =>
-      make("li", {}, make("span", { class: "quiet" }, says), make("output", { "aria-live": "off" }), makeSpark()),
-    update: (item, { hits, refused }) => drawInto(item, history.rates(CALLS, hits), history.rates(CALLS, refused)),
+    create: ({ says, id }) => createChart(says, id === "decision" || id === "store"),
+    update: (item, chart) => {
+      // The memory store has no way to go.
+      setShown(
+        /** @type {HTMLElement} */ (item),
+        chart.id !== "store" || chart.of(history).line.some((us) => us !== null),
+      );
+      drawChart(item, history, chart);
+    },
   });
 }
 
-/** @param {Element} item @param {(number | null)[]} hits @param {(number | null)[]} refused */
-function drawInto(item, hits, refused) {
-  setText(part(item, "output"), rateWords(latest(hits)));
-  drawSpark(part(item, "svg"), hits, refused);
+/** @param {string} says @param {boolean} isTime */
+export function createChart(says, isTime = false) {
+  const axis = ["15 min ago", "10", "5", "now"].map((text) => make("span", {}, text));
+  return make(
+    "li",
+    { class: isTime ? "times" : "rates" },
+    make("span", { class: "title" }, says),
+    make("output", { "aria-live": "off" }),
+    make("div", { class: "plot" }, makeSpark(), make("span", { class: "most" })),
+    make("div", { class: "axis", "aria-hidden": "true" }, ...axis),
+  );
+}
+
+/** @param {Element} item @param {History} history @param {Omit<Chart, "id">} chart */
+export function drawChart(item, history, { says, of, words, line, area }) {
+  const drawn = of(history);
+  setText(part(item, "output"), `${line} ${words(latest(drawn.line))}, ${area} ${words(latest(drawn.area))}`);
+  const top = scaleTop(drawSpark(part(item, "svg"), history, drawn, says, words, scaleTop));
+  setText(part(item, ".most"), words(top));
 }
 
 const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 120;
-const HEIGHT = 28;
-
-/** @typedef {readonly (number | null)[]} Rates */
+const WIDTH = 360;
+const HEIGHT = 60;
 
 /** A chart without anything on it yet. */
 export function makeSpark() {
@@ -46,6 +97,7 @@ export function makeSpark() {
   svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
   svg.setAttribute("preserveAspectRatio", "none");
   svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", "no samples yet");
   for (const name of ["refused", "hits"]) {
     const path = document.createElementNS(SVG, "path");
     path.setAttribute("class", name);
@@ -54,40 +106,50 @@ export function makeSpark() {
   return svg;
 }
 
-/** @param {Element} svg @param {Rates} hits @param {Rates} refused */
-export function drawSpark(svg, hits, refused) {
-  const most = Math.max(...[...hits, ...refused].map((rate) => rate ?? 0), 0);
-  svg.setAttribute("aria-label", labelOf(hits, refused, most));
+/**
+ * Draws, and returns the largest value.
+ * @param {Element} svg @param {History} history @param {Drawn} drawn @param {string} says @param {(value: number | null) => string} words
+ * @param {(most: number) => number} top the value at the upper edge
+ */
+export function drawSpark(svg, history, { line, area }, says, words, top = (most) => most) {
+  const most = Math.max(...[...line, ...area].map((value) => value ?? 0), 0);
+  svg.setAttribute("aria-label", `${says}, fifteen minutes: now ${words(latest(line))}, at most ${words(most)}`);
   // An idle chart is a line on the ground.
-  const scale = (HEIGHT - 2) / (most > 0 ? most : 1);
-  svg.querySelector(".hits")?.setAttribute("d", pathOf(hits, scale, false));
-  svg.querySelector(".refused")?.setAttribute("d", pathOf(refused, scale, true));
+  const scale = (HEIGHT - 2) / (most > 0 ? top(most) : 1);
+  const ends = endsOf(history);
+  svg.querySelector(".hits")?.setAttribute("d", pathOf(line, history.seconds, ends, scale, false));
+  svg.querySelector(".refused")?.setAttribute("d", pathOf(area, history.seconds, ends, scale, true));
+  return most;
 }
 
-/** @param {Rates} hits @param {Rates} refused @param {number} most */
-function labelOf(hits, refused, most) {
-  return `now ${rateWords(latest(hits))} per second, ${rateWords(latest(refused))} of them refused; at most ${rateWords(most)} in two minutes`;
+/** The next of 1, 2, 5, 10, 20 and so on. @param {number} most */
+export function scaleTop(most) {
+  if (most <= 0) return 1;
+  const unit = 10 ** Math.floor(Math.log10(most));
+  return unit * ([1, 2, 5].find((times) => times * unit >= most) ?? 10);
 }
 
 /**
- * A path in as many strokes as there are stretches without a gap.
- * @param {Rates} rates @param {number} scale @param {boolean} isArea
+ * A path of a step for each sample, in as many strokes as there are stretches without a gap.
+ * @param {Samples} values @param {Samples} seconds @param {readonly number[]} ends @param {number} scale @param {boolean} isArea
  */
-export function pathOf(rates, scale, isArea) {
-  const step = WIDTH / (LOOKS_MAX - 1);
-  const left = WIDTH - (rates.length - 1) * step;
+export function pathOf(values, seconds, ends, scale, isArea) {
+  const nowMs = ends.at(-1) ?? 0;
+  const xOf = (/** @type {number} */ ms) => Math.max(0, WIDTH - ((nowMs - ms) * WIDTH) / SPAN_MS).toFixed(1);
   let path = "";
   let startX = "";
   let lastX = "";
-  const close = () => (isArea && startX !== "" ? `L${lastX} ${HEIGHT}L${startX} ${HEIGHT}Z` : "");
-  rates.forEach((rate, i) => {
-    if (rate === null) {
+  const close = () => (isArea && startX !== "" ? `V${HEIGHT}H${startX}Z` : "");
+  values.forEach((value, i) => {
+    if (value === null) {
       path += close();
       startX = "";
       return;
     }
-    lastX = (left + i * step).toFixed(1);
-    path += `${startX === "" ? "M" : "L"}${lastX} ${(HEIGHT - 1 - rate * scale).toFixed(1)}`;
+    const endMs = ends[i] ?? 0;
+    lastX = xOf(endMs - (seconds[i] ?? 0) * 1_000);
+    const y = (HEIGHT - 1 - value * scale).toFixed(1);
+    path += `${startX === "" ? "M" : "L"}${lastX} ${y}H${xOf(endMs)}`;
     if (startX === "") startX = lastX;
   });
   return path + close();

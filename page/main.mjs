@@ -1,22 +1,26 @@
 // The operator's page: looks at the server every two seconds while somebody can see it, and shows what it says.
 
 import { NoAnswer, Server } from "./ask.mjs";
-import { CALLS, showCalls } from "./charts.mjs";
+import { showCharts } from "./charts.mjs";
 import { byId, setShown, setText } from "./dom.mjs";
 import { explainKey, noteAge, noteBuckets, offerDomains, openExplain } from "./explain.mjs";
 import { askLimit, showLimits } from "./limits.mjs";
-import { RateHistory } from "./rates.mjs";
+import { lastFlood } from "./rates.mjs";
 import { showCertificate, showRules, showUnmatched, showWorkers } from "./tables.mjs";
 import { hideTop, showTop } from "./top.mjs";
-import { showConditions, showFlood, showVerdict, verdictOf } from "./verdict.mjs";
+import { showBefore, showConditions, showFlood, showVerdict, verdictOf } from "./verdict.mjs";
 import { durationWords, sentence, shown, timeWords } from "./words.mjs";
 
 /** @typedef {Awaited<ReturnType<typeof import("../src/process/app/state-page.ts").readState>>} State */
 
 const LOOK_MS = 2_000;
+/** The server takes a sample every five seconds. */
+const HISTORY_MS = 4_500;
 
 const server = new Server();
-const history = new RateHistory();
+/** @type {import("./rates.mjs").History | null} */
+let history = null;
+let historyAskedMs = 0;
 let isRunning = false;
 let isLooking = false;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -33,27 +37,33 @@ async function look() {
   try {
     if (answeredMs === undefined && !server.hasToken) await requireAccess();
     const state = await server.ask("state");
-    showState(state);
+    if (Date.now() - historyAskedMs >= HISTORY_MS) {
+      history = await server.ask("history");
+      historyAskedMs = Date.now();
+    }
+    const top = state.keeps_top_keys ? await askTop() : undefined;
+    showState(state, top);
     answeredMs = Date.now();
     await showLimits(server, state, actOnLimit);
-    if (state.keeps_top_keys) await lookAtTop();
-    else hideTop("Not available: this server does not keep them.");
   } catch (error) {
     showTrouble(error);
   }
 }
 
-/** @param {State} state */
-function showState(state) {
-  const { instance, at, rules, store, version } = state;
-  history.add(instance, Date.parse(at), countsOf(state));
+/** @param {State} state @param {import("./top.mjs").TopAnswer | undefined} top */
+function showState(state, top) {
+  const { instance, rules, store, version } = state;
   setShown(byId("token-form"), false);
   setShown(byId("stale"), false);
   setShown(byId("data"), true);
   setText(byId("who"), shown(`${instance}, version ${version}, store: ${store}`));
-  showVerdict(verdictOf(state), state.status);
+  const { says, colour } = verdictOf({ state, history, top });
+  showVerdict(says, colour);
+  showFlood(top, history);
+  showBefore({ state, history, top });
   showConditions(state);
-  showCalls(history);
+  showTopKeys(top);
+  if (history !== null) showCharts(history);
   showRules(state, history);
   showUnmatched(state);
   showWorkers(state);
@@ -63,12 +73,11 @@ function showState(state) {
   noteAge(rules.hash);
 }
 
-/** @param {State} state */
-function countsOf({ calls, rules }) {
-  /** @type {Map<string, Readonly<Record<string, number>>>} */
-  const counts = new Map([[CALLS, { ...calls, calls: calls.allowed + calls.refused }]]);
-  for (const { id, count } of rules.rows) if (count !== undefined) counts.set(id, { ...count });
-  return counts;
+/** @param {import("./top.mjs").TopAnswer | undefined} top */
+function showTopKeys(top) {
+  if (top === undefined) return hideTop("Not available: this server does not keep them.");
+  const explain = (/** @type {import("./top.mjs").TopKey} */ key) => void explainKey(server, key, noteRefusal);
+  showTop(top, explain, server.hasToken ? actOnLimit : undefined);
 }
 
 /** Asks before it is refused, for refusals are counted and logged. */
@@ -78,16 +87,10 @@ async function requireAccess() {
   if (wants !== "nothing") throw new NoAnswer("refused", says);
 }
 
-async function lookAtTop() {
-  try {
-    const top = await server.ask("top?window=minute&by=refused&keys=10");
-    const explain = (/** @type {import("./top.mjs").TopKey} */ key) => void explainKey(server, key, noteRefusal);
-    showTop(top, explain, server.hasToken ? actOnLimit : undefined);
-    showFlood(top);
-  } catch (error) {
-    if (!(error instanceof NoAnswer) || error.why !== "not there") throw error;
-    hideTop(error.message);
-  }
+/** Of a flood that is over, the keys are those of the last hour. */
+function askTop() {
+  const window = lastFlood(history)?.isNow === false ? "hour" : "minute";
+  return server.ask(`top?window=${window}&by=refused&keys=10`);
 }
 
 /** @type {import("./limits.mjs").Act} */
@@ -142,7 +145,7 @@ function wantToken(error) {
 /** What the server does not show any more, the page does not either. */
 function forget() {
   setShown(byId("data"), false);
-  setShown(byId("flood"), false);
+  for (const id of ["flood", "before"]) setShown(byId(id), false);
   setText(byId("who"), "");
   byId("conditions").replaceChildren();
 }

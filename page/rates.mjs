@@ -1,59 +1,90 @@
-// Rates per second out of counters that are looked at now and then, as far back as charts show them. Pure.
-
-/** Looks that are remembered: two minutes, one every two seconds. */
-export const LOOKS_MAX = 60;
-
-/** A longer silence between two looks is a gap in the charts. */
-const GAP_MS = 7_000;
+// What the server's history says: rates per second, what came of calls at some time, and when many were refused. Pure.
 
 /**
- * @typedef {Readonly<Record<string, number>>} Counters by name
- * @typedef {{ readonly atMs: number, readonly counts: ReadonlyMap<string, Counters> }} Look
+ * @typedef {import("../src/operate/telemetry/rate-history.ts").HistoryView} History
+ * @typedef {readonly (number | null)[]} Samples the oldest first; null: not known
+ * @typedef {{ readonly fromMs: number, readonly toMs: number, readonly isNow: boolean, readonly share: number }} Flood
  */
 
-/** The last looks at one process. Another process, or the same one started again, begins anew. */
-export class RateHistory {
-  #instance = "";
-  /** @type {Look[]} */
-  #looks = [];
+/** How far back charts go. */
+export const SPAN_MS = 900_000;
+/** So large a part of calls that is refused is said before all else. */
+const FLOOD_SHARE = 0.05;
+/** Fewer refusals are no flood. */
+const FLOOD_REFUSALS = 5;
+/** A flood that pauses for less is one, and is over after so long. */
+const PAUSE_MS = 60_000;
+const OVER_MS = 20_000;
+export const MINUTE_MS = 60_000;
 
-  /** @param {string} instance @param {number} atMs time of the server @param {ReadonlyMap<string, Counters>} counts by rule */
-  add(instance, atMs, counts) {
-    const last = this.#looks.at(-1);
-    if (instance !== this.#instance) this.#looks = [];
-    else if (last !== undefined && atMs <= last.atMs) return;
-    this.#instance = instance;
-    this.#looks.push({ atMs, counts });
-    if (this.#looks.length > LOOKS_MAX + 1) this.#looks.shift();
-  }
-
-  /**
-   * The rates between looks, the oldest first; null where nothing is known: before a rule was there, and where a counter has fallen.
-   * @param {string} id @param {string} name
-   * @returns {(number | null)[]}
-   */
-  rates(id, name) {
-    /** @type {(number | null)[]} */
-    const rates = [];
-    this.#looks.forEach((look, i) => {
-      const before = this.#looks[i - 1];
-      if (before === undefined) return;
-      if (look.atMs - before.atMs > GAP_MS) rates.push(null);
-      rates.push(rateBetween(before, look, id, name));
-    });
-    return rates.slice(-LOOKS_MAX);
-  }
+/** When each sample ended. @param {History} history @returns {number[]} */
+export function endsOf({ at, seconds }) {
+  let endMs = Date.parse(at) + seconds.reduce((sum, length) => sum - (length ?? 0), 0) * 1_000;
+  return seconds.map((length) => {
+    endMs += length * 1_000;
+    return endMs;
+  });
 }
 
-/** The latest rate; null if it is not known. @param {readonly (number | null)[]} rates */
-export function latest(rates) {
-  return rates.at(-1) ?? null;
+/** @param {History} history @param {Samples} counts @returns {(number | null)[]} */
+export function ratesOf({ seconds }, counts) {
+  return counts.map((count, i) => (count === null ? null : count / (seconds[i] ?? 1)));
 }
 
-/** @param {Look} before @param {Look} look @param {string} id @param {string} name */
-function rateBetween(before, look, id, name) {
-  const from = before.counts.get(id)?.[name];
-  const to = look.counts.get(id)?.[name];
-  if (from === undefined || to === undefined || to < from) return null;
-  return ((to - from) * 1_000) / (look.atMs - before.atMs);
+/** The latest one; null if it is not known. @param {Samples} samples */
+export function latest(samples) {
+  return samples.at(-1) ?? null;
+}
+
+/** What was counted between two times: of a sample that lies there in part, that part. @param {History} history @param {Samples} counts @param {number} fromMs @param {number} toMs */
+export function countOver(history, counts, fromMs, toMs) {
+  const ends = endsOf(history);
+  return counts.reduce((/** @type {number} */ sum, count, i) => {
+    const [endMs = 0, lengthMs = 0] = [ends[i], (history.seconds[i] ?? 0) * 1_000];
+    const overlapMs = Math.min(endMs, toMs) - Math.max(endMs - lengthMs, fromMs);
+    return overlapMs <= 0 ? sum : sum + ((count ?? 0) * overlapMs) / lengthMs;
+  }, 0);
+}
+
+/** What came of calls between two times. @param {History} history @param {number} fromMs @param {number} toMs */
+export function callsOver(history, fromMs, toMs) {
+  const { allowed, refused, errors } = history.calls;
+  const [passed, over, failed] = [allowed, refused, errors].map((list) => countOver(history, list, fromMs, toMs));
+  const all = (passed ?? 0) + (over ?? 0) + (failed ?? 0);
+  const partOf = (count = 0) => (all === 0 ? 0 : count / all);
+  return { all, perSecond: (all * 1_000) / (toMs - fromMs), refused: partOf(over), failed: partOf(failed) };
+}
+
+/**
+ * The last time that a large part of calls was refused. `share`: of the last minute, or of all of a flood that is over.
+ * @param {History | null} history @returns {Flood | undefined}
+ */
+export function lastFlood(history) {
+  if (history === null) return undefined;
+  const ends = endsOf(history);
+  const { allowed, refused } = history.calls;
+  /** @type {{ fromMs: number, toMs: number } | undefined} */
+  let flood;
+  ends.forEach((toMs, i) => {
+    const [over, passed] = [refused[i] ?? 0, allowed[i] ?? 0];
+    if (over === 0 || over < FLOOD_SHARE * (over + passed)) return;
+    const fromMs = toMs - (history.seconds[i] ?? 0) * 1_000;
+    flood = { fromMs: flood !== undefined && fromMs - flood.toMs <= PAUSE_MS ? flood.fromMs : fromMs, toMs };
+  });
+  if (flood === undefined || countOver(history, refused, flood.fromMs, flood.toMs) < FLOOD_REFUSALS) return undefined;
+  const atMs = Date.parse(history.at);
+  const isNow = atMs - flood.toMs <= OVER_MS;
+  const fromMs = isNow ? Math.max(flood.fromMs, atMs - MINUTE_MS) : flood.fromMs;
+  return { ...flood, isNow, share: callsOver(history, fromMs, isNow ? atMs : flood.toMs).refused };
+}
+
+/** The rule that refused most between two times, and its part of these refusals; undefined if none did. @param {History} history @param {number} fromMs @param {number} toMs */
+export function refusingMost(history, fromMs, toMs) {
+  const counts = Object.entries(history.limits).map(([id, { refused }]) => ({
+    id,
+    refused: countOver(history, refused, fromMs, toMs),
+  }));
+  const all = counts.reduce((sum, { refused }) => sum + refused, 0);
+  const [most] = counts.sort((one, other) => other.refused - one.refused);
+  return most === undefined || all === 0 ? undefined : { id: most.id, part: most.refused / all };
 }

@@ -3,16 +3,19 @@
 
 import { drawSpark, makeSpark } from "./charts.mjs";
 import { bodyOf, byId, keepChildren, make, part, setShown, setText } from "./dom.mjs";
-import { latest } from "./rates.mjs";
+import { latest, ratesOf } from "./rates.mjs";
 import { countWords, plural, rateWords, shown, sinceWords, timeWords } from "./words.mjs";
 
 /**
  * @typedef {Awaited<ReturnType<typeof import("../src/process/app/state-page.ts").readState>>} State
  * @typedef {State["rules"]["rows"][number]} RuleRow
- * @typedef {import("./rates.mjs").RateHistory} RateHistory
+ * @typedef {import("./rates.mjs").History} History
  */
 
-/** @param {State} state @param {RateHistory} history */
+/** Limits of the history; with fewer, a limit that is not there was not hit. */
+const HISTORY_LIMITS = 200;
+
+/** @param {State} state @param {History | null} history */
 export function showRules({ rules, at }, history) {
   const loaded = rules.loaded_at === null ? "none in force" : `in force since ${sinceWords(rules.loaded_at, at)}`;
   const hash = rules.hash === null ? "" : `, version ${rules.version}, hash ${rules.hash.slice(0, 12)}`;
@@ -25,13 +28,22 @@ export function showRules({ rules, at }, history) {
     create: createRule,
     update: (element, { id, count }) => {
       if (count === undefined) return;
-      const [hits, refused] = [history.rates(id, "hits"), history.rates(id, "refused")];
-      setText(part(element, ".hits-now"), rateWords(latest(hits)));
-      setText(part(element, ".refused-now"), rateWords(latest(refused)));
       setText(part(element, ".refused-ever"), countWords(count.refused));
-      drawSpark(part(element, "svg"), hits, refused);
+      if (history === null) return;
+      const { line, area } = limitDrawn(history, id);
+      setText(part(element, ".hits-now"), rateWords(latest(line)));
+      setText(part(element, ".refused-now"), rateWords(latest(area)));
+      drawSpark(part(element, "svg"), history, { line, area }, "Hits per second", rateWords);
     },
   });
+}
+
+/** Hits per second of a limit, and refusals. @param {History} history @param {string} id @returns {import("./charts.mjs").Drawn} */
+function limitDrawn(history, id) {
+  const isKnown = Object.keys(history.limits).length < HISTORY_LIMITS;
+  const none = history.seconds.map(() => (isKnown ? 0 : null));
+  const { hits, refused } = history.limits[id] ?? { hits: none, refused: none };
+  return { line: ratesOf(history, hits), area: ratesOf(history, refused) };
 }
 
 /** @param {RuleRow} row */

@@ -4,13 +4,16 @@ import { bodyOf, byId, keepChildren, make, part, setShown, setText } from "./dom
 import { actionButtons } from "./limits.mjs";
 import { countWords, plural, shown, sinceWords } from "./words.mjs";
 
-const WITH_KEYS = "Within the last minute; counts may be a little too high.";
-
 /** @param {TopAnswer} answer @param {(key: TopKey) => void} explain @param {import("./limits.mjs").Act | undefined} act undefined: nobody may */
 export function showTop(answer, explain, act) {
-  const { keys, at, refused: all } = answer;
+  const { keys, at, window } = answer;
   const refused = keys.filter((key) => key.refused > 0);
-  setText(byId("top-note"), outstandingKey(answer) === undefined ? noKeyWords(all) : WITH_KEYS);
+  setText(
+    byId("top-note"),
+    outstandingKey(answer) === undefined
+      ? noKeyWords(answer)
+      : `Within the last ${window}; counts may be a little too high.`,
+  );
   setShown(byId("top"), refused.length > 0);
   keepChildren(bodyOf("top"), refused, {
     key: ({ domain, rule, key }) => JSON.stringify([domain, rule, key]),
@@ -72,6 +75,8 @@ export function hideTop(says) {
 /**
  * @typedef {object} TopAnswer
  * @property {string} at
+ * @property {"minute" | "hour"} window
+ * @property {number} window_seconds
  * @property {number} refused refusals of all keys
  * @property {readonly TopKey[]} keys
  */
@@ -99,8 +104,8 @@ export function outstandingKey({ keys, refused }) {
   return key.refused - key.refused_overcount >= STANDS_OUT * refused ? key : undefined;
 }
 
-/** Said where no key is outstanding. @param {number} refusals of all keys */
-export function noKeyWords(refusals) {
-  if (refusals === 0) return "None within the last minute.";
-  return `No key stands out among ${plural(refusals, "refusal")} within the last minute.`;
+/** Said where no key is outstanding. @param {TopAnswer} answer */
+export function noKeyWords({ refused, window }) {
+  if (refused === 0) return `None within the last ${window}.`;
+  return `No key stands out among ${plural(refused, "refusal")} within the last ${window}.`;
 }

@@ -1,8 +1,21 @@
-// The first lines of the page: whether all is well, in words, what is wrong, and which key is refused most. Pure but for what draws.
+// The first lines of the page: whether all is well, in words, what is wrong, which key is refused most, what it was like before. Pure
+// but for what draws.
 
 import { byId, keepChildren, make, part, setSaid, setShown, setText, withCode } from "./dom.mjs";
+import { callsOver, lastFlood, MINUTE_MS, refusingMost } from "./rates.mjs";
 import { keyWords, noKeyWords, outstandingKey, ruleWords } from "./top.mjs";
-import { countWords, plural, shown, sinceWords } from "./words.mjs";
+import {
+  countWords,
+  durationWords,
+  millisWords,
+  percentWords,
+  plural,
+  rateWords,
+  sentence,
+  shown,
+  sinceWords,
+  timeWords,
+} from "./words.mjs";
 
 /**
  * @typedef {Awaited<ReturnType<typeof import("../src/process/app/state-page.ts").readState>>} State
@@ -10,14 +23,108 @@ import { countWords, plural, shown, sinceWords } from "./words.mjs";
  * @typedef {import("./top.mjs").TopAnswer} TopAnswer
  */
 
+/** @typedef {import("./rates.mjs").History} History */
+/** @typedef {{ state: State, history: History | null, top: TopAnswer | undefined }} Seen */
+
+/** What the first of all problems comes to, by its id. @type {Readonly<Record<string, string>>} */
+const HEADS = {
+  store: "The store is away",
+  rules: "No rules are in force",
+  "rules refused": "New rules are rejected",
+  degraded: "Calls are decided without the store",
+  overloaded: "Calls are turned away",
+  internalErrors: "Calls fail by a fault of Headgate",
+  undecided: "Calls passed without a decision",
+};
+
+/** Calls that failed are said from this part on. */
+const FAILED_SHARE = 0.05;
+
+/** The first line, and its colour. @param {Seen} seen */
+export function verdictOf({ state, history, top }) {
+  const { status } = state;
+  const flood = lastFlood(history);
+  const minute = lastMinute(history);
+  const isFlooded = flood?.isNow === true;
+  const failed =
+    minute !== undefined && minute.failed >= FAILED_SHARE ? `${percentWords(minute.failed)} of calls fail` : "";
+  const refused = history !== null && flood !== undefined ? refusedWords(flood, history, top) : "";
+  const problem = problemWords(state) || failed;
+  // What is urgent first; a flood comes before what can wait.
+  const parts = isFlooded && status !== "critical" ? [refused, problem] : [problem, refused];
+  const isWell = status === "well" && failed === "" && !isFlooded;
+  if (isWell) {
+    const few = minute !== undefined && minute.refused > 0 ? `; ${percentWords(minute.refused)} of calls refused` : "";
+    return { says: refused === "" ? `All is well${few}.` : `All is well now; ${refused}.`, colour: "well" };
+  }
+  return {
+    says: parts
+      .filter((part) => part !== "")
+      .map(sentence)
+      .join(" "),
+    colour: status === "critical" ? status : "warning",
+  };
+}
+
 /** @param {State} state */
-export function verdictOf({ status, conditions }) {
-  if (status === "well") return "All is well.";
+function problemWords({ conditions }) {
+  const [first] = conditions;
+  if (first === undefined) return "";
+  const isOfServer = first.id.startsWith("breaker");
+  const head = HEADS[isOfServer ? "store" : first.id];
   const critical = conditions.filter(({ severity }) => severity === "critical").length;
   const warnings = conditions.length - critical;
-  if (critical === 0) return `${plural(warnings, "thing")} to check, nothing urgent.`;
-  const more = warnings === 0 ? "" : `, and ${warnings} more to check`;
-  return `${plural(critical, "thing")} ${critical === 1 ? "is" : "are"} wrong${more}.`;
+  if (critical === 0 && head === undefined) return `${plural(warnings, "thing")} to check, nothing urgent`;
+  const named = head ?? shown(first.says.replace(/\.( .*)?$/s, ""), 120);
+  const more = conditions.length - 1;
+  return more === 0 ? named : `${named}, and ${more} more to check`;
+}
+
+/** @param {import("./rates.mjs").Flood} flood @param {History} history @param {TopAnswer | undefined} top */
+function refusedWords({ isNow, share, fromMs, toMs }, history, top) {
+  const [from, to] = [fromMs, toMs].map((ms) => timeWords(ms, toMs));
+  const key = top === undefined ? undefined : outstandingKey(top);
+  const rule = refusingMost(history, isNow ? toMs - MINUTE_MS : fromMs, toMs);
+  const isMostly = key !== undefined && top !== undefined && 2 * (key.refused - key.refused_overcount) >= top.refused;
+  const whose = isMostly && key !== undefined ? `, mostly ${shown(keyWords(key), 80)}` : "";
+  const whichRule =
+    whose === "" && rule !== undefined && rule.part >= 0.5 ? `, mostly by rule ${shown(rule.id, 80)}` : "";
+  const when = isNow ? `of calls refused since ${from}` : `of calls were refused from ${from} to ${to}`;
+  return `${percentWords(share)} ${when}${whose}${whichRule}`;
+}
+
+/** @param {History | null} history */
+function lastMinute(history) {
+  if (history === null) return undefined;
+  const atMs = Date.parse(history.at);
+  return callsOver(history, atMs - MINUTE_MS, atMs);
+}
+
+/** What it was like ten minutes ago, or as long ago as is known, and how the store does. @param {Seen} seen */
+export function beforeWords({ state, history }) {
+  if (history === null) return "";
+  const atMs = Date.parse(history.at);
+  const knownMs = history.seconds.reduce((sum, seconds) => sum + seconds, 0) * 1_000;
+  const store = state.store === "memory" ? "Store: memory." : `Store: ${state.store}, ${storeWords(history)}.`;
+  const agoMs = Math.min(10 * MINUTE_MS, knownMs - MINUTE_MS);
+  if (agoMs < MINUTE_MS) return store;
+  const then = callsOver(history, atMs - agoMs - MINUTE_MS, atMs - agoMs);
+  const refused = then.refused === 0 ? "none refused" : `${percentWords(then.refused)} refused`;
+  const calls = `${rateWords(then.perSecond)} calls per second, ${refused}`;
+  return `${durationWords(agoMs / 1_000)} ago: ${then.all === 0 ? "no calls" : calls}. ${store}`;
+}
+
+/** @param {History} history */
+function storeWords({ times_us: { store_p99: times } }) {
+  const slow = times.slice(-12).findLast((us) => us !== null) ?? null;
+  return slow === null ? "no answer in the last minute" : `99 % of its answers within ${millisWords(slow)}`;
+}
+
+/** @param {Seen} seen */
+export function showBefore(seen) {
+  const says = beforeWords(seen);
+  setText(byId("before"), says);
+  setShown(byId("before"), says !== "");
 }
 
 /** Words with a colour. @param {string} says @param {string} colour */
@@ -25,7 +132,7 @@ export function showVerdict(says, colour) {
   const verdict = byId("verdict");
   setText(verdict, says);
   verdict.className = colour;
-  const title = says === "All is well." ? "Headgate: well" : `Headgate: ${says}`;
+  const title = colour === "well" ? "Headgate: well" : `Headgate: ${says}`;
   if (document.title !== title) document.title = title;
 }
 
@@ -60,18 +167,23 @@ function ageOf({ severity, since, workers }, now) {
   return `${severity}, since ${sinceWords(since, now)}${who}`;
 }
 
-/** The key that is refused most, in one sentence; nothing if nothing is refused. @param {TopAnswer} answer */
-export function showFlood(answer) {
-  const flood = byId("flood");
-  setShown(flood, answer.refused > 0);
-  if (answer.refused > 0) setText(flood, floodWords(answer));
+/** The key that is refused most, in one sentence; nothing if nothing is refused. @param {TopAnswer | undefined} answer @param {History | null} history */
+export function showFlood(answer, history) {
+  const says = answer === undefined || answer.refused === 0 ? "" : floodWords(answer, history);
+  setShown(byId("flood"), says !== "");
+  setText(byId("flood"), says);
 }
 
-/** @param {TopAnswer} answer */
-export function floodWords(answer) {
+/** @param {TopAnswer} answer @param {History | null} history */
+export function floodWords(answer, history) {
   const key = outstandingKey(answer);
-  if (key === undefined) return noKeyWords(answer.refused);
+  if (key === undefined) {
+    const atMs = Date.parse(answer.at);
+    const rule = history === null ? undefined : refusingMost(history, atMs - answer.window_seconds * 1_000, atMs);
+    const most = rule === undefined ? "" : ` Rule ${shown(rule.id, 80)} refused ${percentWords(rule.part)} of them.`;
+    return `${noKeyWords(answer)}${most}`;
+  }
   const since = key.refused_since === null ? "" : `, since ${sinceWords(key.refused_since, answer.at)}`;
   const name = shown(keyWords(key), 80);
-  return `Refused most: ${name} by ${shown(ruleWords(key), 80)}, ${countWords(key.refused)} in the last minute${since}.`;
+  return `Refused most: ${name} by ${shown(ruleWords(key), 80)}, ${countWords(key.refused)} in the last ${answer.window}${since}.`;
 }

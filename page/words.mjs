@@ -32,6 +32,19 @@ export function rateWords(rate) {
   return countWords(Math.round(rate));
 }
 
+/** A time, given in microseconds. @param {number | null} us */
+export function millisWords(us) {
+  if (us === null) return "-";
+  const ms = us / 1_000;
+  return ms >= 1_000 ? `${(ms / 1_000).toFixed(1)} s` : `${ms < 10 ? ms.toFixed(ms < 1 ? 2 : 1) : Math.round(ms)} ms`;
+}
+
+/** Part of a whole: `64 %`. @param {number} part 0 to 1 */
+export function percentWords(part) {
+  if (part > 0 && part < 0.01) return "under 1 %";
+  return part < 1 && part > 0.99 ? "over 99 %" : `${Math.round(part * 100)} %`;
+}
+
 /** @param {number} count */
 export function countWords(count) {
   return count.toLocaleString("en");

@@ -53,12 +53,10 @@ function rootOf(symptom: Joined, found: ReadonlyMap<string, Joined>): Joined {
   return cause === undefined ? symptom : rootOf(cause, found);
 }
 
-/** Critical conditions before warnings; among equals the oldest first. */
+/** Critical conditions before warnings; among these causes before what comes of them, which is counted; among equals the oldest first. */
 function inOrder(conditions: readonly Joined[]): readonly Joined[] {
-  return conditions.toSorted((one, other) => {
-    if (one.severity !== other.severity) return one.severity === "critical" ? -1 : 1;
-    return one.sinceUs - other.sinceUs;
-  });
+  const rank = ({ severity, count }: Joined) => (severity === "critical" ? 0 : 2) + (count === undefined ? 0 : 1);
+  return conditions.toSorted((one, other) => rank(one) - rank(other) || one.sinceUs - other.sinceUs);
 }
 
 function bothOf(known: Joined, condition: Condition, workers: readonly number[]): Joined {

@@ -3,6 +3,7 @@
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { SystemClock } from "../../../src/engine/base/clock.ts";
 import { RedisServer } from "../../support/redis-server.ts";
 import { startTestApp, type TestApp } from "../../support/test-app.ts";
 
@@ -29,6 +30,8 @@ const BAD_RULES = RULES.replace("rate_limits:", "rate_limitz:");
 export interface Scene {
   readonly url: string;
   readonly app: TestApp;
+  /** Goes on in a later time. */
+  skip(seconds: number): void;
   /** Goes on calling with these entries, so often a second, until the scene ends. */
   call(entries: Readonly<Record<string, string>>, perSecond: number): void;
   stop(): Promise<void>;
@@ -100,11 +103,13 @@ export async function unmatched(): Promise<Scene> {
 
 /** The service alone, without calls. */
 export async function open(env: Readonly<Record<string, string>> = {}): Promise<Scene> {
-  const app = await startTestApp(RULES, env);
+  const clock = new SkippingClock();
+  const app = await startTestApp(RULES, env, clock);
   const timers: NodeJS.Timeout[] = [];
   return {
     url: `http://127.0.0.1:${app.httpPort}/`,
     app,
+    skip: (seconds) => clock.skip(seconds),
     call(entries, perSecond) {
       // What a call comes to is on the page.
       timers.push(setInterval(() => void app.hit(entries).catch(() => undefined), 1_000 / perSecond));
@@ -114,4 +119,17 @@ export async function open(env: Readonly<Record<string, string>> = {}): Promise<
       await app.stop();
     },
   };
+}
+
+/** The time of the machine, and what was skipped. */
+class SkippingClock extends SystemClock {
+  #skippedUs = 0;
+
+  override nowUs(): number {
+    return super.nowUs() + this.#skippedUs;
+  }
+
+  skip(seconds: number): void {
+    this.#skippedUs += seconds * 1_000_000;
+  }
 }

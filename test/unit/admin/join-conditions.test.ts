@@ -39,7 +39,7 @@ test("what several workers report is told once, since the first saw it, with the
   ]);
 });
 
-test("what another condition explains is a detail of it, and stands alone without it; critical ones come first", () => {
+test("what another condition explains is a detail of it, and stands alone without it; critical ones come first, and causes before what was counted", () => {
   const symptoms = [
     { ...condition("breaker", 30, "The breaker is open."), causedBy: "store" },
     { ...condition("degraded", 20, "calls without the store."), causedBy: "store", count: 7 },
@@ -52,7 +52,7 @@ test("what another condition explains is a detail of it, and stands alone withou
     expect.objectContaining({ id: "older" }),
   ]);
   const alone = view([{ worker: undefined, conditions: symptoms, rules: { hash: "a" } }]);
-  expect(alone.map(({ says }) => says)).toEqual(["7 calls without the store.", "The breaker is open."]);
+  expect(alone.map(({ says }) => says)).toEqual(["The breaker is open.", "7 calls without the store."]);
 });
 
 test("workers that decide by different rules are told apart by their hashes, since the newest rules came", () => {

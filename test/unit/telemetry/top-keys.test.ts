@@ -334,7 +334,7 @@ test("refusals of keys that are all new are counted, though no key stands out", 
   expect([asked, refused, keys]).toEqual([3_000, 3_000, []]);
   const said = topText(show() as unknown as TopAnswer, new RecordedTerminal());
   expect(said).toContain("no key stands out among 3000 refusals");
-  expect(floodWords(show() as unknown as PageAnswer)).toBe(
+  expect(floodWords(show() as unknown as PageAnswer, null)).toBe(
     "No key stands out among 3,000 refusals within the last minute.",
   );
 });
