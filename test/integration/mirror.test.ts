@@ -3,14 +3,16 @@
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import http from "node:http";
-import { createServer } from "node:http2";
+import { connect, constants, createServer } from "node:http2";
 import { join } from "node:path";
 import { status } from "@grpc/grpc-js";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Report } from "../../src/tools/mirror/report.ts";
 import type { RunningMirror } from "../../src/tools/mirror/run-mirror.ts";
-import { openRawClient, startTestServer } from "../support/grpc-test-server.ts";
+import { endWithTest } from "../support/ends.ts";
+import { callRaw, checkHealth, openRawClient, startTestServer } from "../support/grpc-test-server.ts";
 import { listen } from "../support/listen.ts";
+import { shouldRateLimit } from "../support/load-proto.ts";
 import {
   answerBytes,
   callBytes,
@@ -22,6 +24,8 @@ import {
 } from "../support/mirror-rig.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient, type Reply, startTestApp, type TestApp } from "../support/test-app.ts";
+
+const OK = answerBytes({ overall_code: "OK" });
 
 const rulesWith = (perUser: number) => `
 domain: edge
@@ -112,6 +116,7 @@ describe("between two Headgates that differ in one rule", () => {
   });
 });
 
+// Promise(mirror): Behind the mirror callers get the answering service's message as it is, or its error with its text.
 test("what passes through: the answer's very bytes, fields that no definition knows included, and gRPC errors with their text", async () => {
   const odd = Buffer.concat([answerBytes({ overall_code: "OK" }), Buffer.from([0xfa, 0x3f, 3, 1, 2, 3])]);
   const target = await startTestServer({
@@ -127,6 +132,39 @@ test("what passes through: the answer's very bytes, fields that no definition kn
   const failed = await callBytes(client, requestBytes({ a: "b".repeat(50) }));
   expect([failed.code, failed.details]).toEqual([status.FAILED_PRECONDITION, "no such thing: 50 % off"]);
   await until(() => mirror.report().calls.same === 2);
+});
+
+describe("other calls", () => {
+  test("of health's Check go to the answering target, all others are refused", async () => {
+    const target = await startTestServer({ handle: (_message, _deadlineUs, reply) => reply.ok(OK) });
+    const mirror = await startMirror(target.target, undefined);
+    const check = (service: string) => checkHealth(`127.0.0.1:${mirror.grpcPort}`, service);
+    expect(await check("ratelimit")).toBe("SERVING");
+    target.health.setTrouble("test", "down");
+    expect(await check("ratelimit")).toBe("NOT_SERVING");
+    expect(await check("nobody")).toBe(status.NOT_FOUND);
+    const client = openRawClient(mirror.grpcPort);
+    expect((await callRaw(client, Buffer.alloc(0), { path: "/no.such.Service/Method" })).code).toBe(
+      status.UNIMPLEMENTED,
+    );
+    expect(mirror.report().calls.relayed).toBe(0);
+  });
+});
+
+test("loses no call when the answering target asks its connections to end again and again", async () => {
+  const target = await startTestServer(
+    { handle: (_message, _deadlineUs, reply) => reply.ok(OK) },
+    { maxConnectionAgeMs: 60, maxConnectionAgeGraceMs: 1_000 },
+  );
+  const mirror = await startMirror(target.target, undefined);
+  const client = openRawClient(mirror.grpcPort);
+  const codes = new Set<number>();
+  const endMs = Date.now() + 800;
+  while (Date.now() < endMs) {
+    const outcomes = await Promise.all(Array.from({ length: 10 }, () => callBytes(client, requestBytes({ a: "b" }))));
+    for (const { code } of outcomes) codes.add(code);
+  }
+  expect([...codes]).toEqual([status.OK]);
 });
 
 describe("the compared target in trouble is unseen by callers", () => {
@@ -204,15 +242,45 @@ describe("the answering target in trouble", () => {
     expect(mirror.report().calls.not_answered).toHaveProperty("unreachable");
   });
 
-  test("keeps its caller waiting no longer than the caller wants, and lets go of the call", async () => {
-    let gone = 0;
-    const server = createServer((_request, response) => response.stream.on("close", () => gone++));
+  /** A mirror before a target that never answers, which counts the calls that came and those that are gone. */
+  async function startHanging() {
+    const calls = { came: 0, gone: 0 };
+    const server = createServer((_request, response) => {
+      calls.came++;
+      response.stream.on("close", () => calls.gone++);
+    });
     const port = await listen(server);
-    const mirror = await startMirror(`127.0.0.1:${port}`, `127.0.0.1:${port}`);
+    return { calls, mirror: await startMirror(`127.0.0.1:${port}`, `127.0.0.1:${port}`) };
+  }
+
+  const LEFT = { not_answered: { cancelled: 1 }, not_compared: { caller_gone: 1 } };
+
+  test("keeps its caller waiting no longer than the caller wants, and lets go of the call", async () => {
+    const { calls, mirror } = await startHanging();
     const client = openRawClient(mirror.grpcPort);
     const answer = await callBytes(client, requestBytes({ user: "a" }), { deadlineMs: 100 });
     expect(answer.code).toBe(status.DEADLINE_EXCEEDED);
-    await until(() => gone === 2);
-    expect(mirror.report().calls).toMatchObject({ not_answered: { cancelled: 1 }, not_compared: { caller_gone: 1 } });
+    await until(() => calls.gone === 2);
+    expect(mirror.report().calls).toMatchObject(LEFT);
+  });
+
+  test("is let go when its caller cancels the call", async () => {
+    const { calls, mirror } = await startHanging();
+    const session = connect(`http://127.0.0.1:${mirror.grpcPort}`);
+    endWithTest(() => session.destroy());
+    const headers = { ":method": "POST", ":path": shouldRateLimit().path, "content-type": "application/grpc" };
+    const stream = session.request({ ...headers, te: "trailers" });
+    stream.end(Buffer.alloc(5));
+    await until(() => calls.came === 2);
+    stream.close(constants.NGHTTP2_CANCEL);
+    await until(() => calls.gone === 2);
+    expect(mirror.report().calls).toMatchObject(LEFT);
+  });
+
+  test("is UNAVAILABLE if what it sends is no answer of gRPC", async () => {
+    const port = await listen(createServer((_request, response) => response.writeHead(503).end("<html>")));
+    const mirror = await startMirror(`127.0.0.1:${port}`, undefined);
+    const answer = await callBytes(openRawClient(mirror.grpcPort), requestBytes({ user: "a" }));
+    expect([answer.code, answer.details]).toEqual([status.UNAVAILABLE, `127.0.0.1:${port} gave no answer of gRPC`]);
   });
 });

@@ -5,7 +5,7 @@ import * as grpc from "@grpc/grpc-js";
 import { SystemClock } from "../../src/engine/base/clock.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
-import { framed, readAnswer, type TargetAnswer } from "../../src/tools/mirror/answer.ts";
+import { readAnswer, type TargetAnswer } from "../../src/tools/mirror/answer.ts";
 import type { CompareOptions } from "../../src/tools/mirror/compare.ts";
 import { type RunMirrorOptions, type RunningMirror, runMirror } from "../../src/tools/mirror/run-mirror.ts";
 import { endWithTest } from "./ends.ts";
@@ -66,8 +66,7 @@ export function answerBytes(answer: object): Buffer {
 
 /** What a target answered, read from its bytes. */
 export function targetAnswer(answer: object, grpcCode = 0): TargetAnswer {
-  const trailers = { "grpc-status": String(grpcCode) };
-  return readAnswer({ kind: "answer", headers: {}, body: framed(answerBytes(answer)), trailers });
+  return readAnswer({ kind: "answer", code: grpcCode, details: "", message: answerBytes(answer) });
 }
 
 /** Plain values as the fields of a Struct. */

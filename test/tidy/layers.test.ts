@@ -38,7 +38,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "grpc/transport",
     "grpc/transport/fast-lane/hpack",
   ],
-  "grpc/transport/relay": ["grpc", "engine/base", "engine/domain", "grpc/transport"],
   "grpc/transport/fast-lane/hpack": ["grpc/transport/fast-lane/protocol.ts"],
   operate: [],
   "operate/telemetry/traces": [
@@ -76,8 +75,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "tools/mirror": [
     "engine/base",
     "engine/domain",
+    "grpc",
     "grpc/transport",
-    "grpc/transport/relay",
+    "grpc/transport/fast-lane",
     "operate/telemetry",
     "operate/http/cross-site.ts",
     "operate/http/page-server.ts",

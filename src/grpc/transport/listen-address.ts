@@ -7,7 +7,7 @@ import { cannotListen } from "../../engine/base/cannot-listen.ts";
 import type { ConfigError } from "../../engine/base/errors.ts";
 import type { GrpcServerOptions } from "./transport.ts";
 
-type Address = Pick<GrpcServerOptions, "host" | "port" | "unixSocket">;
+type Address = Pick<GrpcServerOptions, "host" | "port" | "portOption" | "unixSocket">;
 
 /** The address as gRPC writes it. */
 export function addressText({ host, port, unixSocket }: Address): string {
@@ -17,7 +17,8 @@ export function addressText({ host, port, unixSocket }: Address): string {
 
 /** The error for the address, in one sentence that names the settings. */
 export function grpcCannotListen(address: Address, error: Error): ConfigError {
-  const settings = address.unixSocket === undefined ? "GRPC_HOST and GRPC_PORT" : "GRPC_UDS";
+  const ofPort = address.portOption ?? "GRPC_HOST and GRPC_PORT";
+  const settings = address.unixSocket === undefined ? ofPort : "GRPC_UDS";
   return cannotListen("gRPC", addressText(address), settings, error);
 }
 

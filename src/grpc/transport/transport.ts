@@ -31,6 +31,8 @@ export interface GrpcServerOptions {
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
+  /** What sets host and port, for the error; by default the settings of the service. */
+  readonly portOption?: string;
   /** Path of a Unix socket to listen on in place of host and port. */
   readonly unixSocket?: string | undefined;
   /** Certificates for TLS; undefined serves plaintext. */

@@ -1,7 +1,7 @@
 // Decodes requests and answers that passed the mirror, to compare and show them. Used only after the caller has its answer.
 
 import { jsonMessages } from "../../grpc/transport/load-proto.ts";
-import { FRAME_HEADER_BYTES, grpcCodeOf, type UnaryOutcome } from "../../grpc/transport/relay/unary-exchange.ts";
+import type { Outcome } from "./target.ts";
 
 /** A RateLimitResponse in the form of `jsonMessages`. */
 export interface RateLimitAnswer {
@@ -70,30 +70,9 @@ export function readRequest(message: Buffer): AskedRequest {
   return decoded(() => requests.fromBytes(message));
 }
 
-/** Decodes an answer or a gRPC error. Throws UnreadableError if it is neither. */
-export function readAnswer(outcome: UnaryOutcome & { kind: "answer" }): TargetAnswer {
-  const grpcCode = grpcCodeOf(outcome);
-  if (grpcCode === undefined) throw new UnreadableError("expected an answer with a grpc-status");
-  const message = grpcCode === 0 ? messageOf(outcome.body) : Buffer.alloc(0);
-  return { ...decoded(() => answers.fromBytes(message)), grpcCode };
-}
-
-/** The message of a body with gRPC framing. Throws UnreadableError, also for one that is compressed: rate limiters' are too short for that. */
-export function messageOf(body: Buffer): Buffer {
-  const length = body.length < FRAME_HEADER_BYTES ? -1 : body.readUInt32BE(1);
-  if (length !== body.length - FRAME_HEADER_BYTES || body[0] !== 0) {
-    throw new UnreadableError("expected one whole gRPC message, not compressed");
-  }
-  return body.subarray(FRAME_HEADER_BYTES);
-}
-
-/** Adds gRPC framing to a message. */
-export function framed(message: Buffer): Buffer {
-  const body = Buffer.allocUnsafe(FRAME_HEADER_BYTES + message.length);
-  body[0] = 0;
-  body.writeUInt32BE(message.length, 1);
-  message.copy(body, FRAME_HEADER_BYTES);
-  return body;
+/** Decodes an answer or a gRPC error. Throws UnreadableError if the message is none. */
+export function readAnswer({ code, message }: Outcome & { kind: "answer" }): TargetAnswer {
+  return { ...decoded(() => answers.fromBytes(message)), grpcCode: code };
 }
 
 function decoded<T>(decode: () => T): T {

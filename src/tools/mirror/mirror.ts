@@ -3,38 +3,32 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../engine/base/units.ts";
-import { ByteAccount, ByteBudget } from "../../grpc/transport/relay/byte-budget.ts";
-import type { RelayedCall } from "../../grpc/transport/relay/relay-server.ts";
-import {
-  type FailureReason,
-  grpcCodeOf,
-  type RelayedRequest,
-  type SentCall,
-  type UnaryOutcome,
-  type UnaryTarget,
-} from "../../grpc/transport/relay/unary-exchange.ts";
+import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
+import { GrpcStatus, type UnaryHandler, type UnaryReply } from "../../grpc/unary.ts";
 import { LatencyHistogram } from "../../operate/telemetry/latency-histogram.ts";
-import { messageOf, readAnswer, readRequest, UnreadableError } from "./answer.ts";
+import { readAnswer, readRequest, UnreadableError } from "./answer.ts";
+import { ByteAccount, ByteBudget, PIECE_BYTES } from "./byte-budget.ts";
 import { type CompareOptions, compareAnswers } from "./compare.ts";
 import type { Differences } from "./differences.ts";
 import type { Recording } from "./recording.ts";
+import type { FailureReason, Outcome, SentCall, Target, TargetRequest } from "./target.ts";
 
 type NotComparedReason = keyof Mirror["notCompared"];
 
 export interface MirrorOptions extends CompareOptions {
-  readonly answering: UnaryTarget;
+  readonly answering: Target;
   /** The target whose answers are compared. Undefined: calls are only passed on and recorded. */
-  readonly compared: UnaryTarget | undefined;
+  readonly compared: Target | undefined;
   readonly book: Differences;
   /** Must not throw. */
-  readonly recorder?: Pick<Recording, "record" | "leftOut"> | undefined;
+  readonly recorder?: Pick<Recording, "record"> | undefined;
   readonly clock: Clock;
   /** Most calls under comparison at once. */
   readonly comparisonsMax: number;
   /** Most bytes of requests and answers that these calls hold together. */
   readonly memoryMax: number;
-  /** Bounds what answers take on their way to callers. */
-  readonly memory: ByteBudget;
+  /** Time limit of a call, in milliseconds; a nearer deadline counts before it. */
+  readonly callMsMax: number;
   /** How long the compared target may take, in milliseconds. */
   readonly compareTimeout: number;
   /** Called with errors that are bugs of the mirror. */
@@ -45,7 +39,7 @@ export interface MirrorOptions extends CompareOptions {
 
 /** A call under comparison. */
 interface Comparison {
-  readonly request: RelayedRequest;
+  readonly request: TargetRequest;
   readonly startedUs: number;
   readonly account: ByteAccount;
   /** Of the compared target. */
@@ -55,14 +49,14 @@ interface Comparison {
   compared?: Answer;
 }
 
-type Answer = UnaryOutcome & { kind: "answer" };
+type Answer = Outcome & { kind: "answer" };
 type Side = "answering" | "compared";
 
 /** How long answers are compared per turn of the event loop, so that it never delays callers noticeably. */
 const TURN_US_MAX = 2_000;
 
 /** The mirror and its counters. */
-export class Mirror {
+export class Mirror implements UnaryHandler {
   readonly #options: MirrorOptions;
   readonly #startUs: number;
   /** Calls under comparison. */
@@ -71,6 +65,8 @@ export class Mirror {
   readonly #toCompare: Comparison[] = [];
   /** What calls under comparison hold. */
   readonly #held: ByteBudget;
+  /** What requests and answers take on their way. */
+  readonly #underWay: ByteBudget;
   /** Number of calls passed on to the answering target. */
   relayed = 0;
   readonly answeringFailures = new Map<FailureReason, number>();
@@ -94,6 +90,7 @@ export class Mirror {
     this.#options = options;
     this.#startUs = options.clock.nowUs();
     this.#held = new ByteBudget(options.memoryMax);
+    this.#underWay = new ByteBudget(options.memoryMax);
   }
 
   /** Since the mirror began. */
@@ -111,26 +108,51 @@ export class Mirror {
     return this.#held.held;
   }
 
-  /** Passes one call on to the answering target, then records it and begins the comparison. */
-  handle(call: RelayedCall): void {
-    const { answering, clock } = this.#options;
-    const { request } = call;
-    this.relayed++;
-    const sentUs = clock.nowUs();
+  /** Handles ShouldRateLimit: passes the call on to the answering target, then records it and begins the comparison. */
+  handle(message: Buffer, deadlineUs: number, reply: UnaryReply): void {
+    const sentUs = this.#options.clock.nowUs();
     let comparison: Comparison | undefined;
-    const account = new ByteAccount(this.#options.memory);
-    const admits = (bytes: number) => account.take(bytes);
-    const sent = answering.send(request, { admits }, (outcome) => {
-      call.answer(outcome);
+    const request = this.passOn(SHOULD_RATE_LIMIT_PATH, message, deadlineUs, reply, (outcome) => {
       this.#noteAnswering(outcome, sentUs);
       if (comparison !== undefined) this.#got(comparison, "answering", outcome);
     });
-    call.onEnded(() => {
-      sent.cancel("cancelled");
-      account.close();
-    });
-    this.#record(request);
+    if (request === undefined) return;
+    this.relayed++;
+    this.#options.recorder?.record(request.message);
     comparison = this.#begin(request, sentUs);
+  }
+
+  /** Has the answering target answer the call; `done` is called after that. Undefined if there is no room for it: the call is refused. */
+  passOn(
+    path: string,
+    message: Buffer,
+    deadlineUs: number,
+    reply: UnaryReply,
+    done: (outcome: Outcome) => void = () => undefined,
+  ): TargetRequest | undefined {
+    const { answering, callMsMax, clock } = this.#options;
+    const account = new ByteAccount(this.#underWay);
+    if (!account.take(message.length + PIECE_BYTES)) {
+      reply.fail(GrpcStatus.resourceExhausted, `calls under way hold more than ${this.#underWay.max} bytes`);
+      return undefined;
+    }
+    const leftMs = Math.ceil((deadlineUs - clock.nowUs()) / MICROS_PER_MILLI);
+    const timeoutMs = Math.max(1, Math.min(leftMs, callMsMax));
+    // Copied, because the transport uses its buffer again.
+    const request = { path, message: Buffer.from(message), timeoutMs, traceparent: reply.traceparent };
+    const sent = answering.send(
+      request,
+      (bytes) => account.take(bytes),
+      (outcome) => {
+        clearTimeout(overdue);
+        account.close();
+        answer(reply, outcome);
+        done(outcome);
+      },
+    );
+    const overdue = setTimeout(() => sent.cancel("cancelled", `no answer within ${timeoutMs} ms`), timeoutMs);
+    reply.onGone = () => sent.cancel("cancelled");
+    return request;
   }
 
   /** Waits up to `timeoutMs` until all comparisons have ended; the rest counts as `ended`. */
@@ -142,27 +164,16 @@ export class Mirror {
     for (const comparison of [...this.#open]) this.#drop(comparison, "ended");
   }
 
-  #noteAnswering(outcome: UnaryOutcome, sentUs: number): void {
+  #noteAnswering(outcome: Outcome, sentUs: number): void {
     if (outcome.kind === "answer") this.answeringLatency.observe(this.#options.clock.nowUs() - sentUs);
     else this.answeringFailures.set(outcome.reason, (this.answeringFailures.get(outcome.reason) ?? 0) + 1);
   }
 
-  #record(request: RelayedRequest): void {
-    const { recorder } = this.#options;
-    if (recorder === undefined) return;
-    try {
-      recorder.record(messageOf(request.body));
-    } catch (error) {
-      if (!(error instanceof UnreadableError)) throw error;
-      recorder.leftOut++;
-    }
-  }
-
-  #begin(request: RelayedRequest, startedUs: number): Comparison | undefined {
+  #begin(request: TargetRequest, startedUs: number): Comparison | undefined {
     const { compared, comparisonsMax } = this.#options;
     if (compared === undefined) return undefined;
     const account = new ByteAccount(this.#held);
-    if (this.#open.size >= comparisonsMax || !account.take(request.body.length)) {
+    if (this.#open.size >= comparisonsMax || !account.take(request.message.length)) {
       this.notCompared.busy++;
       return undefined;
     }
@@ -175,11 +186,11 @@ export class Mirror {
     return comparison;
   }
 
-  #send(comparison: Comparison, compared: UnaryTarget): void {
+  #send(comparison: Comparison, compared: Target): void {
     const { clock, compareTimeout } = this.#options;
     const sentUs = clock.nowUs();
     const admits = (bytes: number) => !this.#open.has(comparison) || comparison.account.take(bytes);
-    const sent = compared.send(comparison.request, { admits }, (outcome) => {
+    const sent = compared.send(comparison.request, admits, (outcome) => {
       if (outcome.kind === "answer") this.comparedLatency.observe(clock.nowUs() - sentUs);
       this.#got(comparison, "compared", outcome);
     });
@@ -187,13 +198,13 @@ export class Mirror {
     comparison.timeout = setTimeout(() => sent.cancel("too_slow"), compareTimeout).unref();
   }
 
-  #got(comparison: Comparison, side: Side, outcome: UnaryOutcome): void {
+  #got(comparison: Comparison, side: Side, outcome: Outcome): void {
     if (!this.#open.has(comparison)) return;
     if (outcome.kind === "answer") comparison[side] = outcome;
     const { answering, compared } = comparison;
     if (outcome.kind === "failure") this.#drop(comparison, reasonOf(side, outcome.reason));
     // The bytes of the compared target were counted as they came.
-    else if (side === "answering" && !comparison.account.take(outcome.body.length)) this.#drop(comparison, "busy");
+    else if (side === "answering" && !comparison.account.take(outcome.message.length)) this.#drop(comparison, "busy");
     else if (answering === undefined || compared === undefined) return;
     else if (isByteEqual(answering, compared)) {
       this.#options.book.same++;
@@ -222,7 +233,7 @@ export class Mirror {
       const a = readAnswer(answering);
       const b = readAnswer(compared);
       const differences = compareAnswers(a, b, this.#options);
-      const request = readRequest(messageOf(comparison.request.body));
+      const request = readRequest(comparison.request.message);
       book.enter({ request, answering: a, compared: b, differences, atUs: comparison.startedUs });
     } catch (error) {
       // A bug of the mirror costs a comparison, never a call.
@@ -252,9 +263,17 @@ function reasonOf(side: Side, reason: FailureReason): NotComparedReason {
   if (side === "answering") return reason === "cancelled" ? "caller_gone" : "answering_failed";
   if (reason === "unreachable" || reason === "refused") return "compared_unreachable";
   if (reason === "too_slow") return "compared_too_slow";
-  return reason === "too_large" ? "too_large" : "compared_broken";
+  return reason === "too_large" || reason === "unreadable" ? reason : "compared_broken";
 }
 
 function isByteEqual(a: Answer, b: Answer): boolean {
-  return a.body.equals(b.body) && a.body.length > 0 && grpcCodeOf(a) === 0 && grpcCodeOf(b) === 0;
+  return a.code === 0 && b.code === 0 && a.message.equals(b.message);
+}
+
+function answer(reply: UnaryReply, outcome: Outcome): void {
+  if (outcome.kind === "failure") {
+    const isLate = outcome.reason === "cancelled";
+    reply.fail(isLate ? GrpcStatus.deadlineExceeded : GrpcStatus.unavailable, outcome.message);
+  } else if (outcome.code === 0) reply.ok(outcome.message);
+  else reply.fail(outcome.code as GrpcStatus, outcome.details);
 }

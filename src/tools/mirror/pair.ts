@@ -1,12 +1,11 @@
 // What a running mirror and a replay are made of: two targets, the mirror between them, and what it finds.
 
-import { ByteBudget } from "../../grpc/transport/relay/byte-budget.ts";
-import { Http2Target } from "../../grpc/transport/relay/http2-target.ts";
 import type { CompareOptions } from "./compare.ts";
 import { Differences, ValueGuard, type ValueMode } from "./differences.ts";
 import { Mirror, type MirrorOptions } from "./mirror.ts";
 import type { Recording } from "./recording.ts";
 import { makeReport } from "./report.ts";
+import { Http2Target } from "./target.ts";
 
 /** Options of `headgate mirror` and `headgate mirror replay`. */
 export interface PairFlags extends CompareOptions {
@@ -15,7 +14,7 @@ export interface PairFlags extends CompareOptions {
   readonly values: ValueMode;
 }
 
-interface PairOptions extends PairFlags, Omit<MirrorOptions, "answering" | "compared" | "book" | "memory"> {
+interface PairOptions extends PairFlags, Omit<MirrorOptions, "answering" | "compared" | "book"> {
   /** `host:port` of the target that answers callers. */
   readonly answerFrom: string;
   readonly recorder?: Recording | undefined;
@@ -34,15 +33,12 @@ export function openPair(options: PairOptions) {
       ? undefined
       : new Http2Target({ authority: compareWith, messageBytesMax: COMPARED_BYTES_MAX, clock });
   const book = new Differences(new ValueGuard(options.values));
-  const memory = new ByteBudget(options.memoryMax);
-  const mirror = new Mirror({ ...options, answering, compared, book, memory });
+  const mirror = new Mirror({ ...options, answering, compared, book });
   return {
     answering,
     compared,
     mirror,
     book,
-    /** For requests and answers on their way. */
-    memory,
     /** The report of everything so far. */
     report: () => makeReport({ ...options, mirror, book }),
     close() {

@@ -3,10 +3,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../../engine/base/clock.ts";
-import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
-import type { RelayedRequest } from "../../grpc/transport/relay/unary-exchange.ts";
-import { framed } from "./answer.ts";
-import type { Mirror } from "./mirror.ts";
+import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import { openPair, type PairFlags } from "./pair.ts";
 import { readRecording } from "./read-recording.ts";
 import type { Report } from "./report.ts";
@@ -46,18 +43,15 @@ export async function replay(file: string, flags: ReplayFlags, clock: Clock): Pr
     comparisonsMax: inFlightMax,
     memoryMax: HELD_BYTES_MAX,
     compareTimeout: timeout,
+    callMsMax: timeout,
     onFault: (error) => {
       throw error;
     },
     onSettled: () => wake(),
   });
-  const headers = {
-    ":method": "POST",
-    ":path": SHOULD_RATE_LIMIT_PATH,
-    "content-type": "application/grpc",
-    te: "trailers",
-    "grpc-timeout": `${timeout}m`,
-    "user-agent": "headgate-replay",
+  const ended = () => {
+    inFlight--;
+    wake();
   };
   try {
     const startUs = clock.nowUs();
@@ -68,10 +62,8 @@ export async function replay(file: string, flags: ReplayFlags, clock: Clock): Pr
         // A call is under way until both targets have answered it.
         while (Math.max(inFlight, mirror.comparisons) >= inFlightMax) await someEnd();
         inFlight++;
-        send(mirror, { headers, body: framed(message) }, timeout, () => {
-          inFlight--;
-          wake();
-        });
+        // Without its timeout, a target that hangs would stop the replay.
+        mirror.handle(message, clock.nowUs() + timeout * MICROS_PER_MILLI, { ok: ended, fail: ended });
       }
     }
     while (inFlight > 0) await someEnd();
@@ -80,22 +72,4 @@ export async function replay(file: string, flags: ReplayFlags, clock: Clock): Pr
     close();
   }
   return report();
-}
-
-/** Sends a call; without its timeout, a target that hangs would stop the replay. */
-function send(mirror: Mirror, request: RelayedRequest, timeoutMs: number, done: () => void): void {
-  let giveUp: NodeJS.Timeout | undefined;
-  let ended: () => void = () => undefined;
-  mirror.handle({
-    request,
-    answer: () => {
-      clearTimeout(giveUp);
-      ended();
-      done();
-    },
-    onEnded: (end) => {
-      ended = end;
-      giveUp = setTimeout(end, timeoutMs);
-    },
-  });
 }

@@ -3,8 +3,10 @@
 
 import { cannotListen } from "../../engine/base/cannot-listen.ts";
 import type { Clock } from "../../engine/base/clock.ts";
-import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
-import { RelayServer } from "../../grpc/transport/relay/relay-server.ts";
+import { HealthState } from "../../engine/base/health.ts";
+import { startFastLane } from "../../grpc/transport/fast-lane/fast-lane-server.ts";
+import { HEALTH_SERVICE, SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
+import type { UnaryHandler } from "../../grpc/unary.ts";
 import { refuseForeign } from "../../operate/http/cross-site.ts";
 import { json, listOf, notFound, type Page, PageServer, READ, text } from "../../operate/http/page-server.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
@@ -44,7 +46,11 @@ export interface RunMirrorOptions extends MirrorFlags {
 /** A running mirror. */
 export type RunningMirror = Awaited<ReturnType<typeof runMirror>>;
 
+/** The answering target's health; Watch and List say whether the mirror serves. */
+const CHECK_PATH = `/${HEALTH_SERVICE}/Check`;
 const IN_FLIGHT_MAX = 20_000;
+const STREAMS_MAX = 4_096;
+const KEEPALIVE_MS = 60_000;
 /** Longest call, for callers without a deadline. Envoy's default timeout is 20 ms. */
 const CALL_MS_MAX = 30_000;
 const GRACE_MS = 5_000;
@@ -55,18 +61,8 @@ export async function runMirror(options: RunMirrorOptions) {
   const onEnded = (why: string) => logger.error(`${why}; calls pass on unrecorded`);
   const recording = file === undefined ? undefined : await Recording.open({ file, bytesMax, clock, onEnded });
   const onFault = (error: unknown) => logger.error({ err: error }, "a comparison failed");
-  const pair = openPair({ ...options, recorder: recording, onFault });
-  const { answering, compared, mirror, memory, report } = pair;
-  const relay = new RelayServer({
-    ...options.listen,
-    path: SHOULD_RATE_LIMIT_PATH,
-    handle: (call) => mirror.handle(call),
-    passOn: answering,
-    messageBytesMax: MESSAGE_BYTES_MAX,
-    memory,
-    inFlightMax: IN_FLIGHT_MAX,
-    callMsMax: CALL_MS_MAX,
-  });
+  const pair = openPair({ ...options, callMsMax: CALL_MS_MAX, recorder: recording, onFault });
+  const { answering, compared, mirror, report } = pair;
   // A recording that has no call yet would keep the next start from its name.
   const forgetRecording = async (error: unknown): Promise<never> => {
     await recording?.abandon();
@@ -77,26 +73,54 @@ export async function runMirror(options: RunMirrorOptions) {
   const httpPort = await pages.listen().catch((error: Error) => {
     return forgetRecording(cannotListen("HTTP", `${host}:${port}`, "--http", error));
   });
-  const grpcPort = await relay.listen().catch(async (error: unknown) => {
+  const grpc = await openGrpc(options, pair).catch(async (error: unknown) => {
     await pages.close(0);
     return await forgetRecording(error);
   });
   answering.connect();
   compared?.connect();
   logger.info(
-    { grpc: `${options.listen.host}:${grpcPort}`, http: `${host}:${httpPort}`, from: options.answerFrom },
+    { grpc: `${options.listen.host}:${grpc.port}`, http: `${host}:${httpPort}`, from: options.answerFrom },
     "mirroring",
   );
   /** Waits for calls under way, closes everything and returns the last report. */
   const stop = async () => {
-    await relay.close(GRACE_MS);
+    await grpc.drain(GRACE_MS);
     await mirror.finish(options.compareTimeout);
     pair.close();
     await recording?.close();
     await pages.close(0);
     return report();
   };
-  return { grpcPort, httpPort, report, stop };
+  return { grpcPort: grpc.port, httpPort, report, stop };
+}
+
+/** The gRPC port. It has the bounds of the service's own. */
+function openGrpc({ listen, clock, logger }: RunMirrorOptions, { mirror }: Pair) {
+  const check: UnaryHandler = {
+    handle: (message, deadlineUs, reply) => void mirror.passOn(CHECK_PATH, message, deadlineUs, reply),
+  };
+  return startFastLane({
+    ...listen,
+    portOption: "--listen",
+    methods: [
+      { path: SHOULD_RATE_LIMIT_PATH, handler: mirror },
+      { path: CHECK_PATH, handler: check },
+    ],
+    clock,
+    health: new HealthState(),
+    reflection: false,
+    maxConnectionAgeMs: Number.POSITIVE_INFINITY,
+    maxConnectionAgeGraceMs: 0,
+    keepaliveMs: KEEPALIVE_MS,
+    maxConcurrentStreams: STREAMS_MAX,
+    maxMessageBytes: MESSAGE_BYTES_MAX,
+    inFlightMax: IN_FLIGHT_MAX,
+    observer: {
+      handlerFailed: (path, error) => logger.error({ err: error }, `a call of ${path} failed`),
+      overloaded: () => undefined,
+    },
+  });
 }
 
 /** The HTTP port, which does not listen yet: report, metrics, health. */

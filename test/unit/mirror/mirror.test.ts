@@ -1,37 +1,32 @@
 // The mirror with targets in a test's hands: what callers wait for, what is given up, what is bounded.
 
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { ByteBudget } from "../../../src/grpc/transport/relay/byte-budget.ts";
-import type {
-  FailureReason,
-  SendOptions,
-  UnaryOutcome,
-  UnaryTarget,
-} from "../../../src/grpc/transport/relay/unary-exchange.ts";
-import { framed } from "../../../src/tools/mirror/answer.ts";
+import { MICROS_PER_MILLI } from "../../../src/engine/base/units.ts";
+import { GrpcStatus, type UnaryReply } from "../../../src/grpc/unary.ts";
 import { Differences, ValueGuard } from "../../../src/tools/mirror/differences.ts";
 import { Mirror, type MirrorOptions } from "../../../src/tools/mirror/mirror.ts";
+import type { Admits, FailureReason, Outcome, Target, TargetRequest } from "../../../src/tools/mirror/target.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { answerBytes, requestBytes, STRICT } from "../../support/mirror-rig.ts";
 
 interface Sent {
-  readonly request: object;
-  readonly options: SendOptions;
-  readonly done: (outcome: UnaryOutcome) => void;
+  readonly request: TargetRequest;
+  readonly admits: Admits;
+  readonly done: (outcome: Outcome) => void;
   cancelled: FailureReason | undefined;
 }
 
-class ScriptedTarget implements UnaryTarget {
+class ScriptedTarget implements Target {
   readonly sent: Sent[] = [];
 
-  send(request: object, options: SendOptions, done: (outcome: UnaryOutcome) => void) {
-    const sent: Sent = { request, options, done, cancelled: undefined };
+  send(request: TargetRequest, admits: Admits, done: (outcome: Outcome) => void) {
+    const sent: Sent = { request, admits, done, cancelled: undefined };
     this.sent.push(sent);
     return {
-      cancel: (reason: FailureReason) => {
+      cancel: (reason: FailureReason, message = "") => {
         if (sent.cancelled !== undefined) return;
         sent.cancelled = reason;
-        done({ kind: "failure", reason, message: "" });
+        done({ kind: "failure", reason, message });
       },
     };
   }
@@ -51,24 +46,28 @@ function makeRig(options: Partial<MirrorOptions> = {}) {
     clock,
     comparisonsMax: 10,
     memoryMax: 100_000,
-    memory: new ByteBudget(100_000),
+    callMsMax: 30_000,
     compareTimeout: 1_000,
     onFault: (error) => faults.push(error),
     ...options,
   });
-  const answers: UnaryOutcome[] = [];
-  const gone: (() => void)[] = [];
-  const call = (message = requestBytes({ user: "a" })) =>
-    mirror.handle({
-      request: { headers: {}, body: framed(message) },
-      answer: (outcome) => answers.push(outcome),
-      onEnded: (leave) => gone.push(leave),
-    });
-  return { answering, compared, book, mirror, answers, gone, call, faults };
+  const answers: (Buffer | [GrpcStatus, string])[] = [];
+  const replies: UnaryReply[] = [];
+  const call = (message = requestBytes({ user: "a" }), deadlineMs = Number.POSITIVE_INFINITY) => {
+    const reply: UnaryReply = {
+      traceparent: "00-1-2-01",
+      ok: (answer) => answers.push(Buffer.from(answer)),
+      fail: (...error) => answers.push(error),
+    };
+    replies.push(reply);
+    mirror.handle(message, clock.nowUs() + deadlineMs * MICROS_PER_MILLI, reply);
+  };
+  const leave = (i: number) => replies[i]?.onGone?.();
+  return { answering, compared, book, mirror, answers, leave, call, faults };
 }
 
-function ok(answer: object = { overall_code: "OK" }): UnaryOutcome {
-  return { kind: "answer", headers: {}, body: framed(answerBytes(answer)), trailers: { "grpc-status": "0" } };
+function ok(answer: object = { overall_code: "OK" }): Outcome {
+  return { kind: "answer", code: 0, details: "", message: answerBytes(answer) };
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -79,28 +78,50 @@ afterEach(() => {
 
 describe("a mirror", () => {
   // Promise(mirror): Answers on their way to callers take bounded memory, whatever the answering service sends.
-  test("holds at most so many bytes of answers that are not complete, or that callers have not read", () => {
-    const { answering, answers, gone, call } = makeRig({ compared: undefined });
-    for (let i = 0; i < 4; i++) call();
-    const admits = (i: number, bytes: number) => answering.sent[i]?.options.admits?.(bytes);
-    expect([admits(0, 50_000), admits(1, 30_000), admits(1, 20_000), admits(2, 1)]).toEqual([true, true, true, false]);
-    // An answer counts until its caller has it.
+  test("holds at most so many bytes of calls until they are answered", () => {
+    const message = requestBytes({ user: "a" });
+    const { answering, answers, leave, call } = makeRig({
+      compared: undefined,
+      memoryMax: 4 * (message.length + 256) + 100,
+    });
+    for (let i = 0; i < 4; i++) call(message);
+    const admits = (i: number, bytes: number) => answering.sent[i]?.admits(bytes);
+    expect([admits(0, 50), admits(1, 50), admits(1, 1)]).toEqual([true, true, false]);
+    call(message);
+    expect(answers).toEqual([
+      [GrpcStatus.resourceExhausted, expect.stringContaining("calls under way hold more than")],
+    ]);
     answering.sent[0]?.done(ok());
-    expect([answers.length, admits(2, 1)]).toEqual([1, false]);
-    gone[0]?.();
-    expect([admits(2, 50_000), admits(3, 1)]).toEqual([true, false]);
-    // So does what has come for a caller that leaves.
-    gone[1]?.();
-    gone[1]?.();
-    expect([answering.sent[1]?.cancelled, admits(3, 50_000), admits(3, 1)]).toEqual(["cancelled", true, false]);
+    expect([admits(2, message.length + 306), admits(3, 1)]).toEqual([true, false]);
+    // So is what has come for a caller that leaves.
+    leave(1);
+    leave(1);
+    expect([answering.sent[1]?.cancelled, admits(3, 50)]).toEqual(["cancelled", true]);
+  });
+
+  // Promise(mirror): The mirror holds no call past its deadline, or 30 s without one.
+  test.each([
+    { deadlineMs: 100, endsMs: 100 },
+    { deadlineMs: Number.POSITIVE_INFINITY, endsMs: 30_000 },
+    { deadlineMs: 90_000, endsMs: 30_000 },
+  ])("ends a call with a deadline of $deadlineMs ms after $endsMs ms, for its caller and for targets", async (row) => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const { answering, compared, answers, call } = makeRig({ compareTimeout: 60_000 });
+    call(requestBytes({ user: "a" }), row.deadlineMs);
+    await turn();
+    expect(answering.sent[0]?.request).toMatchObject({ timeoutMs: row.endsMs, traceparent: "00-1-2-01" });
+    vi.advanceTimersByTime(row.endsMs - 1);
+    expect(answers).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(answers).toEqual([[GrpcStatus.deadlineExceeded, `no answer within ${row.endsMs} ms`]]);
+    expect([answering.sent[0]?.cancelled, compared.sent[0]?.cancelled]).toEqual(["cancelled", "cancelled"]);
   });
 
   test("answers as soon as the answering target has, before the other is even asked", async () => {
     const { answering, compared, answers, call } = makeRig();
     call();
-    const answer = ok();
-    answering.sent[0]?.done(answer);
-    expect(answers).toEqual([answer]);
+    answering.sent[0]?.done(ok());
+    expect(answers).toEqual([answerBytes({ overall_code: "OK" })]);
     expect(compared.sent).toHaveLength(0);
     await turn();
     expect(compared.sent[0]?.request).toBe(answering.sent[0]?.request);
@@ -121,7 +142,7 @@ describe("a mirror", () => {
   });
 
   test("gives up on a compared target that takes too long, and holds nothing of the call any more", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout"] });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const { answering, compared, mirror, call } = makeRig();
     call();
     await turn();
@@ -143,21 +164,21 @@ describe("a mirror", () => {
 
   test("keeps no more bytes than it may, of requests and of both answers", async () => {
     const message = requestBytes({ user: "a" });
-    const { answering, compared, mirror, call } = makeRig({ memoryMax: message.length + 5 + 100 });
+    const { answering, compared, mirror, call } = makeRig({ memoryMax: message.length + 300 });
     call(message);
     await turn();
-    expect(compared.sent[0]?.options.admits?.(101)).toBe(false);
-    expect(compared.sent[0]?.options.admits?.(90)).toBe(true);
-    expect(mirror.heldBytes).toBe(message.length + 5 + 90);
+    expect(compared.sent[0]?.admits(301)).toBe(false);
+    expect(compared.sent[0]?.admits(290)).toBe(true);
+    expect(mirror.heldBytes).toBe(message.length + 290);
     answering.sent[0]?.done(ok({ overall_code: "OK", raw_body: Buffer.alloc(50) }));
     expect([mirror.notCompared.busy, mirror.heldBytes]).toEqual([1, 0]);
   });
 
   test("lets go of both targets when the caller leaves", async () => {
-    const { answering, compared, mirror, gone, call } = makeRig();
+    const { answering, compared, mirror, leave, call } = makeRig();
     call();
     await turn();
-    gone[0]?.();
+    leave(0);
     expect([answering.sent[0]?.cancelled, compared.sent[0]?.cancelled]).toEqual(["cancelled", "cancelled"]);
     expect([mirror.notCompared.caller_gone, mirror.comparisons]).toEqual([1, 0]);
   });
@@ -167,6 +188,7 @@ describe("a mirror", () => {
     { reason: "refused", counted: "compared_unreachable" },
     { reason: "broken", counted: "compared_broken" },
     { reason: "too_large", counted: "too_large" },
+    { reason: "unreadable", counted: "unreadable" },
   ])("counts a compared target that is $reason as $counted", async ({ reason, counted }) => {
     const { compared, mirror, call } = makeRig();
     call();
@@ -181,12 +203,7 @@ describe("a mirror", () => {
     call();
     await turn();
     answering.sent[0]?.done(ok());
-    compared.sent[0]?.done({
-      kind: "answer",
-      headers: { ":status": "503" },
-      body: Buffer.from("<html>"),
-      trailers: undefined,
-    });
+    compared.sent[0]?.done({ kind: "answer", code: 0, details: "", message: Buffer.from("<html>") });
     await turn();
     expect([mirror.notCompared.unreadable, faults]).toEqual([1, []]);
   });

@@ -226,6 +226,7 @@ export class UnaryStream extends GrpcCall implements UnaryReply {
   #message: Buffer | undefined;
   /** The `traceparent` of the present request. */
   traceparent: string | undefined;
+  onGone: (() => void) | undefined;
 
   constructor(server: Http2Server, calls: UnaryCalls) {
     super(server);
@@ -246,6 +247,7 @@ export class UnaryStream extends GrpcCall implements UnaryReply {
     this.sent = 0;
     this.ending = undefined;
     this.traceparent = head.traceparent;
+    this.onGone = undefined;
     this.#method = head.method as UnaryMethod;
     this.#state = "reading";
   }
@@ -349,8 +351,10 @@ export class UnaryStream extends GrpcCall implements UnaryReply {
   override closed(): void {
     super.closed();
     this.#message = undefined;
-    if (this.#state === "handling") this.#state = "abandoned";
-    else this.#rest();
+    if (this.#state === "handling") {
+      this.#state = "abandoned";
+      this.onGone?.();
+    } else this.#rest();
   }
 }
 
