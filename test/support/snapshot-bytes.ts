@@ -2,7 +2,7 @@
 
 import { Buckets } from "../../src/stores/memory/buckets.ts";
 import type { MemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { entriesOf, piecesOf, type SnapshotBytes } from "../../src/stores/memory/snapshot/snapshot-entries.ts";
+import { entriesOf, piecesOf, type ReadBytes } from "../../src/stores/memory/snapshot/snapshot-entries.ts";
 import { type ReadSnapshot, readSnapshot, writeSnapshot } from "../../src/stores/memory/snapshot/snapshot-format.ts";
 import { SNAPSHOT_THREAD, StoreMemory } from "../../src/stores/memory/store-memory.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../../src/stores/store-observer.ts";
@@ -42,8 +42,8 @@ export function entriesIn(bytes: Buffer): Entry[] {
   return Array.from(entriesOf(sourceOf(bytes)), (entry) => [...entry]);
 }
 
-function sourceOf(bytes: Buffer): SnapshotBytes {
-  return { size: bytes.length, read: (into, from) => bytes.copy(into, 0, from) };
+function sourceOf(bytes: Buffer): ReadBytes {
+  return (into, from) => bytes.copy(into, 0, from);
 }
 
 /** The store's buckets as the thread of a snapshot has them. */

@@ -1,7 +1,7 @@
 // The limit of a bucket with holds as a few numbers, from which holds can be given back where no call brings the limit.
 
 import { CalendarWindows, type WindowEdges } from "../domain/calendar-windows.ts";
-import { ALGORITHM_TRAITS, ALGORITHMS, Algorithm, type Limit, OWN_LIMIT } from "../domain/limit.ts";
+import { Algorithm, type Limit, OWN_LIMIT } from "../domain/limit.ts";
 
 /** A calendar window has the edges of its windows in place of burst and debtMax, and of the number after them. */
 export type LimitNumbers = readonly [
@@ -37,15 +37,6 @@ export function limitOfNumbers(numbers: LimitNumbers): Limit {
     holdSeconds,
     isConcurrent: isConcurrent === 1,
   };
-}
-
-/** Whether a limit with holds can have these whole numbers. */
-export function areOfLimit(numbers: LimitNumbers): boolean {
-  const [algorithm, isConcurrent, holdSeconds, windowSeconds, , startUs, endUs, nextEndUs] = numbers;
-  const known = ALGORITHMS.find((each) => each === algorithm);
-  if (known === undefined || !ALGORITHM_TRAITS[known].mayHold) return false;
-  if (isConcurrent > 1 || holdSeconds === 0 || windowSeconds === 0) return false;
-  return known !== Algorithm.calendarWindow || (startUs < endUs && endUs < nextEndUs);
 }
 
 /** Windows with no other edges than these. */

@@ -180,7 +180,7 @@ export function keyedOf(bucketKey: string): Keyed {
 // keys, but without the secret key of the hash they can't choose two keys that collide
 // (docs/decisions/0014-hashes-in-place-of-keys.md).
 
-export const HASH_KEY_BYTES = 16;
+const HASH_KEY_BYTES = 16;
 
 let keyInUse = Buffer.alloc(HASH_KEY_BYTES);
 let keyLow0 = 0;

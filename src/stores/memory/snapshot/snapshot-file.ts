@@ -4,15 +4,13 @@
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { errorCode } from "../../../engine/base/thrown.ts";
-import type { SnapshotBytes } from "./snapshot-entries.ts";
+import type { ReadBytes } from "./snapshot-entries.ts";
 
 /** Only the owner may read the file, because it has the key of the hashes. */
 const MODE = 0o600;
 const OTHERS_MAY = 0o007;
 /** Bytes of a snapshot that tell it from others: its begin, to the microsecond. Filesystems differ in what they say about files. */
-const MARK_BYTES = 64;
-/** Most refused files beside it; the operator has to look at them and remove them. */
-const ASIDE_MAX = 9;
+const MARK_BYTES = 80;
 
 /** The name under which the next snapshot is written. */
 export function draftOf(path: string): string {
@@ -27,56 +25,36 @@ export function lookAtFile(path: string): { readonly isOpenToOthers: boolean } |
   return { isOpenToOthers: (found.mode & OTHERS_MAY) !== 0 };
 }
 
+/** What is said of a file that was read or written. */
+export interface FileFacts {
+  readonly bytes: number;
+  readonly mark: string;
+}
+
 /** Calls `use` with the open file. */
-export function readSnapshotFile<T>(path: string, use: (file: SnapshotBytes) => T): T {
-  const fd = openSync(path, "r");
-  try {
-    return use(bytesOf(fd));
-  } finally {
-    closeSync(fd);
-  }
-}
-
-function bytesOf(fd: number): SnapshotBytes {
-  return { size: fstatSync(fd).size, read: (into, from) => readSync(fd, into, 0, into.length, from) };
-}
-
-export function markOf(file: SnapshotBytes): string {
-  const into = Buffer.alloc(MARK_BYTES);
-  return into.toString("hex", 0, file.read(into, 0));
+export function readSnapshotFile<T>(path: string, use: (read: ReadBytes, facts: FileFacts) => T): T {
+  return withFile(path, "r", (fd) => use(readerOf(fd), factsOf(fd)));
 }
 
 /**
- * Replaces the file, whose mark must be `mark` (undefined: there is none), by `pieces`. Returns its bytes and its mark. If it throws, or if
- * the power fails, the old file remains.
+ * Replaces the file, whose mark must be `mark` (undefined: there is none), by `pieces`. If it throws, or if the power fails, the old file
+ * remains.
  */
-export function replaceSnapshotFile(
-  path: string,
-  mark: string | undefined,
-  pieces: Iterable<Uint8Array>,
-): { readonly bytes: number; readonly mark: string } {
+export function replaceSnapshotFile(path: string, mark: string | undefined, pieces: Iterable<Uint8Array>): FileFacts {
   expectMark(path, mark);
   const draft = draftOf(path);
   // Left by a process that was killed while it wrote. "wx+" below would not follow a link in its place.
   rmSync(draft, { force: true });
   try {
-    const fd = openSync(draft, "wx+", MODE);
-    let bytes = 0;
-    let written: string;
-    try {
-      for (const piece of pieces) {
-        for (let at = 0; at < piece.length; ) at += writeSync(fd, piece, at);
-        bytes += piece.length;
-      }
+    const facts = withFile(draft, "wx+", (fd) => {
+      for (const piece of pieces) for (let at = 0; at < piece.length; ) at += writeSync(fd, piece, at);
       fsyncSync(fd);
-      written = markOf(bytesOf(fd));
-    } finally {
-      closeSync(fd);
-    }
+      return factsOf(fd);
+    });
     expectMark(path, mark);
     renameSync(draft, path);
     syncFolder(dirname(path));
-    return { bytes, mark: written };
+    return facts;
   } catch (error) {
     rmSync(draft, { force: true });
     throw error;
@@ -85,17 +63,34 @@ export function replaceSnapshotFile(
 
 /** Renames the file, so that the next snapshot does not replace it. Returns the new name. */
 export function setSnapshotAside(path: string): string {
-  const names = Array.from({ length: ASIDE_MAX }, (_, i) => `${path}.refused-${i + 1}`);
-  const free = names.find((name) => statSync(name, { throwIfNoEntry: false }) === undefined);
-  if (free === undefined)
-    throw new Error(`expected fewer than ${ASIDE_MAX} refused files beside ${path}: look at them and remove them`);
-  renameSync(path, free);
+  const aside = `${path}.refused`;
+  if (statSync(aside, { throwIfNoEntry: false }) !== undefined)
+    throw new Error(`expected no file ${aside}, which was refused before: look at it and remove it`);
+  renameSync(path, aside);
   syncFolder(dirname(path));
-  return free;
+  return aside;
+}
+
+function withFile<T>(path: string, flags: string, use: (fd: number) => T): T {
+  const fd = openSync(path, flags, MODE);
+  try {
+    return use(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function readerOf(fd: number): ReadBytes {
+  return (into, from) => readSync(fd, into, 0, into.length, from);
+}
+
+function factsOf(fd: number): FileFacts {
+  const into = Buffer.alloc(MARK_BYTES);
+  return { bytes: fstatSync(fd).size, mark: into.toString("hex", 0, readerOf(fd)(into, 0)) };
 }
 
 function expectMark(path: string, mark: string | undefined): void {
-  if (lookAtFile(path) !== undefined && readSnapshotFile(path, markOf) !== mark)
+  if (lookAtFile(path) !== undefined && readSnapshotFile(path, (_read, facts) => facts.mark) !== mark)
     throw new Error(
       "expected the snapshot that this process read or wrote last, or none, got another file: restart to read it, or move it away",
     );
@@ -103,12 +98,11 @@ function expectMark(path: string, mark: string | undefined): void {
 
 /** Without this the rename may be lost if the power fails. EINVAL: the filesystem does not support it. */
 function syncFolder(folder: string): void {
-  const fd = openSync(folder, "r");
-  try {
-    fsyncSync(fd);
-  } catch (error) {
-    if (errorCode(error) !== "EINVAL") throw error;
-  } finally {
-    closeSync(fd);
-  }
+  withFile(folder, "r", (fd) => {
+    try {
+      fsyncSync(fd);
+    } catch (error) {
+      if (errorCode(error) !== "EINVAL") throw error;
+    }
+  });
 }

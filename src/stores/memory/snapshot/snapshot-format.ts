@@ -5,33 +5,29 @@
 // with holds is written once more, with its holds, both of one moment: a hold without its payment would give back what nobody paid.
 
 import {
-  areOfLimit,
   LIMIT_NUMBERS,
   type LimitNumbers,
   limitOfNumbers,
   numbersOfLimit,
 } from "../../../engine/algorithms/held-limit.ts";
 import type { KeptHold } from "../../../engine/algorithms/hold-book.ts";
-import { ID_BYTES_MAX } from "../../../engine/algorithms/hold-records.ts";
 import { LogState } from "../../../engine/algorithms/log-state.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
-import { HASH_KEY_BYTES, hashKeyInUse, type KeyHash, newHash, useHashKey } from "../../../engine/domain/key-bytes.ts";
-import { HOLDS_PER_BUCKET_MAX, LOG_PAYMENTS_MAX } from "../../../engine/domain/limit.ts";
+import { hashKeyInUse, type KeyHash, newHash, useHashKey } from "../../../engine/domain/key-bytes.ts";
 import type { BucketRecord, Buckets } from "../buckets.ts";
 import type { StoreMemory } from "../store-memory.ts";
-import { refuse } from "./snapshot-entries.ts";
 
-/** Kinds of entries, their first number. A file with another kind is refused, because ignoring it might lose buckets. */
+/** Kinds of entries, their first number. Another kind needs another version (snapshot-entries.ts). */
 const Kind = { begin: 1, bucket: 2, log: 3, holds: 4, settled: 5 } as const;
 type Entry = readonly number[];
 
 /** Records that are read under one lock. */
 const RECORDS_PER_LOCK = 64;
-/** Most numbers of DebtLows. */
-const LOWS_MAX = 3 + 2 * 64;
 /** Characters of an id in one number, which is below 2^53. */
 const CHARS_PER_NUMBER = 6;
-const WORD_MAX = 0xffff_ffff;
+/** Where an entry's numbers stand: after kind and hash, and after the state of a bucket. */
+const AFTER_HASH = 5;
+const AFTER_BUCKET = 9;
 
 const newRecord = (): BucketRecord => ({ ...newHash(), atUs: 0, used: 0, previous: 0, expiresS: 0, log: 0 });
 
@@ -133,173 +129,94 @@ function heldEntry(buckets: Buckets, nowS: number, record: BucketRecord): Entry[
 
 /** The result of reading a snapshot. */
 export interface ReadSnapshot {
-  readonly beganAtUs: number;
+  beganAtUs: number;
   /** The key of the snapshot's hashes, which is in use from then on. */
-  readonly hashKey: Uint8Array;
+  hashKey: Uint8Array;
   /** Buckets kept, buckets that had expired, and logs for which SLIDING_LOG_BYTES_MAX has no room. */
-  readonly kept: number;
-  readonly ended: number;
-  readonly withoutRoom: number;
+  kept: number;
+  ended: number;
+  withoutRoom: number;
 }
 
-/**
- * Reads all that has not ended by `nowUs` into empty buckets. Nothing is trusted: throws SnapshotRefused if anything is not as it is written;
- * the buckets must then be emptied. No other thread may use the memory meanwhile.
- */
+/** Reads all that has not ended by `nowUs` into empty buckets. If `entries` throws, what is in them is not to be used. */
 export function readSnapshot(
   entries: Iterable<Float64Array>,
   memory: StoreMemory,
   buckets: Buckets,
   nowUs: number,
 ): ReadSnapshot {
-  const intake = new Intake(buckets, nowUs);
+  const nowS = divideDown(nowUs, MICROS_PER_SECOND);
+  buckets.nowS = nowS;
+  const read: ReadSnapshot = { beganAtUs: 0, hashKey: hashKeyInUse(), kept: 0, ended: 0, withoutRoom: 0 };
+  const log = new LogState();
+  const keep = (record: BucketRecord, log: LogState | undefined) => {
+    if (record.expiresS <= nowS) read.ended++;
+    else if (log === undefined || buckets.hasRoomForLog(log.count)) {
+      buckets.writeRecord(record, log);
+      read.kept++;
+    } else read.withoutRoom++;
+  };
   for (const entry of entries) {
-    intake.take(entry);
+    const kind = entry[0];
+    if (kind === Kind.begin) {
+      read.beganAtUs = entry[1] as number;
+      read.hashKey = Buffer.from(entry.subarray(2));
+      // Ids of holds are hashed as they are taken.
+      useHashKey(Buffer.from(read.hashKey));
+    } else if (kind === Kind.bucket) keep(bucketIn(entry), undefined);
+    else if (kind === Kind.log) {
+      log.restore(entry.subarray(AFTER_HASH + 1));
+      keep(bucketIn(entry), log);
+    } else if (kind === Kind.holds) takeHolds(buckets, entry, nowS);
+    else {
+      const forgetAtUs = entry[AFTER_HASH] as number;
+      const id = idIn(entry, AFTER_HASH + 1);
+      if (forgetAtUs > nowUs) buckets.holds.noteSettled(bucketIn(entry), id, nowUs, forgetAtUs);
+    }
     memory.commit();
   }
-  const { beganAtUs, hashKey, kept, ended, withoutRoom } = intake;
-  if (hashKey === undefined) refuse("the begin of a snapshot", "the end of the file");
-  return { beganAtUs, hashKey, kept, ended, withoutRoom };
+  return read;
 }
 
-/** Takes entries into the buckets. */
-class Intake {
-  readonly #buckets: Buckets;
-  readonly #nowUs: number;
-  readonly #nowS: number;
-  readonly #record = newRecord();
-  readonly #log = new LogState();
-  #entry: Float64Array = new Float64Array(0);
-  #at = 0;
-  beganAtUs = 0;
-  hashKey: Buffer | undefined = undefined;
-  kept = 0;
-  ended = 0;
-  withoutRoom = 0;
+/** The bucket of an entry; its state means nothing in entries of another kind than `bucket` and `holds`. */
+function bucketIn(entry: Float64Array): BucketRecord {
+  const [, hash = 0, hash1 = 0, hash2 = 0, hash3 = 0, expiresS = 0, atUs = 0, used = 0, previous = 0] = entry;
+  const hashes = { keyHash: hash, keyHash1: hash1 | 0, keyHash2: hash2 | 0, keyHash3: hash3 | 0 };
+  return { ...hashes, expiresS, atUs, used, previous, log: 0 };
+}
 
-  constructor(buckets: Buckets, nowUs: number) {
-    this.#buckets = buckets;
-    this.#nowUs = nowUs;
-    this.#nowS = divideDown(nowUs, MICROS_PER_SECOND);
-    buckets.nowS = this.#nowS;
-  }
-
-  take(entry: Float64Array): void {
-    this.#entry = entry;
-    this.#at = 0;
-    const kind = this.#number();
-    if ((this.hashKey === undefined) !== (kind === Kind.begin)) this.#refuse("the begin of a snapshot, once");
-    if (kind === Kind.begin) this.#begin();
-    else if (kind === Kind.bucket) this.#takeBucket();
-    else if (kind === Kind.log) this.#takeLog();
-    else if (kind === Kind.holds) this.#takeHolds();
-    else if (kind === Kind.settled) this.#takeSettled();
-    else this.#refuse(`one of the kinds ${Object.values(Kind).join(", ")}`);
-    if (this.#at !== entry.length) this.#refuse(`${this.#at} numbers`);
-  }
-
-  #refuse(expected: string): never {
-    refuse(expected, `an entry of kind ${this.#entry[0]} with ${this.#entry.length} numbers`);
-  }
-
-  /** The next number, which is whole and at most `max`. */
-  #number(max = Number.MAX_SAFE_INTEGER): number {
-    const number = this.#entry[this.#at++] as number;
-    if (!Number.isSafeInteger(number) || number < 0 || number > max)
-      refuse(`a whole number of at most ${max}`, `${number}, number ${this.#at} of an entry of kind ${this.#entry[0]}`);
-    return number;
-  }
-
-  #numbers(count: number): number[] {
-    return Array.from({ length: count }, () => this.#number());
-  }
-
-  #id(): string {
-    const length = this.#number(ID_BYTES_MAX);
-    let id = "";
-    while (id.length < length) {
-      let number = this.#number();
-      for (let i = 0; i < CHARS_PER_NUMBER && id.length < length; i++) {
-        id += String.fromCharCode(number % 256);
-        number = divideDown(number, 256);
-      }
+/** The id whose length stands at that place. */
+function idIn(entry: Float64Array, at: number): string {
+  const length = entry[at] as number;
+  let id = "";
+  for (let next = at + 1; id.length < length; next++) {
+    let number = entry[next] as number;
+    for (let i = 0; i < CHARS_PER_NUMBER && id.length < length; i++) {
+      id += String.fromCharCode(number % 256);
+      number = divideDown(number, 256);
     }
-    return id;
   }
+  return id;
+}
 
-  #begin(): void {
-    this.beganAtUs = this.#number();
-    this.hashKey = Buffer.from(this.#numbers(HASH_KEY_BYTES));
-    // Ids of holds are hashed as they are taken.
-    useHashKey(this.hashKey);
+function takeHolds(buckets: Buckets, entry: Float64Array, nowS: number): void {
+  const record = bucketIn(entry);
+  const limit = [...entry.subarray(AFTER_BUCKET, AFTER_BUCKET + LIMIT_NUMBERS)] as unknown as LimitNumbers;
+  const lowsAt = AFTER_BUCKET + LIMIT_NUMBERS;
+  let at = lowsAt + 1 + (entry[lowsAt] as number);
+  const lows = [...entry.subarray(lowsAt + 1, at)];
+  const kept: KeptHold[] = [];
+  while (at < entry.length) {
+    const [cost = 0, paidAtUs = 0, endsAtUs = 0, payment = 0] = entry.subarray(at, at + 4);
+    const id = idIn(entry, at + 4);
+    kept.push({ id, cost, paidAtUs, endsAtUs, payment });
+    at += 5 + Math.ceil(id.length / CHARS_PER_NUMBER);
   }
-
-  #readHash(): BucketRecord {
-    const record = this.#record;
-    record.keyHash = this.#number(WORD_MAX);
-    record.keyHash1 = this.#number(WORD_MAX) | 0;
-    record.keyHash2 = this.#number(WORD_MAX) | 0;
-    record.keyHash3 = this.#number(WORD_MAX) | 0;
-    return record;
-  }
-
-  #readBucket(): BucketRecord {
-    const record = this.#readHash();
-    record.expiresS = this.#number(WORD_MAX);
-    record.atUs = this.#number();
-    record.used = this.#number();
-    record.previous = this.#number(WORD_MAX);
-    return record;
-  }
-
-  #takeBucket(): void {
-    this.#keep(this.#readBucket(), undefined);
-  }
-
-  #takeLog(): void {
-    const record = this.#readHash();
-    record.expiresS = this.#number(WORD_MAX);
-    const payments = this.#entry.subarray(this.#at);
-    this.#at = this.#entry.length;
-    if (payments.length % 2 === 0 || payments.length < 3 || payments.length > 1 + 2 * LOG_PAYMENTS_MAX)
-      this.#refuse(`a log of 1 to ${LOG_PAYMENTS_MAX} payments`);
-    this.#log.restore(payments);
-    if (!this.#log.isSound) this.#refuse("the payments of a log");
-    this.#keep(record, this.#log);
-  }
-
-  #keep(record: BucketRecord, log: LogState | undefined): void {
-    if (record.expiresS <= this.#nowS) this.ended++;
-    else if (log === undefined || this.#buckets.hasRoomForLog(log.count)) {
-      this.#buckets.writeRecord(record, log);
-      this.kept++;
-    } else this.withoutRoom++;
-  }
-
-  #takeSettled(): void {
-    const record = this.#readHash();
-    const forgetAtUs = this.#number();
-    const id = this.#id();
-    if (forgetAtUs > this.#nowUs) this.#buckets.holds.noteSettled(record, id, this.#nowUs, forgetAtUs);
-  }
-
-  #takeHolds(): void {
-    const record = this.#readBucket();
-    const limit = this.#numbers(LIMIT_NUMBERS) as unknown as LimitNumbers;
-    if (!areOfLimit(limit)) this.#refuse("the numbers of a limit with holds");
-    const lows = this.#numbers(this.#number(LOWS_MAX));
-    const kept: KeptHold[] = [];
-    while (this.#at < this.#entry.length) {
-      const [cost = 0, paidAtUs = 0, endsAtUs = 0, payment = 0] = this.#numbers(4);
-      kept.push({ id: this.#id(), cost, paidAtUs, endsAtUs, payment });
-    }
-    if (kept.length > HOLDS_PER_BUCKET_MAX) this.#refuse(`at most ${HOLDS_PER_BUCKET_MAX} holds of a bucket`);
-    const book = this.#buckets.holds;
-    // What the entry of the bucket alone says is of another moment.
-    this.#buckets.removeKey(record);
-    book.beginStep();
-    book.drop(record);
-    if (record.expiresS > this.#nowS) this.#buckets.writeRecord(record, undefined);
-    book.keep(record, limitOfNumbers(limit), lows, kept);
-  }
+  const book = buckets.holds;
+  // What the entry of the bucket alone says is of another moment.
+  buckets.removeKey(record);
+  book.beginStep();
+  book.drop(record);
+  if (record.expiresS > nowS) buckets.writeRecord(record, undefined);
+  book.keep(record, limitOfNumbers(limit), lows, kept);
 }

@@ -5,7 +5,7 @@ import { useHashKey } from "../../../engine/domain/key-bytes.ts";
 import { Buckets } from "../buckets.ts";
 import { type SharedStore, SNAPSHOT_THREAD, StoreMemory } from "../store-memory.ts";
 import { entriesOf, piecesOf } from "./snapshot-entries.ts";
-import { markOf, readSnapshotFile, replaceSnapshotFile } from "./snapshot-file.ts";
+import { type FileFacts, readSnapshotFile, replaceSnapshotFile } from "./snapshot-file.ts";
 import { type ReadSnapshot, readSnapshot, writeSnapshot } from "./snapshot-format.ts";
 
 /** What the thread is to do. Time is the caller's, in microseconds. */
@@ -19,10 +19,8 @@ export interface SnapshotJob {
   readonly mark: string | undefined;
 }
 
-/** What has been read or written. `mark` is that of the file. */
-export interface SnapshotDone {
-  readonly mark: string;
-  readonly bytes: number;
+/** What has been read or written. */
+export interface SnapshotDone extends FileFacts {
   readonly read?: ReadSnapshot;
 }
 
@@ -31,10 +29,9 @@ function doJob({ kind, path, store, nowUs, hashKey, mark }: SnapshotJob): Snapsh
   const memory = new StoreMemory(store, SNAPSHOT_THREAD);
   const buckets = new Buckets(memory, { onEvicted: () => undefined });
   if (kind === "write") return replaceSnapshotFile(path, mark, piecesOf(writeSnapshot(memory, buckets, nowUs)));
-  return readSnapshotFile(path, (file) => ({
-    mark: markOf(file),
-    bytes: file.size,
-    read: readSnapshot(entriesOf(file), memory, buckets, nowUs),
+  return readSnapshotFile(path, (read, facts) => ({
+    ...facts,
+    read: readSnapshot(entriesOf(read), memory, buckets, nowUs),
   }));
 }
 

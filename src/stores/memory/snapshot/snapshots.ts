@@ -42,9 +42,10 @@ export class Snapshots {
   #lock: SnapshotLock | undefined;
   #timer: NodeJS.Timeout | undefined;
   #underWay: Promise<void> | undefined;
-  /** Gives up the snapshot under way, and that which is about to begin. */
-  #givenUp = new AbortController();
-  #isClosed = false;
+  /** Of the snapshot under way. */
+  #thread: Worker | undefined;
+  /** How often what was under way was given up. */
+  #stops = 0;
 
   constructor(options: SnapshotsOptions) {
     this.#options = options;
@@ -91,31 +92,33 @@ export class Snapshots {
 
   /** Writes the last snapshot and releases the lock, within `limitMs` milliseconds; to be called when no more takes come. */
   async close(limitMs: number): Promise<void> {
-    if (await waitAtMost(limitMs, this.#last())) return;
-    this.#isClosed = true;
-    await this.#giveUp();
+    const last = this.#last();
+    if (await waitAtMost(limitMs, last)) return;
+    await this.#stop();
     this.#failed(
       new Error(`expected the last snapshot within ${limitMs} ms; what was decided since the one before is lost`),
     );
   }
 
+  async #last(): Promise<void> {
+    const stops = this.#stops + 1;
+    // A snapshot under way would lack the latest takes.
+    await this.#stop();
+    if (this.#stops === stops) await this.write();
+    await this.#lock?.release();
+  }
+
   /** Ends without a last snapshot; releases the lock. */
   async abandon(): Promise<void> {
-    await this.#giveUp();
+    await this.#stop();
     await this.#lock?.release();
   }
 
-  async #last(): Promise<void> {
-    // A snapshot under way would lack the latest takes.
-    await this.#giveUp();
-    if (!this.#isClosed) this.#givenUp = new AbortController();
-    await this.write();
-    await this.#lock?.release();
-  }
-
-  async #giveUp(): Promise<void> {
+  /** Gives up the snapshot under way. */
+  async #stop(): Promise<void> {
     clearInterval(this.#timer);
-    this.#givenUp.abort();
+    this.#stops++;
+    void this.#thread?.terminate();
     await this.#underWay;
   }
 
@@ -133,7 +136,7 @@ export class Snapshots {
     if (found === undefined) return;
     const startUs = clock.nowUs();
     try {
-      const done = await this.#run("read", startUs, this.#givenUp.signal);
+      const done = await this.#run("read", startUs);
       if (done?.read === undefined) return;
       useHashKey(Buffer.from(done.read.hashKey));
       this.#mark = done.mark;
@@ -149,26 +152,26 @@ export class Snapshots {
   }
 
   /** Has a thread read or write. Undefined if it was given up. */
-  async #run(kind: SnapshotJob["kind"], nowUs: number, givenUp: AbortSignal): Promise<SnapshotDone | undefined> {
+  async #run(kind: SnapshotJob["kind"], nowUs: number): Promise<SnapshotDone | undefined> {
     const { store, file: path } = this.#options;
     const job: SnapshotJob = { kind, path, store, nowUs, hashKey: hashKeyInUse(), mark: this.#mark };
     const thread = new Worker(THREAD, { workerData: job });
-    const end = () => void thread.terminate();
-    givenUp.addEventListener("abort", end);
+    const stops = this.#stops;
+    this.#thread = thread;
     let done: SnapshotDone | undefined;
     try {
       done = await new Promise((resolve, reject) => {
         thread.once("message", resolve);
         thread.once("error", reject);
         thread.once("exit", (code) => {
-          if (givenUp.aborted) resolve(undefined);
+          if (this.#stops > stops) resolve(undefined);
           else reject(new Error(`the thread of the snapshot ended with ${code}`));
         });
       });
       return done;
     } finally {
-      givenUp.removeEventListener("abort", end);
       await thread.terminate();
+      this.#thread = undefined;
       if (done === undefined) this.#undo(kind);
     }
   }
@@ -214,12 +217,12 @@ export class Snapshots {
 
   async #write(): Promise<void> {
     const { clock, log, file } = this.#options;
-    const { signal } = this.#givenUp;
+    const stops = this.#stops;
     const startUs = clock.nowUs();
     try {
       await this.#needLock();
-      if (signal.aborted) return;
-      const done = await this.#run("write", startUs, signal);
+      if (this.#stops > stops) return;
+      const done = await this.#run("write", startUs);
       if (done === undefined) return;
       const seconds = (clock.nowUs() - startUs) / MICROS_PER_SECOND;
       this.#mark = done.mark;
@@ -233,7 +236,7 @@ export class Snapshots {
         trouble: undefined,
       });
     } catch (error) {
-      if (!signal.aborted) this.#failed(error);
+      if (this.#stops === stops) this.#failed(error);
     }
   }
 
