@@ -17,7 +17,7 @@ export interface UnmatchedShape {
 const RELATIVES_MAX = 1_000;
 
 /** The causes, the likelier first. */
-const Cause = { order: 0, names: 1, value: 2, missing: 3, surplus: 4 } as const;
+const Cause = { order: 0, names: 1, value: 2, missing: 3, surplus: 4, other: 5 } as const;
 
 interface Hint {
   readonly cause: number;
@@ -25,15 +25,16 @@ interface Hint {
 }
 
 /**
- * The likeliest cause, as the end of a sentence; undefined if nothing like it has come. `chain` leads from the domain's root to the rule;
+ * The likeliest cause, as the end of a sentence. `chain` leads from the domain's root to the rule;
  * `isMet` tells whether calls match another rule.
  */
 export function whyUnmatched(
   chain: readonly Rule[],
-  { costEntries, root }: DomainRules,
+  domain: DomainRules,
   shapes: Iterable<UnmatchedShape>,
   isMet: (rule: Rule) => boolean,
-): string | undefined {
+): string {
+  const { costEntries, root } = domain;
   let best: Hint | undefined;
   for (const { keys, values } of shapes) {
     const at = [...keys.keys()].filter((i) => !costEntries.has(keys[i] as string));
@@ -41,7 +42,7 @@ export function whyUnmatched(
     const hint = hintOf(chain, of(keys), values.map(of));
     if (hint !== undefined && hint.cause < (best?.cause ?? Number.POSITIVE_INFINITY)) best = hint;
   }
-  return best?.says ?? whyOthers(chain, root.rules, isMet);
+  return best?.says ?? whyOthers(chain, root.rules, isMet) ?? whyNone(chain, domain);
 }
 
 function hintOf(chain: readonly Rule[], keys: readonly string[], values: UnmatchedShape["values"]): Hint | undefined {
@@ -52,8 +53,9 @@ function hintOf(chain: readonly Rule[], keys: readonly string[], values: Unmatch
       return { cause: Cause.value, says: `${came}, ${whyValues(chain, values)}` };
     if (keys.toSorted().join() === wanted.toSorted().join())
       return { cause: Cause.order, says: `${came}, but the rule wants ${listed(wanted)}, in this order` };
-    if (!keys.every((key, i) => isNear(key, wanted[i] as string))) return undefined;
-    return { cause: Cause.names, says: `${came}, but the rule wants ${listed(wanted)}` };
+    const far = keys.filter((key, i) => !isNear(key, wanted[i] as string)).length;
+    if (far > 1 || far === keys.length) return undefined;
+    return { cause: far === 0 ? Cause.names : Cause.other, says: `${came}, but the rule wants ${listed(wanted)}` };
   }
   const [isShort, left] = keys.length < wanted.length ? [true, leftOf(wanted, keys)] : [false, leftOf(keys, wanted)];
   if (left === undefined || keys.length === 0) return undefined;
@@ -76,18 +78,47 @@ function whyValues(chain: readonly Rule[], values: UnmatchedShape["values"]): st
 /** What calls match instead: another tier or value, fewer entries, or more. */
 function whyOthers(chain: readonly Rule[], roots: readonly Rule[], isMet: (rule: Rule) => boolean): string | undefined {
   const rule = chain.at(-1) as Rule;
-  const { key, pathElement, tiers, children } = rule;
+  const { key, path, tiers, children } = rule;
   const anyMet = (one: Rule) => rulesOfTiers(one).some((tier) => tier !== rule && isMet(tier));
   if (anyMet(rule)) return `calls match the rule, but none is of this tier (entry ${quoted(tiers?.entry ?? "")})`;
   const level = chain.at(-2)?.children?.rules ?? roots;
-  const beside = level.slice(0, RELATIVES_MAX).find((one) => one.key === key && anyMet(one));
-  if (beside !== undefined) return `calls match ${quoted(beside.pathElement)} instead; none has ${quoted(pathElement)}`;
+  const beside =
+    firstOf(level, (one) => one.key === key && anyMet(one)) ?? firstOf(rulesAlong(chain, roots), (one) => anyMet(one));
+  if (beside !== undefined) return `calls match ${quoted(beside.path)} instead; none has ${quoted(path)}`;
   const above = chain.slice(0, -1).findLast(anyMet);
   if (above !== undefined) return `calls match ${quoted(above.path)} instead: they have no ${quoted(key)} after it`;
+  const below = children === undefined ? undefined : firstOf(allRules(children), anyMet);
+  return below === undefined ? undefined : `calls match ${quoted(below.path)} instead: they have more entries`;
+}
+
+/** Nothing was seen of such calls: what may have hidden them. */
+function whyNone(chain: readonly Rule[], { root, required, limits, stats }: DomainRules): string {
+  const rule = chain.at(-1) as Rule;
+  const unlimited = firstOf(rulesAlong(chain, root.rules), ({ isUnlimited }) => isUnlimited);
+  const names = rule.limits.map(({ names: { name } }) => name);
+  const hidden = [
+    unlimited && `all match ${quoted(unlimited.path)}, which is unlimited`,
+    limits.some(({ policy }) => policy.replaces.some((name) => names.includes(name))) &&
+      "limits that name it in `replaces` came with all of them",
+    required?.refuses === true && stats.sum("incomplete") > 0 && "`require` refuses all of their calls",
+  ];
+  return ["no descriptor like it has come", ...hidden.filter((one) => typeof one === "string")].join(", or ");
+}
+
+/** All rules with the keys of the chain, among those beside them. */
+function* rulesAlong([first, ...below]: readonly Rule[], rules: readonly Rule[]): Generator<Rule | undefined> {
+  for (const rule of rules) {
+    const isAlong = rule.key === first?.key;
+    yield isAlong && below.length === 0 ? rule : undefined;
+    if (isAlong && rule.children !== undefined) yield* rulesAlong(below, rule.children.rules);
+  }
+}
+
+function firstOf(rules: Iterable<Rule | undefined>, isWanted: (rule: Rule) => boolean): Rule | undefined {
   let looked = 0;
-  for (const below of children === undefined ? [] : allRules(children)) {
-    if (anyMet(below)) return `calls match ${quoted(below.path)} instead: they have more entries`;
-    if (++looked === RELATIVES_MAX) break;
+  for (const rule of rules) {
+    if (rule !== undefined && isWanted(rule)) return rule;
+    if (++looked === RELATIVES_MAX) return undefined;
   }
   return undefined;
 }

@@ -163,7 +163,7 @@ export class LimitWatch {
       matchedUs,
       sinceUs,
       calls: domain.stats.sum("calls") - callsThen,
-      why: why ?? "no descriptor like it has come",
+      why,
     };
   }
 }

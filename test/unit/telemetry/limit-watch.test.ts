@@ -165,7 +165,19 @@ test.each([
     [{ plan: "silver" }, { plan: "Gold" }],
     "calls came with 'plan', but none with 'plan=gold'; one had 'plan=Gold'",
   ],
+  [
+    "another parent",
+    PAIR,
+    [{ zone: "a", user: "b" }],
+    "calls came with 'zone', 'user', but the rule wants 'tenant', 'user'",
+  ],
   ["nothing like it", TENANT, [{ path: "/" }], "no descriptor like it has come"],
+  [
+    "an unlimited rule beside it",
+    `  - { key: ip, value: a, rate_limit: { unlimited: true } }\n  - { key: ip, ${LIMIT} }\n`,
+    [{ ip: "a" }],
+    "no descriptor like it has come, or all match 'ip=a', which is unlimited",
+  ],
   [
     "the likeliest of several",
     TENANT,
@@ -212,11 +224,33 @@ test.each([
     { a: "x", b: "y" },
     "calls match 'a/b' instead: they have more entries",
   ],
+  [
+    "below another parent",
+    `  - { key: a, value: x, descriptors: [{ key: b, ${LIMIT} }] }\n  - { key: a, descriptors: [{ key: b, ${LIMIT} }] }\n`,
+    { a: "y", b: "z" },
+    "calls match 'a/b' instead; none has 'a=x/b'",
+  ],
 ])("names the rule that calls match, %s", (_, rules, entries, why) => {
   const { rig, later, why: found } = watched(rules);
   rig.hit(entries);
   later(HOUR);
   expect(found()).toBe(why);
+});
+
+test("a rule whose only limit others replace in every call is told from one that nothing calls", () => {
+  const { rig, later, why } = watched(`  - { key: a, rate_limit: { name: one, requests_per_unit: 9, unit: second } }
+  - { key: b, rate_limit: { requests_per_unit: 9, unit: second, replaces: [{ name: one }] } }
+`);
+  rig.ask([{ entries: { a: "x" } }, { entries: { b: "x" } }]);
+  later(HOUR);
+  expect(why()).toBe("no descriptor like it has come, or limits that name it in `replaces` came with all of them");
+});
+
+test("so is a rule whose calls `require` refuses", () => {
+  const { rig, later, why } = watched(`  - { key: a, ${LIMIT} }\nrequire: [busy]\non_missing: refuse\n`);
+  rig.hit({ a: "x" });
+  later(HOUR);
+  expect(why()).toBe("no descriptor like it has come, or `require` refuses all of their calls");
 });
 
 test("of very many dead rules the first are described and all counted", () => {
