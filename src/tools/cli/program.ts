@@ -19,6 +19,7 @@ import type { AskFlags } from "./ask.ts";
 import { addBuckets } from "./buckets.ts";
 import type { CheckFlags } from "./check-rules.ts";
 import { ProgramCommand } from "./command.ts";
+import { addCompletion } from "./completion.ts";
 import { addDoctor } from "./doctor.ts";
 import type { ExplainFlags } from "./explain-rules.ts";
 import { addLimits } from "./limits.ts";
@@ -94,6 +95,7 @@ export function buildProgram(options: ProgramOptions): ProgramCommand {
   addTest(program, terminal, options.untilStopped);
   addVerify(program, terminal);
   addReferenceCommands(program, terminal);
+  addCompletion(program, terminal);
   return program;
 }
 
