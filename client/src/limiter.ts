@@ -27,8 +27,8 @@ export interface Limiter {
   check(request: CheckRequest): Promise<CheckDecision>;
   /**
    * Waits until the call may pass, as long as the service says, behind earlier calls of this limiter with the same domain and entries. Rejects
-   * with a WaitRefused as soon as it is known that `maxWaitMs` is too short, with the signal's reason, and like `check`. A call that is
-   * aborted while it is being checked may have been paid.
+   * with a WaitRefused as soon as it is known that `maxWaitMs` is too short, with the signal's reason, and like `check`. While no server
+   * answers, `onFailure: "deny"` has it ask every second. A call that is aborted while it is being checked may have been paid.
    */
   wait(request: WaitRequest, options?: { readonly signal?: AbortSignal | undefined }): Promise<CheckDecision>;
   /**
