@@ -13,27 +13,15 @@ interface HitInfo {
   readonly resetTime: Date;
 }
 
-/** The members of express-rate-limit's Store. */
-export interface HeadgateStore {
-  readonly prefix: string;
-  init(options: { readonly windowMs: number; readonly limit: unknown }): void;
-  increment(key: string): Promise<HitInfo>;
-  /** Gives a hit back, unless this request's own hit was refused and so never paid. */
-  decrement(key: string): Promise<void>;
-  resetKey(key: string): Promise<void>;
-  /** Undefined for a key that has used nothing. */
-  readonly get: (key: string) => Promise<HitInfo | undefined>;
-}
-
 /**
  * `rateLimit({ windowMs, limit, store: headgateStore(limiter, { domain, entry }) })`. Throws TypeError for invalid options; `rateLimit` throws
  * one for a window or limit that can't be expressed.
  */
 export function headgateStore(limiter: Pick<Limiter, "check">, options: StoreOptions): HeadgateStore {
-  return new ExpressStore(limiter, options);
+  return new HeadgateStore(limiter, options);
 }
 
-class ExpressStore implements HeadgateStore {
+class HeadgateStore {
   readonly prefix: string;
   readonly #counter: HitCounter;
   /** The hit of the request that is being handled. A decrement names only its key. */
@@ -46,7 +34,7 @@ class ExpressStore implements HeadgateStore {
   }
 
   // express-rate-limit logs what `init` throws, and goes on. So the mistake is kept for `get`, which it reads next, outside of any try block.
-  init({ windowMs, limit }: Parameters<HeadgateStore["init"]>[0]): void {
+  init({ windowMs, limit }: { readonly windowMs: number; readonly limit: unknown }): void {
     try {
       if (typeof limit !== "number") {
         throw new TypeError(
@@ -54,13 +42,14 @@ class ExpressStore implements HeadgateStore {
             'Use expressLimit of "@headgate/client", with a rule for each kind of caller',
         );
       }
-      this.#counter.check({ limit, windowMs });
+      this.#counter.overrideOf({ limit, windowMs });
       this.#window = { limit, windowMs };
     } catch (error) {
       this.#window = error as TypeError;
     }
   }
 
+  /** What a key has used; undefined if nothing. */
   get get(): (key: string) => Promise<HitInfo | undefined> {
     const window = this.#checkedWindow();
     return async (key) => {
@@ -79,6 +68,7 @@ class ExpressStore implements HeadgateStore {
     return infoOf(total, resetMs);
   }
 
+  /** Gives a hit back, unless this request's own hit was refused and so never paid. */
   async decrement(key: string): Promise<void> {
     const own = this.#ownHit.getStore();
     if (own?.key === key && !own.wasPaid) return;

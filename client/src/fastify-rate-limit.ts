@@ -9,31 +9,24 @@ export type { StoreOptions } from "./hit-counter.ts";
 /** Gets an error, or what a key has used and the milliseconds until it is reset. */
 type HitCallback = (error: Error | null, result?: { readonly current: number; readonly ttl: number }) => void;
 
-/** The members of @fastify/rate-limit's store. */
-export interface HeadgateStore {
-  incr(key: string | number, callback: HitCallback, timeWindow: number, max: number): void;
-  read(key: string | number, callback: HitCallback, timeWindow: number, max: number): void;
-  /** The store of a route with numbers of its own; throws like the constructor. */
-  child(params: object): HeadgateStore;
-}
-
-/** A class as @fastify/rate-limit makes its store of. Throws TypeError for numbers and options that can't be expressed. */
-interface HeadgateStoreClass {
-  new (params: object): HeadgateStore;
-}
-
-/** `register(rateLimit, { max, timeWindow, store: headgateStore(limiter, { domain, entry }) })`. Throws TypeError for invalid options. */
-export function headgateStore(limiter: Pick<Limiter, "check">, options: StoreOptions): HeadgateStoreClass {
-  const root = new HitCounter(limiter, options, NAMES);
-  const childOf = (params: Params) => new HitCounter(limiter, options, NAMES, routeOf(params));
-  return class extends FastifyStore {
+/**
+ * `register(rateLimit, { max, timeWindow, store: headgateStore(limiter, { domain, entry }) })`. Throws TypeError for invalid options; the
+ * class does so for numbers and options of the middleware that can't be expressed.
+ */
+export function headgateStore(
+  limiter: Pick<Limiter, "check">,
+  options: StoreOptions,
+): new (
+  params: object,
+) => HeadgateStore {
+  const counter = new HitCounter(limiter, options, ["max", "timeWindow"]);
+  return class extends HeadgateStore {
     constructor(params: object) {
-      super(root, params, childOf);
+      super(counter, params);
     }
   };
 }
 
-const NAMES = ["max", "timeWindow"] as const;
 /** What needs the hits beyond the limit, with its value if it is off. */
 const UNCOUNTED = { ban: -1, continueExceeding: false, exponentialBackoff: false } as const;
 
@@ -44,11 +37,10 @@ interface Params extends Partial<Record<keyof typeof UNCOUNTED, unknown>> {
   readonly routeInfo?: { readonly method?: string | readonly string[]; readonly url?: string };
 }
 
-class FastifyStore implements HeadgateStore {
+class HeadgateStore {
   readonly #counter: HitCounter;
-  readonly #childOf: (params: Params) => HitCounter;
 
-  constructor(counter: HitCounter, params: Params, childOf: (params: Params) => HitCounter) {
+  constructor(counter: HitCounter, params: Params) {
     for (const [name, off] of Object.entries(UNCOUNTED)) {
       const value = params[name as keyof typeof UNCOUNTED] ?? off;
       if (value === off) continue;
@@ -59,9 +51,8 @@ class FastifyStore implements HeadgateStore {
     const { max, timeWindow } = params;
     // What a function returns is checked in each call.
     const limit = typeof max === "function" ? 0 : (max as number);
-    if (typeof timeWindow !== "function") counter.check({ limit, windowMs: timeWindow as number });
+    if (typeof timeWindow !== "function") counter.overrideOf({ limit, windowMs: timeWindow as number });
     this.#counter = counter;
-    this.#childOf = childOf;
   }
 
   incr(key: string | number, callback: HitCallback, windowMs: number, limit: number): void {
@@ -72,8 +63,9 @@ class FastifyStore implements HeadgateStore {
     answer(this.#counter.peek(key, { limit, windowMs }), callback);
   }
 
-  child(params: Params): HeadgateStore {
-    return new FastifyStore(this.#childOf(params), params, this.#childOf);
+  /** The store of a route with numbers of its own; throws like the constructor. */
+  child(params: object): HeadgateStore {
+    return new HeadgateStore(this.#counter.ofRoute(routeOf(params)), params);
   }
 }
 

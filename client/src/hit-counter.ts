@@ -53,7 +53,7 @@ export class HitCounter {
   readonly #names: readonly [limit: string, window: string];
   readonly #route: string | undefined;
 
-  /** `names` are the middleware's words for its numbers; a `route` has counts and rules of its own. Throws TypeError for invalid options. */
+  /** `names` are the middleware's words for its numbers. Throws TypeError for invalid options. */
   constructor(
     limiter: Pick<Limiter, "check">,
     options: StoreOptions,
@@ -72,9 +72,9 @@ export class HitCounter {
     this.#route = route;
   }
 
-  /** Throws TypeError unless the protocol or, if `ruleDecides`, a rule can express the window. */
-  check(window: HitWindow): void {
-    this.#overrideOf(window);
+  /** One for a route with counts and rules of its own. */
+  ofRoute(route: string): HitCounter {
+    return new HitCounter(this.#limiter, this.#options, this.#names, route);
   }
 
   /** Pays a hit. */
@@ -98,7 +98,7 @@ export class HitCounter {
 
   async #ask(key: EntryValue, window: HitWindow, hits: Hits): Promise<CheckDecision> {
     const { domain, entry } = this.#options;
-    const override = this.#overrideOf(window);
+    const override = this.overrideOf(window);
     const route = this.#route === undefined ? [] : [["route", this.#route] as const];
     const descriptor = { entries: [[entry, key] as const, ...route], ...hits };
     const decision = await this.#limiter.check({
@@ -113,7 +113,8 @@ export class HitCounter {
     );
   }
 
-  #overrideOf(window: HitWindow): FullDescriptor["override"] | undefined {
+  /** The call's own limit; undefined if a rule decides. Throws TypeError for what neither can express. */
+  overrideOf(window: HitWindow): FullDescriptor["override"] | undefined {
     const { limit, windowMs } = window;
     const [limitName, windowName] = this.#names;
     checkWhole(limitName, limit, 0, UINT32_MAX);
