@@ -17,7 +17,7 @@ const CHARTS = [
   { id: "calls", says: "Calls per second", of: callsDrawn, words: rateWords, line: "all", area: "refused" },
   {
     id: "degraded",
-    says: "Calls per second without the store",
+    says: "Without the store, errors",
     of: (history) => ({
       line: ratesOf(history, history.calls.degraded),
       area: ratesOf(history, history.calls.errors),
@@ -49,24 +49,30 @@ function callsDrawn(history) {
   return { line: ratesOf(history, all), area: ratesOf(history, refused) };
 }
 
-/** @param {History} history */
-export function showCharts(history) {
-  keepChildren(byId("calls"), CHARTS, {
+/** The charts, before them that of a rule that is opened. @param {History} history @param {Chart | undefined} opened */
+export function showCharts(history, opened) {
+  keepChildren(byId("calls"), opened === undefined ? CHARTS : [opened, ...CHARTS], {
     key: ({ id }) => id,
     create: ({ says, id }) => createChart(says, id === "decision" || id === "store"),
     update: (item, chart) => {
-      // The memory store has no way to go.
+      // Of what did not happen there is nothing to see.
+      const { line, area } = chart.of(history);
       setShown(
         /** @type {HTMLElement} */ (item),
-        chart.id !== "store" || chart.of(history).line.some((us) => us !== null),
+        chart.line === "all" || [...line, ...area].some((value) => (value ?? 0) > 0),
       );
       drawChart(item, history, chart);
     },
   });
 }
 
+/** The chart of a rule. @param {string} id @param {(history: History) => Drawn} of @returns {Chart} */
+export function ruleChart(id, of) {
+  return { id: `rule ${id}`, says: `Hits per second of ${id}`, of, words: rateWords, line: "all", area: "refused" };
+}
+
 /** @param {string} says @param {boolean} isTime */
-export function createChart(says, isTime = false) {
+function createChart(says, isTime = false) {
   const axis = ["15 min ago", "10", "5", "now"].map((text) => make("span", {}, text));
   return make(
     "li",
@@ -79,7 +85,7 @@ export function createChart(says, isTime = false) {
 }
 
 /** @param {Element} item @param {History} history @param {Omit<Chart, "id">} chart */
-export function drawChart(item, history, { says, of, words, line, area }) {
+function drawChart(item, history, { says, of, words, line, area }) {
   const drawn = of(history);
   setText(part(item, "output"), `${line} ${words(latest(drawn.line))}, ${area} ${words(latest(drawn.area))}`);
   const top = scaleTop(drawSpark(part(item, "svg"), history, drawn, says, words, scaleTop));

@@ -1,5 +1,6 @@
 // The box that explains a descriptor: which rule it meets and why, what is left in its buckets, and resetting them.
 
+import { hrefOf } from "./address.mjs";
 import { NoAnswer } from "./ask.mjs";
 import { byId, make, setShown, setText, withCode } from "./dom.mjs";
 import { bucketTable, reportParts } from "./explained.mjs";
@@ -9,17 +10,22 @@ import { durationWords, hides, sentence, shown } from "./words.mjs";
 
 /**
  * @typedef {import("./ask.mjs").Server} Server
+ * @typedef {import("./address.mjs").View} View
+ * @typedef {import("./limits.mjs").State} State
  * @typedef {import("./top.mjs").TopKey} TopKey
  * @typedef {import("./explained.mjs").Bucket} Bucket
  * @typedef {{ domain: string, descriptors: unknown[] }} Question
  * @typedef {{ says: string, buckets: readonly { after?: object }[], isDone: boolean }} Done
  */
 
-/** Explains what stands in the box, whenever it is asked to. `refused`: told when the server wants a token. @param {Server} server @param {(error: unknown) => void} refused */
-export function openExplain(server, refused) {
+/** What is explained when the box is sent goes into the address. @param {Server} server @param {() => View} viewNow @param {(error: unknown) => void} refused */
+export function openExplain(server, viewNow, refused) {
   byId("explain-form").addEventListener("submit", (/** @type {Event} */ event) => {
     event.preventDefault();
-    void explainBox(server, refused);
+    const [domain, explain] = [byId("domain").value.trim(), byId("descriptor").value.trim()];
+    followed = JSON.stringify([domain, explain]);
+    location.hash = hrefOf(viewNow(), { domain, explain });
+    void explainText(server, domain, explain, refused);
   });
   byId("descriptor").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
     // Not the Enter that ends a word in an input method, nor Shift+Enter.
@@ -29,12 +35,35 @@ export function openExplain(server, refused) {
   });
 }
 
-/** Puts a key into the box and explains it. @param {Server} server @param {TopKey} key @param {(error: unknown) => void} refused */
-export async function explainKey(server, { domain, descriptor = [] }, refused) {
-  byId("domain").value = domain;
-  byId("descriptor").value = typedDescriptor(descriptor, hides) ?? JSON.stringify([{ entries: descriptor }]);
-  await explainBox(server, refused);
-  byId("explain-heading").scrollIntoView();
+/** The domain and the descriptor of the address that were explained last. */
+let followed = "";
+/** What explanations depend on, as of the last look. */
+let facts = "";
+
+/**
+ * Explains what the address names, and again when rules or limits at run time have changed; not below a question that is open.
+ * @param {Server} server @param {View} view @param {State} state @param {(error: unknown) => void} refused
+ */
+export function followAddress(server, { domain, explain }, { rules, runtime_limits: limits }, refused) {
+  if (document.querySelector("dialog[open]") !== null) return;
+  const asked = JSON.stringify([domain, explain]);
+  const factsNow = JSON.stringify([rules.hash, limits.changes, limits.in_force]);
+  const isSame = factsNow === facts;
+  facts = factsNow;
+  if (explain === "" || (asked === followed && isSame)) return;
+  if (asked !== followed) {
+    if (domain !== "") byId("domain").value = domain;
+    byId("descriptor").value = explain;
+    byId("explain-heading").scrollIntoView({ block: "nearest" });
+  }
+  followed = asked;
+  void explainText(server, domain === "" ? byId("domain").value.trim() : domain, explain, refused);
+}
+
+/** The address that explains a key. @param {View} view @param {TopKey} key */
+export function explainHref(view, { domain, descriptor = [] }) {
+  const explain = typedDescriptor(descriptor, hides) ?? JSON.stringify([{ entries: descriptor }]);
+  return hrefOf(view, { domain, explain });
 }
 
 /** Domains to choose from; the only one is filled in. @param {readonly string[]} domains */
@@ -61,31 +90,23 @@ export function noteBuckets({ store, answered_by: worker }) {
       : "";
 }
 
-/** What was explained last, when, and by which rules; undefined before and after a problem. @type {{ text: string, atMs: number, rules: string | null } | undefined} */
+/** What was explained last, and when; undefined before and after a problem. @type {{ text: string, atMs: number } | undefined} */
 let explained;
-/** The hash of the rules in force. @type {string | null} */
-let rulesNow = null;
 
-/** Says how old the explanation is: what is left in buckets changes, and so do rules. @param {string | null} [rules] the hash of the rules in force */
-export function noteAge(rules = rulesNow) {
-  rulesNow = rules;
-  const age = byId("explained-age");
-  setShown(age, explained !== undefined);
+/** Says how old the explanation is: what is left in buckets changes. */
+export function noteAge() {
+  setShown(byId("explained-age"), explained !== undefined);
   if (explained === undefined) return;
-  const { text, atMs, rules: rulesThen } = explained;
-  const seconds = (Date.now() - atMs) / 1_000;
-  const since = rulesThen === rules ? "" : " The rules have changed since: explain it again.";
-  setText(age, `${shown(text, 200)}, ${durationWords(seconds)} ago.${since}`);
-  age.className = rulesThen === rules ? "quiet" : "warning";
+  const { text, atMs } = explained;
+  setText(byId("explained-age"), `${shown(text, 200)}, ${durationWords((Date.now() - atMs) / 1_000)} ago.`);
 }
 
-/** @param {Server} server @param {(error: unknown) => void} refused */
-async function explainBox(server, refused) {
-  const text = byId("descriptor").value.trim();
+/** @param {Server} server @param {string} given the domain, unless the text names one @param {string} text @param {(error: unknown) => void} refused */
+async function explainText(server, given, text, refused) {
   const read = readDescriptors(text);
   if ("problem" in read) return showProblem(read.problem);
   if (read.domain !== undefined) byId("domain").value = read.domain;
-  const question = { domain: byId("domain").value.trim(), descriptors: read.descriptors };
+  const question = { domain: read.domain ?? given, descriptors: read.descriptors };
   if (question.domain === "") return showProblem("Expected a domain.");
   try {
     const [report, peeked] = await Promise.all([
@@ -99,12 +120,12 @@ async function explainBox(server, refused) {
         if (!server.hasToken || (rule === undefined && set === undefined)) return [];
         const caller = { domain: question.domain, entries: read.descriptors[i]?.entries ?? [] };
         return actionButtons(caller, set === undefined ? ACTIONS : [...ACTIONS, "Unset"], (action, of) => {
-          void askLimit(server, action, of, { done: () => void explainBox(server, refused), refused });
+          void askLimit(server, action, of, { done: () => void explainText(server, given, text, refused), refused });
         });
       }),
       ...bucketParts(server, question, peeked.buckets, peeked.says),
     );
-    explained = { text: `${question.domain}: ${text}`, atMs: Date.now(), rules: rulesNow };
+    explained = { text: `${question.domain}: ${text}`, atMs: Date.now() };
     noteAge();
   } catch (error) {
     showError(error, refused);

@@ -1,12 +1,13 @@
 // The operator's page: looks at the server every two seconds while somebody can see it, and shows what it says.
 
+import { hrefOf, viewOf } from "./address.mjs";
 import { NoAnswer, Server } from "./ask.mjs";
-import { showCharts } from "./charts.mjs";
+import { ruleChart, showCharts } from "./charts.mjs";
 import { byId, setShown, setText } from "./dom.mjs";
-import { explainKey, noteAge, noteBuckets, offerDomains, openExplain } from "./explain.mjs";
+import { explainHref, followAddress, noteAge, noteBuckets, offerDomains, openExplain } from "./explain.mjs";
 import { askLimit, showLimits } from "./limits.mjs";
 import { lastFlood } from "./rates.mjs";
-import { showCertificate, showRules, showUnmatched, showWorkers } from "./tables.mjs";
+import { limitDrawn, showCertificate, showRules, showUnmatched, showWorkers } from "./tables.mjs";
 import { hideTop, showTop } from "./top.mjs";
 import { showBefore, showConditions, showFlood, showVerdict, verdictOf } from "./verdict.mjs";
 import { durationWords, sentence, shown, timeWords } from "./words.mjs";
@@ -30,7 +31,11 @@ let answeredMs;
 
 document.addEventListener("visibilitychange", () => void lookNext());
 openTokenForm();
-openExplain(server, noteRefusal);
+window.addEventListener("hashchange", () => void lookNext());
+openExplain(server, () => viewOf(location.hash), noteRefusal);
+openFilter();
+// On a telephone the rules come when they are asked for.
+if (matchMedia("(max-width: 40rem)").matches) byId("rules-fold").open = false;
 startLooking();
 
 async function look() {
@@ -42,7 +47,16 @@ async function look() {
       historyAskedMs = Date.now();
     }
     const top = state.keeps_top_keys ? await askTop() : undefined;
+    const view = viewOf(location.hash);
+    const listed = top === undefined ? undefined : await askListed(view, top);
     showState(state, top);
+    showTopKeys(listed, view);
+    showRules(state, history, view);
+    if (history !== null) {
+      const opened = ruleChart(view.rule, (all) => limitDrawn(all, view.rule));
+      showCharts(history, view.rule === "" ? undefined : opened);
+    }
+    followAddress(server, view, state, noteRefusal);
     answeredMs = Date.now();
     await showLimits(server, state, actOnLimit);
   } catch (error) {
@@ -62,22 +76,18 @@ function showState(state, top) {
   showFlood(top, history);
   showBefore({ state, history, top });
   showConditions(state);
-  showTopKeys(top);
-  if (history !== null) showCharts(history);
-  showRules(state, history);
   showUnmatched(state);
   showWorkers(state);
   showCertificate(state);
   offerDomains(rules.domains);
   noteBuckets(state);
-  noteAge(rules.hash);
+  noteAge();
 }
 
-/** @param {import("./top.mjs").TopAnswer | undefined} top */
-function showTopKeys(top) {
+/** @param {import("./top.mjs").TopAnswer | undefined} top @param {import("./address.mjs").View} view */
+function showTopKeys(top, view) {
   if (top === undefined) return hideTop("Not available: this server does not keep them.");
-  const explain = (/** @type {import("./top.mjs").TopKey} */ key) => void explainKey(server, key, noteRefusal);
-  showTop(top, explain, server.hasToken ? actOnLimit : undefined);
+  showTop(top, view, (key) => explainHref(view, key), server.hasToken ? actOnLimit : undefined);
 }
 
 /** Asks before it is refused, for refusals are counted and logged. */
@@ -91,6 +101,31 @@ async function requireAccess() {
 function askTop() {
   const window = lastFlood(history)?.isNow === false ? "hour" : "minute";
   return server.ask(`top?window=${window}&by=refused&keys=10`);
+}
+
+/** The keys that the view asks for. @param {import("./address.mjs").View} view @param {import("./top.mjs").TopAnswer} top */
+function askListed({ rule, find, sort, window }, top) {
+  if (rule + find + window === "" && sort !== "asked") return top;
+  const by = sort === "asked" ? "asked" : "refused";
+  return server.ask(`top?window=${window === "hour" ? window : top.window}&by=${by}&keys=100`);
+}
+
+/** What is looked for and the order stand in the address; so what is there stands in the form. */
+function openFilter() {
+  const form = byId("filter");
+  const names = /** @type {const} */ (["find", "sort", "window"]);
+  const show = () => {
+    const view = viewOf(location.hash);
+    for (const name of names) if (form[name].value !== view[name]) form[name].value = view[name];
+  };
+  form.addEventListener("submit", (/** @type {Event} */ event) => event.preventDefault());
+  form.addEventListener("input", () => {
+    const changes = Object.fromEntries(names.map((name) => [name, form[name].value]));
+    window.history.replaceState(null, "", hrefOf(viewOf(location.hash), changes));
+    void lookNext();
+  });
+  window.addEventListener("hashchange", show);
+  show();
 }
 
 /** @type {import("./limits.mjs").Act} */

@@ -1,9 +1,11 @@
 // The rules in force with what each limit counts; and what is there in some services only: descriptors without a rule, workers, the
 // certificate.
 
+import { hrefOf } from "./address.mjs";
 import { drawSpark, makeSpark } from "./charts.mjs";
 import { bodyOf, byId, keepChildren, make, part, setShown, setText } from "./dom.mjs";
 import { latest, ratesOf } from "./rates.mjs";
+import { isFound } from "./top.mjs";
 import { countWords, plural, rateWords, shown, sinceWords, timeWords } from "./words.mjs";
 
 /**
@@ -15,19 +17,24 @@ import { countWords, plural, rateWords, shown, sinceWords, timeWords } from "./w
 /** Limits of the history; with fewer, a limit that is not there was not hit. */
 const HISTORY_LIMITS = 200;
 
-/** @param {State} state @param {History | null} history */
-export function showRules({ rules, at }, history) {
+/** @param {State} state @param {History | null} history @param {import("./address.mjs").View} view */
+export function showRules({ rules, at }, history, view) {
   const loaded = rules.loaded_at === null ? "none in force" : `in force since ${sinceWords(rules.loaded_at, at)}`;
   const hash = rules.hash === null ? "" : `, version ${rules.version}, hash ${rules.hash.slice(0, 12)}`;
   setText(byId("rules-source"), shown(`From ${rules.source}${hash}, ${loaded}.`, 600));
   setShown(byId("rules-note"), rules.left_out > 0);
   setText(byId("rules-note"), `The ${rules.rows.length} that refuse most; ${plural(rules.left_out, "row")} left out.`);
-  setShown(byId("rules"), rules.rows.length > 0);
-  keepChildren(bodyOf("rules"), rules.rows, {
-    key: (row) => `${row.id} ${row.says ?? ""}`,
+  const rows = rowsOf(rules.rows, history, view);
+  setShown(byId("rules"), rows.length > 0);
+  keepChildren(bodyOf("rules"), rows, {
+    key: (row) => `${row.name} ${row.id} ${row.says ?? ""}`,
     create: createRule,
     update: (element, { id, count }) => {
       if (count === undefined) return;
+      const isOpen = id === view.rule;
+      const link = part(element, "a");
+      link.setAttribute("href", hrefOf(view, { rule: isOpen ? "" : id }));
+      link.setAttribute("aria-current", String(isOpen));
       setText(part(element, ".refused-ever"), countWords(count.refused));
       if (history === null) return;
       const { line, area } = limitDrawn(history, id);
@@ -39,16 +46,27 @@ export function showRules({ rules, at }, history) {
 }
 
 /** Hits per second of a limit, and refusals. @param {History} history @param {string} id @returns {import("./charts.mjs").Drawn} */
-function limitDrawn(history, id) {
+export function limitDrawn(history, id) {
   const isKnown = Object.keys(history.limits).length < HISTORY_LIMITS;
   const none = history.seconds.map(() => (isKnown ? 0 : null));
   const { hits, refused } = history.limits[id] ?? { hits: none, refused: none };
   return { line: ratesOf(history, hits), area: ratesOf(history, refused) };
 }
 
+/** The rows that the view asks for: in the order of the files, or sorted, then under their whole names. @param {readonly RuleRow[]} rows @param {History | null} history @param {import("./address.mjs").View} view @returns {readonly RuleRow[]} */
+function rowsOf(rows, history, { find, sort }) {
+  if (find + sort === "") return rows;
+  const list = sort === "asked" ? "line" : "area";
+  const rateOf = (/** @type {RuleRow} */ { id }) =>
+    history === null ? 0 : (latest(limitDrawn(history, id)[list]) ?? 0);
+  const found = rows.filter(({ id, says = "", count }) => count !== undefined && isFound(`${id} ${says}`, find));
+  const named = found.map(({ limit: _, ...row }) => ({ ...row, depth: 0, name: row.id }));
+  return sort === "" ? named : named.sort((one, other) => rateOf(other) - rateOf(one));
+}
+
 /** @param {RuleRow} row */
 function createRule({ depth, name, where, limit, says, mode, count }) {
-  const head = make("th", { scope: "row" }, shown(name, 80));
+  const head = make("th", { scope: "row" }, count === undefined ? shown(name, 80) : make("a", {}, shown(name, 80)));
   head.style.setProperty("--depth", String(depth));
   if (limit !== undefined) head.append(" ", make("span", { class: "limit" }, shown(limit, 80)));
   const words = [says, mode === undefined ? undefined : `${mode} mode`, where].filter((word) => word !== undefined);

@@ -4,21 +4,40 @@ import { bodyOf, byId, keepChildren, make, part, setShown, setText } from "./dom
 import { actionButtons } from "./limits.mjs";
 import { countWords, plural, shown, sinceWords } from "./words.mjs";
 
-/** @param {TopAnswer} answer @param {(key: TopKey) => void} explain @param {import("./limits.mjs").Act | undefined} act undefined: nobody may */
-export function showTop(answer, explain, act) {
-  const { keys, at, window } = answer;
-  const refused = keys.filter((key) => key.refused > 0);
+/** @typedef {import("./address.mjs").View} View */
+
+/** Keys of a table. */
+const SHOWN_MAX = 10;
+
+/**
+ * Shows the keys that the view asks for.
+ * @param {TopAnswer} answer @param {View} view @param {(key: TopKey) => string} hrefOfKey of its explanation
+ * @param {import("./limits.mjs").Act | undefined} act undefined: nobody may
+ */
+export function showTop(answer, view, hrefOfKey, act) {
+  const { at, by, window } = answer;
+  const isNarrowed = view.rule + view.find !== "";
+  const keys = answer.keys
+    .filter((key) => by === "asked" || key.refused > 0)
+    .filter((key) => view.rule === "" || [idOf(key), idOf({ ...key, limit: "" })].includes(view.rule))
+    .filter((key) => isFound(`${keyWords(key)} ${ruleWords(key)}`, view.find))
+    .slice(0, isNarrowed ? answer.keys.length : SHOWN_MAX);
   setText(
-    byId("top-note"),
-    outstandingKey(answer) === undefined
-      ? noKeyWords(answer)
-      : `Within the last ${window}; counts may be a little too high.`,
+    byId("top-heading"),
+    `Keys that ${by === "asked" ? "ask" : "are refused"} most${view.rule === "" ? "" : ` by ${shown(view.rule, 80)}`}`,
   );
-  setShown(byId("top"), refused.length > 0);
-  keepChildren(bodyOf("top"), refused, {
-    key: ({ domain, rule, key }) => JSON.stringify([domain, rule, key]),
-    create: (key) => createTop(key, explain, act),
+  const isPlain = by === "refused" && !isNarrowed && outstandingKey(answer) === undefined;
+  const none = isNarrowed
+    ? `None of the ${plural(answer.keys.length, "key")} within the last ${window}.`
+    : noKeyWords(answer);
+  const counted = `Within the last ${window}; counts may be a little too high.`;
+  setText(byId("top-note"), isPlain || keys.length === 0 ? none : counted);
+  setShown(byId("top"), keys.length > 0);
+  keepChildren(bodyOf("top"), keys, {
+    key: ({ domain, rule, limit, key }) => JSON.stringify([domain, rule, limit, key]),
+    create: (key) => createTop(key, act),
     update: (row, key) => {
+      row.querySelector("a")?.setAttribute("href", hrefOfKey(key));
       setText(part(row, ".refused"), countWords(key.refused));
       setText(part(row, ".asked"), countWords(key.asked));
       setText(part(row, ".since"), key.refused_since === null ? "-" : sinceWords(key.refused_since, at));
@@ -26,16 +45,27 @@ export function showTop(answer, explain, act) {
   });
 }
 
-/** @param {TopKey} key @param {(key: TopKey) => void} explain @param {import("./limits.mjs").Act | undefined} act */
-function createTop(key, explain, act) {
+/** The id of a key's limit, as rules and the history have it. @param {TopKey} key */
+export function idOf({ domain, rule, limit }) {
+  if (rule === "") return `${domain}#${limit === "" ? "global" : limit}`;
+  return `${domain}/${rule}${limit === "" ? "" : `#${limit}`}`;
+}
+
+/** Whether a text has what is looked for, in small or capital letters. @param {string} text @param {string} find */
+export function isFound(text, find) {
+  return text.toLowerCase().includes(find.toLowerCase());
+}
+
+/** @param {TopKey} key @param {import("./limits.mjs").Act | undefined} act */
+function createTop(key, act) {
   const name = shown(keyWords(key), 80);
-  const head = make("th", { scope: "row" }, name);
-  if (key.descriptor !== undefined) {
-    const button = make("button", { type: "button", "aria-label": `Explain ${name}` }, "Explain");
-    button.addEventListener("click", () => explain(key));
+  const head = make("th", { scope: "row" });
+  if (key.descriptor === undefined) head.append(name);
+  else {
+    head.append(make("a", { "aria-label": `Explain ${name}` }, name));
     const caller = { domain: key.domain, entries: key.descriptor };
-    const actions = act === undefined ? [] : actionButtons(caller, ["Raise", "Block", "Exempt", "Unset"], act);
-    head.append(make("small", {}, button, ...actions));
+    if (act !== undefined)
+      head.append(make("small", {}, ...actionButtons(caller, ["Raise", "Block", "Exempt", "Unset"], act)));
   }
   return make(
     "tr",
@@ -76,6 +106,7 @@ export function hideTop(says) {
  * @typedef {object} TopAnswer
  * @property {string} at
  * @property {"minute" | "hour"} window
+ * @property {"refused" | "asked"} by
  * @property {number} window_seconds
  * @property {number} refused refusals of all keys
  * @property {readonly TopKey[]} keys

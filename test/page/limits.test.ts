@@ -109,7 +109,7 @@ test("under an explanation one of a rule's limits is raised, a refusal is said, 
 test("without a token configured it says what to set, and offers nothing", async () => {
   const seen = await see(flood());
   const { page } = seen;
-  await page.getByRole("button", { name: "Explain user=alice" }).waitFor();
+  await page.getByRole("link", { name: "Explain user=alice" }).waitFor();
   expect(await page.locator("#limits-note").innerText()).toBe(
     "None in force. This server has no token, so nobody may set any: set ADMIN_TOKEN or ADMIN_TOKEN_FILE, and restart it.",
   );

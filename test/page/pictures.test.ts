@@ -13,8 +13,8 @@ withBrowser();
 
 const folder = process.env.PAGE_PICTURES ?? temporaryFolder("headgate-pictures");
 const TOKEN = "a-token-of-the-operators";
-/** Charts that are worth a look take so many samples, of a quarter of a minute each. */
-const SAMPLES = process.env.PAGE_PICTURES === undefined ? 2 : 60;
+/** Charts that are worth a look take so many steps, of some four seconds each. */
+const STEPS = process.env.PAGE_PICTURES === undefined ? 2 : 264;
 
 const PICTURES: readonly {
   name: string;
@@ -47,9 +47,9 @@ test.each(PICTURES)("$name shows what it is there for", async ({ name, scene, sc
     await page.getByLabel("Token").press("Enter");
   }
   await expect.poll(() => page.locator("#verdict").innerText()).toMatch(shows);
-  for (let i = 0; i < SAMPLES; i++) {
-    await page.waitForTimeout(1_000);
-    made.skip(14);
+  for (let i = 0; i < STEPS; i++) {
+    await page.waitForTimeout(250);
+    made.skip(3.5);
   }
   await expect.poll(() => page.locator("#calls svg .hits").first().getAttribute("d")).toMatch(/^M/);
   const picture = await page.screenshot();

@@ -82,10 +82,10 @@ test("a flood of one key: key, rule and since when stand in one sentence above a
       /^Refused most: user=alice by rule user of edge, \d+ in the last minute, since \d\d:\d\d:\d\d \(\d+ s\)\.$/,
     );
   const key = page.locator("#top tbody tr").first();
-  await expect.poll(() => key.innerText()).toMatch(/^user=alice\s+Explain\s+user\s+edge\s+\d+\s+\d+\s+\d\d:\d\d:\d\d/);
+  await expect.poll(() => key.innerText()).toMatch(/^user=alice\s+user\s+edge\s+\d+\s+\d+\s+\d\d:\d\d:\d\d/);
   const rule = page.locator("#rules tbody tr", { has: page.getByText("5 hits per hour") });
   await expect.poll(() => rule.locator(".refused-now").innerText()).toMatch(/^[1-9]/);
-  await page.getByRole("button", { name: "Explain user=alice" }).click();
+  await page.getByRole("link", { name: "Explain user=alice" }).click();
   await expect.poll(() => page.locator("#explained").innerText()).toMatch(/The rule 'user' applies\..*0 of 5/s);
   await expectClean(seen);
 });

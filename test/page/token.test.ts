@@ -47,7 +47,7 @@ test("the right token shows all, and lies in no address, storage or cookie, nor 
   await page.getByText("The rule 'tenant' applies.").waitFor();
   const places =
     "[localStorage, sessionStorage].map((all) => JSON.stringify(all)).join() + document.cookie + location.href";
-  expect(await page.evaluate(places)).toBe(`{},{}${seen.scene.url}`);
+  expect(await page.evaluate(places)).toBe(`{},{}${seen.scene.url}#domain=edge&explain=tenant%3Dacme`);
   expect(await page.content()).not.toContain(TOKEN);
   expect(asked.join("\n")).not.toContain(TOKEN);
   expect(asked.length).toBeGreaterThan(2);

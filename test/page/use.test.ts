@@ -70,7 +70,8 @@ test("Enter explains, Shift+Enter begins a line, and the answer says what it is 
   await expect.poll(() => age.innerText()).toMatch(/, [2-9] s ago\.$/);
   await writeFile(join(scene.app.rulesDir, "rules.yaml"), "domain: edge\ndescriptors: [{ key: user }]\n");
   await scene.app.app.reload();
-  await expect.poll(() => age.innerText()).toMatch(/ s ago\. The rules have changed since: explain it again\.$/);
+  // It was of rules that are no longer in force, so it is refreshed.
+  await expect.poll(() => explained(seen).innerText()).toMatch(/unlimited|no bucket/);
   await explain(seen, "user=ann plan=free");
   await expect
     .poll(() => explained(seen).innerText())
@@ -174,4 +175,43 @@ test("numbers that move don't move the page, and nobody is told of them again an
     await expect.poll(path).not.toBe(before);
   }
   expect(await seen.page.evaluate("[globalThis.shifts, globalThis.told]")).toEqual([0, 0]);
+});
+
+test("a rule opens its keys and its chart, a key its explanation; another browser shows the same at that address", async () => {
+  const seen = await see(flood());
+  const { page, scene } = seen;
+  const rule = page.locator("#rules tbody tr", { has: page.getByText("5 hits per hour") });
+  await rule.getByRole("link").click();
+  await expect.poll(() => page.locator("#top-heading").innerText()).toBe("Keys that are refused most by edge/user");
+  await expect
+    .poll(() => page.locator("#calls li").first().innerText())
+    .toMatch(/^Hits per second of edge\/user\s+all/);
+  await page.getByRole("link", { name: "Explain user=alice" }).click();
+  await expect.poll(() => explained(seen).innerText()).toMatch(/The rule 'user' applies\./);
+  const address = page.url();
+  expect(address).toBe(`${scene.url}#rule=edge%2Fuser&domain=edge&explain=user%3Dalice`);
+  const other = await seeUrl(address);
+  await expect.poll(() => explained(other).innerText()).toMatch(/The rule 'user' applies\..*0 of 5/s);
+  await expect.poll(() => other.page.locator("#top-heading").innerText()).toContain("edge/user");
+  await expectClean(other);
+  await page.goBack();
+  expect(page.url()).toBe(`${scene.url}#rule=edge%2Fuser`);
+  await rule.getByRole("link").click();
+  await expect.poll(() => page.locator("#top-heading").innerText()).toBe("Keys that are refused most");
+});
+
+test("keys and rules are looked for and sorted, and the address says how", async () => {
+  const seen = await see(flood());
+  const { page, scene } = seen;
+  const rules = () => page.locator("#rules tbody th").allInnerTexts();
+  await page.getByLabel("Order").selectOption("refused most");
+  await expect.poll(rules).toEqual(expect.arrayContaining([expect.stringContaining("edge/tenant#per-day")]));
+  await expect.poll(async () => (await rules())[0]).toContain("edge/user");
+  await page.getByLabel("Order").selectOption("asked most");
+  await expect.poll(() => page.locator("#top tbody th").allInnerTexts()).toContain("tenant=acme");
+  await page.getByLabel("Find").fill("ALI");
+  await expect.poll(() => page.locator("#top tbody th").allInnerTexts()).toEqual(["user=alice"]);
+  expect(await rules()).toEqual([]);
+  expect(page.url()).toBe(`${scene.url}#find=ALI&sort=asked`);
+  await expectClean(seen);
 });

@@ -34,6 +34,7 @@ const topOf = (refused: number, key: number) => ({
   at: AT,
   window: "minute" as const,
   window_seconds: 60,
+  by: "refused" as const,
   refused,
   keys: [
     {

@@ -1,0 +1,20 @@
+// What is shown of all there is stands in the address, to be pasted into a chat: the rule that is opened, the descriptor that is
+// explained, what is looked for, and the order. Never the token. Pure.
+
+/** @typedef {{ rule: string, domain: string, explain: string, find: string, sort: string, window: string }} View */
+
+/** @type {View} */
+const EVERYTHING = { rule: "", domain: "", explain: "", find: "", sort: "", window: "" };
+
+/** What the address names; nothing else of it counts. @param {string} hash @returns {View} */
+export function viewOf(hash) {
+  const given = new URLSearchParams(hash.slice(1));
+  const named = Object.keys(EVERYTHING).map((name) => [name, given.get(name) ?? ""]);
+  return Object.fromEntries(named);
+}
+
+/** The address of a view. @param {View} view @param {Partial<View>} changes */
+export function hrefOf(view, changes = {}) {
+  const named = Object.entries({ ...view, ...changes }).filter(([, value]) => value !== "");
+  return `#${new URLSearchParams(named)}`;
+}
