@@ -1,7 +1,8 @@
 // Makes a release, or tries one; RELEASING.md tells the steps. Works on a copy of what is committed.
-//   npm run release -- 0.2.0              tries it: makes all files in .cache/release/0.2.0 and changes nothing else
+//   npm run release -- 0.2.0              tries it: makes all files in .cache/release/0.2.0 and changes nothing else. On the commit of
+//                                         that version it makes the files again, as they were published
 //   npm run release -- 0.2.0 --write      sets version and changelog in this checkout, for review
-//   npm run release -- 0.2.0 --publish    on the commit with the tag v0.2.0: makes the files and publishes them
+//   npm run release -- 0.2.0 --publish    on the commit with the tag v0.2.0: makes the files, signs and publishes them
 // --out FOLDER says where the files go: a folder that is new or empty.
 
 import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from "node:fs";
@@ -11,7 +12,7 @@ import { parseArgs } from "node:util";
 import { makeArtifacts } from "./release/artifacts.mjs";
 import { tryPackages } from "./release/installed.mjs";
 import { run, say, withFolder } from "./release/run.mjs";
-import { checkNext, checkSet, setVersion } from "./release/version.mjs";
+import { checkNext, checkSet, isSet, setVersion } from "./release/version.mjs";
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const ARCHIVE_BYTES_MAX = 268_435_456;
@@ -39,7 +40,7 @@ function release({ version, write, publish, out }) {
   const commands = publishCommands(version, out);
   withFolder("headgate-release", (copy) => {
     copyTo(copy);
-    if (publish) checkSet(copy, version);
+    if (publish || isSet(copy, version)) checkSet(copy, version);
     else {
       checkNext(copy, version);
       setVersion(copy, version, today());
@@ -75,27 +76,44 @@ function emptyFolder(folder, version) {
   if (readdirSync(folder).length > 0) throw new Error(`${folder} is not empty; name a folder that is new or empty`);
 }
 
-/** In their order. Whoever has to go on by hand after one failed runs the rest. */
+/** In their order. Whoever has to go on by hand after one failed runs the rest. IMAGE names the image; without it none is published. */
 function publishCommands(version, out) {
   const isEarly = version.includes("-");
   const tag = isEarly ? ["--tag", "next"] : [];
   const file = (name) => join(out, name);
+  const bills = [`headgate-${version}.sbom.cdx.json`, `headgate-client-${version}.sbom.cdx.json`].map(file);
+  const billed = [`headgate-image-${version}.tar.gz`, `headgate-client-${version}.tgz`].map(file);
   const assets = [
-    `headgate-${version}.tgz`,
-    `headgate-client-${version}.tgz`,
-    `headgate-chart-${version}.tgz`,
-    `headgate-image-${version}.tar.gz`,
-    `headgate-${version}.sbom.cdx.json`,
-    `headgate-client-${version}.sbom.cdx.json`,
-    "SHA256SUMS",
+    ...billed,
+    ...bills,
+    ...[`headgate-${version}.tgz`, `headgate-chart-${version}.tgz`, "SHA256SUMS"].map(file),
   ];
+  // Signatures are by the identity of the workflow that runs this, with no key to keep.
+  const attest = billed.map((name, i) => {
+    const predicate = ["--type", "cyclonedx", "--predicate", bills[i]];
+    return ["cosign", "attest-blob", "--yes", ...predicate, "--bundle", `${name}.sigstore.json`, name];
+  });
+  const bundles = [...billed, file("SHA256SUMS")].map((name) => `${name}.sigstore.json`);
   return [
-    ["npm", "publish", ...tag, file(`headgate-client-${version}.tgz`)],
-    ["npm", "publish", ...tag, file(`headgate-${version}.tgz`)],
+    ["cosign", "sign-blob", "--yes", "--bundle", file("SHA256SUMS.sigstore.json"), file("SHA256SUMS")],
+    ...attest,
+    ["npm", "publish", "--provenance", ...tag, file(`headgate-client-${version}.tgz`)],
+    ["npm", "publish", "--provenance", ...tag, file(`headgate-${version}.tgz`)],
+    ...imageCommands(process.env.IMAGE, version, bills[0]),
     [
       ...["gh", "release", "create", `v${version}`, "--verify-tag", ...(isEarly ? ["--prerelease"] : [])],
-      ...["--notes-file", file("NOTES.md"), ...assets.map(file)],
+      ...["--notes-file", file("NOTES.md"), ...assets, ...bundles],
     ],
+  ];
+}
+
+function imageCommands(image, version, bill) {
+  if (!image) return [];
+  const name = `${image}:${version}`;
+  return [
+    ["docker", "build", "--file", join(ROOT, "deploy/Dockerfile"), "--tag", name, ROOT],
+    ["docker", "push", name],
+    [join(ROOT, ".ci/release/sign-image"), name, bill],
   ];
 }
 

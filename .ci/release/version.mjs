@@ -24,6 +24,12 @@ export function checkNext(root, version) {
   if (sectionOf(changelog, "Unreleased") === "") throw new Error("CHANGELOG.md has nothing under Unreleased");
 }
 
+/** True if the checkout has this version, with its section in the changelog. */
+export function isSet(root, version) {
+  const changelog = readFileSync(join(root, "CHANGELOG.md"), "utf8");
+  return versionOf(root) === version && sectionOf(changelog, version) !== undefined;
+}
+
 /** Throws with a sentence unless the checkout has this version, as `setVersion` leaves it. */
 export function checkSet(root, version) {
   const current = versionOf(root);

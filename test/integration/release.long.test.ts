@@ -1,10 +1,19 @@
-// A release of what is committed, from trying to publishing, in a copy of the repository. npm and gh are stand-ins where they would
-// publish: they write down what they were asked for.
+// A release of what is committed, from trying to publishing, in a copy of the repository. npm, gh, docker and cosign are stand-ins where they
+// would publish: they write down what they were asked for. That of cosign signs with a local key in place of an identity.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { delimiter, join, resolve } from "node:path";
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, delimiter, join, resolve } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -38,6 +47,22 @@ let repository: string;
 let out: string;
 let asked: string;
 let env: NodeJS.ProcessEnv;
+const keys = temporaryFolder("headgate-release-keys");
+const IMAGE = "images.example/headgate";
+
+/** Signs the file, and with attest-blob the bill before it, into the bundle: both commands name these last. */
+const COSIGN = `
+case $1 in
+sign-blob) cat "$5" | openssl dgst -sha256 -sign "${keys}/key" -out "$4" ;;
+attest-blob) cat "$6" "$9" | openssl dgst -sha256 -sign "${keys}/key" -out "$8" ;;
+esac`;
+
+/** Whether a bundle of that stand-in is of these files. */
+function isSigned(bundle: string, ...files: readonly string[]): boolean {
+  const input = Buffer.concat(files.map((file) => readFileSync(file)));
+  const args = ["dgst", "-sha256", "-verify", join(keys, "public"), "-signature", bundle];
+  return spawnSync("openssl", args, { input }).status === 0;
+}
 
 beforeAll(() => {
   repository = temporaryFolder("headgate-release-of");
@@ -54,11 +79,17 @@ beforeAll(() => {
   const programs = temporaryFolder("headgate-release-programs");
   const npm = execFileSync("which", ["npm"], { encoding: "utf8" }).trim();
   const standIn = `#!/bin/sh\necho "$(basename "$0") $*" >> "${asked}"\n`;
-  writeFileSync(join(programs, "gh"), standIn, { mode: 0o755 });
+  execFileSync("sh", ["-c", "openssl genrsa -out key && openssl rsa -in key -pubout -out public"], {
+    cwd: keys,
+    stdio: "ignore",
+  });
+  const digest = `[ "$1" != inspect ] || exec echo ${IMAGE}@sha256:abc\n`;
+  const others = { gh: standIn, docker: standIn.replace("\n", `\n${digest}`), cosign: standIn + COSIGN };
+  for (const [name, text] of Object.entries(others)) writeFileSync(join(programs, name), text, { mode: 0o755 });
   writeFileSync(join(programs, "npm"), `#!/bin/sh\n[ "$1" = publish ] || exec "${npm}" "$@"\n${standIn}`, {
     mode: 0o755,
   });
-  env = { ...process.env, ...IDENTITY, PATH: `${programs}${delimiter}${process.env.PATH}` };
+  env = { ...process.env, ...IDENTITY, IMAGE, PATH: `${programs}${delimiter}${process.env.PATH}` };
   git("init", "--quiet");
   commit("Begin");
 });
@@ -138,21 +169,62 @@ test("is not published without its tag, nor with changes that are not committed"
 
 // Promise(operators): A release publishes the bytes that were tested, reproducible byte by byte.
 test(
-  "that is published is what was tried, byte by byte; nothing else is",
+  "that is published is what was tried, byte by byte, and signed before; nothing else is",
   () => {
     git("tag", `v${VERSION}`);
     const { status, said } = release(VERSION, "--publish", "--out", join(out, "published"));
     expect(status, said).toBe(0);
     expect(sums(join(out, "published"))).toBe(sums(join(out, "tried")));
     const at = (name: string) => join(out, "published", name);
-    const [client, service, page] = published();
-    expect([client, service]).toEqual([
-      `npm publish ${at(`headgate-client-${VERSION}.tgz`)}`,
-      `npm publish ${at(`headgate-${VERSION}.tgz`)}`,
+    const bill = at(`headgate-${VERSION}.sbom.cdx.json`);
+    const name = `${IMAGE}:${VERSION}`;
+    const [blob, first, second, ...rest] = published();
+    expect([blob, first, second].map((line) => line?.split(" ").slice(0, 2))).toEqual([
+      ["cosign", "sign-blob"],
+      ["cosign", "attest-blob"],
+      ["cosign", "attest-blob"],
     ]);
+    expect(rest.slice(0, -1)).toEqual([
+      `npm publish --provenance ${at(`headgate-client-${VERSION}.tgz`)}`,
+      `npm publish --provenance ${at(`headgate-${VERSION}.tgz`)}`,
+      `docker build --file ${repository}/deploy/Dockerfile --tag ${name} ${repository}`,
+      `docker push ${name}`,
+      `cosign sign --yes ${IMAGE}@sha256:abc`,
+      `cosign attest --yes --type cyclonedx --predicate ${bill} ${IMAGE}@sha256:abc`,
+    ]);
+    const page = rest.at(-1);
     expect(page).toMatch(new RegExp(`^gh release create v${VERSION} --verify-tag --notes-file `));
-    for (const name of FILES) expect(page).toContain(` ${at(name)}`);
-    expect(published()).toHaveLength(3);
+    for (const file of FILES) expect(page).toContain(` ${at(file)}`);
+  },
+  RELEASE_MS,
+);
+
+test("can be verified by whoever has the files of its page", () => {
+  const [page = ""] = published().slice(-1);
+  const folder = temporaryFolder("headgate-release-page");
+  const files = page.split(" ").filter((word) => word.startsWith(join(out, "published")));
+  for (const file of files) copyFileSync(file, join(folder, basename(file)));
+  const at = (name: string) => join(folder, name);
+  expect(isSigned(at("SHA256SUMS.sigstore.json"), at("SHA256SUMS"))).toBe(true);
+  for (const [bill, file] of [
+    ["headgate", `headgate-image-${VERSION}.tar.gz`],
+    ["headgate-client", `headgate-client-${VERSION}.tgz`],
+  ] as const)
+    expect(isSigned(at(`${file}.sigstore.json`), at(`${bill}-${VERSION}.sbom.cdx.json`), at(file))).toBe(true);
+  const check = () => spawnSync("sha256sum", ["--check", "--quiet", "SHA256SUMS"], { cwd: folder }).status;
+  expect(check()).toBe(0);
+  appendFileSync(at(`headgate-chart-${VERSION}.tgz`), "x");
+  expect(check()).toBe(1);
+  appendFileSync(at("SHA256SUMS"), "\n");
+  expect(isSigned(at("SHA256SUMS.sigstore.json"), at("SHA256SUMS"))).toBe(false);
+});
+
+test(
+  "can be made again from its commit",
+  () => {
+    const { status, said } = release(VERSION, "--out", join(out, "again"));
+    expect(status, said).toBe(0);
+    expect(sums(join(out, "again"))).toBe(sums(join(out, "published")));
   },
   RELEASE_MS,
 );
