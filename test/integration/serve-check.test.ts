@@ -4,9 +4,13 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { runThrough } from "../../src/engine/base/long-work.ts";
+import { digestOf, RATE_LIMIT_TYPE } from "../../src/rule-sources/xds/discovery.ts";
+import { CacheFile } from "../../src/rule-sources/xds/rules-cache.ts";
 import { PROGRAM } from "../support/built-program.ts";
 import { Authority } from "../support/certificates.ts";
 import { freePort, RedisServer } from "../support/redis-server.ts";
+import { resourceBytes } from "../support/resources.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const folder = temporaryFolder("headgate-serve-check");
@@ -75,12 +79,19 @@ test("names everything that is wrong at once, and ends with 1", async () => {
   );
 });
 
-test("reads what RULES_CACHE keeps, and asks no control plane", () => {
+test("reads what RULES_CACHE keeps, and asks no control plane", async () => {
   const RULES_CACHE = join(folder, "cache");
   const env = { CONFIG_TYPE: "GRPC_XDS_SOTW", CONFIG_GRPC_XDS_SERVER_URL: "127.0.0.1:1", RULES_CACHE };
   expect(check(env)).toMatchObject({
     code: 0,
     said: expect.arrayContaining(["ok       rules: 127.0.0.1:1 sends them, and none are kept"]),
+  });
+  const resources = [{ typeUrl: RATE_LIMIT_TYPE, value: resourceBytes({ name: "edge", domain: "edge" }) }];
+  const set = { version: "7", resources, digest: runThrough(digestOf(resources)) };
+  await new CacheFile(RULES_CACHE, { warn: () => undefined }).write(set, 0);
+  expect(check(env)).toMatchObject({
+    code: 0,
+    said: expect.arrayContaining([`ok       rules: 1 domain from ${RULES_CACHE}, as 127.0.0.1:1 sent them`]),
   });
   writeFileSync(RULES_CACHE, "cut");
   expect(check(env).said.join("\n")).toMatch(/^warning {2}the rules that RULES_CACHE has kept can't be read: /m);
