@@ -1,6 +1,8 @@
 // `headgate doctor` asks running services.
 
+import { createServer } from "node:http";
 import { expect, test } from "vitest";
+import { listen } from "../support/listen.ts";
 import { runProgram } from "../support/run-program.ts";
 import { startTestApp } from "../support/test-app.ts";
 
@@ -20,6 +22,13 @@ test("compares services that differ in rules and settings, and ends with 1", asy
   const named = new Set(differences.map(({ what }: { what: string }) => what));
   expect(["rules", "setting SHADOW_MODE"].filter((what) => !named.has(what))).toEqual([]);
   expect(both.exitCode).toBe(1);
+});
+
+test("a program whose answers only look like Headgate's can't be asked: 2", async () => {
+  const port = await listen(createServer((_, answer) => answer.end('{"conditions":[]}')));
+  const { out, exitCode } = await runProgram(["doctor", "-s", `127.0.0.1:${port}`]);
+  expect(out).toContain("can't be asked: the answer is not that of a Headgate like this one");
+  expect(exitCode).toBe(2);
 });
 
 test("a service that wants a token, and one that is away, are named: 2", async () => {

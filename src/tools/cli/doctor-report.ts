@@ -42,6 +42,8 @@ export interface Heard {
   readonly state: State;
   /** Of /config; empty if that could not be read. */
   readonly settings: Readonly<Record<string, string>>;
+  /** Why it could not be read. */
+  readonly settingsError?: string | undefined;
   /** When the question was sent and when the answer came, in milliseconds. */
   readonly askedMs: number;
   readonly heardMs: number;
@@ -75,10 +77,8 @@ const DEAD_LIMITS = "dead limits ";
 export function doctorReport(answers: readonly (Heard | Silent)[]) {
   const heard = answers.filter((one) => "state" in one);
   const silent = answers.filter((one) => "error" in one);
-  const joined = joinConditions(heard);
-  const isPartial = ({ id, servers }: { id: string; servers: readonly string[] }) =>
-    id.startsWith(DEAD_LIMITS) && servers.length < heard.length;
-  const conditions = joined.filter((one) => !isPartial(one));
+  const found = joinConditions(heard).map((one) => sortDead(one, heard));
+  const conditions = found.flatMap(({ condition }) => condition ?? []);
   const differences = findDifferences(heard);
   const isWrong = conditions.length + differences.length > 0;
   const worst: "critical" | "warning" | "well" = conditions[0]?.severity ?? (isWrong ? "warning" : "well");
@@ -89,8 +89,11 @@ export function doctorReport(answers: readonly (Heard | Silent)[]) {
     conditions,
     differences,
     information: [
-      ...joined.filter(isPartial).map(({ says, details, servers }) => ({ says, details, servers })),
+      ...found.flatMap(({ information }) => information ?? []),
       ...joinInformation(heard),
+      ...heard.flatMap(({ server, settingsError: why }) =>
+        why === undefined ? [] : [{ says: "Its settings could not be compared:", details: [why], servers: [server] }],
+      ),
     ],
   };
 }
@@ -120,6 +123,27 @@ function joinConditions(heard: readonly Heard[]) {
   }
   const rank = ({ severity }: Condition) => (severity === "critical" ? 0 : 1);
   return [...joined.values()].sort((one, other) => rank(one) - rank(other) || one.since.localeCompare(other.since));
+}
+
+/** Of a condition about dead limits what is true of all processes, and as information what is true of some. */
+function sortDead(condition: ReturnType<typeof joinConditions>[number], heard: readonly Heard[]) {
+  const { id, servers } = condition;
+  if (!id.startsWith(DEAD_LIMITS) || heard.length < 2) return { condition };
+  const lists = heard.map(({ state }) => state.conditions.find((one) => one.id === id)?.details ?? []);
+  const ruleOf = (line: string) => line.split("): ", 1)[0] as string;
+  const lines = new Map<string, string>();
+  for (const line of lists.flat()) getOrInsert(lines, ruleOf(line), () => line);
+  // A list that is cut off may go on with any rule.
+  const isIn = (list: readonly string[], rule: string) =>
+    list.some((line) => ruleOf(line) === rule || /^and \d+ more$/.test(line));
+  const isDead = (rule: string) => lists.every((list) => isIn(list, rule));
+  const linesOf = (areDead: boolean) => [...lines].flatMap(([rule, line]) => (isDead(rule) === areDead ? [line] : []));
+  const [details, partly] = [linesOf(true), linesOf(false)];
+  if (partly.length === 0) return { condition: { ...condition, details } };
+  const ofDomain = `Limits of domain ${id.slice(DEAD_LIMITS.length)}`;
+  const information = { says: `${ofDomain} that calls match at other processes only:`, details: partly, servers };
+  if (details.length === 0) return { information };
+  return { condition: { ...condition, says: `${ofDomain} match no call of any process.`, details }, information };
 }
 
 /** What processes tell for information, each sentence once; calls without a decision, if no condition tells of them any more. */

@@ -1,6 +1,7 @@
 // `headgate doctor`: asks the processes of a service what is wrong, and compares them.
 
 import { type Clock, SystemClock } from "../../engine/base/clock.ts";
+import { isRecord } from "../../engine/base/is-record.ts";
 import { type AdminTarget, askAdmin } from "./admin-call.ts";
 import { parseHttpServer, serverOption } from "./arguments.ts";
 import type { ProgramCommand } from "./command.ts";
@@ -69,6 +70,8 @@ async function hear(target: AdminTarget, terminal: Terminal, clock: Clock): Prom
   const state = await askAdmin<State>(target, "/state", "conditions", own);
   const heardMs = clock.nowUs() / 1_000;
   if (state === undefined) return { server, error: errors.join() };
+  if (!isRecord(state.rules) || !isRecord(state.calls) || Number.isNaN(Date.parse(state.at)))
+    return { server, error: "the answer is not that of a Headgate like this one" };
   const config = await askAdmin<{ settings: Heard["settings"] }>(target, "/config", "settings", own);
-  return { server, state, settings: config?.settings ?? {}, askedMs, heardMs };
+  return { server, state, settings: config?.settings ?? {}, settingsError: errors[0], askedMs, heardMs };
 }

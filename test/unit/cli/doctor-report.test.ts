@@ -128,6 +128,29 @@ test("a limit that is dead in one process and not in another is no problem, but 
   expect(all).toMatchObject({ exit_code: 1, conditions: [{ id: "dead limits edge" }], information: [] });
 });
 
+test("of several dead limits those that are alive in another process are told apart", () => {
+  const lines = (...ids: readonly string[]) => ids.map((id) => `edge/${id} (a.yaml:9:5): none of ${ids.length}; why`);
+  const dead = (...ids: readonly string[]) => ({
+    conditions: [condition("dead limits edge", { says: `${ids.length} rules.`, details: lines(...ids) })],
+  });
+  const report = doctorReport([heard("a:1", dead("a", "b", "c")), heard("b:1", dead("b"))]);
+  expect(report.conditions).toMatchObject([
+    { says: "Limits of domain edge match no call of any process.", details: ["edge/b (a.yaml:9:5): none of 3; why"] },
+  ]);
+  expect(report.information).toMatchObject([
+    { details: ["edge/a (a.yaml:9:5): none of 3; why", "edge/c (a.yaml:9:5): none of 3; why"] },
+  ]);
+  const cut = { conditions: [condition("dead limits edge", { details: ["and 30 more"] })] };
+  expect(doctorReport([heard("a:1", dead("a")), heard("b:1", cut)]).exit_code).toBe(1);
+});
+
+test("settings that can't be read are told", () => {
+  const report = doctorReport([{ ...heard("a:1"), settingsError: "answered 500" }, heard("b:1")]);
+  expect(report.information).toEqual([
+    { says: "Its settings could not be compared:", details: ["answered 500"], servers: ["a:1"] },
+  ]);
+});
+
 test("what is for information is told once, and is no problem", () => {
   const information = [{ says: "Limits that refuse all:", details: ["edge/a"] }];
   const past = { cause: "STORE_TIMEOUT", last_hour: 0, last_day: 7, first_at: "A", last_at: "B" };
