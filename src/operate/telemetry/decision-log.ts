@@ -112,6 +112,7 @@ function decisionLine(
     domain: textOf(request.domain),
     ...askedOf(call),
     code: decision.overLimit ? "OVER_LIMIT" : "OK",
+    ...(call.missing === undefined ? {} : { missing: textOf(call.missing) }),
     ...(governing === undefined
       ? {}
       : { limit: textOf(governing.limit.names.id), cost: governing.cost, remaining: governing.remaining }),

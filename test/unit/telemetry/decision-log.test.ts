@@ -125,6 +125,12 @@ describe("the decision log", () => {
     );
   });
 
+  test("names the required entry that a call lacked", () => {
+    const rig = new Rig(`${RULES}require: [tenant]\non_missing: refuse\n`);
+    rig.ask(call(["user", "ann"]));
+    expect(JSON.parse(rig.lines[0] ?? "")).toMatchObject({ code: "OVER_LIMIT", missing: "tenant" });
+  });
+
   // Promise(input): `hash_values` hides values in bucket names, labels, metadata, `explain`, `/top` and the decision log.
   test("shows hashes of values that a rule hides, and bytes that are no text as such", () => {
     const rig = new Rig(RULES);
