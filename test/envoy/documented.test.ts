@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { bootstrapText, type Config, cluster, listener } from "./support/bootstrap.ts";
+import { bootstrapText, type Config, cluster, fromHeader, listener, route } from "./support/bootstrap.ts";
 import { Envoy } from "./support/envoy-process.ts";
 import { Rig } from "./support/rig.ts";
 
@@ -15,15 +15,21 @@ function yamlBlocks(file: string): string[] {
   return [...read(file).matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map((match) => match[1] ?? "");
 }
 
-const documented = yamlBlocks("docs/envoy.md")
-  .filter((block) => block.includes("- match:"))
-  .flatMap((block) => parse(block) as Config[]);
+const blocksWith = (text: string) =>
+  yamlBlocks("docs/envoy.md")
+    .filter((block) => block.includes(text))
+    .flatMap((block) => parse(block) as Config[]);
+const tenants = {
+  name: "tenants",
+  before: [...blocksWith("header_mutation.v3"), ...blocksWith("api_key_auth.v3")],
+  routes: [route({ prefix: "/", rateLimits: [{ actions: [fromHeader("x-tenant", "login")] }] })],
+};
 
 let rig: Rig;
 beforeAll(async () => {
   rig = await Rig.start({
     rules: read("deploy/rules/edge.yaml"),
-    listeners: [listener({ name: "documented", routes: documented })],
+    listeners: [listener({ name: "documented", routes: blocksWith("- match:") }), listener(tenants)],
   });
 });
 
@@ -53,6 +59,13 @@ describe("docs/envoy.md", () => {
     }
     const bad = await rig.caller("documented").statuses(6, "/login", { "x-user": "u1" });
     expect(bad).toEqual([200, 200, 200, 200, 200, 429]);
+  });
+
+  test("finds the tenant by the caller's key, whatever the caller says", async () => {
+    const acme = { authorization: "Bearer acme-key", "x-tenant": "other" };
+    expect(await rig.caller("tenants").statuses(6, "/", acme)).toEqual([200, 200, 200, 200, 200, 429]);
+    expect(await rig.caller("tenants").statuses(1, "/", { authorization: "Bearer other-key" })).toEqual([200]);
+    expect(await rig.caller("tenants").statuses(1, "/", { "x-tenant": "acme" })).toEqual([401]);
   });
 
   test("names every field of the metadata that a refusal has", async () => {
