@@ -214,10 +214,7 @@ export function rulesSchema(): Schema {
     const ignored = REFERENCE_SECTIONS.has(name)
       ? [...REFERENCE_KEYS].filter((key) => !(SECTIONS[name].keys as readonly string[]).includes(key))
       : [];
-    const strays = ignored.map((key) => [
-      key,
-      { ...ANY, deprecated: true, description: "Means nothing here and is ignored." },
-    ]);
+    const strays = ignored.map((key) => [key, { ...ANY, deprecated: true, description: "Ignored here." }]);
     return [name.replaceAll(" ", "-"), shapeOf(Object.fromEntries([...strays, ...own]), REQUIRED[name])];
   });
   return schemaOf("Headgate rule file", Object.fromEntries(shapes));

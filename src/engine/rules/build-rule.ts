@@ -108,20 +108,20 @@ function isDuplicate(
   const at = isAny ? draft.keyAt : pattern.at;
   if (isInResource(first) && !isInResource(at)) {
     // A mistake in a file must never refuse a control plane's set.
-    const message = `${what} comes from ${formatPlace(first)}, so this rule and those below it are left out`;
-    log.warn(at, message, "Give the rule another key or value, or remove it.");
+    const message = `${what} is already defined at ${formatPlace(first)}, so this rule and those below it are ignored`;
+    log.warn(at, message, "Change its key or value, or remove it.");
     return true;
   }
-  const message = `duplicate rule: ${what} stands at ${formatPlace(first)} already, in domain '${textOf(domain)}'`;
-  log.error(at, message, "Remove one of the two; one rule can have several limits, under 'rate_limits'.");
+  const message = `duplicate rule: ${what} is already defined at ${formatPlace(first)}, in domain '${textOf(domain)}'`;
+  log.error(at, message, "Remove one of the two; a rule can have several limits, under 'rate_limits'.");
   return true;
 }
 
 /** Builds a rule with its tiers, without the rules below it. */
 function buildRule(draft: RuleDraft, place: RulePlace, context: DomainContext): MutableRule {
   if (draft.hold !== undefined && context.options.compatible === true) {
-    const hint = "Leave 'hold' out, or COMPATIBILITY_MODE off.";
-    context.log.error(draft.at, "'hold' means nothing to the counters of COMPATIBILITY_MODE", hint);
+    const hint = "Remove 'hold', or turn COMPATIBILITY_MODE off.";
+    context.log.error(draft.at, "'hold' can't be used with COMPATIBILITY_MODE", hint);
   }
   const owner: Omit<LimitOwner, "isList" | "limitsName"> = {
     path: place.path,
@@ -232,8 +232,8 @@ function buildLimits(
     const suffix = keySuffixOf(draft, draft.algorithm, draft.name);
     const first = seen.get(suffix);
     if (first !== undefined) {
-      const message = `a limit with the same algorithm, window and name stands at ${formatPlace(first)} already`;
-      context.log.error(draft.nameAt, message, "Give each a 'name' of its own.");
+      const message = `a limit with the same algorithm, window and name is already defined at ${formatPlace(first)}`;
+      context.log.error(draft.nameAt, message, "Give each its own 'name'.");
       continue;
     }
     seen.set(suffix, draft.at);
@@ -242,7 +242,7 @@ function buildLimits(
       const other = labels.get(each);
       if (other === undefined) labels.set(each, draft.at);
       else {
-        const message = `metrics and answers call this limit '${textOf(each)}', as they call the one at ${formatPlace(other)}`;
+        const message = `metrics and answers already use the name '${textOf(each)}' for the limit at ${formatPlace(other)}`;
         context.log.error(draft.nameAt, message, "Give one of them another 'name'.");
       }
     }

@@ -142,7 +142,7 @@ function readTimeZone(fields: Fields): string | undefined {
   const field = fields.given("time_zone");
   if (field === undefined) {
     const hint = "Add 'time_zone: Europe/Berlin', or 'time_zone: UTC'.";
-    return fields.missing("window: 'time_zone' is missing: there is no default", hint);
+    return fields.missing("window: 'time_zone' is missing; it has no default", hint);
   }
   const text = fields.text("time_zone");
   if (text === undefined) return undefined;
@@ -154,7 +154,7 @@ function readTimeZone(fields: Fields): string | undefined {
 }
 
 function suggestZone(name: string): string | undefined {
-  if (/^[-+0-9]/.test(name)) return "Name a place: it has summer time, an offset has none.";
+  if (/^[-+0-9]/.test(name)) return "Name a place: an offset has no daylight saving time.";
   return suggest(name, Intl.supportedValuesOf("timeZone"));
 }
 
@@ -162,8 +162,8 @@ function readStart(unit: CalendarUnit, fields: Fields): Pick<Calendar, "month" |
   const field = fields.given("starts_on");
   if (field === undefined) return { month: 1, day: 1 };
   if (unit === "day") {
-    const message = "'starts_on' means nothing to a day, which begins at midnight";
-    return fields.log.error(field.keyAt, message, "Leave it out.");
+    const message = "'starts_on' does not apply to a day, which begins at midnight";
+    return fields.log.error(field.keyAt, message, "Remove it.");
   }
   if (unit === "week") {
     const weekday = fields.word("starts_on", WEEKDAYS);

@@ -140,7 +140,7 @@ function buildGlobalLimit(
   const [draft, second] = drafts;
   if (draft === undefined) return undefined;
   if (second !== undefined) {
-    context.log.error(second.limit.at, `the domain has a global_limit at ${formatPlace(draft.limit.at)} already`);
+    context.log.error(second.limit.at, `the domain already has a global_limit at ${formatPlace(draft.limit.at)}`);
   }
   const owner = {
     path: "",

@@ -69,7 +69,7 @@ export function readCostEntry(section: "cost" | "hold", fields: Fields): CostEnt
   const stray = fields.firstGiven(["default", "max"]);
   if (entry === "" && stray !== undefined) {
     if (fields.hasRefused) return undefined;
-    fields.log.error(stray.keyAt, `${section}: '${stray.name}' belongs to '${entryKey}', which is missing`);
+    fields.log.error(stray.keyAt, `${section}: '${stray.name}' needs '${entryKey}', which is missing`);
   } else if (byDefault > max) {
     fields.log.error(fields.valueAt("default"), `${section}: default ${byDefault} is above max ${max}`);
   }
@@ -88,7 +88,7 @@ export function warnNoRoom(draft: RuleDraft, fields: Fields): void {
     // A limit of 0 is there to refuse all calls.
     if (isConcurrent || burst === 0 || units <= burst) continue;
     const limit = name === "" ? "the limit" : `limit '${textOf(name)}'`;
-    const message = `${section}: a call without '${textOf(cost.entry)}' costs ${units} and ${limit} has room for ${burst} at most, so it never passes`;
+    const message = `${section}: a call without '${textOf(cost.entry)}' costs ${units}, but ${limit} allows at most ${burst}, so it is always refused`;
     fields.log.warn(fields.keyAt(section), message, "Lower 'default', or raise the limit.");
   }
 }

@@ -22,7 +22,7 @@ export function gatherDefaults(files: readonly SourceFile[], log: ProblemLog): D
     fields.flag("post_paid");
     readRequired(fields);
     if (found.has(domain))
-      log.error(field.keyAt, `the domain '${textOf(domain)}' has defaults in another file already`);
+      log.error(field.keyAt, `the domain '${textOf(domain)}' already has defaults in another file`);
     else found.set(domain, field.value);
   }
   return found;

@@ -142,14 +142,14 @@ export class DomainDraft {
 
   addRequired(required: RequiredEntries, at: Place, log: ProblemLog): void {
     if (this.required === undefined) this.required = required;
-    else log.error(at, "the domain has a 'require' in its defaults or in another file already");
+    else log.error(at, "the domain already has a 'require', in its defaults or in another file");
   }
 
   /** Notes a rule of any level. */
   note(rule: RuleDraft): void {
     const { key, keyAt, at, tier, cost, hold } = rule;
     getOrInsert(this.#keys, key, () => []).push(keyAt);
-    if (tier !== undefined) this.#noteCarried(tier.entry, at, "tells the tier");
+    if (tier !== undefined) this.#noteCarried(tier.entry, at, "carries the tier");
     for (const { limits, unlimited } of limitsOfDraft(rule)) {
       for (const limit of unlimited === undefined ? limits : [unlimited]) this.#noteLimit(limit);
     }
@@ -185,7 +185,7 @@ export class DomainDraft {
     for (const [entry, markedAt] of this.#marks) {
       const use = this.#carried.get(entry);
       if (use === undefined) continue;
-      const message = `'${textOf(entry)}' ${use.says} here, but marks settlements with any value by the rule at ${formatPlace(markedAt)}, so no call with it would be refused`;
+      const message = `'${textOf(entry)}' ${use.says} here, but marks settlements with any value by the rule at ${formatPlace(markedAt)}, so calls with it would never be refused`;
       log.error(use.at, message, "Name different entries, or give that 'settle' a 'value'.");
     }
     return new Set(this.#sideUses.keys());
@@ -200,7 +200,7 @@ export class DomainDraft {
   #noteLimit({ name, replaces, priority }: NamedDraft): void {
     if (name !== "") this.names.add(name);
     for (const replaced of replaces) this.#replaced.push(replaced);
-    if (priority !== undefined) this.#noteCarried(priority.entry, priority.at, "tells the priority");
+    if (priority !== undefined) this.#noteCarried(priority.entry, priority.at, "carries the priority");
   }
 
   #noteCarried(entry: string, at: Place, says: string): void {

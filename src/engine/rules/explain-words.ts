@@ -55,7 +55,7 @@ export function whyOf(rule: Rule, key: string, value: string): { readonly fits: 
       return verb(own, "match", "matches", `the regex ${quoted(pattern.source)}`);
     case "cidr": {
       const ranges = pattern.ranges.join(", ");
-      return { fits: `${own} is an address in ${ranges}`, fails: `${own} is no address in ${ranges}` };
+      return { fits: `${own} is an address in ${ranges}`, fails: `${own} is not an address in ${ranges}` };
     }
   }
 }

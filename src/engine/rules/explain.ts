@@ -222,7 +222,7 @@ function noMatch(domain: DomainRules, level: Level, key: string, value: string):
   const near = didYouMean(textOf(key), keys.map(textOf));
   const elsewhere = near.suggestion === undefined ? findKey(domain.root, key) : undefined;
   if (elsewhere === undefined) return { says, ...near };
-  const suggestion = `Entries count in their order; a rule with key ${quoted(key)} stands at ${quoted(elsewhere.path)}.`;
+  const suggestion = `The order of entries matters; a rule with key ${quoted(key)} is at ${quoted(elsewhere.path)}.`;
   return { says, suggestion };
 }
 
@@ -278,7 +278,7 @@ function reached(rule: Rule | undefined, descriptor: Descriptor): Ending {
   }
   const keys = keysOf(rule.children);
   return {
-    says: `the rule ${quoted(rule.path)} has no limit of its own; rules below it want one more entry: ${listed(keys)}`,
+    says: `the rule ${quoted(rule.path)} has no limit of its own; rules below it need one more entry: ${listed(keys)}`,
   };
 }
 

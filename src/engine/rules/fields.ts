@@ -185,7 +185,7 @@ export function keyText(key: ScalarNode, log: ProblemLog): string | undefined {
   if (key.value.type === "text") return key.text;
   if (key.value.type === "binary") return key.value.bytes;
   const message = `a key must be text, got ${describeSource(key)}, which YAML reads as ${key.value.type}`;
-  return log.error(key.at, message, "Put it in quotes if it's meant to be text.");
+  return log.error(key.at, message, "Put it in quotes if you mean text.");
 }
 
 function isKeyOf(section: Section | KnownKeys, name: string, entry: MappingEntry, log: ProblemLog): boolean {
@@ -196,12 +196,12 @@ function isKeyOf(section: Section | KnownKeys, name: string, entry: MappingEntry
   const at = entry.key.at;
   if (isOfRules && REFERENCE_KEYS.has(name) && REFERENCE_SECTIONS.has(section)) {
     const move = home === undefined ? "" : `; it belongs ${SECTIONS[home].home}`;
-    log.warn(at, `'${name}' means nothing ${title} and is ignored${move}`);
+    log.warn(at, `'${name}' is ignored ${title}${move}`);
     if (name !== "metadata") checkIgnored(entry.value, log);
     return false;
   }
   if (home !== undefined && home !== section) {
-    log.error(at, `'${name}' can't stand ${title}`, `It belongs ${SECTIONS[home].home}.`);
+    log.error(at, `'${name}' is not allowed ${title}`, `It belongs ${SECTIONS[home].home}.`);
   } else {
     const hint = suggest(name, known);
     const words = hint === undefined ? `; expected one of ${known.join(", ")}` : "";
@@ -217,7 +217,7 @@ function checkIgnored(node: SourceNode, log: ProblemLog): void {
   } else if (node.kind === "sequence") {
     for (const item of node.items) {
       if (item.kind === "mapping") checkIgnored(item, log);
-      else log.wrong(item, "a list here must hold mappings");
+      else log.wrong(item, "each item of a list must be a mapping here");
     }
   } else {
     for (const entry of node.entries) {
@@ -236,8 +236,8 @@ function refuseFloat(node: ScalarNode, log: ProblemLog): boolean {
   const what = type === "float" ? "a decimal number" : "a number beyond 64 bits";
   log.error(
     node.at,
-    `${describeSource(node)} reads as ${what}, which can't stand here`,
-    "Put it in quotes if it's meant to be text.",
+    `YAML reads ${describeSource(node)} as ${what}, which is not allowed here`,
+    "Put it in quotes if you mean text.",
   );
   return true;
 }
@@ -291,12 +291,12 @@ function isFloat(node: SourceNode): boolean {
   return node.kind === "scalar" && node.value.type === "float";
 }
 
-const LIMITS_HINT = "A list of limits stands under 'rate_limits'.";
+const LIMITS_HINT = "A list of limits goes under 'rate_limits'.";
 
 /** One scalar, or the scalars of a list. An empty list and other items are reported. */
 export function readScalars(field: Field, log: ProblemLog): ScalarNode[] {
   const nodes = field.value.kind === "sequence" ? field.value.items : [field.value];
-  if (nodes.length === 0) log.error(field.value.at, `${field.name}: the list is empty, so nothing could match`);
+  if (nodes.length === 0) log.error(field.value.at, `${field.name}: the list is empty, so nothing can match`);
   const scalars: ScalarNode[] = [];
   for (const node of nodes) {
     if (node.kind === "scalar" && node.value.type !== "null") scalars.push(node);

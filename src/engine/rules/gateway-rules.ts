@@ -45,14 +45,14 @@ function splitKeys(ownKeys: MappingNode, log: ProblemLog): Record<"ofRule" | "of
   for (const entry of ownKeys.entries) {
     const { text, at } = entry.key;
     if (REFERENCE_KEYS.has(text) && !KEYS_WITHOUT_FIELD.has(text)) {
-      log.error(at, `'${text}' can't stand in metadata`, "The resource has a field of its own for it.");
+      log.error(at, `'${text}' is not allowed in metadata`, "The resource has its own field for it.");
     } else (OWN_LIMIT_KEYS.includes(text) ? ofLimit : ofRule).push({ ...entry, isMerged: true });
   }
   const [first] = ofLimit;
   const chosenBy = ["use", "tier"].find((name) => hasKey(ownKeys, [name]));
   if (first !== undefined && chosenBy !== undefined) {
-    const message = `'${first.key.text}' can't stand beside '${chosenBy}'`;
-    log.error(first.key.at, message, "Write it into the limits of that name.");
+    const message = `'${first.key.text}' can't be combined with '${chosenBy}'`;
+    log.error(first.key.at, message, "Set it in the limits of that name.");
   }
   return { ofRule, ofLimit };
 }
@@ -92,8 +92,8 @@ export function warnUnused(holds: DefaultHolds, log: ProblemLog): void {
   for (const { isUsed, entries } of holds.values()) {
     const [first] = entries;
     if (isUsed || first === undefined) continue;
-    const message = "no rule of a control plane has the entry that 'id' names, so nothing is held";
-    log.warn(first.key.at, message, "A rule of a file has a 'hold' of its own.");
+    const message = "no rule from a control plane has the entry that 'id' names, so nothing is held";
+    log.warn(first.key.at, message, "Rules in files need their own 'hold'.");
   }
 }
 
@@ -137,7 +137,7 @@ function withHold(rule: MappingNode, defaultHold: DefaultHold, log: ProblemLog):
   return { ...rule, entries: [...own, ...held, ...rest] };
 }
 
-const TWO_LIMITS = "'hold' would bring two limits of the control plane together: without its entries they are one rule";
+const TWO_LIMITS = "'hold' would join two limits of the control plane: without its entries they are the same rule";
 
 const isLimit = ({ key }: MappingEntry) => key.text === "rate_limit";
 

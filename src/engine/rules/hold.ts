@@ -63,7 +63,7 @@ function readEntries(hold: Fields | undefined): HoldEntries | undefined {
   const { settleEntry, settleValue } = readSettle(hold);
   const estimate = readCostEntry("hold", hold);
   const seconds = readTtl(hold);
-  if (idEntry === "") hold.missing("hold: 'id' is missing; it names the entry that tells one hold from another");
+  if (idEntry === "") hold.missing("hold: 'id' is missing; it names the entry that identifies a hold");
   if (settleEntry === "") hold.log.error(hold.valueAt("settle"), "hold: 'settle' is empty");
   const names = [idEntry, settleEntry, ...(estimate?.entry === undefined ? [] : [estimate.entry])];
   // An entry that marks settlements by its value may carry the estimate in other calls.
@@ -80,15 +80,14 @@ function readSettle(hold: Fields): Pick<HoldEntries, "settleEntry" | "settleValu
   const settle = new Fields("settle", [value], hold.log);
   const settleEntry = settle.text("entry") ?? "";
   const settleValue = settle.text("value");
-  if (settleValue === undefined)
-    settle.missing("settle: 'value' is missing; it is what the entry says at the settlement");
+  if (settleValue === undefined) settle.missing("settle: 'value' is missing; it is the entry's value in a settlement");
   return { settleEntry, settleValue };
 }
 
 function readTtl(hold: Fields): number | undefined {
   const value = hold.given("ttl")?.value;
   if (value === undefined)
-    return hold.missing("hold: 'ttl' is missing", "Give it longer than any request takes: 'ttl: 120s'.");
+    return hold.missing("hold: 'ttl' is missing", "Choose a time longer than any request takes: 'ttl: 120s'.");
   const seconds = value.kind === "scalar" ? parseWindow(value.text) : undefined;
   if (seconds !== undefined && seconds <= HOLD_SECONDS_MAX) return seconds;
   return hold.log.wrong(value, "hold: ttl: expected a whole number of s, m or h up to a day, such as 30s, 5m or 1h");
@@ -123,18 +122,18 @@ function concurrentLimit(places: number, seconds: number, at: LimitDraft["at"]):
 export function checkHold(draft: RuleDraft, fields: Fields): void {
   if (draft.hold === undefined) return;
   const { log } = fields;
-  const costSays = "'cost' can't stand beside 'hold', whose 'estimate' says what a payment costs";
-  fields.refuse("cost", costSays, "Write 'estimate', 'default', 'max' and 'per' into 'hold'.");
-  const reportSays = "'post_paid' can't stand beside 'hold', which is paid before and settled after";
+  const costSays = "'cost' can't be combined with 'hold', whose 'estimate' gives the cost";
+  fields.refuse("cost", costSays, "Use 'estimate', 'default', 'max' and 'per' in 'hold'.");
+  const reportSays = "'post_paid' can't be combined with 'hold', which pays before a request and settles after it";
   if (draft.isPostPaid) fields.refuse("post_paid", reportSays, "Keep one of the two.");
   for (const limit of limitsOfDraft(draft).flatMap(({ limits }) => limits)) {
     const { at, algorithm, isConcurrent } = limit;
     if (isConcurrent) continue;
     if (!ALGORITHM_TRAITS[algorithm].mayHold) {
       const name = ALGORITHM_NAMES[algorithm];
-      const text = `a limit beside 'hold' is a token_bucket or a fixed_window, but this is a ${name}`;
+      const text = `'hold' needs a token_bucket or a fixed_window, but this limit is a ${name}`;
       log.error(at, text, "Add 'algorithm: token_bucket'.");
     }
-    refuseSync(limit, "beside 'hold': what is held must be known to all processes", log);
+    refuseSync(limit, "with 'hold': all processes must know what is held", log);
   }
 }

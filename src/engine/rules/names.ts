@@ -23,7 +23,7 @@ export function visible(text: string): string {
 export function warnUnsafe(name: string, at: Place, log: ProblemLog): void {
   const safe = safeName(name);
   if (safe === name) return;
-  const message = `name ${JSON.stringify(textOf(name))} holds characters that are not safe in headers; it appears as '${safe}'`;
+  const message = `name ${JSON.stringify(textOf(name))} has characters that are unsafe in headers; it is shown as '${safe}'`;
   log.warn(at, message, "Use letters, digits and _ . : / - only.");
 }
 

@@ -86,7 +86,7 @@ export function readPriority(limit: Fields): PriorityDraft | undefined {
   if (fields === undefined) return undefined;
   const entry = fields.text("entry") ?? "";
   if (entry === "")
-    fields.missing("priority: 'entry' is missing; it names the entry that tells calls of high priority");
+    fields.missing("priority: 'entry' is missing; it names the entry that marks calls of high priority");
   const values = readValues(fields);
   const percent = readPercent(fields);
   return entry === "" || percent === undefined ? undefined : { at: fields.at, entry, values, percent };
@@ -101,8 +101,8 @@ function readValues(fields: Fields): ReadonlySet<string> {
 function readPercent(fields: Fields): number | undefined {
   const value = fields.given("high")?.value;
   if (value === undefined) {
-    const hint = "Write 'high: 20%' to keep the last fifth of the room.";
-    return fields.missing("priority: 'high' is missing; it says how much is kept", hint);
+    const hint = "Write 'high: 20%' to keep the last fifth.";
+    return fields.missing("priority: 'high' is missing; it sets the part kept for calls of high priority", hint);
   }
   const parts = value.kind === "scalar" ? /^([1-9][0-9]?)%$/.exec(value.text) : null;
   if (parts !== null) return Number(parts[1]);
@@ -113,5 +113,5 @@ function readPercent(fields: Fields): number | undefined {
 /** Warns if the limit is too small to keep anything. */
 export function warnNoReserve({ percent, at }: PriorityDraft, quota: number, log: ProblemLog): void {
   if (reserveOf(quota, percent) === 0)
-    log.warn(at, `priority: a limit of ${quota} has no room to keep, so all calls are alike`);
+    log.warn(at, `priority has no effect: a limit of ${quota} is too small to keep a part of it`);
 }

@@ -58,7 +58,7 @@ export function readLimit(fields: Fields): LimitDraft | undefined {
     priority,
   };
   if (priority !== undefined) {
-    refuseSync(draft, "beside 'priority': what is left for whom must be known to all processes", fields.log);
+    refuseSync(draft, "with 'priority': all processes must know what is left", fields.log);
     warnNoReserve(priority, burst, fields.log);
   }
   return draft;
@@ -74,11 +74,11 @@ function readShape(fields: Fields) {
   const byShape = rateField === undefined ? Algorithm.slidingWindow : Algorithm.tokenBucket;
   const algorithm = rate?.calendar === undefined ? (chosen ?? byShape) : Algorithm.calendarWindow;
   if (rate?.calendar !== undefined && chosen !== undefined && chosen !== Algorithm.fixedWindow) {
-    const message = `algorithm: a window of a calendar is counted as a fixed_window, got '${ALGORITHM_NAMES[chosen]}'`;
-    log.error(fields.valueAt("algorithm"), message, "Leave 'algorithm' out.");
+    const message = `algorithm: a calendar window is always a fixed_window, got '${ALGORITHM_NAMES[chosen]}'`;
+    log.error(fields.valueAt("algorithm"), message, "Remove 'algorithm'.");
   }
   if (algorithm === Algorithm.slidingLog && rate !== undefined && rate.amount > LOG_PAYMENTS_MAX) {
-    const message = `a sliding_log keeps the time of each hit and holds at most ${LOG_PAYMENTS_MAX}, got ${rate.amount}`;
+    const message = `a sliding_log keeps the time of each hit: expected at most ${LOG_PAYMENTS_MAX} hits, got ${rate.amount}`;
     log.error(fields.valueAt("requests_per_unit"), message, "Use algorithm: sliding_window.");
   }
   return { algorithm, rate, isByShape: chosen === undefined && rateField === undefined };
@@ -98,7 +98,7 @@ export function readOnStoreFailure(fields: Fields): OnStoreFailure | undefined {
 
 /** Reports a `sync` where limits must be exact. `why` ends the sentence. */
 export function refuseSync({ sync, syncAt }: Pick<LimitDraft, "sync" | "syncAt">, why: string, log: ProblemLog): void {
-  if (sync !== Sync.exact) log.error(syncAt, `sync: ${SYNC_NAMES[sync]} can't stand ${why}`, "Leave 'sync' out.");
+  if (sync !== Sync.exact) log.error(syncAt, `sync: ${SYNC_NAMES[sync]} can't be used ${why}`, "Remove 'sync'.");
 }
 
 /** The names of the limits that a limit replaces. `ownName` may not be among them. */
@@ -127,26 +127,26 @@ export function readUnlimited(fields: Fields) {
   const unit = fields.text("unit") ?? "";
   const requests = fields.whole("requests_per_unit", 0);
   if (UNIT_WORDS.includes(unit.toLowerCase())) {
-    log.error(fields.valueAt("unit"), "an unlimited rule takes no unit", "Remove 'unit', or 'unlimited'.");
+    log.error(fields.valueAt("unit"), "an unlimited rule can't have 'unit'", "Remove 'unit' or 'unlimited'.");
   } else if (unit !== "") {
     log.warn(fields.valueAt("unit"), `unit '${textOf(unit)}' is ignored: the rule is unlimited`);
   }
   if (requests !== undefined)
     log.warn(fields.keyAt("requests_per_unit"), "requests_per_unit is ignored: the rule is unlimited");
   for (const name of OWN_LIMIT_KEYS)
-    fields.refuse(name, `an unlimited rule takes no ${name}`, "Remove it, or 'unlimited'.");
+    fields.refuse(name, `an unlimited rule can't have '${name}'`, `Remove '${name}' or 'unlimited'.`);
   return { name, replaces, requests: requests ?? 0 };
 }
 
 function readTokenRate(fields: Fields, field: Field, algorithm: Algorithm | undefined): Rate | undefined {
   const { log } = fields;
   for (const other of ["requests_per_unit", "unit", "window", "rps"]) {
-    const message = `'${other}' can't stand beside '${field.name}', which is a rate by itself`;
+    const message = `'${other}' can't be combined with '${field.name}', which is already a rate`;
     if (other !== field.name) fields.refuse(other, message, "Keep one of the two.");
   }
   if (algorithm !== undefined && algorithm !== Algorithm.tokenBucket) {
     const name = ALGORITHM_NAMES[algorithm];
-    const message = `'${field.name}' is the rate of a token bucket, but algorithm is ${name}`;
+    const message = `'${field.name}' is the rate of a token bucket, but the algorithm is ${name}`;
     log.error(field.keyAt, message, `Give ${name} its requests_per_unit and unit.`);
   }
   const node = field.value;
@@ -166,14 +166,14 @@ function readWindowRate(fields: Fields): Rate | undefined {
   const { log } = fields;
   const amount = fields.whole("requests_per_unit", 0) ?? 0;
   if (fields.given("requests_per_unit") === undefined && !fields.hasRefused) {
-    log.warn(fields.at, "requests_per_unit is missing, which counts as 0: every hit is refused");
+    log.warn(fields.at, "requests_per_unit is missing and defaults to 0: every hit is refused");
   }
   const window = fields.given("window");
   if (window === undefined) {
     const unit = readUnit(fields);
     return unit === undefined ? undefined : rateOf(amount, UNIT_SECONDS[unit], unit);
   }
-  fields.refuse("unit", "'unit' can't stand beside 'window'", "Keep one of the two.");
+  fields.refuse("unit", "'unit' can't be combined with 'window'", "Keep one of the two.");
   if (window.value.kind === "mapping") {
     const calendar = readCalendar(window.value, log);
     if (calendar === undefined) return undefined;
@@ -208,8 +208,8 @@ function readWindow({ value }: Field, { log }: Fields): number | undefined {
   if (seconds !== undefined) return seconds;
   const isNumber = value.kind === "scalar" && value.value.type === "integer";
   const message =
-    "window: expected a whole number of s, m, h or d up to a year, such as 30s, 5m, 12h or 7d, or a calendar's";
-  return log.wrong(value, message, isNumber ? "Add the letter of the unit." : undefined);
+    "window: expected a whole number of s, m, h or d up to a year, such as 30s, 5m, 12h or 7d, or a mapping with 'calendar'";
+  return log.wrong(value, message, isNumber ? "Add the unit's letter." : undefined);
 }
 
 function readBucket(
@@ -236,8 +236,8 @@ function readBucket(
 
 function refuseBucketKeys(fields: Fields, algorithm: Algorithm): void {
   const isOfCalendar = algorithm === Algorithm.calendarWindow;
-  const hint = isOfCalendar ? "Leave it out." : "Add 'algorithm: token_bucket', or use tokens_per_second.";
-  const says = `belongs to a token bucket, but this limit is a ${ALGORITHM_NAMES[algorithm]}`;
+  const hint = isOfCalendar ? "Remove it." : "Add 'algorithm: token_bucket', or use tokens_per_second.";
+  const says = `is for a token_bucket, but this limit is a ${ALGORITHM_NAMES[algorithm]}`;
   for (const name of ["burst", "debt_max"]) fields.refuse(name, `'${name}' ${says}`, hint);
 }
 
@@ -245,7 +245,7 @@ function checkBurst(fields: Fields, burst: number, rate: Rate): void {
   const at = fields.valueAt("burst");
   if (rate.amount === 0) {
     const message = "burst: a bucket of 0 per unit never refills";
-    fields.log.error(at, message, "Leave 'burst' out to refuse every hit.");
+    fields.log.error(at, message, "Remove 'burst' to refuse every hit.");
   } else if (burst * rate.windowSeconds < rate.amount) {
     const message = `burst: expected at least the rate of ${tokensPerSecondUp(rate)} tokens per second, got ${burst}`;
     fields.log.error(at, message);

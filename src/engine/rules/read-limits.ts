@@ -70,10 +70,10 @@ function readWritten(fields: Fields): WrittenLimits {
   const listField = fields.given("rate_limits");
   const sections = one === undefined ? fields.mappings("rate_limits").map((mapping) => [mapping]) : [one];
   const isList = one === undefined && listField !== undefined;
-  const beside = "'rate_limits' can't stand beside 'rate_limit'";
-  if (one !== undefined) fields.refuse("rate_limits", beside, "Move the one limit into the list.");
+  const beside = "'rate_limits' can't be combined with 'rate_limit'";
+  if (one !== undefined) fields.refuse("rate_limits", beside, "Move the limit into the list.");
   if (isList && listField.value.kind === "sequence" && listField.value.items.length === 0) {
-    const hint = "Leave it out if the rule has no limit.";
+    const hint = "Remove it if the rule has no limit.";
     fields.log.error(listField.value.at, "rate_limits: the list is empty", hint);
   }
   return { name: "", at: fields.valueAt("rate_limits"), title: "rate_limits", sections, isList };
@@ -115,7 +115,7 @@ function readLimits(
   if (unlimited === undefined) {
     return { ...draft, unlimited, limits, postPaid: own ?? (limits.length === 0 ? undefined : byDefault) };
   }
-  if (sections.length > 1) log.error(unlimited.at, "an unlimited rule takes no other limits");
+  if (sections.length > 1) log.error(unlimited.at, "an unlimited rule can't have other limits");
   return { ...draft, unlimited: readUnlimited(unlimited), limits: [], postPaid: own };
 }
 
@@ -141,9 +141,9 @@ function readChoice(fields: Fields, named: LimitsByName): NamedChoice {
   const entry = section.text("entry") ?? "";
   const name = section.text("default");
   const nameField = section.given("default");
-  if (entry === "") section.missing("tier: 'entry' is missing; it names the entry that tells the tier");
+  if (entry === "") section.missing("tier: 'entry' is missing; it names the entry that carries the tier");
   if (nameField === undefined)
-    section.missing("tier: 'default' is missing", "Name the limits of callers whose entry names none.");
+    section.missing("tier: 'default' is missing", "Name the limits for callers without a known tier.");
   const byDefault = nameField && find(name, nameField, named, log);
   const among = new Set(readAmong(section, named));
   for (const limits of among) limits.isUsed = true;
@@ -188,7 +188,7 @@ function refuseBeside(first: Field, fields: Fields): void {
   for (const name of ["tier", "rate_limit", "rate_limits"]) {
     const other = fields.given(name);
     if (other === undefined || other === first || (name === "rate_limit" && isInResource(other.keyAt))) continue;
-    fields.log.error(other.keyAt, `'${name}' can't stand beside '${first.name}'`, "Keep one of the two.");
+    fields.log.error(other.keyAt, `'${name}' can't be combined with '${first.name}'`, "Keep one of the two.");
   }
 }
 
@@ -205,7 +205,7 @@ export function checkUnused(
     for (const limits of ofDomain.values()) {
       if (limits.isUsed) continue;
       if (!isPartial)
-        log.warn(limits.at, `${limits.title} is used by no rule`, "Take it by 'use' or 'tier', or remove it.");
+        log.warn(limits.at, `${limits.title} is not used by any rule`, "Refer to it by 'use' or 'tier', or remove it.");
       readLimits(new Fields("rule", [], log), limits, defaults.get(domain));
     }
   }
@@ -219,7 +219,7 @@ export function gatherNamedLimits(files: readonly SourceFile[], log: ProblemLog)
   const found = new Map<string, Map<string, NamedLimits>>();
   for (const { domain, field } of fieldsOfFiles(files, "limits", log)) {
     if (field.value.kind !== "mapping") {
-      const hint = "Limits of one rule stand under its 'rate_limits'.";
+      const hint = "The limits of one rule go under its 'rate_limits'.";
       log.wrong(field.value, "limits: expected a mapping of names to limits", hint);
       continue;
     }
@@ -238,7 +238,7 @@ function add(found: Map<string, NamedLimits>, { key, value, isMerged }: MappingE
   const first = found.get(name);
   if (name === "") log.error(key.at, "limits: a name is empty");
   if (first !== undefined && !isMerged) {
-    log.error(key.at, `limits: '${textOf(name)}' stands at ${formatPlace(first.at)} already`);
+    log.error(key.at, `limits: '${textOf(name)}' is already defined at ${formatPlace(first.at)}`);
     return;
   }
   warnUnsafe(name, key.at, log);

@@ -31,8 +31,8 @@ export function* readPatterns(key: string, fields: Fields, regexes: Regexes): Lo
   const value = fields.text("value") ?? "";
   const match = fields.section("match", "match");
   if (match === undefined) return [valuePattern(key, value, fields.valueAt("value"))];
-  if (value !== "") log.error(fields.keyAt("value"), "'value' can't stand beside 'match'", "Keep one of the two.");
-  if (key.includes("*")) log.error(match.at, "'match' can't stand beside a key with a star in it");
+  if (value !== "") log.error(fields.keyAt("value"), "'value' can't be combined with 'match'", "Keep one of the two.");
+  if (key.includes("*")) log.error(match.at, "'match' can't be used with a key that contains *");
   const given = SECTIONS.match.keys.map((name) => match.given(name)).filter((field) => field !== undefined);
   const [first, second] = given;
   if (first === undefined) {
@@ -40,7 +40,7 @@ export function* readPatterns(key: string, fields: Fields, regexes: Regexes): Lo
     return [];
   }
   if (second !== undefined) {
-    log.error(second.keyAt, `match: '${second.name}' can't stand beside '${first.name}'`, "Make them two rules.");
+    log.error(second.keyAt, `match: '${second.name}' can't be combined with '${first.name}'`, "Write two rules.");
   }
   return yield* readMatch(first, regexes, log);
 }
@@ -73,7 +73,7 @@ function* readMatch(field: Field, regexes: Regexes, log: ProblemLog): LongWork<P
   if (field.name === "cidr") return yield* readCidr(field, log);
   const scalars = readScalars(field, log);
   if (field.name !== "one_of" && field.value.kind === "sequence") {
-    log.error(field.value.at, `${field.name}: expected one text, got a list`, "Make one rule of each.");
+    log.error(field.value.at, `${field.name}: expected one text, got a list`, "Write a rule for each.");
     return [];
   }
   const patterns: PatternDraft[] = [];
@@ -90,11 +90,11 @@ function* readMatch(field: Field, regexes: Regexes, log: ProblemLog): LongWork<P
 
 function makePattern(name: string, text: string, at: Place, regexes: Regexes, log: ProblemLog): Pattern | undefined {
   if (name !== "regex" && text.includes("*")) {
-    const message = `${name}: a * stands only for itself here, got '${textOf(text)}'`;
-    log.warn(at, message, "Patterns with * are written as 'value'.");
+    const message = `${name}: * is not a wildcard here, got '${textOf(text)}'`;
+    log.warn(at, message, "Write a pattern with * under 'value'.");
   }
   if (name === "one_of") return { kind: "exact", value: text };
-  const hint = "Leave 'match' out to match every value.";
+  const hint = "Remove 'match' to match every value.";
   if (text === "") return log.error(at, `${name}: the text is empty, so every value would match`, hint);
   if (name === "prefix") return { kind: "prefix", pieces: [text, ""] };
   if (name === "suffix") return { kind: "suffix", pieces: ["", text] };
@@ -152,14 +152,14 @@ export class Regexes {
 
   #bound(size: number, at: Place, log: ProblemLog): void {
     if (size > REGEX_INSTRUCTIONS_MAX) {
-      const message = `regex: too expensive, ${size} steps where ${REGEX_INSTRUCTIONS_MAX} are allowed`;
+      const message = `regex: expected at most ${REGEX_INSTRUCTIONS_MAX} steps, got ${size}`;
       log.error(at, message, "Lower the counts in { }.");
     }
     const before = this.#instructions;
     this.#instructions += size;
     if (before > REGEX_INSTRUCTIONS_TOTAL_MAX || this.#instructions <= REGEX_INSTRUCTIONS_TOTAL_MAX) return;
-    const message = `regex: from here on there are too many, more than ${REGEX_INSTRUCTIONS_TOTAL_MAX} steps in all rules`;
-    log.error(at, message, "Use prefix, suffix or one_of where they will do.");
+    const message = `regex: too many regexes: from here on, all rules together exceed ${REGEX_INSTRUCTIONS_TOTAL_MAX} steps`;
+    log.error(at, message, "Use prefix, suffix or one_of where possible.");
   }
 }
 

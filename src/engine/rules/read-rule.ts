@@ -68,10 +68,14 @@ export function* readFile(file: SourceFile, set: SetContext, log: ProblemLog): L
   const domainAt = field?.value.at ?? (isResource ? root.at : topOf(file.name));
   const domain = fields.text("domain") ?? "";
   if (domain === "" && (field === undefined || field.value.kind === "scalar")) {
-    log.error(domainAt, "the domain is missing or empty; every file needs one, as callers name it");
+    log.error(domainAt, "the domain is missing or empty; every file needs the domain that callers send");
   }
   if (domain === OTHER_DOMAINS)
-    log.error(domainAt, `metrics call all unknown domains '${OTHER_DOMAINS}'`, "Give it another domain.");
+    log.error(
+      domainAt,
+      `the domain '${OTHER_DOMAINS}' is reserved: metrics use it for all unknown domains`,
+      "Choose another.",
+    );
   const draft = draftOf(domain, domainAt, isResource, set, log);
   const defaults = set.defaults.get(domain);
   draft.files.push(file.name);
@@ -104,8 +108,8 @@ function draftOf(
   // The first file beside a control plane's resources is no conflict.
   const isFirstFile = !isResource && known.files.length === 1 && isInResource(known.at);
   if (mergesDomains || isFirstFile) return known;
-  const message = `domain '${textOf(domain)}' stands at ${formatPlace(known.at)} already`;
-  log.error(at, message, "Give it another domain, or set MERGE_DOMAIN_CONFIG=true to join the files.");
+  const message = `domain '${textOf(domain)}' is already defined at ${formatPlace(known.at)}`;
+  log.error(at, message, "Choose another domain, or set MERGE_DOMAIN_CONFIG=true to merge the files.");
   return own;
 }
 
@@ -222,16 +226,16 @@ function checkSettings(draft: RuleDraft, fields: Fields): void {
   for (const name of ["shadow_mode", "quota_mode", "detailed_metric", "metadata"].filter(isOn)) {
     // An unlimited quota descriptor is never over: beside it, other quota descriptors refuse no call.
     if (name === "quota_mode" && draft.limits.hasLimit) continue;
-    log.warn(fields.keyAt(name), `'${name}' means nothing on ${reason}: it reaches neither rules above nor below`);
+    log.warn(fields.keyAt(name), `'${name}' has no effect on ${reason}: it applies to no rule above or below`);
   }
   for (const name of ["cost", "post_paid", "on_store_failure", "hold", "rarely"].filter(isOn))
-    log.error(fields.keyAt(name), `'${name}' means nothing on ${reason}`, "Move it to the rule that has the limit.");
+    log.error(fields.keyAt(name), `'${name}' has no effect on ${reason}`, "Move it to the rule that has the limit.");
 }
 
-const POST_PAID_EXACT = "on a post-paid rule, whose hits are reported to the shared store in any case";
+const POST_PAID_EXACT = "on a post-paid rule, whose hits always go to the shared store";
 
 function warnDebt({ debtMaxAt, name }: LimitDraft, log: ProblemLog): void {
   const which = name === "" ? "" : ` of '${textOf(name)}'`;
   if (debtMaxAt !== undefined)
-    log.warn(debtMaxAt, `debt_max${which} means nothing without 'post_paid: true' on the rule`);
+    log.warn(debtMaxAt, `debt_max${which} has no effect without 'post_paid: true' on the rule`);
 }

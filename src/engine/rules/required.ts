@@ -14,7 +14,7 @@ export function readRequired(fields: Fields): RequiredEntries | undefined {
   const refuses = fields.word("on_missing", ["allow", "refuse"]) === 1;
   if (field === undefined) {
     if (fields.given("on_missing") === undefined) return undefined;
-    return log.error(fields.keyAt("on_missing"), "'on_missing' means nothing without 'require'");
+    return log.error(fields.keyAt("on_missing"), "'on_missing' has no effect without 'require'");
   }
   const keys = readScalars(field, log).map((node) => textOfNode("require", node, log) ?? "");
   if (keys.includes("")) log.error(field.value.at, "require: expected keys of entries, got an empty text");

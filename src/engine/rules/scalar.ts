@@ -40,7 +40,7 @@ export function resolveScalar(text: string, tag: string, isQuoted: boolean): Sca
   if (!tag.startsWith(TAG_PREFIX)) return TEXT;
   const name = tag.slice(TAG_PREFIX.length);
   if (name === "binary") return decodeBinary(text);
-  if (name === "timestamp") return "the tag !!timestamp can't stand here; leave it out";
+  if (name === "timestamp") return "the tag !!timestamp is not allowed here; remove it";
   if (!RESOLVED_TAGS.has(name)) return TEXT;
   return fitToTag(text, name);
 }
@@ -49,7 +49,7 @@ function fitToTag(text: string, tagName: string): ScalarValue | string {
   const value = resolvePlain(text);
   if (tagName === "float" && value.type === "integer") return { type: "float", number: value.number };
   if (TAG_OF_TYPE[value.type] === tagName) return value;
-  return `'${text}' is not what its tag !!${tagName} says`;
+  return `'${text}' does not match its tag !!${tagName}`;
 }
 
 const TAG_OF_TYPE: Readonly<Record<ScalarValue["type"], string>> = {

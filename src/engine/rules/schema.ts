@@ -52,7 +52,7 @@ const LIMIT_KEYS = [...REFERENCE_LIMIT_KEYS, ...OWN_LIMIT_KEYS];
 export const SECTIONS = {
   rule: {
     title: "in a rule of 'descriptors'",
-    home: "in the rule itself, beside 'key'",
+    home: "in the rule itself, next to 'key'",
     keys: [
       ...REFERENCE_RULE_KEYS,
       "match",
@@ -71,7 +71,7 @@ export const SECTIONS = {
   limit: { title: "in a rate limit", home: "inside 'rate_limit'", keys: LIMIT_KEYS },
   file: {
     title: "at the top of the file",
-    home: "at the top of the file, beside 'domain'",
+    home: "at the top of the file, next to 'domain'",
     keys: ["domain", "descriptors", "global_limit", "defaults", "limits", "require", "on_missing"],
   },
   "global limit": inside("global_limit", [

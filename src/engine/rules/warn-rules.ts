@@ -16,7 +16,7 @@ export function warnHidden(rule: Rule, patterns: readonly Rule[], log: ProblemLo
   if (!isLast && patterns.length >= PATTERNS_CHECKED_MAX) return;
   const hiding = patterns.slice(0, PATTERNS_CHECKED_MAX).find(({ pattern }) => covers(pattern, rule.pattern));
   if (hiding === undefined) return;
-  const message = `nothing reaches this rule: '${textOf(hiding.pathElement)}' at ${formatPlace(hiding.at)} takes every value it would match`;
+  const message = `this rule is never reached: '${textOf(hiding.pathElement)}' at ${formatPlace(hiding.at)} matches all its values first`;
   // Moving the rule without a value would not help.
   log.warn(rule.at, message, isLast ? "Remove one of the two." : "Move it before that rule, or remove it.");
 }
@@ -59,9 +59,8 @@ export class BypassCheck {
 
   warn(log: ProblemLog): void {
     for (const { at } of this.#exempt) {
-      const message =
-        "addresses of private networks are exempt here; behind a load balancer or a proxy every caller may have one";
-      log.warn(at, message, "Exempt single addresses or small ranges that are surely not the proxy's.");
+      const message = "private addresses are exempt here; behind a load balancer or a proxy, every caller may have one";
+      log.warn(at, message, "Exempt only addresses that the proxy can't have.");
     }
     // A key with a star matches other keys too, so nothing can be concluded.
     if (this.#hasStarKey) return;
@@ -76,8 +75,8 @@ function warnWithoutRest(tier: Rule, log: ProblemLog): void {
   const key = textOf(tier.key);
   log.warn(
     tier.at,
-    `a descriptor with another '${key}' meets no rule and passes without a limit`,
-    `Add a rule for '${key}' without a value, with limits or, if that is meant, 'rate_limit: { unlimited: true }'.`,
+    `a descriptor with any other '${key}' matches no rule and is not limited`,
+    `Add a rule for '${key}' without a value, with limits or, if intended, 'rate_limit: { unlimited: true }'.`,
   );
 }
 

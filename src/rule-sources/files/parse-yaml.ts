@@ -33,7 +33,7 @@ export function parseYaml(name: string, text: string, nodesMax: number): SourceF
   const problems = problemsOf(document.errors, contents, text, placeOf);
   if (secondAt !== undefined) {
     const message = "a second document begins here; only the first one is read";
-    problems.push(makeProblem("warning", placeOf(secondAt), message, "Give it a file of its own."));
+    problems.push(makeProblem("warning", placeOf(secondAt), message, "Move it to its own file."));
   }
   if (problems.some(({ severity }) => severity === "error")) return fail(problems);
   const openEnd = text.endsWith("\n") ? Number.POSITIVE_INFINITY : text.length;
@@ -58,7 +58,7 @@ function problemsOf(
   for (const error of errors) {
     if (root !== null && isBehind(error, root, placeOf)) {
       // The reference stops at the end of the first document, whatever follows it.
-      const message = "the document ends before this; nothing from here on is read";
+      const message = "the document ends before this; everything from here on is ignored";
       problems.push(makeProblem("warning", placeOf(error.pos[0]), message, "Check the indentation and the brackets."));
       break;
     }
@@ -148,7 +148,7 @@ function checkText(file: string, text: string): Problem | undefined {
   const control = text.search(CONTROL);
   if (control >= 0) {
     const code = text.charCodeAt(control).toString(16).padStart(2, "0");
-    const message = `a control character (0x${code}) can't stand in YAML`;
+    const message = `a control character (0x${code}) is not allowed in YAML`;
     return makeProblem("error", placeInText(file, text, control), message);
   }
   const tab = findTabIndent(text);
@@ -157,7 +157,7 @@ function checkText(file: string, text: string): Problem | undefined {
   }
   const directive = findUnknownDirective(text);
   if (directive === undefined) return undefined;
-  const message = "expected no directive but one %YAML 1.1, or %TAG";
+  const message = "expected no directives except one %YAML 1.1, or %TAG";
   return makeProblem("error", placeInText(file, text, directive), message, "Remove the line.");
 }
 

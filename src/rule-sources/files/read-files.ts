@@ -140,7 +140,7 @@ function refuseMore({ failures, foldersLeft, entriesLeft }: Listing, name: strin
   const what = foldersLeft < 0 ? `${FOLDERS_MAX} folders` : `${ENTRIES_MAX} entries of folders`;
   failures.push({
     name,
-    message: `more than ${what}, with links followed; expected no link to a folder that is there anyway`,
+    message: `more than ${what}, following links; remove links to folders that are already in it`,
   });
 }
 

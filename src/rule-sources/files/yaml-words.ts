@@ -11,8 +11,8 @@ interface Worded {
 }
 
 const GENERAL_HINT = "Check the indentation, the quotes and the brackets.";
-const COMMA_HINT = "Inside { } and [ ] commas stand between the parts.";
-const ENDED = "this follows a value that has ended already";
+const COMMA_HINT = "Separate items in { } and [ ] by commas.";
+const ENDED = "this follows a value that has already ended";
 
 /** Rewords an error in `text` that the parser noticed at `offset`. An unknown error keeps the parser's own words. */
 export function wordComplaint(text: string, message: string, offset: number): Worded {
@@ -31,7 +31,7 @@ type Wording = (text: string, offset: number) => Worded;
 
 const WORDINGS: readonly (readonly [RegExp, Wording])[] = [
   [/^Block collections are not allowed within flow/, inBrackets],
-  [/^Missing , /, always("a comma is missing before this", "Put a comma between the two.")],
+  [/^Missing , /, always("a comma is missing before this", "Put a comma between them.")],
   [/^Implicit keys need to be on a single line/, brokenKey],
   [/^Implicit map keys need to be followed by map values/, brokenKey],
   [/^Unexpected scalar token/, unexpectedText],
@@ -73,13 +73,13 @@ function brokenKey(text: string, offset: number): Worded {
   const glued = /^([^\s:]+):\S/.exec(written);
   if (glued?.[1] !== undefined) {
     const hint = `Write '${glued[1]}: ${written.slice(glued[1].length + 1)}'.`;
-    return said(`a blank is missing after '${glued[1]}:'`, hint, offset);
+    return said(`a space is missing after '${glued[1]}:'`, hint, offset);
   }
   if (openBracketAt(text, offset) !== undefined) {
     return said("a comma is missing at the end of this line", COMMA_HINT, offset);
   }
   const [first = ""] = written.split(/\s/);
-  return said(`expected 'key: value', got '${cut(written)}'`, `Put a colon and a blank after '${cut(first)}'.`, offset);
+  return said(`expected 'key: value', got '${cut(written)}'`, `Put a colon and a space after '${cut(first)}'.`, offset);
 }
 
 function unexpectedText(text: string, offset: number): Worded {
@@ -95,7 +95,7 @@ function missingColon(text: string, offset: number): Worded | undefined {
   const [indent = "", key] = /^( *(?:- +)*)([A-Za-z_][\w-]*)(?=[ \t]+[{[])/.exec(line)?.slice(1) ?? [];
   if (key === undefined) return undefined;
   const message = `expected 'key: value', got '${cut(line.slice(indent.length).trimEnd())}'`;
-  return said(message, `Put a colon and a blank after '${key}'.`, start + indent.length);
+  return said(message, `Put a colon and a space after '${key}'.`, start + indent.length);
 }
 
 function listAmongKeys(text: string, offset: number): Worded {
@@ -104,21 +104,21 @@ function listAmongKeys(text: string, offset: number): Worded {
 }
 
 function badEscape(text: string, offset: number): Worded {
-  const message = `a backslash in double quotes begins an escape, and ${text.slice(offset, offset + 2)} is none`;
-  return said(message, "Write it twice, or use single quotes.", offset);
+  const message = `in double quotes, ${text.slice(offset, offset + 2)} is not a valid escape`;
+  return said(message, "Double the backslash, or use single quotes.", offset);
 }
 
 function nested(text: string, offset: number): Worded {
   if (/:(?:[ \t]|$)/.test(restOfLine(text, offset))) {
-    return said("this value holds a colon and a blank, as a key would", "Put it in quotes.", offset);
+    return said("this value contains a colon and a space, like a key", "Put it in quotes.", offset);
   }
-  const message = "this line is indented deeper than the one above, which has a value already";
-  return said(message, "Begin it in the column of the key above.", nextLineContent(text, offset));
+  const message = "this line is indented deeper than the one above, which already has a value";
+  return said(message, "Align it with the key above.", nextLineContent(text, offset));
 }
 
 function misplaced(text: string, offset: number): Worded {
-  const hint = "Begin it in the column of the key or of the '- ' that it stands beside.";
-  return said("this line's indentation fits no line above it", hint, lineContent(text, offset));
+  const hint = "Align it with the other keys, or the other '- ', of the same level.";
+  return said("this line's indentation matches no line above it", hint, lineContent(text, offset));
 }
 
 function unclosed(text: string, offset: number): Worded {
@@ -130,7 +130,7 @@ function unclosed(text: string, offset: number): Worded {
 
 function unopened(text: string, offset: number): Worded {
   const [open, close] = text[offset] === "]" ? "[]" : "{}";
-  return said(`there is no ${open} that this ${close} closes`, "Remove it, or add the other one.", offset);
+  return said(`this ${close} closes no ${open}`, `Remove it, or add the ${open}.`, offset);
 }
 
 function unclosedQuote(text: string, offset: number): Worded {

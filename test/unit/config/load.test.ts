@@ -153,7 +153,9 @@ describe("bytes of a file", () => {
 
   test("the place of a control character", () => {
     const { problems } = parseFile({ name: "a.yaml", bytes: Buffer.from("domain: d\n# \u0007\n") });
-    expect(problems).toMatchObject([{ line: 2, column: 3, message: "a control character (0x07) can't stand in YAML" }]);
+    expect(problems).toMatchObject([
+      { line: 2, column: 3, message: "a control character (0x07) is not allowed in YAML" },
+    ]);
   });
 });
 

@@ -66,7 +66,7 @@ describe("a resource", () => {
         const errors = (result: typeof ofFile) =>
           result.problems
             .filter(({ severity }) => severity === "error")
-            .map(({ message }) => message.split(" stands at ")[0])
+            .map(({ message }) => message.split(" is already defined at ")[0])
             .sort();
         expect(errors(ofResource)).toEqual(errors(ofFile));
       }),
@@ -105,12 +105,12 @@ describe("a resource", () => {
           { key: "b", value: "v" },
         ],
       },
-      /^resource x: descriptors\[1\]\.value: error: duplicate rule: .* stands at resource x: descriptors\[0\]\.value already/,
+      /^resource x: descriptors\[1\]\.value: error: duplicate rule: .* is already defined at resource x: descriptors\[0\]\.value/,
     ],
     [
       "an unlimited rule with a unit",
       { name: "x", domain: "d", descriptors: [{ key: "b", rate_limit: { unlimited: true, unit: "DAY" } }] },
-      /^resource x: descriptors\[0\]\.rate_limit\.unit: error: an unlimited rule takes no unit/,
+      /^resource x: descriptors\[0\]\.rate_limit\.unit: error: an unlimited rule can't have 'unit'/,
     ],
     [
       "an empty name in replaces",

@@ -135,17 +135,17 @@ describe("beside a control plane's rules", () => {
 });
 
 test.each([
-  ["require: []", "a.yaml:2:10: error: require: the list is empty, so nothing could match"],
+  ["require: []", "a.yaml:2:10: error: require: the list is empty, so nothing can match"],
   ["require: [a, { b: c }]", "a.yaml:2:14: error: require: expected text, got a mapping"],
   ['require: [""]', "a.yaml:2:10: error: require: expected keys of entries, got an empty text"],
   ["require: [a, b, c, d, e, f, g, h, i]", "a.yaml:2:10: error: require: expected at most 8 entries, got 9"],
-  ["on_missing: refuse", "a.yaml:2:1: error: 'on_missing' means nothing without 'require'"],
+  ["on_missing: refuse", "a.yaml:2:1: error: 'on_missing' has no effect without 'require'"],
   ["require: [a]\non_missing: deny", "a.yaml:3:13: error: on_missing: expected one of allow, refuse, got 'deny'"],
   [
     "require: [a]\ndefaults: { require: [b] }",
-    "a.yaml:3:11: error: the domain has a 'require' in its defaults or in another file already",
+    "a.yaml:3:11: error: the domain already has a 'require', in its defaults or in another file",
   ],
-  ["defaults: { on_missing: allow }", "a.yaml:2:13: error: 'on_missing' means nothing without 'require'"],
+  ["defaults: { on_missing: allow }", "a.yaml:2:13: error: 'on_missing' has no effect without 'require'"],
 ])("is refused with its place: %s", (lines, problem) => {
   const { problems } = compileYaml(`domain: edge\n${lines}\n`);
   expect(problems.map(formatProblem)).toEqual([problem]);

@@ -78,7 +78,7 @@ limits:
 `;
     const used = compile([withWords({ use: "gold" })], file);
     expect(used.problems.map(formatProblem)).toEqual([
-      expect.stringContaining("warning: limits: 'free' is used by no rule"),
+      expect.stringContaining("warning: limits: 'free' is not used by any rule"),
     ]);
     expect(used.limits?.map(shown)).toEqual(["token_bucket 9/1 9 allow exact", "sliding_window 5/86400 5 allow exact"]);
     const chosen = compile([withWords({ tier: { entry: "plan", default: "free" } })], file);
@@ -105,10 +105,10 @@ limits:
 
   test.each([
     [{ brust: 4 }, /^resource r: descriptors\[0\]\.metadata\.headgate\.brust: error: unknown key 'brust'/],
-    [{ unit: "hour" }, /headgate\.unit: error: 'unit' can't stand in metadata\. The resource has a field of its own/],
+    [{ unit: "hour" }, /headgate\.unit: error: 'unit' is not allowed in metadata\. The resource has its own field/],
     [{ burst: "many", algorithm: "token_bucket" }, /metadata\.headgate\.burst: error: burst: expected a whole number/],
     [{ sync: "leese" }, /metadata\.headgate\.sync: error: sync: expected one of .*lease/],
-    [{ use: "gold", burst: 5 }, /headgate\.burst: error: 'burst' can't stand beside 'use'/],
+    [{ use: "gold", burst: 5 }, /headgate\.burst: error: 'burst' can't be combined with 'use'/],
   ])("that make no sense refuse the set: %o", (words, line) => {
     expect(compile([withWords(words)]).problems.map(formatProblem)).toContainEqual(expect.stringMatching(line));
   });
@@ -176,6 +176,8 @@ describe("defaults of a domain", () => {
       "domain: edge\ndefaults: { burst: 3, algorithm: token, post_paid: maybe }\n",
     ).problems.map(formatProblem);
     expect(lines).toContainEqual(expect.stringMatching(/beside.yaml:2:\d+: error: post_paid: expected true or false/));
-    expect(lines).toContainEqual(expect.stringMatching(/beside.yaml:2:13: error: 'burst' can't stand in 'defaults'/));
+    expect(lines).toContainEqual(
+      expect.stringMatching(/beside.yaml:2:13: error: 'burst' is not allowed in 'defaults'/),
+    );
   });
 });

@@ -108,7 +108,7 @@ descriptors:
       compileYaml(`domain: d\ndescriptors:\n  - ${rule}\n  - ${marking(settle)}\n`)
         .problems.filter(({ severity }) => severity === "error")
         .map(({ line, message }) => [line, message]);
-    expect(errors("mark")).toEqual([[3, expect.stringMatching(/^'mark' .* no call with it would be refused$/)]]);
+    expect(errors("mark")).toEqual([[3, expect.stringMatching(/^'mark' .* calls with it would never be refused$/)]]);
     expect(errors("{ entry: mark, value: end }")).toEqual([]);
     expect(errors("other")).toEqual([]);
   });

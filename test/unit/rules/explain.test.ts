@@ -220,7 +220,7 @@ describe("why a rule was taken or not", () => {
     { name: "a prefix", pair: "path=/api/x", says: "'/api/x' begins with '/api/'" },
     { name: "a wrong prefix", pair: "path=/web", says: "'/web' does not begin with '/api/'" },
     { name: "an address", pair: "address=10.1.2.3", says: "'10.1.2.3' is an address in 10.0.0.0/8" },
-    { name: "another address", pair: "address=11.1.2.3", says: "'11.1.2.3' is no address in 10.0.0.0/8" },
+    { name: "another address", pair: "address=11.1.2.3", says: "'11.1.2.3' is not an address in 10.0.0.0/8" },
   ])("says it of $name", ({ pair, says }) => {
     expect(why(0, pair)?.at(-1)?.[2]).toBe(says);
   });
@@ -256,7 +256,7 @@ describe("a descriptor without a limit", () => {
       name: "entries in the wrong order",
       pairs: ["api_key=abc", "plan=enterprise"],
       says: "no rule has key 'api_key' at this level; keys here: 'plan', 'office', 'path', 'address', 'listed'",
-      suggestion: "Entries count in their order; a rule with key 'api_key' stands at 'plan=enterprise/api_key'.",
+      suggestion: "The order of entries matters; a rule with key 'api_key' is at 'plan=enterprise/api_key'.",
     },
     {
       name: "more entries than rules",
@@ -267,7 +267,7 @@ describe("a descriptor without a limit", () => {
     {
       name: "too few entries",
       pairs: ["plan=enterprise"],
-      says: "the rule 'plan=enterprise' has no limit of its own; rules below it want one more entry: 'api_key'",
+      says: "the rule 'plan=enterprise' has no limit of its own; rules below it need one more entry: 'api_key'",
       suggestion: undefined,
     },
     {

@@ -91,7 +91,7 @@ describe("a hold in the defaults beside a control plane", () => {
   });
 
   test("that no rule takes is warned of, and so is one that only files have", () => {
-    const said = /^beside\.yaml:4:3: warning: no rule of a control plane has the entry that 'id' names/;
+    const said = /^beside\.yaml:4:3: warning: no rule from a control plane has the entry that 'id' names/;
     expect(compile([chain(HUNDRED, "a")]).problems).toEqual([expect.stringMatching(said)]);
     const own = "descriptors: [{ key: a, rate_limit: { unit: day, requests_per_unit: 1 } }]";
     expect(compile([], `${HOLD}${own}`).problems).toEqual([expect.stringMatching(said)]);
