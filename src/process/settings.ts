@@ -71,7 +71,7 @@ function completed(values: TableValues, env: Environment, mistakes: string[], wa
   const { compatibilityMode } = values;
   const backendType = backendTypeOf(values);
   if (values.memorySnapshot !== undefined && backendType !== "memory")
-    warnings.push(`MEMORY_SNAPSHOT: without effect, because buckets live in ${backendType}`);
+    warnings.push(`MEMORY_SNAPSHOT: no effect, because buckets live in ${backendType}`);
   return {
     ...values,
     ...rulesPlace(values, env),
@@ -156,7 +156,7 @@ function readTable(env: Environment, mistakes: string[], warnings: string[]): Ta
     if (raw === undefined) continue;
     const text = setting.type.isSecret ? raw : raw.trim();
     if (text.trim() === "") {
-      warnings.push(`${setting.name}: set but empty, which counts as not set`);
+      warnings.push(`${setting.name}: set but empty, so ignored`);
       continue;
     }
     const value = setting.type.parse(text);
@@ -173,7 +173,7 @@ function showGiven(setting: AnySetting, text: string): string {
   const shown = quoted(text);
   // Kubernetes sets such values for Services: one named "grpc" sets GRPC_PORT.
   const isServiceLink = /^(?:tcp|udp):\/\//.test(text);
-  return isServiceLink ? `${shown} (set by Kubernetes for a Service of that name? see enableServiceLinks)` : shown;
+  return isServiceLink ? `${shown} (set by Kubernetes for a Service of that name? See enableServiceLinks)` : shown;
 }
 
 function checkTogether(values: TableValues, mistakes: string[], warnings: string[]): void {
@@ -202,17 +202,15 @@ function checkTogether(values: TableValues, mistakes: string[], warnings: string
 function warnOfSurprises(values: TableValues, warnings: string[]): void {
   const { compatibilityMode, backendType, redisUrl, postgresUrl } = values;
   if (compatibilityMode && backendType === undefined && redisUrl === undefined && postgresUrl === undefined) {
-    warnings.push("REDIS_URL: not set, so counters live in this process and are shared with nobody");
+    warnings.push("REDIS_URL: not set, so counters stay in this process and are not shared");
   }
   if (!compatibilityMode && (values.stopsAtOver || values.localCacheBytes > 0)) {
     warnings.push(
-      "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, LOCAL_CACHE_SIZE_IN_BYTES: without effect, because COMPATIBILITY_MODE is false",
+      "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, LOCAL_CACHE_SIZE_IN_BYTES: no effect, because COMPATIBILITY_MODE is false",
     );
   }
   if (values.storeDeadlineUs >= ENVOY_TIMEOUT_US) {
-    warnings.push(
-      "STORE_DEADLINE: Envoy gives up after 20ms unless told otherwise, so a slow store would go unnoticed here",
-    );
+    warnings.push("STORE_DEADLINE: Envoy gives up after 20ms by default, before Headgate would notice a slow store");
   }
 }
 
@@ -234,11 +232,11 @@ function checkXds(values: TableValues, mistakes: string[], warnings: string[]): 
   checkBoth("CONFIG_GRPC_XDS_CLIENT_TLS_CERT, CONFIG_GRPC_XDS_CLIENT_TLS_KEY", xdsCertFile, xdsKeyFile, mistakes);
   if (!xdsUsesTls && [xdsCertFile, xdsCaFile, xdsServerName].some((value) => value !== undefined)) {
     warnings.push(
-      "CONFIG_GRPC_XDS_CLIENT_TLS_CERT, CONFIG_GRPC_XDS_SERVER_TLS_CACERT, CONFIG_GRPC_XDS_SERVER_TLS_SAN: without effect, because CONFIG_GRPC_XDS_SERVER_USE_TLS is false",
+      "CONFIG_GRPC_XDS_CLIENT_TLS_CERT, CONFIG_GRPC_XDS_SERVER_TLS_CACERT, CONFIG_GRPC_XDS_SERVER_TLS_SAN: no effect, because CONFIG_GRPC_XDS_SERVER_USE_TLS is false",
     );
   }
   if (configType === "file" && rulesCache !== undefined)
-    warnings.push("RULES_CACHE: without effect, because CONFIG_TYPE is FILE");
+    warnings.push("RULES_CACHE: no effect, because CONFIG_TYPE is FILE");
 }
 
 /** BACKEND_TYPE, else the store whose URL is set, else memory. */

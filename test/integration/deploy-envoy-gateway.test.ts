@@ -223,7 +223,7 @@ describe("deploy/envoy-gateway", () => {
     );
     const settings = settingsOf({ ...VARIABLES.always, REDIS_URL: rateLimit.backend.redis.url, ...values });
     const store = file.replace(".yaml", "");
-    const unused = `REDIS_URL: without effect, because BACKEND_TYPE is ${store}`;
+    const unused = `REDIS_URL: no effect, because BACKEND_TYPE is ${store}`;
     expect(settings.warnings).toEqual(store === "redis" ? [] : [unused]);
     expect(settings.backendType).toBe(store);
   });

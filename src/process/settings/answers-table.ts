@@ -11,7 +11,7 @@ export const ANSWER_SETTINGS = {
   stopsAtOver: setting("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", BOOLEAN, false).means(
     "Under COMPATIBILITY_MODE: a refused call charges only the limits that it exceeds. Without COMPATIBILITY_MODE a refused call always pays nothing.",
   ),
-  shadowMode: setting("SHADOW_MODE", BOOLEAN, false).means("Decides and counts, but lets every call pass."),
+  shadowMode: setting("SHADOW_MODE", BOOLEAN, false).means("Decides and counts, but allows every call."),
   quotaMode: setting("QUOTA_MODE", BOOLEAN, false).means(
     "Refuses a call only when all of its descriptors are over their limits.",
   ),
@@ -25,13 +25,13 @@ export const ANSWER_SETTINGS = {
     "Name of the `ratelimit` header for the limit.",
   ),
   remainingHeader: setting("LIMIT_REMAINING_HEADER", HEADER_NAME, "RateLimit-Remaining").means(
-    "Name of the `ratelimit` header for what remains.",
+    "Name of the `ratelimit` header for the remaining hits.",
   ),
   resetHeader: setting("LIMIT_RESET_HEADER", HEADER_NAME, "RateLimit-Reset").means(
     "Name of the `ratelimit` header for the seconds until reset.",
   ),
   retryAfterJitter: setting("RETRY_AFTER_JITTER", decimalNumber(0, 0.5), 0).means(
-    "Largest share of the wait that is added to Retry-After if the rule does not say. The addition is always the same for one client.",
+    "Maximum share of the wait added to Retry-After, unless the rule sets it. The addition is always the same for one client.",
   ),
   responseDynamicMetadata: optional("RESPONSE_DYNAMIC_METADATA", BOOLEAN).means(
     "`true` sends dynamic metadata with every answer, `false` never.",

@@ -13,29 +13,26 @@ interface ForeignVariable {
 
 const OFF: readonly string[] = ["false", "f", "0"];
 
-const MEMCACHE_NOTE = "stores are memory, redis and postgres; BACKEND_TYPE=memcache ends the start";
+const MEMCACHE_NOTE = "stores are memory, redis and postgres; BACKEND_TYPE=memcache is rejected";
 
 /** The other service's variables that have no equivalent here, by name. */
 export const FOREIGN: ReadonlyMap<string, ForeignVariable> = new Map([
   ...named("USE_DOG_STATSD_MOGRIFIERS", "names are sent unchanged; relabel them at the server"),
-  ...named(
-    "PROMETHEUS_MAPPER_YAML",
-    "names and labels are fixed (docs/metrics.md); relabel them when they are scraped",
-  ),
+  ...named("PROMETHEUS_MAPPER_YAML", "names and labels are fixed (docs/metrics.md); relabel them when scraping"),
   ...named("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "times are in seconds", OFF),
   ...named(
     "REDIS_POOL_SIZE REDIS_POOL_ON_EMPTY_BEHAVIOR REDIS_PERSECOND_POOL_SIZE REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR",
-    "one connection to each server carries all calls, many at once",
+    "one connection per server carries all calls concurrently",
   ),
   ...named(
     "REDIS_PIPELINE_WINDOW REDIS_PIPELINE_LIMIT REDIS_CLUSTER_PIPELINE_PARALLELISM REDIS_PERSECOND_PIPELINE_WINDOW" +
       " REDIS_PERSECOND_PIPELINE_LIMIT REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM",
     "calls are always batched, and sent to all nodes at the same time",
   ),
-  ...named("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "health always tells the state of Redis"),
+  ...named("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "health always reports the state of Redis"),
   ...named(
     "REDIS_STARTUP_INITIAL_INTERVAL REDIS_STARTUP_MAX_INTERVAL REDIS_STARTUP_MAX_ELAPSED_TIME",
-    "the process waits for Redis without end",
+    "the process waits for Redis indefinitely",
   ),
   ...named(
     "MEMCACHE_HOST_PORT MEMCACHE_SRV MEMCACHE_SRV_REFRESH MEMCACHE_MAX_IDLE_CONNS MEMCACHE_TLS_CLIENT_CERT" +

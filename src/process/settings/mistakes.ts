@@ -8,7 +8,7 @@ const KEY_LIKE = /-----BEGIN|[A-Za-z0-9+]{100}|^M[A-Za-z][A-Za-z0-9+/=]{40}/;
 
 const UNREADABLE: Readonly<Record<string, string>> = {
   ENOENT: "it does not exist",
-  ENOTDIR: "a part of the path is no directory",
+  ENOTDIR: "a part of the path is not a directory",
   EACCES: "this user may not read it",
 };
 
@@ -24,7 +24,7 @@ export function checkReadable(name: string, path: string, mistakes: string[]): v
     accessSync(path, constants.R_OK);
   } catch (cause) {
     const code = errorCode(cause) ?? String(cause);
-    mistakes.push(`${name}: expected a file that can be read, got ${quoted(path)}: ${UNREADABLE[code] ?? code}`);
+    mistakes.push(`${name}: expected a readable file, got ${quoted(path)}: ${UNREADABLE[code] ?? code}`);
   }
 }
 
@@ -41,5 +41,5 @@ export function checkOne(
 ): void {
   const names = Object.keys(given).filter((name) => given[name] !== undefined);
   if (names.length > 1)
-    mistakes.push(`${names.join(", ")}: expected the ${what} in one of them, got it in ${names.length}`);
+    mistakes.push(`${names.join(", ")}: expected the ${what} in only one of them, got it in ${names.length}`);
 }

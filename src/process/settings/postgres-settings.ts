@@ -65,13 +65,13 @@ export function settlePostgres(
   if (backendType !== "postgres") {
     if (values.postgresUrl !== undefined) {
       warnings.push(
-        `POSTGRES_URL: without effect, because ${values.backendType === undefined ? "REDIS_URL is set" : `BACKEND_TYPE is ${values.backendType}`}`,
+        `POSTGRES_URL: no effect, because ${values.backendType === undefined ? "REDIS_URL is set" : `BACKEND_TYPE is ${values.backendType}`}`,
       );
     }
     return undefined;
   }
   if (values.postgresUrl === undefined) {
-    mistakes.push("POSTGRES_URL: expected where PostgreSQL is, because BACKEND_TYPE is postgres; got nothing");
+    mistakes.push("POSTGRES_URL: expected the address of PostgreSQL, because BACKEND_TYPE is postgres; got nothing");
     return undefined;
   }
   const url = parsePostgresUrl(values.postgresUrl);
@@ -103,7 +103,7 @@ function tlsOf(sslMode: SslMode, values: TableValues, mistakes: string[], warnin
   const { postgresTlsCertFile: certFile, postgresTlsKeyFile: keyFile, postgresTlsCaFile: caFile } = values;
   if (sslMode === "disable") {
     if ((certFile ?? keyFile ?? caFile) !== undefined)
-      warnings.push("POSTGRES_TLS_*: without effect, because POSTGRES_URL has no sslmode");
+      warnings.push("POSTGRES_TLS_*: no effect, because POSTGRES_URL has no sslmode");
     return undefined;
   }
   checkBoth("POSTGRES_TLS_CLIENT_CERT, POSTGRES_TLS_CLIENT_KEY", certFile, keyFile, mistakes);

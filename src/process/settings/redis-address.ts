@@ -112,7 +112,7 @@ function parseUrl(text: string, type: RedisType | undefined): RedisUrl {
   const { place, databaseText } = parsePlace(scheme === "unix" ? "unix" : kind, hosts, path);
   const database = databaseOf(databaseText === "" ? (asked.get("db") ?? "") : databaseText);
   if (kind === "cluster" && database !== 0)
-    throw new RedisUrlError("expected database 0, the only one that a cluster has, got another one");
+    throw new RedisUrlError("expected database 0, the only one in a cluster, got a different one");
   return {
     place,
     database,
@@ -133,7 +133,7 @@ function readScheme(
     const meant = nearestName(scheme, Object.keys(SCHEMES));
     const hint = meant === undefined ? "" : `; did you mean ${meant}://?`;
     throw new RedisUrlError(
-      `expected host:port, the path of a socket, or a URL of redis, rediss, redis-sentinel, redis-cluster or unix, got another scheme${hint}`,
+      `expected host:port, the path of a socket, or a URL of redis, rediss, redis-sentinel, redis-cluster or unix, got a different scheme${hint}`,
     );
   }
   // As in other tools, a cluster may be given by the redis:// URL of one node.
@@ -221,7 +221,7 @@ function sentinelLoginOf(asked: ReadonlyMap<string, string>): RedisLogin | undef
   const username = asked.get("sentinel_username");
   const password = asked.get("sentinel_password") ?? "";
   if (password !== "") return { username: username === "" ? undefined : username, password };
-  if (username !== undefined) throw new RedisUrlError("expected sentinel_password beside sentinel_username, got none");
+  if (username !== undefined) throw new RedisUrlError("expected sentinel_password with sentinel_username, got none");
   return undefined;
 }
 
@@ -240,7 +240,7 @@ function databaseOf(text: string): number {
 
 function decoded(text: string): string {
   const found = percentDecoded(text);
-  if (found === undefined) throw new RedisUrlError("expected every % to begin two hex digits, got another one");
+  if (found === undefined) throw new RedisUrlError("expected two hex digits after each %, got something else");
   return found;
 }
 

@@ -25,18 +25,17 @@ export function settleRedis(
   warnings: string[],
 ): Readonly<Record<"redis" | "perSecondRedis", RedisSettings | undefined>> {
   if (backendType !== "redis") {
-    if (values.redisUrl !== undefined)
-      warnings.push(`REDIS_URL: without effect, because BACKEND_TYPE is ${backendType}`);
-    if (values.redisPerSecond) warnings.push("REDIS_PERSECOND: without effect, because Redis is not the store");
+    if (values.redisUrl !== undefined) warnings.push(`REDIS_URL: no effect, because BACKEND_TYPE is ${backendType}`);
+    if (values.redisPerSecond) warnings.push("REDIS_PERSECOND: no effect, because Redis is not the store");
     return { redis: undefined, perSecondRedis: undefined };
   }
   if (values.redisUrl === undefined)
-    mistakes.push("REDIS_URL: expected where Redis is, because BACKEND_TYPE is redis; got nothing");
+    mistakes.push("REDIS_URL: expected the address of Redis, because BACKEND_TYPE is redis; got nothing");
   const redis = settleOne("redis", values, mistakes);
   const perSecondRedis = values.redisPerSecond ? settleOne("redisPerSecond", values, mistakes) : undefined;
   if (values.redisPerSecond && values.redisPerSecondUrl === undefined)
     mistakes.push(
-      "REDIS_PERSECOND_URL: expected the Redis of limits per second, because REDIS_PERSECOND is true; got nothing",
+      "REDIS_PERSECOND_URL: expected the address of the second Redis, because REDIS_PERSECOND is true; got nothing",
     );
   checkTlsFiles(values, [redis, perSecondRedis], mistakes, warnings);
   return { redis, perSecondRedis };
@@ -112,7 +111,7 @@ function checkTlsFiles(
   const usesTls = settled.some((one) => one?.tls !== undefined || (one?.kind === "sentinel" && one.sentinelAccess.tls));
   if (!usesTls) {
     if ((cert ?? key ?? ca) !== undefined || skips)
-      warnings.push("REDIS_TLS_*: without effect, because REDIS_TLS is false and REDIS_URL is no rediss:// URL");
+      warnings.push("REDIS_TLS_*: no effect, because REDIS_TLS is false and REDIS_URL is not a rediss:// URL");
     return;
   }
   checkBoth("REDIS_TLS_CLIENT_CERT, REDIS_TLS_CLIENT_KEY", cert, key, mistakes);

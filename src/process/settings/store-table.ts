@@ -27,22 +27,22 @@ const REDIS_ROWS = {
     "Redis: `host:port`, the path of a socket, or a URL that may hold user, password and database: `redis://`, `unix://`, `redis-sentinel://host:port,host:port/name`, `redis-cluster://host:port,host:port`; `rediss://`, `rediss-sentinel://` and `rediss-cluster://` use TLS (docs/redis.md).",
   ),
   redisType: optional("REDIS_TYPE", oneOf(REDIS_TYPES)).means(
-    "What a REDIS_URL without a scheme names: one server; sentinels, as `name,host:port,...`; or a cluster, as `host:port,...`.",
-    "as REDIS_URL says, else `single`",
+    "How to read a REDIS_URL without a scheme: one server; sentinels as `name,host:port,...`; or a cluster as `host:port,...`.",
+    "from REDIS_URL, else `single`",
   ),
   redisSocketType: optional("REDIS_SOCKET_TYPE", oneOf(["tcp", "unix"])).means(
     "Must agree with REDIS_URL.",
-    "as REDIS_URL says",
+    "from REDIS_URL",
   ),
   redisAuth: optional("REDIS_AUTH", SECRET).means("Password of Redis, or `user:password`."),
   redisAuthFile: optional("REDIS_AUTH_FILE", FILE).means(
-    "File with the content of REDIS_AUTH. It is read again for every connection, so that passwords can change.",
+    "File with the content of REDIS_AUTH; reloaded for every connection, so that passwords can change.",
   ),
   redisSentinelAuth: optional("REDIS_SENTINEL_AUTH", SECRET).means("Password of the sentinels, or `user:password`."),
   redisSentinelAuthFile: optional("REDIS_SENTINEL_AUTH_FILE", FILE).means(
-    "File with the content of REDIS_SENTINEL_AUTH. It is read again for every connection.",
+    "File with the content of REDIS_SENTINEL_AUTH; reloaded for every connection.",
   ),
-  redisSentinelTls: optional("REDIS_SENTINEL_TLS", BOOLEAN).means("Uses TLS to the sentinels.", "as with Redis"),
+  redisSentinelTls: optional("REDIS_SENTINEL_TLS", BOOLEAN).means("Uses TLS to the sentinels.", "same as for Redis"),
   redisTls: setting("REDIS_TLS", BOOLEAN, false).means("Uses TLS to Redis."),
   redisTlsCertFile: optional("REDIS_TLS_CLIENT_CERT", FILE).means("File of the client certificate (PEM)."),
   redisTlsKeyFile: optional("REDIS_TLS_CLIENT_KEY", FILE).means("File of the client certificate's key (PEM)."),
@@ -51,30 +51,30 @@ const REDIS_ROWS = {
     "the public authorities",
   ),
   redisTlsSkipsHostName: setting("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", BOOLEAN, false).means(
-    "Accepts a certificate of Redis that names another host. The authority is still checked.",
+    "Accepts a Redis certificate for a different host name. The authority is still checked.",
   ),
   redisConnectTimeoutMs: setting("REDIS_TIMEOUT", durationMs(10, 600_000), 2_000).means(
     "How long connecting to Redis may take.",
   ),
   redisClusterTags: setting("REDIS_CLUSTER_TAGS", wholeNumber(1, 4_096), 16).means(
-    "Number of hash tags that share the buckets of a Redis Cluster: 4 to 8 for each primary. Buckets of one tag are at one node. All processes need the same number (docs/redis.md).",
+    "Number of hash tags that share the buckets of a Redis Cluster: 4 to 8 for each primary. Buckets with the same tag are on one node. All processes need the same number (docs/redis.md).",
   ),
   redisPerSecond: setting("REDIS_PERSECOND", BOOLEAN, false).means(
-    "Keeps limits that are written per second in a second Redis, REDIS_PERSECOND_URL.",
+    "Keeps limits written per second in a second Redis, REDIS_PERSECOND_URL.",
   ),
   redisPerSecondUrl: optional("REDIS_PERSECOND_URL", SECRET).means(
     "Redis for limits per second, written as REDIS_URL.",
   ),
   redisPerSecondType: optional("REDIS_PERSECOND_TYPE", oneOf(REDIS_TYPES)).means(
-    "As REDIS_TYPE, for that Redis.",
-    "as REDIS_PERSECOND_URL says, else `single`",
+    "Same as REDIS_TYPE, for that Redis.",
+    "from REDIS_PERSECOND_URL, else `single`",
   ),
   redisPerSecondSocketType: optional("REDIS_PERSECOND_SOCKET_TYPE", oneOf(["tcp", "unix"])).means(
     "Must agree with REDIS_PERSECOND_URL.",
-    "as REDIS_PERSECOND_URL says",
+    "from REDIS_PERSECOND_URL",
   ),
   redisPerSecondAuth: optional("REDIS_PERSECOND_AUTH", SECRET).means("Password of that Redis, or `user:password`."),
-  redisPerSecondAuthFile: optional("REDIS_PERSECOND_AUTH_FILE", FILE).means("As REDIS_AUTH_FILE, for that Redis."),
+  redisPerSecondAuthFile: optional("REDIS_PERSECOND_AUTH_FILE", FILE).means("Same as REDIS_AUTH_FILE, for that Redis."),
   redisPerSecondSentinelAuth: optional("REDIS_PERSECOND_SENTINEL_AUTH", SECRET).means(
     "Password of that Redis's sentinels, or `user:password`.",
   ),
@@ -82,7 +82,7 @@ const REDIS_ROWS = {
     "Uses TLS to that Redis, with the files of REDIS_TLS_*.",
   ),
   redisPerSecondConnectTimeoutMs: setting("REDIS_PERSECOND_TIMEOUT", durationMs(10, 600_000), 2_000).means(
-    "As REDIS_TIMEOUT, for that Redis.",
+    "Same as REDIS_TIMEOUT, for that Redis.",
   ),
 };
 
@@ -99,20 +99,20 @@ const POSTGRES_ROWS = {
   ),
   postgresPassword: optional("POSTGRES_PASSWORD", SECRET).means("Password of PostgreSQL."),
   postgresPasswordFile: optional("POSTGRES_PASSWORD_FILE", FILE).means(
-    "File with the password. It is read again for every connection, so that passwords can change.",
+    "File with the password; reloaded for every connection, so that passwords can change.",
   ),
   postgresSchema: setting("POSTGRES_SCHEMA", SCHEMA_NAME, "headgate").means(
     "Schema for the tables and functions that Headgate creates.",
   ),
   postgresConnections: setting("POSTGRES_CONNECTIONS", wholeNumber(1, 64), 4).means(
-    "Connections to PostgreSQL for takes, per process. Each carries the takes of one turn at a time. One further connection counts processes and deletes expired rows.",
+    "Connections to PostgreSQL for takes, per process. Each carries one batch at a time. One more connection counts processes and deletes expired rows.",
   ),
   postgresUnlogged: optional("POSTGRES_UNLOGGED", BOOLEAN).means(
     "`true` keeps the buckets out of PostgreSQL's write-ahead log. This is faster, but the buckets are empty after a crash and absent from standbys. `false` logs them again. All processes need the same value.",
     "as the tables are; new tables are logged",
   ),
   postgresSynchronousCommit: setting("POSTGRES_SYNCHRONOUS_COMMIT", BOOLEAN, false).means(
-    "A call is answered once its payment is on the disk of PostgreSQL and of synchronous standbys. Otherwise a crash may lose the last 0.6 s of payments.",
+    "Answers a call only after its payment is on disk in PostgreSQL and on synchronous standbys. Otherwise a crash may lose the last 0.6 s of payments.",
   ),
   postgresTlsCaFile: optional("POSTGRES_TLS_CACERT", FILE).means(
     "File of the certificate authority for PostgreSQL's certificate (PEM).",
@@ -131,33 +131,33 @@ export const STORE_SETTINGS = {
     "`redis` if REDIS_URL is set, else `postgres` if POSTGRES_URL is set, else `memory`",
   ),
   bucketsMax: setting("BUCKETS_MAX", wholeNumber(1, 100_000_000), 1_000_000).means(
-    "Buckets that the memory store has room for; above 16,383 up to 6 % more. A bucket takes at most 150 bytes, however long its key is. Beyond this bound, buckets that are nearest to full are dropped.",
+    "Maximum number of buckets in the memory store; above 16,383, up to 6 % more. A bucket takes at most 150 bytes, whatever its key. Beyond this bound, the store drops the buckets that are nearest to full.",
   ),
   slidingLogBytesMax: setting("SLIDING_LOG_BYTES_MAX", wholeNumber(65_536, 8_589_934_592), 134_217_728).means(
-    "Most bytes for payments of `sliding_log` limits in the memory store, about 17 for each payment. For a call that needs more, `on_store_failure` of the limit decides.",
+    "Maximum bytes for payments of `sliding_log` limits in the memory store, about 17 per payment. If a call needs more, the limit's `on_store_failure` decides.",
   ),
   memorySnapshot: optional("MEMORY_SNAPSHOT", SNAPSHOT_PATH).means(
-    "File with a copy of the memory store's buckets, so that they outlive a restart (docs/cores.md). The folder of the file must exist. One process at a time uses the file.",
+    "Snapshot file that keeps the memory store's buckets over a restart (docs/cores.md). Its folder must exist. Only one process may use the file at a time.",
     "none is kept",
   ),
   memorySnapshotIntervalMs: setting("MEMORY_SNAPSHOT_INTERVAL", durationMs(1_000, 86_400_000), 60_000).means(
-    "How often the copy is written; a crash loses about this time. The copy is also written at the end, within SHUTDOWN_GRACE, or five seconds if that is longer.",
+    "How often the snapshot is written; a crash loses about this much. It is also written at shutdown, within SHUTDOWN_GRACE or five seconds, whichever is longer.",
   ),
   denialsMax: setting("DENIALS_MAX", wholeNumber(0, 10_000_000), 100_000).means(
-    "Most buckets whose refusal this process remembers, for up to a second each, and repeats without asking the shared store (docs/hot-keys.md). 0: it asks every time.",
+    "Maximum number of exhausted buckets that this process remembers, for up to a second each, to refuse without asking the shared store (docs/hot-keys.md). 0: always asks.",
   ),
   onStoreFailure: optional("ON_STORE_FAILURE", oneOf(ON_STORE_FAILURE_NAMES)).means(
-    "What happens to a call when the store fails and its rule does not say: the call is allowed, denied, decided locally, or answered with an error.",
+    "Default for rules without `on_store_failure`: if the store fails, the call is allowed, denied, decided locally, or answered with an error.",
     "`allow`, under COMPATIBILITY_MODE `error`",
   ),
   storeDeadlineUs: setting("STORE_DEADLINE", durationUs(100, 60_000_000), 10_000).means(
-    "How long a call waits for the store at least, unless the caller's deadline is nearer.",
+    "Minimum time that a call waits for the store, unless the caller's deadline comes first.",
   ),
   storePatienceMs: setting("STORE_PATIENCE", durationMs(1, 60_000), 100).means(
-    "How long a call waits for the store at most: for half of what the caller's deadline leaves, but at least for STORE_DEADLINE. Without a deadline it waits for this.",
+    "Maximum time that a call waits for the store. Within it, a call waits for half of what the caller's deadline leaves, but at least for STORE_DEADLINE; without a deadline, for all of it.",
   ),
   storeQueueMax: setting("STORE_QUEUE_MAX", wholeNumber(1, 1_000_000), 16_384).means(
-    "Most takes under way to the store; a call has one take per limit. A further take counts as a failure of the store at once.",
+    "Maximum number of takes waiting for the store; a call has one take per limit. Any further take fails at once, as if the store had failed.",
   ),
   breakerWindowMs: setting("BREAKER_WINDOW", durationMs(100, 600_000), 1_000).means(
     "Time over which the breaker counts failures.",
@@ -169,7 +169,7 @@ export const STORE_SETTINGS = {
     "Share of failed store calls in the window that opens the breaker.",
   ),
   breakerProbeIntervalMs: setting("BREAKER_PROBE_INTERVAL", durationMs(10, 600_000), 250).means(
-    "How long the open breaker waits until a store call of Headgate's own probes the store.",
+    "How often the open breaker probes the store with a call of its own.",
   ),
   expirationJitterSecondsMax: setting("EXPIRATION_JITTER_MAX_SECONDS", wholeNumber(0, 86_400), 300).means(
     "Counters of COMPATIBILITY_MODE live in Redis for their window and up to this many seconds longer. Headgate's own buckets live until they are full again.",

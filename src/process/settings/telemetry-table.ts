@@ -21,7 +21,7 @@ import {
 } from "./value-types.ts";
 
 const DAY_MS = 86_400_000;
-const WINS = "As the variable without TRACES in its name, for traces only. Takes precedence.";
+const WINS = "Same as the variable without TRACES in its name, for traces only; takes precedence.";
 const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 export const TELEMETRY_SETTINGS = {
@@ -36,17 +36,17 @@ export const TELEMETRY_SETTINGS = {
     "Writes each refusal, or each decision, in the form that `headgate simulate` reads (docs/simulate.md).",
   ),
   decisionLogFile: optional("DECISION_LOG_FILE", PATH).means(
-    "File for these decisions. With several workers each adds its number, such as `decisions.2.jsonl`.",
+    "File for these decisions. Each of several workers adds its number, such as `decisions.2.jsonl`.",
     "the process's log",
   ),
   decisionLogShare: setting("DECISION_LOG_SAMPLE", decimalNumber(0, 1), 1).means(
     "Share of these decisions that is written, chosen at random.",
   ),
   decisionLogRate: setting("DECISION_LOG_RATE", wholeNumber(1, 1_000_000), 10).means(
-    "Most lines per second for each limit, and most lines at once. The next line says how many were left out.",
+    "Maximum lines per second for each limit, and in a burst. The next line says how many were dropped.",
   ),
   decisionLogBytesMax: setting("DECISION_LOG_FILE_BYTES_MAX", wholeNumber(65_536, 1_099_511_627_776), 67_108_864).means(
-    "Most bytes of a file. A full file is renamed to `.1`, the file `.1` to `.2`, and so on.",
+    "Maximum bytes of a file. A full file is renamed to `.1`, the file `.1` to `.2`, and so on.",
   ),
   decisionLogFilesMax: setting("DECISION_LOG_FILES", wholeNumber(1, 1_000), 4).means(
     "Files that are kept, including the current one. The oldest is deleted.",
@@ -78,16 +78,16 @@ export const TELEMETRY_SETTINGS = {
     "Tags on all counters sent to statsd: `key:value,key2:value2`.",
   ),
   metricValuesMax: setting("METRIC_VALUES_MAX", wholeNumber(0, 10_000), 200).means(
-    "Most values of callers that become metric labels, per rule. Further values count as `other`.",
+    "Maximum number of caller-supplied values used as metric labels, per rule. Further values count as `other`.",
   ),
   metricRulesMax: setting("METRIC_RULES_MAX", wholeNumber(1, 1_000_000), 2_000).means(
-    "Most rules, and values of callers, that have series on the metrics page, per domain, in the order of their first hits. Further ones are added up as `(other rules)`. Each has six series, and up to eight more with holds.",
+    "Maximum number of rules, and of callers' values, with their own series on the metrics page, per domain, in the order of their first hits. The rest are summed as `(other rules)`. Each has six series, and up to eight more with holds.",
   ),
   topKeysMax: setting("TOP_KEYS", wholeNumber(0, 2_000), 500).means(
-    "Keys that `/top` and `headgate top` tell apart over all rules, among keys that pass and among keys that are refused (docs/inspect.md); at most 2,000. 0 counts none.",
+    "How many keys `/top` and `headgate top` track over all rules, separately for passed and refused hits (docs/inspect.md). 0: none.",
   ),
   topKeysShown: setting("TOP_KEYS_METRICS", wholeNumber(0, 100), 0).means(
-    "How many of the keys that are refused most are series of `headgate_top_refused`. Everybody who reaches the port can read the metrics page, and keys name callers, except under rules with `hash_values`.",
+    "How many of the most refused keys become series of `headgate_top_refused`. Keys name callers, except under rules with `hash_values`, and anyone who reaches the port can read the metrics page.",
   ),
   nearLimitRatio: setting("NEAR_LIMIT_RATIO", decimalNumber(0, 1), 0.8).means(
     "Share of a limit above which hits count as near the limit.",
@@ -141,7 +141,7 @@ export const TRACES_SETTINGS = {
   ),
   otlpProtocol: optional("OTEL_EXPORTER_OTLP_PROTOCOL", oneOf(TRACE_PROTOCOLS)).means(
     "Protocol to the collector: `http/protobuf` or `grpc`.",
-    "that of TRACING_EXPORTER_PROTOCOL",
+    "from TRACING_EXPORTER_PROTOCOL",
   ),
   otlpTracesProtocol: optional("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", oneOf(TRACE_PROTOCOLS)).means(WINS),
   otlpEndpoint: optional("OTEL_EXPORTER_OTLP_ENDPOINT", OTLP_URL).means(
@@ -169,13 +169,13 @@ export const TRACES_SETTINGS = {
   otlpKeyFile: optional("OTEL_EXPORTER_OTLP_CLIENT_KEY", FILE).means("File of the client certificate's key (PEM)."),
   otlpTracesKeyFile: optional("OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", FILE).means(WINS),
   spansMax: setting("OTEL_BSP_MAX_QUEUE_SIZE", wholeNumber(1, 1_000_000), 2_048).means(
-    "Most spans that wait for the collector. Further spans are dropped and counted (`headgate_spans_total`).",
+    "Maximum number of spans waiting for the collector. Further spans are dropped and counted (`headgate_spans_total`).",
   ),
   spanBatchMax: setting("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", wholeNumber(1, 100_000), 64).means(
-    "Most spans that are sent together. Packing them delays calls: 64 spans by a millisecond, OpenTelemetry's default of 512 by ten.",
+    "Maximum number of spans in a batch. Packing them delays calls: 64 spans by a millisecond, OpenTelemetry's default of 512 by ten.",
   ),
   spanDelayMs: setting("OTEL_BSP_SCHEDULE_DELAY", wholeNumber(1, DAY_MS), 5_000).means(
-    "How long a span waits for others that are sent with it, in milliseconds.",
+    "How long a span waits for its batch to fill, in milliseconds.",
   ),
   spanExportMs: setting("OTEL_BSP_EXPORT_TIMEOUT", wholeNumber(1, DAY_MS), 30_000).means(
     "How long sending a batch may take, in milliseconds. A batch that takes longer is lost. OTEL_EXPORTER_OTLP_TIMEOUT (10000) bounds one request.",

@@ -87,7 +87,7 @@ function shortPath(expects: string, bytesMax: number, pattern = /^/): SettingTyp
 /** A prefix of all bucket keys. Without braces, which would add a second Redis Cluster hash tag. */
 export const KEY_PREFIX = textLike(
   "text",
-  "at most 64 printable ASCII characters without blanks and braces",
+  "at most 64 printable ASCII characters without spaces and braces",
   /^[!-z|~]{1,64}$/,
 );
 
@@ -271,7 +271,7 @@ export const OTLP_HEADERS = secret(
 /** The URL of a collector. Its query may be secret, so it is shown without. */
 export const OTLP_URL: SettingType<string> = {
   label: "URL",
-  expects: "a URL that begins with http:// or https:// and holds no user or password",
+  expects: "an http:// or https:// URL without user and password",
   parse: (text) => {
     if (CONTROL.test(text) || !URL.canParse(text)) return undefined;
     const { protocol, username, password } = new URL(text);

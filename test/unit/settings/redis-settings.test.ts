@@ -112,7 +112,7 @@ const READ: ReadCases = [
     {
       backendType: "memory",
       redis: undefined,
-      warnings: ["REDIS_URL: without effect, because BACKEND_TYPE is memory"],
+      warnings: ["REDIS_URL: no effect, because BACKEND_TYPE is memory"],
     },
   ],
 ];
@@ -139,11 +139,11 @@ const REFUSED: RefusedCases = [
   ["a database of a cluster", url("redis-cluster://a/2"), /database 0/],
   ["a type that does not fit", { ...url("redis-cluster://a"), REDIS_TYPE: "single" }, /fits REDIS_TYPE single/],
   ["a socket type that does not fit", { ...url("a:1"), REDIS_SOCKET_TYPE: "unix" }, /SOCKET_TYPE/],
-  ["two logins", { ...url("redis://:x@a:1"), REDIS_AUTH: "y" }, /^REDIS_URL, REDIS_AUTH: .*login of Redis in one/],
+  ["two logins", { ...url("redis://:x@a:1"), REDIS_AUTH: "y" }, /^REDIS_URL, REDIS_AUTH: .*login of Redis in only one/],
   [
     "two logins of sentinels",
     { ...url("redis-sentinel://a/g?sentinel_password=x"), REDIS_SENTINEL_AUTH: "y" },
-    /^REDIS_URL, REDIS_SENTINEL_AUTH: .*login of the sentinels in one/,
+    /^REDIS_URL, REDIS_SENTINEL_AUTH: .*login of the sentinels in only one/,
   ],
   [
     "a sentinel's login without sentinels",
@@ -155,13 +155,13 @@ const REFUSED: RefusedCases = [
   [
     "a file that is not there",
     { ...url("a:1"), REDIS_AUTH_FILE: `${file}.none` },
-    /a file that can be read, got ".*": it does not exist$/,
+    /a readable file, got ".*": it does not exist$/,
   ],
   ["redis without a URL", { BACKEND_TYPE: "redis" }, /got nothing/],
   [
     "a second Redis that is not named",
     SECOND,
-    /^REDIS_PERSECOND_URL: expected the Redis of limits per second, .*; got nothing$/,
+    /^REDIS_PERSECOND_URL: expected the address of the second Redis, .*; got nothing$/,
   ],
 ];
 

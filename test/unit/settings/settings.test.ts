@@ -209,15 +209,15 @@ test.each(REFUSED)("refuses %s in one line", (_, env, says) => {
   expectRefused(env, says);
 });
 
-const POOL = "REDIS_POOL_SIZE: not supported; one connection to each server carries all calls, many at once";
+const POOL = "REDIS_POOL_SIZE: not supported; one connection per server carries all calls concurrently";
 const PREFIXED = "HEADGATE_SHADOW_MODE: no such setting; settings have no prefix, did you mean SHADOW_MODE?";
-const SHARED = "REDIS_URL: not set, so counters live in this process and are shared with nobody";
-const snapshotIn = (store: string) => `MEMORY_SNAPSHOT: without effect, because buckets live in ${store}`;
-const WITHOUT_MODE = expect.stringContaining("without effect, because COMPATIBILITY_MODE is false");
+const SHARED = "REDIS_URL: not set, so counters stay in this process and are not shared";
+const snapshotIn = (store: string) => `MEMORY_SNAPSHOT: no effect, because buckets live in ${store}`;
+const WITHOUT_MODE = expect.stringContaining("no effect, because COMPATIBILITY_MODE is false");
 
 test.each<readonly [string, Environment, readonly unknown[]]>([
-  ["a variable that is empty", { PORT: "" }, ["PORT: set but empty, which counts as not set"]],
-  ["a blank one", { SHADOW_MODE: "  " }, ["SHADOW_MODE: set but empty, which counts as not set"]],
+  ["a variable that is empty", { PORT: "" }, ["PORT: set but empty, so ignored"]],
+  ["a blank one", { SHADOW_MODE: "  " }, ["SHADOW_MODE: set but empty, so ignored"]],
   ["a misspelt name", { REDIS_ULR: "a:1" }, ["REDIS_ULR: no such setting; did you mean REDIS_URL?"]],
   ["a missing letter", { GRPC_PROT: "1" }, ["GRPC_PROT: no such setting; did you mean GRPC_PORT?"]],
   ["a prefix of ours", { BREAKER_COLOUR_OF_LAMP: "1" }, ["BREAKER_COLOUR_OF_LAMP: no such setting"]],
@@ -234,7 +234,7 @@ test.each<readonly [string, Environment, readonly unknown[]]>([
     { USE_STATSD: "false", USE_PROMETHEUS: "true", CONFIG_TYPE: "FILE", TRACING_ENABLED: "false" },
     [],
   ],
-  ["a second store", BOTH, ["POSTGRES_URL: without effect, because REDIS_URL is set"]],
+  ["a second store", BOTH, ["POSTGRES_URL: no effect, because REDIS_URL is set"]],
   ["counters that nobody shares", COMPATIBLE, [SHARED]],
   ["nothing of counters in memory that were asked for", { ...COMPATIBLE, BACKEND_TYPE: "memory" }, []],
   ["nothing of shared ones", { ...COMPATIBLE, ...REDIS }, []],
