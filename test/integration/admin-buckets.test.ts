@@ -68,7 +68,7 @@ describe("a bucket", () => {
     });
     expect(await use()).toEqual(["OK", "OK", "OK", "OVER_LIMIT"]);
     const lines = app.log.map((line) => JSON.parse(line) as Record<string, unknown>);
-    expect(lines.find(({ msg }) => msg === "buckets were looked at")).toMatchObject({ level: "info", who: "local" });
+    expect(lines.find(({ msg }) => msg === "buckets were read")).toMatchObject({ level: "info", who: "local" });
     expect(lines.find(({ msg }) => msg === "buckets were reset")).toMatchObject({
       level: "warn",
       who: "local",

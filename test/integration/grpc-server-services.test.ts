@@ -161,7 +161,7 @@ describe("listening", () => {
     const { server } = await serve();
     await expect(startTestServer(echo, { port: server.port })).rejects.toMatchObject({
       code: "CONFIG_SETTINGS",
-      message: `gRPC can't listen on 127.0.0.1:${server.port} (GRPC_HOST and GRPC_PORT): something else listens there`,
+      message: `gRPC can't listen on 127.0.0.1:${server.port} (GRPC_HOST and GRPC_PORT): the address is in use`,
     });
   });
 
@@ -215,7 +215,7 @@ describe("listening on a Unix socket", () => {
     const unixSocket = socketPath();
     await serve({ unixSocket });
     await expect(startTestServer(echo, { unixSocket })).rejects.toMatchObject({
-      message: `gRPC can't listen on unix:${unixSocket} (GRPC_UDS): something else listens there`,
+      message: `gRPC can't listen on unix:${unixSocket} (GRPC_UDS): the address is in use`,
     });
     expect((await callRaw(openRawClient(`unix:${unixSocket}`), HELLO)).code).toBe(grpc.status.OK);
   });

@@ -138,7 +138,7 @@ describe.each([
     expect((await put(one, 0, 5)).status).toBe(200);
     const second = await put(other, 0, 7);
     expect(second.status).toBe(400);
-    expect(second.text).toContain("expected what was shown to be there still");
+    expect(second.text).toContain("expected the limit that was shown");
     expect((await limits(one, "list")).out).toContain("hourly: 5");
   });
 

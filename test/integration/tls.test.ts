@@ -123,7 +123,7 @@ describe("the whole service", () => {
     expect(await metric("headgate_tls_last_change_success")).toBe(1);
     expect(await metric("headgate_tls_certificate_remaining_seconds")).toBeGreaterThan(86_000);
     copyFileSync(authority.issue("headgate.test").keyFile, keyFile);
-    const says = expect.stringMatching(/expected the private key of the certificate in .*got the key of another/);
+    const says = expect.stringMatching(/expected the private key of the certificate in .*got a different key/);
     await expect
       .poll(() => json("/readyz"), { timeout: 15_000, interval: 200 })
       .toMatchObject({ status: "ready, degraded", degraded: { certificates: says } });

@@ -85,7 +85,7 @@ test("under an explanation one of a rule's limits is raised, a refusal is said, 
   await scene.app.http("/limits", { method: "PUT", body: JSON.stringify(body), headers });
   await page.getByLabel("Ends").selectOption("in 15 min");
   await dialogOf(page).getByRole("button", { name: "Raise" }).click();
-  await expect.poll(() => dialogOf(page).innerText()).toMatch(/expected what was shown to be there still/);
+  await expect.poll(() => dialogOf(page).innerText()).toMatch(/expected the limit that was shown/);
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Raise tenant=acme" }).click();
   await expect

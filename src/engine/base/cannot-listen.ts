@@ -3,10 +3,10 @@
 import { ConfigError } from "./errors.ts";
 
 const REASONS: readonly (readonly [says: RegExp, reason: string])[] = [
-  [/EADDRINUSE/, "something else listens there"],
+  [/EADDRINUSE/, "the address is in use"],
   // Node also reports EACCES when the folder of a Unix socket does not exist.
   [/EACCES.* \//, "its folder does not exist, or this user may not write there"],
-  [/EACCES/, "this user is not allowed to"],
+  [/EACCES/, "permission denied"],
   [/EADDRNOTAVAIL/, "this machine has no such address"],
   [/ENOTFOUND|Name resolution failed/, "the host name is unknown"],
 ];

@@ -19,10 +19,10 @@ const FILE_TROUBLES: Readonly<Record<string, string>> = {
   EACCES: "permission denied",
   EEXIST: "it exists already",
   EISDIR: "it is a directory",
-  ELOOP: "its links lead in a circle",
+  ELOOP: "its links form a loop",
   ENOENT: "it does not exist",
   ENOTDIR: "it is not a directory",
-  Z_DATA_ERROR: "it is not gzip, or damaged",
+  Z_DATA_ERROR: "it is damaged or not gzip",
 };
 
 /** Why a file or a directory can't be read or written, without its name; of other errors the message. */

@@ -66,7 +66,7 @@ export const HOLDS_IN_MEMORY_MAX = 1_000_000;
 /** The failure of a call for which no hold can be opened. The call has paid nothing. */
 export const HOLDS_FULL_ERROR = new StoreError(
   "STORE_HOLDS_FULL",
-  `too many holds wait for their settlement: expected at most ${HOLDS_PER_BUCKET_MAX} of one bucket, and in memory ${HOLDS_IN_MEMORY_MAX} of all`,
+  `too many unsettled holds: expected at most ${HOLDS_PER_BUCKET_MAX} per bucket, and in memory ${HOLDS_IN_MEMORY_MAX} in all`,
 );
 
 /** Units by their numbers in the protocol (`RateLimitResponse.RateLimit.Unit`). */

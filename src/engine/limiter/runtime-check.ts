@@ -66,7 +66,7 @@ export function findCaller(rules: RuleSet, asked: AskedCaller): FoundCaller {
     .map(([key, value]) => [key, shownValue(value, hides && !HIDDEN.test(value))] as const);
   const key = { domain: oneByteOf(asked.domain), entries: kept };
   if (readKey(keyText(key)) === undefined) {
-    const expected = `expected a domain and at least one entry besides those of costs, holds, priorities and tiers, ${RUNTIME_KEY_BYTES_MAX} bytes in all`;
+    const expected = `expected a domain and at least one entry other than those of costs, holds, priorities and tiers, ${RUNTIME_KEY_BYTES_MAX} bytes in all`;
     throw new RequestError("REQUEST_LIMIT", expected);
   }
   const rule = domain === undefined ? undefined : findRule(domain, descriptor, []);
@@ -113,7 +113,7 @@ function endUs(until: AskedLimit["until"], nowUs: number): number {
 
 function changedSince(known: KeptLimit | undefined): RequestError {
   const when = known === undefined ? "" : ` at ${isoTime(known.atUs)}`;
-  return refused(`what was shown to be there still; it was changed${when} since`);
+  return refused(`the limit that was shown; it was changed${when}`);
 }
 
 /** What `change` would do: the limits before and after, in words. Throws RequestError, which says what would be right. */
@@ -123,7 +123,7 @@ function checkChange(rules: RuleSet, asked: AskedCaller, { key, rule }: FoundCal
     const [first] = descriptors;
     const why =
       first === undefined ? says : [first.says, first.suggestion].filter((text) => text !== undefined).join(". ");
-    throw refused(`a descriptor that a rule with limits matches: ${why}`);
+    throw refused(`a descriptor that matches a rule with limits: ${why}`);
   }
   const shared = sharedRule(rules, key);
   if (shared !== undefined)
@@ -213,11 +213,11 @@ function checkAmount(limit: Limit, { requests, unit, burst }: RuntimeAmount): vo
   const isBucket = limit.algorithm === Algorithm.tokenBucket && !limit.isConcurrent;
   if (limit.algorithm === Algorithm.slidingLog && requests > LOG_PAYMENTS_MAX)
     throw refused(`at most ${LOG_PAYMENTS_MAX} requests of a sliding_log, got ${requests}`);
-  if (!isBucket && burst !== undefined) throw refused("no burst: the limit is no token bucket");
+  if (!isBucket && burst !== undefined) throw refused("no burst: the limit is not a token bucket");
   if (limit.isConcurrent && unit !== Unit.unknown) throw refused("no unit: the limit counts holds");
   if (!limit.isConcurrent && !isBucket && unit !== Unit.unknown && unit !== limit.shownUnit) {
     const has = limit.shownUnit === Unit.unknown ? "no unit" : `unit ${UNIT_NAMES[limit.shownUnit]}`;
-    throw refused(`${has}, as the window stays that of the rule, got ${UNIT_NAMES[unit]}`);
+    throw refused(`${has}, because the rule's window can't change, got ${UNIT_NAMES[unit]}`);
   }
   const seconds = unit === Unit.unknown ? limit.writtenSeconds : UNIT_SECONDS[unit];
   if (burst !== undefined && (requests === 0 || burst * seconds < requests))
@@ -233,7 +233,7 @@ function checkUse(rule: Rule, name: string): void {
   const hint = near === undefined ? "" : `; did you mean '${textOf(near)}'?`;
   throw refused(
     names.length === 0
-      ? `amounts: the rule ${quoted(rule.path)} has no 'tier' whose limits could be used`
+      ? `amounts: the rule ${quoted(rule.path)} has no 'tier' to use limits of`
       : `one of ${listed(names)}, the tiers of the rule ${quoted(rule.path)}, got ${quoted(name)}${hint}`,
   );
 }

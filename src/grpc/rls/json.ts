@@ -90,7 +90,7 @@ export function createJsonEndpoint(options: JsonEndpointOptions): JsonEndpoint {
         return plainText(400, `${error.code}: ${error.message}`);
       }
       options.onInternalError(error);
-      return plainText(500, "SERVICE_INTERNAL: the request could not be answered; the server's log has the cause");
+      return plainText(500, "SERVICE_INTERNAL: the request could not be answered; see the server's log");
     }
   };
   let inFlight = 0;

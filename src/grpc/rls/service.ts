@@ -154,7 +154,7 @@ export class RateLimitService extends CallService {
 /** Throws RequestError for a request without a domain or descriptors. A descriptor without entries is allowed: Envoy sends such. */
 export function checkRequest(request: LimitRequest): void {
   if (request.domain === "") {
-    throw new RequestError("REQUEST_DOMAIN_EMPTY", "the request names no domain; expected the domain of a rules file");
+    throw new RequestError("REQUEST_DOMAIN_EMPTY", "the request names no domain; expected the domain of a rule file");
   }
   if (request.descriptorCount === 0) {
     throw new RequestError("REQUEST_DESCRIPTORS_EMPTY", "the request has no descriptors; expected at least one");
@@ -166,11 +166,7 @@ export function checkRequest(request: LimitRequest): void {
 /** Ends a call whose request could not be decoded or decided. Any error but a RequestError becomes INTERNAL without detail. */
 export function failWithError(reply: UnaryReply, error: unknown): void {
   if (error instanceof RequestError) reply.fail(statusOf(error), `${error.code}: ${error.message}`);
-  else
-    reply.fail(
-      GrpcStatus.internal,
-      "SERVICE_INTERNAL: the request could not be decided; the server's log has the cause",
-    );
+  else reply.fail(GrpcStatus.internal, "SERVICE_INTERNAL: the request could not be decided; see the server's log");
 }
 
 // REQUEST_NOT_HELD: the request is well formed, and other rules would allow it.
@@ -180,7 +176,10 @@ function statusOf({ code }: RequestError): GrpcStatus {
 
 /** Ends a settlement that the store did not answer. The caller may settle again: it counts only once. */
 export function failUnsettled(reply: UnaryReply, failure: string): void {
-  reply.fail(GrpcStatus.unavailable, `SERVICE_STORE_FAILED: the store did not answer (${failure}); settle again`);
+  reply.fail(
+    GrpcStatus.unavailable,
+    `SERVICE_STORE_FAILED: the store did not answer (${failure}); retry the settlement`,
+  );
 }
 
 /** Ends a call that got no decision. UNAVAILABLE invites callers and proxies to send the call again. */
@@ -190,6 +189,10 @@ export function failWithCallFailure(reply: UnaryReply, failure: CallFailure): vo
   else {
     const text = `SERVICE_STORE_FAILED: the store did not answer (${failure.error.code}) and the rule says on_store_failure: error`;
     if (!failure.mayCountTwice) reply.fail(GrpcStatus.unavailable, text);
-    else reply.fail(GrpcStatus.unknown, `${text}; it may have counted the report, and would count another one, too`);
+    else
+      reply.fail(
+        GrpcStatus.unknown,
+        `${text}; the report may have been counted, and sending it again may count it twice`,
+      );
   }
 }

@@ -136,7 +136,7 @@ export class WireReader {
         this.#skipBytes(4);
         return;
       default:
-        throw malformed("a wire type that may stand here", this.position);
+        throw malformed("a valid wire type", this.position);
     }
   }
 

@@ -43,7 +43,7 @@ function placed(block: string, file: string, place: number): Placed {
     certificate = new X509Certificate(block);
   } catch (cause) {
     throw new Error(
-      `expected certificates as PEM in ${file}, got something else as number ${place}: ${errorMessage(cause)}`,
+      `expected certificates as PEM in ${file}, got something else at number ${place}: ${errorMessage(cause)}`,
     );
   }
   const validFromUs = Date.parse(certificate.validFrom) * 1_000;
@@ -61,7 +61,7 @@ export function requireKeyOf(own: Placed, key: Buffer, keyFile: string): void {
   }
   if (belongs) return;
   const whose = `the certificate in ${own.file} (${nameOf(own)})`;
-  throw new Error(`expected the private key of ${whose} in ${keyFile}, got the key of another`);
+  throw new Error(`expected the private key of ${whose} in ${keyFile}, got a different key`);
 }
 
 /**
@@ -116,8 +116,7 @@ function missingLinkOf(chain: readonly Placed[], before: readonly Placed[]): str
   const others = chain.filter(({ certificate }) => certificate.fingerprint256 !== own.certificate.fingerprint256);
   const issuer = onOneLine(own.certificate.issuer);
   if (others.some((each) => own.certificate.checkIssued(each.certificate))) return undefined;
-  if (others.length > 0)
-    return `the chain in ${own.file} is cut: none of its other certificates is that of the issuer (${issuer})`;
+  if (others.length > 0) return `the chain in ${own.file} is cut: it lacks the certificate of the issuer (${issuer})`;
   if (before.slice(1).some((each) => own.certificate.checkIssued(each.certificate)))
     return `the chain in ${own.file} is cut: the certificate of the issuer (${issuer}) is no longer there`;
   return undefined;

@@ -24,7 +24,7 @@ export const INVALID_TIMEOUT = "Invalid grpc-timeout; expected at most 8 digits 
  * only this one is taken.
  */
 export const TAKEN_ENCODING = "identity";
-export const COMPRESSED = `compressed messages are not taken here; expected grpc-encoding: ${TAKEN_ENCODING}`;
+export const COMPRESSED = `compressed messages are not accepted; expected grpc-encoding: ${TAKEN_ENCODING}`;
 
 /** Microseconds of a `grpc-timeout` such as `20m`, or NaN if it is invalid. Parsed by hand, because nearly every call has one. */
 export function readTimeoutUs(value: string): number {

@@ -182,6 +182,6 @@ function hashOf(files: readonly Buffer[]): string {
 export function whyNotNamed(raw: Buffer | undefined, name: string): string | undefined {
   const found = raw && new X509Certificate(raw).checkHost(name, { subject: "never", wildcards: true });
   return found === undefined
-    ? `the client certificate does not carry the name ${name} (GRPC_CLIENT_TLS_SAN)`
+    ? `the client certificate does not contain the name ${name} (GRPC_CLIENT_TLS_SAN)`
     : undefined;
 }

@@ -50,7 +50,7 @@ export class AdminWatch {
     const shown = buckets.slice(0, LOGGED_BUCKETS_MAX);
     const fields = { who, peer, domain, buckets: shown, ...(more > 0 ? { more } : {}) };
     if (action === "reset") this.#logger.warn(fields, "buckets were reset");
-    else this.#logger.info(fields, "buckets were looked at");
+    else this.#logger.info(fields, "buckets were read");
   }
 
   /** A limit at run time was set or unset. A warning, as a reset is. */

@@ -85,7 +85,7 @@ function auditView(view: BucketView): object {
 }
 
 function sayFound(count: number, action: "peek" | "reset"): string {
-  if (count === 0) return "no limit is met, so there is no bucket; /explain says why";
+  if (count === 0) return "no limit matches, so there is no bucket; /explain says why";
   const buckets = count === 1 ? "1 bucket" : `${count} buckets`;
   return action === "peek" ? `${buckets}; nothing was paid` : `${buckets} reset`;
 }

@@ -67,7 +67,7 @@ function isOwnHost(host: string, hosts: readonly string[]): boolean {
 export function refuseForeign(request: IncomingMessage, hosts: readonly string[]): HttpAnswer | undefined {
   const why = whyCrossSiteOnOpenPage(request, hosts);
   if (why === undefined) return undefined;
-  const answer = text(403, `403 this page is for programs and for pages of this port, and this request ${why}\n`);
+  const answer = text(403, `403 only programs and this port's own pages may ask here; this request ${why}\n`);
   // The rest of the request is not read, so the connection can't be used again.
   return withHeaders(answer, { connection: "close" });
 }

@@ -44,7 +44,7 @@ export function guardedPages(sources: GuardedSources, bodyBytesMax: number): Rea
   const { tokens, explain, buckets, state, history, top, limits, watch } = sources;
   const bytesMax = Math.min(bodyBytesMax, QUESTION_BYTES_MAX);
   const pages = new Map<string, Page>();
-  const help = "whether the pages below want a token of this caller";
+  const help = "whether this caller needs a token for the pages below";
   pages.set("/access", { methods: READ, help, answer: (request) => json(200, accessView(request, tokens)) });
   const add = (path: string, action: AdminAction, methods: Page["methods"], help: string, answer: GuardedAnswer) =>
     pages.set(path, { methods, help, answer: (request) => guard(action, request, sources, answer) });
@@ -54,14 +54,14 @@ export function guardedPages(sources: GuardedSources, bodyBytesMax: number): Rea
     "/state",
     "state",
     READ,
-    "what is wrong now and since when, and what each rule has counted",
+    "what is wrong now, since when, and each rule's counters",
     withoutQuery(async () => json(200, await state())),
   );
   add(
     "/history",
     "state",
     READ,
-    "what calls and the busiest rules have counted in the last fifteen minutes, every five seconds",
+    "counters of calls and of the busiest rules, every five seconds for fifteen minutes",
     // Many short numbers: not a line each.
     withoutQuery(async () => ({ ...json(200, null), body: `${JSON.stringify(await history())}\n` })),
   );
@@ -69,20 +69,14 @@ export function guardedPages(sources: GuardedSources, bodyBytesMax: number): Rea
     "/explain",
     "explain",
     POST,
-    "POST a domain and descriptors, learn which rules match and why",
+    "POST a domain and descriptors: which rules match and why",
     withoutQuery(async (request) => {
       const question = readExplainQuestion(await readBody(request, bytesMax));
       return json(200, await explain(question, tokens.isAsked));
     }),
   );
-  add(
-    "/buckets/peek",
-    "peek",
-    POST,
-    "POST a domain and descriptors, see what is left in their buckets",
-    bucketsOf("peek"),
-  );
-  add("/buckets/reset", "reset", POST, "POST the same, reset their buckets", bucketsOf("reset"));
+  add("/buckets/peek", "peek", POST, "POST a domain and descriptors: what is left in their buckets", bucketsOf("peek"));
+  add("/buckets/reset", "reset", POST, "POST the same: resets their buckets", bucketsOf("reset"));
   add(
     "/top",
     "top",
@@ -103,7 +97,7 @@ export function guardedPages(sources: GuardedSources, bodyBytesMax: number): Rea
     "/limits/history",
     "limits",
     READ,
-    "changes of one caller's; ?domain=edge&descriptor=tenant=acme",
+    "history of one caller's limits; ?domain=edge&descriptor=tenant=acme",
     withToken(async (request) => answerHistory(request, limits)),
   );
   return pages;

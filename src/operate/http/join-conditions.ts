@@ -95,9 +95,8 @@ function differingRules(processes: readonly ProcessState[], nowUs: number): Cond
   return {
     id: "rules differ",
     severity: "warning",
-    says: "Workers decide by different rules.",
-    advice:
-      "A new set has not reached all of them, or some refuse it: the log says why. SIGHUP has all read them again.",
+    says: "Workers use different rules.",
+    advice: "A new set has not reached all of them, or some rejected it: see the log. SIGHUP makes all of them reload.",
     see: "headgaterulesdiffer",
     details: sets,
     // The sets were equal until the newest of them was loaded.

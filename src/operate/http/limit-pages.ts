@@ -165,6 +165,6 @@ function readSetBody(body: Buffer, unsets: boolean): { asked: readonly AskedLimi
 export function wantsToken(): HttpAnswer {
   return text(
     403,
-    "403 limits at run time want a token, even on this host, and this server has none: start it with ADMIN_TOKEN or ADMIN_TOKEN_FILE\n",
+    "403 limits at run time need a token, even on this host: start the server with ADMIN_TOKEN or ADMIN_TOKEN_FILE\n",
   );
 }

@@ -49,13 +49,13 @@ function readChange(fields: Record<string, unknown>, at: string): RuntimeChange 
   for (const [name, flag] of Object.entries({ block, exempt }))
     if (flag !== undefined && typeof flag !== "boolean") throw refused(`true or false as ${at}.${name}`);
   if (kinds !== 1) throw refused(`one of requests_per_unit (or amounts), use, block: true and exempt: true in ${at}`);
-  if (typeof shadow !== "boolean" || (shadow && block !== true)) throw refused(`shadow only beside block in ${at}`);
+  if (typeof shadow !== "boolean" || (shadow && block !== true)) throw refused(`shadow only with block in ${at}`);
   if (typeof global !== "boolean" || (global && exempt !== true))
-    throw refused(`global_limit only beside exempt in ${at}`);
+    throw refused(`global_limit only with exempt in ${at}`);
   const beside = AMOUNT_KEYS.find((name) => fields[name] !== undefined);
   const { amounts } = fields;
   if (beside !== undefined && (amounts !== undefined || !hasAmounts(fields)))
-    throw refused(`no ${beside} beside use, block, exempt or amounts in ${at}`);
+    throw refused(`no ${beside} with use, block, exempt or amounts in ${at}`);
   if (block === true) return { kind: "block", shadow };
   if (exempt === true) return { kind: "exempt", global };
   if (use !== undefined) return { kind: "use", name: Buffer.from(readShort(use, `${at}.use`)).toString("latin1") };

@@ -104,7 +104,7 @@ export function parseJson(body: Buffer): unknown {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch (cause) {
     if (cause instanceof SyntaxError) throw refused("JSON in the body");
-    if (cause instanceof TypeError) throw refused("a body in UTF-8; value_base64 names a value that is none");
+    if (cause instanceof TypeError) throw refused("a body in UTF-8; use value_base64 for other bytes");
     throw cause;
   }
 }

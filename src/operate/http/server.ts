@@ -105,7 +105,7 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
   add("/healthcheck", "200 OK or 500", undefined, () =>
     health.isServing() ? text(200, "OK") : { status: 500, headers: {}, body: "" },
   );
-  add("/livez", "200 as long as the process works at all", READ, () => text(200, "OK\n"));
+  add("/livez", "200 while the process works at all", READ, () => text(200, "OK\n"));
   add("/readyz", "200, or 503 with the reasons", READ, () =>
     json(health.isServing() ? 200 : 503, readinessView(health.troubles(), health.notes(), rules.status().lastError)),
   );

@@ -63,7 +63,7 @@ test("workers that decide by different rules are told apart by their hashes, sin
   ];
   expect(view(processes)).toMatchObject([
     {
-      says: "Workers decide by different rules.",
+      says: "Workers use different rules.",
       see: "headgaterulesdiffer",
       since: "1970-01-01T00:00:30.000Z",
       details: ["aaaaaaaaaaaa: worker 1", "bbbbbbbbbbbb: worker 2"],

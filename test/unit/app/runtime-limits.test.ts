@@ -91,7 +91,7 @@ test("an operator who was shown nothing may set a limit where one was unset or h
   expect((await set(ACME, BLOCK, { seenUs: 0 }))?.outcome).toBe("set");
   expect(await set(ACME, BLOCK, { seenUs: 0 })).toMatchObject({
     outcome: "refused",
-    says: expect.stringContaining("expected what was shown to be there still"),
+    says: expect.stringContaining("expected the limit that was shown"),
   });
   await set(ACME, { kind: "none" });
   expect((await set(ACME, BLOCK, { seenUs: 0, until: { seconds: 5 } }))?.outcome).toBe("set");

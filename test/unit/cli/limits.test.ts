@@ -86,7 +86,7 @@ describe("headgate limits --dry-run FILE", () => {
   test("says that no call meets the change, or why the rules refuse it", async () => {
     expect((await dryRun("block", "edge", "tenant=c")).out).toContain("no call meets the change\n");
     const { err, exitCode } = await dryRun("set", "edge", "tenat=a", "--requests", "5");
-    expect(err).toContain("edge tenat=a: expected a descriptor that a rule with limits matches");
+    expect(err).toContain("edge tenat=a: expected a descriptor that matches a rule with limits");
     expect(exitCode).toBe(2);
     const both = await dryRun("set", "edge", "user=u", "--use", "gold", "--requests", "5");
     expect([both.err, both.exitCode]).toEqual([expect.stringContaining("one of requests_per_unit"), 2]);

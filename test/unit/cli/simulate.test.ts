@@ -241,7 +241,7 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
     const { out, err, exitCode } = await runProgram(["simulate", "--rules", NEW, "--limits", limits, CALLS]);
     expect([out, exitCode]).toEqual(["", 2]);
     expect(err).toContain("limits at run time can't be used\n");
-    expect(err).toContain(`${limits}:3: expected a descriptor that a rule with limits matches`);
+    expect(err).toContain(`${limits}:3: expected a descriptor that matches a rule with limits`);
     expect(err).toContain(`${limits}:4: expected a limit of the rule, got 'per-usr'`);
     expect(err).toContain(`${limits}:5: until: `);
     expect(err).not.toContain(`${limits}:2:`);

@@ -162,7 +162,11 @@ describe("headgate test", () => {
   });
 
   test.each([
-    ["descriptor: usr=ann, block: true", 1, "the limit at run time is refused: expected a descriptor that a rule"],
+    [
+      "descriptor: usr=ann, block: true",
+      1,
+      "the limit at run time is rejected: expected a descriptor that matches a rule",
+    ],
     ["descriptor: user=ann, unset: true", 1, "expected a limit at run time of this descriptor, found none"],
     ["descriptor: user=ann", 2, "expected one of requests_per_unit (or amounts), use, block: true and exempt: true"],
     ["descriptor: user=ann, blok: true", 2, "got 'blok'; did you mean block?"],
@@ -216,7 +220,7 @@ describe("headgate test", () => {
     ["no cases", "cases: []", /error: cases: expected at least one case/],
     ["no steps", "cases: [{ name: a }]", /error: steps: expected at least one step/],
     ["no name", "cases: [{ steps: [{ call: a=b }] }]", /error: a case needs a 'name'/],
-    ["an expectation without a call", stepIs("expect: OK"), /'expect' means something beside a 'call' only/],
+    ["an expectation without a call", stepIs("expect: OK"), /'expect' needs a 'call'/],
     ["a time that is none", stepIs("at: noon"), /error: at: expected a time such as/],
     ["a duration that is none", stepIs("after: 1 day"), /error: after: expected a duration/],
     ["an unknown code", stepIs("call: a=b, expect: DENIED"), /expected one of OK, OVER_LIMIT/],

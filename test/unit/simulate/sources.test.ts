@@ -119,14 +119,14 @@ describe("access logs", () => {
   test("that come through a pipe, which can be read only once, are refused", async () => {
     const pipe = `${written("")}.pipe`;
     execFileSync("mkfifo", [pipe]);
-    await expect(read([pipe])).rejects.toThrow(/it is a pipe\. Write the calls to a file first/);
+    await expect(read([pipe])).rejects.toThrow(/got a pipe: calls are read more than once\. Write them to a file/);
   });
 
   test("that nobody tells how to read are refused", async () => {
     const counts = new LineCounts();
     const calls = openCalls({ files: [written(JSON_LINES.join("\n"))], mapping: undefined, lateMaxUs: 0 }, counts);
     await expect(calls.next()).rejects.toThrow(
-      /expected a time in 'at', found nothing; logs other than a decision log want .*--descriptor/,
+      /expected a time in 'at', found nothing; logs other than a decision log need .*--descriptor/,
     );
   });
 
@@ -381,6 +381,6 @@ describe("whatever is in a file", () => {
     const rows = 'start_time,peer\n2026-01-01T00:00:00Z,1\n"open\n2026-01-01T00:00:01Z,2\n';
     const { calls, counts } = await read([written(rows, ".csv")]);
     expect([calls.length, counts.skipped]).toEqual([2, 1]);
-    await expect(read([written("no gzip", ".gz")])).rejects.toThrow(/it is not gzip, or damaged/);
+    await expect(read([written("no gzip", ".gz")])).rejects.toThrow(/it is damaged or not gzip/);
   });
 });

@@ -96,7 +96,7 @@ export abstract class GrpcCall extends Stream {
   protected requireMessage(): boolean {
     if (this.hasMessage()) return true;
     if (this.keptBytes > 0) this.refuse(GrpcStatus.internal, "the message ends early");
-    else this.refuse(GrpcStatus.unimplemented, "the call carries no message; expected one");
+    else this.refuse(GrpcStatus.unimplemented, "the call has no message; expected one");
     return false;
   }
 
@@ -128,7 +128,7 @@ export abstract class GrpcCall extends Stream {
 
   protected refuseUnread(): void {
     this.server.counts.troubles.partial_requests++;
-    this.refuse(GrpcStatus.resourceExhausted, "too many requests have come only in part, or answers are not read");
+    this.refuse(GrpcStatus.resourceExhausted, "too many incomplete requests or unread answers");
   }
 
   /** Ends the call at once, with a status that is not OK. */
@@ -147,7 +147,7 @@ export abstract class GrpcCall extends Stream {
     if (this.deadlineUs <= nowUs) this.refuse(GrpcStatus.deadlineExceeded, "Deadline exceeded");
     else if (!this.isRemoteDone && !this.takesMany && this.isStarvedAt(nowUs, stallUs)) {
       this.server.counts.troubles.partial_requests++;
-      this.refuse(GrpcStatus.deadlineExceeded, "the request did not come whole in time");
+      this.refuse(GrpcStatus.deadlineExceeded, "the request did not arrive in full in time");
     }
   }
 

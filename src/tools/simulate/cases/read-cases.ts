@@ -115,7 +115,7 @@ function readStep(node: MappingNode, { domain }: Defaults, log: ProblemLog) {
   const expect = fields.value("expect");
   const hasCallKey = CALL_KEYS.find((key) => fields.value(key));
   if (fields.value("call") === undefined && hasCallKey !== undefined) {
-    log.error(node.at, `'${hasCallKey}' means something beside a 'call' only`);
+    log.error(node.at, `'${hasCallKey}' needs a 'call'`);
   }
   return {
     at: node.at,

@@ -61,7 +61,7 @@ export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }
   const setAll = (limits: readonly CaseLimit[]): readonly Failure[] =>
     limits.flatMap(({ at, asked }) => {
       const error = table && setLimit(table, ruleSet, asked, nowUs);
-      return error === undefined ? [] : [{ at, message: `the limit at run time is refused: ${error.message}` }];
+      return error === undefined ? [] : [{ at, message: `the limit at run time is rejected: ${error.message}` }];
     });
   for (const step of test.steps) {
     nowUs = (step.setUs ?? nowUs) + step.afterUs;
@@ -71,7 +71,7 @@ export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }
     for (let i = 1; i <= step.times && step.call !== undefined; i++) {
       calls++;
       if (i > 1) nowUs += step.everyUs;
-      if (nowUs > TIME_US_MAX) return done([{ at: step.at, message: "the case goes on beyond the year 2199" }]);
+      if (nowUs > TIME_US_MAX) return done([{ at: step.at, message: "the case runs beyond the year 2199" }]);
       const answer = ask(service, step.call, nowUs, headers);
       coverage.look(answer.call);
       const failures = judge(answer, step, i);
@@ -215,7 +215,7 @@ export function formatFailure({ at, message }: Failure): string {
   return `${formatPlace(at)}: ${message}`;
 }
 
-const AWAY = new StoreError("STORE_UNREACHABLE", "the case says that the store is away");
+const AWAY = new StoreError("STORE_UNREACHABLE", "the case has store: away");
 
 /** A memory store that can be away: then it does not answer, and each limit's on_store_failure decides. */
 class SwitchedStore extends MemoryStore {

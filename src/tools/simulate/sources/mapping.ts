@@ -82,7 +82,7 @@ export function parseTemplate(text: string): Template | { readonly problem: stri
     const [field = "", part] = piece.slice(1, -1).split("|");
     if (field === "") return { problem: `no field between the braces in '${text}'` };
     if (part !== undefined && !Object.hasOwn(PARTS, part)) {
-      return { problem: `'${part}' is no part of a field; there are ${Object.keys(PARTS).join(" and ")}` };
+      return { problem: `'${part}' is not a part of a field; expected one of ${Object.keys(PARTS).join(" and ")}` };
     }
     pieces.push({ field, part: part as Part | undefined });
   }

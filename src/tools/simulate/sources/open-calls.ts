@@ -62,7 +62,7 @@ async function firstLineOf(file: string): Promise<string> {
   if (info?.isFIFO() || info?.isSocket()) {
     return fail(
       file,
-      "expected a file, because calls are read more than once; it is a pipe. Write the calls to a file first, or name - and pipe them to standard input",
+      "expected a file, got a pipe: calls are read more than once. Write them to a file first, or name - and pipe them to standard input",
     );
   }
   for await (const [line = ""] of readLines(file, { fail, keepsLastPart: true })) return line;
@@ -83,7 +83,7 @@ async function* recordedCalls(file: string, options: Parameters<typeof readRecor
   }
 }
 
-const UNMAPPED_HINT = "; logs other than a decision log want --domain, --time and --descriptor";
+const UNMAPPED_HINT = "; logs other than a decision log need --domain, --time and --descriptor";
 
 /** Reads the call of a line; undefined if the line holds nothing. Throws NoCall. */
 type ReadLine = (line: string) => RecordedQuestion | undefined;
@@ -93,7 +93,7 @@ function lineReader(file: string, head: string, mapping: Mapping | undefined, co
   // A service's log has lines that are no decisions, too.
   if (first !== undefined && (mapping === undefined || looksWritten(first))) return reader(readRecord, readWrittenCall);
   if (mapping === undefined) {
-    fail(file, "it is neither a recording nor a decision log; for other logs give --domain, --time and --descriptor");
+    fail(file, "it is neither a recording nor a decision log; other logs need --domain, --time and --descriptor");
   }
   counts.unseen ??= new UnseenFields(mapping);
   const { unseen } = counts;
@@ -143,7 +143,7 @@ async function* logCalls(
     found += calls.length;
     yield calls;
   }
-  if (found === 0) fail(file, `${firstSkipped ?? "it holds no calls"}${whyNone(counts)}`);
+  if (found === 0) fail(file, `${firstSkipped ?? "it has no calls"}${whyNone(counts)}`);
 }
 
 /** What may be the reason that a log has no calls. */
