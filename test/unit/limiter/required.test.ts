@@ -121,6 +121,18 @@ describe("beside a control plane's rules", () => {
     descriptors: [{ key: "ip", rate_limit: { unit: "MINUTE", requests_per_unit: 60 } }],
   });
   test.each([
+    ["are reports, which stand", "", false],
+    ["are refused if the defaults say that they are none", ", post_paid: false", true],
+  ])("hits of its descriptors %s", (_, more, isOver) => {
+    const rig = new LimiterRig("domain: none");
+    const text = `domain: edge\ndefaults: { require: [tenant], on_missing: refuse${more} }\n`;
+    const file = parseFile({ name: "beside.yaml", bytes: Buffer.from(text) });
+    rig.limiter.useRules(compileRules([resource, file], { statsBook: rig.statsBook }).ruleSet as RuleSet);
+    expect(rig.hit({ ip: "a" }, 3).over).toBe(isOver);
+    expect(rig.store.seen).toHaveLength(isOver ? 0 : 1);
+  });
+
+  test.each([
     ["defaults", "domain: edge\ndefaults: { require: [tenant], on_missing: refuse }\n"],
     ["a file of the domain", "domain: edge\nrequire: [tenant]\non_missing: refuse\n"],
   ])("%s require entries", (_, text) => {
