@@ -30,6 +30,7 @@ CREATE TABLE IF NOT EXISTS runtime_event (
 
 CREATE INDEX IF NOT EXISTS runtime_event_key ON runtime_event (prefix, key, version DESC);
 
+-- Processes, each with what it says of itself, and threads that are counted; and when each was last heard of.
 CREATE TABLE IF NOT EXISTS runtime_process (
   prefix text COLLATE "C",
   id text COLLATE "C",

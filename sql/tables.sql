@@ -26,9 +26,3 @@ CREATE TABLE IF NOT EXISTS settled_hold (
 );
 
 CREATE INDEX IF NOT EXISTS settled_hold_until ON settled_hold (until_us ASC);
-
--- Processes that share these buckets, and when each was last heard of.
-CREATE TABLE IF NOT EXISTS process (
-  process_id text COLLATE "C" PRIMARY KEY,
-  seen_at timestamptz NOT NULL
-);

@@ -35,13 +35,21 @@ export interface RuntimeEvent {
   readonly before: string;
 }
 
-/** A process, and up to which change it has all limits in force. */
+/** A process, and up to which change it has all limits in force; or a thread that is counted (batching/process-count.ts). */
 export interface RuntimeProcess {
   readonly id: string;
-  /** The host's name. */
+  /** The host's name; empty for a thread that is counted. */
   readonly name: string;
   readonly epoch: string;
   readonly version: number;
+}
+
+/** The answer to a report. */
+interface Beat {
+  /** All that have reported lately. */
+  readonly all: readonly RuntimeProcess[];
+  /** True if the store did not have this one before. */
+  readonly isNew: boolean;
 }
 
 /** Most changes of one `write`: half a millisecond in Redis. */
@@ -68,8 +76,10 @@ export interface RuntimeStore {
   renew(head: RuntimeHead, count: number): Promise<void>;
   /** The newest changes of the key first. */
   history(key: string, countMax: number): Promise<readonly RuntimeEvent[]>;
-  /** Reports this process; resolves to all that have reported lately. Undefined only asks. */
-  beat(own: RuntimeProcess | undefined): Promise<readonly RuntimeProcess[]>;
+  /** Reports `own`; undefined only asks. */
+  beat(own: RuntimeProcess | undefined): Promise<Beat>;
+  /** Removes what was reported under the id, so that the others need not wait until it is gone. */
+  leave(id: string): Promise<void>;
 }
 
 // The texts of these in Redis and PostgreSQL.

@@ -64,7 +64,7 @@ test("a store whose connections are all busy reports itself and sweeps", async (
   const options = { deadlineMs: 20_000, silenceMsMax: 60_000, connections, sweeps: false };
   const { store } = await openPostgresRig({ target: server.target(), ...options });
   store.processes.count();
-  await until("it has reported itself", async () => (await count("process")) === 1);
+  await until("it has reported itself", async () => (await count("runtime_process")) === 1);
   await insertDead(50);
   await whileAllAreBusy(store, connections, async () => {
     expect(await sweep(store)).toBe(50);
@@ -74,7 +74,7 @@ test("a store whose connections are all busy reports itself and sweeps", async (
 });
 
 async function seenAt(): Promise<number> {
-  const [row] = await server.query("SELECT extract(epoch FROM max(seen_at)) AS at FROM headgate.process");
+  const [row] = await server.query("SELECT extract(epoch FROM max(seen_at)) AS at FROM headgate.runtime_process");
   return Number(row?.at);
 }
 

@@ -45,7 +45,7 @@ export async function debtOf(server: PostgresServer, key: string): Promise<numbe
 
 /** Empties the tables. */
 export async function flush(server: PostgresServer): Promise<void> {
-  await server.query("TRUNCATE headgate.bucket, headgate.settled_hold, headgate.process");
+  await server.query("TRUNCATE headgate.bucket, headgate.settled_hold, headgate.runtime_process");
 }
 
 /** Sweeps once the connection beside the takes, which may come up after theirs, is up. Resolves to the number of rows. */

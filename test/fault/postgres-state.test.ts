@@ -192,10 +192,12 @@ test("processes that share a PostgreSQL count each other, and one that closes is
   expect([store, second].map(({ processes }) => processes.count())).toEqual([1, 1]);
   const { store: third } = await openPostgresRig(options);
   third.processes.count();
-  const count = async () => Number((await server.query("SELECT count(*) FROM headgate.process"))[0]?.count);
+  const count = async () => Number((await server.query("SELECT count(*) FROM headgate.runtime_process"))[0]?.count);
   await until("all have been heard of", async () => (await count()) === 3);
   await until("the third one knows", () => third.processes.count() === 3);
-  await server.query("INSERT INTO headgate.process VALUES ('silent', now() - interval '11 seconds')");
+  await server.query(
+    "INSERT INTO headgate.runtime_process VALUES ('', 'silent', '0 - ', now() - interval '11 seconds')",
+  );
   await second.close();
   await third.close();
   await until("the others are gone", async () => (await count()) <= 2);

@@ -98,10 +98,10 @@ test("processes that share a Redis count each other, and one that closes is gone
   third.processes.count();
   await sleep(50); // the third one's first beat
   expect(third.processes.count()).toBe(3);
-  expect(await server.command("ZCARD", "headgate:processes")).toBe(3);
+  expect(await server.command("HLEN", "{headgate:limits}:processes")).toBe(3);
   // A Redis that is full evicts what has a lifetime.
-  expect(await server.command("PTTL", "headgate:processes")).toBe(-1);
+  expect(await server.command("PTTL", "{headgate:limits}:processes")).toBe(-1);
   await second.close();
   await third.close();
-  expect(await server.command("ZCARD", "headgate:processes")).toBe(1);
+  expect(await server.command("HLEN", "{headgate:limits}:processes")).toBe(1);
 });

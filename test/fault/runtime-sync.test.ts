@@ -117,7 +117,7 @@ describe.each([
         const stored: KeptLimit[] = [];
         for await (const part of store.all()) stored.push(...part);
         expect(new Map(stored.map((kept) => [kept.key, kept]))).toEqual(newest);
-        const reports = await store.beat(undefined);
+        const { all: reports } = await store.beat(undefined);
         const head = await store.head();
         expect(
           reports.filter(({ epoch, version }) => epoch === head.epoch && version === head.version).length,
@@ -134,7 +134,7 @@ describe.each([
     const process = new Process(rig.store, 1);
     await expect(process.poll()).rejects.toThrow("no room for 2 of the store's limits; RUNTIME_LIMITS_MAX is too low");
     // It confirms nothing.
-    expect(await rig.store.beat(undefined)).toContainEqual(expect.objectContaining({ epoch: "", version: 0 }));
+    expect((await rig.store.beat(undefined)).all).toContainEqual(expect.objectContaining({ epoch: "", version: 0 }));
     const [key = ""] = [...process.all().keys()];
     expect(process.all().size).toBe(2);
     await rig.store.write([{ key, value: value("new", true), expectedUs: undefined, atUs: undefined }]);

@@ -275,7 +275,7 @@ export async function confirmed(
   head: RuntimeHead,
 ): Promise<{ readonly all: readonly RuntimeProcess[]; readonly waiting: readonly RuntimeProcess[] }> {
   for (let look = 1; ; look++) {
-    const all = await store.beat(undefined);
+    const all = (await store.beat(undefined)).all.filter(({ name }) => name !== "");
     // After another epoch the version is compared by nobody; who has it has read all.
     const waiting = all.filter(({ epoch, version }) => epoch !== head.epoch || version < head.version);
     if (waiting.length === 0 || look === CONFIRMED_LOOKS_MAX) return { all, waiting };

@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto";
 import type { Clock } from "../../engine/base/clock.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import { waitAtMost } from "../../engine/base/wait-at-most.ts";
+import { RUNTIME_GONE_MS, type RuntimeStore } from "../runtime-store.ts";
 import type { ProcessCounts } from "../store.ts";
 
 const BEAT_MS = 1_000;
@@ -14,15 +15,7 @@ const SECOND_BEAT_MS = 300;
 const LEAVE_MS_MAX = 250;
 
 /** The register of the processes that share a store. */
-export interface ProcessRegister {
-  /**
-   * Notes that the process lives, forgets those that were silent for `goneAfterMs`, and counts the live ones. Never rejects; resolves to
-   * undefined if that is impossible now.
-   */
-  report(id: string, goneAfterMs: number): Promise<LiveProcesses | undefined>;
-  /** Removes the process, so that the others need not wait until it is forgotten. Never rejects. */
-  leave(id: string): Promise<void>;
-}
+type ProcessRegister = Pick<RuntimeStore, "beat" | "leave">;
 
 /** Counts from the first question on. A failed report leaves the count as it was. */
 export class ProcessCount implements ProcessCounts {
@@ -53,8 +46,11 @@ export class ProcessCount implements ProcessCounts {
   async beat(): Promise<void> {
     if (this.#timer === undefined) return;
     const sentUs = this.#clock.nowUs();
-    const live = await this.#register.report(this.#id, GONE_AFTER_US / MICROS_PER_MILLI);
-    if (live !== undefined) this.#membership.onAnswer(live, sentUs, this.#clock.nowUs());
+    const own = { id: this.#id, name: "", epoch: "", version: 0 };
+    const answer = await this.#register.beat(own).catch(() => undefined);
+    if (answer === undefined) return;
+    const count = answer.all.filter(({ name }) => name === "").length;
+    this.#membership.onAnswer({ count, isNew: answer.isNew }, sentUs, this.#clock.nowUs());
   }
 
   /** Stops counting, and tells the others that this process ends. */
@@ -64,7 +60,10 @@ export class ProcessCount implements ProcessCounts {
     clearInterval(this.#timer);
     clearTimeout(this.#secondBeat);
     this.#timer = undefined;
-    await waitAtMost(LEAVE_MS_MAX, this.#register.leave(this.#id));
+    await waitAtMost(
+      LEAVE_MS_MAX,
+      this.#register.leave(this.#id).catch(() => undefined),
+    );
   }
 
   #start(): void {
@@ -76,7 +75,7 @@ export class ProcessCount implements ProcessCounts {
 }
 
 /** A process that has been silent for this long is removed from the register. */
-export const GONE_AFTER_US = 10_000 * MICROS_PER_MILLI;
+export const GONE_AFTER_US = RUNTIME_GONE_MS * MICROS_PER_MILLI;
 /** A process that has counted within this time hands out by that count. */
 const FRESH_US = 2_500 * MICROS_PER_MILLI;
 /** A process on the register for this long is in every count that is fresh, and was when the leases of such counts began. */

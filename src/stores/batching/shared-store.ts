@@ -5,7 +5,7 @@ import type { Clock } from "../../engine/base/clock.ts";
 import type { TakeGroup } from "../../engine/domain/take.ts";
 import type { RuntimeStore } from "../runtime-store.ts";
 import type { SettleListener, Store, StoreHealth } from "../store.ts";
-import { ProcessCount, type ProcessRegister } from "./process-count.ts";
+import { ProcessCount } from "./process-count.ts";
 
 /** One server that keeps buckets (intake.ts), or several that do so together. */
 export interface Backend extends StoreHealth {
@@ -29,10 +29,10 @@ export class SharedStore<B extends Backend = Backend> implements Store, StoreHea
   readonly runtime: RuntimeStore;
   #isClosed = false;
 
-  constructor(backend: B, register: ProcessRegister, runtime: RuntimeStore, clock: Clock) {
+  constructor(backend: B, runtime: RuntimeStore, clock: Clock) {
     this.backend = backend;
     this.runtime = runtime;
-    this.processes = new ProcessCount(register, clock);
+    this.processes = new ProcessCount(runtime, clock);
     backend.start();
   }
 

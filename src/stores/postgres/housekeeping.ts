@@ -1,10 +1,8 @@
-// What is done beside the takes (sql/housekeeping.sql), over a connection of its own: processes are counted and what has expired is deleted,
-// however busy the other connections are. What fails is done at the next time; takes report trouble that lasts.
+// What is done beside the takes (sql/housekeeping.sql), over a connection of its own: what has expired is deleted, however busy the other
+// connections are. What fails is done at the next time; takes report trouble that lasts.
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { SilenceError, withTimeLimit } from "../batching/connecting.ts";
-import type { LiveProcesses, ProcessRegister } from "../batching/process-count.ts";
-import { storedKey } from "./batch.ts";
 import type { Statement } from "./connect.ts";
 import type { PostgresLink } from "./link.ts";
 
@@ -18,23 +16,17 @@ interface HousekeepingOptions {
   readonly link: PostgresLink;
   /** The link is given up when it is silent for this long. */
   readonly silenceMs: number;
-  readonly keyPrefix: string;
   /** Time by which buckets expire, in place of the server's; for tests. */
   readonly injectedTime: Clock | undefined;
 }
 
-/**
- * Sweeps, and registers processes in a table, each with the server's time of its last report. Processes with the same prefix of keys count each
- * other: with another prefix they share no bucket.
- */
-export class Housekeeping implements ProcessRegister {
+/** Sweeps. */
+export class Housekeeping {
   readonly #options: HousekeepingOptions;
-  readonly #prefix: string;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: HousekeepingOptions) {
     this.#options = options;
-    this.#prefix = storedKey(options.keyPrefix);
   }
 
   startSweeping(): void {
@@ -51,17 +43,6 @@ export class Housekeeping implements ProcessRegister {
     const values = [String(this.#options.injectedTime?.nowUs() ?? 0), String(ROWS_MAX)];
     const swept = await this.#ask({ name: "sweep", text: "SELECT sweep($1::bigint, $2::bigint)", values });
     return swept === undefined ? undefined : Number(swept);
-  }
-
-  async report(id: string, goneAfterMs: number): Promise<LiveProcesses | undefined> {
-    const text = "SELECT array_to_string(beat($1, $2, $3::interval), ',')";
-    const answer = await this.#ask({ name: "beat", text, values: [this.#prefix, id, `${goneAfterMs} milliseconds`] });
-    const [count, added] = answer?.split(",").map(Number) ?? [];
-    return count === undefined ? undefined : { count, isNew: added === 1 };
-  }
-
-  async leave(id: string): Promise<void> {
-    await this.#ask({ text: "DELETE FROM process WHERE process_id = $1", values: [`${this.#prefix}${id}`] });
   }
 
   #sweepIn(ms: number): void {

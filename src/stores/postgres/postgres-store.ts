@@ -77,7 +77,7 @@ const PLAIN_UNDER_WAY_MAX = 2;
 /** Opens the store, which connects by itself and keeps trying. Never throws because PostgreSQL is away: `trouble` says so. */
 export function openPostgresStore(options: PostgresStoreOptions): SharedStore<PostgresBackend> {
   const backend = new PostgresBackend(options);
-  return new SharedStore(backend, backend.housekeeping, backend.runtime, completeOptions(options).clock);
+  return new SharedStore(backend, backend.runtime, completeOptions(options).clock);
 }
 
 /** One PostgreSQL and the connections to it. */
@@ -117,7 +117,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     this.#asideLink = this.#newLink(this.#lockTimeoutMs, { onUp: ignore, onFree: ignore, onLost: ignore });
     this.#settlement = new BatchSettlement(this.settler.latestOf, injectedTime);
     const silenceMs = silenceUsMax / MICROS_PER_MILLI;
-    this.housekeeping = new Housekeeping({ link: this.#asideLink, silenceMs, keyPrefix, injectedTime });
+    this.housekeeping = new Housekeeping({ link: this.#asideLink, silenceMs, injectedTime });
     const { target } = options;
     const { clock, runtimeLimitsMax: limitsMax } = this.options;
     const { serverTime } = this;

@@ -119,14 +119,19 @@ export function postgresRuntimeStore(options: RuntimeStoreOptions): RuntimeStore
     history: (key, countMax) => events("key = $2 ORDER BY version DESC LIMIT $3::int", key, String(countMax)),
     async beat(own) {
       const gone = `seen_at < clock_timestamp() - interval '${RUNTIME_GONE_MS} milliseconds'`;
+      let isNew = false;
       if (own !== undefined) {
         const text = `INSERT INTO runtime_process VALUES ($1, $2, $3, clock_timestamp())
-          ON CONFLICT (prefix, id) DO UPDATE SET report = excluded.report, seen_at = excluded.seen_at`;
-        await ask(text, own.id, processText(own));
+          ON CONFLICT (prefix, id) DO UPDATE SET report = excluded.report, seen_at = excluded.seen_at
+          RETURNING (xmax = 0)::int`;
+        isNew = (await ask(text, own.id, processText(own)))[0]?.[0] === "1";
         await ask(`DELETE FROM runtime_process WHERE prefix = $1 AND ${gone}`);
       }
       const rows = await ask(`SELECT id, report FROM runtime_process WHERE prefix = $1 AND NOT ${gone}`);
-      return rows.map(([id, report]) => readProcess(id ?? "", report ?? ""));
+      return { all: rows.map(([id, report]) => readProcess(id ?? "", report ?? "")), isNew };
+    },
+    async leave(id) {
+      await ask("DELETE FROM runtime_process WHERE prefix = $1 AND id = $2", id);
     },
   };
 }

@@ -29,7 +29,6 @@ import {
 } from "./cluster-topology.ts";
 import { CLUSTER_NODE, nameOfTarget } from "./connect-trouble.ts";
 import { fixedServer } from "./link.ts";
-import { processSet } from "./process-set.ts";
 import { type Redirected, RedisNode, type RedisNodeOptions, type RedisOptions } from "./redis-node.ts";
 import { redisRuntimeStore } from "./runtime-store.ts";
 import { loadScript } from "./scripts.ts";
@@ -56,7 +55,7 @@ export function openClusterStore(options: ClusterStoreOptions): SharedStore<Clus
   const nodeOf = (key: string) => backend.ownerOf(keySlot(key));
   const { clock, runtimeLimitsMax } = completeOptions(options);
   const runtime = redisRuntimeStore({ keyPrefix, nodeOf, clock, limitsMax: runtimeLimitsMax });
-  return new SharedStore(backend, processSet(keyPrefix, nodeOf), runtime, clock);
+  return new SharedStore(backend, runtime, clock);
 }
 
 interface ClusterNode {

@@ -4,7 +4,6 @@ import { completeOptions } from "../batching/options.ts";
 import { SharedStore } from "../batching/shared-store.ts";
 import type { RedisTarget } from "./connect.ts";
 import { fixedServer } from "./link.ts";
-import { processSet } from "./process-set.ts";
 import { RedisNode, type RedisOptions } from "./redis-node.ts";
 import { redisRuntimeStore } from "./runtime-store.ts";
 import { loadScript } from "./scripts.ts";
@@ -30,7 +29,6 @@ export function openRedisStore(options: RedisStoreOptions): SharedStore<RedisNod
   });
   return new SharedStore(
     node,
-    processSet(keyPrefix, () => node),
     redisRuntimeStore({ keyPrefix, nodeOf: () => node, clock: complete.clock, limitsMax: complete.runtimeLimitsMax }),
     complete.clock,
   );

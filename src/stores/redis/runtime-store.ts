@@ -118,15 +118,19 @@ export function redisRuntimeStore({ keyPrefix, limitsMax, nodeOf, clock }: Runti
     },
     async beat(own) {
       const nowMs = Math.floor(this.nowUs() / MICROS_PER_MILLI);
-      if (own !== undefined) {
-        await ask("hset", processesKey as string, own.id, `${nowMs} ${processText(own)}`);
-      }
-      const all = pairs(await ask("hgetall", processesKey as string));
+      const key = processesKey as string;
+      const added = own && (await ask("hset", key, own.id, `${nowMs} ${processText(own)}`));
+      const all = pairs(await ask("hgetall", key));
       const gone = all.filter(([, text]) => Number(text.split(" ", 1)[0]) < nowMs - RUNTIME_GONE_MS);
-      if (gone.length > 0) await ask("hdel", processesKey as string, ...gone.map(([id]) => id));
-      return all
-        .filter((process) => !gone.includes(process))
-        .map(([id, text]) => readProcess(id, text.slice(text.indexOf(" ") + 1)));
+      if (gone.length > 0) await ask("hdel", key, ...gone.map(([id]) => id));
+      const live = all.filter((process) => !gone.includes(process));
+      return {
+        all: live.map(([id, text]) => readProcess(id, text.slice(text.indexOf(" ") + 1))),
+        isNew: Number(added) === 1,
+      };
+    },
+    async leave(id) {
+      await ask("hdel", processesKey as string, id);
     },
   };
 }

@@ -2,22 +2,24 @@
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Clock } from "../../../../src/engine/base/clock.ts";
-import { ProcessCount, type ProcessRegister } from "../../../../src/stores/batching/process-count.ts";
+import { GONE_AFTER_US, ProcessCount } from "../../../../src/stores/batching/process-count.ts";
+import type { RuntimeProcess, RuntimeStore } from "../../../../src/stores/runtime-store.ts";
 
-/** A register in memory, that may be away or silent. */
-class Register implements ProcessRegister {
+/** A register in memory, that may be silent. */
+class Register implements Pick<RuntimeStore, "beat" | "leave"> {
   readonly seenMs = new Map<string, number>();
   reports = 0;
-  isAway = false;
   isSilent = false;
 
-  async report(id: string, goneAfterMs: number) {
+  async beat(own: RuntimeProcess | undefined) {
+    const id = own?.id ?? "";
     this.reports++;
-    if (this.isAway) return undefined;
     const isNew = !this.seenMs.has(id);
     this.seenMs.set(id, Date.now());
-    for (const [each, ms] of this.seenMs) if (ms < Date.now() - goneAfterMs) this.seenMs.delete(each);
-    return { count: this.seenMs.size, isNew };
+    for (const [each, ms] of this.seenMs) if (ms < Date.now() - GONE_AFTER_US / 1_000) this.seenMs.delete(each);
+    const all = [...this.seenMs.keys()].map((id) => ({ id, name: "", epoch: "", version: 0 }));
+    // One that keeps limits at run time is counted by its threads.
+    return { all: [...all, { id: "limits", name: "host", epoch: "e", version: 1 }], isNew };
   }
 
   async leave(id: string) {
