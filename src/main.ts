@@ -50,7 +50,7 @@ async function serve(): Promise<void> {
   // Installed before the process shows that it runs: without a handler a signal would kill it.
   const asked = askedToEnd();
   process.on("SIGHUP", () => {
-    logger.info("SIGHUP: reading the rule files again");
+    logger.info("SIGHUP: reloading rule files");
     void running?.reload();
   });
   const count = workerCountOf(settings.workers);
@@ -74,7 +74,7 @@ async function serve(): Promise<void> {
   const first = await Promise.race([start(), asked]);
   if (typeof first === "string") {
     // Nothing that was opened has callers yet, and a start may wait long for a store or for rules.
-    logger.info({ signal: first }, "ended while starting");
+    logger.info({ signal: first }, "stopped during startup");
     process.exit(0);
   }
   running = first;

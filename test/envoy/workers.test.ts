@@ -125,7 +125,7 @@ test("fleets are restarted one after the other without anybody noticing, though 
   const load = new Load(CALLERS, () => caller.get("/many", HEADERS));
   for (const [i, fleet] of fleets.entries()) {
     expect(await fleet.stop()).toBe(0);
-    expect(fleet.log.filter((line) => line.includes("did not end properly"))).toEqual([]);
+    expect(fleet.log.filter((line) => line.includes("exited abnormally"))).toEqual([]);
     await startFleet(ports[i] ?? 0);
     await healthy(envoy, 2);
   }

@@ -67,7 +67,7 @@ describe("ways", () => {
   test("by TLS, with the authority's file", async () => {
     const tls = { certFile: undefined, keyFile: undefined, caFile: join(TLS, "localhost.pem"), skipsHostName: false };
     expect(await works(open(server.target({ host: "localhost", tls })))).toBe(true);
-    expect(await troubleWith(server.target({ tls }))).toMatch(/shows a certificate for another host name$/);
+    expect(await troubleWith(server.target({ tls }))).toMatch(/has a certificate for a different host name$/);
     const encrypted = "SELECT count(*)::int AS n FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) WHERE s.ssl";
     expect((await server.query(encrypted))[0]?.n).toBeGreaterThan(0);
   });
@@ -83,10 +83,10 @@ describe("troubles", () => {
     {
       what: "no password",
       change: { user: "alice" },
-      says: "refuses the password or|wants a password, and none is set",
+      says: "refuses the password or|needs a password, and none is set",
     },
     { what: "an unknown user", change: { user: "mallory" }, says: "does not let the user log in|refuses the password" },
-    { what: "an unknown database", change: { database: "nowhere" }, says: "has no database of the name that is set" },
+    { what: "an unknown database", change: { database: "nowhere" }, says: "does not have the configured database" },
     {
       what: "a socket that does not exist",
       change: { host: "/nowhere", port: 5432 },
@@ -101,9 +101,9 @@ describe("troubles", () => {
 
   test("no permission to make our schema, or to use it", async () => {
     expect(await troubleWith(server.target({ user: "carol" }), "carol")).toBe(
-      `PostgreSQL at 127.0.0.1:${server.port} does not permit the user carol to use or to make our tables and functions (42501)`,
+      `PostgreSQL at 127.0.0.1:${server.port} does not allow the user carol to use or create Headgate's tables and functions (42501)`,
     );
-    expect(await troubleWith(server.target({ user: "carol" }))).toContain("does not permit the user carol to");
+    expect(await troubleWith(server.target({ user: "carol" }))).toContain("does not allow the user carol to");
   });
 
   test("something that is no PostgreSQL", async () => {

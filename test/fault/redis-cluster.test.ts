@@ -353,11 +353,11 @@ describe("one sentence says that", () => {
     const single = await RedisServer.start();
     const seeds = [{ kind: "tcp", host: "127.0.0.1", port: single.port } as const];
     expect(await troubleWith(rig.target({ seeds }))).toBe(
-      `Redis at 127.0.0.1:${single.port} is no node of a Redis Cluster, which needs redis:// (or REDIS_TYPE=single)`,
+      `Redis at 127.0.0.1:${single.port} is not a node of a Redis Cluster: use redis:// (or REDIS_TYPE=single)`,
     );
     const node = rig.nodes[0] as RedisServer;
     expect(await troubleOf(openRedisStore({ target: node.target() }))).toBe(
-      `Redis at 127.0.0.1:${node.port} is a node of a Redis Cluster, which needs redis-cluster:// (or REDIS_TYPE=cluster)`,
+      `Redis at 127.0.0.1:${node.port} is a node of a Redis Cluster: use redis-cluster:// (or REDIS_TYPE=cluster)`,
     );
   });
 
@@ -367,7 +367,7 @@ describe("one sentence says that", () => {
     const port = await freePort();
     const seeds = [{ kind: "tcp", host: "127.0.0.1", port } as const];
     expect(await troubleWith(rig.target({ seeds }))).toMatch(/refuses connections: nothing listens there$/);
-    expect(await troubleWith(rig.target())).toMatch(/wants a password, and none is set$/);
+    expect(await troubleWith(rig.target())).toMatch(/needs a password, and none is set$/);
     const { store } = await openOn(rig.target({ login: { username: undefined, password: "s3cret" } }), 5_000);
     expect((await settle(store, groupOn("k", LEDGER))).verdict).toBe(Verdict.allowed);
   });

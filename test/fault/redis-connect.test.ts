@@ -58,13 +58,13 @@ describe("ways", () => {
     const tls = { certFile: undefined, keyFile: undefined, caFile: join(TLS, "localhost.pem"), skipsHostName: false };
     expect(await works(open(server.target({ address: addressOf(port, "localhost"), tls })))).toBe(true);
     expect(await works(open(server.target({ address, tls: { ...tls, skipsHostName: true } })))).toBe(true);
-    expect(await troubleWith(server.target({ address, tls }))).toMatch(/shows a certificate for another host name$/);
+    expect(await troubleWith(server.target({ address, tls }))).toMatch(/has a certificate for a different host name$/);
     expect(await troubleWith(server.target({ address, tls: { ...tls, caFile: undefined } }))).toMatch(
-      /shows a certificate that is not trusted: it is signed by itself$/,
+      /has an untrusted certificate: it is self-signed$/,
     );
     expect(await troubleWith(server.target({ tls, connectTimeoutMs: 5_000 }))).toMatch(/can't be reached by TLS/);
     expect(await troubleWith(server.target({ address }))).toBe(
-      `Redis at 127.0.0.1:${port} closed the connection before it said anything; if it wants TLS there, that needs rediss://`,
+      `Redis at 127.0.0.1:${port} closed the connection without an answer; if it needs TLS, use rediss://`,
     );
   });
 
@@ -106,7 +106,7 @@ describe("troubles", () => {
       isGuarded: true,
       says: "refuses the password or the user name",
     },
-    { what: "no password where one is wanted", change: {}, isGuarded: true, says: "wants a password, and none is set" },
+    { what: "no password where one is wanted", change: {}, isGuarded: true, says: "needs a password, and none is set" },
     {
       what: "a password file that is not there",
       change: { loginFile: "/nowhere/login" },
@@ -116,7 +116,7 @@ describe("troubles", () => {
     {
       what: "a database that does not exist",
       change: { database: 900 },
-      says: "has no database of the number that is set",
+      says: "does not have the configured database number",
     },
   ])("$what", async ({ change, isGuarded = false, says }) => {
     const asked = isGuarded ? guarded : server;
@@ -128,19 +128,19 @@ describe("troubles", () => {
 
   test.each([
     { what: "scripts", rights: ["~*", "+@all", "-@scripting"], can: "run EVALSHA" },
-    { what: "what scripts write with", rights: ["~*", "+@all", "-set"], can: "run the commands of our script" },
-    { what: "our keys", rights: ["~other:*", "+@all"], can: "touch our keys" },
+    { what: "what scripts write with", rights: ["~*", "+@all", "-set"], can: "run the commands of Headgate's script" },
+    { what: "our keys", rights: ["~other:*", "+@all"], can: "use Headgate's keys" },
   ])("no permission for $what", async ({ rights, can }) => {
     await guarded.command("ACL", "SETUSER", "carol", "reset", "on", `>${PASSWORD}`, ...rights);
     const trouble = await troubleWith(guarded.target({ login: { username: "carol", password: PASSWORD } }));
-    expect(trouble).toBe(`Redis at 127.0.0.1:${guarded.port} does not permit the user carol to ${can}`);
+    expect(trouble).toBe(`Redis at 127.0.0.1:${guarded.port} does not allow the user carol to ${can}`);
     expect(trouble).not.toContain(PASSWORD);
   });
 
   test("something that is no Redis", async () => {
     const address = addressOf(await listen(createServer((socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"))));
     expect(await troubleWith(server.target({ address, login: { username: undefined, password: PASSWORD } }))).toMatch(
-      /is no Redis: its answer is in no form that Redis uses$|closed the connection before it said anything/,
+      /is not Redis: it does not answer in Redis's protocol$|closed the connection without an answer/,
     );
   });
 

@@ -157,7 +157,7 @@ describe("finding", () => {
     await liar.command("SENTINEL", "REMOVE", "gate");
     await liar.command("SENTINEL", "MONITOR", "other", "127.0.0.1", replica.port, 5);
     expect(await troubleWith(targetOf([liar], { primaryName: "other" }))).toBe(
-      `Redis at 127.0.0.1:${replica.port} was named as the primary, but is none by its own word`,
+      `Redis at 127.0.0.1:${replica.port} was named as the primary, but says that it is not`,
     );
   });
 });

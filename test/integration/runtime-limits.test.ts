@@ -189,7 +189,7 @@ test("a file that can't be written is a thing to check", async () => {
     .poll(async () => (await app.http("/state", { headers })).json())
     .toMatchObject({
       status: "warning",
-      conditions: [{ says: expect.stringMatching(/^Limits at run time can't be brought up to date: .*nowhere/) }],
+      conditions: [{ says: expect.stringMatching(/^Can't update limits at run time: .*nowhere/) }],
       runtime_limits: { last_failure: expect.stringContaining("nowhere") },
     });
 });

@@ -94,7 +94,7 @@ test("reads what RULES_CACHE keeps, and asks no control plane", async () => {
     said: expect.arrayContaining([`ok       rules: 1 domain from ${RULES_CACHE}, as 127.0.0.1:1 sent them`]),
   });
   writeFileSync(RULES_CACHE, "cut");
-  expect(check(env).said.join("\n")).toMatch(/^warning {2}the rules that RULES_CACHE has kept can't be read: /m);
+  expect(check(env).said.join("\n")).toMatch(/^warning {2}can't read the rules in RULES_CACHE: /m);
 });
 
 test("does not check what depends on settings that can't be used", () => {

@@ -46,7 +46,7 @@ test("calls that pass without the store are told for an hour, with the limits th
   expect(store.details).toEqual(
     expect.arrayContaining([
       expect.stringMatching(/^Calls passed without a decision .*: 1 in the last hour, 1 in the last day\.$/),
-      "limits without a say: edge/user",
+      "limits not applied: edge/user",
     ]),
   );
 });

@@ -242,7 +242,7 @@ descriptors:
     });
     const hits = () => sums.values.get("ratelimit.service.rate_limit.edge.user.total_hits");
     await app.hit({ user: "a" });
-    await expect.poll(() => app.log.some((line) => line.includes("statsd does not take counters"))).toBe(true);
+    await expect.poll(() => app.log.some((line) => line.includes("statsd does not accept counters"))).toBe(true);
     const second = await listenOverTcp(sums, first.port);
     await expect.poll(hits).toBe(1);
     await second.stop();

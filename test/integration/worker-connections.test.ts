@@ -115,5 +115,5 @@ test("a worker with far more open calls than the other sends one connection away
   isOver = true;
   const outcomes = (await Promise.all(busy)).flat();
   expect(outcomes.filter(({ code }) => code !== status.OK)).toEqual([]);
-  expect(rig.log.filter((line) => line.includes("has asked a connection to go"))).toHaveLength(1);
+  expect(rig.log.filter((line) => line.includes("asked a client to reconnect"))).toHaveLength(1);
 });

@@ -22,7 +22,7 @@ parentPort.postMessage({ kind: "open", listener: "grpc" });
 const LOOK_MS = 1_000;
 const SILENT_LOOKS_MAX = 10;
 const STARTING_LOOKS_MAX = 60;
-const WHY = "a worker does not serve 60 s after it was started; it is ended";
+const WHY = "a worker does not serve 60 s after its start; ending it";
 
 let folder: string;
 let supervisor: Supervisor;
@@ -74,7 +74,7 @@ test("a replacement that hangs before it serves is ended, said, and replaced by 
   await hang();
   vi.advanceTimersByTime(SILENT_LOOKS_MAX * LOOK_MS);
   await begun(2);
-  expect(said("a worker has not been heard of")).toHaveLength(1);
+  expect(said("a worker does not respond")).toHaveLength(1);
   vi.advanceTimersByTime(STARTING_LOOKS_MAX * LOOK_MS);
   expect(said(WHY)).toHaveLength(1);
   await recover();

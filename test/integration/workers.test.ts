@@ -156,7 +156,7 @@ describe("two workers on one Redis", () => {
     await Promise.all(open(2, rig).map((caller) => caller.ask(FREE, 200)));
     const now = () => rig.metric(RESTARTS).catch(() => undefined);
     await expect.poll(now, { timeout: 60_000, interval: 500 }).toBe(restarts + 1);
-    expect(rig.log.some((line) => line.includes("not been heard of for too long"))).toBe(true);
+    expect(rig.log.some((line) => line.includes("a worker does not respond"))).toBe(true);
     await expect.poll(async () => (await rig.workers())[0]?.status, { timeout: 60_000 }).toBe("ready");
   });
 

@@ -95,7 +95,7 @@ test("descriptors meet no rule: the domain and the keys of one are named, a doma
   await expect.poll(() => verdictOf(seen)).toBe("2 things to check, nothing urgent.");
   expect((await conditionsOf(seen)).toSorted()).toEqual([
     expect.stringMatching(/^Calls name domain egde, which has no rules/),
-    expect.stringMatching(/^Descriptors of domain edge meet no rule.*One had the keys tenent, plan\./),
+    expect.stringMatching(/^Descriptors of domain edge match no rule.*One had the keys tenent, plan\./),
   ]);
   expect(await seen.page.locator("body").innerText()).toMatch(/Domain\s+Since the start\s+edge\s+\d+\s+egde\s+1$/);
   await expectClean(seen);

@@ -64,7 +64,7 @@ test("a good set is good and a bad one bad with any files; what is left out is n
       expect(problems.filter(({ severity }) => severity === "error")).toEqual([]);
       for (const { name } of files) {
         const isNamed = problems.some(
-          ({ file: about, message }) => about === name && message.startsWith("the file is left out"),
+          ({ file: about, message }) => about === name && message.startsWith("the file is ignored"),
         );
         expect(isNamed).toBe(ruleSet?.files.includes(name) === false);
       }

@@ -117,7 +117,7 @@ export function decodeHoldRequest(message: Buffer, ask: HoldAsk, into: LimitRequ
     throw new RequestError("REQUEST_DESCRIPTORS_EMPTY", "the request has no entries; expected at least one");
   }
   if (into.holdId === "") {
-    const calls = ask === HoldAsk.reserve ? "a new one for each reservation" : "that of the reservation";
+    const calls = ask === HoldAsk.reserve ? "a new id for each reservation" : "the reservation's id";
     throw new RequestError("REQUEST_HOLD_ID", `the request has no id; expected ${calls}`);
   }
 }

@@ -30,7 +30,7 @@ function judgeToken(request: IncomingMessage, tokens: Tokens, peer: string): Jud
   const given = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? "")?.[1];
   const name = given === undefined ? undefined : tokens.nameOf(given);
   if (name !== undefined) return { caller: { who: name, peer } };
-  const reason = given === undefined ? "carries no token" : "carries a token that is not in force";
+  const reason = given === undefined ? "carries no token" : "carries an invalid token";
   const answer = text(
     401,
     `401 this page wants \`authorization: Bearer TOKEN\` with a token of ADMIN_TOKEN or ADMIN_TOKEN_FILE; this request ${reason}\n`,

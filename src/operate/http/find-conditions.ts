@@ -35,12 +35,12 @@ const PARTS: Readonly<Record<string, Advice>> = {
   snapshot: warning("headgatesnapshotfails").advises(
     "Calls are still decided; a crash would lose the counts since the last snapshot.",
   ),
-  workers: warning("headgateworkersdie").advises("The others answer meanwhile. The log says how each one ended."),
-  start: warning("start-and-shutdown").advises("Wait until it has started."),
-  shutdown: warning("start-and-shutdown").advises("Nothing, if somebody asked for it."),
+  workers: warning("headgateworkersdie").advises("The other workers keep answering. The log says how each one ended."),
+  start: warning("start-and-shutdown").advises("Wait for it to start."),
+  shutdown: warning("start-and-shutdown").advises("No action if the shutdown is intended."),
 };
 
-const OTHER_PART = warning(TABLE).advises("The log says more.");
+const OTHER_PART = warning(TABLE).advises("See the log.");
 
 interface Counts {
   readonly calls: CallCounts;
@@ -62,23 +62,23 @@ const MISHAPS: Readonly<Record<string, Mishap>> = {
     words: "calls were answered without the store",
   },
   overloaded: {
-    ...critical("headgateoverloaded").advises("Look at the store and at CPU; add processes."),
+    ...critical("headgateoverloaded").advises("Check the store and CPU; add processes."),
     count: ({ calls }) => calls.overloadedCalls,
-    words: "calls were turned away, because more are under way than IN_FLIGHT_MAX, or than 1,000 to /json",
+    words: "calls were rejected: more than IN_FLIGHT_MAX were under way, or 1,000 to /json",
   },
   internalErrors: {
     ...critical("headgateinternalerrors").advises("The log has the stack. Please report it."),
     count: ({ calls }) => calls.internalErrors,
-    words: "calls failed by a fault of Headgate itself",
+    words: "calls failed because of a bug in Headgate",
   },
   loopLate: {
     ...warning("headgatelooplate").advises("Check CPU limits and other pods on the node; add processes."),
     count: ({ store }) => store.lateGroups,
-    words: "answers of the store were read too late, because this process was busy",
+    words: "answers from the store were read too late because this process was busy",
   },
   damaged: {
     ...warning("headgatebucketsdamaged").advises(
-      "Something else writes to the same keys: find out what uses that store.",
+      "Something else writes to the same keys. Find out what uses that store.",
     ),
     count: ({ store }) => store.damagedBuckets,
     words: "damaged buckets were found and reset",
@@ -91,7 +91,7 @@ const MISHAPS: Readonly<Record<string, Mishap>> = {
   lateReports: {
     ...warning("headgatereportsnotpostpaid").advises("The log names the rule: it needs post_paid: true."),
     count: ({ calls }) => calls.lateReports,
-    words: "hits look like reports after the fact on a rule that is not post_paid, so that its limit never bites",
+    words: "hits look like reports after the fact on a rule that is not post_paid, so its limit never refuses",
   },
 };
 
@@ -215,10 +215,12 @@ function staleLimits({ limitsTrouble }: ProcessFacts): Finding[] {
   if (limitsTrouble === undefined) return [];
   return [
     {
-      ...warning("headgatelimitsstale").advises("Those in force stay. Fix the cause; Headgate retries twice a second."),
+      ...warning("headgatelimitsstale").advises(
+        "Current limits stay active. Fix the cause; Headgate retries twice a second.",
+      ),
       id: "runtime limits",
       causedBy: "store",
-      says: `Limits at run time can't be brought up to date: ${sentence(limitsTrouble)}`,
+      says: `Can't update limits at run time: ${sentence(limitsTrouble)}`,
     },
   ];
 }
@@ -236,7 +238,7 @@ function unmatchedFinding({ domain, hasRules, exampleKeys }: UnmatchedEntry): Fi
     id: `unmatched ${domain}`,
     severity: "warning",
     says: hasRules
-      ? `Descriptors of domain ${domain} meet no rule and pass without a limit of their own.${keys}`
+      ? `Descriptors of domain ${domain} match no rule and pass without a limit of their own.${keys}`
       : `Calls name domain ${domain}, which has no rules: they all pass.`,
     advice: hasRules
       ? "Explain one below. If that is intended, add a rule with `rate_limit: { unlimited: true }`."
@@ -276,7 +278,7 @@ function incompleteFindings({ requiring, grown }: ProcessFacts): Finding[] {
 }
 
 const INCOMPLETE = warning("limits-that-do-not-bite").advises(
-  "Find who sends them: `missing` in Envoy's access log names the entry. `require` in docs/rules-file.md says what becomes of them.",
+  "Find who sends them: `missing` in Envoy's access log names the entry. `require` in docs/rules-file.md says what happens to them.",
 );
 
 /** Stays for an hour after the last such call, so that nobody misses it. */
@@ -295,7 +297,7 @@ function undecidedFinding({ undecided: { rows, limits } }: ProcessFacts): Findin
       says: `Calls passed without a decision (unless the proxy refuses such calls): ${hour} in the last hour, ${day} in the last day.`,
       details: [
         ...rows.map(undecidedWords),
-        ...(limits.length === 0 ? [] : [`limits without a say: ${limits.join(", ")}`]),
+        ...(limits.length === 0 ? [] : [`limits not applied: ${limits.join(", ")}`]),
       ],
     },
   ];

@@ -83,7 +83,7 @@ export class Tokens {
       const why = errorMessage(cause);
       found ||= why;
       // A file that can't be used is reported once.
-      if (found !== before) log.error({ file, why }, "changed admin tokens can't be used; the old ones stay in force");
+      if (found !== before) log.error({ file, why }, "changed admin tokens are invalid; the old ones stay in force");
     } finally {
       this.#found = found;
     }

@@ -123,7 +123,7 @@ export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObs
     this.lateReports++;
     this.#log.warn(
       "late report",
-      "hits beyond the limit on a rule that is also peeked at: if they are reported after the fact, the rule needs post_paid: true",
+      "hits beyond the limit on a rule that is also peeked at: if they are reported afterwards, the rule needs post_paid: true",
       () => ({ limit: limitId }),
     );
   }
@@ -154,16 +154,13 @@ export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObs
   /** A call was turned away because as many as there may be were under way. */
   overloaded(): void {
     this.overloadedCalls++;
-    this.#log.warn(
-      "overloaded",
-      "calls were turned away: more are under way than IN_FLIGHT_MAX, or than 1,000 to /json",
-    );
+    this.#log.warn("overloaded", "calls were rejected: more than IN_FLIGHT_MAX under way, or 1,000 to /json");
   }
 
   /** A call failed because of an internal error. */
   internalFailed(error: unknown): void {
     this.internalErrors++;
-    this.#log.error("internal error", "a call failed by a fault of Headgate itself", () => ({ err: error }));
+    this.#log.error("internal error", "a call failed because of a bug in Headgate", () => ({ err: error }));
   }
 
   /** Calls of all threads, or of some rows, whatever their outcome. */
@@ -252,14 +249,14 @@ export class StoreCounts extends namedCounts(STORE_COUNTERS) implements StoreObs
 
   loopLate(groups: number): void {
     this.lateGroups += groups;
-    this.#log.warn("loop late", "this process was too busy to read answers of the store in time", () => ({
+    this.#log.warn("loop late", "this process was too busy to read the store's answers in time", () => ({
       calls: groups,
     }));
   }
 
   outcomeUnknown(groups: number): void {
     this.unknownOutcomes += groups;
-    this.#log.warn("outcome unknown", "replies of the store were lost; their calls may have been charged", () => ({
+    this.#log.warn("outcome unknown", "replies from the store were lost; their calls may have been charged", () => ({
       calls: groups,
     }));
   }
@@ -270,7 +267,7 @@ export class StoreCounts extends namedCounts(STORE_COUNTERS) implements StoreObs
 
   keptPaid(takes: number): void {
     this.notGivenBack += takes;
-    const message = "payments that were to be undone stay paid, because the store could not be told";
+    const message = "payments were not given back: the store did not get the request";
     this.#log.warn("kept paid", message, () => ({ takes }));
   }
 
@@ -283,9 +280,9 @@ export class StoreCounts extends namedCounts(STORE_COUNTERS) implements StoreObs
     this.breakerState = worst;
     this.breakerChanges[worst]++;
     const message = {
-      closed: "the store answers again; the breaker is closed",
-      open: "the store is left alone for a while; the breaker is open",
-      probing: "the breaker lets one call probe the store",
+      closed: "breaker closed: the store answers again",
+      open: "breaker open: calls don't wait for the store",
+      probing: "breaker probing the store",
     }[worst];
     if (worst === "probing") this.#log.info("breaker probing", message);
     else this.#log.warn(`breaker ${worst}`, message);

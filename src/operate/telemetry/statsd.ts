@@ -163,7 +163,7 @@ export class StatsdExporter {
   #fail(link: { hasFailed: boolean }, reason: string): void {
     link.hasFailed = true;
     this.errors++;
-    this.#sources.log.warn("statsd", "statsd does not take counters", () => ({ reason }));
+    this.#sources.log.warn("statsd", "statsd does not accept counters", () => ({ reason }));
   }
 
   #stillWrites(): boolean {

@@ -230,7 +230,7 @@ export function showRulesHealth({ health, reloader, settings, xds }: AppParts): 
 }
 
 function planeNote({ state, server, lastEnd, isKept, heardAtUs }: XdsStatus): string | undefined {
-  const kept = `the rules in force are those that RULES_CACHE kept at ${isoTime(heardAtUs ?? 0)}`;
+  const kept = `rules in force are from RULES_CACHE, of ${isoTime(heardAtUs ?? 0)}`;
   if (state === "not connected") {
     const why = lastEnd === undefined ? "" : `: ${lastEnd}`;
     return `not connected to ${server}${why}; ${isKept ? kept : "the rules in force stay"}`;

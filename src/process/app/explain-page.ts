@@ -14,7 +14,7 @@ export async function explainQuestion(
   showsWho: boolean,
 ): Promise<unknown> {
   const rules = parts.reloader.current;
-  if (rules === undefined) return { says: "no rules are in force; /config says why" };
+  if (rules === undefined) return { says: "no rules are in force; see /config" };
   const ofRules = await runInTurns(explainSteps(rules, domain, descriptors));
   const { source } = parts.runtimeLimits;
   const limitOf = (i: number) => source.of({ domain, entries: descriptors[i] ?? [] });

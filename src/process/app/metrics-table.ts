@@ -312,7 +312,7 @@ export const METRICS = {
     "headgate_tls_last_change_success",
     "min",
     ({ running: { tls } }) => tls && Number(tls.status().refusal === undefined),
-  ).means(`1 while the certificate files as they are now are in force, 0 while older ones are. ${TLS_ONLY}`),
+  ).means(`1 if the current certificate files are in force, 0 if older ones are. ${TLS_ONLY}`),
 
   rulesInfo: gauge(
     "headgate_rules_info",

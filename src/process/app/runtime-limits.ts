@@ -248,7 +248,7 @@ class LimitsAdmin implements LimitsSource {
 
   #rules(): RuleSet {
     const rules = this.#options.rules();
-    if (rules === undefined) throw refused("rules in force; /config says why there are none");
+    if (rules === undefined) throw refused("rules in force, got none; see /config");
     return rules;
   }
 

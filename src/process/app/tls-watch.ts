@@ -20,10 +20,10 @@ export function openTls({ settings, logger, health }: TlsParts): TlsFiles | unde
   const show = (files: TlsFiles) => {
     const { refusal, fault } = files.status();
     const kept = refusal === undefined ? [] : [`changed certificates are not in force: ${refusal}`];
-    const notes = fault === undefined ? kept : [`callers may turn down the certificates in force: ${fault}`, ...kept];
+    const notes = fault === undefined ? kept : [`callers may reject the certificates in force: ${fault}`, ...kept];
     health.setNote("certificates", notes.length === 0 ? undefined : notes.join("; "));
     if (fault !== undefined && fault !== saidFault) {
-      logger.error({ certFile, why: fault }, "callers may refuse the certificates that are in force");
+      logger.error({ certFile, why: fault }, "callers may reject the certificates in force");
     }
     saidFault = fault;
   };
@@ -31,8 +31,7 @@ export function openTls({ settings, logger, health }: TlsParts): TlsFiles | unde
     { certFile, keyFile, clientCaFile, clientName: settings.grpcClientName },
     {
       renewed: (validTo) => logger.info({ certFile, validTo }, "renewed certificates are in force"),
-      refused: (why) =>
-        logger.error({ certFile, why }, "changed certificates are not used; the old ones stay in force"),
+      refused: (why) => logger.error({ certFile, why }, "changed certificates rejected; the old ones stay in force"),
       looked: () => show(files),
     },
   );

@@ -16,7 +16,7 @@ export function workerCountOf(workers: number | "auto", canHandOver = canHandOve
   if (workers === 1) return 1;
   if (canHandOver()) return workers === "auto" ? Math.min(availableParallelism(), THREADS_MAX) : workers;
   if (workers === "auto") return 1;
-  const says = `WORKERS: expected 1 or auto, got ${workers}: several workers need Node 24 (a recent one) or newer, and this is ${process.version}`;
+  const says = `WORKERS: expected 1 or auto, got ${workers}: several workers need Node 24 (a recent one) or newer, this is ${process.version}`;
   throw new ConfigError("CONFIG_SETTINGS", says);
 }
 

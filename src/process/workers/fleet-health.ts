@@ -50,7 +50,7 @@ export function joinHealth(all: readonly HealthyWorker[], { count, isStarting }:
     },
     notes: {
       ...(missing > 0 && !isMissed
-        ? { workers: `${missing} of ${count} workers are being replaced and take no calls yet` }
+        ? { workers: `${missing} of ${count} workers are being replaced and accept no calls yet` }
         : {}),
       ...join([
         ...(isMissed ? all : serving).map(({ number, notes }): Said => [number, notes]),

@@ -43,7 +43,7 @@ export function goOnWithout(name: ListenerName, address: Address, error: unknown
   if (name === "http") throw listenError(name, address, error);
   logger.error(
     { variable: VARIABLES[name], where: shownAddress(address), reason: listenTrouble(error) },
-    "a port that calls don't need can't be opened; going on without it",
+    "can't open an optional port; continuing without it",
   );
 }
 

@@ -271,8 +271,8 @@ export class Supervisor {
       const { number, serves, silentLooks, startingLooks } = worker;
       if (serves ? silentLooks !== SILENT_LOOKS_MAX : startingLooks !== STARTING_LOOKS_MAX) continue;
       const trouble = serves
-        ? "a worker has not been heard of for too long; it is ended"
-        : `a worker does not serve ${(STARTING_LOOKS_MAX * LOOK_MS) / 1_000} s after it was started; it is ended`;
+        ? "a worker does not respond; ending it"
+        : `a worker does not serve ${(STARTING_LOOKS_MAX * LOOK_MS) / 1_000} s after its start; ending it`;
       this.#options.logger.error({ number }, trouble);
       worker.failure ??= new Error(trouble);
       worker.kill();
@@ -295,7 +295,7 @@ export class Supervisor {
     this.#numbers.add(MAIN, "moves", 1);
     logger.debug(
       { number: from.number, open_streams: Math.round(from.openStreams), streams: Math.round(streams) },
-      "a worker with more than its share has asked a connection to go",
+      "an overloaded worker asked a client to reconnect",
     );
   }
 
@@ -326,7 +326,7 @@ export class Supervisor {
     if (this.#workers.get(number) === worker) this.#workers.delete(number);
     new SharedCounts(this.#counts, -1).release(number - 1);
     if (this.#isStopping) {
-      if (code !== 0) logger.warn({ number, code, err: failure }, "a worker did not end properly");
+      if (code !== 0) logger.warn({ number, code, err: failure }, "a worker exited abnormally");
       if (this.#workers.size === 0) this.#whenEmpty?.();
       return;
     }
@@ -337,7 +337,7 @@ export class Supervisor {
     this.#tellHealth();
     const pauseMs = (this.#paces[number - 1] as RestartPace).pauseAfter(clock.nowUs() - worker.startedUs);
     this.#numbers.add(MAIN, "restarts", 1);
-    logger.error({ number, code, err: failure, pause_ms: pauseMs }, "a worker has ended; it is replaced");
+    logger.error({ number, code, err: failure, pause_ms: pauseMs }, "a worker exited; replacing it");
     const restart = setTimeout(() => {
       this.#restarts.delete(restart);
       this.#begin(number);

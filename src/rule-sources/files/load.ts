@@ -63,7 +63,7 @@ function* compileSources(
   const files = read.files.map((file) => file.name);
   if (failures.length > 0) return { ruleSet: undefined, problems: [...failures, ...problems], hash: read.hash, files };
   if (files.length > 0 || ruleSet === undefined) return { ruleSet, problems, hash: read.hash, files };
-  const message = "the rules directory holds no rule files (*.yaml, *.yml, *.json), so nothing is limited";
+  const message = "the rules directory has no rule files (*.yaml, *.yml, *.json), so nothing is limited";
   const warning = makeProblem("warning", topOf(directory), message);
   return { ruleSet: { ...ruleSet, warnings: [warning] }, problems: [warning], hash: read.hash, files };
 }

@@ -122,7 +122,7 @@ export abstract class RuleSource {
     const { version, hash, files, domains, warnings } = ruleSet;
     for (const warning of warnings.slice(0, LOGGED_MAX)) log.warn(origin, formatProblem(warning));
     const more = warnings.length - LOGGED_MAX;
-    if (more > 0) log.warn({ ...origin, more }, "the rules have more warnings; /config shows all");
+    if (more > 0) log.warn({ ...origin, more }, "the rules have more warnings; see /config");
     const names = { files: firstOf(files), domains: firstOf([...domains.keys()]) };
     log.info({ ...origin, version, hash, ...names }, "rules are in force");
     for (const listener of this.#listeners) listener(ruleSet);

@@ -18,7 +18,7 @@ export async function readLimitsFile(path: string, log: Pick<ReloadLog, "warn">)
     return readLimits(await readFile(path, "utf8"));
   } catch (cause) {
     if (errorCode(cause) === "ENOENT") return [];
-    log.warn({ file: path, reason: errorMessage(cause) }, "the limits that LIMITS_CACHE has kept can't be read");
+    log.warn({ file: path, reason: errorMessage(cause) }, "can't read the limits in LIMITS_CACHE");
     return [];
   }
 }
@@ -46,7 +46,7 @@ function* linesOf(table: RuntimeTable, nowUs: number): Generator<string> {
   const places = [...table.places()].filter((place) => table.isCurrent(place));
   yield JSON.stringify({ format: FORMAT, saved_at: isoTime(nowUs), count: places.length });
   for (const place of places) {
-    if (table.generation !== generation) throw new Error("the table was compacted meanwhile; it is written again");
+    if (table.generation !== generation) throw new Error("the table was compacted meanwhile; writing it again");
     const { key, value, atUs } = table.kept(place);
     yield `${atUs} ${key} ${value}`;
   }

@@ -116,7 +116,7 @@ export class RuntimeSync {
       if (this.#failedInTurn === FAILED_IN_TURN_MAX) {
         this.trouble = this.#why;
         const reason = this.#why;
-        this.#options.log.warn({ reason }, "limits at run time can't be brought up to date; those in force stay");
+        this.#options.log.warn({ reason }, "can't update limits at run time; those in force stay");
       }
     }
     this.#goOn();
@@ -217,7 +217,7 @@ export class RuntimeSync {
     const put = readValue(kept.value) === undefined ? "unreadable" : this.#options.table.put(kept);
     if (put === "unreadable") {
       this.failures++;
-      this.#options.log.warn({ key: kept.key.slice(0, 200) }, "a limit at run time can't be read; it does nothing");
+      this.#options.log.warn({ key: kept.key.slice(0, 200) }, "ignoring an unreadable limit at run time");
     } else if (put === "full") this.#withoutRoom++;
   }
 

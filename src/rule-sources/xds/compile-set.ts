@@ -66,6 +66,6 @@ function compareNames({ name: a }: SourceFile, { name: b }: SourceFile): number 
 function leftOutWarning(file: string, errors: readonly Problem[]): Problem {
   const [first] = errors;
   const why = first === undefined ? "" : `: ${formatProblem(first)}`;
-  const message = `the file is left out, for the rules of the control plane can't be used with it${why}`;
+  const message = `the file is ignored: it can't be combined with the control plane's rules${why}`;
   return { severity: "warning", ...topOf(file), message };
 }

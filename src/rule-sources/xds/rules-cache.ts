@@ -43,7 +43,7 @@ export function readCacheText(text: string): KeptSet {
     typeUrl: RATE_LIMIT_TYPE,
     value: Buffer.from(new Uint8Array(Buffer.from(line, "base64")).buffer),
   }));
-  if (runThrough(digestOf(resources)) !== digest) throw new Error("its digest is another one: it was cut or changed");
+  if (runThrough(digestOf(resources)) !== digest) throw new Error("its digest does not match: it was cut or changed");
   return { set: { version, resources, digest }, savedAtUs };
 }
 
@@ -83,10 +83,7 @@ export class CacheFile {
       return readCacheText(await readFile(this.#path, "utf8"));
     } catch (cause) {
       if (errorCode(cause) === "ENOENT") return undefined;
-      this.#log.warn(
-        { file: this.#path, reason: errorMessage(cause) },
-        "the rules that RULES_CACHE has kept can't be read",
-      );
+      this.#log.warn({ file: this.#path, reason: errorMessage(cause) }, "can't read the rules in RULES_CACHE");
       return undefined;
     }
   }
@@ -106,7 +103,7 @@ export class CacheFile {
       await replaceFile(this.#path, linesOf(head, resources));
       this.#writtenDigest = digest;
     } catch (cause) {
-      this.#log.warn({ file: this.#path, reason: errorMessage(cause) }, "the rules can't be kept in RULES_CACHE");
+      this.#log.warn({ file: this.#path, reason: errorMessage(cause) }, "can't write the rules to RULES_CACHE");
     }
   }
 }

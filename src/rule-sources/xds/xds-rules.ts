@@ -178,7 +178,7 @@ export class XdsRules extends RuleSource {
     } catch (cause) {
       // Without a nonce the answer can't be refused, so the stream is replaced.
       if (stream === this.#streams) this.#stream?.close();
-      const why = `the server sent what is no answer: ${errorMessage(cause)}`;
+      const why = `invalid message from the control plane: ${errorMessage(cause)}`;
       this.#tell((nowMs) => this.#session.ended(stream, why, nowMs));
       return;
     }
@@ -198,7 +198,7 @@ export class XdsRules extends RuleSource {
     const { lastEnd } = this.#session;
     if (lastEnd === undefined || (lastEnd === this.#toldEnd && before === after)) return;
     this.#toldEnd = lastEnd;
-    log.warn({ ...fields, why: lastEnd }, "the control plane is away; the rules in force stay");
+    log.warn({ ...fields, why: lastEnd }, "the control plane can't be reached; the rules in force stay");
   }
 
   #setTimer(): void {
@@ -224,7 +224,7 @@ export class XdsRules extends RuleSource {
   }
 
   async #queue(answer: DiscoveryAnswer): Promise<void> {
-    let refusal: string | undefined = "the set can't be judged: see the log of the rate limit service";
+    let refusal: string | undefined = "the set can't be checked: see the log of the rate limit service";
     await this.#inTurn("set", async () => {
       refusal = await this.#judge(answer);
     });
@@ -284,7 +284,7 @@ export class XdsRules extends RuleSource {
     const faults = [...failures, ...result.faults.map(formatProblem)];
     this.#hasBadFiles = faults.length > 0;
     if (this.#hasBadFiles) {
-      const message = `the rule files in ${directory} can't stand beside the control plane's rules`;
+      const message = `the rule files in ${directory} conflict with the control plane's rules`;
       this.refuse("files", new ConfigError("CONFIG_RULES", message, faults), result.faults);
       return;
     }
@@ -299,7 +299,7 @@ export class XdsRules extends RuleSource {
     await this.#inTurn("set", async () => {
       const { ruleSet, problems, domains } = await this.#compile(kept.set, this.#files);
       if (ruleSet === undefined) {
-        const message = "the rules that RULES_CACHE has kept can't be used";
+        const message = "the rules in RULES_CACHE are invalid";
         this.refuse("set", new ConfigError("CONFIG_RULES", message, errorsOf(problems)), problems);
         return;
       }

@@ -42,7 +42,7 @@ export const HUNG_UP = "closed the connection";
 const CONNECT_TROUBLES: Readonly<Record<string, string>> = {
   ECONNREFUSED: "refuses connections: nothing listens there",
   ENOTFOUND: "can't be found: its host name has no address",
-  EAI_AGAIN: "can't be found: the name service does not answer",
+  EAI_AGAIN: "can't be found: the name server does not answer",
   ETIMEDOUT: "can't be reached in time",
   EHOSTUNREACH: "can't be reached: there is no route to its host",
   ENETUNREACH: "can't be reached: there is no route to its network",
@@ -50,12 +50,12 @@ const CONNECT_TROUBLES: Readonly<Record<string, string>> = {
   EPIPE: HUNG_UP,
   ENOENT: "can't be reached: the socket does not exist",
   EACCES: "can't be reached: this process has no permission for the socket",
-  SELF_SIGNED_CERT_IN_CHAIN: "shows a certificate that is not trusted: it is signed by an unknown authority",
-  DEPTH_ZERO_SELF_SIGNED_CERT: "shows a certificate that is not trusted: it is signed by itself",
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "shows a certificate that is not trusted: it is signed by an unknown authority",
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "shows a certificate that is not trusted: it is signed by an unknown authority",
-  CERT_HAS_EXPIRED: "shows a certificate that has expired",
-  ERR_TLS_CERT_ALTNAME_INVALID: "shows a certificate for another host name",
+  SELF_SIGNED_CERT_IN_CHAIN: "has an untrusted certificate: it is signed by an unknown authority",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "has an untrusted certificate: it is self-signed",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "has an untrusted certificate: it is signed by an unknown authority",
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "has an untrusted certificate: it is signed by an unknown authority",
+  CERT_HAS_EXPIRED: "has an expired certificate",
+  ERR_TLS_CERT_ALTNAME_INVALID: "has a certificate for a different host name",
 };
 
 /** Texts by patterns of the error's message; the first match counts. */
@@ -102,5 +102,5 @@ function whyUnread(error: Error, code: string): string | undefined {
 
 function whyNoTls(message: string, code: string, hint: string): string | undefined {
   if (/^ERR_O?SSL/.test(code)) return `can't be reached by TLS (${code})${hint}`;
-  return /certificate/i.test(message) ? `shows a certificate that is not trusted (${code || "no code"})` : undefined;
+  return /certificate/i.test(message) ? `has an untrusted certificate (${code || "no code"})` : undefined;
 }

@@ -68,7 +68,7 @@ export abstract class Intake<B extends Batch> {
     this.name = name;
     this.#isPipelined = isPipelined;
     this.#pauseError = new StoreError("STORE_BREAKER_OPEN", pauseSentence(name));
-    this.#fullError = new StoreError("STORE_QUEUE_FULL", `too many takes wait for ${name}`);
+    this.#fullError = new StoreError("STORE_QUEUE_FULL", `too many takes are waiting for ${name}`);
     this.giveBacks = new GiveBacks({
       ...options,
       weightMax: isPipelined ? GIVE_BACK_WEIGHT_MAX : GIVE_BACK_WEIGHT_ALONE,
@@ -302,7 +302,7 @@ export abstract class Intake<B extends Batch> {
 const CLOSED = new StoreError("STORE_CLOSED", "the store is closed");
 
 function pauseSentence(name: string): string {
-  return `${name} failed too many takes lately and is given a pause`;
+  return `${name} failed too many takes; the breaker is open`;
 }
 
 async function waitFor(isSo: () => boolean, ms: number): Promise<void> {

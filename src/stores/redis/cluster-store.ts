@@ -140,7 +140,8 @@ class ClusterBackend implements Backend {
       const trouble = node.trouble();
       if (trouble !== undefined) return trouble;
     }
-    if (this.#unserved > 0) return `${this.#unserved} of the ${SLOTS} slots of the Redis Cluster are served by nobody`;
+    if (this.#unserved > 0)
+      return `${this.#unserved} of the ${SLOTS} slots of the Redis Cluster are not served by any node`;
     return this.#tagCount.trouble;
   }
 

@@ -70,7 +70,7 @@ export class ClusterTopology {
   #isClosed = false;
   #epoch = 0;
   #turn = 0;
-  #trouble: string | undefined = "the nodes of the Redis Cluster have not been asked for their slots yet";
+  #trouble: string | undefined = "the slots of the Redis Cluster are not known yet";
 
   constructor(options: TopologyOptions) {
     this.#options = options;
@@ -185,12 +185,12 @@ const RANGES_MAX = SLOTS;
 /** The ranges of a CLUSTER SLOTS reply. `asked` is the address of a node that the reply names without one. Throws TypeError. */
 export function readSlots(reply: unknown, asked: TcpAddress): SlotRange[] {
   if (!Array.isArray(reply) || reply.length > RANGES_MAX)
-    throw new TypeError("CLUSTER SLOTS replied with something else");
+    throw new TypeError("CLUSTER SLOTS returned an unexpected reply");
   return reply.map((entry: unknown) => {
     const [first, last, node]: unknown[] = Array.isArray(entry) ? entry : [];
     const [host, port]: unknown[] = Array.isArray(node) ? node : [];
     if (typeof first !== "number" || typeof last !== "number" || first < 0 || first > last || last >= SLOTS)
-      throw new TypeError("CLUSTER SLOTS named slots that are none");
+      throw new TypeError("CLUSTER SLOTS named invalid slots");
     return { first, last, primary: addressOf(host, port, asked) };
   });
 }

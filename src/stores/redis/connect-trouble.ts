@@ -34,9 +34,9 @@ export function describeTrouble(error: unknown, target: RedisTarget): string {
 }
 
 const OWN_TROUBLES: OwnTroubles = {
-  beforeTls: [[/Protocol error|Unknown RESP type/i, "is no Redis: its answer is in no form that Redis uses"]],
+  beforeTls: [[/Protocol error|Unknown RESP type/i, "is not Redis: it does not answer in Redis's protocol"]],
   afterTls: [[/^Connection is closed/, HUNG_UP]],
-  tlsHint: "; perhaps it does not speak TLS there",
+  tlsHint: "; it may not speak TLS",
 };
 
 /** Like describeTrouble, for errors of connecting: a server that hangs up on a plaintext greeting may expect TLS. */
@@ -44,7 +44,7 @@ export function describeConnectTrouble(error: unknown, target: RedisTarget): str
   const sentence = describeTrouble(error, target);
   const isPlain = target.tls === undefined && target.address.kind === "tcp";
   if (!isPlain || !sentence.endsWith(HUNG_UP)) return sentence;
-  return `${sentence} before it said anything; if it wants TLS there, that needs rediss://`;
+  return `${sentence} without an answer; if it needs TLS, use rediss://`;
 }
 
 /** The server's address can't be found out; the message is a sentence without its full stop. */
@@ -59,8 +59,8 @@ export class WrongRoleError extends Error {
 
 const REPLY_TROUBLES: MessageTroubles = [
   [/\bWRONGPASS\b|invalid password/, "refuses the password or the user name"],
-  [/\bNOAUTH\b/, "wants a password, and none is set"],
-  [/wrong number of arguments for 'auth'/i, "knows no user names (it is older than version 6), but one is set"],
+  [/\bNOAUTH\b/, "needs a password, and none is set"],
+  [/wrong number of arguments for 'auth'/i, "does not know user names (it is older than version 6), but one is set"],
   [/\bOOM\b/, "has reached its maxmemory and refuses writes"],
   [/\bMISCONF\b/, "refuses writes because it can't save its data to disk"],
   [/\bNOREPLICAS\b/, "refuses writes because it has too few replicas"],
@@ -68,20 +68,20 @@ const REPLY_TROUBLES: MessageTroubles = [
   [/\bLOADING\b/, "is still loading its data"],
   [/\bMASTERDOWN\b/, "is a replica that lost its primary"],
   [/\bBUSY\b/, "is busy running another script"],
-  [/\bCLUSTERDOWN\b/, "is part of a cluster that is down: some of its slots are served by nobody"],
+  [/\bCLUSTERDOWN\b/, "is part of a cluster that is down: no node serves some of its slots"],
   [
     /\bMOVED\b|\bASK\b|\bCROSSSLOT\b|\bTRYAGAIN\b/,
-    "is a node of a Redis Cluster, which needs redis-cluster:// (or REDIS_TYPE=cluster)",
+    "is a node of a Redis Cluster: use redis-cluster:// (or REDIS_TYPE=cluster)",
   ],
-  [/cluster support disabled/i, "is no node of a Redis Cluster, which needs redis:// (or REDIS_TYPE=single)"],
-  [/DB index is out of range|invalid DB index/i, "has no database of the number that is set"],
-  [/max number of clients/i, "has reached its largest number of clients"],
+  [/cluster support disabled/i, "is not a node of a Redis Cluster: use redis:// (or REDIS_TYPE=single)"],
+  [/DB index is out of range|invalid DB index/i, "does not have the configured database number"],
+  [/max number of clients/i, "has reached its maximum number of clients"],
   [/\bDENIED\b/, "runs in protected mode and refuses connections from other hosts"],
 ];
 
 function describeReply(message: string, target: RedisTarget): string {
   if (/\bNOPERM\b|No permissions? to|can't run this command or subcommand/i.test(message)) {
-    return `does not permit the user ${target.login?.username ?? "we log in as"} to ${whatIsForbidden(message)}`;
+    return `does not allow the user ${target.login?.username ?? "we log in as"} to ${whatIsForbidden(message)}`;
   }
   const unknown = /unknown command [`']?([a-z]+)/i.exec(message)?.[1]?.toUpperCase();
   if (unknown !== undefined) return UNKNOWN_COMMANDS[unknown] ?? `does not know the command ${unknown}`;
@@ -90,19 +90,19 @@ function describeReply(message: string, target: RedisTarget): string {
 }
 
 const UNKNOWN_COMMANDS: Readonly<Record<string, string>> = {
-  SENTINEL: "is no sentinel, but a Redis server",
-  TIME: "does not know the command TIME; if it is a sentinel, that needs redis-sentinel:// (or REDIS_TYPE=sentinel)",
+  SENTINEL: "is a Redis server, not a sentinel",
+  TIME: "does not know the command TIME; if it is a sentinel, use redis-sentinel:// (or REDIS_TYPE=sentinel)",
 };
 
 function whatIsForbidden(message: string): string {
-  if (/key/i.test(message)) return "touch our keys";
+  if (/key/i.test(message)) return "use Headgate's keys";
   const command = /'([a-z|]+)'/i.exec(message)?.[1];
-  return command === undefined ? "run the commands of our script" : `run ${command.toUpperCase()}`;
+  return command === undefined ? "run the commands of Headgate's script" : `run ${command.toUpperCase()}`;
 }
 
 function describeOtherReply(message: string): string {
   // Such a message has the script's line, never its arguments.
   const inScript = /user_script:\d+: [^@]{1,120}/.exec(message)?.[0];
-  if (inScript !== undefined) return `failed in our script (${inScript.trim()})`;
+  if (inScript !== undefined) return `failed in Headgate's script (${inScript.trim()})`;
   return `answers with an error (${/^[A-Z]+/.exec(message)?.[0] ?? "ERR"})`;
 }

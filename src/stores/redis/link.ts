@@ -161,7 +161,7 @@ export class RedisLink extends Link<RedisConnection> {
 
 // TIME replies with seconds and microseconds, as text.
 function timeOf(reply: unknown): number {
-  if (!Array.isArray(reply)) throw new TypeError("TIME replied with something else");
+  if (!Array.isArray(reply)) throw new TypeError("TIME returned an unexpected reply");
   return Number(String(reply[0])) * 1_000_000 + Number(String(reply[1]));
 }
 
@@ -169,7 +169,7 @@ function timeOf(reply: unknown): number {
 async function checkIsPrimary(connection: RedisConnection): Promise<void> {
   const role: unknown = await connection.command("role", []);
   const word = Array.isArray(role) ? String(role[0]) : "";
-  if (word !== "master") throw new WrongRoleError("was named as the primary, but is none by its own word");
+  if (word !== "master") throw new WrongRoleError("was named as the primary, but says that it is not");
 }
 
 function isSameAddress(one: RedisAddress, other: RedisAddress | undefined): boolean {

@@ -117,7 +117,7 @@ const CASES: readonly (readonly [name: string, facts: Partial<ProcessFacts>, fou
   [
     "descriptors without a rule",
     unmatchedIn({ domain: "edge", hasRules: true, descriptors: 2, exampleKeys: ["a", "b"] }),
-    warning(/domain edge meet no rule.*keys a, b\.$/),
+    warning(/domain edge match no rule.*keys a, b\.$/),
   ],
   [
     "a domain without rules",
@@ -127,12 +127,12 @@ const CASES: readonly (readonly [name: string, facts: Partial<ProcessFacts>, fou
   [
     "calls that were turned away",
     grownOnly("overloaded"),
-    critical(/^calls were turned away.*IN_FLIGHT_MAX/, { count: 12 }),
+    critical(/^calls were rejected.*IN_FLIGHT_MAX/, { count: 12 }),
   ],
   [
     "limits at run time that can't be brought up to date",
     { limitsTrouble: "the file can't be written" },
-    warning(/^Limits at run time can't be brought up to date: The file can't be written\.$/, { causedBy: "store" }),
+    warning(/^Can't update limits at run time: The file can't be written\.$/, { causedBy: "store" }),
   ],
   [
     "rules that match no call, each with its cause",
@@ -165,7 +165,7 @@ const CASES: readonly (readonly [name: string, facts: Partial<ProcessFacts>, fou
       },
     },
     warning(/^Calls passed without a decision .*: 2 in the last hour, 5 in the last day\.$/, {
-      details: ["STORE_TIMEOUT: 2 in the hour, 5 in the day, from A to B", "limits without a say: edge/a, edge/b"],
+      details: ["STORE_TIMEOUT: 2 in the hour, 5 in the day, from A to B", "limits not applied: edge/a, edge/b"],
     }),
   ],
   ["a part that nobody has advice for", { notes: new Map([["snapshots of something", "no"]]) }, warning(/^No\.$/)],

@@ -47,7 +47,7 @@ test("missing workers are a trouble while the process starts, or if none serves,
   });
   expect(joinHealth(all, { count: 2, isStarting: false })).toEqual({
     troubles: {},
-    notes: { workers: "1 of 2 workers are being replaced and take no calls yet" },
+    notes: { workers: "1 of 2 workers are being replaced and accept no calls yet" },
   });
   expect(joinHealth([], { count: 2, isStarting: false }).troubles).toHaveProperty("workers");
 });

@@ -26,7 +26,7 @@ export async function orSayWhatIsMissing<T>(protocol: TraceProtocol, load: () =>
     if (errorCode(error) !== "ERR_MODULE_NOT_FOUND") throw error;
     throw new ConfigError(
       "CONFIG_SETTINGS",
-      `traces are asked for (TRACING_ENABLED, OTEL_TRACES_EXPORTER), and packages of OpenTelemetry are missing; install them beside Headgate:\n  ${installCommand(protocol)}`,
+      `traces are on (TRACING_ENABLED, OTEL_TRACES_EXPORTER), but OpenTelemetry packages are missing; install them alongside Headgate:\n  ${installCommand(protocol)}`,
     );
   }
 }

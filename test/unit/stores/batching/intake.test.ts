@@ -290,7 +290,7 @@ describe("a take fails at once", () => {
     const intake = open({ breaker: { windowUs: 1_000_000, outcomesMin: 1, failureShare: 0.5, pauseUs: 250_000 } });
     intake.settler.fail(sendOne(intake, "a")[1], lost);
     expect(take(intake, "b").code).toBe("STORE_BREAKER_OPEN");
-    expect(intake.trouble()).toContain("is given a pause");
+    expect(intake.trouble()).toContain("the breaker is open");
     for (const isWell of [false, true]) {
       await passMs(250);
       expect(take(intake, "b").code).toBe("STORE_BREAKER_OPEN");
