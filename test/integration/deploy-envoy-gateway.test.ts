@@ -70,7 +70,7 @@ describe("/bin/ratelimit", () => {
       const { stderr, status } = run(...args);
       // PORT=x ends the service: it was this that was started.
       expect(`${status} ${stderr}`).toMatch(/^1 [\s\S]*CONFIG_SETTINGS: .*\nPORT: /);
-      for (const flag of args) expect(stderr).toContain(`ratelimit: ${flag.split("=")[0]} means nothing here`);
+      for (const flag of args) expect(stderr).toContain(`ratelimit: ${flag.split("=")[0]} is ignored`);
       expect(stderr).not.toContain("secret");
     }
   });

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs beside each Redis of a cluster and keeps it a member: makes the cluster if there is none, joins it if this server is
+# Runs next to each Redis of a cluster and keeps it a member: makes the cluster if there is none, joins it if this server is
 # new, becomes a replica where one is wanted most, also later, and forgets members whose pods are gone. Nothing is kept on disk, so a pod
-# that is made anew is a new member. SELF is this server's host, HOSTS are all of them, the first of which makes the cluster.
+# that is created again is a new member. SELF is this server's host, HOSTS are all of them, the first of which makes the cluster.
 port=${REDIS_PORT:-6379}
 
 ask() {

@@ -10,7 +10,7 @@ waited=0
 asked=
 while [ "$waited" -lt 10 ]; do
   for host in $HOSTS; do
-    # The sentinel beside this server stops as well.
+    # The sentinel next to this server stops as well.
     [ "$host" = "$SELF" ] && continue
     primary=$(sentinel "$host" get-master-addr-by-name)
     [ -n "$primary" ] && [ "$primary" != "$SELF" ] && exit 0

@@ -18,7 +18,7 @@ primary_by_sentinels() {
 }
 
 primary=$(primary_by_sentinels)
-# A server that starts is empty, and as primary it would empty its replicas: it waits until another one was made primary.
+# A server that starts is empty, and as primary it would empty its replicas: it waits until another server is primary.
 # If that takes too long, there is no other.
 waited=0
 while [ "$primary" = "$SELF" ] && [ "$waited" -lt "${WAIT_SECONDS_MAX:-30}" ]; do

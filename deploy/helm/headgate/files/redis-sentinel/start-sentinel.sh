@@ -1,5 +1,5 @@
 #!/bin/sh
-# Starts one of several sentinels, beside each Redis. It watches the primary that the others watch; where there is no other,
+# Starts one of several sentinels, next to each Redis. It watches the primary that the others watch; where there is no other,
 # the server that calls itself a primary. SELF is this sentinel's host, HOSTS are all of them. Arguments go to redis-server.
 set -eu
 port=${REDIS_PORT:-6379}
