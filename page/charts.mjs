@@ -147,12 +147,12 @@ export function pathOf(values, seconds, ends, scale, isArea) {
   let lastX = "";
   const close = () => (isArea && startX !== "" ? `V${HEIGHT}H${startX}Z` : "");
   values.forEach((value, i) => {
-    if (value === null) {
+    const endMs = ends[i] ?? 0;
+    if (value === null || endMs <= nowMs - SPAN_MS) {
       path += close();
       startX = "";
       return;
     }
-    const endMs = ends[i] ?? 0;
     lastX = xOf(endMs - (seconds[i] ?? 0) * 1_000);
     const y = (HEIGHT - 1 - value * scale).toFixed(1);
     path += `${startX === "" ? "M" : "L"}${lastX} ${y}H${xOf(endMs)}`;

@@ -66,12 +66,16 @@ export function verdictOf({ state, history, top }) {
   };
 }
 
+/** @param {string} id of a problem */
+function isOfStore(id) {
+  return id === "store" || id.startsWith("breaker ");
+}
+
 /** @param {State} state */
 function problemWords({ conditions }) {
   const [first] = conditions;
   if (first === undefined) return "";
-  const isOfServer = first.id.startsWith("breaker");
-  const head = HEADS[isOfServer ? "store" : first.id];
+  const head = HEADS[isOfStore(first.id) ? "store" : first.id];
   const critical = conditions.filter(({ severity }) => severity === "critical").length;
   const warnings = conditions.length - critical;
   if (critical === 0 && head === undefined) return `${plural(warnings, "thing")} to check, nothing urgent`;
@@ -105,7 +109,7 @@ export function beforeWords({ state, history }) {
   if (history === null) return "";
   const atMs = Date.parse(history.at);
   const knownMs = history.seconds.reduce((sum, seconds) => sum + seconds, 0) * 1_000;
-  const store = state.store === "memory" ? "Store: memory." : `Store: ${state.store}, ${storeWords(history)}.`;
+  const store = state.store === "memory" ? "Store: memory." : `Store: ${state.store}, ${storeWords(state, history)}.`;
   const agoMs = Math.min(10 * MINUTE_MS, knownMs - MINUTE_MS);
   if (agoMs < MINUTE_MS) return store;
   const then = callsOver(history, atMs - agoMs - MINUTE_MS, atMs - agoMs);
@@ -114,10 +118,11 @@ export function beforeWords({ state, history }) {
   return `${durationWords(agoMs / 1_000)} ago: ${then.all === 0 ? "no calls" : calls}. ${store}`;
 }
 
-/** @param {History} history */
-function storeWords({ times_us: { store_p99: times } }) {
+/** @param {State} state @param {History} history */
+function storeWords({ conditions }, { times_us: { store_p99: times } }) {
+  if (conditions.some(({ id }) => isOfStore(id))) return "away";
   const slow = times.slice(-12).findLast((us) => us !== null) ?? null;
-  return slow === null ? "no answer in the last minute" : `99 % of its answers within ${millisWords(slow)}`;
+  return slow === null ? "not asked in the last minute" : `99 % of its answers within ${millisWords(slow)}`;
 }
 
 /** @param {Seen} seen */

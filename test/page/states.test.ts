@@ -97,7 +97,9 @@ test("descriptors meet no rule: the domain and the keys of one are named, a doma
     expect.stringMatching(/^Calls name domain egde, which has no rules/),
     expect.stringMatching(/^Descriptors of domain edge match no rule.*One had the keys tenent, plan\./),
   ]);
-  expect(await seen.page.locator("body").innerText()).toMatch(/Domain\s+Since the start\s+edge\s+\d+\s+egde\s+1$/);
+  expect(await seen.page.locator("#unmatched").innerText()).toMatch(
+    /Domain\s+Since the start\s+edge\s+\d+\s+egde\s+1$/,
+  );
   await expectClean(seen);
 });
 

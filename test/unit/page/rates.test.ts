@@ -155,6 +155,15 @@ test.each([
   });
 });
 
+test("a store that is away answers nothing, whatever it took to answer a minute ago", () => {
+  const history = historyOf(many(3, [5, 0]));
+  const answered = { ...history, times_us: { ...history.times_us, store_p99: many(3, 1_200) } };
+  const storeOf = (...conditions: { id: string; severity: string; says: string }[]) =>
+    beforeWords({ state: stateOf(...conditions), history: answered, top: undefined });
+  expect(storeOf()).toBe("Store: redis, 99 % of its answers within 1.2 ms.");
+  expect(storeOf(STORE)).toBe("Store: redis, away.");
+});
+
 test("where no key has most of the refusals, the rule that has is named", () => {
   const history = historyOf(many(12, [1, 9]));
   expect(verdictOf({ state: stateOf(), history, top: topOf(100, 3) }).says).toMatch(/, mostly by rule edge\/user\.$/);
@@ -175,7 +184,7 @@ test.each([
   [
     "as long ago as is known",
     historyOf(many(36, [5, 0])),
-    /^2 min ago: 1\.0 calls per second, none refused\. Store: redis, no answer/,
+    /^2 min ago: 1\.0 calls per second, none refused\. Store: redis, not asked/,
   ],
   ["nothing yet", historyOf(many(3, [5, 0])), /^Store: redis/],
 ])("before is %s", (_, history, says) => {
