@@ -46,6 +46,11 @@ export function judge(uses: readonly Use[], reading: Reading): Run {
   events.sort((a, b) => a.at - b.at || Number(a.isEnd) - Number(b.isEnd));
   const run = new Run(uses, reading, events[0]?.at ?? 0);
   for (const event of events) run.take(event);
+  // Each of some calls at once may be refused because of the others, but not all of a limit that nobody used.
+  const isSpent = ({ call: { answer, cost } }: Use) =>
+    answer.outcome !== "refused" || cost > quotaOf(reading.limit) - reading.limit.tolerance;
+  if (reading.isFresh && run.roomyRefusals.length === 0 && !uses.some(isSpent))
+    run.roomyRefusals.push(...uses.map(({ call }) => call));
   return run;
 }
 

@@ -2,10 +2,12 @@
 
 import { expect, test } from "vitest";
 import { assess } from "../../../src/tools/verify/assess.ts";
+import type { Call } from "../../../src/tools/verify/call.ts";
 import { randomBy } from "../../../src/tools/verify/draw.ts";
 import { parseRate } from "../../../src/tools/verify/limit.ts";
 import type { Plan } from "../../../src/tools/verify/plan.ts";
 import { reportText } from "../../../src/tools/verify/report-text.ts";
+import type { Run } from "../../../src/tools/verify/run-plan.ts";
 import { runs } from "../../support/runs.ts";
 import { WRONG } from "../../support/sample-limiter.ts";
 import { limitOf, planFor, planOf, RIGHT_PLANS } from "../../support/sample-plans.ts";
@@ -40,6 +42,15 @@ function drawPlan(seed: number): {
   };
 }
 
+/** The run, of a limiter that tells nothing of its limit. */
+function muted({ calls, ...run }: Run): Run {
+  const tellNothing = ({ answer, ...call }: Call): Call => ({
+    ...call,
+    answer: answer.outcome === "lost" ? answer : { ...answer, told: [{}] },
+  });
+  return { ...run, calls: calls.map(tellNothing) };
+}
+
 test("right limiters are not accused", () => {
   for (let seed = 1; seed <= runs(100); seed++) {
     const { served, told, ...world } = drawPlan(seed);
@@ -67,11 +78,13 @@ test.each(["1000/h", "20/30s", "1/d"])("calls often enough to reach %s, and goes
 
 test("a page that tells no limit is not asked why, though calls were lost", () => {
   const plan = { ...RIGHT_PLANS["token bucket"], isHttp: true };
-  const { calls, ...run } = runOnSample(plan, { lost: 0.05 });
-  const mute = calls.map((call) =>
-    call.answer.outcome === "lost" ? call : { ...call, answer: { ...call.answer, told: [{}] } },
-  );
-  expect(reportText(assess(plan, { ...run, calls: mute }))).not.toContain("named no limit");
+  expect(reportText(assess(plan, muted(runOnSample(plan, { lost: 0.05 }))))).not.toContain("named no limit");
+});
+
+test("a service that refuses everything is found, however little it may grant", () => {
+  const limits = [limitOf(1, "fixed_window", { windowMs: 86_400_000, algorithm: undefined })];
+  const plan = planOf({ descriptors: [{ entries: [{ key: "tenant", value: "*" }], limits }] });
+  expect(assess(plan, muted(runOnSample(plan, { wrong: "refuses the last hit" }))).isKept).toBe(false);
 });
 
 test("calls with two descriptors that a right limiter refuses are not held against either limit", () => {
