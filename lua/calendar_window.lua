@@ -1,4 +1,4 @@
--- Calendar window: one count per window of a calendar. The limit brings the ends of windows by the caller's time zone data; the state
+-- Calendar window: one count per calendar window. The limit brings the ends of windows by the caller's time zone data; the state
 -- keeps the end that its window began with, as src/engine/algorithms/calendar-window.ts says.
 -- state     three doubles: time of the first hit, count, and seconds from the second of the first hit to the end
 -- lifetime  until the window ends
@@ -22,7 +22,7 @@ elseif now_us >= seconds then
   end_us = debt_max + (floor((now_us - debt_max) / (debt_max - seconds)) + 1) * (debt_max - seconds)
 end
 local own_end_us = (floor(at_us / TICKS) + rest) * TICKS
--- An unused window equals none, so it begins anew.
+-- An unused window equals none, so a new one begins.
 if used == 0 or now_us >= own_end_us then
   at_us, used, rest = now_us, 0, end_us / TICKS - floor(now_us / TICKS)
 elseif at_us - now_us > SKEW_US_MAX or own_end_us - end_us > EDGE_SKEW_US_MAX then

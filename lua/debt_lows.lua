@@ -1,7 +1,7 @@
 -- The lowest debts of a token bucket with holds, as src/engine/algorithms/debt-lows.ts keeps them, for holds.lua.
 -- state     string of doubles: number of the last payment, number of the last payment that opened a hold, what all holds together can give
 --           back, then per low the number of its payment and the debt before it
--- lifetime  as that of the set of holds
+-- lifetime  same as the set of holds
 
 local LOWS_MAX = 64
 

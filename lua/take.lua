@@ -30,7 +30,7 @@
 --   judge      outcome and wait_us of a cost
 --   give_back  takes a cost off, for MODE_REFUND or MODE_GIVE_BACK (of the payment at paid_at_us)
 --   report     remaining, reset_us
---   write      text, if the bucket is not as new
+--   write      text, if the bucket is not full
 -- Pieces are no functions, because Redis runs a script from its first line in each call: it makes all its functions again, with an object
 -- for every local that they share. For the same reason the functions of rare kinds of takes are made where a call first needs them.
 
@@ -45,7 +45,7 @@ local limits, groups = ARGV[2], ARGV[3]
 -- A key of another type reads as nothing here; SET with NX, or EXISTS, finds it in the end.
 -- Lua's stack bounds keys to some 8,000, as the numbers of the reply; the largest call has a quarter.
 local saved = call('MGET', unpack(KEYS))
--- Both by key, at first with room for two: what the call has changed, as the new text, or false for a bucket that is as new; and how long
+-- Both by key, at first with room for two: what the call has changed, as the new text, or false for a bucket that is full; and how long
 -- a bucket must last that was changed or may have to last longer, in microseconds.
 local texts, lifetimes = { nil, nil }, { nil, nil }
 local damaged = 0
@@ -309,6 +309,6 @@ end
 if holds then holds.write_all() end
 
 out[2] = damaged
--- The formats of the reply to a call of one or two takes are not made anew.
+-- The formats of the reply to a call of one or two takes are reused.
 local reply_format = size_of_out == 9 and '<ddddddddd' or size_of_out == 15 and '<ddddddddddddddd' or '<' .. rep('d', size_of_out)
 return pack_numbers(reply_format, unpack(out, 1, size_of_out))

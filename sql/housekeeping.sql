@@ -1,4 +1,4 @@
--- What is done beside the takes.
+-- Housekeeping, apart from takes.
 
 -- Deletes expired buckets, and settled holds that are forgotten: up to `rows_max` of each. Returns how many. Skips rows that a call
 -- has locked, so nobody waits. injected_us: time in microseconds, or 0 for the server's own.

@@ -2,7 +2,7 @@
 -- lock_buckets and ends with write_buckets.
 
 -- Locks the rows of these keys, each named once, in the order of the keys, so that calls never deadlock, until the transaction ends.
--- Under SERIALIZABLE, which keeps calls apart by itself, it only reads them.
+-- Under SERIALIZABLE, which isolates calls anyway, it only reads them.
 -- waits     true: waits for locked rows, up to wait_ms, and then fails with 55P03; false: passes them over
 -- reply     each locked row under its key's place, counted from 1; last, under place 0, the time after the locks, in at_us. If rows
 --           were missing, all rows that exist come again under the negative place, with the transaction that holds or last held them in

@@ -1,8 +1,8 @@
--- Tables. Names stand without a schema: whoever runs this sets search_path to the one that Headgate has to itself.
+-- Tables. Names have no schema: whoever runs this sets search_path to the one that Headgate has to itself.
 -- Times are microseconds since the Unix epoch, counts and debts whole numbers below 2^53.
 
 -- One row per bucket that was ever paid and still means something. What at_us, used and previous mean is said by each
--- algorithm in src/engine/algorithms; all three 0 mean the same as no row. Keys are ASCII: other bytes stand as \x and two hex digits.
+-- algorithm in src/engine/algorithms; all three 0 mean the same as no row. Keys are ASCII: other bytes are written as \x and two hex digits.
 CREATE TABLE IF NOT EXISTS bucket (
   bucket_key text COLLATE "C" PRIMARY KEY,
   at_us bigint NOT NULL,

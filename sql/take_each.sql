@@ -14,13 +14,13 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT least(owed / greatest(amount, 1), CASE amount WHEN 0 THEN 1000000 ELSE 9007199254740991 / tick_us END) * tick_us + tick_us
 $$;
 
--- When the window of a calendar ends whose row says at_us and previous. Exact for rows that take_each takes for whole.
+-- The end of the calendar window whose row has at_us and previous. Exact for rows that take_each takes for whole.
 CREATE OR REPLACE FUNCTION calendar_end(at_us bigint, previous bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT (at_us / 1000000 + previous) * 1000000
 $$;
 
--- Whether that window goes on at now_second, which is now in whole seconds: windows of a calendar end with a second.
+-- Whether that window goes on at now_second, which is now in whole seconds: calendar windows end with a second.
 CREATE OR REPLACE FUNCTION calendar_goes_on(at_us bigint, used bigint, previous bigint, now_second bigint) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT used > 0 AND now_second < at_us / 1000000 + previous
@@ -60,7 +60,7 @@ $$;
 -- injected_us time in microseconds, or 0 for the server's own
 -- reply       a row without key, with the time in at_us; then a row per paid bucket, after the payment
 -- state       as src/engine/algorithms says
--- lifetime    until the bucket is as new, or longer by up to a tick of the limit and 100 s
+-- lifetime    until the bucket is full, or longer by up to a tick of the limit and 100 s
 -- Waits for rows that somebody else has locked, up to lock_timeout: then the call fails with 55P03, and nothing is paid. Time is
 -- read before the wait. A later call may pay a bucket meanwhile: then time steps back for this call, which grants nothing.
 -- If a take is too late after the wait, the whole call fails with 40001, to be made again.

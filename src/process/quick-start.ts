@@ -5,7 +5,7 @@ import module from "node:module";
 import { fileURLToPath } from "node:url";
 import { setFlagsFromString } from "node:v8";
 
-// Compiled code is kept beside the program: who can write there can change the program itself, which is not so of a folder for temporary
+// Compiled code is kept next to the program: whoever can write there can change the program itself, which is not so of a folder for temporary
 // files. Where the process can't write, and no image has filled the folder, nothing is kept. Node.js 20 has no such cache.
 const { enableCompileCache } = module as { readonly enableCompileCache?: (folder: string) => unknown };
 if (process.env.NODE_COMPILE_CACHE === undefined) {

@@ -5,7 +5,7 @@ import type { KeptLimit, StoreChange } from "../engine/runtime/runtime-limit.ts"
 
 /** What is in the store, without reading it: its last change, and more. */
 export interface RuntimeHead extends StoreChange {
-  /** Another one if data may have been lost: then everybody compares all. Empty if nothing was ever kept. */
+  /** Changes if data may have been lost: then everybody compares all. Empty if nothing was ever kept. */
   readonly epoch: string;
   /** Number of limits, with ended and unset ones. */
   readonly count: number;
@@ -72,7 +72,7 @@ export interface RuntimeStore {
   write(
     changes: readonly RuntimeWrite[],
   ): Promise<{ readonly head: RuntimeHead; readonly written: readonly RuntimeWritten[] }>;
-  /** Says that data was lost, and how many are left: gives the store another epoch, unless the head is another one by now. */
+  /** Says that data was lost, and how many are left: gives the store another epoch, unless the head has changed by now. */
   renew(head: RuntimeHead, count: number): Promise<void>;
   /** The newest changes of the key first. */
   history(key: string, countMax: number): Promise<readonly RuntimeEvent[]>;

@@ -5,7 +5,7 @@ import type { StoreError } from "../engine/base/errors.ts";
 export interface StoreObserver {
   /** A round trip with `takes` takes to a shared store succeeded. */
   answered(elapsedUs: number, takes: number): void;
-  /** A round trip was repeated, because the store had rolled it back in favour of another one. Nothing was paid twice. */
+  /** A round trip was repeated, because the store had rolled it back in favour of another. Nothing was paid twice. */
   repeated(): void;
   /** A node of a cluster redirected a round trip to another node, and ran nothing of it. */
   redirected(): void;

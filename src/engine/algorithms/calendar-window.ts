@@ -1,6 +1,6 @@
-// Calendar window: one count per window of a calendar. The limit brings the ends of windows by this process's time zone data. The
+// Calendar window: one count per calendar window. The limit brings the ends of windows by this process's time zone data. The
 // state keeps the end that its window began with, so that processes with other zone data count in the same window. The same
-// algorithm stands in lua/calendar_window.lua; test/property/agreement.ts holds them equal.
+// algorithm is in lua/calendar_window.lua; test/property/agreement.ts keeps them equal.
 //
 // In BucketState, `atUs` is the time of the window's first hit, and `previous` the whole seconds from the second of `atUs` to the
 // end of the window. A payment of an earlier window is older than `atUs`, so it is never given back to this window.
@@ -56,7 +56,7 @@ function clear(state: BucketState, limit: Limit, nowUs: number): void {
 export const calendarWindow: Step<BucketState> = {
   ...windowSteps,
   clear,
-  // An unused window equals none, so it begins anew.
+  // An unused window equals none, so a new one begins.
   advance(state, limit, nowUs) {
     const endUs = stateEndUs(state);
     if (state.used === 0 || nowUs >= endUs) clear(state, limit, nowUs);

@@ -1,4 +1,4 @@
-// Which stats count the holds of a bucket, as a number that stands in its record.
+// Which stats count the holds of a bucket, as a number in its record.
 
 import type { SharedCounts } from "../base/shared-counts.ts";
 import { OWN_LIMIT } from "../domain/limit.ts";

@@ -16,7 +16,7 @@ function elapsedTicks(state: BucketState, limit: Limit, nowUs: number): number {
  * Ticks from the window's start until a cost fits that does not fit now. `left` is amount - cost, `room` is amount - current - cost.
  */
 function firstTickWithRoom(state: BucketState, left: number, room: number): number {
-  // The cost fits beside the current count, so the previous one has to fade. It is above 0, or the cost would fit now.
+  // The cost fits with the current count, so the previous one has to fade. It is above 0, or the cost would fit now.
   if (room >= 0) return TICKS_PER_WINDOW - divideDown(room * TICKS_PER_WINDOW, state.previous);
   // Otherwise the current count must become the previous one and fade in turn.
   return TICKS_PER_WINDOW + Math.max(0, TICKS_PER_WINDOW - divideDown(left * TICKS_PER_WINDOW, state.used));

@@ -55,7 +55,7 @@ export interface Step<State = BucketState | LogState> {
   giveBack(state: State, limit: Limit, cost: number, paidAtUs: number, nowUs: number): void;
   /** The time that a payment made now is dated: `nowUs`, or the state's own time if that is later. */
   paidAtUs(state: State, nowUs: number): number;
-  /** Writes the cost that would still pass, and the microseconds until the bucket is as new. */
+  /** Writes the cost that would still pass, and the microseconds until the bucket is full. */
   report(state: State, limit: Limit, nowUs: number, report: Report): void;
   /** True if the state equals that of a new bucket. */
   isAsNew(state: State): boolean;
@@ -141,7 +141,7 @@ export interface BucketAccess {
   hasRoomForPayment(log: LogState): boolean;
   /** Fills the bucket's `state` or its log from what is kept under the key. False, with both unchanged, if nothing is kept. */
   load(bucket: WorkingBucket): boolean;
-  /** Keeps the bucket. After `expiresAtUs` it is as new, unless its limit is edited or time steps back, and may be dropped. */
+  /** Keeps the bucket. After `expiresAtUs` it is full, unless its limit is edited or time steps back, and may be dropped. */
   save(bucket: WorkingBucket, expiresAtUs: number): void;
   /** Keeps an unchanged bucket at least until `expiresAtUs`. Does nothing if there is none. */
   extend(bucket: WorkingBucket, expiresAtUs: number): void;

@@ -1,5 +1,5 @@
-// Memory that threads share, in which a change of many numbers stands whole or not at all: the old value of each is written down before it
-// changes, until `commit`. If a thread ends before that, another one calls `undo`. Who may write where is decided elsewhere, by locks
+// Memory that threads share, in which a change of many numbers is kept whole or not at all: the old value of each is written down before it
+// changes, until `commit`. If a thread ends before that, another calls `undo`. Who may write where is decided elsewhere, by locks
 // (stores/memory/store-memory.ts).
 
 import { InvariantError } from "./invariant.ts";

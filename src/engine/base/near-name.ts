@@ -1,4 +1,4 @@
-// Finds the name that a misspelt name probably stands for.
+// Finds the name that a misspelt name probably means.
 
 /** Longer names are not compared: comparing takes time in the product of both lengths. */
 const NAME_LENGTH_MAX = 40;

@@ -35,7 +35,7 @@ const CHILDREN_AT_ONCE = 64;
 /** Bits of a place in the number of a name (`numberOf`); the others tell the names apart that have had it. */
 const PLACE_BITS = 20;
 
-/** Names by how they are given up: never, or beside others of their kind. */
+/** Names by how they are given up: never, or together with others of their kind. */
 export const NameKind = { group: 0, limit: 1, domain: 2 } as const;
 export type NameKind = (typeof NameKind)[keyof typeof NameKind];
 

@@ -5,7 +5,7 @@
 const TRIES_MAX = 100;
 /** Longest sleep: whoever frees a lock wakes a sleeper, unless its thread ends in between. */
 const SLEEP_MS = 100;
-/** In the word, beside the number of the holder: others sleep until it is free. */
+/** In the word, next to the holder's number: others sleep until it is free. */
 const IS_AWAITED = 1 << 16;
 const OWNER_MASK = IS_AWAITED - 1;
 

@@ -38,7 +38,7 @@ function escaped(text: string): string {
 /** A value that is probably two, because a blank was typed for a comma. */
 const TWO_ENTRIES = /^(.*?)[ \t]+([\w.-]+=.*)$/s;
 
-/** Says which entry was probably meant otherwise, because a blank was typed for a comma or beside one; undefined if none was. */
+/** Says which entry was probably meant otherwise, because a blank was typed for a comma or next to one; undefined if none was. */
 export function doubtOf(entries: readonly WrittenEntry[]): string | undefined {
   for (const { key, value } of entries) {
     if (key.trim() !== key) {

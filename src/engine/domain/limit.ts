@@ -33,7 +33,7 @@ export const ALGORITHM_NAMES = {
 
 /** What others than its arithmetic have to know of an algorithm. */
 interface AlgorithmTraits {
-  /** Its short name in bucket keys. A state of another form needs another one, so that it is never read as what it is not. */
+  /** Its short name in bucket keys. A new form of state needs a new name, so that old state is never misread. */
   readonly key: string;
   /** Whether `algorithm` in a rule file may name it. */
   readonly isWritten: boolean;

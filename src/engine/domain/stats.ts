@@ -93,7 +93,7 @@ const DOMAIN_COUNTERS = [
   "incomplete",
 ] as const;
 
-/** What one domain has counted beside its limits. */
+/** What one domain has counted in addition to its limits. */
 export class DomainStats extends namedCounts(DOMAIN_COUNTERS) {
   /** Keys of a descriptor that met no rule in their order, one-byte. Empty until there was one, and for a domain without rules. */
   exampleKeys: readonly string[] = [];

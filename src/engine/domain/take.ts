@@ -77,7 +77,7 @@ export class Take extends Keyed {
   remaining = 0;
   /** Microseconds until the same cost could pass; 0 with room, and 0 if it never can. At most WAIT_US_MAX. */
   waitUs = 0;
-  /** Microseconds until the bucket is as new; 0 if it is. At most WAIT_US_MAX. */
+  /** Microseconds until the bucket is full; 0 if it is. At most WAIT_US_MAX. */
   resetUs = 0;
   /** The store's time of payment in microseconds, 0 if nothing was paid. Needed to give the payment back. */
   paidAtUs = 0;
@@ -108,7 +108,7 @@ export function canRefuseCall(take: Take): boolean {
 
 /** Weight of a sliding log; other limits weigh 1. A take on a log reads and writes up to 16 KB (bench/store/full-logs.mjs). */
 export const LOG_WEIGHT = 12;
-/** Weight of a limit with holds: a take reads and writes a set, the lows and a hold beside the bucket (bench/store/holds.mjs). */
+/** Weight of a limit with holds: a take reads and writes a set, the lows and a hold in addition to the bucket (bench/store/holds.mjs). */
 export const HOLD_WEIGHT = 4;
 /**
  * Largest weight of one call: a limit for each of 256 descriptors and the global limit, or 21 sliding logs, or 64 limits with

@@ -106,7 +106,7 @@ function showReturned(group: TakeGroup, returned: Take): void {
 }
 
 // A token bucket gives back less by what has refilled since the payment, so `remaining` is too large by that much. Its reset is at
-// most a microsecond too long. The reset of other algorithms is only updated when the bucket becomes as new.
+// most a microsecond too long. The reset of other algorithms is only updated when the bucket becomes full.
 function addRemaining(take: Take, cost: number): void {
   const { limit } = take;
   take.remaining = Math.min(limit.burst, take.remaining + cost);

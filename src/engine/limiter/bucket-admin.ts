@@ -34,7 +34,7 @@ export interface BucketSnapshot {
   readonly remaining: number;
   /** Time until a hit of cost 1 would pass; 0 if it would pass now. */
   readonly waitSeconds: number;
-  /** Time until the bucket is as new; 0 if it is. */
+  /** Time until the bucket is full; 0 if it is. */
   readonly resetSeconds: number;
   /** Number of live holds. Undefined if the limit has no holds, and in the state after a reset, which ends no holds. */
   readonly liveHolds?: number;
@@ -56,7 +56,7 @@ export interface ResetReport extends BucketReport {
 
 interface BucketAdminOptions extends FillOptions {
   readonly store: Store;
-  /** Everything in this process that remembers buckets beside the store. */
+  /** Everything in this process that remembers buckets, apart from the store. */
   readonly memories: readonly BucketMemory[];
   readonly clock: Clock;
   readonly rules: () => RuleSet | undefined;

@@ -79,7 +79,7 @@ function nearThreshold(amount: number, ratio: number): number {
 
 /** The smallest size in bytes; a smaller one counts as this. */
 const BYTES_MIN = 524_288;
-/** Approximate size of an entry beside the text of its key. */
+/** Approximate size of an entry without the text of its key. */
 const ENTRY_BYTES = 100;
 /** Entries checked, oldest first, when one is added; expired ones are dropped and not counted. */
 const LOOKS_PER_ADD = 2;

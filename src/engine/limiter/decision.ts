@@ -161,7 +161,7 @@ export function canPassLater(take: Take): boolean {
 }
 
 /**
- * The seconds that a status or header shows for the take: the wait if it is over, else the time until the bucket is as new; for a
+ * The seconds that a status or header shows for the take: the wait if it is over, else the time until the bucket is full; for a
  * counter always the rest of its window. Show it only if `canPassLater`.
  */
 export function resetSecondsOf(take: Take): number {

@@ -1,5 +1,5 @@
 // Decides takes that the store left unanswered: each take by the on_store_failure of its limit, then the call by all its takes, as
-// without a failure. Answers of the store stay valid, and its payments stand if the call passes.
+// without a failure. Answers of the store stay valid, and its payments are kept if the call passes.
 
 import { type LocalStore, NOBODY, type Store } from "../../stores/store.ts";
 import { divideDown, MICROS_PER_SECOND } from "../base/units.ts";
@@ -119,7 +119,7 @@ const KNOWN_MAX = 50_000;
 interface Known {
   /** `remaining` of the store's last answer plus the limit's reserve. Unused while the bucket is counted here. */
   remaining: number;
-  /** When the bucket is as new, in microseconds of the process's clock; `remaining` is out of date then. */
+  /** When the bucket is full, in microseconds of the process's clock; `remaining` is out of date then. */
   asNewAtUs: number;
   isCountedHere: boolean;
 }
@@ -133,7 +133,7 @@ export class LocalFallback {
   readonly #openStore: () => LocalStore;
   readonly #processCount: () => number;
   #store: LocalStore | undefined;
-  /** When all buckets counted here are as new, in microseconds. */
+  /** When all buckets counted here are full, in microseconds. */
   #asNewAtUs = 0;
   readonly #known = new Map<string, Known>();
   readonly #asked = new TakeGroup();

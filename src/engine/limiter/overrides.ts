@@ -87,7 +87,7 @@ function entryPath({ keys, values, entryCount }: Descriptor, hashesValues: boole
  */
 const LIMITS_MAX = 2_048;
 const AMOUNTS = 2 ** 32;
-/** From so many templates on, all limits are forgotten, and numbers begin anew: with an amount, a larger number would not be exact. */
+/** From so many templates on, all limits are forgotten, and numbers start over: with an amount, a larger number would not be exact. */
 const TEMPLATES_MAX = 2 ** 20;
 
 type OverrideOptions = Pick<FillOptions, "onStoreFailure" | "retryAfterJitter"> & { readonly statsBook: StatsBook };

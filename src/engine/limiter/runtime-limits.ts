@@ -18,7 +18,7 @@ const BITS = 1 << 20;
 /** Characters at the end of a value that choose its bit. */
 const BIT_CHARS = 8;
 
-/** Of callers that are found anew one in eight is known from then on, so that ever new ones cost little. */
+/** Of newly found callers, one in eight is remembered, so that a stream of new ones costs little. */
 const KNOWN_SHARE = 7;
 
 /** A caller that has come before, with all its entries. */

@@ -14,7 +14,7 @@ export function shownValues(call: LimitCall, index: number): readonly string[] {
   return descriptor.values.slice(0, descriptor.entryCount).map((value) => shownValue(value, isHidden));
 }
 
-/** A value that came beside descriptor `index`, as it may be shown. One-byte. */
+/** A value that came with descriptor `index`, as it may be shown. One-byte. */
 export function shownBeside(call: LimitCall, index: number, value: string): string {
   return shownValue(value, hides(call, index));
 }

@@ -74,7 +74,7 @@ function knownTimeZone(name: string): string | undefined {
   return unlessThrown(RangeError, () => new (temporal().ZonedDateTime)(0n, name).timeZoneId);
 }
 
-/** The windows of a calendar, by this process's time zone data. */
+/** Calendar windows, by this process's time zone data. */
 export function calendarWindows(calendar: Calendar): CalendarWindows {
   return new CalendarWindows(wordsOf(calendar), (atUs) => edgesAround(calendar, atUs));
 }

@@ -20,7 +20,7 @@ export function holdIdOf(descriptor: Descriptor, { idEntry }: HoldEntries): stri
   return keptId(descriptor.value(idEntry) ?? "");
 }
 
-/** The id as the store keeps it. One-byte. An id that begins with `#` is replaced too, so that it can't equal another one's hash. */
+/** The id as the store keeps it. One-byte. An id that begins with `#` is replaced too, so that it can't equal the hash of another. */
 export function keptId(id: string): string {
   return id.length <= ID_BYTES_MAX && !id.startsWith("#")
     ? id

@@ -1,4 +1,4 @@
-// Text that rule files choose, for places where not every character may stand: what may not becomes % and two hex digits.
+// Text that rule files choose, for places where not every character is allowed: others become % and two hex digits.
 
 import { textOf } from "../domain/request.ts";
 import type { ProblemLog } from "./problems.ts";

@@ -105,7 +105,7 @@ function draftOf(
     domains.set(domain, own);
     return own;
   }
-  // The first file beside a control plane's resources is no conflict.
+  // The first file alongside a control plane's resources is no conflict.
   const isFirstFile = !isResource && known.files.length === 1 && isInResource(known.at);
   if (mergesDomains || isFirstFile) return known;
   const message = `domain '${textOf(domain)}' is already defined at ${formatPlace(known.at)}`;
@@ -224,7 +224,7 @@ function checkSettings(draft: RuleDraft, fields: Fields): void {
     return value !== undefined && !(value.kind === "scalar" && value.value.type === "boolean" && !value.value.boolean);
   };
   for (const name of ["shadow_mode", "quota_mode", "detailed_metric", "metadata"].filter(isOn)) {
-    // An unlimited quota descriptor is never over: beside it, other quota descriptors refuse no call.
+    // An unlimited quota descriptor is never over, so with it other quota descriptors refuse no call.
     if (name === "quota_mode" && draft.limits.hasLimit) continue;
     log.warn(fields.keyAt(name), `'${name}' has no effect on ${reason}: it applies to no rule above or below`);
   }

@@ -37,7 +37,7 @@ export interface HoldEntries {
 export type Pattern =
   | { readonly kind: "exact"; readonly value: string }
   | { readonly kind: "any" }
-  /** Any text may be between two pieces. A prefix or a suffix is a piece beside an empty one. */
+  /** Any text may be between two pieces. A prefix or a suffix is a piece and an empty one. */
   | { readonly kind: "wildcard" | "prefix" | "suffix"; readonly pieces: readonly string[] }
   /** For a key with a star: the pieces are compared with `key_value`, as in the reference service. */
   | { readonly kind: "compositeWildcard"; readonly pieces: readonly string[] }

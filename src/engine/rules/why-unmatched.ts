@@ -1,4 +1,4 @@
-// Why calls may pass a rule by: compares what the rule wants with descriptors that met no rule, and with rules beside it that calls do match.
+// Why calls may pass a rule by: compares what the rule wants with descriptors that matched no rule, and with sibling rules that calls match.
 // Gives hints for people, so a likely cause is enough.
 
 import { nearestName } from "../base/near-name.ts";
@@ -13,7 +13,7 @@ export interface UnmatchedShape {
   readonly values: readonly (readonly string[])[];
 }
 
-/** Most rules beside one, or below it, that are looked at. */
+/** Most sibling rules, or rules below, that are examined. */
 const RELATIVES_MAX = 1_000;
 
 /** The causes, the likelier first. */

@@ -1,4 +1,4 @@
-// Limits at run time: what an operator sets for one caller, beside the rules (docs/runtime-limits.md). A RuntimeLimit is kept as two texts,
+// Limits at run time: what an operator sets for one caller, on top of the rules (docs/runtime-limits.md). A RuntimeLimit is kept as two texts,
 // a key and a value, both JSON. What comes from a store or a file is checked like any input.
 
 import { isRecord } from "../base/is-record.ts";

@@ -11,7 +11,7 @@ import { type KeptLimit, keyText, type RuntimeKey, readKey, type StoreChange } f
 
 /** Bytes of the heap for each limit that there may be: with keys of 40 bytes a record has some 200. */
 const HEAP_BYTES_PER_LIMIT = 512;
-/** Ended and unset ones are remembered beside those in force, up to as many. */
+/** Ended and unset ones are remembered too, up to as many again. */
 const RECORDS_PER_LIMIT = 2;
 const SLOTS_PER_RECORD = 2;
 /** Free slots that are passed over at once. */

@@ -30,7 +30,7 @@ interface JsonEndpointOptions {
   readonly proto: ProtoTypes;
   /** Most requests at once whose bodies are there; more are answered with 503. */
   readonly inFlightMax: number;
-  /** Runs long work beside other calls. */
+  /** Runs long work between other calls. */
   readonly joinInPieces: <T>(steps: LongWork<T>) => Promise<T>;
   /** Called for each request beyond `inFlightMax`; must not throw. */
   readonly onOverload: () => void;

@@ -24,7 +24,7 @@ export const GRPC_JS_WAITING_STREAMS_MAX = 8_192;
 
 /** What incomplete messages of all connections may hold, as on the fast lane. Beyond it the connection with the most ends. */
 const PARTIAL_BYTES_MAX = 268_435_456;
-/** What grpc-js keeps for a piece of a message beside its bytes. */
+/** What grpc-js keeps for a piece of a message in addition to its bytes. */
 const PIECE_BYTES = 256;
 
 const TROUBLES = ["waiting_streams", "partial_requests", "stream_flood"] as const;

@@ -94,7 +94,7 @@ export class HealthService {
     if (!isTelling) this.#tellSome();
   }
 
-  // Reads the state anew in each turn, so a watcher that is told late hears the state of that moment.
+  // Reads the state again in each turn, so a watcher that hears late gets the current state.
   #tellSome(): void {
     const response = this.#response();
     let left = TOLD_PER_TURN;

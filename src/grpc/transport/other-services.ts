@@ -1,4 +1,4 @@
-// The methods beside those on bytes, for both transports: of health, and of reflection if it is asked for.
+// The methods that don't work on bytes, for both transports: health, and reflection if it is on.
 
 import { HealthService } from "./health-service.ts";
 import { HEALTH_SERVICE } from "./load-proto.ts";

@@ -45,7 +45,7 @@ export function whyCrossSite({ headers, rawHeaders }: IncomingMessage): string |
 }
 
 /**
- * Like whyCrossSite, for pages that callers on other hosts may use, too. `hosts` are names beside the private ones by which
+ * Like whyCrossSite, for pages that callers on other hosts may use, too. `hosts` are names, in addition to the private ones, by which
  * callers may call this port (HTTP_HOSTS). No header lifts this check: a page can set almost all of them on requests to its own origin.
  */
 export function whyCrossSiteOnOpenPage(request: IncomingMessage, hosts: readonly string[]): string | undefined {

@@ -77,7 +77,7 @@ export interface LimitCounts {
 
 /** `set` and `history` may reject with RequestError or StoreError. */
 export interface LimitsSource {
-  /** Sets or, with `none`, unsets limits, each by itself. */
+  /** Sets or, with `none`, unsets limits, each on its own. */
   set(asked: readonly AskedLimit[], who: string, how: SetHow): Promise<SetAnswer>;
   list(query: LimitsQuery): Promise<LimitsAnswer>;
   history(caller: AskedCaller, countMax: number): Promise<readonly object[]>;

@@ -6,7 +6,7 @@ import type { IncomingMessage } from "node:http";
 import { extname } from "node:path";
 import { type HttpAnswer, type Page, READ, withHeaders } from "./page-server.ts";
 
-/** The folder `page` lies beside src and dist, in the repository and in the package. */
+/** The folder `page` is next to src and dist, in the repository and in the package. */
 const FOLDER = new URL("../../../page/", import.meta.url);
 
 const TYPES: Readonly<Record<string, string>> = {

@@ -32,7 +32,7 @@ const INTERVAL_US_MAX = 60_000_000;
 
 /**
  * Writes at most one line of a kind per interval. The interval begins at a second and doubles, up to a minute, while events keep
- * coming; the next line says how many were left out. A kind that was quiet for a whole interval starts anew. `tellDue` reports what
+ * coming; the next line says how many were left out. A kind that was quiet for a whole interval starts over. `tellDue` reports what
  * was left out as soon as its interval ends, without waiting for the next event.
  */
 export class RateLimitedLog {

@@ -1,5 +1,5 @@
 // Chooses the counters of rules that get series of their own: those that were hit, the first METRIC_RULES_MAX of each domain. The
-// others are summed in one series per domain, so that sums over a domain stay right; so are those whose labels another one has:
+// others are summed in one series per domain, so that sums over a domain stay right; so are those whose labels are taken:
 // `a` with `b_c`, and `a_b` with `c`.
 
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";
@@ -18,7 +18,7 @@ export class SeriesBook {
   /** The sums of other rules, by domain. */
   readonly #others = new Map<string, StatsEntry>();
 
-  /** `rulesMax` (METRIC_RULES_MAX): most series of a domain beside that of the other rules. */
+  /** `rulesMax` (METRIC_RULES_MAX): most series of a domain, without the one of the other rules. */
   constructor(book: LimitStatsBook, counts: SharedCounts, rulesMax: number) {
     this.#book = book;
     this.#counts = counts;

@@ -36,7 +36,7 @@ export class UndecidedCalls {
   /** Notes what each cause has counted by now, and which limits had no say since the last look. */
   look(counts: Iterable<readonly [cause: string, count: number]>, limits: Iterable<string>, nowUs: number): void {
     for (const [cause, count] of counts) {
-      // At the first look of a worker that replaces another one, the counters are not new.
+      // At the first look of a worker that replaces another, the counters are not new.
       const grown = count - (this.#counted.get(cause) ?? count);
       this.#counted.set(cause, count);
       if (grown > 0) this.#add(cause, grown, nowUs);

@@ -72,7 +72,7 @@ export interface AppParts extends AppOptions {
   /** Parts that exist only once the process starts. */
   readonly running: {
     grpc?: GrpcServer;
-    /** The HTTP port and the ports beside it. */
+    /** The HTTP port and the optional ports. */
     readonly pages: PageServer[];
     tls?: TlsFiles | undefined;
     statsd?: StatsdExporter | undefined;

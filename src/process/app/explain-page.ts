@@ -1,4 +1,4 @@
-// What POST /explain answers: the rules' report, and what the running process knows besides.
+// What POST /explain answers: the rules' report, and what the running process knows in addition.
 
 import { runInTurns } from "../../engine/base/long-work.ts";
 import { explainSteps } from "../../engine/rules/explain.ts";

@@ -43,7 +43,7 @@ const JSON_IN_FLIGHT_MAX = 1_000;
 type PagePorts = Partial<Record<PageName, number>>;
 type PageName = "http" | "debug" | "metrics";
 
-/** Opens the HTTP port and the ports beside it. Rejects with ConfigError if the HTTP port can't be opened. */
+/** Opens the HTTP port and the optional ports. Rejects with ConfigError if the HTTP port can't be opened. */
 export async function openAdmin(parts: AppParts): Promise<PagePorts> {
   const { settings, link, running, logger } = parts;
   const { prometheusPath: metricsPath, httpHosts: hosts, requestBytesMax } = settings;

@@ -75,7 +75,7 @@ export const FILE: SettingType<string> = { ...PATH, isFile: true };
 /** The path of a Unix socket; the system cuts longer ones (macOS; Linux has room for four bytes more). */
 export const SOCKET_PATH = shortPath("a path of at most 103 bytes", 103);
 
-/** The path of a file that gets a socket beside it. Sockets' paths have at most 104 bytes, of which a suffix takes 12. */
+/** The path of a file that gets a socket next to it. Sockets' paths have at most 104 bytes, of which a suffix takes 12. */
 export const SNAPSHOT_PATH = shortPath("a path of at most 90 bytes that does not end in a slash", 90, /[^/]$/);
 
 function shortPath(expects: string, bytesMax: number, pattern = /^/): SettingType<string> {

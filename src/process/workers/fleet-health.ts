@@ -34,7 +34,7 @@ export function workersForCalls<W extends HealthyWorker>(all: readonly W[]): rea
 /**
  * Troubles and notes of all workers, by part. What all that serve say alike is said once, the rest with the numbers of the workers.
  * Missing workers are a trouble while the process starts, and if none serves. Otherwise they are a note, as is a worker without rules
- * beside others that have theirs: they get no calls, so callers need not stay away.
+ * while others have theirs: they get no calls, so callers need not stay away.
  */
 export function joinHealth(all: readonly HealthyWorker[], { count, isStarting }: ExpectedWorkers): Health {
   const serving = all.filter(({ serves }) => serves);

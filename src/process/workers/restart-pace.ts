@@ -1,11 +1,11 @@
-// The pause before a worker that ended by itself is replaced: none the first time, then longer each time, so that a worker which
+// The pause before a worker that exited is replaced: none the first time, then longer each time, so that a worker which
 // can't live does not keep the machine busy.
 
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 
 const PAUSE_FIRST_MS = 200;
 const PAUSE_MS_MAX = 30_000;
-/** A worker that lived this long was healthy, so its end starts the count anew. */
+/** A worker that lived this long was healthy, so its end restarts the count. */
 const HEALTHY_US = 60 * MICROS_PER_SECOND;
 
 /** The pauses for one worker's number. */

@@ -6,7 +6,7 @@ import { dirname } from "node:path";
 /** Characters made and written between two turns of the event loop. */
 const PART_CHARS = 1_048_576;
 
-/** Writes the lines to a file beside it, and renames that. Rejects if it can't; the old file stays then. */
+/** Writes the lines to a file next to it, and renames that. Rejects if it can't; the old file stays then. */
 export async function replaceFile(path: string, lines: Iterable<string>): Promise<void> {
   const draft = `${path}.new`;
   try {

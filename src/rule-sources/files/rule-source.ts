@@ -8,7 +8,7 @@ import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Problem } from "../../engine/rules/source.ts";
 import { DirectoryWatcher, type WatchedFiles } from "./watch.ts";
 
-/** What is judged by itself. A mistake in one of them holds until that one is good again, whatever the other brings. */
+/** What is judged on its own. A mistake in one of them holds until that one is good again, whatever the other brings. */
 export type RulesPart = "files" | "set";
 
 /** A load that was refused. */

@@ -112,7 +112,7 @@ export class RuntimeSync {
     } else {
       this.failures++;
       this.#failedInTurn++;
-      // A store that fails for a moment is no trouble, and one that is away is logged by itself.
+      // A store that fails for a moment is no trouble, and one that is down is logged elsewhere.
       if (this.#failedInTurn === FAILED_IN_TURN_MAX) {
         this.trouble = this.#why;
         const reason = this.#why;

@@ -1,4 +1,4 @@
-// Compiles the resources of a control plane together with the rule files beside them. Only mistakes in resources refuse the set; a file
+// Compiles a control plane's resources together with the rule files. Only mistakes in resources refuse the set; a file
 // with mistakes is left out.
 
 import { runInTurns } from "../../engine/base/long-work.ts";

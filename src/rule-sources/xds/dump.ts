@@ -49,7 +49,7 @@ function configsOf(json: unknown): Members[] | undefined {
   return isRecord(json) && ("name" in json || "@type" in json) && "domain" in json ? [json] : undefined;
 }
 
-// xDS dumps have the message under `resource` or `value`, beside its name and version.
+// xDS dumps have the message under `resource` or `value`, next to its name and version.
 function unwrapped(item: Members): Members {
   for (const key of ["resource", "value"]) {
     const inner = item[key];

@@ -1,4 +1,4 @@
-// The state machine of a control plane's client: is told what happens and when, and says what to do. It uses no socket and no clock
+// The state machine of a control plane's client: takes what happened and when, and returns what to do. It uses no socket and no clock
 // (test/property/xds-session.test.ts tries events in every order).
 //
 // The protocol is xDS, state of the world: an answer is the whole set. The server sends nothing new until the client accepts the answer

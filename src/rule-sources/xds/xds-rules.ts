@@ -1,4 +1,4 @@
-// Rules from a control plane, with rule files beside them. The state machine (session.ts) says when to open a stream, what to send and which
+// Rules from a control plane, together with rule files. The state machine (session.ts) says when to open a stream, what to send and which
 // set to judge; the compiler judges each set. The last good one stays in force and is kept in a file (RULES_CACHE) for starts while the control
 // plane is away.
 

@@ -90,7 +90,7 @@ export abstract class Batch {
     this.queue = queue;
   }
 
-  /** Whether the group fits beside what the batch has. An empty batch takes any group. */
+  /** Whether the group fits with what the batch has. An empty batch takes any group. */
   abstract hasRoomFor(group: TakeGroup): boolean;
 
   /** Whether somebody wants to know what becomes of it. */

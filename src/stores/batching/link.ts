@@ -39,7 +39,7 @@ export abstract class Link<C extends { drop(): void }> {
 
   /** The server's name, as the beginning of sentences. */
   abstract get name(): string;
-  /** Connects. `onLost` is to be called once if the connection ends by itself. */
+  /** Connects. Call `onLost` once if the connection ends on its own. */
   protected abstract open(onLost: () => void): Promise<C>;
   /** Rejects if takes can't use the connection. */
   protected abstract test(connection: C): Promise<void>;
@@ -51,7 +51,7 @@ export abstract class Link<C extends { drop(): void }> {
     void this.#attempt();
   }
 
-  /** Drops the connection because of a trouble, which is a sentence, and opens another one. */
+  /** Drops the connection because of a trouble, which is a sentence, and opens a new one. */
   reconnect(trouble: string): void {
     if (this.#connection === undefined) return;
     this.#connection.drop();

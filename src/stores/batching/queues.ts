@@ -29,7 +29,7 @@ export class BatchQueues<B extends Batch> {
     this.#filling.set(batch.queue, batch);
   }
 
-  /** Removes and returns the oldest batch that `mayGo`. A batch is full if another one of its queue is being filled. */
+  /** Removes and returns the oldest batch that `mayGo`. A batch is full if another batch of its queue is being filled. */
   shift(mayGo: (queue: number, isFull: boolean) => boolean): B | undefined {
     const batch = this.#waiting.find((one) => mayGo(one.queue, this.#filling.get(one.queue) !== one));
     if (batch !== undefined) this.remove(batch);

@@ -198,7 +198,7 @@ export class Settler<B extends Batch> {
   }
 
   /**
-   * Gives up a batch without an outcome, unchanged: the server answered that another one keeps its keys, and paid nothing. The other server's
+   * Gives up a batch without an outcome, unchanged: the server said that another one has its keys, and paid nothing. The other server's
    * settler gets the batch by `adopt`.
    */
   release(batch: B): void {

@@ -1,4 +1,4 @@
-// The store that processes share, on any server or servers: takes go to its backend, and processes are counted and limits at run time kept beside it. openRedisStore,
+// The store that processes share, on any server or servers: passes takes to its backend, counts processes, keeps limits at run time. openRedisStore,
 // openClusterStore and openPostgresStore make it around their own backends.
 
 import type { Clock } from "../../engine/base/clock.ts";

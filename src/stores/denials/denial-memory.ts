@@ -1,5 +1,5 @@
-// Refuses what a shared store has just refused, without asking the store again. It always stands in front of that store, so a caller that is
-// over its limit and keeps calling costs a look into memory.
+// Refuses what a shared store has just refused, without asking the store again. It is always in front of that store, so a caller that is
+// over its limit and keeps calling costs a look-up in memory.
 
 import type { Clock } from "../../engine/base/clock.ts";
 import type { Limit } from "../../engine/domain/limit.ts";

@@ -4,7 +4,7 @@
 //
 // Buckets lie in stripes, by their hashes. A take locks the stripes of all its buckets in the order of their numbers, and after them, if it
 // needs them, the lock of logs and holds. It makes its changes through its thread's journal (engine/base/journaled-memory.ts) and commits
-// before it unlocks. When a thread has ended, another one undoes its journal, and then frees its locks (engine/base/shared-lock.ts).
+// before it unlocks. When a thread has ended, another undoes its journal, and then frees its locks (engine/base/shared-lock.ts).
 
 import { holdBytes } from "../../engine/algorithms/hold-records.ts";
 import { logRoomBytes } from "../../engine/algorithms/log-blocks.ts";

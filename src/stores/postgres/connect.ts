@@ -43,7 +43,7 @@ export interface PostgresConnection {
 
 /**
  * Connects, logs in and sets the session up. Rejects with what went wrong (connect-trouble.ts makes a sentence of it).
- * `onLost` is called once if the connection ends by itself afterwards.
+ * `onLost` is called once if the connection ends on its own afterwards.
  */
 export async function openConnection(
   target: PostgresTarget,

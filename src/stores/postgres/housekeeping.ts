@@ -1,5 +1,5 @@
-// What is done beside the takes (sql/housekeeping.sql), over a connection of its own: what has expired is deleted, however busy the other
-// connections are. What fails is done at the next time; takes report trouble that lasts.
+// Housekeeping (sql/housekeeping.sql), over its own connection: what has expired is deleted, however busy the other connections are. What
+// fails is done at the next time; takes report trouble that lasts.
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { SilenceError, withTimeLimit } from "../batching/connecting.ts";

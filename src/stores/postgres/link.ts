@@ -24,7 +24,7 @@ interface PostgresLinkOptions extends LinkEvents {
   readonly selfTestKey: string;
   readonly clock: Clock;
   readonly serverTime: ServerTime;
-  /** A statement was answered: another one can be sent. */
+  /** A statement was answered: the next can be sent. */
   readonly onFree: () => void;
 }
 

@@ -58,7 +58,7 @@ export async function settleLocked(
     await together(connection, [...end, { text: "COMMIT" }]);
     return reader;
   } catch (error) {
-    // A COMMIT after a refused statement rolls back by itself. If the connection is gone, so is the transaction.
+    // A COMMIT after a refused statement rolls back anyway. If the connection is gone, so is the transaction.
     if (isRefusal(error)) await connection.query({ text: "ROLLBACK" }).catch(() => undefined);
     throw error;
   }

@@ -74,7 +74,7 @@ const CLOSED_ERROR = new StoreError(
  */
 const PLAIN_UNDER_WAY_MAX = 2;
 
-/** Opens the store, which connects by itself and keeps trying. Never throws because PostgreSQL is away: `trouble` says so. */
+/** Opens the store, which connects automatically and keeps trying. Never throws because PostgreSQL is away: `trouble` says so. */
 export function openPostgresStore(options: PostgresStoreOptions): SharedStore<PostgresBackend> {
   const backend = new PostgresBackend(options);
   return new SharedStore(backend, backend.runtime, completeOptions(options).clock);
@@ -220,7 +220,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
 
   /**
    * How long somebody may keep a row before calls on it wait no longer. With row locks: long enough for ordinary calls to end, and
-   * short enough that calls beside a row that is locked for longer are still answered. With SERIALIZABLE: as long as a call may last.
+   * short enough that calls in a batch with a row that is locked for longer are still answered. With SERIALIZABLE: as long as a call may last.
    */
   get #heldMs(): number {
     const { deadlineUs, patienceUs } = this.options;

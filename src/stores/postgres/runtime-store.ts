@@ -1,4 +1,4 @@
-// Limits at run time in PostgreSQL (sql/runtime_limits.sql), over the connection beside the takes.
+// Limits at run time in PostgreSQL (sql/runtime_limits.sql), over the connection that carries no takes.
 
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../engine/base/clock.ts";
@@ -27,7 +27,7 @@ import { isWorthRepeating } from "./refusals.ts";
 
 /** Limits read by one statement. */
 const ROWS_MAX = 1_000;
-/** How often a statement is sent that another one got in the way of. */
+/** How often a statement is sent that conflicts with another. */
 const ATTEMPTS_MAX = 10;
 
 interface RuntimeStoreOptions {

@@ -1,5 +1,5 @@
 // Writes a batch of plain takes as the arguments of take_each, and reads its reply. PostgreSQL decides and pays. What a paid
-// bucket has left, and when it is as new, is computed here from the state in the reply.
+// bucket has left, and when it is full, is computed here from the state in the reply.
 // sql/take_each.sql says what arguments and rows mean.
 
 import { BucketState, type Report } from "../../engine/algorithms/working-bucket.ts";
@@ -69,7 +69,7 @@ function isAlike(one: Limit, other: Limit): boolean {
   return thirdOf(one) === thirdOf(other) && fourthOf(one) === fourthOf(other);
 }
 
-// The edges of a calendar are those of the last settlement under lock: if time has left them, take_each leaves the take to it again.
+// The edges of calendar windows are from the last settlement under lock: if time has left them, take_each leaves the take to it again.
 function thirdOf({ burst, calendar }: Limit): number {
   return calendar === undefined ? burst : calendar.startUs;
 }

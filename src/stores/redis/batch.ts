@@ -18,7 +18,7 @@ export const BATCH_BYTES_MAX = 16_384;
 /** Upper estimate of a take's numbers in the arguments, in bytes. */
 const TAKE_BYTES = 48;
 
-/** Groups for one script call. They are encoded anew each time the call is sent. */
+/** Groups for one script call. They are encoded again each time the call is sent. */
 export class RedisBatch extends Batch {
   /** How often a node has answered it with CLUSTERDOWN. */
   clusterDowns = 0;

@@ -6,7 +6,7 @@
 //   predecessor stays: it redirects calls, so no call is lost between two owners.
 // - No node is an owner while this process's number of tags is not agreed on (tag-count.ts).
 // - A batch is sent on only after an error by which nothing of it was run: MOVED and ASK, at most REDIRECTIONS_MAX times; TRYAGAIN, bucket by
-//   bucket. While the node that is named is not connected, the first one is asked again. Deadlines hold all the while.
+//   bucket. While the node that is named is not connected, the first one is retried. Deadlines hold all the while.
 // - A node is dropped when the topology gives it no slot, it owns none from before, and no redirection has named it for AWAITED_US. What it was to
 //   give back goes to the present owners of the slots, or is counted.
 
@@ -188,7 +188,7 @@ class ClusterBackend implements Backend {
     else this.#options.observer.keptPaid(1);
   }
 
-  /** Sends each bucket of the batch by itself, within the times that the groups have left. */
+  /** Sends each bucket of the batch on its own, within the times that the groups have left. */
   #sendApart(batch: RedisBatch): void {
     for (const { group, generation, then, state, answerByUs } of batch.groups) {
       if (state === "answered" || group.generation !== generation) continue;

@@ -1,5 +1,5 @@
 // The hash tags of buckets in a Redis Cluster. There are few tags, so that takes of many descriptors belong to one hash slot and travel in
-// one script call (docs/decisions/0016-few-hash-tags.md). The tag stands in the stored key behind its prefix; rules and other stores don't
+// one script call (docs/decisions/0016-few-hash-tags.md). The tag follows the prefix in the stored key; rules and other stores don't
 // know of it. Counters of COMPATIBILITY_MODE keep the keys of envoyproxy/ratelimit, without a tag.
 
 import { hashBucketKey } from "../../engine/domain/key-bytes.ts";

@@ -84,7 +84,7 @@ const CONSTANTS = /^local ([A-Z][A-Z0-9_]*(?:, [A-Z][A-Z0-9_]*)*) = (-?\d+(?:, -
 
 /**
  * Puts numbers in place of the names of constants. Lua makes an object for every local that functions share, and a script makes
- * its functions anew in each call (`node bench/store/script-cost.mjs`).
+ * its functions again in each call (`node bench/store/script-cost.mjs`).
  */
 function writeConstantsOut(text: string): string {
   const values = new Map<string, string>();

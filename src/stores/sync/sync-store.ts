@@ -3,8 +3,8 @@
 // - A call is settled all or nothing, as by the shared store alone: takes that a lease has room for are paid first, then the rest is asked in one
 //   group. A lease never refuses.
 // - If the store refuses, or nobody waits for the answer any more, local payments are put back. Meanwhile they stay paid.
-// - Each take that goes to the store to pay is told to the leases before (`asks`) and after (`learn`), whatever became of the call. What they
-//   ask for beside it (`prefetch`) travels in a group of its own.
+// - Each take that goes to the store to pay is reported to the leases before (`asks`) and after (`learn`), whatever the call's outcome. What they
+//   ask for in addition (`prefetch`) travels in its own group.
 // - The call's own group is written only while its generation is the same; `SplitCall` keeps copies.
 
 import type { Clock } from "../../engine/base/clock.ts";

@@ -58,7 +58,7 @@ function tell(call: LimitCall, governing: Take, number: number, atUs: number, ha
       after: take.remaining,
       /** Until the same cost could pass; absent if it never can, or has room. */
       ...(isOver(take) && waitUsOf(take) > 0 ? { wait_seconds: waitUsOf(take) / 1_000_000 } : {}),
-      /** Until the bucket is as new. */
+      /** Until the bucket is full. */
       full_in_seconds: take.resetUs / 1_000_000,
     })),
   };

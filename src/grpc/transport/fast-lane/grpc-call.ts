@@ -166,7 +166,7 @@ const NO_METHOD: UnaryMethod = { path: "", handler: { handle: () => undefined } 
 /** The pool of the streams of a server, and the calls of this turn. */
 export class UnaryCalls {
   readonly #server: Http2Server;
-  // Calls read in this turn. Some may have been reset since, and their object may be used for another one.
+  // Calls read in this turn. Some may have been reset since, and their object may serve another call.
   readonly #read: UnaryStream[] = [];
   readonly #serveAll = () => this.#serve();
   // A ring of resting streams; the oldest is used first.

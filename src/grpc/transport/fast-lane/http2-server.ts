@@ -50,7 +50,7 @@ export class Http2Server {
   #turnNowUs = 0;
   #shedAt: number;
 
-  /** `others`: the methods beside those on bytes. */
+  /** `others`: the methods that don't work on bytes. */
   constructor(options: Http2ServerOptions, others: readonly MessageMethod[]) {
     this.options = options;
     this.counts = new ServerCounts(options.counts);

@@ -15,7 +15,7 @@ import { type Part, releasePart, WindowParts } from "./parts.ts";
 import { Sketch } from "./sketch.ts";
 import { type TrackedKey, TrackedKeys } from "./tracked-keys.ts";
 
-/** Ended parts of a window beside the present one. So a window covers its length, and up to one part more. */
+/** Ended parts of a window before the current one. So a window covers its length, and up to one part more. */
 const PARTS = 6;
 
 /** The windows and their lengths in seconds. */

@@ -60,7 +60,7 @@ function rowView({ domain, rule, limit, text, asked, refused, refusedSinceUs, la
   };
 }
 
-// Bytes that are not UTF-8 are shown as U+FFFD, with the value in base64 beside them.
+// Bytes that are not UTF-8 are shown as U+FFFD, with the value in base64 alongside.
 function entryView(key: string, value: string) {
   const base64 = base64Unless(value);
   return { key: textOf(key), value: textOf(value), ...(base64 === undefined ? {} : { value_base64: base64 }) };

@@ -128,7 +128,7 @@ class TracedReply implements UnaryReply {
   }
 
   // Noted before the answer is sent, because after that every call looks gone. Nobody hears a late answer: the deadline here is that of the
-  // caller plus the way of the call, and grpc-js may have answered at this moment by itself, which it does not tell.
+  // caller plus the way of the call, and grpc-js may have answered on its own just now, without saying so.
   #note(status: GrpcStatus): void {
     this.#answeredUs = this.#options.clock.nowUs();
     if (this.#answeredUs >= this.#deadlineUs) this.#status = GrpcStatus.deadlineExceeded;
