@@ -51,7 +51,7 @@ function log.total(payments)
   return number_of(payments, count_of(payments), SUM_AT) - number_of(payments, 0, SUM_AT)
 end
 
--- Time of payment `i`: whole and within the window that ends at `at_us`, whatever stands in a damaged text.
+-- Time of payment `i`: whole and within the window that ends at `at_us`, whatever a damaged text has.
 function log.time_of(payments, i, at_us, window_us)
   return min(at_us, max(at_us - window_us, floor(number_of(payments, i, TIME_AT))))
 end
@@ -68,7 +68,7 @@ function log.open(payments, window_us, now_us)
     payments = replace_after(payments, kept, packed_from(payments, kept + 1, 0, now_us))
   end
   local at_us = is_redated and now_us or max(now_us, newest_us)
-  -- All of them, whatever stands between, so that a damaged text does not last.
+  -- All of them, whatever is between, so that a damaged text does not last.
   local dropped = newest_us <= at_us - window_us and count or count_up_to(payments, TIME_AT, at_us - window_us)
   if dropped > 0 then payments = string.sub(payments, dropped * PAYMENT_BYTES + SUM_AT) end
   local total = log.total(payments)
@@ -107,7 +107,7 @@ end
 function log.give_back(payments, cost, paid_at_us)
   local i = count_up_to(payments, TIME_AT, paid_at_us)
   if i == 0 or number_of(payments, i, TIME_AT) ~= paid_at_us then return payments end
-  -- Whole, whatever stands in a damaged text.
+  -- Whole, whatever a damaged text has.
   local own = max(0, floor(number_of(payments, i, SUM_AT) - number_of(payments, i - 1, SUM_AT)))
   return replace_after(payments, i - 1, packed_from(payments, own > cost and i or i + 1, min(own, cost), EXACT_MAX))
 end

@@ -51,7 +51,7 @@ local texts, lifetimes = { nil, nil }, { nil, nil }
 local damaged = 0
 
 -- The buckets of a group that may come back to them, at first with room for two. From each slot on: the pieces' used, at_us and rest;
--- `used` before the group, or CHANGED if the bucket must be written anyway; the limit under which it stands; text and lifetime before the
+-- `used` before the group, or CHANGED if the bucket must be written anyway; the limit it belongs to; text and lifetime before the
 -- group.
 local USED, AT_US, REST, OPENED, UNDER, TEXT, LIFETIME, WIDTH = 1, 2, 3, 4, 5, 6, 7, 7
 local CHANGED = -1

@@ -64,7 +64,7 @@ $$;
 -- Waits for rows that somebody else has locked, up to lock_timeout: then the call fails with 55P03, and nothing is paid. Time is
 -- read before the wait. A later call may pay a bucket meanwhile: then time steps back for this call, which grants nothing.
 -- If a take is too late after the wait, the whole call fails with 40001, to be made again.
--- A variable costs each call up to a microsecond, so there are few: numbers stand where they are used (a million is that of
+-- A variable costs each call up to a microsecond, so there are few: numbers are written where they are used (a million is that of
 -- microseconds and of a token's parts, 2^53 - 1 what is exact), and an upsert reads the time or its window's start as excluded.at_us.
 CREATE OR REPLACE FUNCTION take_each(
   keys text[], costs bigint[], latest_us bigint[], limits bigint[], injected_us bigint

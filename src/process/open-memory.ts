@@ -26,7 +26,7 @@ export interface SharedMemory {
   readonly store: SharedStore;
   /** The key by which all threads must hash (useHashKey). */
   readonly hashKey: Uint8Array;
-  /** That of the SnapshotStatus; undefined without MEMORY_SNAPSHOT. */
+  /** The memory of the SnapshotStatus; undefined without MEMORY_SNAPSHOT. */
   readonly snapshots: SharedArrayBuffer | undefined;
 }
 

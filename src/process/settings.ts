@@ -93,7 +93,7 @@ function completed(values: TableValues, env: Environment, mistakes: string[], wa
     ignoresDotFiles: values.ignoresDotFiles ?? !compatibilityMode,
     /** Families of headers to send, with the one of LIMIT_RESPONSE_HEADERS_ENABLED. */
     responseHeaders: headersOf(values),
-    /** Where Redis is, and that of limits per second, and how to reach them; undefined unless `backendType` is redis. */
+    /** Where Redis is, and the one for limits per second, and how to reach them; undefined unless `backendType` is redis. */
     ...settleRedis(values, backendType, mistakes, warnings),
     /** Where PostgreSQL is and how to reach it; undefined unless `backendType` is postgres. */
     postgres: settlePostgres(values, backendType, mistakes, warnings),

@@ -2,9 +2,9 @@
 
 import type { Take, TakeGroup } from "../engine/domain/take.ts";
 
-/** Told when a group is settled after `take` has returned. */
+/** Called when a group is settled after `take` has returned. */
 export interface SettleListener {
-  /** The group's verdict and its takes' answers have been written. `generation` is that of the group at the time of `take`. */
+  /** The group's verdict and its takes' answers have been written. `generation` is the group's at the time of `take`. */
   settled(group: TakeGroup, generation: number): void;
 }
 
@@ -15,7 +15,7 @@ export const NOBODY: SettleListener = { settled: () => undefined };
 export interface Store {
   /**
    * Settles all takes of the group; never throws. Takes without an answer stay `unanswered`; they make the group fail (`verdict` failed, with a
-   * `failure`) unless the other takes refuse it. Payments of a failed group stand until they are given back. Returns true if the group was
+   * `failure`) unless the other takes refuse it. Payments of a failed group are kept until they are given back. Returns true if the group was
    * settled at once; then `then` is not called. Otherwise `then` is called once, after `take` has returned.
    */
   take(group: TakeGroup, then: SettleListener): boolean;

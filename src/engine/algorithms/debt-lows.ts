@@ -30,7 +30,7 @@ export class DebtLows {
     ];
   }
 
-  /** Replaces the whole state by that of `numbers()`: three numbers, then two for each low. */
+  /** Replaces the whole state by the result of `numbers()`: three numbers, then two for each low. */
   restore([last = 0, lastHeld = 0, held = 0, ...pairs]: readonly number[]): void {
     this.last = last;
     this.#lastHeld = lastHeld;

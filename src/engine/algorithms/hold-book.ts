@@ -255,7 +255,7 @@ export class HoldBook {
     return this.#records.word(0, WORD.made);
   }
 
-  /** Whether the record is that of a bucket, whose hash it then writes. */
+  /** Whether the record belongs to a bucket, whose hash it then writes. */
   isBucketAt(record: number, into: KeyHash): boolean {
     const isBucket = this.#records.kindOf(record) === Kind.bucket;
     if (isBucket) this.#records.readHash(record, into);

@@ -16,7 +16,7 @@ export type Kind = (typeof Kind)[keyof typeof Kind];
 
 /** The words of a record; a number takes the place of two words. `before`, `after` and `id` are those of holds and settled ids. */
 export const WORD = {
-  /** Its Kind; of a record with an id, the length of the id stands in the higher bytes. */
+  /** Its Kind; of a record with an id, the id's length is in the higher bytes. */
   kind: 0,
   /** The next record of its chain, or of the free records. */
   next: 1,
@@ -95,7 +95,7 @@ export class HoldRecords {
   readonly #firstWord: number;
   readonly #firstChain: number;
   readonly #chainMask: number;
-  /** The id that is looked for, as it stands in records. */
+  /** The id that is looked for, in the form of records. */
   readonly #id = new Int32Array(ID_WORDS);
 
   /** `at`: where the records begin in the memory, in bytes, a multiple of 8. */

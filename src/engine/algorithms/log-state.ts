@@ -3,7 +3,7 @@
 import { AMOUNT_MAX } from "../base/units.ts";
 import { LOG_PAYMENTS_MAX } from "../domain/limit.ts";
 
-/** Numbers of a payment, and where its time and its sum stand, from twice its number on. */
+/** Numbers of a payment, and where its time and its sum are, from twice its number on. */
 const PAYMENT_NUMBERS = 2;
 const TIME = -1;
 const SUM = 0;
@@ -69,7 +69,7 @@ export class LogState {
     return this.numbers.slice(0, this.length);
   }
 
-  /** Makes the log that of which `kept` gave the numbers. */
+  /** Sets the log to the numbers that `kept` gave. */
   restore(kept: Float64Array): void {
     this.begin((kept.length - 1) / PAYMENT_NUMBERS);
     this.numbers.set(kept);

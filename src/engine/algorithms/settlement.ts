@@ -26,7 +26,7 @@ const LOGS_FULL = new StoreError(
 
 /**
  * Settles groups synchronously, and never throws. All or nothing: the limits of a descriptor are paid together or not at all, and the
- * descriptors of a call too. Post-paid hits, refunds and charged counters stand in any case. A refusal without these writes nothing,
+ * descriptors of a call too. Post-paid hits, refunds and charged counters are kept in any case. A refusal without these writes nothing,
  * but extends the lifetime of a bucket whose rate was lowered since it was written. A payment for which a sliding log has no memory is
  * left unanswered; the answers of the other takes are valid.
  */

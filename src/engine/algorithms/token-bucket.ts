@@ -6,7 +6,7 @@
 //   each tick    debt -= amount, down to 0 (a window has 1e6 ticks)
 //   remaining    (burst x 1e6 - debt) / 1e6, rounded down
 //
-// The same algorithm stands in lua/token_bucket.lua and sql/take_each.sql; test/property/agreement.ts holds them equal.
+// The same algorithm is in lua/token_bucket.lua and sql/take_each.sql; test/property/agreement.ts keeps them equal.
 
 import { divideDown, divideUp, MICROS_PER_TOKEN } from "../base/units.ts";
 import { type Limit, refillOf, refillWithinTick, usToRefill, WAIT_US_MAX } from "../domain/limit.ts";

@@ -39,7 +39,7 @@ export interface Step<State = BucketState | LogState> {
    * is paid, or the bucket would not change until the clock has caught up.
    */
   advance(state: State, limit: Limit, nowUs: number): boolean;
-  /** Sets the state to that of a new bucket. */
+  /** Resets the state to a new bucket's. */
   clear(state: State, limit: Limit, nowUs: number): void;
   /** Writes whether `cost` fits now, and if not, after how many microseconds it would. Does not change the state. */
   judge(state: State, limit: Limit, cost: number, nowUs: number, judgement: Judgement): void;
@@ -57,7 +57,7 @@ export interface Step<State = BucketState | LogState> {
   paidAtUs(state: State, nowUs: number): number;
   /** Writes the cost that would still pass, and the microseconds until the bucket is full. */
   report(state: State, limit: Limit, nowUs: number, report: Report): void;
-  /** True if the state equals that of a new bucket. */
+  /** True if the state equals a new bucket's. */
   isAsNew(state: State): boolean;
 }
 

@@ -46,7 +46,7 @@ export class JournaledMemory {
     this.words[at] = value;
   }
 
-  /** What was written since the last commit stands. */
+  /** Keeps what was written since the last commit. */
   commit(): void {
     if (this.#entries === 0) return;
     this.#entries = 0;

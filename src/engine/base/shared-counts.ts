@@ -148,7 +148,7 @@ export class SharedCounts implements CountRows {
     return Atomics.load(this.#words, Word.textsMade);
   }
 
-  /** The places of names that are summed, by that of their heir. To be called in `locked`, with what reads them. */
+  /** The places of names that are summed, by their heir's place. To be called in `locked`, with what reads them. */
   summed(): Map<number, number[]> {
     const summed = new Map<number, number[]>();
     for (const place of this.#all((one) => this.#get(one, "mark") === Mark.summed)) {

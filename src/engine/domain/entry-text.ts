@@ -2,7 +2,7 @@
 
 import type { WrittenEntry } from "./request.ts";
 
-/** A character, or what a backslash and the characters after it stand for. */
+/** A character, or what a backslash and the characters after it mean. */
 const PIECE = /\\(?:[\\,]|x[0-9a-fA-F]{2})|[\s\S]/gu;
 
 /**

@@ -81,7 +81,7 @@ export interface ValueStatsBook {
   statsOfValues(ruleStats: LimitStats, path: readonly string[]): LimitStats;
 }
 
-/** Stands for all domains without rules beyond those that are told apart. No domain with rules has this name. */
+/** Name of all domains without rules beyond those counted by name. No domain with rules has this name. */
 export const OTHER_DOMAINS = "(other domains)";
 
 const DOMAIN_COUNTERS = [

@@ -121,7 +121,7 @@ export function weightOf(takes: number, takesOnLogs: number, takesWithHolds: num
   return takes + takesOnLogs * (LOG_WEIGHT - 1) + takesWithHolds * (HOLD_WEIGHT - 1);
 }
 
-/** The takes of one call, which are settled together: all payments stand or none. */
+/** The takes of one call, which are settled together: all payments are kept or none. */
 export class TakeGroup {
   readonly takes: Take[] = [];
   /** Buffer for the keys of the takes. */

@@ -63,7 +63,7 @@ export function isGroupRefused(group: TakeGroup): boolean {
   return FOLD.refuses(group.hasSpareQuota);
 }
 
-/** The cost that giving a take back returns: what it paid, or 0 for modes whose payment stands (refunds, charges, settlements). */
+/** The cost that giving a take back returns: what it paid, or 0 for modes whose payment is kept (refunds, charges, settlements). */
 export function costToReturn(take: {
   readonly mode: number;
   readonly cost: number;

@@ -12,7 +12,7 @@ import { blockedLimit } from "./blocked-limit.ts";
 /** A limit at run time as it applies to one rule. */
 export interface AppliedLimit {
   readonly limit: RuntimeLimit;
-  /** The rule in whose place `rule` and `limits` stand. */
+  /** The rule that `rule` and `limits` replace. */
   readonly of: Rule;
   readonly rule: Rule;
   readonly limits: readonly Limit[];

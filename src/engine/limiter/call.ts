@@ -41,7 +41,7 @@ export class LimitCall implements SettleListener {
   readonly runtime: (AppliedLimit | undefined)[] = [];
   /**
    * True if a descriptor is blocked, or an entry is missing that the domain refuses calls without, so that the call is refused: it pays nothing,
-   * but what it settles or gives back stands.
+   * but what it settles or gives back is kept.
    */
   isBlocked = false;
   /** The key of an entry that the domain requires and no descriptor has; undefined if the call is complete. */

@@ -147,7 +147,7 @@ export function overShadow({ group }: LimitCall): Take | undefined {
   return undefined;
 }
 
-// How long a refused caller is told to wait: the wait, plus a jitter that is constant per bucket.
+// The wait that a refused caller gets: the wait, plus a jitter that is constant per bucket.
 
 /** Microseconds until the take's cost could pass; for a counter, until its window ends. */
 export function waitUsOf(take: Take): number {

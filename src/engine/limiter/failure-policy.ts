@@ -53,7 +53,7 @@ export class FailurePolicy {
     return endsWithError ? OnStoreFailure.error : policy;
   }
 
-  /** Returns the payments that the group made to pass; post-paid hits stand. */
+  /** Returns the payments that the group made to pass; keeps post-paid hits. */
   giveBack(group: TakeGroup): void {
     this.#collectReturns(group, Verdict.refused);
   }
@@ -101,7 +101,7 @@ function hasUnanswered(group: TakeGroup, policy: OnStoreFailure): boolean {
 }
 
 /**
- * Whether a report or refund of a call that ends with an error may stand, so that the same call sent again would count it twice. A
+ * Whether a report or refund of a call that ends with an error may be kept, so that the same call sent again would count it twice. A
  * settlement with an id counts once.
  */
 export function mayCountTwice(group: TakeGroup): boolean {

@@ -139,7 +139,7 @@ export class Limiter {
     const isOfStore = group.source === Source.store && group.size > 0;
     if (isOfStore && group.hasCounters) localCache?.learn(group, divideDown(call.startedUs, MICROS_PER_SECOND));
     if (group.verdict === Verdict.failed) this.#decideUnanswered(call, nowUs);
-    // Only now: the fallback must see which payments stand.
+    // Only now: the fallback must see which payments are kept.
     if (isOfStore) fallback.storeAnswered(group, nowUs);
     if (call.failure !== undefined) return;
     this.#conclude(call);
@@ -149,7 +149,7 @@ export class Limiter {
 
   /**
    * Returns what a concluded call paid to pass. For a call whose caller has gone, so that nobody would settle its holds. Post-paid
-   * hits and settlements stand. Must be called in the same turn as `conclude`, before anybody reads the counters.
+   * hits and settlements are kept. Must be called in the same turn as `conclude`, before anybody reads the counters.
    */
   giveBackUnheard(call: LimitCall): void {
     if (call.failure !== undefined) return;

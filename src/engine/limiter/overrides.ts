@@ -242,7 +242,7 @@ function unknownUnit(unit: number): RequestError {
 }
 
 /**
- * The algorithm of an override under a rule with holds: that of the rule's own limit, because a sliding window can't give holds back
+ * The algorithm of an override under a rule with holds: the one of the rule's own limit, because a sliding window can't give holds back
  * exactly. A calendar window becomes a fixed one, because an override brings a unit without a calendar.
  */
 function algorithmWithHolds({ limits }: Rule): Algorithm {

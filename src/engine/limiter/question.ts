@@ -160,7 +160,7 @@ function usedOf(request: LimitRequest, descriptor: Descriptor, { estimate }: Hol
   return request.hitsAddend > 0 ? unitsUp(request.hitsAddend, estimate) : costOf(1, estimate, descriptor);
 }
 
-/** The cost of a Budgets call: equal to that of a descriptor whose estimate entry has the same amount. */
+/** The cost of a Budgets call: the same as of a descriptor whose estimate entry has the same amount. */
 function heldCost({ holdAsk, holdAmount }: LimitRequest, estimate: CostEntry | undefined): number {
   if (holdAsk === HoldAsk.settle) return unitsUp(holdAmount, estimate);
   if (holdAmount === 0) return unitsUp(estimate?.default ?? 1, estimate);

@@ -13,7 +13,7 @@ import { type AppliedLimit, apply } from "./applied-limit.ts";
 /** Most limits at run time that one thread keeps as objects, in each of two generations. */
 const KEPT_MAX = 8_192;
 
-/** Bits by which last values are told: a tenth of them are set with 100,000. */
+/** Bits that mark known last values: a tenth of them are set with 100,000. */
 const BITS = 1 << 20;
 /** Characters at the end of a value that choose its bit. */
 const BIT_CHARS = 8;
@@ -66,7 +66,7 @@ export class RuntimeLimits {
   }
 
   /**
-   * What applies to the descriptor, which `rule` matches; undefined if nothing does. `domainHash` is that of the domain, not 0. Most callers have
+   * What applies to the descriptor, which `rule` matches; undefined if nothing does. `domainHash` is the domain's hash, not 0. Most callers have
    * none, which their last value tells, and those who have one mostly come again (bench/micro/runtime-limits.mjs).
    */
   of(rules: DomainRules, domainHash: number, descriptor: Descriptor, rule: Rule): AppliedLimit | undefined {

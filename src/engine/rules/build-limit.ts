@@ -148,7 +148,7 @@ function uniqueId(wanted: string, ids: Set<string>): string {
   return id;
 }
 
-/** The labels of the limit's series: its own, and that of its low priority if it has one. */
+/** The labels of the limit's series: its own, and its low priority's if it has one. */
 export function labelsOf(draft: LimitDraft, owner: LimitOwner): readonly [string, string?] {
   const name = safeName(draft.name);
   const shape = owner.isList ? `${ALGORITHM_NAMES[draft.algorithm]}/${windowKeyOf(draft)}` : "";

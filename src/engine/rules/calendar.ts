@@ -1,5 +1,5 @@
 // Calendar windows: on which days they begin, when these days begin in the time zone, and how a rule file writes them. Time zone data is
-// that of Node.js. Temporal gives the start of a day, even if its midnight is skipped or comes twice.
+// Node.js's own. Temporal gives the start of a day, even if its midnight is skipped or comes twice.
 
 import { createRequire } from "node:module";
 import type * as Polyfill from "temporal-polyfill";

@@ -164,7 +164,7 @@ export class DomainDraft {
     else if (!this.#marks.has(settleEntry)) this.#marks.set(settleEntry, at);
   }
 
-  /** Warns of limits that replace one that there is none of. */
+  /** Warns of limits that replace one that does not exist. */
   *warnUnknownReplaces(log: ProblemLog): LongWork<void> {
     for (const { name, at } of this.#replaced) {
       yield;

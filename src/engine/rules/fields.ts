@@ -68,17 +68,17 @@ export class Fields {
     return names.map((name) => this.given(name)).find((field) => field !== undefined);
   }
 
-  /** The place of the key; that of the section if it is absent. */
+  /** The place of the key; the section's place if it is absent. */
   keyAt(name: string): Place {
     return this.#fields.get(name)?.keyAt ?? this.at;
   }
 
-  /** The place of the value; that of the section if it is absent. */
+  /** The place of the value; the section's place if it is absent. */
   valueAt(name: string): Place {
     return this.#fields.get(name)?.value.at ?? this.at;
   }
 
-  /** Reports the key if it is given: it can't stand here. */
+  /** Reports the key if it is given: it is not allowed here. */
   refuse(name: string, message: string, suggestion: string): void {
     const field = this.given(name);
     if (field !== undefined) this.log.error(field.keyAt, message, suggestion);

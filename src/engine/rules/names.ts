@@ -4,7 +4,7 @@ import { textOf } from "../domain/request.ts";
 import type { ProblemLog } from "./problems.ts";
 import type { Place } from "./source.ts";
 
-// % itself is none of them, so different names stay different.
+// % itself is not one of them, so different names stay different.
 const UNSAFE = /[^A-Za-z0-9_.:/-]/g;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding these is the purpose
 const CONTROL = /[\u0000-\u001f\u007f]/g;

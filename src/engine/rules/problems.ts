@@ -76,7 +76,7 @@ export function makeProblem(
   return { severity, ...place, message: shorten(message), ...hint };
 }
 
-/** Most characters of a text: names of 64 KiB may stand in it, and PROBLEMS_MAX problems are kept and shown. */
+/** Most characters of a text: names of 64 KiB may be in it, and PROBLEMS_MAX problems are kept and shown. */
 const TEXT_CHARS_MAX = 1_000;
 
 /** Leaves out the middle of a text that is too long. */

@@ -75,11 +75,11 @@ export interface AskedLimit {
 export interface KeptLimit {
   readonly key: string;
   readonly value: string;
-  /** When it was set, in microseconds of the store's clock; greater than that of what it replaced. */
+  /** When it was set, in microseconds of the store's clock; greater than the time of what it replaced. */
   readonly atUs: number;
 }
 
-/** A change of the store, told from one of another past by when it was made. */
+/** A change of the store; its time distinguishes it from one of another past. */
 export interface StoreChange {
   /** Grows by 1 with every change; 0 before the first. */
   readonly version: number;
@@ -102,7 +102,7 @@ export function keyText({ domain, entries }: RuntimeKey): string {
   return JSON.stringify([domain, ...entries.flat()]);
 }
 
-/** Undefined if the text is none that `keyText` writes, or beyond the bounds. */
+/** Undefined if `keyText` does not write such a text, or beyond the bounds. */
 export function readKey(text: string): RuntimeKey | undefined {
   const parts = parsed(text);
   if (!Array.isArray(parts) || !parts.every(isOneByte) || JSON.stringify(parts) !== text) return undefined;
@@ -124,7 +124,7 @@ function changeFields(change: RuntimeChange): Readonly<Record<string, unknown>> 
   return { kind: change.kind, amounts: change.amounts.map((amount) => ({ ...amount, unit: UNIT_NAMES[amount.unit] })) };
 }
 
-/** Undefined if the text is none that `valueText` writes, or beyond the bounds. */
+/** Undefined if `valueText` does not write such a text, or beyond the bounds. */
 export function readValue(text: string): RuntimeLimit | undefined {
   const value = parsed(text);
   if (!isRecord(value)) return undefined;

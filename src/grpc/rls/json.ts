@@ -174,7 +174,7 @@ function checkSizes(descriptors: readonly JsonValue[]): void {
   }
 }
 
-/** The bytes of the handler's answer, or else why there is none. */
+/** The bytes of the handler's answer, or why there is none. */
 function ask(handler: UnaryHandler, message: Buffer, caller: HttpCaller): Promise<Uint8Array | JsonAnswer> {
   return new Promise((resolve) => {
     // HTTP has no deadline; the store's own deadline bounds the wait.

@@ -280,7 +280,7 @@ export class WireWriter {
     this.#position += fields.length;
   }
 
-  /** A copy of everything written since index `start`. A message's tag stands at the result of `openMessage` - 1. */
+  /** A copy of everything written since index `start`. A message's tag is at the result of `openMessage` - 1. */
   copyFrom(start: number): Uint8Array {
     return Uint8Array.from(this.#bytes.subarray(start, this.#position));
   }

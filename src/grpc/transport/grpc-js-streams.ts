@@ -89,7 +89,7 @@ export class GrpcJsStreams {
 class WatchedSession implements Shedder {
   /** Why no call of this client is served; undefined if calls are served. */
   readonly refusal: string | undefined;
-  /** What came on its open streams; less would need a look into grpc-js for each call. */
+  /** What came on its open streams; a smaller number would need grpc-js's internals for each call. */
   partialBytes = 0;
   readonly #all: GrpcJsStreams;
   readonly #session: ServerHttp2Session;

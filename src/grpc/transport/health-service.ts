@@ -15,7 +15,7 @@ const NOT_SERVING = 2;
 const SERVICE_UNKNOWN = 3;
 type ServingStatus = typeof SERVING | typeof NOT_SERVING | typeof SERVICE_UNKNOWN;
 
-/** Watchers that are told of a change in one turn; each takes grpc-js up to a millisecond. */
+/** Watchers that hear of a change in one turn; each takes grpc-js up to a millisecond. */
 const TOLD_PER_TURN = 8;
 /** Changes that may wait for a watcher that does not read; beyond it the watcher is cut off. */
 const UNREAD_CHANGES_MAX = 16;
@@ -25,12 +25,12 @@ export class HealthService {
   readonly #health: HealthState;
   readonly #names: ReadonlySet<string>;
   readonly #watchers = new Map<MessageCall, boolean>();
-  // Watchers that have not been told of the last change yet.
+  // Watchers that have not heard of the last change yet.
   readonly #untold = new Set<MessageCall>();
   readonly #watchersMax: number;
   readonly #stopWatching: () => void;
 
-  /** `names` are the known service names; the empty name stands for the whole server. More than `watchersMax` streams of Watch are refused. */
+  /** `names` are the known service names; the empty name is the whole server. More than `watchersMax` streams of Watch are refused. */
   constructor(health: HealthState, names: Iterable<string>, watchersMax: number) {
     this.#watchersMax = watchersMax;
     this.#health = health;

@@ -24,7 +24,7 @@ export function grpcCannotListen(address: Address, error: Error): ConfigError {
 
 /**
  * Removes the socket file if no process listens on it: until then no process can listen on the path. A file or directory there stays, and
- * whoever listens is told that the address is in use.
+ * the listener gets the error that the address is in use.
  */
 export async function removeAbandonedSocket({ unixSocket: path }: Address): Promise<void> {
   if (path === undefined) return;

@@ -1,4 +1,4 @@
-// Remembers since when things are wrong. Findings are made once a second; a finding's time is that of the look that found it first.
+// Remembers since when things are wrong. Findings are made once a second; a finding's time is when it was first found.
 
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import type { Condition, Finding } from "../condition.ts";

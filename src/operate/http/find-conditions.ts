@@ -111,7 +111,7 @@ export interface ProcessFacts {
   /** Breakers that are not closed: their state by the name of the server. */
   readonly breakers: ReadonlyMap<string, string>;
   readonly rules: { readonly areInForce: boolean; readonly lastFailure: RulesFailure | undefined };
-  /** The control plane's last set, if it was refused; the control plane has been told (NACK). */
+  /** The control plane's last set, if it was refused; the control plane got a NACK. */
   readonly planeRefusal: { readonly version: string; readonly message: string } | undefined;
   /** Undefined without TLS. Seconds until the certificate expires, and seconds of its whole validity. */
   readonly certificate: { readonly remainingSeconds: number; readonly lifetimeSeconds: number } | undefined;

@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 
 export class HeldSockets {
   readonly #max: number;
-  // True while a request is answered. The order is that of the last event: the connection opened, or a whole request began or
+  // True while a request is answered. Ordered by the last event: the connection opened, or a whole request began or
   // ended. Bytes of an incomplete request don't count as an event: a slow sender may send one byte a second.
   readonly #isAnswered = new Map<Socket, boolean>();
 

@@ -44,7 +44,7 @@ interface PageServerOptions extends PageAddress {
   readonly pages: ReadonlyMap<string, Page>;
   /** Answers paths that have no page. */
   readonly otherPage: (path: string) => HttpAnswer;
-  /** Told of internal errors; must not throw. */
+  /** Called for internal errors; must not throw. */
   readonly onError: (error: unknown) => void;
   /** Connections held at once; CONNECTIONS_MAX by default. Set by tests. */
   readonly connectionsMax?: number;

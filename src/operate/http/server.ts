@@ -35,7 +35,7 @@ export interface AdminSources extends GuardedSources {
   readonly rules: Pick<RuleSource, "current" | "status">;
   /** The JSON of `/config`. */
   readonly config: () => Promise<object>;
-  /** Told of internal errors; must not throw. */
+  /** Called for internal errors; must not throw. */
   readonly onError: (error: unknown) => void;
 }
 

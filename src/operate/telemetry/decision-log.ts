@@ -22,7 +22,7 @@ export interface DecisionLogOptions {
   /** Lines per second for each limit, and the burst. */
   readonly linesPerSecond: number;
   readonly clock: Clock;
-  /** Takes a line without its line feed; returns false if there is no room for it. What becomes of lines it took, `noteEnd` is told. */
+  /** Takes a line without its line feed; returns false if there is no room for it. `noteEnd` gets the outcome of lines it took. */
   readonly write: (line: string, fields: LogFields) => boolean;
   /** Uniform in 0 to 1; Math.random unless given. */
   readonly random?: () => number;
@@ -97,7 +97,7 @@ export class DecisionLog {
 
 /**
  * A line. `domain`, `descriptors` and `hits_addend` are the request in the form of a body of /json; `limit` and what follows is of the limit
- * that governs the answer, if there is one; the trace is that of the call's span, or else the caller's. `left_out` counts decisions of this
+ * that governs the answer, if there is one; the trace is the call's span's, or else the caller's. `left_out` counts decisions of this
  * limit since its last line that the rate left out, or a disk that is too slow; not those that the disk lost.
  */
 function decisionLine(

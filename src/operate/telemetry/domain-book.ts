@@ -10,7 +10,7 @@ import type { UnmatchedShape } from "../../engine/rules/why-unmatched.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
 import { shortText } from "./short-text.ts";
 
-/** Most domains without rules that are told apart; all further ones count as OTHER_DOMAINS. */
+/** Most domains without rules that are counted by name; all further ones count as OTHER_DOMAINS. */
 export const UNKNOWN_DOMAINS_MAX = 200;
 /** Most keys of an example. */
 const KEYS_SHOWN_MAX = 8;
@@ -74,7 +74,7 @@ export class DomainBook implements DomainStatsBook {
 
   /**
    * Takes the domains of the set in force from now on. Domains that have lost their rules count as unknown from now on. What is asked for
-   * meanwhile, for the next set, stays. The work of one set is to be done before that of the next begins.
+   * meanwhile, for the next set, stays. The work of one set must be done before the next one's begins.
    */
   retain(domains: Iterable<{ readonly domain: string; readonly stats: DomainStats }>): LongWork<void> {
     return this.#retain(++this.#set, domains);
@@ -158,7 +158,7 @@ export class DomainBook implements DomainStatsBook {
       return place;
     });
     const stats = at === undefined ? new DomainStats() : new DomainStats({ counts: this.#counts, at });
-    // An earlier thread of this row has told what it counted.
+    // An earlier thread of this row has reported its counts.
     this.#places.add(at);
     return {
       domain,

@@ -74,7 +74,7 @@ interface WatchSources {
   readonly shapesOf: (domain: string) => Iterable<UnmatchedShape>;
 }
 
-/** Looks at the limits in force when it is told to, which should be once a minute. */
+/** Checks the limits in force when called, which should be once a minute. */
 export class LimitWatch {
   readonly #sources: WatchSources;
   readonly #sights = new WeakMap<LimitStats, Sight>();

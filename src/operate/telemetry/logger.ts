@@ -23,7 +23,7 @@ export interface LoggerOptions {
   readonly level: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
   readonly format: "json" | "text";
   readonly clock: Clock;
-  /** The worker's number, which stands in every line; undefined if there is one process. */
+  /** The worker's number, which is in every line; undefined if there is one process. */
   readonly worker?: number | undefined;
   /** Texts that no line may contain, such as passwords. Those shorter than four characters are ignored. */
   readonly secrets: readonly string[];

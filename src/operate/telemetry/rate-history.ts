@@ -51,7 +51,7 @@ interface Found extends Count {
 /** The JSON of GET /history. Lists begin with the oldest sample; null: not known. */
 export type HistoryView = NonNullable<ReturnType<RateHistory["view"]>>;
 
-/** Takes samples when it is told to. */
+/** Takes samples when called. */
 export class RateHistory {
   readonly #sources: HistorySources;
   readonly #seconds = new Float32Array(SAMPLES);

@@ -25,7 +25,7 @@ interface KindState {
   message: string;
 }
 
-/** Most kinds that are told apart; all further ones share one, so that callers' texts can't fill memory. */
+/** Most kinds that are kept apart; all further ones share one, so that callers' texts can't fill memory. */
 export const LOG_KINDS_MAX = 256;
 const INTERVAL_US_MIN = 1_000_000;
 const INTERVAL_US_MAX = 60_000_000;

@@ -12,9 +12,9 @@ interface RotatingFileOptions {
   readonly bytesMax: number;
   /** Number of files, the current one included; at least 1. */
   readonly filesMax: number;
-  /** Told of each failed write. The lines that it has not written are lost; the next lines are tried again. */
+  /** Called for each failed write. Its unwritten lines are lost; the next lines are tried again. */
   readonly onTrouble: (message: string) => void;
-  /** Told after each write how many lines are in the file, and how many are lost. */
+  /** Called after each write with how many lines are in the file, and how many are lost. */
   readonly onEnd: (written: number, lost: number) => void;
 }
 

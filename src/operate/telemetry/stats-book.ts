@@ -196,7 +196,7 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
 
   /**
    * Drops the counters of rules that are not in `inUse`, those of the set in force from now on, with those of their values. What is asked for
-   * meanwhile, for the next set, stays. The work of one set is to be done before that of the next begins.
+   * meanwhile, for the next set, stays. The work of one set must be done before the next one's begins.
    */
   retainOnly(inUse: Iterable<LimitStats>): LongWork<void> {
     return this.#dropBefore(++this.#set, inUse);

@@ -33,7 +33,7 @@ interface StatsdSources {
   readonly clock: Clock;
 }
 
-/** Counters of a rule: the index in LIMIT_COUNTERS, and the last part of the name, which is that of the metric without what all have. */
+/** Counters of a rule: the index in LIMIT_COUNTERS, and the last part of the name: the metric's name without the common part. */
 const RULE_COUNTERS = (Object.keys(RULE_METRICS) as (keyof typeof RULE_METRICS)[])
   .filter((field) => RULE_METRICS[field].kind === "counter")
   .map((field) => {

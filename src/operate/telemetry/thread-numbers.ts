@@ -32,7 +32,7 @@ export class ThreadNumbers {
     this.#counts = counts;
   }
 
-  /** Notes this thread's value of a metric, and returns that of all threads. `labels` tell values of one metric apart. */
+  /** Notes this thread's value of a metric, and returns the value over all threads. `labels` tell values of one metric apart. */
   share({ name, kind, aggregation }: OwnMetric, value: number, labels = ""): number {
     const { own, rows, row } = this.#counts;
     const { at, base } = this.#knownOf(`${name}{${labels}}`, kind === "counter");

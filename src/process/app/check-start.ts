@@ -26,11 +26,11 @@ interface Start {
   readonly settings: Settings;
   readonly clock: SystemClock;
   readonly version: string;
-  /** What it is told is found. */
+  /** What it logs counts as found. */
   readonly logger: ReloadLog;
 }
 
-/** By the group of settings that each depends on. Each resolves to what is right; undefined once the log was told what is wrong. */
+/** By the group of settings that each depends on. Each resolves to what is right; undefined once the log says what is wrong. */
 const CHECKS: readonly (readonly [keyof typeof SETTING_GROUPS, (start: Start) => Promise<string | undefined>])[] = [
   ["Rules", checkRules],
   ["Listening", checkPorts],

@@ -39,7 +39,7 @@ export function histogram(name: string, read: Read<Latencies>, labels: readonly 
   return { means: (help: string) => ({ name, kind: "histogram", labels, help, read }) as const };
 }
 
-/** A counter that each thread keeps for itself; `own` reads that of this thread. */
+/** A counter that each thread keeps for itself; `own` reads this thread's. */
 export function ownCounter(name: string, own: Read<Values>, labels?: readonly string[]) {
   return counter(name, ofAll({ name, kind: "counter", aggregation: "sum" }, own), labels);
 }

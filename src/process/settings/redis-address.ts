@@ -59,7 +59,7 @@ export function parseRedisUrl(text: string, type: RedisType | undefined): RedisU
   return parseUrl(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : urlOf(text, type), type);
 }
 
-/** The URL that text without a scheme stands for. */
+/** The URL that text without a scheme means. */
 function urlOf(text: string, type: RedisType = "single"): string {
   if (type === "cluster") return `redis-cluster://${text}`;
   if (type === "single")

@@ -25,13 +25,13 @@ export interface Health {
 /** What a worker's thread is started with. */
 export interface WorkerData {
   readonly number: number;
-  /** A listener without a port here does not exist. That of gRPC is known once the first worker opens it. */
+  /** A listener without a port here does not exist. The port of gRPC is known once the first worker opens it. */
   readonly ports: Readonly<Partial<Record<ListenerName, number>>>;
   readonly version: string;
   /** Memory that all threads share: SharedNumbers, and SharedCounts, of which a worker has the row before its number. */
   readonly numbers: SharedArrayBuffer;
   readonly counts: SharedArrayBuffer;
-  /** That of the memory store; undefined with another. */
+  /** The memory store's memory; undefined with another store. */
   readonly memory?: SharedMemory | undefined;
   /** Limits at run time. */
   readonly runtime: SharedRuntimeTable;
@@ -101,7 +101,7 @@ export type FromWorker =
   /** Takes connections from now on. The gRPC listener opens last; from then on the worker serves. */
   | { readonly kind: "open"; readonly listener: ListenerName }
   | { readonly kind: "close"; readonly listener: ListenerName }
-  /** What is wrong with this worker alone; told on change. */
+  /** What is wrong with this worker alone; sent on change. */
   | ({ readonly kind: "health" } & Health)
   /** A question to all workers, this one included. */
   | { readonly kind: "ask"; readonly id: number; readonly question: Question }

@@ -125,7 +125,7 @@ export class Supervisor {
     } finally {
       this.#start = undefined;
     }
-    // A worker must know that all serve before anybody is told to ask it.
+    // A worker must know that all serve before anybody is sent to it.
     this.#tellHealth();
     await nextTurn();
     sayListening(settings, this.#ports, logger, count);
@@ -299,7 +299,7 @@ export class Supervisor {
     );
   }
 
-  // Waits for the end of the turn, so that several changes in one turn are told once.
+  // Waits for the end of the turn, so that several changes in one turn are sent once.
   #tellHealth(): void {
     if (this.#willTell) return;
     this.#willTell = true;

@@ -87,7 +87,7 @@ export class WorkerLink {
     };
   }
 
-  /** The service is built: from now on its health is told, and it is asked. */
+  /** The service is built: from now on it reports its health and answers questions. */
   attach(service: WorkerService): void {
     this.#service = service;
     const tellHealth = () => {

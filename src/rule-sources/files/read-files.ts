@@ -74,7 +74,7 @@ export async function readOneFile(name: string): Promise<RuleFiles> {
   }
 }
 
-/** The hash of one reading, to notice changes. Equal to that of `readRuleFiles` if nothing changed. */
+/** The hash of one reading, to notice changes. Equal to the hash of `readRuleFiles` if nothing changed. */
 export async function hashRuleFiles(directory: string, choice: FileChoice = {}): Promise<string> {
   return (await readOnce(directory, choice)).hash;
 }

@@ -22,7 +22,7 @@ import { readLimitsFile, writeLimitsFile } from "./limits-file.ts";
 
 /** How often the store is asked for changes. */
 const RUNTIME_POLL_MS = 500;
-/** Polls at a start, a second of them, and polls that fail before somebody is told, two seconds. */
+/** Polls at a start, a second of them, and polls that fail before the log says so, two seconds. */
 const START_LOOKS_MAX = 20;
 const FAILED_IN_TURN_MAX = 4;
 /** Limits that are taken or compared in one turn: some milliseconds. */

@@ -104,7 +104,7 @@ export class XdsSession<A extends Answer> {
     return this.#lastEnd;
   }
 
-  /** Sets refused so far. One that comes again unchanged counts when the server is told again. */
+  /** Sets refused so far. One that comes again unchanged counts when its NACK is sent again. */
   get refusals(): number {
     return this.#refusals;
   }

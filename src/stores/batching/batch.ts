@@ -17,7 +17,7 @@ export interface BatchedGroup {
   readonly generation: number;
   readonly then: SettleListener;
   readonly size: number;
-  /** Whether it gives a payment back. Its listener is told what became of it, however late. */
+  /** Whether it gives a payment back. Its listener gets the outcome, however late. */
   readonly isGiveBack: boolean;
   /** Index of the group's head in the batch's numbers. */
   readonly at: number;

@@ -29,7 +29,7 @@ export type BreakerState = "closed" | "open" | "probing";
 const SLICES = 10;
 
 /**
- * A circuit breaker. Pure: the caller gives times and outcomes, and is told of state changes.
+ * A circuit breaker. Pure: the caller gives times and outcomes, and hears of state changes.
  *
  * Closed, it counts outcomes; otherwise no takes may be sent but those of Probes. Probing, one of these is under way, and its outcome closes
  * or opens it; outcomes of earlier takes don't count then.

@@ -4,7 +4,7 @@
 import { HUNG_UP } from "./connecting.ts";
 import { RetryPause } from "./retry-pause.ts";
 
-/** What a link is told of, and tells. */
+/** What a link hears, and reports. */
 export interface LinkEvents {
   /** The connection is up and tested. */
   readonly onUp: () => void;
@@ -21,7 +21,7 @@ export abstract class Link<C extends { drop(): void }> {
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  /** `name` is that of the server, as the beginning of sentences. */
+  /** `name` is the server's, as the beginning of sentences. */
   constructor(name: string, events: LinkEvents) {
     this.#events = events;
     this.#trouble = `${name} is not connected yet`;

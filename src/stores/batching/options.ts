@@ -10,7 +10,7 @@ import type { StorePatience } from "./server-time.ts";
 
 /** Options of a store on a server, or on several. */
 export interface BatchingOptions {
-  /** Prefix of the store's own keys, the same as that of bucket keys. Default: empty. */
+  /** Prefix of the store's own keys, the same as for bucket keys. Default: empty. */
   readonly keyPrefix?: string;
   /** Longest wait of a take for the server, in milliseconds; an earlier deadline of its call counts. Default: 15. */
   readonly deadlineMs?: number;
@@ -25,7 +25,7 @@ export interface BatchingOptions {
   /** Measures deadlines. Default: the system's clock. */
   readonly clock?: Clock;
   /**
-   * Told of each payment that is given back without a call of `giveBack`: its call was answered without the store, or another part of the
+   * Called for each payment that is given back without a call of `giveBack`: its call was answered without the store, or another part of the
    * call refused. Other calls may have been refused because of it. Default: ignored.
    */
   readonly onUndone?: (take: Pick<Take, "bucketKey" | "limit">) => void;
@@ -42,7 +42,7 @@ export interface CompleteOptions
   extends StorePatience,
     Required<Omit<BatchingOptions, "keyPrefix" | "deadlineMs" | "patienceMs" | "silenceMsMax" | "injectedTime">> {
   readonly silenceUsMax: number;
-  /** Told of each group that the store fails. A cluster looks for its nodes then. */
+  /** Called for each group that the store fails. A cluster looks for its nodes then. */
   readonly onFailed: (error: StoreError) => void;
   readonly injectedTime: Clock | undefined;
 }

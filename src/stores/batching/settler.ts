@@ -86,7 +86,7 @@ export class Settler<B extends Batch> {
 
   /**
    * Sets the time at which groups are answered without the store, for those that have none yet, and a timer for it. Groups whose own deadline
-   * has passed fail at once; the server is told not to pay for them.
+   * has passed fail at once; the request tells the server not to pay for them.
    */
   setDeadlines(batch: B): void {
     const nowUs = this.#options.clock.nowUs();

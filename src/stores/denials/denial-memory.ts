@@ -71,7 +71,7 @@ export class DenialMemory implements Store, BucketMemory {
   /** What is known of the takes of the present group. */
   readonly #found: RememberedBucket[] = [];
   readonly #fold = new VerdictFold();
-  /** Latest end of any refusal: after it, takes are passed on without a look. */
+  /** Latest end of any refusal: after it, takes are passed on unchecked. */
   #latestRefusalUs = 0;
   /** Latest end of anything known: until then, answers to paid takes are read as well. */
   #latestKnownUs = 0;
@@ -126,7 +126,7 @@ export class DenialMemory implements Store, BucketMemory {
   forgetRefusal({ bucketKey }: Pick<Take, "bucketKey">): void {
     const entry = this.#obtain(bucketKey);
     entry.refusedCost = Number.POSITIVE_INFINITY;
-    // Refusals of takes that were sent earlier are not learned; the rest of such an answer is, also that of the call itself.
+    // Refusals of takes that were sent earlier are not learned; the rest of such an answer is, also for the call itself.
     entry.undoneSequence = this.#sequence;
     const nowUs = this.#clock.nowUs();
     if (nowUs < entry.untilUs) return;

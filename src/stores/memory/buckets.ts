@@ -49,7 +49,7 @@ export interface BucketRecord extends BucketState, KeyHash {
 }
 
 interface BucketsOptions {
-  /** Told the number of buckets that had not expired when they were dropped for lack of room. */
+  /** Gets the number of buckets that had not expired when they were dropped for lack of room. */
   readonly onEvicted: (buckets: number) => void;
   readonly holdCounts?: HoldCounts;
 }

@@ -15,7 +15,7 @@ import { type MemoryBounds, newSharedStore, type SharedStore, StoreMemory } from
 
 /** How often buckets and holds that have ended are looked for, while there are any. */
 const SWEEP_MS = 50;
-/** Records that one look passes, and those of one lock. A look takes a millisecond if all buckets have expired. */
+/** Records that one sweep passes, and those of one lock. A sweep takes a millisecond if all buckets have expired. */
 const RECORDS_PER_SWEEP = 8_192;
 const RECORDS_PER_LOCK = 64;
 
@@ -43,7 +43,7 @@ export class MemoryStore implements LocalStore {
   readonly #ended = newHash();
 
   readonly buckets: Buckets;
-  /** For other threads, such as that of a snapshot. */
+  /** For other threads, such as the snapshot's. */
   readonly shared: SharedStore;
 
   constructor({ clock, observer = SILENT_STORE_OBSERVER, shared, counts, ...bounds }: MemoryStoreOptions) {

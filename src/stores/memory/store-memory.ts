@@ -106,7 +106,7 @@ export class StoreMemory {
   readonly memory: JournaledMemory;
   readonly #words: Int32Array;
   readonly #owner: number;
-  /** The stripes that are locked, in their order; the first `#lockedCount` count. The last may be that of logs and holds. */
+  /** The stripes that are locked, in their order; the first `#lockedCount` count. The last may be the stripe of logs and holds. */
   readonly #locked: number[] = [];
   #lockedCount = 0;
 
@@ -149,7 +149,7 @@ export class StoreMemory {
     this.#locked[this.#lockedCount++] = stripes;
   }
 
-  /** What was written stands; frees all locks of this thread. */
+  /** Keeps what was written; frees all locks of this thread. */
   commit(): void {
     this.memory.commit();
     this.#unlock();

@@ -68,7 +68,7 @@ export class LockedKeys {
    */
   passedOver(group: TakeGroup, key: string, holder: number, nowUs: number): number | undefined {
     const known = this.#keys.get(key);
-    // Transactions that insert rows can be told apart only by the time between them.
+    // Transactions that insert rows differ only by the time between them.
     const isKnown = known?.holder === holder && (holder !== UNKNOWN_HOLDER || known.untilUs > nowUs);
     const sinceUs = isKnown ? known.sinceUs : nowUs;
     // Without a holder the row was inserted at this moment.

@@ -32,7 +32,7 @@ const WRITE_SETTLED = {
 } as const;
 
 /**
- * Resolves to the reply once all is committed; to undefined if PostgreSQL's answer is none, and the connection has to go. Rejects with what
+ * Resolves to the reply once all is committed; to undefined if PostgreSQL's answer is invalid and the connection has to go. Rejects with what
  * PostgreSQL refused, after which nothing is paid, or with another error if it is unknown what was.
  */
 export async function settleLocked(

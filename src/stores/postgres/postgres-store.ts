@@ -100,7 +100,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     const { silenceUsMax } = this.options;
     this.#options = options;
     this.#probeBucket = { bucketKey: `${keyPrefix}headgate:self-test:${randomUUID()}`, queue: Queue.free };
-    // Calls are told apart by how long they may wait, less the resolution of timers.
+    // Calls are grouped by how long they may wait, less the resolution of timers.
     this.#lockedKeys = new LockedKeys((this.#heldMs - LITTLE_MS) * MICROS_PER_MILLI);
     // All connections that meet the same held row, one after another, wait no longer than a call that waits for it.
     const plainWaitMs = Math.max(LITTLE_MS, Math.floor(this.#heldMs / connections));
@@ -301,7 +301,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     if (batch.waits || !waitedTooLong(error)) return false;
     // Somebody holds a row of a take_each call, which does not tell which one. Under lock that row can be passed over.
     if (batch.queue === Queue.plain) return settler.passOver(batch, () => true, NOT_PLAIN) > 0;
-    // A call that waits for no row waits for a table: for that of settled holds, if others can go on without it.
+    // A call that waits for no row waits for a table: the one of settled holds, if others can go on without it.
     return settler.passOver(batch, ({ limit }) => limit.holdSeconds > 0, UNKNOWN_HOLDER) > 0;
   }
 

@@ -26,7 +26,7 @@ export interface Shards {
   takeAt(shard: number, group: TakeGroup, then: SettleListener): boolean;
   /** Like Store.giveBack, for a group with all its buckets at this shard. Must not keep the group. */
   giveBackAt(shard: number, group: TakeGroup): void;
-  /** Told of each take that was paid and is given back, because another part of its call refused or its caller has gone. */
+  /** Called for each take that was paid and is given back, because another part of its call refused or its caller has gone. */
   onUndone?(take: Take): void;
 }
 

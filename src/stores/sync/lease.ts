@@ -156,7 +156,7 @@ export class Leases {
     this.#idle.push(group);
   }
 
-  /** Puts a paid take back; does not change its answer. False if the shared store was paid and has to be told. */
+  /** Puts a paid take back; does not change its answer. False if the shared store was paid and must get it back. */
   giveBack(take: Take, nowUs: number): boolean {
     const lease = this.#leases.get(take.bucketKey);
     if (lease === undefined || lease.limit !== take.limit) return false;

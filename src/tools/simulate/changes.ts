@@ -8,7 +8,7 @@ import { limitWords } from "../../engine/rules/explain-words.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import { callerOf, callerText } from "./call-text.ts";
 
-/** Most limits and callers told apart. Limits of overrides share one name, so the rule files bound the number of limits. */
+/** Most limits and callers counted by name. Limits of overrides share one name, so the rule files bound the number of limits. */
 const CALLERS_MAX = 200_000;
 const EXAMPLES_MAX = 10;
 

@@ -44,7 +44,7 @@ const SILENT_OBSERVER: LimiterObserver = {
 /** Decides calls one after another, each at a time that the caller names. */
 export class SimulatedService<Deciding extends MemoryStore> {
   #nowUs = 0;
-  /** The time of a recording or a case: it stands still until it is moved. */
+  /** The time of a recording or a case, which is moved by hand. */
   readonly clock: Clock = { nowUs: () => this.#nowUs };
   /** The call decided last; the next call reuses it. */
   readonly call = new LimitCall({ finish: ignore });

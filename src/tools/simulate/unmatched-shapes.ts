@@ -4,7 +4,7 @@ import { type Descriptor, textOf } from "../../engine/domain/request.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import { findRule } from "../../engine/rules/match.ts";
 
-/** Shapes told apart; callers choose keys and domains, so there may be any number. */
+/** Shapes counted separately; callers choose keys and domains, so there may be any number. */
 const SHAPES_MAX = 200;
 /** How many keys and characters of a shape are shown and compared. */
 const KEYS_SHOWN_MAX = 16;

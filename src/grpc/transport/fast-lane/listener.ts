@@ -92,7 +92,7 @@ export class Listener {
   }
 
   #enter(socket: Socket, refusal?: string): void {
-    // A handshake that began before the listener closed and ends after it: this connection would not be told to go.
+    // A handshake that began before the listener closed and ends after it: this connection would get no GOAWAY.
     if (this.#isClosed) {
       socket.destroy();
       return;

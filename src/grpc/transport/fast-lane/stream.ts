@@ -21,7 +21,7 @@ export abstract class Stream {
   received = 0;
   /** The peer has sent END_STREAM. */
   isRemoteDone = false;
-  /** The look that first saw it wait for its peer, in microseconds; 0 before, and after progress. A look comes about once a second. */
+  /** The check that first saw it wait for its peer, in microseconds; 0 before, and after progress. Checks run about once a second. */
   starvedUs = 0;
   /** Whether the headers of the answer were sent. */
   hasHead = false;

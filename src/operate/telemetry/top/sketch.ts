@@ -1,6 +1,6 @@
 // Counts the most frequent keys in a fixed number of slots: the Space-Saving sketch (Metwally, Agrawal, El Abbadi: Efficient
 // Computation of Frequent and Top-k Elements in Data Streams, 2005) with a filter before its slots (Homem, Carvalho: Finding
-// Top-k Elements in Data Streams, 2010). Keys are told apart by 64 bits of their hashes (engine/domain/key-bytes.ts).
+// Top-k Elements in Data Streams, 2010). Keys are identified by 64 bits of their hashes (engine/domain/key-bytes.ts).
 //
 // A key belongs to a cell. A key without a slot is counted in its cell, together with the cell's other such keys. No cell's count is
 // above that of the least slot. When a cell's count has reached the least slot's, its next key takes that slot over and begins with
@@ -37,7 +37,7 @@ export class Sketch<Named> {
   #leastSize = 0;
   readonly #onLeft: (named: Named) => void;
 
-  /** `onLeft` is told the name of a key that has lost its slot. */
+  /** `onLeft` gets the name of a key that has lost its slot. */
   constructor(slotsMax: number, onLeft: (named: Named) => void) {
     this.#slotsMax = slotsMax;
     this.#onLeft = onLeft;

@@ -36,7 +36,7 @@ export class Tally<Key> {
     return { least: counted.least, most: this.rest + counted.above };
   }
 
-  /** Adds a count to that of the key, and returns whether the tally did not have the key. `rest` is what the key had at most without it. */
+  /** Adds to the key's count, and returns whether the tally did not have the key. `rest` is what the key had at most without it. */
   count(key: Key, { least, most }: Between, rest: number): boolean {
     const counted = this.#byKey.get(key);
     if (counted === undefined) {
@@ -48,7 +48,7 @@ export class Tally<Key> {
     return false;
   }
 
-  /** Adds a tally. A key that either lacks has at most its rest there. `onNew` is told each key that this one did not have. */
+  /** Adds a tally. A key that either lacks has at most its rest there. `onNew` gets each key that this one did not have. */
   add(tally: Tally<Key>, onNew?: (key: Key) => unknown): void {
     this.rest += tally.rest;
     this.total += tally.total;

@@ -1,5 +1,5 @@
 // Spans of calls. A span is made after its call has been answered, with times that were read before. So no span stays open, and a call
-// that is not recorded costs two clock reads and a look at its header.
+// that is not recorded costs two clock reads and a check of its header.
 
 import type { Attributes, HrTime, Tracer } from "@opentelemetry/api";
 import type { Clock } from "../../../engine/base/clock.ts";

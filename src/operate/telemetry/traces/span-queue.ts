@@ -15,7 +15,7 @@ export interface SpanQueueOptions {
   readonly exportMs: number;
   /** Closes the exporter's connections. */
   readonly cutOff: () => void;
-  /** Told of each lost batch; must not throw. */
+  /** Called for each lost batch; must not throw. */
   readonly onTrouble: (error: unknown) => void;
 }
 

@@ -13,7 +13,7 @@ export interface CaseLimit {
   readonly asked: AskedLimit;
 }
 
-/** The field `limits` of a case or a step. `domain` is that of its calls. */
+/** The field `limits` of a case or a step. `domain` is its calls' domain. */
 export function readCaseLimits(fields: CaseFields, domain: string | undefined): readonly CaseLimit[] {
   return fields.mappings("limits").flatMap((node) => readCaseLimit(node, domain, fields.log) ?? []);
 }

@@ -57,7 +57,7 @@ export function readCases(source: SourceFile) {
   return { file: log.hasErrors ? undefined : file, problems: log.sorted() };
 }
 
-/** False for a file that is no file of cases, such as rules. True where that can't be told. */
+/** False for a file that is no file of cases, such as rules. True if that is unclear. */
 export function hasCases({ root, problems }: SourceFile): boolean {
   if (root?.kind === "mapping") return root.entries.some(({ key }) => key.text === "cases");
   return problems.some(({ severity }) => severity === "error");

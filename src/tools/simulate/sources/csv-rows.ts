@@ -20,7 +20,7 @@ function splitRow(row: string, separator: string): readonly string[] | undefined
   let at = 0;
   while (at <= text.length) {
     let field = "";
-    // Inside quotes two quotes stand for one: each quoted part after the first begins with it.
+    // Inside quotes two quotes mean one: each quoted part after the first begins with it.
     for (let parts = 0; text[at] === '"'; parts++) {
       const end = text.indexOf('"', at + 1);
       if (end < 0) return undefined;

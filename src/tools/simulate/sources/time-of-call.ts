@@ -17,7 +17,7 @@ const NUMBER = /^\d{1,16}(?:\.\d{1,9})?$/;
 
 /**
  * Reads `2026-01-31T10:00:00.123456Z` (or with `+02:00`, or a blank for the T), `31/Jan/2026:10:00:00 +0200`, or a number of
- * seconds, milliseconds or microseconds since 1970, told apart by their size. Undefined for anything else, and outside of 1970
+ * seconds, milliseconds or microseconds since 1970, distinguished by their size. Undefined for anything else, and outside of 1970
  * to 2199.
  */
 export function timeOfCall(value: unknown): number | undefined {

@@ -22,7 +22,7 @@ export function looksWritten(object: Json): boolean {
   return typeof object.domain === "string" && Array.isArray(object.descriptors) && Object.hasOwn(object, "at");
 }
 
-/** Reads the call. Throws NoCall if it is none. */
+/** Reads the call. Throws NoCall if it is not one. */
 export function readWrittenCall(object: Json): RecordedQuestion {
   const { at, domain, descriptors } = object;
   const atUs = timeOfCall(at);

@@ -2,7 +2,7 @@
 
 import { hash } from "node:crypto";
 
-/** Callers told apart over all kinds of descriptors of a run: some 200 bytes each. Others are not looked at. */
+/** Callers counted separately over all kinds of descriptors of a run: some 200 bytes each. Others are ignored. */
 const CALLERS_MAX = 500_000;
 
 /** What is left of this bound; all kinds share it. `isExceeded`: a caller was not looked at. */

@@ -5,7 +5,7 @@ import { CallerPeaks, callersLeft } from "./caller-peaks.ts";
 import { type HeldCall, type HoldNames, speaksOfHold } from "./held-calls.ts";
 import { HoldUse } from "./hold-use.ts";
 
-/** Kinds told apart; callers choose keys, so there may be any number. */
+/** Kinds counted separately; callers choose keys, so there may be any number. */
 const SHAPES_MAX = 1_000;
 
 /** Descriptors of one domain with the same keys. */

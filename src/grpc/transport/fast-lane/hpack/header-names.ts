@@ -3,7 +3,7 @@
 /** The meaning of a name; `other` passes through. */
 export const NameId = {
   other: 0,
-  // Bits: pseudo-headers up to `authority`, and what may stand in its place.
+  // Bits: pseudo-headers up to `authority`, and what may replace it.
   method: 1,
   scheme: 2,
   path: 4,
