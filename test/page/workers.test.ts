@@ -26,6 +26,12 @@ test("two workers: their calls are one sum, their rules and troubles are told on
     has: seen.page.getByText("100 hits per hour", { exact: false }),
   });
   await expect.poll(() => user.first().locator(".refused-ever").innerText()).toBe("60");
+  // One worker takes samples, and whichever answers shows them.
+  await expect.poll(() => user.first().locator(".hits-now").innerText()).toMatch(/^\d/);
+  for (let i = 0; i < 8; i++) {
+    const answer = await fetch(`http://127.0.0.1:${rig.httpPort}/history`, { headers: { connection: "close" } });
+    expect(await answer.json()).toMatchObject({ seconds: expect.arrayContaining([expect.any(Number)]) });
+  }
   await expect
     .poll(() => seen.page.locator("#flood").innerText())
     .toMatch(/^Refused most: user=ann by rule user of edge, 60 in the last minute, since /);
