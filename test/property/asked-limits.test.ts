@@ -83,6 +83,6 @@ test.each([
   { amounts: [{ requests_per_unit: 6 }], burst: 7 },
 ])("refuses %j whole", (what) => {
   expect(() => readAskedLimit({ ...CALLER, ...what }, "limit", false)).toThrow(
-    /^expected (?:true or false as|no \w+ beside)/,
+    /^expected (?:true or false as|no \w+ with)/,
   );
 });

@@ -141,7 +141,7 @@ describe("a slip of the finger is named in plain words, on its line", () => {
   test.each(offsetsOf(/(?<=\n *(?:- )?[a-z_]+:) (?=\w)/g))("a blank left out after a colon, at %i", (offset) => {
     const error = firstError(without(offset));
     expect(error).toMatchObject(lineOf(offset));
-    expect(error?.message).toMatch(/^a blank is missing after/);
+    expect(error?.message).toMatch(/^a space is missing after/);
   });
 
   test.each(offsetsOf(/(?<=")[^"\n]*"/g).filter((_, i) => i % 2 === 0))(
