@@ -36,9 +36,8 @@ const seconds = Number(values.seconds);
 const rate = Number(values.rate);
 const SHAPES = [
   ...[1, 2, 4, 16].map((connections) => ({ name: `${connections}`, connections })),
-  // The first and the third go to one worker; after the move that follows each worker has one of them.
-  { name: "4, the two busy ones at one worker, at once", connections: 4, busy: (i) => i % 2 === 0 },
-  { name: "the same, 8 s later", connections: 4, busy: (i) => i % 2 === 0, waitMs: 8_000 },
+  // The first and the third go to one worker.
+  { name: "4, the two busy ones at one worker", connections: 4, busy: (i) => i % 2 === 0 },
 ];
 /** Calls under way at once, over all connections. */
 const STREAMS = 64;
@@ -64,12 +63,11 @@ try {
 if (results.length > 0) {
   printTable(
     `Calls by worker, ${workers} workers, ${rounds} rounds of ${seconds} s, ${STREAMS} calls under way`,
-    results.map(({ name, perSecond, shares, busiest, moves }) => ({
+    results.map(({ name, perSecond, shares, busiest }) => ({
       connections: name,
       "calls/s": perSecond.toLocaleString("en"),
       "parts of the calls, busiest first": shares.map((share) => `${Math.round(share * 100)} %`).join(" "),
       "busiest, of an even part": busiest.toFixed(2),
-      moves,
     })),
   );
 }
@@ -93,11 +91,11 @@ const file = writeResults("workers", command, {
 });
 process.stdout.write(`\nwritten to ${file.slice(file.indexOf("bench/"))}\n`);
 
-async function measure({ name, connections, busy = (i) => i < connections, waitMs = 0 }) {
+async function measure({ name, connections, busy = (i) => i < connections }) {
   const runs = [];
   for (let round = 1; round <= rounds; round++) {
     progress(`${name}: round ${round} of ${rounds}`);
-    runs.push(await measureOnce({ connections, busy, waitMs }));
+    runs.push(await measureOnce({ connections, busy }));
   }
   const shares = runs[0].shares.map((_, i) => median(runs.map((run) => run.shares[i])));
   return {
@@ -105,7 +103,6 @@ async function measure({ name, connections, busy = (i) => i < connections, waitM
     perSecond: median(runs.map((run) => Math.round(run.perSecond))),
     shares,
     busiest: median(runs.map((run) => run.shares[0] * workers)),
-    moves: runs.reduce((sum, run) => sum + run.moves, 0),
     rounds: runs,
   };
 }
@@ -138,8 +135,8 @@ async function measureCosts() {
   });
 }
 
-/** Asks on all busy connections for `waitMs`, then counts for `seconds`. */
-async function measureOnce({ connections, busy, waitMs }) {
+/** Asks on all busy connections, and counts for `seconds`. */
+async function measureOnce({ connections, busy }) {
   const service = await startService();
   const clients = Array.from({ length: connections }, () => openClient(service.port));
   try {
@@ -151,7 +148,7 @@ async function measureOnce({ connections, busy, waitMs }) {
       for (let i = first; !isOver; i += STREAMS) await ask(client, i);
     };
     const asking = Array.from({ length: STREAMS }, (_, i) => askOn(askers[i % askers.length], i));
-    await pause(waitMs + REPORT_MS);
+    await pause(REPORT_MS);
     const before = await countsOf(service);
     await pause(seconds * 1_000);
     const after = await countsOf(service);
@@ -162,7 +159,6 @@ async function measureOnce({ connections, busy, waitMs }) {
     return {
       perSecond: all / seconds,
       shares: calls.map((count) => count / all).sort((one, other) => other - one),
-      moves: after.moves,
     };
   } finally {
     for (const client of clients) client.close();
@@ -173,10 +169,10 @@ async function measureOnce({ connections, busy, waitMs }) {
 async function countsOf({ httpPort }) {
   const page = await (await fetch(`http://127.0.0.1:${httpPort}/metrics`)).text();
   const calls = [...page.matchAll(/^headgate_worker_calls_total\{.*\} (\d+)$/gm)].map(([, count]) => Number(count));
-  return { calls, moves: Number(/^headgate_worker_moves_total (\d+)$/m.exec(page)?.[1]) };
+  return { calls };
 }
 
-// grpc-js, because it comes back when its connection is asked to go; each with a connection of its own.
+// Each with a connection of its own.
 function openClient(port) {
   return new Client(`127.0.0.1:${port}`, credentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 });
 }

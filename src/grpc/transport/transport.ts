@@ -6,7 +6,6 @@ import type { HealthState } from "../../engine/base/health.ts";
 import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 import type { SocketSource } from "../../engine/base/socket-source.ts";
 import type { GrpcStatus, TransportObserver, UnaryMethod } from "../unary.ts";
-import type { ConnectionLoads } from "./connection-loads.ts";
 import type { TlsFiles } from "./tls-files.ts";
 
 export interface GrpcServerOptions {
@@ -51,8 +50,8 @@ export interface GrpcServer {
   readonly troubles: { sums(): [name: string, sum: number][] };
   /** What the fast lane has read; grpc-js counts nothing. */
   readonly counts?: { sum(name: "connections" | "unaryCalls" | "streams"): number };
-  /** The load of its connections; grpc-js does not show them. */
-  readonly loads?: ConnectionLoads;
+  /** Open streams of all connections; grpc-js does not show them. */
+  openStreams?(): number;
   /**
    * Accepts no new connections and calls, lets calls under way finish, and cuts off what is left after `graceMs` milliseconds. Resolves
    * when all is closed. A second call gets the same promise.

@@ -374,9 +374,6 @@ export const WORKER_METRICS = {
   restarts: counter("headgate_worker_restarts_total", ({ link }) => link?.numbers.of(MAIN, "restarts")).means(
     "Workers that ended unexpectedly and were replaced.",
   ),
-  moves: counter("headgate_worker_moves_total", ({ link }) => link?.numbers.of(MAIN, "moves")).means(
-    "Connections that were asked to end because their worker had far more open streams than the others.",
-  ),
   connections: gauge(
     "headgate_worker_connections",
     (sources) => perWorker(sources, (worker, { numbers }) => numbers.of(worker, "grpc")),

@@ -1,6 +1,5 @@
-// What a worker tells of itself (health, load, metrics), what it answers, and how it sends a connection away.
+// What a worker tells of itself (health, load, metrics), and what it answers.
 
-import { SAMPLE_MS } from "../../grpc/transport/connection-loads.ts";
 import type { Condition } from "../../operate/condition.ts";
 import type { NodeMetrics } from "../../operate/telemetry/node-metrics.ts";
 import type { LimitsKept, WorkerReport } from "../workers/messages.ts";
@@ -9,9 +8,14 @@ import type { AppParts } from "./app-parts.ts";
 import { ownTop } from "./open-top.ts";
 import { noteOwnMetrics } from "./process-metrics.ts";
 
+/** Time between two samples of a worker's load, and after which the weight of a sample has fallen to 1/e. */
+const SAMPLE_MS = 50;
+const MEMORY_MS = 2_500;
+const WEIGHT = 1 - Math.exp(-SAMPLE_MS / MEMORY_MS);
+
 /**
- * `conditions` is what is wrong with this worker, `ofNode` reads the metrics of its thread. Begins to sample the load of its
- * connections, as one of `running.watches`.
+ * `conditions` is what is wrong with this worker, `ofNode` reads the metrics of its thread. Begins to sample its open streams, as one of
+ * `running.watches`.
  */
 export function workerService(
   parts: AppParts,
@@ -20,19 +24,21 @@ export function workerService(
   ofNode: () => Promise<NodeMetrics>,
 ): WorkerService {
   const { health, running } = parts;
-  const loads = () => running.grpc?.loads;
+  let openStreams = 0;
+  const sample = () => {
+    openStreams += ((running.grpc?.openStreams?.() ?? 0) - openStreams) * WEIGHT;
+  };
   // At the end of the turn all sockets have been read and no call of it is answered, so calls that wait for this thread count too.
-  running.watches.push(setInterval(() => setImmediate(() => loads()?.sample()), SAMPLE_MS).unref());
+  running.watches.push(setInterval(() => setImmediate(sample), SAMPLE_MS).unref());
   return {
     health,
     answer(question) {
       if (question.about === "top") return ownTop(parts, question);
       if (question.about === "history") return parts.history.view();
-      if (question.about === "move") return loads()?.moveAway(question.surplus);
       return question.about === "node" ? ofNode() : report(parts, conditions());
     },
     note() {
-      link.numbers.setOpenStreams(link.number, loads()?.openStreams() ?? 0);
+      link.numbers.setOpenStreams(link.number, openStreams);
       noteOwnMetrics(parts);
     },
   };

@@ -10,21 +10,14 @@ interface Taker {
 
 /**
  * Chooses the worker with the fewest connections; among those the one with the fewest open streams; then the one that has waited
- * longest. Callers keep few connections for long, so a difference of one connection can't be avoided. `avoided` is chosen only if
- * nobody else can take: it has just sent a connection away, which now comes back. Undefined if there is no taker.
+ * longest. Callers keep few connections for long, so a difference of one connection can't be avoided. Undefined if there is no taker.
  */
-export function chooseWorker<T extends Taker>(
-  takers: Iterable<T>,
-  connectionsOf: (taker: T) => number,
-  avoided?: T,
-): T | undefined {
+export function chooseWorker<T extends Taker>(takers: Iterable<T>, connectionsOf: (taker: T) => number): T | undefined {
   const isBefore = (one: T, other: T) =>
     (connectionsOf(one) - connectionsOf(other) ||
       one.openStreams - other.openStreams ||
       one.lastGiven - other.lastGiven) < 0;
   let chosen: T | undefined;
-  for (const taker of takers) {
-    if (chosen === undefined || chosen === avoided || (taker !== avoided && isBefore(taker, chosen))) chosen = taker;
-  }
+  for (const taker of takers) if (chosen === undefined || isBefore(taker, chosen)) chosen = taker;
   return chosen;
 }

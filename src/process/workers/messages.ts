@@ -67,9 +67,7 @@ export type Question =
   | ({ readonly about: "top" } & TopQuestion)
   | { readonly about: "report" }
   | { readonly about: "history" }
-  | { readonly about: "node" }
-  /** To send a connection away: the worker has `surplus` open streams more than another. */
-  | { readonly about: "move"; readonly surplus: number };
+  | { readonly about: "node" };
 
 /** What is answered, by what the question is about. */
 export interface Answers {
@@ -79,8 +77,6 @@ export interface Answers {
   readonly history: HistoryView | undefined;
   /** The metrics of Node.js in its thread. */
   readonly node: NodeMetrics;
-  /** Number of streams on the connection that was sent away; undefined if none was suitable. */
-  readonly move: number | undefined;
 }
 
 /** The answers of all workers that gave one in time, by their numbers. */

@@ -9,9 +9,9 @@ export type WorkerStatus = (typeof WORKER_STATUSES)[number];
 
 /**
  * Of a worker how often it has shown that it lives, its status by number, its open streams (mean over seconds, in thousandths), and the
- * connections that it holds by listener; of the main thread restarts and moves.
+ * connections that it holds by listener; of the main thread restarts.
  */
-const FIELDS = ["beats", "status", "streamThousandths", "restarts", "moves", ...LISTENER_NAMES] as const;
+const FIELDS = ["beats", "status", "streamThousandths", "restarts", ...LISTENER_NAMES] as const;
 type Field = (typeof FIELDS)[number];
 
 /** The row of the main thread; workers are numbered from 1. */

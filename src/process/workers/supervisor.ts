@@ -15,15 +15,7 @@ import { sayListening } from "../say-listening.ts";
 import type { Settings } from "../settings.ts";
 import { chooseWorker } from "./choose-worker.ts";
 import { joinHealth, workersForCalls } from "./fleet-health.ts";
-import {
-  type AllAnswers,
-  type Answers,
-  type FromWorker,
-  LISTENER_NAMES,
-  type ListenerName,
-  type Question,
-} from "./messages.ts";
-import { Rebalancer } from "./rebalance.ts";
+import { type AllAnswers, type FromWorker, LISTENER_NAMES, type ListenerName, type Question } from "./messages.ts";
 import { RestartPace } from "./restart-pace.ts";
 import { addressOf, goOnWithout, listenError, SharedListener } from "./shared-listener.ts";
 import { MAIN, SharedNumbers } from "./shared-numbers.ts";
@@ -40,8 +32,6 @@ const SILENT_LOOKS_MAX = 10;
  * a store that is away does not prolong it. A container has as long: the startup probe in deploy/ allows 60 s.
  */
 const STARTING_LOOKS_MAX = 60;
-/** A connection that was sent away is expected back within this time. */
-const COMING_BACK_US = 3_000_000;
 /** Extra time for a worker to end, beyond what the settings allow. */
 const END_SLACK_MS = 5_000;
 
@@ -76,15 +66,12 @@ export class Supervisor {
   readonly #workers = new Map<number, WorkerThread>();
   readonly #paces: readonly RestartPace[];
   readonly #restarts = new Set<NodeJS.Timeout>();
-  readonly #rebalancer = new Rebalancer<WorkerThread>();
   #look: NodeJS.Timeout | undefined;
   /** Defined until all workers have served once. */
   #start: Start | undefined;
   #isStopping = false;
   #willTell = false;
   #whenEmpty: (() => void) | undefined;
-  /** The worker that was asked to send a connection away, and until when the connection is expected back. */
-  #moving: { readonly from: WorkerThread; readonly untilUs: number } | undefined;
   #given = 0;
 
   constructor(options: SupervisorOptions) {
@@ -107,10 +94,7 @@ export class Supervisor {
   async start(): Promise<void> {
     const { count, settings, logger } = this.#options;
     await this.#openPages();
-    this.#look = setInterval(() => {
-      this.#endStuck();
-      void this.#rebalance();
-    }, LOOK_MS);
+    this.#look = setInterval(() => this.#endStuck(), LOOK_MS);
     try {
       await new Promise<void>((resolve, reject) => {
         this.#start = { resolve, reject };
@@ -248,21 +232,13 @@ export class Supervisor {
     const takers = this.#all().filter((worker) => worker.takesAt(name));
     // A worker that still starts knows less than one that serves, so its pages are a last resort.
     const serving = workersForCalls(takers);
-    const avoided = name === "grpc" ? this.#avoided() : undefined;
-    const chosen = chooseWorker(serving.length > 0 ? serving : takers, (worker) => worker.heldAt(name), avoided);
+    const chosen = chooseWorker(serving.length > 0 ? serving : takers, (worker) => worker.heldAt(name));
     if (chosen === undefined) {
       socket.destroy();
       return;
     }
     chosen.lastGiven = ++this.#given;
     chosen.give(name, socket);
-  }
-
-  // Only the first new connection after a move counts as the one that was sent away.
-  #avoided(): WorkerThread | undefined {
-    const moving = this.#moving;
-    this.#moving = undefined;
-    return moving !== undefined && this.#options.clock.nowUs() < moving.untilUs ? moving.from : undefined;
   }
 
   #endStuck(): void {
@@ -277,26 +253,6 @@ export class Supervisor {
       worker.failure ??= new Error(trouble);
       worker.kill();
     }
-  }
-
-  async #rebalance(): Promise<void> {
-    const { clock, logger } = this.#options;
-    const nowUs = clock.nowUs();
-    const move = this.#rebalancer.look(workersForCalls(this.#all()), nowUs);
-    if (move === undefined) return;
-    const { from, surplus } = move;
-    this.#moving = { from, untilUs: nowUs + COMING_BACK_US };
-    this.#rebalancer.noteMove(nowUs);
-    const streams = (await from.ask({ about: "move", surplus })) as Answers["move"];
-    if (streams === undefined) {
-      this.#moving = undefined;
-      return;
-    }
-    this.#numbers.add(MAIN, "moves", 1);
-    logger.debug(
-      { number: from.number, open_streams: Math.round(from.openStreams), streams: Math.round(streams) },
-      "an overloaded worker asked a client to reconnect",
-    );
   }
 
   // Waits for the end of the turn, so that several changes in one turn are sent once.

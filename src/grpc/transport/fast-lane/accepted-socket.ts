@@ -3,7 +3,6 @@
 
 import type { Socket } from "node:net";
 import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
-import { MovingAverage } from "../connection-loads.ts";
 import { Connection } from "./connection.ts";
 import { FrameIntake } from "./frame-intake.ts";
 import type { UnaryCalls } from "./grpc-call.ts";
@@ -21,7 +20,6 @@ const KEEPALIVE_PING = Buffer.from("headgate", "latin1");
 export class AcceptedSocket {
   readonly socket: Socket;
   /** The mean number of its open unary calls. */
-  readonly load = new MovingAverage();
   /** Undefined until the preface is complete. */
   connection: Connection | undefined;
   readonly #server: Http2Server;

@@ -2,14 +2,11 @@
 
 import type { Server } from "node:net";
 import { waitAtMost } from "../../../engine/base/wait-at-most.ts";
-import { type ConnectionLoads, chooseConnection } from "../connection-loads.ts";
 import type { HealthService } from "../health-service.ts";
 import { grpcCannotListen, removeAbandonedSocket } from "../listen-address.ts";
 import { otherServices } from "../other-services.ts";
 import type { GrpcServer, GrpcServerOptions } from "../transport.ts";
-import type { AcceptedSocket } from "./accepted-socket.ts";
 import type { ServerCounts } from "./bounds.ts";
-import { UnaryStream } from "./grpc-call.ts";
 import { Http2Server, type Http2ServerOptions } from "./http2-server.ts";
 import { Listener } from "./listener.ts";
 
@@ -39,7 +36,7 @@ export async function startFastLane(options: FastLaneOptions): Promise<FastLaneS
     counts: http2.counts,
     troubles: http2.counts.troubles,
     inFlight: () => http2.inFlight,
-    loads: loadsOf(listener, options),
+    openStreams: () => http2.streams,
     drain(graceMs) {
       drained ??= drain(health, listener, options.sockets, graceMs);
       return drained;
@@ -76,36 +73,4 @@ async function drain(
   await waitAtMost(graceMs, emptied);
   listener.destroy();
   await emptied;
-}
-
-// Open unary calls, and the GOAWAY for one connection. Calls of health and reflection don't count: a Watch of health stays open for days
-// and costs nothing.
-function loadsOf({ accepted }: Listener, { maxConnectionAgeGraceMs }: FastLaneOptions): ConnectionLoads {
-  return {
-    sample() {
-      for (const each of accepted) each.load.add(unaryCallsOf(each));
-    },
-    openStreams() {
-      let sum = 0;
-      for (const { load } of accepted) sum += load.value;
-      return sum;
-    },
-    moveAway(surplus) {
-      const staying = [...accepted].filter(({ connection }) => connection?.state === "open");
-      // The only connection would take the whole load along.
-      if (staying.length < 2) return undefined;
-      const chosen = chooseConnection(
-        staying.map(({ load }) => load.value),
-        surplus,
-      );
-      if (chosen === undefined) return undefined;
-      staying[chosen]?.connection?.drain(maxConnectionAgeGraceMs);
-      return staying[chosen]?.load.value;
-    },
-  };
-}
-
-function unaryCallsOf({ connection }: AcceptedSocket): number {
-  if (connection === undefined || connection.streams.size === 0) return 0;
-  return connection.streams.all().filter((stream) => stream instanceof UnaryStream).length;
 }

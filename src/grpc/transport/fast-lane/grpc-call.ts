@@ -218,7 +218,7 @@ export class UnaryCalls {
  */
 type State = "idle" | "reading" | "handling" | "answering" | "abandoned";
 
-export class UnaryStream extends GrpcCall implements UnaryReply {
+class UnaryStream extends GrpcCall implements UnaryReply {
   readonly #calls: UnaryCalls;
   #state: State = "idle";
   #method: UnaryMethod = NO_METHOD;
