@@ -344,7 +344,7 @@ describe("a cluster that is down", () => {
 describe("one sentence says that", () => {
   async function troubleWith(target: ClusterTarget): Promise<string> {
     const store = closedWithTest(openClusterStore({ target }));
-    await until("somebody was asked", () => store.trouble()?.includes("have not been asked") === false);
+    await until("somebody was asked", () => store.trouble()?.includes("are not known yet") === false);
     return store.trouble() ?? "nothing";
   }
 

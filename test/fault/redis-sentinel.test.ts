@@ -175,12 +175,12 @@ describe("one sentence says that", () => {
     expect(troubles).toEqual([
       `Sentinel at 127.0.0.1:${sentinel.port} knows no primary called mymaster`,
       `Sentinel at 127.0.0.1:${port} refuses connections: nothing listens there`,
-      `Sentinel at 127.0.0.1:${primary.port} is no sentinel, but a Redis server`,
+      `Sentinel at 127.0.0.1:${primary.port} is a Redis server, not a sentinel`,
     ]);
   });
 
   test("a sentinel was taken for a Redis server", async () => {
     const [sentinel] = rig.sentinels as [RedisServer];
-    expect(await troubleOf(openRedisStore({ target: sentinel.target() }))).toMatch(/needs redis-sentinel:\/\//);
+    expect(await troubleOf(openRedisStore({ target: sentinel.target() }))).toMatch(/use redis-sentinel:\/\//);
   });
 });

@@ -147,9 +147,9 @@ describe("a bucket", () => {
       env: { ADMIN_TOKEN: TOKEN },
     });
     expect(two.out).toMatch(/\n\nNo limit for descriptor 2 of 2\. Commas separate the entries of a descriptor\.\n$/);
-    expect(seen.out).not.toContain("no limit is met");
+    expect(seen.out).not.toContain("no limit matches");
     const none = await runProgram(["buckets", "peek", ...server, "other=x"], { env: { ADMIN_TOKEN: TOKEN } });
-    expect([none.exitCode, none.out]).toEqual([1, expect.stringContaining("no limit is met")]);
+    expect([none.exitCode, none.out]).toEqual([1, expect.stringContaining("no limit matches")]);
   });
 });
 

@@ -123,7 +123,7 @@ describe.each(TRANSPORTS)("on %s", (transport) => {
     );
     expect(failures).toEqual([
       "9 FAILED_PRECONDITION: REQUEST_NOT_HELD: expected entries of a rule with 'hold', but the rule plain has none",
-      "3 INVALID_ARGUMENT: REQUEST_HOLD_ID: the request has no id; expected a new one for each reservation",
+      "3 INVALID_ARGUMENT: REQUEST_HOLD_ID: the request has no id; expected a new id for each reservation",
     ]);
   });
 

@@ -198,7 +198,7 @@ test("a token is wanted even on this host, and none configured means that nobody
   const app = await startTestApp(RULES);
   const response = await app.http("/limits");
   expect(response.status).toBe(403);
-  expect(await response.text()).toContain("start it with ADMIN_TOKEN");
+  expect(await response.text()).toContain("start the server with ADMIN_TOKEN");
   const guarded = await start();
   expect((await guarded.http("/limits")).status).toBe(401);
 });

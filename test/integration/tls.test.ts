@@ -131,14 +131,14 @@ describe("the whole service", () => {
       tls: { subject: "CN=headgate.test", fault: null, last_error: says },
     });
     expect(await metric("headgate_tls_last_change_success")).toBe(0);
-    expect(app?.log.filter((line) => line.includes("changed certificates are not used"))).toHaveLength(1);
+    expect(app?.log.filter((line) => line.includes("changed certificates rejected"))).toHaveLength(1);
   });
 
   test("serves with a certificate that has expired, and is loud about it", async () => {
     await start(authority.issueFor(-1, "headgate.test"));
     expect(await json("/readyz")).toMatchObject({ degraded: { certificates: expect.stringMatching(/ expired at 2/) } });
     expect(await metric("headgate_tls_certificate_remaining_seconds")).toBeLessThan(0);
-    expect(app?.log.filter((line) => line.includes("callers may refuse the certificates"))).toHaveLength(1);
+    expect(app?.log.filter((line) => line.includes("callers may reject the certificates"))).toHaveLength(1);
     const socket = connect({
       port: app?.grpcPort ?? 0,
       host: "127.0.0.1",

@@ -204,7 +204,7 @@ describe("`headgate top`", () => {
       name: "the token is wrong",
       env: { ADMIN_TOKEN: "not-the-operators-token" },
       more: {},
-      says: /answered 401: .*not in force/,
+      says: /answered 401: .*invalid token/,
     },
     {
       name: "nothing is counted",

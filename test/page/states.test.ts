@@ -112,7 +112,7 @@ test("the certificate has expired: it is said what callers get of it, and which 
     .toBe("The certificate of the gRPC port has expired: callers that check it get no decision, and 1 more to check.");
   expect(await conditionsOf(seen)).toEqual([
     expect.stringMatching(/^The certificate of the gRPC port has expired: callers that check it get no decision\./),
-    expect.stringMatching(/^Callers may turn down the certificates in force: /),
+    expect.stringMatching(/^Callers may reject the certificates in force: /),
   ]);
   expect(await seen.page.locator("#certificate").innerText()).toMatch(/headgate\.test.*valid until .*, from \//);
   await expectClean(seen);
