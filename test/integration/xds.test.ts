@@ -198,7 +198,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     await again.serve({ version: "1", resources: [resource("edge", 9)] });
     await again.request(({ version }) => version === "1");
     expect(again.requests()[0]).toMatchObject({ version: "", nonce: "" });
-    const away = app.log.filter((line) => line.includes("the control plane is away"));
+    const away = app.log.filter((line) => line.includes("the control plane can't be reached"));
     // For each reason once: the stream that broke off, and then that nobody listens.
     expect(away.length).toBeGreaterThanOrEqual(1);
     expect(away.length).toBeLessThanOrEqual(4);
@@ -231,7 +231,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
       heard_at: expect.stringMatching(/^20/),
     });
     expect((await second.http("/healthcheck")).status).toBe(200);
-    expect(await (await second.http("/readyz")).text()).toContain("RULES_CACHE kept at 20");
+    expect(await (await second.http("/readyz")).text()).toContain("RULES_CACHE, of 20");
     // A file that was cut is not half a set.
     writeFileSync(file, readFileSync(file).subarray(0, -10));
     const third = await startApp(plane.port, { RULES_CACHE: file });
@@ -395,7 +395,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     expect((await app.hit({ tenant: "t" })).statuses[0]?.current_limit?.requests_per_unit).toBe(7);
     await app.hit({ tenant: "t" });
     expect((await app.hit({ tenant: "t" })).overall_code).toBe("OVER_LIMIT");
-    expect(await (await app.http("/config")).text()).toContain("comes from resource edge: descriptors[0]");
+    expect(await (await app.http("/config")).text()).toContain("is already defined at resource edge: descriptors[0]");
     // Whatever stands in a file, the control plane's sets are judged without it.
     file("domain: edge\ndescriptors: [{ kye: x }]\n");
     await expect.poll(async () => (await app.http("/config")).text()).toContain("unknown key 'kye'");
