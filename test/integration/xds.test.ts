@@ -236,7 +236,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     writeFileSync(file, readFileSync(file).subarray(0, -10));
     const third = await startApp(plane.port, { RULES_CACHE: file });
     await expect(third.hit({ user: "a" })).rejects.toThrow(/no rule/);
-    expect(third.log.join("\n")).toContain("can't be read");
+    expect(third.log.join("\n")).toContain("can't read the rules in RULES_CACHE");
   });
 
   // Promise(xds): A hanging disk under RULES_CACHE delays no set.
