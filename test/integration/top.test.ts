@@ -157,6 +157,20 @@ describe("metrics", () => {
 });
 
 describe("`headgate top`", () => {
+  test("sums several processes, and shows the others when one does not answer", async () => {
+    const apps = [await start(), await start()] as const;
+    for (const app of apps) for (let i = 0; i < 5; i++) await app.hit({ user: "a" });
+    const servers = apps.map(({ httpPort }) => `127.0.0.1:${httpPort}`);
+    const all = await runProgram(["top", "-s", servers.join(","), "--json"]);
+    const asked = (out: string) => (JSON.parse(out) as { keys: { asked: number; asked_overcount: number }[] }).keys[0];
+    expect(JSON.parse(all.out)).toMatchObject({ processes: 2, asked: 10 });
+    expect(asked(all.out)).toMatchObject({ asked: 10, asked_overcount: 0 });
+    await apps[1].stop();
+    const { out, err, exitCode } = await runProgram(["top", "-s", servers.join(",")]);
+    expect(out).toMatch(/edge\/user/);
+    expect([err, exitCode]).toEqual([expect.stringContaining(`can't ask http://${servers[1]}/top`), 2]);
+  });
+
   const serverOf = (app: TestApp) => ["top", "-s", `127.0.0.1:${app.httpPort}`];
 
   test("prints who is refused, by which rule and since when", async () => {

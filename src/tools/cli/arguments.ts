@@ -78,6 +78,11 @@ export function parseHttpServer(text: string): string {
   return url;
 }
 
+/** Reads the addresses of several HTTP ports, separated by commas. */
+export function parseHttpServers(text: string): readonly string[] {
+  return [...new Set(text.split(/\s*,\s*/).map(parseHttpServer))];
+}
+
 /** An option whose default is given and shown in the help as one would type it. */
 export function typed<T>(flags: string, description: string, parse: (text: string) => T, preset: string): Option {
   return new Option(flags, description).argParser(parse).default(parse(preset), preset);

@@ -1,7 +1,7 @@
 // A command of this program: what several of them take and show alike.
 
 import { Command } from "commander";
-import { parseHttpServer, serverOption, someText } from "./arguments.ts";
+import { parseHttpServer, parseHttpServers, serverOption, someText } from "./arguments.ts";
 
 /** A command whose subcommands are such, too. */
 export class ProgramCommand extends Command {
@@ -25,11 +25,22 @@ export class ProgramCommand extends Command {
 }
 
 /** Adds a command that asks a running service's HTTP port. */
-export function asking(below: ProgramCommand, name: string, summary: string, json = "print JSON"): ProgramCommand {
-  return below
-    .command(name)
-    .summary(summary)
-    .addOption(serverOption("-s, --server <url>", "HTTP port of the service", parseHttpServer, "localhost:8080"))
-    .option("--token-file <path>", "file with the token to send")
-    .option("--json", json);
+export function asking(below: ProgramCommand, name: string, summary: string): ProgramCommand {
+  const server = serverOption("-s, --server <url>", "HTTP port of the service", parseHttpServer, "localhost:8080");
+  return adminCommand(below, name, summary).addOption(server).option("--json", "print JSON");
+}
+
+/** Adds a command that asks the HTTP ports of several processes. */
+export function askingAll(below: ProgramCommand, name: string, summary: string, json = "print JSON"): ProgramCommand {
+  const servers = serverOption(
+    "-s, --server <urls>",
+    "HTTP ports of the processes, separated by commas",
+    parseHttpServers,
+    "localhost:8080",
+  );
+  return adminCommand(below, name, summary).addOption(servers).option("--json", json);
+}
+
+function adminCommand(below: ProgramCommand, name: string, summary: string): ProgramCommand {
+  return below.command(name).summary(summary).option("--token-file <path>", "file with the token to send");
 }

@@ -3,8 +3,7 @@
 import { type Clock, SystemClock } from "../../engine/base/clock.ts";
 import { isRecord } from "../../engine/base/is-record.ts";
 import { type AdminTarget, askAdmin } from "./admin-call.ts";
-import { parseHttpServer, serverOption } from "./arguments.ts";
-import type { ProgramCommand } from "./command.ts";
+import { askingAll, type ProgramCommand } from "./command.ts";
 import { doctorReport, doctorText, type Heard, type Silent, type State } from "./doctor-report.ts";
 import { jsonText, type Terminal } from "./terminal.ts";
 
@@ -16,34 +15,18 @@ interface DoctorFlags {
 
 /** Adds the command. */
 export function addDoctor(program: ProgramCommand, terminal: Terminal): void {
-  program
-    .command("doctor")
-    .summary("see what is wrong with running processes, and where they differ")
+  askingAll(program, "doctor", "see what is wrong with running processes, and where they differ")
     .description(
       "Asks each process what is wrong, since when and what to do, and compares rules, versions, settings and clocks. Exits 0 if" +
         " all is well, 1 if anything is wrong or differs, 2 if a process can't be asked; the others are reported then, too." +
         " A token comes from ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file.",
     )
-    .addOption(
-      serverOption(
-        "-s, --server <urls>",
-        "HTTP ports of the processes, separated by commas",
-        parseServers,
-        "localhost:8080",
-      ),
-    )
-    .option("--token-file <path>", "file with the token to send")
-    .option("--json", "print JSON")
     .examples(`
   headgate doctor
   headgate doctor --server ratelimit-0:8080,ratelimit-1:8080 --token-file token
   headgate doctor --json | jq '.conditions[].says'
 `)
     .action((flags: DoctorFlags) => doctor(flags, terminal));
-}
-
-function parseServers(text: string): readonly string[] {
-  return [...new Set(text.split(",").map((one) => parseHttpServer(one.trim())))];
 }
 
 async function doctor({ server: servers, tokenFile, json }: DoctorFlags, terminal: Terminal): Promise<void> {

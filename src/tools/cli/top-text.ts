@@ -6,7 +6,10 @@ import type { TopView } from "../../operate/telemetry/top/top-view.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
 
 /** What /top answered, as far as it is shown here. */
-export type TopAnswer = Pick<TopView, "at" | "window" | "by" | "keys" | "asked" | "refused" | "workers">;
+export type TopAnswer = Omit<TopView, "window_seconds"> & {
+  /** How many processes answered, if several did. */
+  readonly processes?: number;
+};
 
 const TITLES = ["REFUSED", "ASKED", "SINCE", "LAST", "RULE", "KEY"];
 /** Columns of numbers stand to the right. */
@@ -16,11 +19,15 @@ const TEXT_COLUMNS_MIN = 10;
 /** The least part of all calls that a key must have to stand out. */
 const STANDS_OUT = 0.01;
 
+/** What the table shows. */
+type Shown = Omit<TopAnswer, "from" | "rest_asked" | "rest_refused">;
+
 /** The table, with a line above it, and one more where no key stands out. On a screen each row is one line: long rules and keys are cut. */
-export function topText(answer: TopAnswer, terminal: Terminal): string {
-  const { at, window, by, keys, workers } = answer;
+export function topText(answer: Shown, terminal: Terminal): string {
+  const { at, window, by, keys, workers, processes } = answer;
   const who = by === "refused" ? "refused most" : "asking most";
-  const of = workers === undefined ? "" : `, ${count(workers, "worker")}`;
+  const of =
+    processes !== undefined ? `, ${processes} processes` : workers === undefined ? "" : `, ${count(workers, "worker")}`;
   const head = paint(terminal, "bold", visible(`${who} within the last ${window}, ${at.slice(11, 19)} UTC${of}`));
   const note = standsOut(answer) ? "" : `${noKeyWords(answer)}\n`;
   if (keys.length === 0) return `${head}\n\n${note}`;
@@ -35,14 +42,14 @@ export function topText(answer: TopAnswer, terminal: Terminal): string {
 }
 
 /** Whether the first key has a part of all calls that is worth a word, as on the page (page/top.mjs). */
-function standsOut({ by, asked, refused, keys: [key] }: TopAnswer): boolean {
+function standsOut({ by, asked, refused, keys: [key] }: Shown): boolean {
   if (key === undefined) return false;
   const [certain, all] =
     by === "refused" ? [key.refused - key.refused_overcount, refused] : [key.asked - key.asked_overcount, asked];
   return certain >= STANDS_OUT * all;
 }
 
-function noKeyWords({ by, asked, refused }: TopAnswer): string {
+function noKeyWords({ by, asked, refused }: Shown): string {
   const [all, noun, none] =
     by === "refused" ? [refused, "refusal", "nobody is refused"] : [asked, "question", "nobody asks"];
   return all === 0 ? none : `no key stands out among ${count(all, noun)}`;

@@ -4,12 +4,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Option } from "commander";
 import { askAdmin } from "./admin-call.ts";
 import { duration, typed, whole } from "./arguments.ts";
-import { asking, type ProgramCommand } from "./command.ts";
+import { askingAll, type ProgramCommand } from "./command.ts";
 import { jsonText, type Terminal } from "./terminal.ts";
+import { mergeTops } from "./top-merge.ts";
 import { type TopAnswer, topText } from "./top-text.ts";
 
 interface TopFlags {
-  readonly server: string;
+  readonly server: readonly string[];
   readonly tokenFile?: string;
   readonly window: "minute" | "hour";
   readonly by: "refused" | "asked";
@@ -19,31 +20,33 @@ interface TopFlags {
   readonly json?: true;
 }
 
+/** Most keys that /top lists. */
+const KEYS_MAX = 100;
 /** Moves the cursor to the corner and clears the screen. */
 const TO_THE_CORNER = "\x1b[H\x1b[2J";
 
 /** Adds the command. `untilStopped` resolves when the table is to end; never unless given: a signal ends the process. */
 export function addTop(program: ProgramCommand, terminal: Terminal, untilStopped?: () => Promise<void>): void {
-  asking(
+  askingAll(
     program,
     "top",
     "see who is refused right now, by which rule, and since when",
     "print one answer as JSON and end",
   )
     .description(
-      "Shows the keys that a running service refuses most, or that ask most, and refreshes until Ctrl-C; once where the" +
-        " output is no terminal. Ends with 0, with 2 if the service can't be asked at first." +
+      "Shows the keys that running processes refuse most together, or that ask most, and refreshes until Ctrl-C; once where the" +
+        " output is no terminal. Exits 0, or 2 if a process can't be asked at first; the others are shown then, too." +
         " A token comes from ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file.",
     )
     .addOption(new Option("--window <window>", "how far back").choices(["minute", "hour"]).default("minute"))
     .addOption(new Option("--by <count>", "what counts").choices(["refused", "asked"]).default("refused"))
-    .option("-k, --keys <n>", "so many keys", whole(1, 100), 20)
+    .option("-k, --keys <n>", "so many keys", whole(1, KEYS_MAX), 20)
     .addOption(typed("--every <time>", "how often to ask", duration(200, 3_600_000), "2s"))
     .option("--once", "print one table and end")
     .examples(`
   headgate top
   headgate top --by asked --window hour --once
-  headgate top --server ratelimit:8080 --token-file token
+  headgate top --server ratelimit-0:8080,ratelimit-1:8080 --token-file token
 `)
     .action((flags: TopFlags) => top(flags, terminal, untilStopped));
 }
@@ -75,7 +78,15 @@ async function refresh(
   terminal.setExitCode(0);
 }
 
-/** Undefined once the terminal was told why there is none. */
-function ask(flags: TopFlags, terminal: Terminal): Promise<TopAnswer | undefined> {
-  return askAdmin(flags, `/top?window=${flags.window}&by=${flags.by}&keys=${flags.keys}`, "keys", terminal);
+/** Undefined once the terminal was told why no process answers. */
+async function ask({ server: servers, tokenFile, window, by, keys }: TopFlags, terminal: Terminal) {
+  // Of several processes as many keys as they tell: what is not listed makes sums less certain.
+  const path = `/top?window=${window}&by=${by}&keys=${servers.length === 1 ? keys : KEYS_MAX}`;
+  const answers = await Promise.all(
+    servers.map((server) => askAdmin<TopAnswer>({ server, tokenFile }, path, "keys", terminal)),
+  );
+  return mergeTops(
+    answers.filter((answer) => answer !== undefined),
+    keys,
+  );
 }

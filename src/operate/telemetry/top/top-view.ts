@@ -20,10 +20,12 @@ export type TopView = ReturnType<typeof topView>;
 /** `workers`: how many workers answered; undefined if this process is the only one. */
 export function topView(
   { window, by, keys }: TopQuestion,
-  { fromUs, rows, asked, refused }: TopSummary,
+  { fromUs, rows, restAsked, restRefused, asked, refused }: TopSummary,
   nowUs: number,
   workers?: number,
 ) {
+  const listed = firstOf(rows, by, keys);
+  const others = rows.filter((row) => !listed.includes(row));
   return {
     at: isoTime(nowUs),
     from: isoTime(fromUs),
@@ -32,7 +34,10 @@ export function topView(
     by,
     asked,
     refused,
-    keys: firstOf(rows, by, keys).map((row) => rowView(row, nowUs)),
+    keys: listed.map((row) => rowView(row, nowUs)),
+    // The most that a key that is not listed can have.
+    rest_asked: others.reduce((most, row) => Math.max(most, row.asked.most), restAsked),
+    rest_refused: others.reduce((most, row) => Math.max(most, row.refused.most), restRefused),
     ...(workers === undefined ? {} : { workers }),
   };
 }
