@@ -46,7 +46,7 @@ test.skipIf(spawnSync("prlimit", ["--version"]).status !== 0)(
     expect(isFull).toBe(true);
     expect(reports.failures[0]).toMatchObject({ code: "STORE_COMMAND" });
     // Which of the two depends on the file that could not grow first.
-    expect(reports.failures[0]?.message).toMatch(/has (trouble with its disk|an internal error)/);
+    expect(reports.failures[0]?.message).toMatch(/has (a disk problem|an internal error)/);
     limitFileSize(server, "unlimited");
     await until("it pays again", async () => {
       const probe = await settle(store, groupOn("after".padEnd(KEY_LENGTH, "y")));

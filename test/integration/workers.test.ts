@@ -146,7 +146,7 @@ describe("two workers on one Redis", () => {
     // One call of each connection of the worker that died, and those that asked before they were connected again.
     expect(failed.filter(({ code }) => code !== status.UNAVAILABLE)).toEqual([]);
     expect(failed.length).toBeLessThan(outcomes.length / 2);
-    expect(rig.log.filter((line) => /"number":1.*thrown by a test.*a worker has ended/.test(line))).toHaveLength(1);
+    expect(rig.log.filter((line) => /"number":1.*thrown by a test.*a worker exited/.test(line))).toHaveLength(1);
   });
 
   // Promise(processes): A worker that hangs, even while it starts, is replaced.
