@@ -150,7 +150,7 @@ describe("without OpenTelemetry's packages", () => {
         (error: Error) => error.message,
       );
       expect(why).toContain("ended with 1");
-      expect(why).toContain("CONFIG_SETTINGS: traces are asked for");
+      expect(why).toContain("CONFIG_SETTINGS: traces are on");
       expect(why).toMatch(new RegExp(`npm install @opentelemetry/api@\\S+ .*${exporter}`));
       expect(why.split("exporter-trace-otlp")).toHaveLength(2);
     },
