@@ -106,7 +106,7 @@ test("a worker that dies costs the calls under way their decision, and nobody an
   const load = new Load(CALLERS, () => caller.get("/many", HEADERS));
   await expect.poll(() => load.total, { timeout: 20_000 }).toBeGreaterThan(100);
   fleet.act(1, "throw");
-  await expect.poll(() => fleet.log.some((line) => line.includes("a worker has ended"))).toBe(true);
+  await expect.poll(() => fleet.log.some((line) => line.includes("a worker exited"))).toBe(true);
   const replaced = async () => (await workersOf(fleet)).map(({ status }) => status);
   await expect.poll(replaced, { timeout: 20_000 }).toEqual(Array(WORKERS).fill("ready"));
   await sleep(200); // and some requests with both
