@@ -78,7 +78,14 @@ describe.skipIf(client === undefined)("grpc-go's interop client passes", () => {
     { name: "special_status_message" },
     { name: "unimplemented_method" },
     { name: "unimplemented_service" },
-    { name: "rpc_soak", more: ["-soak_iterations=200", "-soak_per_iteration_max_acceptable_latency_ms=5000"] },
+    {
+      name: "rpc_soak",
+      more: [
+        "-soak_iterations=200",
+        "-soak_per_iteration_max_acceptable_latency_ms=5000",
+        "-soak_overall_timeout_seconds=60",
+      ],
+    },
     { name: "channel_soak", more: ["-soak_iterations=20", "-soak_per_iteration_max_acceptable_latency_ms=5000"] },
   ])("$name", async ({ name, more }) => {
     expect(await complaint(name, more)).toBeUndefined();
