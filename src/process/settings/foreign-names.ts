@@ -73,8 +73,8 @@ export function findForeignNames(
 }
 
 function lookAlike(name: string, known: readonly string[]): string | undefined {
-  // OpenTelemetry's own libraries read more OTEL_ variables than the settings.
-  if (SERVICE_LINK.test(name) || name.startsWith("OTEL_")) return undefined;
+  // OpenTelemetry's own libraries read more OTEL_ variables than the settings; the other commands read HEADGATE_SERVER.
+  if (SERVICE_LINK.test(name) || name.startsWith("OTEL_") || name === "HEADGATE_SERVER") return undefined;
   const bare = name.replace(/^HEADGATE_/, "");
   if (bare !== name && (known.includes(bare) || FOREIGN.has(bare))) {
     return `${name}: no such setting; settings have no prefix, did you mean ${bare}?`;

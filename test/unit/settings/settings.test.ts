@@ -224,6 +224,7 @@ test.each<readonly [string, Environment, readonly unknown[]]>([
   ["our name before a setting", { HEADGATE_PORT: "1", HEADGATE_SHADOW_MODE: "true" }, [PREFIXED]],
   ["the other service's own", { REDIS_POOL_SIZE: "20" }, [POOL]],
   ["nothing of everybody's", { HOME: "/root", PATH: "/bin", HOSTNAME: "pod-1", GRPC_TRACE: "all", LOGNAME: "ann" }, []],
+  ["nothing of what the other commands read", { HEADGATE_SERVER: "headgate-0" }, []],
   [
     "nothing of Kubernetes's",
     { REDIS_SERVICE_HOST: "10.0.0.1", REDIS_PORT: "tcp://10.0.0.1:6379", REDIS_PORT_6379_TCP_ADDR: "a" },
