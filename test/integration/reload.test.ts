@@ -4,9 +4,9 @@
 import { cpSync, mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { Log } from "../../src/engine/base/log.ts";
 import type { RuleSet } from "../../src/engine/rules/rule-set.ts";
 import { Reloader, type ReloaderOptions } from "../../src/rule-sources/files/reload.ts";
-import type { ReloadLog } from "../../src/rule-sources/files/rule-source.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { PlainStatsBook } from "../support/rules.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -27,7 +27,7 @@ afterEach(() => {
   rmSync(root, { recursive: true, force: true });
 });
 
-const SILENT: ReloadLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 function rules(domain: string, perMinute = 5): string {
   return `domain: ${domain}\ndescriptors:\n  - { key: k, rate_limit: { requests_per_unit: ${perMinute}, unit: minute } }\n`;
@@ -145,7 +145,7 @@ describe("a bad state", () => {
     put("a.yaml", rules("a"));
     const clock = new ManualClock();
     const lines: string[] = [];
-    const log: ReloadLog = { ...SILENT, error: (_fields, message) => lines.push(message) };
+    const log: Log = { ...SILENT, error: (_fields, message) => lines.push(message) };
     const { reloader, published } = await begin({ clock, log });
     clock.advanceSeconds(60);
     put("a.yaml", "domain: a\nlimits: 1\nrules: 2\n");

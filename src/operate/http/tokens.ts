@@ -5,10 +5,10 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Clock } from "../../engine/base/clock.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
+import type { Log } from "../../engine/base/log.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { ADMIN_TOKEN } from "../../process/settings/value-types.ts";
-import type { ReloadLog } from "../../rule-sources/files/rule-source.ts";
 
 const TOKENS_MAX = 64;
 /** The file is read no more often than this. */
@@ -21,7 +21,7 @@ interface TokensOptions {
   /** ADMIN_TOKEN_FILE: a token per line, optionally with a name before it. Not read if there is a `token`. */
   readonly file: string | undefined;
   readonly clock: Clock;
-  readonly log: Pick<ReloadLog, "info" | "error">;
+  readonly log: Pick<Log, "info" | "error">;
 }
 
 interface Token {

@@ -3,6 +3,7 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";
+import type { LogFields } from "../../engine/base/log.ts";
 import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { base64Unless, type Descriptor, HoldAsk, textOf } from "../../engine/domain/request.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
@@ -10,7 +11,6 @@ import { waitUsOf } from "../../engine/limiter/decision.ts";
 import { shownBeside, shownValues } from "../../engine/limiter/shown-values.ts";
 import type { DomainRules } from "../../engine/rules/rule-set.ts";
 import { readTraceparent, type SpanIds } from "../../grpc/trace-context.ts";
-import type { LogFields } from "./logger.ts";
 
 /** Longer lines are left out: a call may have 256 descriptors of 64 KiB each. In UTF-16 units. */
 const LINE_CHARS_MAX = 65_536;

@@ -2,12 +2,10 @@
 
 import { destination, pino } from "pino";
 import type { Clock } from "../../engine/base/clock.ts";
+import type { LogFields } from "../../engine/base/log.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import { visibleJson } from "../../engine/base/visible.ts";
 import { formatLogLine } from "./log-line.ts";
-
-/** Fields of a line. Their names are in snake_case, as in all JSON. */
-export type LogFields = { readonly [Name in Lowercase<string>]: unknown };
 
 interface LogMethod {
   (fields: LogFields, message: string): void;

@@ -2,16 +2,13 @@
 // while the trouble lasts: the first lines say what happens, and an hour of them would say no more.
 
 import type { Clock } from "../../engine/base/clock.ts";
+import type { Log, LogFields } from "../../engine/base/log.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../engine/base/units.ts";
-import type { LogFields } from "./logger.ts";
 
 type Level = "info" | "warn" | "error";
 
 /** Makes a line's fields; called only if the line is written. */
 type FieldsSource = () => LogFields;
-
-/** The part of a logger that is used here. */
-type LogSink = Readonly<Record<Level, (fields: LogFields, message: string) => void>>;
 
 interface KindState {
   /** Time of the next possible line. */
@@ -36,11 +33,11 @@ const INTERVAL_US_MAX = 60_000_000;
  * was left out as soon as its interval ends, without waiting for the next event.
  */
 export class RateLimitedLog {
-  readonly #sink: LogSink;
+  readonly #sink: Log;
   readonly #clock: Clock;
   readonly #kinds = new Map<string, KindState>();
 
-  constructor(sink: LogSink, clock: Clock) {
+  constructor(sink: Log, clock: Clock) {
     this.#sink = sink;
     this.#clock = clock;
   }

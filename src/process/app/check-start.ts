@@ -4,10 +4,10 @@
 import { SystemClock } from "../../engine/base/clock.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
 import { HealthState } from "../../engine/base/health.ts";
+import type { Log } from "../../engine/base/log.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import { LimitStats } from "../../engine/domain/stats.ts";
 import { Tokens } from "../../operate/http/tokens.ts";
-import type { ReloadLog } from "../../rule-sources/files/rule-source.ts";
 import { SILENT_STORE_OBSERVER } from "../../stores/store-observer.ts";
 import { SETTING_GROUPS } from "../settings/table.ts";
 import { type Environment, readWithMistakes, type Settings } from "../settings.ts";
@@ -27,7 +27,7 @@ interface Start {
   readonly clock: SystemClock;
   readonly version: string;
   /** What it logs counts as found. */
-  readonly logger: ReloadLog;
+  readonly logger: Log;
 }
 
 /** By the group of settings that each depends on. Each resolves to what is right; undefined once the log says what is wrong. */

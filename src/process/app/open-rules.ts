@@ -1,14 +1,14 @@
 // Chooses the source of rules: files, or a control plane with optional files.
 
+import type { Log } from "../../engine/base/log.ts";
 import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../../engine/domain/limit.ts";
 import type { CompileOptions } from "../../engine/rules/compile.ts";
 import { Reloader } from "../../rule-sources/files/reload.ts";
-import type { ReloadLog } from "../../rule-sources/files/rule-source.ts";
 import type { ControlPlane } from "../../rule-sources/xds/ads-stream.ts";
 import type { Settings } from "../settings.ts";
 import type { AppOptions } from "./app-options.ts";
 
-type RulesOptions = Pick<AppOptions, "settings" | "clock" | "version" | "link"> & { readonly logger: ReloadLog };
+type RulesOptions = Pick<AppOptions, "settings" | "clock" | "version" | "link"> & { readonly logger: Log };
 type Compile = Omit<CompileOptions, "version" | "hash">;
 
 /** What the settings say about compiling rules. */

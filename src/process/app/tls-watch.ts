@@ -1,12 +1,12 @@
 // Connects the certificates of the gRPC port with log, health and metrics: renewed, refused, or about to expire.
 
 import { WallClock } from "../../engine/base/clock.ts";
+import type { Log } from "../../engine/base/log.ts";
 import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { TlsFiles } from "../../grpc/transport/tls-files.ts";
-import type { ReloadLog } from "../../rule-sources/files/rule-source.ts";
 import type { AppParts } from "./app-parts.ts";
 
-type TlsParts = Pick<AppParts, "settings" | "health"> & { readonly logger: ReloadLog };
+type TlsParts = Pick<AppParts, "settings" | "health"> & { readonly logger: Log };
 
 /**
  * Opens the certificates that the settings name; undefined without TLS. Throws ConfigError if they can't serve. A fault in them is a
@@ -23,15 +23,17 @@ export function openTls({ settings, logger, health }: TlsParts): TlsFiles | unde
     const notes = fault === undefined ? kept : [`callers may reject the certificates in force: ${fault}`, ...kept];
     health.setNote("certificates", notes.length === 0 ? undefined : notes.join("; "));
     if (fault !== undefined && fault !== saidFault) {
-      logger.error({ certFile, why: fault }, "callers may reject the certificates in force");
+      logger.error({ cert_file: certFile, why: fault }, "callers may reject the certificates in force");
     }
     saidFault = fault;
   };
   const files: TlsFiles = new TlsFiles(
     { certFile, keyFile, clientCaFile, clientName: settings.grpcClientName },
     {
-      renewed: (validTo) => logger.info({ certFile, validTo }, "renewed certificates are in force"),
-      refused: (why) => logger.error({ certFile, why }, "changed certificates rejected; the old ones stay in force"),
+      renewed: (validTo) =>
+        logger.info({ cert_file: certFile, valid_to: validTo }, "renewed certificates are in force"),
+      refused: (why) =>
+        logger.error({ cert_file: certFile, why }, "changed certificates rejected; the old ones stay in force"),
       looked: () => show(files),
     },
   );

@@ -3,8 +3,9 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { LatestRun } from "../../engine/base/latest-run.ts";
+import type { Log } from "../../engine/base/log.ts";
 import { type LoadOptions, type LoadResult, loadError, loadRules } from "./load.ts";
-import { type ReloadLog, RuleSource } from "./rule-source.ts";
+import { RuleSource } from "./rule-source.ts";
 
 /** The result of one attempt to load. */
 type ReloadOutcome = "loaded" | "unchanged" | "refused";
@@ -14,7 +15,7 @@ export interface ReloaderOptions {
   /** Options of each load; the reloader sets the version. */
   readonly load: Omit<LoadOptions, "version">;
   readonly clock: Clock;
-  readonly log: ReloadLog;
+  readonly log: Log;
   readonly pollIntervalMs?: number;
   readonly debounceMs?: number;
 }

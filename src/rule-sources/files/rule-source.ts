@@ -3,6 +3,7 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import type { ConfigError } from "../../engine/base/errors.ts";
+import type { Log, LogFields } from "../../engine/base/log.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Problem } from "../../engine/rules/source.ts";
@@ -22,21 +23,14 @@ export interface RulesFailure {
   readonly problems: readonly Problem[];
 }
 
-/** The logger; pino's loggers have this shape. */
-export interface ReloadLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
 /** Most problems of one load in the log, and most names in one of its lines; /config shows all. */
 const LOGGED_MAX = 20;
 
 interface SourceOptions {
   readonly clock: Clock;
-  readonly log: ReloadLog;
+  readonly log: Log;
   /** Fields of each log line that name the source. */
-  readonly origin: object;
+  readonly origin: LogFields;
 }
 
 /** Holds the last good set, which is the set in force. */

@@ -2,18 +2,18 @@
 // last ones, and with the memory store the file is all that outlives the process.
 
 import { readFile } from "node:fs/promises";
+import type { Log } from "../../engine/base/log.ts";
 import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import type { KeptLimit } from "../../engine/runtime/runtime-limit.ts";
 import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import { replaceFile } from "../files/replace-file.ts";
-import type { ReloadLog } from "../files/rule-source.ts";
 
 /** The `format` of the head line. */
 const FORMAT = "headgate limits 1";
 
 /** The limits of the file, in no order; none if there is no file, or if it can't be used, which is logged. */
-export async function readLimitsFile(path: string, log: Pick<ReloadLog, "warn">): Promise<readonly KeptLimit[]> {
+export async function readLimitsFile(path: string, log: Pick<Log, "warn">): Promise<readonly KeptLimit[]> {
   try {
     return readLimits(await readFile(path, "utf8"));
   } catch (cause) {

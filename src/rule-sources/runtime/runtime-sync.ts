@@ -6,6 +6,7 @@
 import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../../engine/base/clock.ts";
+import type { Log } from "../../engine/base/log.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { isForgotten, type KeptLimit, readValue, type StoreChange } from "../../engine/runtime/runtime-limit.ts";
@@ -17,7 +18,6 @@ import {
   type RuntimeStore,
   type RuntimeWrite,
 } from "../../stores/runtime-store.ts";
-import type { ReloadLog } from "../files/rule-source.ts";
 import { readLimitsFile, writeLimitsFile } from "./limits-file.ts";
 
 /** How often the store is asked for changes. */
@@ -39,7 +39,7 @@ interface RuntimeSyncOptions {
   /** LIMITS_CACHE; undefined: nothing is kept. */
   readonly file: string | undefined;
   readonly clock: Clock;
-  readonly log: Pick<ReloadLog, "warn" | "info">;
+  readonly log: Pick<Log, "warn" | "info">;
   /** The host's name. */
   readonly name: string;
 }

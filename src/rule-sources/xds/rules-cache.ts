@@ -4,11 +4,11 @@
 import { readFile } from "node:fs/promises";
 import { isRecord } from "../../engine/base/is-record.ts";
 import { LatestRun } from "../../engine/base/latest-run.ts";
+import type { Log } from "../../engine/base/log.ts";
 import { runThrough } from "../../engine/base/long-work.ts";
 import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import { replaceFile } from "../files/replace-file.ts";
-import type { ReloadLog } from "../files/rule-source.ts";
 import { type DiscoveryAnswer, digestOf, RATE_LIMIT_TYPE, type WireResource } from "./discovery.ts";
 
 /** A kept set, and when it was kept. */
@@ -68,11 +68,11 @@ function* linesOf(head: Head, resources: readonly WireResource[]): Generator<str
 /** The file of one control plane. */
 export class CacheFile {
   readonly #path: string;
-  readonly #log: Pick<ReloadLog, "warn">;
+  readonly #log: Pick<Log, "warn">;
   readonly #writes = new LatestRun<KeptSet, void>((kept) => this.#write(kept));
   #writtenDigest: string | undefined;
 
-  constructor(path: string, log: Pick<ReloadLog, "warn">) {
+  constructor(path: string, log: Pick<Log, "warn">) {
     this.#path = path;
     this.#log = log;
   }

@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import type { Clock } from "../../engine/base/clock.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
 import { LatestRun } from "../../engine/base/latest-run.ts";
+import type { Log } from "../../engine/base/log.ts";
 import { runInTurns } from "../../engine/base/long-work.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
 import { waitAtMost } from "../../engine/base/wait-at-most.ts";
@@ -15,7 +16,7 @@ import { formatProblem } from "../../engine/rules/problems.ts";
 import type { Problem } from "../../engine/rules/source.ts";
 import { parseInThread } from "../files/parse-in-thread.ts";
 import { type RuleFiles, readRuleFiles } from "../files/read-files.ts";
-import { type ReloadLog, RuleSource, type RulesPart } from "../files/rule-source.ts";
+import { RuleSource, type RulesPart } from "../files/rule-source.ts";
 import type { WatchedFiles } from "../files/watch.ts";
 import { AdsStream, type ControlPlane } from "./ads-stream.ts";
 import { compileSet, type SetResult } from "./compile-set.ts";
@@ -35,7 +36,7 @@ interface XdsRulesOptions {
   /** False: the cache file is only read. Of several workers that share the file only one writes it. */
   readonly writesCache: boolean;
   readonly clock: Clock;
-  readonly log: ReloadLog;
+  readonly log: Log;
   /** Called when something has changed that `xdsStatus` shows. */
   readonly changed: () => void;
 }

@@ -6,6 +6,7 @@ import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Clock } from "../../../engine/base/clock.ts";
+import type { Log } from "../../../engine/base/log.ts";
 import { errorMessage } from "../../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../../engine/base/units.ts";
 import { waitAtMost } from "../../../engine/base/wait-at-most.ts";
@@ -20,17 +21,12 @@ import type { SnapshotDone, SnapshotJob } from "./snapshot-thread.ts";
 
 const THREAD = new URL("./snapshot-thread.js", import.meta.url);
 
-interface SnapshotLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
-
 interface SnapshotsOptions {
   readonly store: SharedStore;
   readonly clock: Clock;
   readonly file: string;
   readonly intervalMs: number;
-  readonly log: SnapshotLog;
+  readonly log: Pick<Log, "info" | "warn">;
 }
 
 /** Reads and writes the snapshots of one process. */
@@ -143,7 +139,7 @@ export class Snapshots {
       if (found.isOpenToOthers)
         log.warn(
           { file },
-          "expected a snapshot that others can't read: who reads it can make keys that share a bucket",
+          "other users can read the snapshot, and with its key forge colliding bucket keys: restrict its mode to 0600",
         );
       this.#tellRead(done, done.read, startUs);
     } catch (error) {
@@ -188,12 +184,11 @@ export class Snapshots {
   #setAside(reason: string): void {
     const { log, file } = this.#options;
     this.status.count("refused");
-    const message = "the snapshot can't be used, all buckets start anew";
+    const message = "can't use the snapshot; all buckets start full";
     try {
-      const keptAs = setSnapshotAside(file);
-      log.warn({ file, reason, keptAs }, message);
+      log.warn({ file, reason, kept_as: setSnapshotAside(file) }, message);
     } catch (error) {
-      log.warn({ file, reason, keptAs: file }, message);
+      log.warn({ file, reason, kept_as: file }, message);
       throw error;
     }
   }
@@ -204,14 +199,14 @@ export class Snapshots {
     const ageSeconds = (startUs - beganAtUs) / MICROS_PER_SECOND;
     const seconds = (clock.nowUs() - startUs) / MICROS_PER_SECOND;
     this.status.note({ beganAtUs, bytes, seconds: 0 });
-    const fields = { file, buckets, ended, ageSeconds, seconds };
+    const fields = { file, buckets, ended, age_seconds: ageSeconds, seconds };
     if (withoutRoom > 0)
       log.warn(
-        { ...fields, withoutRoom },
-        "some sliding logs of the snapshot start anew: SLIDING_LOG_BYTES_MAX has no room for them",
+        { ...fields, without_room: withoutRoom },
+        "SLIDING_LOG_BYTES_MAX is too small for some sliding logs of the snapshot; they start full",
       );
     else if (ageSeconds < 0)
-      log.warn(fields, "the snapshot is of a later time than now: the clock has stepped back, which grants nothing");
+      log.warn(fields, "the snapshot is newer than the clock, which has stepped back; nothing extra is granted");
     else log.info(fields, "buckets continue from the snapshot");
   }
 
@@ -227,7 +222,7 @@ export class Snapshots {
       const seconds = (clock.nowUs() - startUs) / MICROS_PER_SECOND;
       this.#mark = done.mark;
       const { trouble, written } = this.status.read();
-      if (trouble !== undefined) log.info({ file }, "snapshots are written again");
+      if (trouble !== undefined) log.info({ file }, "writing snapshots again");
       this.status.note({
         beganAtUs: startUs,
         bytes: done.bytes,
@@ -248,7 +243,7 @@ export class Snapshots {
         : errorMessage(error);
     this.status.count("failed");
     if (reason !== this.status.read().trouble)
-      log.warn({ file, reason }, "no snapshot could be kept; calls are decided all the same");
+      log.warn({ file, reason }, "can't keep a snapshot; calls are still decided");
     this.status.note({ trouble: reason });
   }
 }
