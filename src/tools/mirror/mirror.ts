@@ -271,6 +271,7 @@ function isByteEqual(a: Answer, b: Answer): boolean {
 }
 
 function answer(reply: UnaryReply, outcome: Outcome): void {
+  reply.onGone = undefined;
   if (outcome.kind === "failure") {
     const isLate = outcome.reason === "cancelled";
     reply.fail(isLate ? GrpcStatus.deadlineExceeded : GrpcStatus.unavailable, outcome.message);

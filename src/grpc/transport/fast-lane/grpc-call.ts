@@ -247,7 +247,6 @@ class UnaryStream extends GrpcCall implements UnaryReply {
     this.sent = 0;
     this.ending = undefined;
     this.traceparent = head.traceparent;
-    this.onGone = undefined;
     this.#method = head.method as UnaryMethod;
     this.#state = "reading";
   }
