@@ -166,8 +166,10 @@ describe("`headgate top`", () => {
     expect(JSON.parse(all.out)).toMatchObject({ processes: 2, asked: 10 });
     expect(asked(all.out)).toMatchObject({ asked: 10, asked_overcount: 0 });
     await apps[1].stop();
-    const { out, err, exitCode } = await runProgram(["top", "-s", servers.join(",")]);
-    expect(out).toMatch(/edge\/user/);
+    await apps[0].hit({ user: "b" });
+    const { out, err, exitCode } = await runProgram(["top", "-s", servers.join(","), "--by", "asked", "-k", "1"]);
+    expect(out).toMatch(/UTC, 1 process\n/);
+    expect(out.match(/edge\/user/g)).toHaveLength(1);
     expect([err, exitCode]).toEqual([expect.stringContaining(`can't ask http://${servers[1]}/top`), 2]);
   });
 

@@ -7,10 +7,10 @@ import type { TopAnswer } from "./top-text.ts";
 type Key = TopAnswer["keys"][number];
 type Counted = "asked" | "refused";
 
-/** The first `keysMax` keys of all processes together; undefined without an answer. */
+/** The first `keysMax` keys of all processes that answered together; undefined without an answer. */
 export function mergeTops(answers: readonly TopAnswer[], keysMax: number): TopAnswer | undefined {
   const [first] = answers;
-  if (first === undefined || answers.length === 1) return first;
+  if (first === undefined) return undefined;
   const found = new Map<string, Key[]>();
   for (const key of answers.flatMap(({ keys }) => keys)) getOrInsert(found, nameOf(key), () => []).push(key);
   const rest = { asked: sumOf(answers, "rest_asked"), refused: sumOf(answers, "rest_refused") };

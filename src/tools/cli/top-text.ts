@@ -7,7 +7,7 @@ import { count, paint, type Terminal } from "./terminal.ts";
 
 /** What /top answered, as far as it is shown here. */
 export type TopAnswer = Omit<TopView, "window_seconds"> & {
-  /** How many processes answered, if several did. */
+  /** How many processes answered, if several were asked. */
   readonly processes?: number;
 };
 
@@ -27,7 +27,11 @@ export function topText(answer: Shown, terminal: Terminal): string {
   const { at, window, by, keys, workers, processes } = answer;
   const who = by === "refused" ? "refused most" : "asking most";
   const of =
-    processes !== undefined ? `, ${processes} processes` : workers === undefined ? "" : `, ${count(workers, "worker")}`;
+    processes !== undefined
+      ? `, ${processes} ${processes === 1 ? "process" : "processes"}`
+      : workers === undefined
+        ? ""
+        : `, ${count(workers, "worker")}`;
   const head = paint(terminal, "bold", visible(`${who} within the last ${window}, ${at.slice(11, 19)} UTC${of}`));
   const note = standsOut(answer) ? "" : `${noKeyWords(answer)}\n`;
   if (keys.length === 0) return `${head}\n\n${note}`;

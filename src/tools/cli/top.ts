@@ -85,6 +85,7 @@ async function ask({ server: servers, tokenFile, window, by, keys }: TopFlags, t
   const answers = await Promise.all(
     servers.map((server) => askAdmin<TopAnswer>({ server, tokenFile }, path, "keys", terminal)),
   );
+  if (servers.length === 1) return answers[0];
   return mergeTops(
     answers.filter((answer) => answer !== undefined),
     keys,
