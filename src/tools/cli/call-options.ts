@@ -78,6 +78,9 @@ export async function withInput<T>(
       throw new ConfigError("CONFIG_SETTINGS", `can't keep standard input in ${kept}: ${fileTrouble(cause)}`);
     });
     return await work(files.map((file) => (file === "-" ? kept : file)));
+  } catch (cause) {
+    if (cause instanceof ConfigError) cause.message = cause.message.replaceAll(kept, "standard input");
+    throw cause;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
