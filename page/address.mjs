@@ -1,5 +1,5 @@
-// What is shown of all there is stands in the address, to be pasted into a chat: the rule that is opened, the descriptor that is
-// explained, what is looked for, and the order. Never the token. Pure.
+// The address says what the page shows, so that it can be pasted into a chat: the rule that is open, the descriptor that is explained, the
+// search, and the order. Never the token. Pure.
 
 /** @typedef {{ rule: string, domain: string, explain: string, find: string, sort: string, window: string }} View */
 

@@ -32,8 +32,8 @@ const HEADS = {
   rules: "No rules are in force",
   "rules refused": "New rules are rejected",
   degraded: "Calls are decided without the store",
-  overloaded: "Calls are turned away",
-  internalErrors: "Calls fail by a fault of Headgate",
+  overloaded: "Calls are rejected",
+  internalErrors: "Calls fail because of a bug in Headgate",
   undecided: "Calls passed without a decision",
 };
 

@@ -4,7 +4,7 @@ import type { CheckDecision } from "./decision.ts";
 import { CheckFailure } from "./failure.ts";
 import type { CheckRequest } from "./request.ts";
 
-/** A call that would have to wait longer than its `maxWaitMs`, or that too many others wait beside. */
+/** A call that would have to wait longer than its `maxWaitMs`, or that came while too many others waited. */
 export class WaitRefused extends Error {
   override readonly name = "WaitRefused";
   /** The refusal that says how long; undefined if none was known. */

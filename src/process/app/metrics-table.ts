@@ -131,7 +131,7 @@ export const METRICS = {
     ["code"],
   ).means("Requests that could not be understood, by code."),
   internalErrors: counter("headgate_internal_errors_total", ({ calls }) => calls.sum("internalErrors")).means(
-    "Calls that failed because of a fault of Headgate itself.",
+    "Calls that failed because of a bug in Headgate.",
   ),
   overloaded: counter("headgate_overloaded_total", ({ calls }) => calls.sum("overloadedCalls")).means(
     "Calls that were refused because IN_FLIGHT_MAX calls, or 1,000 requests to /json, were under way.",
@@ -383,7 +383,7 @@ export const WORKER_METRICS = {
     "headgate_worker_open_streams",
     (sources) => perWorker(sources, (worker, { numbers }) => numbers.openStreamsOf(worker)),
     ["worker"],
-  ).means("Calls open at the same time, averaged over seconds."),
+  ).means("Open streams, of calls and of health watches, averaged over seconds."),
   calls: counter(
     "headgate_worker_calls_total",
     (sources) => perWorker(sources, (worker) => sources.calls.total(sources.counts.rows.slice(worker - 1, worker))),

@@ -78,7 +78,7 @@ export function openRuntimeLimits(
   const file = limitsCache ?? besides;
   const keeps = link === undefined || link.number === 1;
   const sync = keeps
-    ? new RuntimeSync({ table, store: shared, file, clock, log: logger, name: hostname() })
+    ? new RuntimeSync({ table, store: shared, file, clock, log: logger, name: hostname() || "localhost" })
     : undefined;
   const source = new LimitsAdmin({
     table,
