@@ -16,14 +16,17 @@ test("work that ends in time is done, and leaves no timer behind", async () => {
 
 test("work that never ends is waited for as long as allowed, and no longer", async () => {
   let answer: boolean | undefined;
+  // Counted before anything else can set timers, such as a connection of an earlier file that still tries to come back.
+  const before = vi.getTimerCount();
   const waited = waitAtMost(1_000, new Promise(() => undefined)).then((isDone) => {
     answer = isDone;
   });
+  expect(vi.getTimerCount() - before).toBe(1);
   await vi.advanceTimersByTimeAsync(999);
   expect(answer).toBeUndefined();
   await vi.advanceTimersByTimeAsync(1);
   await waited;
-  expect([answer, vi.getTimerCount()]).toEqual([false, 0]);
+  expect(answer).toBe(false);
 });
 
 test("work that fails in time fails here, and leaves no timer behind", async () => {

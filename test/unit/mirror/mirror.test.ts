@@ -6,6 +6,7 @@ import { GrpcStatus, type UnaryReply } from "../../../src/grpc/unary.ts";
 import { Differences, ValueGuard } from "../../../src/tools/mirror/differences.ts";
 import { Mirror, type MirrorOptions } from "../../../src/tools/mirror/mirror.ts";
 import type { Admits, FailureReason, Outcome, Target, TargetRequest } from "../../../src/tools/mirror/target.ts";
+import { endWithTest } from "../../support/ends.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { answerBytes, requestBytes, STRICT } from "../../support/mirror-rig.ts";
 
@@ -63,6 +64,10 @@ function makeRig(options: Partial<MirrorOptions> = {}) {
     mirror.handle(message, clock.nowUs() + deadlineMs * MICROS_PER_MILLI, reply);
   };
   const leave = (i: number) => replies[i]?.onGone?.();
+  // Calls that nobody has answered would wait for their deadline.
+  endWithTest(() => {
+    for (const reply of replies) reply.onGone?.();
+  });
   return { answering, compared, book, mirror, answers, leave, call, faults };
 }
 
