@@ -64,7 +64,7 @@ function marksOf(file: string): readonly Mark[] {
 
 const INTRODUCTION = `# Promises
 
-<!-- Made from marks in the tests; \`npx vitest run --project unit test/tidy/promises -u\` writes it anew. -->
+<!-- Made from marks in the tests; \`npx vitest run --project unit test/tidy/promises -u\` regenerates it. -->
 
 What callers and operators may rely on. After each promise: the tests that fail when it stops being true.
 `;
