@@ -204,7 +204,7 @@ describe("snapshots", async () => {
     clock.advanceSeconds(-seconds);
     const second = open(file);
     await second.snapshots.open();
-    expect(second.lines).toEqual([expect.stringContaining("the clock has stepped back")]);
+    expect(second.lines).toEqual([expect.stringContaining("which has stepped back")]);
     expect(limits.map((of) => take(second.store, "a", of))).toEqual(limits.map(() => false));
     await second.snapshots.close(60_000);
     await Promise.all([first.store.close(), second.store.close()]);

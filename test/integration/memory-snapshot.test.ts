@@ -141,7 +141,7 @@ describe("a memory store with a snapshot", () => {
     writeFileSync(file, cut);
     const second = await startService(env);
     expect(await hit(second, "day")).toBe(4);
-    const warning = second.log.find((line) => line.includes("can't be used"));
+    const warning = second.log.find((line) => line.includes("can't use the snapshot"));
     expect(warning).toMatch(
       /expected a checksum of what follows at byte \d+, got another: the file was cut or changed/,
     );
