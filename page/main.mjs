@@ -7,7 +7,7 @@ import { byId, setShown, setText } from "./dom.mjs";
 import { explainHref, followAddress, noteAge, noteBuckets, offerDomains, openExplain } from "./explain.mjs";
 import { askLimit, showLimits } from "./limits.mjs";
 import { lastFlood } from "./rates.mjs";
-import { limitDrawn, showCertificate, showRules, showUnmatched, showWorkers } from "./tables.mjs";
+import { limitDrawn, showCertificate, showProcesses, showRules, showUnmatched, showWorkers } from "./tables.mjs";
 import { hideTop, showTop } from "./top.mjs";
 import { showBefore, showConditions, showFlood, showVerdict, verdictOf } from "./verdict.mjs";
 import { durationWords, sentence, shown, timeWords } from "./words.mjs";
@@ -77,6 +77,7 @@ function showState(state, top) {
   showBefore({ state, history, top });
   showConditions(state);
   showUnmatched(state);
+  showProcesses(state);
   showWorkers(state);
   showCertificate(state);
   offerDomains(rules.domains);

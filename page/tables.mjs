@@ -96,6 +96,41 @@ export function showUnmatched({ unmatched }) {
   });
 }
 
+/** Each process that shares the store, and their sum. @param {State} state */
+export function showProcesses({ processes }) {
+  const all = processes ?? [];
+  const areSeveral = all.length > 1;
+  for (const id of ["processes-section", "calls-note"]) setShown(byId(id), areSeveral);
+  const sumOf = (/** @type {"allowed" | "refused"} */ name) =>
+    all.reduce((sum, { per_second: rates }) => sum + (rates?.[name] ?? 0), 0);
+  const sum = {
+    instance: `All ${all.length}`,
+    status: "",
+    rules: null,
+    answers_here: false,
+    per_second: { allowed: sumOf("allowed"), refused: sumOf("refused") },
+  };
+  keepChildren(bodyOf("processes"), [sum, ...all], {
+    key: ({ instance }) => instance,
+    create: ({ instance }) => {
+      const cells = ["", "number", "number", ""].map((name) => make("td", { class: name }));
+      return make("tr", {}, make("th", { scope: "row" }, shown(instance, 80)), ...cells);
+    },
+    update: (row, { status, answers_here: answersHere, per_second: rates, rules }) => {
+      const [calls, refused] = rates === null ? [null, null] : [rates.allowed + rates.refused, rates.refused];
+      const texts = [
+        `${status ?? "starting"}${answersHere ? ", answers here" : ""}`,
+        rateWords(calls),
+        rateWords(refused),
+        rules?.slice(0, 12) ?? "",
+      ];
+      texts.forEach((text, i) => {
+        setText(/** @type {Element} */ (row.children[i + 1]), text);
+      });
+    },
+  });
+}
+
 /** @param {State} state */
 export function showWorkers({ workers, answered_by: answeredBy }) {
   setShown(byId("workers-section"), workers !== undefined);

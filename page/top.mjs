@@ -15,7 +15,7 @@ const SHOWN_MAX = 10;
  * @param {import("./limits.mjs").Act | undefined} act undefined: nobody may
  */
 export function showTop(answer, view, hrefOfKey, act) {
-  const { at, by, window } = answer;
+  const { at, by, window, processes } = answer;
   const isNarrowed = view.rule + view.find !== "";
   const keys = answer.keys
     .filter((key) => by === "asked" || key.refused > 0)
@@ -30,7 +30,8 @@ export function showTop(answer, view, hrefOfKey, act) {
   const none = isNarrowed
     ? `None of the ${plural(answer.keys.length, "key")} within the last ${window}.`
     : noKeyWords(answer);
-  const counted = `Within the last ${window}; counts may be a little too high.`;
+  const of = processes === undefined ? "" : `, ${plural(processes, "process", "processes")}`;
+  const counted = `Within the last ${window}${of}; counts may be a little too high.`;
   setText(byId("top-note"), isPlain || keys.length === 0 ? none : counted);
   setShown(byId("top"), keys.length > 0);
   keepChildren(bodyOf("top"), keys, {
@@ -109,6 +110,7 @@ export function hideTop(says) {
  * @property {"refused" | "asked"} by
  * @property {number} window_seconds
  * @property {number} refused refusals of all keys
+ * @property {number} [processes] whose counts these are, if several
  * @property {readonly TopKey[]} keys
  */
 

@@ -167,9 +167,8 @@ function createCondition({ severity, advice, see }) {
 }
 
 /** @param {Condition} condition @param {string} now */
-function ageOf({ severity, since, workers }, now) {
-  const who = workers === undefined ? "" : `, ${workers.length === 1 ? "worker" : "workers"} ${workers.join(", ")}`;
-  return `${severity}, since ${sinceWords(since, now)}${who}`;
+function ageOf({ severity, since, seen_by: seenBy = [] }, now) {
+  return shown([`${severity}, since ${sinceWords(since, now)}`, ...seenBy].join(", "), 600);
 }
 
 /** The key that is refused most, in one sentence; nothing if nothing is refused. @param {TopAnswer | undefined} answer @param {History | null} history */

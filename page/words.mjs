@@ -51,8 +51,8 @@ export function countWords(count) {
 }
 
 /** `1 rule`, `2 rules`. @param {number} count @param {string} noun */
-export function plural(count, noun) {
-  return `${countWords(count)} ${noun}${count === 1 ? "" : "s"}`;
+export function plural(count, noun, nouns = `${noun}s`) {
+  return `${countWords(count)} ${count === 1 ? noun : nouns}`;
 }
 
 /** A length of time in its two largest units: `45 s`, `3 min`, `2 h 5 min`, `4 d 1 h`. @param {number} seconds */

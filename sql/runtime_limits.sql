@@ -30,12 +30,14 @@ CREATE TABLE IF NOT EXISTS runtime_event (
 
 CREATE INDEX IF NOT EXISTS runtime_event_key ON runtime_event (prefix, key, version DESC);
 
--- Processes, each with what it says of itself, and threads that are counted; and when each was last heard of.
+-- Processes, each with what all others read of it, and threads that are counted; when each was last heard of; and a longer report for those
+-- who ask.
 CREATE TABLE IF NOT EXISTS runtime_process (
   prefix text COLLATE "C",
   id text COLLATE "C",
   report text NOT NULL,
   seen_at timestamptz NOT NULL,
+  published text,
   PRIMARY KEY (prefix, id)
 );
 

@@ -22,6 +22,8 @@ export interface Finding {
   readonly details?: readonly string[];
   /** True: found in the counters of all workers, so each worker finds the same, and the first that has found it speaks for all. */
   readonly isOfAll?: boolean;
+  /** True: of several processes all must report it, and of its details those count of which all have the part before `): `. */
+  readonly needsAll?: boolean;
 }
 
 /** A finding, and when it was first seen; microseconds since the epoch. */

@@ -23,7 +23,7 @@ async function close(
   lastSpansMs: number,
 ): Promise<void> {
   reloader.close();
-  runtimeLimits.sync?.close();
+  await runtimeLimits.sync?.close();
   await running.grpc?.drain(graceMs);
   await Promise.all(running.pages.map((server) => server.close(graceMs)));
   for (const watch of running.watches) clearInterval(watch);

@@ -38,10 +38,12 @@ export interface RuntimeEvent {
 /** A process, and up to which change it has all limits in force; or a thread that is counted (batching/process-count.ts). */
 export interface RuntimeProcess {
   readonly id: string;
-  /** The host's name; empty for a thread that is counted. */
+  /** Its host and process id, `ratelimit-0:12`; empty for a thread that is counted. */
   readonly name: string;
   readonly epoch: string;
   readonly version: number;
+  /** What it has counted since its start; empty for a thread. */
+  readonly calls: readonly number[];
 }
 
 /** The answer to a report. */
@@ -58,6 +60,9 @@ export const RUNTIME_WRITES_MAX = 25;
 export const RUNTIME_EVENTS_MAX = 10_000;
 /** A process that has not reported for so long is gone. */
 export const RUNTIME_GONE_MS = 10_000;
+/** Longest report that a process publishes, in bytes, and how many are read at once: some milliseconds of a slow network. */
+export const REPORT_BYTES_MAX = 32_768;
+export const REPORTS_AT_ONCE = 25;
 
 /** Every method but `nowUs` rejects if the store does not answer. */
 export interface RuntimeStore {
@@ -78,6 +83,10 @@ export interface RuntimeStore {
   history(key: string, countMax: number): Promise<readonly RuntimeEvent[]>;
   /** Reports `own`; undefined only asks. */
   beat(own: RuntimeProcess | undefined): Promise<Beat>;
+  /** Keeps a longer report of a process that beats, of at most REPORT_BYTES_MAX, which only those who ask read. */
+  publish(id: string, report: string): Promise<void>;
+  /** The longer reports of all that have beaten lately. */
+  published(): Promise<readonly string[]>;
   /** Removes what was reported under the id, so that the others need not wait until it is gone. */
   leave(id: string): Promise<void>;
 }
@@ -112,12 +121,18 @@ export function readEvent(text: string): RuntimeEvent & { readonly version: numb
   return { version: Number(version), kept: { key, value, atUs: Number(atUs) }, before };
 }
 
-/** A report without the process's id. */
-export function processText({ epoch, version, name }: RuntimeProcess): string {
-  return `${version} ${epoch === "" ? "-" : epoch} ${name}`;
+/** What a beat says, without the process's id. */
+export function processText({ epoch, version, calls, name }: RuntimeProcess): string {
+  return `${version} ${epoch === "" ? "-" : epoch} ${calls.join() || "-"} ${name}`;
 }
 
 export function readProcess(id: string, text: string): RuntimeProcess {
-  const [version, epoch = "", ...name] = text.split(" ");
-  return { id, name: name.join(" "), epoch: epoch === "-" ? "" : epoch, version: Number(version) };
+  const [version, epoch = "", calls = "-", ...name] = text.split(" ");
+  return {
+    id,
+    name: name.join(" "),
+    epoch: epoch === "-" ? "" : epoch,
+    version: Number(version),
+    calls: calls === "-" ? [] : calls.split(",").map(Number),
+  };
 }

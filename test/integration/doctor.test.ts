@@ -37,7 +37,7 @@ test("a service that wants a token, and one that is away, are named: 2", async (
   const refused = await runProgram(["doctor", "-s", `${server},127.0.0.1:1`]);
   expect(refused.out).toMatch(/can't be asked: .* answered 401/);
   expect(refused.out).toContain(
-    "127.0.0.1:1  can't be asked: can't ask http://127.0.0.1:1/state: connect ECONNREFUSED",
+    "127.0.0.1:1  can't be asked: can't ask http://127.0.0.1:1/state?scope=process: connect ECONNREFUSED",
   );
   expect(refused.exitCode).toBe(2);
   const { exitCode } = await runProgram(["doctor", "-s", server], { env: { ADMIN_TOKEN: TOKEN } });

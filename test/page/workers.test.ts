@@ -43,7 +43,7 @@ test("two workers: their calls are one sum, their rules and troubles are told on
   rig.signal("SIGHUP");
   await expect
     .poll(() => conditionsOf(seen))
-    .toEqual([expect.stringMatching(/^New rules rejected.*workers 1, 2\s+rules\.yaml:2:\d+: error:/s)]);
+    .toEqual([expect.stringMatching(/^New rules rejected.*worker 1, worker 2\s+rules\.yaml:2:\d+: error:/s)]);
   await redis.kill();
   const again = openCallers(8, rig.target);
   for (let i = 0; i < 4; i++) for (const caller of again) await caller.ask(requestAbout("user", `ann-${i}`));
@@ -53,7 +53,7 @@ test("two workers: their calls are one sum, their rules and troubles are told on
     .poll(() => conditionsOf(seen))
     .toEqual([
       expect.stringMatching(/^New rules rejected/),
-      expect.stringMatching(/^Redis at .*refuses connections.*workers 1, 2.*32 calls were answered without the store/s),
+      expect.stringMatching(/^Redis at .*refuses connections.*worker 1, worker 2.*32 calls were answered without the store/s),
     ]);
   // No heading of the table is broken within a word.
   for (const width of [1_100, 360]) {

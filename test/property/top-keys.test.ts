@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Sketch } from "../../src/operate/telemetry/top/sketch.ts";
-import { mergeSummaries, summaryOf } from "../../src/operate/telemetry/top/summary.ts";
+import { mergeSummaries, summaryOf, type TopSummary, topOf } from "../../src/operate/telemetry/top/summary.ts";
 import { type Between, Tally } from "../../src/operate/telemetry/top/tally.ts";
 import { TrackedKey } from "../../src/operate/telemetry/top/tracked-keys.ts";
 import { runs } from "../support/runs.ts";
@@ -173,11 +173,16 @@ describe("summaries of several workers", () => {
       fc.property(
         fc.array(worker, { minLength: 1, maxLength: 4 }),
         fc.integer({ min: 1, max: 100 }),
-        (workers, keysMax) => {
+        fc.integer({ min: 0, max: 50 }),
+        (workers, keysMax, publishedMax) => {
           const summaries = workers.map(({ passed, refused, slotsMax }) =>
             summaryOf([partOf(passed, refused, slotsMax)], 0, keysMax),
           );
-          const { rows, restAsked, restRefused, asked, refused } = mergeSummaries(summaries);
+          // A process that publishes its workers' keys leaves out more, and the others read JSON.
+          const [first, ...others] = summaries;
+          const published = topOf(mergeSummaries([first as TopSummary]), publishedMax);
+          const all = [JSON.parse(JSON.stringify(published)) as TopSummary, ...others];
+          const { rows, restAsked, restRefused, asked, refused } = mergeSummaries(all);
           const keys = rows.map(({ text }) => Number(text.key));
           const boundsOf = (by: "asked" | "refused", rest: number) => {
             const byKey = new Map(rows.map((row) => [Number(row.text.key), row[by]]));

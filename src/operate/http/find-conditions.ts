@@ -255,6 +255,8 @@ function deadFinding({ domain, count, rules }: DeadLimits): Finding {
     ),
     id: `dead limits ${domain}`,
     isOfAll: true,
+    // Other processes may have calls for them.
+    needsAll: true,
     says: `${count === 1 ? "A rule" : `${count} rules`} of domain ${domain} with limits ${count === 1 ? "matches" : "match"} no call.`,
     details: [...rules.map(deadLine), ...more],
   };

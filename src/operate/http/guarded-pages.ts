@@ -21,8 +21,8 @@ export interface GuardedSources {
    */
   readonly explain: (question: ExplainQuestion, showsWho: boolean) => unknown;
   readonly buckets: BucketSource;
-  /** What is wrong now, and the counters. */
-  readonly state: () => Promise<object>;
+  /** What is wrong now, and the counters; with a `scope` without what other processes say. */
+  readonly state: (scope?: "process") => Promise<object>;
   /** Rates of the last fifteen minutes; null before the first sample. */
   readonly history: () => Promise<object | null>;
   readonly top: TopSource;
@@ -50,12 +50,14 @@ export function guardedPages(sources: GuardedSources, bodyBytesMax: number): Rea
     pages.set(path, { methods, help, answer: (request) => guard(action, request, sources, answer) });
   const bucketsOf = (action: "peek" | "reset") =>
     withoutQuery((request, caller) => answerBuckets(action, request, caller, { bytesMax, buckets, watch }));
+  const stateOfAll = withoutQuery(async () => json(200, await state()));
   add(
     "/state",
     "state",
     READ,
-    "what is wrong now, since when, and each rule's counters",
-    withoutQuery(async () => json(200, await state())),
+    "what is wrong now, since when, and each rule's counters; ?scope=process",
+    async (request, caller) =>
+      queryOf(request) === "scope=process" ? json(200, await state("process")) : stateOfAll(request, caller),
   );
   add(
     "/history",
@@ -108,10 +110,14 @@ type GuardedAnswer = (request: IncomingMessage, caller: Caller) => Promise<HttpA
 /** Rejects a query string: `/buckets/reset?global_limit=true` would reset less than was asked for. */
 function withoutQuery(answer: GuardedAnswer): GuardedAnswer {
   return async (request, caller) => {
-    const query = (request.url ?? "").split("?")[1] ?? "";
+    const query = queryOf(request);
     if (query === "") return answer(request, caller);
     return text(400, `400 expected no query, got ?${visible(query.slice(0, SHOWN_QUERY_MAX))}\n`);
   };
+}
+
+function queryOf({ url = "" }: IncomingMessage): string {
+  return url.split("?")[1] ?? "";
 }
 
 /** Not counted and not logged as a refusal: the operator's page asks this to avoid being refused. */

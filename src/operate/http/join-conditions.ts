@@ -1,50 +1,70 @@
-// What is wrong now, of one process or of several workers, as GET /state shows it. Pure.
+// What is wrong now, of one process, of several workers, or of all processes that share a store, as GET /state shows it. Pure.
 
 import { isoTime } from "../../engine/base/units.ts";
 import type { Condition, Finding } from "../condition.ts";
 
-/** What one process reports: one of several workers, or the only process. */
+/** What a process or a worker reports. */
 export interface ProcessState {
-  /** The worker's number; undefined if this process is the only one. */
-  readonly worker: number | undefined;
+  /** `worker 2`, or a process's host and id; undefined if it is the only one. */
+  readonly name: string | undefined;
   readonly conditions: readonly Condition[];
   readonly rules: { readonly hash: string | null; readonly loadedAtUs?: number | undefined };
 }
 
-/** What is wrong, as it is shown. `workers` has the numbers of the workers that report it, if there are several. */
+/** What is wrong, as it is shown. `seen_by` names the workers or processes that report it, if there are several. */
 type ConditionView = Omit<Finding, "count" | "causedBy" | "isOfAll"> & {
   readonly details: readonly string[];
   readonly since: string;
-  readonly workers?: readonly number[];
+  readonly seen_by?: readonly string[];
 };
 
 interface Joined extends Condition {
-  readonly workers: readonly number[];
+  readonly seenBy: readonly string[];
 }
 
 /**
- * A condition that several workers report is shown once, with the time of the worker that saw it first; what others say differently is a
- * detail. So is what another condition explains.
+ * A condition that several report is one, with the time of the one that saw it first; what others say differently is a detail. What
+ * each worker finds for all of them counts once, so the result can be joined with that of other processes.
  */
-export function joinConditions(processes: readonly ProcessState[], nowUs: number): readonly ConditionView[] {
+export function joinConditions(states: readonly ProcessState[], nowUs: number): readonly Joined[] {
   const joined = new Map<string, Joined>();
-  for (const { worker, conditions } of processes) {
+  for (const { name, conditions } of states) {
     for (const condition of conditions) {
       const known = joined.get(condition.id);
-      const workers = worker === undefined || condition.isOfAll === true ? [] : [worker];
-      joined.set(condition.id, known === undefined ? { ...condition, workers } : bothOf(known, condition, workers));
+      const seenBy = name === undefined || condition.isOfAll === true ? [] : [name];
+      joined.set(condition.id, known === undefined ? { ...condition, seenBy } : bothOf(known, condition, seenBy));
     }
   }
-  const found = new Map(joined);
-  for (const symptom of found.values()) {
-    const cause = joined.get(rootOf(symptom, found).id);
+  const differing = differingRules(states, nowUs);
+  if (differing !== undefined && !joined.has(differing.id)) joined.set(differing.id, { ...differing, seenBy: [] });
+  return [...joined.values()].flatMap((condition) => sureOf(condition, states)).map(({ isOfAll: _, ...rest }) => rest);
+}
+
+/** Nothing of a condition that not all processes report although they must. */
+function sureOf(condition: Joined, states: readonly ProcessState[]): readonly Joined[] {
+  const { id, needsAll, seenBy, details = [] } = condition;
+  if (needsAll !== true || seenBy.length === 0) return [condition];
+  const subjectOf = (line: string) => line.split("): ", 1)[0];
+  const lists = states.map((state) => state.conditions.find((one) => one.id === id)?.details?.map(subjectOf) ?? []);
+  const sure = details.filter((line, i) => {
+    const isFirst = details.findIndex((other) => subjectOf(other) === subjectOf(line)) === i;
+    return isFirst && lists.every((list) => list.includes(subjectOf(line)));
+  });
+  return sure.length === 0 ? [] : [{ ...condition, details: sure }];
+}
+
+/** What another condition explains is a detail of that one. The most urgent first. */
+export function viewConditions(conditions: readonly Joined[]): readonly ConditionView[] {
+  const found = new Map(conditions.map((condition) => [condition.id, condition]));
+  const shown = new Map(found);
+  for (const symptom of conditions) {
+    const cause = shown.get(rootOf(symptom, found).id);
     if (cause === undefined || cause.id === symptom.id) continue;
-    joined.delete(symptom.id);
+    shown.delete(symptom.id);
     const told = [saysOf(symptom), ...(symptom.details ?? [])];
-    joined.set(cause.id, { ...cause, details: [...(cause.details ?? []), ...told] });
+    shown.set(cause.id, { ...cause, details: [...(cause.details ?? []), ...told] });
   }
-  const differing = differingRules(processes, nowUs);
-  return inOrder([...joined.values(), ...(differing === undefined ? [] : [{ ...differing, workers: [] }])]).map(viewOf);
+  return inOrder([...shown.values()]).map(viewOf);
 }
 
 /** The condition that explains this one in the end; itself if none does. */
@@ -59,16 +79,17 @@ function inOrder(conditions: readonly Joined[]): readonly Joined[] {
   return conditions.toSorted((one, other) => rank(one) - rank(other) || one.sinceUs - other.sinceUs);
 }
 
-function bothOf(known: Joined, condition: Condition, workers: readonly number[]): Joined {
-  const { count, says, sinceUs, details = [] } = condition;
-  if (condition.isOfAll === true) return sinceUs < known.sinceUs ? { ...condition, workers } : known;
-  const differs = count === undefined && says !== known.says ? [`worker ${workers.join()}: ${says}`] : [];
+function bothOf(known: Joined, condition: Condition, seenBy: readonly string[]): Joined {
+  const { count, says, severity, sinceUs, details = [] } = condition;
+  if (condition.isOfAll === true) return sinceUs < known.sinceUs ? { ...condition, seenBy } : known;
+  const differs = count === undefined && says !== known.says ? [`${seenBy.join()}: ${says}`] : [];
   return {
     ...known,
     ...(count === undefined ? {} : { count: count + (known.count ?? 0) }),
+    severity: severity === "critical" ? severity : known.severity,
     sinceUs: Math.min(sinceUs, known.sinceUs),
     details: [...new Set([...(known.details ?? []), ...details, ...differs])],
-    workers: [...known.workers, ...workers],
+    seenBy: [...known.seenBy, ...seenBy],
   };
 }
 
@@ -77,28 +98,27 @@ function saysOf({ count, says }: Condition): string {
 }
 
 function viewOf(condition: Joined): ConditionView {
-  const { id, severity, advice, see, details = [], sinceUs, workers } = condition;
+  const { id, severity, advice, see, details = [], sinceUs, seenBy } = condition;
   const said = { id, severity, says: saysOf(condition), advice, see, details, since: isoTime(sinceUs) };
-  return workers.length === 0 ? said : { ...said, workers };
+  return seenBy.length === 0 ? said : { ...said, seen_by: seenBy };
 }
 
-function differingRules(processes: readonly ProcessState[], nowUs: number): Condition | undefined {
-  const byHash = new Map<string, number[]>();
+function differingRules(states: readonly ProcessState[], nowUs: number): Condition | undefined {
+  const byHash = new Map<string, string[]>();
   const loadedUs: number[] = [];
-  for (const { worker, rules } of processes) {
-    if (rules.hash === null || worker === undefined) continue;
-    byHash.set(rules.hash, [...(byHash.get(rules.hash) ?? []), worker]);
+  for (const { name, rules } of states) {
+    if (rules.hash === null || name === undefined) continue;
+    byHash.set(rules.hash, [...(byHash.get(rules.hash) ?? []), name]);
     loadedUs.push(rules.loadedAtUs ?? nowUs);
   }
   if (byHash.size < 2) return undefined;
-  const sets = [...byHash].map(([hash, workers]) => `${hash.slice(0, 12)}: worker ${workers.join(", ")}`);
   return {
     id: "rules differ",
     severity: "warning",
-    says: "Workers use different rules.",
-    advice: "A new set has not reached all of them, or some rejected it: see the log. SIGHUP makes all of them reload.",
+    says: "Different rules are in force.",
+    advice: "A new set has not reached all, or some rejected it: see the log. SIGHUP makes a process reload.",
     see: "headgaterulesdiffer",
-    details: sets,
+    details: [...byHash].map(([hash, names]) => `${hash.slice(0, 12)}: ${names.join(", ")}`),
     // The sets were equal until the newest of them was loaded.
     sinceUs: Math.max(...loadedUs),
   };

@@ -22,16 +22,18 @@ export async function answerTop(url: string, top: TopSource): Promise<HttpAnswer
 
 /** The question, or a text that says what is wrong with the query string. */
 function readQuestion(asked: URLSearchParams): TopQuestion | string {
-  const given: Record<string, string> = { window: "minute", by: "refused", keys: "20" };
+  const given: Record<string, string> = { window: "minute", by: "refused", keys: "20", scope: "" };
   for (const [name, value] of asked) {
-    if (!Object.hasOwn(given, name)) return `expected window, by or keys, got ${visible(name)}`;
+    if (!Object.hasOwn(given, name)) return `expected window, by, keys or scope, got ${visible(name)}`;
     given[name] = value;
   }
   const window = WINDOWS.find((each) => each === given.window);
   if (window === undefined) return `expected ${WINDOWS.join(" or ")} as window, got ${visible(given.window ?? "")}`;
   const by = TOP_ORDERS.find((each): each is TopOrder => each === given.by);
   if (by === undefined) return `expected ${TOP_ORDERS.join(" or ")} as by, got ${visible(given.by ?? "")}`;
+  const scope = given.scope === "process" ? given.scope : undefined;
+  if (scope === undefined && given.scope !== "") return `expected process as scope, got ${visible(given.scope ?? "")}`;
   const keys = /^\d{1,3}$/.test(given.keys ?? "") ? Number(given.keys) : 0;
-  if (keys >= 1 && keys <= KEYS_MAX) return { window, by, keys };
+  if (keys >= 1 && keys <= KEYS_MAX) return { window, by, keys, scope };
   return `expected a whole number from 1 to ${KEYS_MAX} as keys, got ${visible(given.keys ?? "")}`;
 }

@@ -9,6 +9,7 @@ import { textOf } from "../../engine/domain/request.ts";
 import type { LimitStats, RuleCount } from "../../engine/domain/stats.ts";
 import { limitsOnBucket } from "../../engine/rules/priority.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
+import { CALLS } from "./deployment.ts";
 import { LATENCY_BOUNDS_US } from "./latency-histogram.ts";
 import type { CallCounts, StoreCounts } from "./observers.ts";
 
@@ -25,11 +26,12 @@ const LIMITS_PER_STEP = 100;
 /** What a limit counted in one sample is forgotten by so much in the next, when limits are compared. */
 const FORGOTTEN_PART = 1 / 8;
 
-const CALLS = ["allowed", "refused", "degraded", "errors"] as const;
 const TIMES = ["decision_p50", "decision_p99", "store_p50", "store_p99"] as const;
 
 interface HistorySources {
   readonly calls: CallCounts;
+  /** Counts of CALLS, of all processes that share the store. */
+  readonly totals: () => readonly number[];
   readonly storeCounts: StoreCounts;
   readonly countOf: (stats: LimitStats) => RuleCount;
 }
@@ -90,9 +92,8 @@ export class RateHistory {
   }
 
   #lookAtCalls(slot: number): void {
-    const { calls, storeCounts } = this.#sources;
-    const errors = calls.storeErrors() + calls.serviceErrors();
-    const counts = [calls.allowed.sumOfAll(), calls.refused.sumOfAll(), calls.sum("degradedCalls"), errors];
+    const { calls, totals, storeCounts } = this.#sources;
+    const counts = totals();
     for (const [i, samples] of this.#calls.entries()) samples[slot] = grown(counts[i], this.#lastCalls[i]);
     const times = [calls.responseTime.counts(), storeCounts.roundTrip.counts()];
     for (const [i, bounds] of times.entries()) {
@@ -181,11 +182,11 @@ export class RateHistory {
       at: isoTime(this.#lookedUs),
       /** The length of each sample. */
       seconds: this.#list(this.#seconds).map((seconds) => Math.round((seconds ?? 0) * 1_000) / 1_000),
-      /** Calls in each sample, by what became of them. */
+      /** Calls of all processes in each sample, by what became of them. */
       calls: listsOf(CALLS, this.#calls),
-      /** Medians, and what 99 % stayed below; in microseconds. */
+      /** This process's medians, and what 99 % stayed below; in microseconds. */
       times_us: listsOf(TIMES, this.#timesUs),
-      /** Hits and refusals in each sample, by the limit's id. */
+      /** This process's hits and refusals in each sample, by the limit's id. */
       limits: Object.fromEntries(
         shown.map(({ id, samples }) => [
           id,

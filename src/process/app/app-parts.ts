@@ -16,6 +16,7 @@ import type { TlsFiles } from "../../grpc/transport/tls-files.ts";
 import type { GrpcServer } from "../../grpc/transport/transport.ts";
 import { AdminWatch } from "../../operate/http/admin-watch.ts";
 import type { PageServer } from "../../operate/http/page-server.ts";
+import { callTotals, Deployment } from "../../operate/telemetry/deployment.ts";
 import { LimitWatch } from "../../operate/telemetry/limit-watch.ts";
 import { CallCounts, StoreCounts } from "../../operate/telemetry/observers.ts";
 import { RateHistory } from "../../operate/telemetry/rate-history.ts";
@@ -30,11 +31,13 @@ import { UndecidedCalls } from "../../operate/telemetry/undecided-calls.ts";
 import type { RuleSource } from "../../rule-sources/files/rule-source.ts";
 import type { XdsRules, XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
 import { SnapshotStatus } from "../../stores/memory/snapshot/snapshot-status.ts";
+import type { RuntimeStore } from "../../stores/runtime-store.ts";
 import type { Store, StoreHealth } from "../../stores/store.ts";
 import type { AppOptions } from "./app-options.ts";
 import { type OpenDecisionLog, openDecisionLog } from "./open-decision-log.ts";
 import { compileOptions, openRules } from "./open-rules.ts";
 import { openMemoryStore, openStore } from "./open-store.ts";
+import { Peers } from "./peers.ts";
 import { type OpenRuntimeLimits, openRuntimeLimits } from "./runtime-limits.ts";
 
 /** How often summaries of counted events and of suppressed lines are logged. */
@@ -51,6 +54,10 @@ export interface AppParts extends AppOptions {
   readonly limitWatch: LimitWatch;
   readonly undecided: UndecidedCalls;
   readonly history: RateHistory;
+  readonly deployment: Deployment;
+  readonly peers: Peers;
+  /** Undefined with the memory store. */
+  readonly runtimeStore: RuntimeStore | undefined;
   readonly store: Store;
   readonly storeHealth: StoreHealth;
   /** Undefined without MEMORY_SNAPSHOT. */
@@ -103,7 +110,11 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
   } = await openStore({ settings, clock, observer: storeCounts, memory, counts, thread: link?.number ?? 1 });
   const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
   const onStoreFailure = ON_STORE_FAILURE_NAMES.indexOf(settings.onStoreFailure) as OnStoreFailure;
-  const runtimeLimits = openRuntimeLimits(options, runtimeStore, () => limiter.rules);
+  const deployment = new Deployment(() => callTotals(calls));
+  const runtimeLimits = openRuntimeLimits(options, runtimeStore, () => limiter.rules, {
+    calls: () => callTotals(calls),
+    heard: (all, ownId) => deployment.heard(all, ownId, clock.nowUs()),
+  });
   const cacheBytes = settings.compatibilityMode ? settings.localCacheBytes : 0;
   const localCache = cacheBytes > 0 ? new LocalCache(cacheBytes) : undefined;
   const limiting = {
@@ -142,7 +153,15 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     series,
     numbers: new ThreadNumbers(counts),
     undecided: new UndecidedCalls(),
-    history: new RateHistory({ calls, storeCounts, countOf: (stats) => statsBook.countOf(stats) }),
+    deployment,
+    runtimeStore,
+    peers: new Peers(runtimeStore, clock),
+    history: new RateHistory({
+      calls,
+      totals: () => deployment.totals(),
+      storeCounts,
+      countOf: (stats) => statsBook.countOf(stats),
+    }),
     limitWatch: new LimitWatch({
       sumsOf: (stats) => statsBook.sumsOf(stats),
       shapesOf: (domain) => calls.domains.shapesOf(domain),

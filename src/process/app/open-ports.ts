@@ -29,6 +29,7 @@ import { watchConditions } from "./condition-watch.ts";
 import { explainQuestion, unmatchedOf } from "./explain-page.ts";
 import { readTop } from "./open-top.ts";
 import { metricsText } from "./process-metrics.ts";
+import { publishReports } from "./publish-report.ts";
 import { readHistory, readState } from "./state-page.ts";
 import { snapshotView } from "./store-watch.ts";
 import { openTls, tlsView } from "./tls-watch.ts";
@@ -161,6 +162,7 @@ function adminSources(parts: AppParts): AdminSources {
   const ofNode = openNodeMetrics();
   const conditions = watchConditions(parts);
   const origin = { directory: settings.readsFiles ? settings.rulesDir : undefined, source: reloader };
+  publishReports(parts, conditions);
   link?.attach(workerService(parts, link, conditions, ofNode));
   return {
     answerJson: (readBody, caller) => endpoint.answer(readBody, caller),
@@ -180,7 +182,7 @@ function adminSources(parts: AppParts): AdminSources {
     explain: (question, showsWho) => explainQuestion(parts, question, showsWho),
     buckets: parts.buckets,
     limits: parts.runtimeLimits.source,
-    state: () => readState(parts, conditions()),
+    state: (scope) => readState(parts, conditions(), scope),
     history: () => readHistory(parts),
     top: parts.topKeys && ((question) => readTop(parts, question)),
     tokens: new Tokens({

@@ -1,5 +1,6 @@
-// Connects the top keys with the limiter that feeds them and the pages that show them, for this process or for all workers.
+// Connects the top keys with the limiter that feeds them and the pages that show them, for this process, all of its workers, or all that share its store.
 
+import { isoTime } from "../../engine/base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { Sample } from "../../operate/telemetry/metric-text.ts";
 import {
@@ -9,15 +10,16 @@ import {
   summaryOf,
   type TopSummary,
 } from "../../operate/telemetry/top/summary.ts";
-import { type TopQuestion, topView } from "../../operate/telemetry/top/top-view.ts";
+import { type ProcessTop, type TopQuestion, type TopView, topView } from "../../operate/telemetry/top/top-view.ts";
 import type { AppParts } from "./app-parts.ts";
+import { INSTANCE } from "./peers.ts";
 
 /** Keys that each worker reports per key asked for: a key that many workers see rarely is found only in longer lists. */
 const TOLD_PER_KEY = 10;
 
 type TopParts = Pick<AppParts, "topKeys" | "clock" | "link">;
 
-/** The top keys of this process alone; none if TOP_KEYS is 0. */
+/** The top keys of this thread alone; none if TOP_KEYS is 0. */
 export function ownTop({ topKeys, clock }: TopParts, { window, keys }: TopQuestion): TopSummary {
   if (topKeys === undefined) return NO_SUMMARY;
   const { parts, fromUs } = topKeys.partsOf(window, clock.nowUs());
@@ -25,22 +27,29 @@ export function ownTop({ topKeys, clock }: TopParts, { window, keys }: TopQuesti
 }
 
 /** The top keys of all workers that answer, and how many these are; undefined if this thread is the only one. */
-async function topOfAll(parts: TopParts, question: TopQuestion) {
+export async function topOfWorkers(parts: TopParts, question: TopQuestion) {
   const tops = await parts.link?.ask({ about: "top", ...question, keys: question.keys * TOLD_PER_KEY });
   if (tops === undefined) return { top: ownTop(parts, question), workers: undefined };
   return { top: mergeSummaries([...tops.values()]), workers: tops.size };
 }
 
-/** The JSON of /top. */
-export async function readTop(parts: TopParts, question: TopQuestion): Promise<object> {
-  const { top, workers } = await topOfAll(parts, question);
-  return topView(question, top, parts.clock.nowUs(), workers);
+/** The JSON of /top: of all processes that share the store, or, for somebody who adds them up, what this one has counted. */
+export async function readTop(parts: AppParts, question: TopQuestion): Promise<TopView | ProcessTop> {
+  const { top, workers } = await topOfWorkers(parts, question);
+  const nowUs = parts.clock.nowUs();
+  if (question.scope === "process") return { instance: INSTANCE, at: isoTime(nowUs), summary: top };
+  const peers = (await parts.peers.reports()) ?? [];
+  const all = peers.length === 0 ? top : mergeSummaries([top, ...peers.map((peer) => peer.top[question.window])]);
+  return topView(question, all, nowUs, {
+    ...(workers === undefined ? {} : { workers }),
+    ...(peers.length === 0 ? {} : { processes: 1 + peers.length }),
+  });
 }
 
-/** The `keysMax` (TOP_KEYS_METRICS) keys that are refused most, for the metrics; none if TOP_KEYS is 0. */
+/** The `keysMax` (TOP_KEYS_METRICS) keys that this process refuses most, for the metrics; none if TOP_KEYS is 0. */
 export async function topRefused(parts: TopParts, keysMax: number): Promise<readonly Sample[]> {
   if (keysMax === 0) return [];
-  const { rows } = (await topOfAll(parts, { window: "minute", by: "refused", keys: keysMax })).top;
+  const { rows } = (await topOfWorkers(parts, { window: "minute", by: "refused", keys: keysMax })).top;
   return firstOf(rows, "refused", keysMax).map(({ domain, rule, text, refused }): Sample => {
     return [refused.most, { domain: textOf(domain), rule: textOf(rule), key: textOf(text.key) }];
   });

@@ -1,6 +1,5 @@
 // Joins limits at run time: the table of the process, its store, what keeps both equal, and what operators ask and set.
 
-import { hostname } from "node:os";
 import { RequestError } from "../../engine/base/errors.ts";
 import { type LongWork, runInTurns } from "../../engine/base/long-work.ts";
 import { durationWords, isoTime, MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../engine/base/units.ts";
@@ -51,6 +50,7 @@ import {
   type RuntimeWritten,
 } from "../../stores/runtime-store.ts";
 import type { AppOptions } from "./app-options.ts";
+import { INSTANCE } from "./peers.ts";
 import { RuntimeCounts } from "./runtime-counts.ts";
 
 /** How often a change that waits for its file is looked at. */
@@ -70,6 +70,7 @@ export function openRuntimeLimits(
   { settings, clock, logger, link, runtime }: Pick<AppOptions, "settings" | "clock" | "logger" | "link" | "runtime">,
   shared: RuntimeStore | undefined,
   rules: () => RuleSet | undefined,
+  register?: ConstructorParameters<typeof RuntimeSync>[0]["register"],
 ): OpenRuntimeLimits {
   const table = new RuntimeTable(runtime ?? newRuntimeTable(settings.runtimeLimitsMax), link?.number ?? 1);
   const limits = new RuntimeLimits(table, clock);
@@ -78,7 +79,7 @@ export function openRuntimeLimits(
   const file = limitsCache ?? besides;
   const keeps = link === undefined || link.number === 1;
   const sync = keeps
-    ? new RuntimeSync({ table, store: shared, file, clock, log: logger, name: hostname() || "localhost" })
+    ? new RuntimeSync({ table, store: shared, file, clock, log: logger, name: INSTANCE, register })
     : undefined;
   const source = new LimitsAdmin({
     table,

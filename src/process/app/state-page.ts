@@ -1,39 +1,42 @@
-// Gathers what GET /state shows, of this process or of all workers.
+// Gathers what GET /state shows, of this process, its workers, and the others that share its store.
 
-import { hostname } from "node:os";
 import { runInTurns } from "../../engine/base/long-work.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { Condition } from "../../operate/condition.ts";
-import { joinConditions, type ProcessState } from "../../operate/http/join-conditions.ts";
+import { joinConditions, type ProcessState, viewConditions } from "../../operate/http/join-conditions.ts";
 import { ruleRows } from "../../operate/http/rule-rows.ts";
+import type { ProcessRates } from "../../operate/telemetry/deployment.ts";
 import type { HistoryView } from "../../operate/telemetry/rate-history.ts";
-import type { WorkerView } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
+import { INSTANCE, type ProcessReport } from "./peers.ts";
+import { ownStates, stateOfProcess } from "./publish-report.ts";
 import { tlsView } from "./tls-watch.ts";
-import { limitsKept, shownWorkers } from "./worker-service.ts";
+import { shownWorkers, storeShared } from "./worker-service.ts";
 
 /** Most domains in the answer; the page offers them for questions to /explain. */
 const DOMAINS_MAX = 200;
 
-/** Makes the JSON of GET /state, which the operator's page reads. `conditions` are those of this thread. */
-export async function readState(parts: AppParts, conditions: readonly Condition[]) {
+/** Makes the JSON of GET /state, which the operator's page reads. `conditions` are those of this thread; `scope`: without other processes. */
+export async function readState(parts: AppParts, conditions: readonly Condition[], scope?: "process") {
   const { link, clock, reloader, settings, version, running, xds, calls, statsBook } = parts;
   const views = await link?.views();
+  const states = ownStates(parts, conditions, views);
+  const reports = scope === "process" ? undefined : await parts.peers.reports();
   const { current } = reloader;
   const { loadedAtUs } = reloader.status();
   const nowUs = clock.nowUs();
   const { inForce, changedUs, changes } = await parts.runtimeLimits.source.counts();
-  const kept = views === undefined ? limitsKept(parts) : views.find(({ limits }) => limits !== undefined)?.limits;
-  const joined = joinConditions(statesOf(parts, conditions, views), nowUs);
+  const shared = views === undefined ? storeShared(parts) : views.find(({ shared }) => shared !== undefined)?.shared;
+  const shown = conditionsOf(parts, states, reports ?? []);
   return {
     at: isoTime(nowUs),
     /** Differs when another process answers, or when the process was restarted. */
-    instance: `${hostname()}:${process.pid}`,
+    instance: INSTANCE,
     version,
     store: settings.backendType,
-    status: joined[0]?.severity ?? "well",
-    conditions: joined,
+    status: shown[0]?.severity ?? "well",
+    conditions: shown,
     /** Since the start; workers that have ended count too. */
     calls: {
       allowed: calls.allowed.sumOfAll(),
@@ -69,9 +72,14 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
       in_force: inForce,
       changed_at: changedUs === undefined ? null : isoTime(changedUs),
       changes,
-      failures: kept?.failures ?? null,
-      last_failure: kept?.trouble ?? null,
+      failures: shared?.failures ?? null,
+      last_failure: shared?.trouble ?? null,
     },
+    /** Those that share the store; null if none is shared, or if it does not answer. */
+    processes:
+      reports === undefined
+        ? null
+        : processesOf(shared?.processes ?? [], [{ ...stateOfProcess(states, nowUs), version }, ...reports]),
     certificate: tlsView(running.tls) ?? null,
     ...(link && views && { answered_by: link.number, workers: shownWorkers(parts, views) }),
   };
@@ -85,12 +93,28 @@ export async function readHistory({ link, history }: AppParts): Promise<HistoryV
   return known.toSorted((one, other) => (one.at < other.at ? 1 : -1))[0] ?? null;
 }
 
-/** What each worker says is wrong, or this thread if it is the only one. */
-function statesOf(
-  { reloader }: AppParts,
-  conditions: readonly Condition[],
-  views: readonly WorkerView[] | undefined,
-): readonly ProcessState[] {
-  if (views === undefined) return [{ worker: undefined, conditions, rules: { hash: reloader.current?.hash ?? null } }];
-  return views.map(({ worker, conditions: own = [], rules = { hash: null } }) => ({ worker, conditions: own, rules }));
+/** What is wrong with this process, and with the others that share its store if `peers` are known. */
+function conditionsOf(
+  parts: AppParts,
+  states: readonly ProcessState[],
+  peers: readonly ProcessReport[],
+): ReturnType<typeof viewConditions> {
+  const nowUs = parts.clock.nowUs();
+  if (peers.length === 0) return viewConditions(joinConditions(states, nowUs));
+  return viewConditions(joinConditions([stateOfProcess(states, nowUs), ...peers], nowUs));
+}
+
+/** Each process that shares the store; what it says of itself is null until it has. */
+function processesOf(rates: readonly ProcessRates[], states: readonly (ProcessState & { readonly version: string })[]) {
+  return rates.map(({ instance, per_second: perSecond }) => {
+    const state = states.find(({ name }) => name === instance);
+    return {
+      instance,
+      answers_here: instance === INSTANCE,
+      version: state?.version ?? null,
+      status: state === undefined ? null : (viewConditions(joinConditions([state], 0))[0]?.severity ?? "well"),
+      rules: state?.rules.hash ?? null,
+      per_second: perSecond,
+    };
+  });
 }

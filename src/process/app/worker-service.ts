@@ -2,7 +2,7 @@
 
 import type { Condition } from "../../operate/condition.ts";
 import type { NodeMetrics } from "../../operate/telemetry/node-metrics.ts";
-import type { LimitsKept, WorkerReport } from "../workers/messages.ts";
+import type { StoreShared, WorkerReport } from "../workers/messages.ts";
 import type { WorkerLink, WorkerService, WorkerView } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 import { ownTop } from "./open-top.ts";
@@ -45,8 +45,8 @@ export function workerService(
 }
 
 /** Undefined in workers that do not keep them. */
-export function limitsKept({ runtimeLimits: { sync } }: AppParts): LimitsKept | undefined {
-  return sync && { failures: sync.failures, trouble: sync.trouble ?? null };
+export function storeShared({ runtimeLimits: { sync }, deployment }: AppParts): StoreShared | undefined {
+  return sync && { failures: sync.failures, trouble: sync.trouble ?? null, processes: deployment.processes() };
 }
 
 function report(parts: AppParts, conditions: readonly Condition[]): WorkerReport {
@@ -60,7 +60,7 @@ function report(parts: AppParts, conditions: readonly Condition[]): WorkerReport
       loadedAtUs,
     },
     conditions,
-    limits: limitsKept(parts),
+    shared: storeShared(parts),
     unmatched: [...calls.domains.entries()]
       .filter(({ exampleKeys }) => exampleKeys.length > 0)
       .map(({ domain, exampleKeys }) => [domain, exampleKeys]),

@@ -3,6 +3,7 @@
 import type { Socket } from "node:net";
 import type { SharedRuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import type { Condition } from "../../operate/condition.ts";
+import type { ProcessRates } from "../../operate/telemetry/deployment.ts";
 import type { NodeMetrics } from "../../operate/telemetry/node-metrics.ts";
 import type { HistoryView } from "../../operate/telemetry/rate-history.ts";
 import type { TopSummary } from "../../operate/telemetry/top/summary.ts";
@@ -49,17 +50,18 @@ export interface WorkerReport {
     readonly loadedAtUs?: number | undefined;
   };
   readonly conditions: readonly Condition[];
-  /** Of the worker that keeps limits at run time up to date. */
-  readonly limits: LimitsKept | undefined;
+  /** Of the worker that speaks with other processes by the store. */
+  readonly shared: StoreShared | undefined;
   /** By domain, the keys of a descriptor that met no rule. */
   readonly unmatched: readonly (readonly [domain: string, exampleKeys: readonly string[]])[];
 }
 
-/** How a process keeps its limits at run time equal to the store's. */
-export interface LimitsKept {
+/** How a process keeps its limits at run time equal to the store's, and which others it knows there. */
+export interface StoreShared {
   readonly failures: number;
   /** Why they can't be brought up to date; null if they are. */
   readonly trouble: string | null;
+  readonly processes: readonly ProcessRates[];
 }
 
 /** What is asked of a worker. */

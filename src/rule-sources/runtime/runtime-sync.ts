@@ -9,6 +9,7 @@ import type { Clock } from "../../engine/base/clock.ts";
 import type { Log } from "../../engine/base/log.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { waitAtMost } from "../../engine/base/wait-at-most.ts";
 import { isForgotten, type KeptLimit, readValue, type StoreChange } from "../../engine/runtime/runtime-limit.ts";
 import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import {
@@ -40,14 +41,22 @@ interface RuntimeSyncOptions {
   readonly file: string | undefined;
   readonly clock: Clock;
   readonly log: Pick<Log, "warn" | "info">;
-  /** The host's name. */
+  /** The process's, `ratelimit-0:12`. */
   readonly name: string;
+  /** What the process tells the others of its calls, and where it is told of theirs. */
+  readonly register?:
+    | { calls(): readonly number[]; heard(all: readonly RuntimeProcess[], ownId: string): void }
+    | undefined;
 }
+
+/** Longest wait for leaving the store's register: without it the process is gone a few seconds later. */
+const LEAVE_MS_MAX = 250;
 
 /** One process's; of its threads only one has it. */
 export class RuntimeSync {
   readonly #options: RuntimeSyncOptions;
-  readonly #id = randomUUID();
+  /** Of the process in the store's register. */
+  readonly id = randomUUID();
   /** What the store had when this process last was equal to it. */
   #head: RuntimeHead = NOTHING;
   #timer: NodeJS.Timeout | undefined;
@@ -80,21 +89,26 @@ export class RuntimeSync {
     this.#goOn();
   }
 
-  close(): void {
+  /** Ends, and tells the other processes so. */
+  async close(): Promise<void> {
     this.#hasClosed = true;
     clearTimeout(this.#timer);
+    const leaving = this.#options.store?.leave(this.id).catch(() => undefined);
+    if (leaving !== undefined) await waitAtMost(LEAVE_MS_MAX, leaving);
   }
 
   /** Makes both sides equal, now. Rejects if the store does not answer, or if the file can't be written. */
   async poll(): Promise<void> {
-    const { store, clock, table } = this.#options;
+    const { store, clock, table, name, register } = this.#options;
     if (store !== undefined) {
       const { written } = table;
       await this.#catchUp(store, await store.head(), written);
       table.clockOffsetUs = store.nowUs() - clock.nowUs();
       // Who lacks some confirms nothing.
       const { epoch, version } = this.#withoutRoom > 0 ? NOTHING : this.#head;
-      await store.beat({ id: this.#id, name: this.#options.name, epoch, version });
+      if (this.#hasClosed) return;
+      const { all } = await store.beat({ id: this.id, name, epoch, version, calls: register?.calls() ?? [] });
+      register?.heard(all, this.id);
     }
     await this.#save();
     await this.#forget();

@@ -29,6 +29,7 @@ import { isWorthRepeating } from "./refusals.ts";
 const ROWS_MAX = 1_000;
 /** How often a statement is sent that conflicts with another. */
 const ATTEMPTS_MAX = 10;
+const GONE = `seen_at < clock_timestamp() - interval '${RUNTIME_GONE_MS} milliseconds'`;
 
 interface RuntimeStoreOptions {
   readonly link: PostgresLink;
@@ -118,17 +119,25 @@ export function postgresRuntimeStore(options: RuntimeStoreOptions): RuntimeStore
     },
     history: (key, countMax) => events("key = $2 ORDER BY version DESC LIMIT $3::int", key, String(countMax)),
     async beat(own) {
-      const gone = `seen_at < clock_timestamp() - interval '${RUNTIME_GONE_MS} milliseconds'`;
       let isNew = false;
       if (own !== undefined) {
         const text = `INSERT INTO runtime_process VALUES ($1, $2, $3, clock_timestamp())
           ON CONFLICT (prefix, id) DO UPDATE SET report = excluded.report, seen_at = excluded.seen_at
           RETURNING (xmax = 0)::int`;
         isNew = (await ask(text, own.id, processText(own)))[0]?.[0] === "1";
-        await ask(`DELETE FROM runtime_process WHERE prefix = $1 AND ${gone}`);
+        await ask(`DELETE FROM runtime_process WHERE prefix = $1 AND ${GONE}`);
       }
-      const rows = await ask(`SELECT id, report FROM runtime_process WHERE prefix = $1 AND NOT ${gone}`);
+      const rows = await ask(`SELECT id, report FROM runtime_process WHERE prefix = $1 AND NOT ${GONE}`);
       return { all: rows.map(([id, report]) => readProcess(id ?? "", report ?? "")), isNew };
+    },
+    async publish(id, report) {
+      await ask("UPDATE runtime_process SET published = $3 WHERE prefix = $1 AND id = $2", id, report);
+    },
+    async published() {
+      const rows = await ask(
+        `SELECT published FROM runtime_process WHERE prefix = $1 AND published IS NOT NULL AND NOT ${GONE}`,
+      );
+      return rows.map(([report]) => report ?? "");
     },
     async leave(id) {
       await ask("DELETE FROM runtime_process WHERE prefix = $1 AND id = $2", id);

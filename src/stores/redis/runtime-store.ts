@@ -9,6 +9,7 @@ import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import {
   headText,
   processText,
+  REPORTS_AT_ONCE,
   RUNTIME_EVENTS_MAX,
   RUNTIME_GONE_MS,
   type RuntimeStore,
@@ -42,9 +43,13 @@ interface RuntimeStoreOptions {
 /** The store. */
 export function redisRuntimeStore({ keyPrefix, limitsMax, nodeOf, clock }: RuntimeStoreOptions): RuntimeStore {
   const prefix = `${keyPrefix}{headgate:limits}:`;
-  const [headKey, historyKey, hashKey, processesKey] = ["head", "history", "limits:", "processes"].map(
-    (key) => prefix + key,
-  );
+  const [headKey, historyKey, hashKey, processesKey, reportsKey] = [
+    "head",
+    "history",
+    "limits:",
+    "processes",
+    "reports",
+  ].map((key) => prefix + key) as [string, string, string, string, string];
   const script = textOfRuntimeScript();
   const ask = async (name: string, ...args: readonly string[]): Promise<unknown> => {
     const node = nodeOf(`${prefix}head`);
@@ -57,28 +62,31 @@ export function redisRuntimeStore({ keyPrefix, limitsMax, nodeOf, clock }: Runti
     }
   };
   const write = async (changes: readonly RuntimeWrite[], lost = "", left = "") => {
-    const keys = [headKey, historyKey, ...changes.map(({ key }) => `${hashKey}${hashOf(key)}`)] as string[];
+    const keys = [headKey, historyKey, ...changes.map(({ key }) => `${hashKey}${hashOf(key)}`)];
     const values = changes.flatMap(({ key, value, expectedUs, atUs }) => [
       key,
       value,
       String(expectedUs ?? ""),
       String(atUs ?? ""),
     ]);
-    const bounds = [String(limitsMax), String(RUNTIME_EVENTS_MAX), String(HASHES), hashKey as string];
+    const bounds = [String(limitsMax), String(RUNTIME_EVENTS_MAX), String(HASHES), hashKey];
     const reply = texts(
       await ask("eval", script, String(keys.length), ...keys, randomUUID(), ...bounds, lost, left, ...values),
     );
     const written = changes.map(({ key, value }, i) => readWritten(reply[i + 1] ?? "", key, value));
     return { head: readHead(reply[0] ?? ""), written };
   };
-  const events = async (from: number, to: number) =>
-    texts(await ask("lrange", historyKey as string, String(from), String(to)));
+  const events = async (from: number, to: number) => texts(await ask("lrange", historyKey, String(from), String(to)));
+  const forget = async (ids: readonly string[]) => {
+    await ask("hdel", processesKey, ...ids);
+    await ask("hdel", reportsKey, ...ids);
+  };
   return {
     nowUs: () => {
       const node = nodeOf(`${prefix}head`);
       return node === undefined ? clock.nowUs() : node.serverTimeMs() * MICROS_PER_MILLI;
     },
-    head: async () => readHead(textOrNone(await ask("get", headKey as string))),
+    head: async () => readHead(textOrNone(await ask("get", headKey))),
     async changesAfter(version, head) {
       const found: ReturnType<typeof readEvent>[] = [];
       let newest = head.version;
@@ -118,20 +126,28 @@ export function redisRuntimeStore({ keyPrefix, limitsMax, nodeOf, clock }: Runti
     },
     async beat(own) {
       const nowMs = Math.floor(this.nowUs() / MICROS_PER_MILLI);
-      const key = processesKey as string;
-      const added = own && (await ask("hset", key, own.id, `${nowMs} ${processText(own)}`));
-      const all = pairs(await ask("hgetall", key));
+      const added = own && (await ask("hset", processesKey, own.id, `${nowMs} ${processText(own)}`));
+      const all = pairs(await ask("hgetall", processesKey));
       const gone = all.filter(([, text]) => Number(text.split(" ", 1)[0]) < nowMs - RUNTIME_GONE_MS);
-      if (gone.length > 0) await ask("hdel", key, ...gone.map(([id]) => id));
+      if (gone.length > 0) await forget(gone.map(([id]) => id));
       const live = all.filter((process) => !gone.includes(process));
       return {
         all: live.map(([id, text]) => readProcess(id, text.slice(text.indexOf(" ") + 1))),
         isNew: Number(added) === 1,
       };
     },
-    async leave(id) {
-      await ask("hdel", processesKey as string, id);
+    async publish(id, report) {
+      await ask("hset", reportsKey, id, report);
+      await ask("pexpire", reportsKey, String(RUNTIME_GONE_MS));
     },
+    async published() {
+      const ids = (await this.beat(undefined)).all.filter(({ name }) => name !== "").map(({ id }) => id);
+      const reports: string[] = [];
+      for (let i = 0; i < ids.length; i += REPORTS_AT_ONCE)
+        reports.push(...texts(await ask("hmget", reportsKey, ...ids.slice(i, i + REPORTS_AT_ONCE))));
+      return reports.filter((report) => report !== "");
+    },
+    leave: (id) => forget([id]),
   };
 }
 

@@ -17,7 +17,7 @@ interface DoctorFlags {
 export function addDoctor(program: ProgramCommand, terminal: Terminal): void {
   askingAll(program, "doctor", "see what is wrong with running processes, and where they differ")
     .description(
-      "Asks each process what is wrong, since when and what to do, and compares rules, versions, settings and clocks. Exits 0 if" +
+      "Shows what is wrong, since when and what to do, of all processes that share the server's store; of several servers it compares rules, versions, settings and clocks, too. Exits 0 if" +
         " all is well, 1 if anything is wrong or differs, 2 if a process can't be asked; the others are reported then, too." +
         " A token comes from ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file.",
     )
@@ -31,12 +31,16 @@ export function addDoctor(program: ProgramCommand, terminal: Terminal): void {
 
 async function doctor({ server: servers, tokenFile, json }: DoctorFlags, terminal: Terminal): Promise<void> {
   const clock = new SystemClock();
-  const report = doctorReport(await Promise.all(servers.map((server) => hear({ server, tokenFile }, terminal, clock))));
+  // One process tells of all that share its store; several are asked for themselves.
+  const page = servers.length === 1 ? "/state" : "/state?scope=process";
+  const report = doctorReport(
+    await Promise.all(servers.map((server) => hear({ server, tokenFile }, page, terminal, clock))),
+  );
   terminal.out(json ? jsonText(report) : doctorText(report, terminal));
   terminal.setExitCode(report.exit_code);
 }
 
-async function hear(target: AdminTarget, terminal: Terminal, clock: Clock): Promise<Heard | Silent> {
+async function hear(target: AdminTarget, page: string, terminal: Terminal, clock: Clock): Promise<Heard | Silent> {
   const server = target.server.replace(/^http:\/\//, "");
   const errors: string[] = [];
   const { columns, env } = terminal;
@@ -50,7 +54,7 @@ async function hear(target: AdminTarget, terminal: Terminal, clock: Clock): Prom
     env,
   };
   const askedMs = clock.nowUs() / 1_000;
-  const state = await askAdmin<State>(target, "/state", "conditions", own);
+  const state = await askAdmin<State>(target, page, "conditions", own);
   const heardMs = clock.nowUs() / 1_000;
   if (state === undefined) return { server, error: errors.join() };
   if (!isRecord(state.rules) || !isRecord(state.calls) || Number.isNaN(Date.parse(state.at)))

@@ -5,12 +5,6 @@ import { typedText } from "../../engine/domain/entry-text.ts";
 import type { TopView } from "../../operate/telemetry/top/top-view.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
 
-/** What /top answered, as far as it is shown here. */
-export type TopAnswer = Omit<TopView, "window_seconds"> & {
-  /** How many processes answered, if several were asked. */
-  readonly processes?: number;
-};
-
 const TITLES = ["REFUSED", "ASKED", "SINCE", "LAST", "RULE", "KEY"];
 /** Columns of numbers stand to the right. */
 const NUMBERS = 4;
@@ -20,7 +14,7 @@ const TEXT_COLUMNS_MIN = 10;
 const STANDS_OUT = 0.01;
 
 /** What the table shows. */
-type Shown = Omit<TopAnswer, "from" | "rest_asked" | "rest_refused">;
+type Shown = Omit<TopView, "from" | "window_seconds" | "rest_asked" | "rest_refused">;
 
 /** The table, with a line above it, and one more where no key stands out. On a screen each row is one line: long rules and keys are cut. */
 export function topText(answer: Shown, terminal: Terminal): string {
@@ -59,7 +53,7 @@ function noKeyWords({ by, asked, refused }: Shown): string {
   return all === 0 ? none : `no key stands out among ${count(all, noun)}`;
 }
 
-function cellsOf(key: TopAnswer["keys"][number], at: string): readonly string[] {
+function cellsOf(key: TopView["keys"][number], at: string): readonly string[] {
   const limit = key.limit === "" ? "" : `#${key.limit}`;
   return [
     between(key.refused, key.refused_overcount),

@@ -2,12 +2,14 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { Option } from "commander";
+import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
+import { mergeSummaries } from "../../operate/telemetry/top/summary.ts";
+import { type ProcessTop, type TopView, topView } from "../../operate/telemetry/top/top-view.ts";
 import { askAdmin } from "./admin-call.ts";
 import { duration, typed, whole } from "./arguments.ts";
 import { askingAll, type ProgramCommand } from "./command.ts";
 import { jsonText, type Terminal } from "./terminal.ts";
-import { mergeTops } from "./top-merge.ts";
-import { type TopAnswer, topText } from "./top-text.ts";
+import { topText } from "./top-text.ts";
 
 interface TopFlags {
   readonly server: readonly string[];
@@ -34,7 +36,7 @@ export function addTop(program: ProgramCommand, terminal: Terminal, untilStopped
     "print one answer as JSON and end",
   )
     .description(
-      "Shows the keys that running processes refuse most together, or that ask most, and refreshes until Ctrl-C; once where the" +
+      "Shows the keys that are refused most, or that ask most, of all processes that share the server's store, or of the servers given, and refreshes until Ctrl-C; once where the" +
         " output is no terminal. Exits 0, or 2 if a process can't be asked at first; the others are shown then, too." +
         " A token comes from ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file.",
     )
@@ -60,7 +62,7 @@ async function top(flags: TopFlags, terminal: Terminal, untilStopped?: () => Pro
 }
 
 async function refresh(
-  first: TopAnswer,
+  first: TopView,
   flags: TopFlags,
   terminal: Terminal,
   untilStopped: () => Promise<void> = () => new Promise(() => undefined),
@@ -68,7 +70,7 @@ async function refresh(
   const stopping = new AbortController();
   const { signal } = stopping;
   void untilStopped().then(() => stopping.abort());
-  let shown: TopAnswer | undefined = first;
+  let shown: TopView | undefined = first;
   while (!signal.aborted) {
     // Why there is none was said below the last table, which stays until there is another.
     if (shown !== undefined) terminal.out(`${TO_THE_CORNER}${topText(shown, terminal)}`);
@@ -80,14 +82,20 @@ async function refresh(
 
 /** Undefined once the terminal was told why no process answers. */
 async function ask({ server: servers, tokenFile, window, by, keys }: TopFlags, terminal: Terminal) {
-  // Of several processes as many keys as they tell: what is not listed makes sums less certain.
-  const path = `/top?window=${window}&by=${by}&keys=${servers.length === 1 ? keys : KEYS_MAX}`;
+  const path = `/top?window=${window}&by=${by}&keys=`;
+  const [server = "", ...others] = servers;
+  if (others.length === 0) return askAdmin<TopView>({ server, tokenFile }, `${path}${keys}`, "keys", terminal);
+  // As many keys of each as it tells: what is not listed makes sums less certain.
   const answers = await Promise.all(
-    servers.map((server) => askAdmin<TopAnswer>({ server, tokenFile }, path, "keys", terminal)),
+    servers.map((each) =>
+      askAdmin<ProcessTop>({ server: each, tokenFile }, `${path}${KEYS_MAX}&scope=process`, "summary", terminal),
+    ),
   );
-  if (servers.length === 1) return answers[0];
-  return mergeTops(
-    answers.filter((answer) => answer !== undefined),
-    keys,
-  );
+  // One process may have several addresses.
+  const byInstance = new Map(answers.flatMap((answer) => (answer === undefined ? [] : [[answer.instance, answer]])));
+  const tops = [...byInstance.values()];
+  if (tops.length === 0) return undefined;
+  const nowUs = Math.max(...tops.map(({ at }) => Date.parse(at))) * MICROS_PER_MILLI;
+  const merged = mergeSummaries(tops.map(({ summary }) => summary));
+  return topView({ window, by, keys }, merged, nowUs, { processes: tops.length });
 }

@@ -6,7 +6,7 @@ import type { Limit } from "../../../src/engine/domain/limit.ts";
 import type { RuleCount } from "../../../src/engine/domain/stats.ts";
 import type { RuleSet } from "../../../src/engine/rules/rule-set.ts";
 import type { Condition } from "../../../src/operate/condition.ts";
-import { joinConditions, type ProcessState } from "../../../src/operate/http/join-conditions.ts";
+import { joinConditions, type ProcessState, viewConditions } from "../../../src/operate/http/join-conditions.ts";
 import { ruleRows } from "../../../src/operate/http/rule-rows.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 
@@ -23,19 +23,21 @@ function condition(id: string, sinceS: number, says = id): Condition {
   return { id, severity: "warning", says, advice: "", see: "", sinceUs: sinceS * SECOND };
 }
 
-const view = (processes: readonly ProcessState[]) => joinConditions(processes, 100 * SECOND);
+const view = (processes: readonly ProcessState[]) => viewConditions(joinConditions(processes, 100 * SECOND));
 
 test("what several workers report is told once, since the first saw it, with their counts added up", () => {
   const conditions = view([
-    { worker: 1, conditions: [condition("store", 50), condition("x", 9, "five")], rules: { hash: "a" } },
-    { worker: 2, conditions: [condition("store", 40), condition("x", 8, "six")], rules: { hash: "a" } },
-    { worker: 3, conditions: [{ ...condition("late", 60, "answers"), count: 2 }], rules: { hash: "a" } },
-    { worker: 4, conditions: [{ ...condition("late", 70, "answers"), count: 3 }], rules: { hash: "a" } },
+    { name: "worker 1", conditions: [condition("store", 50), condition("x", 9, "five")], rules: { hash: "a" } },
+    { name: "worker 2", conditions: [condition("store", 40), condition("x", 8, "six")], rules: { hash: "a" } },
+    { name: "worker 3", conditions: [{ ...condition("late", 60, "answers"), count: 2 }], rules: { hash: "a" } },
+    { name: "worker 4", conditions: [{ ...condition("late", 70, "answers"), count: 3 }], rules: { hash: "a" } },
   ]);
-  expect(conditions.map(({ says, since, workers, details }) => [says, since.slice(17, 19), workers, details])).toEqual([
-    ["five", "08", [1, 2], ["worker 2: six"]],
-    ["store", "40", [1, 2], []],
-    ["5 answers", "00", [3, 4], []],
+  expect(
+    conditions.map(({ says, since, seen_by: seenBy, details }) => [says, since.slice(17, 19), seenBy, details]),
+  ).toEqual([
+    ["five", "08", ["worker 1", "worker 2"], ["worker 2: six"]],
+    ["store", "40", ["worker 1", "worker 2"], []],
+    ["5 answers", "00", ["worker 3", "worker 4"], []],
   ]);
 });
 
@@ -46,24 +48,24 @@ test("what another condition explains is a detail of it, and stands alone withou
   ];
   const store: Condition = { ...condition("store", 40), severity: "critical" };
   const conditions = [...symptoms, condition("older", 10), store];
-  const both = view([{ worker: undefined, conditions, rules: { hash: "a" } }]);
+  const both = view([{ name: undefined, conditions, rules: { hash: "a" } }]);
   expect(both).toEqual([
     expect.objectContaining({ id: "store", details: ["The breaker is open.", "7 calls without the store."] }),
     expect.objectContaining({ id: "older" }),
   ]);
-  const alone = view([{ worker: undefined, conditions: symptoms, rules: { hash: "a" } }]);
+  const alone = view([{ name: undefined, conditions: symptoms, rules: { hash: "a" } }]);
   expect(alone.map(({ says }) => says)).toEqual(["The breaker is open.", "7 calls without the store."]);
 });
 
 test("workers that decide by different rules are told apart by their hashes, since the newest rules came", () => {
   const processes = [
-    { worker: 1, conditions: [], rules: { hash: "a".repeat(64), loadedAtUs: 10 * SECOND } },
-    { worker: 2, conditions: [], rules: { hash: "b".repeat(64), loadedAtUs: 30 * SECOND } },
-    { worker: 3, conditions: [], rules: { hash: null } },
+    { name: "worker 1", conditions: [], rules: { hash: "a".repeat(64), loadedAtUs: 10 * SECOND } },
+    { name: "worker 2", conditions: [], rules: { hash: "b".repeat(64), loadedAtUs: 30 * SECOND } },
+    { name: "worker 3", conditions: [], rules: { hash: null } },
   ];
   expect(view(processes)).toMatchObject([
     {
-      says: "Workers use different rules.",
+      says: "Different rules are in force.",
       see: "headgaterulesdiffer",
       since: "1970-01-01T00:00:30.000Z",
       details: ["aaaaaaaaaaaa: worker 1", "bbbbbbbbbbbb: worker 2"],
@@ -78,10 +80,9 @@ test("what follows from a condition that follows from another is a detail of the
     { ...condition("degraded", 2), causedBy: "store" },
   ];
   const view = (conditions: readonly Condition[]) =>
-    joinConditions([{ worker: undefined, conditions, rules: { hash: null } }], 0).map(({ id, details }) => [
-      id,
-      details,
-    ]);
+    viewConditions(joinConditions([{ name: undefined, conditions, rules: { hash: null } }], 0)).map(
+      ({ id, details }) => [id, details],
+    );
   expect(view([...chain, condition("store", 1)])).toEqual([["store", ["undecided", "edge/a", "degraded"]]]);
   expect(view(chain)).toEqual([["degraded", ["undecided", "edge/a"]]]);
   expect(view(chain.slice(0, 1))).toEqual([["undecided", ["edge/a"]]]);
@@ -93,11 +94,37 @@ test("what all workers find in the same counters is told once, by the one that f
     isOfAll: true,
   });
   const processes: readonly ProcessState[] = [
-    { worker: 1, conditions: [shared("new worker", 9)], rules: { hash: null } },
-    { worker: 2, conditions: [shared("old worker", 5)], rules: { hash: null } },
+    { name: "worker 1", conditions: [shared("new worker", 9)], rules: { hash: null } },
+    { name: "worker 2", conditions: [shared("old worker", 5)], rules: { hash: null } },
   ];
-  const [view, ...others] = joinConditions(processes, 10 * SECOND);
-  expect([view?.says, view?.details, view?.workers, others]).toEqual(["old worker", [], undefined, []]);
+  const [shown, ...others] = view(processes);
+  expect([shown?.says, shown?.details, shown?.seen_by, others]).toEqual(["old worker", [], undefined, []]);
+});
+
+test("of several processes each names its own; a limit is dead only if all say so", () => {
+  const dead = (...details: readonly string[]) => ({
+    ...condition("dead limits edge", 1, "dead"),
+    isOfAll: true,
+    needsAll: true,
+    details,
+  });
+  const store: Condition = { ...condition("store", 5), severity: "critical" };
+  const state = (name: string, ...conditions: readonly Condition[]): ProcessState => ({
+    name,
+    // As a process with two workers tells it.
+    conditions: joinConditions(
+      [1, 2].map((worker) => ({ name: `worker ${worker}`, conditions, rules: { hash: "a" } })),
+      0,
+    ),
+    rules: { hash: "a" },
+  });
+  const a = state("a:1", dead("edge/x (a.yaml): none came", "edge/y (a.yaml): none came"));
+  const b = state("b:1", dead("edge/y (a.yaml): others came"), store);
+  expect(view([a, b]).map(({ id, seen_by: seenBy, details }) => [id, seenBy, details])).toEqual([
+    ["store", ["b:1"], []],
+    ["dead limits edge", ["a:1", "b:1"], ["edge/y (a.yaml): none came"]],
+  ]);
+  expect(view([a, state("b:1")])).toEqual([]);
 });
 
 test("rules are rows in the order of their files, with what each limit allows and has counted", () => {

@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { runThrough } from "../../../src/engine/base/long-work.ts";
 import { Source } from "../../../src/engine/domain/take.ts";
+import { callTotals } from "../../../src/operate/telemetry/deployment.ts";
 import { CallCounts, StoreCounts } from "../../../src/operate/telemetry/observers.ts";
 import { RateHistory } from "../../../src/operate/telemetry/rate-history.ts";
 import { countsAlone } from "../../support/counts.ts";
@@ -24,7 +25,7 @@ function watched(keys: readonly string[]) {
   const countOf = ({ totalHits: hits, overLimit: refused }: { totalHits: number; overLimit: number }) => {
     return { hits, refused, shadowed: 0 };
   };
-  const history = new RateHistory({ calls, storeCounts, countOf });
+  const history = new RateHistory({ calls, totals: () => callTotals(calls), storeCounts, countOf });
   const rules = { current: rulesOf(keys) };
   const look = (seconds = 5) => {
     clock.advanceSeconds(seconds);

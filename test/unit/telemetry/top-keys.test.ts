@@ -7,9 +7,9 @@ import { StoreError } from "../../../src/engine/base/errors.ts";
 import type { LimitStats } from "../../../src/engine/domain/stats.ts";
 import { mergeSummaries, summaryOf, type TopOrder } from "../../../src/operate/telemetry/top/summary.ts";
 import { TopKeys, type TopWindow } from "../../../src/operate/telemetry/top/top-keys.ts";
-import { topView } from "../../../src/operate/telemetry/top/top-view.ts";
+import { type TopView, topView } from "../../../src/operate/telemetry/top/top-view.ts";
 import { MemoryStore } from "../../../src/stores/memory/memory-store.ts";
-import { type TopAnswer, topText } from "../../../src/tools/cli/top-text.ts";
+import { topText } from "../../../src/tools/cli/top-text.ts";
 import { type AskedDescriptor, LimiterRig, type RigOptions } from "../../support/limiter-rig.ts";
 import type { ManualClock } from "../../support/manual-clock.ts";
 import { RecordedTerminal } from "../../support/recorded-terminal.ts";
@@ -332,7 +332,7 @@ test("refusals of keys that are all new are counted, though no key stands out", 
   }
   const { asked, refused, keys } = show();
   expect([asked, refused, keys]).toEqual([3_000, 3_000, []]);
-  const said = topText(show() as unknown as TopAnswer, new RecordedTerminal());
+  const said = topText(show() as unknown as TopView, new RecordedTerminal());
   expect(said).toContain("no key stands out among 3000 refusals");
   expect(floodWords(show() as unknown as PageAnswer, null)).toBe(
     "No key stands out among 3,000 refusals within the last minute.",
@@ -347,7 +347,9 @@ test("several workers add up what each has counted, and refusals that no whole m
   times(1, () => workers[1].rig.hit({ user: "bob" }));
   for (const { rig } of workers) rig.clock.advanceSeconds(5);
   const merged = mergeSummaries(workers.map(({ summary }) => summary("minute")));
-  const view = topView({ window: "minute", by: "asked", keys: 5 }, merged, workers[0].rig.clock.nowUs(), 3);
+  const view = topView({ window: "minute", by: "asked", keys: 5 }, merged, workers[0].rig.clock.nowUs(), {
+    workers: 3,
+  });
   expect(view).toMatchObject({
     workers: 3,
     keys: [

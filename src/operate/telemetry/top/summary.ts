@@ -49,16 +49,23 @@ export function summaryOf(parts: readonly Part[], fromUs: number, keysMax: numbe
     passed.add(part.passed);
     refused.add(part.refused);
   }
-  const all = [...new Set([...passed.keys, ...refused.keys])].map((key) => countsOf(key, passed, refused));
-  const shown = new Set(TOP_ORDERS.flatMap((by) => firstOf(all, by, keysMax)));
-  const others = all.filter((counts) => !shown.has(counts));
+  const rows = [...new Set([...passed.keys, ...refused.keys])].map((key) => countsOf(key, passed, refused));
+  const first = topOf({ rows, restAsked: passed.rest + refused.rest, restRefused: refused.rest }, keysMax);
+  return { ...first, fromUs, rows: first.rows.map(rowOf), asked: passed.total + refused.total, refused: refused.total };
+}
+
+/** The same with the top `keysMax` keys in each order; the others are in the rest. */
+export function topOf<
+  Row extends Counts,
+  Ranked extends { rows: readonly Row[]; restAsked: number; restRefused: number },
+>(ranked: Ranked & { rows: readonly Row[] }, keysMax: number): Ranked & { rows: readonly Row[] } {
+  const shown = new Set(TOP_ORDERS.flatMap((by) => firstOf(ranked.rows, by, keysMax)));
+  const others = ranked.rows.filter((row) => !shown.has(row));
   return {
-    fromUs,
-    rows: [...shown].map(rowOf),
-    restAsked: others.reduce((most, { asked }) => Math.max(most, asked.most), passed.rest + refused.rest),
-    restRefused: others.reduce((most, each) => Math.max(most, each.refused.most), refused.rest),
-    asked: passed.total + refused.total,
-    refused: refused.total,
+    ...ranked,
+    rows: [...shown],
+    restAsked: others.reduce((most, { asked }) => Math.max(most, asked.most), ranked.restAsked),
+    restRefused: others.reduce((most, { refused }) => Math.max(most, refused.most), ranked.restRefused),
   };
 }
 

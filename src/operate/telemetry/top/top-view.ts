@@ -12,17 +12,26 @@ export interface TopQuestion {
   readonly window: TopWindow;
   readonly by: TopOrder;
   readonly keys: number;
+  /** `process`: of the asked process alone, as it counts. */
+  readonly scope?: "process" | undefined;
+}
+
+/** The JSON for those who add up several processes themselves. */
+export interface ProcessTop {
+  readonly instance: string;
+  readonly at: string;
+  readonly summary: TopSummary;
 }
 
 /** The JSON. */
 export type TopView = ReturnType<typeof topView>;
 
-/** `workers`: how many workers answered; undefined if this process is the only one. */
+/** `of`: how many workers or processes these are, if there are several. */
 export function topView(
   { window, by, keys }: TopQuestion,
   { fromUs, rows, restAsked, restRefused, asked, refused }: TopSummary,
   nowUs: number,
-  workers?: number,
+  of: { readonly workers?: number; readonly processes?: number } = {},
 ) {
   const listed = firstOf(rows, by, keys);
   const others = rows.filter((row) => !listed.includes(row));
@@ -38,7 +47,7 @@ export function topView(
     // The most that a key that is not listed can have.
     rest_asked: others.reduce((most, row) => Math.max(most, row.asked.most), restAsked),
     rest_refused: others.reduce((most, row) => Math.max(most, row.refused.most), restRefused),
-    ...(workers === undefined ? {} : { workers }),
+    ...of,
   };
 }
 

@@ -17,9 +17,9 @@ class Register implements Pick<RuntimeStore, "beat" | "leave"> {
     const isNew = !this.seenMs.has(id);
     this.seenMs.set(id, Date.now());
     for (const [each, ms] of this.seenMs) if (ms < Date.now() - GONE_AFTER_US / 1_000) this.seenMs.delete(each);
-    const all = [...this.seenMs.keys()].map((id) => ({ id, name: "", epoch: "", version: 0 }));
+    const all = [...this.seenMs.keys()].map((id) => ({ id, name: "", epoch: "", version: 0, calls: [] }));
     // One that keeps limits at run time is counted by its threads.
-    return { all: [...all, { id: "limits", name: "host", epoch: "e", version: 1 }], isNew };
+    return { all: [...all, { id: "limits", name: "host", epoch: "e", version: 1, calls: [0] }], isNew };
   }
 
   async leave(id: string) {

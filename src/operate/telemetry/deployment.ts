@@ -1,0 +1,84 @@
+// The calls of all processes that share a store, as the store's register tells them: their sum, which only grows, and the rates of each.
+
+import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import type { RuntimeProcess } from "../../stores/runtime-store.ts";
+import type { CallCounts } from "./observers.ts";
+
+/** What becomes of calls, in the order of all lists here. */
+export const CALLS = ["allowed", "refused", "degraded", "errors"] as const;
+type CallRates = Readonly<Record<(typeof CALLS)[number], number>>;
+
+/** Rates are those of at least this time. */
+const RATE_US = 5 * MICROS_PER_SECOND;
+
+/** A process's rates per second; null before they are known. */
+export interface ProcessRates {
+  /** `ratelimit-0:12`. */
+  readonly instance: string;
+  readonly per_second: CallRates | null;
+}
+
+interface Known {
+  readonly instance: string;
+  readonly rates: CallRates | null;
+  /** What it had counted at `atUs`, from when on the next rates are. */
+  readonly counts: readonly number[];
+  readonly atUs: number;
+  /** What it had counted when it was last heard of. */
+  readonly latest: readonly number[];
+}
+
+/** What a process has counted since its start. */
+export function callTotals(calls: CallCounts): readonly number[] {
+  const errors = calls.storeErrors() + calls.serviceErrors();
+  return [calls.allowed.sumOfAll(), calls.refused.sumOfAll(), calls.sum("degradedCalls"), errors];
+}
+
+export class Deployment {
+  readonly #own: () => readonly number[];
+  #known: ReadonlyMap<string, Known> = new Map();
+  /** What the others have counted since this process knows them. A process that ends takes nothing back. */
+  #others: readonly number[] = CALLS.map(() => 0);
+
+  /** `own` counts this process's calls. */
+  constructor(own: () => readonly number[]) {
+    this.#own = own;
+  }
+
+  /** What the register says, at that time. */
+  heard(all: readonly RuntimeProcess[], ownId: string, nowUs: number): void {
+    const known = new Map<string, Known>();
+    for (const { id, name: instance, calls } of all) {
+      if (calls.length < CALLS.length) continue;
+      const before = this.#known.get(id) ?? { instance, rates: null, counts: calls, atUs: nowUs, latest: calls };
+      if (id !== ownId) this.#others = this.#others.map((sum, i) => sum + grown(calls, before.latest, i));
+      const { counts, atUs } = before;
+      const isDue = nowUs - atUs >= RATE_US;
+      const rates = isDue ? ratesOf(calls, counts, nowUs - atUs) : before.rates;
+      known.set(id, { instance, latest: calls, rates, counts: isDue ? calls : counts, atUs: isDue ? nowUs : atUs });
+    }
+    this.#known = known;
+  }
+
+  /** Calls of all processes: only differences between two looks mean anything. */
+  totals(): readonly number[] {
+    return this.#own().map((count, i) => count + (this.#others[i] ?? 0));
+  }
+
+  /** By instance. A worker that took over from another is known twice for a while. */
+  processes(): readonly ProcessRates[] {
+    const all = new Map([...this.#known.values()].map(({ instance, rates }) => [instance, rates]));
+    return [...all]
+      .map(([instance, rates]) => ({ instance, per_second: rates }))
+      .sort((one, other) => (one.instance < other.instance ? -1 : 1));
+  }
+}
+
+function grown(now: readonly number[], before: readonly number[], i: number): number {
+  return Math.max(0, (now[i] ?? 0) - (before[i] ?? 0));
+}
+
+function ratesOf(now: readonly number[], before: readonly number[], us: number): CallRates {
+  const rates = CALLS.map((name, i) => [name, (grown(now, before, i) * MICROS_PER_SECOND) / us]);
+  return Object.fromEntries(rates) as CallRates;
+}

@@ -1,0 +1,66 @@
+// What this process tells the others that share its store: what is wrong with it, and its top keys.
+
+import type { Condition } from "../../operate/condition.ts";
+import { joinConditions, type ProcessState } from "../../operate/http/join-conditions.ts";
+import { topOf } from "../../operate/telemetry/top/summary.ts";
+import { REPORT_BYTES_MAX } from "../../stores/runtime-store.ts";
+import type { WorkerView } from "../workers/worker-link.ts";
+import type { AppParts } from "./app-parts.ts";
+import { topOfWorkers } from "./open-top.ts";
+import { INSTANCE, type ProcessReport, REPORT_FORM } from "./peers.ts";
+
+const PUBLISH_MS = 2_000;
+/** Top keys of a report by each count, and half as many again and again until it is short enough. */
+const KEYS_MAX = 20;
+const CONDITIONS_MAX = 10;
+const DETAILS_MAX = 5;
+const SAYS_CHARS_MAX = 500;
+
+/** The state of this thread, or of each worker. */
+export function ownStates(
+  { reloader }: Pick<AppParts, "reloader">,
+  conditions: readonly Condition[],
+  views: readonly WorkerView[] | undefined,
+): readonly ProcessState[] {
+  const { loadedAtUs } = reloader.status();
+  if (views === undefined)
+    return [{ name: undefined, conditions, rules: { hash: reloader.current?.hash ?? null, loadedAtUs } }];
+  return views.map(({ worker, conditions: own = [], rules = { hash: null } }) => {
+    return { name: `worker ${worker}`, conditions: own, rules };
+  });
+}
+
+/** What a process's workers say together. */
+export function stateOfProcess(states: readonly ProcessState[], nowUs: number): ProcessState & { name: string } {
+  const [{ rules } = { rules: { hash: null } }] = states;
+  return { name: INSTANCE, conditions: joinConditions(states, nowUs), rules };
+}
+
+/** Publishes from now on, as one of `running.watches`; only in the thread that reports the process. `conditions` are those of this thread. */
+export function publishReports(parts: AppParts, conditions: () => readonly Condition[]): void {
+  const { runtimeStore: store, running } = parts;
+  const { sync } = parts.runtimeLimits;
+  if (store === undefined || sync === undefined) return;
+  const publish = async () => store.publish(sync.id, await reportText(parts, conditions()));
+  // A store that does not answer is a condition of its own.
+  running.watches.push(setInterval(() => void publish().catch(() => undefined), PUBLISH_MS).unref());
+}
+
+async function reportText(parts: AppParts, conditions: readonly Condition[]): Promise<string> {
+  const { clock, version, link } = parts;
+  const state = stateOfProcess(ownStates(parts, conditions, await link?.views()), clock.nowUs());
+  const short = { ...state, conditions: state.conditions.slice(0, CONDITIONS_MAX).map(shortened) };
+  const asked = { by: "refused", keys: KEYS_MAX } as const;
+  const minute = await topOfWorkers(parts, { ...asked, window: "minute" });
+  const hour = await topOfWorkers(parts, { ...asked, window: "hour" });
+  for (let keys = KEYS_MAX; ; keys >>= 1) {
+    const top = { minute: topOf(minute.top, keys), hour: topOf(hour.top, keys) };
+    const text = JSON.stringify({ form: REPORT_FORM, version, ...short, top } satisfies ProcessReport);
+    if (Buffer.byteLength(text) <= REPORT_BYTES_MAX || keys === 0) return text;
+  }
+}
+
+function shortened({ details = [], ...condition }: Condition): Condition {
+  const cut = (says: string) => says.slice(0, SAYS_CHARS_MAX);
+  return { ...condition, says: cut(condition.says), details: details.slice(0, DETAILS_MAX).map(cut) };
+}
