@@ -19,9 +19,11 @@ const blocksWith = (text: string) =>
   yamlBlocks("docs/envoy.md")
     .filter((block) => block.includes(text))
     .flatMap((block) => parse(block) as Config[]);
+const shipped = parse(read("deploy/envoy/envoy.yaml")).static_resources.listeners[0].filter_chains[0].filters[0];
+const [removesHeaders] = shipped.typed_config.http_filters as Config[];
 const tenants = {
   name: "tenants",
-  before: [...blocksWith("header_mutation.v3"), ...blocksWith("api_key_auth.v3")],
+  before: [removesHeaders as Config, ...blocksWith("api_key_auth.v3")],
   routes: [route({ prefix: "/", rateLimits: [{ actions: [fromHeader("x-tenant", "login")] }] })],
 };
 
