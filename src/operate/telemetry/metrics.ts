@@ -19,40 +19,36 @@ const RULE_LABELS = ["domain", "key1", "key2", "rule", "limit"] as const;
 
 /** Metrics per rule, by field of LimitStats. They count hits, except those that count holds. */
 export const RULE_METRICS = {
-  totalHits: ofRule("ratelimit_service_rate_limit_total_hits").means("Hits asked for on the rule."),
-  overLimit: ofRule("ratelimit_service_rate_limit_over_limit").means("Hits that found the rule over its limit."),
+  totalHits: ofRule("ratelimit_service_rate_limit_total_hits").means("Hits asked for."),
+  overLimit: ofRule("ratelimit_service_rate_limit_over_limit").means("Hits over the limit."),
   nearLimit: ofRule("ratelimit_service_rate_limit_near_limit").means(
     "Hits within the limit, but above NEAR_LIMIT_RATIO of it.",
   ),
-  withinLimit: ofRule("ratelimit_service_rate_limit_within_limit").means("Hits within the rule's limit."),
+  withinLimit: ofRule("ratelimit_service_rate_limit_within_limit").means("Hits within the limit."),
   shadowMode: ofRule("ratelimit_service_rate_limit_shadow_mode").means(
     "Hits over the limit that passed because of shadow mode.",
   ),
   overLimitWithLocalCache: ofRule("ratelimit_service_rate_limit_over_limit_with_local_cache").means(
-    "Hits that this process refused from its memory of refusals, without the store.",
+    "Hits that this process refused from memory, without the store.",
   ),
   deniedUnanswered: rare("headgate_denied_unanswered_total").means(
-    "Hits over the limit because the store did not answer and on_store_failure is deny.",
+    "Hits refused because the store did not answer and on_store_failure is deny.",
   ),
-  holdsOpened: rare("headgate_hold_opened_total").means(
-    "Holds that payments on the rule have opened. Only those whose calls received the store's answer.",
-  ),
+  holdsOpened: rare("headgate_hold_opened_total").means("Holds opened by calls that received the store's answer."),
   holdsLive: ofRule("headgate_hold_live", "gauge").means(
-    "Holds of the rule that wait for their settlement. A hold that has ended counts until a call notices. With the memory store only.",
+    "Holds not yet settled. An ended one counts until a call notices. With the memory store only.",
   ),
   holdsExpired: rare("headgate_hold_expired_total").means(
-    "Holds that ended unsettled and were given back. A hold counts when a later call on its bucket notices.",
+    "Holds that ended unsettled and were given back. Counted when a later call on the bucket notices.",
   ),
-  settlements: rare("headgate_hold_settlements_total").means("Holds of the rule that were settled in time."),
-  heldUnused: rare("headgate_hold_unused_hits_total").means("Hits that were held and not used."),
-  usedUnheld: rare("headgate_hold_exceeded_hits_total").means(
-    "Hits that were used beyond what was held: estimates were too low by so much.",
-  ),
+  settlements: rare("headgate_hold_settlements_total").means("Holds settled in time."),
+  heldUnused: rare("headgate_hold_unused_hits_total").means("Hits held and not used."),
+  usedUnheld: rare("headgate_hold_exceeded_hits_total").means("Hits used beyond what was held."),
   settledLate: rare("headgate_hold_late_settlements_total").means(
-    "Settlements that found no hold, because the hold had ended or was never opened. They are charged as reported.",
+    "Settlements without a hold: it had ended or was never opened. Charged as reported.",
   ),
   settledAgain: rare("headgate_hold_repeated_settlements_total").means(
-    "Settlements of holds that were settled already. They changed nothing.",
+    "Settlements of holds already settled. They changed nothing.",
   ),
 } as const;
 

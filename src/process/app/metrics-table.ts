@@ -26,10 +26,6 @@ import { tlsNumbers } from "./tls-watch.ts";
 const METHOD_LABELS = ["grpc_method"] as const;
 const METHOD = { grpc_method: "ShouldRateLimit" };
 const PLANE_STATES = ["not connected", "connected, nothing sent yet", "connected"];
-const TLS_ONLY = "With GRPC_SERVER_USE_TLS only.";
-const PLANE_ONLY = "With CONFIG_TYPE=GRPC_XDS_SOTW only.";
-const SNAPSHOT_ONLY = "With MEMORY_SNAPSHOT only.";
-const LOCAL_CACHE_ONLY = "With LOCAL_CACHE_SIZE_IN_BYTES only.";
 
 /** All other metrics. */
 export const METRICS = {
@@ -42,7 +38,7 @@ export const METRICS = {
     "ratelimit_service_response_time_seconds",
     ({ calls }) => [[calls.responseTime, METHOD]],
     METHOD_LABELS,
-  ).means("Time from the first decoded byte to the decision, including the wait for the store."),
+  ).means("Time from the first decoded byte to the decision, store included."),
   requestErrors: counter(
     "ratelimit_service_should_rate_limit_error",
     ({ calls }) =>
@@ -51,33 +47,29 @@ export const METRICS = {
         ["service_error", calls.serviceErrors()],
       ]),
     ["err_type"],
-  ).means("Calls that got no decision: redis_error for failures of the store, service_error for all others."),
+  ).means("Calls without a decision: redis_error for store failures, service_error for all others."),
   globalShadow: counter("ratelimit_service_global_shadow_mode", ({ calls }) => calls.sum("globalShadows")).means(
     "Calls that passed only because of SHADOW_MODE.",
   ),
   domainNotFound: counter("ratelimit_service_domain_not_found", ({ calls }) => calls.sum("domainsNotFound")).means(
-    "Descriptors of calls that named a domain without rules.",
+    "Descriptors in domains without rules.",
   ),
   decisionLines: ownCounter(
     "headgate_decision_log_lines_total",
     ({ decisionLog }) => known("result", { written: decisionLog?.log.written, left_out: decisionLog?.log.leftOut }),
     ["result"],
-  ).means("Decisions that DECISION_LOG wrote, and decisions that DECISION_LOG_RATE or the disk left out."),
+  ).means("Decisions that DECISION_LOG wrote, or left out because of DECISION_LOG_RATE or the disk."),
   spans: ownCounter(
     "headgate_spans_total",
     ({ running: { traces } }) =>
       known("result", { sent: traces?.counts.sent, failed: traces?.counts.failed, dropped: traces?.counts.dropped }),
     ["result"],
-  ).means(
-    "Spans by result: sent means that the collector took them, failed that it did not, dropped that the queue was full. With traces only.",
-  ),
+  ).means("Spans: sent, failed (the collector did not take them), dropped (queue full)."),
   unmatched: counter(
     "headgate_unmatched_descriptors_total",
     ({ calls }) => [...calls.domains.entries()].map(({ domain, descriptors }): Sample => [descriptors, { domain }]),
     ["domain"],
-  ).means(
-    "Descriptors that matched no rule and passed without a limit of their own. Those of domains without rules are included.",
-  ),
+  ).means("Descriptors that matched no rule and passed, domains without rules included."),
   incomplete: counter(
     "headgate_incomplete_calls_total",
     ({ reloader: { current } }) =>
@@ -85,22 +77,18 @@ export const METRICS = {
         ({ domain, stats }): Sample => [stats.sum("incomplete"), { domain: textOf(domain) }],
       ),
     ["domain"],
-  ).means(
-    "Calls without an entry that their domain requires. They are refused if its on_missing is refuse, and pass otherwise.",
-  ),
+  ).means("Calls without an entry that their domain requires. Its on_missing decides them."),
   deadLimits: ownGauge("headgate_dead_limits", "max", ({ limitWatch: { dead } }) =>
     dead.reduce((sum, { count }) => sum + count, 0),
-  ).means(
-    "Rules with limits that match no call: none of 10,000 calls of their domain, for an hour if they never did, else for a day.",
-  ),
+  ).means("Rules with limits that no call matches."),
   configLoadSuccess: ownCounter(
     "ratelimit_service_config_load_success",
     ({ reloader }) => reloader.status().loads,
-  ).means("Loads of the rule files that took effect."),
+  ).means("Rule loads that took effect."),
   configLoadError: ownCounter(
     "ratelimit_service_config_load_error",
     ({ reloader }) => reloader.status().failures,
-  ).means("Loads of the rule files that changed nothing because of errors."),
+  ).means("Rule loads that changed nothing because of errors."),
 
   decisions: counter(
     "headgate_decisions_total",
@@ -110,7 +98,7 @@ export const METRICS = {
         [calls.refused.sum(source), { outcome: "refused", source }],
       ]),
     ["outcome", "source"],
-  ).means("Decisions by outcome and by source."),
+  ).means("Decisions."),
   degraded: counter(
     "headgate_degraded_total",
     ({ calls }) =>
@@ -118,9 +106,7 @@ export const METRICS = {
         byLabel("reason", calls.degradedByPolicy[i]?.sums() ?? [], { policy }),
       ),
     ["policy", "reason"],
-  ).means(
-    "Calls in which on_store_failure replaced an answer of the store, by policy and by the code of the store's error.",
-  ),
+  ).means("Calls in which on_store_failure replaced an answer of the store. The reason is the store's error code."),
   refusedRequests: counter(
     "headgate_request_errors_total",
     ({ calls }) =>
@@ -129,21 +115,21 @@ export const METRICS = {
         calls.requestErrors.sums().filter(([, count]) => count > 0),
       ),
     ["code"],
-  ).means("Requests that could not be understood, by code."),
+  ).means("Invalid requests."),
   internalErrors: counter("headgate_internal_errors_total", ({ calls }) => calls.sum("internalErrors")).means(
     "Calls that failed because of a bug in Headgate.",
   ),
   overloaded: counter("headgate_overloaded_total", ({ calls }) => calls.sum("overloadedCalls")).means(
-    "Calls that were refused because IN_FLIGHT_MAX calls, or 1,000 requests to /json, were under way.",
+    "Calls refused because IN_FLIGHT_MAX calls, or 1,000 requests to /json, were under way.",
   ),
   suspectedLateReports: counter("headgate_suspected_late_reports_total", ({ calls }) => calls.sum("lateReports")).means(
-    "Refused takes that look like a report after the fact on a rule that is not post-paid: the limit does not hold back what they report.",
+    "Refused takes that look like reports after the fact, on a rule that is not post_paid.",
   ),
   debtCapped: counter("headgate_debt_capped_hits_total", ({ calls }) => calls.sum("cappedHits")).means(
-    "Post-paid hits beyond debt_max that were not recorded.",
+    "Post-paid hits beyond debt_max, not recorded.",
   ),
   statsdErrors: ownCounter("headgate_statsd_errors_total", ({ running }) => running.statsd?.errors ?? 0).means(
-    "Errors while counters were sent to statsd. Over UDP the content of the packet is lost, over TCP it is sent again.",
+    "Errors in sending to statsd. Over TCP the content is sent again.",
   ),
   inFlight: ownGauge("headgate_calls_in_flight", "sum", ({ running }) => running.grpc?.inFlight() ?? 0).means(
     "Calls that wait for their decision.",
@@ -152,11 +138,11 @@ export const METRICS = {
   fastLaneCalls: counter(
     "headgate_fast_lane_calls_total",
     ({ running }) => running.grpc?.counts?.sum("unaryCalls") ?? 0,
-  ).means("Calls for decisions and budgets that the fast lane read."),
+  ).means("Decision and budget calls that the fast lane read."),
   fastLaneStreams: counter(
     "headgate_fast_lane_streams_total",
     ({ running }) => running.grpc?.counts?.sum("streams") ?? 0,
-  ).means("Calls of health and reflection that the fast lane read."),
+  ).means("Health and reflection calls that the fast lane read."),
   fastLaneConnections: counter(
     "headgate_fast_lane_connections_total",
     ({ running }) => running.grpc?.counts?.sum("connections") ?? 0,
@@ -166,71 +152,71 @@ export const METRICS = {
     ({ running }) => byLabel("trouble", running.grpc?.troubles.sums() ?? []),
     ["trouble"],
   ).means(
-    "Connections that were ended and streams that were refused or reset because of what the peer did. With GRPC_TRANSPORT=grpc-js `waiting_streams`, `partial_requests` and `stream_flood` only.",
+    "Connections ended, and streams refused or reset, because of the peer. With GRPC_TRANSPORT=grpc-js only `waiting_streams`, `partial_requests`, `stream_flood`.",
   ),
 
   storeTime: histogram("headgate_store_seconds", ({ storeCounts }) => [[storeCounts.roundTrip, {}]]).means(
     "Time of one round trip to the shared store.",
   ),
   storeTakes: counter("headgate_store_takes_total", ({ storeCounts }) => storeCounts.sum("takes")).means(
-    "Takes that travelled to the shared store.",
+    "Takes sent to the shared store.",
   ),
   storeFailures: counter(
     "headgate_store_failures_total",
     ({ storeCounts }) => byLabel("code", storeCounts.failures.sums()),
     ["code"],
-  ).means("Calls that the store failed, by error code; while it is in trouble Headgate's own probes, too."),
+  ).means("Failed store calls. While the store is in trouble also Headgate's probes."),
   storeRepeats: counter("headgate_store_repeats_total", ({ storeCounts }) => storeCounts.sum("repeats")).means(
-    "Round trips that were repeated because PostgreSQL had rolled them back in favour of another transaction.",
+    "Round trips repeated because PostgreSQL rolled them back in favour of another transaction.",
   ),
   storeRedirections: counter("headgate_store_redirections_total", ({ storeCounts }) =>
     storeCounts.sum("redirections"),
-  ).means("Round trips that a node of a Redis Cluster redirected to another node before it ran anything."),
+  ).means("Round trips that a Redis Cluster node redirected before it ran anything."),
   storeDamaged: counter("headgate_store_damaged_buckets_total", ({ storeCounts }) =>
     storeCounts.sum("damagedBuckets"),
   ).means("Damaged buckets that were reset."),
   storeEvicted: counter("headgate_store_evicted_buckets_total", ({ storeCounts }) =>
     storeCounts.sum("evictedBuckets"),
-  ).means("Buckets that were still in use and were dropped to stay within BUCKETS_MAX."),
+  ).means("Buckets in use that were dropped to stay within BUCKETS_MAX."),
   loopLate: counter("headgate_loop_late_total", ({ storeCounts }) => storeCounts.sum("lateGroups")).means(
-    "Calls that were answered late because this process was busy, not the store.",
+    "Calls answered late because this process was busy, not the store.",
   ),
   outcomeUnknown: counter("headgate_store_outcome_unknown_total", ({ storeCounts }) =>
     storeCounts.sum("unknownOutcomes"),
   ).means("Calls whose reply was lost after they may have been paid."),
   gaveBack: counter("headgate_store_gave_back_total", ({ storeCounts }) => storeCounts.sum("givenBack")).means(
-    "Takes given back to the store: their call was answered without the store or was refused elsewhere, or the rest of a lease was returned.",
+    "Takes given back: answered without the store, refused elsewhere, or left of a lease.",
   ),
   notGivenBack: counter("headgate_store_not_given_back_total", ({ storeCounts }) =>
     storeCounts.sum("notGivenBack"),
   ).means(
-    "Takes that should have been given back and stay paid: the call that carried them was lost, the store refused it for ten minutes, or more than 10,000 waited.",
+    "Takes that should have been given back and stay paid: lost, refused by the store for ten minutes, or beyond 10,000 waiting.",
   ),
   breakerState: ownGauge(
     "headgate_store_breaker_state",
     "max",
     ({ storeCounts }) => oneOf(BREAKER_STATES, storeCounts.breakerState),
     ["state"],
-  ).means("1 for the state of the breaker, 0 for its other states."),
+  ).means("1 for the breaker's state, 0 for the others."),
   breakerChanges: counter(
     "headgate_store_breaker_changes_total",
     ({ storeCounts }) => byLabel("state", storeCounts.breakerChanges.sums()),
     ["state"],
-  ).means("Changes of the breaker's state, by the new state."),
+  ).means("Changes of the breaker to this state."),
   topRefused: gauge("headgate_top_refused", ({ refused }) => refused, ["domain", "rule", "key"]).means(
-    "Calls refused within the last minute, for each of the TOP_KEYS_METRICS keys that each process refused most. With TOP_KEYS_METRICS only.",
+    "Calls refused within the last minute, for the TOP_KEYS_METRICS keys that each process refused most.",
   ),
   buckets: gauge("headgate_buckets", ({ store }) =>
     store instanceof MemoryStore ? store.bucketCount : undefined,
   ).means("Buckets in the memory of this process."),
   snapshotAge: gauge("headgate_snapshot_age_seconds", ({ snapshots, clock }) =>
     secondsSince(snapshots?.read().beganAtUs, clock),
-  ).means(`Seconds since the snapshot in the file was begun: what a crash would lose. ${SNAPSHOT_ONLY}`),
+  ).means("Seconds since the snapshot in the file began: what a crash would lose."),
   snapshotBytes: gauge("headgate_snapshot_bytes", ({ snapshots }) => snapshots?.read().bytes).means(
-    `Bytes of the snapshot in the file. ${SNAPSHOT_ONLY}`,
+    "Size of the snapshot in the file.",
   ),
   snapshotSeconds: gauge("headgate_snapshot_write_seconds", ({ snapshots }) => snapshots?.read().seconds).means(
-    `How long the last snapshot took to write. ${SNAPSHOT_ONLY}`,
+    "How long the last snapshot took to write.",
   ),
   snapshots: counter(
     "headgate_snapshots_total",
@@ -239,29 +225,27 @@ export const METRICS = {
       return known("outcome", { written, failed, refused });
     },
     ["outcome"],
-  ).means(
-    `Snapshots that were written, snapshots that could not be written, and files that could not be used at the start. ${SNAPSHOT_ONLY}`,
-  ),
+  ).means("Snapshots: written, failed, or refused at start as unusable."),
 
   cacheEntries: ownGauge("ratelimit_localcache_entryCount", "sum", ({ localCache }) => localCache?.size).means(
-    `Counters that the local cache remembers. ${LOCAL_CACHE_ONLY}`,
+    "Counters in the local cache.",
   ),
   cacheLookups: ownGauge("ratelimit_localcache_lookupCount", "sum", ({ localCache }) => localCache?.lookups).means(
-    `Counters looked up in the local cache. ${LOCAL_CACHE_ONLY}`,
+    "Counters looked up in the local cache.",
   ),
   cacheHits: ownGauge("ratelimit_localcache_hitCount", "sum", ({ localCache }) => localCache?.hits).means(
-    `Counters found in the local cache. ${LOCAL_CACHE_ONLY}`,
+    "Counters found.",
   ),
   cacheMisses: ownGauge(
     "ratelimit_localcache_missCount",
     "sum",
     ({ localCache }) => localCache && localCache.lookups - localCache.hits,
-  ).means(`Counters not found in the local cache. ${LOCAL_CACHE_ONLY}`),
+  ).means("Counters not found."),
   cacheExpired: ownGauge("ratelimit_localcache_expiredCount", "sum", ({ localCache }) => localCache?.expired).means(
-    `Counters dropped because their window had ended. ${LOCAL_CACHE_ONLY}`,
+    "Counters dropped because their window ended.",
   ),
   cacheEvicted: ownGauge("ratelimit_localcache_evacuateCount", "sum", ({ localCache }) => localCache?.evicted).means(
-    `Counters dropped for lack of room. ${LOCAL_CACHE_ONLY}`,
+    "Counters dropped for lack of room.",
   ),
 
   runtimeLimits: gauge(
@@ -273,14 +257,14 @@ export const METRICS = {
         RUNTIME_KINDS.map((kind) => [kind, limitCounts.inForce[kind] ?? 0]),
       ),
     ["kind"],
-  ).means("Limits at run time in force, by kind."),
+  ).means("Limits at run time in force."),
   runtimeChanged: gauge("headgate_runtime_limits_changed_timestamp_seconds", ({ limitCounts }) =>
     limitCounts?.changedUs === undefined ? undefined : limitCounts.changedUs / MICROS_PER_SECOND,
-  ).means("When the last change of a limit at run time was made, in seconds since the epoch."),
+  ).means("When a limit at run time last changed, in Unix time."),
   runtimeFailures: ownCounter(
     "headgate_runtime_limits_failures_total",
     ({ runtimeLimits: { sync } }) => sync?.failures ?? 0,
-  ).means("Failed attempts to bring limits at run time up to date, and limits that can't be read."),
+  ).means("Failed updates of limits at run time, and unreadable limits."),
 
   adminRequests: counter(
     "headgate_admin_requests_total",
@@ -289,46 +273,44 @@ export const METRICS = {
         ADMIN_OUTCOMES.map((outcome): Sample => [adminWatch.of(action, outcome), { action, outcome }]),
       ),
     ["action", "outcome"],
-  ).means(
-    "Requests to /state, /top, /explain, /buckets and /limits that were answered, that were refused for lack of a token, or that failed.",
-  ),
+  ).means("Requests to /state, /top, /explain, /buckets, /limits: answered, refused (no token), failed."),
 
   tlsRemaining: ownGauge(
     "headgate_tls_certificate_remaining_seconds",
     "min",
     ({ running }) => tlsNumbers(running.tls)?.remainingSeconds,
-  ).means(`Seconds until the gRPC port's certificate chain expires; below 0 after that. ${TLS_ONLY}`),
+  ).means("Seconds until the gRPC port's certificate chain expires; below 0 after that."),
   tlsLifetime: ownGauge(
     "headgate_tls_certificate_lifetime_seconds",
     "min",
     ({ running }) => tlsNumbers(running.tls)?.lifetimeSeconds,
-  ).means(`Seconds from the start of the gRPC port's certificate until its chain expires. ${TLS_ONLY}`),
+  ).means("Seconds from the certificate's start until its chain expires."),
   tlsChanges: ownCounter(
     "headgate_tls_changes_total",
     ({ running: { tls } }) => known("outcome", { renewed: tls?.status().renewals, refused: tls?.status().refusals }),
     ["outcome"],
-  ).means(`Changes of the certificate files that came into force, and changes that were refused. ${TLS_ONLY}`),
+  ).means("Changes of the certificate files that took effect or were refused."),
   tlsLastChangeOk: ownGauge(
     "headgate_tls_last_change_success",
     "min",
     ({ running: { tls } }) => tls && Number(tls.status().refusal === undefined),
-  ).means(`1 if the current certificate files are in force, 0 if older ones are. ${TLS_ONLY}`),
+  ).means("1 if the current certificate files are active, 0 if older ones are."),
 
   rulesInfo: gauge(
     "headgate_rules_info",
     ({ reloader: { current } }) =>
       current === undefined ? [] : [[1, { version: String(current.version), hash: current.hash }]],
     ["version", "hash"],
-  ).means("1 for the rule set in force."),
+  ).means("1 for the active rule set."),
   rulesAge: ownGauge("headgate_rules_age_seconds", "max", ({ reloader, clock }) =>
     secondsSince(reloader.status().loadedAtUs, clock),
-  ).means("Seconds since the rule set in force was loaded."),
+  ).means("Seconds since the active rule set was loaded."),
   rulesLimits: ownGauge(
     "headgate_rules_limits",
     "max",
     ({ reloader: { current } }) =>
       current && [...current.domains.values()].reduce((sum, { limits }) => sum + limits.length, 0),
-  ).means("Limits of the rule set in force."),
+  ).means("Limits of the active rule set."),
   rulesLastLoadOk: ownGauge("headgate_rules_last_load_success", "min", ({ reloader }) =>
     Number(reloader.status().lastError === undefined),
   ).means("1 if the last load took effect, 0 if its errors kept the old rules."),
@@ -337,36 +319,34 @@ export const METRICS = {
     "max",
     ({ xds }) => xds && oneOf(PLANE_STATES, xds.xdsStatus().state),
     ["state"],
-  ).means(`1 for the state of the stream to the control plane, 0 for its other states. ${PLANE_ONLY}`),
+  ).means("1 for the state of the stream to the control plane, 0 for the others."),
   planeSetAge: ownGauge("headgate_control_plane_set_age_seconds", "max", ({ xds, clock }) =>
     secondsSince(xds?.xdsStatus().heardAtUs, clock),
-  ).means(
-    `Seconds since the control plane last sent the set in force, or since it was written to RULES_CACHE. ${PLANE_ONLY}`,
-  ),
+  ).means("Seconds since the control plane last sent the active set, or since it was written to RULES_CACHE."),
   planeFromCache: ownGauge(
     "headgate_control_plane_set_from_cache",
     "max",
     ({ xds }) => xds && Number(xds.xdsStatus().isKept),
-  ).means(`1 while the set in force is from RULES_CACHE and not yet confirmed by the control plane. ${PLANE_ONLY}`),
+  ).means("1 while the active set is from RULES_CACHE and not yet confirmed."),
   planeStreams: ownCounter("headgate_control_plane_streams_total", ({ xds }) => xds?.xdsStatus().streams ?? 0).means(
-    `Streams that were opened, and attempts to open one. ${PLANE_ONLY}`,
+    "Streams opened, and attempts to open one.",
   ),
   planeAnswers: ownCounter("headgate_control_plane_answers_total", ({ xds }) => xds?.xdsStatus().answers ?? 0).means(
-    `Sets that the control plane has sent. ${PLANE_ONLY}`,
+    "Sets received.",
   ),
   planeRefusals: ownCounter("headgate_control_plane_refusals_total", ({ xds }) => xds?.xdsStatus().refusals ?? 0).means(
-    `Sets that were refused. ${PLANE_ONLY}`,
+    "Sets refused.",
   ),
   ready: ownGauge("headgate_ready", "min", ({ health }) => Number(health.isServing())).means(
-    "1 while this process reports that it is ready.",
+    "1 while this process is ready.",
   ),
   workers: gauge("headgate_workers", ({ counts }) => counts.living().length).means(
-    "Threads that decide, whose numbers are shown here: 1, or the workers that WORKERS runs.",
+    "Threads that decide: 1, or those of WORKERS.",
   ),
   buildInfo: gauge("headgate_build_info", ({ version }) => [[1, { version, node_version: process.version }]], [
     "version",
     "node_version",
-  ]).means("1, with the versions of Headgate and of Node.js."),
+  ]).means("1, with the versions of Headgate and Node.js."),
 } as const;
 
 /** Metrics of several workers. `worker` is a worker's number, which its replacement inherits. */
@@ -378,12 +358,12 @@ export const WORKER_METRICS = {
     "headgate_worker_connections",
     (sources) => perWorker(sources, (worker, { numbers }) => numbers.of(worker, "grpc")),
     ["worker"],
-  ).means("Connections of the gRPC port that the worker holds."),
+  ).means("Connections of the worker on the gRPC port."),
   openStreams: gauge(
     "headgate_worker_open_streams",
     (sources) => perWorker(sources, (worker, { numbers }) => numbers.openStreamsOf(worker)),
     ["worker"],
-  ).means("Open streams, of calls and of health watches, averaged over seconds."),
+  ).means("Open streams, health watches included, averaged over seconds."),
   calls: counter(
     "headgate_worker_calls_total",
     (sources) => perWorker(sources, (worker) => sources.calls.total(sources.counts.rows.slice(worker - 1, worker))),
