@@ -9,32 +9,26 @@ export const ANSWER_SETTINGS = {
     "Matches, counts and answers like envoyproxy/ratelimit, with the same counters in Redis (docs/migrating.md).",
   ),
   stopsAtOver: setting("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", BOOLEAN, false).means(
-    "Under COMPATIBILITY_MODE: a refused call charges only the limits that it exceeds. Without COMPATIBILITY_MODE a refused call always pays nothing.",
+    "Under COMPATIBILITY_MODE: a refused call charges only the limits that it exceeds, not all of its limits.",
   ),
   shadowMode: setting("SHADOW_MODE", BOOLEAN, false).means("Decides and counts, but allows every call."),
-  quotaMode: setting("QUOTA_MODE", BOOLEAN, false).means(
-    "Refuses a call only when all of its descriptors are over their limits.",
-  ),
+  quotaMode: setting("QUOTA_MODE", BOOLEAN, false).means("Refuses a call only if all its descriptors are over limit."),
   responseHeaders: setting("RESPONSE_HEADERS", listOf(HEADER_DIALECTS), []).means(
-    "Rate limit headers in every answer: `ratelimit` (RateLimit-Limit, -Remaining, -Reset), `structured` (RateLimit, RateLimit-Policy), `x-ratelimit` (X-RateLimit-*).",
+    "Headers in every answer: `ratelimit` (RateLimit-Limit, -Remaining, -Reset), `structured` (RateLimit, RateLimit-Policy), `x-ratelimit` (X-RateLimit-*).",
   ),
   limitHeadersEnabled: setting("LIMIT_RESPONSE_HEADERS_ENABLED", BOOLEAN, false).means(
-    "`true` adds `ratelimit` to RESPONSE_HEADERS.",
+    "Adds `ratelimit` to RESPONSE_HEADERS.",
   ),
-  limitHeader: setting("LIMIT_LIMIT_HEADER", HEADER_NAME, "RateLimit-Limit").means(
-    "Name of the `ratelimit` header for the limit.",
-  ),
+  limitHeader: setting("LIMIT_LIMIT_HEADER", HEADER_NAME, "RateLimit-Limit").means("Renames RateLimit-Limit."),
   remainingHeader: setting("LIMIT_REMAINING_HEADER", HEADER_NAME, "RateLimit-Remaining").means(
-    "Name of the `ratelimit` header for the remaining hits.",
+    "Renames RateLimit-Remaining.",
   ),
-  resetHeader: setting("LIMIT_RESET_HEADER", HEADER_NAME, "RateLimit-Reset").means(
-    "Name of the `ratelimit` header for the seconds until reset.",
-  ),
+  resetHeader: setting("LIMIT_RESET_HEADER", HEADER_NAME, "RateLimit-Reset").means("Renames RateLimit-Reset."),
   retryAfterJitter: setting("RETRY_AFTER_JITTER", decimalNumber(0, 0.5), 0).means(
-    "Maximum share of the wait added to Retry-After, unless the rule sets it. The addition is always the same for one client.",
+    "Maximum share of the wait added to Retry-After, the same every time for one client, unless the rule sets it.",
   ),
   responseDynamicMetadata: optional("RESPONSE_DYNAMIC_METADATA", BOOLEAN).means(
     "`true` sends dynamic metadata with every answer, `false` never.",
-    "with refusals and with answers that no rule decided (store away, unknown domain); under COMPATIBILITY_MODE never",
+    "with refusals and with answers that no rule decided; under COMPATIBILITY_MODE never",
   ),
 };

@@ -107,7 +107,7 @@ export const HOST_NAME = textLike(
 
 /** Names of hosts in lower case, without their last dots; `*.` before a name means all names below it. */
 export const HOST_PATTERNS = listOfAll(
-  "list of host names",
+  "host names",
   "a comma-separated list of host names without ports, such as limits.example.com,*.example.net",
   (text) => /^(?:\*\.)?[a-z0-9_-][a-z0-9._-]{0,252}$/.exec(text.toLowerCase().replace(/\.$/, ""))?.[0],
 );
@@ -138,7 +138,7 @@ export const URL_PATH = textLike("URL path", "a path that begins with a slash, s
 /** Whole numbers within bounds. */
 export function wholeNumber(min: number, max: number): SettingType<number> {
   const read = (text: string) => (/^\d{1,15}$/.test(text) ? Number(text) : undefined);
-  return within(min, max, "whole number", `a whole number from ${min} to ${max}`, read);
+  return within(min, max, "integer", `a whole number from ${min} to ${max}`, read);
 }
 
 function within(
@@ -219,7 +219,7 @@ function pairs(
   [decode, encode]: readonly [(text: string) => string | undefined, (text: string) => string] = [String, String],
 ): SettingType<ReadonlyMap<string, string>> {
   return {
-    label: "list of pairs",
+    label: "pairs",
     expects,
     parse: (text) => {
       const found = new Map<string, string>();
