@@ -7,86 +7,44 @@ import { SETTINGS } from "../../src/process/settings/table.ts";
 import { cell, defaultOf } from "./settings-page.ts";
 
 /** Settings that are read so that nobody's start fails, and change nothing. */
-export const WITHOUT_EFFECT: ReadonlyMap<string, string> = new Map([
-  ["RUNTIME_WATCH_ROOT", "a swapped link is noticed as well as an edited file"],
-  ["XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "pauses double, and are short again once the control plane has answered"],
-]);
+export const WITHOUT_EFFECT: ReadonlySet<string> = new Set(["RUNTIME_WATCH_ROOT", "XDS_CLIENT_BACKOFF_RANDOM_FACTOR"]);
 
-/** What to know of settings that are honoured. */
+/** What to know of settings that are honoured, beyond their row in docs/settings.md. */
 const REMARKS: ReadonlyMap<string, string> = new Map([
-  ["BACKEND_TYPE", "`memcache` is refused; use `redis`, `postgres` or `memory`"],
-  ["CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "read again for every stream, as its key and the authorities are"],
-  ["CONFIG_GRPC_XDS_SERVER_TLS_CACERT", "only these authorities are trusted"],
-  ["DEBUG_HOST", "the pages have no login: give an address that only you reach"],
-  ["DEBUG_PORT", "`/rlconfig` and `/stats`; there is no profiling"],
-  ["DISABLE_STATS", "means statsd; metrics for Prometheus stay"],
-  ["EXPIRATION_JITTER_MAX_SECONDS", "0 is none; negative numbers are refused"],
-  [
-    "FORCE_START_WITHOUT_INITIAL_CONFIG",
-    "the process always starts; with a control plane this makes it healthy before the first set, too",
-  ],
-  ["GRPC_MAX_CONNECTION_AGE", "so that callers soon find new processes"],
-  ["HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "without it, too, a process is not ready before it has read its rules"],
-  ["LOCAL_CACHE_SIZE_IN_BYTES", "under COMPATIBILITY_MODE; otherwise DENIALS_MAX does this"],
-  ["PROMETHEUS_ADDR", "the metrics are on PORT in any case"],
-  ["PROMETHEUS_PATH", "on both ports"],
-  ["REDIS_SOCKET_TYPE", "only compared with REDIS_URL, which says it already"],
-  ["REDIS_TIMEOUT", "for connecting; calls wait for STORE_DEADLINE or STORE_PATIENCE"],
-  ["REDIS_TYPE", "not needed with URLs such as `redis-sentinel://` in REDIS_URL"],
-  ["REDIS_URL", "without it buckets live in the process; URLs such as `redis-sentinel://` are understood too"],
-  ["REDIS_PERSECOND", "both are asked at once, and what one was paid is given back if the other refuses"],
-  ["REDIS_PERSECOND_SOCKET_TYPE", "only compared with REDIS_PERSECOND_URL"],
-  ["REDIS_PERSECOND_TIMEOUT", "for connecting; calls wait for STORE_DEADLINE or STORE_PATIENCE"],
-  ["RUNTIME_ROOT", "RULES_DIR says all three in one"],
-  ["STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", "under COMPATIBILITY_MODE; otherwise a refused call pays nothing anyway"],
-  [
-    "TRACING_ENABLED",
-    "the image has the packages of OpenTelemetry; elsewhere an error at start names those that are missing",
-  ],
-  ["TRACING_EXPORTER_PROTOCOL", "`http` is protobuf over HTTP, as there"],
-  ["USE_DOG_STATSD", "may be on together with Prometheus"],
-  ["USE_PROMETHEUS", "may be on together with statsd"],
-  ["USE_STATSD", "may be on together with Prometheus; response times are not sent"],
+  ["BACKEND_TYPE", "`memcache` is rejected"],
+  ["LOCAL_CACHE_SIZE_IN_BYTES", "only under COMPATIBILITY_MODE; otherwise DENIALS_MAX"],
+  ["REDIS_PERSECOND_TIMEOUT", "connecting only; STORE_PATIENCE bounds calls"],
+  ["REDIS_TIMEOUT", "connecting only; STORE_PATIENCE bounds calls"],
 ]);
 
-/** Markdown for all of `reference`, a map from the name of a variable to its default there ("" is none): those that need no word in one
- * sentence, a row for each other fate. */
+/** Markdown for all of `reference`, a map from the name of a variable to its default there ("" is none): a row for each fate, none for
+ * those that need no word. */
 export function referenceTable(reference: ReadonlyMap<string, string>): string {
-  const names = new Map<string, string[]>();
-  const defaults = new Map<string, Set<string>>();
+  const read = new Map<string, string[]>();
+  const unread = new Map<string, string[]>();
   for (const [name, there] of reference) {
-    const fate = fateOf(name, there);
-    names.set(fate, [...(names.get(fate) ?? []), `\`${name}\``]);
-    defaults.set(fate, (defaults.get(fate) ?? new Set()).add(there === "" ? "none" : `\`${there}\``));
+    const note = FOREIGN.get(name)?.note;
+    const fate = note ?? fateOf(name, there);
+    if (fate === "") continue;
+    const cells = note ?? `${there === "" ? "none" : `\`${there}\``} | ${cell(fate)}`;
+    const rows = note === undefined ? read : unread;
+    rows.set(cells, [...(rows.get(cells) ?? []), `\`${name}\``]);
   }
-  const same = (names.get("") ?? []).join(", ");
-  const rows = [...names]
-    .filter(([fate]) => fate !== "")
-    .map(
-      ([fate, list]) =>
-        `| ${list.join(", ")} | ${cell([...(defaults.get(fate) ?? [])].join(", "))} | ${cell(fate)} |\n`,
-    );
-  return `With the same meaning and default: ${same}.\n\n| variable | default there | here |\n|---|---|---|\n${rows.join("")}`;
+  return `| variable | default there | here |\n|---|---|---|\n${rowsOf(read)}
+These are not read, and give a warning at start:\n\n| variable | why |\n|---|---|\n${rowsOf(unread)}`;
 }
 
-/** What becomes of a variable here; "": the same as there. */
+function rowsOf(names: ReadonlyMap<string, readonly string[]>): string {
+  return [...names].map(([cells, list]) => `| ${list.join(", ")} | ${cells} |\n`).join("");
+}
+
+/** What becomes of a variable that is read; "": the same as there. */
 function fateOf(name: string, there: string): string {
-  const idle = WITHOUT_EFFECT.get(name);
-  if (idle !== undefined) return `accepted, without effect: ${idle}`;
+  if (WITHOUT_EFFECT.has(name)) return "no effect";
   const rows = Object.values(SETTINGS) as unknown as readonly Setting<unknown, unknown>[];
   const row = rows.find((one) => one.name === name);
-  if (row !== undefined) {
-    const parts = [defaultNote(row, there), REMARKS.get(name)];
-    return parts.filter((part) => part !== undefined).join("; ");
-  }
-  const foreign = FOREIGN.get(name);
-  if (foreign === undefined) return "unknown";
-  return `a warning at start${harmlessNote(foreign.harmless)}: ${foreign.note}`;
-}
-
-// Only what is set gives a warning; values that ask for what Headgate does anyway give none.
-function harmlessNote(harmless: readonly string[]): string {
-  return harmless.length === 0 ? "" : ` unless \`${harmless[0]}\``;
+  if (row === undefined) return "unknown";
+  return [defaultNote(row, there), REMARKS.get(name)].filter((part) => part !== undefined).join("; ");
 }
 
 function defaultNote(row: Setting<unknown, unknown>, there: string): string | undefined {
@@ -95,5 +53,5 @@ function defaultNote(row: Setting<unknown, unknown>, there: string): string | un
     const asHere = there === "" ? undefined : row.type.parse(there);
     if (here === (asHere === undefined ? there : row.type.show(asHere))) return undefined;
   }
-  return `default ${defaultOf(row)}`;
+  return defaultOf(row);
 }

@@ -9,7 +9,7 @@ const INTRODUCTION = `# Settings
 
 The environment variables that Headgate reads, once, at start. Unusable values stop the start, with an error that names all of them.
 Empty and misspelled variables give a warning and have no effect. Names and meanings of envoyproxy/ratelimit's ("the reference")
-settings stay; [some defaults differ](migrating.md#every-setting).
+settings stay; [what differs](migrating.md#every-setting).
 
 - **boolean**: \`true\` or \`false\` (also \`1\`, \`t\`, \`0\`, \`f\`).
 - **duration**: numbers with units, such as \`10s\`, \`150us\`, \`1h30m\` (ns, us, ms, s, m, h).
