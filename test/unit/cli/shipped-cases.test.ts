@@ -1,7 +1,7 @@
 // Rules that are shipped, and every recipe of the docs, answer what `headgate test` expects of them: every limit is met, and
 // refuses a call.
 
-import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { CoverageReport } from "../../../src/tools/simulate/cases/coverage.ts";
@@ -59,15 +59,6 @@ describe("cases of what is shipped", () => {
       expect(await coverageOf(join(ROOT, cases))).toMatchObject({ never_met: [], never_refusing: [] });
     },
   );
-
-  test("docs/llm.md shows cases of its first rules, which pass", async () => {
-    const page = readFileSync(join(ROOT, "docs/llm.md"), "utf8");
-    const [, block = ""] = /^```yaml\n(rules: llm-rules\n.*?)^```$/ms.exec(page) ?? [];
-    cpSync(join(ROOT, "deploy/llm-rules"), join(folder, "llm-rules"), { recursive: true });
-    const cases = join(folder, "llm-cases.yaml");
-    writeFileSync(cases, block);
-    await expectPassed([cases], "3 of 3 cases passed");
-  });
 
   test("docs/testing-rules.md shows steps of holds that the rules of docs/rules-file.md pass", async () => {
     const page = readFileSync(join(ROOT, "docs/testing-rules.md"), "utf8");
