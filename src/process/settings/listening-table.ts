@@ -59,7 +59,7 @@ export const LISTENING_SETTINGS = {
   ),
   adminToken: optional("ADMIN_TOKEN", ADMIN_TOKEN).means(
     "Token (`authorization: Bearer TOKEN`) for the operator's page, `/top`, `/explain`, `/buckets` and `/limits`: 16 to 1024 letters, digits and `._~+/-=`.",
-    "none: only the same host gets these pages, and nobody `/limits`",
+    "none: only the same host gets these pages, nobody gets `/limits`",
   ),
   adminTokenFile: optional("ADMIN_TOKEN_FILE", FILE).means(
     "File with up to 64 tokens instead: one per line, optionally after a name for the log. Reloaded when it changes.",
@@ -76,7 +76,7 @@ export const LISTENING_SETTINGS = {
     "Maximum concurrent calls; more get RESOURCE_EXHAUSTED. On `/json` at most 1,000; more get 503.",
   ),
   workers: setting("WORKERS", wholeNumberOr("auto", 1, THREADS_MAX), 1).means(
-    "Threads that share the ports, to use several cores. `auto`: one per core of the container, at most 128. More than one needs Node 24, TCP and GRPC_TRANSPORT=fast-lane. Bounds such as IN_FLIGHT_MAX are per worker.",
+    "Threads that share the ports, to use several cores. `auto`: one per core of the container, at most 128. More than one needs a recent Node 24, TCP and GRPC_TRANSPORT=fast-lane. Bounds such as IN_FLIGHT_MAX are per worker.",
   ),
   shutdownDelayMs: setting("SHUTDOWN_DELAY", durationMs(0, 3_600_000), 5_000).means(
     "Time after SIGTERM in which calls are accepted while the process reports not ready.",

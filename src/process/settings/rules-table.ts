@@ -59,7 +59,7 @@ export const RULE_SETTINGS = {
     "Node metadata: `name=value,name2=value2`.",
   ),
   xdsHeaders: optional("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", METADATA).means(
-    "Headers of the stream to the control plane: `name:value,name2:value2`.",
+    "Headers for the control plane: `name:value,name2:value2`.",
   ),
   xdsUsesTls: setting("CONFIG_GRPC_XDS_SERVER_USE_TLS", BOOLEAN, false).means("Uses TLS to the control plane."),
   xdsCertFile: optional("CONFIG_GRPC_XDS_CLIENT_TLS_CERT", FILE).means(

@@ -57,7 +57,7 @@ const REDIS_ROWS = {
     "Hash tags over which a Redis Cluster's buckets spread: 4 to 8 per primary. All processes need the same number (docs/redis.md).",
   ),
   redisPerSecond: setting("REDIS_PERSECOND", BOOLEAN, false).means(
-    "Keeps limits per second (`unit: second`) in the Redis of REDIS_PERSECOND_URL, with the files of REDIS_TLS_*.",
+    "Keeps limits written per second in the Redis of REDIS_PERSECOND_URL, with the files of REDIS_TLS_*.",
   ),
   redisPerSecondUrl: optional("REDIS_PERSECOND_URL", SECRET).means(
     "`host:port`, a socket's path, or a URL that may hold user, password and database: `redis://`, `unix://`, `redis-sentinel://host:port,host:port/name`, `redis-cluster://host:port,host:port`. `rediss` for `redis` uses TLS (docs/redis.md).",
