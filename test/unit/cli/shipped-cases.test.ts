@@ -64,7 +64,7 @@ describe("cases of what is shipped", () => {
     const page = readFileSync(join(ROOT, "docs/testing-rules.md"), "utf8");
     const [, block = ""] = /^## Holds\n.*?^```yaml\n(.*?)^```$/ms.exec(page) ?? [];
     const rules = join(folder, "holds.yaml");
-    writeFileSync(rules, recipes.find(({ name }) => name === "rules-file-2")?.text ?? "");
+    writeFileSync(rules, recipes.find(({ name }) => name === "rules-file-3")?.text ?? "");
     const cases = join(folder, "steps.yaml");
     writeFileSync(cases, `domain: edge\ncases:\n- name: steps\n  steps:\n${block.replace(/^/gm, "  ")}`);
     await expectPassed(["--rules", rules, cases], "1 of 1 case passed, 5 calls");
