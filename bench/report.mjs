@@ -48,7 +48,7 @@ function machineText({ command, date, machine, results }) {
   const { rounds, seconds, busy, pinned } = results;
   return [
     `\`${command}\`, ${rounds} rounds of ${seconds} s, on ${date.slice(0, 10)} at commit ${machine.commit}: ${machine.cpu}, ${machine.cores} cores,`,
-    `Node ${machine.node.replace("v", "")}, Redis ${machine.redis}, h2load ${machine.h2load}; load on the machine ${busy.before.load1} before the start, ${busy.after.load1} after; ${pinned ? "servers and load on cores of their own" : "cores not pinned"}.`,
+    `Node ${machine.node.replace("v", "")}, Redis ${machine.redis}, h2load ${machine.h2load}; load ${busy.before.load1} before, ${busy.after.load1} after; ${pinned ? "servers and load on cores of their own" : "cores not pinned"}.`,
   ].join("\n");
 }
 
@@ -60,21 +60,19 @@ function figuresText({ results }) {
       "Headgate/s",
       "ratio (spread)",
       "goal",
-      "",
-      "us of CPU per call: yardstick, Headgate",
+      "us of CPU per call: yardstick, Headgate, Redis",
       "CPU ratio",
-      "us of Redis's CPU per call",
     ],
     results.shapes.map((row) => [
       row.name,
       row.yardstickPerSecond.toLocaleString("en"),
       row.perSecond.toLocaleString("en"),
-      `${row.ratio.toFixed(1)} (${row.ratioLeast.toFixed(1)} to ${row.ratioMost.toFixed(1)})`,
-      row.goal ?? "",
-      verdictOf(row),
-      `${row.yardstickCpuMicros.toFixed(1)}, ${row.cpuMicros.toFixed(1)}`,
+      `${row.ratio.toFixed(1)} (${row.ratioLeast.toFixed(1)}-${row.ratioMost.toFixed(1)})`,
+      row.goal === undefined ? "" : `${row.goal}: ${verdictOf(row)}`,
+      [row.yardstickCpuMicros, row.cpuMicros, ...(row.redis ? [row.redis.cpuMicros] : [])]
+        .map((micros) => micros.toFixed(1))
+        .join(", "),
       row.cpuRatio.toFixed(1),
-      row.redis?.cpuMicros.toFixed(1) ?? "",
     ]),
   );
 }
@@ -82,15 +80,14 @@ function figuresText({ results }) {
 function besideText({ results }) {
   if ((results.besides ?? []).length === 0) return "Not part of this run.";
   return table(
-    ["shape", "what", "stand-in", "Headgate", "ratio (spread)", "goal", ""],
+    ["shape", "what", "stand-in", "Headgate", "ratio (spread)", "goal"],
     results.besides.map((row) => [
       row.name,
       row.what,
       `${row.others.toFixed(1)} (${row.standIn})`,
       row.own.toFixed(1),
-      `${row.ratio.toFixed(2)} (${row.ratioLeast.toFixed(2)} to ${row.ratioMost.toFixed(2)})`,
-      row.goalMost === undefined ? "" : `at most ${row.goalMost}`,
-      besideVerdictOf(row),
+      `${row.ratio.toFixed(2)} (${row.ratioLeast.toFixed(2)}-${row.ratioMost.toFixed(2)})`,
+      row.goalMost === undefined ? "" : `at most ${row.goalMost}: ${besideVerdictOf(row)}`,
     ]),
   );
 }
@@ -100,7 +97,7 @@ function restText({ results }) {
   const rows = tails.map(
     ({ name, rate, p50Ms, p99Ms, p99MsLeast, p99MsMost, p999Ms, goalMs, cpuMicros, sentP99Ms, ownLateP99Ms }) => [
       `${name}, ${rate.toLocaleString("en")} calls/s: p50, p99 (spread), p99.9`,
-      `${p50Ms.toFixed(2)}, ${p99Ms.toFixed(2)} (${p99MsLeast.toFixed(2)} to ${p99MsMost.toFixed(2)}), ${p999Ms.toFixed(2)} ms; p99 from sending ${sentP99Ms?.toFixed(2) ?? "-"} ms; the caller itself was late by ${ownLateP99Ms.toFixed(2)} ms at p99; ${cpuMicros.toFixed(1)} us of CPU per call, ${Math.round((cpuMicros * rate) / 1e4)} % of the core`,
+      `${p50Ms.toFixed(2)}, ${p99Ms.toFixed(2)} (${p99MsLeast.toFixed(2)}-${p99MsMost.toFixed(2)}), ${p999Ms.toFixed(2)} ms; p99 from sending ${sentP99Ms?.toFixed(2) ?? "-"} ms; the caller late by ${ownLateP99Ms.toFixed(2)} ms at p99; ${cpuMicros.toFixed(1)} us of CPU per call, ${Math.round((cpuMicros * rate) / 1e4)} % of the core`,
       goalMs === undefined ? "" : `p99 from sending below ${goalMs} ms: ${sentP99Ms < goalMs ? "met" : "MISSED"}`,
     ],
   );
@@ -109,7 +106,7 @@ function restText({ results }) {
     const goal = `at most ${goalMost}: ${growth <= goalMost ? "met" : "MISSED"}`;
     rows.push([
       `CPU per call with ${many} as a multiple of ${few}`,
-      `${growth.toFixed(2)} (${growthLeast.toFixed(2)} to ${growthMost.toFixed(2)})`,
+      `${growth.toFixed(2)} (${growthLeast.toFixed(2)}-${growthMost.toFixed(2)})`,
       goal,
     ]);
   }
@@ -126,42 +123,37 @@ function restText({ results }) {
 function thumbText({ results }) {
   const shapeOf = (name) => results.shapes.find((shape) => shape.name === name);
   const exact = shapeOf("Redis, exact, 10,000 keys");
-  const hot = shapeOf("memory, hot key");
   const half = results.tails.find(({ name }) => name === exact.name);
   const redisCost = readLast("redis-cost").results;
   const [alone] = redisCost;
   const { perCall, perTake } = scriptCost(redisCost);
   const { dear, share } = busyShard(redisCost);
-  const perProcess = (row) =>
-    `${Math.floor((row.perSecond * FILL.process) / 1_000).toLocaleString("en")},000 decisions/s`;
-  const perShard = (micros) => `${Math.floor((1_000 * FILL.shard) / micros).toLocaleString("en")},000 takes/s`;
-  const bucket = results.takes?.find(({ what }) => what.startsWith("resident"));
+  const thousands = (perSecond) => `${Math.floor(perSecond / 1_000).toLocaleString("en")},000`;
+  const perShard = (micros) => thousands((1e6 * FILL.shard) / micros);
+  const processes = ["memory, hot key", exact.name, "Redis, hot key, lease", "Redis, hot key, refused"];
   return table(
-    ["plan with", "measured as"],
+    ["for", "plan with"],
     [
-      [`a process on memory: ${perProcess(hot)}`, `half of "${hot.name}"`],
-      [`a process on Redis, every take exact: ${perProcess(exact)}`, `half of "${exact.name}"`],
-      ...["Redis, hot key, lease", "Redis, hot key, refused"].map((name) => [
-        `a process on Redis, ${name.slice(16)}: ${perProcess(shapeOf(name))}`,
-        `half of "${name}"`,
+      ...processes.map((name) => [
+        `a process: ${name}`,
+        `${thousands(shapeOf(name).perSecond * FILL.process)} decisions/s`,
       ]),
       [
-        `a Redis core: ${perShard(exact.redis.cpuMicros)} under full load, ${perShard(half.redis.cpuMicros)} with processes at half, ${perShard(dear)} if every take travels alone`,
-        `${FILL.shard * 100} % of a core at ${exact.redis.cpuMicros.toFixed(1)}, ${half.redis.cpuMicros.toFixed(1)} and ${dear.toFixed(1)} us of Redis's CPU per take`,
+        `${FILL.shard * 100} % of a Redis core`,
+        `${perShard(exact.redis.cpuMicros)} takes/s at full load (${exact.redis.cpuMicros.toFixed(1)} us each), ${perShard(half.redis.cpuMicros)} at half (${half.redis.cpuMicros.toFixed(1)} us), ${perShard(dear)} with takes alone (${dear.toFixed(1)} us)`,
       ],
       [
-        `Redis's CPU: ${perCall.toFixed(0)} us for a script call, ${perTake.toFixed(1)} us for each take in it`,
-        `\`node bench/store/redis-cost.mjs\`, from the cheapest number of takes in a call and from one in a call, of 64 processes at a Redis that uses ${Math.round(share * 100)} % of its core`,
+        "Redis's CPU",
+        `${perCall.toFixed(0)} us for a script call, ${perTake.toFixed(1)} us per take in it (\`node bench/store/redis-cost.mjs\`: 64 processes, Redis ${Math.round(share * 100)} % busy)`,
       ],
       [
-        `bytes of a call with one short descriptor: ${Math.round(exact.bytesSentPerCall)} to Headgate, ${Math.round(exact.bytesReadPerCall)} back`,
-        "bytes of the caller's sockets, without TCP and IP (some 66 per segment, shared by the calls in it)",
+        "a call with one short descriptor",
+        `${Math.round(exact.bytesSentPerCall)} bytes to Headgate, ${Math.round(exact.bytesReadPerCall)} back; TCP and IP add some 66 per segment`,
       ],
       [
-        `bytes of an exact take: ${Math.round(exact.redis.bytesIn)} to Redis, ${Math.round(exact.redis.bytesOut)} back, ${alone["bytes to Redis"]} and ${alone["bytes back"]} if it travels alone`,
-        "Redis's own count (total_net_input_bytes, total_net_output_bytes)",
+        "an exact take",
+        `${Math.round(exact.redis.bytesIn)} bytes to Redis, ${Math.round(exact.redis.bytesOut)} back, ${alone["bytes to Redis"]} and ${alone["bytes back"]} alone (Redis's count)`,
       ],
-      ...(bucket === undefined ? [] : [[`${Math.ceil(bucket.value)} bytes of memory per live bucket`, bucket.what]]),
     ],
   );
 }
@@ -175,8 +167,8 @@ function fleetText({ results }) {
       `processes (filled to ${FILL.process * 100} %)`,
       `Redis shards (to ${FILL.shard * 100} %)`,
       "takes per Redis call",
-      "callers to Headgate",
-      "Headgate to Redis",
+      "MB/s with callers",
+      "MB/s with Redis",
     ],
     rows.map(({ rate, name, processes, shards, together, callerBytes, redisBytes }) => [
       rate.toLocaleString("en"),
@@ -191,7 +183,7 @@ function fleetText({ results }) {
 }
 
 function megabytes(bytes) {
-  return `${bytes < 1e7 ? (bytes / 1e6).toFixed(1) : Math.round(bytes / 1e6).toLocaleString("en")} MB/s`;
+  return bytes < 1e7 ? (bytes / 1e6).toFixed(1) : Math.round(bytes / 1e6).toLocaleString("en");
 }
 
 function table(head, rows) {

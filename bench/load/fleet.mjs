@@ -12,7 +12,7 @@ const SHAPE_OF = {
 };
 /** What calls a fleet gets: shares by kind. */
 const MIXES = [
-  { name: "memory, each key always at the same process", shares: { memory: 1 } },
+  { name: "memory, each key at one process", shares: { memory: 1 } },
   { name: "all exact", shares: { exact: 1 } },
   { name: "a fifth exact, 70 % leased, a tenth refused", shares: { exact: 0.2, lease: 0.7, refused: 0.1 } },
   { name: "all leased or refused", shares: { lease: 0.9, refused: 0.1 } },
