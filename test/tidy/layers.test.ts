@@ -155,9 +155,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Folders whose files docs/architecture.md describes in sections of their own. */
-const HAS_A_SECTION = ["process/workers", "stores/memory/snapshot"];
-
 /** Package -> where it may be imported. */
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   ioredis: ["stores/redis"],
@@ -233,7 +230,6 @@ describe("layers", () => {
     const left = new Map<string, number>();
     for (const name of named) left.set(name, (left.get(name) ?? 0) + 1);
     const missing = files.filter((file) => {
-      if (HAS_A_SECTION.some((folder) => file.startsWith(`${folder}/`)) || file === "main.ts") return false;
       const count = left.get(basename(file)) ?? 0;
       left.set(basename(file), count - 1);
       return count === 0;
