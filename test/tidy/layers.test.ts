@@ -225,7 +225,7 @@ describe("layers", () => {
 
   test("docs/architecture.md says of each file of src what to open it for", () => {
     const page = readFileSync(resolve(SRC, "../docs/architecture.md"), "utf8");
-    const [index = ""] = page.split("## To change something\n")[1]?.split("**beside src**") ?? [];
+    const [index = ""] = page.split("## To change something\n")[1]?.split("### Outside src") ?? [];
     const named = [...index.matchAll(/`(?:[\w-]+\/)*([\w.-]+\.ts)`/g)].map(([, name = ""]) => name);
     const left = new Map<string, number>();
     for (const name of named) left.set(name, (left.get(name) ?? 0) + 1);
