@@ -16,6 +16,9 @@ export interface UnmatchedShape {
 /** Most sibling rules, or rules below, that are examined. */
 const RELATIVES_MAX = 1_000;
 
+/** Of those whose keys are compared letter by letter: 100 keys of 40 letters take 7 ms. */
+const LIKE_MAX = 100;
+
 /** The causes, the likelier first. */
 const Cause = { order: 0, names: 1, value: 2, missing: 3, surplus: 4, other: 5 } as const;
 
@@ -75,7 +78,7 @@ function whyValues(chain: readonly Rule[], values: UnmatchedShape["values"]): st
   return `but none with ${quoted(pathElement)}${near === undefined ? "" : `; one had ${quoted(`${key}=${near}`)}`}`;
 }
 
-/** What calls match instead: another tier or value, fewer entries, or more. */
+/** What calls match instead: another tier or value, a rule that this one misspells, fewer entries, or more. */
 function whyOthers(chain: readonly Rule[], roots: readonly Rule[], isMet: (rule: Rule) => boolean): string | undefined {
   const rule = chain.at(-1) as Rule;
   const { key, path, tiers, children } = rule;
@@ -83,7 +86,9 @@ function whyOthers(chain: readonly Rule[], roots: readonly Rule[], isMet: (rule:
   if (anyMet(rule)) return `calls match the rule, but none is of this tier (entry ${quoted(tiers?.entry ?? "")})`;
   const level = chain.at(-2)?.children?.rules ?? roots;
   const beside =
-    firstOf(level, (one) => one.key === key && anyMet(one)) ?? firstOf(rulesAlong(chain, roots), (one) => anyMet(one));
+    firstOf(level, (one) => one.key === key && anyMet(one)) ??
+    firstOf(rulesAlong(chain, roots), anyMet) ??
+    firstOf(rulesAlong(chain, roots, isNear), anyMet, LIKE_MAX);
   if (beside !== undefined) return `calls match ${quoted(beside.path)} instead; none has ${quoted(path)}`;
   const above = chain.slice(0, -1).findLast(anyMet);
   if (above !== undefined) return `calls match ${quoted(above.path)} instead: they have no ${quoted(key)} after it`;
@@ -105,20 +110,28 @@ function whyNone(chain: readonly Rule[], { root, required, limits, stats }: Doma
   return ["no descriptor like it has come", ...hidden.filter((one) => typeof one === "string")].join(", or ");
 }
 
-/** All rules with the keys of the chain, among those beside them. */
-function* rulesAlong([first, ...below]: readonly Rule[], rules: readonly Rule[]): Generator<Rule | undefined> {
+/** All rules with the keys of the chain, or keys like them, among those beside them. */
+function* rulesAlong(
+  [first, ...below]: readonly Rule[],
+  rules: readonly Rule[],
+  isLike = (one: string, other: string) => one === other,
+): Generator<Rule | undefined> {
   for (const rule of rules) {
-    const isAlong = rule.key === first?.key;
+    const isAlong = first !== undefined && isLike(rule.key, first.key);
     yield isAlong && below.length === 0 ? rule : undefined;
-    if (isAlong && rule.children !== undefined) yield* rulesAlong(below, rule.children.rules);
+    if (isAlong && rule.children !== undefined) yield* rulesAlong(below, rule.children.rules, isLike);
   }
 }
 
-function firstOf(rules: Iterable<Rule | undefined>, isWanted: (rule: Rule) => boolean): Rule | undefined {
+function firstOf(
+  rules: Iterable<Rule | undefined>,
+  isWanted: (rule: Rule) => boolean,
+  max = RELATIVES_MAX,
+): Rule | undefined {
   let looked = 0;
   for (const rule of rules) {
     if (rule !== undefined && isWanted(rule)) return rule;
-    if (++looked === RELATIVES_MAX) return undefined;
+    if (++looked === max) return undefined;
   }
   return undefined;
 }

@@ -230,6 +230,18 @@ test.each([
     { a: "y", b: "z" },
     "calls match 'a/b' instead; none has 'a=x/b'",
   ],
+  [
+    "rightly spelt beside it",
+    `${TENANT}  - { key: tenent, ${LIMIT} }\n`,
+    { tenant: "x" },
+    "calls match 'tenant' instead; none has 'tenent'",
+  ],
+  [
+    "below a parent that is spelt rightly",
+    `${PAIR}  - { key: tenent, descriptors: [{ key: users, ${LIMIT} }] }\n`,
+    { tenant: "x", user: "y" },
+    "calls match 'tenant/user' instead; none has 'tenent/users'",
+  ],
 ])("names the rule that calls match, %s", (_, rules, entries, why) => {
   const { rig, later, why: found } = watched(rules);
   rig.hit(entries);
