@@ -74,13 +74,19 @@ describe("headgate verify", () => {
     expect(answer).toEqual({ outcome: "refused", told: [{ quota, resetMs, isDate, remaining: undefined }] });
   });
 
-  test("calls a server with TLS", async () => {
+  test("calls a server with TLS that asks for a client certificate", async () => {
     const authority = new Authority();
-    const { certFile, keyFile } = authority.issue("localhost");
+    const [{ certFile, keyFile }, client] = [authority.issue("localhost"), authority.issue("verify")];
     const rules = "domain: d\ndescriptors: [{ key: k, rate_limit: { tokens_per_second: 20, burst: 40 } }]\n";
-    const tls = { GRPC_SERVER_USE_TLS: "true", GRPC_SERVER_TLS_CERT: certFile, GRPC_SERVER_TLS_KEY: keyFile };
+    const tls = {
+      GRPC_SERVER_USE_TLS: "true",
+      GRPC_SERVER_TLS_CERT: certFile,
+      GRPC_SERVER_TLS_KEY: keyFile,
+      GRPC_CLIENT_TLS_CACERT: authority.certFile,
+    };
     const { grpcPort } = await startService(tls, { rules });
-    const words = `verify --server https://127.0.0.1:${grpcPort} --domain d k=* --limit 20/s --burst 40 --for 2s`;
+    const own = `--cert ${client.certFile} --key ${client.keyFile}`;
+    const words = `verify --server https://127.0.0.1:${grpcPort} ${own} --domain d k=* --limit 20/s --burst 40 --for 2s`;
     const env = { ...process.env, GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: authority.certFile };
     const { stdout } = await promisify(execFile)(process.execPath, [...PROGRAM, ...words.split(" ")], { env });
     expect(stdout).toMatch(/\nholds\n$/);
@@ -112,6 +118,7 @@ describe("headgate verify", () => {
 domain: d
 for: 4s
 refunds: often
+cert: client.pem
 limits:
   - { entries: k=v, limit: 20/s, burst: 40 }
   - { entries: k=v, limit: 20/s, burst: 40 }
@@ -125,6 +132,7 @@ faults: [{ at: 5s, run: "true" }]
       "faults[0].at: expected a time before the end of the run",
       "limits: expected the same limits wherever k=v stands (several limits of a call are a list)",
       "limits[3].burst: expected none, as fixed_window has no burst",
+      "plan: expected cert and key together",
       'refunds: expected true or false, got "often"',
       'servers: expected host:port, got "headgate"',
     ]);
@@ -161,6 +169,14 @@ faults: [{ at: 1s, run: kill -STOP ${pid}; sleep 2.5; kill -CONT ${pid} }]
       'limits[0].limit: expected a rate such as 50/s, 1000/h or 20/30s, got "five"',
     ],
     ["verify plan.yaml --limit 5/s --seed 1", "a plan takes --seed and --junit only, got --limit"],
+    [
+      "verify a=b --limit 5/s --server a:1 --domain d --cert c.pem --key k.pem",
+      "cert: expected servers with TLS, https://host:port",
+    ],
+    [
+      "verify a=b --limit 5/s --server https://a:1 --domain d --cert no-such.pem --key no-such.pem",
+      "ENOENT: no such file or directory, open 'no-such.pem'",
+    ],
     ["verify no-such-plan.yaml", "ENOENT: no such file or directory, open 'no-such-plan.yaml'"],
     ["verify a=b --limit 5/s --server 127.0.0.1:1 --domain d", "can't connect to 127.0.0.1:1 within 3 s"],
   ])("ends with 2: %s", async (words, says) => {

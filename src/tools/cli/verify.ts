@@ -39,6 +39,8 @@ export function addVerify(program: Command, terminal: Terminal): void {
         readServers,
       ),
     )
+    .option("--cert <file>", "client certificate for these servers (PEM)", someText("a path"))
+    .option("--key <file>", "its key (PEM)", someText("a path"))
     .option("-d, --domain <name>", "domain of the calls")
     .option("--http <url>", "call this page behind Envoy instead")
     .option("--header <name=value...>", "headers of these calls")
@@ -112,8 +114,9 @@ async function run(what: string | undefined, flags: VerifyFlags, terminal: Termi
 
 /** The plan that the options stand for. */
 function fieldsOf(what: string | undefined, flags: VerifyFlags): object {
-  const { server, domain, http, header, refunds, limit, burst, algorithm, tolerance } = flags;
+  const { server, cert, key, domain, http, header, refunds, limit, burst, algorithm, tolerance } = flags;
   const entries = http === undefined ? what : header?.join(",");
   const servers = server?.split(",");
-  return { servers, http, domain, refunds, for: flags.for, limits: [{ entries, limit, burst, algorithm, tolerance }] };
+  const limits = [{ entries, limit, burst, algorithm, tolerance }];
+  return { servers, http, cert, key, domain, refunds, for: flags.for, limits };
 }

@@ -5,6 +5,7 @@ import { create, createFileRegistry, type DescMessage, fromBinary, toBinary } fr
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { Client, credentials, type ServiceError, status } from "@grpc/grpc-js";
 import type { Answer, Asked, Lost, Question } from "./call.ts";
+import type { Plan } from "./plan.ts";
 
 /** Connections to each server: a limit that is counted by connection shows. */
 const CONNECTIONS = 2;
@@ -18,11 +19,12 @@ const PATH = `/${PACKAGE}.RateLimitService/ShouldRateLimit`;
 // proto/ is as many levels above src/tools/verify as above dist/tools/verify.
 const DESCRIPTORS = new URL("../../../proto/descriptors.binpb", import.meta.url);
 
-/** The server at `host:port`, with TLS at `https://host:port`. */
-export function openGrpc(address: string, now: () => number): Asked {
+/** The server at `host:port`, with TLS at `https://host:port`. Throws if the plan's certificate can't be used. */
+export function openGrpc(address: string, { certFile, keyFile }: Plan, now: () => number): Asked {
   const { write, read } = messages();
   const host = address.replace(/^https:\/\//, "");
-  const security = host === address ? credentials.createInsecure() : credentials.createSsl();
+  const security =
+    host === address ? credentials.createInsecure() : credentials.createSsl(null, pem(keyFile), pem(certFile));
   const clients = Array.from({ length: CONNECTIONS }, () => new Client(`dns:${host}`, security, OPTIONS));
   let next = 0;
   return {
@@ -45,6 +47,10 @@ export function openGrpc(address: string, now: () => number): Asked {
       for (const client of clients) client.close();
     },
   };
+}
+
+function pem(file: string | undefined): Buffer | null {
+  return file === undefined ? null : readFileSync(file);
 }
 
 /** The same words for the same trouble. */

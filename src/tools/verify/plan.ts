@@ -8,6 +8,9 @@ export interface Plan {
   /** `host:port` of each; or the URL of a page behind Envoy. */
   readonly servers: readonly string[];
   readonly isHttp: boolean;
+  /** Files of a client certificate for the servers, and of its key (PEM): both or neither. */
+  readonly certFile?: string | undefined;
+  readonly keyFile?: string | undefined;
   readonly domain: string;
   readonly forMs: number;
   readonly seed: number;

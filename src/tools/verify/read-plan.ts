@@ -9,7 +9,7 @@ const FOR_DEFAULT = "20s";
 /** All calls of a run are kept: 1,500 a second at most. */
 const TIME_MAX_MS = 600_000;
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
-const PLAN_FIELDS = ["servers", "http", "domain", "for", "seed", "refunds", "limits", "global", "faults"];
+const PLAN_FIELDS = "servers http cert key domain for seed refunds limits global faults".split(" ");
 const ENTRIES = /^[^=,]+=[^,]*(?:,[^=,]+=[^,]*)*$/;
 const LIMIT_FIELDS = ["limit", "burst", "algorithm", "tolerance"];
 
@@ -32,7 +32,7 @@ class Reader {
 
   plan(value: unknown, seed: number): Plan {
     const fields = this.#fields(value, "plan", PLAN_FIELDS);
-    const { http, servers, domain, global, faults, refunds } = fields;
+    const { http, servers, cert, key, domain, global, faults, refunds } = fields;
     const isHttp = http !== undefined;
     if (isHttp === (servers !== undefined)) this.#expected("plan", "either servers or http");
     if (isHttp && refunds) this.#expected("refunds", "none over HTTP");
@@ -43,6 +43,8 @@ class Reader {
         ? [this.#text(http, "http", /^https?:\/\/\S+$/, "a URL")]
         : this.#list(servers, "servers").map((one) => this.#text(one, "servers", /^\S+:\d+$/, "host:port")),
       isHttp,
+      certFile: cert === undefined ? cert : this.#text(cert, "cert"),
+      keyFile: key === undefined ? key : this.#text(key, "key"),
       domain: isHttp ? "" : this.#text(domain, "domain"),
       forMs: this.#time(fields.for ?? FOR_DEFAULT, "for"),
       seed: this.#whole(fields.seed ?? seed, "seed"),
@@ -56,6 +58,9 @@ class Reader {
     plan.faults.forEach(({ atMs }, at) => {
       if (atMs > plan.forMs) this.#expected(`faults[${at}].at`, "a time before the end of the run");
     });
+    if ((cert === undefined) !== (key === undefined)) this.#expected("plan", "cert and key together");
+    else if (cert !== undefined && (isHttp || !plan.servers.every((server) => server.startsWith("https://"))))
+      this.#expected("cert", "servers with TLS, https://host:port");
     this.#checkShared(plan.kinds);
     const limits = plan.kinds.map((_, kind) => limitsOf(plan, kind)).filter(({ length }) => length > 1);
     const unclear = limits.flat().some((limit) => algorithmsOf(limit).length > 1);

@@ -11,7 +11,7 @@ const CONNECT_MS = 3_000;
 
 /** Runs the plan. Text says why nothing could be verified. `now`: milliseconds since the Unix epoch that never step back. */
 export async function verify(plan: Plan, now: () => number): Promise<Report | string> {
-  const servers = plan.servers.map((server) => (plan.isHttp ? openHttp(server) : openGrpc(server, now)));
+  const servers = plan.servers.map((server) => (plan.isHttp ? openHttp(server) : openGrpc(server, plan, now)));
   try {
     for (const server of servers) {
       if (!(await server.reach(CONNECT_MS))) return `can't connect to ${server.name} within ${CONNECT_MS / 1_000} s`;
