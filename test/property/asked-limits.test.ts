@@ -3,10 +3,12 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { RequestError } from "../../src/engine/base/errors.ts";
 import { readAskedLimit } from "../../src/operate/http/read-asked-limit.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { openRuntimeLimits } from "../../src/process/app/runtime-limits.ts";
 import { readSettings } from "../../src/process/settings.ts";
+import { askedOf } from "../../src/tools/cli/limit-lines.ts";
 import { countsAlone } from "../support/counts.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { rulesFromYaml } from "../support/rules.ts";
@@ -25,6 +27,12 @@ const end = fc.oneof(
   fc.date({ min: new Date("0001-01-01"), max: new Date("9999-12-31"), noInvalidDate: true }),
   fc.date({ min: new Date("2254-01-01"), max: new Date("2257-01-01"), noInvalidDate: true }),
 );
+const DAY = /(?<=^\d{4}-\d\d-)\d\d/;
+/** With any number of the day, also of one that the month does not have. */
+const until = fc.tuple(end, fc.integer({ min: 28, max: 31 }), fc.boolean()).map(([date, day, isOther]) => {
+  const text = date.toISOString();
+  return isOther ? text.replace(DAY, String(day)) : text;
+});
 const change = fc.oneof(
   fc.constant({ block: true }),
   fc.record({ exempt: fc.constant(true), global_limit: fc.boolean() }),
@@ -38,7 +46,7 @@ const asked = fc.tuple(
   change,
   fc.record(
     {
-      until: end.map((date) => date.toISOString()),
+      until,
       note: fc.oneof(fc.string({ maxLength: 256 }), fc.string({ unit: "binary", maxLength: 128 })),
     },
     { requiredKeys: [] },
@@ -54,8 +62,9 @@ test("what is set is in force as it was asked for", async () => {
       const { source } = openRuntimeLimits(options, undefined, () => RULES);
       for (const [what, more] of changes) {
         const before = source.of(CALLER);
-        const limit = readAskedLimit({ ...CALLER, ...what, ...more }, "limit", false);
-        const [set] = (await source.set([limit], "alice", { isDry: false, waits: false })).limits;
+        const limit = askedOf({ ...CALLER, ...what, ...more });
+        const limits = limit instanceof RequestError ? [] : [limit];
+        const [set] = (await source.set(limits, "alice", { isDry: false, waits: false })).limits;
         const now = source.of(CALLER);
         if (set?.outcome !== "set") expect(now).toEqual(before);
         else {
@@ -81,8 +90,9 @@ test.each([
   { use: "gold", limit: "hourly" },
   { requests_per_unit: 5, amounts: [{ requests_per_unit: 6 }] },
   { amounts: [{ requests_per_unit: 6 }], burst: 7 },
+  { block: true, until: "2027-02-31T00:00:00Z" },
 ])("refuses %j whole", (what) => {
   expect(() => readAskedLimit({ ...CALLER, ...what }, "limit", false)).toThrow(
-    /^expected (?:true or false as|no \w+ with)/,
+    /^expected (?:true or false as|no \w+ with|a day that exists as limit\.until, got 2027-02-31$)/,
   );
 });

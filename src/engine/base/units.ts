@@ -30,6 +30,13 @@ export function isoTime(us: number): string {
   return new Date(us / 1_000).toISOString();
 }
 
+/** The day of an ISO time if its month has no such day, such as `2027-02-31`, which Date takes for one of the next month. */
+export function missingDay(text: string): string | undefined {
+  const [day = ""] = /^\d{4}-\d\d-\d\d(?=T)/.exec(text) ?? [];
+  const ms = Date.parse(day);
+  return Number.isNaN(ms) || isoTime(ms * 1_000).startsWith(day) ? undefined : day;
+}
+
 /**
  * A length of time for people, in its two largest units: `250 ms`, `1.5 s`, `6 min`, `2 h 5 min`, `8 d 18 h`. The page has the same
  * for whole seconds (page/words.mjs).

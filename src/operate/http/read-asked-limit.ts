@@ -1,6 +1,6 @@
 // Reads a limit at run time as it is asked for: of PUT and DELETE /limits, of files of such limits, and of cases.
 
-import { AMOUNT_MAX } from "../../engine/base/units.ts";
+import { AMOUNT_MAX, missingDay } from "../../engine/base/units.ts";
 import { UNIT_NAMES, type Unit } from "../../engine/domain/limit.ts";
 import { DOMAIN_BYTES_MAX, ENTRIES_MAX } from "../../engine/domain/request.ts";
 import { type AskedLimit, RUNTIME_TEXT_MAX, type RuntimeChange } from "../../engine/runtime/runtime-limit.ts";
@@ -97,6 +97,8 @@ function readUntil({ until, until_seconds: seconds }: Record<string, unknown>, a
   const ms =
     typeof until === "string" && /^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:\d\d)$/.test(until) ? Date.parse(until) : Number.NaN;
   if (Number.isNaN(ms)) throw refused(`a time such as 2026-12-24T18:00:00Z as ${at}.until`);
+  const day = missingDay(String(until));
+  if (day !== undefined) throw refused(`a day that exists as ${at}.until, got ${day}`);
   return { atUs: ms * 1_000 };
 }
 

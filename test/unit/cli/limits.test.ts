@@ -88,6 +88,11 @@ describe("headgate limits --dry-run FILE", () => {
     const { err, exitCode } = await dryRun("set", "edge", "tenat=a", "--requests", "5");
     expect(err).toContain("edge tenat=a: expected a descriptor that matches a rule with limits");
     expect(exitCode).toBe(2);
+    const day = await dryRun("block", "edge", "tenant=a", "--until", "2027-02-31T00:00:00Z");
+    expect([day.err, day.exitCode]).toEqual([
+      expect.stringContaining("Expected a day that exists, got 2027-02-31."),
+      2,
+    ]);
     const both = await dryRun("set", "edge", "user=u", "--use", "gold", "--requests", "5");
     expect([both.err, both.exitCode]).toEqual([expect.stringContaining("one of requests_per_unit"), 2]);
     const bare = await runProgram(["limits", "block", "--dry-run", "edge", "tenant=a"]);
