@@ -165,7 +165,9 @@ class LimitsAdmin implements LimitsSource {
       }),
     );
     const { head, written } = await writeThrough(this.#options, writes);
-    for (const [i, [, { at }]] of changes.entries()) results[at] = this.#concluded(results[at] as SetLimit, written[i]);
+    const full = written.some(({ outcome }) => outcome === "full") ? await this.#fullWords() : "";
+    for (const [i, [, { at }]] of changes.entries())
+      results[at] = this.#concluded(results[at] as SetLimit, written[i], full);
     return head;
   }
 
@@ -272,14 +274,16 @@ class LimitsAdmin implements LimitsSource {
     return { ...keyView(caller.key), before, after, ...untilView(limit) };
   }
 
-  #concluded(asked: SetLimit, written: RuntimeWritten | undefined): SetLimit {
+  async #fullWords(): Promise<string> {
+    const { size } = this.#options.table;
+    const inForce = Object.values((await this.counts()).inForce).reduce((sum, count) => sum + count, 0);
+    const old = `${size - inForce} of the ${size} kept ended or were unset in the last 30 days and still count`;
+    return `expected at most twice RUNTIME_LIMITS_MAX limits; ${old}; raise it in all processes`;
+  }
+
+  #concluded(asked: SetLimit, written: RuntimeWritten | undefined, full: string): SetLimit {
     if (written?.outcome === "written") return asked;
-    if (written?.outcome === "full")
-      return {
-        ...asked,
-        outcome: "refused",
-        says: "expected at most twice RUNTIME_LIMITS_MAX limits, with those that ended or were unset in the last 30 days; raise it",
-      };
+    if (written?.outcome === "full") return { ...asked, outcome: "refused", says: full };
     const now = written?.kept === undefined ? undefined : readValue(written.kept.value);
     return {
       ...asked,

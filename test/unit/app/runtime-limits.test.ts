@@ -155,13 +155,14 @@ test("however long keys and notes are, what is set is in force, and can be unset
   expect((await set(caller(count), BLOCK, more))?.outcome).toBe("set");
 });
 
-test("who has no room because of what was unset is not told to unset more", async () => {
-  const { set } = open({ RUNTIME_LIMITS_MAX: "1" });
-  for (const tenant of ["a", "b"])
-    for (const change of [BLOCK, { kind: "none" } as const])
-      expect((await set(callerOf({ tenant }), change))?.outcome).toBe("set");
-  expect(await set(callerOf({ tenant: "c" }), BLOCK)).toMatchObject({
+test("who has no room because of what ended or was unset is told how many, and not to unset more", async () => {
+  const { clock, set } = open({ RUNTIME_LIMITS_MAX: "2" });
+  for (const tenant of ["a", "b"]) await set(callerOf({ tenant }), BLOCK);
+  await set(callerOf({ tenant: "b" }), { kind: "none" });
+  for (const tenant of ["c", "d"]) await set(callerOf({ tenant }), BLOCK, { until: { seconds: 60 } });
+  clock.advanceSeconds(61);
+  expect(await set(callerOf({ tenant: "e" }), BLOCK)).toMatchObject({
     outcome: "refused",
-    says: expect.stringMatching(/unset in the last 30 days; raise it$/),
+    says: "expected at most twice RUNTIME_LIMITS_MAX limits; 3 of the 4 kept ended or were unset in the last 30 days and still count; raise it in all processes",
   });
 });
