@@ -6,6 +6,8 @@ const CORES = availableParallelism();
 const LONG = "test/**/*.long.test.ts";
 const RUN = "test/support/test-run.ts";
 const SERVERS = ["redis", "postgres", "node24"].map((name) => `test/support/require-${name}.ts`);
+/** Services start in hundreds; none needs its first calls to be fast. */
+const env = { SHORT_WARM_UP: "1" };
 const EVERYWHERE = {
   setupFiles: ["test/support/each-file.ts"],
   // A test that needs a second try is wrong or has found something.
@@ -40,6 +42,7 @@ export default defineConfig({
         test: {
           ...EVERYWHERE,
           name: "servers",
+          env,
           include: ["test/{lua,integration,fault}/**/*.test.ts", "test/**/*.server.test.ts"],
           exclude: [LONG],
           globalSetup: [RUN, ...SERVERS],
@@ -57,6 +60,7 @@ export default defineConfig({
         test: {
           ...EVERYWHERE,
           name: "long",
+          env,
           include: [LONG],
           globalSetup: [RUN, ...SERVERS],
           maxWorkers: CORES + 1,

@@ -91,7 +91,8 @@ describe("/readyz of a process that starts", () => {
   // Promise(processes): `/readyz` answers 200 once calls are answered and the store was asked, and not before.
   test.concurrent.each(three)("with $store says 200 when calls are answered, and not before", async ({ env }) => {
     const [http, grpc] = [await freePort(), await freePort()];
-    const started = startProcess({ ...env(), PORT: String(http), GRPC_PORT: String(grpc) });
+    const own = { SHORT_WARM_UP: "", PORT: String(http), GRPC_PORT: String(grpc) };
+    const started = startProcess({ ...env(), ...own });
     const seen: (number | "closed")[] = [];
     // Asked without pause from before the port is open until a while after the process says that it listens.
     for (let after = 0; after < 20; ) {

@@ -67,6 +67,8 @@ export function spawnService(
         DEBUG_HOST: "127.0.0.1",
         ...(env.COMPATIBILITY_MODE === "true" ? { DEBUG_PORT: "0" } : {}),
         SHUTDOWN_DELAY: "0s",
+        // As in vitest.config.ts.
+        SHORT_WARM_UP: "1",
         ...(rulesDir === undefined ? {} : { RULES_DIR: rulesDir }),
         ...env,
       },
