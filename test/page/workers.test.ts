@@ -53,7 +53,9 @@ test("two workers: their calls are one sum, their rules and troubles are told on
     .poll(() => conditionsOf(seen))
     .toEqual([
       expect.stringMatching(/^New rules rejected/),
-      expect.stringMatching(/^Redis at .*refuses connections.*worker 1, worker 2.*32 calls were answered without the store/s),
+      expect.stringMatching(
+        /^Redis at .*refuses connections.*worker 1, worker 2.*32 calls were answered without the store/s,
+      ),
     ]);
   // No heading of the table is broken within a word.
   for (const width of [1_100, 360]) {
