@@ -4,14 +4,15 @@ import { createServer } from "node:http";
 import { expect, test } from "vitest";
 import { listen } from "../support/listen.ts";
 import { runProgram } from "../support/run-program.ts";
+import { startService } from "../support/service-process.ts";
 import { startTestApp } from "../support/test-app.ts";
 
 const RULES = "domain: edge\ndescriptors: [{ key: user, rate_limit: { requests_per_unit: 3, unit: hour } }]\n";
 const TOKEN = "a-token-of-the-operators";
 
 test("compares services that differ in rules and settings, and ends with 1", async () => {
-  const one = await startTestApp(RULES);
-  const other = await startTestApp(RULES.replace("3", "4"), { SHADOW_MODE: "true" });
+  const one = await startService({}, { rules: RULES });
+  const other = await startService({ SHADOW_MODE: "true" }, { rules: RULES.replace("3", "4") });
   const [a, b] = [one, other].map(({ httpPort }) => `127.0.0.1:${httpPort}`);
   const alone = await runProgram(["doctor", "--server", `${a}`]);
   expect(alone.out).toMatch(/^well: 1 server, 0 problems, 0 differences\n/);

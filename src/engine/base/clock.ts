@@ -2,6 +2,9 @@
 
 import { performance } from "node:perf_hooks";
 
+/** When this process began, in microseconds since the Unix epoch; the same in all of its threads. */
+export const PROCESS_BEGAN_US = Math.floor(performance.timeOrigin * 1_000);
+
 /** Tells the time. */
 export interface Clock {
   /** Microseconds since the Unix epoch, a whole number below 2^53. Never steps back within a process. */

@@ -21,6 +21,7 @@ interface Condition {
 export interface State {
   readonly at: string;
   readonly instance: string;
+  readonly started_at: string;
   readonly version: string;
   readonly store: string;
   readonly status: string;
@@ -75,7 +76,10 @@ const DEAD_LIMITS = "dead limits ";
 
 /** All that is wrong, and what differs. `exit_code`: 2 if a server could not be asked, 1 if anything is wrong, else 0. */
 export function doctorReport(answers: readonly (Heard | Silent)[]) {
-  const heard = answers.filter((one) => "state" in one);
+  const all = answers.filter((one) => "state" in one);
+  const firstOf = ({ state: { instance, started_at: startedAt } }: Heard) =>
+    all.find(({ state }) => state.instance === instance && state.started_at === startedAt) as Heard;
+  const heard = all.filter((one) => firstOf(one) === one);
   const silent = answers.filter((one) => "error" in one);
   const found = joinConditions(heard).map((one) => sortDead(one, heard));
   const conditions = found.flatMap(({ condition }) => condition ?? []);
@@ -85,10 +89,14 @@ export function doctorReport(answers: readonly (Heard | Silent)[]) {
   return {
     status: silent.length > 0 ? ("critical" as const) : worst,
     exit_code: silent.length > 0 ? 2 : isWrong ? 1 : 0,
-    servers: answers.map((one) => ("state" in one ? serverRow(one) : one)),
+    servers: answers.flatMap((one) => ("error" in one ? one : heard.includes(one) ? serverRow(one) : [])),
     conditions,
     differences,
     information: [
+      ...all.flatMap((one) => {
+        const says = `The same process as ${firstOf(one).server}: counted once.`;
+        return heard.includes(one) ? [] : [{ says, details: [], servers: [one.server] }];
+      }),
       ...found.flatMap(({ information }) => information ?? []),
       ...joinInformation(heard),
       ...heard.flatMap(({ server, settingsError: why }) =>

@@ -22,6 +22,7 @@ function heard(server: string, { settings = {}, aheadMs = 0, tookMs = 0, ...stat
     state: {
       at: new Date(AT_MS + aheadMs).toISOString(),
       instance: `${server}:1`,
+      started_at: "2025-12-31T00:00:00.000Z",
       version: "1.0.0",
       store: "redis",
       status: "well",
@@ -81,6 +82,18 @@ warning  since 2026-01-01T00:00:05.000Z, on a:1, b:1
   two
   Look. docs/operations.md#headgateaway
 `);
+});
+
+test("a process under two names is reported once, and a note says so", () => {
+  const odd = { instance: "host:1", conditions: [condition("odd")], information: [] };
+  const restarted = heard("b:1", { instance: "host:1", started_at: "2025-12-31T01:00:00.000Z" });
+  const report = doctorReport([heard("localhost:1", odd), restarted, heard("127.0.0.1:1", odd)]);
+  expect(report.servers.map(({ server }) => server)).toEqual(["localhost:1", "b:1"]);
+  expect(report).toMatchObject({
+    exit_code: 1,
+    conditions: [{ servers: ["localhost:1"] }],
+    information: [{ says: "The same process as localhost:1: counted once.", servers: ["127.0.0.1:1"] }],
+  });
 });
 
 test("a server that can't be asked is named, and the others are reported: 2", () => {
