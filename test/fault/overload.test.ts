@@ -17,7 +17,7 @@ const IN_FLIGHT_MAX = 10;
 const DELAY_MS = 50;
 const CAPACITY_PER_SECOND = (IN_FLIGHT_MAX * 1_000) / (2 * DELAY_MS);
 const OFFERED_PER_SECOND = 10 * CAPACITY_PER_SECOND;
-const SECONDS = 4;
+const SECONDS = 2;
 const CONNECTIONS = 20;
 /** Callers are slow at first. */
 const WARM_UP_ROUNDS = 10;

@@ -76,8 +76,8 @@ async function whileCalling(
   work: () => Promise<void>,
 ): Promise<void> {
   let isWorking = true;
-  // A turn of the event loop between two calls: those that fail at once would leave none for anything else.
-  const goesOn = () => new Promise<boolean>((resolve) => setImmediate(() => resolve(isWorking)));
+  // A pause between two calls: those that fail at once would leave no time for anything else.
+  const goesOn = () => sleep(1).then(() => isWorking);
   const callers = Array.from({ length: count }, (_, number) => caller(goesOn, number));
   try {
     await work();

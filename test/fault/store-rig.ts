@@ -117,13 +117,13 @@ export class Load {
   /** What was answered as paid, by bucket key. */
   readonly paid = new Map<string, number>();
 
-  /** `perTick` takes every two milliseconds on `keys` keys named `load:0` and on. */
+  /** `perTick` takes every five milliseconds on `keys` keys named `load:0` and on. */
   constructor(store: Pick<Store, "take">, options: { readonly perTick: number; readonly keys: number }) {
     this.#store = store;
     this.#loopDelay.enable();
     this.#timer = setInterval(() => {
       for (let i = 0; i < options.perTick; i++) this.#takeOne(`load:${this.#number++ % options.keys}`);
-    }, 2);
+    }, 5);
   }
 
   /**

@@ -13,8 +13,9 @@ import { onThisMachine, TurnWatch } from "../support/turn-watch.ts";
 // Of processor time, of which a turn takes 1 to 17. What a turn costs doubles where others use the processor's caches; how much work a
 // turn does is counted in test/property/stream-shares.test.ts.
 const TURN_MS_MAX = 50;
-/** A flooder comes again at once, so often. The flood whose longest turn is shortest counts: a garbage collection may fall into one. */
+/** A flooder comes again at once, so often at most. The flood whose longest turn is shortest counts: a garbage collection may fall into one. */
 const FLOODS_EACH = 3;
+const isShort = (leastMs: number) => leastMs < onThisMachine(TURN_MS_MAX, leastMs);
 const WATCH = "/grpc.health.v1.Health/Watch";
 const LIST = "/grpc.health.v1.Health/List";
 const REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
@@ -88,7 +89,7 @@ describe("a flood of", () => {
       rig = await startFastLaneRig(ECHO, { bounds: { waitingStreamsMax: STREAMS_MAX } });
       await expectServed();
       let leastMs = Number.POSITIVE_INFINITY;
-      for (let round = 0; round < FLOODS_EACH; round++) {
+      for (let round = 0; round < 2 || (round < FLOODS_EACH && !isShort(leastMs)); round++) {
         const watch = new TurnWatch();
         await flood(say, shape);
         for (let i = 0; i < 3; i++) await expectServed();
@@ -98,7 +99,7 @@ describe("a flood of", () => {
         await expectServed();
         leastMs = Math.min(leastMs, watch.stop());
       }
-      expect(leastMs).toBeLessThan(onThisMachine(TURN_MS_MAX));
+      expect(isShort(leastMs), `${leastMs} ms`).toBe(true);
       expect(rig.failures).toEqual([]);
     },
   );
@@ -132,8 +133,9 @@ test.each(["reflection that says nothing", "watches"])(
     };
     await burst(); // code that has not run yet is several times as slow
     let leastMs = Number.POSITIVE_INFINITY;
-    for (let round = 0; round < FLOODS_EACH; round++) leastMs = Math.min(leastMs, await burst());
-    expect(leastMs).toBeLessThan(onThisMachine(TURN_MS_MAX));
+    for (let round = 0; round === 0 || (round < FLOODS_EACH && !isShort(leastMs)); round++)
+      leastMs = Math.min(leastMs, await burst());
+    expect(isShort(leastMs), `${leastMs} ms`).toBe(true);
     expect(rig.failures).toEqual([]);
   },
 );

@@ -1,6 +1,10 @@
 // A deployment with limits that match no call: the running service names each with its cause.
 
 import { expect, test } from "vitest";
+import { FrameType } from "../../src/grpc/transport/fast-lane/protocol.ts";
+import { SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
+import { requestAbout } from "../support/callers.ts";
+import { frameOf, peerOf, wordOf } from "../support/http2-peer.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { startTestApp } from "../support/test-app.ts";
 
@@ -49,8 +53,14 @@ test("three dead limits of a deployment are named with their causes, and counted
     clock.advanceSeconds(3_600);
   }
   expect(await examples()).toEqual([{ domain: "edge", descriptors: 3 }]);
-  const ask = () => app.ask({ domain: "edge", descriptors: DESCRIPTORS.slice(0, 1) });
-  for (let i = 0; i < 100; i++) await Promise.all(Array.from({ length: 100 }, ask));
+  const peer = peerOf(app.grpcPort);
+  peer.greet();
+  peer.send(frameOf(FrameType.windowUpdate, 0, 0, wordOf(1_000_000_000)));
+  const call = (id: number) => peer.call(id, SHOULD_RATE_LIMIT_PATH, requestAbout("remote_address", "203.0.113.7"));
+  for (let first = 1; first < 20_000; first += 200) {
+    peer.send(...Array.from({ length: 100 }, (_, i) => call(first + 2 * i)));
+    await peer.outcome(first + 198);
+  }
   clock.advanceSeconds(3_600);
   await state();
   await expect.poll(async () => (await state()).conditions.length, { timeout: 5_000 }).toBeGreaterThan(0);

@@ -5,12 +5,10 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { BUDGET_RULES, budgetLeft, callBudgets } from "../support/budgets.ts";
-import { isOverLimit, openCallers, requestAbout } from "../support/callers.ts";
 import { runProgram } from "../support/run-program.ts";
 import { type SharedServers, startCluster, startPostgres, startRedis } from "../support/shared-stores.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
-import { startWorkers } from "../support/worker-rig.ts";
 
 const TOKEN = "a-token-of-the-operators";
 const RULES = `domain: edge
@@ -353,28 +351,6 @@ test.each([0, 1])(
     expect(after.statuses[0]?.limit_remaining).toBe(8);
   },
 );
-
-test("threads of one process share them, whichever was asked", async () => {
-  const rig = await startWorkers({ WORKERS: "3", ADMIN_TOKEN: TOKEN });
-  const send = (method: string, body?: object) =>
-    fetch(`http://127.0.0.1:${rig.httpPort}/limits`, {
-      method,
-      headers: { authorization: `Bearer ${TOKEN}`, connection: "close" },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-  for (let i = 0; i < 6; i++) {
-    const limits = [{ domain: "edge", entries: [{ key: "user", value: String(i) }], block: true }];
-    expect((await send("PUT", { limits })).status).toBe(200);
-  }
-  const listed = (await (await send("GET")).json()) as { limits: readonly object[] };
-  expect(listed.limits).toHaveLength(6);
-  const callers = openCallers(9, rig.target);
-  for (const [i, caller] of callers.entries()) {
-    expect(isOverLimit(await caller.ask(requestAbout("user", String(i % 6))))).toBe(true);
-    caller.close();
-  }
-  await rig.stop();
-}, 60_000);
 
 test("an end is asked for where one is required", async () => {
   const app = await start({ LIMITS_UNTIL_MAX: "1h" });

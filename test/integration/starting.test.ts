@@ -14,6 +14,7 @@ import { freePort } from "../support/redis-server.ts";
 import { NODE_24 } from "../support/require-node24.ts";
 import { spawnService } from "../support/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { startBareApp } from "../support/test-app.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 /** For the process of a test that has failed already: much more than a start takes, even on a busy machine. */
@@ -136,17 +137,15 @@ test("bounds of the memory store that the system has no addresses for end the pr
 
 describe("a path of GRPC_UDS that is taken", () => {
   // Promise(processes): A start on a taken path leaves alone what is there: another process's socket, a file, a folder.
-  test.concurrent.each(["a socket that somebody listens on", "a file", "a folder"])(
-    "by %s ends the process with 1, and stays",
+  test.each(["a socket that somebody listens on", "a file", "a folder"])(
+    "by %s ends the start, and stays",
     async (what) => {
       const path = join(temporaryFolder("headgate-taken"), "grpc.sock");
       const listener = createServer((socket) => socket.end());
       if (what === "a file") writeFileSync(path, "rules");
       else if (what === "a folder") mkdirSync(path);
       else await once(listener.listen(path), "listening");
-      const started = startProcess({ GRPC_UDS: path });
-      expect(await endOf(started)).toBe(1);
-      expect(started.output()).toMatch(/gRPC can't listen on \S+ \(GRPC_UDS\)/);
+      await expect(startBareApp({ GRPC_UDS: path })).rejects.toThrow(/gRPC can't listen on \S+ \(GRPC_UDS\)/);
       if (what === "a file") expect(readFileSync(path, "utf8")).toBe("rules");
       else if (what === "a folder") expect(statSync(path).isDirectory()).toBe(true);
       else {
@@ -156,16 +155,16 @@ describe("a path of GRPC_UDS that is taken", () => {
     },
   );
 
-  test.concurrent("by the socket of a killed process is listened on", async () => {
+  test("by the socket of a killed process is listened on", async () => {
     const path = join(temporaryFolder("headgate-taken"), "grpc.sock");
     const script = `require("node:net").createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 9))`;
     await once(spawn(process.execPath, ["-e", script]), "exit");
     expect(existsSync(path)).toBe(true);
-    const started = startProcess({ GRPC_UDS: path });
-    while (!started.output().includes('"listening"') && started.child.exitCode === null) await sleep(10);
-    await once(connect(path), "connect");
-    started.child.kill("SIGTERM");
-    expect(await endOf(started)).toBe(0);
+    const { stop } = await startBareApp({ GRPC_UDS: path });
+    const socket = connect(path);
+    await once(socket, "connect");
+    socket.destroy();
+    await stop();
     expect(existsSync(path)).toBe(false);
   });
 });
@@ -198,23 +197,20 @@ test("SIGTERM to what `npm start` runs reaches the service", async () => {
 
 // util-linux's script gives a command a terminal, and copies what it prints there.
 test.each([
-  { on: "a terminal", terminal: ["script", "-qfec"], env: {}, line: /^\d{4}-\S+Z INFO {2}listening /m },
+  { on: "a terminal", env: {}, line: /^\d{4}-\S+Z INFO {2}listening /m },
   {
     on: "a terminal with workers",
-    terminal: ["script", "-qfec"],
     env: { WORKERS: "2" },
     line: /^\S+Z INFO {2}rules are in force worker=1 /m,
   },
   {
     on: "a terminal with LOG_FORMAT",
-    terminal: ["script", "-qfec"],
     env: { LOG_FORMAT: "json" },
     line: /^\{.*"msg":"listening"/m,
   },
-  { on: "a pipe", terminal: ["sh", "-c"], env: {}, line: /^\{.*"msg":"listening"/m },
-])("the log on $on has lines like $line", async ({ terminal, env, line }) => {
+])("the log on $on has lines like $line", async ({ env, line }) => {
   const serve = `exec '${NODE_24}' '${join(ROOT, "dist/main.js")}' serve`;
-  const started = startProcess(env, [...terminal, serve, ...(terminal[0] === "script" ? ["/dev/null"] : [])]);
+  const started = startProcess(env, ["script", "-qfec", serve, "/dev/null"]);
   await vi.waitUntil(() => /listening/.test(started.output()), { timeout: END_MS });
   started.child.kill("SIGTERM");
   await endOf(started);

@@ -17,6 +17,7 @@ import { RULES, startWorkers, type WorkerRig } from "../support/worker-rig.ts";
 const TOTAL = 'ratelimit_service_total_requests{grpc_method="ShouldRateLimit"}';
 const RESTARTS = "headgate_worker_restarts_total";
 const FREE = requestAbout("free", "x");
+const TOKEN = "a-token-of-the-operators";
 
 let redis: RedisServer;
 const rigs: WorkerRig[] = [];
@@ -195,10 +196,16 @@ describe("two workers on one Redis", () => {
   });
 });
 
+// One fleet again, the last test ends it; the first one counts all of its calls.
 describe("a fleet of two", () => {
+  let rig: WorkerRig;
+  beforeAll(async () => {
+    rig = await startFleet({ SHUTDOWN_DELAY: "1m" });
+  });
+  afterAll(() => rig.stop());
+
   // Promise(processes): Counters keep what a worker had counted when it died.
   test("nothing is lost of what a worker had counted when it ended, scraped or not", async () => {
-    const rig = await start();
     const four = open(4, rig);
     const ask = (times: number) =>
       Promise.all(four.flatMap((caller) => Array.from({ length: times }, () => caller.ask(FREE))));
@@ -215,11 +222,11 @@ describe("a fleet of two", () => {
 
   // Promise(processes): A worker without rules gets no calls while others have theirs.
   test("whose rule file is wrong when a worker dies answers all calls by the rules that the other one has", async () => {
-    const rig = await start();
+    const states = async () => (await rig.workers()).map((each) => each.status).sort();
+    await expect.poll(states, { timeout: 60_000 }).toEqual(["ready", "ready"]);
     await writeFile(rig.rulesFile, "domain: [");
     await expect.poll(() => rig.log.some((line) => line.includes("the last good rules stay in force"))).toBe(true);
     rig.act(1, "exit");
-    const states = async () => (await rig.workers()).map((each) => each.status).sort();
     await expect.poll(states, { timeout: 60_000 }).toEqual(["not ready", "ready"]);
     await expect.poll(async () => (await rig.http("/readyz")).status).toBe(200);
     const outcomes = await Promise.all(open(8, rig).map((caller) => caller.ask(FREE)));
@@ -229,7 +236,6 @@ describe("a fleet of two", () => {
   });
 
   test("a second signal ends all of them at once", async () => {
-    const rig = await start({ SHUTDOWN_DELAY: "1m" });
     rig.signal("SIGTERM");
     await expect.poll(() => rig.log.some((line) => line.includes("shutting down"))).toBe(true);
     rig.signal("SIGTERM");
@@ -248,16 +254,38 @@ async function countsOf(rig: WorkerRig): Promise<number[]> {
   return Promise.all(series.map(async (each) => (await rig.metric(each)) ?? 0));
 }
 
+/** Limits at run time are in force in all threads, and shown by all, whichever was asked. */
+async function expectSharedLimits(rig: WorkerRig, callers: readonly Caller[]): Promise<void> {
+  const send = (method: string, body?: string) =>
+    fetch(`http://127.0.0.1:${rig.httpPort}/limits`, {
+      method,
+      headers: { authorization: `Bearer ${TOKEN}`, connection: "close" },
+      ...(body === undefined ? {} : { body }),
+    });
+  const users = Array.from({ length: 6 }, (_, i) => `blocked-${i}`);
+  for (const value of users) {
+    const limits = [{ domain: "edge", entries: [{ key: "user", value }], block: true }];
+    expect((await send("PUT", JSON.stringify({ limits }))).status).toBe(200);
+  }
+  const listed = (await (await send("GET")).json()) as { limits: readonly object[] };
+  expect(listed.limits).toHaveLength(users.length);
+  for (const [i, caller] of callers.entries()) {
+    expect(isOverLimit(await caller.ask(requestAbout("user", users[i % users.length] ?? "")))).toBe(true);
+  }
+}
+
 describe("a start", () => {
   // Promise(processes): With the memory store workers share one exact count, which outlives a worker and, with MEMORY_SNAPSHOT, the process.
   test("with the memory store share one exact count, through the end of a worker and a restart", async () => {
-    const env = { WORKERS: "3", MEMORY_SNAPSHOT: join(temporaryFolder("headgate-snapshot"), "buckets") };
+    const snapshot = join(temporaryFolder("headgate-snapshot"), "buckets");
+    const env = { WORKERS: "3", MEMORY_SNAPSHOT: snapshot, ADMIN_TOKEN: TOKEN };
     const rig = await startWorkers(env);
     rigs.push(rig);
     // It is ready when it says that it listens, whoever is asked.
     const ready = await Promise.all(Array.from({ length: 9 }, () => rig.http("/readyz")));
     expect(new Set(ready.map((answer) => answer.status))).toEqual(new Set([200]));
     const nine = open(9, rig);
+    await expectSharedLimits(rig, nine);
     const outcomes = (about: ReturnType<typeof requestAbout>, callers = nine) =>
       Promise.all(callers.flatMap((caller) => Array.from({ length: 10 }, () => caller.ask(about))));
     const granted = async (about: ReturnType<typeof requestAbout>, callers = nine) =>
@@ -290,11 +318,6 @@ describe("a start", () => {
 
   // Promise(processes): A start that can't succeed ends with one error.
   test.each([
-    {
-      name: "a gRPC port that is taken",
-      env: (port: number) => ({ GRPC_PORT: String(port) }),
-      says: "gRPC can't listen on",
-    },
     {
       name: "an HTTP port that is taken",
       env: (port: number) => ({ PORT: String(port) }),

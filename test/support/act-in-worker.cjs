@@ -13,7 +13,8 @@ const ACTS = {
     process.exit(3);
   },
   hang() {
-    for (;;);
+    // Takes no processor time from the others.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   },
 };
 
