@@ -8,9 +8,15 @@ export const LIMIT_COUNTERS = [
   "withinLimit",
   "nearLimit",
   "overLimit",
-  "overLimitWithLocalCache",
   /** Peeks answered, in calls. If peeks are followed by refused hits above 1, callers probably report after the fact. */
   "peeks",
+  /** Settlements of live holds. */
+  "settlements",
+  /** Settlements that found no hold, because it had ended or was never opened. What they report is charged. */
+  "settledLate",
+  /** Settlements of a hold that was settled already. They charge nothing. */
+  "settledAgain",
+  "overLimitWithLocalCache",
   /** Holds opened by payments, in holds, as are the counters of holds and settlements below. */
   "holdsOpened",
   /** Live holds in this process's memory. Holds that have ended count until a call notices their end. One thread's part may be below 0. */
@@ -20,20 +26,20 @@ export const LIMIT_COUNTERS = [
   "deniedUnanswered",
   /** Holds that ended unsettled, counted when a call notices their end. */
   "holdsExpired",
-  /** Settlements of live holds. */
-  "settlements",
   /** Sum over settlements of what was held beyond what was used, in cost. */
   "heldUnused",
   /** Sum over settlements of what was used beyond what was held, in cost. */
   "usedUnheld",
-  /** Settlements that found no hold, because it had ended or was never opened. What they report is charged. */
-  "settledLate",
-  /** Settlements of a hold that was settled already. They charge nothing. */
-  "settledAgain",
 ] as const;
+
+/** Of the first counters, so many, one moves with each call that the limit applies to. */
+const MATCH_COUNTERS = LIMIT_COUNTERS.indexOf("settledAgain") + 1;
 
 /** What one limit has decided so far. */
 export class LimitStats extends namedCounts(LIMIT_COUNTERS) {
+  /** Those of single values, which count in its place (ValueStatsBook). */
+  values: LimitStats[] | undefined;
+
   /** `place` has room for LIMIT_COUNTERS; without it the limit counts for itself. */
   constructor(place: CountPlace = placeAlone(LIMIT_COUNTERS.length)) {
     super(place);
@@ -49,18 +55,42 @@ export class LimitStats extends namedCounts(LIMIT_COUNTERS) {
     );
   }
 
+  /** Grows with each call that the limit applies to, in any thread. */
+  get matches(): number {
+    const own = this.sumOfFirst(MATCH_COUNTERS);
+    return this.values === undefined ? own : this.values.reduce((sum, { matches }) => sum + matches, own);
+  }
+
+  /** What all threads have counted, with values. */
+  count(): RuleCount {
+    const own = { hits: this.sum("totalHits"), refused: this.sum("overLimit"), shadowed: this.sum("shadowMode") };
+    return this.values === undefined ? own : this.values.map((one) => one.count()).reduce(sumOfCounts, own);
+  }
+
   /** Counts on for itself: calls under way may still count for a rule that is gone, whose place is given up. */
   leavePlace(): void {
     this.moveTo(placeAlone(LIMIT_COUNTERS.length));
   }
 }
 
-/** The counters of a rule that the operator's page shows, in hits since the process started or the rule came into force. */
+/** The counters of a limit that the operator's page shows, in hits since the process started or the rule came into force. */
 export interface RuleCount {
   readonly hits: number;
   readonly refused: number;
   /** The part of `refused` that passed because of shadow mode. */
   readonly shadowed: number;
+}
+
+export const NO_COUNT: RuleCount = { hits: 0, refused: 0, shadowed: 0 };
+
+/** One of the two if the other has counted nothing. */
+export function sumOfCounts(one: RuleCount, other: RuleCount): RuleCount {
+  if (other.hits === 0 && other.refused === 0) return one;
+  return {
+    hits: one.hits + other.hits,
+    refused: one.refused + other.refused,
+    shadowed: one.shadowed + other.shadowed,
+  };
 }
 
 /** Keeps the stats of rules across reloads. */

@@ -4,9 +4,10 @@ import type { LongWork } from "../../engine/base/long-work.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
-import type { RuleCount } from "../../engine/domain/stats.ts";
+import { type RuleCount, sumOfCounts } from "../../engine/domain/stats.ts";
 import { Kind } from "../../engine/domain/take.ts";
 import { limitWords } from "../../engine/rules/explain-words.ts";
+import { limitsOnBucket } from "../../engine/rules/priority.ts";
 import { formatPlace } from "../../engine/rules/problems.ts";
 import type { DomainRules, Level, Rule, RuleSet } from "../../engine/rules/rule-set.ts";
 import { rulesOfTiers } from "../../engine/rules/tiers.ts";
@@ -28,7 +29,7 @@ type RuleRow = {
   readonly says?: string;
   readonly mode?: "shadow" | "quota";
   readonly count?: RuleCount;
-  /** When a call last matched it, to a minute; null if none has since the process started or the limit is in force. */
+  /** When a call last matched it, to five seconds; null if none has since the process started or the limit is in force. */
   readonly matched_at?: string | null;
   /** Calls of the domain since then. */
   readonly calls_since?: number;
@@ -140,7 +141,7 @@ function limitRows(rule: Rule, head: RuleRow, sources: DomainSources): RuleRow[]
 
 function limitFields(limit: Limit, { countOf, sightOf, calls }: DomainSources) {
   const name = textOf(limit.names.readableName);
-  const count = countWithLow(limit, countOf);
+  const count = limitsOnBucket(limit).map(countOf).reduce(sumOfCounts);
   const known = sightOf(limit);
   // The first match shows at the next look.
   const sight = known?.matchedUs === undefined && count.hits > 0 ? undefined : known;
@@ -152,11 +153,4 @@ function limitFields(limit: Limit, { countOf, sightOf, calls }: DomainSources) {
     ...(sight && { matched_at: sight.matchedUs === undefined ? null : isoTime(sight.matchedUs) }),
     ...(sight && { calls_since: calls - sight.callsThen }),
   };
-}
-
-function countWithLow(limit: Limit, countOf: CountOf): RuleCount {
-  const own = countOf(limit);
-  if (limit.priority === undefined) return own;
-  const low = countOf(limit.priority.low);
-  return { hits: own.hits + low.hits, refused: own.refused + low.refused, shadowed: own.shadowed + low.shadowed };
 }

@@ -1,20 +1,20 @@
-// What is worth knowing of limits that work as written, though perhaps not as meant: seen in what they counted, minute by minute.
+// What is worth knowing of limits that work as written, though perhaps not as meant: seen in what they counted from look to look.
 
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
-import type { LimitStats } from "../../engine/domain/stats.ts";
+import type { LimitStats, RuleCount } from "../../engine/domain/stats.ts";
 import { limitWords } from "../../engine/rules/explain-words.ts";
 import type { DomainRules } from "../../engine/rules/rule-set.ts";
-import type { LimitSums } from "./stats-book.ts";
 
 const DAY_US = 86_400 * MICROS_PER_SECOND;
 /** Shadow mode that has hidden refusals for this long was probably forgotten. */
 const SHADOW_US = 14 * DAY_US;
 /** A limit that never came above one part in so many is probably too high to protect anything. */
 const UNUSED_PART = 100;
-const LOOK_SECONDS = 60;
+/** The shortest time between two looks. */
+const LOOK_SECONDS = 5;
 /** Limits of one kind that are named. */
 const NAMED_MAX = 20;
 
@@ -26,7 +26,6 @@ interface Day {
 }
 
 interface Trend {
-  readonly sums: Pick<LimitSums, "totalHits" | "overLimit" | "shadowMode">;
   readonly dayUs: number;
   readonly day: Day;
   /** The last whole day; undefined before it has ended. */
@@ -42,6 +41,7 @@ export interface Information {
 }
 
 const NO_DAY: Day = { hits: 0, over: 0, peak: 0 };
+const NO_TREND: Trend = { dayUs: Number.POSITIVE_INFINITY, day: NO_DAY, lastDay: undefined, shadow: undefined };
 
 type Tell = (limit: Limit, trend: Trend, domain: DomainRules, nowUs: number) => string | undefined;
 
@@ -65,22 +65,37 @@ const TELLS = Object.entries<Tell>({
 
 /** Follows limits from look to look. */
 export class LimitTrends {
+  /** Of limits that have counted something. */
   readonly #trends = new WeakMap<LimitStats, Trend>();
   #lines = new Map<string, string[]>();
-  /** As of the last look at all limits. */
+  /** As of the last time that all limits were judged. */
   information: readonly Information[] = [];
 
-  /** Notes what a limit has counted by now. */
-  look(limit: Limit, domain: DomainRules, sums: LimitSums, nowUs: number): void {
-    const trend = nextTrend(this.#trends.get(limit.stats), sums, nowUs);
-    this.#trends.set(limit.stats, trend);
+  /** Notes what a limit has counted since the last look, at `lastUs`. */
+  note({ stats }: Limit, { hits, refused, shadowed }: RuleCount, lastUs: number, nowUs: number): void {
+    const { dayUs, day, lastDay, shadow } = this.#trends.get(stats) ?? { ...NO_TREND, dayUs: lastUs };
+    this.#trends.set(stats, {
+      dayUs,
+      day: { hits: day.hits + hits, over: day.over + refused, peak: Math.max(day.peak, hits) },
+      lastDay,
+      shadow: shadowed > 0 ? { firstUs: shadow?.firstUs ?? nowUs, lastUs: nowUs } : shadow,
+    });
+  }
+
+  /** Judges a limit by what was noted of it; then comes `end`. */
+  judge(limit: Limit, domain: DomainRules, nowUs: number): void {
+    let trend = this.#trends.get(limit.stats) ?? NO_TREND;
+    if (nowUs - trend.dayUs >= DAY_US) {
+      trend = { ...trend, dayUs: nowUs, day: NO_DAY, lastDay: trend.day };
+      this.#trends.set(limit.stats, trend);
+    }
     for (const [says, tell] of TELLS) {
       const line = tell(limit, trend, domain, nowUs);
       if (line !== undefined) getOrInsert(this.#lines, says, () => []).push(line);
     }
   }
 
-  /** All limits have been looked at. */
+  /** All limits have been judged. */
   end(): void {
     this.information = [...this.#lines].map(([says, lines]) => {
       const more = lines.length > NAMED_MAX ? [`and ${lines.length - NAMED_MAX} more`] : [];
@@ -90,22 +105,7 @@ export class LimitTrends {
   }
 }
 
-function nextTrend(last: Trend | undefined, sums: LimitSums, nowUs: number): Trend {
-  if (last === undefined) return { sums, dayUs: nowUs, day: NO_DAY, lastDay: undefined, shadow: undefined };
-  const hits = sums.totalHits - last.sums.totalHits;
-  const over = sums.overLimit - last.sums.overLimit;
-  const { day: before, dayUs, lastDay, shadow } = last;
-  if (hits === 0 && over === 0 && nowUs - dayUs < DAY_US) return last;
-  const day = { hits: before.hits + hits, over: before.over + over, peak: Math.max(before.peak, hits) };
-  const isShadowed = sums.shadowMode > last.sums.shadowMode;
-  return {
-    sums,
-    ...(nowUs - dayUs >= DAY_US ? { dayUs: nowUs, day: NO_DAY, lastDay: day } : { dayUs, day, lastDay }),
-    shadow: isShadowed ? { firstUs: shadow?.firstUs ?? nowUs, lastUs: nowUs } : shadow,
-  };
-}
-
-// Hits of all keys together, in all minutes that one filling of the bucket may touch: no bucket had more.
+// Hits of all keys together, between all looks that one filling of the bucket may touch: no bucket had more.
 function isUnused({ burst, amount, windowSeconds, isConcurrent }: Limit, { lastDay }: Trend): boolean {
   if (lastDay === undefined || lastDay.hits === 0 || amount === 0 || isConcurrent) return false;
   const looks = Math.ceil((burst / amount) * (windowSeconds / LOOK_SECONDS)) + 1;

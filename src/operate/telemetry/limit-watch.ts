@@ -1,18 +1,22 @@
-// Knows when each limit last matched a call. It compares the counters of rules with those of a minute before, so calls cost nothing more.
+// Looks at what all limits in force have counted, every five seconds, and compares it with the look before; so calls cost nothing more.
+// Knows when each limit last matched a call and which are dead, and tells limit-trends.ts and rate-history.ts what has grown.
 
 import type { LongWork } from "../../engine/base/long-work.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
-import type { LimitStats } from "../../engine/domain/stats.ts";
+import { type LimitStats, NO_COUNT, type RuleCount, sumOfCounts } from "../../engine/domain/stats.ts";
 import { limitsOnBucket } from "../../engine/rules/priority.ts";
 import { formatPlace } from "../../engine/rules/problems.ts";
 import type { DomainRules, Level, Rule, RuleSet } from "../../engine/rules/rule-set.ts";
 import { rulesOfTiers } from "../../engine/rules/tiers.ts";
 import { type UnmatchedShape, whyUnmatched } from "../../engine/rules/why-unmatched.ts";
 import { type Information, LimitTrends } from "./limit-trends.ts";
-import type { LimitSums } from "./stats-book.ts";
+import type { RateHistory } from "./rate-history.ts";
 
+const LOOK_US = 5 * MICROS_PER_SECOND;
+/** How often it is judged which limits are dead and what else is worth knowing of them. */
+const JUDGE_US = 60 * MICROS_PER_SECOND;
 /** A limit is dead if its domain has had this many calls since its last match, */
 const DEAD_CALLS = 10_000;
 /** and that was so long ago: an hour if it has matched none since the start or since its rule is in force, else a day. */
@@ -23,24 +27,20 @@ const DESCRIBED_MAX = 20;
 /** Limits that are looked at in one step. */
 const LIMITS_PER_STEP = 100;
 
-/** Counters of which one moves with each call that a limit applies to. */
-const MATCHES: readonly (keyof LimitSums)[] = [
-  "totalHits",
-  "peeks",
-  "settlements",
-  "settledLate",
-  "settledAgain",
-  "holdsExpired",
-];
-
-/** What is known of a limit. */
+/** What is known of a limit, with its low priority, as of the last look. */
 interface Sight {
-  /** When it last matched; undefined if it has not since `sinceUs`. Exact to a minute. */
+  /** When it last matched; undefined if it has not since `sinceUs`. Exact to a look. */
   readonly matchedUs: number | undefined;
   readonly sinceUs: number;
   /** Calls of its domain until then. */
   readonly callsThen: number;
+}
+
+interface Watched extends Sight {
+  readonly limit: Limit;
+  readonly domain: DomainRules;
   readonly matches: number;
+  readonly count: RuleCount;
 }
 
 /** Limits of one rule that match no call. */
@@ -65,42 +65,84 @@ export interface DeadLimits {
 /** A rule as it is written: values of `one_of` are copies of it, which match together. Each tier is a rule. */
 interface Written {
   readonly domain: DomainRules;
-  readonly chain: readonly Rule[];
+  readonly above: readonly Rule[];
   readonly copies: Rule[];
 }
 
 interface WatchSources {
-  readonly sumsOf: (stats: LimitStats) => LimitSums;
   readonly shapesOf: (domain: string) => Iterable<UnmatchedShape>;
+  /** To be called before counters of values are read. */
+  readonly learnValues: () => void;
+  /** Undefined in threads that keep none. */
+  readonly history: () => RateHistory | undefined;
 }
 
-/** Checks the limits in force when called, which should be once a minute. */
+/** Looks when called. */
 export class LimitWatch {
   readonly #sources: WatchSources;
-  readonly #sights = new WeakMap<LimitStats, Sight>();
   readonly #trends = new LimitTrends();
   #rules: RuleSet | undefined;
+  #limits = new Map<LimitStats, Watched>();
   #written: readonly Written[] = [];
-  /** As of the last look. */
+  #lookedUs = Number.NEGATIVE_INFINITY;
+  #judgedUs = Number.NEGATIVE_INFINITY;
+  /** As of the last time that it was judged. */
   dead: readonly DeadLimits[] = [];
 
   constructor(sources: WatchSources) {
     this.#sources = sources;
   }
 
-  *look(rules: RuleSet, nowUs: number): LongWork<void> {
-    if (this.#rules !== rules) this.#written = yield* writtenRules(rules);
-    this.#rules = rules;
+  isDue(nowUs: number): boolean {
+    return nowUs - this.#lookedUs >= LOOK_US;
+  }
+
+  *look(rules: RuleSet | undefined, nowUs: number): LongWork<void> {
+    const lastUs = this.#lookedUs;
+    this.#lookedUs = nowUs;
+    this.#sources.learnValues();
+    if (rules !== undefined && this.#rules !== rules) yield* this.#take(rules, nowUs);
+    const limits = this.#limits;
+    const history = this.#sources.history();
+    history?.begin(limits, nowUs);
     let looked = 0;
+    for (const [stats, { limit, domain, matches, count }] of limits) {
+      if (++looked % LIMITS_PER_STEP === 0) yield;
+      if (matchesOf(limit) === matches) continue;
+      const next = watchedFrom(limit, domain, nowUs, true);
+      limits.set(stats, next);
+      const grown = sumOfCounts(next.count, { hits: -count.hits, refused: -count.refused, shadowed: -count.shadowed });
+      this.#trends.note(limit, grown, lastUs, nowUs);
+      history?.note(limit, grown);
+    }
+    history?.end();
+    if (nowUs - this.#judgedUs < JUDGE_US) return;
+    this.#judgedUs = nowUs;
+    yield* this.#judge(nowUs);
+  }
+
+  /** Begins with limits that are new. */
+  *#take(rules: RuleSet, nowUs: number): LongWork<void> {
+    const limits = new Map<LimitStats, Watched>();
     for (const domain of rules.domains.values()) {
-      const calls = domain.stats.sum("calls");
       for (const limit of domain.limits) {
-        const sums = this.#sources.sumsOf(limit.stats);
-        this.#sights.set(limit.stats, this.#sightOf(limit.stats, sums, calls, nowUs));
-        this.#trends.look(limit, domain, sums, nowUs);
-        if (++looked % LIMITS_PER_STEP === 0) yield;
+        yield;
+        const known = this.#limits.get(limit.stats);
+        limits.set(limit.stats, known ? { ...known, limit, domain } : watchedFrom(limit, domain, nowUs, false));
       }
     }
+    this.#written = yield* writtenRules(rules);
+    this.#limits = limits;
+    this.#rules = rules;
+  }
+
+  *#judge(nowUs: number): LongWork<void> {
+    let looked = 0;
+    for (const { limit, domain } of this.#limits.values()) {
+      this.#trends.judge(limit, domain, nowUs);
+      if (++looked % LIMITS_PER_STEP === 0) yield;
+    }
+    this.#trends.end();
     const dead = new Map<DomainRules, { rules: DeadLimit[]; count: number }>();
     for (const written of this.#written) {
       if (++looked % LIMITS_PER_STEP === 0) yield;
@@ -111,27 +153,17 @@ export class LimitWatch {
       if (found.count++ < DESCRIBED_MAX) found.rules.push(this.#describe(written, limits));
       yield;
     }
-    this.#trends.end();
     this.dead = [...dead].map(([{ domain }, found]) => ({ domain: textOf(domain), ...found }));
   }
 
-  /** What is worth knowing of limits besides; as of the last look. */
+  /** What is worth knowing of limits besides. */
   get information(): readonly Information[] {
     return this.#trends.information;
   }
 
   /** When the limit last matched, and since when that is known; undefined before the first look at it. */
-  sightOf(limit: Limit): Sight | undefined {
-    const sights = limitsOnBucket(limit).map(({ stats }) => this.#sights.get(stats));
-    return latest(sights.filter((sight) => sight !== undefined));
-  }
-
-  #sightOf(stats: LimitStats, sums: LimitSums, calls: number, nowUs: number): Sight {
-    const matches = MATCHES.reduce((sum, name) => sum + sums[name], 0);
-    const last = this.#sights.get(stats);
-    if (last?.matches === matches) return last;
-    const hasMatched = last !== undefined || matches > 0;
-    return { matches, matchedUs: hasMatched ? nowUs : undefined, sinceUs: nowUs, callsThen: calls };
+  sightOf({ stats }: Limit): Sight | undefined {
+    return this.#limits.get(stats);
   }
 
   /** The limits of the rule that are dead, each with what is known of it. */
@@ -148,14 +180,14 @@ export class LimitWatch {
     });
   }
 
-  #describe({ domain, chain, copies }: Written, dead: readonly (readonly [Limit, Sight])[]): DeadLimit {
+  #describe({ domain, above, copies }: Written, dead: readonly (readonly [Limit, Sight])[]): DeadLimit {
     const [rule] = copies as [Rule];
     const isWhole = dead.length === rule.limits.length;
     const tier = rule.tiers === undefined ? "" : ` (${textOf(rule.limitsName)})`;
     const { matchedUs, sinceUs, callsThen } = latest(dead.map(([, sight]) => sight)) as Sight;
     const isMet = ({ limits }: Rule) => limits.some((limit) => this.sightOf(limit)?.matchedUs !== undefined);
     const why = isWhole
-      ? whyUnmatched(chain, domain, this.#sources.shapesOf(domain.domain), isMet)
+      ? whyUnmatched([...above, rule], domain, this.#sources.shapesOf(domain.domain), isMet)
       : "calls match the rule, but limits that name it in `replaces` came with all of them";
     return {
       ids: isWhole ? [textOf(`${domain.domain}/${rule.path}`) + tier] : dead.map(([{ names }]) => textOf(names.id)),
@@ -166,6 +198,18 @@ export class LimitWatch {
       why,
     };
   }
+}
+
+function matchesOf({ stats, priority }: Limit): number {
+  return priority === undefined ? stats.matches : stats.matches + priority.low.stats.matches;
+}
+
+/** `hasMatched`: since the last look. Of a limit that is new, whether it ever has. */
+function watchedFrom(limit: Limit, domain: DomainRules, nowUs: number, hasMatched: boolean): Watched {
+  const matches = matchesOf(limit);
+  const matchedUs = hasMatched || matches > 0 ? nowUs : undefined;
+  const count = limitsOnBucket(limit).reduce((sum, { stats }) => sumOfCounts(sum, stats.count()), NO_COUNT);
+  return { limit, domain, matches, count, matchedUs, sinceUs: nowUs, callsThen: domain.stats.sum("calls") };
 }
 
 /** Of several copies of a limit the one that matched last; of copies that never did the one that is known longest. */
@@ -198,7 +242,7 @@ function* addWritten(
       if (one.limits.length === 0) continue;
       const key = `${at} ${one.limitsName}`;
       const known = written.get(key);
-      if (known === undefined) written.set(key, { domain, chain: [...above, one], copies: [one] });
+      if (known === undefined) written.set(key, { domain, above, copies: [one] });
       else known.copies.push(one);
     }
     if (rule.children !== undefined) yield* addWritten(domain, rule.children, [...above, rule], at, written);

@@ -1,28 +1,19 @@
 // The last fifteen minutes of calls, of the busiest limits, and of how long decisions and the store took: a page that is opened in the
-// middle of an incident shows how it began. Every five seconds counters are compared with those of the last look, so calls cost nothing
-// more. Bounded: 1.4 KB for each limit that is kept, and 8 bytes for each that is looked at.
+// middle of an incident shows how it began. Bounded: 1.4 KB for each limit that is kept.
 
-import type { LongWork } from "../../engine/base/long-work.ts";
 import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import type { Limit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { LimitStats, RuleCount } from "../../engine/domain/stats.ts";
-import { limitsOnBucket } from "../../engine/rules/priority.ts";
-import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import { CALLS } from "./deployment.ts";
 import { LATENCY_BOUNDS_US } from "./latency-histogram.ts";
 import type { CallCounts, StoreCounts } from "./observers.ts";
 
-/** Samples that are kept: fifteen minutes, one every five seconds. */
+/** Samples that are kept: fifteen minutes, one with each look of limit-watch.ts. */
 const SAMPLES = 180;
-const SAMPLE_US = 5 * MICROS_PER_SECOND;
 /** Limits whose samples are kept, and those of them that are shown: the busiest. */
 const KEPT_MAX = 500;
 const SHOWN_MAX = 200;
-/** Further limits of a rule set are left out. */
-const LOOKED_AT_MAX = 100_000;
-/** Limits that are looked at in one step. */
-const LIMITS_PER_STEP = 100;
 /** What a limit counted in one sample is forgotten by so much in the next, when limits are compared. */
 const FORGOTTEN_PART = 1 / 8;
 
@@ -33,21 +24,20 @@ interface HistorySources {
   /** Counts of CALLS, of all processes that share the store. */
   readonly totals: () => readonly number[];
   readonly storeCounts: StoreCounts;
-  readonly countOf: (stats: LimitStats) => RuleCount;
 }
 
 type Count = Pick<RuleCount, "hits" | "refused">;
+const NONE: Count = { hits: 0, refused: 0 };
 
-/** A limit and what it counted: `samples` has its hits, then its refusals. */
-interface Kept extends Count {
+/** `samples` has the limit's hits, then its refusals. */
+interface Kept {
   readonly id: string;
   readonly samples: Float32Array;
-  readonly busy: number;
+  busy: number;
 }
 
 interface Found extends Count {
   readonly limit: Limit;
-  readonly now: Count;
 }
 
 /** The JSON of GET /history. Lists begin with the oldest sample; null: not known. */
@@ -60,15 +50,15 @@ export class RateHistory {
   readonly #calls = CALLS.map(() => new Float32Array(SAMPLES));
   readonly #timesUs = TIMES.map(() => new Float32Array(SAMPLES));
   readonly #kept = new Map<LimitStats, Kept>();
-  /** How many samples were taken. */
+  /** How many samples were taken, and the place of the newest. */
   #taken = 0;
+  #slot = 0;
   /** When counters were looked at last; 0 before the first time. */
   #lookedUs = 0;
   #lastCalls: readonly number[] = [];
   #lastTimes: readonly (readonly number[])[] = [];
-  #rules: RuleSet | undefined;
-  /** Hits and refusals of each limit of #rules at the last look, without their upper bits. */
-  #last = new Uint32Array(0);
+  /** Limits that are not kept and have counted something in this sample: the busiest. */
+  #found: Found[] = [];
   /** True once a limit had to be left out: what a limit did before it is kept is then not known. */
   #isFull = false;
 
@@ -76,19 +66,39 @@ export class RateHistory {
     this.#sources = sources;
   }
 
-  isDue(nowUs: number): boolean {
-    return nowUs - this.#lookedUs >= SAMPLE_US;
-  }
-
-  /** Takes a sample of what was counted since the last look; the first look takes none. */
-  *look(rules: RuleSet | undefined, nowUs: number): LongWork<void> {
+  /** Begins a sample of what was counted since the last one; there is none before the first. `inForce`: by the stats of limits. */
+  begin(inForce: ReadonlyMap<LimitStats, unknown>, nowUs: number): void {
     const slot = this.#taken % SAMPLES;
-    const isFirst = this.#lookedUs === 0;
+    this.#slot = slot;
+    if (this.#lookedUs > 0) this.#taken++;
     this.#lookAtCalls(slot);
     this.#seconds[slot] = (nowUs - this.#lookedUs) / MICROS_PER_SECOND;
     this.#lookedUs = nowUs;
-    if (!isFirst) this.#taken++;
-    yield* this.#lookAtLimits(rules, slot);
+    for (const [stats, kept] of this.#kept) {
+      if (!inForce.has(stats)) this.#kept.delete(stats);
+      kept.busy *= 1 - FORGOTTEN_PART;
+      this.#add(kept, NONE);
+    }
+  }
+
+  /** Notes what a limit has counted. */
+  note(limit: Limit, grown: Count): void {
+    const kept = this.#kept.get(limit.stats);
+    if (kept !== undefined) this.#add(kept, grown);
+    else if (busyOf(grown) > 0) this.#found.push({ limit, hits: grown.hits, refused: grown.refused });
+    if (this.#found.length === 2 * KEPT_MAX) this.#found = this.#busiest();
+  }
+
+  /** Ends the sample. */
+  end(): void {
+    this.#keep(this.#busiest());
+    this.#found = [];
+  }
+
+  #add(kept: Kept, grown: Count): void {
+    kept.samples[this.#slot] = grown.hits;
+    kept.samples[SAMPLES + this.#slot] = grown.refused;
+    kept.busy += busyOf(grown);
   }
 
   #lookAtCalls(slot: number): void {
@@ -106,54 +116,13 @@ export class RateHistory {
     this.#lastTimes = times;
   }
 
-  *#lookAtLimits(rules: RuleSet | undefined, slot: number): LongWork<void> {
-    const isNew = rules !== this.#rules;
-    if (isNew) this.#dropAllBut(rules);
-    this.#rules = rules;
-    let found: Found[] = [];
-    for (const [i, limit] of limitsOf(rules)) {
-      if (i % LIMITS_PER_STEP === 0) yield;
-      const now = this.#countOf(limit);
-      const kept = this.#kept.get(limit.stats);
-      if (kept !== undefined) this.#kept.set(limit.stats, sampled(kept, now, slot));
-      else if (!isNew) {
-        const hits = grownUint(now.hits, this.#last[2 * i]);
-        const refused = grownUint(now.refused, this.#last[2 * i + 1]);
-        if (hits + refused > 0) found.push({ limit, now, hits, refused });
-        if (found.length === 2 * KEPT_MAX) found = this.#busiest(found);
-      }
-      this.#last[2 * i] = now.hits;
-      this.#last[2 * i + 1] = now.refused;
-    }
-    this.#keep(this.#busiest(found), slot);
-  }
-
-  #countOf(limit: Limit): Count {
-    const { countOf } = this.#sources;
-    if (limit.priority === undefined) return countOf(limit.stats);
-    const counts = limitsOnBucket(limit).map(({ stats }) => countOf(stats));
-    const sum = (name: keyof Count) => counts.reduce((all, count) => all + count[name], 0);
-    return { hits: sum("hits"), refused: sum("refused") };
-  }
-
-  #busiest(found: readonly Found[]): Found[] {
-    if (found.length > KEPT_MAX) this.#isFull = true;
-    return found.toSorted((one, other) => busyOf(other) - busyOf(one)).slice(0, KEPT_MAX);
-  }
-
-  #dropAllBut(rules: RuleSet | undefined): void {
-    const dropped = new Set(this.#kept.keys());
-    let count = 0;
-    for (const [i, { stats }] of limitsOf(rules)) {
-      dropped.delete(stats);
-      count = i + 1;
-    }
-    for (const stats of dropped) this.#kept.delete(stats);
-    this.#last = new Uint32Array(2 * count);
+  #busiest(): Found[] {
+    if (this.#found.length > KEPT_MAX) this.#isFull = true;
+    return this.#found.toSorted((one, other) => busyOf(other) - busyOf(one)).slice(0, KEPT_MAX);
   }
 
   /** Keeps limits that are new here, the busiest first, as long as there is room or one that is less busy. */
-  #keep(found: readonly Found[], slot: number): void {
+  #keep(found: readonly Found[]): void {
     const more = this.#kept.size + found.length - KEPT_MAX;
     if (more > 0) this.#isFull = true;
     const least = more <= 0 ? [] : [...this.#kept].sort(([, one], [, other]) => one.busy - other.busy);
@@ -164,10 +133,9 @@ export class RateHistory {
         this.#kept.delete(weakest[0]);
       }
       const samples = new Float32Array(2 * SAMPLES).fill(this.#isFull ? Number.NaN : 0);
-      samples[slot] = one.hits;
-      samples[SAMPLES + slot] = one.refused;
-      const id = textOf(one.limit.names.id);
-      this.#kept.set(one.limit.stats, { id, ...one.now, samples, busy: busyOf(one) });
+      const kept = { id: textOf(one.limit.names.id), samples, busy: 0 };
+      this.#add(kept, one);
+      this.#kept.set(one.limit.stats, kept);
     }
   }
 
@@ -205,21 +173,6 @@ export class RateHistory {
   }
 }
 
-/** With their places. */
-function* limitsOf(rules: RuleSet | undefined): Generator<[number, Limit]> {
-  let i = 0;
-  for (const { limits } of rules?.domains.values() ?? []) {
-    for (const limit of limits) if (i < LOOKED_AT_MAX) yield [i++, limit];
-  }
-}
-
-function sampled({ id, samples, hits, refused, busy }: Kept, now: Count, slot: number): Kept {
-  const grew = { hits: grown(now.hits, hits), refused: grown(now.refused, refused) };
-  samples[slot] = grew.hits;
-  samples[SAMPLES + slot] = grew.refused;
-  return { id, samples, hits: now.hits, refused: now.refused, busy: busy * (1 - FORGOTTEN_PART) + busyOf(grew) };
-}
-
 function busyOf({ hits, refused }: Count): number {
   return hits + refused;
 }
@@ -227,12 +180,6 @@ function busyOf({ hits, refused }: Count): number {
 /** 0 if it is not known what a counter was before. */
 function grown(now = 0, before = now): number {
   return Math.max(0, now - before);
-}
-
-/** As `grown`, of a number that has lost its upper bits. */
-function grownUint(now: number, before = now): number {
-  const more = (now - before) >>> 0;
-  return more > 0x7fff_ffff ? 0 : more;
 }
 
 /** Between the bounds of the bucket that has it, in proportion; NaN without a duration. */

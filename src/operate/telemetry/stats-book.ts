@@ -27,22 +27,6 @@ export interface StatsEntry {
   readonly at: number | undefined;
 }
 
-/** Counters of a limit that are summed over its values, for pages and for what watches limits. */
-const NO_SUMS = {
-  totalHits: 0,
-  overLimit: 0,
-  shadowMode: 0,
-  peeks: 0,
-  settlements: 0,
-  settledLate: 0,
-  settledAgain: 0,
-  holdsExpired: 0,
-};
-const SUMMED = Object.keys(NO_SUMS) as (keyof typeof NO_SUMS)[];
-
-/** What a limit has counted in all threads. */
-export type LimitSums = Readonly<typeof NO_SUMS>;
-
 /** A limit in the text of the labels, one-byte. */
 export interface RuleLabels {
   readonly domain: string;
@@ -147,7 +131,7 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     const mayAdd = () => this.#hasRoom(rule) || key === joined(otherPath(rule.path));
     if (!mayAdd()) return undefined;
     return this.#counts.locked(() => {
-      this.#learnValues();
+      this.learnValues();
       const stats = rule.values.get(key)?.stats ?? (mayAdd() ? this.#addValue(rule, key, shown) : undefined);
       this.#knownTexts = this.#counts.textsMade;
       return stats;
@@ -167,12 +151,14 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     if (at === undefined && parent !== undefined) return undefined;
     const entry = { domain, path: [...path], labels: labelsOf(domain, path, limit), ...this.#place(at) };
     rule.values.set(key, entry);
+    rule.stats.values ??= [];
+    rule.stats.values.push(entry.stats);
     this.#valueEntries++;
     return entry.stats;
   }
 
   /** Adds the values that other threads have seen. */
-  #learnValues(): void {
+  learnValues(): void {
     const news = this.#counts.texts(NameKind.limit, this.#knownTexts);
     if (news === undefined) return;
     const rules = new Map([...this.#rules.values()].map((rule) => [rule.at, rule]));
@@ -230,7 +216,7 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
 
   /** All entries, in the order in which rules appeared. Some may have equal labels: `a` with `b_c`, and `a_b` with `c`. */
   *entries(): Generator<StatsEntry> {
-    this.#learnValues();
+    this.learnValues();
     for (const rule of this.#rules.values()) yield* entriesOfRule(rule);
   }
 
@@ -241,26 +227,9 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
 
   /** What a rule and its values have counted in all threads; nothing if a reload has dropped the rule. */
   countOf(ruleStats: LimitStats): RuleCount {
-    this.#learnValues();
-    const rule = this.#ruleOf.get(ruleStats);
-    return { hits: sumOf(rule, "totalHits"), refused: sumOf(rule, "overLimit"), shadowed: sumOf(rule, "shadowMode") };
+    this.learnValues();
+    return ruleStats.count();
   }
-
-  /** As `countOf`, more counters. */
-  sumsOf(ruleStats: LimitStats): LimitSums {
-    this.#learnValues();
-    const sums = { ...NO_SUMS };
-    const rule = this.#ruleOf.get(ruleStats);
-    for (const name of SUMMED) sums[name] = sumOf(rule, name);
-    return sums;
-  }
-}
-
-function sumOf(rule: RuleEntry | undefined, name: keyof LimitSums): number {
-  if (rule === undefined) return 0;
-  let sum = rule.stats.sum(name);
-  for (const { stats } of rule.values.values()) sum += stats.sum(name);
-  return sum;
 }
 
 function* entriesOfRule(rule: RuleEntry): Generator<StatsEntry> {

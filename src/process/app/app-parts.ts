@@ -144,6 +144,7 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
   });
   const compile = compileOptions(settings, { statsBook, domainBook: calls.domains });
   const { reloader, xds } = await openRules(options, compile, () => showRulesHealth(parts));
+  const history = new RateHistory({ calls, totals: () => deployment.totals(), storeCounts });
   const parts: AppParts = {
     ...options,
     health,
@@ -156,14 +157,11 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     deployment,
     runtimeStore,
     peers: new Peers(runtimeStore, clock),
-    history: new RateHistory({
-      calls,
-      totals: () => deployment.totals(),
-      storeCounts,
-      countOf: (stats) => statsBook.countOf(stats),
-    }),
+    history,
     limitWatch: new LimitWatch({
-      sumsOf: (stats) => statsBook.sumsOf(stats),
+      learnValues: () => statsBook.learnValues(),
+      // All threads count in the same memory, so one of them takes samples for all.
+      history: () => (counts.living()[0] === counts.row ? history : undefined),
       shapesOf: (domain) => calls.domains.shapesOf(domain),
     }),
     store,

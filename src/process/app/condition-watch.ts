@@ -1,7 +1,6 @@
 // Looks once a second for what is wrong with this process, so that its pages can say since when.
 
-import { type LongWork, runInTurns } from "../../engine/base/long-work.ts";
-import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { runInTurns } from "../../engine/base/long-work.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { DomainRules, RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Condition } from "../../operate/condition.ts";
@@ -12,8 +11,6 @@ import { tlsNumbers } from "./tls-watch.ts";
 
 /** Times of conditions are exact to this, in milliseconds. */
 const LOOK_MS = 1_000;
-/** How often limits are looked at, in microseconds. */
-const LIMITS_LOOK_US = 60 * MICROS_PER_SECOND;
 
 /** The domains that require entries of calls. */
 export function requiringDomains(rules: RuleSet | undefined): DomainRules[] {
@@ -32,26 +29,14 @@ export function watchConditions(parts: AppParts): () => readonly Condition[] {
     runtimeLimits,
     limitWatch,
     undecided,
-    history,
-    counts,
     xds,
   } = parts;
   const book = new ConditionBook();
   const growth = new GrowthBook();
-  let lookedUs = Number.NEGATIVE_INFINITY;
-  const runSoon = (work: LongWork<void>) => {
-    runInTurns(work).catch((error: unknown) => calls.internalFailed(error));
-  };
-  const lookAtLimits = (nowUs: number) => {
-    if (nowUs - lookedUs < LIMITS_LOOK_US || reloader.current === undefined) return;
-    lookedUs = nowUs;
-    runSoon(limitWatch.look(reloader.current, nowUs));
-  };
   const look = () => {
     const nowUs = clock.nowUs();
-    lookAtLimits(nowUs);
-    // All threads count in the same memory, so one of them takes samples for all.
-    if (counts.living()[0] === counts.row && history.isDue(nowUs)) runSoon(history.look(reloader.current, nowUs));
+    if (limitWatch.isDue(nowUs))
+      runInTurns(limitWatch.look(reloader.current, nowUs)).catch((error: unknown) => calls.internalFailed(error));
     undecided.look(calls.undecided(), [...calls.undecidedLimits].map(textOf), nowUs);
     calls.undecidedLimits.clear();
     const own = health.own();

@@ -178,7 +178,6 @@ descriptors:
     matchedUs: path === "old" ? 20 * SECOND : undefined,
     sinceUs: 20 * SECOND,
     callsThen: 10,
-    matches: 1,
   });
   expect(rowsOf(rules, () => NONE, sightOf).rows.slice(1)).toMatchObject([
     { id: "edge/old", matched_at: "1970-01-01T00:00:20.000Z", calls_since: 20 },

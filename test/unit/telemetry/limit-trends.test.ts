@@ -4,7 +4,6 @@ import { expect, test } from "vitest";
 import { runThrough } from "../../../src/engine/base/long-work.ts";
 import type { RuleSet } from "../../../src/engine/rules/rule-set.ts";
 import { LimitWatch } from "../../../src/operate/telemetry/limit-watch.ts";
-import type { LimitSums } from "../../../src/operate/telemetry/stats-book.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 
@@ -15,10 +14,7 @@ const DAY = 86_400;
 function watched(rules: string) {
   const set: RuleSet = rulesFromYaml(`domain: edge\n${rules}`);
   const clock = new ManualClock();
-  const watch = new LimitWatch({
-    sumsOf: (stats) => Object.fromEntries(stats.sums()) as LimitSums,
-    shapesOf: () => [],
-  });
+  const watch = new LimitWatch({ learnValues: () => undefined, history: () => undefined, shapesOf: () => [] });
   const stats = set.domains.get("edge")?.limits[0]?.stats;
   if (stats === undefined) throw new Error("expected a limit");
   const look = () => runThrough(watch.look(set, clock.nowUs()));

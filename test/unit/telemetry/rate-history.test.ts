@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { runThrough } from "../../../src/engine/base/long-work.ts";
 import { Source } from "../../../src/engine/domain/take.ts";
 import { callTotals } from "../../../src/operate/telemetry/deployment.ts";
+import { LimitWatch } from "../../../src/operate/telemetry/limit-watch.ts";
 import { CallCounts, StoreCounts } from "../../../src/operate/telemetry/observers.ts";
 import { RateHistory } from "../../../src/operate/telemetry/rate-history.ts";
 import { countsAlone } from "../../support/counts.ts";
@@ -22,14 +23,12 @@ function watched(keys: readonly string[]) {
   const { log } = recordedLog();
   const counts = countsAlone();
   const [calls, storeCounts] = [new CallCounts(log, counts), new StoreCounts(log, counts)];
-  const countOf = ({ totalHits: hits, overLimit: refused }: { totalHits: number; overLimit: number }) => {
-    return { hits, refused, shadowed: 0 };
-  };
-  const history = new RateHistory({ calls, totals: () => callTotals(calls), storeCounts, countOf });
+  const history = new RateHistory({ calls, totals: () => callTotals(calls), storeCounts });
+  const watch = new LimitWatch({ learnValues: () => undefined, history: () => history, shapesOf: () => [] });
   const rules = { current: rulesOf(keys) };
   const look = (seconds = 5) => {
     clock.advanceSeconds(seconds);
-    runThrough(history.look(rules.current, clock.nowUs()));
+    runThrough(watch.look(rules.current, clock.nowUs()));
   };
   const limits = () => rules.current.domains.get("edge")?.limits ?? [];
   const hit = (place: number, hits: number, refused = 0) => {
@@ -39,14 +38,25 @@ function watched(keys: readonly string[]) {
     stats.overLimit += refused;
   };
   look();
-  return { history, calls, storeCounts, look, hit, limits, rules, clock, limitsOf: () => history.view()?.limits ?? {} };
+  return {
+    history,
+    watch,
+    calls,
+    storeCounts,
+    look,
+    hit,
+    limits,
+    rules,
+    clock,
+    limitsOf: () => history.view()?.limits ?? {},
+  };
 }
 
 test("a sample has what was counted since the last one, of calls and of each limit that was hit", () => {
-  const { history, calls, storeCounts, look, hit, clock } = watched(["a", "b"]);
+  const { history, watch, calls, storeCounts, look, hit, clock } = watched(["a", "b"]);
   expect(history.view()).toBe(undefined);
-  expect(history.isDue(clock.nowUs() + 4_999_999)).toBe(false);
-  expect(history.isDue(clock.nowUs() + 5_000_000)).toBe(true);
+  expect(watch.isDue(clock.nowUs() + 4_999_999)).toBe(false);
+  expect(watch.isDue(clock.nowUs() + 5_000_000)).toBe(true);
   for (let i = 0; i < 98; i++) calls.decided(i < 8, Source.store, 90);
   for (let i = 0; i < 2; i++) calls.decided(false, Source.store, 9_000);
   storeCounts.answered(700, 1);
