@@ -8,8 +8,8 @@ export const LIMIT_COUNTERS = [
   "withinLimit",
   "nearLimit",
   "overLimit",
-  /** Peeks answered, in calls. If peeks are followed by refused hits above 1, callers probably report after the fact. */
-  "peeks",
+  /** Descriptors that match the limit and ask for no hits of it: they peek, or bring a limit of their own. */
+  "withoutHits",
   /** Settlements of live holds. */
   "settlements",
   /** Settlements that found no hold, because it had ended or was never opened. What they report is charged. */
@@ -37,6 +37,8 @@ const MATCH_COUNTERS = LIMIT_COUNTERS.indexOf("settledAgain") + 1;
 
 /** What one limit has decided so far. */
 export class LimitStats extends namedCounts(LIMIT_COUNTERS) {
+  /** True once this thread has answered a peek. If refused hits above 1 follow, callers probably report after the fact. */
+  wasPeeked = false;
   /** Those of single values, which count in its place (ValueStatsBook). */
   values: LimitStats[] | undefined;
 

@@ -201,7 +201,10 @@ export function countHits(call: LimitCall): void {
     const take = call.group.takes[i] as Take;
     if (take.mode === Mode.pay || take.mode === Mode.postPaid || take.mode === Mode.charge || isOfBlock(take))
       take.stats.totalHits += take.cost;
-    else if (take.mode === Mode.peek && !isJudge(call, i)) take.limit.stats.peeks++;
+    else if (take.mode === Mode.peek && !isJudge(call, i)) {
+      take.limit.stats.withoutHits++;
+      take.limit.stats.wasPeeked = true;
+    }
   }
 }
 
@@ -268,7 +271,7 @@ function isJudgedOver(call: LimitCall, index: number): boolean {
 export function looksLikeLateReport(take: Take): boolean {
   // With holds a large refused cost is an estimate, asked before the work.
   if (wasDenied(take) || take.limit.holdSeconds > 0) return false;
-  return take.mode === Mode.pay && take.cost > 1 && isOver(take) && take.limit.stats.peeks > 0 && canRefuseCall(take);
+  return take.mode === Mode.pay && take.cost > 1 && isOver(take) && take.limit.stats.wasPeeked && canRefuseCall(take);
 }
 
 function wasDenied(take: Take): boolean {

@@ -53,6 +53,7 @@ export class OverrideFiller {
     this.#add(call, rules, question, limit, hashesValues);
     for (const other of rule?.limits ?? []) {
       if (other.isConcurrent) this.#add(call, rules, question, other, hashesValues);
+      else if (this.#options.countsNothing !== true) other.stats.withoutHits++;
     }
   }
 

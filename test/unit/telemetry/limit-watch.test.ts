@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import { runThrough } from "../../../src/engine/base/long-work.ts";
+import { Unit } from "../../../src/engine/domain/limit.ts";
 import type { RuleSet } from "../../../src/engine/rules/rule-set.ts";
 import { LimitWatch } from "../../../src/operate/telemetry/limit-watch.ts";
 import { type AskedDescriptor, LimiterRig } from "../../support/limiter-rig.ts";
@@ -75,6 +76,17 @@ test.each([
 ])("%s is a match", (_, asked) => {
   const { later, dead, rig } = watched(`  - { key: tenant, ${LIMIT} }\n`);
   rig.ask([asked]);
+  later(HOUR);
+  expect(dead()).toEqual([]);
+});
+
+test("calls that bring limits of their own are matches of the rule's limits", () => {
+  const { later, dead, rig } = watched(`  - key: a
+    rate_limits:
+      - { name: one, requests_per_unit: 9, unit: second }
+      - { name: two, requests_per_unit: 9, unit: minute }
+`);
+  rig.ask([{ entries: { a: "x" }, override: { amount: 5, unit: Unit.minute } }]);
   later(HOUR);
   expect(dead()).toEqual([]);
 });
