@@ -98,16 +98,22 @@ type NamedCounts<Name extends string> = Counts &
     sums(): [name: Name, sum: number][];
     /** The sum of all counters of all threads, or those of some rows. */
     sumOfAll(rows?: CountRows["rows"]): number;
+    /** Counts on for itself: the place is given up. */
+    leavePlace(): void;
   };
 
-/** A class of counters with these names, in their order. */
+/** A class of counters with these names, in their order. Without a place one counts for itself. */
 export function namedCounts<const Name extends string>(
   names: readonly Name[],
 ): new (
-  place: CountPlace,
+  place?: CountPlace,
 ) => NamedCounts<Name> {
   const indices = new Map(names.map((name, index) => [name, index]));
   class Named extends Counts {
+    constructor(place = placeAlone(names.length)) {
+      super(place);
+    }
+
     sum(name: Name, rows?: CountRows["rows"]): number {
       return this.sumAt(indices.get(name) as number, rows);
     }
@@ -119,9 +125,13 @@ export function namedCounts<const Name extends string>(
     sumOfAll(rows?: CountRows["rows"]): number {
       return this.sumOfFirst(names.length, rows);
     }
+
+    leavePlace(): void {
+      this.moveTo(placeAlone(names.length));
+    }
   }
   for (const [index, name] of names.entries()) Counts.addProperty(Named.prototype, name, index);
   return Named as unknown as new (
-    place: CountPlace,
+    place?: CountPlace,
   ) => NamedCounts<Name>;
 }

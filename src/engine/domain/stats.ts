@@ -1,6 +1,6 @@
 // Counters of rules, with the reference service's meanings, and of descriptors that met no rule.
 
-import { type CountPlace, namedCounts, placeAlone } from "../base/counts.ts";
+import { namedCounts } from "../base/counts.ts";
 
 /** Counters of one limit, those that most calls change first. In hits unless a comment says otherwise; all but `holdsLive` only grow. */
 export const LIMIT_COUNTERS = [
@@ -8,14 +8,16 @@ export const LIMIT_COUNTERS = [
   "withinLimit",
   "nearLimit",
   "overLimit",
-  /** Descriptors that match the limit and ask for no hits of it: they peek, or bring a limit of their own. */
-  "withoutHits",
   /** Settlements of live holds. */
   "settlements",
   /** Settlements that found no hold, because it had ended or was never opened. What they report is charged. */
   "settledLate",
   /** Settlements of a hold that was settled already. They charge nothing. */
   "settledAgain",
+  /** Holds that ended unsettled, counted when a call notices their end. */
+  "holdsExpired",
+  /** Descriptors that match the limit and ask for no hits of it: they peek, or bring a limit of their own. No metric shows it. */
+  "withoutHits",
   "overLimitWithLocalCache",
   /** Holds opened by payments, in holds, as are the counters of holds and settlements below. */
   "holdsOpened",
@@ -24,8 +26,6 @@ export const LIMIT_COUNTERS = [
   "shadowMode",
   /** The part of `overLimit` that `on_store_failure: deny` refused, because the store did not answer. */
   "deniedUnanswered",
-  /** Holds that ended unsettled, counted when a call notices their end. */
-  "holdsExpired",
   /** Sum over settlements of what was held beyond what was used, in cost. */
   "heldUnused",
   /** Sum over settlements of what was used beyond what was held, in cost. */
@@ -33,7 +33,7 @@ export const LIMIT_COUNTERS = [
 ] as const;
 
 /** Of the first counters, so many, one moves with each call that the limit applies to. */
-const MATCH_COUNTERS = LIMIT_COUNTERS.indexOf("settledAgain") + 1;
+const MATCH_COUNTERS = LIMIT_COUNTERS.indexOf("withoutHits") + 1;
 
 /** What one limit has decided so far. */
 export class LimitStats extends namedCounts(LIMIT_COUNTERS) {
@@ -42,19 +42,9 @@ export class LimitStats extends namedCounts(LIMIT_COUNTERS) {
   /** Those of single values, which count in its place (ValueStatsBook). */
   values: LimitStats[] | undefined;
 
-  /** `place` has room for LIMIT_COUNTERS; without it the limit counts for itself. */
-  constructor(place: CountPlace = placeAlone(LIMIT_COUNTERS.length)) {
-    super(place);
-  }
-
   /** True if any counter that metrics show has moved. Settlements count too: their payments may have gone to another process. */
   get hasMoved(): boolean {
-    return (
-      this.sum("totalHits") > 0 ||
-      this.sum("settlements") > 0 ||
-      this.sum("settledLate") > 0 ||
-      this.sum("holdsExpired") > 0
-    );
+    return this.sumOfFirst(MATCH_COUNTERS - 1) > 0;
   }
 
   /** Grows with each call that the limit applies to, in any thread. */
@@ -67,11 +57,6 @@ export class LimitStats extends namedCounts(LIMIT_COUNTERS) {
   count(): RuleCount {
     const own = { hits: this.sum("totalHits"), refused: this.sum("overLimit"), shadowed: this.sum("shadowMode") };
     return this.values === undefined ? own : this.values.map((one) => one.count()).reduce(sumOfCounts, own);
-  }
-
-  /** Counts on for itself: calls under way may still count for a rule that is gone, whose place is given up. */
-  leavePlace(): void {
-    this.moveTo(placeAlone(LIMIT_COUNTERS.length));
   }
 }
 
@@ -133,16 +118,6 @@ export class DomainStats extends namedCounts(DOMAIN_COUNTERS) {
   exampleValues: readonly string[] = [];
   /** True: the next descriptor becomes the example. Whoever reports the example sets it to ask for a new one. */
   wantsExample = true;
-
-  /** Without a place it counts for itself. */
-  constructor(place: CountPlace = placeAlone(DOMAIN_COUNTERS.length)) {
-    super(place);
-  }
-
-  /** Counts on for itself: the place is given up. */
-  leavePlace(): void {
-    this.moveTo(placeAlone(DOMAIN_COUNTERS.length));
-  }
 }
 
 /** Keeps these stats across reloads. */

@@ -202,6 +202,7 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
   }
 
   #drop(entry: RuleEntry): void {
+    // Calls under way may still count for it.
     for (const { stats } of entriesOfRule(entry)) stats.leavePlace();
     this.#valueEntries -= entry.values.size;
     this.#rules.delete(entry.key);
