@@ -113,18 +113,13 @@ export function showProcesses({ processes }) {
   keepChildren(bodyOf("processes"), [sum, ...all], {
     key: ({ instance }) => instance,
     create: ({ instance }) => {
-      const cells = ["", "number", "number", ""].map((name) => make("td", { class: name }));
-      return make("tr", {}, make("th", { scope: "row" }, shown(instance, 80)), ...cells);
+      const cells = ["number", "number", "wide"].map((name) => make("td", { class: name }));
+      return make("tr", {}, make("th", { scope: "row" }, shown(instance, 80), make("small")), ...cells);
     },
     update: (row, { status, answers_here: answersHere, per_second: rates, rules }) => {
       const [calls, refused] = rates === null ? [null, null] : [rates.allowed + rates.refused, rates.refused];
-      const texts = [
-        `${status ?? "starting"}${answersHere ? ", answers here" : ""}`,
-        rateWords(calls),
-        rateWords(refused),
-        rules?.slice(0, 12) ?? "",
-      ];
-      texts.forEach((text, i) => {
+      setText(part(row, "small"), `${status ?? "starting"}${answersHere ? ", answers here" : ""}`);
+      [rateWords(calls), rateWords(refused), rules?.slice(0, 12) ?? ""].forEach((text, i) => {
         setText(/** @type {Element} */ (row.children[i + 1]), text);
       });
     },
