@@ -110,6 +110,17 @@ export class ClusterRig {
     return replica;
   }
 
+  /** Once the primary of the first slots is a replica, it knows of nobody that serves them, for so long. */
+  async forgetSlots(primary: RedisServer, ms: number): Promise<void> {
+    let endMs = Number.POSITIVE_INFINITY;
+    while (performance.now() < endMs) {
+      if (!String(await primary.command("ROLE")).startsWith("slave")) continue;
+      if (endMs === Number.POSITIVE_INFINITY) endMs = performance.now() + ms;
+      // Fails for slots that are forgotten already.
+      await primary.command("CLUSTER", "DELSLOTSRANGE", 0, Math.floor(SLOTS / PRIMARIES) - 1).catch(() => undefined);
+    }
+  }
+
   /** Resolves once some other node serves what `lost` served, by what all other nodes say. */
   async whenTakenOver(lost: RedisServer): Promise<void> {
     await withTimeLimit("another node serves the slots", async () => {

@@ -5,8 +5,9 @@
 // - A slot's owner is the node that the last view of the topology, or a MOVED since, names for it. While that node is not connected, its
 //   predecessor stays: it redirects calls, so no call is lost between two owners.
 // - No node is an owner while this process's number of tags is not agreed on (tag-count.ts).
-// - A batch is sent on only after an error by which nothing of it was run: MOVED and ASK, at most REDIRECTIONS_MAX times; TRYAGAIN, bucket by
-//   bucket. While the node that is named is not connected, the first one is retried. Deadlines hold all the while.
+// - A batch is sent on only after an error by which nothing of it was run: MOVED, ASK, and CLUSTERDOWN of a node that is not the owner any more, at
+//   most REDIRECTIONS_MAX times; TRYAGAIN, bucket by bucket. While the node that is named is not connected, the first one is retried. Deadlines
+//   hold all the while.
 // - A node is dropped when the topology gives it no slot, it owns none from before, and no redirection has named it for AWAITED_US. What it was to
 //   give back goes to the present owners of the slots, or is counted.
 
@@ -284,6 +285,7 @@ class ClusterBackend implements Backend {
   // Nothing was run, so the batch may be sent again. MOVED is valid for the whole slot from now on, ASK for this batch only.
   #redirect(from: ClusterNode, batch: RedisBatch, message: string): Redirected {
     if (message.startsWith("TRYAGAIN")) return this.#splitUp(from, batch);
+    if (message.startsWith("CLUSTERDOWN")) return this.#redirectByView(from, batch);
     const redirection = readRedirection(message, from.address);
     if (redirection === undefined || batch.redirections >= REDIRECTIONS_MAX) return "refused";
     const to = this.#nodeAt(redirection.address);
@@ -297,6 +299,20 @@ class ClusterBackend implements Backend {
       // Other slots may have moved too.
       this.#topology.askSoon();
     }
+    return this.#sendOn(from, to, batch, redirection.isAsk);
+  }
+
+  /** A node that has just handed its slots over may not know who serves them, for as long as until the next ping; other nodes do. */
+  #redirectByView(from: ClusterNode, batch: RedisBatch): Redirected {
+    this.#topology.askSoon(0);
+    const slot = this.#tags.slotOf(batch.queue);
+    const awaited = this.#awaited?.find(({ first, last }) => first <= slot && slot <= last);
+    const to = awaited === undefined ? this.#owners[slot] : this.#nodeAt(awaited.primary);
+    if (to === undefined || to === from || batch.redirections >= REDIRECTIONS_MAX) return "refused";
+    return this.#sendOn(from, to, batch, false);
+  }
+
+  #sendOn(from: ClusterNode, to: ClusterNode, batch: RedisBatch, isAsk: boolean): Redirected {
     if (!isUp(to)) {
       // Only calls are worth another question. They have their deadlines, which tell nothing about the node that is asked.
       batch.redirections ||= 1;
@@ -306,7 +322,7 @@ class ClusterBackend implements Backend {
     }
     this.#noteRedirection();
     from.node.settler.release(batch);
-    to.node.adopt(batch, redirection.isAsk);
+    to.node.adopt(batch, isAsk);
     return "redirected";
   }
 

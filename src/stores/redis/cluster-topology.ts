@@ -50,12 +50,12 @@ interface View {
   readonly ranges: readonly SlotRange[];
 }
 
-/** A node's view has a lower epoch than the last one: the node was away, or is cut off. */
+/** A node's view has a lower epoch than the last one, or lacks slots: the node was away, is cut off, or has just handed its slots over. */
 class StaleView extends Error {
   readonly view: View;
 
   constructor(view: View) {
-    super("an older view of the cluster");
+    super("an older view of the cluster, or one without some slots");
     this.view = view;
   }
 }
@@ -87,9 +87,9 @@ export class ClusterTopology {
   }
 
   /** Asks soon, unless a question is due already. Cheap, because every failed take calls it. */
-  askSoon(): void {
+  askSoon(pauseMs = PAUSE_MS_MIN): void {
     if (this.#isAsking) this.#isWanted = true;
-    else if (this.#dueMs > TROUBLED_MS) this.#schedule(PAUSE_MS_MIN);
+    else if (this.#dueMs > TROUBLED_MS) this.#schedule(pauseMs);
   }
 
   close(): void {
@@ -123,7 +123,7 @@ export class ClusterTopology {
     }
   }
 
-  /** The first view that is not older than the last one; if there is none, the latest of the older ones. */
+  /** The first view that has all slots and is not older than the last one; if there is none, the latest of the others. */
   async #firstView(): Promise<View> {
     const { target, nodes } = this.#options;
     const open = nodes().flatMap(({ address, node: { connection } }) =>
@@ -149,7 +149,7 @@ export class ClusterTopology {
         if (error instanceof StaleView && error.view.epoch >= (latest?.epoch ?? 0)) latest = error.view;
       });
     } catch (error) {
-      // All views are older, so there must be another cluster at these addresses now.
+      // Slots that no view has are served by nobody. If all are older, there must be another cluster at these addresses now.
       if (latest !== undefined) return latest;
       throw error;
     }
@@ -174,7 +174,8 @@ export class ClusterTopology {
     } finally {
       if (open === undefined) connection?.drop();
     }
-    if (view.epoch < this.#epoch) throw new StaleView(view);
+    const served = view.ranges.reduce((sum, { first, last }) => sum + last - first + 1, 0);
+    if (view.epoch < this.#epoch || served < SLOTS) throw new StaleView(view);
     return view;
   }
 }
