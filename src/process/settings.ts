@@ -4,6 +4,7 @@
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ConfigError } from "../engine/base/errors.ts";
+import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../engine/domain/limit.ts";
 import type { HeaderDialect } from "../grpc/header-dialects.ts";
 import { findForeignNames } from "./settings/foreign-names.ts";
 import { checkBoth, checkReadable, quoted } from "./settings/mistakes.ts";
@@ -101,6 +102,22 @@ function completed(values: TableValues, env: Environment, mistakes: string[], wa
     traces: settleTraces(values, mistakes),
     /** What the operator should know, one line per warning. */
     warnings,
+  };
+}
+
+/** ON_STORE_FAILURE as limits have it. */
+export function policyOf({ onStoreFailure }: Settings): OnStoreFailure {
+  return ON_STORE_FAILURE_NAMES.indexOf(onStoreFailure) as OnStoreFailure;
+}
+
+/** What the settings say about compiling rules. */
+export function compileOptions(settings: Settings) {
+  return {
+    cacheKeyPrefix: settings.cacheKeyPrefix,
+    mergeDomains: settings.mergesDomains,
+    defaultOnStoreFailure: policyOf(settings),
+    defaultRetryAfterJitter: settings.retryAfterJitter,
+    compatible: settings.compatibilityMode,
   };
 }
 

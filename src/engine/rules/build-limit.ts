@@ -22,7 +22,8 @@ export interface CompileOptions {
   readonly defaultOnStoreFailure?: OnStoreFailure;
   /** Jitter of limits without one, 0 to 0.5. Default: 0. */
   readonly defaultRetryAfterJitter?: number;
-  readonly statsBook: StatsBook;
+  /** Keeps the counters of limits. Default: each counts for itself. */
+  readonly statsBook?: StatsBook;
   /** Keeps the counters of descriptors without a rule across reloads. Default: they are lost on reload. */
   readonly domainBook?: DomainStatsBook;
   /** COMPATIBILITY_MODE: matches rules and counts plain limits as envoyproxy/ratelimit does. Default: false. */
@@ -39,7 +40,7 @@ export interface CompileOptions {
 export interface DomainContext {
   /** One-byte. */
   readonly domain: string;
-  readonly options: CompileOptions;
+  readonly options: CompileOptions & Required<Pick<CompileOptions, "statsBook">>;
   readonly log: ProblemLog;
   /** Names of the domain's limits, as they are written. */
   readonly names: ReadonlySet<string>;

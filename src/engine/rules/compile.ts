@@ -72,7 +72,7 @@ function* compileAll(files: readonly SourceFile[], options: CompileOptions, log:
   checkUnused(set.named, defaults, { log, isPartial: options.isPartial === true });
   const domains = new Map<string, DomainRules>();
   // A refused set must not create lasting stats. It is built anyway to find its other problems.
-  const statsBook = log.hasErrors ? { statsOf: () => new LimitStats() } : options.statsBook;
+  const statsBook = (log.hasErrors ? undefined : options.statsBook) ?? { statsOf: () => new LimitStats() };
   const shared = { options: { ...options, statsBook }, log, ids: new Set<string>() };
   for (const draft of set.domains.values()) {
     yield;

@@ -4,7 +4,7 @@ import { SystemClock, WallClock } from "../../engine/base/clock.ts";
 import { HealthState } from "../../engine/base/health.ts";
 import { runInTurns } from "../../engine/base/long-work.ts";
 import { isoTime } from "../../engine/base/units.ts";
-import { ON_STORE_FAILURE_NAMES, OnStoreFailure, Sync } from "../../engine/domain/limit.ts";
+import { OnStoreFailure, Sync } from "../../engine/domain/limit.ts";
 import type { LimitStats } from "../../engine/domain/stats.ts";
 import { BucketAdmin } from "../../engine/limiter/bucket-admin.ts";
 import { LocalCache } from "../../engine/limiter/counters.ts";
@@ -33,9 +33,10 @@ import type { XdsRules, XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
 import { SnapshotStatus } from "../../stores/memory/snapshot/snapshot-status.ts";
 import type { RuntimeStore } from "../../stores/runtime-store.ts";
 import type { Store, StoreHealth } from "../../stores/store.ts";
+import { compileOptions, policyOf } from "../settings.ts";
 import type { AppOptions } from "./app-options.ts";
 import { type OpenDecisionLog, openDecisionLog } from "./open-decision-log.ts";
-import { compileOptions, openRules } from "./open-rules.ts";
+import { openRules } from "./open-rules.ts";
 import { openMemoryStore, openStore } from "./open-store.ts";
 import { Peers } from "./peers.ts";
 import { type OpenRuntimeLimits, openRuntimeLimits } from "./runtime-limits.ts";
@@ -109,7 +110,6 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     runtime: runtimeStore,
   } = await openStore({ settings, clock, observer: storeCounts, memory, counts, thread: link?.number ?? 1 });
   const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
-  const onStoreFailure = ON_STORE_FAILURE_NAMES.indexOf(settings.onStoreFailure) as OnStoreFailure;
   const deployment = new Deployment(() => callTotals(calls));
   const runtimeLimits = openRuntimeLimits(options, runtimeStore, () => limiter.rules, {
     calls: () => callTotals(calls),
@@ -122,7 +122,7 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     clock,
     shadowMode: settings.shadowMode,
     quotaMode: settings.quotaMode,
-    onStoreFailure,
+    onStoreFailure: policyOf(settings),
     retryAfterJitter: settings.retryAfterJitter,
     statsBook,
     runtime: runtimeLimits.limits,
@@ -142,7 +142,7 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     fallback: new LocalFallback(openLocalStore, () => processes.count()),
     nearLimitRatio: settings.nearLimitRatio,
   });
-  const compile = compileOptions(settings, { statsBook, domainBook: calls.domains });
+  const compile = { ...compileOptions(settings), statsBook, domainBook: calls.domains };
   const { reloader, xds } = await openRules(options, compile, () => showRulesHealth(parts));
   const history = new RateHistory({ calls, totals: () => deployment.totals(), storeCounts });
   const parts: AppParts = {

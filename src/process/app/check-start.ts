@@ -6,12 +6,11 @@ import { ConfigError } from "../../engine/base/errors.ts";
 import { HealthState } from "../../engine/base/health.ts";
 import type { Log } from "../../engine/base/log.ts";
 import { isoTime } from "../../engine/base/units.ts";
-import { LimitStats } from "../../engine/domain/stats.ts";
 import { Tokens } from "../../operate/http/tokens.ts";
 import { SILENT_STORE_OBSERVER } from "../../stores/store-observer.ts";
 import { SETTING_GROUPS } from "../settings/table.ts";
-import { type Environment, readWithMistakes, type Settings } from "../settings.ts";
-import { compileOptions, openRules } from "./open-rules.ts";
+import { compileOptions, type Environment, readWithMistakes, type Settings } from "../settings.ts";
+import { openRules } from "./open-rules.ts";
 import { openStore } from "./open-store.ts";
 import { waitForStore } from "./store-watch.ts";
 import { openTls } from "./tls-watch.ts";
@@ -69,8 +68,7 @@ export async function checkStart(env: Environment, version: string): Promise<rea
 
 async function checkRules(start: Start): Promise<string | undefined> {
   const { rulesDir, xdsUrl, rulesCache } = start.settings;
-  const compile = compileOptions(start.settings, { statsBook: { statsOf: () => new LimitStats() } });
-  const { reloader, xds } = await openRules(start, compile, () => undefined);
+  const { reloader, xds } = await openRules(start, compileOptions(start.settings), () => undefined);
   await (xds === undefined ? reloader.reload() : xds.load());
   const { current } = reloader;
   const from = xds === undefined ? rulesDir : `${rulesCache}, as ${xdsUrl} sent them`;

@@ -1,7 +1,6 @@
 // Chooses the source of rules: files, or a control plane with optional files.
 
 import type { Log } from "../../engine/base/log.ts";
-import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../../engine/domain/limit.ts";
 import type { CompileOptions } from "../../engine/rules/compile.ts";
 import { Reloader } from "../../rule-sources/files/reload.ts";
 import type { ControlPlane } from "../../rule-sources/xds/ads-stream.ts";
@@ -10,18 +9,6 @@ import type { AppOptions } from "./app-options.ts";
 
 type RulesOptions = Pick<AppOptions, "settings" | "clock" | "version" | "link"> & { readonly logger: Log };
 type Compile = Omit<CompileOptions, "version" | "hash">;
-
-/** What the settings say about compiling rules. */
-export function compileOptions(settings: Settings, books: Pick<Compile, "statsBook" | "domainBook">): Compile {
-  return {
-    ...books,
-    cacheKeyPrefix: settings.cacheKeyPrefix,
-    mergeDomains: settings.mergesDomains,
-    defaultOnStoreFailure: ON_STORE_FAILURE_NAMES.indexOf(settings.onStoreFailure) as OnStoreFailure,
-    defaultRetryAfterJitter: settings.retryAfterJitter,
-    compatible: settings.compatibilityMode,
-  };
-}
 
 /** Makes the source, whose `start` reads; `xds` is the same object if it is a control plane. `changed` is called when the control plane connects, disconnects or sends rules. */
 export async function openRules(

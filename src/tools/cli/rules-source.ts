@@ -4,13 +4,11 @@ import { stat } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
 import { errorCode, errorMessage } from "../../engine/base/thrown.ts";
 import { visible } from "../../engine/base/visible.ts";
-import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../../engine/domain/limit.ts";
-import { LimitStats, type StatsBook } from "../../engine/domain/stats.ts";
-import { type CompileOptions, type CompileResult, compileRules } from "../../engine/rules/compile.ts";
+import { type CompileResult, compileRules } from "../../engine/rules/compile.ts";
 import { formatProblem, makeProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Problem, SourceFile, SourceNode } from "../../engine/rules/source.ts";
-import { readSettings, type Settings } from "../../process/settings.ts";
+import { compileOptions, policyOf, readSettings, type Settings } from "../../process/settings.ts";
 import { compileFiles, type LoadResult, loadRules } from "../../rule-sources/files/load.ts";
 import { readOneFile } from "../../rule-sources/files/read-files.ts";
 import { readDump } from "../../rule-sources/xds/dump.ts";
@@ -28,9 +26,6 @@ export interface RulesChoice {
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
-
-/** Rules that a command loads need no counters. */
-const NO_STATS: StatsBook = { statsOf: () => new LimitStats() };
 
 /** Memory bound of a run that decides calls itself: at most 141 MB of buckets, twice, and once more with --against. */
 const BUCKETS_MAX = 1_000_000;
@@ -119,22 +114,6 @@ function resourcesOf(path: string, bytes: Buffer): SourceFile[] | undefined {
 /** Compiles rules inside another file; problems have their places in that file. */
 export function compileNode(file: string, root: SourceNode, settings: Settings): CompileResult {
   return compileRules([{ name: file, root, problems: [] }], compileOptions(settings));
-}
-
-/** What rules of a command are compiled with. */
-export function compileOptions(settings: Settings): CompileOptions {
-  return {
-    statsBook: NO_STATS,
-    compatible: settings.compatibilityMode,
-    cacheKeyPrefix: settings.cacheKeyPrefix,
-    defaultOnStoreFailure: policyOf(settings),
-    defaultRetryAfterJitter: settings.retryAfterJitter,
-  };
-}
-
-/** ON_STORE_FAILURE as limits have it. */
-function policyOf({ onStoreFailure }: Settings): OnStoreFailure {
-  return ON_STORE_FAILURE_NAMES.indexOf(onStoreFailure) as OnStoreFailure;
 }
 
 /** The settings of the service that decisions depend on, with the memory of a command. */

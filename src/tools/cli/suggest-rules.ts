@@ -9,6 +9,7 @@ import { visible } from "../../engine/base/visible.ts";
 import { oneByteOf } from "../../engine/domain/request.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
+import { compileOptions } from "../../process/settings.ts";
 import { compileFiles } from "../../rule-sources/files/load.ts";
 import type { LimitReport } from "../simulate/report.ts";
 import { simulate } from "../simulate/simulate.ts";
@@ -20,7 +21,7 @@ import { type RulesTextOptions, rulesText } from "../simulate/suggest/rules-text
 import type { Shape } from "../simulate/suggest/shapes.ts";
 import { type Suggestion, suggest } from "../simulate/suggest/suggest.ts";
 import { type FileChoiceFlags, sayLines, withInput } from "./call-options.ts";
-import { compileOptions, decidingSettings, virtualSettings } from "./rules-source.ts";
+import { decidingSettings, virtualSettings } from "./rules-source.ts";
 import { count, orTrouble, sayTrouble, type Terminal } from "./terminal.ts";
 
 export interface SuggestFlags extends FileChoiceFlags {
