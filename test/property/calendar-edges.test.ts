@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { CALENDAR_UNITS, type Calendar, calendarWindows } from "../../src/engine/rules/calendar.ts";
-import { runs } from "../support/runs.ts";
+import { part, runs } from "../support/runs.ts";
 
 interface ZoneDays {
   /** The second in which the first day begins. */
@@ -92,7 +92,7 @@ test("windows begin and end where an oracle says, whatever zone, unit and start"
   expect(seen).toBeGreaterThan(100);
 });
 
-test.each(NAMES)("each zone %s: every day of five years", (timeZone) => {
+test.each(part(NAMES))("each zone %s: every day of five years", (timeZone) => {
   const starts = STARTS.get(timeZone) ?? [];
   const windows = calendarWindows({ unit: "day", timeZone, month: 1, day: 1 });
   const found: number[] = [];

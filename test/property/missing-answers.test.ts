@@ -12,7 +12,7 @@ import { Leases } from "../../src/stores/sync/lease.ts";
 import { SyncStore } from "../../src/stores/sync/sync-store.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import type { ManualClock } from "../support/manual-clock.ts";
-import { runs } from "../support/runs.ts";
+import { part, runs } from "../support/runs.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 
 const KINDS = ["ordinary", "quota", "shadow"] as const;
@@ -257,7 +257,7 @@ describe("a missing answer concerns its own limits alone", () => {
   test(
     "with every policy, kind and room of two limits, whichever shard is away",
     () => {
-      for (const shape of allPairs()) compare(shape, EACH_AWAY);
+      for (const shape of part([...allPairs()])) compare(shape, EACH_AWAY);
     },
     TABLE_MS_MAX,
   );

@@ -15,7 +15,7 @@ import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
 import { type Ask, bucketKeyOf, fillGroup, groupOf } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
-import { runs } from "../support/runs.ts";
+import { part, runs } from "../support/runs.ts";
 import { entriesIn, restore, SnapshotInSteps, snapshotOf } from "../support/snapshot-bytes.ts";
 import { histories, limitsWithHolds } from "./histories.ts";
 import { replayAtOnce, replayHistory } from "./replay.ts";
@@ -307,14 +307,14 @@ describe("a damaged snapshot", () => {
   // Promise(restarts): A snapshot that was cut, or has any changed bit, is not used at all.
   test("is refused wherever it was cut", async () => {
     const bytes = sample();
-    for (let length = 0; length < bytes.length; length++)
+    for (const length of part([...bytes.keys()]))
       expect(refusal(bytes.subarray(0, length))).toMatch(/: the file was cut or changed$|^expected a file that begins/);
   });
 
   // Promise(restarts): A snapshot that was cut, or has any changed bit, is not used at all.
   test("is refused whichever bit was turned", async () => {
     const bytes = sample();
-    for (let at = 0; at < bytes.length; at++) {
+    for (const at of part([...bytes.keys()])) {
       const changed = Buffer.from(bytes);
       changed[at] = (bytes[at] as number) ^ (1 << (at % 8));
       expect(refusal(changed)).toContain("expected ");

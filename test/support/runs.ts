@@ -8,6 +8,13 @@ export function runs(full: number): number {
   return Math.max(1, Math.round(full * FACTOR));
 }
 
+/** The part of all cases to try where all are tried in a full run: evenly spaced, others in each run. */
+export function part<T>(all: readonly T[]): readonly T[] {
+  const step = Math.max(1, all.length / runs(all.length));
+  const from = Math.random() * Math.min(step, all.length);
+  return all.filter((_, i) => Math.floor((i + from) / step) !== Math.floor((i + from - 1) / step));
+}
+
 /** How long a test may take whose full run takes `fullMs` at most on a slow machine. */
 export function runsMs(fullMs: number): number {
   return fullMs * Math.max(1, FACTOR);

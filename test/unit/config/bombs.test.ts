@@ -62,12 +62,12 @@ const ofSize = (piece: string, bytes: number): Buffer =>
 // Promise(turns): Rule files made to be costly hold the event loop for less than 50 ms, and none ends the process.
 test.each(CASES)("text of nothing but $shown is read or refused, in short time if it is short", ({ piece }) => {
   parseFile({ name: "warm", bytes: ofSize(piece, 64) });
-  const times = [0, 1, 2].map(() => {
+  let leastMs = Number.POSITIVE_INFINITY;
+  for (let tries = 0; tries < 3 && leastMs >= TURN_MS_MAX; tries++) {
     const busy = new BusyWatch();
     parseFile({ name: "short", bytes: ofSize(piece, INLINE_BYTES) });
-    return busy.ms();
-  });
-  const leastMs = Math.min(...times);
+    leastMs = Math.min(leastMs, busy.ms());
+  }
   expect(leastMs).toBeLessThan(onThisMachine(TURN_MS_MAX, leastMs));
   parseFile({ name: "long", bytes: ofSize(piece, 4 * INLINE_BYTES) });
 });
