@@ -163,7 +163,7 @@ export function showConditions(state) {
 function createCondition({ severity, advice, see }) {
   const strong = make("strong", { class: severity });
   const more = make("p", {}, ...withCode(advice), " More: ", make("code", {}, `docs/operations.md#${see}`));
-  return make("li", {}, strong, make("span", { class: "age" }), make("ul", { class: "details" }), more);
+  return make("li", {}, strong, make("span", { class: "age" }), more, make("ul", { class: "details" }));
 }
 
 /** @param {Condition} condition @param {string} now */

@@ -45,7 +45,7 @@ test("two workers: their calls are one sum, their rules and troubles are told on
   rig.signal("SIGHUP");
   await expect
     .poll(() => conditionsOf(seen))
-    .toEqual([expect.stringMatching(/^New rules rejected.*worker 1, worker 2\s+rules\.yaml:2:\d+: error:/s)]);
+    .toEqual([expect.stringMatching(/^New rules rejected.*worker 1, worker 2\s.*\srules\.yaml:2:\d+: error:/s)]);
   await redis.kill();
   const again = openCallers(8, rig.target);
   for (let i = 0; i < 4; i++) for (const caller of again) await caller.ask(requestAbout("user", `ann-${i}`));
