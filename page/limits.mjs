@@ -24,7 +24,7 @@ const NEEDS_TOKEN =
   "This server has no token, so nobody may set any: set ADMIN_TOKEN or ADMIN_TOKEN_FILE, and restart it.";
 /** @type {Readonly<Record<Action, string>>} */
 const EFFECTS = {
-  Raise: "Another amount for one limit. What the caller has spent stays spent.",
+  Raise: "Sets another amount for one limit. Hits already counted stay counted.",
   Block: "Every call with this descriptor is refused, whatever its rule says.",
   Exempt: "The rule's limits don't apply; the domain's global limit still does.",
   Unset: "The rule's limits apply again.",
@@ -158,7 +158,7 @@ export async function askLimit(server, action, caller, { done, refused }) {
 
 /** @param {Action} action @param {Caller} caller */
 function showQuestion(action, caller) {
-  setText(byId("limit-heading"), `${action} ${shown(callerWords(caller), 200)} of ${shown(caller.domain, 80)}?`);
+  setText(byId("limit-heading"), `${action} ${shown(callerWords(caller), 200)} in ${shown(caller.domain, 80)}?`);
   setText(byId("limit-does"), EFFECTS[action]);
   setText(byId("limit-now"), "Asking the server ...");
   say("", "");

@@ -22,16 +22,13 @@ export function showTop(answer, view, hrefOfKey, act) {
     .filter((key) => view.rule === "" || [idOf(key), idOf({ ...key, limit: "" })].includes(view.rule))
     .filter((key) => isFound(`${keyWords(key)} ${ruleWords(key)}`, view.find))
     .slice(0, isNarrowed ? answer.keys.length : SHOWN_MAX);
-  setText(
-    byId("top-heading"),
-    `Keys that ${by === "asked" ? "ask" : "are refused"} most${view.rule === "" ? "" : ` by ${shown(view.rule, 80)}`}`,
-  );
+  setText(byId("top-heading"), `Most ${by} keys${view.rule === "" ? "" : ` of ${shown(view.rule, 80)}`}`);
   const isPlain = by === "refused" && !isNarrowed && outstandingKey(answer) === undefined;
   const none = isNarrowed
     ? `None of the ${plural(answer.keys.length, "key")} within the last ${window}.`
     : noKeyWords(answer);
   const of = processes === undefined ? "" : `, ${plural(processes, "process", "processes")}`;
-  const counted = `Within the last ${window}${of}; counts may be a little too high.`;
+  const counted = `In the last ${window}${of}; counts may be slightly high.`;
   setText(byId("top-note"), isPlain || keys.length === 0 ? none : counted);
   setShown(byId("top"), keys.length > 0);
   keepChildren(bodyOf("top"), keys, {

@@ -182,7 +182,7 @@ test("a rule opens its keys and its chart, a key its explanation; another browse
   const { page, scene } = seen;
   const rule = page.locator("#rules tbody tr", { has: page.getByText("5 hits per hour") });
   await rule.getByRole("link").click();
-  await expect.poll(() => page.locator("#top-heading").innerText()).toBe("Keys that are refused most by edge/user");
+  await expect.poll(() => page.locator("#top-heading").innerText()).toBe("Most refused keys of edge/user");
   await expect
     .poll(() => page.locator("#calls li").first().innerText())
     .toMatch(/^Hits per second of edge\/user\s+all/);
@@ -197,17 +197,17 @@ test("a rule opens its keys and its chart, a key its explanation; another browse
   await page.goBack();
   expect(page.url()).toBe(`${scene.url}#rule=edge%2Fuser`);
   await rule.getByRole("link").click();
-  await expect.poll(() => page.locator("#top-heading").innerText()).toBe("Keys that are refused most");
+  await expect.poll(() => page.locator("#top-heading").innerText()).toBe("Most refused keys");
 });
 
 test("keys and rules are looked for and sorted, and the address says how", async () => {
   const seen = await see(flood());
   const { page, scene } = seen;
   const rules = () => page.locator("#rules tbody th").allInnerTexts();
-  await page.getByLabel("Order").selectOption("refused most");
+  await page.getByLabel("Sort by").selectOption("most refused");
   await expect.poll(rules).toEqual(expect.arrayContaining([expect.stringContaining("edge/tenant#per-day")]));
   await expect.poll(async () => (await rules())[0]).toContain("edge/user");
-  await page.getByLabel("Order").selectOption("asked most");
+  await page.getByLabel("Sort by").selectOption("most asked");
   await expect.poll(() => page.locator("#top tbody th").allInnerTexts()).toContain("tenant=acme");
   await page.getByLabel("Find").fill("ALI");
   await expect.poll(() => page.locator("#top tbody th").allInnerTexts()).toEqual(["user=alice"]);
