@@ -1,9 +1,9 @@
-// Charts of the last fifteen minutes: of calls and times with an axis and a scale, of rules as large as a word. What is refused is an
-// area below the line of all. The newest stands at the right edge.
+// Charts of the last fifteen minutes: of calls and times with axes, of rules as large as a word. What is refused is an area below the
+// line of all. The newest is at the right edge. The pointer over one chart shows the values of its time in all.
 
 import { byId, keepChildren, make, part, setShown, setText } from "./dom.mjs";
-import { endsOf, latest, ratesOf, SPAN_MS } from "./rates.mjs";
-import { millisWords, rateWords } from "./words.mjs";
+import { endsOf, latest, MINUTE_MS, ratesOf, SPAN_MS } from "./rates.mjs";
+import { millisWords, rateWords, timeWords } from "./words.mjs";
 
 /**
  * @typedef {import("./rates.mjs").History} History
@@ -17,7 +17,7 @@ const CHARTS = [
   { id: "calls", says: "Calls per second", of: callsDrawn, words: rateWords, line: "all", area: "refused" },
   {
     id: "degraded",
-    says: "Without the store, errors",
+    says: "Calls without the store, and errors",
     of: (history) => ({
       line: ratesOf(history, history.calls.degraded),
       area: ratesOf(history, history.calls.errors),
@@ -26,8 +26,8 @@ const CHARTS = [
     line: "without the store",
     area: "errors",
   },
-  timesChart("decision", "Time of a decision"),
-  timesChart("store", "Time of the store"),
+  timesChart("decision", "Decision time"),
+  timesChart("store", "Store time"),
 ];
 
 /** @param {"decision" | "store"} of @param {string} says @returns {Chart} */
@@ -37,8 +37,8 @@ function timesChart(of, says) {
     says,
     of: ({ times_us: times }) => ({ line: times[`${of}_p99`], area: times[`${of}_p50`] }),
     words: millisWords,
-    line: "99 % within",
-    area: "half within",
+    line: "p99",
+    area: "p50",
   };
 }
 
@@ -49,8 +49,16 @@ function callsDrawn(history) {
   return { line: ratesOf(history, all), area: ratesOf(history, refused) };
 }
 
+/** Where the pointer is: 0 at the left edge of charts, 1, the newest, also if it is elsewhere. */
+let pointed = 1;
+/** Draws again what was drawn last. @type {() => void} */
+let redraw = () => undefined;
+
 /** The charts, before them that of a rule that is opened. @param {History} history @param {Chart | undefined} opened */
 export function showCharts(history, opened) {
+  redraw = () => showCharts(history, opened);
+  const zone = new Date().toLocaleTimeString("en", { timeZoneName: "short" }).split(" ").at(-1);
+  setText(byId("calls-heading"), `Last 15 minutes (${zone})`);
   keepChildren(byId("calls"), opened === undefined ? CHARTS : [opened, ...CHARTS], {
     key: ({ id }) => id,
     create: ({ says, id }) => createChart(says, id === "decision" || id === "store"),
@@ -73,23 +81,55 @@ export function ruleChart(id, of) {
 
 /** @param {string} says @param {boolean} isTime */
 function createChart(says, isTime = false) {
-  const axis = ["15 min ago", "10", "5", "now"].map((text) => make("span", {}, text));
+  const names = ["scale", "tick", "tick", "tick", "pointer"];
+  const marks = names.map((name) => make("span", { class: name, "aria-hidden": "true" }));
+  const plot = make("div", { class: "plot" }, ...marks.slice(0, -1), makeSpark(), ...marks.slice(-1));
+  const point = (/** @type {number} */ at) => {
+    pointed = at;
+    redraw();
+  };
+  plot.addEventListener("pointermove", ({ clientX }) => {
+    const { left, width } = plot.getBoundingClientRect();
+    point(Math.min(1, Math.max(0, (clientX - left) / width)));
+  });
+  plot.addEventListener("pointerleave", () => point(1));
   return make(
     "li",
     { class: isTime ? "times" : "rates" },
-    make("span", { class: "title" }, says),
-    make("output", { "aria-live": "off" }),
-    make("div", { class: "plot" }, makeSpark(), make("span", { class: "most" })),
-    make("div", { class: "axis", "aria-hidden": "true" }, ...axis),
+    make("strong", {}, says),
+    make("output", { "aria-live": "off" }, make("span", { class: "line" }), " ", make("span", { class: "area" })),
+    plot,
   );
 }
 
 /** @param {Element} item @param {History} history @param {Omit<Chart, "id">} chart */
 function drawChart(item, history, { says, of, words, line, area }) {
   const drawn = of(history);
-  setText(part(item, "output"), `${line} ${words(latest(drawn.line))}, ${area} ${words(latest(drawn.area))}`);
+  const nowMs = Date.parse(history.at);
+  // Lengths of samples are fractions: their sum may miss the end of the last one.
+  const atMs = nowMs - 1 - (1 - pointed) * SPAN_MS;
+  const i = endsOf(history).findIndex((endMs, j) => atMs <= endMs && atMs > endMs - (history.seconds[j] ?? 0) * 1_000);
+  setText(part(item, ".line"), `${line} ${words(drawn.line[i] ?? null)}`);
+  setText(part(item, ".area"), `${area} ${words(drawn.area[i] ?? null)}`);
   const top = scaleTop(drawSpark(part(item, "svg"), history, drawn, says, words, scaleTop));
-  setText(part(item, ".most"), words(top));
+  setText(part(item, ".scale"), `${words(top)}\n${words(top / 2)}`);
+  placeAt(part(item, ".pointer"), pointed, pointed < 1, timeWords(atMs, nowMs));
+  const tickMs = Math.floor((nowMs - MINUTE_MS) / TICK_MS) * TICK_MS;
+  item.querySelectorAll(".tick").forEach((tick, j) => {
+    const ageMs = nowMs - tickMs + j * TICK_MS;
+    placeAt(tick, 1 - ageMs / SPAN_MS, ageMs <= SPAN_MS, timeWords(nowMs - ageMs, nowMs).slice(0, 5));
+  });
+}
+
+/** Times on the axis; none is within a minute of its right edge, where it would not fit. */
+const TICK_MS = 300_000;
+
+/** @param {Element} mark @param {number} at 0 at the left edge @param {boolean} isShown @param {string} says */
+function placeAt(mark, at, isShown, says) {
+  const element = /** @type {HTMLElement} */ (mark);
+  element.style.setProperty("--at", String(100 * at));
+  setShown(element, isShown);
+  setText(element, says);
 }
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -128,11 +168,11 @@ export function drawSpark(svg, history, { line, area }, says, words, top = (most
   return most;
 }
 
-/** The next of 1, 2, 5, 10, 20 and so on. @param {number} most */
+/** The next number with one digit before its zeros. @param {number} most */
 export function scaleTop(most) {
-  if (most <= 0) return 1;
+  if (most <= 1) return 1;
   const unit = 10 ** Math.floor(Math.log10(most));
-  return unit * ([1, 2, 5].find((times) => times * unit >= most) ?? 10);
+  return unit * Math.ceil(most / unit);
 }
 
 /**
@@ -154,7 +194,8 @@ export function pathOf(values, seconds, ends, scale, isArea) {
       return;
     }
     lastX = xOf(endMs - (seconds[i] ?? 0) * 1_000);
-    const y = (HEIGHT - 1 - value * scale).toFixed(1);
+    // The line of zeros is seen, an area of zeros is not.
+    const y = (HEIGHT - (isArea ? 0 : 1) - value * scale).toFixed(1);
     path += `${startX === "" ? "M" : "L"}${lastX} ${y}H${xOf(endMs)}`;
     if (startX === "") startX = lastX;
   });

@@ -40,6 +40,7 @@ export function showRules({ rules, at }, history, view) {
       const { line, area } = limitDrawn(history, id);
       setText(part(element, ".hits-now"), rateWords(latest(line)));
       setText(part(element, ".refused-now"), rateWords(latest(area)));
+      part(element, ".refused-now").classList.toggle("critical", (latest(area) ?? 0) > 0);
       drawSpark(part(element, "svg"), history, { line, area }, "Hits per second", rateWords);
     },
   });

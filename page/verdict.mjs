@@ -122,7 +122,7 @@ export function beforeWords({ state, history }) {
 function storeWords({ conditions }, { times_us: { store_p99: times } }) {
   if (conditions.some(({ id }) => isOfStore(id))) return "away";
   const slow = times.slice(-12).findLast((us) => us !== null) ?? null;
-  return slow === null ? "not asked in the last minute" : `99 % of its answers within ${millisWords(slow)}`;
+  return slow === null ? "not asked in the last minute" : `p99 ${millisWords(slow)}`;
 }
 
 /** @param {Seen} seen */

@@ -27,11 +27,29 @@ test("charts move while one looks, and rest while nobody can see them", async ()
   await expect.poll(path).not.toBe(before);
 });
 
+test("the pointer over one chart shows the values of its time in all, and takes them with it when it leaves", async () => {
+  const { page } = await see(healthy());
+  const values = page.locator("#calls li:visible output");
+  await expect.poll(() => values.first().innerText()).toMatch(/^all [1-9]/);
+  expect(await page.locator("#calls .tick:visible").first().innerText()).toMatch(/^\d\d:\d[05]$/);
+  // Of the left edge nothing is known yet.
+  await page
+    .locator("#calls .plot")
+    .first()
+    .hover({ position: { x: 5, y: 30 } });
+  expect(await values.allInnerTexts()).toEqual(["all - refused -", "p99 - p50 -"]);
+  expect(await page.locator("#calls .pointer:visible").allInnerTexts()).toEqual(
+    Array(2).fill(expect.stringMatching(/^\d\d:\d\d:\d\d$/)),
+  );
+  await page.locator("#verdict").hover();
+  expect(await values.first().innerText()).toMatch(/^all [1-9]/);
+});
+
 // Promise(operators): The operator's page says that all is well, or what is wrong, since when and what to do; rejected rules by file and line.
 test("Redis is away: the store is named, since when, and what to do; that it is back shows, too", async () => {
   const seen = await see(storeAway());
   const store =
-    /^Redis at 127\.0\.0\.1:\d+ refuses connections: nothing listens there\.\s+critical, since \d\d:\d\d:\d\d \(\d+ s\).*\d+ calls were answered without the store.*on_store_failure.*More: docs\/operations\.md#headgatedegraded$/s;
+    /^Redis at 127\.0\.0\.1:\d+ refuses connections: nothing listens there\.\s+critical, since \d\d:\d\d:\d\d \(\d+ s\)\s+Each rule's on_store_failure.*More: docs\/operations\.md#headgatedegraded\s.*\d+ calls were answered without the store/s;
   // One cause, one alarm: what comes of it is below, its breaker, too, if enough calls were under way.
   await expect.poll(() => conditionsOf(seen)).toEqual([expect.stringMatching(store)]);
   expect(await verdictOf(seen)).toBe("The store is away.");

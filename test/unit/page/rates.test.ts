@@ -160,7 +160,7 @@ test("a store that is away answers nothing, whatever it took to answer a minute 
   const answered = { ...history, times_us: { ...history.times_us, store_p99: many(3, 1_200) } };
   const storeOf = (...conditions: { id: string; severity: string; says: string }[]) =>
     beforeWords({ state: stateOf(...conditions), history: answered, top: undefined });
-  expect(storeOf()).toBe("Store: redis, 99 % of its answers within 1.2 ms.");
+  expect(storeOf()).toBe("Store: redis, p99 1.2 ms.");
   expect(storeOf(STORE)).toBe("Store: redis, away.");
 });
 
@@ -196,10 +196,10 @@ test("a chart ends at its right edge, its samples are steps, and a gap divides i
   const ends = [0, 5_000, 10_000];
   expect(pathOf([0, 10, 10], seconds, ends, 2, false)).toBe("M354.0 59.0H356.0L356.0 39.0H358.0L358.0 39.0H360.0");
   expect(pathOf([5, null, 5], seconds, ends, 1, false)).toBe("M354.0 54.0H356.0M358.0 54.0H360.0");
-  expect(pathOf([1, null, 1], seconds, ends, 1, true)).toBe("M354.0 58.0H356.0V60H354.0ZM358.0 58.0H360.0V60H358.0Z");
+  expect(pathOf([1, null, 1], seconds, ends, 1, true)).toBe("M354.0 59.0H356.0V60H354.0ZM358.0 59.0H360.0V60H358.0Z");
   expect(pathOf([], [], [], 1, true)).toBe("");
 });
 
 test("the scale ends at the next round number", () => {
-  expect([0, 0.3, 1, 1.1, 4, 6, 60, 1_001].map(scaleTop)).toEqual([1, 0.5, 1, 2, 5, 10, 100, 2_000]);
+  expect([0, 0.3, 1, 1.1, 4, 6, 61, 1_001].map(scaleTop)).toEqual([1, 1, 1, 2, 4, 6, 70, 2_000]);
 });
