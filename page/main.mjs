@@ -10,7 +10,7 @@ import { lastFlood } from "./rates.mjs";
 import { limitDrawn, showCertificate, showProcesses, showRules, showUnmatched, showWorkers } from "./tables.mjs";
 import { hideTop, showTop } from "./top.mjs";
 import { showBefore, showConditions, showFlood, showVerdict, verdictOf } from "./verdict.mjs";
-import { durationWords, sentence, shown, timeWords } from "./words.mjs";
+import { durationWords, processName, sentence, shown, timeWords } from "./words.mjs";
 
 /** @typedef {Awaited<ReturnType<typeof import("../src/process/app/state-page.ts").readState>>} State */
 
@@ -70,7 +70,7 @@ function showState(state, top) {
   setShown(byId("token-form"), false);
   setShown(byId("stale"), false);
   setShown(byId("data"), true);
-  setText(byId("who"), shown(`${instance}, version ${version}, store: ${store}`));
+  setText(byId("who"), shown(`${processName(instance)}, version ${version}, store: ${store}`));
   const { says, colour } = verdictOf({ state, history, top });
   showVerdict(says, colour);
   showFlood(top, history);

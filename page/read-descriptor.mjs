@@ -107,7 +107,7 @@ function entryOf(text) {
   return at < 0 ? { key: text, value: "" } : { key: text.slice(0, at), value: text.slice(at + 1) };
 }
 
-/** Which entry was probably meant otherwise, because a blank was typed for a comma or beside one. @param {readonly Descriptor[]} descriptors */
+/** Which entry was probably meant otherwise, because a blank was typed for a comma or next to one. @param {readonly Descriptor[]} descriptors */
 export function doubtOf(descriptors) {
   for (const { key, value = "" } of descriptors.flatMap(({ entries }) => entries)) {
     if (key.trim() !== key)

@@ -6,7 +6,7 @@ import { drawSpark, makeSpark } from "./charts.mjs";
 import { bodyOf, byId, keepChildren, make, part, setShown, setText } from "./dom.mjs";
 import { latest, ratesOf } from "./rates.mjs";
 import { isFound } from "./top.mjs";
-import { countWords, plural, rateWords, shown, sinceWords, timeWords } from "./words.mjs";
+import { countWords, plural, processName, rateWords, shown, sinceWords, timeWords } from "./words.mjs";
 
 /**
  * @typedef {Awaited<ReturnType<typeof import("../src/process/app/state-page.ts").readState>>} State
@@ -115,7 +115,7 @@ export function showProcesses({ processes }) {
     key: ({ instance }) => instance,
     create: ({ instance }) => {
       const cells = ["number", "number", "wide"].map((name) => make("td", { class: name }));
-      return make("tr", {}, make("th", { scope: "row" }, shown(instance, 80), make("small")), ...cells);
+      return make("tr", {}, make("th", { scope: "row" }, processName(instance), make("small")), ...cells);
     },
     update: (row, { status, answers_here: answersHere, per_second: rates, rules }) => {
       const [calls, refused] = rates === null ? [null, null] : [rates.allowed + rates.refused, rates.refused];

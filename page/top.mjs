@@ -93,7 +93,7 @@ export function hideTop(says) {
  * @property {string} rule as metrics name it; empty for the global limit
  * @property {string} limit its name, where it has one
  * @property {string} key the name of its bucket
- * @property {readonly { key: string, value?: string, value_base64?: string }[]} [descriptor] absent where it can't be told
+ * @property {readonly { key: string, value?: string, value_base64?: string }[]} [descriptor] absent if unknown
  * @property {number} asked
  * @property {number} refused at most
  * @property {number} refused_overcount by how much `refused` may be too high
@@ -111,7 +111,7 @@ export function hideTop(says) {
  * @property {readonly TopKey[]} keys
  */
 
-/** Whose key it is: all calls for the global limit, else its entries if they can be told, else the name of its bucket. @param {TopKey} key */
+/** Whose key it is: all calls for the global limit, else its entries if they are known, else the name of its bucket. @param {TopKey} key */
 export function keyWords({ rule, domain, descriptor, key }) {
   if (rule === "") return `all calls of ${domain}`;
   if (descriptor === undefined || descriptor.length === 0) return key;

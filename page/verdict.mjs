@@ -10,6 +10,7 @@ import {
   millisWords,
   percentWords,
   plural,
+  processName,
   rateWords,
   sentence,
   shown,
@@ -168,7 +169,7 @@ function createCondition({ severity, advice, see }) {
 
 /** @param {Condition} condition @param {string} now */
 function ageOf({ severity, since, seen_by: seenBy = [] }, now) {
-  return shown([`${severity}, since ${sinceWords(since, now)}`, ...seenBy].join(", "), 600);
+  return shown([`${severity}, since ${sinceWords(since, now)}`, ...seenBy.map(processName)].join(", "), 600);
 }
 
 /** The key that is refused most, in one sentence; nothing if nothing is refused. @param {TopAnswer | undefined} answer @param {History | null} history */

@@ -85,3 +85,8 @@ export function sinceWords(since, now) {
 export function sentence(says) {
   return `${says.charAt(0).toUpperCase()}${says.slice(1)}${/[.!?]$/.test(says) ? "" : "."}`;
 }
+
+/** A process without its start, which only tells it from the one before. @param {string} instance */
+export function processName(instance) {
+  return shown(instance.split(":").slice(0, 2).join(":"), 80);
+}

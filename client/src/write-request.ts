@@ -81,7 +81,7 @@ function shortForm(entries: Readonly<Record<string, EntryValue>>): FullDescripto
   const misplaced = SETTING_NAMES.find((name) => Object.hasOwn(entries, name) && typeof entries[name] !== "string");
   if (misplaced === undefined) return { entries };
   throw new TypeError(
-    `descriptors: '${misplaced}' beside entries: expected { entries: { key: value }, ${misplaced}: ... }` +
+    `descriptors: '${misplaced}' next to entries: expected { entries: { key: value }, ${misplaced}: ... }` +
       " (or text as its value, for an entry of that name)",
   );
 }

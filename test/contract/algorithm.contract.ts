@@ -106,7 +106,7 @@ function testTime(open: Open, algorithm: Algorithm): void {
     expect((await look(open(), old)).remaining).toBe(30);
   });
 
-  test("starts anew when the rule is edited from minute to hour", async () => {
+  test("starts again when the rule is edited from minute to hour", async () => {
     await askNow(makeLimit({ algorithm, windowSeconds: 60 }), 10);
     expect((await look(open(), makeLimit({ algorithm, windowSeconds: 3_600 }))).remaining).toBe(10);
   });

@@ -61,7 +61,7 @@ export function harnessOver(store: Store, clock: ManualClock, keyPrefix: string)
     giveBack: async (group) => {
       store.giveBack(group);
       // What is given back travels ahead of later takes of the same queue, a few at a time: one peek for each. What
-      // was not paid has none, and a peek would date a bucket anew whose time lies too far ahead.
+      // was not paid has none, and a peek would date a bucket again whose time lies too far ahead.
       for (const take of group.takes.slice(0, group.size)) {
         if (!take.paid || costToReturn(take) === 0) continue;
         const peek = new TakeGroup();

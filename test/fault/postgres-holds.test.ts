@@ -161,7 +161,7 @@ describe("by a clock moved by hand", () => {
     expect(await rows()).toEqual([0, 0, 0]);
   });
 
-  test("a bucket that is as new is kept as long as it has holds", async () => {
+  test("a bucket that is full is kept as long as it has holds", async () => {
     const { store } = await open();
     const second = makeLimit({
       algorithm: Algorithm.fixedWindow,

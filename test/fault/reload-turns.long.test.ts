@@ -1,4 +1,4 @@
-// Ten thousand rules: reading them anew, and showing them, holds the event loop for less than 50 ms at a time, and calls are
+// Ten thousand rules: reading them again, and showing them, holds the event loop for less than 50 ms at a time, and calls are
 // answered meanwhile. Each is done until it is that quick, a few times at most: a pause of the machine's is none
 // of ours.
 

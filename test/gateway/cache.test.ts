@@ -1,4 +1,4 @@
-// The rules that a real gateway has sent, kept in RULES_CACHE: the gateway goes, the service is started anew, and still limits.
+// The rules that a real gateway has sent, kept in RULES_CACHE: the gateway goes, the service is started again, and still limits.
 
 import { cpSync, existsSync } from "node:fs";
 import { join } from "node:path";

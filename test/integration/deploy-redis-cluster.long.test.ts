@@ -126,7 +126,7 @@ test.each([1, 2])(
   180_000,
 );
 
-test("a pod that goes and is made anew is a member again, and the one that it was is forgotten", async () => {
+test("a pod that goes and is made again is a member again, and the one that it was is forgotten", async () => {
   await whole();
   const [before = 0] = await countAll();
   const lost = await primaryInStep();

@@ -185,7 +185,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
 
   // Promise(xds): Callers don't notice a control plane that is away.
   // Promise(xds): A restarted control plane is heard, whatever its version says.
-  test("stay while the control plane is away, and one that began anew with a lower version is heard", async () => {
+  test("stay while the control plane is away, and one that began again with a lower version is heard", async () => {
     const plane = await startPlane();
     await plane.serve({ version: "7", resources: [resource("edge", 2)] });
     const app = await startApp(plane.port);

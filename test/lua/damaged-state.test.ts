@@ -1,4 +1,4 @@
-// Keys that hold something else than the state they should: deleted, treated as new, counted, and nobody else's business.
+// Keys that hold something else than the state they should: deleted, treated as empty, counted, and nobody else's business.
 
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";

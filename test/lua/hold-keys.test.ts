@@ -95,7 +95,7 @@ test("holds and lows live as long as the last hold, and a refused call leaves al
           expect((await ask([{ limit, mode: Mode.pay, cost, holdId: id }, refused])).verdict).toBe(Verdict.refused);
           const after = await Promise.all(ALL_KEYS.map(look));
           for (const [i, { leftMs, dump }] of before.entries()) {
-            // A bucket that is as new by either rate, or was about to be, may go.
+            // A bucket that is full by either rate, or was about to be, may go.
             const mayGo = i === 0 && (amount === 4_000_000 || leftMs < 1_000);
             if (!mayGo || after[i]?.leftMs !== -2) expect(after[i]?.dump, ALL_KEYS[i]).toBe(dump);
           }
@@ -156,7 +156,7 @@ test("a call for whose holds one bucket has no room leaves the lifetimes of its 
   expect((await look(KEY)).leftMs).toBeGreaterThan(8 * 3_600_000);
 });
 
-// Some wait until the bucket is as new, and many use all or nothing of much: there giving back too much shows.
+// Some wait until the bucket is full, and many use all or nothing of much: there giving back too much shows.
 const stream = fc.record({
   afterUs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 20 * SECOND_US })),
   estimate: fc.oneof(fc.integer({ min: 1, max: 60 }), fc.constant(60)),

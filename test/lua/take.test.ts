@@ -106,7 +106,7 @@ describe("lifetimes", () => {
     expect(lifetimes.filter((ms) => Number(ms) > 0)).toHaveLength(keys.length);
   });
 
-  test.each(EACH)("$name deletes a state that is as new", async ({ algorithm }) => {
+  test.each(EACH)("$name deletes a state that is full", async ({ algorithm }) => {
     await runScript(server, payCall(algorithm, 10, 3));
     await runScript(server, payCall(algorithm, 10, 1, { groups: [{ takes: [{ mode: Mode.refund, cost: 9 }] }] }));
     expect(await server.command("EXISTS", "k")).toBe(0);

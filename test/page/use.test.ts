@@ -130,7 +130,7 @@ test("the server goes away while one looks: it is said, and of when what stands 
   endWithTest(() => after.stop());
   await expect.poll(() => verdictOf(seen)).toBe("All is well.");
   expect(await stale.isVisible()).toBe(false);
-  // Charts go on, though all counters have begun anew.
+  // Charts go on, though all counters have begun again.
   await expect.poll(() => seen.page.locator("#calls output").first().innerText()).toMatch(/^all [1-9]/);
   await expectClean(seen, /ERR_CONNECTION_(REFUSED|RESET)|ERR_EMPTY_RESPONSE/);
 });

@@ -38,7 +38,7 @@ function nameOf({ limit, identity }: HistoryTake): string {
 }
 
 /**
- * What both say alike. The time until a bucket is as new is known to a part only roughly once it has given back; what
+ * What both say alike. The time until a bucket is full is known to a part only roughly once it has given back; what
  * remains, only if the call names the bucket once.
  */
 function gistOf({ verdict, takes }: GroupAnswer, step: HistoryStep) {

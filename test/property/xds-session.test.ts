@@ -150,7 +150,7 @@ const step = fc.oneof(
 
 describe("a client of a control plane", () => {
   // Promise(xds): The last good set, and the last good files beside it, end up in force, whatever the order of events.
-  test("asks anew on each stream, answers the last answer alone, and has the last good set in force in the end", () => {
+  test("asks again on each stream, answers the last answer alone, and has the last good set in force in the end", () => {
     fc.assert(
       fc.property(
         fc.array(step, { maxLength: 60 }),
@@ -228,7 +228,7 @@ describe("a client of a control plane", () => {
     expect(world.refusalsAtMs.map((ms) => Math.floor(ms / 1_000))).toEqual([0, 1, 3, 7, 15]);
   });
 
-  test("pauses double up to their bound while nothing answers, and begin anew when something has", () => {
+  test("pauses double up to their bound while nothing answers, and begin again when something has", () => {
     const world = new World(() => 1);
     for (let ends = 0; ends < 9; ends++) {
       world.cut();

@@ -47,7 +47,7 @@ export const SOAK_RULES: readonly SoakRule[] = [
     key: "local",
     weight: 3,
     values: 2,
-    // Each process may grant its share anew in each outage; alone on its side, it takes the whole for its share.
+    // Each process may grant its share again in each outage; alone on its side, it takes the whole for its share.
     grantsMax: (events) => bucket(10, 20)(events) * (1 + events.processes) + 20 * events.processes * events.outages,
   },
   { key: "shared", weight: 4, values: 50, isGlobal: true, grantsMax: bucket(30, 60) },

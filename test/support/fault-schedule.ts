@@ -5,7 +5,7 @@ import type { NetworkFault, Random } from "./fault-proxy.ts";
 
 /** Something that is done at once to the service, its files or its store. */
 export type Deed =
-  /** Good rules: the same limits, written anew. Bad ones: a mistake. */
+  /** Good rules: the same limits, written again. Bad ones: a mistake. */
   | { readonly kind: "good rules" }
   | { readonly kind: "bad rules" }
   /** SIGTERM and a new process; SIGKILL and a new process. The first, number 0, is spared. */

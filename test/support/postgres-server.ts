@@ -173,7 +173,7 @@ export class PostgresServer {
   async #client(): Promise<Client> {
     if (this.#admin === undefined) {
       const admin = new Client({ host: "127.0.0.1", port: this.port, user: "headgate", database: "postgres" });
-      // A lost connection is opened anew by the next query.
+      // A lost connection is opened again by the next query.
       admin.on("error", () => undefined);
       admin.on("end", () => {
         if (this.#admin === admin) this.#admin = undefined;

@@ -24,7 +24,7 @@ const pauseUs = fc.oneof(
 );
 const process = fc.nat({ max: 9 });
 
-/** Callers that call in bursts, wait, often give back, and go on over the ends of windows; rules that are read anew. */
+/** Callers that call in bursts, wait, often give back, and go on over the ends of windows; rules that are read again. */
 export function calling(costMax: number): fc.Arbitrary<Step[]> {
   const cost = fc.oneof({ weight: 3, arbitrary: fc.constant(1) }, fc.integer({ min: 1, max: costMax }));
   const calls = fc.record({

@@ -6,7 +6,7 @@ import { promiseMarks, promisesPage, THEMES } from "../support/promises-page.ts"
 /** A promise is a sentence that fits on a line. */
 const LENGTH_MAX = 125;
 
-test("docs/promises.md is what the marks in the tests say (-u writes it anew)", async () => {
+test("docs/promises.md is what the marks in the tests say (-u writes it again)", async () => {
   await expect(promisesPage()).toMatchFileSnapshot("../../docs/promises.md");
 });
 

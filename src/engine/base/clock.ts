@@ -2,8 +2,8 @@
 
 import { performance } from "node:perf_hooks";
 
-/** When this process began, in microseconds since the Unix epoch; the same in all of its threads. */
-export const PROCESS_BEGAN_US = Math.floor(performance.timeOrigin * 1_000);
+/** When this process began, in milliseconds since the Unix epoch; the same in all of its threads. */
+export const PROCESS_BEGAN_MS = Math.floor(performance.timeOrigin);
 
 /** Tells the time. */
 export interface Clock {

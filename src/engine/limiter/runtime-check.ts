@@ -75,7 +75,7 @@ export function findCaller(rules: RuleSet, asked: AskedCaller): FoundCaller {
 }
 
 /**
- * What a change comes to beside what the table has, at `nowUs` of the store's clock. Throws RequestError, which says what would be right.
+ * What a change makes of what the table has, at `nowUs` of the store's clock. Throws RequestError, which says what would be right.
  * Does not check the end.
  */
 export function planLimit(

@@ -29,7 +29,7 @@ export function gatherDefaults(files: readonly SourceFile[], log: ProblemLog): D
 }
 
 /** Settings of the rule that exclude some defaults of its limits. */
-interface Beside {
+interface RuleTraits {
   /** True: no `sync`. */
   readonly takesNoSync: boolean;
   /** True: the rule has an `on_store_failure` of its own. */
@@ -37,13 +37,13 @@ interface Beside {
 }
 
 /**
- * The mappings of a limit with the defaults before its own; later ones override earlier ones. Defaults that the limit can't have beside
+ * The mappings of a limit with the defaults before its own; later ones override earlier ones. Defaults that exclude
  * its other keys are left out.
  */
 export function withDefaults(
   section: readonly MappingNode[],
   defaults: MappingNode | undefined,
-  { takesNoSync, hasFailurePolicy }: Beside,
+  { takesNoSync, hasFailurePolicy }: RuleTraits,
 ): readonly MappingNode[] {
   if (defaults === undefined || section.some(isUnlimited)) return section;
   const has = (keys: readonly string[]) => section.some((part) => hasKey(part, keys));

@@ -70,8 +70,8 @@ function readWritten(fields: Fields): WrittenLimits {
   const listField = fields.given("rate_limits");
   const sections = one === undefined ? fields.mappings("rate_limits").map((mapping) => [mapping]) : [one];
   const isList = one === undefined && listField !== undefined;
-  const beside = "'rate_limits' can't be combined with 'rate_limit'";
-  if (one !== undefined) fields.refuse("rate_limits", beside, "Move the limit into the list.");
+  const says = "'rate_limits' can't be combined with 'rate_limit'";
+  if (one !== undefined) fields.refuse("rate_limits", says, "Move the limit into the list.");
   if (isList && listField.value.kind === "sequence" && listField.value.items.length === 0) {
     const hint = "Remove it if the rule has no limit.";
     fields.log.error(listField.value.at, "rate_limits: the list is empty", hint);
@@ -82,8 +82,8 @@ function readWritten(fields: Fields): WrittenLimits {
 /** Reads named limits for the rule with these fields. Rules whose relevant settings are equal share one result. */
 function readNamed(fields: Fields, named: NamedLimits, defaults: MappingNode | undefined): LimitsDraft {
   const own = fields.given("post_paid") === undefined ? "" : String(fields.flag("post_paid"));
-  const beside = ["hold", "on_store_failure"].filter((name) => fields.given(name) !== undefined);
-  const key = [own, ...beside].join();
+  const ownKeys = ["hold", "on_store_failure"].filter((name) => fields.given(name) !== undefined);
+  const key = [own, ...ownKeys].join();
   return getOrInsert(named.read, key, () => readLimits(fields, named, defaults));
 }
 
@@ -98,14 +98,14 @@ function readLimits(
     log.error(at, `${title}: expected at most ${LIMITS_PER_RULE_MAX} limits, got ${sections.length}`);
   const own = fields.given("post_paid") === undefined ? undefined : fields.flag("post_paid");
   const byDefault = defaultPostPaid(defaults, sections);
-  const beside = {
+  const traits = {
     takesNoSync: (own ?? byDefault) === true || fields.given("hold") !== undefined,
     hasFailurePolicy: fields.given("on_store_failure") !== undefined,
   };
   const limits: LimitDraft[] = [];
   let unlimited: Fields | undefined;
   for (const section of sections) {
-    const limitFields = new Fields("limit", withDefaults(section, defaults, beside), log);
+    const limitFields = new Fields("limit", withDefaults(section, defaults, traits), log);
     const isUnlimited = limitFields.flag("unlimited");
     if (isUnlimited) unlimited = limitFields;
     const limit = isUnlimited ? undefined : readLimit(limitFields);

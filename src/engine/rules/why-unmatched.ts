@@ -85,11 +85,11 @@ function whyOthers(chain: readonly Rule[], roots: readonly Rule[], isMet: (rule:
   const anyMet = (one: Rule) => rulesOfTiers(one).some((tier) => tier !== rule && isMet(tier));
   if (anyMet(rule)) return `calls match the rule, but none is of this tier (entry ${quoted(tiers?.entry ?? "")})`;
   const level = chain.at(-2)?.children?.rules ?? roots;
-  const beside =
+  const other =
     firstOf(level, (one) => one.key === key && anyMet(one)) ??
     firstOf(rulesAlong(chain, roots), anyMet) ??
     firstOf(rulesAlong(chain, roots, isNear), anyMet, LIKE_MAX);
-  if (beside !== undefined) return `calls match ${quoted(beside.path)} instead; none has ${quoted(path)}`;
+  if (other !== undefined) return `calls match ${quoted(other.path)} instead; none has ${quoted(path)}`;
   const above = chain.slice(0, -1).findLast(anyMet);
   if (above !== undefined) return `calls match ${quoted(above.path)} instead: they have no ${quoted(key)} after it`;
   const below = children === undefined ? undefined : firstOf(allRules(children), anyMet);
@@ -110,7 +110,7 @@ function whyNone(chain: readonly Rule[], { root, required, limits, stats }: Doma
   return ["no descriptor like it has come", ...hidden.filter((one) => typeof one === "string")].join(", or ");
 }
 
-/** All rules with the keys of the chain, or keys like them, among those beside them. */
+/** All rules with the keys of the chain, or keys like them, among their siblings. */
 function* rulesAlong(
   [first, ...below]: readonly Rule[],
   rules: readonly Rule[],

@@ -52,10 +52,10 @@ function readChange(fields: Record<string, unknown>, at: string): RuntimeChange 
   if (typeof shadow !== "boolean" || (shadow && block !== true)) throw refused(`shadow only with block in ${at}`);
   if (typeof global !== "boolean" || (global && exempt !== true))
     throw refused(`global_limit only with exempt in ${at}`);
-  const beside = AMOUNT_KEYS.find((name) => fields[name] !== undefined);
+  const amount = AMOUNT_KEYS.find((name) => fields[name] !== undefined);
   const { amounts } = fields;
-  if (beside !== undefined && (amounts !== undefined || !hasAmounts(fields)))
-    throw refused(`no ${beside} with use, block, exempt or amounts in ${at}`);
+  if (amount !== undefined && (amounts !== undefined || !hasAmounts(fields)))
+    throw refused(`no ${amount} with use, block, exempt or amounts in ${at}`);
   if (block === true) return { kind: "block", shadow };
   if (exempt === true) return { kind: "exempt", global };
   if (use !== undefined) return { kind: "use", name: Buffer.from(readShort(use, `${at}.use`)).toString("latin1") };

@@ -151,7 +151,7 @@ export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObs
     this.requestErrors[code]++;
   }
 
-  /** A call was turned away because as many as there may be were under way. */
+  /** A call was rejected because as many as allowed were under way. */
   overloaded(): void {
     this.overloadedCalls++;
     this.#log.warn("overloaded", "calls were rejected: more than IN_FLIGHT_MAX under way, or 1,000 to /json");

@@ -1,6 +1,5 @@
 // Connects the top keys with the limiter that feeds them and the pages that show them, for this process, all of its workers, or all that share its store.
 
-import { PROCESS_BEGAN_US } from "../../engine/base/clock.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { Sample } from "../../operate/telemetry/metric-text.ts";
@@ -38,8 +37,7 @@ export async function topOfWorkers(parts: TopParts, question: TopQuestion) {
 export async function readTop(parts: AppParts, question: TopQuestion): Promise<TopView | ProcessTop> {
   const { top, workers } = await topOfWorkers(parts, question);
   const nowUs = parts.clock.nowUs();
-  if (question.scope === "process")
-    return { instance: INSTANCE, started_at: isoTime(PROCESS_BEGAN_US), at: isoTime(nowUs), summary: top };
+  if (question.scope === "process") return { instance: INSTANCE, at: isoTime(nowUs), summary: top };
   const peers = (await parts.peers.reports()) ?? [];
   const all = peers.length === 0 ? top : mergeSummaries([top, ...peers.map((peer) => peer.top[question.window])]);
   return topView(question, all, nowUs, {

@@ -1,7 +1,7 @@
 // What the other processes that share the store publish of themselves, for whoever looks at this one.
 
 import { hostname } from "node:os";
-import type { Clock } from "../../engine/base/clock.ts";
+import { type Clock, PROCESS_BEGAN_MS } from "../../engine/base/clock.ts";
 import { isRecord } from "../../engine/base/is-record.ts";
 import { unlessThrown } from "../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
@@ -10,8 +10,11 @@ import type { TopSummary } from "../../operate/telemetry/top/summary.ts";
 import type { TopWindow } from "../../operate/telemetry/top/top-keys.ts";
 import type { RuntimeStore } from "../../stores/runtime-store.ts";
 
-/** Names this process in the register, on its pages and in its answers. */
-export const INSTANCE = `${hostname() || "localhost"}:${process.pid}`;
+/**
+ * Names this process in the register, on its pages and in its answers: host, number and start. In a container the number is always the same,
+ * and two clusters may have the same hosts.
+ */
+export const INSTANCE = `${hostname() || "localhost"}:${process.pid}:${PROCESS_BEGAN_MS.toString(36)}`;
 
 /** Reports of another form are passed over. */
 export const REPORT_FORM = 1;

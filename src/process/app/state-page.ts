@@ -1,6 +1,5 @@
 // Gathers what GET /state shows, of this process, its workers, and the others that share its store.
 
-import { PROCESS_BEGAN_US } from "../../engine/base/clock.ts";
 import { runInTurns } from "../../engine/base/long-work.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
@@ -32,9 +31,8 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
   const shown = conditionsOf(parts, states, reports ?? []);
   return {
     at: isoTime(nowUs),
-    /** Together they differ when another process answers: in containers a process always has the same number. */
+    /** Differs when another process answers, or when the process was restarted. */
     instance: INSTANCE,
-    started_at: isoTime(PROCESS_BEGAN_US),
     version,
     store: settings.backendType,
     status: shown[0]?.severity ?? "well",

@@ -41,7 +41,7 @@ interface RuntimeSyncOptions {
   readonly file: string | undefined;
   readonly clock: Clock;
   readonly log: Pick<Log, "warn" | "info">;
-  /** The process's, `ratelimit-0:12`. */
+  /** The process's, `ratelimit-0:12:mfx2k9p4`. */
   readonly name: string;
   /** What the process tells the others of its calls, and where it is told of theirs. */
   readonly register?:

@@ -27,28 +27,28 @@ export async function compileSet(
   const sorted = resources.toSorted(compareNames);
   const problems: Problem[] = [];
   const faults: Problem[] = [];
-  let beside = files;
+  let used = files;
   for (;;) {
-    const result = await runInTurns(compileSteps([...sorted, ...beside], options));
+    const result = await runInTurns(compileSteps([...sorted, ...used], options));
     const { ruleSet } = result;
     // The resources have errors of their own.
-    if (ruleSet === undefined && beside.length === 0) return { ...result, domains: [], faults };
+    if (ruleSet === undefined && used.length === 0) return { ...result, domains: [], faults };
     if (ruleSet !== undefined) {
       const all = [...result.problems, ...problems];
-      const domains = domainsWithout(beside, ruleSet);
+      const domains = domainsWithout(used, ruleSet);
       return { ruleSet: { ...ruleSet, warnings: all }, problems: all, domains, faults };
     }
     const errors = result.problems.filter(({ severity }) => severity === "error");
-    const faulty = beside.filter(({ name }) => errors.some(({ file }) => file === name));
+    const faulty = used.filter(({ name }) => errors.some(({ file }) => file === name));
     // If no file has an error, a file may still have caused errors in resources: compiling without the files shows that.
-    const goes = faulty.length > 0 ? faulty : beside;
+    const goes = faulty.length > 0 ? faulty : used;
     for (const { name } of goes) {
       const own = errors.filter(({ file }) => file === name);
       const why = own.length > 0 ? own : errors;
       faults.push(...why);
       problems.push(leftOutWarning(name, why));
     }
-    beside = beside.filter((file) => !goes.includes(file));
+    used = used.filter((file) => !goes.includes(file));
   }
 }
 

@@ -99,7 +99,7 @@ function isUnknownDomain(answer: RateLimitAnswer): boolean {
   return metadataOf(answer).unknown_domain === true;
 }
 
-/** Shown beside the global limit, which looks like a rule's limit in a status. */
+/** Shown with the global limit, which looks like a rule's limit in a status. */
 const UNMATCHED = "no rule applies to this descriptor: only the global limit counts it";
 
 /** Indexes of the descriptors that met no rule. */

@@ -21,7 +21,6 @@ interface Condition {
 export interface State {
   readonly at: string;
   readonly instance: string;
-  readonly started_at: string;
   readonly version: string;
   readonly store: string;
   readonly status: string;
@@ -77,8 +76,7 @@ const DEAD_LIMITS = "dead limits ";
 /** All that is wrong, and what differs. `exit_code`: 2 if a server could not be asked, 1 if anything is wrong, else 0. */
 export function doctorReport(answers: readonly (Heard | Silent)[]) {
   const all = answers.filter((one) => "state" in one);
-  const firstOf = ({ state: { instance, started_at: startedAt } }: Heard) =>
-    all.find(({ state }) => state.instance === instance && state.started_at === startedAt) as Heard;
+  const firstOf = ({ state }: Heard) => all.find((one) => one.state.instance === state.instance) as Heard;
   const heard = all.filter((one) => firstOf(one) === one);
   const silent = answers.filter((one) => "error" in one);
   const found = joinConditions(heard).map((one) => sortDead(one, heard));

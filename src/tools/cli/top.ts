@@ -92,9 +92,7 @@ async function ask({ server: servers, tokenFile, window, by, keys }: TopFlags, t
     ),
   );
   // One process may have several addresses.
-  const byInstance = new Map(
-    answers.flatMap((answer) => (answer === undefined ? [] : [[`${answer.instance} ${answer.started_at}`, answer]])),
-  );
+  const byInstance = new Map(answers.flatMap((answer) => (answer === undefined ? [] : [[answer.instance, answer]])));
   const tops = [...byInstance.values()];
   if (tops.length === 0) return undefined;
   const nowUs = Math.max(...tops.map(({ at }) => Date.parse(at))) * MICROS_PER_MILLI;

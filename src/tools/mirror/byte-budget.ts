@@ -1,6 +1,6 @@
 // A bound on the bytes that calls under way may hold together.
 
-/** What a piece of a message takes beside its bytes; a piece may have one byte. */
+/** What a piece of a message takes besides its bytes; a piece may have one byte. */
 export const PIECE_BYTES = 256;
 
 /** Bytes of all calls. */

@@ -70,7 +70,7 @@ class Caller {
     this.#at = world.random() * 100;
   }
 
-  /** `rest`: how much of its time the caller is silent, beside what is drawn; not all are equally busy. */
+  /** `rest`: how much of its time the caller is silent, in addition to what is drawn; not all are equally busy. */
   calls(rest: number): readonly Omit<Planned, "kind" | "caller">[] {
     const { random, forMs } = this.#world;
     for (let turn = 0; this.#at < forMs; turn++) {

@@ -39,7 +39,7 @@ export class Bed {
   }
 
   /**
-   * Starts it with so many listeners' ports, and what is made of them; each file can be written anew later. `rules` is a folder of
+   * Starts it with so many listeners' ports, and what is made of them; each file can be written again later. `rules` is a folder of
    * files that stand beside the gateway's rules.
    */
   static async start(

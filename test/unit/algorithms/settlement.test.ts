@@ -102,7 +102,7 @@ describe("joint settlement", () => {
     expect(access.expiries).toEqual([12_000_000]);
   });
 
-  test("a group settled again is answered anew", () => {
+  test("a group settled again is answered again", () => {
     const settlement = new Settlement(new RecordingAccess());
     const group = new TakeGroup();
     fillGroup(group, [{ limit: bucket, cost: 6 }], "", false);

@@ -22,7 +22,6 @@ function heard(server: string, { settings = {}, aheadMs = 0, tookMs = 0, ...stat
     state: {
       at: new Date(AT_MS + aheadMs).toISOString(),
       instance: `${server}:1`,
-      started_at: "2025-12-31T00:00:00.000Z",
       version: "1.0.0",
       store: "redis",
       status: "well",
@@ -85,8 +84,8 @@ warning  since 2026-01-01T00:00:05.000Z, on a:1, b:1
 });
 
 test("a process under two names is reported once, and a note says so", () => {
-  const odd = { instance: "host:1", conditions: [condition("odd")], information: [] };
-  const restarted = heard("b:1", { instance: "host:1", started_at: "2025-12-31T01:00:00.000Z" });
+  const odd = { instance: "host:1:a", conditions: [condition("odd")], information: [] };
+  const restarted = heard("b:1", { instance: "host:1:b" });
   const report = doctorReport([heard("localhost:1", odd), restarted, heard("127.0.0.1:1", odd)]);
   expect(report.servers.map(({ server }) => server)).toEqual(["localhost:1", "b:1"]);
   expect(report).toMatchObject({

@@ -1,4 +1,4 @@
-// Looking at buckets and making them as new, for every algorithm and through everything that stands around a store.
+// Looking at buckets and making them as empty, for every algorithm and through everything that stands around a store.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -115,7 +115,7 @@ describe.each(KINDS)("a $kind", ({ limit }) => {
   test.each([
     { name: "charged by calls", more: "" },
     { name: "run into debt by reports after the fact", more: ", post_paid: true" },
-  ])("$name is as new after a reset, whatever came before", async ({ more }) => {
+  ])("$name is full after a reset, whatever came before", async ({ more }) => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
         const { clock, hit, admin } = openRig(one(limit, more));
@@ -202,7 +202,7 @@ descriptors:
 describe("counters of the compatibility mode", () => {
   const rules = one("requests_per_unit: 10, unit: minute");
 
-  test("are shown without being made, and begin anew", async () => {
+  test("are shown without being made, and begin again", async () => {
     const { hit, admin, store, clock } = openRig(rules, { compatible: true });
     expect(await admin.peek(of({ k: "a" }))).toMatchObject([{ snapshot: AS_NEW }]);
     expect((store as MemoryStore).bucketCount).toBe(0);

@@ -57,7 +57,7 @@ describe("on_store_failure: local", () => {
     expect(rig.hit({ local: "x" }).statuses[0]).toMatchObject({ amount: 4, remaining: 1 });
   });
 
-  test("keeps nothing once all that it counted is as new", () => {
+  test("keeps nothing once all that it counted is full", () => {
     const rig = brokenRig();
     rig.hit({ local: "x" });
     rig.store.failure = undefined;

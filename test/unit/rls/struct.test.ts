@@ -48,7 +48,7 @@ test("a frozen map is written from memory as it was at first, between other fiel
   expect(new Set(rounds)).toEqual(new Set([`080532${inner.length.toString(16)}${inner.toString("hex")}3809`]));
 });
 
-test("a map that may change is encoded anew each time", () => {
+test("a map that may change is encoded again each time", () => {
   const members = { remaining: 7 };
   const bytes = () => {
     const writer = new WireWriter();

@@ -11,7 +11,7 @@ test("the first one is replaced at once, those that follow after ever longer pau
   expect(pauses).toEqual([0, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000]);
 });
 
-test("one that lived a minute begins the count anew", () => {
+test("one that lived a minute begins the count again", () => {
   const pace = new RestartPace();
   for (let i = 0; i < 5; i++) pace.pauseAfter(SECOND_US);
   expect(pace.pauseAfter(60 * SECOND_US)).toBe(0);

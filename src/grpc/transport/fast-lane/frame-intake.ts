@@ -198,7 +198,7 @@ export class FrameIntake implements FrameSink {
     if (isEnd) stream.takeData(NOTHING, 0, 0, true);
   }
 
-  // Undefined if the request has been turned away.
+  // Undefined if the request was rejected.
   #streamFor(id: number, head: RequestHead, isEnd: boolean): Stream | undefined {
     const connection = this.#connection;
     const { route } = head;

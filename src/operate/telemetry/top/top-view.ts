@@ -19,7 +19,6 @@ export interface TopQuestion {
 /** The JSON for those who add up several processes themselves. */
 export interface ProcessTop {
   readonly instance: string;
-  readonly started_at: string;
   readonly at: string;
   readonly summary: TopSummary;
 }

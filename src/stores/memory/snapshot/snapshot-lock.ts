@@ -1,4 +1,4 @@
-// The lock of a snapshot file: held by the process that listens on the Unix socket beside the file. The kernel ends the listening with the
+// The lock of a snapshot file: held by the process that listens on the Unix socket next to the file. The kernel ends the listening with the
 // process, however that ends, and all containers of a machine see it alike, whereas process ids differ between containers
 // (docs/decisions/0018-snapshots-of-the-memory-store.md).
 
@@ -36,7 +36,7 @@ export class SnapshotLock {
   }
 
   /**
-   * Takes the lock beside `file`, also if a dead process has left it. Rejects with LockHeldError, which names the holder, if a living process
+   * Takes the lock of `file`, also if a dead process has left it. Rejects with LockHeldError, which names the holder, if a living process
    * has it, and with the system's error if the socket can't be made.
    */
   static async take(file: string, sinceUs: number): Promise<SnapshotLock> {

@@ -112,7 +112,7 @@ describe("buckets", () => {
     expect([wrong, buckets.count, evicted()]).toEqual([[], 100_000, 0]);
   });
 
-  test("never number more than allowed; one that is as new soonest goes, and is counted", () => {
+  test("never number more than allowed; one that is full soonest goes, and is counted", () => {
     const { buckets, memory, evicted } = bucketsOf(1_000);
     for (let i = 0; i < 1_000; i++) keep(buckets, `owing-${i}`, 1, 5_000);
     for (let i = 0; i < 20_000; i++) {
