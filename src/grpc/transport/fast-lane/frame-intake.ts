@@ -172,7 +172,7 @@ export class FrameIntake implements FrameSink {
       head = this.#head;
       this.#decode(bytes, start, end);
       readHead(this.#list, this.#server.known, head);
-      const mayRemember = this.#list.isRepeatable && head.route === Route.unary;
+      const mayRemember = this.#list.isRepeatable && (head.route === Route.unary || head.route === Route.streamed);
       if (mayRemember && this.#memory.remember(bytes, start, end, generation, head)) this.#head = new RequestHead();
     }
     if (this.#connection.isClosedTo(id)) this.#streams.noteReset(id);
