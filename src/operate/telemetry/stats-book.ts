@@ -221,11 +221,6 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     for (const rule of this.#rules.values()) yield* entriesOfRule(rule);
   }
 
-  /** The entries of rules themselves, without their values. */
-  rules(): Iterable<StatsEntry> {
-    return this.#rules.values();
-  }
-
   /** What a rule and its values have counted in all threads; nothing if a reload has dropped the rule. */
   countOf(ruleStats: LimitStats): RuleCount {
     this.learnValues();

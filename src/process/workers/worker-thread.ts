@@ -55,11 +55,6 @@ export class WorkerThread {
     });
   }
 
-  /** Open connections of the gRPC port. */
-  get connections(): number {
-    return this.heldAt("grpc");
-  }
-
   get openStreams(): number {
     return this.#numbers.openStreamsOf(this.number);
   }
