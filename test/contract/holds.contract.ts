@@ -29,7 +29,7 @@ const crowdedFor60 = makeLimit({
 /** More than one call ends. */
 const MANY = 100;
 const HOLDS_MAX = 10_000;
-const TOGETHER = 50;
+const TOGETHER = 250;
 
 /** Runs the contract of stores for limits with holds. `factory` makes a fresh one for each test. */
 export function describeHoldsContract(name: string, factory: HarnessFactory): void {

@@ -52,7 +52,12 @@ describe.each(["fast-lane", "grpc-js"])("between callers and the service, on %s"
     };
     const callers = [
       ...Array.from({ length: 4 }, () =>
-        asking(() => askOnce(spoilt, REQUEST, DEADLINE_MS).then(undefined, () => sleep(5))),
+        asking(() =>
+          askOnce(spoilt, REQUEST, DEADLINE_MS).then(
+            () => sleep(1),
+            () => sleep(5),
+          ),
+        ),
       ),
       asking(async () => {
         await askOnce(other, REQUEST, OTHERS_DEADLINE_MS);

@@ -13,7 +13,7 @@ import { groupOn, Reports, settle, until } from "./store-rig.ts";
 
 const STORES = 2;
 const CALLERS = 64;
-const SECONDS = 2;
+const SECONDS = 1;
 const CALLS_EACH = 25;
 const SERIALIZABLE = { name: "PostgreSQL, serializable", start: () => startPostgres("serializable") };
 
