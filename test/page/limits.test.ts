@@ -33,7 +33,7 @@ test("the most refused key is blocked from the page, is refused, is listed, and 
   const seen = await seeWithToken(flood({ ADMIN_TOKEN: TOKEN }));
   const { page, scene } = seen;
   await page.getByRole("button", { name: "Block user=alice" }).click();
-  await expect.poll(() => dialogOf(page).innerText()).toMatch(/^Block user=alice of edge\?.*Now: 5 hits per hour/s);
+  await expect.poll(() => dialogOf(page).innerText()).toMatch(/^Block user=alice in edge\?.*Now: 5 hits per hour/s);
   expect(await seen.barriers()).toEqual([]);
   expect(await page.getByLabel("Ends").inputValue()).toBe("3600");
   await page.getByRole("button", { name: "Cancel" }).click();
