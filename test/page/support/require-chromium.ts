@@ -1,10 +1,10 @@
-// Runs once before the tests of the page: finds Chromium, or installs Debian's. CHROMIUM names another program in its place.
+// Runs once before the tests of the page: finds Chromium, or installs Debian's and the page's first font. CHROMIUM names another program in its place.
 
 import { spawnSync } from "node:child_process";
 
 const COMMANDS = [
   ["apt-get", "update", "-q"],
-  ["apt-get", "install", "-y", "-q", "--no-install-recommends", "chromium"],
+  ["apt-get", "install", "-y", "-q", "--no-install-recommends", "chromium", "fonts-inter"],
 ];
 
 const WANTED = "The tests of the page need Chromium on the PATH, as `chromium`, or its program in CHROMIUM";
