@@ -28,7 +28,7 @@ test("compares services that differ in rules and settings, and ends with 1", asy
 test("a program whose answers only look like Headgate's can't be asked: 2", async () => {
   const port = await listen(createServer((_, answer) => answer.end('{"conditions":[]}')));
   const { out, exitCode } = await runProgram(["doctor", "-s", `127.0.0.1:${port}`]);
-  expect(out).toContain("can't be asked: the answer is not that of a Headgate like this one");
+  expect(out).toContain("can't be asked: the answer is not from a Headgate of this version");
   expect(exitCode).toBe(2);
 });
 

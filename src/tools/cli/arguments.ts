@@ -21,7 +21,7 @@ export type TypedDescriptor = readonly WrittenEntry[];
 const GRPC_PORT = 8081;
 const HTTP_PORT = 8080;
 
-export const DESCRIPTORS = "descriptors as key=value,key2=value2; in a value \\, is a comma";
+export const DESCRIPTORS = "descriptors as key=value,key2=value2; write \\, for a comma in a value";
 
 /** Reads `key=value,key2=value2`, and warns of a value that looks like two entries. For arguments that repeat. */
 export function descriptorParser(terminal: Terminal): Repeatable<TypedDescriptor> {

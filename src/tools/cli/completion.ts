@@ -11,7 +11,7 @@ const SHELLS = { bash, zsh, fish };
 export function addCompletion(program: ProgramCommand, terminal: Terminal): void {
   program
     .command("completion")
-    .summary("print a script that completes commands in a shell")
+    .summary("print a shell completion script")
     .description("Prints a script by which a shell completes commands, options, their choices, and paths.")
     .addArgument(new Argument("<shell>", "shell that is to complete").choices(Object.keys(SHELLS)))
     .examples(`

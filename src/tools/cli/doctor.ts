@@ -15,11 +15,12 @@ interface DoctorFlags {
 
 /** Adds the command. */
 export function addDoctor(program: ProgramCommand, terminal: Terminal): void {
-  askingAll(program, "doctor", "see what is wrong with running processes, and where they differ")
+  askingAll(program, "doctor", "see what is wrong with running processes and where they differ")
     .description(
-      "Shows what is wrong, since when and what to do, of all processes that share the server's store; of several servers it compares rules, versions, settings and clocks, too. Exits 0 if" +
-        " all is well, 1 if anything is wrong or differs, 2 if a process can't be asked; the others are reported then, too." +
-        " A token comes from ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file.",
+      "Shows what is wrong, since when and what to do, for all processes that share the server's store. Given several" +
+        " servers, it also compares their rules, versions, settings and clocks. Exits 0 if all is well, 1 if anything is" +
+        " wrong or differs, 2 if it can't reach a process (it still reports the others). Sends the token of" +
+        " --token-file, ADMIN_TOKEN or ADMIN_TOKEN_FILE.",
     )
     .examples(`
   headgate doctor
@@ -58,7 +59,7 @@ async function hear(target: AdminTarget, page: string, terminal: Terminal, clock
   const heardMs = clock.nowUs() / 1_000;
   if (state === undefined) return { server, error: errors.join() };
   if (!isRecord(state.rules) || !isRecord(state.calls) || Number.isNaN(Date.parse(state.at)))
-    return { server, error: "the answer is not that of a Headgate like this one" };
+    return { server, error: "the answer is not from a Headgate of this version" };
   const config = await askAdmin<{ settings: Heard["settings"] }>(target, "/config", "settings", own);
   return { server, state, settings: config?.settings ?? {}, settingsError: errors[0], askedMs, heardMs };
 }

@@ -32,7 +32,7 @@ interface SetFlags extends ServerFlags, Omit<OnCallsFlags, "json"> {
 export function addLimits(program: ProgramCommand, terminal: Terminal): void {
   const limits = program
     .command("limits")
-    .summary("raise, lower, block or exempt a caller at run time")
+    .summary("raise or lower a caller's limits at run time, block or exempt it")
     .description(
       "Changes the limits of single callers at a running service, at once and for all processes that share its store, and shows what was" +
         " changed. A caller is a descriptor that a rule with limits matches. Needs a token: ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file." +

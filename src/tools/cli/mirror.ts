@@ -54,8 +54,8 @@ function addReplay(mirror: ProgramCommand, terminal: Terminal): void {
     .command("replay")
     .summary("send recorded calls again and compare")
     .description(
-      "Sends the calls of a recording to one service, or to two that are compared, and prints the report. Ends with 1 if" +
-        " more than --tolerate differed or could not be compared, with 2 if the recording can't be read.",
+      "Sends the calls of a recording to one service, or to two that are compared, and prints the report. Exits 1 if more" +
+        " than --tolerate differed or could not be compared, 2 if the recording can't be read.",
     )
     .argument("<file>", "a recording of `headgate mirror --record`")
     .requiredOption("--target <host:port>", "gRPC address of the service", parseAuthority);

@@ -76,7 +76,7 @@ export function buildProgram(options: ProgramOptions): ProgramCommand {
     .helpCommand("help [command]", "print the help of a command")
     .configureHelp({ helpWidth: terminal.columns })
     .configureOutput({ writeOut: (text) => terminal.out(text), writeErr: (text) => terminal.err(text) })
-    .showHelpAfterError("(--help says more)")
+    .showHelpAfterError("(see --help)")
     .exitOverride()
     // Options after a command's name belong to that command, so a command and its subcommands may have options of one name.
     .enablePositionalOptions()
@@ -114,23 +114,23 @@ function addServe(program: ProgramCommand, terminal: Terminal, { serve, checkSta
       "Runs the service: gRPC on port 8081, HTTP on port 8080. Settings come from environment variables;" +
         " docs/settings.md lists them all.",
     )
-    .option("--check", "start nothing: check settings, rules, certificates and store, end with 1 if something is wrong")
+    .option("--check", "instead of serving, check settings, rules, certificates and store; exit 1 if anything is wrong")
     .addHelpText(
       "after",
       `
 Most used settings:
   RULES_DIR      directory of the rule files
   REDIS_URL      keep buckets in this Redis, shared by all processes
-  POSTGRES_URL   keep them in this PostgreSQL
-  GRPC_PORT      port of gRPC (8081)
-  WORKERS        threads that share the ports, or auto: one per core (1)
-  PORT           port of HTTP: /json, health, metrics (8080)
+  POSTGRES_URL   keep buckets in this PostgreSQL instead
+  GRPC_PORT      gRPC port (8081)
+  WORKERS        number of threads, or auto: one per core (1)
+  PORT           HTTP port: /json, health, metrics (8080)
   LOG_LEVEL      fatal, error, warn, info, debug or trace (info)
   LOG_FORMAT     json or text (text on a terminal, otherwise json)
 
 Signals:
-  SIGTERM        stop taking calls, finish those under way, exit
-  SIGHUP         read the rule files again
+  SIGTERM        drain calls under way, then exit
+  SIGHUP         reload the rule files
 
 Examples:
   headgate serve
@@ -157,8 +157,8 @@ function addCheck(program: ProgramCommand, terminal: Terminal): void {
     .command("check")
     .summary("find every mistake in rule files")
     .description(
-      "Checks rule files without running anything. Prints every problem as file:line:column and ends with 1 if the" +
-        " service would refuse the files, with 0 otherwise.",
+      "Checks rule files without starting the service. Prints every problem with file:line:column. Exits 1 if the" +
+        " service would reject the files, else 0.",
     )
     .argument(
       "[path]",
@@ -166,14 +166,14 @@ function addCheck(program: ProgramCommand, terminal: Terminal): void {
       someText("a path"),
     )
     .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does")
-    .option("--strict", "end with 1 on warnings too")
-    .addOption(new Option("-f, --format <format>", "how to print").choices(["text", "json", "github"]).default("text"))
-    .option("--json", "the same as --format json")
+    .option("--strict", "exit 1 on warnings, too")
+    .addOption(new Option("-f, --format <format>", "output format").choices(["text", "json", "github"]).default("text"))
+    .option("--json", "same as --format json")
     .examples(`
   headgate check
   headgate check /etc/headgate
   headgate check --strict --json rules/edge.yaml
-  headgate check --format github rules/        # annotations of pull requests
+  headgate check --format github rules/        # annotates pull requests
 `)
     .action(async (path: string | undefined, flags: CheckFlags) => {
       const { checkRules } = await import("./check-rules.ts");
@@ -186,8 +186,8 @@ function addExplain(program: ProgramCommand, terminal: Terminal): void {
     .command("explain")
     .summary("see which rule applies to a descriptor, and why")
     .description(
-      "Shows for each descriptor which rules are tried at each entry, which one matches and why the others don't, the" +
-        " limits that apply and the buckets they are counted in.",
+      "Shows for each descriptor which rules are tried at each entry, which one matches and why the others don't, which" +
+        " limits apply and which buckets count them.",
     )
     .argument("<descriptors...>", DESCRIPTORS, descriptorParser(terminal))
     .requiredOption("-d, --domain <name>", "domain of the call", someText("a domain"))
@@ -195,8 +195,8 @@ function addExplain(program: ProgramCommand, terminal: Terminal): void {
     .addOption(
       serverOption("-s, --server <url>", "ask a running server's HTTP port, such as localhost:8080", parseHttpServer),
     )
-    .option("--token-file <path>", "file with the token for it (default: ADMIN_TOKEN or ADMIN_TOKEN_FILE)")
-    .option("--require-match", "end with 1 if no rule applies")
+    .option("--token-file <path>", "file with the server's token (default: ADMIN_TOKEN or ADMIN_TOKEN_FILE)")
+    .option("--require-match", "exit 1 if no rule applies")
     .option("--json", "print JSON")
     .examples(`
   headgate explain --domain edge plan=free,api_key=abc
@@ -217,19 +217,21 @@ function addAsk(program: ProgramCommand, terminal: Terminal): void {
     .command("ask")
     .summary("send a request to a running service")
     .description(
-      "Sends a ShouldRateLimit request and prints the answer. Ends with 0 if every call passed, with 1 if one was over" +
-        " limit, with 2 on an error.",
+      "Sends a ShouldRateLimit request and prints the answer. Exits 0 if every call passed, 1 if any was over limit, 2" +
+        " on an error.",
     )
     .argument("<descriptors...>", DESCRIPTORS, textParser(terminal))
     .requiredOption("-d, --domain <name>", "domain of the call", someText("a domain"))
     .addOption(
       serverOption("-s, --server <host:port>", "gRPC address of the service", parseAuthority, "localhost:8081"),
     )
-    .option("--hits <n>", "hits that the call stands for", whole(1, HITS_MAX))
-    .addOption(new Option("--peek", "pay nothing, only ask whether one more would pass").conflicts(["hits", "refund"]))
+    .option("--hits <n>", "hits to count for the call (default: 1)", whole(1, HITS_MAX))
+    .addOption(
+      new Option("--peek", "count nothing, only ask whether one more hit would pass").conflicts(["hits", "refund"]),
+    )
     .option("--refund", "give the hits back")
-    .option("-n, --times <n>", "send it so many times, one after another", whole(1, 1_000_000), 1)
-    .option("--timeout <ms>", "wait this long for each answer", whole(1, 3_600_000), 1_000)
+    .option("-n, --times <n>", "send the request this many times, one after another", whole(1, 1_000_000), 1)
+    .option("--timeout <ms>", "milliseconds to wait for each answer", whole(1, 3_600_000), 1_000)
     .option("--json", "print one JSON object per answer")
     .examples(`
   headgate ask --domain edge plan=free,api_key=abc

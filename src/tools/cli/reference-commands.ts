@@ -32,10 +32,10 @@ interface ClientFlags {
 export function addReferenceCommands(program: ProgramCommand, terminal: Terminal): void {
   program
     .command("config_check")
-    .summary("`check` under the flags of envoyproxy/ratelimit")
+    .summary("`check` with the flags of envoyproxy/ratelimit")
     .description(
-      "Checks rule files. Ends with 0 if they can be used, with 1 if not, with 2 if the flags are wrong. A flag may" +
-        " have one dash.",
+      "Checks rule files. Exits 0 if they can be used, 1 if not, 2 if the flags are wrong. Flags may have one" +
+        " dash.",
     )
     .requiredOption("--config_dir <directory>", "directory of the rule files", someText("a directory"))
     .option("--merge_domain_configs [bool]", "join files of the same domain", readAs(BOOLEAN))
@@ -47,10 +47,10 @@ export function addReferenceCommands(program: ProgramCommand, terminal: Terminal
     });
   program
     .command("client")
-    .summary("`ask` under the flags of envoyproxy/ratelimit")
+    .summary("`ask` with the flags of envoyproxy/ratelimit")
     .description(
-      "Sends one request. Ends with 0 on every answer, OVER_LIMIT too, with 1 if there is no answer, with 2 if the flags" +
-        " are wrong. A flag may have one dash.",
+      "Sends one request. Exits 0 on any answer, even OVER_LIMIT, 1 if there is no answer, 2 if the flags are wrong." +
+        " Flags may have one dash.",
     )
     .option("--dial_string <host:port>", "gRPC address of the service", parseAuthority, DIAL_DEFAULT)
     .requiredOption("--domain <name>", "domain of the call", someText("a domain"))

@@ -25,7 +25,7 @@ export function addSimulate(program: ProgramCommand, terminal: Terminal): void {
       someText("a path"),
     )
     .option("--explain <n>", "show so many refusals with buckets before and after", whole(0, 10_000), 0)
-    .option("--tolerate <share>", "end with 1 if more calls are refused (with --against: newly refused)", parseShare);
+    .option("--tolerate <share>", "exit 1 if more calls are refused (with --against: newly refused)", parseShare);
   addCallOptions(command, terminal)
     .option("--json", "print the report as JSON")
     .examples(`

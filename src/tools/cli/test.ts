@@ -13,15 +13,15 @@ const FORMATS: readonly TestFlags["format"][] = ["text", "junit", "github", "jso
 export function addTest(program: ProgramCommand, terminal: Terminal, untilStopped?: () => Promise<void>): void {
   program
     .command("test")
-    .summary("check that rules answer calls as cases say")
+    .summary("run test cases against rules")
     .description(
-      "Runs files of cases: calls on a time line, each with what it must be answered, decided by the service's own" +
-        " code in virtual time. Exits 1 if any answer differs, 2 if rules or cases can't be used.",
+      "Runs files of cases: calls on a time line, each with its expected answer, decided by the service's own code in" +
+        " virtual time. Exits 1 if any answer differs, 2 if rules or cases can't be used.",
     )
     .argument("<files...>", "files of cases, directories with them (*.yaml, *.yml), or - for standard input")
     .option("-r, --rules <path>", "test these rules, whatever the files say", someText("a path"))
-    .addOption(new Option("-f, --format <format>", "how to print results").choices(FORMATS).default("text"))
-    .option("--require-coverage", "end with 1 if a rule is met by no case")
+    .addOption(new Option("-f, --format <format>", "output format").choices(FORMATS).default("text"))
+    .option("--require-coverage", "exit 1 if any rule is reached by no case")
     .option("--watch", "run again whenever cases or rules change")
     .examples(`
   headgate test cases/

@@ -33,18 +33,19 @@ export function addTop(program: ProgramCommand, terminal: Terminal, untilStopped
     program,
     "top",
     "see who is refused right now, by which rule, and since when",
-    "print one answer as JSON and end",
+    "print one answer as JSON and exit",
   )
     .description(
-      "Shows the keys that are refused most, or that ask most, of all processes that share the server's store, or of the servers given, and refreshes until Ctrl-C; once where the" +
-        " output is no terminal. Exits 0, or 2 if a process can't be asked at first; the others are shown then, too." +
-        " A token comes from ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file.",
+      "Shows the keys that are refused or asked most, over all processes that share the server's store, or over the" +
+        " servers given. Refreshes until Ctrl-C; prints once if the output is not a terminal. Exits 2 if the first" +
+        " request to any process fails (it still shows the others), else 0. Sends the token of --token-file," +
+        " ADMIN_TOKEN or ADMIN_TOKEN_FILE.",
     )
-    .addOption(new Option("--window <window>", "how far back").choices(["minute", "hour"]).default("minute"))
-    .addOption(new Option("--by <count>", "what counts").choices(["refused", "asked"]).default("refused"))
-    .option("-k, --keys <n>", "so many keys", whole(1, KEYS_MAX), 20)
-    .addOption(typed("--every <time>", "how often to ask", duration(200, 3_600_000), "2s"))
-    .option("--once", "print one table and end")
+    .addOption(new Option("--window <window>", "period to show").choices(["minute", "hour"]).default("minute"))
+    .addOption(new Option("--by <count>", "what to rank by").choices(["refused", "asked"]).default("refused"))
+    .option("-k, --keys <n>", "number of keys to show", whole(1, KEYS_MAX), 20)
+    .addOption(typed("--every <time>", "refresh interval", duration(200, 3_600_000), "2s"))
+    .option("--once", "print one table and exit")
     .examples(`
   headgate top
   headgate top --by asked --window hour --once

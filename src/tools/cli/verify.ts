@@ -28,8 +28,8 @@ export function addVerify(program: Command, terminal: Terminal): void {
     .summary("prove that a service keeps a limit")
     .description(
       "Calls a service that speaks Envoy's rate limit protocol, or a page behind Envoy: in bursts, steadily, at the edges of" +
-        " windows. Checks each grant, refusal, wait and remainder against the limit that you name. Ends with 1 if it does not" +
-        " hold, with 2 if it could not be checked.",
+        " windows. Checks each grant, refusal, wait and remainder against the limit that you name. Exits 0 if the limit" +
+        " holds, 1 if it does not, 2 if nothing is proven.",
     )
     .argument("[what]", "a descriptor as key=value,key2=value2, or a plan as a .yaml file", someText("text"))
     .addOption(
@@ -39,19 +39,19 @@ export function addVerify(program: Command, terminal: Terminal): void {
         readServers,
       ),
     )
-    .option("--cert <file>", "client certificate for these servers (PEM)", someText("a path"))
-    .option("--key <file>", "its key (PEM)", someText("a path"))
+    .option("--cert <file>", "client certificate for the servers (PEM)", someText("a path"))
+    .option("--key <file>", "key of the client certificate (PEM)", someText("a path"))
     .option("-d, --domain <name>", "domain of the calls")
-    .option("--http <url>", "call this page behind Envoy instead")
-    .option("--header <name=value...>", "headers of these calls")
-    .option("--limit <rate>", "the limit, such as 50/s, 1000/h or 20/30s")
+    .option("--http <url>", "call this page behind Envoy instead of --server")
+    .option("--header <name=value...>", "headers to send with --http")
+    .option("--limit <rate>", "the limit to verify, such as 50/s, 1000/h or 20/30s")
     .option("--burst <n>", "burst of a token bucket", whole(1, NUMBER_MAX))
-    .option("--algorithm <name>", "how it counts, as rule files name it (default: what fits)")
-    .option("--tolerance <n>", "so many hits more or less are right, too", whole(0, NUMBER_MAX))
-    .option("--refunds", "give hits back, too (is_negative_hits)")
-    .option("--for <time>", "how long (default: 20s)")
-    .option("--seed <n>", "draw the calls of that run again", whole(0, NUMBER_MAX))
-    .option("--junit <file>", "write the report for CI, too", someText("a path"))
+    .option("--algorithm <name>", "algorithm of the limit, as in rule files (default: any that fits)")
+    .option("--tolerance <n>", "accept this many hits more or less", whole(0, NUMBER_MAX))
+    .option("--refunds", "also give hits back (is_negative_hits)")
+    .option("--for <time>", "how long to send calls (default: 20s)")
+    .option("--seed <n>", "repeat the calls of the run with this seed", whole(0, NUMBER_MAX))
+    .option("--junit <file>", "also write the report as JUnit XML", someText("a path"))
     .addHelpText("after", EXAMPLES)
     .action((what: string | undefined, flags: VerifyFlags, command: Command) => {
       dropServer(flags, command, flags.http !== undefined || isPlan(what));
@@ -69,8 +69,7 @@ function isPlan(what: string | undefined): what is string {
 }
 
 const EXAMPLES = `
-A * in a value stands for four callers that nobody was before: their limits are
-full.
+A * in a value stands for four new callers, whose limits are full.
 
 Examples:
   headgate verify --server headgate:8081 --domain edge 'tenant=verify-*' \\
