@@ -128,11 +128,12 @@ export function processText({ epoch, version, calls, name }: RuntimeProcess): st
 
 export function readProcess(id: string, text: string): RuntimeProcess {
   const [version, epoch = "", calls = "-", ...name] = text.split(" ");
+  const counts = calls.split(",").map(Number);
   return {
     id,
     name: name.join(" "),
     epoch: epoch === "-" ? "" : epoch,
     version: Number(version),
-    calls: calls === "-" ? [] : calls.split(",").map(Number),
+    calls: counts.every(Number.isSafeInteger) ? counts : [],
   };
 }

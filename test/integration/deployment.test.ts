@@ -132,8 +132,31 @@ describe("a report", () => {
     const bytes = reports.map((report) => Buffer.byteLength(report)).sort((one, other) => one - other);
     expect(bytes[1]).toBeGreaterThan(REPORT_BYTES_MAX / 4);
     expect(bytes[1]).toBeLessThanOrEqual(REPORT_BYTES_MAX);
-    for (const [id, damaged] of Object.entries({ x: "{", y: "[]", z: '{"form":2}' }))
-      await redis?.command("hset", key, id, damaged);
+    const report = JSON.parse(reports[0] ?? "") as object;
+    const damaged = [
+      "{",
+      "[]",
+      '{"form":2}',
+      ...["top", "conditions", "rules"].map((name) => ({ ...report, [name]: {} })),
+    ];
+    for (const [i, text] of damaged.entries()) {
+      // It beats, with counts that are none, for as long as this test runs.
+      await redis?.command(
+        "hset",
+        "{headgate:limits}:processes",
+        `x${i}`,
+        `${Date.now() + 60_000} 0 - a,,1e999,-1 x:${i}`,
+      );
+      await redis?.command(
+        "hset",
+        key,
+        `x${i}`,
+        typeof text === "string" ? text : JSON.stringify({ ...text, name: `x:${i}` }),
+      );
+    }
+    await expect.poll(async () => (await b.page<State>("/state")).processes, PATIENCE).toHaveLength(2);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
     expect((await b.page<Top>("/top")).keys.length).toBeGreaterThan(0);
+    expect((await b.page<State>("/state")).processes).toHaveLength(2);
   }, 60_000);
 });

@@ -67,10 +67,10 @@ export function viewConditions(conditions: readonly Joined[]): readonly Conditio
   return inOrder([...shown.values()]).map(viewOf);
 }
 
-/** The condition that explains this one in the end; itself if none does. */
-function rootOf(symptom: Joined, found: ReadonlyMap<string, Joined>): Joined {
+/** The condition that explains this one in the end; itself if none does. What others publish may explain each other: there it ends. */
+function rootOf(symptom: Joined, found: ReadonlyMap<string, Joined>, stepsMax = found.size): Joined {
   const cause = found.get(symptom.causedBy ?? "");
-  return cause === undefined ? symptom : rootOf(cause, found);
+  return cause === undefined || stepsMax === 0 ? symptom : rootOf(cause, found, stepsMax - 1);
 }
 
 /** Critical conditions before warnings; among these causes before what comes of them, which is counted; among equals the oldest first. */

@@ -2,13 +2,9 @@
 
 import { hostname } from "node:os";
 import { type Clock, PROCESS_BEGAN_MS } from "../../engine/base/clock.ts";
-import { isRecord } from "../../engine/base/is-record.ts";
-import { unlessThrown } from "../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
-import type { ProcessState } from "../../operate/http/join-conditions.ts";
-import type { TopSummary } from "../../operate/telemetry/top/summary.ts";
-import type { TopWindow } from "../../operate/telemetry/top/top-keys.ts";
 import type { RuntimeStore } from "../../stores/runtime-store.ts";
+import { type ProcessReport, readReport } from "./process-report.ts";
 
 /**
  * Names this process in the register, on its pages and in its answers: host, number and start. In a container the number is always the same,
@@ -16,18 +12,8 @@ import type { RuntimeStore } from "../../stores/runtime-store.ts";
  */
 export const INSTANCE = `${hostname() || "localhost"}:${process.pid}:${PROCESS_BEGAN_MS.toString(36)}`;
 
-/** Reports of another form are passed over. */
-export const REPORT_FORM = 1;
 /** Whoever asks again within this time is told the same, so that many who look cost the store no more than one. */
 const FRESH_US = MICROS_PER_SECOND;
-
-/** What a process publishes. */
-export interface ProcessReport extends ProcessState {
-  readonly form: typeof REPORT_FORM;
-  readonly name: string;
-  readonly version: string;
-  readonly top: Readonly<Record<TopWindow, TopSummary>>;
-}
 
 /** The reports of the other processes. */
 export class Peers {
@@ -47,18 +33,13 @@ export class Peers {
     if (this.#store !== undefined && nowUs - this.#askedUs >= FRESH_US) {
       this.#askedUs = nowUs;
       this.#reports = this.#store.published().then(
-        (texts) => [...new Map(texts.flatMap(readReport).map((report) => [report.name, report])).values()],
+        (texts) => {
+          const others = texts.flatMap(readReport).filter(({ name }) => name !== INSTANCE);
+          return [...new Map(others.map((report) => [report.name, report])).values()];
+        },
         () => undefined,
       );
     }
     return this.#reports;
   }
-}
-
-/** None for a report of another form, and for this process's own. */
-function readReport(text: string): ProcessReport[] {
-  const report: unknown = unlessThrown(SyntaxError, () => JSON.parse(text));
-  return isRecord(report) && report.form === REPORT_FORM && report.name !== INSTANCE
-    ? [report as unknown as ProcessReport]
-    : [];
 }

@@ -7,7 +7,8 @@ import { REPORT_BYTES_MAX } from "../../stores/runtime-store.ts";
 import type { WorkerView } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 import { topOfWorkers } from "./open-top.ts";
-import { INSTANCE, type ProcessReport, REPORT_FORM } from "./peers.ts";
+import { INSTANCE } from "./peers.ts";
+import { type ProcessReport, REPORT_FORM } from "./process-report.ts";
 
 const PUBLISH_MS = 2_000;
 /** Top keys of a report by each count, and half as many again and again until it is short enough. */

@@ -41,6 +41,16 @@ test("what several workers report is told once, since the first saw it, with the
   ]);
 });
 
+test("conditions that name each other as the cause, as those of two versions may, are both told", () => {
+  const found = [
+    { ...condition("one", 1), causedBy: "other" },
+    { ...condition("other", 2), causedBy: "one" },
+  ];
+  expect(
+    viewConditions(joinConditions([{ name: undefined, conditions: found, rules: { hash: "a" } }], 0)),
+  ).toMatchObject([{ id: "one" }, { id: "other" }]);
+});
+
 test("what another condition explains is a detail of it, and stands alone without it; critical ones come first, and causes before what was counted", () => {
   const symptoms = [
     { ...condition("breaker", 30, "The breaker is open."), causedBy: "store" },
