@@ -39,10 +39,10 @@ export function stateOfProcess(states: readonly ProcessState[], nowUs: number): 
 
 /** Publishes from now on, as one of `running.watches`; only in the thread that reports the process. `conditions` are those of this thread. */
 export function publishReports(parts: AppParts, conditions: () => readonly Condition[]): void {
-  const { runtimeStore: store, running } = parts;
+  const { runtimeStore, running } = parts;
   const { sync } = parts.runtimeLimits;
-  if (store === undefined || sync === undefined) return;
-  const publish = async () => store.publish(sync.id, await reportText(parts, conditions()));
+  if (runtimeStore === undefined || sync === undefined) return;
+  const publish = async () => sync.publish(await reportText(parts, conditions()));
   // A store that does not answer is a condition of its own.
   running.watches.push(setInterval(() => void publish().catch(() => undefined), PUBLISH_MS).unref());
 }

@@ -97,6 +97,12 @@ export class RuntimeSync {
     if (leaving !== undefined) await waitAtMost(LEAVE_MS_MAX, leaving);
   }
 
+  /** Keeps a longer report of the process in the store's register, unless it has left that. Rejects if the store does not answer. */
+  async publish(report: string): Promise<void> {
+    const { store, id } = this.#options;
+    if (!this.#hasClosed) await store?.publish(id, report);
+  }
+
   /** Makes both sides equal, now. Rejects if the store does not answer, or if the file can't be written. */
   async poll(): Promise<void> {
     const { store, clock, table, name, register } = this.#options;
