@@ -3,6 +3,7 @@
 import { hostname } from "node:os";
 import { type Clock, PROCESS_BEGAN_MS } from "../../engine/base/clock.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
+import { withTimeLimit } from "../../stores/batching/connecting.ts";
 import type { RuntimeStore } from "../../stores/runtime-store.ts";
 import { type ProcessReport, readReport } from "./process-report.ts";
 
@@ -14,6 +15,8 @@ export const INSTANCE = `${hostname() || "localhost"}:${process.pid}:${PROCESS_B
 
 /** Whoever asks again within this time is told the same, so that many who look cost the store no more than one. */
 const FRESH_US = MICROS_PER_SECOND;
+/** Longest wait for the store: whoever looks while it hangs is soon shown this process alone. */
+const ANSWER_MS_MAX = 1_000;
 
 /** The reports of the other processes. */
 export class Peers {
@@ -32,7 +35,7 @@ export class Peers {
     const nowUs = this.#clock.nowUs();
     if (this.#store !== undefined && nowUs - this.#askedUs >= FRESH_US) {
       this.#askedUs = nowUs;
-      this.#reports = this.#store.published().then(
+      this.#reports = withTimeLimit(ANSWER_MS_MAX, this.#store.published()).then(
         (texts) => {
           const others = texts.flatMap(readReport).filter(({ name }) => name !== INSTANCE);
           return [...new Map(others.map((report) => [report.name, report])).values()];

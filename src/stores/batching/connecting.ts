@@ -22,7 +22,7 @@ export class SilenceError extends Error {
   override readonly name = "SilenceError";
 }
 
-/** Rejects with SilenceError if `promise` takes longer than `ms` milliseconds. For connections that are not in use yet. */
+/** Rejects with SilenceError if `promise` takes longer than `ms` milliseconds. */
 export async function withTimeLimit<T>(ms: number, promise: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const silence = new Promise<never>((_, reject) => {

@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import { newRuntimeTable, RuntimeTable } from "../../../src/engine/runtime/runtime-table.ts";
+import { Peers } from "../../../src/process/app/peers.ts";
 import { RuntimeSync } from "../../../src/rule-sources/runtime/runtime-sync.ts";
 import type { RuntimeStore } from "../../../src/stores/runtime-store.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -22,3 +23,8 @@ test("a process that has left the register publishes nothing more, which nobody 
   await sync.publish("second");
   expect(published).toEqual(["first"]);
 });
+
+test("a store that hangs holds nobody up who looks", async () => {
+  const store = { published: () => new Promise(() => undefined) } as unknown as RuntimeStore;
+  expect(await new Peers(store, clock, "a").reports()).toBeUndefined();
+}, 5_000);
