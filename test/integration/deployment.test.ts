@@ -114,6 +114,41 @@ test.each([
   120_000,
 );
 
+test("processes of one name, as containers may have, are as many as they are, however often a worker is replaced", async () => {
+  const { env } = await startRedis();
+  const name = join(temporaryFolder("headgate-name"), "name.cjs");
+  writeFileSync(
+    name,
+    `require("node:os").hostname = () => "ratelimit";
+    require("node:module").syncBuiltinESMExports();
+    Object.defineProperty(process, "pid", { value: 1 });`,
+  );
+  const both = { ...env, STORE_DEADLINE: "10s", NODE_OPTIONS: `--require ${name}` };
+  const [a, b] = (await Promise.all([start(both), start({ ...both, WORKERS: "2" })])) as [Process, Process];
+  await a.ask("alice", 5);
+  await b.ask("alice", 4);
+  for (const process of [a, b])
+    await expect.poll(async () => countsOf(await process.page<Top>("/top")), PATIENCE).toEqual([[ALICE, 9, 6]]);
+  b.act(1, "exit");
+  const processes = async () => (await a.page<State>("/state")).processes;
+  await expect.poll(() => b.log.filter((line) => line.includes("replacing it")), PATIENCE).toHaveLength(1);
+  const end = Date.now() + 4_000;
+  while (Date.now() < end)
+    expect(await processes()).toMatchObject(Array(2).fill({ instance: expect.stringMatching(/^ratelimit:1:/) }));
+  expect((await processes())?.filter((each) => each.answers_here)).toHaveLength(1);
+}, 60_000);
+
+test("a process that counts no keys is none of those whose keys are shown", async () => {
+  const { env } = await startRedis();
+  const counting = [start(env), start(env), start({ ...env, TOP_KEYS: "0" })];
+  const [a, , c] = (await Promise.all(counting)) as [Process, Process, Process];
+  await c.ask("alice", 5);
+  await expect
+    .poll(async () => (await a.page<State>("/state")).processes?.map(({ status }) => status), PATIENCE)
+    .toEqual(Array(3).fill("well"));
+  expect(await a.page<Top>("/top")).toMatchObject({ asked: 0, processes: 2 });
+}, 60_000);
+
 describe("a report", () => {
   test("of long keys is cut to what is bounded, and damaged ones of others are passed over", async () => {
     const store = await startRedis();

@@ -38,8 +38,9 @@ export async function readTop(parts: AppParts, question: TopQuestion): Promise<T
   const { top, workers } = await topOfWorkers(parts, question);
   const nowUs = parts.clock.nowUs();
   if (question.scope === "process") return { instance: INSTANCE, at: isoTime(nowUs), summary: top };
-  const peers = (await parts.peers.reports()) ?? [];
-  const all = peers.length === 0 ? top : mergeSummaries([top, ...peers.map((peer) => peer.top[question.window])]);
+  const reports = (await parts.peers.reports()) ?? [];
+  const peers = reports.flatMap((report) => report.top ?? []);
+  const all = peers.length === 0 ? top : mergeSummaries([top, ...peers.map((peer) => peer[question.window])]);
   return topView(question, all, nowUs, {
     ...(workers === undefined ? {} : { workers }),
     ...(peers.length === 0 ? {} : { processes: 1 + peers.length }),

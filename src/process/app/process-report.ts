@@ -14,7 +14,8 @@ export interface ProcessReport extends ProcessState {
   readonly form: typeof REPORT_FORM;
   readonly name: string;
   readonly version: string;
-  readonly top: Readonly<Record<TopWindow, TopSummary>>;
+  /** Null if it counts none: TOP_KEYS is 0. */
+  readonly top: Readonly<Record<TopWindow, TopSummary>> | null;
 }
 
 /** None for a text that is no report of this form. */
@@ -82,5 +83,5 @@ const isReport = isObject({
   version: isText,
   conditions: isListOf(isCondition),
   rules: isObject({ hash: isNullable(isText), loadedAtUs: isOptional(isNumber) }),
-  top: isObject({ minute: isSummary, hour: isSummary }),
+  top: isNullable(isObject({ minute: isSummary, hour: isSummary })),
 });

@@ -52,11 +52,13 @@ async function reportText(parts: AppParts, conditions: readonly Condition[]): Pr
   const state = stateOfProcess(ownStates(parts, conditions, await link?.views()), clock.nowUs());
   const short = { ...state, conditions: state.conditions.slice(0, CONDITIONS_MAX).map(shortened) };
   const asked = { by: "refused", keys: KEYS_MAX } as const;
+  const textOf = (top: ProcessReport["top"]) =>
+    JSON.stringify({ form: REPORT_FORM, version, ...short, top } satisfies ProcessReport);
+  if (parts.topKeys === undefined) return textOf(null);
   const minute = await topOfWorkers(parts, { ...asked, window: "minute" });
   const hour = await topOfWorkers(parts, { ...asked, window: "hour" });
   for (let keys = KEYS_MAX; ; keys >>= 1) {
-    const top = { minute: topOf(minute.top, keys), hour: topOf(hour.top, keys) };
-    const text = JSON.stringify({ form: REPORT_FORM, version, ...short, top } satisfies ProcessReport);
+    const text = textOf({ minute: topOf(minute.top, keys), hour: topOf(hour.top, keys) });
     if (Buffer.byteLength(text) <= REPORT_BYTES_MAX || keys === 0) return text;
   }
 }

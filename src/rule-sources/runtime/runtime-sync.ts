@@ -99,8 +99,7 @@ export class RuntimeSync {
 
   /** Keeps a longer report of the process in the store's register, unless it has left that. Rejects if the store does not answer. */
   async publish(report: string): Promise<void> {
-    const { store, id } = this.#options;
-    if (!this.#hasClosed) await store?.publish(id, report);
+    if (!this.#hasClosed) await this.#options.store?.publish(this.id, report);
   }
 
   /** Makes both sides equal, now. Rejects if the store does not answer, or if the file can't be written. */

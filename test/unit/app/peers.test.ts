@@ -17,7 +17,7 @@ test("a process that has left the register publishes nothing more, which nobody 
   } as unknown as RuntimeStore;
   const table = new RuntimeTable(newRuntimeTable(10), 1);
   const log = { warn: () => undefined, info: () => undefined };
-  const sync = new RuntimeSync({ table, store, file: undefined, clock, log, id: "a", name: "a:1" });
+  const sync = new RuntimeSync({ table, store, file: undefined, clock, log, name: "a:1" });
   await sync.publish("first");
   await sync.close();
   await sync.publish("second");
@@ -26,5 +26,5 @@ test("a process that has left the register publishes nothing more, which nobody 
 
 test("a store that hangs holds nobody up who looks", async () => {
   const store = { published: () => new Promise(() => undefined) } as unknown as RuntimeStore;
-  expect(await new Peers(store, clock, "a").reports()).toBeUndefined();
+  expect(await new Peers(store, clock).reports()).toBeUndefined();
 }, 5_000);
