@@ -1,7 +1,10 @@
 // What is wrong now, of one process, of several workers, or of all processes that share a store, as GET /state shows it. Pure.
 
-import { isoTime } from "../../engine/base/units.ts";
+import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import type { Condition, Finding } from "../condition.ts";
+
+/** Rules differ once they have for so long: what another process reports is up to some seconds old. */
+const DIFFER_US = 5 * MICROS_PER_SECOND;
 
 /** What a process or a worker reports. */
 export interface ProcessState {
@@ -111,7 +114,9 @@ function differingRules(states: readonly ProcessState[], nowUs: number): Conditi
     byHash.set(rules.hash, [...(byHash.get(rules.hash) ?? []), name]);
     loadedUs.push(rules.loadedAtUs ?? nowUs);
   }
-  if (byHash.size < 2) return undefined;
+  const sinceUs = Math.max(...loadedUs);
+  // The others may have loaded the same set by now. A clock that is ahead hides nothing for long.
+  if (byHash.size < 2 || Math.abs(nowUs - sinceUs) < DIFFER_US) return undefined;
   return {
     id: "rules differ",
     severity: "warning",
@@ -120,6 +125,6 @@ function differingRules(states: readonly ProcessState[], nowUs: number): Conditi
     see: "headgaterulesdiffer",
     details: [...byHash].map(([hash, names]) => `${hash.slice(0, 12)}: ${names.join(", ")}`),
     // The sets were equal until the newest of them was loaded.
-    sinceUs: Math.max(...loadedUs),
+    sinceUs,
   };
 }

@@ -82,6 +82,9 @@ test("workers that decide by different rules are told apart by their hashes, sin
     },
   ]);
   expect(view(processes.slice(1))).toEqual([]);
+  // While a set is on its way to all.
+  expect(joinConditions(processes, 34 * SECOND)).toEqual([]);
+  expect(joinConditions(processes, 35 * SECOND)).toHaveLength(1);
 });
 
 test("what follows from a condition that follows from another is a detail of the first, with its own details", () => {
