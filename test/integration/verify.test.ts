@@ -68,6 +68,18 @@ describe("headgate verify", () => {
     expect(answer).toEqual({ outcome: "refused", told: [{ quota, resetMs, isDate, remaining: undefined }] });
   });
 
+  test.each([
+    [401, "lost"],
+    [403, "lost"],
+    [404, "granted"],
+    [429, "refused"],
+    [502, "lost"],
+  ])("takes status %i of a page as %s", async (status, outcome) => {
+    const port = await listen(createServer((_, answer) => answer.writeHead(status).end()));
+    const question = { domain: "", descriptors: [[]], cost: 1, isRefund: false };
+    expect(await openHttp(`http://127.0.0.1:${port}`).ask(question, 10_000)).toMatchObject({ outcome });
+  });
+
   test("calls a server with TLS that asks for a client certificate", async () => {
     const authority = new Authority();
     const [{ certFile, keyFile }, client] = [authority.issue("localhost"), authority.issue("verify")];

@@ -241,7 +241,7 @@ function unmatchedFinding({ domain, hasRules, exampleKeys }: UnmatchedEntry): Fi
       ? `Descriptors of domain ${domain} match no rule and pass without a limit of their own.${keys}`
       : `Calls name domain ${domain}, which has no rules: they all pass.`,
     advice: hasRules
-      ? "Explain one below. If that is intended, add a rule with `rate_limit: { unlimited: true }`."
+      ? "If that is intended, add a rule with `rate_limit: { unlimited: true }`; if not, `headgate explain` shows why."
       : "Compare `domain` in Envoy's filter with the rule files.",
     see: hasRules ? TABLE : "headgatedomainunknown",
   };

@@ -206,8 +206,10 @@ export function doctorText(
   { status, servers, conditions, differences, information }: DoctorReport,
   terminal: Terminal,
 ): string {
+  const silent = servers.filter((server) => "error" in server).length;
   const found = [
     count(servers.length, "server"),
+    ...(silent === 0 ? [] : [`${silent} not reached`]),
     count(conditions.length, "problem"),
     count(differences.length, "difference"),
   ];

@@ -1,8 +1,10 @@
-// Asks a page behind a proxy that limits, such as Envoy: 429 is a refusal, a 5xx no answer, all else a grant.
+// Asks a page behind a proxy that limits, such as Envoy: 429 is a refusal; 401, 403 and 5xx are no answer; all else is a grant.
 
 import type { Answer, Asked, Lost, Told } from "./call.ts";
 
 const TOO_MANY = 429;
+/** Proxies usually authenticate before they ask for limits. */
+const BEFORE_LIMITS: readonly number[] = [401, 403];
 const SERVER_ERROR = 500;
 
 /** The page at `url`. The entries of the only descriptor are headers of the request. */
@@ -15,7 +17,8 @@ export function openHttp(url: string): Asked {
         const response = await fetch(url, { headers, redirect: "manual", signal: AbortSignal.timeout(timeoutMs) });
         const { status } = response;
         await response.body?.cancel();
-        if (status >= SERVER_ERROR) return { outcome: "lost", why: `status ${status}` };
+        if (status >= SERVER_ERROR || BEFORE_LIMITS.includes(status))
+          return { outcome: "lost", why: `status ${status}` };
         return { outcome: status === TOO_MANY ? "refused" : "granted", told: [toldBy(response.headers)] };
       } catch (error) {
         return { outcome: "lost", why: whyOf(error) };

@@ -195,7 +195,7 @@ test("of very many mistakes the first are named, and how many there are", () => 
 test("the rule that is advised for descriptors without one is what rule files take", () => {
   const entry = { domain: "edge", hasRules: true, descriptors: 1, exampleKeys: [] };
   const [found] = findConditions({ ...WELL, ...unmatchedIn(entry) });
-  const [, rule = ""] = /`(.*)`/.exec(found?.advice ?? "") ?? [];
+  const [, rule = ""] = /`(.*?)`/.exec(found?.advice ?? "") ?? [];
   const { problems } = compileYaml(`domain: edge\ndescriptors:\n  - key: a\n    ${rule}\n`);
   expect([rule, problems]).toEqual(["rate_limit: { unlimited: true }", []]);
 });
