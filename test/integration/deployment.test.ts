@@ -106,7 +106,7 @@ test.each([
     // It has said so: nobody waits until it has been silent for long.
     await expect.poll(processes, { timeout: 5_000 }).toMatchObject([{ instance, answers_here: true }]);
     expect(await sums()).toEqual([4, 6]);
-    expect((await state()).conditions).toEqual([]);
+    await expect.poll(async () => (await state()).conditions, PATIENCE).toEqual([]);
     await store.stop();
     await expect.poll(async () => (await state()).processes, PATIENCE).toBeNull();
     expect(countsOf(await c.page<Top>("/top?by=asked"))).toEqual([["{edge|user=bob}|fw/86400", 1, 0]]);
