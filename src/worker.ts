@@ -1,5 +1,5 @@
-// Entry of a worker's thread (WORKERS): the whole service, until the main thread says stop. What goes wrong in its start is thrown, and
-// ends the thread: the main thread says why.
+// Entry of a worker's thread (WORKERS): the whole service, until the main thread says stop. An error at its start is thrown and ends the
+// thread; the main thread logs it.
 
 import "./process/quick-start.ts";
 import { parentPort, workerData } from "node:worker_threads";

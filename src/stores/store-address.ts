@@ -1,4 +1,4 @@
-// Addresses, logins and TLS of the shared stores' servers. settings/ makes these of the environment, stores/ connects with them.
+// Addresses, logins and TLS of the shared stores' servers. process/settings reads them from the environment.
 
 /** TLS towards a server. Files are PEM and read again for every connection. */
 export interface ClientTls {

@@ -43,7 +43,7 @@ function filesOfTables(): readonly (readonly string[])[] {
 
 /** The files, without their folders, that are asked or told on the way. */
 function filesBeside(): readonly string[] {
-  const text = SECTION.slice(SECTION.indexOf("The files above ask these"));
+  const text = SECTION.slice(SECTION.indexOf("Most calls pass these, too"));
   return [...text.matchAll(/`([\w-]+\.ts)`/g)].map(([, file = ""]) => file);
 }
 

@@ -1,6 +1,6 @@
 // Applies holds to their buckets. A payment on a limit with holds waits for its settlement, which corrects it to what was used. A
 // hold that is not settled in time is given back as of the moment of its end, however late the end is noticed. lua/holds.lua does
-// the same in Redis; test/property/agreement.ts holds them equal.
+// the same in Redis; test/property/agreement.ts keeps them equal.
 
 import { MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../base/units.ts";
 import { Algorithm, type Limit } from "../domain/limit.ts";

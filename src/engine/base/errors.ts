@@ -1,5 +1,5 @@
 // Errors that are no bugs of Headgate: of callers, of the environment, of rule authors. docs/errors.md explains each code
-// (test/tidy/docs.test.ts holds the two lists equal).
+// (test/tidy/docs.test.ts compares the two lists).
 
 /** Codes of RequestError. All become INVALID_ARGUMENT, except REQUEST_NOT_HELD, which becomes FAILED_PRECONDITION. */
 export const REQUEST_ERROR_CODES = [

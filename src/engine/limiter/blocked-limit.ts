@@ -1,4 +1,4 @@
-// The limit that a caller meets who is blocked at run time: it has no room, and no store knows it.
+// The limit of a caller who is blocked at run time: it has no room, and no store knows it.
 
 import type { Limit } from "../domain/limit.ts";
 import { Mode, type Take } from "../domain/take.ts";

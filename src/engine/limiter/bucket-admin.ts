@@ -1,5 +1,5 @@
-// What operators can do with single buckets, which they name by descriptors: read their state, or reset them to new. Uses only the
-// Store interface, so it works with every store. admin/ checks who may ask.
+// What operators can do with single buckets, which they name by descriptors: read their state, or reset them. Uses only the
+// Store interface, so it works with every store. operate/http/access.ts checks who may ask.
 
 import type { BucketMemory, Store } from "../../stores/store.ts";
 import type { Clock } from "../base/clock.ts";

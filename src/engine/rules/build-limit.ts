@@ -1,4 +1,4 @@
-// Makes Limits of the drafts that were read from rule files.
+// Makes Limits from the drafts that were read from rule files.
 
 import { getOrInsert } from "../base/get-or-insert.ts";
 import type { CalendarWindows } from "../domain/calendar-windows.ts";

@@ -1,4 +1,4 @@
-// Makes the rules and levels that matching uses of the drafts; reports duplicates and rules that nothing can reach.
+// Makes the rules and levels that matching uses from the drafts; reports duplicates and rules that nothing can reach.
 
 import { getOrInsert } from "../base/get-or-insert.ts";
 import type { LongWork } from "../base/long-work.ts";

@@ -1,5 +1,5 @@
-// Makes rules as a file would write them of those that a control plane sends: its messages lack fields for our keys, and its rules have
-// levels for entries that only speak of holds.
+// Turns the rules of a control plane into rules as a file would write them: its messages lack fields for our keys, and give levels to entries that
+// are only about holds.
 
 import { oneByteOf } from "../domain/request.ts";
 import { type Defaults, hasKey, without } from "./defaults.ts";

@@ -1,4 +1,4 @@
-// By what limits at run time are found in their table, in all processes alike.
+// The hash by which limits at run time are found in their table; the same in all processes.
 
 import type { RuntimeKey } from "./runtime-limit.ts";
 

@@ -83,7 +83,7 @@ function degradedBy(policy: OnStoreFailure, { storeFailure }: LimitCall): Degrad
   return { policy: ON_STORE_FAILURE_NAMES[policy], failure: storeFailure?.code ?? "" };
 }
 
-// Decodes and encodes the messages of headgate.v1.Budgets. test/property/budgets-codec.test.ts holds it equal to
+// Decodes and encodes the messages of headgate.v1.Budgets. test/property/budgets-codec.test.ts compares it with
 // proto/headgate/v1/budgets.proto.
 
 const VARINT = WireType.varint;

@@ -1,6 +1,6 @@
 // Decodes and encodes the messages of ShouldRateLimit, on the hot path of every call. Requests are read from the buffer and answers
 // written into one without intermediate objects: only strings are allocated (bench/micro/codec.mjs). test/property/codec.test.ts
-// holds it equal to proto/.
+// compares it with proto/.
 
 import { RequestError } from "../../engine/base/errors.ts";
 import { invariant } from "../../engine/base/invariant.ts";

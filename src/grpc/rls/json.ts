@@ -1,5 +1,5 @@
 // POST /json: ShouldRateLimit for callers without gRPC. The body in proto3 JSON becomes the bytes of a request for the same handler as
-// every call; the answer's bytes become JSON and an HTTP status. admin/ serves the socket.
+// every call; the answer's bytes become JSON and an HTTP status. operate/http serves the socket.
 
 import type * as Protobuf from "@bufbuild/protobuf";
 import type { DescMessage, JsonValue, Message } from "@bufbuild/protobuf";

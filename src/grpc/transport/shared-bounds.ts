@@ -1,6 +1,6 @@
-// Whom bounds for all connections together cost something, on both transports. Of streams that wait for their peer (for the rest of a
-// request, or for somebody to read the answer) none is refused: connections with more than their share lose theirs, so a peer with one such
-// stream never does. Of bytes the connection with the most pays.
+// Which connections pay when a bound for all of them together is reached, on both transports. No stream that waits for its peer (for the
+// rest of a request, or for somebody to read the answer) is refused: connections with more than their share lose theirs, so a peer with one
+// such stream never does. For bytes it is the connection that has the most.
 
 /** A connection, as this bound sees it. */
 export interface Shedder {

@@ -1,5 +1,4 @@
-// The pages that need permission: /state and /history, which the operator's page shows, /top, which names callers, /explain, which shows how
-// rules treat a caller, and /buckets, which shows and changes what callers have left, and /limits, which changes their limits. Each asks access.ts first; every use of
+// The pages that need permission (access.ts): /state and /history for the operator's page, /top, /explain, /buckets and /limits. Every use of
 // /buckets is logged.
 
 import type { IncomingMessage } from "node:http";

@@ -1,5 +1,5 @@
 // Counts descriptors that met no rule, by domain, kept over reloads: for metrics, /config and the log. Bounded, because callers choose
-// the domain. Of domains with rules it keeps which shapes of descriptors came lately, to say why a rule is met by none.
+// the domain. For domains with rules it keeps the shapes of recent descriptors, to say why no call matches a rule.
 
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import type { LongWork } from "../../engine/base/long-work.ts";

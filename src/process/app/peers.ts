@@ -2,6 +2,7 @@
 
 import { hostname } from "node:os";
 import { type Clock, PROCESS_BEGAN_MS } from "../../engine/base/clock.ts";
+import { type LongWork, runInTurns } from "../../engine/base/long-work.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { withTimeLimit } from "../../stores/batching/connecting.ts";
 import type { RuntimeStore } from "../../stores/runtime-store.ts";
@@ -36,13 +37,21 @@ export class Peers {
     if (this.#store !== undefined && nowUs - this.#askedUs >= FRESH_US) {
       this.#askedUs = nowUs;
       this.#reports = withTimeLimit(ANSWER_MS_MAX, this.#store.published()).then(
-        (texts) => {
-          const others = texts.flatMap(readReport).filter(({ name }) => name !== INSTANCE);
-          return [...new Map(others.map((report) => [report.name, report])).values()];
-        },
+        (texts) => runInTurns(readOthers(texts)),
         () => undefined,
       );
     }
     return this.#reports;
   }
+}
+
+/** One of each process but this one: a worker that took over from another reports under a new id. */
+function* readOthers(texts: readonly string[]): LongWork<readonly ProcessReport[]> {
+  const others = new Map<string, ProcessReport>();
+  for (const text of texts) {
+    yield;
+    for (const report of readReport(text)) others.set(report.name, report);
+  }
+  others.delete(INSTANCE);
+  return [...others.values()];
 }

@@ -14,7 +14,7 @@ const PUBLISH_MS = 2_000;
 /** Top keys of a report by each count, and half as many again and again until it is short enough. */
 const KEYS_MAX = 20;
 const CONDITIONS_MAX = 10;
-const DETAILS_MAX = 5;
+const DETAILS_MAX = 21;
 const SAYS_CHARS_MAX = 500;
 
 /** The state of this thread, or of each worker. */
@@ -47,19 +47,22 @@ export function publishReports(parts: AppParts, conditions: () => readonly Condi
   running.watches.push(setInterval(() => void publish().catch(() => undefined), PUBLISH_MS).unref());
 }
 
+/** Keys give way before conditions. */
 async function reportText(parts: AppParts, conditions: readonly Condition[]): Promise<string> {
-  const { clock, version, link } = parts;
+  const { clock, version, link, topKeys } = parts;
   const state = stateOfProcess(ownStates(parts, conditions, await link?.views()), clock.nowUs());
-  const short = { ...state, conditions: state.conditions.slice(0, CONDITIONS_MAX).map(shortened) };
+  const all = state.conditions.slice(0, CONDITIONS_MAX).map(shortened);
   const asked = { by: "refused", keys: KEYS_MAX } as const;
-  const textOf = (top: ProcessReport["top"]) =>
-    JSON.stringify({ form: REPORT_FORM, version, ...short, top } satisfies ProcessReport);
-  if (parts.topKeys === undefined) return textOf(null);
   const minute = await topOfWorkers(parts, { ...asked, window: "minute" });
   const hour = await topOfWorkers(parts, { ...asked, window: "hour" });
-  for (let keys = KEYS_MAX; ; keys >>= 1) {
-    const text = textOf({ minute: topOf(minute.top, keys), hour: topOf(hour.top, keys) });
-    if (Buffer.byteLength(text) <= REPORT_BYTES_MAX || keys === 0) return text;
+  let [keys, told] = [KEYS_MAX, all.length];
+  for (;;) {
+    const top = topKeys === undefined ? null : { minute: topOf(minute.top, keys), hour: topOf(hour.top, keys) };
+    const report: ProcessReport = { form: REPORT_FORM, version, ...state, conditions: all.slice(0, told), top };
+    const text = JSON.stringify(report);
+    if (Buffer.byteLength(text) <= REPORT_BYTES_MAX || keys + told === 0) return text;
+    if (keys > 0) keys >>= 1;
+    else told--;
   }
 }
 

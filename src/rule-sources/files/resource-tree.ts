@@ -1,4 +1,4 @@
-// Converts a RateLimitConfig message (proto/ratelimit) into the tree that rules/ compiles: the same keys as a rules file, without
+// Converts a RateLimitConfig message (proto/ratelimit) into the tree that engine/rules compiles: the same keys as a rules file, without
 // defaults beyond those of the protocol. The wire format is first read into what the message's JSON would hold, with the names of
 // proto/, so that dumps of control planes in JSON become the same tree.
 

@@ -1,4 +1,4 @@
-// Converts a YAML document into the tree that rules/ compiles: resolves scalars, follows aliases, applies merge keys in the order
+// Converts a YAML document into the tree that engine/rules compiles: resolves scalars, follows aliases, applies merge keys in the order
 // written. Bounded against hostile files.
 
 import { type Alias, isAlias, isMap, isScalar, isSeq, type Node, type Scalar, type YAMLMap } from "yaml";

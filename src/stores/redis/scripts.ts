@@ -1,5 +1,5 @@
 // The script of lua/, put together from its files. Read once, at start; text and hash are never typed in. The head of lua/take.lua explains
-// the comments that name what is inserted; test/lua/scripts.test.ts holds the folder to them.
+// the comments that name what is inserted; test/lua/scripts.test.ts checks the folder.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";

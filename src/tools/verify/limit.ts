@@ -1,4 +1,4 @@
-// A limit as it is told: what `verify` knows of the service under test.
+// A limit as the user states it: all that `verify` knows of the service under test.
 
 /** How a limit counts. `counter`: a fixed window that counts refused calls too, as envoyproxy/ratelimit does. */
 export const ALGORITHMS = ["token_bucket", "fixed_window", "sliding_window", "sliding_log", "counter"] as const;

@@ -1,4 +1,4 @@
-// The top keys of some parts of time, and of several workers, as intervals: a key's count lies between `least` and `most`. A sum of
+// The top keys of some parts of time, of several workers and of several processes, as intervals: a key's count lies between `least` and `most`. A sum of
 // intervals is right whatever the sketches have lost.
 
 import { getOrInsert } from "../../../engine/base/get-or-insert.ts";
