@@ -38,7 +38,7 @@ export interface RuntimeEvent {
 /** A process, and up to which change it has all limits in force; or a thread that is counted (batching/process-count.ts). */
 export interface RuntimeProcess {
   readonly id: string;
-  /** Its host and process id, `ratelimit-0:12:mfx2k9p4`; empty for a thread that is counted. */
+  /** Its host, number and start, `ratelimit-0:12:mfx2k9p4`; empty for a thread that is counted. */
   readonly name: string;
   readonly epoch: string;
   readonly version: number;

@@ -8,7 +8,7 @@ const DIFFER_US = 5 * MICROS_PER_SECOND;
 
 /** What a process or a worker reports. */
 export interface ProcessState {
-  /** `worker 2`, or a process's host and id; undefined if it is the only one. */
+  /** `worker 2`, or a process's instance; undefined if it is the only one. */
   readonly name: string | undefined;
   readonly conditions: readonly Condition[];
   readonly rules: { readonly hash: string | null; readonly loadedAtUs?: number | undefined };

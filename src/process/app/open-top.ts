@@ -1,4 +1,5 @@
-// Connects the top keys with the limiter that feeds them and the pages that show them, for this process, all of its workers, or all that share its store.
+// Connects the top keys with the limiter that feeds them and the pages that show them, for this process, all of its workers, or all that share
+// its store.
 
 import { isoTime } from "../../engine/base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";

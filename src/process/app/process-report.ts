@@ -1,5 +1,5 @@
-// What a process publishes for the others that share its store. Whoever can write to the store can put anything there, so a report of which any part is not as
-// it must be is passed over.
+// What a process publishes for the others that share its store. Whoever can write to the store can put anything there, so a report counts as a
+// whole or not at all.
 
 import { isRecord, readRecord } from "../../engine/base/is-record.ts";
 import type { ProcessState } from "../../operate/http/join-conditions.ts";

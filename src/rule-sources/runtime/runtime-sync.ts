@@ -111,9 +111,11 @@ export class RuntimeSync {
       table.clockOffsetUs = store.nowUs() - clock.nowUs();
       // Who lacks some confirms nothing.
       const { epoch, version } = this.#withoutRoom > 0 ? NOTHING : this.#head;
-      if (this.#hasClosed) return;
-      const { all } = await store.beat({ id: this.id, name, epoch, version, calls: register?.calls() ?? [] });
-      register?.heard(all, this.id);
+      // A beat after `close` would bring the process back into the register.
+      if (!this.#hasClosed) {
+        const { all } = await store.beat({ id: this.id, name, epoch, version, calls: register?.calls() ?? [] });
+        register?.heard(all, this.id);
+      }
     }
     await this.#save();
     await this.#forget();
