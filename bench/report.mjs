@@ -95,9 +95,22 @@ function besideText({ results }) {
 function restText({ results }) {
   const { ruleCounts, tails = [], takes = [] } = results;
   const rows = tails.map(
-    ({ name, rate, p50Ms, p99Ms, p99MsLeast, p99MsMost, p999Ms, goalMs, cpuMicros, sentP99Ms, ownLateP99Ms }) => [
+    ({
+      name,
+      rate,
+      p50Ms,
+      p99Ms,
+      p99MsLeast,
+      p99MsMost,
+      p999Ms,
+      goalMs,
+      cpuMicros,
+      sentP99Ms,
+      emptySentP99Ms,
+      ownLateP99Ms,
+    }) => [
       `${name}, ${rate.toLocaleString("en")} calls/s: p50, p99 (spread), p99.9`,
-      `${p50Ms.toFixed(2)}, ${p99Ms.toFixed(2)} (${p99MsLeast.toFixed(2)}-${p99MsMost.toFixed(2)}), ${p999Ms.toFixed(2)} ms; p99 from sending ${sentP99Ms?.toFixed(2) ?? "-"} ms; the caller late by ${ownLateP99Ms.toFixed(2)} ms at p99; ${cpuMicros.toFixed(1)} us of CPU per call, ${Math.round((cpuMicros * rate) / 1e4)} % of the core`,
+      `${p50Ms.toFixed(2)}, ${p99Ms.toFixed(2)} (${p99MsLeast.toFixed(2)}-${p99MsMost.toFixed(2)}), ${p999Ms.toFixed(2)} ms; p99 from sending ${sentP99Ms?.toFixed(2) ?? "-"} ms${emptySentP99Ms === undefined ? "" : `, ${emptySentP99Ms.toFixed(2)} with a handler that does nothing`}; the caller late by ${ownLateP99Ms.toFixed(2)} ms at p99; ${cpuMicros.toFixed(1)} us of CPU per call, ${Math.round((cpuMicros * rate) / 1e4)} % of the core`,
       goalMs === undefined ? "" : `p99 from sending below ${goalMs} ms: ${sentP99Ms < goalMs ? "met" : "MISSED"}`,
     ],
   );

@@ -57,7 +57,9 @@ try {
     for (const row of rows) tell(besideLine(row));
   }
   if (isWhole && !values.quick) found.ruleCounts = await measureRuleCounts({ servers: keptServers, seconds: 1 });
-  const tails = TAILS.filter(({ goalMs }) => isWhole && (!values.quick || goalMs !== undefined));
+  const tails = TAILS.filter(
+    ({ name, goalMs }) => !values["no-tail"] && name.includes(values.only) && (!values.quick || goalMs !== undefined),
+  );
   for (const shape of tails) found.tails.push(await measureTail(shape, { servers, rounds, seconds }));
 } finally {
   progress("");

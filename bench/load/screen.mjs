@@ -52,17 +52,22 @@ export function showRest({ besides = [], ruleCounts, tails, takes = [] }) {
       `CPU per call with ${many}, as a multiple of ${few}: ${growth.toFixed(2)} (${growthLeast.toFixed(2)}..${growthMost.toFixed(2)}), goal <= ${goalMost}: ${verdict}`,
     );
   }
-  for (const { name, rate, p50Ms, p99Ms, p99MsLeast, p99MsMost, p999Ms, sentP99Ms, ownLateP99Ms, goalMs } of tails) {
-    const verdict =
-      goalMs === undefined ? "" : `; goal p99 from sending < ${goalMs}: ${sentP99Ms < goalMs ? "met" : "MISSED"}`;
-    lines.push(
-      `${name}, at half load (${rate.toLocaleString("en")} calls/s): p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} (${p99MsLeast.toFixed(2)}..${p99MsMost.toFixed(2)}), p99.9 ${p999Ms.toFixed(2)}, p99 from sending ${sentP99Ms.toFixed(2)}${verdict}; ` +
-        `the caller's own p99 of lateness is ${ownLateP99Ms.toFixed(2)} ms`,
-    );
-  }
+  for (const tail of tails) lines.push(tailLine(tail));
   for (const { what, value, unit, goal } of takes) {
     if (goal === undefined) continue;
     lines.push(`${what}: ${value.toFixed(2)} ${unit}, goal <= ${goal}: ${value <= goal ? "met" : "MISSED"}`);
   }
   process.stdout.write(`\n${lines.map((line) => `${line}\n`).join("")}`);
+}
+
+function tailLine({ name, rate, cpuMicros, p50Ms, p99Ms, p99MsLeast, p99MsMost, p999Ms, goalMs, ...rest }) {
+  const { sentP99Ms, sentP99MsLeast, sentP99MsMost, emptySentP99Ms, ownLateP99Ms } = rest;
+  const verdict =
+    goalMs === undefined ? "" : `; goal p99 from sending < ${goalMs}: ${sentP99Ms < goalMs ? "met" : "MISSED"}`;
+  return (
+    `${name}, at half load (${rate.toLocaleString("en")} calls/s, ${Math.round((cpuMicros * rate) / 1e4)} % of the core): ` +
+    `p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} (${p99MsLeast.toFixed(2)}..${p99MsMost.toFixed(2)}), p99.9 ${p999Ms.toFixed(2)}, ` +
+    `p99 from sending ${sentP99Ms.toFixed(2)} (${sentP99MsLeast.toFixed(2)}..${sentP99MsMost.toFixed(2)})${verdict}; ` +
+    `a handler that does nothing ${emptySentP99Ms.toFixed(2)}; the caller's own p99 of lateness ${ownLateP99Ms.toFixed(2)}`
+  );
 }

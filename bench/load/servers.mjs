@@ -10,7 +10,7 @@ import { startServer } from "./h2load.mjs";
 
 /** A process leases once all others have counted it. */
 const LEASES_AFTER_MS = 4_500;
-const KIND = { yardstick: "yardstick", service: "service, fast lane" };
+const KIND = { yardstick: "yardstick", service: "service, fast lane", empty: "empty, fast lane" };
 
 export class Servers {
   #isKept;
@@ -60,7 +60,7 @@ export class Servers {
     return { ...this.#certificates, isMutual: tls === "mutual" };
   }
 
-  /** A server of `who` ("yardstick", "service" or "standIn", which the shape names) for a shape. */
+  /** A server of `who` ("yardstick", "service", "empty" or "standIn", which the shape names) for a shape. */
   async take(who, shape) {
     const { rules, env: own, store: place, standIn, tls } = shape;
     const key = JSON.stringify(who === "yardstick" ? [who, tls] : [who, rules, own, place, standIn, tls]);

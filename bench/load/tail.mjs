@@ -1,7 +1,7 @@
 // The service at half of the load that saturates it: latencies, and what a call costs when there are few of them per turn. The
 // load is open: calls are due at even distances whether or not earlier ones were answered, and each is timed from when it was
-// due, and from when it was sent. How late the caller itself was is measured too, because on a machine that others use it is the caller who stands
-// still as often as the server.
+// due, and from when it was sent. Two figures say what the machine adds: how late the caller itself was, and what calls at the same rate take
+// with a handler that does nothing.
 
 import { median, progress } from "../harness/report.mjs";
 import { call, load } from "./h2load.mjs";
@@ -13,6 +13,7 @@ const STREAMS_MAX = 2_000;
 /** Percentiles in milliseconds of `shape` over `rounds` rounds of `seconds`, the rate, and CPU times per call in microseconds. */
 export async function measureTail(shape, { servers, rounds, seconds }) {
   const runs = [];
+  const emptyRuns = [];
   for (let round = 1; round <= rounds; round++) {
     progress(`${shape.name} at half load: round ${round} of ${rounds}`);
     const server = await servers.take("service", shape);
@@ -23,10 +24,13 @@ export async function measureTail(shape, { servers, rounds, seconds }) {
     runs.push(await call(server, { ...ask, ...counters, streams: STREAMS_MAX, rate }));
     runs.at(-1).rate = rate;
     await servers.giveBack(server);
+    const empty = await servers.take("empty", shape);
+    emptyRuns.push(await call(empty, { ...ask, streams: STREAMS_MAX, rate }));
+    await servers.giveBack(empty);
   }
   await servers.endShape();
   const of = (field) => runs.map((run) => run[field]);
-  const ms = (field) => of(field).map((us) => us / 1_000);
+  const ms = (field, of = runs) => of.map((run) => run[field] / 1_000);
   return {
     name: shape.name,
     goalMs: shape.goalMs,
@@ -35,6 +39,7 @@ export async function measureTail(shape, { servers, rounds, seconds }) {
     ...spreadOf("p99Ms", ms("p99Us")),
     p999Ms: median(ms("p999Us")),
     ...spreadOf("sentP99Ms", ms("sentP99Us")),
+    emptySentP99Ms: median(ms("sentP99Us", emptyRuns)),
     ownLateP99Ms: median(ms("ownLateP99Us")),
     cpuMicros: median(of("cpuMicrosPerCall")),
     redis: runs.at(-1).redis,
