@@ -2,13 +2,10 @@
 // every call; the answer's bytes become JSON and an HTTP status. operate/http serves the socket.
 
 import type * as Protobuf from "@bufbuild/protobuf";
-import type { DescMessage, JsonValue, Message } from "@bufbuild/protobuf";
+import type { DescMessage } from "@bufbuild/protobuf";
 import { RequestError } from "../../engine/base/errors.ts";
 import { invariant } from "../../engine/base/invariant.ts";
-import { isRecord } from "../../engine/base/is-record.ts";
-import type { LongWork } from "../../engine/base/long-work.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
-import { DESCRIPTORS_MAX, ENTRIES_MAX } from "../../engine/domain/request.ts";
 import { GrpcStatus, type HttpCaller, type UnaryHandler } from "../unary.ts";
 import { CODE_OVER_LIMIT } from "./codec.ts";
 
@@ -30,8 +27,6 @@ interface JsonEndpointOptions {
   readonly proto: ProtoTypes;
   /** Most requests at once whose bodies are there; more are answered with 503. */
   readonly inFlightMax: number;
-  /** Runs long work between other calls. */
-  readonly joinInPieces: <T>(steps: LongWork<T>) => Promise<T>;
   /** Called for each request beyond `inFlightMax`; must not throw. */
   readonly onOverload: () => void;
   /** Called with errors that are bugs of this service; must not throw. */
@@ -48,17 +43,11 @@ interface JsonEndpoint {
   answer(readBody: () => Promise<Buffer>, caller?: HttpCaller): Promise<JsonAnswer>;
 }
 
-/** Longest body in bytes. Checking one takes up to 25 ms, during which no other call is answered (test/fault/long-turns.long.test.ts). */
-export const JSON_BYTES_MAX = 131_072;
+/** Longest body in bytes. Reading one takes up to 25 ms, during which no other call is answered (test/fault/long-turns.long.test.ts). */
+export const JSON_BYTES_MAX = 32_768;
 
 const REQUEST_TYPE = "envoy.service.ratelimit.v3.RateLimitRequest";
 const RESPONSE_TYPE = "envoy.service.ratelimit.v3.RateLimitResponse";
-/** Used as a type without fields. */
-const EMPTY_TYPE = "grpc.health.v1.HealthListRequest";
-/** Descriptors parsed per step, which takes about 3 ms if they have all the entries they may have. */
-const DESCRIPTORS_PER_STEP = 8;
-/** Bodies up to this length are parsed in one step, which takes up to 5 ms. */
-const AT_ONCE_BYTES_MAX = 4_096;
 /** Bounds the parser's message, which may quote the body. */
 const REASON_CHARS_MAX = 512;
 
@@ -79,10 +68,10 @@ const WHO_STAYS: HttpCaller = { isGone: () => false };
 
 /** Builds the JSON endpoint in front of `handler`. */
 export function createJsonEndpoint(options: JsonEndpointOptions): JsonEndpoint {
-  const { proto, handler, inFlightMax, joinInPieces } = options;
+  const { proto, handler, inFlightMax } = options;
   const decide = async (body: Buffer, caller: HttpCaller): Promise<JsonAnswer> => {
     try {
-      const outcome = await ask(handler, await joinInPieces(requestSteps(proto, body)), caller);
+      const outcome = await ask(handler, requestBytes(proto, body), caller);
       return outcome instanceof Uint8Array ? jsonAnswer(proto, outcome) : outcome;
     } catch (error) {
       if (error instanceof RequestError) {
@@ -112,29 +101,16 @@ export function createJsonEndpoint(options: JsonEndpointOptions): JsonEndpoint {
   };
 }
 
-// Refuses unknown fields, duplicate fields and bodies that are no object; accepts both spellings of field names. In protobuf the
-// concatenation of two messages is their merge, so a long list of descriptors is converted in pieces, one per step.
-function* requestSteps(proto: ProtoTypes, body: Buffer): LongWork<Buffer> {
-  const { fromJson, fromJsonString } = proto.protobuf();
-  const type = proto.messageType(REQUEST_TYPE);
+// Refuses unknown fields, duplicate fields and bodies that are no object; accepts both spellings of field names.
+function requestBytes({ protobuf, messageType }: ProtoTypes, body: Buffer): Buffer {
+  const { fromJsonString, toBinary } = protobuf();
+  const type = messageType(REQUEST_TYPE);
   const text = textOfBody(body);
-  const bytesOf = (read: () => Message, of = type) => messageBytes(proto, of, read);
-  if (body.length <= AT_ONCE_BYTES_MAX) return bytesOf(() => fromJsonString(type, text));
-  // With a type without fields and unknown fields ignored, this checks only that the body is an object without duplicate fields.
-  const empty = proto.messageType(EMPTY_TYPE);
-  bytesOf(() => fromJsonString(empty, text, { ignoreUnknownFields: true }), empty);
-  yield;
-  const request = JSON.parse(text) as JsonValue;
-  if (!hasDescriptors(request)) return bytesOf(() => fromJson(type, request));
-  const { descriptors, ...rest } = request;
-  checkSizes(descriptors);
-  const parts = [bytesOf(() => fromJson(type, rest))];
-  for (let i = 0; i < descriptors.length; i += DESCRIPTORS_PER_STEP) {
-    yield;
-    const piece = { descriptors: descriptors.slice(i, i + DESCRIPTORS_PER_STEP) };
-    parts.push(bytesOf(() => fromJson(type, piece)));
+  try {
+    return Buffer.from(toBinary(type, fromJsonString(type, text)));
+  } catch (error) {
+    throw new RequestError("REQUEST_BODY", `expected a RateLimitRequest as JSON: ${reasonOf(error)}`);
   }
-  return Buffer.concat(parts);
 }
 
 function textOfBody(body: Buffer): string {
@@ -146,32 +122,6 @@ function textOfBody(body: Buffer): string {
   }
   if (text.trim() !== "") return text;
   throw new RequestError("REQUEST_BODY", "expected a RateLimitRequest as JSON, got an empty body");
-}
-
-function messageBytes({ protobuf }: ProtoTypes, type: DescMessage, read: () => Message): Buffer {
-  try {
-    return Buffer.from(protobuf().toBinary(type, read()));
-  } catch (error) {
-    // The message may name the type without fields.
-    const reason = reasonOf(error).replaceAll(type.typeName, REQUEST_TYPE);
-    throw new RequestError("REQUEST_BODY", `expected a RateLimitRequest as JSON: ${reason}`);
-  }
-}
-
-function hasDescriptors(request: JsonValue): request is { descriptors: JsonValue[] } {
-  return isRecord(request) && Array.isArray(request.descriptors);
-}
-
-// Checked before anything is allocated for them: a body can hold a descriptor per three bytes.
-function checkSizes(descriptors: readonly JsonValue[]): void {
-  if (descriptors.length > DESCRIPTORS_MAX) {
-    throw new RequestError("REQUEST_DESCRIPTORS_TOO_MANY", `expected at most ${DESCRIPTORS_MAX} descriptors, got more`);
-  }
-  for (const descriptor of descriptors) {
-    if (isRecord(descriptor) && Array.isArray(descriptor.entries) && descriptor.entries.length > ENTRIES_MAX) {
-      throw new RequestError("REQUEST_ENTRIES_TOO_MANY", `expected at most ${ENTRIES_MAX} entries, got more`);
-    }
-  }
 }
 
 /** The bytes of the handler's answer, or why there is none. */

@@ -31,17 +31,17 @@ export interface GuardedSources {
 }
 
 /** Longest body of a question to one of these pages. */
-const QUESTION_BYTES_MAX = 262_144;
+const QUESTION_BYTES_MAX = 131_072;
 
 /** Of a query that is rejected an error shows this much. */
 const SHOWN_QUERY_MAX = 64;
 
 const POST = ["POST"] as const;
 
-/** The pages by path. A body may have QUESTION_BYTES_MAX bytes, and no more than `bodyBytesMax`. */
-export function guardedPages(sources: GuardedSources, bodyBytesMax: number): ReadonlyMap<string, Page> {
+/** The pages by path. */
+export function guardedPages(sources: GuardedSources): ReadonlyMap<string, Page> {
   const { tokens, explain, buckets, state, history, top, limits, watch } = sources;
-  const bytesMax = Math.min(bodyBytesMax, QUESTION_BYTES_MAX);
+  const bytesMax = QUESTION_BYTES_MAX;
   const pages = new Map<string, Page>();
   const help = "whether this caller needs a token for the pages below";
   pages.set("/access", { methods: READ, help, answer: (request) => json(200, accessView(request, tokens)) });

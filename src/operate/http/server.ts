@@ -41,14 +41,14 @@ export interface AdminSources extends GuardedSources {
 
 interface AdminOptions {
   readonly metricsPath: string;
-  /** Longest body that is read. */
+  /** Longest body of /json. */
   readonly bodyBytesMax: number;
   /** HTTP_HOSTS. */
   readonly hosts: readonly string[];
 }
 
 /** Most bytes of incomplete bodies to /json; 512 of the longest. */
-const HELD_BYTES_MAX = 67_108_864;
+const HELD_BYTES_MAX = 16_777_216;
 
 /** Makes the HTTP server of the process; it does not listen yet. */
 export function openAdminServer(address: PageAddress, options: AdminOptions, sources: AdminSources): PageServer {
@@ -101,7 +101,7 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
       isGone: () => request.socket.destroyed,
     }),
   );
-  for (const [path, page] of guardedPages(sources, bodyBytesMax)) pages.set(path, page);
+  for (const [path, page] of guardedPages(sources)) pages.set(path, page);
   add("/healthcheck", "200 OK or 500", undefined, () =>
     health.isServing() ? text(200, "OK") : { status: 500, headers: {}, body: "" },
   );

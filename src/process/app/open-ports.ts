@@ -1,6 +1,5 @@
 // Everything that listens: the gRPC port with its services, the HTTP port with its pages, and the certificates.
 
-import { runInTurns } from "../../engine/base/long-work.ts";
 import type { HeaderDialect } from "../../grpc/header-dialects.ts";
 import { ReserveService, SettleService } from "../../grpc/rls/budgets.ts";
 import { createJsonEndpoint, httpStatusOf, JSON_BYTES_MAX } from "../../grpc/rls/json.ts";
@@ -153,7 +152,6 @@ function adminSources(parts: AppParts): AdminSources {
     }),
     proto: { protobuf, messageType },
     inFlightMax: Math.min(settings.inFlightMax, JSON_IN_FLIGHT_MAX),
-    joinInPieces: runInTurns,
     onOverload: () => calls.overloaded(),
     onInternalError: options.onInternalError,
     onRequestError: options.onRequestError,

@@ -70,7 +70,7 @@ export const LISTENING_SETTINGS = {
     "none, under COMPATIBILITY_MODE and with a control plane `6070`",
   ),
   requestBytesMax: setting("REQUEST_BYTES_MAX", wholeNumber(1_024, 67_108_864), 4_194_304).means(
-    "Maximum bytes of a request. Over HTTP at most 128 KiB.",
+    "Maximum bytes of a request. On `/json` at most 32 KiB.",
   ),
   inFlightMax: setting("IN_FLIGHT_MAX", wholeNumber(1, 1_000_000), 10_000).means(
     "Maximum concurrent calls; more get RESOURCE_EXHAUSTED. On `/json` at most 1,000; more get 503.",
