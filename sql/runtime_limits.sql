@@ -41,11 +41,11 @@ CREATE TABLE IF NOT EXISTS runtime_process (
   PRIMARY KEY (prefix, id)
 );
 
--- Writes changes as one. `lost_head` is the head that is to get another epoch, with `count_left` limits, or null. expected_us: at_us of what
--- has to be there, 0 for nothing, null for anything older. new_us: at_us, or null for now. An empty value drops what is there.
+-- Writes changes as one. `lost_head` is the head that is to get another epoch, or null. expected_us: at_us of what has to be there, 0 for
+-- nothing, null for anything older. new_us: at_us, or null for now. An empty value drops what is there.
 -- reply  the head; then for each change: 'written ' and its at_us, 'conflict ' and what is there, or 'full'. As lua/runtime_limits.lua.
 CREATE OR REPLACE FUNCTION write_runtime_limits(
-  of_prefix text, new_epoch text, limits_max bigint, events_max bigint, lost_head text, count_left bigint,
+  of_prefix text, new_epoch text, limits_max bigint, events_max bigint, lost_head text,
   keys text[], new_values text[], expected_us bigint[], new_us bigint[]
 ) RETURNS text[] LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -65,7 +65,7 @@ BEGIN
   SELECT * INTO head FROM runtime_head h WHERE h.prefix = of_prefix FOR UPDATE;
   IF lost_head = head.epoch || ' ' || head.version || ' ' || head.count || ' ' || head.at_us THEN
     head.epoch := new_epoch;
-    head.count := count_left;
+    SELECT count(*) INTO head.count FROM runtime_limit l WHERE l.prefix = of_prefix;
   END IF;
   FOR i IN 1 .. cardinality(keys) LOOP
     known := NULL;

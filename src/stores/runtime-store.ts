@@ -77,8 +77,8 @@ export interface RuntimeStore {
   write(
     changes: readonly RuntimeWrite[],
   ): Promise<{ readonly head: RuntimeHead; readonly written: readonly RuntimeWritten[] }>;
-  /** Says that data was lost, and how many are left: gives the store another epoch, unless the head has changed by now. */
-  renew(head: RuntimeHead, count: number): Promise<void>;
+  /** Says that data was lost: gives the store another epoch and counts what is left, unless the head has changed by now. */
+  renew(head: RuntimeHead): Promise<void>;
   /** The newest changes of the key first. */
   history(key: string, countMax: number): Promise<readonly RuntimeEvent[]>;
   /** Reports `own`; undefined only asks. */

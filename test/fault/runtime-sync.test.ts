@@ -204,10 +204,7 @@ async function openRedis(): Promise<Rig> {
       for (const [key, dump] of saved) await command("restore", key, "0", dump);
     },
     async evict(part) {
-      const limits = (await keys()).filter((key) => key.startsWith(`${PREFIX}limits:`));
-      const key =
-        part === 0 ? `${PREFIX}head` : part === 1 ? `${PREFIX}history` : limits[part % Math.max(1, limits.length)];
-      if (key !== undefined) await command("del", key);
+      await command("del", `${PREFIX}${part === 0 ? "head" : part === 1 ? "history" : "limits"}`);
     },
   };
 }

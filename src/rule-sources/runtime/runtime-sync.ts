@@ -199,7 +199,7 @@ export class RuntimeSync {
     if (newer === undefined) return false;
     const isEmpty = inStore.size === 0 && newer.length === 0;
     if (inStore.size < head.count || (head.epoch === "" && !isEmpty)) {
-      await store.renew(head, inStore.size);
+      await store.renew(head);
       return this.#compare(store, await store.head());
     }
     for (let i = 0; i < newer.length; i += RUNTIME_WRITES_MAX)

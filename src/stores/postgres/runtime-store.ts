@@ -58,20 +58,15 @@ export function postgresRuntimeStore(options: RuntimeStoreOptions): RuntimeStore
       }
     }
   };
-  const write = async (
-    changes: readonly RuntimeWrite[],
-    lostHead: string | null = null,
-    left: string | null = null,
-  ) => {
+  const write = async (changes: readonly RuntimeWrite[], lostHead: string | null = null) => {
     const numbers = (of: (change: RuntimeWrite) => number | undefined) =>
       `{${changes.map((each) => of(each) ?? "NULL").join()}}`;
     const rows = await ask(
-      "SELECT unnest(write_runtime_limits($1, $2, $3::bigint, $4::bigint, $5, $6::bigint, $7::text[], $8::text[], $9::bigint[], $10::bigint[]))",
+      "SELECT unnest(write_runtime_limits($1, $2, $3::bigint, $4::bigint, $5, $6::text[], $7::text[], $8::bigint[], $9::bigint[]))",
       randomUUID(),
       String(limitsMax),
       String(RUNTIME_EVENTS_MAX),
       lostHead,
-      left,
       textArray(changes.map(({ key }) => key)),
       textArray(changes.map(({ value }) => value)),
       numbers(({ expectedUs }) => expectedUs),
@@ -114,8 +109,8 @@ export function postgresRuntimeStore(options: RuntimeStoreOptions): RuntimeStore
       }
     },
     write: (changes) => write(changes),
-    async renew(head, count) {
-      await write([], headText(head), String(count));
+    async renew(head) {
+      await write([], headText(head));
     },
     history: (key, countMax) => events("key = $2 ORDER BY version DESC LIMIT $3::int", key, String(countMax)),
     async beat(own) {

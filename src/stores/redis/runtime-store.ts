@@ -1,5 +1,5 @@
-// Limits at run time in Redis: a head, a list of the newest changes, and hashes of a bounded size, so that no command holds the server for
-// long. All keys have one hash tag, so that one script (lua/runtime_limits.lua) can write them on a cluster, too.
+// Limits at run time in Redis: a head, a sorted set of the newest changes, and a hash, which is read in parts, so that no command holds the
+// server for long. All keys have one hash tag, so that one script (lua/runtime_limits.lua) can write them on a cluster, too.
 
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../engine/base/clock.ts";
@@ -23,13 +23,9 @@ import {
 import type { RedisNode } from "./redis-node.ts";
 import { textOfRuntimeScript } from "./scripts.ts";
 
-/** Number of hashes: some 200 limits each if there are 100,000. */
-const HASHES = 512;
-/** Hashes that are read at once, and changes of the history. */
-const HASHES_AT_ONCE = 8;
+/** Limits, and changes of the history, that are read at once. */
+const LIMITS_AT_ONCE = 1_000;
 const EVENTS_AT_ONCE = 500;
-/** Changes read before those that are wanted, because others append and so move the end from which they are counted. */
-const EVENTS_BEFORE = 100;
 
 interface RuntimeStoreOptions {
   readonly keyPrefix: string;
@@ -43,16 +39,12 @@ interface RuntimeStoreOptions {
 /** The store. */
 export function redisRuntimeStore({ keyPrefix, limitsMax, nodeOf, clock }: RuntimeStoreOptions): RuntimeStore {
   const prefix = `${keyPrefix}{headgate:limits}:`;
-  const [headKey, historyKey, hashKey, processesKey, reportsKey] = [
-    "head",
-    "history",
-    "limits:",
-    "processes",
-    "reports",
-  ].map((key) => prefix + key) as [string, string, string, string, string];
+  const keys = [`${prefix}head`, `${prefix}history`, `${prefix}limits`] as const;
+  const [headKey, historyKey, limitsKey] = keys;
+  const [processesKey, reportsKey] = [`${prefix}processes`, `${prefix}reports`];
   const script = textOfRuntimeScript();
   const ask = async (name: string, ...args: readonly string[]): Promise<unknown> => {
-    const node = nodeOf(`${prefix}head`);
+    const node = nodeOf(headKey);
     if (node?.connection === undefined)
       throw new StoreError("STORE_UNREACHABLE", node?.trouble() ?? "Redis can't be reached");
     try {
@@ -61,65 +53,58 @@ export function redisRuntimeStore({ keyPrefix, limitsMax, nodeOf, clock }: Runti
       throw new StoreError("STORE_COMMAND", node.describe(error), error);
     }
   };
-  const write = async (changes: readonly RuntimeWrite[], lost = "", left = "") => {
-    const keys = [headKey, historyKey, ...changes.map(({ key }) => `${hashKey}${hashOf(key)}`)];
+  const write = async (changes: readonly RuntimeWrite[], lost = "") => {
     const values = changes.flatMap(({ key, value, expectedUs, atUs }) => [
       key,
       value,
       String(expectedUs ?? ""),
       String(atUs ?? ""),
     ]);
-    const bounds = [String(limitsMax), String(RUNTIME_EVENTS_MAX), String(HASHES), hashKey];
-    const reply = texts(
-      await ask("eval", script, String(keys.length), ...keys, randomUUID(), ...bounds, lost, left, ...values),
-    );
+    const bounds = [String(limitsMax), String(RUNTIME_EVENTS_MAX)];
+    const reply = texts(await ask("eval", script, "3", ...keys, randomUUID(), ...bounds, lost, ...values));
     const written = changes.map(({ key, value }, i) => readWritten(reply[i + 1] ?? "", key, value));
     return { head: readHead(reply[0] ?? ""), written };
   };
-  const events = async (from: number, to: number) => texts(await ask("lrange", historyKey, String(from), String(to)));
+  const events = async (name: string, ...range: readonly string[]) =>
+    texts(await ask(name, historyKey, ...range)).map(readEvent);
   const forget = async (ids: readonly string[]) => {
     await ask("hdel", processesKey, ...ids);
     await ask("hdel", reportsKey, ...ids);
   };
   return {
     nowUs: () => {
-      const node = nodeOf(`${prefix}head`);
+      const node = nodeOf(headKey);
       return node === undefined ? clock.nowUs() : node.serverTimeMs() * MICROS_PER_MILLI;
     },
     head: async () => readHead(textOrNone(await ask("get", headKey))),
     async changesAfter(version, head) {
       const found: ReturnType<typeof readEvent>[] = [];
-      let newest = head.version;
       while (found.length < head.version - version) {
-        const next = version + found.length + 1;
-        const fromEnd = newest - next + 1;
-        if (fromEnd > RUNTIME_EVENTS_MAX) return undefined;
-        const from = fromEnd + EVENTS_BEFORE;
-        const part = (await events(-from, -Math.max(1, from - EVENTS_AT_ONCE + 1))).map(readEvent);
-        const known = found.length;
-        for (const event of part) if (event.version === version + 1 + found.length) found.push(event);
-        // Others have appended meanwhile, so that the end is further away. Otherwise it has another past.
-        const gap = (part[0]?.version ?? 0) - next;
-        if (found.length === known && gap <= 0) return undefined;
-        if (gap > 0) newest += gap;
+        const last = version + found.length;
+        const part = await events("zrangebyscore", `(${last}`, "+inf", "LIMIT", "0", String(EVENTS_AT_ONCE));
+        if (part[0]?.version !== last + 1) return undefined;
+        found.push(...part);
       }
       return found.map(({ kept }) => kept);
     },
     async *all() {
-      for (let first = 0; first < HASHES; first += HASHES_AT_ONCE) {
-        const parts = Array.from({ length: HASHES_AT_ONCE }, (_, i) => ask("hgetall", `${hashKey}${first + i}`));
-        for (const part of await Promise.all(parts)) yield pairs(part).flatMap(readKept);
-      }
+      let cursor = "0";
+      do {
+        const reply = await ask("hscan", limitsKey, cursor, "COUNT", String(LIMITS_AT_ONCE));
+        const [next, part]: unknown[] = Array.isArray(reply) ? reply : [];
+        cursor = textOrNone(next);
+        yield texts(part).flatMap((key, i, all) => (i % 2 === 0 ? readKept([key, all[i + 1] ?? ""]) : []));
+      } while (cursor !== "0");
     },
     write: (changes) => write(changes),
-    async renew(head, count) {
-      await write([], headText(head), String(count));
+    async renew(head) {
+      await write([], headText(head));
     },
     async history(key, countMax) {
       const found = [];
-      for (let last = -1; found.length < countMax; last -= EVENTS_AT_ONCE) {
-        const part = await events(last - EVENTS_AT_ONCE + 1, last);
-        for (const event of part.map(readEvent).reverse()) if (event.kept.key === key) found.push(event);
+      for (let from = 0; found.length < countMax; from += EVENTS_AT_ONCE) {
+        const part = await events("zrevrange", String(from), String(from + EVENTS_AT_ONCE - 1));
+        found.push(...part.filter(({ kept }) => kept.key === key));
         if (part.length < EVENTS_AT_ONCE) break;
       }
       return found.slice(0, countMax);
@@ -149,13 +134,6 @@ export function redisRuntimeStore({ keyPrefix, limitsMax, nodeOf, clock }: Runti
     },
     leave: (id) => forget([id]),
   };
-}
-
-/** FNV-1a: which hash a key lies in, for all processes. */
-function hashOf(key: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
-  return (hash >>> 0) % HASHES;
 }
 
 function texts(reply: unknown): string[] {
