@@ -135,9 +135,9 @@ describe("reflection", () => {
     },
     { asked: "an unknown file", request: bytesField(3, "x.proto"), answer: "Proto file not found: x.proto" },
     {
-      asked: "an unknown member",
-      request: bytesField(4, `${HEALTH_SERVICE}.X`),
-      answer: `Symbol not found: ${HEALTH_SERVICE}.X`,
+      asked: "a member of an unknown service",
+      request: bytesField(4, `${HEALTH_SERVICE}X.Watch`),
+      answer: `Symbol not found: ${HEALTH_SERVICE}X.Watch`,
     },
     { asked: "an unknown symbol", request: bytesField(4, "x"), answer: "Symbol not found: x" },
     {

@@ -24,16 +24,6 @@ interface Answer {
   readonly value: object;
 }
 
-type Named = readonly { readonly name: string }[];
-/** A type or a service: each kind has some of these lists. */
-interface Outer {
-  readonly file?: DescFile;
-  readonly fields?: Named;
-  readonly oneofs?: Named;
-  readonly values?: Named;
-  readonly methods?: Named;
-}
-
 /** The methods of reflection, which lists `serviceNames`. */
 export function reflectionMethods(serviceNames: readonly string[]): readonly MessageMethod[] {
   const reflection = new Reflection(serviceNames);
@@ -75,15 +65,10 @@ class Reflection {
     }
   }
 
-  /** The file of a type, a service, or a member of one. */
+  /** The file of a type or a service, or of the one whose member the symbol may be: the caller looks for the member in it. */
   #fileOf(symbol: string): DescFile | undefined {
-    const type = loadRegistry().get(symbol);
-    if (type !== undefined) return type.file;
-    const dot = symbol.lastIndexOf(".");
-    const outer: Outer = loadRegistry().get(symbol.slice(0, Math.max(0, dot))) ?? {};
-    const { fields = [], oneofs = [], values = [], methods = [], file } = outer;
-    const members = [...fields, ...oneofs, ...values, ...methods];
-    return members.some(({ name }) => name === symbol.slice(dot + 1)) ? file : undefined;
+    const registry = loadRegistry();
+    return (registry.get(symbol) ?? registry.get(symbol.slice(0, Math.max(0, symbol.lastIndexOf(".")))))?.file;
   }
 
   #describe(file: DescFile | undefined, orElse: string): Answer {
