@@ -2,9 +2,10 @@
 // as soon as one is slow; sentinels that they name are asked too. The link checks whether the found server is a primary.
 
 import { withTimeLimit } from "../batching/connecting.ts";
+import { Link, type LinkEvents } from "../batching/link.ts";
 import type { RedisAccess, RedisAddress, TcpAddress } from "../store-address.ts";
 import { openConnection, type RedisConnection, type RedisTarget } from "./connect.ts";
-import { describeTrouble, FindError } from "./connect-trouble.ts";
+import { describeTrouble, FindError, nameOfTarget } from "./connect-trouble.ts";
 import { firstAnswer } from "./first-answer.ts";
 import type { ServerFinder } from "./link.ts";
 
@@ -12,8 +13,6 @@ import type { ServerFinder } from "./link.ts";
 const SENTINELS_MAX = 32;
 /** Interval of questions: a change without a message is noticed after this long. */
 const ASK_AGAIN_MS = 3_000;
-/** Pause before the next subscription to a sentinel. */
-const WATCH_PAUSE_MS = 500;
 /** How long an address from a message counts, whatever sentinels say: they notice a promotion up to 1.1 s after they ordered it. */
 const ANNOUNCED_MS_MAX = 2_000;
 /** Every sentinel announces the new primary: `name old-host old-port host port`. */
@@ -48,9 +47,7 @@ export class SentinelFinder implements ServerFinder {
   /** The server found last, and the server used last. */
   #found: TcpAddress | undefined;
   #used: TcpAddress | undefined;
-  /** The last subscription to each sentinel. */
-  readonly #watched = new Map<TcpAddress, RedisConnection>();
-  readonly #watchTimers = new Map<TcpAddress, NodeJS.Timeout>();
+  readonly #watches: SentinelWatch[] = [];
   #askTimer: NodeJS.Timeout | undefined;
   #onMoved: ((address: RedisAddress) => void) | undefined;
   /** False while no server that the last answer named has been used. */
@@ -81,7 +78,7 @@ export class SentinelFinder implements ServerFinder {
 
   watch(onMoved: (address: RedisAddress) => void): void {
     this.#onMoved = onMoved;
-    for (const sentinel of this.#sentinels) void this.#watch(sentinel);
+    for (const sentinel of this.#sentinels) this.#watch(sentinel);
     this.#askTimer = setInterval(() => void this.#compare(), ASK_AGAIN_MS).unref();
   }
 
@@ -89,8 +86,7 @@ export class SentinelFinder implements ServerFinder {
     this.#isClosed = true;
     clearTimeout(this.#announcedTimer);
     clearInterval(this.#askTimer);
-    for (const timer of this.#watchTimers.values()) clearTimeout(timer);
-    for (const connection of this.#watched.values()) connection.drop();
+    for (const watch of this.#watches) watch.close();
   }
 
   // If no sentinel can be asked, no failover is possible either, so the last used primary is still right.
@@ -160,7 +156,7 @@ export class SentinelFinder implements ServerFinder {
       const address = addressOf([texts[texts.indexOf("ip") + 1], texts[texts.indexOf("port") + 1]]);
       if (address === undefined || this.#sentinels.some((known) => isSame(known, address))) continue;
       this.#sentinels.push(address);
-      if (this.#onMoved !== undefined) void this.#watch(address);
+      if (this.#onMoved !== undefined) this.#watch(address);
     }
   }
 
@@ -169,38 +165,19 @@ export class SentinelFinder implements ServerFinder {
     if (first !== undefined) this.#sentinels = [...rest, first];
   }
 
-  /** Subscribes to a sentinel, again and again: only the sentinel in charge of a failover announces the promotion. */
-  async #watch(sentinel: TcpAddress): Promise<void> {
+  /** Subscribes to a sentinel: only the sentinel in charge of a failover announces the promotion. */
+  #watch(sentinel: TcpAddress): void {
     if (this.#isClosed) return;
-    let connection: RedisConnection | undefined;
-    try {
-      connection = await openConnection(this.#targetOf(sentinel), () => this.#watchLater(sentinel));
-      if (this.#isClosed) {
-        connection.drop();
-        return;
-      }
-      this.#watched.set(sentinel, connection);
-      const subscribed = connection.subscribe([SWITCHED, PROMOTING], (channel, message) => {
-        const fields = message.split(" ");
-        const [name, host, port] =
-          channel === SWITCHED ? [fields[0], fields[3], fields[4]] : [fields[5], fields[2], fields[3]];
-        if (name === this.#target.primaryName) this.#onAnnounced(addressOf([host, port]));
-      });
-      await withTimeLimit(this.#target.sentinelAccess.connectTimeoutMs, subscribed);
-      // A change before the subscription was not announced to us.
-      await this.#compare();
-    } catch {
-      // `find` reports sentinels that don't answer, when the primary is needed.
-      connection?.drop();
-      this.#watchLater(sentinel);
-    }
-  }
-
-  #watchLater(sentinel: TcpAddress): void {
-    if (this.#isClosed) return;
-    // A connection that ends while it subscribes comes here twice.
-    clearTimeout(this.#watchTimers.get(sentinel));
-    this.#watchTimers.set(sentinel, setTimeout(() => void this.#watch(sentinel), WATCH_PAUSE_MS).unref());
+    // A change before the subscription was not announced to us.
+    const events = { onUp: () => void this.#compare(), onLost: () => undefined };
+    const watch = new SentinelWatch(this.#targetOf(sentinel), events, (channel, message) => {
+      const fields = message.split(" ");
+      const [name, host, port] =
+        channel === SWITCHED ? [fields[0], fields[3], fields[4]] : [fields[5], fields[2], fields[3]];
+      if (name === this.#target.primaryName) this.#onAnnounced(addressOf([host, port]));
+    });
+    this.#watches.push(watch);
+    watch.start();
   }
 
   #onAnnounced(address: TcpAddress | undefined): void {
@@ -222,6 +199,34 @@ export class SentinelFinder implements ServerFinder {
       // No sentinel answers, so the present primary stays in use.
       if (!(error instanceof FindError)) throw error;
     }
+  }
+}
+
+/** A subscription to one sentinel. Its trouble is not told: `find` reports sentinels that don't answer, when the primary is needed. */
+class SentinelWatch extends Link<RedisConnection> {
+  readonly #target: RedisTarget;
+  readonly #onMessage: (channel: string, message: string) => void;
+
+  constructor(target: RedisTarget, events: LinkEvents, onMessage: (channel: string, message: string) => void) {
+    super(nameOfTarget(target), events);
+    this.#target = target;
+    this.#onMessage = onMessage;
+  }
+
+  get name(): string {
+    return nameOfTarget(this.#target);
+  }
+
+  protected open(onLost: () => void): Promise<RedisConnection> {
+    return openConnection(this.#target, onLost);
+  }
+
+  protected test(connection: RedisConnection): Promise<void> {
+    return withTimeLimit(this.#target.connectTimeoutMs, connection.subscribe([SWITCHED, PROMOTING], this.#onMessage));
+  }
+
+  protected describeAttempt(error: unknown): string {
+    return describeTrouble(error, this.#target);
   }
 }
 
