@@ -4,7 +4,6 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { PostgresConnection } from "./connect.ts";
-import { isRefusal, isWorthRepeating } from "./refusals.ts";
 
 /** Files of sql/ in the order they are run: what a file uses comes before it. test/contract keeps the table and the folder equal. */
 export const SQL_FILES = [
@@ -18,8 +17,8 @@ export const SQL_FILES = [
 // The same depth below the package's root in src/ and in dist/.
 const SQL_FOLDER = new URL("../../../sql/", import.meta.url);
 
-/** Most attempts if processes that start at once make the same objects. */
-const ATTEMPTS_MAX = 10;
+/** Any number that other programs in the database are not likely to lock. */
+const ADVISORY_LOCK = "7267417832561041";
 const UNLOGGED = "u";
 /** Tables that a crash may empty together, if `unlogged` says so. */
 const BUCKET_TABLES = ["bucket", "settled_hold"] as const;
@@ -39,19 +38,15 @@ export interface SchemaOptions {
 export async function setUp(connection: PostgresConnection, options: SchemaOptions): Promise<void> {
   const text = SQL_FILES.map((name) => readFileSync(new URL(name, SQL_FOLDER), "utf8")).join("\n");
   const version = createHash("sha256").update(text).digest("hex");
-  for (let attempt = 1; !(await isSetUp(connection, version, options)); attempt++) {
-    try {
-      await make(connection, text, version, options);
-    } catch (error) {
-      await connection.query({ text: "ROLLBACK" });
-      if (attempt === ATTEMPTS_MAX || !isRace(error)) throw error;
-    }
+  if (await isSetUp(connection, version, options)) return;
+  try {
+    await make(connection, text, version, options);
+  } catch (error) {
+    await connection.query({ text: "ROLLBACK" });
+    throw error;
   }
-}
-
-// 42P06, 42P07 and 42710: another process has created the same object at the same time.
-function isRace(error: unknown): boolean {
-  return isWorthRepeating(error) || (isRefusal(error) && /^(42P0[67]|42710)$/.test(error.code ?? ""));
+  // A process of another version may have been first.
+  await isSetUp(connection, version, options);
 }
 
 async function isSetUp(connection: PostgresConnection, version: string, options: SchemaOptions): Promise<boolean> {
@@ -67,7 +62,7 @@ async function isSetUp(connection: PostgresConnection, version: string, options:
   return (await wronglyLogged(connection, options)).length === 0;
 }
 
-/** The table of the version comes first: of processes that start at once, the others wait for it. */
+/** Of processes that start at once, one makes all; the others wait for it. */
 async function make(
   connection: PostgresConnection,
   text: string,
@@ -78,6 +73,7 @@ async function make(
   await run("BEGIN ISOLATION LEVEL READ COMMITTED");
   const timeouts = { lock_timeout: "0", statement_timeout: "60s", idle_in_transaction_session_timeout: "60s" };
   for (const [name, value] of Object.entries(timeouts)) await run(`SET LOCAL ${name} = '${value}'`);
+  await run(`SELECT pg_advisory_xact_lock(${ADVISORY_LOCK})`);
   await run(`CREATE SCHEMA IF NOT EXISTS "${options.schema}"`);
   const [found] = await run("SELECT to_regclass($1)", [`"${options.schema}".version`]);
   if (found?.[0] == null) {
