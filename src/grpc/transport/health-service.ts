@@ -1,6 +1,8 @@
 // grpc.health.v1: answers for each known service name with the HealthState of the process. No memory is kept for unknown names.
 
 import type { HealthState } from "../../engine/base/health.ts";
+import { LatestRun } from "../../engine/base/latest-run.ts";
+import { type LongWork, runInTurns } from "../../engine/base/long-work.ts";
 import { GrpcStatus } from "../unary.ts";
 import { HEALTH_SERVICE, messageMethod } from "./load-proto.ts";
 import type { MessageCall, MessageMethod } from "./transport.ts";
@@ -15,8 +17,6 @@ const NOT_SERVING = 2;
 const SERVICE_UNKNOWN = 3;
 type ServingStatus = typeof SERVING | typeof NOT_SERVING | typeof SERVICE_UNKNOWN;
 
-/** Watchers that hear of a change in one turn; each takes grpc-js up to a millisecond. */
-const TOLD_PER_TURN = 8;
 /** Changes that may wait for a watcher that does not read; beyond it the watcher is cut off. */
 const UNREAD_CHANGES_MAX = 16;
 
@@ -25,8 +25,8 @@ export class HealthService {
   readonly #health: HealthState;
   readonly #names: ReadonlySet<string>;
   readonly #watchers = new Map<MessageCall, boolean>();
-  // Watchers that have not heard of the last change yet.
-  readonly #untold = new Set<MessageCall>();
+  // Telling one watcher takes grpc-js up to a millisecond.
+  readonly #telling = new LatestRun(() => runInTurns(this.#tellWatchers()));
   readonly #watchersMax: number;
   readonly #stopWatching: () => void;
 
@@ -35,7 +35,7 @@ export class HealthService {
     this.#watchersMax = watchersMax;
     this.#health = health;
     this.#names = new Set(names);
-    this.#stopWatching = health.watch(() => this.#tellWatchers());
+    this.#stopWatching = health.watch(() => void this.#telling.run(undefined));
   }
 
   methods(): readonly MessageMethod[] {
@@ -58,7 +58,6 @@ export class HealthService {
       call.end({ code: GrpcStatus.unavailable, details: "the server is shutting down" });
     }
     this.#watchers.clear();
-    this.#untold.clear();
   }
 
   #check(name: string, call: MessageCall): void {
@@ -81,31 +80,17 @@ export class HealthService {
     }
     const isKnown = this.#names.has(name);
     this.#watchers.set(call, isKnown);
-    call.onOver(() => {
-      this.#watchers.delete(call);
-      this.#untold.delete(call);
-    });
+    call.onOver(() => this.#watchers.delete(call));
     call.answer(isKnown ? this.#response() : ({ status: SERVICE_UNKNOWN } satisfies HealthResponse));
   }
 
-  #tellWatchers(): void {
-    const isTelling = this.#untold.size > 0;
-    for (const [call, isKnown] of this.#watchers) if (isKnown) this.#untold.add(call);
-    if (!isTelling) this.#tellSome();
-  }
-
-  // Reads the state again in each turn, so a watcher that hears late gets the current state.
-  #tellSome(): void {
-    const response = this.#response();
-    let left = TOLD_PER_TURN;
-    for (const call of this.#untold) {
-      if (left-- === 0) {
-        setImmediate(() => this.#tellSome());
-        return;
-      }
-      this.#untold.delete(call);
-      if (call.unread < UNREAD_CHANGES_MAX) call.answer(response);
+  // Reads the state for each watcher, so one that hears late gets the current state.
+  *#tellWatchers(): LongWork<void> {
+    for (const [call, isKnown] of [...this.#watchers]) {
+      if (!isKnown || !this.#watchers.has(call)) continue;
+      if (call.unread < UNREAD_CHANGES_MAX) call.answer(this.#response());
       else call.end({ code: GrpcStatus.resourceExhausted, details: "the watcher does not read" });
+      yield;
     }
   }
 
