@@ -30,10 +30,6 @@ export function fixedField(field: number, bytes: Uint8Array): Buffer {
   return Buffer.concat([tag(field, bytes.length === 8 ? 1 : 5), bytes]);
 }
 
-export function groupField(field: number, content: Uint8Array): Buffer {
-  return Buffer.concat([tag(field, 3), content, tag(field, 4)]);
-}
-
 /** Fields that no message of proto/ has, of every type that a field may have. */
 export const UNKNOWN_FIELDS = Buffer.concat([
   varintField(15, 2n ** 64n - 1n),

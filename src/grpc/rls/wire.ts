@@ -3,11 +3,9 @@
 
 import { RequestError } from "../../engine/base/errors.ts";
 
-/** Wire types: the low three bits of a tag. */
-export const WireType = { varint: 0, fixed64: 1, bytes: 2, startGroup: 3, endGroup: 4, fixed32: 5 } as const;
+/** Wire types: the low three bits of a tag. Groups (3 and 4), which proto3 does not have, are refused. */
+export const WireType = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
 
-/** Most groups nested in each other that are skipped; other protobuf implementations have the same bound. */
-const GROUP_DEPTH_MAX = 100;
 const WIRE_TYPE_BITS = 3;
 const VARINT_BYTES_MAX = 10;
 
@@ -21,8 +19,6 @@ export class WireReader {
   /** Upper 32 bits of the last varint, unsigned. */
   high = 0;
   readonly #short = new TextCache();
-  /** Field numbers of the open groups while a group is skipped. */
-  readonly #groups = new Uint32Array(GROUP_DEPTH_MAX);
 
   /** Moves to the first byte of `message`, which is kept until `close`. */
   open(message: Buffer): void {
@@ -98,30 +94,6 @@ export class WireReader {
 
   /** Skips the value of the field whose tag was just read. */
   skip(tag: number): void {
-    if ((tag & 7) === WireType.startGroup) this.#skipGroup(tag >>> WIRE_TYPE_BITS);
-    else this.#skipValue(tag);
-  }
-
-  // A loop and no recursion, because the sender chooses the depth.
-  #skipGroup(field: number): void {
-    this.#groups[0] = field;
-    let depth = 1;
-    while (depth > 0) {
-      const start = this.position;
-      const tag = this.readTag();
-      const inner = tag >>> WIRE_TYPE_BITS;
-      if ((tag & 7) === WireType.startGroup) {
-        if (depth === GROUP_DEPTH_MAX) throw malformed(`at most ${GROUP_DEPTH_MAX} groups inside each other`, start);
-        this.#groups[depth++] = inner;
-      } else if ((tag & 7) === WireType.endGroup) {
-        if (this.#groups[--depth] !== inner) throw malformed(`the end of group ${this.#groups[depth]}`, start);
-      } else {
-        this.#skipValue(tag);
-      }
-    }
-  }
-
-  #skipValue(tag: number): void {
     switch (tag & 7) {
       case WireType.varint:
         this.readVarint();

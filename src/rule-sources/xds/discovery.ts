@@ -144,10 +144,7 @@ function* readResource(wire: WireReader, bytes: Buffer): LongWork<WireResource> 
 /** Reads a tag. Returns the number of a field that holds bytes; 0 for another field, which is skipped. */
 function readField(wire: WireReader): number {
   const tag = wire.readTag();
-  const type = tag & 7;
-  if (type === WireType.bytes) return tag >>> 3;
-  // A group can be as long as the message. proto3 has none.
-  if (type === WireType.startGroup) throw malformed("no group", wire.position);
+  if ((tag & 7) === WireType.bytes) return tag >>> 3;
   wire.skip(tag);
   return 0;
 }
