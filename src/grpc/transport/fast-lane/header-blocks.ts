@@ -96,10 +96,8 @@ export class RequestHead {
   contentType: string | undefined;
   encoding: string | undefined;
   isPost = false;
-  /** The last valid authority; mostly the next one is the same text. */
-  authority = "localhost";
 
-  /** Resets everything but `path`, which every valid request sets, and `authority`. */
+  /** Resets everything but `path`, which every valid request sets. */
   clear(): void {
     this.route = Route.malformed;
     this.method = undefined;
@@ -114,8 +112,6 @@ export class RequestHead {
 
 /** Of `:authority` and `host` one is enough. */
 const NEEDED = NameId.method | NameId.scheme | NameId.path | NameId.authority;
-/** What nghttp2, behind node:http2, accepts. */
-const AUTHORITY = /^[\w!$%&'()*+,\-.:;=@[\]~]+$/;
 
 /** The methods that are served, by path. */
 export interface KnownMethods {
@@ -160,21 +156,13 @@ function readPseudo(nameId: NameId, value: string, known: KnownMethods, head: Re
       // CONNECT has neither scheme nor path.
       return value !== "" && value !== "CONNECT";
     case NameId.scheme:
-      return value !== "";
     case NameId.authority:
-      return readAuthority(value, head);
+      return value !== "";
     default:
       head.path = value;
       head.method = known.methods.get(value);
       return value.charCodeAt(0) === SLASH;
   }
-}
-
-function readAuthority(value: string, head: RequestHead): boolean {
-  if (value === head.authority) return true;
-  if (!AUTHORITY.test(value)) return false;
-  head.authority = value;
-  return true;
 }
 
 /** False if the field makes the request malformed. */
@@ -199,7 +187,7 @@ function readField(nameId: NameId, value: string, head: RequestHead): boolean {
       head.contentLength = readLength(value);
       return !Number.isNaN(head.contentLength);
     case NameId.host:
-      return readAuthority(value, head);
+      return value !== "";
     case NameId.traceparent:
       // Several count as none, as W3C Trace Context says. grpc-js has the same result, because it joins them to one text.
       head.traceparent = head.traceparent === undefined ? value : "";
