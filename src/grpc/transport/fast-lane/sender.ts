@@ -110,17 +110,9 @@ export class Sender {
     return at;
   }
 
-  /** Sends a header block, in several frames if it is long. */
+  /** Sends a header block. It fits into a frame: its longest text is a `grpc-message`, which grpc-headers.ts bounds. */
   headers(streamId: number, block: Uint8Array, isEnd: boolean): void {
-    const endStream = isEnd ? Flag.endStream : 0;
-    let size = Math.min(block.length, FRAME_BYTES_MAX);
-    let flags = size === block.length ? Flag.endHeaders | endStream : endStream;
-    this.output.frame(FrameType.headers, flags, streamId, block.subarray(0, size));
-    for (let at = size; at < block.length; at += size) {
-      size = Math.min(block.length - at, FRAME_BYTES_MAX);
-      flags = at + size === block.length ? Flag.endHeaders : 0;
-      this.output.frame(FrameType.continuation, flags, streamId, block.subarray(at, at + size));
-    }
+    this.output.frame(FrameType.headers, Flag.endHeaders | (isEnd ? Flag.endStream : 0), streamId, block);
   }
 
   /** Allows the peer `bytes` more, on a stream or, with stream 0, on the connection. */
