@@ -2,7 +2,7 @@
 
 import { namedCounts, placeOf } from "../../../engine/base/counts.ts";
 import type { SharedCounts } from "../../../engine/base/shared-counts.ts";
-import { ConnectionError, ErrorCode } from "./protocol.ts";
+import { ConnectionError, ErrorCode, TROUBLES, type Trouble } from "./protocol.ts";
 
 /**
  * How much one peer, or all peers together, may use. Each bound says why its default has that size, what happens beyond it, and what
@@ -86,30 +86,6 @@ export const DEFAULT_BOUNDS = {
 
 export type Bounds = Readonly<typeof DEFAULT_BOUNDS>;
 
-/** What a peer may do to have its connection ended or a stream refused. Each has a counter. */
-const TROUBLES = [
-  "reset_flood",
-  "ping_flood",
-  "settings_flood",
-  "frame_flood",
-  "stream_flood",
-  "header_flood",
-  "headers_too_large",
-  "header_timeout",
-  "handshake_timeout",
-  "bad_preface",
-  "tls_failed",
-  "protocol_error",
-  "unread_output",
-  "unread_output_total",
-  "stalled",
-  "waiting_streams",
-  "partial_requests",
-  "keepalive_timeout",
-  "too_many_connections",
-] as const;
-export type Trouble = (typeof TROUBLES)[number];
-
 class TroubleCounts extends namedCounts(TROUBLES) {}
 
 const SERVER_COUNTERS = [
@@ -163,35 +139,29 @@ const ALLOWANCES: readonly Allowance[] = [
 
 /** A connection's allowances. Time refills them, and so does every served call: a busy peer may ping and cancel more than an idle one. */
 export class ControlFrameAllowances {
-  readonly #counts: ServerCounts;
   readonly #left = ALLOWANCES.map(({ stockMax }) => stockMax);
   // Served calls that the allowances have not been refilled for yet.
   #served = 0;
-
-  constructor(counts: ServerCounts) {
-    this.#counts = counts;
-  }
 
   /** Notes a served call. */
   noteCall(): void {
     this.#served++;
   }
 
-  /** Takes one frame from its allowance. Throws FloodError if none is left. */
+  /** Takes one frame from its allowance. Throws ConnectionError if none is left. */
   spend(frame: ControlFrame): void {
     const flood = this.overdraw(frame);
     if (flood !== undefined) throw flood;
   }
 
   /** Takes one frame from its allowance. Returns the error to end the connection with if none was left. */
-  overdraw(frame: ControlFrame): FloodError | undefined {
+  overdraw(frame: ControlFrame): ConnectionError | undefined {
     const left = this.#left[frame] as number;
     if (left === 0) this.refill(0);
     this.#left[frame] = (this.#left[frame] as number) - 1;
     if ((this.#left[frame] as number) >= 0) return undefined;
     const { trouble } = ALLOWANCES[frame] as Allowance;
-    this.#counts.troubles[trouble]++;
-    return new FloodError(ErrorCode.enhanceYourCalm, trouble);
+    return new ConnectionError(ErrorCode.enhanceYourCalm, trouble, trouble);
   }
 
   /** Refills the allowances for `seconds` of time, and for the calls that were served since. */
@@ -203,6 +173,3 @@ export class ControlFrameAllowances {
     this.#served = 0;
   }
 }
-
-/** Ends a connection for a bound whose counter has already grown. */
-export class FloodError extends ConnectionError {}

@@ -3,10 +3,9 @@
 
 import type { Socket } from "node:net";
 import { MICROS_PER_MILLI } from "../../../engine/base/units.ts";
-import { ControlFrame, ControlFrameAllowances, FloodError, type Trouble } from "./bounds.ts";
-import { HeaderListTooLarge } from "./hpack/decoder.ts";
+import { ControlFrame, ControlFrameAllowances } from "./bounds.ts";
 import type { Http2Server } from "./http2-server.ts";
-import { ConnectionError, ErrorCode, Setting, STREAM_ID_LARGEST, WINDOW_DEFAULT } from "./protocol.ts";
+import { ConnectionError, ErrorCode, Setting, STREAM_ID_LARGEST, type Trouble, WINDOW_DEFAULT } from "./protocol.ts";
 import { Output, Sender } from "./sender.ts";
 import { type Stream, StreamTable } from "./stream.ts";
 
@@ -53,7 +52,7 @@ export class Connection {
     this.socket = socket;
     const { bounds, options } = server;
     this.sender = new Sender(new Output(socket, server.chunks, () => this.#outputWritten()), bounds.unreadBytesPause);
-    this.allowances = new ControlFrameAllowances(server.counts);
+    this.allowances = new ControlFrameAllowances();
     server.connections.add(this);
     server.counts.connections++;
     this.sender.settings([
@@ -261,8 +260,7 @@ export class Connection {
   fail(error: unknown): void {
     const { counts, options } = this.server;
     if (error instanceof ConnectionError) {
-      if (error instanceof HeaderListTooLarge) counts.troubles.headers_too_large++;
-      else if (!(error instanceof FloodError)) counts.troubles.protocol_error++;
+      counts.troubles[error.trouble]++;
       this.finish(error.code, error.message);
       return;
     }

@@ -60,7 +60,7 @@ export class FrameIntake implements FrameSink {
     this.#streams = connection.streams;
     this.#allowances = connection.allowances;
     this.#control = new ControlFrames(connection);
-    this.#blocks = new HeaderIntake(server.bounds, server.counts, (...block) => this.#takeBlock(...block));
+    this.#blocks = new HeaderIntake(server.bounds, (...block) => this.#takeBlock(...block));
     this.#decoder = new HpackDecoder(server.bounds.headerListBytesMax, server.headerScratch);
   }
 

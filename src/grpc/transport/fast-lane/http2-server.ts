@@ -3,9 +3,10 @@
 
 import { fullestOf, type Shedder, shedStreams } from "../shared-bounds.ts";
 import type { GrpcServerOptions, MessageMethod } from "../transport.ts";
-import { type Bounds, DEFAULT_BOUNDS, ServerCounts, type Trouble } from "./bounds.ts";
+import { type Bounds, DEFAULT_BOUNDS, ServerCounts } from "./bounds.ts";
 import type { KnownMethods } from "./header-blocks.ts";
 import { huffmanTextMax } from "./hpack/huffman.ts";
+import type { Trouble } from "./protocol.ts";
 import { ChunkPool } from "./sender.ts";
 import { StreamTurns } from "./stream-turns.ts";
 

@@ -1,6 +1,6 @@
 // Frames that most calls do without: header blocks in pieces, and all that is about a connection or ends a stream.
 
-import { type Bounds, ControlFrame, type ControlFrameAllowances, FloodError, type ServerCounts } from "./bounds.ts";
+import { type Bounds, ControlFrame, type ControlFrameAllowances } from "./bounds.ts";
 import type { Connection } from "./connection.ts";
 import {
   ConnectionError,
@@ -142,7 +142,6 @@ type BlockSink = (streamId: number, isEnd: boolean, bytes: Buffer, start: number
 /** Puts header blocks together from HEADERS and CONTINUATION frames, without padding and priority. */
 export class HeaderIntake {
   readonly #bounds: Bounds;
-  readonly #counts: ServerCounts;
   readonly #takeBlock: BlockSink;
   /** The stream whose block has begun and not ended; 0 if none. No other frame may come before its end. */
   openStreamId = 0;
@@ -152,9 +151,8 @@ export class HeaderIntake {
   #filled = 0;
   #frames = 0;
 
-  constructor(bounds: Bounds, counts: ServerCounts, takeBlock: BlockSink) {
+  constructor(bounds: Bounds, takeBlock: BlockSink) {
     this.#bounds = bounds;
-    this.#counts = counts;
     this.#takeBlock = takeBlock;
   }
 
@@ -199,10 +197,8 @@ export class HeaderIntake {
   #append(bytes: Buffer, start: number, end: number): void {
     const { headerBlockBytesMax, headerFramesMax } = this.#bounds;
     const size = this.#filled + end - start;
-    if (++this.#frames > headerFramesMax || size > headerBlockBytesMax) {
-      this.#counts.troubles.header_flood++;
-      throw new FloodError(ErrorCode.enhanceYourCalm, "a header block without end");
-    }
+    if (++this.#frames > headerFramesMax || size > headerBlockBytesMax)
+      throw new ConnectionError(ErrorCode.enhanceYourCalm, "a header block without end", "header_flood");
     if (size > this.#block.length) {
       const larger = Buffer.allocUnsafe(Math.min(headerBlockBytesMax, Math.max(2 * size, 1_024)));
       this.#block.copy(larger, 0, 0, this.#filled);

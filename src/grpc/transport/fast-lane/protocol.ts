@@ -61,14 +61,40 @@ export const HEADER_TABLE_DEFAULT = 4_096;
 /** Bytes before each gRPC message: one that tells whether it is compressed, and four for its length. */
 export const MESSAGE_HEAD_BYTES = 5;
 
-/** An error of the peer, or of ours, that ends the connection by a GOAWAY with this code. */
+/** What a peer may do to have its connection ended or a stream refused. Each has a counter. */
+export const TROUBLES = [
+  "reset_flood",
+  "ping_flood",
+  "settings_flood",
+  "frame_flood",
+  "stream_flood",
+  "header_flood",
+  "headers_too_large",
+  "header_timeout",
+  "handshake_timeout",
+  "bad_preface",
+  "tls_failed",
+  "protocol_error",
+  "unread_output",
+  "unread_output_total",
+  "stalled",
+  "waiting_streams",
+  "partial_requests",
+  "keepalive_timeout",
+  "too_many_connections",
+] as const;
+export type Trouble = (typeof TROUBLES)[number];
+
+/** Ends the connection by a GOAWAY with this code, and counts as this trouble. */
 export class ConnectionError extends Error {
   override readonly name = "ConnectionError";
   readonly code: ErrorCode;
+  readonly trouble: Trouble;
 
-  constructor(code: ErrorCode, message: string) {
+  constructor(code: ErrorCode, message: string, trouble: Trouble = "protocol_error") {
     super(message);
     this.code = code;
+    this.trouble = trouble;
   }
 }
 

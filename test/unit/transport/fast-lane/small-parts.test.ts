@@ -1,7 +1,7 @@
 // Parts of the fast lane that stand alone: what is remembered of blocks, streams and floods, and how a message is written.
 
 import { describe, expect, test } from "vitest";
-import { ControlFrame, ControlFrameAllowances, ServerCounts } from "../../../../src/grpc/transport/fast-lane/bounds.ts";
+import { ControlFrame, ControlFrameAllowances } from "../../../../src/grpc/transport/fast-lane/bounds.ts";
 import {
   HeaderMemory,
   REMEMBERED_BLOCK_BYTES_MAX,
@@ -45,7 +45,7 @@ describe("allowances", () => {
   };
 
   test("grow with time, but not above their stock", () => {
-    const allowances = new ControlFrameAllowances(new ServerCounts());
+    const allowances = new ControlFrameAllowances();
     spend(allowances, ControlFrame.ping, 256);
     allowances.refill(1);
     spend(allowances, ControlFrame.ping, 32);
@@ -55,7 +55,7 @@ describe("allowances", () => {
   });
 
   test("grow with the calls that were served", () => {
-    const allowances = new ControlFrameAllowances(new ServerCounts());
+    const allowances = new ControlFrameAllowances();
     for (let call = 0; call < 10_000; call++) {
       allowances.spend(ControlFrame.ping);
       allowances.noteCall();

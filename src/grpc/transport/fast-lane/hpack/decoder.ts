@@ -19,9 +19,6 @@ interface RememberedValue {
   text: string;
 }
 
-/** Thrown when the decoded fields exceed their bound. */
-export class HeaderListTooLarge extends ConnectionError {}
-
 export class HpackDecoder {
   readonly table = new DynamicTable();
   readonly #listBytesMax: number;
@@ -63,10 +60,8 @@ export class HpackDecoder {
       }
       mayResize = false;
       if (list.size > this.#listBytesMax) {
-        throw new HeaderListTooLarge(
-          ErrorCode.enhanceYourCalm,
-          `header fields of more than ${this.#listBytesMax} bytes`,
-        );
+        const text = `header fields of more than ${this.#listBytesMax} bytes`;
+        throw new ConnectionError(ErrorCode.enhanceYourCalm, text, "headers_too_large");
       }
     }
     this.#block = EMPTY;
