@@ -8,8 +8,7 @@ import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../engine/domain/li
 import type { HeaderDialect } from "../grpc/header-dialects.ts";
 import { findForeignNames } from "./settings/foreign-names.ts";
 import { checkBoth, checkReadable, quoted } from "./settings/mistakes.ts";
-import { settlePostgres, showPostgresUrl } from "./settings/postgres-settings.ts";
-import { showRedisUrl } from "./settings/redis-address.ts";
+import { settlePostgres } from "./settings/postgres-settings.ts";
 import { settleRedis } from "./settings/redis-settings.ts";
 import type { Setting } from "./settings/setting.ts";
 import type { BackendType } from "./settings/store-table.ts";
@@ -126,7 +125,7 @@ export function describeSettings(settings: Settings): Readonly<Record<string, st
   const shown: Record<string, string> = {};
   for (const [field, setting] of tableRows()) {
     const value = settings[field];
-    shown[setting.name] = value === undefined ? "" : (showUrl(settings, field, value) ?? setting.type.show(value));
+    shown[setting.name] = value === undefined ? "" : setting.type.show(value);
   }
   return shown;
 }
@@ -298,11 +297,4 @@ function prometheusAddress(values: TableValues): TableValues["prometheusAddress"
 function headersOf(values: TableValues): readonly HeaderDialect[] {
   if (!values.limitHeadersEnabled || values.responseHeaders.includes("ratelimit")) return values.responseHeaders;
   return Object.freeze<HeaderDialect[]>(["ratelimit", ...values.responseHeaders]);
-}
-
-/** The URL of a store without its secrets; undefined for other settings, and for URLs that can't be read. */
-function showUrl(settings: Settings, field: keyof TableValues, value: unknown): string | undefined {
-  if (field === "redisUrl") return showRedisUrl(String(value), settings.redisType);
-  if (field === "redisPerSecondUrl") return showRedisUrl(String(value), settings.redisPerSecondType);
-  return field === "postgresUrl" ? showPostgresUrl(String(value)) : undefined;
 }

@@ -184,7 +184,8 @@ const FAILURES: readonly (readonly [name: string, env: () => Readonly<Record<str
   [
     "sentinels that are none",
     () => ({
-      REDIS_URL: `redis-sentinel://:${ENCODED}@127.0.0.1:${redis.port}/main?sentinel_password=${ENCODED}`,
+      REDIS_URL: `redis-sentinel://:${ENCODED}@127.0.0.1:${redis.port}/main`,
+      REDIS_SENTINEL_AUTH: PASSWORD,
       LOG_FORMAT: "text",
     }),
     /sentinel/i,

@@ -4,7 +4,7 @@ import type { ClientTls, PostgresTarget } from "../../stores/store-address.ts";
 import { checkBoth, checkOne } from "./mistakes.ts";
 import type { BackendType } from "./store-table.ts";
 import type { TableValues } from "./table.ts";
-import { percentDecoded } from "./value-types.ts";
+import { percentDecoded, SECRET, type SettingType } from "./value-types.ts";
 
 /** The parts of a POSTGRES_URL. */
 type PostgresUrl = Pick<PostgresTarget, "host" | "port" | "database" | "user" | "password"> & {
@@ -42,18 +42,12 @@ function hasKnownParameters({ searchParams }: URL): boolean {
   return [...searchParams.keys()].every((key) => key === "host" || key === "sslmode");
 }
 
-/** The URL without its password; undefined if it can't be read. */
-export function showPostgresUrl(text: string): string | undefined {
-  const url = parsePostgresUrl(text);
-  if (url === undefined) return undefined;
-  const { host, port, database, user, sslMode } = url;
-  const name = encodeURIComponent(user);
-  const isFolder = host.startsWith("/");
-  const at = isFolder ? "" : host.includes(":") ? `[${host}]` : host;
-  const query = [isFolder ? `host=${host}` : "", sslMode === "disable" ? "" : `sslmode=${sslMode}`].filter(Boolean);
-  const whole = `postgres://${name}@${at}:${port}/${encodeURIComponent(database)}`;
-  return query.length === 0 ? whole : `${whole}?${query.join("&")}`;
-}
+/** Shown without its password, and not at all if it can't be read. */
+export const POSTGRES_URL: SettingType<string> = {
+  ...SECRET,
+  show: (text) =>
+    parsePostgresUrl(text) === undefined ? SECRET.show(text) : text.replace(/^(\w+:\/\/[^:@/?#]*).*@/s, "$1@"),
+};
 
 /** How to reach PostgreSQL if it is the store, else undefined. Adds a line to `mistakes` or `warnings` for each contradiction. */
 export function settlePostgres(

@@ -4,7 +4,7 @@
 import { nearestName } from "../../engine/base/near-name.ts";
 import { unlessThrown } from "../../engine/base/thrown.ts";
 import type { RedisAddress, RedisLogin, TcpAddress } from "../../stores/store-address.ts";
-import { percentDecoded } from "./value-types.ts";
+import { percentDecoded, SECRET, type SettingType } from "./value-types.ts";
 
 /** Kinds of deployments, as REDIS_TYPE names them. */
 export const REDIS_TYPES = ["single", "sentinel", "cluster"] as const;
@@ -22,12 +22,8 @@ export interface RedisUrl {
   /** Database number, 0 unless the URL names one. */
   readonly database: number;
   readonly login: RedisLogin | undefined;
-  /** True for `rediss` schemes and for `?tls=true`. */
+  /** True for `rediss` schemes. */
   readonly usesTls: boolean;
-  /** Login of the sentinels. */
-  readonly sentinelLogin: RedisLogin | undefined;
-  /** Whether sentinels use TLS; undefined: as the Redis servers do. */
-  readonly sentinelUsesTls: boolean | undefined;
 }
 
 const PORT_DEFAULT = 6_379;
@@ -77,27 +73,14 @@ export function parseRedisAuth(text: string): RedisLogin {
   return { username: colon === 0 ? undefined : text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
-/** The URL without its logins; undefined if it can't be read, because a URL that is not used was never checked. */
-export function showRedisUrl(text: string, type: RedisType | undefined): string | undefined {
-  return unlessThrown(RedisUrlError, () => shown(parseRedisUrl(text, type)));
-}
-
-function shown(url: RedisUrl): string {
-  const { place, database } = url;
-  const login = url.login === undefined ? "" : "[redacted]@";
-  const queries: string[] = [];
-  if (url.sentinelLogin !== undefined) queries.push("sentinel_password=[redacted]");
-  if (url.sentinelUsesTls !== undefined) queries.push(`sentinel_tls=${url.sentinelUsesTls}`);
-  const query = queries.length === 0 ? "" : `?${queries.join("&")}`;
-  const scheme = url.usesTls ? "rediss" : "redis";
-  const path = database === 0 ? "" : `/${database}`;
-  if (place.kind === "sentinel")
-    return `${scheme}-sentinel://${login}${showList(place.sentinels)}/${place.primaryName}${path}${query}`;
-  if (place.kind === "cluster") return `${scheme}-cluster://${login}${showList(place.seeds)}`;
-  if (place.address.kind === "unix")
-    return `unix://${login}${place.address.path}${database === 0 ? "" : `?db=${database}`}`;
-  return `${scheme}://${login}${showList([place.address])}${path}`;
-}
+/** Shown without its login, and not at all if no REDIS_TYPE can read it: a URL that is not used was never checked. */
+export const REDIS_URL: SettingType<string> = {
+  ...SECRET,
+  show(text) {
+    const isRead = REDIS_TYPES.some((type) => unlessThrown(RedisUrlError, () => parseRedisUrl(text, type)));
+    return isRead ? text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, "$1[redacted]@") : SECRET.show(text);
+  },
+};
 
 // A regex and not `URL`, which accepts no list of hosts with ports.
 function parseUrl(text: string, type: RedisType | undefined): RedisUrl {
@@ -108,19 +91,11 @@ function parseUrl(text: string, type: RedisType | undefined): RedisUrl {
   const at = beforePath.lastIndexOf("@");
   const login = at < 0 ? undefined : parseLogin(beforePath.slice(0, at));
   const hosts = beforePath.slice(at + 1);
-  const asked = parseQuery(query, kind);
   const { place, databaseText } = parsePlace(scheme === "unix" ? "unix" : kind, hosts, path);
-  const database = databaseOf(databaseText === "" ? (asked.get("db") ?? "") : databaseText);
+  const database = databaseOf(databaseText === "" ? databaseTextOf(query) : databaseText);
   if (kind === "cluster" && database !== 0)
     throw new RedisUrlError("expected database 0, the only one in a cluster, got a different one");
-  return {
-    place,
-    database,
-    login,
-    usesTls: asked.has("tls") ? booleanOf(asked, "tls") === true : usesTls,
-    sentinelLogin: sentinelLoginOf(asked),
-    sentinelUsesTls: booleanOf(asked, "sentinel_tls"),
-  };
+  return { place, database, login, usesTls };
 }
 
 function readScheme(
@@ -200,36 +175,10 @@ function parseLogin(text: string): RedisLogin {
   return { username: username === "" ? undefined : username, password };
 }
 
-function parseQuery(text: string, kind: RedisType): Map<string, string> {
-  const known = [
-    "db",
-    "tls",
-    ...(kind === "sentinel" ? ["sentinel_username", "sentinel_password", "sentinel_tls"] : []),
-  ];
-  const asked = new Map<string, string>();
-  for (const part of text.split("&").filter((one) => one !== "")) {
-    const equals = part.indexOf("=");
-    const name = equals < 0 ? part : part.slice(0, equals);
-    if (!known.includes(name))
-      throw new RedisUrlError(`expected ${known.join(", ")} after the question mark, got something else`);
-    asked.set(name, equals < 0 ? "" : decoded(part.slice(equals + 1)));
-  }
-  return asked;
-}
-
-function sentinelLoginOf(asked: ReadonlyMap<string, string>): RedisLogin | undefined {
-  const username = asked.get("sentinel_username");
-  const password = asked.get("sentinel_password") ?? "";
-  if (password !== "") return { username: username === "" ? undefined : username, password };
-  if (username !== undefined) throw new RedisUrlError("expected sentinel_password with sentinel_username, got none");
-  return undefined;
-}
-
-function booleanOf(asked: ReadonlyMap<string, string>, name: string): boolean | undefined {
-  const text = asked.get(name);
-  if (text === undefined) return undefined;
-  if (text === "true" || text === "false") return text === "true";
-  throw new RedisUrlError(`expected ${name}=true or ${name}=false, got something else`);
+function databaseTextOf(query: string): string {
+  const asked = /^(?:db=(.*))?$/s.exec(query);
+  if (asked === null) throw new RedisUrlError("expected nothing but db after the question mark, got something else");
+  return asked[1] ?? "";
 }
 
 function databaseOf(text: string): number {
@@ -247,8 +196,4 @@ function decoded(text: string): string {
 // The names that Sentinel accepts in its configuration.
 function isName(text: string): boolean {
   return /^[\w.-]{1,256}$/.test(text);
-}
-
-function showList(servers: readonly TcpAddress[]): string {
-  return servers.map(({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port}`).join(",");
 }

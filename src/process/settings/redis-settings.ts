@@ -64,14 +64,14 @@ function settleOne(prefix: Prefix, values: TableValues, mistakes: string[]): Red
   });
   const usesTls = values[`${prefix}Tls`] || url.usesTls;
   const connectTimeoutMs = values[`${prefix}ConnectTimeoutMs`];
-  const loginOf = (whose: string, ofUrl: RedisLogin | undefined, setting: string, auth?: string, file?: string) => {
+  const loginOf = (whose: string, setting: string, auth?: string, file?: string, ofUrl?: RedisLogin) => {
     checkOne(`login of ${whose}`, { [`${name}_URL`]: ofUrl, [setting]: auth, [`${setting}_FILE`]: file }, mistakes);
     const login = auth === undefined ? ofUrl : parseRedisAuth(auth);
     return { login: login && Object.freeze(login), loginFile: file };
   };
   const access = {
     database: url.database,
-    ...loginOf("Redis", url.login, `${name}_AUTH`, values[`${prefix}Auth`], values[`${prefix}AuthFile`]),
+    ...loginOf("Redis", `${name}_AUTH`, values[`${prefix}Auth`], values[`${prefix}AuthFile`], url.login),
     tls: usesTls ? files : undefined,
     connectTimeoutMs,
   };
@@ -87,8 +87,8 @@ function settleOne(prefix: Prefix, values: TableValues, mistakes: string[]): Red
   }
   const sentinelAccess = Object.freeze({
     database: 0,
-    ...loginOf("the sentinels", url.sentinelLogin, `${name}_SENTINEL_AUTH`, sentinelAuth, sentinelFile),
-    tls: (url.sentinelUsesTls ?? values.redisSentinelTls ?? usesTls) ? files : undefined,
+    ...loginOf("the sentinels", `${name}_SENTINEL_AUTH`, sentinelAuth, sentinelFile),
+    tls: (values.redisSentinelTls ?? usesTls) ? files : undefined,
     connectTimeoutMs,
   });
   return Object.freeze({ ...place, ...access, sentinelAccess });

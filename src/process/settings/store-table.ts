@@ -1,7 +1,8 @@
 // Settings of the store: where buckets are kept, and what happens when it does not answer.
 
 import { ON_STORE_FAILURE_NAMES } from "../../engine/domain/limit.ts";
-import { REDIS_TYPES } from "./redis-address.ts";
+import { POSTGRES_URL } from "./postgres-settings.ts";
+import { REDIS_TYPES, REDIS_URL } from "./redis-address.ts";
 import { optional, setting } from "./setting.ts";
 import {
   BOOLEAN,
@@ -23,7 +24,7 @@ export type BackendType = (typeof BACKEND_TYPES)[number];
 
 /** Redis, and a second Redis for limits per second. */
 const REDIS_ROWS = {
-  redisUrl: optional("REDIS_URL", SECRET).means(
+  redisUrl: optional("REDIS_URL", REDIS_URL).means(
     "`host:port`, a socket's path, or a URL that may hold user, password and database: `redis://`, `unix://`, `redis-sentinel://host:port,host:port/name`, `redis-cluster://host:port,host:port`. `rediss` for `redis` uses TLS (docs/redis.md).",
   ),
   redisType: optional("REDIS_TYPE", oneOf(REDIS_TYPES)).means(
@@ -59,7 +60,7 @@ const REDIS_ROWS = {
   redisPerSecond: setting("REDIS_PERSECOND", BOOLEAN, false).means(
     "Keeps limits written per second in the Redis of REDIS_PERSECOND_URL, with the files of REDIS_TLS_*.",
   ),
-  redisPerSecondUrl: optional("REDIS_PERSECOND_URL", SECRET).means(
+  redisPerSecondUrl: optional("REDIS_PERSECOND_URL", REDIS_URL).means(
     "`host:port`, a socket's path, or a URL that may hold user, password and database: `redis://`, `unix://`, `redis-sentinel://host:port,host:port/name`, `redis-cluster://host:port,host:port`. `rediss` for `redis` uses TLS (docs/redis.md).",
   ),
   redisPerSecondType: optional("REDIS_PERSECOND_TYPE", oneOf(REDIS_TYPES)).means(
@@ -91,7 +92,7 @@ const SCHEMA_NAME = textLike(
 );
 
 const POSTGRES_ROWS = {
-  postgresUrl: optional("POSTGRES_URL", SECRET).means(
+  postgresUrl: optional("POSTGRES_URL", POSTGRES_URL).means(
     "`postgres://user:password@host:port/database`, PostgreSQL 15 or newer. `?sslmode=verify-full` uses TLS; `verify-ca` and `require` use TLS and don't check the host name. `?host=/folder` uses the Unix socket there.",
   ),
   postgresPassword: optional("POSTGRES_PASSWORD", SECRET).means("Password, if not in POSTGRES_URL."),

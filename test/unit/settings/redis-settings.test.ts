@@ -64,19 +64,13 @@ const READ: ReadCases = [
   ["sentinels by URL", url("redis-sentinel://s1,s2:5000/gate"), SENTINELS],
   ["sentinels by the reference's list", { ...url("gate,s1,s2:5000"), REDIS_TYPE: "SENTINEL" }, SENTINELS],
   [
-    "a login of theirs in the URL",
-    url("redis-sentinel://ann:one@s1/gate/2?sentinel_username=bob&sentinel_password=two"),
+    "a login of theirs",
+    { ...url("redis-sentinel://ann:one@s1/gate/2"), REDIS_SENTINEL_AUTH: "bob:two" },
     { redis: { database: 2, login: { username: "ann", password: "one" }, sentinelAccess: SENTINEL_LOGIN } },
   ],
-  [
-    "a login of theirs beside it",
-    { ...url("gate,s1"), REDIS_TYPE: "sentinel", REDIS_SENTINEL_AUTH: "bob:two" },
-    { redis: { sentinelAccess: SENTINEL_LOGIN } },
-  ],
   ["TLS to them as to Redis", url("rediss-sentinel://s1/gate"), tlsOf(TLS, TLS)],
-  ["TLS to them by a query", url("redis-sentinel://s1/gate?tls=true"), tlsOf(TLS, TLS)],
   ["none to them", { ...url("rediss-sentinel://s1/gate"), REDIS_SENTINEL_TLS: "false" }, tlsOf(TLS, undefined)],
-  ["TLS to them alone", url("redis-sentinel://s1/gate?sentinel_tls=true"), tlsOf(undefined, TLS)],
+  ["TLS to them alone", { ...url("redis-sentinel://s1/gate"), REDIS_SENTINEL_TLS: "true" }, tlsOf(undefined, TLS)],
   ["a cluster by URL", url("redis-cluster://a:7000,b"), CLUSTER],
   ["a cluster by the reference's list", { ...url("a:7000,b"), REDIS_TYPE: "CLUSTER" }, CLUSTER],
   ["a cluster by a plain URL with the type", { ...url("redis://a:7000,b"), REDIS_TYPE: "cluster" }, CLUSTER],
@@ -133,7 +127,7 @@ const REFUSED: RefusedCases = [
   ["a broken escape", url("redis://:%zz@a:1"), /two hex digits/],
   ["a long path", url("redis://a:1/3/x"), /a database number as the path/],
   ["a database that is none", url("redis://a:1/x"), /from 0 to 65535/],
-  ["an unknown query", url("redis://a:1?timeout=3"), /db, tls after the question mark/],
+  ["an unknown query", url("redis://a:1?timeout=3"), /nothing but db after the question mark/],
   ["sentinels without a name", url("redis-sentinel://a,b"), /the primary's name after/],
   ["a name without sentinels", { ...url("gate"), REDIS_TYPE: "sentinel" }, /name,host:port/],
   ["a database of a cluster", url("redis-cluster://a/2"), /database 0/],
@@ -142,8 +136,8 @@ const REFUSED: RefusedCases = [
   ["two logins", { ...url("redis://:x@a:1"), REDIS_AUTH: "y" }, /^REDIS_URL, REDIS_AUTH: .*login of Redis in only one/],
   [
     "two logins of sentinels",
-    { ...url("redis-sentinel://a/g?sentinel_password=x"), REDIS_SENTINEL_AUTH: "y" },
-    /^REDIS_URL, REDIS_SENTINEL_AUTH: .*login of the sentinels in only one/,
+    { ...url("redis-sentinel://a/g"), REDIS_SENTINEL_AUTH: "y", REDIS_SENTINEL_AUTH_FILE: file },
+    /^REDIS_SENTINEL_AUTH, REDIS_SENTINEL_AUTH_FILE: .*login of the sentinels in only one/,
   ],
   [
     "a sentinel's login without sentinels",
@@ -172,16 +166,21 @@ test.each(REFUSED)("refuses %s in one line", (_, env, says) => {
 
 describe("secrets", () => {
   test("are in no form of a URL that is shown", () => {
-    const shown = (text: string) => describeSettings(readSettings(url(text))).REDIS_URL;
-    expect(shown("rediss-sentinel://ann:hunter2@s1,[::1]:5/gate/2?sentinel_password=hunter3&sentinel_tls=false")).toBe(
-      "rediss-sentinel://[redacted]@s1:26379,[::1]:5/gate/2?sentinel_password=[redacted]&sentinel_tls=false",
+    const shown = (text: string, env: object = {}) =>
+      describeSettings(readSettings({ ...url(text), ...env })).REDIS_URL;
+    expect(shown("rediss-sentinel://ann:hunter2@s1,[::1]:5/gate/2")).toBe(
+      "rediss-sentinel://[redacted]@s1,[::1]:5/gate/2",
     );
-    expect(shown("redis-cluster://:hunter2@a,b:7")).toBe("redis-cluster://[redacted]@a:6379,b:7");
+    expect(shown("redis-cluster://:hunter2@a,b:7")).toBe("redis-cluster://[redacted]@a,b:7");
+    expect(shown("redis://:hunter@2@a")).toBe("redis://[redacted]@a");
+    expect(shown("gate,s1", { REDIS_TYPE: "sentinel" })).toBe("gate,s1");
+    expect(shown("ann:hunter2", { BACKEND_TYPE: "memory" })).toBe("[redacted]");
   });
 
   test("of sentinels and of the second Redis are known as secrets", () => {
     const settings = readSettings({
-      REDIS_URL: "redis-sentinel://:one@s1/gate?sentinel_password=two",
+      REDIS_URL: "redis-sentinel://:one@s1/gate",
+      REDIS_SENTINEL_AUTH: "two",
       REDIS_PERSECOND: "true",
       REDIS_PERSECOND_URL: "redis-cluster://:three@s1",
     });
