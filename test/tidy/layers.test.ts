@@ -112,6 +112,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "operate/telemetry",
     "rule-sources/xds/dump.ts",
     "grpc/transport/load-proto.ts",
+    "operate/http/join-conditions.ts",
     "operate/http/read-asked-limit.ts",
     // Types of the answers that it prints.
     "operate/http/bucket-pages.ts",

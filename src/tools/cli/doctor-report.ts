@@ -1,21 +1,12 @@
 // What `headgate doctor` finds in the answers of several processes, as JSON and as text. Pure.
 
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";
+import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
+import { joinConditions, viewConditions } from "../../operate/http/join-conditions.ts";
 import type { Information } from "../../operate/telemetry/limit-trends.ts";
 import { type Undecided, undecidedWords } from "../../operate/telemetry/undecided-calls.ts";
 import { count, paint, type Terminal, wrap } from "./terminal.ts";
-
-/** A condition of GET /state. */
-interface Condition {
-  readonly id: string;
-  readonly severity: "critical" | "warning";
-  readonly says: string;
-  readonly advice: string;
-  readonly see: string;
-  readonly since: string;
-  readonly details?: readonly string[];
-}
 
 /** What is read of GET /state. */
 export interface State {
@@ -24,7 +15,7 @@ export interface State {
   readonly version: string;
   readonly store: string;
   readonly status: string;
-  readonly conditions: readonly Condition[];
+  readonly conditions: ReturnType<typeof viewConditions>;
   readonly calls: {
     readonly allowed: number;
     readonly refused: number;
@@ -70,32 +61,24 @@ const HASH_CHARS = 12;
 /** Settings that processes on one host need for themselves. */
 const OF_ONE_PROCESS = /(?:HOST|PORT|UNIX_SOCKET|SNAPSHOT|_CACHE|DECISION_LOG|NODE_ID)$/;
 
-/** What is wrong with a dead limit is wrong only if no process has calls for it. */
+/** Begins the ids of conditions that are true only of what all processes report. */
 const DEAD_LIMITS = "dead limits ";
 
 /** All that is wrong, and what differs. `exit_code`: 2 if a server could not be asked, 1 if anything is wrong, else 0. */
 export function doctorReport(answers: readonly (Heard | Silent)[]) {
-  const all = answers.filter((one) => "state" in one);
-  const firstOf = ({ state }: Heard) => all.find((one) => one.state.instance === state.instance) as Heard;
-  const heard = all.filter((one) => firstOf(one) === one);
+  const heard = answers.filter((one) => "state" in one);
   const silent = answers.filter((one) => "error" in one);
-  const found = joinConditions(heard).map((one) => sortDead(one, heard));
-  const conditions = found.flatMap(({ condition }) => condition ?? []);
+  const conditions = conditionsOf(heard);
   const differences = findDifferences(heard);
   const isWrong = conditions.length + differences.length > 0;
   const worst: "critical" | "warning" | "well" = conditions[0]?.severity ?? (isWrong ? "warning" : "well");
   return {
     status: silent.length > 0 ? ("critical" as const) : worst,
     exit_code: silent.length > 0 ? 2 : isWrong ? 1 : 0,
-    servers: answers.flatMap((one) => ("error" in one ? one : heard.includes(one) ? serverRow(one) : [])),
+    servers: answers.map((one) => ("error" in one ? one : serverRow(one))),
     conditions,
     differences,
     information: [
-      ...all.flatMap((one) => {
-        const says = `The same process as ${firstOf(one).server}: counted once.`;
-        return heard.includes(one) ? [] : [{ says, details: [], servers: [one.server] }];
-      }),
-      ...found.flatMap(({ information }) => information ?? []),
       ...joinInformation(heard),
       ...heard.flatMap(({ server, settingsError: why }) =>
         why === undefined ? [] : [{ says: "Its settings could not be compared:", details: [why], servers: [server] }],
@@ -110,46 +93,18 @@ function serverRow({ server, state, askedMs, heardMs }: Heard) {
   return { server, status, instance, version, store, at, clock_ahead_ms: clockAheadMs, calls, rules_hash: rules.hash };
 }
 
-/** A condition that several servers have is listed once, since the first of them has it; details are those of all. */
-function joinConditions(heard: readonly Heard[]) {
-  const joined = new Map<string, Condition & { readonly servers: string[]; readonly details: string[] }>();
-  for (const { server, state } of heard) {
-    for (const condition of state.conditions) {
-      const { details = [], since, says } = condition;
-      const known = joined.get(condition.id);
-      if (known === undefined) {
-        joined.set(condition.id, { ...condition, details: [...details], servers: [server] });
-        continue;
-      }
-      const own = says === known.says ? details : [`${server}: ${says}`, ...details];
-      known.servers.push(server);
-      known.details.push(...own.filter((line) => !known.details.includes(line)));
-      joined.set(condition.id, { ...known, since: since < known.since ? since : known.since });
-    }
-  }
-  const rank = ({ severity }: Condition) => (severity === "critical" ? 0 : 1);
-  return [...joined.values()].sort((one, other) => rank(one) - rank(other) || one.since.localeCompare(other.since));
-}
-
-/** Of a condition about dead limits what is true of all processes, and as information what is true of some. */
-function sortDead(condition: ReturnType<typeof joinConditions>[number], heard: readonly Heard[]) {
-  const { id, servers } = condition;
-  if (!id.startsWith(DEAD_LIMITS) || heard.length < 2) return { condition };
-  const lists = heard.map(({ state }) => state.conditions.find((one) => one.id === id)?.details ?? []);
-  const ruleOf = (line: string) => line.split("): ", 1)[0] as string;
-  const lines = new Map<string, string>();
-  for (const line of lists.flat()) getOrInsert(lines, ruleOf(line), () => line);
-  // A list that is cut off may go on with any rule.
-  const isIn = (list: readonly string[], rule: string) =>
-    list.some((line) => ruleOf(line) === rule || /^and \d+ more$/.test(line));
-  const isDead = (rule: string) => lists.every((list) => isIn(list, rule));
-  const linesOf = (areDead: boolean) => [...lines].flatMap(([rule, line]) => (isDead(rule) === areDead ? [line] : []));
-  const [details, partly] = [linesOf(true), linesOf(false)];
-  if (partly.length === 0) return { condition: { ...condition, details } };
-  const ofDomain = `Limits of domain ${id.slice(DEAD_LIMITS.length)}`;
-  const information = { says: `${ofDomain} that calls match at other processes only:`, details: partly, servers };
-  if (details.length === 0) return { information };
-  return { condition: { ...condition, says: `${ofDomain} match no call of any process.`, details }, information };
+function conditionsOf(heard: readonly Heard[]) {
+  const states = heard.map(({ server, state }) => ({
+    name: server,
+    // Rules are among the differences.
+    rules: { hash: null },
+    conditions: state.conditions.map((condition) => ({
+      ...condition,
+      sinceUs: Date.parse(condition.since) * MICROS_PER_MILLI,
+      needsAll: condition.id.startsWith(DEAD_LIMITS),
+    })),
+  }));
+  return viewConditions(joinConditions(states, 0)).map(({ seen_by: servers = [], ...one }) => ({ ...one, servers }));
 }
 
 /** What processes tell for information, each sentence once; calls without a decision, if no condition tells of them any more. */
