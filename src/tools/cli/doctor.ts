@@ -44,16 +44,8 @@ async function doctor({ server: servers, tokenFile, json }: DoctorFlags, termina
 async function hear(target: AdminTarget, page: string, terminal: Terminal, clock: Clock): Promise<Heard | Silent> {
   const server = target.server.replace(/^http:\/\//, "");
   const errors: string[] = [];
-  const { columns, env } = terminal;
-  const own: Terminal = {
-    out: () => undefined,
-    err: (text) => errors.push(text.trim()),
-    setExitCode: () => undefined,
-    isColoured: false,
-    screenColumns: undefined,
-    columns,
-    env,
-  };
+  const err = (text: string) => errors.push(text.trim());
+  const own: Terminal = { ...terminal, isColoured: false, err, setExitCode: () => undefined };
   const askedMs = clock.nowUs() / 1_000;
   const state = await askAdmin<State>(target, page, "conditions", own);
   const heardMs = clock.nowUs() / 1_000;
