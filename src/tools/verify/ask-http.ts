@@ -29,28 +29,18 @@ export function openHttp(url: string): Asked {
   };
 }
 
-/** What the headers of Envoy, or those of the draft for RateLimit headers, tell; or else Retry-After. */
+/** What the headers of Envoy, or those of the draft for RateLimit headers, tell; or else Retry-After in seconds. */
 function toldBy(headers: Headers): Told {
   const number = (...names: readonly string[]) => {
     const text = names.map((name) => /^\d+/.exec(headers.get(name) ?? "")?.[0]).find((one) => one !== undefined);
     return text === undefined ? undefined : Number(text);
   };
   const reset = number("x-ratelimit-reset", "ratelimit-reset", "retry-after");
-  // By the page's own clock.
-  const untilMs = dateMs(headers, "retry-after") - dateMs(headers, "date");
-  const isDate = reset === undefined && !Number.isNaN(untilMs);
   return {
     quota: number("x-ratelimit-limit", "ratelimit-limit"),
     remaining: number("x-ratelimit-remaining", "ratelimit-remaining"),
-    resetMs: isDate ? untilMs : reset && reset * 1_000,
-    ...(isDate && { isDate }),
+    resetMs: reset && reset * 1_000,
   };
-}
-
-/** A date in one of the three forms of RFC 9110, the last of which names no zone; NaN if it is something else. */
-function dateMs(headers: Headers, name: string): number {
-  const [text = ""] = /^[A-Z][a-z]+,? .*\d\d:\d\d:\d\d.*$/.exec(headers.get(name) ?? "") ?? [];
-  return Date.parse(`${text} GMT`);
 }
 
 function whyOf(error: unknown): string {

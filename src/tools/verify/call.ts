@@ -7,8 +7,6 @@ export interface Told {
   readonly remaining?: number | undefined;
   /** Granted: until the limit is full again. Refused: until the call could pass. */
   readonly resetMs?: number | undefined;
-  /** That was told as a date: it lies up to a second before or after the true one. */
-  readonly isDate?: boolean;
 }
 
 export interface Answer {

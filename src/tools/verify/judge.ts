@@ -35,8 +35,6 @@ export interface Statement {
 const CLOCK_STEP_MS = 1;
 /** A call without an answer may be decided so long after it was given up. */
 const LOST_MS = 1_000;
-/** A date is a second rounded up or down. */
-const DATE_STEP_MS = 1_000;
 const ROUNDING = 1e-6;
 
 /** Judges calls of one caller, in any order. */
@@ -218,12 +216,9 @@ class Run {
   }
 
   #noteWaits({ call, told }: Use, { wait, waitUntilFull }: Before): void {
-    const { resetMs, isDate } = told ?? {};
-    if (told === undefined || resetMs === undefined || !this.#isAbout(told)) return;
-    const step = isDate ? DATE_STEP_MS : 0;
-    const add = (to: Statement[], least: number, most: number) =>
-      to.push({ call, told: resetMs, least: least - step, most: most + step });
-    add(this.waits, this.#least.waitFor(this.#quota - call.cost), wait);
-    add(this.waitsUntilFull, this.#least.waitFor(0), waitUntilFull);
+    if (told?.resetMs === undefined || !this.#isAbout(told)) return;
+    const statement = { call, told: told.resetMs };
+    this.waits.push({ ...statement, least: this.#least.waitFor(this.#quota - call.cost), most: wait });
+    this.waitsUntilFull.push({ ...statement, least: this.#least.waitFor(0), most: waitUntilFull });
   }
 }
