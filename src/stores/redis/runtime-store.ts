@@ -102,10 +102,11 @@ export function redisRuntimeStore({ keyPrefix, limitsMax, nodeOf, clock }: Runti
     },
     async history(key, countMax) {
       const found = [];
-      for (let from = 0; found.length < countMax; from += EVENTS_AT_ONCE) {
-        const part = await events("zrevrange", String(from), String(from + EVENTS_AT_ONCE - 1));
+      for (let from = "+inf"; found.length < countMax; ) {
+        const part = await events("zrevrangebyscore", from, "-inf", "LIMIT", "0", String(EVENTS_AT_ONCE));
         found.push(...part.filter(({ kept }) => kept.key === key));
         if (part.length < EVENTS_AT_ONCE) break;
+        from = `(${part.at(-1)?.version}`;
       }
       return found.slice(0, countMax);
     },
