@@ -197,7 +197,6 @@ function isKeyOf(section: Section | KnownKeys, name: string, entry: MappingEntry
   if (isOfRules && REFERENCE_KEYS.has(name) && REFERENCE_SECTIONS.has(section)) {
     const move = home === undefined ? "" : `; it belongs ${SECTIONS[home].home}`;
     log.warn(at, `'${name}' is ignored ${title}${move}`);
-    if (name !== "metadata") checkIgnored(entry.value, log);
     return false;
   }
   if (home !== undefined && home !== section) {
@@ -208,25 +207,6 @@ function isKeyOf(section: Section | KnownKeys, name: string, entry: MappingEntry
     log.error(at, `unknown key '${name}' ${title}${words}`, hint);
   }
   return false;
-}
-
-/** Checks the grammar of a value that is ignored, because the reference service refuses files with mistakes there. */
-function checkIgnored(node: SourceNode, log: ProblemLog): void {
-  if (node.kind === "scalar") {
-    refuseFloat(node, log);
-  } else if (node.kind === "sequence") {
-    for (const item of node.items) {
-      if (item.kind === "mapping") checkIgnored(item, log);
-      else log.wrong(item, "each item of a list must be a mapping here");
-    }
-  } else {
-    for (const entry of node.entries) {
-      const name = keyText(entry.key, log);
-      if (name === undefined) continue;
-      if (!REFERENCE_KEYS.has(name)) log.error(entry.key.at, `unknown key '${name}'`, suggest(name, REFERENCE_KEYS));
-      else if (name !== "metadata") checkIgnored(entry.value, log);
-    }
-  }
 }
 
 /** Reports numbers that YAML reads as a fraction or beyond 64 bits, whose text the reference's parser would change. True if so. */

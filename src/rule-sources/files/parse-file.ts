@@ -5,7 +5,7 @@ import { isUtf8 } from "node:buffer";
 import { makeProblem } from "../../engine/rules/problems.ts";
 import { NODES_MAX } from "../../engine/rules/schema.ts";
 import type { SourceFile } from "../../engine/rules/source.ts";
-import { parseYaml } from "./parse-yaml.ts";
+import { parseYaml, placeInText } from "./parse-yaml.ts";
 import type { ReadFile } from "./read-files.ts";
 import { readResource } from "./resource-tree.ts";
 
@@ -16,25 +16,12 @@ export function parseFile({ name, bytes, isResource }: ReadFile, nodesMax = NODE
   const utf16 = first === 0xff && second === 0xfe ? "utf-16le" : first === 0xfe && second === 0xff ? "utf-16be" : "";
   if (utf16 !== "") return parseYaml(name, new TextDecoder(utf16).decode(bytes), nodesMax);
   if (!isUtf8(bytes)) {
-    const at = placeOfBadByte(name, bytes);
+    // The decoder writes U+FFFD for the first bad byte. If the text contains U+FFFD itself, the place may be too early.
+    const text = bytes.toString("utf8");
+    const at = placeInText(name, text, text.indexOf("\ufffd"));
     const problem = makeProblem("error", at, "the file is not UTF-8 text", "Save it as UTF-8.");
     return { name, root: undefined, problems: [problem] };
   }
   const text = bytes.toString("utf8");
   return parseYaml(name, text.startsWith("\ufeff") ? text.slice(1) : text, nodesMax);
-}
-
-function placeOfBadByte(file: string, bytes: Buffer): { file: string; line: number; column: number } {
-  let line = 1;
-  let start = 0;
-  for (;;) {
-    const end = bytes.indexOf(0x0a, start);
-    const part = bytes.subarray(start, end < 0 ? bytes.length : end);
-    if (end < 0 || !isUtf8(part)) {
-      // The decoder writes U+FFFD for the first bad byte. If the text contains U+FFFD itself, the column is only near.
-      return { file, line, column: Math.max(0, part.toString("utf8").indexOf("\ufffd")) + 1 };
-    }
-    start = end + 1;
-    line++;
-  }
 }

@@ -31,6 +31,7 @@ type Wording = (text: string, offset: number) => Worded;
 
 const WORDINGS: readonly (readonly [RegExp, Wording])[] = [
   [/^Block collections are not allowed within flow/, inBrackets],
+  [/^Tabs are not allowed as indentation/, always("a tab can't indent a line", "Use spaces.")],
   [/^Missing , /, always("a comma is missing before this", "Put a comma between them.")],
   [/^Implicit keys need to be on a single line/, brokenKey],
   [/^Implicit map keys need to be followed by map values/, brokenKey],
@@ -147,7 +148,7 @@ function needsQuotes(text: string, offset: number): Worded {
 }
 
 /** Pieces that the lexer inserts (document, flow error end, scalar follows); they are no part of the text. */
-export const LEXER_MARKS: ReadonlySet<string> = new Set(["\u0002", "\u0018", "\u001f"]);
+const LEXER_MARKS: ReadonlySet<string> = new Set(["\u0002", "\u0018", "\u001f"]);
 
 /** The innermost bracket that is open before an offset. */
 function openBracketAt(text: string, offset: number): number | undefined {
