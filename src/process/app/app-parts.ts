@@ -28,73 +28,39 @@ import { ThreadNumbers } from "../../operate/telemetry/thread-numbers.ts";
 import { TopKeys } from "../../operate/telemetry/top/top-keys.ts";
 import type { Traces } from "../../operate/telemetry/traces/open-traces.ts";
 import { UndecidedCalls } from "../../operate/telemetry/undecided-calls.ts";
-import type { RuleSource } from "../../rule-sources/files/rule-source.ts";
-import type { XdsRules, XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
+import type { XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
 import { SnapshotStatus } from "../../stores/memory/snapshot/snapshot-status.ts";
-import type { RuntimeStore } from "../../stores/runtime-store.ts";
-import type { Store, StoreHealth } from "../../stores/store.ts";
 import { compileOptions, policyOf } from "../settings.ts";
 import type { AppOptions } from "./app-options.ts";
-import { type OpenDecisionLog, openDecisionLog } from "./open-decision-log.ts";
+import { openDecisionLog } from "./open-decision-log.ts";
 import { openRules } from "./open-rules.ts";
 import { openMemoryStore, openStore } from "./open-store.ts";
 import { Peers } from "./peers.ts";
-import { type OpenRuntimeLimits, openRuntimeLimits } from "./runtime-limits.ts";
+import { openRuntimeLimits } from "./runtime-limits.ts";
 
 /** How often summaries of counted events and of suppressed lines are logged. */
 const LOG_LOOK_MS = 1_000;
 
 /** The parts of a process, which app/ shares. */
-export interface AppParts extends AppOptions {
-  readonly health: HealthState;
-  readonly calls: CallCounts;
-  readonly storeCounts: StoreCounts;
-  readonly statsBook: LimitStatsBook;
-  readonly series: SeriesBook;
-  readonly numbers: ThreadNumbers;
-  readonly limitWatch: LimitWatch;
-  readonly undecided: UndecidedCalls;
-  readonly history: RateHistory;
-  readonly deployment: Deployment;
-  readonly peers: Peers;
-  /** Undefined with the memory store. */
-  readonly runtimeStore: RuntimeStore | undefined;
-  readonly store: Store;
-  readonly storeHealth: StoreHealth;
-  /** Undefined without MEMORY_SNAPSHOT. */
-  readonly snapshots: SnapshotStatus | undefined;
-  readonly limiter: Limiter;
-  readonly buckets: BucketAdmin;
-  readonly runtimeLimits: OpenRuntimeLimits;
-  /** Undefined if TOP_KEYS is 0. */
-  readonly topKeys: TopKeys | undefined;
-  readonly adminWatch: AdminWatch;
-  readonly reloader: RuleSource;
-  /** The control plane that sends the rules; undefined if they come from files. */
-  readonly xds: XdsRules | undefined;
-  readonly rareLog: RateLimitedLog;
-  /** Undefined without LOCAL_CACHE_SIZE_IN_BYTES. */
-  readonly localCache: LocalCache | undefined;
-  /** Undefined without DECISION_LOG. */
-  readonly decisionLog: OpenDecisionLog | undefined;
-  /** Parts that exist only once the process starts. */
-  readonly running: {
-    grpc?: GrpcServer;
-    /** The HTTP port and the optional ports. */
-    readonly pages: PageServer[];
-    tls?: TlsFiles | undefined;
-    statsd?: StatsdExporter | undefined;
-    /** Resolves when what the rules in force have replaced is dropped. */
-    retained: Promise<void>;
-    /** Undefined without TRACING_ENABLED. */
-    traces?: Traces | undefined;
-    /** Timers of what looks at the process again and again. */
-    readonly watches: NodeJS.Timeout[];
-  };
+export type AppParts = Awaited<ReturnType<typeof buildAppParts>>;
+
+/** Parts that exist only once the process starts. */
+interface RunningParts {
+  grpc?: GrpcServer;
+  /** The HTTP port and the optional ports. */
+  readonly pages: PageServer[];
+  tls?: TlsFiles | undefined;
+  statsd?: StatsdExporter | undefined;
+  /** Resolves when what the rules in force have replaced is dropped. */
+  retained: Promise<void>;
+  /** Undefined without TRACING_ENABLED. */
+  traces?: Traces | undefined;
+  /** Timers of what looks at the process again and again. */
+  readonly watches: NodeJS.Timeout[];
 }
 
 /** Builds everything that does not listen. Rules come in force as soon as they are loaded. Rejects with ConfigError. */
-export async function buildAppParts(options: AppOptions): Promise<AppParts> {
+export async function buildAppParts(options: AppOptions) {
   const { settings, clock, logger, memory, link, counts } = options;
   const rareLog = new RateLimitedLog(logger, clock);
   const calls = new CallCounts(rareLog, counts);
@@ -143,9 +109,10 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     nearLimitRatio: settings.nearLimitRatio,
   });
   const compile = { ...compileOptions(settings), statsBook, domainBook: calls.domains };
-  const { reloader, xds } = await openRules(options, compile, () => showRulesHealth(parts));
+  const { reloader, xds } = await openRules(options, compile, (): void => showRulesHealth(parts));
   const history = new RateHistory({ calls, totals: () => deployment.totals(), storeCounts });
-  const parts: AppParts = {
+  const running: RunningParts = { watches: [], pages: [], retained: Promise.resolve() };
+  const parts = {
     ...options,
     health,
     calls,
@@ -177,13 +144,13 @@ export async function buildAppParts(options: AppOptions): Promise<AppParts> {
     rareLog,
     localCache,
     decisionLog: openDecisionLog(options, rareLog),
-    running: { watches: [], pages: [], retained: Promise.resolve() },
+    running,
   };
   const tellLog = () => {
     calls.domains.tell(rareLog);
     rareLog.tellDue();
   };
-  parts.running.watches.push(setInterval(tellLog, LOG_LOOK_MS).unref());
+  running.watches.push(setInterval(tellLog, LOG_LOOK_MS).unref());
   reloader.subscribe((rules) => {
     putInForce(parts, rules);
     // The first question makes a store begin to count processes. `local` needs the count when the store no longer answers.

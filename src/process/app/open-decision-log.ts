@@ -6,7 +6,7 @@ import { RotatingFile } from "../../operate/telemetry/rotating-file.ts";
 import type { AppOptions } from "./app-options.ts";
 
 /** A decision log and the end of what it writes to. */
-export interface OpenDecisionLog {
+interface OpenDecisionLog {
   readonly log: DecisionLog;
   close(): Promise<void>;
 }

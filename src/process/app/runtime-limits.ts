@@ -58,20 +58,13 @@ const LOOK_MS = 20;
 /** Looks for the file: two seconds. */
 const LOOKS_MAX = 100;
 
-export interface OpenRuntimeLimits {
-  readonly limits: RuntimeLimits;
-  readonly source: LimitsSource;
-  /** Only in the thread that keeps table, store and file equal. */
-  readonly sync: RuntimeSync | undefined;
-}
-
-/** `shared` is the store that processes share, if there is one; `rules` are those in force. */
+/** `shared` is the store that processes share, if there is one; `rules` are those in force. Only one thread has a `sync`. */
 export function openRuntimeLimits(
   { settings, clock, logger, link, runtime }: Pick<AppOptions, "settings" | "clock" | "logger" | "link" | "runtime">,
   shared: RuntimeStore | undefined,
   rules: () => RuleSet | undefined,
   register?: ConstructorParameters<typeof RuntimeSync>[0]["register"],
-): OpenRuntimeLimits {
+) {
   const table = new RuntimeTable(runtime ?? newRuntimeTable(settings.runtimeLimitsMax), link?.number ?? 1);
   const limits = new RuntimeLimits(table, clock);
   const { limitsCache, memorySnapshot, limitsUntilMaxMs } = settings;
