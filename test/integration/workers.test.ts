@@ -101,16 +101,6 @@ describe("two workers on one Redis", () => {
     expect(after.map((count, i) => count - (before[i] ?? 0))).toEqual([416, 400, 208, 208]);
   });
 
-  test("keys that met no rule are shown by the worker that has not seen them, too", async () => {
-    await open(1, rig)[0]?.ask(requestAbout("nobody", "x"));
-    const shown = async () => {
-      const { rules } = (await (await rig.http("/config")).json()) as { rules: { unmatched_descriptors: object[] } };
-      return rules.unmatched_descriptors[0];
-    };
-    const keys = { domain: "edge", example_keys: ["nobody"] };
-    await expect.poll(async () => [await shown(), await shown()]).toMatchObject([keys, keys]);
-  });
-
   test("SIGHUP has both read the rules again", async () => {
     rig.signal("SIGHUP");
     for (const worker of [1, 2]) {

@@ -1,64 +1,12 @@
-// What the HTTP pages show, as plain objects and text. Pure.
+// What /readyz and /rlconfig show. Pure.
 
-import { isoTime } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { ALGORITHM_NAMES, type Limit, UNIT_NAMES } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { Kind } from "../../engine/domain/take.ts";
-import type { DomainRules, Level, Rule, RuleSet } from "../../engine/rules/rule-set.ts";
+import type { Level, Rule, RuleSet } from "../../engine/rules/rule-set.ts";
 import { rulesOfTiers } from "../../engine/rules/tiers.ts";
-import type { RuleSource, RulesFailure } from "../../rule-sources/files/rule-source.ts";
-import type { XdsStatus } from "../../rule-sources/xds/xds-rules.ts";
-import type { UnmatchedEntry } from "../telemetry/domain-book.ts";
-
-/** Where rules come from, and what they leave without a limit. */
-interface RulesState {
-  /** The folder of the rule files; undefined if none are read. */
-  readonly directory: string | undefined;
-  /** The control plane that sends the rules; undefined if they come from files. */
-  readonly plane?: XdsStatus | undefined;
-  readonly source: Pick<RuleSource, "current" | "status">;
-  /** Descriptors that met no rule so far, by domain; domains without rules count too. */
-  readonly unmatched: Iterable<UnmatchedEntry>;
-}
-
-/** Parts of `/config` that are not always present: certificates, snapshots of the memory store, workers. */
-interface ConfigParts {
-  readonly tls?: object | undefined;
-  readonly snapshot?: object | undefined;
-  readonly workers?: readonly object[] | undefined;
-}
-
-/** The JSON of `/config`. `settings` must come redacted. */
-export function configView(
-  state: RulesState,
-  settings: Readonly<Record<string, string>>,
-  { tls, snapshot, workers }: ConfigParts = {},
-): object {
-  const rules = state.source.current;
-  const { loadedAtUs, lastError } = state.source.status();
-  return {
-    rules: {
-      directory: state.directory ?? null,
-      ...(state.plane === undefined ? {} : { control_plane: planeView(state.plane) }),
-      version: rules?.version ?? null,
-      hash: rules?.hash ?? null,
-      loaded_at: loadedAtUs === undefined ? null : isoTime(loadedAtUs),
-      files: rules?.files ?? [],
-      domains: rules === undefined ? [] : [...rules.domains.values()].map(domainView),
-      unmatched_descriptors: [...state.unmatched].map(unmatchedView),
-      warnings: rules?.warnings ?? [],
-      last_error:
-        lastError === undefined
-          ? null
-          : { at: isoTime(lastError.atUs), message: lastError.message, problems: lastError.problems },
-    },
-    ...(tls === undefined ? {} : { tls }),
-    ...(snapshot === undefined ? {} : { snapshot }),
-    ...(workers === undefined ? {} : { workers }),
-    settings,
-  };
-}
+import type { RulesFailure } from "../../rule-sources/files/rule-source.ts";
 
 /** The JSON of `/readyz`: `reasons` by part why the process is not ready, `degraded` by part what is wrong nevertheless. */
 export function readinessView(
@@ -87,40 +35,6 @@ export function* limitLines(rules: RuleSet | undefined): Generator<string> {
 /** The lines of the debug port's `/rlconfig`: only the fields of envoyproxy/ratelimit, one line per limit. */
 export function* referenceLimitLines(rules: RuleSet): Generator<string> {
   for (const domain of rules.domains.values()) yield* levelLines(domain.root, visible(textOf(domain.domain)), true);
-}
-
-function planeView(plane: XdsStatus): object {
-  const { lastRefusal } = plane;
-  return {
-    server: plane.server,
-    node: plane.node,
-    state: plane.state,
-    version: plane.version ?? null,
-    heard_at: plane.heardAtUs === undefined ? null : isoTime(plane.heardAtUs),
-    from_cache: plane.isKept,
-    streams: plane.streams,
-    answers: plane.answers,
-    refusals: plane.refusals,
-    last_end: plane.lastEnd ?? null,
-    last_refusal:
-      lastRefusal === undefined
-        ? null
-        : { at: isoTime(lastRefusal.atUs), version: lastRefusal.version, message: lastRefusal.message },
-  };
-}
-
-function unmatchedView({ domain, hasRules, descriptors, exampleKeys }: UnmatchedEntry): object {
-  return { domain, has_rules: hasRules, descriptors, ...(hasRules ? { example_keys: exampleKeys } : {}) };
-}
-
-function domainView(domain: DomainRules): object {
-  return {
-    domain: textOf(domain.domain),
-    files: domain.files,
-    limits: domain.limits.length,
-    global_limit: domain.globalLimit !== undefined,
-    cost_entries: [...domain.costEntries].map(textOf),
-  };
 }
 
 function* levelLines(level: Level, parent: string, isReference: boolean): Generator<string> {

@@ -4,7 +4,6 @@ import { runInTurns } from "../../engine/base/long-work.ts";
 import { explainSteps } from "../../engine/rules/explain.ts";
 import type { DescriptorReport, RuntimeLimitReport } from "../../engine/rules/explain-report.ts";
 import type { ExplainQuestion } from "../../operate/http/read-questions.ts";
-import type { UnmatchedEntry } from "../../operate/telemetry/domain-book.ts";
 import type { AppParts } from "./app-parts.ts";
 
 /** `showsWho`: with who has set limits at run time, and their notes. */
@@ -22,10 +21,9 @@ export async function explainQuestion(
     ...ofRules,
     descriptors: ofRules.descriptors.map((each, i) => withRuntimeLimit(each, limitOf(i), showsWho)),
   };
-  for (const { domain: unmatched, descriptors: count, exampleKeys } of await unmatchedOf(parts)) {
-    if (unmatched === domain) return { ...report, unmatched: { descriptors: count, example_keys: exampleKeys } };
-  }
-  return report;
+  const unmatched = [...parts.calls.domains.entries()].find((entry) => entry.domain === domain);
+  if (unmatched === undefined) return report;
+  return { ...report, unmatched: { descriptors: unmatched.descriptors, example_keys: unmatched.exampleKeys } };
 }
 
 /** The report with what an operator has set for the caller. */
@@ -47,14 +45,4 @@ export function withRuntimeLimit(
     says: `${report.says}; ${does}`,
     runtime_limit: { kind, limits, until, set_at, seen_us, ...(showsWho ? { note, who } : {}) },
   };
-}
-
-/** Descriptors that met no rule. Each worker keeps the keys of one: those of others are shown where this one has none. */
-export async function unmatchedOf({ calls, link }: AppParts): Promise<readonly UnmatchedEntry[]> {
-  const shapes = new Map((await link?.views())?.flatMap(({ unmatched = [] }) => unmatched));
-  return [...calls.domains.entries()].map((entry) => {
-    const { domain, hasRules, descriptors, exampleKeys } = entry;
-    const shown = exampleKeys.length > 0 ? exampleKeys : (shapes.get(domain) ?? []);
-    return { domain, hasRules, descriptors, exampleKeys: shown };
-  });
 }

@@ -18,21 +18,20 @@ import { openDebugServer } from "../../operate/http/debug-server.ts";
 import type { PageAddress, PageServer } from "../../operate/http/page-server.ts";
 import { type AdminSources, openAdminServer, openMetricsServer } from "../../operate/http/server.ts";
 import { Tokens } from "../../operate/http/tokens.ts";
-import { configView } from "../../operate/http/views.ts";
 import { openNodeMetrics } from "../../operate/telemetry/node-metrics.ts";
 import { httpCalls, rpcCalls } from "../../operate/telemetry/traces/call-tracer.ts";
-import { describeSettings, type Settings } from "../settings.ts";
+import type { Settings } from "../settings.ts";
 import { addressOf, goOnWithout } from "../workers/shared-listener.ts";
 import type { AppParts } from "./app-parts.ts";
 import { watchConditions } from "./condition-watch.ts";
-import { explainQuestion, unmatchedOf } from "./explain-page.ts";
+import { readConfig } from "./config-page.ts";
+import { explainQuestion } from "./explain-page.ts";
 import { readTop } from "./open-top.ts";
 import { metricsText } from "./process-metrics.ts";
 import { publishReports } from "./publish-report.ts";
 import { readHistory, readState } from "./state-page.ts";
-import { snapshotView } from "./store-watch.ts";
-import { openTls, tlsView } from "./tls-watch.ts";
-import { shownWorkers, workerService } from "./worker-service.ts";
+import { openTls } from "./tls-watch.ts";
+import { workerService } from "./worker-service.ts";
 
 const KEEPALIVE_MS = 60_000;
 const CONCURRENT_STREAMS_MAX = 4_096;
@@ -140,7 +139,7 @@ function metadataMode({ responseDynamicMetadata, compatibilityMode }: Settings):
 }
 
 function adminSources(parts: AppParts): AdminSources {
-  const { settings, calls, health, reloader, xds } = parts;
+  const { settings, calls, health, reloader } = parts;
   // Callers over HTTP get headers even if none are configured for Envoy: no proxy adds headers for them.
   const dialects: readonly HeaderDialect[] =
     settings.responseHeaders.length > 0 || settings.compatibilityMode ? settings.responseHeaders : ["x-ratelimit"];
@@ -159,7 +158,6 @@ function adminSources(parts: AppParts): AdminSources {
   const { link } = parts;
   const ofNode = openNodeMetrics();
   const conditions = watchConditions(parts);
-  const origin = { directory: settings.readsFiles ? settings.rulesDir : undefined, source: reloader };
   publishReports(parts, conditions);
   link?.attach(workerService(parts, link, conditions, ofNode));
   return {
@@ -167,16 +165,7 @@ function adminSources(parts: AppParts): AdminSources {
     health,
     metricsText: () => metricsText(parts, ofNode),
     rules: reloader,
-    config: async () =>
-      configView(
-        { ...origin, plane: xds?.xdsStatus(), unmatched: await unmatchedOf(parts) },
-        describeSettings(settings),
-        {
-          tls: tlsView(parts.running.tls),
-          snapshot: snapshotView(parts.snapshots, settings.memorySnapshot),
-          workers: link && shownWorkers(parts, await link.views()),
-        },
-      ),
+    config: () => readConfig(parts),
     explain: (question, showsWho) => explainQuestion(parts, question, showsWho),
     buckets: parts.buckets,
     limits: parts.runtimeLimits.source,

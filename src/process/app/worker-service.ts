@@ -50,7 +50,7 @@ export function storeShared({ runtimeLimits: { sync }, deployment }: AppParts): 
 }
 
 function report(parts: AppParts, conditions: readonly Condition[]): WorkerReport {
-  const { reloader, calls } = parts;
+  const { reloader } = parts;
   const { lastError, loadedAtUs } = reloader.status();
   return {
     rules: {
@@ -61,9 +61,6 @@ function report(parts: AppParts, conditions: readonly Condition[]): WorkerReport
     },
     conditions,
     shared: storeShared(parts),
-    unmatched: [...calls.domains.entries()]
-      .filter(({ exampleKeys }) => exampleKeys.length > 0)
-      .map(({ domain, exampleKeys }) => [domain, exampleKeys]),
   };
 }
 

@@ -52,8 +52,6 @@ export interface WorkerReport {
   readonly conditions: readonly Condition[];
   /** Of the worker that speaks with other processes by the store. */
   readonly shared: StoreShared | undefined;
-  /** By domain, the keys of a descriptor that met no rule. */
-  readonly unmatched: readonly (readonly [domain: string, exampleKeys: readonly string[]])[];
 }
 
 /** How a process keeps its limits at run time equal to the store's, and which others it knows there. */

@@ -1,8 +1,8 @@
-// What the HTTP pages show, from rule sets of YAML text.
+// What /rlconfig and /readyz show.
 
 import { describe, expect, test } from "vitest";
 import type { RuleSet } from "../../../src/engine/rules/rule-set.ts";
-import { configView, limitLines, readinessView } from "../../../src/operate/http/views.ts";
+import { limitLines, readinessView } from "../../../src/operate/http/views.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 
 const limitsText = (rules: RuleSet | undefined) => [...limitLines(rules)].join("");
@@ -42,45 +42,6 @@ descriptors:
       "domain: küche\ndescriptors: [{ key: größe, rate_limit: { requests_per_unit: 1, unit: day } }]",
     );
     expect(limitsText(rules)).toMatch(/^küche\.größe: /);
-  });
-});
-
-describe("/config", () => {
-  test("shows the rules in force and the problems of the last load, also before the first one", () => {
-    const problem = { severity: "error", file: "edge.yaml", line: 3, column: 5, message: "unknown key" } as const;
-    const rules = rulesFromYaml({ "edge.yaml": "domain: edge" }, { version: 2, hash: "abc" });
-    const loadedAtUs = Date.UTC(2026, 0, 1) * 1_000;
-    const lastError = {
-      part: "files",
-      atUs: Date.UTC(2026, 0, 2) * 1_000,
-      message: "1 problem",
-      problems: [problem],
-    } as const;
-    const counts = { loads: 1, failures: 1 };
-    const state = {
-      directory: "/rules",
-      source: { current: rules, status: () => ({ ...counts, loadedAtUs, lastError }) },
-      unmatched: [
-        { domain: "edge", hasRules: true, descriptors: 3, exampleKeys: ["plan", "weight"] },
-        { domain: "egde", hasRules: false, descriptors: 2, exampleKeys: [] },
-      ],
-    };
-    const none = () => ({ ...counts, loadedAtUs: undefined, lastError: undefined });
-    const before = { ...state, source: { current: undefined, status: none } };
-    expect(configView(before, {})).toMatchObject({ rules: { version: null, domains: [], last_error: null } });
-    expect(configView(state, { PORT: "8080" })).toMatchObject({
-      rules: {
-        version: 2,
-        loaded_at: "2026-01-01T00:00:00.000Z",
-        domains: [{ domain: "edge", files: ["edge.yaml"], limits: 0 }],
-        unmatched_descriptors: [
-          { domain: "edge", has_rules: true, descriptors: 3, example_keys: ["plan", "weight"] },
-          { domain: "egde", has_rules: false, descriptors: 2 },
-        ],
-        last_error: { at: "2026-01-02T00:00:00.000Z", message: "1 problem", problems: [problem] },
-      },
-      settings: { PORT: "8080" },
-    });
   });
 });
 
