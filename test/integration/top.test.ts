@@ -108,16 +108,16 @@ test("JSON says what was asked for, by default the refused of the last minute", 
 test("a query that can't be read is 400 and says what was expected", async () => {
   const app = await start();
   for (const [query, says] of [
-    ["window=day", "expected minute or hour as window, got day"],
-    ["by=name", "expected refused or asked as by, got name"],
-    ["keys=0", "expected a whole number from 1 to 100 as keys, got 0"],
-    ["scope=all", "expected process as scope, got all"],
-    ["keys=101", "expected a whole number from 1 to 100 as keys, got 101"],
-    ["key=5", "expected window, by, keys or scope, got key"],
-    ["constructor=5", "expected window, by, keys or scope, got constructor"],
+    ["window=day", "expected minute or hour as window, got 'day'"],
+    ["by=name", "expected refused or asked as by, got 'name'"],
+    ["keys=0", "expected a whole number from 1 to 100 as keys, got '0'"],
+    ["scope=all", "expected process as scope, got 'all'"],
+    ["keys=101", "expected a whole number from 1 to 100 as keys, got '101'"],
+    ["key=5", "expected window or by or keys or scope in the query, got 'key'"],
+    ["constructor=5", "expected window or by or keys or scope in the query, got 'constructor'"],
   ]) {
     const response = await app.http(`/top?${query}`);
-    expect([response.status, await response.text()]).toEqual([400, `400 ${says}\n`]);
+    expect([response.status, await response.text()]).toEqual([400, `REQUEST_BODY: ${says}\n`]);
   }
 });
 

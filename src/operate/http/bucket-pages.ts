@@ -1,43 +1,34 @@
 // POST /buckets/peek and /buckets/reset: an operator reads the state of buckets, or resets them. Reads the question, writes the
 // answer, and reports who did what. engine/limiter/bucket-admin.ts does the work.
 
-import type { IncomingMessage } from "node:http";
-import { StoreError } from "../../engine/base/errors.ts";
 import { ALGORITHM_NAMES, SYNC_NAMES } from "../../engine/domain/limit.ts";
 import { base64Unless, textOf } from "../../engine/domain/request.ts";
 import type { BucketAdmin, BucketReport, BucketSnapshot, ResetReport } from "../../engine/limiter/bucket-admin.ts";
 import type { Caller } from "./access.ts";
 import type { AdminWatch } from "./admin-watch.ts";
-import { readBody } from "./body.ts";
-import { type HttpAnswer, json, text } from "./page-server.ts";
+import { type HttpAnswer, json } from "./page-server.ts";
 import { readBucketQuestion } from "./read-questions.ts";
 
 /** Peeks at buckets and resets them. Each may reject with RequestError or StoreError. */
 export type BucketSource = Pick<BucketAdmin, "peek" | "reset">;
 
 interface BucketPageOptions {
-  readonly bytesMax: number;
   readonly buckets: BucketSource;
   readonly watch: AdminWatch;
 }
 
-/** Answers one of the two pages; 503 if the store fails. Rejects with RequestError or BodyTooLargeError. */
+/** Answers one of the two pages. Rejects with RequestError or StoreError. */
 export async function answerBuckets(
   action: "peek" | "reset",
-  request: IncomingMessage,
+  body: Buffer,
   caller: Caller,
-  { bytesMax, buckets, watch }: BucketPageOptions,
+  { buckets, watch }: BucketPageOptions,
 ): Promise<HttpAnswer> {
-  const asked = readBucketQuestion(await readBody(request, bytesMax));
-  try {
-    const shown =
-      action === "peek" ? (await buckets.peek(asked)).map(peekView) : (await buckets.reset(asked)).map(resetView);
-    watch.audited(action, caller, asked.domain, shown.map(auditView));
-    return json(200, { domain: asked.domain, says: sayFound(shown.length, action), buckets: shown });
-  } catch (error) {
-    if (error instanceof StoreError) return text(503, `${error.code}: ${error.message}\n`);
-    throw error;
-  }
+  const asked = readBucketQuestion(body);
+  const shown =
+    action === "peek" ? (await buckets.peek(asked)).map(peekView) : (await buckets.reset(asked)).map(resetView);
+  watch.audited(action, caller, asked.domain, shown.map(auditView));
+  return json(200, { domain: asked.domain, says: sayFound(shown.length, action), buckets: shown });
 }
 
 /** The JSON of a bucket; of one that was reset with its state before and after. */

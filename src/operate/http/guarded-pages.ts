@@ -2,14 +2,13 @@
 // /buckets is logged.
 
 import type { IncomingMessage } from "node:http";
-import { visible } from "../../engine/base/visible.ts";
 import { type Caller, judgeAccess } from "./access.ts";
 import type { AdminAction, AdminWatch } from "./admin-watch.ts";
 import { readBody } from "./body.ts";
 import { answerBuckets, type BucketSource } from "./bucket-pages.ts";
 import { answerHistory, answerLimits, type LimitsSource, wantsToken } from "./limit-pages.ts";
-import { type HttpAnswer, json, type Page, READ, text, withHeaders } from "./page-server.ts";
-import { type ExplainQuestion, readExplainQuestion } from "./read-questions.ts";
+import { type HttpAnswer, json, type Page, READ, withHeaders } from "./page-server.ts";
+import { type ExplainQuestion, readExplainQuestion, readQuery, wordIn } from "./read-questions.ts";
 import type { Tokens } from "./tokens.ts";
 import { answerTop, type TopSource } from "./top-page.ts";
 
@@ -33,9 +32,6 @@ export interface GuardedSources {
 /** Longest body of a question to one of these pages. */
 const QUESTION_BYTES_MAX = 131_072;
 
-/** Of a query that is rejected an error shows this much. */
-const SHOWN_QUERY_MAX = 64;
-
 const POST = ["POST"] as const;
 
 /** The pages by path. */
@@ -47,16 +43,20 @@ export function guardedPages(sources: GuardedSources): ReadonlyMap<string, Page>
   pages.set("/access", { methods: READ, help, answer: (request) => json(200, accessView(request, tokens)) });
   const add = (path: string, action: AdminAction, methods: Page["methods"], help: string, answer: GuardedAnswer) =>
     pages.set(path, { methods, help, answer: (request) => guard(action, request, sources, answer) });
-  const bucketsOf = (action: "peek" | "reset") =>
-    withoutQuery((request, caller) => answerBuckets(action, request, caller, { bytesMax, buckets, watch }));
-  const stateOfAll = withoutQuery(async () => json(200, await state()));
+  const bodyOf = (request: IncomingMessage) => {
+    readQuery(request, []);
+    return readBody(request, bytesMax);
+  };
+  const bucketsOf =
+    (action: "peek" | "reset"): GuardedAnswer =>
+    async (request, caller) =>
+      answerBuckets(action, await bodyOf(request), caller, { buckets, watch });
   add(
     "/state",
     "state",
     READ,
     "what is wrong now, since when, and each rule's counters; ?scope=process",
-    async (request, caller) =>
-      queryOf(request) === "scope=process" ? json(200, await state("process")) : stateOfAll(request, caller),
+    async (request) => json(200, await state(wordIn(readQuery(request, ["scope"]), "scope", ["process"]))),
   );
   add(
     "/history",
@@ -64,26 +64,15 @@ export function guardedPages(sources: GuardedSources): ReadonlyMap<string, Page>
     READ,
     "counters of calls and of the busiest rules, every five seconds for fifteen minutes",
     // Many short numbers: not a line each.
-    withoutQuery(async () => ({ ...json(200, null), body: `${JSON.stringify(await history())}\n` })),
+    async () => ({ ...json(200, null), body: `${JSON.stringify(await history())}\n` }),
   );
-  add(
-    "/explain",
-    "explain",
-    POST,
-    "POST a domain and descriptors: which rules match and why",
-    withoutQuery(async (request) => {
-      const question = readExplainQuestion(await readBody(request, bytesMax));
-      return json(200, await explain(question, tokens.isAsked));
-    }),
+  add("/explain", "explain", POST, "POST a domain and descriptors: which rules match and why", async (request) =>
+    json(200, await explain(readExplainQuestion(await bodyOf(request)), tokens.isAsked)),
   );
   add("/buckets/peek", "peek", POST, "POST a domain and descriptors: what is left in their buckets", bucketsOf("peek"));
   add("/buckets/reset", "reset", POST, "POST the same: resets their buckets", bucketsOf("reset"));
-  add(
-    "/top",
-    "top",
-    READ,
-    "who asks and who is refused; ?window=minute|hour&by=refused|asked&keys=20",
-    ({ url = "" }) => answerTop(url, top),
+  add("/top", "top", READ, "who asks and who is refused; ?window=minute|hour&by=refused|asked&keys=20", (request) =>
+    answerTop(request, top),
   );
   // What they change lasts, so they want a token whoever asks.
   const withToken = (answer: GuardedAnswer): GuardedAnswer => (tokens.isAsked ? answer : async () => wantsToken());
@@ -92,32 +81,19 @@ export function guardedPages(sources: GuardedSources): ReadonlyMap<string, Page>
     "limits",
     ["GET", "HEAD", "PUT", "DELETE"],
     "limits at run time: GET lists, PUT sets, DELETE unsets",
-    withToken((request, caller) => answerLimits(request, caller, { bytesMax, limits, watch })),
+    withToken((request, caller) => answerLimits(request, caller, { bodyOf, limits, watch })),
   );
   add(
     "/limits/history",
     "limits",
     READ,
     "history of one caller's limits; ?domain=edge&descriptor=tenant=acme",
-    withToken(async (request) => answerHistory(request, limits)),
+    withToken((request) => answerHistory(request, limits)),
   );
   return pages;
 }
 
 type GuardedAnswer = (request: IncomingMessage, caller: Caller) => Promise<HttpAnswer>;
-
-/** Rejects a query string: `/buckets/reset?global_limit=true` would reset less than was asked for. */
-function withoutQuery(answer: GuardedAnswer): GuardedAnswer {
-  return async (request, caller) => {
-    const query = queryOf(request);
-    if (query === "") return answer(request, caller);
-    return text(400, `400 expected no query, got ?${visible(query.slice(0, SHOWN_QUERY_MAX))}\n`);
-  };
-}
-
-function queryOf({ url = "" }: IncomingMessage): string {
-  return url.split("?")[1] ?? "";
-}
 
 /** Not counted and not logged as a refusal: the operator's page asks this to avoid being refused. */
 function accessView(request: IncomingMessage, tokens: Tokens): object {

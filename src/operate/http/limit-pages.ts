@@ -2,7 +2,6 @@
 // process/app/runtime-limits.ts does the work. guarded-pages.ts has checked who asks.
 
 import type { IncomingMessage } from "node:http";
-import { StoreError } from "../../engine/base/errors.ts";
 import { readTyped } from "../../engine/domain/entry-text.ts";
 import { DOMAIN_BYTES_MAX } from "../../engine/domain/request.ts";
 import type { shownEntry } from "../../engine/rules/explain.ts";
@@ -10,10 +9,9 @@ import type { RuntimeLimitReport } from "../../engine/rules/explain-report.ts";
 import { type AskedCaller, type AskedLimit, RUNTIME_KEY_BYTES_MAX } from "../../engine/runtime/runtime-limit.ts";
 import type { Caller } from "./access.ts";
 import type { AdminWatch } from "./admin-watch.ts";
-import { readBody } from "./body.ts";
 import { type HttpAnswer, json, text } from "./page-server.ts";
 import { readAskedLimit } from "./read-asked-limit.ts";
-import { asList, asRecord, asText, parseJson, refused } from "./read-questions.ts";
+import { asList, asRecord, asText, countIn, parseJson, readQuery, refused } from "./read-questions.ts";
 
 /** What became of one. `before` and `after` are the caller's limits in words. */
 export interface SetLimit {
@@ -93,61 +91,46 @@ const HISTORY_MAX = 100;
 
 const BODY_KEYS = ["limits", "dry_run", "wait"];
 
+interface LimitPageOptions {
+  readonly bodyOf: (request: IncomingMessage) => Promise<Buffer>;
+  readonly limits: LimitsSource;
+  readonly watch: AdminWatch;
+}
+
 /** Answers /limits. */
 export async function answerLimits(
   request: IncomingMessage,
   caller: Caller,
-  { bytesMax, limits, watch }: { readonly bytesMax: number; readonly limits: LimitsSource; readonly watch: AdminWatch },
+  { bodyOf, limits, watch }: LimitPageOptions,
 ): Promise<HttpAnswer> {
-  if (request.method === "GET" || request.method === "HEAD") return json(200, await limits.list(readQuery(request)));
-  const { asked, how } = readSetBody(await readBody(request, bytesMax), request.method === "DELETE");
-  return orUnavailable(async () => {
-    const answer = await limits.set(asked, caller.who, how);
-    for (const each of answer.limits) if (each.outcome === "set") watch.limitSet(caller, each);
-    const [first] = answer.limits;
-    const status = answer.limits.length > 1 || first === undefined ? 200 : STATUS[first.outcome];
-    return json(status, answer);
-  });
+  if (request.method === "GET" || request.method === "HEAD") return json(200, await limits.list(listQuery(request)));
+  const { asked, how } = readSetBody(await bodyOf(request), request.method === "DELETE");
+  const answer = await limits.set(asked, caller.who, how);
+  for (const each of answer.limits) if (each.outcome === "set") watch.limitSet(caller, each);
+  const [first] = answer.limits;
+  const status = answer.limits.length > 1 || first === undefined ? 200 : STATUS[first.outcome];
+  return json(status, answer);
 }
 
 const STATUS = { set: 200, "would be set": 200, refused: 400, conflict: 409 } as const;
 
 /** Answers /limits/history?domain=...&descriptor=key=value. */
-export function answerHistory(request: IncomingMessage, limits: LimitsSource): Promise<HttpAnswer> {
-  const query = queryOf(request, ["domain", "descriptor"]);
+export async function answerHistory(request: IncomingMessage, limits: LimitsSource): Promise<HttpAnswer> {
+  const query = readQuery(request, ["domain", "descriptor"]);
   const domain = asText(query.get("domain") ?? "", "domain", DOMAIN_BYTES_MAX);
   const entries = readTyped(asText(query.get("descriptor") ?? "", "descriptor", RUNTIME_KEY_BYTES_MAX));
   if (typeof entries === "string") throw refused(`a descriptor: ${entries}`);
-  return orUnavailable(async () =>
-    json(200, { domain, entries, history: await limits.history({ domain, entries }, HISTORY_MAX) }),
-  );
+  return json(200, { domain, entries, history: await limits.history({ domain, entries }, HISTORY_MAX) });
 }
 
-async function orUnavailable(answer: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
-  try {
-    return await answer();
-  } catch (error) {
-    if (error instanceof StoreError) return text(503, `${error.code}: ${error.message}\n`);
-    throw error;
-  }
-}
-
-function readQuery(request: IncomingMessage): LimitsQuery {
-  const query = queryOf(request, ["domain", "after", "count", "newest"]);
-  const newest = query.get("newest");
-  if (newest !== null && (query.has("after") || query.has("count"))) throw refused("newest without after and count");
-  const count = Number(newest ?? query.get("count") ?? LISTED_MAX);
-  if (!Number.isInteger(count) || count < 1 || count > LISTED_MAX) throw refused(`a count from 1 to ${LISTED_MAX}`);
+function listQuery(request: IncomingMessage): LimitsQuery {
+  const query = readQuery(request, ["domain", "after", "count", "newest"]);
+  const newest = query.has("newest");
+  if (newest && (query.has("after") || query.has("count"))) throw refused("newest without after and count");
   const after = query.get("after") ?? undefined;
   if (after !== undefined && !/^\d{1,10}\.\d{1,10}$/.test(after)) throw refused("`next` of an answer as after");
-  return { domain: query.get("domain") ?? undefined, after, countMax: count, newest: newest !== null };
-}
-
-function queryOf(request: IncomingMessage, keys: readonly string[]): URLSearchParams {
-  const query = new URLSearchParams((request.url ?? "").split("?")[1] ?? "");
-  for (const key of query.keys())
-    if (!keys.includes(key)) throw refused(`${keys.join(" or ")} in the query, got '${key}'`);
-  return query;
+  const countMax = countIn(query, newest ? "newest" : "count", LISTED_MAX);
+  return { domain: query.get("domain") ?? undefined, after, countMax, newest };
 }
 
 /** Reads the body of PUT and DELETE. Throws RequestError, which names the field. */

@@ -5,7 +5,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { posix } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { RequestError } from "../../engine/base/errors.ts";
+import { RequestError, StoreError } from "../../engine/base/errors.ts";
 import type { SocketSource } from "../../engine/base/socket-source.ts";
 import { errorCode } from "../../engine/base/thrown.ts";
 import { visibleJson, visibleLines } from "../../engine/base/visible.ts";
@@ -145,6 +145,7 @@ export class PageServer {
     if (error instanceof BodyTooLargeError)
       return withHeaders(text(413, `REQUEST_TOO_LARGE: ${error.message}\n`), { connection: "close" });
     if (error instanceof RequestError) return text(400, `${error.code}: ${error.message}\n`);
+    if (error instanceof StoreError) return text(503, `${error.code}: ${error.message}\n`);
     this.#options.onError(error);
     return text(500, "Internal Server Error\n");
   }

@@ -1,5 +1,6 @@
-// Reads the JSON bodies that the admin pages are sent: a domain and descriptors, bounded and checked field by field.
+// Reads the queries and JSON bodies that the guarded pages are sent: a domain and descriptors, bounded and checked field by field.
 
+import type { IncomingMessage } from "node:http";
 import { RequestError } from "../../engine/base/errors.ts";
 import { isRecord } from "../../engine/base/is-record.ts";
 import { nearestName } from "../../engine/base/near-name.ts";
@@ -24,8 +25,8 @@ const EXPLAIN_KEYS = ["domain", "descriptors"];
 const BUCKETS_KEYS = [...EXPLAIN_KEYS, "global_limit"];
 const DESCRIPTOR_KEYS = ["entries", "limit"];
 const ENTRY_KEYS = ["key", "value", "value_base64"];
-/** Of an unknown key an error shows this much. */
-const SHOWN_KEY_LENGTH_MAX = 64;
+/** Of an unknown key or value an error shows this much. */
+const SHOWN_LENGTH_MAX = 64;
 const LIMIT_KEYS = ["requests_per_unit", "unit"];
 
 /**
@@ -116,9 +117,7 @@ export function asRecord(value: unknown, at: string, keys: readonly string[]): R
   if (unknown === undefined) return value;
   const nearest = nearestName(unknown, keys);
   const hint = nearest === undefined ? "" : `; did you mean ${nearest}?`;
-  throw refused(
-    `${keys.join(" or ")} as keys of ${at}, got '${visible(unknown.slice(0, SHOWN_KEY_LENGTH_MAX))}'${hint}`,
-  );
+  throw refused(`${keys.join(" or ")} as keys of ${at}, got '${shown(unknown)}'${hint}`);
 }
 
 export function asList(value: unknown, at: string, lengthMax: number): readonly unknown[] {
@@ -129,6 +128,38 @@ export function asList(value: unknown, at: string, lengthMax: number): readonly 
 export function asText(value: unknown, at: string, bytesMax: number): string {
   if (typeof value === "string" && Buffer.byteLength(value) <= bytesMax) return value;
   throw refused(`text of at most ${bytesMax} bytes as ${at}`);
+}
+
+/** The query of a request. An unknown key is refused: `/buckets/reset?global_limit=true` would reset less than was asked for. */
+export function readQuery({ url = "" }: IncomingMessage, keys: readonly string[]): URLSearchParams {
+  const query = new URLSearchParams(url.split("?")[1] ?? "");
+  const unknown = [...query.keys()].find((key) => !keys.includes(key));
+  if (unknown === undefined) return query;
+  throw refused(`${keys.join(" or ") || "nothing"} in the query, got '${shown(unknown)}'`);
+}
+
+/** The value of a key of a query, which must be one of `words`; undefined without the key. */
+export function wordIn<const T extends string>(
+  query: URLSearchParams,
+  key: string,
+  words: readonly T[],
+): T | undefined {
+  const given = query.get(key);
+  const word = words.find((one) => one === given);
+  if (given === null || word !== undefined) return word;
+  throw refused(`${words.join(" or ")} as ${key}, got '${shown(given)}'`);
+}
+
+/** A key of a query as a whole number from 1 to `max`, which is also what it is without the key unless `other` is given. */
+export function countIn(query: URLSearchParams, key: string, max: number, other = max): number {
+  const given = query.get(key);
+  const count = given === null ? other : Number(given);
+  if (Number.isInteger(count) && count >= 1 && count <= max) return count;
+  throw refused(`a whole number from 1 to ${max} as ${key}, got '${shown(given ?? "")}'`);
+}
+
+function shown(given: string): string {
+  return visible(given.slice(0, SHOWN_LENGTH_MAX));
 }
 
 export function refused(expected: string): RequestError {
