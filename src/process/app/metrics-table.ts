@@ -1,6 +1,5 @@
 // All metrics but those of rules: name, labels, help, and where the value comes from. docs/metrics.md explains them.
 
-import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { ON_STORE_FAILURE_NAMES } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { RUNTIME_KINDS } from "../../engine/runtime/runtime-limit.ts";
@@ -135,10 +134,6 @@ export const METRICS = {
     "Calls that wait for their decision.",
   ),
 
-  fastLaneCalls: counter(
-    "headgate_fast_lane_calls_total",
-    ({ running }) => running.grpc?.counts?.sum("unaryCalls") ?? 0,
-  ).means("Decision and budget calls that the fast lane read."),
   fastLaneStreams: counter(
     "headgate_fast_lane_streams_total",
     ({ running }) => running.grpc?.counts?.sum("streams") ?? 0,
@@ -212,12 +207,6 @@ export const METRICS = {
   snapshotAge: gauge("headgate_snapshot_age_seconds", ({ snapshots, clock }) =>
     secondsSince(snapshots?.read().beganAtUs, clock),
   ).means("Seconds since the snapshot in the file began: what a crash would lose."),
-  snapshotBytes: gauge("headgate_snapshot_bytes", ({ snapshots }) => snapshots?.read().bytes).means(
-    "Size of the snapshot in the file.",
-  ),
-  snapshotSeconds: gauge("headgate_snapshot_write_seconds", ({ snapshots }) => snapshots?.read().seconds).means(
-    "How long the last snapshot took to write.",
-  ),
   snapshots: counter(
     "headgate_snapshots_total",
     ({ snapshots }) => {
@@ -258,9 +247,6 @@ export const METRICS = {
       ),
     ["kind"],
   ).means("Limits at run time in force."),
-  runtimeChanged: gauge("headgate_runtime_limits_changed_timestamp_seconds", ({ limitCounts }) =>
-    limitCounts?.changedUs === undefined ? undefined : limitCounts.changedUs / MICROS_PER_SECOND,
-  ).means("When a limit at run time last changed, in Unix time."),
   runtimeFailures: ownCounter(
     "headgate_runtime_limits_failures_total",
     ({ runtimeLimits: { sync } }) => sync?.failures ?? 0,
@@ -323,14 +309,6 @@ export const METRICS = {
   planeSetAge: ownGauge("headgate_control_plane_set_age_seconds", "max", ({ xds, clock }) =>
     secondsSince(xds?.xdsStatus().heardAtUs, clock),
   ).means("Seconds since the control plane last sent the active set, or since it was written to RULES_CACHE."),
-  planeFromCache: ownGauge(
-    "headgate_control_plane_set_from_cache",
-    "max",
-    ({ xds }) => xds && Number(xds.xdsStatus().isKept),
-  ).means("1 while the active set is from RULES_CACHE and not yet confirmed."),
-  planeStreams: ownCounter("headgate_control_plane_streams_total", ({ xds }) => xds?.xdsStatus().streams ?? 0).means(
-    "Streams opened, and attempts to open one.",
-  ),
   planeAnswers: ownCounter("headgate_control_plane_answers_total", ({ xds }) => xds?.xdsStatus().answers ?? 0).means(
     "Sets received.",
   ),

@@ -136,7 +136,6 @@ test.each([
   ['headgate_unmatched_descriptors_total{domain="e\\"d\\\\g\\ne"}', 2],
   ["headgate_calls_in_flight", 5],
   ['headgate_grpc_troubles_total{trouble="ping_flood"}', 1],
-  ["headgate_fast_lane_calls_total", 30],
   ["headgate_fast_lane_streams_total", 4],
   ["headgate_fast_lane_connections_total", 2],
   ["headgate_store_takes_total", 7],
@@ -165,7 +164,6 @@ test.each([
   ["headgate_statsd_errors_total", 7],
   ['headgate_runtime_limits{kind="block"}', 1],
   ['headgate_runtime_limits{kind="use"}', 0],
-  ["headgate_runtime_limits_changed_timestamp_seconds", 1_700_000_000.5],
   ["headgate_runtime_limits_failures_total", 3],
   ['headgate_spans_total{result="dropped"}', 2],
   ["headgate_tls_certificate_lifetime_seconds", 86_400],
@@ -178,13 +176,7 @@ test.each([
 
 test("has no sample for what is not known, rather than a zero", async () => {
   const text = await textOf(await makeParts());
-  for (const { name } of [
-    METRICS.rulesAge,
-    METRICS.rulesInfo,
-    METRICS.tlsRemaining,
-    METRICS.spans,
-    METRICS.runtimeChanged,
-  ])
+  for (const { name } of [METRICS.rulesAge, METRICS.rulesInfo, METRICS.tlsRemaining, METRICS.spans])
     expect(text.split("\n").filter((line) => line.startsWith(name))).toEqual([]);
 });
 
