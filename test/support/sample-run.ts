@@ -2,7 +2,7 @@
 
 import type { Call } from "../../src/tools/verify/call.ts";
 import { drawCalls, randomBy } from "../../src/tools/verify/draw.ts";
-import { callKindOf, entriesOf, entriesText, limitsOf, type Plan } from "../../src/tools/verify/plan.ts";
+import { entriesOf, entriesText, limitsOf, type Plan } from "../../src/tools/verify/plan.ts";
 import type { Run } from "../../src/tools/verify/run-plan.ts";
 import { SampleLimiter, WRITE_MS, type Wrong } from "./sample-limiter.ts";
 
@@ -26,8 +26,7 @@ export function runOnSample(plan: Plan, { wrong, meanMs = 1, lost = 0 }: World =
   const limiter = new SampleLimiter(plan, wrong);
   const aheadMs = (2 * random() - 1) * APART_MS;
   const travel = () => (random() < lost ? Number.POSITIVE_INFINITY : -Math.log(1 - random()) * meanMs);
-  const kinds = plan.kinds.map((kind, at) => callKindOf(kind, at, plan));
-  const sent = drawCalls(kinds, { seed: plan.seed, forMs: plan.forMs, startMs: START_MS }).map((planned) => {
+  const sent = drawCalls(plan, START_MS).map((planned) => {
     const sentMs = START_MS + planned.dueMs + random() * 0.3;
     return { planned, sentMs, at: sentMs + travel(), process: Math.floor(random() * plan.servers.length) };
   });

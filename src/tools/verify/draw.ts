@@ -2,22 +2,7 @@
 
 import type { Planned } from "./call.ts";
 import { type Limit, quotaOf } from "./limit.ts";
-
-/** A kind of call: what its calls pay. */
-export interface CallKind {
-  readonly limits: readonly Limit[];
-  readonly callers: number;
-  /** Whether calls may cost more than one hit, and whether hits are given back. */
-  readonly hasCosts: boolean;
-  readonly hasRefunds: boolean;
-}
-
-interface Drawing {
-  readonly seed: number;
-  readonly forMs: number;
-  /** When the run begins, in ms since the Unix epoch: windows have their edges by it. */
-  readonly startMs: number;
-}
+import { callersOf, limitsOf, type Plan } from "./plan.ts";
 
 /** Most calls a second, all callers together. */
 const CALLS_PER_SECOND_MAX = 1_500;
@@ -40,41 +25,45 @@ export function randomBy(seed: number): () => number {
   };
 }
 
-/** All calls in the order of their times. */
-export function drawCalls(kinds: readonly CallKind[], { seed, forMs, startMs }: Drawing): Planned[] {
-  const random = randomBy(seed);
-  const all = kinds.reduce((sum, { callers }) => sum + callers, 0);
-  const calls = kinds.flatMap((kind, number) =>
-    Array.from({ length: kind.callers }, (_, caller) => {
-      const drawn = new Caller(kind, { random, forMs, startMs, perMsMax: CALLS_PER_SECOND_MAX / 1_000 / all });
-      return drawn.calls(caller / kind.callers).map((call) => ({ ...call, kind: number, caller }));
+/** All calls in the order of their times. `startMs`: when the run begins, in ms since the Unix epoch; windows have their edges by it. */
+export function drawCalls(plan: Plan, startMs: number): Planned[] {
+  const callers = plan.kinds.map(callersOf);
+  const all = callers.reduce((sum, number) => sum + number, 0);
+  const world = { plan, startMs, random: randomBy(plan.seed), perMsMax: CALLS_PER_SECOND_MAX / 1_000 / all };
+  const calls = callers.flatMap((number, kind) =>
+    Array.from({ length: number }, (_, caller) => {
+      const drawn = new Caller(limitsOf(plan, kind), world).calls(caller / number);
+      return drawn.map((call) => ({ ...call, kind, caller }));
     }).flat(),
   );
   return calls.sort((a, b) => a.dueMs - b.dueMs);
 }
 
-interface World extends Omit<Drawing, "seed"> {
+interface World {
+  readonly plan: Plan;
+  readonly startMs: number;
   readonly random: () => number;
   readonly perMsMax: number;
 }
 
 class Caller {
-  readonly #kind: CallKind;
+  readonly #limits: readonly Limit[];
   readonly #world: World;
   readonly #calls: Omit<Planned, "kind" | "caller">[] = [];
   #at: number;
 
-  constructor(kind: CallKind, world: World) {
-    this.#kind = kind;
+  constructor(limits: readonly Limit[], world: World) {
+    this.#limits = limits;
     this.#world = world;
     this.#at = world.random() * 100;
   }
 
   /** `rest`: how much of its time the caller is silent, in addition to what is drawn; not all are equally busy. */
   calls(rest: number): readonly Omit<Planned, "kind" | "caller">[] {
-    const { random, forMs } = this.#world;
+    const { random } = this.#world;
+    const { forMs } = this.#world.plan;
     for (let turn = 0; this.#at < forMs; turn++) {
-      const limit = this.#kind.limits[Math.floor(random() * this.#kind.limits.length)];
+      const limit = this.#limits[Math.floor(random() * this.#limits.length)];
       if (limit === undefined) break;
       const quota = quotaOf(limit);
       const perMs = Math.max(limit.amount / limit.windowMs, CALLS_MIN / forMs);
@@ -92,7 +81,7 @@ class Caller {
 
   #burst(quota: number): void {
     const calls = quota * (1.1 + 0.6 * this.#world.random());
-    for (let left = calls; left > 0 && this.#at < this.#world.forMs; left -= BURST_MAX) this.#crowd(left, 5);
+    for (let left = calls; left > 0 && this.#at < this.#world.plan.forMs; left -= BURST_MAX) this.#crowd(left, 5);
     this.#at += 20 + 200 * this.#world.random();
   }
 
@@ -105,7 +94,7 @@ class Caller {
 
   /** Calls one by one, and what gives back, at a limit that is used up. */
   #quiet(forMs: number, perMs: number, quota: number): void {
-    if (!this.#kind.hasRefunds) this.#steady(forMs, perMs);
+    if (!this.#world.plan.hasRefunds) this.#steady(forMs, perMs);
     else {
       this.#burst(quota);
       this.#steady(forMs, perMs * 2, 0.5);
@@ -128,7 +117,7 @@ class Caller {
     const { random, startMs } = this.#world;
     for (let edges = 0; edges < 2; edges++) {
       const toEdge = windowMs - ((startMs + this.#at) % windowMs);
-      if (toEdge > this.#world.forMs / 3) break;
+      if (toEdge > this.#world.plan.forMs / 3) break;
       this.#at += Math.max(0, toEdge - EDGE_MS * random());
       this.#crowd(quota * (0.3 + random()), 5);
       this.#at += Math.min(toEdge, EDGE_MS) + EDGE_MS * random();
@@ -139,9 +128,8 @@ class Caller {
   }
 
   #call(dueMs: number, isRefund = false): void {
-    const { hasCosts, limits } = this.#kind;
-    const most = Math.min(COST_MAX, ...limits.map(quotaOf));
-    const isMore = hasCosts && !isRefund && this.#world.random() < 0.2;
+    const most = Math.min(COST_MAX, ...this.#limits.map(quotaOf));
+    const isMore = !this.#world.plan.isHttp && !isRefund && this.#world.random() < 0.2;
     const cost = isMore ? 1 + Math.ceil(this.#world.random() * (most - 1)) : 1;
     this.#calls.push({ dueMs, cost, isRefund });
   }

@@ -1,7 +1,6 @@
 // What is to be verified: kinds of calls with the limits they pay, servers, faults. A `*` in a value stands for a caller's name.
 
 import type { Entry } from "./call.ts";
-import type { CallKind } from "./draw.ts";
 import type { Limit } from "./limit.ts";
 
 export interface Plan {
@@ -33,7 +32,7 @@ export interface Fault {
 }
 
 /** How many callers a `*` stands for. */
-const CALLERS = 4;
+const STARRED_CALLERS = 4;
 
 /** The limits that a call of that kind pays. */
 export function limitsOf({ kinds, global }: Plan, kind: number): readonly Limit[] {
@@ -41,13 +40,9 @@ export function limitsOf({ kinds, global }: Plan, kind: number): readonly Limit[
   return global === undefined ? own : [...own, global];
 }
 
-export function callKindOf({ descriptors }: PlannedKind, kind: number, plan: Plan): CallKind {
-  return {
-    limits: limitsOf(plan, kind),
-    callers: descriptors.some(({ entries }) => isStarred(entries)) ? CALLERS : 1,
-    hasCosts: !plan.isHttp,
-    hasRefunds: plan.hasRefunds,
-  };
+/** How many callers make calls of that kind. */
+export function callersOf({ descriptors }: PlannedKind): number {
+  return descriptors.some(({ entries }) => isStarred(entries)) ? STARRED_CALLERS : 1;
 }
 
 /** Whether each caller has values of its own, which nobody used before. */

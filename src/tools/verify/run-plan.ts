@@ -4,7 +4,7 @@ import { exec } from "node:child_process";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import type { Asked, Call, Planned } from "./call.ts";
 import { drawCalls, randomBy } from "./draw.ts";
-import { callKindOf, entriesOf, limitsOf, type Plan } from "./plan.ts";
+import { entriesOf, limitsOf, type Plan } from "./plan.ts";
 
 /** A fault that was run. */
 export interface FaultRun {
@@ -35,14 +35,12 @@ const LEAD_MS = 20;
 export async function runPlan(plan: Plan, servers: readonly Asked[], now: () => number): Promise<Run> {
   const startMs = now() + LEAD_MS;
   const name = Math.floor(startMs).toString(36);
-  const kinds = plan.kinds.map((kind, at) => callKindOf(kind, at, plan));
-  const planned = drawCalls(kinds, { seed: plan.seed, forMs: plan.forMs, startMs });
   const pick = randomBy(plan.seed + 1);
   const faults = plan.faults.map(({ atMs, run }) =>
     runFault(run, startMs + atMs, startMs + plan.forMs + FAULT_MS, now),
   );
   const calls: Promise<Call>[] = [];
-  for (const one of planned) {
+  for (const one of drawCalls(plan, startMs)) {
     const wait = startMs + one.dueMs - now();
     if (wait > 0) await sleep(wait);
     // So that answers are read while many calls are due.
