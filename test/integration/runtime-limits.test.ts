@@ -222,7 +222,7 @@ test("an import sets what it can and names the lines that it can't; an export is
   const csv = join(folder, "customers.csv");
   await writeFile(
     csv,
-    "domain,descriptor,limit,requests,use,block,note\nedge,tenant=a,hourly,7,,,x\nedge,tenat=b,,1,,,\nedge,user=u,,,gold,,\nedge,tenant=c,,,,true,\nedge,tenant=a,daily,8,,,\n",
+    "domain,descriptor,limit,requests_per_unit,use,block,note\nedge,tenant=a,hourly,7,,,x\nedge,tenat=b,,1,,,\nedge,user=u,,,gold,,\nedge,tenant=c,,,,true,\nedge,tenant=a,daily,8,,,\n",
   );
   const dry = await limits(app, "import", csv, "--dry-run");
   expect(dry.out).toContain("4 limits would be set, 1 refused");
@@ -235,7 +235,7 @@ test("an import sets what it can and names the lines that it can't; an export is
   // Lines that no request may have, and more bytes than one may have.
   await writeFile(
     csv,
-    `domain,descriptor,limit,requests,until\nedge,tenant=a,hourly,x,\nedge,tenant=b,hourly,1,${"y".repeat(99)}\n`,
+    `domain,descriptor,limit,requests_per_unit,until\nedge,tenant=a,hourly,x,\nedge,tenant=b,hourly,1,${"y".repeat(99)}\n`,
   );
   const unread = await limits(app, "import", csv);
   expect([unread.out, unread.exitCode]).toEqual(["0 limits set, 2 refused\n", 1]);

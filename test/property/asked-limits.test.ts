@@ -4,11 +4,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { RequestError } from "../../src/engine/base/errors.ts";
+import type { AskedLimit } from "../../src/engine/runtime/runtime-limit.ts";
 import { readAskedLimit } from "../../src/operate/http/read-asked-limit.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { openRuntimeLimits } from "../../src/process/app/runtime-limits.ts";
 import { readSettings } from "../../src/process/settings.ts";
-import { askedOf } from "../../src/tools/cli/limit-lines.ts";
 import { countsAlone } from "../support/counts.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { rulesFromYaml } from "../support/rules.ts";
@@ -53,6 +53,15 @@ const asked = fc.tuple(
   ),
 );
 
+function read(limit: object): AskedLimit | undefined {
+  try {
+    return readAskedLimit(limit, "limit", false);
+  } catch (error) {
+    if (error instanceof RequestError) return undefined;
+    throw error;
+  }
+}
+
 test("what is set is in force as it was asked for", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(asked, { minLength: 1, maxLength: 8 }), async (changes) => {
@@ -62,8 +71,8 @@ test("what is set is in force as it was asked for", async () => {
       const { source } = openRuntimeLimits(options, undefined, () => RULES);
       for (const [what, more] of changes) {
         const before = source.of(CALLER);
-        const limit = askedOf({ ...CALLER, ...what, ...more });
-        const limits = limit instanceof RequestError ? [] : [limit];
+        const limit = read({ ...CALLER, ...what, ...more });
+        const limits = limit === undefined ? [] : [limit];
         const [set] = (await source.set(limits, "alice", { isDry: false, waits: false })).limits;
         const now = source.of(CALLER);
         if (set?.outcome !== "set") expect(now).toEqual(before);

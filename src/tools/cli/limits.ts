@@ -127,8 +127,8 @@ function addFiles(limits: ProgramCommand, terminal: Terminal): void {
     });
   trying(asking(limits, "import", "set many from a file"))
     .description(
-      "Sets limits at run time from a file: JSON objects a line, as export writes them, or CSV with a header of domain, descriptor, limit," +
-        " requests, unit, burst, use, block, exempt, until and note. Lines that are refused change nothing and are named.",
+      "Sets limits at run time from a file: JSON objects a line, as export writes them, or CSV with a header: domain, descriptor and" +
+        " members of PUT /limits, such as limit, requests_per_unit, block or until. Lines that are refused change nothing and are named.",
     )
     .argument("<file>", "the file, - for standard input", someText("a path"))
     .action(async (file: string, flags: SetFlags) => {
@@ -176,9 +176,8 @@ async function change(
   const [entries = []] = descriptors;
   const limit = { domain, ...askedDescriptor(entries), ...what, ...until, note };
   if (typeof dryRun === "string") {
-    const [{ limitsOnCalls }, { askedOf }] = [await import("./limits-on-calls.ts"), await import("./limit-lines.ts")];
-    const placed = { at: `${domain} ${typedText(entries)}`, asked: askedOf(limit) };
-    return limitsOnCalls(dryRun, () => [placed], flags, terminal);
+    const [{ limitsOnCalls }, { placed }] = [await import("./limits-on-calls.ts"), await import("./limit-lines.ts")];
+    return limitsOnCalls(dryRun, () => [placed(`${domain} ${typedText(entries)}`, () => limit)], flags, terminal);
   }
   const question = { limits: [limit], ...(dryRun ? { dry_run: true } : {}) };
   const answer = await askAdmin<SetAnswer>(flags, "/limits", "limits", terminal, question, method);

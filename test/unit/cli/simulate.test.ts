@@ -236,15 +236,15 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
     const limits = join(folder, "limits.csv");
     writeFileSync(
       limits,
-      "domain,descriptor,requests,limit,block,until\nedge,user=ann,5,,,\nedge,usr=ann,5,,,\nedge,user=ann,5,per-usr,,\nedge,user=ann,,,true,soon\nedge,user=ann,,,true,2027-02-31T00:00:00Z\n",
+      "domain,descriptor,requests_per_unit,limit,block,until\nedge,user=ann,5,,,\nedge,usr=ann,5,,,\nedge,user=ann,5,per-usr,,\nedge,user=ann,,,true,soon\nedge,user=ann,,,true,2027-02-31T00:00:00Z\n",
     );
     const { out, err, exitCode } = await runProgram(["simulate", "--rules", NEW, "--limits", limits, CALLS]);
     expect([out, exitCode]).toEqual(["", 2]);
     expect(err).toContain("limits at run time can't be used\n");
     expect(err).toContain(`${limits}:3: expected a descriptor that matches a rule with limits`);
     expect(err).toContain(`${limits}:4: expected a limit of the rule, got 'per-usr'`);
-    expect(err).toContain(`${limits}:5: until: `);
-    expect(err).toContain(`${limits}:6: until: Expected a day that exists, got 2027-02-31`);
+    expect(err).toContain(`${limits}:5: expected a time such as 2026-12-24T18:00:00Z as limit.until`);
+    expect(err).toContain(`${limits}:6: expected a day that exists as limit.until, got 2027-02-31`);
     expect(err).not.toContain(`${limits}:2:`);
     const missing = await runProgram(["simulate", "--rules", NEW, "--limits", "nowhere.csv", CALLS]);
     expect([missing.err.includes("can't read nowhere.csv"), missing.exitCode]).toEqual([true, 2]);
