@@ -1,5 +1,5 @@
-// Suggested holds against recordings of which all is known: estimates cover the share of calls that was asked for, what would
-// have been exceeded is told to the hit, and rules with them refuse no more callers than the percentile leaves.
+// Suggested holds against recordings of which all is known: they cover the share of calls that was asked for, and rules with them
+// refuse no more callers than the percentile leaves.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -54,42 +54,27 @@ function quantile(numbers: readonly number[], of: number): number {
 const withNumber = ({ reports }: RecordedStream) => reports === "once" || reports === "twice";
 
 describe("a suggested hold", () => {
-  // Promise(simulations): A suggested hold covers the share of calls that was asked for, and reports exactly what it does not.
-  test("covers the share of calls that was asked for, and says to the hit what it does not", async () => {
+  // Promise(simulations): A suggested hold covers the share of calls that was asked for.
+  test("covers the share of calls that was asked for", async () => {
     await fc.assert(
       fc.asyncProperty(drawnStreams(80), share, headroom, async (streams, chosen, room) => {
         fc.pre(streams.some(({ reports }) => reports !== "never"));
         const [shape, ...others] = (await suggested(callsOfStreams(streams), chosen, room)).shapes;
         expect([others, shape?.keys, shape?.calls]).toEqual([[], ["tenant"], streams.length]);
-        const use = shape?.use;
-        const hold = use?.hold;
-        if (use === undefined || hold === undefined) throw new Error("expected a hold");
-        const known = streams.filter(withNumber);
-        const unstated = known.filter(({ stated }) => stated === undefined);
-        const speaking = (unstated.length >= 20 ? unstated : known).map(({ used }) => used);
-        const most = Math.max(0, ...known.map(({ used }) => used));
+        const hold = shape?.use?.hold;
+        if (hold === undefined) throw new Error("expected a hold");
+        const known = streams.filter(withNumber).map(({ used }) => used);
+        const most = Math.max(0, ...known);
         // Numbers up to 256 are kept exactly.
         expect(hold.max).toBe(Math.max(1, Math.ceil(most * room)));
-        expect(hold.default).toBe(Math.max(1, Math.ceil(quantile(speaking, chosen) * room)));
-        const covered = speaking.filter((used) => used <= hold.default).length;
-        expect(covered).toBeGreaterThanOrEqual(chosen * speaking.length - ROUNDING);
+        expect(hold.default).toBe(Math.max(1, Math.ceil(quantile(known, chosen) * room)));
+        const covered = known.filter((used) => used <= hold.default).length;
+        expect(covered).toBeGreaterThanOrEqual(chosen * known.length - ROUNDING);
         const longestMs = Math.max(
           ...streams.filter(({ reports }) => reports !== "never").map(({ takesUs }) => Math.ceil(takesUs / 1_000)),
         );
         expect(hold.seconds).toBe(Math.max(1, Math.ceil(Math.ceil(longestMs / 1_000) * room)));
         expect(shape?.burst).toBeGreaterThanOrEqual(hold.max);
-        const above = known
-          .map(({ used, stated }) => used - (stated === undefined ? hold.default : Math.min(stated, hold.max)))
-          .filter((hits) => hits > 0);
-        expect([use.above, use.exceeded, use.exceededMax]).toEqual([
-          above.length,
-          above.reduce((all, one) => all + one, 0),
-          Math.max(0, ...above),
-        ]);
-        expect([use.begun, use.unknown]).toEqual([
-          streams.length,
-          streams.filter(({ reports }) => reports === "without a number").length,
-        ]);
       }),
       { numRuns: runs(40) },
     );
@@ -125,8 +110,6 @@ describe("a suggested hold", () => {
         const [shape] = (await suggested(calls, chosen, 1)).shapes;
         const usual = quantile(numbers, chosen);
         expect(shape?.use?.hold).toEqual({ default: usual, max: Math.max(...numbers), seconds: 600 });
-        const held = states ? Math.min(5, Math.max(...numbers)) : usual;
-        expect(shape?.use?.above).toBe(numbers.filter((hits) => hits > held).length);
         // Each call pays what it has used when it comes, and no more: that is what the limit has to bear.
         const all = numbers.reduce((sum, one) => sum + one, 0);
         expect(shape?.burst).toBeGreaterThanOrEqual(Math.max(...numbers));

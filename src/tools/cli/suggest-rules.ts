@@ -143,44 +143,40 @@ async function writeFiles(files: DomainFiles, folder: string, terminal: Terminal
   }
 }
 
+type Holds = NonNullable<LimitReport["holds"]>;
+
 /** What was asked for. */
 type Wanted = Pick<SuggestFlags, "percentile" | "headroom">;
 
 /** Lines above a limit: what it would have done in a simulation, and what its hold is made of. */
 function notesOf(shape: Shape, outcomes: ReadonlyMap<string, LimitReport>, wanted: Wanted): readonly string[] {
+  const outcome = outcomes.get(`${shape.domain}/${shape.keys.join("/")}`);
   return [
-    outcomeNote(shape, outcomes),
+    outcomeNote(shape, outcome),
     ...(shape.isCapped ? [`capped: callers need more than ${AMOUNT_MAX}, the largest rate or burst`] : []),
-    ...(shape.use?.hold === undefined ? [] : holdNotes(shape.use, wanted)),
+    ...(shape.use?.hold === undefined ? [] : holdNotes(shape.use, wanted, outcome?.holds)),
   ];
 }
 
-function holdNotes(use: HoldUse, { percentile, headroom }: Wanted): readonly string[] {
-  const { used, usedUnstated, usedMax, timed, tookMsMax, unknown, begun, above, exceeded, exceededMax } = use;
-  const usual = use.isDefaultOfUnstated
-    ? `${usedUnstated.count} that state no number`
-    : `all ${used.count} with a number`;
-  const beyond =
-    above === 0
-      ? "none has used more than it would have held"
-      : `${above} have used more than they would have held, by ${exceeded} in all and ${exceededMax} at most`;
+function holdNotes(use: HoldUse, { percentile, headroom }: Wanted, holds: LimitReport["holds"] = null): string[] {
+  const { used, usedMax, timed, tookMsMax } = use;
   const longest =
-    use.isPaired && timed > 0
+    timed > 0
       ? `the longest of ${count(timed, "call")} took ${durationWords(tookMsMax / 1_000)}`
       : "how long calls take is not known: put in more than the longest";
-  const unsaid = [
-    ...(unknown === 0 ? [] : [`ended without a number: ${unknown}`]),
-    ...(begun === timed ? [] : [`without an end here: ${begun - timed}`]),
-  ];
   return [
-    `default: ${percentile} % of ${usual} have used no more, times ${headroom}; max: the most that any has used, ${usedMax}, times ${headroom}`,
-    `${beyond}${unsaid.length === 0 ? "" : `; ${unsaid.join(", ")}`}`,
+    `default: ${percentile} % of ${count(used.count, "call")} used no more, times ${headroom}; max: the most that any used, ${usedMax}, times ${headroom}`,
+    ...(holds === null ? [] : [beyondNote(holds)]),
     `ttl: ${longest}`,
   ];
 }
 
-function outcomeNote({ domain, keys, calls }: Shape, outcomes: ReadonlyMap<string, LimitReport>): string {
-  const outcome = outcomes.get(`${domain}/${keys.join("/")}`);
+function beyondNote({ settled_above: above, exceeded_hits: hits, exceeded_hits_max: most }: Holds): string {
+  if (above === 0) return "none would have used more than it held";
+  return `${above} would have used more than they held, by ${hits} in all and ${most} at most`;
+}
+
+function outcomeNote({ calls }: Shape, outcome: LimitReport | undefined): string {
   if (outcome === undefined) return count(calls, "call");
   const { callers, callers_refused, refused, callers_exact } = outcome;
   const refusals =

@@ -2,7 +2,6 @@
 // callers. Reads the recording twice. The caller simulates the outcome.
 
 import { AMOUNT_MAX } from "../../../engine/base/units.ts";
-import type { Descriptor, LimitRequest } from "../../../engine/domain/request.ts";
 import type { Take } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
 import type { RuleSet } from "../../../engine/rules/rule-set.ts";
@@ -69,7 +68,7 @@ async function measureRates(options: SuggestOptions, shapes: Shapes): Promise<vo
   const { compile, settings, holdNames } = options;
   const held = holdNames === undefined ? undefined : new HeldCalls(holdNames);
   await decideAll(options, new SimulatedService(compile([]), settings, MemoryStore), ({ request }, nowUs) => {
-    for (const descriptor of descriptorsOf(request)) {
+    for (const descriptor of request.descriptors.slice(0, request.descriptorCount)) {
       const heldCall = held?.read(request, descriptor, nowUs);
       const hits = held === undefined ? hitsOf(request, descriptor) : paidBy(heldCall);
       if (hits === 0 && heldCall === undefined) continue;
@@ -89,7 +88,6 @@ async function measureBursts(options: SuggestOptions, found: readonly Shape[], s
   const { settings, compile, share, headroom, holdNames } = options;
   const service = new SimulatedService(compile(found), settings, MemoryStore);
   const needs = new NeededBursts(service.clock, settings);
-  const held = holdNames === undefined ? undefined : new HeldCalls(holdNames);
   // From here on a caller's peak is the burst that it needs.
   for (const { callers } of found) callers.clear();
   const onNeed = (take: Take, burst: number) => {
@@ -98,13 +96,7 @@ async function measureBursts(options: SuggestOptions, found: readonly Shape[], s
     if (descriptor !== undefined)
       shapes.of(domain, descriptor)?.callers.raise(callerName(descriptor, holdNames), burst);
   };
-  await decideAll(options, service, ({ group, request }, nowUs) => {
-    needs.settle(group, onNeed);
-    for (const descriptor of held === undefined ? [] : descriptorsOf(request)) {
-      const heldCall = held?.read(request, descriptor, nowUs);
-      if (heldCall !== undefined) shapes.of(request.domain, descriptor)?.use?.judge(heldCall);
-    }
-  });
+  await decideAll(options, service, ({ group }) => needs.settle(group, onNeed));
   await needs.close();
   for (const shape of found) {
     const peak = Math.ceil(shape.callers.peakOf(share) * headroom);
@@ -128,8 +120,4 @@ async function decideAll(
     }
   }
   await service.close();
-}
-
-function descriptorsOf({ descriptors, descriptorCount }: LimitRequest): readonly Descriptor[] {
-  return descriptors.slice(0, descriptorCount);
 }
