@@ -4,7 +4,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigError } from "../../engine/base/errors.ts";
 import { errorCode, fileTrouble } from "../../engine/base/thrown.ts";
-import { AMOUNT_MAX, durationWords } from "../../engine/base/units.ts";
+import { durationWords } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { oneByteOf } from "../../engine/domain/request.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
@@ -153,7 +153,6 @@ function notesOf(shape: Shape, outcomes: ReadonlyMap<string, LimitReport>, wante
   const outcome = outcomes.get(`${shape.domain}/${shape.keys.join("/")}`);
   return [
     outcomeNote(shape, outcome),
-    ...(shape.isCapped ? [`capped: callers need more than ${AMOUNT_MAX}, the largest rate or burst`] : []),
     ...(shape.use?.hold === undefined ? [] : holdNotes(shape.use, wanted, outcome?.holds)),
   ];
 }
@@ -188,7 +187,7 @@ function outcomeNote({ calls }: Shape, outcome: LimitReport | undefined): string
 
 /** The head of a file, ending in a line feed. */
 function headText(
-  { shapes, leftOut, neverEnded, isOfAllCallers }: Suggestion,
+  { leftOut, neverEnded, isOfAllCallers }: Suggestion,
   wanted: Wanted,
   files: readonly string[],
 ): string {
@@ -196,7 +195,6 @@ function headText(
     `Suggested by headgate suggest from ${files.map(visible).join(", ")}:`,
     `limits under which ${wanted.percentile} % of callers would never have been refused, times ${wanted.headroom}.`,
   ];
-  if (shapes.some(({ isCapped }) => isCapped)) lines.push("That does not hold for limits below that are capped.");
   if (!isOfAllCallers) lines.push("There were too many callers for all: later ones were not looked at.");
   if (leftOut > 0) lines.push(`${count(leftOut, "descriptor")} had keys that no rule was made for.`);
   if (neverEnded > 0) {

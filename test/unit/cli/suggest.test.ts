@@ -39,32 +39,13 @@ domain: edge
 descriptors:
   # 10100 calls of 100 callers; 10 would have been refused at some time, 110 calls in all
   - key: user
-    rate_limit: { tokens_per_second: 1.5, burst: 90 }
+    rate_limit: { requests_per_unit: 90, unit: minute, algorithm: token_bucket, burst: 90 }
 `);
   expect(out).not.toContain("value 1");
   const rules = join(folder, "suggested.yaml");
   writeFileSync(rules, out);
   expect((await runProgram(["check", "--strict", rules])).exitCode).toBe(0);
   expect((await simulated(rules, one)).limits[0]).toMatchObject({ callers: 100, callers_refused: 10, refused: 110 });
-});
-
-test("says which limit can't be as large as callers need, and that its share of callers is not promised", async () => {
-  const huge = join(folder, "huge.jsonl");
-  const line = (user: string, hits: number) =>
-    JSON.stringify({
-      at: "2026-01-01T00:00:00Z",
-      domain: "edge",
-      descriptors: [{ entries: [{ key: "user", value: user }], hits_addend: hits }],
-    });
-  const callers = ["a", "b", "c", "d"].map((user, i) => line(user, i < 2 ? 4_294_967_295 : 5));
-  writeFileSync(huge, `${[...callers, line("a", 9), line("b", 9)].join("\n")}\n`);
-  const { out } = await runProgram(["suggest", huge, "--percentile", "99.9", "--headroom", "1"]);
-  expect(out).toContain("# That does not hold for limits below that are capped.\n");
-  expect(out).toContain(`  # 6 calls of 4 callers; 2 would have been refused at some time, 2 calls in all
-  # capped: callers need more than 4294967295, the largest rate or burst
-  - key: user
-    rate_limit: { tokens_per_second: 71582789, burst: 4294967295 }
-`);
 });
 
 test("makes a file per domain, and rules below rules", async () => {
@@ -120,7 +101,7 @@ test("proposes holds from what calls have used, which check accepts and simulate
   # ttl: the longest of 199 calls took 2 s
   - key: tenant
     hold: { id: id, estimate: most, default: 272, max: 300, ttl: 3s }
-    rate_limit: { tokens_per_second: 223, burst: 626 }
+    rate_limit: { requests_per_unit: 13365, unit: minute, algorithm: token_bucket, burst: 627 }
 `);
   const rules = join(folder, "held.yaml");
   writeFileSync(rules, out);

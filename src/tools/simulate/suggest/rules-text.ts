@@ -45,7 +45,8 @@ function levelText({ children }: Node, indent: string, options: RulesTextOptions
     text += `${indent}  - key: ${scalar(node.key)}\n`;
     if (node.shape !== undefined) {
       text += holdText(node.shape, `${indent}    `, options);
-      text += `${indent}    rate_limit: ${limitText(node.shape)}\n`;
+      const { perMinute, burst } = node.shape;
+      text += `${indent}    rate_limit: { requests_per_unit: ${perMinute}, unit: minute, algorithm: token_bucket, burst: ${burst} }\n`;
     }
     if (node.children.size > 0) text += levelText(node, `${indent}    `, options);
   }
@@ -60,20 +61,6 @@ function holdText({ use }: Shape, indent: string, { names, isForRecording }: Rul
   const settle = names.settle === SETTLE_DEFAULT ? "" : `, settle: ${scalar(names.settle)}`;
   const numbers = `default: ${byDefault}, max: ${max}, ttl: ${seconds}s${settle}`;
   return `${indent}hold: { id: ${scalar(names.id)}, estimate: ${scalar(names.estimate)}, ${numbers} }\n`;
-}
-
-/** A token bucket: per second from 60 a minute on, per minute below. */
-function limitText({ perMinute, burst }: Shape): string {
-  if (perMinute < 60) {
-    return `{ requests_per_unit: ${perMinute}, unit: minute, algorithm: token_bucket, burst: ${burst} }`;
-  }
-  return `{ tokens_per_second: ${perSecond(perMinute)}, burst: ${burst} }`;
-}
-
-/** The rate per second, rounded up to a tenth below 100 and to a whole number above. */
-export function perSecond(perMinute: number): number {
-  const rate = perMinute / 60;
-  return rate < 100 ? Math.ceil(rate * 10) / 10 : Math.ceil(rate);
 }
 
 function scalar(text: string): string {

@@ -17,11 +17,9 @@ export class Shape {
   readonly callers: CallerPeaks;
   /** Undefined for calls that hold nothing. */
   use: HoldUse | undefined;
-  /** The rate and burst that it needs, set after the first and after the second reading. */
+  /** The rate and burst that it needs, at most AMOUNT_MAX, set after the first and after the second reading. */
   perMinute = 0;
   burst = 0;
-  /** True if it needs more than the largest rate or burst: its share of callers may be refused all the same. */
-  isCapped = false;
 
   constructor(domain: string, keys: readonly string[], callers: CallerPeaks) {
     this.domain = domain;

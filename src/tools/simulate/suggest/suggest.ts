@@ -10,7 +10,6 @@ import { NeededBursts } from "../needed-bursts.ts";
 import type { RecordedQuestion } from "../question.ts";
 import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
 import { callerName, type HeldCall, HeldCalls, type HoldNames, hitsOf } from "./held-calls.ts";
-import { perSecond } from "./rules-text.ts";
 import { type Shape, Shapes } from "./shapes.ts";
 
 interface SuggestOptions {
@@ -47,7 +46,6 @@ export async function suggest(options: SuggestOptions) {
     } else shape.use = undefined;
     const perMinute = Math.max(1, Math.ceil(shape.callers.peakOf(options.share) * options.headroom));
     shape.perMinute = Math.min(perMinute, AMOUNT_MAX);
-    shape.isCapped = perMinute > AMOUNT_MAX;
     shape.burst = AMOUNT_MAX;
   }
   const { leftOut } = shapes;
@@ -100,9 +98,8 @@ async function measureBursts(options: SuggestOptions, found: readonly Shape[], s
   await needs.close();
   for (const shape of found) {
     const peak = Math.ceil(shape.callers.peakOf(share) * headroom);
-    const burst = Math.max(Math.ceil(perSecond(shape.perMinute)), peak, shape.use?.hold?.max ?? 0);
-    shape.burst = Math.min(burst, AMOUNT_MAX);
-    shape.isCapped ||= burst > AMOUNT_MAX;
+    const perSecond = Math.ceil(shape.perMinute / 60);
+    shape.burst = Math.min(Math.max(perSecond, peak, shape.use?.hold?.max ?? 0), AMOUNT_MAX);
   }
 }
 
