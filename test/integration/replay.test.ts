@@ -101,7 +101,7 @@ describe("recording through a mirror", () => {
     const report = await mirror.stop();
     expect(report.recording).toMatchObject({ calls: 20, left_out: 0, failure: null });
     const kept: Buffer[] = [];
-    for await (const { calls } of readRecording(file)) kept.push(...calls.map(({ message }) => message));
+    for await (const calls of readRecording(file)) kept.push(...calls.map(({ message }) => message));
     expect(kept).toEqual(sent);
     const { out, exitCode } = await runProgram(["mirror", "replay", file, "--target", `127.0.0.1:${app.grpcPort}`]);
     expect(out).toContain("20 calls in");

@@ -3,13 +3,14 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { textOf } from "../../src/engine/domain/request.ts";
+import { LimitRequest } from "../../src/engine/domain/request.ts";
+import { decodeRequest } from "../../src/grpc/rls/codec.ts";
 import { DecisionLog } from "../../src/operate/telemetry/decision-log.ts";
-import type { AskedCall } from "../../src/tools/simulate/question.ts";
 import { readWrittenCall } from "../../src/tools/simulate/sources/written-call.ts";
 import { SECOND_US } from "../contract/store-harness.ts";
 import { BudgetsRig, type ReservedReply } from "../support/budgets.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
+import { plainOf } from "../support/request-arbitrary.ts";
 import { runs } from "../support/runs.ts";
 
 const TTL_SECONDS = 60;
@@ -159,6 +160,7 @@ test("the decision log writes them as entries that a simulation asks the same by
       const budgets = new BudgetsRig(rig, log);
       const got: unknown[] = [];
       const replayed: unknown[] = [];
+      const request = new LimitRequest();
       for (const { kind, id, number, afterUs } of steps) {
         for (const { clock } of [rig, other]) clock.advanceUs(afterUs);
         // Entries that the rule names mean nothing beside fields, and must not come first in the line.
@@ -171,13 +173,14 @@ test("the decision log writes them as entries that a simulation asks the same by
             ? { code: "OK", ...budgets.settle({ entries, id, number }) }
             : budgets.reserve({ entries, id, number });
         got.push([reply.code, reply.remaining]);
-        const call = readWrittenCall(JSON.parse(lines.at(-1) ?? "") as Record<string, unknown>);
-        const { question } = call as { readonly question: AskedCall };
-        const descriptors = question.descriptors.map(({ entries: pairs, hits }) => ({
-          entries: Object.fromEntries(pairs.map(([key, value]) => [key, textOf(value)])),
+        const { message } = readWrittenCall(JSON.parse(lines.at(-1) ?? "") as Record<string, unknown>);
+        decodeRequest(message, request);
+        const { descriptors: asked, hitsAddend } = plainOf(request);
+        const descriptors = asked.map(({ entries: pairs, hits }) => ({
+          entries: Object.fromEntries(pairs),
           ...(hits === undefined ? {} : { hits }),
         }));
-        const { over, statuses } = other.ask(descriptors, question.hitsAddend);
+        const { over, statuses } = other.ask(descriptors, hitsAddend);
         replayed.push([over ? "OVER_LIMIT" : "OK", statuses[0]?.remaining]);
       }
       expect([lines.length, replayed]).toEqual([steps.length, got]);

@@ -10,8 +10,7 @@ import { RuntimeLimits } from "../../src/engine/limiter/runtime-limits.ts";
 import { keyText, type RuntimeChange, valueText } from "../../src/engine/runtime/runtime-limit.ts";
 import { newRuntimeTable, RuntimeTable } from "../../src/engine/runtime/runtime-table.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { addDescriptor } from "../../src/tools/simulate/question.ts";
-import { CountingStatsBook, RecordingObserver } from "../support/limiter-rig.ts";
+import { addDescriptor, CountingStatsBook, RecordingObserver } from "../support/limiter-rig.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { rulesFromYaml } from "../support/rules.ts";
 import { runs } from "../support/runs.ts";
@@ -119,7 +118,7 @@ class Side {
   ask(caller: string, hits: number, isRefund: boolean) {
     const call = new LimitCall({ finish: () => undefined });
     call.request.domain = "edge";
-    addDescriptor(call.request, { entries: [["tenant", caller]], hits, isRefund });
+    addDescriptor(call.request, { entries: { tenant: caller }, hits, refund: isRefund });
     expect(this.#limiter.decide(call, Number.POSITIVE_INFINITY)).toBe(true);
     const { overLimit, statuses, statusCount } = call.decision;
     this.wasShadowed = call.wasShadowed;

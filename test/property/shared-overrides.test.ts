@@ -8,8 +8,7 @@ import { type Limit, OnStoreFailure, Unit } from "../../src/engine/domain/limit.
 import type { Take } from "../../src/engine/domain/take.ts";
 import { LimitCall } from "../../src/engine/limiter/call.ts";
 import { TakeFiller } from "../../src/engine/limiter/limiter.ts";
-import { addDescriptor } from "../../src/tools/simulate/question.ts";
-import { CountingStatsBook } from "../support/limiter-rig.ts";
+import { addDescriptor, CountingStatsBook } from "../support/limiter-rig.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { rulesFromYaml } from "../support/rules.ts";
 import { runs } from "../support/runs.ts";
@@ -35,7 +34,7 @@ function limitsOf(brought: readonly Brought[]): Limit[] {
   if (rules === undefined) throw new Error("the domain is missing");
   return brought.map((override) => {
     const call = new LimitCall({ finish: () => undefined });
-    addDescriptor(call.request, { entries: [["tenant", "acme"]], override });
+    addDescriptor(call.request, { entries: { tenant: "acme" }, override });
     filler.fill(call, rules);
     return (call.group.takes[0] as Take).limit;
   });

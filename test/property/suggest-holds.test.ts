@@ -3,7 +3,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { RecordedQuestion } from "../../src/tools/simulate/question.ts";
+import type { RecordedCall } from "../../src/tools/mirror/read-recording.ts";
+import { messageOf } from "../../src/tools/simulate/question.ts";
 import { reportOf } from "../../src/tools/simulate/report.ts";
 import { Simulation } from "../../src/tools/simulate/simulation.ts";
 import { rulesText } from "../../src/tools/simulate/suggest/rules-text.ts";
@@ -29,7 +30,7 @@ function compiled(shapes: readonly Shape[], isForRecording: boolean) {
   return ruleSet;
 }
 
-async function suggested(calls: readonly RecordedQuestion[], share: number, headroom: number) {
+async function suggested(calls: readonly RecordedCall[], share: number, headroom: number) {
   return suggest({
     share,
     headroom,
@@ -105,7 +106,10 @@ describe("a suggested hold", () => {
         fc.pre(Math.max(...numbers) > 1);
         const calls = numbers.map((hits, i) => {
           const entries = [["tenant", "ann"], ...(states ? [["max_tokens", "5"]] : [])] as [string, string][];
-          return { atUs: i * 1_000_000, question: { domain: "llm", descriptors: [{ entries, hits }], hitsAddend: 0 } };
+          return {
+            atUs: i * 1_000_000,
+            message: messageOf({ domain: "llm", descriptors: [{ entries, hits }], hitsAddend: 0 }),
+          };
         });
         const [shape] = (await suggested(calls, chosen, 1)).shapes;
         const usual = quantile(numbers, chosen);
@@ -124,11 +128,11 @@ describe("a suggested hold", () => {
     const calls = (entries: readonly (readonly [string, string])[]) =>
       [1, 2, 3].map((i) => ({
         atUs: i,
-        question: {
+        message: messageOf({
           domain: "llm",
-          descriptors: [{ entries: [["tenant", "ann"], ...entries] as [string, string][] }],
+          descriptors: [{ entries: [["tenant", "ann"], ...entries] }],
           hitsAddend: 0,
-        },
+        }),
       }));
     const begins = await suggested(calls([["request_id", "r1"]]), 1, 1);
     expect([begins.shapes, begins.neverEnded]).toEqual([[], 1]);

@@ -39,7 +39,7 @@ async function suggested(calls: readonly DrawnCall[], share: number, headroom: n
     settings: PLAIN_SETTINGS,
     compile: (shapes) => compiled(shapes).ruleSet,
     async *openCalls() {
-      yield calls.map(({ atUs, message }) => ({ atUs, question: message }));
+      yield calls;
     },
   });
 }
@@ -57,7 +57,7 @@ describe("suggested limits", () => {
         const { ruleSet, problems } = compiled(shapes);
         expect(problems).toEqual([]);
         const simulation = new Simulation({ ruleSet, settings: PLAIN_SETTINGS });
-        for (const { atUs, message } of calls) simulation.feed({ atUs, question: message });
+        for (const call of calls) simulation.feed(call);
         const { limits } = reportOf(simulation);
         expect(limits.length).toBe(shapes.length);
         for (const limit of limits) {

@@ -3,7 +3,7 @@
 import type { StoreError } from "../../src/engine/base/errors.ts";
 import { runThrough } from "../../src/engine/base/long-work.ts";
 import { type OnStoreFailure, OnStoreFailure as Policy } from "../../src/engine/domain/limit.ts";
-import { oneByteOf } from "../../src/engine/domain/request.ts";
+import { type LimitRequest, oneByteOf } from "../../src/engine/domain/request.ts";
 import {
   type LimitStats,
   LimitStats as Stats,
@@ -18,7 +18,6 @@ import { Limiter } from "../../src/engine/limiter/limiter.ts";
 import type { CallListener, LimiterObserver } from "../../src/engine/limiter/limiter-observer.ts";
 import { DomainBook } from "../../src/operate/telemetry/domain-book.ts";
 import type { Store } from "../../src/stores/store.ts";
-import { addDescriptor } from "../../src/tools/simulate/question.ts";
 import { countsAlone } from "./counts.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { rulesFromYaml } from "./rules.ts";
@@ -189,12 +188,21 @@ export class LimiterRig implements CallFinisher {
     const call = new LimitCall(this);
     call.request.domain = oneByteOf(domain);
     call.request.hitsAddend = hitsAddend;
-    for (const { entries, hits, refund, override } of descriptors) {
-      const pairs = Object.entries(entries).map(([key, value]) => [oneByteOf(key), oneByteOf(value)] as const);
-      addDescriptor(call.request, { entries: pairs, hits, isRefund: refund, override });
-    }
+    for (const descriptor of descriptors) addDescriptor(call.request, descriptor);
     return call;
   }
+}
+
+/** Writes one more descriptor into a request. */
+export function addDescriptor(request: LimitRequest, { entries, hits, refund, override }: AskedDescriptor): void {
+  const descriptor = request.addDescriptor();
+  for (const [key, value] of Object.entries(entries)) descriptor.addEntry(oneByteOf(key), oneByteOf(value));
+  descriptor.isRefund = refund ?? false;
+  descriptor.hasHits = hits !== undefined;
+  descriptor.hits = hits ?? 0;
+  descriptor.hasOverride = override !== undefined;
+  descriptor.overrideAmount = override?.amount ?? 0;
+  descriptor.overrideUnit = override?.unit ?? 0;
 }
 
 function answerOf(call: LimitCall): Answer {

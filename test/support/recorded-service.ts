@@ -139,6 +139,6 @@ export function simulatedAnswers(
     explainMax: 3,
     onDecided: ({ decision }) => answers.push(Buffer.from(encodeDecision(decision, writer)).toString("base64")),
   });
-  for (const { atUs, message } of calls) simulation.feed({ atUs, question: message });
+  for (const { atUs, message } of calls) simulation.feed({ atUs, message });
   return { answers, simulation };
 }

@@ -1,7 +1,8 @@
 // Recordings of streams: calls that hold what they may cost when they begin, and say at their end what they have used.
 
 import fc from "fast-check";
-import type { RecordedQuestion } from "../../src/tools/simulate/question.ts";
+import type { RecordedCall } from "../../src/tools/mirror/read-recording.ts";
+import { messageOf } from "../../src/tools/simulate/question.ts";
 
 const START_US = Date.UTC(2026, 0, 1) * 1_000;
 
@@ -38,18 +39,18 @@ export function drawnStreams(streamsMax: number): fc.Arbitrary<readonly Recorded
 }
 
 /** The calls of the streams in the order of their times, with the entries `request_id`, `max_tokens` and `settle`. */
-export function callsOfStreams(streams: readonly RecordedStream[], domain = "llm"): RecordedQuestion[] {
+export function callsOfStreams(streams: readonly RecordedStream[], domain = "llm"): RecordedCall[] {
   const calls = streams.flatMap(({ atUs, tenant, takesUs, stated, used, reports, id }) => {
     const held = [
       ["tenant", tenant],
       ["request_id", id],
       ...(stated === undefined ? [] : [["max_tokens", String(stated)] as const]),
     ] as const;
-    const begins = { atUs, question: { domain, descriptors: [{ entries: held }], hitsAddend: 0 } };
+    const begins = { atUs, message: messageOf({ domain, descriptors: [{ entries: held }], hitsAddend: 0 }) };
     if (reports === "never") return [begins];
     const hits = reports === "without a number" ? undefined : used;
     const settled = { entries: [...held, ["settle", "used"] as const], hits };
-    const ends = { atUs: atUs + takesUs, question: { domain, descriptors: [settled], hitsAddend: 0 } };
+    const ends = { atUs: atUs + takesUs, message: messageOf({ domain, descriptors: [settled], hitsAddend: 0 }) };
     return reports === "twice" ? [begins, ends, ends] : [begins, ends];
   });
   return calls.sort((one, other) => one.atUs - other.atUs);

@@ -3,6 +3,9 @@
 export const MICROS_PER_SECOND = 1_000_000;
 export const MICROS_PER_MILLI = 1_000;
 
+/** Latest time of a recorded call: the year 2200. Clocks reach to 2255, and buckets may end later than the call. */
+export const TIME_US_MAX = Date.UTC(2200, 0, 1) * MICROS_PER_MILLI;
+
 /** A token bucket's debt is counted in millionths of a token. `amount` millionths return per tick: `amount` tokens per window. */
 export const MICROS_PER_TOKEN = 1_000_000;
 

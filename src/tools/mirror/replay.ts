@@ -55,9 +55,11 @@ export async function replay(file: string, flags: ReplayFlags, clock: Clock): Pr
   };
   try {
     const startUs = clock.nowUs();
-    for await (const { calls } of readRecording(file, onCutOff === undefined ? {} : { onCutOff })) {
+    let firstUs: number | undefined;
+    for await (const calls of readRecording(file, onCutOff === undefined ? {} : { onCutOff })) {
       for (const { atUs, message } of calls) {
-        const waitMs = Math.floor((startUs + atUs / speed - clock.nowUs()) / 1_000);
+        firstUs ??= atUs;
+        const waitMs = Math.floor((startUs + (atUs - firstUs) / speed - clock.nowUs()) / 1_000);
         if (waitMs > 0) await sleep(waitMs);
         // A call is under way until both targets have answered it.
         while (Math.max(inFlight, mirror.comparisons) >= inFlightMax) await someEnd();

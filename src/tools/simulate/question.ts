@@ -1,82 +1,63 @@
-// A recorded call: what was asked, and when. Recordings of the mirror hold the bytes of the message, all others domain and
-// descriptors.
+// A call that was no message, such as a line of a log or a case, and the message that asks the same.
 
-import { RequestError } from "../../engine/base/errors.ts";
-import {
-  DESCRIPTORS_MAX,
-  DOMAIN_BYTES_MAX,
-  ENTRIES_MAX,
-  ENTRY_BYTES_MAX,
-  type LimitRequest,
-} from "../../engine/domain/request.ts";
-import { decodeRequest } from "../../grpc/rls/codec.ts";
+import type { WrittenEntry } from "../../engine/domain/request.ts";
+import { WireWriter } from "../../grpc/rls/wire.ts";
 
-/** A descriptor of a question; text is one-byte (engine/domain/request.ts). */
+/** A descriptor of a question. */
 export interface AskedDescriptor {
-  readonly entries: readonly (readonly [key: string, value: string])[];
-  /** Hits of this descriptor; undefined: the call's. */
+  /** Bytes: a value that is no UTF-8. */
+  readonly entries: readonly (readonly [key: string, value: string | Buffer])[];
+  /** Hits of this descriptor, below 2^64; undefined: the call's. */
   readonly hits?: number | undefined;
   readonly isRefund?: boolean | undefined;
   /** A limit that the caller brings along. */
   readonly override?: { readonly amount: number; readonly unit: number } | undefined;
 }
 
+/** An entry as people write it. */
+export function askedEntry({ key, value, valueBase64 }: WrittenEntry): AskedDescriptor["entries"][number] {
+  return [key, valueBase64 === undefined ? value : Buffer.from(valueBase64, "base64")];
+}
+
 /** What a call asks. */
 export interface AskedCall {
-  /** One-byte text. */
   readonly domain: string;
   readonly descriptors: readonly AskedDescriptor[];
-  /** Hits of the call; 0 means 1, as on the wire. */
+  /** Hits of the call; 0 means 1. */
   readonly hitsAddend: number;
 }
 
-/** A call of a recording. */
-export interface RecordedQuestion {
-  /** When it came, in microseconds since the Unix epoch. */
-  readonly atUs: number;
-  /** The message of the request, or its contents. */
-  readonly question: Buffer | AskedCall;
+const writer = new WireWriter();
+
+/** The wire form of a RateLimitRequest. */
+export function messageOf({ domain, descriptors, hitsAddend }: AskedCall): Buffer {
+  writer.clear();
+  writer.writeTextField(1, domain);
+  for (const descriptor of descriptors) embed(2, () => writeDescriptor(descriptor));
+  writer.writeVarintField(3, hitsAddend);
+  return Buffer.from(writer.view());
 }
 
-/** Writes the question into an empty request. Throws RequestError for a message that can't be read or is too large. */
-export function fillRequest(question: RecordedQuestion["question"], request: LimitRequest): void {
-  if (Buffer.isBuffer(question)) {
-    decodeRequest(question, request);
-    return;
+function writeDescriptor({ entries, hits, isRefund = false, override }: AskedDescriptor): void {
+  for (const [key, value] of entries) {
+    embed(1, () => {
+      writer.writeTextField(1, key);
+      embed(2, () => writer.writeBytes(Buffer.from(value)));
+    });
   }
-  checkBounds(question);
-  request.domain = question.domain;
-  request.hitsAddend = question.hitsAddend;
-  for (const asked of question.descriptors) addDescriptor(request, asked);
+  if (override !== undefined) {
+    embed(2, () => {
+      writer.writeVarintField(1, override.amount);
+      writer.writeVarintField(2, override.unit);
+    });
+  }
+  if (hits !== undefined) embed(3, () => writer.writeVarintField(1, hits));
+  writer.writeVarintField(4, isRefund ? 1 : 0);
 }
 
-/** Writes one more descriptor into a request. */
-export function addDescriptor(request: LimitRequest, asked: AskedDescriptor): void {
-  const descriptor = request.addDescriptor();
-  for (const [key, value] of asked.entries) descriptor.addEntry(key, value);
-  descriptor.isRefund = asked.isRefund ?? false;
-  descriptor.hasHits = asked.hits !== undefined;
-  descriptor.hits = asked.hits ?? 0;
-  if (asked.override === undefined) return;
-  descriptor.hasOverride = true;
-  descriptor.overrideAmount = asked.override.amount;
-  descriptor.overrideUnit = asked.override.unit;
-}
-
-/** Holds calls that were no message to the bounds of messages, with the same errors. */
-function checkBounds({ domain, descriptors }: AskedCall): void {
-  if (domain.length > DOMAIN_BYTES_MAX) {
-    throw new RequestError("REQUEST_DOMAIN_TOO_LONG", `expected a domain of at most ${DOMAIN_BYTES_MAX} bytes`);
-  }
-  if (descriptors.length > DESCRIPTORS_MAX) {
-    throw new RequestError("REQUEST_DESCRIPTORS_TOO_MANY", `expected at most ${DESCRIPTORS_MAX} descriptors`);
-  }
-  for (const { entries } of descriptors) {
-    if (entries.length > ENTRIES_MAX) {
-      throw new RequestError("REQUEST_ENTRIES_TOO_MANY", `expected at most ${ENTRIES_MAX} entries`);
-    }
-    if (entries.some(([key, value]) => Math.max(key.length, value.length) > ENTRY_BYTES_MAX)) {
-      throw new RequestError("REQUEST_ENTRY_TOO_LONG", `expected keys and values of at most ${ENTRY_BYTES_MAX} bytes`);
-    }
-  }
+/** Writes text, bytes or a message as the field. */
+function embed(field: number, write: () => void): void {
+  const at = writer.openMessage(field);
+  write();
+  writer.closeMessage(at);
 }

@@ -10,10 +10,10 @@ import type { LimiterObserver } from "../../engine/limiter/limiter-observer.ts";
 import { RuntimeLimits } from "../../engine/limiter/runtime-limits.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
+import { decodeRequest } from "../../grpc/rls/codec.ts";
 import { checkRequest } from "../../grpc/rls/service.ts";
 import { MemoryStore, type MemoryStoreOptions } from "../../stores/memory/memory-store.ts";
 import { SILENT_STORE_OBSERVER } from "../../stores/store-observer.ts";
-import { fillRequest, type RecordedQuestion } from "./question.ts";
 
 type LimiterOptions = ConstructorParameters<typeof Limiter>[0];
 type Parts = "store" | "clock" | "windowClock" | "observer" | "listener" | "fallback" | "localCache" | "runtime";
@@ -84,13 +84,13 @@ export class SimulatedService<Deciding extends MemoryStore> {
     this.#limiter.useRules(ruleSet);
   }
 
-  /** Decides the question at `atUs`; the outcome is in `call`. Returns the error with which the service would reject it. */
-  decide(question: RecordedQuestion["question"], atUs: number): RequestError | undefined {
+  /** Decides a RateLimitRequest at `atUs`; the outcome is in `call`. Returns the error with which the service would reject it. */
+  decide(message: Buffer, atUs: number): RequestError | undefined {
     const { call } = this;
     call.reset();
     this.#nowUs = atUs;
     try {
-      fillRequest(question, call.request);
+      decodeRequest(message, call.request);
       checkRequest(call.request);
       this.#limiter.decide(call, Number.POSITIVE_INFINITY);
       return undefined;

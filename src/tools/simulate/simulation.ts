@@ -8,11 +8,11 @@ import { isOfBlock } from "../../engine/limiter/blocked-limit.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
+import type { RecordedCall } from "../mirror/read-recording.ts";
 import { callerText } from "./call-text.ts";
 import { Changes } from "./changes.ts";
 import { callerRoom, LimitTally } from "./limit-tally.ts";
 import { NeededBursts } from "./needed-bursts.ts";
-import type { RecordedQuestion } from "./question.ts";
 import { Refusals } from "./refusals.ts";
 import { RefusedHolds } from "./refused-holds.ts";
 import { LimitsTally, openLimits, type PlacedLimit, setLimit } from "./simulated-limits.ts";
@@ -118,14 +118,14 @@ export class Simulation {
    * Decides a call, later than the one before or at the same time, and counts it. With the first one throws ConfigError if limits at run
    * time can't be read or the rules refuse them.
    */
-  feed({ atUs, question }: RecordedQuestion): void {
+  feed({ atUs, message }: RecordedCall): void {
     const nowUs = this.timeline.place(atUs);
     if (this.timeline.calls === 1) this.#setLimits(nowUs);
     const { call } = this.#service;
-    const isDecided = decides(this.#service, question, nowUs, this.rejected);
+    const isDecided = decides(this.#service, message, nowUs, this.rejected);
     const old = this.#old;
     // The old rules are asked in any case: what they let pass counts in their buckets.
-    const isDecidedByOld = old !== undefined && decides(old, question, nowUs, this.changes.rejectedByOld);
+    const isDecidedByOld = old !== undefined && decides(old, message, nowUs, this.changes.rejectedByOld);
     if (!isDecided) return;
     this.#count(call, nowUs);
     this.#needs.settle(call.group, this.#onNeed);
@@ -181,14 +181,14 @@ export class Simulation {
   }
 }
 
-/** Decides the question, or counts it as rejected: as a mistake that the service would answer with an error. */
+/** Decides the call, or counts it as rejected: as a mistake that the service would answer with an error. */
 function decides(
   service: SimulatedService<RefusedHolds>,
-  question: RecordedQuestion["question"],
+  message: Buffer,
   atUs: number,
   rejected: Map<string, number>,
 ): boolean {
-  const error = service.decide(question, atUs);
+  const error = service.decide(message, atUs);
   if (error !== undefined) rejected.set(error.code, (rejected.get(error.code) ?? 0) + 1);
   return error === undefined;
 }

@@ -8,8 +8,10 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ConfigError } from "../../../src/engine/base/errors.ts";
 import { LimitRequest } from "../../../src/engine/domain/request.ts";
+import { decodeRequest } from "../../../src/grpc/rls/codec.ts";
+import type { RecordedCall } from "../../../src/tools/mirror/read-recording.ts";
 import { recordedLine } from "../../../src/tools/mirror/recording.ts";
-import { fillRequest, type RecordedQuestion } from "../../../src/tools/simulate/question.ts";
+import { messageOf } from "../../../src/tools/simulate/question.ts";
 import { reportOf } from "../../../src/tools/simulate/report.ts";
 import { Simulation } from "../../../src/tools/simulate/simulation.ts";
 import { csvReader } from "../../../src/tools/simulate/sources/csv-rows.ts";
@@ -54,14 +56,14 @@ const MAPPING: Mapping = {
 
 async function read(paths: readonly string[], lateMaxUs = 0, mapping: Mapping | undefined = MAPPING) {
   const counts = new LineCounts();
-  const calls: RecordedQuestion[] = [];
+  const calls: RecordedCall[] = [];
   for await (const batch of openCalls({ files: paths, mapping, lateMaxUs }, counts)) calls.push(...batch);
   return { counts, calls, shown: calls.map(shown) };
 }
 
-function shown({ atUs, question }: RecordedQuestion) {
+function shown({ atUs, message }: RecordedCall) {
   const request = new LimitRequest();
-  fillRequest(question, request);
+  decodeRequest(message, request);
   const { domain, hitsAddend, descriptors } = plainOf(request);
   const asked = descriptors.map(({ entries }) => entries.map((entry) => entry.join("=")).join(","));
   return `${(atUs - T0) / 1_000} ${domain} ${hitsAddend} ${asked.join(" ")}`;
@@ -164,14 +166,14 @@ describe("written calls", () => {
     expect(calls).toEqual([
       {
         atUs: T0 + 250,
-        question: {
+        message: messageOf({
           domain: "edge",
           hitsAddend: 2,
           descriptors: [
             { entries: [["a", "b"]], override: { amount: 7, unit: 2 }, hits: 4, isRefund: false },
-            { entries: [["raw", "\xff"]], override: undefined, hits: undefined, isRefund: true },
+            { entries: [["raw", Buffer.from([255])]], override: undefined, hits: undefined, isRefund: true },
           ],
-        },
+        }),
       },
     ]);
   });
@@ -215,11 +217,11 @@ test("gzip files that were cut anywhere are said to be, unless whole members are
 });
 
 describe("order", () => {
-  const call = (atUs: number): RecordedQuestion => ({ atUs, question: Buffer.alloc(0) });
-  async function* inBatches(calls: readonly RecordedQuestion[], size: number) {
+  const call = (atUs: number): RecordedCall => ({ atUs, message: Buffer.alloc(0) });
+  async function* inBatches(calls: readonly RecordedCall[], size: number) {
     for (let i = 0; i < calls.length; i += size) yield calls.slice(i, i + size);
   }
-  const collected = async (batches: AsyncIterable<readonly RecordedQuestion[]>) => {
+  const collected = async (batches: AsyncIterable<readonly RecordedCall[]>) => {
     const calls: number[] = [];
     for await (const batch of batches) calls.push(...batch.map(({ atUs }) => atUs));
     return calls;

@@ -1,10 +1,9 @@
 // Turns a parsed file into its cases, or into every problem in it. docs/testing-rules.md describes the format.
 
 import { UNIT_NAMES } from "../../../engine/domain/limit.ts";
-import { oneByteOf, oneByteValueOf } from "../../../engine/domain/request.ts";
 import { ProblemLog } from "../../../engine/rules/problems.ts";
 import type { MappingNode, ScalarNode, SourceFile, SourceNode } from "../../../engine/rules/source.ts";
-import type { AskedCall, AskedDescriptor } from "../question.ts";
+import { type AskedDescriptor, askedEntry, messageOf } from "../question.ts";
 import { timeOfCall } from "../sources/time-of-call.ts";
 import { readCaseLimits } from "./case-limits.ts";
 import { CaseFields, mappingOf, readDescriptorText, textOf } from "./read-fields.ts";
@@ -125,7 +124,7 @@ function readStep(node: MappingNode, { domain }: Defaults, log: ProblemLog) {
     /** Set or unset before the call. */
     limits: readCaseLimits(fields, ofCalls),
     store: STORE_STATES[fields.word("store", STORE_STATES) ?? -1],
-    /** Undefined: no call. One-byte text. */
+    /** The message; undefined: no call. */
     call,
     /** How often the call is made, and the time between two such calls. */
     times: fields.whole("times", 1, TIMES_MAX) ?? 1,
@@ -134,7 +133,7 @@ function readStep(node: MappingNode, { domain }: Defaults, log: ProblemLog) {
   };
 }
 
-function readCall(fields: CaseFields, domain: string | undefined, log: ProblemLog): AskedCall | undefined {
+function readCall(fields: CaseFields, domain: string | undefined, log: ProblemLog): Buffer | undefined {
   const node = fields.value("call");
   if (node === undefined) return undefined;
   if (domain === undefined) {
@@ -143,7 +142,7 @@ function readCall(fields: CaseFields, domain: string | undefined, log: ProblemLo
   const own = readAsked(fields);
   const items = node.kind === "sequence" ? node.items : [node];
   const descriptors = items.map((item) => ({ ...own, ...readDescriptor(item, log) }));
-  return { domain: oneByteOf(domain ?? ""), descriptors, hitsAddend: 0 };
+  return messageOf({ domain: domain ?? "", descriptors, hitsAddend: 0 });
 }
 
 function readDescriptor(node: SourceNode, log: ProblemLog): AskedDescriptor {
@@ -169,7 +168,7 @@ function readAsked(fields: CaseFields): Omit<AskedDescriptor, "entries"> {
 }
 
 function readEntries(node: SourceNode, log: ProblemLog): AskedDescriptor["entries"] {
-  return readDescriptorText(node, "call", log).map((entry) => [oneByteOf(entry.key), oneByteValueOf(entry)]);
+  return readDescriptorText(node, "call", log).map(askedEntry);
 }
 
 function readExpectation(node: SourceNode, log: ProblemLog) {

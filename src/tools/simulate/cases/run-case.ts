@@ -1,7 +1,7 @@
 // Runs the time line of a case through the real limiter and reports answers that are not as expected.
 
 import { StoreError } from "../../../engine/base/errors.ts";
-import { durationWords, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
+import { durationWords, MICROS_PER_SECOND, TIME_US_MAX } from "../../../engine/base/units.ts";
 import { textOf } from "../../../engine/domain/request.ts";
 import { Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
@@ -16,7 +16,6 @@ import { GrpcStatus } from "../../../grpc/unary.ts";
 import { MemoryStore } from "../../../stores/memory/memory-store.ts";
 import { openLimits, setLimit } from "../simulated-limits.ts";
 import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
-import { TIME_US_MAX } from "../sources/time-of-call.ts";
 import type { CaseLimit } from "./case-limits.ts";
 import type { Coverage } from "./coverage.ts";
 import type { Expectation, FOUND, Step, TestCase } from "./read-cases.ts";
@@ -81,14 +80,9 @@ export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }
   return done([]);
 }
 
-function ask(
-  service: SimulatedService<SwitchedStore>,
-  question: NonNullable<Step["call"]>,
-  nowUs: number,
-  headers: HeaderOptions,
-): Answer {
+function ask(service: SimulatedService<SwitchedStore>, message: Buffer, nowUs: number, headers: HeaderOptions): Answer {
   const { call } = service;
-  const error = service.decide(question, nowUs);
+  const error = service.decide(message, nowUs);
   if (error !== undefined) return { ...statusOf((reply) => failWithError(reply, error)), governing: undefined, call };
   const { failure } = call;
   if (failure !== undefined) {

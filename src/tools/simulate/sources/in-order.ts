@@ -1,31 +1,31 @@
 // Puts calls in the order of their times: within a log whose lines are a little late, and across several files.
 
-import type { RecordedQuestion } from "../question.ts";
+import type { RecordedCall } from "../../mirror/read-recording.ts";
 
-/** Most calls held back at once, for any window: some 500 bytes each, and their text. */
+/** Most calls held back at once, for any window: some 500 bytes each, and their messages. */
 const HELD_MAX = 200_000;
-const HELD_CHARS_MAX = 67_108_864;
+const HELD_BYTES_MAX = 67_108_864;
 
-type Calls = readonly RecordedQuestion[];
+type Calls = readonly RecordedCall[];
 
 /**
  * Puts calls in order that come up to `windowUs` late: each call waits until one comes that is later by more than `windowUs`. A call that
  * comes even later passes at once, behind those that no longer wait.
  */
 export async function* sorted(batches: AsyncIterable<Calls>, windowUs: number): AsyncGenerator<Calls> {
-  const held: RecordedQuestion[] = [];
+  const held: RecordedCall[] = [];
   let newestUs = 0;
-  let chars = 0;
+  let bytes = 0;
   for await (const batch of batches) {
     let passed = 0;
     for (const call of batch) {
       newestUs = Math.max(newestUs, call.atUs);
       insert(held, passed, call);
-      chars += charsOf(call);
+      bytes += call.message.length;
       for (let next = held[passed]; next !== undefined; next = held[passed]) {
-        const hasRoom = held.length - passed <= HELD_MAX && chars <= HELD_CHARS_MAX;
+        const hasRoom = held.length - passed <= HELD_MAX && bytes <= HELD_BYTES_MAX;
         if (hasRoom && next.atUs >= newestUs - windowUs) break;
-        chars -= charsOf(next);
+        bytes -= next.message.length;
         passed++;
       }
     }
@@ -35,9 +35,9 @@ export async function* sorted(batches: AsyncIterable<Calls>, windowUs: number): 
 }
 
 /** Puts the call behind all that are no later, but not before `from`. Mostly it is the last. */
-function insert(held: RecordedQuestion[], from: number, call: RecordedQuestion): void {
+function insert(held: RecordedCall[], from: number, call: RecordedCall): void {
   let at = held.length;
-  while (at > from && (held[at - 1] as RecordedQuestion).atUs > call.atUs) at--;
+  while (at > from && (held[at - 1] as RecordedCall).atUs > call.atUs) at--;
   held.splice(at, 0, call);
 }
 
@@ -65,19 +65,10 @@ export async function* merged(sources: readonly AsyncIterable<Calls>[]): AsyncGe
   }
 }
 
-function byTime(one: RecordedQuestion, other: RecordedQuestion): number {
+function byTime(one: RecordedCall, other: RecordedCall): number {
   return one.atUs - other.atUs;
 }
 
 function latestOf(calls: Calls): number {
   return calls.reduce((latestUs, { atUs }) => Math.max(latestUs, atUs), 0);
-}
-
-function charsOf({ question }: RecordedQuestion): number {
-  if (Buffer.isBuffer(question)) return question.length;
-  let chars = 0;
-  for (const { entries } of question.descriptors) {
-    for (const [key, value] of entries) chars += key.length + value.length;
-  }
-  return chars;
 }

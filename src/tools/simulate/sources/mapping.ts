@@ -1,8 +1,8 @@
 // How the fields of a log become a call: which field is its time, and which make up the entries of its descriptors.
 
 import { AMOUNT_MAX } from "../../../engine/base/units.ts";
-import { oneByteOf } from "../../../engine/domain/request.ts";
-import type { AskedCall, AskedDescriptor, RecordedQuestion } from "../question.ts";
+import type { RecordedCall } from "../../mirror/read-recording.ts";
+import { type AskedDescriptor, messageOf } from "../question.ts";
 import { timeOfCall } from "./time-of-call.ts";
 
 /** Text with `{field}` in it, split into fixed text and fields. */
@@ -90,7 +90,7 @@ export function parseTemplate(text: string): Template | { readonly problem: stri
 }
 
 /** The call of a line. Throws NoCall if its time is missing, or no descriptor is left. */
-export function callOf(line: LogLine, mapping: Mapping): RecordedQuestion {
+export function callOf(line: LogLine, mapping: Mapping): RecordedCall {
   const time = fieldOf(line, mapping.time);
   const atUs = timeOfCall(time);
   if (atUs === undefined) {
@@ -106,8 +106,7 @@ export function callOf(line: LogLine, mapping: Mapping): RecordedQuestion {
   }
   if (descriptors.length === 0) throw new NoCall("expected the fields of at least one descriptor");
   const hitsAddend = mapping.hits === undefined ? 1 : hitsOf(fieldOf(line, mapping.hits));
-  const question: AskedCall = { domain: oneByteOf(domain), descriptors, hitsAddend };
-  return { atUs, question };
+  return { atUs, message: messageOf({ domain, descriptors, hitsAddend }) };
 }
 
 /** The named field; undefined if it is not there. A name with dots leads into inner objects, unless a field has exactly that name. */
@@ -126,7 +125,7 @@ function descriptorOf(wanted: Mapping["descriptors"][number], line: LogLine): As
   for (const { key, value } of wanted) {
     const text = filled(value, line);
     if (text === undefined) return undefined;
-    entries.push([oneByteOf(key), oneByteOf(text)]);
+    entries.push([key, text]);
   }
   return { entries };
 }

@@ -5,12 +5,10 @@ import { stat } from "node:fs/promises";
 import { ConfigError } from "../../../engine/base/errors.ts";
 import { readRecord } from "../../../engine/base/is-record.ts";
 import { readLines } from "../../mirror/file-lines.ts";
-import { readRecording } from "../../mirror/read-recording.ts";
-import type { RecordedQuestion } from "../question.ts";
+import { type RecordedCall, readRecording } from "../../mirror/read-recording.ts";
 import { csvReader } from "./csv-rows.ts";
 import { merged, sorted } from "./in-order.ts";
 import { callOf, type LogLine, type Mapping, NoCall, UnseenFields } from "./mapping.ts";
-import { TIME_US_MAX } from "./time-of-call.ts";
 import { looksWritten, readWrittenCall } from "./written-call.ts";
 
 export interface CallFilesOptions {
@@ -34,7 +32,7 @@ export class LineCounts {
   unseen: UnseenFields | undefined;
 }
 
-type Batches = AsyncGenerator<readonly RecordedQuestion[]>;
+type Batches = AsyncGenerator<readonly RecordedCall[]>;
 
 /**
  * Yields the calls of all files in the order of their times, some at a time. Throws ConfigError for a file that can't be read,
@@ -48,7 +46,7 @@ async function* callsOf(file: string, options: CallFilesOptions, counts: LineCou
   const head = await firstLineOf(file);
   const onCutOff = (lines: number) => counts.cutOff.set(file, lines);
   if (Object.hasOwn(readRecord(head) ?? {}, "headgate_recording")) {
-    yield* recordedCalls(file, { onCutOff });
+    yield* readRecording(file, { onCutOff });
     return;
   }
   const lines = readLines(file, { fail, onCutOff, keepsLastPart: true });
@@ -69,24 +67,10 @@ async function firstLineOf(file: string): Promise<string> {
   return fail(file, "it is empty");
 }
 
-async function* recordedCalls(file: string, options: Parameters<typeof readRecording>[1]): Batches {
-  let number = 1;
-  for await (const { startedUs = 0, calls } of readRecording(file, options)) {
-    yield calls.map(({ atUs, message }) => {
-      number++;
-      const us = startedUs + atUs;
-      if (!Number.isInteger(us) || us < 0 || us > TIME_US_MAX) {
-        fail(file, `line ${number}: expected a time from 1970 to 2199`);
-      }
-      return { atUs: us, question: message };
-    });
-  }
-}
-
 const UNMAPPED_HINT = "; logs other than a decision log need --domain, --time and --descriptor";
 
 /** Reads the call of a line; undefined if the line holds nothing. Throws NoCall. */
-type ReadLine = (line: string) => RecordedQuestion | undefined;
+type ReadLine = (line: string) => RecordedCall | undefined;
 
 function lineReader(file: string, head: string, mapping: Mapping | undefined, counts: LineCounts): ReadLine {
   const first = readRecord(head);
@@ -106,7 +90,7 @@ function lineReader(file: string, head: string, mapping: Mapping | undefined, co
   return (line) => (line === head ? undefined : readRow(line));
 }
 
-function reader(parse: (line: string) => LogLine | undefined, read: (line: LogLine) => RecordedQuestion): ReadLine {
+function reader(parse: (line: string) => LogLine | undefined, read: (line: LogLine) => RecordedCall): ReadLine {
   return (line) => {
     if (line.trim() === "") return undefined;
     const found = parse(line);
@@ -125,7 +109,7 @@ async function* logCalls(
   let found = 0;
   let firstSkipped: string | undefined;
   for await (const batch of batches) {
-    const calls: RecordedQuestion[] = [];
+    const calls: RecordedCall[] = [];
     for (const line of batch) {
       number++;
       try {

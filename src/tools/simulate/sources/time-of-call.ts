@@ -1,13 +1,10 @@
 // Reads times of logs as microseconds since the Unix epoch.
 
-import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
+import { MICROS_PER_MILLI, MICROS_PER_SECOND, TIME_US_MAX } from "../../../engine/base/units.ts";
 
 /** Numbers below the first bound are seconds, below the second milliseconds, else microseconds: all from 1973 to 5138. */
 const SECONDS_BELOW = 1e11;
 const MILLIS_BELOW = 1e14;
-
-/** The year 2200. Clocks reach to 2255, and the ends of buckets may lie ahead of the time. */
-export const TIME_US_MAX = Date.UTC(2200, 0, 1) * MICROS_PER_MILLI;
 
 /** A date and a time with up to nine decimals of a second, and a zone; UTC without one. */
 const ISO = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,9}))? ?(Z|UTC|[+-]\d\d:?\d\d|)$/;

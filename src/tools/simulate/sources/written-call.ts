@@ -4,16 +4,16 @@
 import { isRecord } from "../../../engine/base/is-record.ts";
 import { AMOUNT_MAX } from "../../../engine/base/units.ts";
 import { UNIT_NAMES } from "../../../engine/domain/limit.ts";
-import { oneByteOf, oneByteValueOf } from "../../../engine/domain/request.ts";
-import type { AskedDescriptor, RecordedQuestion } from "../question.ts";
+import type { RecordedCall } from "../../mirror/read-recording.ts";
+import { type AskedDescriptor, askedEntry, messageOf } from "../question.ts";
 import { NoCall } from "./mapping.ts";
 import { timeOfCall } from "./time-of-call.ts";
 
 /** Names of the units in proto3 JSON, by wire number. */
 const UNITS: readonly string[] = UNIT_NAMES.map((name) => name.toUpperCase());
 
-/** The wire's uint64, as a number. The decision log writes what callers sent. */
-const HITS_MAX = 2 ** 64;
+/** The largest uint64 that is a number. The decision log writes what callers sent. */
+const HITS_MAX = 2 ** 64 - 2_048;
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -23,19 +23,17 @@ export function looksWritten(object: Json): boolean {
 }
 
 /** Reads the call. Throws NoCall if it is not one. */
-export function readWrittenCall(object: Json): RecordedQuestion {
+export function readWrittenCall(object: Json): RecordedCall {
   const { at, domain, descriptors } = object;
   const atUs = timeOfCall(at);
   if (atUs === undefined) throw new NoCall(`expected a time in 'at', found ${JSON.stringify(at) ?? "nothing"}`);
   if (!looksWritten(object)) throw new NoCall("expected 'domain' and a list of 'descriptors'");
-  return {
-    atUs,
-    question: {
-      domain: oneByteOf(domain as string),
-      descriptors: (descriptors as readonly unknown[]).map(readDescriptor),
-      hitsAddend: Math.min(hitsIn(object) ?? 0, AMOUNT_MAX),
-    },
-  };
+  const message = messageOf({
+    domain: domain as string,
+    descriptors: (descriptors as readonly unknown[]).map(readDescriptor),
+    hitsAddend: Math.min(hitsIn(object) ?? 0, AMOUNT_MAX),
+  });
+  return { atUs, message };
 }
 
 function readDescriptor(value: unknown): AskedDescriptor {
@@ -48,24 +46,24 @@ function readDescriptor(value: unknown): AskedDescriptor {
   };
 }
 
-function readEntry(entry: unknown): [string, string] {
+function readEntry(entry: unknown): AskedDescriptor["entries"][number] {
   if (!isRecord(entry) || typeof entry.key !== "string") throw new NoCall("expected a 'key' in each entry");
   const { key, value_base64: base64 } = entry;
   const value = entry.value ?? "";
   if (typeof value !== "string") throw new NoCall(`expected text as 'value', got ${typeof value}`);
-  return [oneByteOf(key), oneByteValueOf({ key, value, ...(typeof base64 === "string" && { valueBase64: base64 }) })];
+  return askedEntry({ key, value, ...(typeof base64 === "string" && { valueBase64: base64 }) });
 }
 
 function overrideOf(value: unknown): AskedDescriptor["override"] {
   if (!isRecord(value)) return undefined;
   const amount = Math.min(hitsOf(either(value, "requests_per_unit", "requestsPerUnit")) ?? 0, AMOUNT_MAX);
   const { unit } = value;
-  return { amount, unit: typeof unit === "number" ? unit : Math.max(0, UNITS.indexOf(String(unit))) };
+  return { amount, unit: Math.max(0, typeof unit === "number" ? Math.trunc(unit) : UNITS.indexOf(String(unit))) };
 }
 
 function hitsOf(value: unknown): number | undefined {
   const hits = typeof value === "string" && value !== "" ? Number(value) : value;
-  return typeof hits === "number" && Number.isInteger(hits) && hits >= 0 && hits <= HITS_MAX ? hits : undefined;
+  return typeof hits === "number" && Number.isInteger(hits) && hits >= 0 ? Math.min(hits, HITS_MAX) : undefined;
 }
 
 /** The hits of a call or a descriptor; undefined if it has none of its own. */

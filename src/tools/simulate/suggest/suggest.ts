@@ -6,15 +6,15 @@ import type { Take } from "../../../engine/domain/take.ts";
 import type { LimitCall } from "../../../engine/limiter/call.ts";
 import type { RuleSet } from "../../../engine/rules/rule-set.ts";
 import { MemoryStore } from "../../../stores/memory/memory-store.ts";
+import type { RecordedCall } from "../../mirror/read-recording.ts";
 import { NeededBursts } from "../needed-bursts.ts";
-import type { RecordedQuestion } from "../question.ts";
 import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
 import { callerName, type HeldCall, HeldCalls, type HoldNames, hitsOf } from "./held-calls.ts";
 import { type Shape, Shapes } from "./shapes.ts";
 
 interface SuggestOptions {
   /** Reads the calls of a recording, each time from the beginning. */
-  readonly openCalls: () => AsyncIterable<readonly RecordedQuestion[]>;
+  readonly openCalls: () => AsyncIterable<readonly RecordedCall[]>;
   /** Keys of entries about holds; undefined: no holds are suggested. */
   readonly holdNames?: HoldNames | undefined;
   /** Share of callers, above 0 up to 1, that would never have been refused. */
@@ -111,9 +111,9 @@ async function decideAll(
 ): Promise<void> {
   let nowUs = 0;
   for await (const batch of openCalls()) {
-    for (const { atUs, question } of batch) {
+    for (const { atUs, message } of batch) {
       nowUs = Math.max(nowUs, atUs);
-      if (service.decide(question, nowUs) === undefined) look(service.call, nowUs);
+      if (service.decide(message, nowUs) === undefined) look(service.call, nowUs);
     }
   }
   await service.close();
