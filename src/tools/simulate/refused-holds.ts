@@ -5,15 +5,14 @@ import { Mode, type Take, type TakeGroup, Verdict } from "../../engine/domain/ta
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
 import { heldName } from "./call-text.ts";
 
-/** Refused calls of one generation, some 100 bytes each. There are two; the older one is dropped when the younger is full. */
-const REFUSED_MAX = 250_000;
+/** Refused calls that are remembered, some 100 bytes each. With one more, all earlier ones are forgotten. */
+const REFUSED_MAX = 500_000;
 
 /** A memory store that leaves such reports out. */
 export class RefusedHolds extends MemoryStore {
   /** Settlements of the last group that were left out. */
   readonly leftOut = new Set<Take>();
-  #refused = new Set<string>();
-  #refusedBefore = new Set<string>();
+  readonly #refused = new Set<string>();
 
   override take(group: TakeGroup): boolean {
     this.leftOut.clear();
@@ -21,7 +20,7 @@ export class RefusedHolds extends MemoryStore {
     const takes = group.takes.slice(0, group.size).filter(({ holdId }) => holdId !== "");
     const costs = new Map<Take, number>();
     for (const take of takes) {
-      if (take.mode !== Mode.settle || !this.#isRefused(heldName(take))) continue;
+      if (take.mode !== Mode.settle || !this.#refused.has(heldName(take))) continue;
       this.leftOut.add(take);
       costs.set(take, take.cost);
       take.cost = 0;
@@ -31,25 +30,13 @@ export class RefusedHolds extends MemoryStore {
     for (const take of takes) {
       if (take.mode !== Mode.pay) continue;
       if (group.verdict === Verdict.refused) this.#note(heldName(take));
-      else if (take.paid) this.#forget(heldName(take));
+      else if (take.paid) this.#refused.delete(heldName(take));
     }
     return isSettled;
   }
 
-  #isRefused(name: string): boolean {
-    return this.#refused.has(name) || this.#refusedBefore.has(name);
-  }
-
   #note(name: string): void {
-    if (this.#refused.size >= REFUSED_MAX) {
-      this.#refusedBefore = this.#refused;
-      this.#refused = new Set();
-    }
+    if (this.#refused.size >= REFUSED_MAX) this.#refused.clear();
     this.#refused.add(name);
-  }
-
-  #forget(name: string): void {
-    this.#refused.delete(name);
-    this.#refusedBefore.delete(name);
   }
 }
