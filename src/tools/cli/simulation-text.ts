@@ -155,19 +155,13 @@ function changeLines({ changes, calls }: SimulationReport): string[] {
   for (const { limit, calls: number, callers } of newly_allowed.limits.slice(0, CHANGED_SHOWN)) {
     lines.push(`  ${number} no longer refused by ${limit}, of ${count(callers, "caller")}`);
   }
-  for (const edited of changes.edited) {
-    lines.push(`  ${edited.limit}: ${edited.old ?? "(not there)"} -> ${edited.new ?? "(gone)"}`);
-  }
-  for (const changed of changes.first_changed.slice(0, CHANGED_SHOWN)) {
-    lines.push(`  call ${changed.call}, ${changed.at}: only the ${changed.refused_by} rules refuse ${changed.caller}`);
-  }
   return lines;
 }
 
 function refusalLines(refusal: ShownRefusal): string[] {
   const asked = refusal.descriptors.map((descriptor) => `[${descriptor}]`).join(" ");
   return [
-    `call ${refusal.call}, ${refusal.at}, refused by ${refusal.limit}`,
+    `call ${refusal.call}, ${refusal.at}, refused by ${refusal.limit}${refusal.rules === "old" ? " of the old rules" : ""}`,
     `  ${refusal.domain} ${asked}`,
     ...refusal.limits.map(toldLimit),
   ];

@@ -1,4 +1,5 @@
-// Single refusals in full: what each limit of the call held before and after (`simulate --explain N`).
+// Single refusals in full: what each limit of the call held before and after (`simulate --explain N`). With --against, of calls that
+// only one of the rule sets refuses.
 
 import { isoTime } from "../../engine/base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
@@ -8,7 +9,10 @@ import { waitUsOf } from "../../engine/limiter/decision.ts";
 import { callerOf, callerText, descriptorText } from "./call-text.ts";
 
 /** A refused call. */
-export type ShownRefusal = ReturnType<typeof tell>;
+export type ShownRefusal = ReturnType<typeof tell> & {
+  /** The rules that refuse the call: `old` are those of --against. */
+  readonly rules: "new" | "old";
+};
 
 /** One limit of it. */
 export type ToldLimit = ShownRefusal["limits"][number];
@@ -25,14 +29,17 @@ export class Refusals {
     this.#hashesAll = hashesAll;
   }
 
-  /** Looks at a refused call. */
-  look(call: LimitCall, number: number, atUs: number): void {
+  /** Looks at a call as the new rules decided it, and the old ones if there are any. */
+  look(now: LimitCall, old: LimitCall | undefined, number: number, atUs: number): void {
+    if (now.decision.overLimit === (old?.decision.overLimit ?? false)) return;
+    const call = now.decision.overLimit ? now : (old ?? now);
     const { governing } = call;
     if (this.told.length >= this.#max || governing === undefined) return;
-    const id = `${governing.limit.names.id} ${callerOf(governing)}`;
+    const rules = call === now ? "new" : "old";
+    const id = `${rules} ${governing.limit.names.id} ${callerOf(governing)}`;
     if (this.#seen.has(id)) return;
     this.#seen.add(id);
-    this.told.push(tell(call, governing, number, atUs, this.#hashesAll));
+    this.told.push({ rules, ...tell(call, governing, number, atUs, this.#hashesAll) });
   }
 }
 

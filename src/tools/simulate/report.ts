@@ -3,8 +3,7 @@
 import { isoTime } from "../../engine/base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { limitWords } from "../../engine/rules/explain-words.ts";
-import type { RuleSet } from "../../engine/rules/rule-set.ts";
-import { editedLimits } from "./changes.ts";
+import type { Changes } from "./changes.ts";
 import type { LimitTally } from "./limit-tally.ts";
 import type { Simulation, Timeline } from "./simulation.ts";
 
@@ -44,7 +43,7 @@ export function reportOf(simulation: Simulation) {
     /** Null without --limits. */
     runtime_limits: runtimeReport(simulation),
     /** Null without --against. */
-    changes: against === undefined ? null : changesReport(simulation, against),
+    changes: against === undefined ? null : changesReport(simulation.changes),
     refusals: simulation.refusals.told,
   };
 }
@@ -82,15 +81,13 @@ function timeReport({ calls, firstUs, lastUs, late, lateUsMax, gaps, longestGapU
   };
 }
 
-function changesReport({ changes, ruleSet }: Simulation, against: RuleSet) {
+function changesReport(changes: Changes) {
   return {
     refused_by_both: changes.refusedByBoth,
     /** Requests that the service answers with an error under the old rules, by its code; in none of the other numbers. */
     rejected_by_old: Object.fromEntries(changes.rejectedByOld),
     newly_refused: { calls: changes.newlyRefused.calls, limits: changes.newlyRefused.list() },
     newly_allowed: { calls: changes.newlyAllowed.calls, limits: changes.newlyAllowed.list() },
-    edited: editedLimits(ruleSet, against),
-    first_changed: changes.examples,
   };
 }
 

@@ -129,10 +129,11 @@ export class Simulation {
     if (!isDecided) return;
     this.#count(call, nowUs);
     this.#needs.settle(call.group, this.#onNeed);
-    const { hashesAll = false, onDecided } = this.#options;
-    if (isDecidedByOld) this.changes.compare(call, old.call, this.timeline.calls, nowUs, hashesAll);
-    this.limitsMet.count(call, isDecidedByOld ? old.call : undefined, this.timeline.calls);
-    onDecided?.(call);
+    const oldCall = isDecidedByOld ? old.call : undefined;
+    if (oldCall !== undefined) this.changes.compare(call, oldCall);
+    this.refusals.look(call, oldCall, this.timeline.calls, nowUs);
+    this.limitsMet.count(call, oldCall, this.timeline.calls);
+    this.#options.onDecided?.(call);
   }
 
   async close(): Promise<void> {
@@ -156,10 +157,8 @@ export class Simulation {
 
   #count(call: LimitCall, nowUs: number): void {
     if (call.failure !== undefined || call.policy !== undefined) this.undecided++;
-    if (call.decision.overLimit) {
-      this.refused++;
-      this.refusals.look(call, this.timeline.calls, nowUs);
-    } else if (call.failure === undefined) this.allowed++;
+    if (call.decision.overLimit) this.refused++;
+    else if (call.failure === undefined) this.allowed++;
     if (call.wasShadowed) this.shadowed++;
     this.unmatched.count(call);
     for (let i = 0; i < call.group.size; i++) {
