@@ -32,8 +32,6 @@ class ChangedCalls {
 /** Compares two services that decide the same calls. */
 export class Changes {
   refusedByBoth = 0;
-  /** Calls that the old rules answer with an error, by its code. They are compared with nothing. */
-  readonly rejectedByOld = new Map<string, number>();
   readonly newlyRefused = new ChangedCalls();
   readonly newlyAllowed = new ChangedCalls();
 

@@ -3,7 +3,6 @@
 import { isoTime } from "../../engine/base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { limitWords } from "../../engine/rules/explain-words.ts";
-import type { Changes } from "./changes.ts";
 import type { LimitTally } from "./limit-tally.ts";
 import type { Simulation, Timeline } from "./simulation.ts";
 
@@ -18,7 +17,7 @@ export type LimitReport = ReturnType<typeof limitReport>;
 
 /** Gathers the report of all calls so far. */
 export function reportOf(simulation: Simulation) {
-  const { timeline, unmatched, against } = simulation;
+  const { service, old, timeline, unmatched, limitsMet } = simulation;
   return {
     calls: {
       read: timeline.calls,
@@ -27,7 +26,7 @@ export function reportOf(simulation: Simulation) {
       /** Passed only because of a shadow rule or SHADOW_MODE. */
       shadowed: simulation.shadowed,
       /** Requests that the service answers with an error, by its code. */
-      rejected: Object.fromEntries(simulation.rejected),
+      rejected: Object.fromEntries(service.rejected),
       /** Calls that a sliding log could not decide for lack of memory. */
       undecided: simulation.undecided,
     },
@@ -39,30 +38,12 @@ export function reportOf(simulation: Simulation) {
       of_further_shapes: unmatched.others,
     },
     /** Buckets dropped for lack of memory before they had expired; above 0 the figures are lenient. */
-    evicted_buckets: simulation.evicted,
+    evicted_buckets: service.evicted,
     /** Null without --limits. */
-    runtime_limits: runtimeReport(simulation),
+    runtime_limits: service.limitCount === undefined ? null : { given: service.limitCount, met: limitsMet.list() },
     /** Null without --against. */
-    changes: against === undefined ? null : changesReport(simulation.changes),
+    changes: old === undefined ? null : changesReport(simulation.changes, old),
     refusals: simulation.refusals.told,
-  };
-}
-
-function runtimeReport({ limitCount, limitsMet, against }: Simulation) {
-  if (limitCount === undefined) return null;
-  const met = limitsMet.list();
-  return {
-    given: limitCount,
-    /** Those that calls met, and what became of these calls. */
-    met: met.map(({ caller, words, calls, refused, shadowed, refusedByOld }) => ({
-      caller,
-      words,
-      calls,
-      refused,
-      shadowed,
-      /** How many of them the old rules refuse; null without --against. */
-      refused_by_old: against === undefined ? null : refusedByOld,
-    })),
   };
 }
 
@@ -81,11 +62,11 @@ function timeReport({ calls, firstUs, lastUs, late, lateUsMax, gaps, longestGapU
   };
 }
 
-function changesReport(changes: Changes) {
+function changesReport(changes: Simulation["changes"], old: NonNullable<Simulation["old"]>) {
   return {
     refused_by_both: changes.refusedByBoth,
     /** Requests that the service answers with an error under the old rules, by its code; in none of the other numbers. */
-    rejected_by_old: Object.fromEntries(changes.rejectedByOld),
+    rejected_by_old: Object.fromEntries(old.rejected),
     newly_refused: { calls: changes.newlyRefused.calls, limits: changes.newlyRefused.list() },
     newly_allowed: { calls: changes.newlyAllowed.calls, limits: changes.newlyAllowed.list() },
   };

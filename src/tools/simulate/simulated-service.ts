@@ -7,9 +7,11 @@ import { LimitCall } from "../../engine/limiter/call.ts";
 import { LocalFallback } from "../../engine/limiter/failure-policy.ts";
 import { Limiter } from "../../engine/limiter/limiter.ts";
 import type { LimiterObserver } from "../../engine/limiter/limiter-observer.ts";
+import { planLimit } from "../../engine/limiter/runtime-check.ts";
 import { RuntimeLimits } from "../../engine/limiter/runtime-limits.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
-import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
+import { type AskedLimit, keyText, valueText } from "../../engine/runtime/runtime-limit.ts";
+import { newRuntimeTable, RuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import { decodeRequest } from "../../grpc/rls/codec.ts";
 import { checkRequest } from "../../grpc/rls/service.ts";
 import { MemoryStore, type MemoryStoreOptions } from "../../stores/memory/memory-store.ts";
@@ -50,17 +52,24 @@ export class SimulatedService<Deciding extends MemoryStore> {
   readonly call = new LimitCall({ finish: ignore });
   /** Buckets that were dropped for lack of room before they had expired. */
   evicted = 0;
+  /** Calls that the service would reject as mistakes, by the code of the error. */
+  readonly rejected = new Map<string, number>();
   readonly store: Deciding;
+  readonly #ruleSet: RuleSet;
   readonly #limiter: Limiter;
+  readonly #limits: RuntimeTable | undefined;
 
-  /** `limits`: those at run time. */
+  /** `limitsMax`: how many limits at run time there may be; undefined: none. */
   constructor(
     ruleSet: RuleSet,
     settings: DecidingSettings,
     Store: new (options: MemoryStoreOptions) => Deciding,
-    limits?: RuntimeTable,
+    limitsMax?: number,
   ) {
     const { clock } = this;
+    this.#ruleSet = ruleSet;
+    // Each may be twice as long as a service has room for.
+    if (limitsMax !== undefined) this.#limits = new RuntimeTable(newRuntimeTable(2 * limitsMax), 0);
     const observer = {
       ...SILENT_STORE_OBSERVER,
       evicted: (buckets: number) => {
@@ -79,7 +88,7 @@ export class SimulatedService<Deciding extends MemoryStore> {
         () => 1,
       ),
       statsBook: UNREAD_STATS,
-      runtime: limits && new RuntimeLimits(limits, clock),
+      runtime: this.#limits && new RuntimeLimits(this.#limits, clock),
     });
     this.#limiter.useRules(ruleSet);
   }
@@ -95,9 +104,31 @@ export class SimulatedService<Deciding extends MemoryStore> {
       this.#limiter.decide(call, Number.POSITIVE_INFINITY);
       return undefined;
     } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      this.rejected.set(error.code, (this.rejected.get(error.code) ?? 0) + 1);
+      return error;
+    }
+  }
+
+  /** Number of limits at run time; undefined if there may be none. */
+  get limitCount(): number | undefined {
+    return this.#limits?.size;
+  }
+
+  /** Sets a limit at run time from `nowUs` on, or unsets it. Does nothing if there may be none. Returns why it can't be. */
+  setLimit(asked: AskedLimit | RequestError, nowUs: number): RequestError | undefined {
+    if (asked instanceof RequestError) return asked;
+    if (this.#limits === undefined) return undefined;
+    try {
+      const { caller, limit, known } = planLimit(this.#ruleSet, this.#limits, asked, "", nowUs);
+      const atUs = Math.max(nowUs, (known?.atUs ?? 0) + 1);
+      const kept = this.#limits.put({ key: keyText(caller.key), value: valueText(limit), atUs });
+      if (kept !== "full") return undefined;
+    } catch (error) {
       if (error instanceof RequestError) return error;
       throw error;
     }
+    return new RequestError("REQUEST_LIMIT", "expected shorter keys and notes; there is no room for all limits");
   }
 
   close(): Promise<void> {

@@ -7,7 +7,6 @@ import type { Take } from "../../engine/domain/take.ts";
 import { isOfBlock } from "../../engine/limiter/blocked-limit.ts";
 import type { LimitCall } from "../../engine/limiter/call.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
-import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
 import type { RecordedCall } from "../mirror/read-recording.ts";
 import { callerText } from "./call-text.ts";
 import { Changes } from "./changes.ts";
@@ -15,7 +14,7 @@ import { callerRoom, LimitTally } from "./limit-tally.ts";
 import { NeededBursts } from "./needed-bursts.ts";
 import { Refusals } from "./refusals.ts";
 import { RefusedHolds } from "./refused-holds.ts";
-import { LimitsTally, openLimits, type PlacedLimit, setLimit } from "./simulated-limits.ts";
+import { LimitsTally, type PlacedLimit } from "./simulated-limits.ts";
 import { type DecidingSettings, SimulatedService } from "./simulated-service.ts";
 import { UnmatchedShapes } from "./unmatched-shapes.ts";
 
@@ -43,15 +42,14 @@ export interface SimulationOptions {
 
 /** Decides calls in their order and counts. */
 export class Simulation {
-  readonly ruleSet: RuleSet;
-  readonly against: RuleSet | undefined;
+  readonly service: SimulatedService<RefusedHolds>;
+  /** With the rules to compare with. */
+  readonly old: SimulatedService<RefusedHolds> | undefined;
   readonly timeline = new Timeline();
   readonly unmatched = new UnmatchedShapes();
   readonly changes = new Changes();
   readonly refusals: Refusals;
   readonly limitsMet: LimitsTally;
-  /** Calls that the service would refuse as mistakes, by the code of the error. */
-  readonly rejected = new Map<string, number>();
   allowed = 0;
   refused = 0;
   /** Calls that only a shadow rule or SHADOW_MODE let pass. */
@@ -59,28 +57,22 @@ export class Simulation {
   /** Calls with a limit that could not decide: sliding logs are out of memory. */
   undecided = 0;
   readonly #options: SimulationOptions;
-  readonly #service: SimulatedService<RefusedHolds>;
-  readonly #old: SimulatedService<RefusedHolds> | undefined;
   readonly #needs: NeededBursts;
   readonly #room = callerRoom();
   readonly #tallies = new Map<Limit, LimitTally>();
   /** By the limit's name: those of rules, which limits at run time share, and those of overrides. */
   readonly #talliesByName = new Map<string, LimitTally>();
-  readonly #limits: RuntimeTable | undefined;
-  readonly #oldLimits: RuntimeTable | undefined;
   readonly #labelOf: (take: Take) => string;
   readonly #onNeed: (take: Take, needed: number) => void;
 
   constructor(options: SimulationOptions) {
     const { ruleSet, against, settings, explainMax = 0, hashesAll = false } = options;
     this.#options = options;
-    this.ruleSet = ruleSet;
-    this.against = against;
-    this.#limits = options.limits && openLimits(options.limits.length);
-    if (options.comparesWithoutLimits !== true) this.#oldLimits = options.limits && openLimits(options.limits.length);
-    this.#service = new SimulatedService(ruleSet, settings, RefusedHolds, this.#limits);
-    this.#old = against && new SimulatedService(against, settings, RefusedHolds, this.#oldLimits);
-    this.#needs = new NeededBursts(this.#service.clock, settings);
+    const limitsMax = options.limits?.length;
+    const oldLimitsMax = options.comparesWithoutLimits === true ? undefined : limitsMax;
+    this.service = new SimulatedService(ruleSet, settings, RefusedHolds, limitsMax);
+    this.old = against && new SimulatedService(against, settings, RefusedHolds, oldLimitsMax);
+    this.#needs = new NeededBursts(this.service.clock, settings);
     this.refusals = new Refusals(explainMax, hashesAll);
     this.limitsMet = new LimitsTally(hashesAll);
     for (const domain of ruleSet.domains.values()) {
@@ -90,7 +82,7 @@ export class Simulation {
         this.#talliesByName.set(limit.names.id, tally);
       }
     }
-    this.#labelOf = (take) => callerText(this.#service.call, take, hashesAll);
+    this.#labelOf = (take) => callerText(this.service.call, take, hashesAll);
     this.#onNeed = (take, needed) => {
       const tally = this.#tallyOf(take.limit);
       // What a caller with other amounts needs says nothing of the rule's.
@@ -99,19 +91,9 @@ export class Simulation {
     };
   }
 
-  /** Buckets that were dropped before they had expired: the outcome is lenient by that much. */
-  get evicted(): number {
-    return this.#service.evicted;
-  }
-
   /** Counts of all limits, in the order of the files; limits that calls bring along come last. */
   tallies(): readonly LimitTally[] {
     return [...new Set([...this.#tallies.values(), ...this.#talliesByName.values()])];
-  }
-
-  /** Number of limits at run time; undefined if none were given. */
-  get limitCount(): number | undefined {
-    return this.#limits?.size;
   }
 
   /**
@@ -121,33 +103,32 @@ export class Simulation {
   feed({ atUs, message }: RecordedCall): void {
     const nowUs = this.timeline.place(atUs);
     if (this.timeline.calls === 1) this.#setLimits(nowUs);
-    const { call } = this.#service;
-    const isDecided = decides(this.#service, message, nowUs, this.rejected);
-    const old = this.#old;
+    const { service, old } = this;
+    const { call } = service;
+    const isDecided = service.decide(message, nowUs) === undefined;
     // The old rules are asked in any case: what they let pass counts in their buckets.
-    const isDecidedByOld = old !== undefined && decides(old, message, nowUs, this.changes.rejectedByOld);
+    const isDecidedByOld = old !== undefined && old.decide(message, nowUs) === undefined;
     if (!isDecided) return;
     this.#count(call, nowUs);
     this.#needs.settle(call.group, this.#onNeed);
     const oldCall = isDecidedByOld ? old.call : undefined;
     if (oldCall !== undefined) this.changes.compare(call, oldCall);
     this.refusals.look(call, oldCall, this.timeline.calls, nowUs);
-    this.limitsMet.count(call, oldCall, this.timeline.calls);
+    this.limitsMet.count(call, oldCall);
     this.#options.onDecided?.(call);
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#service.close(), this.#old?.close(), this.#needs.close()]);
+    await Promise.all([this.service.close(), this.old?.close(), this.#needs.close()]);
   }
 
   #setLimits(nowUs: number): void {
-    const { limits = [], against } = this.#options;
-    const refused = limits.flatMap((limit) => {
-      const error = this.#limits && setLimit(this.#limits, this.ruleSet, limit.asked, nowUs);
+    const { limits = [] } = this.#options;
+    const refused = limits.flatMap(({ at, asked }) => {
+      const error = this.service.setLimit(asked, nowUs);
       // Of those that only the old rules refuse, a service that has them says that they do nothing.
-      if (against !== undefined && this.#oldLimits !== undefined)
-        setLimit(this.#oldLimits, against, limit.asked, nowUs);
-      return error === undefined ? [] : [`${limit.at}: ${error.message}`];
+      this.old?.setLimit(asked, nowUs);
+      return error === undefined ? [] : [`${at}: ${error.message}`];
     });
     if (refused.length === 0) return;
     const more = refused.length - REFUSED_SHOWN_MAX;
@@ -167,7 +148,7 @@ export class Simulation {
       if (isOfBlock(take)) continue;
       const tally = this.#tallyOf(take.limit);
       tally.count(take, nowUs, this.#labelOf);
-      tally.holds?.count(take, nowUs, this.#service.store.leftOut.has(take));
+      tally.holds?.count(take, nowUs, this.service.store.leftOut.has(take));
     }
   }
 
@@ -178,18 +159,6 @@ export class Simulation {
       getOrInsert(this.#talliesByName, limit.names.id, () => new LimitTally(limit, this.#room))
     );
   }
-}
-
-/** Decides the call, or counts it as rejected: as a mistake that the service would answer with an error. */
-function decides(
-  service: SimulatedService<RefusedHolds>,
-  message: Buffer,
-  atUs: number,
-  rejected: Map<string, number>,
-): boolean {
-  const error = service.decide(message, atUs);
-  if (error !== undefined) rejected.set(error.code, (rejected.get(error.code) ?? 0) + 1);
-  return error === undefined;
 }
 
 /**

@@ -14,7 +14,6 @@ import { addHeaders, type HeaderOptions } from "../../../grpc/rls/headers.ts";
 import { failWithCallFailure, failWithError } from "../../../grpc/rls/service.ts";
 import { GrpcStatus } from "../../../grpc/unary.ts";
 import { MemoryStore } from "../../../stores/memory/memory-store.ts";
-import { openLimits, setLimit } from "../simulated-limits.ts";
 import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
 import type { CaseLimit } from "./case-limits.ts";
 import type { Coverage } from "./coverage.ts";
@@ -49,8 +48,7 @@ interface Answer {
 /** Runs one case, on buckets of its own. No failures: it passed. It ends with the first step that fails. */
 export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }: CaseOptions) {
   const limitCount = test.steps.reduce((sum, { limits }) => sum + limits.length, 0);
-  const table = limitCount === 0 ? undefined : openLimits(limitCount);
-  const service = new SimulatedService(ruleSet, settings, SwitchedStore, table);
+  const service = new SimulatedService(ruleSet, settings, SwitchedStore, limitCount || undefined);
   let nowUs = test.startUs;
   let calls = 0;
   const done = (failures: readonly Failure[]) => {
@@ -59,7 +57,7 @@ export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }
   };
   const setAll = (limits: readonly CaseLimit[]): readonly Failure[] =>
     limits.flatMap(({ at, asked }) => {
-      const error = table && setLimit(table, ruleSet, asked, nowUs);
+      const error = service.setLimit(asked, nowUs);
       return error === undefined ? [] : [{ at, message: `the limit at run time is rejected: ${error.message}` }];
     });
   for (const step of test.steps) {
