@@ -1,9 +1,10 @@
 // What /readyz and /rlconfig show. Pure.
 
 import { visible } from "../../engine/base/visible.ts";
-import { ALGORITHM_NAMES, type Limit, UNIT_NAMES } from "../../engine/domain/limit.ts";
+import { type Limit, UNIT_NAMES } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import { Kind } from "../../engine/domain/take.ts";
+import { limitWords } from "../../engine/rules/explain-words.ts";
 import type { Level, Rule, RuleSet } from "../../engine/rules/rule-set.ts";
 import { rulesOfTiers } from "../../engine/rules/tiers.ts";
 import type { RulesFailure } from "../../rule-sources/files/rule-source.ts";
@@ -59,19 +60,9 @@ function limitText(limit: Limit): string {
   return `unit=${UNIT_NAMES[limit.shownUnit].toUpperCase()} requests_per_unit=${limit.shownAmount}`;
 }
 
+/** The limit's name, and what it allows in the words of explain. */
 function ownText(limit: Limit, rule?: Rule): string {
-  const parts = [
-    `algorithm: ${ALGORITHM_NAMES[limit.algorithm]}`,
-    `window: ${limit.calendar?.words ?? `${limit.windowSeconds}s`}`,
-  ];
-  if (limit.burst !== limit.amount) parts.push(`burst: ${limit.burst}`);
-  if (limit.names.readableName !== "") parts.push(`name: ${visible(textOf(limit.names.readableName))}`);
-  if (rule?.isPostPaid === true) parts.push("post_paid: true");
-  if (limit.priority !== undefined) {
-    const { entry, values, percent } = limit.priority;
-    parts.push(
-      `priority: ${percent}% for ${[...values].map((value) => visible(textOf(`${entry}=${value}`))).join(" or ")}`,
-    );
-  }
-  return parts.map((part) => `, ${part}`).join("");
+  const { readableName: name } = limit.names;
+  const own = `${name === "" ? "" : `, name: ${textOf(name)}`}${rule?.isPostPaid === true ? ", post_paid: true" : ""}`;
+  return visible(`${own}, says: ${limitWords(limit)}`);
 }

@@ -28,11 +28,11 @@ descriptors:
     rate_limit: { unlimited: true }
 `);
     expect(limitsText(rules).split("\n")).toEqual([
-      "edge.plan_free*.api_key: unit=SECOND requests_per_unit=10, shadow_mode: true, quota_mode: false, algorithm: token_bucket, window: 1s, burst: 20, name: fast",
-      "edge.tenant: unit=UNKNOWN requests_per_unit=5, shadow_mode: false, quota_mode: true, algorithm: sliding_window, window: 30s",
-      "edge.llm: unit=WEEK requests_per_unit=5, shadow_mode: false, quota_mode: false, algorithm: sliding_window, window: 604800s, post_paid: true",
+      "edge.plan_free*.api_key: unit=SECOND requests_per_unit=10, shadow_mode: true, quota_mode: false, name: fast, says: 10 tokens per second, burst 20, token bucket",
+      "edge.tenant: unit=UNKNOWN requests_per_unit=5, shadow_mode: false, quota_mode: true, says: 5 hits per 30 seconds, sliding window",
+      "edge.llm: unit=WEEK requests_per_unit=5, shadow_mode: false, quota_mode: false, post_paid: true, says: 5 hits per week, sliding window",
       "edge.office: unit=UNKNOWN requests_per_unit=0, shadow_mode: false, quota_mode: false, unlimited: true",
-      "edge: unit=DAY requests_per_unit=9, shadow_mode: false, quota_mode: false, global_limit: true, algorithm: sliding_window, window: 86400s",
+      "edge: unit=DAY requests_per_unit=9, shadow_mode: false, quota_mode: false, global_limit: true, says: 9 hits per day, sliding window",
       "",
     ]);
   });
