@@ -69,7 +69,8 @@ describe.each([...SHARED_STORES, SERIALIZABLE])("on $name", ({ name, start }) =>
   });
 
   // Promise(limits): Each bucket holds exactly what was granted, over several buckets, slots and servers.
-  test("calls over three buckets leave in each what was granted, and none grants more than it holds", async () => {
+  // Promise(limits): Calls over several limits in two processes get each limit to the last hit.
+  test("calls over three buckets get each to the last hit and not one more, and leave in each what was granted", async () => {
     const repeatsBefore = reports.repeats;
     const granted = new Map<string, number>();
     let refused = 0;
@@ -91,6 +92,10 @@ describe.each([...SHARED_STORES, SERIALIZABLE])("on $name", ({ name, start }) =>
       const left = await Promise.all(BUCKETS.map((bucket) => leftIn(storeOf(0), bucket)));
       return BUCKETS.every(({ key, limit }, i) => left[i] === limit.burst - (granted.get(key) ?? 0));
     });
+    // A refused call may have held for a moment what another would have got.
+    let last = granted.get(EVERYBODY.key) ?? 0;
+    while ((await settle(storeOf(last), groupOver([EVERYBODY], 1))).verdict === Verdict.allowed) last++;
+    expect(last).toBe(EVERYBODY.limit.burst);
     expect([...new Set(failures().map(String))]).toEqual([]);
     const repeats = reports.repeats - repeatsBefore;
     expect(repeats).toBeLessThanOrEqual(REPEATS_MAX[name] ?? 0);

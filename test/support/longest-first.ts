@@ -16,7 +16,6 @@ const LONGEST = [
   "test/fault/store-replies.test.ts",
   "test/fault/store-away.test.ts",
   "test/fault/overload.test.ts",
-  "test/fault/over-grant-processes.test.ts",
   "test/integration/secrets.test.ts",
   "test/integration/worker-connections.test.ts",
   "test/fault/redis-sentinel.test.ts",
