@@ -1,12 +1,10 @@
-// A thread that takes from a store in shared memory again and again, as told by its worker data. It may be told to end at its n-th step:
-// before a number changes, before a lock is taken or freed, or at a commit.
+// A thread that takes from a store in shared memory again and again, as its worker data says.
 
 import { workerData } from "node:worker_threads";
 
-const { dist, shared, thread, hashKey, groups, counted, exitAtStep, untilRefused, calls = Infinity } = workerData;
+const { dist, shared, thread, hashKey, groups, counted, untilRefused, calls = Infinity } = workerData;
 const load = (file) => import(new URL(file, dist));
 const { useHashKey } = await load("engine/domain/key-bytes.js");
-const { JournaledMemory } = await load("engine/base/journaled-memory.js");
 const { MemoryStore } = await load("stores/memory/memory-store.js");
 const { SystemClock } = await load("engine/base/clock.js");
 const { Mode, TakeGroup, Verdict } = await load("engine/domain/take.js");
@@ -26,31 +24,8 @@ const limits = groups.map((asks) =>
   })),
 );
 
-let steps = 0;
-let isCounting = false;
-function step() {
-  if (isCounting && ++steps === exitAtStep) process.exit();
-}
-if (exitAtStep > 0) {
-  for (const [object, names] of [
-    [JournaledMemory.prototype, ["setNumber", "setWord", "commit"]],
-    [Atomics, ["compareExchange", "exchange"]],
-  ]) {
-    for (const name of names) {
-      const original = object[name];
-      object[name] = function (...given) {
-        step();
-        const result = original.apply(this, given);
-        step();
-        return result;
-      };
-    }
-  }
-}
-
 const store = new MemoryStore({ clock: new SystemClock(), shared: { store: shared, thread } });
 const group = new TakeGroup();
-isCounting = true;
 let refused = 0;
 for (let call = 0; refused < untilRefused && call < calls; call++) {
   const which = call % groups.length;
@@ -71,5 +46,4 @@ for (let call = 0; refused < untilRefused && call < calls; call++) {
   if (!isAllowed) refused++;
   Atomics.add(counts, which * 2 + (isAllowed ? 0 : 1), 1);
 }
-isCounting = false;
 await store.close();
