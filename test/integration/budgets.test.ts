@@ -178,17 +178,6 @@ describe.each(SHARED_STORES)("with $name", ({ start }) => {
   }, 60_000);
 
   // Promise(holds): `Reserve` and `Settle` work on every store.
-  test("reserves and settles as with memory", async () => {
-    const { app, budgets } = await serve({ ...servers.env, STORE_DEADLINE: "5s" });
-    expect(await budgets.reserve({ entries: tenant, id: "r1", number: 50 })).toMatchObject({
-      code: "OK",
-      reserved: 50,
-    });
-    await settleTwice(budgets, 7, 93);
-    expect(await budgets.settle({ entries: tenant, id: "r2", number: 3 })).toMatchObject({ found: "UNKNOWN" });
-    expect(await budgetLeft(app)).toBe(90);
-  });
-
   // Promise(holds): Callers in two processes never overspend a budget, on every shared store.
   // Promise(holds): A hold opened in one process settles once in another.
   test("200 callers at once overspend no budget, in two processes", async () => {
