@@ -1,9 +1,9 @@
 // A process while it starts: it says that it is ready when calls are answered and not before, a taken port ends it at once
 // with the reason, and SIGTERM ends it at every moment; with each kind of store, there or not.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
 import { connect, createServer } from "node:net";
 import { join, resolve } from "node:path";
@@ -154,19 +154,6 @@ describe("a path of GRPC_UDS that is taken", () => {
       }
     },
   );
-
-  test("by the socket of a killed process is listened on", async () => {
-    const path = join(temporaryFolder("headgate-taken"), "grpc.sock");
-    const script = `require("node:net").createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 9))`;
-    await once(spawn(process.execPath, ["-e", script]), "exit");
-    expect(existsSync(path)).toBe(true);
-    const { stop } = await startBareApp({ GRPC_UDS: path });
-    const socket = connect(path);
-    await once(socket, "connect");
-    socket.destroy();
-    await stop();
-    expect(existsSync(path)).toBe(false);
-  });
 });
 
 describe("SIGTERM while a process starts", () => {

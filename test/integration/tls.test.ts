@@ -68,18 +68,6 @@ describe("TLS", () => {
     expect(await codeOf(server, undefined, stranger)).toBe(status.OK);
     expect(await codeOf(server)).not.toBe(status.OK);
   });
-
-  test("names file and reason when the first pair can't be used", () => {
-    const pair = authority.issue("headgate.test");
-    const names = {
-      certFile: pair.certFile,
-      keyFile: "/nowhere/tls.key",
-      clientCaFile: undefined,
-      clientName: undefined,
-    };
-    const observer = { renewed: () => undefined, refused: () => undefined };
-    expect(() => new TlsFiles(names, observer)).toThrow(/certificates can't be used: .*\/nowhere\/tls\.key/);
-  });
 });
 
 describe("mutual TLS", () => {
