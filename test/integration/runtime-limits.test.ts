@@ -3,7 +3,7 @@
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { BUDGET_RULES, budgetLeft, callBudgets } from "../support/budgets.ts";
 import { runProgram } from "../support/run-program.ts";
 import { type SharedServers, startCluster, startPostgres, startRedis } from "../support/shared-stores.ts";
@@ -46,23 +46,25 @@ const codes = async (app: TestApp, entries: Readonly<Record<string, string>>, co
   return found.map((code) => (code === "OK" ? "ok" : "over")).join(" ");
 };
 
-describe.each([
+/** Two processes on servers of that kind; on the memory store one, twice. */
+async function startTwo(open?: () => Promise<SharedServers>): Promise<readonly [TestApp, TestApp]> {
+  if (open === undefined) {
+    const app = await start();
+    return [app, app];
+  }
+  const { env } = await open();
+  return [await start(env), await start(env)];
+}
+
+test.each([
   { name: "memory", open: undefined },
   { name: "Redis", open: startRedis },
   { name: "a Redis Cluster", open: startCluster },
   { name: "PostgreSQL", open: startPostgres },
-])("on $name", ({ open }) => {
-  async function startTwo(): Promise<readonly [TestApp, TestApp]> {
-    if (open === undefined) {
-      const app = await start();
-      return [app, app];
-    }
-    const { env }: SharedServers = await open();
-    return [await start(env), await start(env)];
-  }
-
-  test("a caller is raised, blocked, exempted and left to its rule again, in all processes, and keeps what it spent", async () => {
-    const [one, other] = await startTwo();
+])(
+  "on $name a caller is raised, blocked, exempted and left to its rule again, in all processes, and keeps what it spent",
+  async ({ open }) => {
+    const [one, other] = await startTwo(open);
     const processes = one === other ? "1 of 1 process" : "2 of 2 processes";
     expect(await codes(other, { tenant: "acme" }, 3)).toBe("ok ok over");
     const raised = await limits(
@@ -95,71 +97,71 @@ describe.each([
       history.split("\n").map((line) => line.replace(/^\S+ +ADMIN_TOKEN +/, "").replace(/until \S+Z/, "until T")),
     ).toEqual(["unset", "exempt", "blocked: INC-1", "hourly: 5 until T: launch", ""]);
     expect((await limits(one, "list")).out).toBe("no limits at run time are in force\n");
-  });
+  },
+);
 
-  test("leases and the limits of a tier follow, and hidden values stay hidden", async () => {
-    const [one, other] = await startTwo();
-    expect(await codes(one, { leased: "x" }, 2)).toBe("ok ok");
-    await limits(other, "set", "edge", "leased=x", "--requests", "2");
-    expect(await codes(one, { leased: "x" }, 1)).toBe("over");
-    expect(await codes(other, { user: "u", plan: "free" }, 3)).toBe("ok ok over");
-    await limits(one, "set", "edge", "user=u", "--use", "gold");
-    expect(await codes(other, { user: "u", plan: "free" }, 3)).toBe("ok ok ok");
-    await limits(one, "block", "edge", "user=v", "--until", "1h");
-    const blocked = await other.hit({ user: "v", plan: "all" });
-    expect([blocked.overall_code, blocked.statuses[0]?.code]).toEqual(["OVER_LIMIT", "OVER_LIMIT"]);
-    expect(Number(blocked.statuses[0]?.duration_until_reset?.seconds)).toBeGreaterThan(3_000);
-    await limits(one, "block", "edge", "api_key=secret");
-    expect(await codes(other, { api_key: "secret" }, 1)).toBe("over");
-    const shown = [(await limits(one, "list")).out, (await limits(one, "export")).out, ...one.log].join();
-    expect(shown).toContain("api_key");
-    expect(shown).not.toContain("secret");
-  });
+test("leases and the limits of a tier follow, and hidden values stay hidden", async () => {
+  const [one, other] = await startTwo(startRedis);
+  expect(await codes(one, { leased: "x" }, 2)).toBe("ok ok");
+  await limits(other, "set", "edge", "leased=x", "--requests", "2");
+  expect(await codes(one, { leased: "x" }, 1)).toBe("over");
+  expect(await codes(other, { user: "u", plan: "free" }, 3)).toBe("ok ok over");
+  await limits(one, "set", "edge", "user=u", "--use", "gold");
+  expect(await codes(other, { user: "u", plan: "free" }, 3)).toBe("ok ok ok");
+  await limits(one, "block", "edge", "user=v", "--until", "1h");
+  const blocked = await other.hit({ user: "v", plan: "all" });
+  expect([blocked.overall_code, blocked.statuses[0]?.code]).toEqual(["OVER_LIMIT", "OVER_LIMIT"]);
+  expect(Number(blocked.statuses[0]?.duration_until_reset?.seconds)).toBeGreaterThan(3_000);
+  await limits(one, "block", "edge", "api_key=secret");
+  expect(await codes(other, { api_key: "secret" }, 1)).toBe("over");
+  const shown = [(await limits(one, "list")).out, (await limits(one, "export")).out, ...one.log].join();
+  expect(shown).toContain("api_key");
+  expect(shown).not.toContain("secret");
+});
 
-  test("of two who change one caller the one who has seen less is told", async () => {
-    const [one, other] = await startTwo();
-    const put = async (app: TestApp, seen: number, requests: number) => {
-      const limit = {
-        domain: "edge",
-        entries: [{ key: "tenant", value: "acme" }],
-        limit: "hourly",
-        requests_per_unit: requests,
-        seen_us: seen,
-      };
-      const response = await app.http("/limits", {
-        method: "PUT",
-        body: JSON.stringify({ limits: [limit] }),
-        headers: { authorization: `Bearer ${TOKEN}` },
-      });
-      return { status: response.status, text: await response.text() };
+test("of two operators who change one caller, the one who saw the older limit is refused", async () => {
+  const [one, other] = await startTwo(startRedis);
+  const put = async (app: TestApp, seen: number, requests: number) => {
+    const limit = {
+      domain: "edge",
+      entries: [{ key: "tenant", value: "acme" }],
+      limit: "hourly",
+      requests_per_unit: requests,
+      seen_us: seen,
     };
-    expect((await put(one, 0, 5)).status).toBe(200);
-    const second = await put(other, 0, 7);
-    expect(second.status).toBe(400);
-    expect(second.text).toContain("expected the limit that was shown");
-    expect((await limits(one, "list")).out).toContain("hourly: 5");
-  });
+    const response = await app.http("/limits", {
+      method: "PUT",
+      body: JSON.stringify({ limits: [limit] }),
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
+    return { status: response.status, text: await response.text() };
+  };
+  expect((await put(one, 0, 5)).status).toBe(200);
+  const second = await put(other, 0, 7);
+  expect(second.status).toBe(400);
+  expect(second.text).toContain("expected the limit that was shown");
+  expect((await limits(one, "list")).out).toContain("hourly: 5");
+});
 
-  test("what can't be set is refused with what would be right, and what a rule file means is not changed", async () => {
-    const [one] = await startTwo();
-    for (const [args, says] of [
-      [["set", "edge", "tenat=acme", "--requests", "5"], "Did you mean 'tenant'?"],
-      [["set", "edge", "tenant=acme", "--requests", "5"], "the rule 'tenant' has 'hourly', 'daily'"],
-      [["set", "edge", "tenant=acme", "--limit", "dayly", "--requests", "5"], "did you mean 'daily'?"],
-      [["set", "edge", "tenant=acme", "--limit", "daily", "--requests", "5", "--unit", "hour"], "expected unit day"],
-      [["set", "edge", "tenant=acme", "--use", "gold"], "has no 'tier'"],
-      [["set", "edge", "user=u", "--use", "golf"], "did you mean 'gold'?"],
-      [["block", "edge", "shared=s1"], "share_threshold"],
-      [["block", "nowhere", "a=b"], "no rules are for domain 'nowhere'"],
-      [["unset", "edge", "tenant=acme"], "found none"],
-      [["block", "edge", "tenant=acme", "--until", "2020-01-01T00:00:00Z"], "an end that is yet to come"],
-    ] as const) {
-      const { out, exitCode } = await limits(one, ...args);
-      expect(out.replace(/\s+/g, " "), args.join(" ")).toContain(says);
-      expect(exitCode).toBe(1);
-    }
-    expect((await limits(one, "list")).out).toBe("no limits at run time are in force\n");
-  });
+test("what can't be set is refused with what would be right, and what a rule file means is not changed", async () => {
+  const one = await start();
+  for (const [args, says] of [
+    [["set", "edge", "tenat=acme", "--requests", "5"], "Did you mean 'tenant'?"],
+    [["set", "edge", "tenant=acme", "--requests", "5"], "the rule 'tenant' has 'hourly', 'daily'"],
+    [["set", "edge", "tenant=acme", "--limit", "dayly", "--requests", "5"], "did you mean 'daily'?"],
+    [["set", "edge", "tenant=acme", "--limit", "daily", "--requests", "5", "--unit", "hour"], "expected unit day"],
+    [["set", "edge", "tenant=acme", "--use", "gold"], "has no 'tier'"],
+    [["set", "edge", "user=u", "--use", "golf"], "did you mean 'gold'?"],
+    [["block", "edge", "shared=s1"], "share_threshold"],
+    [["block", "nowhere", "a=b"], "no rules are for domain 'nowhere'"],
+    [["unset", "edge", "tenant=acme"], "found none"],
+    [["block", "edge", "tenant=acme", "--until", "2020-01-01T00:00:00Z"], "an end that is yet to come"],
+  ] as const) {
+    const { out, exitCode } = await limits(one, ...args);
+    expect(out.replace(/\s+/g, " "), args.join(" ")).toContain(says);
+    expect(exitCode).toBe(1);
+  }
+  expect((await limits(one, "list")).out).toBe("no limits at run time are in force\n");
 });
 
 test("explain and /state show what is in force, who set it and why", async () => {
@@ -176,7 +178,7 @@ test("explain and /state show what is in force, who set it and why", async () =>
   });
 });
 
-test("a file that can't be written is a thing to check", async () => {
+test("a LIMITS_CACHE that can't be written is a condition", async () => {
   const noFolder = join(temporaryFolder("headgate-limits"), "nowhere");
   await writeFile(noFolder, "");
   const app = await start({ LIMITS_CACHE: join(noFolder, "limits") });
@@ -192,7 +194,7 @@ test("a file that can't be written is a thing to check", async () => {
     });
 });
 
-test("a token is wanted even on this host, and none configured means that nobody may", async () => {
+test("a token is required even on this host; without one configured nobody may set limits", async () => {
   const app = await startTestApp(RULES);
   const response = await app.http("/limits");
   expect(response.status).toBe(403);
@@ -274,7 +276,7 @@ descriptors:
   expect(await codes(app, { tenant: "acme" }, 1)).toBe("ok");
 });
 
-test("a blocked caller is told the end of the block, without jitter", async () => {
+test("Retry-After of a blocked caller is the end of the block, without jitter", async () => {
   const app = await start({ RETRY_AFTER_JITTER: "0.5", RESPONSE_HEADERS: "x-ratelimit" });
   for (const tenant of ["a", "b", "c", "d"]) {
     await limits(app, "block", "edge", `tenant=${tenant}`, "--until", "1h");
@@ -352,7 +354,7 @@ test.each([0, 1])(
   },
 );
 
-test("an end is asked for where one is required", async () => {
+test("LIMITS_UNTIL_MAX requires an end", async () => {
   const app = await start({ LIMITS_UNTIL_MAX: "1h" });
   const { out, exitCode } = await limits(app, "block", "edge", "tenant=acme");
   expect([out.includes("an end within the 1 h of LIMITS_UNTIL_MAX"), exitCode]).toEqual([true, 1]);
