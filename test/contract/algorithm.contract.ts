@@ -1,4 +1,5 @@
-// What each algorithm answers, number by number. Every implementation runs this: TypeScript in memory, Lua in Redis.
+// What each algorithm answers at its bounds, and where a rule is edited or time steps back: TypeScript in memory, Lua in Redis. What takes
+// come to between those is in test/property/algorithms.test.ts, and test/property/agreement.ts compares every store with that.
 
 import { beforeEach, describe, expect, test } from "vitest";
 import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/engine/base/units.ts";
@@ -29,13 +30,10 @@ export function describeAlgorithmContract(name: string, factory: HarnessFactory)
       ({ algorithm }) => {
         testTakes(open, algorithm);
         testTime(open, algorithm);
-        testModes(open, algorithm);
       },
     );
     describe("token bucket", () => testTokenBucket(open));
     describe("sliding window", () => testSlidingWindow(open));
-    describe("fixed window", () => testFixedWindow(open));
-    describe("sliding log", () => testSlidingLog(open));
   });
 }
 
@@ -67,12 +65,6 @@ function testTakes(open: Open, algorithm: Algorithm): void {
     });
     expect(await askNow(limit, COST_ABOVE_ALL)).toMatchObject({ outcome: Outcome.never, paid: false });
     expect(await look(open(), limit)).toMatchObject({ remaining: 10, resetUs: 0 });
-  });
-
-  test("never has room in a limit of nothing", async () => {
-    const limit = makeLimit({ algorithm, amount: 0 });
-    const answer = { outcome: Outcome.never, waitUs: 0, remaining: 0, resetUs: 0, paid: false };
-    expect(await askNow(limit)).toMatchObject(answer);
   });
 }
 
@@ -112,43 +104,8 @@ function testTime(open: Open, algorithm: Algorithm): void {
   });
 }
 
-function testModes(open: Open, algorithm: Algorithm): void {
-  const askNow = askerOf(open);
-  test("takes post-paid hits past the limit and refuses until they are worked off", async () => {
-    const limit = makeLimit({ algorithm, windowSeconds: 60 });
-    const reported = await askNow(limit, 25, Mode.postPaid);
-    expect(reported).toMatchObject({ outcome: Outcome.room, paid: true, remaining: 0, cappedHits: 0 });
-    const peeked = await look(open(), limit);
-    expect(peeked.outcome).toBe(Outcome.over);
-    advance(open(), peeked.waitUs);
-    expect((await look(open(), limit)).outcome).toBe(Outcome.room);
-  });
-}
-
 function testTokenBucket(open: Open): void {
   const askNow = askerOf(open);
-  test("refills a token each tenth of a second at ten per second", async () => {
-    const limit = makeLimit({ amount: 10, burst: 20 });
-    await askNow(limit, 20);
-    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitUs: 100_000, resetUs: 2_000_000 });
-    advance(open(), 99_999);
-    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitUs: 1, remaining: 0 });
-    advance(open(), 1);
-    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.room, paid: true, remaining: 0 });
-  });
-
-  // Promise(limits): No part of a token is lost between calls.
-  test("loses no part of a token between takes", async () => {
-    const limit = makeLimit({ amount: 3, burst: 3, windowSeconds: 7 });
-    await askNow(limit, 3);
-    let passed = 0;
-    for (let i = 0; i < 700; i++) {
-      advance(open(), 100_000);
-      if ((await askNow(limit)).paid) passed++;
-    }
-    expect(passed).toBe(30);
-  });
-
   test("caps the debt of post-paid hits and counts what was not recorded", async () => {
     const limit = makeLimit({ amount: 10, burst: 10, debtMax: 40 });
     expect(await askNow(limit, 30, Mode.postPaid)).toMatchObject({ cappedHits: 0, resetUs: 3_000_000 });
@@ -179,21 +136,6 @@ function testTokenBucket(open: Open): void {
 
 function testSlidingWindow(open: Open): void {
   const askNow = askerOf(open);
-  const limit = makeLimit({ algorithm: Algorithm.slidingWindow, windowSeconds: 60 });
-
-  // Promise(limits): A sliding window counts the current window and the overlapping share of the previous one.
-  test("weighs the previous window by what is left of it", async () => {
-    await askNow(limit, 10);
-    advance(open(), 75 * SECOND_US);
-    expect(await look(open(), limit)).toMatchObject({ remaining: 2, resetUs: 45 * SECOND_US });
-    expect((await askNow(limit, 2)).paid).toBe(true);
-    expect(await askNow(limit)).toMatchObject({
-      outcome: Outcome.over,
-      waitUs: 3 * SECOND_US,
-      resetUs: 105 * SECOND_US,
-    });
-  });
-
   test("is exact with the largest numbers there are", async () => {
     const large = makeLimit({ algorithm: Algorithm.slidingWindow, amount: AMOUNT_MAX, windowSeconds: 60 });
     await askNow(large, AMOUNT_MAX);
@@ -202,44 +144,5 @@ function testSlidingWindow(open: Open): void {
     expect(await askNow(large, 4_295)).toMatchObject({ outcome: Outcome.over, waitUs: 60 });
     expect(await askNow(large, 4_294)).toMatchObject({ paid: true, remaining: 0 });
     expect(await askNow(large, AMOUNT_MAX, Mode.postPaid)).toMatchObject({ cappedHits: 4_294 });
-  });
-}
-
-function testFixedWindow(open: Open): void {
-  const askNow = askerOf(open);
-  const limit = makeLimit({ algorithm: Algorithm.fixedWindow, windowSeconds: 60 });
-
-  // Promise(limits): A fixed window restarts at each clock-aligned start.
-  test("opens again with the next clock-aligned window", async () => {
-    advance(open(), 45 * SECOND_US);
-    await askNow(limit, 10);
-    expect(await askNow(limit)).toMatchObject({
-      outcome: Outcome.over,
-      waitUs: 15 * SECOND_US,
-      resetUs: 15 * SECOND_US,
-    });
-    advance(open(), 15 * SECOND_US - 1);
-    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitUs: 1 });
-    advance(open(), 1);
-    expect(await askNow(limit)).toMatchObject({ paid: true, remaining: 9, resetUs: 60 * SECOND_US });
-  });
-}
-
-function testSlidingLog(open: Open): void {
-  const askNow = askerOf(open);
-  const limit = makeLimit({ algorithm: Algorithm.slidingLog, windowSeconds: 60 });
-
-  // Promise(limits): A sliding log keeps its limit in any stretch of its window.
-  test("frees each payment a whole window after it was made", async () => {
-    await askNow(limit, 6);
-    advance(open(), 20 * SECOND_US);
-    await askNow(limit, 4);
-    advance(open(), 10 * SECOND_US);
-    expect(await askNow(limit, 6)).toMatchObject({ waitUs: 30 * SECOND_US, resetUs: 50 * SECOND_US });
-    expect(await askNow(limit, 7)).toMatchObject({ waitUs: 50 * SECOND_US });
-    advance(open(), 30 * SECOND_US - 1);
-    expect(await look(open(), limit)).toMatchObject({ outcome: Outcome.over, remaining: 0 });
-    advance(open(), 1);
-    expect(await look(open(), limit)).toMatchObject({ outcome: Outcome.room, remaining: 6 });
   });
 }

@@ -8,9 +8,6 @@ import { closedWithTest } from "../support/ends.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { START_US, type StoreHarness } from "./store-harness.ts";
 
-/** How many threads share the store of a suite: its suites run with one and with three. */
-export const MEMORY_THREADS = [1, 3] as const;
-
 /** Every call goes to the next thread's store, so what one has opened, another settles or gives back. */
 class StoreInTurns implements Store {
   readonly #stores: readonly MemoryStore[];

@@ -32,6 +32,9 @@ describe.each(ALGORITHMS.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[
         examples: REPLAYED_HISTORIES.filter(({ limits }) => limits[0]?.algorithm === algorithm).map((known) => [known]),
       });
 
+    // Promise(limits): A sliding window counts the current window and the overlapping share of the previous one.
+    // Promise(limits): A fixed window restarts at each clock-aligned start.
+    // Promise(limits): A sliding log keeps its limit in any stretch of its window.
     test("answers as the exact model does", () => {
       hold(anyHistory(), (history) => {
         const [numbers] = history.limits;

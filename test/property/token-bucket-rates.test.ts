@@ -58,6 +58,7 @@ test("a rate written in decimal is kept exactly or refused with the reason, what
 });
 
 describe("a token bucket of any rate", () => {
+  // Promise(limits): No part of a token is lost between calls.
   // Promise(limits): In any time t at most burst + rate x t pass, and a caller who always asks gets at most one token less.
   test("lets at most burst + rate x t pass in any time t, and a caller who always asks no less but for a token", () => {
     fc.assert(
