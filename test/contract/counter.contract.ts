@@ -1,5 +1,6 @@
 // What every store does with counters of COMPATIBILITY_MODE (Mode.charge): charged each for itself, whatever the call comes
-// to, and the rest of the call knows which of them were over.
+// to, and the rest of the call knows which of them were over. Alone, and several times in a call, they are in test/vectors, and
+// test/property/counters-agree.server.test.ts compares the stores.
 
 import { beforeEach, describe, expect, test } from "vitest";
 import { Kind, Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
@@ -60,42 +61,10 @@ async function countOf(harness: StoreHarness, identity: string, limit = three): 
 }
 
 function describeCharges(open: () => StoreHarness): void {
-  test("count what was asked in any case, and are over beyond the limit", async () => {
-    const answers = [];
-    for (let i = 0; i < 5; i++) {
-      const { outcome, counted, remaining, paid } = await chargeOne(open(), charge("a"));
-      answers.push({ outcome, counted, remaining, paid });
-    }
-    expect(answers).toEqual([
-      { outcome: Outcome.room, counted: 1, remaining: 2, paid: true },
-      { outcome: Outcome.room, counted: 2, remaining: 1, paid: true },
-      { outcome: Outcome.room, counted: 3, remaining: 0, paid: true },
-      { outcome: Outcome.over, counted: 4, remaining: 0, paid: true },
-      { outcome: Outcome.over, counted: 5, remaining: 0, paid: true },
-    ]);
-  });
-
-  test("say with no hits how they stand, and pass at just the limit", async () => {
-    expect(await chargeOne(open(), charge("a", 0))).toMatchObject({ outcome: Outcome.room, counted: 0, remaining: 3 });
-    await chargeOne(open(), charge("a", 3));
-    expect(await chargeOne(open(), charge("a", 0))).toMatchObject({ outcome: Outcome.room, counted: 3, remaining: 0 });
-    await chargeOne(open(), charge("a", 1));
-    expect(await chargeOne(open(), charge("a", 0))).toMatchObject({ outcome: Outcome.over, counted: 4 });
-  });
-
   test("keep their count as long as the window that their key names lasts", async () => {
     await chargeOne(open(), charge("a", 2));
     advance(open(), 59 * SECOND_US);
     expect(await countOf(open(), "a")).toBe(2);
-  });
-
-  test("are charged on one key after the other, each seeing what the one before left", async () => {
-    const group = await settleCounters(open(), [charge("a", 2), charge("a", 2)]);
-    expect(group.verdict).toBe(Verdict.refused);
-    expect([takeOf(group, 0), takeOf(group, 1)].map(({ outcome, counted }) => ({ outcome, counted }))).toEqual([
-      { outcome: Outcome.room, counted: 2 },
-      { outcome: Outcome.over, counted: 4 },
-    ]);
   });
 
   // Promise(compatibility): Counters of COMPATIBILITY_MODE are the same in memory, Redis and PostgreSQL.

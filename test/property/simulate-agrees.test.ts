@@ -2,9 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { reportOf } from "../../src/tools/simulate/report.ts";
-import { ManualClock } from "../support/manual-clock.ts";
 import { drawnCalls, drawnLimits, drawnRules } from "../support/recorded-calls.ts";
 import { PLAIN_SETTINGS, servedAnswers, simulatedAnswers } from "../support/recorded-service.ts";
 import { runs } from "../support/runs.ts";
@@ -18,12 +16,13 @@ const settings = fc.record({
 
 describe("a simulation", () => {
   // Promise(simulations): A simulation answers as the service with memory does, byte for byte, unless a call settles that it refuses.
+  // Redis answers as memory does: lua-agrees.server.test.ts, counters-agree.server.test.ts.
+  // Promise(simulations): A simulation answers as the service on a real Redis does, under the recording's clock.
   test("answers every call as the service with its store in memory does", async () => {
     await fc.assert(
       fc.asyncProperty(drawnRules, drawnCalls(150), settings, async (rules, calls, drawn) => {
         const options = { rules, settings: { ...PLAIN_SETTINGS, ...drawn } };
-        const clock = new ManualClock();
-        const served = await servedAnswers(calls, options, { store: new MemoryStore({ clock }), clock });
+        const served = await servedAnswers(calls, options);
         expect(simulatedAnswers(calls, options).answers).toEqual(served);
       }),
       { numRuns: runs(30) },
@@ -35,8 +34,7 @@ describe("a simulation", () => {
     await fc.assert(
       fc.asyncProperty(drawnRules, drawnCalls(150), drawnLimits, settings, async (rules, calls, limits, drawn) => {
         const options = { rules, limits, settings: { ...PLAIN_SETTINGS, ...drawn } };
-        const clock = new ManualClock();
-        const served = await servedAnswers(calls, options, { store: new MemoryStore({ clock }), clock });
+        const served = await servedAnswers(calls, options);
         const { answers, simulation } = simulatedAnswers(calls, options);
         expect(answers).toEqual(served);
         // All limits together count what was decided, and none more calls than there are.

@@ -19,7 +19,7 @@ import type { Store } from "../../src/stores/store.ts";
 import type { DecidingSettings } from "../../src/tools/simulate/simulated-service.ts";
 import { Simulation } from "../../src/tools/simulate/simulation.ts";
 import { CountingStatsBook, RecordingObserver } from "./limiter-rig.ts";
-import type { ManualClock } from "./manual-clock.ts";
+import { ManualClock } from "./manual-clock.ts";
 import type { DrawnCall } from "./recorded-calls.ts";
 import { rulesFromYaml } from "./rules.ts";
 
@@ -41,7 +41,6 @@ export type AnswerBytes = string;
 
 export interface ServedOptions {
   readonly rules: string;
-  readonly cacheKeyPrefix?: string;
   readonly settings?: Partial<DecidingSettings>;
   /** Limits at run time, set as PUT /limits does before the first call. */
   readonly limits?: readonly AskedLimit[];
@@ -85,15 +84,15 @@ export function plainService(
   });
 }
 
-/** Answers of a service to calls one after another, the clock at the latest time that any of them has had. */
+/** Answers of a service in memory to calls one after another, the clock at the latest time that any of them has had. */
 export async function servedAnswers(
   calls: readonly DrawnCall[],
-  { rules, cacheKeyPrefix = "", settings = {}, limits = [] }: ServedOptions,
-  { store, clock }: { readonly store: Store; readonly clock: ManualClock },
+  { rules, settings = {}, limits = [] }: ServedOptions,
 ): Promise<readonly AnswerBytes[]> {
   const options = { ...PLAIN_SETTINGS, ...settings };
-  const ruleSet = rulesFromYaml(rules, { cacheKeyPrefix, compatible: options.compatible });
-  clock.setUs(calls[0]?.atUs ?? 0);
+  const ruleSet = rulesFromYaml(rules, { compatible: options.compatible });
+  const clock = new ManualClock(calls[0]?.atUs ?? 0);
+  const store = new MemoryStore({ clock });
   const runtime = await inForce(limits, ruleSet, clock);
   const service = plainService(ruleSet, { options, store, clock, runtime });
   const answers: AnswerBytes[] = [];
