@@ -79,6 +79,7 @@ describe("groups", () => {
     );
   });
 
+  // Promise(calls): A refused call charges none of its limits.
   test("a refused group leaves every bucket as it was", () => {
     fc.assert(
       fc.property(histories({ ...SHAPE, modes: [Mode.pay, Mode.peek] }), (history) => {

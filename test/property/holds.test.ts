@@ -277,6 +277,7 @@ describe.each([
     ),
   },
 ])("$name", ({ limits }) => {
+  // Promise(holds): A settlement gives back what was not used, however much refilled meanwhile.
   // Promise(holds): Repeated ids and reports neither save nor cost anything; at most `concurrent` calls run at once.
   test("are as a model says, whatever callers do with ids and reports", () => {
     const seen = new Map<string, number>();

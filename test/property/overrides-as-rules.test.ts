@@ -92,6 +92,7 @@ function questionOf({ limit, mode, kind, cost, bucketKey, outcome, paid }: Take)
   return { by, mode, kind, cost, bucketKey, outcome, paid };
 }
 
+// Promise(tiers): A limit that a call brings keeps the same part for high priority.
 // Promise(calls): A limit that a call brings replaces its rule's numbers and nothing else.
 test("a limit that a call brings along with its rule's numbers decides as the rule itself, hit for hit", () => {
   fc.assert(

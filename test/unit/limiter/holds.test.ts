@@ -1,7 +1,6 @@
 // Holds as rules ask for them: which descriptors open and settle them, at what cost, and what they leave alone.
 
 import { expect, test } from "vitest";
-import { SECOND_US } from "../../contract/store-harness.ts";
 import { LimiterRig } from "../../support/limiter-rig.ts";
 
 const RULES = `
@@ -64,27 +63,6 @@ test("its settlement leaves what was used, whichever way it is told", () => {
     const answer = rig.ask([hits === undefined ? { entries } : { entries, hits }], hitsAddend);
     expect([hits, hitsAddend, answer.over, left(rig, "tenant")]).toEqual([hits, hitsAddend, false, 100 - used]);
   }
-});
-
-// Promise(holds): A settlement gives back what was not used, however much refilled meanwhile.
-test("what a long call did not use comes back, however much has refilled meanwhile", () => {
-  const rig = new LimiterRig(`
-domain: edge
-descriptors:
-  - key: tenant
-    rate_limit: { tokens_per_second: 10, burst: 100 }
-    hold: { id: request_id, estimate: max_tokens, ttl: 120s }
-`);
-  rig.hit({ tenant: "a", request_id: "r1", max_tokens: "50" });
-  rig.hit({ tenant: "a", request_id: "r2", max_tokens: "50" });
-  rig.clock.advanceUs(3 * SECOND_US);
-  rig.hit({ tenant: "a", request_id: "r1", settle: "" }, 1);
-  // 100 - 50 - 1 + 30: as if one token had been paid in the first place.
-  expect(left(rig, "tenant")).toBe(79);
-  // By now nothing would be owed without the second one either.
-  rig.clock.advanceUs(10 * SECOND_US);
-  rig.hit({ tenant: "a", request_id: "r2", settle: "" }, 0);
-  expect(left(rig, "tenant")).toBe(100);
 });
 
 test("a settlement asks no admission: not of the global limit, nor of rules without holds, nor of its own", () => {

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { AMOUNT_MAX } from "../../../src/engine/base/units.ts";
-import { SYNC_NAMES, Sync, Unit } from "../../../src/engine/domain/limit.ts";
+import { Unit } from "../../../src/engine/domain/limit.ts";
 import { LimiterRig } from "../../support/limiter-rig.ts";
 
 const GLOBAL_AND_KEYS = `
@@ -75,29 +75,6 @@ descriptors:
     rig.clock.advanceSeconds(1);
     expect(rig.hit({ tenant: "t" }).statuses[0]).toMatchObject({ over: false, amount: 3, remaining: 0 });
     expect(rig.hit({ tenant: "t" }).statuses[0]).toMatchObject({ over: true, amount: 3 });
-  });
-});
-
-describe("a refused call", () => {
-  const RULES = `
-domain: edge
-descriptors:
-  - { key: small, rate_limit: { requests_per_unit: 1, unit: hour } }
-  - { key: large, rate_limit: { requests_per_unit: 100, unit: hour } }
-`;
-
-  // Promise(calls): A refused call charges none of its limits.
-  test("charges none of its descriptors and shows what really remains", () => {
-    const rig = new LimiterRig(RULES);
-    const both = [{ entries: { large: "x" } }, { entries: { small: "x" } }];
-    rig.ask(both);
-    const refused = rig.ask(both);
-    expect(refused.over).toBe(true);
-    expect(refused.statuses.map(({ over, remaining }) => ({ over, remaining }))).toEqual([
-      { over: false, remaining: 99 },
-      { over: true, remaining: 0 },
-    ]);
-    expect(rig.hit({ large: "x" }).statuses[0]?.remaining).toBe(98);
   });
 });
 
@@ -185,13 +162,6 @@ describe("overrides", () => {
     const rig = new LimiterRig(RULES);
     const descriptor = { entries: { a: "x" }, override: { amount: 4, unit } };
     expect(() => rig.ask([descriptor])).toThrow(expect.objectContaining({ code: "REQUEST_OVERRIDE_UNIT" }));
-  });
-
-  test.each(SYNC_NAMES)("are shared as their rule says: sync: %s", (sync) => {
-    const rig = new LimiterRig(RULES.replace("hour }", `hour, sync: ${sync} }`));
-    const call = rig.begin([{ entries: { a: "x" }, override: { amount: 4, unit: Unit.hour } }], 0, "edge");
-    rig.limiter.decide(call, Number.POSITIVE_INFINITY);
-    expect(call.group.takes[0]?.limit.policy.sync).toBe(Sync[sync]);
   });
 
   test("of an unknown domain mean nothing", () => {

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 import { StoreError } from "../../../src/engine/base/errors.ts";
-import { Algorithm, type Limit, Unit } from "../../../src/engine/domain/limit.ts";
+import { Algorithm, type Limit } from "../../../src/engine/domain/limit.ts";
 import { type AskedDescriptor, LimiterRig } from "../../support/limiter-rig.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 
@@ -49,17 +49,6 @@ describe("a limit with a priority", () => {
       rig.ask([{ entries }]);
     expect(rig.store.seen).toEqual(Array(4).fill(["{edge|tenant=acme}|fw/60"]));
     expect(rig.ask([low]).statuses[0]?.remaining).toBe(3);
-  });
-
-  // Promise(tiers): A limit that a call brings keeps the same part for high priority.
-  test("of a limit that a call brings along the same part is kept", () => {
-    const rig = new LimiterRig(TENANT);
-    const override = { amount: 5, unit: Unit.hour };
-    expect(passed(rig, { ...low, override })).toBe(4);
-    expect(passed(rig, { ...high, override })).toBe(1);
-    // Of one there is nothing to keep.
-    const one = { amount: 1, unit: Unit.day };
-    expect(passed(rig, { ...low, override: one })).toBe(1);
   });
 
   test("charges what is reported after the fact whatever it leaves, and asks before by what is kept", () => {

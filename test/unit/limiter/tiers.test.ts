@@ -21,33 +21,6 @@ const of = (plan?: string, more: object = {}): AskedDescriptor => ({
 });
 
 describe("a rule with a tier", () => {
-  // Promise(tiers): An unknown plan gets the default's limits.
-  test.each([
-    { name: "the limits that the entry names", plan: "gold", governing: "edge/tenant#gold", amount: 100 },
-    { name: "the default where it names none", plan: "platinum", governing: "edge/tenant#free", amount: 10 },
-    { name: "the default where its value is empty", plan: "", governing: "edge/tenant#free", amount: 10 },
-    { name: "the default without it", plan: undefined, governing: "edge/tenant#free", amount: 10 },
-    { name: "the strictest of several", plan: "silver", governing: "edge/tenant#silver/rate", amount: 2 },
-  ])("applies $name", ({ plan, governing, amount }) => {
-    const rig = new LimiterRig(TIER);
-    expect(rig.ask([of(plan)])).toMatchObject({ governing, statuses: [{ amount }] });
-  });
-
-  // Promise(tiers): A caller whose tier changes keeps what it spent, if the limit has the same shape.
-  test("keeps what was spent when the caller's tier changes, up and down, where the shape of the limit is the same", () => {
-    const rig = new LimiterRig(TIER);
-    expect(rig.ask([of("free", { hits: 10 })]).statuses[0]?.remaining).toBe(0);
-    expect(rig.ask([of("free")]).over).toBe(true);
-    expect(rig.ask([of("gold")]).statuses[0]?.remaining).toBe(89);
-    expect(rig.ask([of("gold", { hits: 60 })]).over).toBe(false);
-    // Fifty a month are spent.
-    expect(rig.ask([of("silver")]).governing).toBe("edge/tenant#silver/fixed_window/2592000");
-    expect(rig.ask([of("free")])).toMatchObject({ over: true, statuses: [{ remaining: 0 }] });
-    expect(new Set(rig.store.seen.flat())).toEqual(
-      new Set(["{edge|tenant=acme}|fw/2592000", "{edge|tenant=acme}|sw/1/rate"]),
-    );
-  });
-
   test("counts each tier by itself, under its name", () => {
     const rig = new LimiterRig(TIER);
     for (const plan of ["free", "gold", "gold", "iron"]) rig.ask([of(plan)]);

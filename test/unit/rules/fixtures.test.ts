@@ -27,6 +27,7 @@ describe("fixtures of rule files", () => {
   const good = CASES.filter(({ name }) => existsSync(join(FOLDER, `${name}.out.json`)));
   const bad = CASES.filter((one) => !good.includes(one));
 
+  // Promise(rules): `tokens_per_second` and `rps` mean the same; the burst is the rate unless given.
   test.each(good)("$name compiles to what stands beside it", ({ name }) => {
     const { ruleSet, problems } = compileCase(name);
     expect(problems.map(formatProblem)).toEqual([]);

@@ -156,12 +156,4 @@ describe("lease", () => {
     ask({ limit: leased });
     expect(behind.seen).toHaveLength(asked + 1);
   });
-
-  test("is put back for a call that the store refuses", () => {
-    ask({ limit: leased });
-    ask({ limit: leased });
-    ask({ limit: exact, cost: 10 });
-    ask({ limit: leased, cost: 5 }, { limit: exact });
-    expect(takeOf(ask({ limit: leased, mode: Mode.peek }), 0).remaining).toBe(98);
-  });
 });
