@@ -39,11 +39,6 @@ test.each([
   { name: "beyond the bound on files", text: () => `domain: d # ${"x".repeat(17 * MIB)}\n` },
   { name: "of brackets", text: () => `domain: ${"[".repeat(MIB / 8)}` },
   { name: "of a million aliases", text: () => `domain: d\na: &a [x]\nb: [${"*a,".repeat(MIB / 8)}]\n` },
-  {
-    name: "of one long number",
-    text: () => `domain: d\ndescriptors: [{ key: a, rate_limit: { rps: ${"9".repeat(MIB)} } }]\n`,
-  },
-  { name: "of blanks and a mistake", text: () => `domain: d\n${" ".repeat(MIB)}\nx: y\n` },
 ])(
   "a file $name is refused, and calls go on meanwhile",
   async ({ text }) => {

@@ -14,4 +14,5 @@ describeAgreement(
     const clock = new ManualClock();
     return replayAtOnce(closedWithTest(new MemoryStore({ clock })), clock, history);
   },
+  true,
 );
