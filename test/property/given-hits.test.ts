@@ -93,20 +93,4 @@ describe("hits that a descriptor brings along, on rules of a control plane,", ()
     const stats = [...rig.statsBook.stats.values()].find(({ totalHits }) => totalHits > 0);
     expect(stats).toMatchObject({ totalHits: 500, overLimit: 500, withinLimit: 0 });
   });
-
-  test("leave what else the call asks for unpaid when it is refused", () => {
-    const rig = rigOf([PER_HOUR, { key: "org", rate_limit: { unit: "HOUR", requests_per_unit: 3 } }]);
-    const report = { entries: { user: "a" }, hits: LIMIT + 1 };
-    expect(rig.ask([{ entries: { org: "o" } }, report]).over).toBe(true);
-    expect(rig.hit({ org: "o" }).statuses[0]?.remaining).toBe(2);
-  });
-});
-
-test("hits that a descriptor brings along are refused and not charged on a file's rules", () => {
-  const rig = new LimiterRig(
-    `domain: edge\ndescriptors: [{ key: user, rate_limit: { requests_per_unit: ${LIMIT}, unit: hour } }]`,
-    { openStore: (clock) => new MemoryStore({ clock }) },
-  );
-  expect(rig.hit({ user: "a" }, LIMIT + 1).over).toBe(true);
-  expect(rig.hit({ user: "a" }, LIMIT).over).toBe(false);
 });

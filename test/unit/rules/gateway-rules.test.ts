@@ -149,12 +149,6 @@ describe("calls of a gateway that marks their end by a value", () => {
     expect(rig.hit(call("acme", "d", "50"), 1).over).toBe(true);
   });
 
-  test("that were let through unasked are charged at their end", () => {
-    const rig = openRig();
-    rig.hit(call("acme", "a", "settle"), 30);
-    expect(left(rig, "acme")).toBe(70);
-  });
-
   test("are explained: a mark is one by its value", () => {
     const { ruleSet } = compile([BUDGET]);
     const says = (text: string) => {

@@ -67,12 +67,6 @@ describe("open", () => {
     expect(changes).toEqual(["open", "probing", "closed"]);
   });
 
-  test("opens again when the probe fails", () => {
-    breaker.beginProbe();
-    breaker.endProbe(false);
-    expect(changes).toEqual(["open", "probing", "open"]);
-  });
-
   test("closes when the server answers that it has handed its keys over", () => {
     breaker.noteAlive();
     expect(changes).toEqual(["open", "closed"]);
