@@ -2,8 +2,7 @@
 
 import type { Take, TakeGroup } from "../../src/engine/domain/take.ts";
 import { Batch } from "../../src/stores/batching/batch.ts";
-import type { ProbeBucket } from "../../src/stores/batching/breaker.ts";
-import { Intake } from "../../src/stores/batching/intake.ts";
+import { Intake, type ProbeBucket } from "../../src/stores/batching/intake.ts";
 import { type BatchingOptions, completeOptions } from "../../src/stores/batching/options.ts";
 import { ReplyReader } from "../../src/stores/batching/reply.ts";
 

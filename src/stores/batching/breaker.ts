@@ -1,9 +1,4 @@
-// Stops takes to a server that keeps failing, and finds out by takes of Headgate's own when it answers again.
-
-import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
-import { OWN_LIMIT } from "../../engine/domain/limit.ts";
-import { TakeGroup, Verdict } from "../../engine/domain/take.ts";
-import type { SettleListener } from "../store.ts";
+// Stops takes to a server that keeps failing.
 
 /** When a breaker opens and how it closes. */
 export interface BreakerOptions {
@@ -31,7 +26,7 @@ const SLICES = 10;
 /**
  * A circuit breaker. Pure: the caller gives times and outcomes, and hears of state changes.
  *
- * Closed, it counts outcomes; otherwise no takes may be sent but those of Probes. Probing, one of these is under way, and its outcome closes
+ * Closed, it counts outcomes; otherwise no takes may be sent but probes (intake.ts). Probing, one of these is under way, and its outcome closes
  * or opens it; outcomes of earlier takes don't count then.
  */
 export class Breaker {
@@ -96,71 +91,5 @@ export class Breaker {
       outcomes += slice.succeeded + slice.failed;
     }
     return outcomes >= outcomesMin && failed >= outcomes * failureShare;
-  }
-}
-
-/** A bucket for takes that only ask whether the server is well, and the queue of its key. */
-export interface ProbeBucket {
-  readonly bucketKey: string;
-  readonly queue: number;
-}
-
-interface ProbesOptions {
-  readonly breaker: Breaker;
-  /** Time before each probe; the breaker's pause. */
-  readonly pauseUs: number;
-  /** Whether the server is in trouble, and a take could show that this is over. */
-  readonly areNeeded: () => boolean;
-  /** Undefined if the server has no bucket now. */
-  readonly bucket: () => ProbeBucket | undefined;
-  readonly take: (group: TakeGroup, then: SettleListener, queue: number) => boolean;
-}
-
-/**
- * Finds out by takes of Headgate's own that a server is well again, one after each pause for as long as they are needed: a process that is not
- * ready because of its store may get nobody's takes, which would show it. They pay, because a server that refuses writes may still answer peeks.
- */
-export class Probes {
-  readonly #options: ProbesOptions;
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(options: ProbesOptions) {
-    this.#options = options;
-  }
-
-  /** To be called when the server gets into trouble, or up with trouble left. */
-  begin(): void {
-    // A millisecond more: a timer may be early by a part of one, and the breaker would refuse the probe.
-    const ms = Math.ceil(this.#options.pauseUs / MICROS_PER_MILLI) + 1;
-    this.#timer ??= setTimeout(() => this.#probe(), ms).unref();
-  }
-
-  end(): void {
-    clearTimeout(this.#timer);
-  }
-
-  /** Probes without a pause, for instance after a new connection: the cause of the trouble may be gone. */
-  probeNow(): void {
-    clearTimeout(this.#timer);
-    this.#probe();
-  }
-
-  #probe(): void {
-    this.#timer = undefined;
-    const { areNeeded, breaker, bucket, take } = this.#options;
-    if (!areNeeded()) return;
-    const own = bucket();
-    if (own === undefined) {
-      this.begin();
-      return;
-    }
-    const group = new TakeGroup();
-    group.add(OWN_LIMIT).bucketKey = `${own.bucketKey}:probe`;
-    const settled = () => {
-      breaker.endProbe(group.verdict !== Verdict.failed);
-      this.begin();
-    };
-    breaker.beginProbe();
-    if (take(group, { settled }, own.queue)) settled();
   }
 }

@@ -10,11 +10,12 @@
 
 import { StoreError } from "../../engine/base/errors.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
-import { Source, type TakeGroup, Verdict } from "../../engine/domain/take.ts";
+import { OWN_LIMIT } from "../../engine/domain/limit.ts";
+import { Source, TakeGroup, Verdict } from "../../engine/domain/take.ts";
 import { costToReturn } from "../../engine/domain/verdict.ts";
 import type { SettleListener } from "../store.ts";
 import type { Batch } from "./batch.ts";
-import { Breaker, type ProbeBucket, Probes } from "./breaker.ts";
+import { Breaker } from "./breaker.ts";
 import { GiveBacks } from "./give-backs.ts";
 import type { CompleteOptions } from "./options.ts";
 import { BatchQueues } from "./queues.ts";
@@ -36,6 +37,12 @@ const GIVE_BACK_MS_MAX = 1_000;
 /** Interval at which closing looks whether it may end. */
 const CLOSE_LOOK_MS = 5;
 
+/** A bucket for takes that only ask whether the server is well, and the queue of its key. */
+export interface ProbeBucket {
+  readonly bucketKey: string;
+  readonly queue: number;
+}
+
 /** Admits and gathers the takes for one server. */
 export abstract class Intake<B extends Batch> {
   /** Answers the takes. */
@@ -48,7 +55,7 @@ export abstract class Intake<B extends Batch> {
   protected readonly queues = new BatchQueues<B>();
   readonly #isPipelined: boolean;
   readonly #breaker: Breaker;
-  readonly #probes: Probes;
+  #probeTimer: NodeJS.Timeout | undefined;
   readonly #pauseError: StoreError;
   readonly #fullError: StoreError;
   #unreachableError: StoreError | undefined;
@@ -79,14 +86,7 @@ export abstract class Intake<B extends Batch> {
       // A server that is no longer used has no trouble to report.
       if (this.#state === "open") observer.breakerChanged(name, state);
       if (state === "closed") this.giveBacks.sendWaiting();
-      if (state === "open") this.#probes.begin();
-    });
-    this.#probes = new Probes({
-      breaker: this.#breaker,
-      pauseUs: options.breaker.pauseUs,
-      areNeeded: () => this.#state === "open" && this.isUp && this.trouble() !== undefined,
-      bucket: () => this.probeBucket(),
-      take: (group, then, queue) => this.#take(group, then, queue, true),
+      if (state === "open") this.#probeLater();
     });
     this.settler = new Settler<B>({
       ...options,
@@ -202,7 +202,7 @@ export abstract class Intake<B extends Batch> {
   /** Notes a new connection: the cause of failures may be gone. */
   onUp(): void {
     this.#refusal = undefined;
-    this.#probes.probeNow();
+    this.#probe();
     this.giveBacks.sendWaiting();
     if (!this.queues.isEmpty) this.schedule();
   }
@@ -215,7 +215,7 @@ export abstract class Intake<B extends Batch> {
   /** Notes that the server refused a call, with a sentence that says how. */
   onRefusal(sentence: string): void {
     this.#refusal = sentence;
-    this.#probes.begin();
+    this.#probeLater();
   }
 
   /** Notes that the server settled a call. */
@@ -259,10 +259,39 @@ export abstract class Intake<B extends Batch> {
 
   /** Notes that the connections are closed: unanswered takes fail, and payments that were to be given back stay paid. */
   protected end(): void {
-    this.#probes.end();
+    clearTimeout(this.#probeTimer);
     this.failGathered();
     this.settler.loseSent(this.unreachable());
     this.giveBacks.end();
+  }
+
+  #probeLater(): void {
+    // A millisecond more: a timer may be early by a part of one, and the breaker would refuse the probe.
+    const ms = Math.ceil(this.options.breaker.pauseUs / MICROS_PER_MILLI) + 1;
+    this.#probeTimer ??= setTimeout(() => this.#probe(), ms).unref();
+  }
+
+  /**
+   * Asks a server in trouble, by a take of Headgate's own, whether that is over, and again after each pause: a process that is not ready because
+   * of its store may get nobody's takes, which would show it. A probe pays, because a server that refuses writes may still answer peeks.
+   */
+  #probe(): void {
+    clearTimeout(this.#probeTimer);
+    this.#probeTimer = undefined;
+    if (this.#state !== "open" || !this.isUp || this.trouble() === undefined) return;
+    const own = this.probeBucket();
+    if (own === undefined) {
+      this.#probeLater();
+      return;
+    }
+    const group = new TakeGroup();
+    group.add(OWN_LIMIT).bucketKey = `${own.bucketKey}:probe`;
+    const settled = () => {
+      this.#breaker.endProbe(group.verdict !== Verdict.failed);
+      this.#probeLater();
+    };
+    this.#breaker.beginProbe();
+    if (this.#take(group, { settled }, own.queue, true)) settled();
   }
 
   #reasonNotToSend(group: TakeGroup, isProbe: boolean): StoreError | undefined {

@@ -5,8 +5,7 @@
 import { StoreError } from "../../engine/base/errors.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import type { ServerTimes } from "../batching/batch.ts";
-import type { ProbeBucket } from "../batching/breaker.ts";
-import { Intake } from "../batching/intake.ts";
+import { Intake, type ProbeBucket } from "../batching/intake.ts";
 import type { BatchingOptions, CompleteOptions } from "../batching/options.ts";
 import { isReplyTo, ReplyReader } from "../batching/reply.ts";
 import type { Backend } from "../batching/shared-store.ts";
