@@ -7,11 +7,6 @@ export function byId(id) {
   return found;
 }
 
-/** Where the rows of a table are. @param {string} id @returns {Element} */
-export function bodyOf(id) {
-  return byId(id).querySelector("tbody");
-}
-
 /** What is in an element for sure. @param {Element} element @param {string} selector */
 export function part(element, selector) {
   return /** @type {Element} */ (element.querySelector(selector));
@@ -75,3 +70,39 @@ export function keepChildren(parent, items, { key, create, update }) {
 
 /** @type {WeakMap<Element, Map<string, Element>>} */
 const childrenOf = new WeakMap();
+
+/**
+ * A column of a table: its heading, the class of its cells, what a new cell of an item contains, and what changes in it: its whole text, or
+ * what `draw` changes.
+ * @template T
+ * @typedef {{ head: string, is?: string, parts?: (item: T) => readonly (Node | string)[], text?: (item: T) => string, draw?: (cell: HTMLElement, item: T) => void }} Column
+ */
+
+/**
+ * Has a row for each item; hidden without one. The first cell of a row is its heading.
+ * @template T
+ * @param {HTMLTableElement} table @param {readonly T[]} items @param {(item: T) => string} key @param {readonly Column<T>[]} columns
+ */
+export function fillTable(table, items, key, columns) {
+  if (table.tHead === null) {
+    const heads = columns.map(({ head, is = "" }) => make("th", { scope: "col", class: is }, head));
+    table.append(make("thead", {}, make("tr", {}, ...heads)), make("tbody"));
+  }
+  setShown(table, items.length > 0);
+  keepChildren(part(table, "tbody"), items, {
+    key,
+    create: (item) => {
+      const cells = columns.map(({ is = "", parts }, i) =>
+        make(i === 0 ? "th" : "td", { class: is, ...(i === 0 ? { scope: "row" } : {}) }, ...(parts?.(item) ?? [])),
+      );
+      return make("tr", {}, ...cells);
+    },
+    update: (row, item) => {
+      columns.forEach(({ text, draw }, i) => {
+        const cell = /** @type {HTMLElement} */ (row.children[i]);
+        if (text !== undefined) setText(cell, text(item));
+        draw?.(cell, item);
+      });
+    },
+  });
+}

@@ -1,6 +1,6 @@
 // What the server says of a descriptor, as elements: which rule it meets and why, what is left in its buckets.
 
-import { make, withCode } from "./dom.mjs";
+import { fillTable, make, withCode } from "./dom.mjs";
 import { countWords, durationWords, sentence, shown } from "./words.mjs";
 
 /**
@@ -62,20 +62,18 @@ function descriptorParts({ says, suggestion, rule, limits, entries, runtime_limi
 
 /** @param {readonly Bucket[]} buckets */
 export function bucketTable(buckets) {
-  const heads = ["Limit", "Left", "Next call passes", "Full again"].map((head, i) =>
-    make("th", i === 0 ? { scope: "col" } : { scope: "col", class: "number" }, head),
-  );
-  const rows = buckets.map((bucket) => {
-    const { rule, bucket: key, burst, remaining, wait_seconds: wait, reset_seconds: reset } = bucket;
-    return make(
-      "tr",
-      {},
-      make("th", { scope: "row" }, shown(rule, 100), make("small", {}, shown(key, 100))),
-      make("td", { class: "number" }, `${countWords(remaining)} of ${countWords(burst)}`),
-      make("td", { class: "number" }, wait === null ? "never" : wait === 0 ? "now" : `in ${durationWords(wait)}`),
-      make("td", { class: "number" }, reset === 0 ? "now" : `in ${durationWords(reset)}`),
-    );
-  });
-  const caption = make("caption", { class: "unseen" }, "What is left in the buckets");
-  return make("table", {}, caption, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows));
+  const table = /** @type {HTMLTableElement} */ (make("table", { "aria-label": "What is left in the buckets" }));
+  fillTable(table, buckets, ({ rule, bucket }) => `${rule} ${bucket}`, [
+    { head: "Limit", parts: ({ rule, bucket }) => [shown(rule, 100), make("small", {}, shown(bucket, 100))] },
+    { head: "Left", is: "number", text: ({ burst, remaining }) => `${countWords(remaining)} of ${countWords(burst)}` },
+    { head: "Next call passes", is: "number", text: ({ wait_seconds: wait }) => inWords(wait) },
+    { head: "Full again", is: "number", text: ({ reset_seconds: reset }) => inWords(reset) },
+  ]);
+  return table;
+}
+
+/** @param {number | null} seconds */
+function inWords(seconds) {
+  if (seconds === null) return "never";
+  return seconds === 0 ? "now" : `in ${durationWords(seconds)}`;
 }

@@ -1,7 +1,7 @@
 // Limits at run time: those in force, and setting or unsetting one for one caller, after a question.
 
 import { NoAnswer } from "./ask.mjs";
-import { bodyOf, byId, keepChildren, make, part, setShown, setText, withCode } from "./dom.mjs";
+import { byId, fillTable, make, setShown, setText, withCode } from "./dom.mjs";
 import { durationWords, plural, sentence, shown, timeWords } from "./words.mjs";
 
 /**
@@ -39,12 +39,11 @@ export async function showLimits(server, { instance, at, rules, runtime_limits: 
   if (server.hasToken && of !== listed.of) listed = { of, ...(await server.ask(`limits?newest=${LISTED_MAX}`)) };
   const limits = server.hasToken ? listed.limits : [];
   setText(byId("limits-note"), `${countsWords(counts.in_force)}${server.hasToken ? "" : ` ${NEEDS_TOKEN}`}`);
-  setShown(byId("limits"), limits.length > 0);
-  keepChildren(bodyOf("limits"), limits, {
-    key: ({ domain, entries, ...limit }) => JSON.stringify([domain, entries, limit]),
-    create: (limit) => createLimit(limit, act),
-    update: (row, { until }) => setText(part(row, ".ends"), endWords(until, at)),
-  });
+  fillTable(byId("limits"), limits, (limit) => JSON.stringify(limit), [
+    { head: "Caller", is: "caller", parts: (limit) => callerParts(limit, act) },
+    { head: "Limits now", parts: limitParts },
+    { head: "Ends", is: "ends", text: ({ until }) => endWords(until, at) },
+  ]);
 }
 
 /** @param {Readonly<Record<string, number>>} inForce by kind */
@@ -72,22 +71,17 @@ export function callerWords({ entries }) {
 }
 
 /** @param {SetLimit} limit @param {Act} act */
-function createLimit({ domain, entries, limits, says, who, note, set_at: setAt }, act) {
+function callerParts({ domain, entries }, act) {
+  const buttons = actionButtons({ domain, entries }, ["Unset"], act);
+  return [shown(callerWords({ domain, entries }), 80), make("small", {}, shown(domain, 80), ...buttons)];
+}
+
+/** @param {SetLimit} limit */
+function limitParts({ limits, says, who, note, set_at: setAt }) {
   const does =
     limits === undefined ? make("span", { class: "warning" }, sentence(says ?? "")) : shown(limits.join("; "), 300);
   const by = `set ${setAt.slice(0, 19)}Z by ${who}${note === undefined ? "" : `: ${note}`}`;
-  return make(
-    "tr",
-    {},
-    make(
-      "th",
-      { scope: "row" },
-      shown(callerWords({ domain, entries }), 80),
-      make("small", {}, shown(domain, 80), ...actionButtons({ domain, entries }, ["Unset"], act)),
-    ),
-    make("td", {}, does, make("small", {}, shown(by, 300))),
-    make("td", { class: "ends" }),
-  );
+  return [does, make("small", {}, shown(by, 300))];
 }
 
 /** Buttons that ask and act. @param {Caller} caller @param {readonly Action[]} actions @param {Act} act */

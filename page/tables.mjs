@@ -3,7 +3,7 @@
 
 import { hrefOf } from "./address.mjs";
 import { drawSpark, makeSpark } from "./charts.mjs";
-import { bodyOf, byId, keepChildren, make, part, setShown, setText } from "./dom.mjs";
+import { byId, fillTable, make, part, setShown, setText } from "./dom.mjs";
 import { latest, ratesOf } from "./rates.mjs";
 import { isFound } from "./top.mjs";
 import { countWords, plural, processName, rateWords, shown, sinceWords, timeWords } from "./words.mjs";
@@ -24,26 +24,44 @@ export function showRules({ rules, at }, history, view) {
   setText(byId("rules-source"), shown(`From ${rules.source}${hash}, ${loaded}.`, 600));
   setShown(byId("rules-note"), rules.left_out > 0);
   setText(byId("rules-note"), `The ${rules.rows.length} that refuse most; ${plural(rules.left_out, "row")} left out.`);
-  const rows = rowsOf(rules.rows, history, view);
-  setShown(byId("rules"), rows.length > 0);
-  keepChildren(bodyOf("rules"), rows, {
-    key: (row) => `${row.name} ${row.id} ${row.says ?? ""}`,
-    create: createRule,
-    update: (element, { id, count }) => {
-      if (count === undefined) return;
-      const isOpen = id === view.rule;
-      const link = part(element, "a");
-      link.setAttribute("href", hrefOf(view, { rule: isOpen ? "" : id }));
-      link.setAttribute("aria-current", String(isOpen));
-      setText(part(element, ".refused-ever"), countWords(count.refused));
-      if (history === null) return;
-      const { line, area } = limitDrawn(history, id);
-      setText(part(element, ".hits-now"), rateWords(latest(line)));
-      setText(part(element, ".refused-now"), rateWords(latest(area)));
-      part(element, ".refused-now").classList.toggle("critical", (latest(area) ?? 0) > 0);
-      drawSpark(part(element, "svg"), history, { line, area }, "Hits per second", rateWords);
+  fillTable(byId("rules"), rowsOf(rules.rows, history, view), (row) => `${row.name} ${row.id} ${row.says ?? ""}`, [
+    { head: "Rule and limit", parts: ruleParts, draw: (cell, row) => drawLink(cell, row, view) },
+    { head: "Hits/s", is: "number hits-now", text: (row) => nowWords(row, history, "line") },
+    {
+      head: "Refused/s",
+      is: "number refused-now",
+      text: (row) => nowWords(row, history, "area"),
+      draw: (cell) => cell.classList.toggle("critical", /[1-9]/.test(cell.textContent ?? "")),
     },
-  });
+    {
+      head: "Total refused",
+      is: "number wide refused-ever",
+      text: ({ count }) => (count === undefined ? "" : countWords(count.refused)),
+    },
+    {
+      head: "15 minutes",
+      is: "chart",
+      parts: ({ count }) => (count === undefined ? [] : [makeSpark()]),
+      draw: (cell, { id, count }) => {
+        if (count === undefined || history === null) return;
+        drawSpark(part(cell, "svg"), history, limitDrawn(history, id), "Hits per second", rateWords);
+      },
+    },
+  ]);
+}
+
+/** @param {RuleRow} row @param {History | null} history @param {"line" | "area"} list */
+function nowWords({ id, count }, history, list) {
+  return count === undefined || history === null ? "" : rateWords(latest(limitDrawn(history, id)[list]));
+}
+
+/** Opens the rule, or closes the one that is open. @param {HTMLElement} cell @param {RuleRow} row @param {import("./address.mjs").View} view */
+function drawLink(cell, { depth, id }, view) {
+  const isOpen = id === view.rule;
+  cell.style.setProperty("--depth", String(depth));
+  const link = cell.querySelector("a");
+  link?.setAttribute("href", hrefOf(view, { rule: isOpen ? "" : id }));
+  link?.setAttribute("aria-current", String(isOpen));
 }
 
 /** Hits per second of a limit, and refusals. @param {History} history @param {string} id @returns {import("./charts.mjs").Drawn} */
@@ -66,35 +84,22 @@ function rowsOf(rows, history, { find, sort }) {
 }
 
 /** @param {RuleRow} row */
-function createRule({ depth, name, where, limit, says, mode, count }) {
-  const head = make("th", { scope: "row" }, count === undefined ? shown(name, 80) : make("a", {}, shown(name, 80)));
-  head.style.setProperty("--depth", String(depth));
-  if (limit !== undefined) head.append(" ", make("span", { class: "limit" }, shown(limit, 80)));
+function ruleParts({ name, where, limit, says, mode, count }) {
   const words = [says, mode === undefined ? undefined : `${mode} mode`, where].filter((word) => word !== undefined);
-  if (words.length > 0) head.append(make("small", {}, shown(words.join("; "), 200)));
-  const chart = count === undefined ? [] : [makeSpark()];
-  // No cell spans columns: those that telephones leave out would then take room all the same.
-  return make(
-    "tr",
-    {},
-    head,
-    make("td", { class: "number hits-now" }),
-    make("td", { class: "number refused-now" }),
-    make("td", { class: "number wide refused-ever" }),
-    make("td", { class: "chart" }, ...chart),
-  );
+  return [
+    count === undefined ? shown(name, 80) : make("a", {}, shown(name, 80)),
+    ...(limit === undefined ? [] : [" ", make("span", { class: "limit" }, shown(limit, 80))]),
+    ...(words.length === 0 ? [] : [make("small", {}, shown(words.join("; "), 200))]),
+  ];
 }
 
 /** @param {State} state */
 export function showUnmatched({ unmatched }) {
   setShown(byId("unmatched-note"), unmatched.length === 0);
-  setShown(byId("unmatched"), unmatched.length > 0);
-  keepChildren(bodyOf("unmatched"), unmatched, {
-    key: ({ domain }) => domain,
-    create: ({ domain }) =>
-      make("tr", {}, make("th", { scope: "row" }, shown(domain)), make("td", { class: "number" })),
-    update: (row, { descriptors }) => setText(part(row, "td"), countWords(descriptors)),
-  });
+  fillTable(byId("unmatched"), unmatched, ({ domain }) => domain, [
+    { head: "Domain", parts: ({ domain }) => [shown(domain)] },
+    { head: "Since the start", is: "number", text: ({ descriptors }) => countWords(descriptors) },
+  ]);
 }
 
 /** Each process that shares the store, and their sum. @param {State} state */
@@ -111,40 +116,37 @@ export function showProcesses({ processes }) {
     answers_here: false,
     per_second: { allowed: sumOf("allowed"), refused: sumOf("refused") },
   };
-  keepChildren(bodyOf("processes"), [sum, ...all], {
-    key: ({ instance }) => instance,
-    create: ({ instance }) => {
-      const cells = ["number", "number", "wide"].map((name) => make("td", { class: name }));
-      return make("tr", {}, make("th", { scope: "row" }, processName(instance), make("small")), ...cells);
+  fillTable(byId("processes"), [sum, ...all], ({ instance }) => instance, [
+    { head: "Process", text: ({ instance }) => processName(instance) },
+    { head: "Status", text: ({ status, answers_here: isHere }) => statusWords(status ?? "starting", isHere) },
+    {
+      head: "Calls/s",
+      is: "number",
+      text: ({ per_second: rates }) => rateWords(rates && rates.allowed + rates.refused),
     },
-    update: (row, { status, answers_here: answersHere, per_second: rates, rules }) => {
-      const [calls, refused] = rates === null ? [null, null] : [rates.allowed + rates.refused, rates.refused];
-      setText(part(row, "small"), `${status ?? "starting"}${answersHere ? ", answers here" : ""}`);
-      [rateWords(calls), rateWords(refused), rules?.slice(0, 12) ?? ""].forEach((text, i) => {
-        setText(/** @type {Element} */ (row.children[i + 1]), text);
-      });
-    },
-  });
+    { head: "Refused/s", is: "number", text: ({ per_second: rates }) => rateWords(rates?.refused ?? null) },
+    { head: "Rules", is: "wide", text: ({ rules }) => rules?.slice(0, 12) ?? "" },
+  ]);
 }
 
 /** @param {State} state */
 export function showWorkers({ workers, answered_by: answeredBy }) {
   setShown(byId("workers-section"), workers !== undefined);
-  keepChildren(bodyOf("workers"), workers ?? [], {
-    key: ({ worker }) => String(worker),
-    create: ({ worker }) => {
-      const head = make("th", { scope: "row" }, String(worker));
-      const cells = ["", "number", "number wide", ""].map((name) => make("td", { class: name }));
-      return make("tr", {}, head, ...cells);
+  fillTable(byId("workers"), workers ?? [], ({ worker }) => String(worker), [
+    { head: "Worker", text: ({ worker }) => String(worker) },
+    { head: "Status", text: ({ worker, status }) => statusWords(String(status), worker === answeredBy) },
+    { head: "Connections", is: "number", text: ({ connections }) => countWords(Number(connections)) },
+    { head: "Calls", is: "number wide", text: ({ calls }) => countWords(Number(calls)) },
+    {
+      head: "Rules",
+      text: ({ rules }) => /** @type {{ hash: string | null }} */ (rules).hash?.slice(0, 12) ?? "none",
     },
-    update: (row, { worker, status, connections, calls, rules }) => {
-      const hash = /** @type {{ hash: string | null }} */ (rules).hash?.slice(0, 12) ?? "none";
-      const answers = worker === answeredBy ? `${status}, answers here` : String(status);
-      [answers, countWords(Number(connections)), countWords(Number(calls)), hash].forEach((text, i) => {
-        setText(/** @type {Element} */ (row.children[i + 1]), text);
-      });
-    },
-  });
+  ]);
+}
+
+/** @param {string} status @param {boolean} isHere */
+function statusWords(status, isHere) {
+  return isHere ? `${status}, answers here` : status;
 }
 
 /** @param {State} state */

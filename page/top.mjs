@@ -1,6 +1,6 @@
 // The keys that are refused most, and how they are called.
 
-import { bodyOf, byId, keepChildren, make, part, setShown, setText } from "./dom.mjs";
+import { byId, fillTable, make, setShown, setText } from "./dom.mjs";
 import { actionButtons } from "./limits.mjs";
 import { countWords, plural, shown, sinceWords } from "./words.mjs";
 
@@ -30,17 +30,17 @@ export function showTop(answer, view, hrefOfKey, act) {
   const of = processes === undefined ? "" : `, ${plural(processes, "process", "processes")}`;
   const counted = `In the last ${window}${of}; counts may be slightly high.`;
   setText(byId("top-note"), isPlain || keys.length === 0 ? none : counted);
-  setShown(byId("top"), keys.length > 0);
-  keepChildren(bodyOf("top"), keys, {
-    key: ({ domain, rule, limit, key }) => JSON.stringify([domain, rule, limit, key]),
-    create: (key) => createTop(key, act),
-    update: (row, key) => {
-      row.querySelector("a")?.setAttribute("href", hrefOfKey(key));
-      setText(part(row, ".refused"), countWords(key.refused));
-      setText(part(row, ".asked"), countWords(key.asked));
-      setText(part(row, ".since"), key.refused_since === null ? "-" : sinceWords(key.refused_since, at));
+  fillTable(byId("top"), keys, ({ domain, rule, limit, key }) => JSON.stringify([domain, rule, limit, key]), [
+    {
+      head: "Key",
+      parts: (key) => keyParts(key, act),
+      draw: (cell, key) => cell.querySelector("a")?.setAttribute("href", hrefOfKey(key)),
     },
-  });
+    { head: "Rule", is: "rule", parts: ruleParts },
+    { head: "Refused", is: "number", text: ({ refused }) => countWords(refused) },
+    { head: "Asked", is: "number wide", text: ({ asked }) => countWords(asked) },
+    { head: "Since", is: "since", text: ({ refused_since: since }) => (since === null ? "-" : sinceWords(since, at)) },
+  ]);
 }
 
 /** The id of a key's limit, as rules and the history have it. @param {TopKey} key */
@@ -55,30 +55,19 @@ export function isFound(text, find) {
 }
 
 /** @param {TopKey} key @param {import("./limits.mjs").Act | undefined} act */
-function createTop(key, act) {
+function keyParts(key, act) {
   const name = shown(keyWords(key), 80);
-  const head = make("th", { scope: "row" });
-  if (key.descriptor === undefined) head.append(name);
-  else {
-    head.append(make("a", { "aria-label": `Explain ${name}` }, name));
-    const caller = { domain: key.domain, entries: key.descriptor };
-    if (act !== undefined)
-      head.append(make("small", {}, ...actionButtons(caller, ["Raise", "Block", "Exempt", "Unset"], act)));
-  }
-  return make(
-    "tr",
-    {},
-    head,
-    make("td", { class: "rule" }, shown(key.rule === "" ? "global limit" : key.rule, 80), limitPart(key)),
-    make("td", { class: "number refused" }),
-    make("td", { class: "number wide asked" }),
-    make("td", { class: "since" }),
-  );
+  if (key.descriptor === undefined) return [name];
+  const link = make("a", { "aria-label": `Explain ${name}` }, name);
+  if (act === undefined) return [link];
+  const caller = { domain: key.domain, entries: key.descriptor };
+  return [link, make("small", {}, ...actionButtons(caller, ["Raise", "Block", "Exempt", "Unset"], act))];
 }
 
 /** @param {TopKey} key */
-function limitPart({ domain, limit }) {
-  return make("small", {}, shown(limit === "" ? domain : `${limit}, ${domain}`, 80));
+function ruleParts({ domain, rule, limit }) {
+  const of = limit === "" ? domain : `${limit}, ${domain}`;
+  return [shown(rule === "" ? "global limit" : rule, 80), make("small", {}, shown(of, 80))];
 }
 
 /** Says why there are none. @param {string} says */
