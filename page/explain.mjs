@@ -5,6 +5,7 @@ import { NoAnswer } from "./ask.mjs";
 import { byId, make, setShown, setText, withCode } from "./dom.mjs";
 import { bucketTable, reportParts } from "./explained.mjs";
 import { actionButtons, askLimit } from "./limits.mjs";
+import { askFirst } from "./question.mjs";
 import { doubtOf, readDescriptors, typedDescriptor } from "./read-descriptor.mjs";
 import { durationWords, hides, sentence, shown } from "./words.mjs";
 
@@ -15,7 +16,6 @@ import { durationWords, hides, sentence, shown } from "./words.mjs";
  * @typedef {import("./top.mjs").TopKey} TopKey
  * @typedef {import("./explained.mjs").Bucket} Bucket
  * @typedef {{ domain: string, descriptors: unknown[] }} Question
- * @typedef {{ says: string, buckets: readonly { after?: object }[], isDone: boolean }} Done
  */
 
 /** What is explained when the box is sent goes into the address. @param {Server} server @param {() => View} viewNow @param {(error: unknown) => void} refused */
@@ -114,16 +114,17 @@ async function explainText(server, given, text, refused) {
       server.ask("buckets/peek", question).catch(notPeeked),
     ]);
     const doubt = doubtOf(read.descriptors);
+    const tell = { done: () => void explainText(server, given, text, refused), refused };
     byId("explained").replaceChildren(
       ...(doubt === undefined ? [] : [make("p", { class: "warning" }, shown(doubt, 300))]),
       ...reportParts(report, ({ rule, runtime_limit: set }, i) => {
         if (!server.hasToken || (rule === undefined && set === undefined)) return [];
         const caller = { domain: question.domain, entries: read.descriptors[i]?.entries ?? [] };
         return actionButtons(caller, set === undefined ? ACTIONS : [...ACTIONS, "Unset"], (action, of) => {
-          void askLimit(server, action, of, { done: () => void explainText(server, given, text, refused), refused });
+          void askLimit(server, action, of, tell);
         });
       }),
-      ...bucketParts(server, question, peeked.buckets, peeked.says),
+      ...bucketParts(server, question, peeked, tell),
     );
     explained = { text: `${question.domain}: ${text}`, atMs: Date.now() };
     noteAge();
@@ -151,58 +152,17 @@ function showProblem(says) {
   noteAge();
 }
 
-/** @param {Server} server @param {Question} question @param {readonly Bucket[]} buckets @param {string} says */
-function bucketParts(server, question, buckets, says) {
-  if (buckets.length === 0) return [make("p", { class: "quiet" }, shown(sentence(says)))];
+/** What is left, and a button that resets it. @param {Server} server @param {Question} question @param {{ buckets: readonly Bucket[], says: string }} peeked @param {import("./question.mjs").Tell} tell */
+function bucketParts(server, question, { buckets, says }, tell) {
   const said = make("p", { class: "quiet" }, shown(sentence(says)) + note);
-  const table = bucketTable(buckets);
+  if (buckets.length === 0) return [said];
   const button = make("button", { type: "button", class: "danger" }, "Reset these buckets ...");
-  button.addEventListener("click", async () => {
-    const answer = await askReset(server, question, buckets);
-    if (answer === undefined) return;
-    said.textContent = shown(sentence(answer.says)) + note;
-    const after = buckets.map((bucket, i) => ({ ...bucket, ...answer.buckets[i]?.after }));
-    if (answer.isDone) table.replaceWith(bucketTable(after));
-    if (answer.isDone && explained !== undefined) explained = { ...explained, atMs: Date.now() };
-    noteAge();
-    setShown(button, !answer.isDone);
-  });
-  return [table, said, button];
-}
-
-/**
- * Undefined if whoever was asked has said no.
- * @param {Server} server @param {object} question @param {readonly { bucket: string }[]} buckets
- * @returns {Promise<Done | undefined>}
- */
-async function askReset(server, question, buckets) {
-  byId("reset-buckets").replaceChildren(
-    ...buckets.map(({ bucket }) => make("li", {}, make("code", {}, shown(bucket, 200)))),
-  );
-  if (!(await isConfirmed(byId("reset")))) return undefined;
-  try {
-    return { ...(await server.ask("buckets/reset", question)), isDone: true };
-  } catch (error) {
-    const says = error instanceof NoAnswer ? error.message : String(error);
-    return { says: `Not reset: ${says}`, buckets: [], isDone: false };
-  }
-}
-
-/** Settled in the turn of the click or key: a dialog that is opened again at once has an answer of its own. @param {HTMLDialogElement} dialog @returns {Promise<boolean>} */
-function isConfirmed(dialog) {
-  return new Promise((resolve) => {
-    const answered = new AbortController();
-    const answer = (/** @type {boolean} */ isYes) => {
-      answered.abort();
-      if (dialog.open) dialog.close();
-      resolve(isYes);
-    };
-    const { signal } = answered;
-    byId("reset-yes").addEventListener("click", () => answer(true), { signal });
-    byId("reset-no").addEventListener("click", () => answer(false), { signal });
-    // The key Escape, which closes by itself.
-    dialog.addEventListener("cancel", () => answer(false), { signal });
-    dialog.showModal();
-    byId("reset-no").focus();
-  });
+  const now = `Buckets: ${buckets.map(({ bucket }) => bucket).join(", ")}`;
+  const prepare = () => Promise.resolve({ now, canAct: true });
+  const act = async () => {
+    const answer = await server.ask("buckets/reset", question);
+    return { isDone: true, says: sentence(answer.says), colour: "well" };
+  };
+  button.addEventListener("click", () => void askFirst("Reset", "these buckets", prepare, act, tell));
+  return [bucketTable(buckets), said, button];
 }

@@ -1,7 +1,7 @@
-// Limits at run time: those in force, and setting or unsetting one for one caller, after a question.
+// Limits at run time: those in force, and setting or unsetting one for one caller.
 
-import { NoAnswer } from "./ask.mjs";
-import { byId, fillTable, make, setShown, setText, withCode } from "./dom.mjs";
+import { byId, fillTable, make, setText } from "./dom.mjs";
+import { askFirst } from "./question.mjs";
 import { durationWords, plural, sentence, shown, timeWords } from "./words.mjs";
 
 /**
@@ -12,7 +12,7 @@ import { durationWords, plural, sentence, shown, timeWords } from "./words.mjs";
  * @typedef {Caller & import("../src/engine/rules/explain-report.ts").RuntimeLimitReport & { says?: string }} SetLimit
  * @typedef {Awaited<ReturnType<typeof import("../src/process/app/state-page.ts").readState>>} State
  * @typedef {import("../src/operate/http/limit-pages.ts").SetAnswer} SetAnswer
- * @typedef {"Raise" | "Block" | "Exempt" | "Unset"} Action
+ * @typedef {import("./question.mjs").Action} Action
  * @typedef {(action: Action, caller: Caller) => void} Act
  */
 
@@ -22,14 +22,6 @@ const LISTED_MAX = 100;
 const KINDS = { amounts: "with other amounts", use: "with another tier", block: "blocked", exempt: "exempt" };
 const NEEDS_TOKEN =
   "This server has no token, so nobody may set any: set ADMIN_TOKEN or ADMIN_TOKEN_FILE, and restart it.";
-/** @type {Readonly<Record<Action, string>>} */
-const EFFECTS = {
-  Raise: "Sets another amount for one limit. Hits already counted stay counted.",
-  Block: "Every call with this descriptor is refused, whatever its rule says.",
-  Exempt: "The rule's limits don't apply; the domain's global limit still does.",
-  Unset: "The rule's limits apply again.",
-};
-
 /** What was listed last, and for which state. @type {{ of: string, limits: readonly SetLimit[] }} */
 let listed = { of: "", limits: [] };
 
@@ -94,95 +86,33 @@ export function actionButtons(caller, actions, act) {
   });
 }
 
-/**
- * Asks in a dialog, acts, and says there what became of it. `done`: called when it was closed after a change.
- * @param {Server} server @param {Action} action @param {Caller} caller
- * @param {{ done: () => void, refused: (error: unknown) => void }} tell
- */
-export async function askLimit(server, action, caller, { done, refused }) {
-  const dialog = byId("limit");
-  const closed = new AbortController();
-  const { signal } = closed;
-  let isDone = false;
-  /** What is shown, once it is known. @type {number | undefined} */
-  let seenUs;
+/** Asks, and then changes what applies to a caller. @param {Server} server @param {Action} action @param {Caller} caller @param {import("./question.mjs").Tell} tell */
+export async function askLimit(server, action, caller, tell) {
+  const { domain } = caller;
+  /** What is shown before the change: the server refuses it if that is no longer so. */
+  let seenUs = 0;
   const entries = caller.entries.map(({ key, value, value_base64: base64 }) =>
     base64 === undefined ? { key, value } : { key, value_base64: base64 },
   );
-  const asked = { domain: caller.domain, entries };
-  showQuestion(action, caller);
-  byId("limit-no").addEventListener("click", () => dialog.close(), { signal });
-  dialog.addEventListener(
-    "close",
-    () => {
-      closed.abort();
-      if (isDone) done();
-    },
-    { signal },
-  );
-  const attempt = async (/** @type {() => Promise<void>} */ step) => {
-    byId("limit-yes").disabled = true;
-    try {
-      await step();
-    } catch (error) {
-      if (!signal.aborted) say(`Not done: ${error instanceof NoAnswer ? error.message : error}`, "critical");
-      byId("limit-yes").disabled = seenUs === undefined;
-      refused(error);
-      if (error instanceof NoAnswer && error.why.startsWith("token")) dialog.close();
-    }
+  const prepare = async () => {
+    const report = await server.ask("explain", { domain, descriptors: [{ entries }] });
+    /** @type {Partial<DescriptorReport>} */
+    const { runtime_limit: set, limits = [], rule, says = report.says } = report.descriptors?.[0] ?? {};
+    const choices = limits.map(({ id, says: does }) => {
+      const label = labelOf(id, domain, rule?.path ?? "");
+      return make("option", { value: label }, shown(`${label === "" ? "" : `${label}: `}${does}`, 100));
+    });
+    seenUs = set?.seen_us ?? 0;
+    const now = set === undefined && limits.length > 0 ? limits.map((limit) => limit.says).join("; ") : says;
+    const canAct = action !== "Unset" || set !== undefined;
+    const none = canAct ? "" : "Nothing is set for this caller.";
+    return { now: `Now: ${sentence(now)}`, canAct, says: none, limits: choices };
   };
-  byId("limit-form").addEventListener(
-    "submit",
-    (/** @type {Event} */ event) => {
-      event.preventDefault();
-      void attempt(async () => {
-        const limit = { ...asked, ...fieldsOf(action), note: byId("limit-note").value, seen_us: seenUs };
-        const method = action === "Unset" ? "DELETE" : "PUT";
-        const answer = await server.change(method, "limits", { limits: [limit] });
-        isDone = showOutcome(answer);
-      });
-    },
-    { signal },
-  );
-  await attempt(async () => {
-    const report = await server.ask("explain", { domain: caller.domain, descriptors: [{ entries }] });
-    if (!signal.aborted) seenUs = showNow(action, caller.domain, report);
-  });
-}
-
-/** @param {Action} action @param {Caller} caller */
-function showQuestion(action, caller) {
-  setText(byId("limit-heading"), `${action} ${shown(callerWords(caller), 200)} in ${shown(caller.domain, 80)}?`);
-  setText(byId("limit-does"), EFFECTS[action]);
-  setText(byId("limit-now"), "Asking the server ...");
-  say("", "");
-  byId("limit-form").reset();
-  setText(byId("limit-yes"), action);
-  setText(byId("limit-no"), "Cancel");
-  setShown(byId("limit-yes"), true);
-  setShown(byId("limit-fields"), true);
-  setShown(byId("limit-raise"), action === "Raise");
-  setShown(byId("limit-end"), action !== "Unset");
-  byId("limit-requests").disabled = action !== "Raise";
-  byId("limit").showModal();
-  byId("limit-no").focus();
-}
-
-/** Shows what is in force before the change; returns its `seen_us`. @param {Action} action @param {string} domain @param {{ says: string, descriptors?: DescriptorReport[] }} report */
-function showNow(action, domain, { says: ofAll, descriptors: [report] = [] }) {
-  const { runtime_limit: set, limits = [], rule, says = ofAll } = report ?? {};
-  const now = limits.map((limit) => limit.says).join("; ");
-  const words = set === undefined && now !== "" ? now : says;
-  byId("limit-now").replaceChildren("Now: ", ...withCode(shown(sentence(words), 600)));
-  const options = limits.map(({ id, says: does }) => {
-    const label = labelOf(id, domain, rule?.path ?? "");
-    return make("option", { value: label }, shown(`${label === "" ? "" : `${label}: `}${does}`, 100));
-  });
-  byId("limit-name").replaceChildren(...options);
-  const canAct = action !== "Unset" || set !== undefined;
-  byId("limit-yes").disabled = !canAct;
-  if (!canAct) say("Nothing is set for this caller.", "");
-  return set?.seen_us ?? 0;
+  const act = async () => {
+    const limit = { domain, entries, ...fieldsOf(action), note: byId("limit-note").value, seen_us: seenUs };
+    return outcomeOf(await server.change(action === "Unset" ? "DELETE" : "PUT", "limits", { limits: [limit] }));
+  };
+  await askFirst(action, `${shown(callerWords(caller), 200)} in ${shown(domain, 80)}`, prepare, act, tell);
 }
 
 /** The name by which a change names a limit of its rule; empty for the only one. @param {string} id @param {string} domain @param {string} path */
@@ -203,22 +133,15 @@ function fieldsOf(action) {
   return { ...(limit === "" ? {} : { limit }), requests_per_unit: requests, ...until };
 }
 
-/** Whether the change was made. @param {SetAnswer} answer */
-function showOutcome({ limits: [result], processes }) {
-  const isDone = result?.outcome === "set";
-  byId("limit-yes").disabled = isDone;
-  if (!isDone) {
-    say(sentence(`not done: ${result?.says ?? "the server's answer is empty"}`), "critical");
-    return false;
+/** @param {SetAnswer} answer @returns {import("./question.mjs").Outcome} */
+function outcomeOf({ limits: [result], processes }) {
+  if (result?.outcome !== "set") {
+    const says = sentence(`not done: ${result?.says ?? "the server's answer is empty"}`);
+    return { isDone: false, says, colour: "critical" };
   }
-  setShown(byId("limit-yes"), false);
-  setShown(byId("limit-fields"), false);
-  setText(byId("limit-no"), "Close");
-  byId("limit-no").focus();
-  const now = (result.after ?? []).length === 0 ? "the rule's limits" : (result.after ?? []).join("; ");
-  byId("limit-now").replaceChildren(`Now: ${shown(sentence(now), 600)}`);
-  say(processesWords(processes), processes?.waiting.length ? "warning" : "well");
-  return true;
+  const { after = [] } = result;
+  const now = `Now: ${sentence(after.length === 0 ? "the rule's limits" : after.join("; "))}`;
+  return { isDone: true, says: processesWords(processes), colour: processes?.waiting.length ? "warning" : "well", now };
 }
 
 /** @param {SetAnswer["processes"]} processes */
@@ -228,11 +151,4 @@ export function processesWords(processes) {
   const others = waiting.length === 0 ? "" : ` Not confirmed: ${shown(waiting.join(", "), 300)}.`;
   if (isSaved === false) return "In force, but not yet in the file that keeps it: a restart would lose it.";
   return `In force in ${confirmed} of ${count === 1 ? "1 process" : `${count} processes`}.${others}`;
-}
-
-/** @param {string} says @param {string} colour */
-function say(says, colour) {
-  const said = byId("limit-said");
-  said.replaceChildren(...withCode(shown(says, 600)));
-  said.className = colour;
 }

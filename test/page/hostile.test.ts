@@ -66,7 +66,7 @@ test("so do values and notes of limits at run time, in the list and in the quest
   await expect.poll(() => rows.count()).toBe(HOSTILE.length);
   for (let i = 0; i < HOSTILE.length; i++) {
     await rows.nth(i).getByRole("button").click();
-    await expect.poll(() => page.locator("#limit-now").innerText()).toMatch(/blocked: every call is refused/);
+    await expect.poll(() => page.locator("#question-now").innerText()).toMatch(/blocked: every call is refused/);
     expect(await seen.barriers()).toEqual([]);
     await page.getByRole("button", { name: "Cancel" }).click();
   }

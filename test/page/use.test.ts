@@ -36,7 +36,8 @@ test("a descriptor is explained with what is left in its buckets, which a confir
   await page.getByRole("button", { name: "Reset these buckets ..." }).click();
   await page.getByRole("button", { name: "Reset", exact: true }).click();
   await page.getByText("1 bucket reset.").waitFor();
-  expect(await row.innerText()).toMatch(/5 of 5\s+now\s+now$/);
+  await page.getByRole("button", { name: "Close" }).click();
+  await expect.poll(() => row.innerText()).toMatch(/5 of 5\s+now\s+now$/);
   expect((await scene.app.hit({ user: "ann" })).overall_code).toBe("OK");
   const lines = scene.app.log.filter((line) => line.includes("buckets were reset"));
   expect(lines).toHaveLength(1);
