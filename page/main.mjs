@@ -9,7 +9,7 @@ import { askLimit, showLimits } from "./limits.mjs";
 import { lastFlood } from "./rates.mjs";
 import { limitDrawn, showCertificate, showProcesses, showRules, showUnmatched, showWorkers } from "./tables.mjs";
 import { hideTop, showTop } from "./top.mjs";
-import { showBefore, showConditions, showFlood, showVerdict, verdictOf } from "./verdict.mjs";
+import { showBefore, showConditions, showVerdict, verdictOf } from "./verdict.mjs";
 import { durationWords, processName, sentence, shown, timeWords } from "./words.mjs";
 
 /** @typedef {Awaited<ReturnType<typeof import("../src/process/app/state-page.ts").readState>>} State */
@@ -73,7 +73,6 @@ function showState(state, top) {
   setText(byId("who"), shown(`${processName(instance)}, version ${version}, store: ${store}`));
   const { says, colour } = verdictOf({ state, history, top });
   showVerdict(says, colour);
-  showFlood(top, history);
   showBefore({ state, history, top });
   showConditions(state);
   showUnmatched(state);
@@ -181,7 +180,7 @@ function wantToken(error) {
 /** What the server does not show any more, the page does not either. */
 function forget() {
   setShown(byId("data"), false);
-  for (const id of ["flood", "before"]) setShown(byId(id), false);
+  setShown(byId("before"), false);
   setText(byId("who"), "");
   byId("conditions").replaceChildren();
 }

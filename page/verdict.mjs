@@ -1,11 +1,9 @@
-// The first lines of the page: whether all is well, in words, what is wrong, which key is refused most, what it was like before. Pure
-// but for what draws.
+// The first lines of the page: whether all is well, who is refused most, what is wrong, what it was like before. Pure but for what draws.
 
 import { byId, keepChildren, make, part, setSaid, setShown, setText, withCode } from "./dom.mjs";
 import { callsOver, lastFlood, MINUTE_MS, refusingMost } from "./rates.mjs";
-import { keyWords, noKeyWords, outstandingKey, ruleWords } from "./top.mjs";
+import { keyWords, outstandingKey, ruleWords } from "./top.mjs";
 import {
-  countWords,
   durationWords,
   millisWords,
   percentWords,
@@ -91,7 +89,7 @@ function refusedWords({ isNow, share, fromMs, toMs }, history, top) {
   const key = top === undefined ? undefined : outstandingKey(top);
   const rule = refusingMost(history, isNow ? toMs - MINUTE_MS : fromMs, toMs);
   const isMostly = key !== undefined && top !== undefined && 2 * (key.refused - key.refused_overcount) >= top.refused;
-  const whose = isMostly && key !== undefined ? `, mostly ${shown(keyWords(key), 80)}` : "";
+  const whose = isMostly ? `, mostly ${shown(keyWords(key), 80)} by ${shown(ruleWords(key), 80)}` : "";
   const whichRule =
     whose === "" && rule !== undefined && rule.part >= 0.5 ? `, mostly by rule ${shown(rule.id, 80)}` : "";
   const when = isNow ? `of calls refused since ${from}` : `of calls were refused from ${from} to ${to}`;
@@ -170,25 +168,4 @@ function createCondition({ severity, advice, see }) {
 /** @param {Condition} condition @param {string} now */
 function ageOf({ severity, since, seen_by: seenBy = [] }, now) {
   return shown([`${severity}, since ${sinceWords(since, now)}`, ...seenBy.map(processName)].join(", "), 600);
-}
-
-/** The key that is refused most, in one sentence; nothing if nothing is refused. @param {TopAnswer | undefined} answer @param {History | null} history */
-export function showFlood(answer, history) {
-  const says = answer === undefined || answer.refused === 0 ? "" : floodWords(answer, history);
-  setShown(byId("flood"), says !== "");
-  setText(byId("flood"), says);
-}
-
-/** @param {TopAnswer} answer @param {History | null} history */
-export function floodWords(answer, history) {
-  const key = outstandingKey(answer);
-  if (key === undefined) {
-    const atMs = Date.parse(answer.at);
-    const rule = history === null ? undefined : refusingMost(history, atMs - answer.window_seconds * 1_000, atMs);
-    const most = rule === undefined ? "" : ` Rule ${shown(rule.id, 80)} refused ${percentWords(rule.part)} of them.`;
-    return `${noKeyWords(answer)}${most}`;
-  }
-  const since = key.refused_since === null ? "" : `, since ${sinceWords(key.refused_since, answer.at)}`;
-  const name = shown(keyWords(key), 80);
-  return `Refused most: ${name} by ${shown(ruleWords(key), 80)}, ${countWords(key.refused)} in the last ${answer.window}${since}.`;
 }

@@ -10,7 +10,6 @@ withBrowser();
 
 const TOKEN = "a-token-of-the-operators";
 const before = ({ page }: SeenPage) => page.locator("#before").innerText();
-const refusedMost = ({ page }: SeenPage) => page.locator("#flood").innerText();
 
 /** Goes on for so many minutes, a sample for each. */
 async function spend(minutes: number, { page, scene }: SeenPage & { readonly scene: Scene }): Promise<void> {
@@ -28,10 +27,9 @@ test("one tenant floods: who, by which rule, since when; the store is well, and 
   scene.call({ tenant: "globex" }, 150);
   await expect
     .poll(() => verdictOf(seen))
-    .toMatch(/^\d+ % of calls refused since \d\d:\d\d:\d\d, mostly tenant=globex\.$/);
-  expect(await refusedMost(seen)).toMatch(
-    /^Refused most: tenant=globex by rule tenant \(per-second\) of edge, [\d,]+ in the last minute, since \d\d:\d\d:\d\d/,
-  );
+    .toMatch(
+      /^\d+ % of calls refused since \d\d:\d\d:\d\d, mostly tenant=globex by rule tenant \(per-second\) of edge\.$/,
+    );
   await expect.poll(() => before(seen)).toMatch(/^10 min ago: \S+ calls per second, none refused\. Store: memory\.$/);
   expect(await conditionsOf(seen)).toEqual([]);
   await expectClean(seen);
@@ -56,7 +54,6 @@ test("rules are rejected while calls go on: said first, with since when; the sto
   expect(await conditionsOf(seen)).toEqual([
     expect.stringMatching(/The previous rules stay active\.\s+critical, since \d\d:\d\d:\d\d \(\d+ s\)/),
   ]);
-  expect(await seen.page.locator("#flood").isVisible()).toBe(false);
   await expectClean(seen);
 });
 
@@ -70,7 +67,9 @@ test("a limit that was lowered at run time refuses: whose, and one step further 
   expect((await scene.app.http("/limits", { method: "PUT", body, headers })).status).toBe(200);
   await page.getByLabel("Token").fill(TOKEN);
   await page.getByLabel("Token").press("Enter");
-  await expect.poll(() => verdictOf(seen)).toMatch(/^\d+ % of calls refused since \S+, mostly tenant=acme\.$/);
+  await expect
+    .poll(() => verdictOf(seen))
+    .toMatch(/^\d+ % of calls refused since \S+, mostly tenant=acme by rule tenant/);
   await page.getByRole("link", { name: "Explain tenant=acme" }).click();
   await expect
     .poll(() => page.locator("#explained").innerText())
@@ -84,13 +83,16 @@ test("a flood ten minutes ago has ended: all is well now, and it is said who was
   const { page, scene } = seen;
   const calls = setInterval(() => void scene.app.hit({ user: "alice" }).catch(() => undefined), 25);
   endWithTest(async () => clearInterval(calls));
-  await expect.poll(() => verdictOf(seen)).toMatch(/^\d+ % of calls refused since \S+, mostly user=alice\.$/);
+  await expect
+    .poll(() => verdictOf(seen))
+    .toMatch(/^\d+ % of calls refused since \S+, mostly user=alice by rule user of edge\.$/);
   clearInterval(calls);
   await spend(10, seen);
   await expect
     .poll(() => verdictOf(seen))
-    .toMatch(/^All is well now; \d+ % of calls were refused from \S+ to \S+, mostly user=alice\.$/);
-  expect(await refusedMost(seen)).toMatch(/^Refused most: user=alice by rule user of edge, \d+ in the last hour\.$/);
+    .toMatch(
+      /^All is well now; \d+ % of calls were refused from \S+ to \S+, mostly user=alice by rule user of edge\.$/,
+    );
   await expect.poll(() => before(seen)).toMatch(/^(?:9|10) min ago: /);
   expect(await page.locator("#calls svg .refused").first().getAttribute("d")).toMatch(/V60/);
   await expectClean(seen);

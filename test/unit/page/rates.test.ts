@@ -115,14 +115,14 @@ test.each([
     "a flood",
     stateOf(),
     historyOf(many(12, [36, 64])),
-    /^64 % of calls refused since \S+, mostly user=ann\.$/,
+    /^64 % of calls refused since \S+, mostly user=ann by rule user of edge\.$/,
     "warning",
   ],
   [
     "a flood that is over",
     stateOf(),
     historyOf([...many(12, [36, 64] as const), ...many(12, [36, 0] as const)]),
-    /^All is well now; 64 % of calls were refused from \S+ to \S+, mostly user=ann\.$/,
+    /^All is well now; 64 % of calls were refused from \S+ to \S+, mostly user=ann by rule user of edge\.$/,
     "well",
   ],
   [

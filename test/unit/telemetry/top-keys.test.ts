@@ -1,8 +1,7 @@
 // Which calls count as asked and as refused, under which key, in which window, and what is told of them.
 
 import { describe, expect, test } from "vitest";
-import type { TopAnswer as PageAnswer } from "../../../page/top.mjs";
-import { floodWords } from "../../../page/verdict.mjs";
+import { noKeyWords, type TopAnswer as PageAnswer } from "../../../page/top.mjs";
 import { StoreError } from "../../../src/engine/base/errors.ts";
 import type { LimitStats } from "../../../src/engine/domain/stats.ts";
 import { mergeSummaries, summaryOf, type TopOrder } from "../../../src/operate/telemetry/top/summary.ts";
@@ -334,7 +333,7 @@ test("refusals of keys that are all new are counted, though no key stands out", 
   expect([asked, refused, keys]).toEqual([3_000, 3_000, []]);
   const said = topText(show() as unknown as TopView, new RecordedTerminal());
   expect(said).toContain("no key stands out among 3000 refusals");
-  expect(floodWords(show() as unknown as PageAnswer, null)).toBe(
+  expect(noKeyWords(show() as unknown as PageAnswer)).toBe(
     "No key stands out among 3,000 refusals within the last minute.",
   );
 });
