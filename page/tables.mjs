@@ -1,12 +1,11 @@
-// The rules in force with what each limit counts; and what is there in some services only: descriptors without a rule, workers, the
-// certificate.
+// The rules in force with what each limit counts; the processes and workers, if there are several.
 
 import { hrefOf } from "./address.mjs";
 import { drawSpark, makeSpark } from "./charts.mjs";
 import { byId, fillTable, make, part, setShown, setText } from "./dom.mjs";
 import { latest, ratesOf } from "./rates.mjs";
 import { isFound } from "./top.mjs";
-import { countWords, plural, processName, rateWords, shown, sinceWords, timeWords } from "./words.mjs";
+import { countWords, plural, processName, rateWords, shown, sinceWords } from "./words.mjs";
 
 /**
  * @typedef {Awaited<ReturnType<typeof import("../src/process/app/state-page.ts").readState>>} State
@@ -93,15 +92,6 @@ function ruleParts({ name, where, limit, says, mode, count }) {
   ];
 }
 
-/** @param {State} state */
-export function showUnmatched({ unmatched }) {
-  setShown(byId("unmatched-note"), unmatched.length === 0);
-  fillTable(byId("unmatched"), unmatched, ({ domain }) => domain, [
-    { head: "Domain", parts: ({ domain }) => [shown(domain)] },
-    { head: "Since the start", is: "number", text: ({ descriptors }) => countWords(descriptors) },
-  ]);
-}
-
 /** Each process that shares the store, and their sum. @param {State} state */
 export function showProcesses({ processes }) {
   const all = processes ?? [];
@@ -147,17 +137,4 @@ export function showWorkers({ workers, answered_by: answeredBy }) {
 /** @param {string} status @param {boolean} isHere */
 function statusWords(status, isHere) {
   return isHere ? `${status}, answers here` : status;
-}
-
-/** @param {State} state */
-export function showCertificate({ certificate, at }) {
-  setShown(byId("certificate-section"), certificate !== null);
-  if (certificate === null) return;
-  const { subject, valid_to: end, file, fault, last_error: refused } = certificate;
-  const until = timeWords(Date.parse(String(end)), Date.parse(at));
-  const wrong = [fault, refused].filter((text) => typeof text === "string").join("; ");
-  setText(
-    byId("certificate"),
-    shown(`${subject}, valid until ${until}, from ${file}${wrong === "" ? "" : `: ${wrong}`}`, 600),
-  );
 }

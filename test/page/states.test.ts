@@ -113,13 +113,10 @@ test("descriptors meet no rule: the domain and the keys of one are named, a doma
     expect.stringMatching(/^Calls name domain egde, which has no rules/),
     expect.stringMatching(/^Descriptors of domain edge match no rule.*One had the keys tenent, plan\./),
   ]);
-  expect(await seen.page.locator("#unmatched").innerText()).toMatch(
-    /Domain\s+Since the start\s+edge\s+\d+\s+egde\s+1$/,
-  );
   await expectClean(seen);
 });
 
-test("the certificate has expired: it is said what callers get of it, and which one it is", async () => {
+test("the certificate has expired: it is said what callers get of it", async () => {
   const { certFile, keyFile } = new Authority().issueFor(-1, "headgate.test");
   const tls = { GRPC_SERVER_USE_TLS: "true", GRPC_SERVER_TLS_CERT: certFile, GRPC_SERVER_TLS_KEY: keyFile };
   const seen = await see(open(tls));
@@ -130,6 +127,5 @@ test("the certificate has expired: it is said what callers get of it, and which 
     expect.stringMatching(/^The certificate of the gRPC port has expired: callers that check it get no decision\./),
     expect.stringMatching(/^Callers may reject the certificates in force: /),
   ]);
-  expect(await seen.page.locator("#certificate").innerText()).toMatch(/headgate\.test.*valid until .*, from \//);
   await expectClean(seen);
 });
