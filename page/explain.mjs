@@ -79,17 +79,6 @@ export function offerDomains(domains) {
 /** @type {readonly import("./limits.mjs").Action[]} */
 const ACTIONS = ["Raise", "Block", "Exempt"];
 
-/** What is to be known of all buckets, for those who look at some. */
-let note = "";
-
-/** With the memory store each worker has buckets of its own, and one of them answers. @param {{ store: string, answered_by?: number }} state */
-export function noteBuckets({ store, answered_by: worker }) {
-  note =
-    store === "memory" && worker !== undefined
-      ? ` They are those of the worker that answered (${worker} just now): with the memory store each has its own.`
-      : "";
-}
-
 /** What was explained last, and when; undefined before and after a problem. @type {{ text: string, atMs: number } | undefined} */
 let explained;
 
@@ -154,7 +143,7 @@ function showProblem(says) {
 
 /** What is left, and a button that resets it. @param {Server} server @param {Question} question @param {{ buckets: readonly Bucket[], says: string }} peeked @param {import("./question.mjs").Tell} tell */
 function bucketParts(server, question, { buckets, says }, tell) {
-  const said = make("p", { class: "quiet" }, shown(sentence(says)) + note);
+  const said = make("p", { class: "quiet" }, shown(sentence(says)));
   if (buckets.length === 0) return [said];
   const button = make("button", { type: "button", class: "danger" }, "Reset these buckets ...");
   const now = `Buckets: ${buckets.map(({ bucket }) => bucket).join(", ")}`;
