@@ -2,12 +2,12 @@
 
 import { hrefOf } from "./address.mjs";
 import { NoAnswer } from "./ask.mjs";
-import { byId, make, setShown, setText, withCode } from "./dom.mjs";
+import { byId, make, setText, withCode } from "./dom.mjs";
 import { bucketTable, reportParts } from "./explained.mjs";
 import { actionButtons, askLimit } from "./limits.mjs";
 import { askFirst } from "./question.mjs";
 import { doubtOf, readDescriptors, typedDescriptor } from "./read-descriptor.mjs";
-import { durationWords, hides, sentence, shown } from "./words.mjs";
+import { hides, sentence, shown, timeWords } from "./words.mjs";
 
 /**
  * @typedef {import("./ask.mjs").Server} Server
@@ -79,17 +79,6 @@ export function offerDomains(domains) {
 /** @type {readonly import("./limits.mjs").Action[]} */
 const ACTIONS = ["Raise", "Block", "Exempt"];
 
-/** What was explained last, and when; undefined before and after a problem. @type {{ text: string, atMs: number } | undefined} */
-let explained;
-
-/** Says how old the explanation is: what is left in buckets changes. */
-export function noteAge() {
-  setShown(byId("explained-age"), explained !== undefined);
-  if (explained === undefined) return;
-  const { text, atMs } = explained;
-  setText(byId("explained-age"), `${shown(text, 200)}, ${durationWords((Date.now() - atMs) / 1_000)} ago.`);
-}
-
 /** @param {Server} server @param {string} given the domain, unless the text names one @param {string} text @param {(error: unknown) => void} refused */
 async function explainText(server, given, text, refused) {
   const read = readDescriptors(text);
@@ -115,8 +104,7 @@ async function explainText(server, given, text, refused) {
       }),
       ...bucketParts(server, question, peeked, tell),
     );
-    explained = { text: `${question.domain}: ${text}`, atMs: Date.now() };
-    noteAge();
+    setText(byId("explained-of"), `${shown(`${question.domain}: ${text}`, 200)}, at ${timeWords(Date.now())}.`);
   } catch (error) {
     showError(error, refused);
   }
@@ -137,8 +125,7 @@ function showError(error, refused) {
 /** @param {string} says */
 function showProblem(says) {
   byId("explained").replaceChildren(make("p", { class: "critical" }, ...withCode(shown(says, 600))));
-  explained = undefined;
-  noteAge();
+  setText(byId("explained-of"), "");
 }
 
 /** What is left, and a button that resets it. @param {Server} server @param {Question} question @param {{ buckets: readonly Bucket[], says: string }} peeked @param {import("./question.mjs").Tell} tell */

@@ -4,7 +4,7 @@ import { hrefOf, viewOf } from "./address.mjs";
 import { NoAnswer, Server } from "./ask.mjs";
 import { ruleChart, showCharts } from "./charts.mjs";
 import { byId, setShown, setText } from "./dom.mjs";
-import { explainHref, followAddress, noteAge, offerDomains, openExplain } from "./explain.mjs";
+import { explainHref, followAddress, offerDomains, openExplain } from "./explain.mjs";
 import { askLimit, showLimits } from "./limits.mjs";
 import { lastFlood } from "./rates.mjs";
 import { limitDrawn, showProcesses, showRules, showWorkers } from "./tables.mjs";
@@ -78,7 +78,6 @@ function showState(state, top) {
   showProcesses(state);
   showWorkers(state);
   offerDomains(rules.domains);
-  noteAge();
 }
 
 /** @param {import("./top.mjs").TopAnswer | undefined} top @param {import("./address.mjs").View} view */

@@ -68,7 +68,7 @@ export function durationWords(seconds) {
 }
 
 /** The time of day where the reader is; with the day if it is not of the last 20 hours. @param {number} atMs @param {number} nowMs */
-export function timeWords(atMs, nowMs) {
+export function timeWords(atMs, nowMs = atMs) {
   const at = new Date(atMs);
   const time = at.toTimeString().slice(0, 8);
   // Sweden writes days as ISO 8601 does.
