@@ -23,13 +23,12 @@ export function showTop(answer, view, hrefOfKey, act) {
     .filter((key) => isFound(`${keyWords(key)} ${ruleWords(key)}`, view.find))
     .slice(0, isNarrowed ? answer.keys.length : SHOWN_MAX);
   setText(byId("top-heading"), `Most ${by} keys${view.rule === "" ? "" : ` of ${shown(view.rule, 80)}`}`);
-  const isPlain = by === "refused" && !isNarrowed && outstandingKey(answer) === undefined;
   const none = isNarrowed
     ? `None of the ${plural(answer.keys.length, "key")} within the last ${window}.`
     : noKeyWords(answer);
   const of = processes === undefined ? "" : `, ${plural(processes, "process", "processes")}`;
   const counted = `In the last ${window}${of}; counts may be slightly high.`;
-  setText(byId("top-note"), isPlain || keys.length === 0 ? none : counted);
+  setText(byId("top-note"), keys.length === 0 ? none : counted);
   fillTable(byId("top"), keys, ({ domain, rule, limit, key }) => JSON.stringify([domain, rule, limit, key]), [
     {
       head: "Key",
@@ -113,17 +112,7 @@ export function ruleWords({ domain, rule, limit }) {
   return `rule ${rule}${limit === "" ? "" : ` (${limit})`} of ${domain}`;
 }
 
-/** The least part of all refusals that a key must have to be named as the one refused most. */
-const STANDS_OUT = 0.01;
-
-/** The key that is refused most; undefined if none has a part of all refusals that is worth a word. @param {TopAnswer} answer */
-export function outstandingKey({ keys, refused }) {
-  const [key] = keys;
-  if (key === undefined || key.refused === 0) return undefined;
-  return key.refused - key.refused_overcount >= STANDS_OUT * refused ? key : undefined;
-}
-
-/** Said where no key is outstanding. @param {TopAnswer} answer */
+/** Said where there is no key to show. @param {TopAnswer} answer */
 export function noKeyWords({ refused, window }) {
   if (refused === 0) return `None within the last ${window}.`;
   return `No key stands out among ${plural(refused, "refusal")} within the last ${window}.`;

@@ -2,7 +2,7 @@
 
 import { byId, keepChildren, make, part, setSaid, setShown, setText, withCode } from "./dom.mjs";
 import { callsOver, lastFlood, MINUTE_MS, refusingMost } from "./rates.mjs";
-import { keyWords, outstandingKey, ruleWords } from "./top.mjs";
+import { keyWords, ruleWords } from "./top.mjs";
 import {
   durationWords,
   millisWords,
@@ -86,9 +86,10 @@ function problemWords({ conditions }) {
 /** @param {import("./rates.mjs").Flood} flood @param {History} history @param {TopAnswer | undefined} top */
 function refusedWords({ isNow, share, fromMs, toMs }, history, top) {
   const [from, to] = [fromMs, toMs].map((ms) => timeWords(ms, toMs));
-  const key = top === undefined ? undefined : outstandingKey(top);
+  const [key] = top?.keys ?? [];
   const rule = refusingMost(history, isNow ? toMs - MINUTE_MS : fromMs, toMs);
-  const isMostly = key !== undefined && top !== undefined && 2 * (key.refused - key.refused_overcount) >= top.refused;
+  const surely = key === undefined ? 0 : key.refused - key.refused_overcount;
+  const isMostly = key !== undefined && surely > 0 && 2 * surely >= (top?.refused ?? 0);
   const whose = isMostly ? `, mostly ${shown(keyWords(key), 80)} by ${shown(ruleWords(key), 80)}` : "";
   const whichRule =
     whose === "" && rule !== undefined && rule.part >= 0.5 ? `, mostly by rule ${shown(rule.id, 80)}` : "";
