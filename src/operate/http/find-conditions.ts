@@ -8,7 +8,7 @@ import type { DomainRules } from "../../engine/rules/rule-set.ts";
 import type { RulesFailure } from "../../rule-sources/files/rule-source.ts";
 import type { Finding } from "../condition.ts";
 import type { UnmatchedEntry } from "../telemetry/domain-book.ts";
-import type { DeadLimit, DeadLimits } from "../telemetry/limit-watch.ts";
+import type { DeadLimits, DeadRule } from "../telemetry/limit-watch.ts";
 import type { CallCounts, StoreCounts } from "../telemetry/observers.ts";
 import { type Undecided, undecidedWords } from "../telemetry/undecided-calls.ts";
 
@@ -262,9 +262,9 @@ function deadFinding({ domain, count, rules }: DeadLimits): Finding {
   };
 }
 
-function deadLine({ ids, where, matchedUs, sinceUs, calls, why }: DeadLimit): string {
+function deadLine({ id, where, matchedUs, sinceUs, calls, why }: DeadRule): string {
   const last = matchedUs === undefined ? `none since ${isoTime(sinceUs)}` : `the last at ${isoTime(matchedUs)}`;
-  return `${ids.join(", ")} (${where}): ${last}, of ${calls} calls since; ${why}`;
+  return `${id} (${where}): ${last}, of ${calls} calls since; ${why}`;
 }
 
 /** Domains some of whose calls in this thread lacked a required entry within the last minute. */

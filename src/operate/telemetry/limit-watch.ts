@@ -17,12 +17,12 @@ import type { RateHistory } from "./rate-history.ts";
 const LOOK_US = 5 * MICROS_PER_SECOND;
 /** How often it is judged which limits are dead and what else is worth knowing of them. */
 const JUDGE_US = 60 * MICROS_PER_SECOND;
-/** A limit is dead if its domain has had this many calls since its last match, */
+/** The limits of a rule are dead if their domain has had this many calls since their last match, */
 const DEAD_CALLS = 10_000;
-/** and that was so long ago: an hour if it has matched none since the start or since its rule is in force, else a day. */
+/** and this time has passed: an hour without any match since the start or since the rule is in force, a day since the last match. */
 const NEVER_US = 3_600 * MICROS_PER_SECOND;
 const NO_LONGER_US = 24 * NEVER_US;
-/** Of a domain so many rules with dead limits are described. */
+/** Rules with dead limits that are described, of a domain. */
 const DESCRIBED_MAX = 20;
 /** Limits that are looked at in one step. */
 const LIMITS_PER_STEP = 100;
@@ -43,10 +43,9 @@ interface Watched extends Sight {
   readonly count: RuleCount;
 }
 
-/** Limits of one rule that match no call. */
-export interface DeadLimit extends Pick<Sight, "matchedUs" | "sinceUs"> {
-  /** The rule, or its limits that are dead while others are not. */
-  readonly ids: readonly string[];
+/** A rule whose limits match no call. */
+export interface DeadRule extends Pick<Sight, "matchedUs" | "sinceUs"> {
+  readonly id: string;
   readonly where: string;
   /** Calls of the domain since the last match, or since `sinceUs`. */
   readonly calls: number;
@@ -59,7 +58,7 @@ export interface DeadLimits {
   readonly domain: string;
   /** Number of rules that have some; the first DESCRIBED_MAX are described. */
   readonly count: number;
-  readonly rules: readonly DeadLimit[];
+  readonly rules: readonly DeadRule[];
 }
 
 /** A rule as it is written: values of `one_of` are copies of it, which match together. Each tier is a rule. */
@@ -143,14 +142,14 @@ export class LimitWatch {
       if (++looked % LIMITS_PER_STEP === 0) yield;
     }
     this.#trends.end();
-    const dead = new Map<DomainRules, { rules: DeadLimit[]; count: number }>();
+    const dead = new Map<DomainRules, { rules: DeadRule[]; count: number }>();
     for (const written of this.#written) {
       if (++looked % LIMITS_PER_STEP === 0) yield;
-      const limits = this.#deadOf(written, nowUs);
-      if (limits.length === 0) continue;
+      const sight = this.#deadOf(written, nowUs);
+      if (sight === undefined) continue;
       const found = dead.get(written.domain) ?? { rules: [], count: 0 };
       dead.set(written.domain, found);
-      if (found.count++ < DESCRIBED_MAX) found.rules.push(this.#describe(written, limits));
+      if (found.count++ < DESCRIBED_MAX) found.rules.push(this.#describe(written, sight));
       yield;
     }
     this.dead = [...dead].map(([{ domain }, found]) => ({ domain: textOf(domain), ...found }));
@@ -166,36 +165,25 @@ export class LimitWatch {
     return this.#limits.get(stats);
   }
 
-  /** The limits of the rule that are dead, each with what is known of it. */
-  #deadOf({ domain, copies }: Written, nowUs: number): (readonly [Limit, Sight])[] {
-    const [first] = copies;
-    if (first === undefined || first.isRare) return [];
-    const calls = domain.stats.sum("calls");
-    return first.limits.flatMap((limit, i) => {
-      const sights = copies.map(({ limits }) => this.sightOf(limits[i] as Limit));
-      const sight = latest(sights.filter((one) => one !== undefined));
-      if (sight === undefined || calls - sight.callsThen < DEAD_CALLS) return [];
-      const isDead = nowUs - sight.sinceUs >= (sight.matchedUs === undefined ? NEVER_US : NO_LONGER_US);
-      return isDead ? [[limit, sight] as const] : [];
-    });
+  /** What is known of the rule's limits together, if they are dead. */
+  #deadOf({ domain, copies }: Written, nowUs: number): Sight | undefined {
+    if (copies[0]?.isRare) return undefined;
+    const sight = latest(copies.flatMap(({ limits }) => limits.flatMap((limit) => this.sightOf(limit) ?? [])));
+    if (sight === undefined || domain.stats.sum("calls") - sight.callsThen < DEAD_CALLS) return undefined;
+    return nowUs - sight.sinceUs >= (sight.matchedUs === undefined ? NEVER_US : NO_LONGER_US) ? sight : undefined;
   }
 
-  #describe({ domain, above, copies }: Written, dead: readonly (readonly [Limit, Sight])[]): DeadLimit {
+  #describe({ domain, above, copies }: Written, { matchedUs, sinceUs, callsThen }: Sight): DeadRule {
     const [rule] = copies as [Rule];
-    const isWhole = dead.length === rule.limits.length;
     const tier = rule.tiers === undefined ? "" : ` (${textOf(rule.limitsName)})`;
-    const { matchedUs, sinceUs, callsThen } = latest(dead.map(([, sight]) => sight)) as Sight;
     const isMet = ({ limits }: Rule) => limits.some((limit) => this.sightOf(limit)?.matchedUs !== undefined);
-    const why = isWhole
-      ? whyUnmatched([...above, rule], domain, this.#sources.shapesOf(domain.domain), isMet)
-      : "calls match the rule, but limits that name it in `replaces` came with all of them";
     return {
-      ids: isWhole ? [textOf(`${domain.domain}/${rule.path}`) + tier] : dead.map(([{ names }]) => textOf(names.id)),
+      id: textOf(`${domain.domain}/${rule.path}`) + tier,
       where: formatPlace(rule.at),
       matchedUs,
       sinceUs,
       calls: domain.stats.sum("calls") - callsThen,
-      why,
+      why: whyUnmatched([...above, rule], domain, this.#sources.shapesOf(domain.domain), isMet),
     };
   }
 }
@@ -212,7 +200,7 @@ function watchedFrom(limit: Limit, domain: DomainRules, nowUs: number, hasMatche
   return { limit, domain, matches, count, matchedUs, sinceUs: nowUs, callsThen: domain.stats.sum("calls") };
 }
 
-/** Of several copies of a limit the one that matched last; of copies that never did the one that is known longest. */
+/** Of several limits the one that matched last; if none did, the one that is known longest. */
 function latest(sights: readonly Sight[]): Sight | undefined {
   const matched = sights.filter(({ matchedUs }) => matchedUs !== undefined);
   if (matched.length > 0) return matched.reduce((one, other) => (other.sinceUs > one.sinceUs ? other : one));

@@ -50,7 +50,7 @@ test("nothing is wrong: nothing is said", () => {
 });
 
 const DEAD = {
-  ids: ["edge/a"],
+  id: "edge/a",
   where: "a.yaml:1:1",
   matchedUs: undefined,
   sinceUs: 0,
@@ -136,7 +136,7 @@ const CASES: readonly (readonly [name: string, facts: Partial<ProcessFacts>, fou
   ],
   [
     "rules that match no call, each with its cause",
-    { deadLimits: [{ domain: "edge", count: 3, rules: [DEAD, { ...DEAD, ids: ["edge/b"], matchedUs: 0 }] }] },
+    { deadLimits: [{ domain: "edge", count: 3, rules: [DEAD, { ...DEAD, id: "edge/b", matchedUs: 0 }] }] },
     warning(/^3 rules of domain edge with limits match no call\.$/, {
       id: "dead limits edge",
       details: [
