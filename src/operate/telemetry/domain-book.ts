@@ -30,7 +30,8 @@ export interface UnmatchedEntry {
 
 interface Kept {
   readonly domain: string;
-  hasRules: boolean;
+  /** Offered: given to a set of rules that is not in force, and may never be. */
+  state: "offered" | "with rules" | "unknown";
   readonly stats: DomainStats;
   readonly at: number | undefined;
   toldDescriptors: number;
@@ -44,9 +45,6 @@ interface Kept {
 export class DomainBook implements DomainStatsBook {
   readonly #counts: SharedCounts;
   readonly #kept = new Map<string, Kept>();
-  /** Given to sets of rules that are not in force, and may never be. */
-  readonly #offered = new Map<string, Kept>();
-  /** Places of both. */
   readonly #places = new Set<number | undefined>();
   /** Number of the set in force. */
   #set = 0;
@@ -60,7 +58,7 @@ export class DomainBook implements DomainStatsBook {
 
   domainStatsOf(domain: string): DomainStats {
     const name = nameOf(domain);
-    const kept = this.#kept.get(name) ?? getOrInsert(this.#offered, name, () => this.#open(name));
+    const kept = getOrInsert(this.#kept, name, () => this.#open(name));
     kept.set = this.#set;
     return kept.stats;
   }
@@ -68,8 +66,8 @@ export class DomainBook implements DomainStatsBook {
   /** Counts the descriptors of a call that named a domain without rules. */
   countUnknown(domain: string, descriptors: number): void {
     const name = nameOf(domain);
-    const kept = this.#kept.get(name)?.stats ?? this.#keepUnknown(name);
-    kept.descriptors += descriptors;
+    const { stats } = this.#inUse(name) ?? this.#keepUnknown(name);
+    stats.descriptors += descriptors;
   }
 
   /**
@@ -85,35 +83,35 @@ export class DomainBook implements DomainStatsBook {
       yield;
       this.#noteRules(nameOf(domain), stats, set);
     }
-    for (const offered of this.#offered.values()) {
-      yield;
-      if (offered.set < set) this.#drop(offered, this.#offered);
-    }
     for (const kept of this.#kept.values()) {
       yield;
-      if (kept.hasRules && kept.set < set) this.#loseRules(kept);
+      if (kept.set < set && kept.state !== "unknown") this.#loseRules(kept);
     }
     yield* this.#counts.giveUpAllBut(NameKind.domain, (at) => this.#places.has(at));
   }
 
   #loseRules(kept: Kept): void {
-    kept.hasRules = false;
-    if (kept.stats.sum("descriptors") > 0 && this.#unknown < UNKNOWN_DOMAINS_MAX) {
-      this.#unknown++;
-    } else this.#drop(kept, this.#kept);
+    const { domain, state, stats, at } = kept;
+    if (state === "with rules" && stats.sum("descriptors") > 0 && this.#unknown < UNKNOWN_DOMAINS_MAX) {
+      this.#addUnknown(kept);
+      return;
+    }
+    stats.leavePlace();
+    this.#kept.delete(domain);
+    this.#places.delete(at);
   }
 
-  #drop({ domain, stats, at }: Kept, from: Map<string, Kept>): void {
-    stats.leavePlace();
-    from.delete(domain);
-    if (!this.#kept.has(domain) && !this.#offered.has(domain)) this.#places.delete(at);
+  #inUse(name: string): Kept | undefined {
+    const kept = this.#kept.get(name);
+    return kept?.state === "offered" ? undefined : kept;
   }
 
   /** The domains with at least one descriptor that met no rule. */
   *entries(): Generator<UnmatchedEntry & Pick<Kept, "stats">> {
     this.#learn();
-    for (const { domain, hasRules, stats } of this.#kept.values()) {
-      const descriptors = stats.sum("descriptors");
+    for (const { domain, state, stats } of this.#kept.values()) {
+      const descriptors = state === "offered" ? 0 : stats.sum("descriptors");
+      const hasRules = state === "with rules";
       if (descriptors > 0) yield { domain, hasRules, descriptors, stats, exampleKeys: shownKeys(stats) };
     }
   }
@@ -126,9 +124,10 @@ export class DomainBook implements DomainStatsBook {
   /** Logs each domain with new descriptors in this thread since the last call; to be called now and then. */
   tell(log: RateLimitedLog): void {
     for (const kept of this.#kept.values()) {
-      const { domain, hasRules, stats } = kept;
+      const { domain, state, stats } = kept;
       const fresh = stats.descriptors - kept.toldDescriptors;
-      if (fresh === 0) continue;
+      if (fresh === 0 || state === "offered") continue;
+      const hasRules = state === "with rules";
       kept.toldDescriptors = stats.descriptors;
       const message = hasRules
         ? "descriptors met no rule and passed without a limit of their own"
@@ -141,13 +140,11 @@ export class DomainBook implements DomainStatsBook {
   }
 
   #noteRules(name: string, unmatched: DomainStats, set: number): void {
-    const known = this.#kept.get(name);
-    const kept = known ?? this.#offered.get(name) ?? this.#open(name);
+    const kept = this.#kept.get(name) ?? this.#open(name);
     // A set that was compiled before the last one came into force has stats that have left their place.
     if (kept.at !== undefined) unmatched.moveTo({ counts: this.#counts, at: kept.at });
-    if (known !== undefined && !known.hasRules) this.#unknown--;
-    this.#offered.delete(name);
-    this.#kept.set(name, { ...kept, stats: unmatched, hasRules: true, set: Math.max(kept.set, set) });
+    if (kept.state === "unknown") this.#unknown--;
+    this.#kept.set(name, { ...kept, stats: unmatched, state: "with rules", set: Math.max(kept.set, set) });
   }
 
   #open(domain: string): Kept {
@@ -162,7 +159,7 @@ export class DomainBook implements DomainStatsBook {
     this.#places.add(at);
     return {
       domain,
-      hasRules: false,
+      state: "offered",
       stats,
       at,
       toldDescriptors: stats.descriptors,
@@ -171,20 +168,20 @@ export class DomainBook implements DomainStatsBook {
     };
   }
 
-  #keepUnknown(name: string): DomainStats {
+  #keepUnknown(name: string): Kept {
     return this.#counts.locked(() => {
       this.#learn();
       const room = this.#unknown < UNKNOWN_DOMAINS_MAX ? name : OTHER_DOMAINS;
-      const kept = this.#kept.get(name) ?? this.#kept.get(room) ?? this.#addUnknown(room);
+      const kept = this.#inUse(name) ?? this.#inUse(room) ?? this.#addUnknown(this.#kept.get(room) ?? this.#open(room));
       this.#knownTexts = this.#counts.textsMade;
-      return kept.stats;
+      return kept;
     });
   }
 
-  #addUnknown(name: string): Kept {
-    const kept = this.#open(name);
-    this.#kept.set(name, kept);
-    if (name !== OTHER_DOMAINS) this.#unknown++;
+  #addUnknown(kept: Kept): Kept {
+    kept.state = "unknown";
+    this.#kept.set(kept.domain, kept);
+    if (kept.domain !== OTHER_DOMAINS) this.#unknown++;
     return kept;
   }
 
@@ -192,7 +189,7 @@ export class DomainBook implements DomainStatsBook {
   #learn(): void {
     const news = this.#counts.texts(NameKind.domain, this.#knownTexts);
     if (news === undefined) return;
-    for (const text of news.texts) if (!this.#kept.has(text) && !this.#offered.has(text)) this.#addUnknown(text);
+    for (const text of news.texts) if (!this.#kept.has(text)) this.#addUnknown(this.#open(text));
     this.#knownTexts = news.made;
   }
 }
