@@ -6,7 +6,7 @@ import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import type { LongWork } from "../../engine/base/long-work.ts";
 import { NameKind, type SharedCounts } from "../../engine/base/shared-counts.ts";
 import { showable, textOf } from "../../engine/domain/request.ts";
-import { LimitStats, type RuleCount, type StatsBook, type ValueStatsBook } from "../../engine/domain/stats.ts";
+import { LimitStats, type StatsBook, type ValueStatsBook } from "../../engine/domain/stats.ts";
 import { shortText } from "./short-text.ts";
 
 /** Most entries for callers' values in all, however high METRIC_VALUES_MAX is. */
@@ -219,12 +219,6 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
   *entries(): Generator<StatsEntry> {
     this.learnValues();
     for (const rule of this.#rules.values()) yield* entriesOfRule(rule);
-  }
-
-  /** What a rule and its values have counted in all threads; nothing if a reload has dropped the rule. */
-  countOf(ruleStats: LimitStats): RuleCount {
-    this.learnValues();
-    return ruleStats.count();
   }
 }
 

@@ -30,6 +30,7 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
   const { inForce, changedUs, changes } = await parts.runtimeLimits.source.counts();
   const shared = views === undefined ? storeShared(parts) : views.find(({ shared }) => shared !== undefined)?.shared;
   const shown = conditionsOf(parts, states, reports ?? []);
+  statsBook.learnValues();
   return {
     at: isoTime(nowUs),
     /** Differs when another process answers, or when the process was restarted. */
@@ -55,7 +56,7 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
       domains: [...(current?.domains.keys() ?? [])].slice(0, DOMAINS_MAX).map(textOf),
       ...(await runInTurns(
         ruleRows(current, {
-          countOf: ({ stats }) => statsBook.countOf(stats),
+          countOf: ({ stats }) => stats.count(),
           sightOf: (limit) => parts.limitWatch.sightOf(limit),
         }),
       )),

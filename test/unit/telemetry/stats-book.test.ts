@@ -77,10 +77,10 @@ describe("counters of values", () => {
     const [rule, other] = [book.statsOf("edge", ["plan_free", "tenant"], ""), book.statsOf("edge", ["tenant"], "")];
     rule.totalHits = 1;
     for (const value of ["a", "b", "c"]) book.statsOfValues(rule, ["plan_free", `tenant_${value}`]).totalHits += 10;
-    expect(book.countOf(rule)).toEqual({ hits: 31, refused: 0, shadowed: 0 });
-    expect(book.countOf(other).hits).toBe(0);
+    expect(rule.count()).toEqual({ hits: 31, refused: 0, shadowed: 0 });
+    expect(other.count().hits).toBe(0);
     runThrough(book.retainOnly(new Set([other])));
-    expect(book.countOf(rule).hits).toBe(0);
+    expect(rule.count().hits).toBe(0);
   });
 
   test("are one per value up to the bound, then those of other", () => {
