@@ -238,27 +238,24 @@ export class StoreCounts extends namedCounts(STORE_COUNTERS) implements StoreObs
   }
 
   damaged(buckets: number): void {
-    this.damagedBuckets += buckets;
-    this.#log.warn("damaged", "damaged buckets were reset", () => ({ buckets }));
+    this.#count("damagedBuckets", buckets, "buckets", "damaged buckets were reset");
   }
 
   evicted(buckets: number): void {
-    this.evictedBuckets += buckets;
-    this.#log.warn("evicted", "buckets were dropped to stay within BUCKETS_MAX", () => ({ buckets }));
+    this.#count("evictedBuckets", buckets, "buckets", "buckets were dropped to stay within BUCKETS_MAX");
   }
 
-  loopLate(groups: number): void {
-    this.lateGroups += groups;
-    this.#log.warn("loop late", "this process was too busy to read the store's answers in time", () => ({
-      calls: groups,
-    }));
+  loopLate(calls: number): void {
+    this.#count("lateGroups", calls, "calls", "this process was too busy to read the store's answers in time");
   }
 
-  outcomeUnknown(groups: number): void {
-    this.unknownOutcomes += groups;
-    this.#log.warn("outcome unknown", "replies from the store were lost; their calls may have been charged", () => ({
-      calls: groups,
-    }));
+  outcomeUnknown(calls: number): void {
+    this.#count(
+      "unknownOutcomes",
+      calls,
+      "calls",
+      "replies from the store were lost; their calls may have been charged",
+    );
   }
 
   gaveBack(takes: number): void {
@@ -266,9 +263,13 @@ export class StoreCounts extends namedCounts(STORE_COUNTERS) implements StoreObs
   }
 
   keptPaid(takes: number): void {
-    this.notGivenBack += takes;
-    const message = "payments were not given back: the store did not get the request";
-    this.#log.warn("kept paid", message, () => ({ takes }));
+    this.#count("notGivenBack", takes, "takes", "payments were not given back: the store did not get the request");
+  }
+
+  /** Adds to a counter, and logs how much of what. */
+  #count(counter: (typeof STORE_COUNTERS)[number], by: number, what: string, message: string): void {
+    this[counter] += by;
+    this.#log.warn(counter, message, () => ({ [what]: by }));
   }
 
   breakerChanged(server: string, state: BreakerState): void {

@@ -79,12 +79,6 @@ export class UndecidedCalls {
 }
 
 /** A cause in words. */
-export function undecidedWords({
-  cause,
-  last_hour: hour,
-  last_day: day,
-  first_at: first,
-  last_at: last,
-}: Undecided): string {
-  return `${cause}: ${hour} in the hour, ${day} in the day, from ${first} to ${last}`;
+export function undecidedWords(one: Undecided): string {
+  return `${one.cause}: ${one.last_hour} in the hour, ${one.last_day} in the day, from ${one.first_at} to ${one.last_at}`;
 }
