@@ -106,7 +106,8 @@ async function explainText(server, given, text, refused) {
     );
     setText(byId("explained-of"), `${shown(`${question.domain}: ${text}`, 200)}, at ${timeWords(Date.now())}.`);
   } catch (error) {
-    showError(error, refused);
+    showProblem(error instanceof NoAnswer ? `The server says: ${error.message}` : `This page has a fault: ${error}`);
+    refused(error);
   }
 }
 
@@ -114,12 +115,6 @@ async function explainText(server, given, text, refused) {
 function notPeeked(error) {
   if (!(error instanceof NoAnswer) || error.why !== "away") throw error;
   return { buckets: [], says: `what is left in the buckets is not known: ${error.message}` };
-}
-
-/** @param {unknown} error @param {(error: unknown) => void} refused */
-function showError(error, refused) {
-  showProblem(error instanceof NoAnswer ? `The server says: ${error.message}` : `This page has a fault: ${error}`);
-  refused(error);
 }
 
 /** @param {string} says */

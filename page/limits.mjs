@@ -2,6 +2,7 @@
 
 import { byId, fillTable, make, setText } from "./dom.mjs";
 import { askFirst } from "./question.mjs";
+import { askedEntry } from "./read-descriptor.mjs";
 import { durationWords, plural, sentence, shown, timeWords } from "./words.mjs";
 
 /**
@@ -91,9 +92,7 @@ export async function askLimit(server, action, caller, tell) {
   const { domain } = caller;
   /** What is shown before the change: the server refuses it if that is no longer so. */
   let seenUs = 0;
-  const entries = caller.entries.map(({ key, value, value_base64: base64 }) =>
-    base64 === undefined ? { key, value } : { key, value_base64: base64 },
-  );
+  const entries = caller.entries.map(askedEntry);
   const prepare = async () => {
     const report = await server.ask("explain", { domain, descriptors: [{ entries }] });
     /** @type {Partial<DescriptorReport>} */

@@ -40,11 +40,8 @@ function readJson(text) {
         : "";
     return { problem: `Expected descriptors in this JSON, found none.${rule}` };
   }
-  const descriptors = found.list.map(readDescriptor);
-  if (descriptors.includes(undefined))
-    return { problem: "Expected each descriptor to have entries with a key and a value." };
   const domain = typeof found.domain === "string" ? { domain: found.domain } : {};
-  return { ...domain, descriptors: /** @type {Descriptor[]} */ (descriptors) };
+  return { ...domain, descriptors: found.list.map(readDescriptor) };
 }
 
 /** The descriptors, however deep a log line has them. @param {unknown} json @param {number} depth @returns {{ domain?: unknown, list: unknown[] } | undefined} */
@@ -60,23 +57,16 @@ function findDescriptors(json, depth) {
   return undefined;
 }
 
-/** @param {unknown} json @returns {Descriptor | undefined} */
+/** Entries as the server reads them, or as metadata has them: `"tenant=acme"`. The server says what is wrong with others. @param {any} json @returns {Descriptor} */
 function readDescriptor(json) {
-  if (!isRecord(json) || !Array.isArray(json.entries)) return undefined;
-  const entries = json.entries.map(readEntry);
-  if (entries.includes(undefined)) return undefined;
-  const limit = json.limit === undefined || typeof json.limit === "string" ? {} : { limit: json.limit };
-  return { entries: /** @type {Entry[]} */ (entries), ...limit };
+  const { entries = [], limit } = json ?? {};
+  const read = [entries].flat().map((entry) => (typeof entry === "string" ? entryOf(entry) : askedEntry(entry ?? {})));
+  return { entries: read, ...(limit === undefined || typeof limit === "string" ? {} : { limit }) };
 }
 
-/** `{"key": "tenant", "value": "acme"}`, and `"tenant=acme"` as metadata has it. @param {unknown} json @returns {Entry | undefined} */
-function readEntry(json) {
-  if (typeof json === "string") return entryOf(json);
-  if (!isRecord(json) || typeof json.key !== "string") return undefined;
-  if (typeof json.value_base64 === "string") return { key: json.key, value_base64: json.value_base64 };
-  return json.value === undefined || typeof json.value === "string"
-    ? { key: json.key, value: json.value ?? "" }
-    : undefined;
+/** An entry as the server takes it: where it shows bytes, a text stands in for them. @param {Entry} entry @returns {Entry} */
+export function askedEntry({ key, value = "", value_base64: base64 }) {
+  return base64 === undefined ? { key, value } : { key, value_base64: base64 };
 }
 
 /** @param {unknown} json @returns {json is Record<string, unknown>} */

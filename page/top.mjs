@@ -1,7 +1,7 @@
 // The keys that are refused most, and how they are called.
 
 import { byId, fillTable, make, setShown, setText } from "./dom.mjs";
-import { actionButtons } from "./limits.mjs";
+import { actionButtons, callerWords } from "./limits.mjs";
 import { countWords, plural, shown, sinceWords } from "./words.mjs";
 
 /** @typedef {import("./address.mjs").View} View */
@@ -103,7 +103,7 @@ export function hideTop(says) {
 export function keyWords({ rule, domain, descriptor, key }) {
   if (rule === "") return `all calls of ${domain}`;
   if (descriptor === undefined || descriptor.length === 0) return key;
-  return descriptor.map((entry) => `${entry.key}=${entry.value ?? `(bytes) ${entry.value_base64}`}`).join(",");
+  return callerWords({ domain, entries: descriptor });
 }
 
 /** @param {TopKey} key */
