@@ -129,56 +129,54 @@ function actOnLimit(action, caller) {
   void askLimit(server, action, caller, { done: () => void lookNext(), refused: noteRefusal });
 }
 
+/** What the first line says where the server shows nothing. @type {Readonly<Record<string, string>>} */
+const LOCKED = {
+  "token missing": "A token is required.",
+  "token wrong": "Invalid token.",
+  refused: "A token is required here.",
+};
+
 /** @param {unknown} error */
 function showTrouble(error) {
   if (!(error instanceof NoAnswer)) {
     showVerdict("This page has a fault.", "critical");
     showStale(`${error}`);
-  } else if (error.why.startsWith("token")) wantToken(error);
-  else if (error.why === "refused") {
-    stopLooking();
-    forget();
-    showVerdict("A token is required here.", "warning");
-    showStale(error.message);
-  } else {
+  } else if (error.why in LOCKED) lock(error);
+  else {
     showVerdict("The server does not answer.", "critical");
+    const seconds = (Date.now() - (answeredMs ?? 0)) / 1_000;
     const since =
       answeredMs === undefined
         ? ""
-        : ` Data below is from ${timeWords(answeredMs, Date.now())} (${durationWords((Date.now() - answeredMs) / 1_000)} ago).`;
+        : ` Data below is from ${timeWords(answeredMs, Date.now())} (${durationWords(seconds)} ago).`;
     showStale(`${sentence(error.message)} Retrying every ${LOOK_MS / 1_000} s.${since}`);
   }
 }
 
-/** What went wrong in the box stands there; a token that is wanted concerns the whole page. @param {unknown} error */
+/** What went wrong in a box is said there; a token that is wanted concerns the whole page. @param {unknown} error */
 function noteRefusal(error) {
-  if (error instanceof NoAnswer && error.why.startsWith("token")) wantToken(error);
+  if (error instanceof NoAnswer && error.why.startsWith("token")) lock(error);
+}
+
+/** Shows nothing more until there is a token. @param {NoAnswer} error */
+function lock({ why, message }) {
+  isRunning = false;
+  clearTimeout(timer);
+  server.useToken(undefined);
+  setShown(byId("data"), false);
+  setShown(byId("before"), false);
+  setText(byId("who"), "");
+  byId("conditions").replaceChildren();
+  showVerdict(LOCKED[why] ?? "", "warning");
+  showStale(why === "refused" ? message : "");
+  setShown(byId("token-form"), why !== "refused");
+  byId("token").focus();
 }
 
 /** @param {string} says */
 function showStale(says) {
   setText(byId("stale"), shown(says, 600));
-  setShown(byId("stale"), true);
-}
-
-/** @param {NoAnswer} error */
-function wantToken(error) {
-  stopLooking();
-  forget();
-  server.useToken(undefined);
-  const isWrong = error.why === "token wrong";
-  showVerdict(isWrong ? "Invalid token." : "A token is required.", "warning");
-  setShown(byId("stale"), false);
-  setShown(byId("token-form"), true);
-  byId("token").focus();
-}
-
-/** What the server does not show any more, the page does not either. */
-function forget() {
-  setShown(byId("data"), false);
-  setShown(byId("before"), false);
-  setText(byId("who"), "");
-  byId("conditions").replaceChildren();
+  setShown(byId("stale"), says !== "");
 }
 
 function openTokenForm() {
@@ -196,12 +194,6 @@ function openTokenForm() {
 function startLooking() {
   isRunning = true;
   void lookNext();
-}
-
-/** Until it is started again. */
-function stopLooking() {
-  isRunning = false;
-  clearTimeout(timer);
 }
 
 /** Looks now and LOOK_MS after each end of it; rests while the page is hidden, and looks at once when it is seen again. */
