@@ -28,7 +28,7 @@ export interface DecisionLogOptions {
   readonly random?: () => number;
 }
 
-/** What is left of one limit's rate. */
+/** The rest of one limit's rate. */
 interface Allowance {
   lines: number;
   atUs: number;
@@ -152,7 +152,7 @@ function askedOf(call: LimitCall): object {
   if (request.holdAsk !== HoldAsk.none) return heldAsEntries(call);
   return {
     descriptors: request.descriptors.slice(0, request.descriptorCount).map((_, i) => descriptorOf(call, i)),
-    // One hit, said or not, is the same for all but settlements: to them it says what was used.
+    // Only a settlement distinguishes one hit from none given: there it is what was used.
     ...(request.hitsAddend > 0 ? { hits_addend: request.hitsAddend } : {}),
   };
 }
@@ -178,7 +178,7 @@ function heldAsEntries(call: LimitCall): object {
     return { descriptors: [{ entries: [...written, entryOf(estimate.entry, amount)] }] };
   }
   const hits = Math.max(1, holdAmount);
-  // Under a rule that marks by value, a descriptor with hits of its own would only ask.
+  // Under a rule that marks by value, a descriptor with its own hits would only ask.
   if (settleValue !== undefined) return { descriptors: [{ entries: written }], hits_addend: hits };
   return { descriptors: [{ entries: written, hits_addend: hits }] };
 }

@@ -1,14 +1,14 @@
-// The calls of all processes that share a store, as the store's register tells them: their sum, which only grows, and the rates of each.
+// Calls of all processes that share a store, by the store's register: their sum, which only grows, and the rates of each process.
 
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import type { RuntimeProcess } from "../../stores/runtime-store.ts";
 import type { CallCounts } from "./observers.ts";
 
-/** What becomes of calls, in the order of all lists here. */
+/** Outcomes of calls, in the order of all lists here. */
 export const CALLS = ["allowed", "refused", "degraded", "errors"] as const;
 type CallRates = Readonly<Record<(typeof CALLS)[number], number>>;
 
-/** Rates are those of at least this time. */
+/** Shortest time that a rate is measured over. */
 const RATE_US = 5 * MICROS_PER_SECOND;
 
 /** A process's rates per second; null before they are known. */
@@ -21,14 +21,14 @@ export interface ProcessRates {
 interface Known {
   readonly instance: string;
   readonly rates: CallRates | null;
-  /** What it had counted at `atUs`, from when on the next rates are. */
+  /** Its counts at `atUs`, where the next rates begin. */
   readonly counts: readonly number[];
   readonly atUs: number;
-  /** What it had counted when it was last heard of. */
+  /** Its counts when it was last heard of. */
   readonly latest: readonly number[];
 }
 
-/** What a process has counted since its start. */
+/** Counts of a process since its start. */
 export function callTotals(calls: CallCounts): readonly number[] {
   const errors = calls.storeErrors() + calls.serviceErrors();
   return [calls.allowed.sumOfAll(), calls.refused.sumOfAll(), calls.sum("degradedCalls"), errors];
@@ -37,7 +37,7 @@ export function callTotals(calls: CallCounts): readonly number[] {
 export class Deployment {
   readonly #own: () => readonly number[];
   #known: ReadonlyMap<string, Known> = new Map();
-  /** What the others have counted since this process knows them. A process that ends takes nothing back. */
+  /** What the others have counted since this process knows them. It stays when they end. */
   #others: readonly number[] = CALLS.map(() => 0);
 
   /** `own` counts this process's calls. */
@@ -45,7 +45,7 @@ export class Deployment {
     this.#own = own;
   }
 
-  /** What the register says, at that time. */
+  /** Takes what the register says at that time. */
   heard(all: readonly RuntimeProcess[], ownId: string, nowUs: number): void {
     const known = new Map<string, Known>();
     for (const { id, name: instance, calls } of all) {
@@ -60,7 +60,7 @@ export class Deployment {
     this.#known = known;
   }
 
-  /** Calls of all processes: only differences between two looks mean anything. */
+  /** Calls of all processes. Only the difference between two readings means anything. */
   totals(): readonly number[] {
     return this.#own().map((count, i) => count + (this.#others[i] ?? 0));
   }

@@ -15,7 +15,7 @@ export const UNKNOWN_DOMAINS_MAX = 200;
 /** Most keys of an example. */
 const KEYS_SHOWN_MAX = 8;
 
-/** Most shapes of a domain, and most examples of a shape, that are kept; the newest are. One example is taken a second. */
+/** Most shapes of a domain, and most examples of a shape; the newest are kept. One example is taken a second. */
 const SHAPES_MAX = 32;
 const EXAMPLES_MAX = 8;
 
@@ -49,7 +49,7 @@ export class DomainBook implements DomainStatsBook {
   /** Number of the set in force. */
   #set = 0;
   #unknown = 0;
-  /** Names made until then are known. */
+  /** How many names made so far are known. */
   #knownTexts = 0;
 
   constructor(counts: SharedCounts) {
@@ -71,8 +71,8 @@ export class DomainBook implements DomainStatsBook {
   }
 
   /**
-   * Takes the domains of the set in force from now on. Domains that have lost their rules count as unknown from now on. What is asked for
-   * meanwhile, for the next set, stays. The work of one set must be done before the next one's begins.
+   * Takes the domains of the set in force from now on. Domains that have lost their rules become unknown. Keeps what the next set asks for
+   * meanwhile. The work for one set must be done before the work for the next begins.
    */
   retain(domains: Iterable<{ readonly domain: string; readonly stats: DomainStats }>): LongWork<void> {
     return this.#retain(++this.#set, domains);
@@ -116,12 +116,12 @@ export class DomainBook implements DomainStatsBook {
     }
   }
 
-  /** Shapes of a domain's descriptors that met no rule in this thread; some of them, if there were many. */
+  /** Shapes of a domain's descriptors that met no rule in this thread; of many, the newest. */
   shapesOf(domain: string): Iterable<UnmatchedShape> {
     return this.#kept.get(nameOf(domain))?.shapes.values() ?? [];
   }
 
-  /** Logs each domain with new descriptors in this thread since the last call; to be called now and then. */
+  /** Logs each domain with new descriptors in this thread since the last call. Called once a second. */
   tell(log: RateLimitedLog): void {
     for (const kept of this.#kept.values()) {
       const { domain, state, stats } = kept;

@@ -1,4 +1,4 @@
-// What is worth knowing of limits that work as written, though perhaps not as meant: seen in what they counted from look to look.
+// Notes on limits that work as written, though perhaps not as intended, from what they count.
 
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
@@ -45,7 +45,7 @@ const NO_TREND: Trend = { dayUs: Number.POSITIVE_INFINITY, day: NO_DAY, lastDay:
 
 type Tell = (limit: Limit, trend: Trend, domain: DomainRules, nowUs: number) => string | undefined;
 
-/** What there is to tell of a limit, by the sentence that is true of it: each gives the limit's line, or undefined. */
+/** The notes: each returns the line of a limit that it is true of. */
 const TELLS = Object.entries<Tell>({
   "Limits that came above 1 % of their room at no time of the last whole day:": (limit, trend) =>
     isUnused(limit, trend) ? lineOf(limit) : undefined,
@@ -63,7 +63,7 @@ const TELLS = Object.entries<Tell>({
       : undefined,
 });
 
-/** Follows limits from look to look. */
+/** Follows limits over time. */
 export class LimitTrends {
   /** Of limits that have counted something. */
   readonly #trends = new WeakMap<LimitStats, Trend>();

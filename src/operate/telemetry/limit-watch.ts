@@ -1,5 +1,5 @@
-// Looks at what all limits in force have counted, every five seconds, and compares it with the look before; so calls cost nothing more.
-// Knows when each limit last matched a call and which are dead, and tells limit-trends.ts and rate-history.ts what has grown.
+// Reads the counters of all limits in force every five seconds and compares them with the last reading, so calls cost nothing more.
+// Knows when each limit last matched a call and which are dead; passes what has grown to limit-trends.ts and rate-history.ts.
 
 import type { LongWork } from "../../engine/base/long-work.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
@@ -15,7 +15,7 @@ import { type Information, LimitTrends } from "./limit-trends.ts";
 import type { RateHistory } from "./rate-history.ts";
 
 const LOOK_US = 5 * MICROS_PER_SECOND;
-/** How often it is judged which limits are dead and what else is worth knowing of them. */
+/** How often limits are judged: which are dead, and what else is worth knowing. */
 const JUDGE_US = 60 * MICROS_PER_SECOND;
 /** The limits of a rule are dead if their domain has had this many calls since their last match, */
 const DEAD_CALLS = 10_000;
@@ -24,10 +24,10 @@ const NEVER_US = 3_600 * MICROS_PER_SECOND;
 const NO_LONGER_US = 24 * NEVER_US;
 /** Rules with dead limits that are described, of a domain. */
 const DESCRIBED_MAX = 20;
-/** Limits that are looked at in one step. */
+/** Limits that are read in one step. */
 const LIMITS_PER_STEP = 100;
 
-/** What is known of a limit, with its low priority, as of the last look. */
+/** What is known of a limit, its low priority included, as of the last look. */
 interface Sight {
   /** When it last matched; undefined if it has not since `sinceUs`. Exact to a look. */
   readonly matchedUs: number | undefined;
@@ -61,7 +61,7 @@ export interface DeadLimits {
   readonly rules: readonly DeadRule[];
 }
 
-/** A rule as it is written: values of `one_of` are copies of it, which match together. Each tier is a rule. */
+/** A rule as it is written. The values of `one_of` are copies of it; each tier is a rule. */
 interface Written {
   readonly domain: DomainRules;
   readonly above: readonly Rule[];
@@ -70,7 +70,7 @@ interface Written {
 
 interface WatchSources {
   readonly shapesOf: (domain: string) => Iterable<UnmatchedShape>;
-  /** To be called before counters of values are read. */
+  /** Called before counters of values are read. */
   readonly learnValues: () => void;
   /** Undefined in threads that keep none. */
   readonly history: () => RateHistory | undefined;
@@ -85,7 +85,7 @@ export class LimitWatch {
   #written: readonly Written[] = [];
   #lookedUs = Number.NEGATIVE_INFINITY;
   #judgedUs = Number.NEGATIVE_INFINITY;
-  /** As of the last time that it was judged. */
+  /** As of the last judgement. */
   dead: readonly DeadLimits[] = [];
 
   constructor(sources: WatchSources) {
@@ -120,7 +120,7 @@ export class LimitWatch {
     yield* this.#judge(nowUs);
   }
 
-  /** Begins with limits that are new. */
+  /** Takes the limits of a new set of rules. */
   *#take(rules: RuleSet, nowUs: number): LongWork<void> {
     const limits = new Map<LimitStats, Watched>();
     for (const domain of rules.domains.values()) {
@@ -155,7 +155,7 @@ export class LimitWatch {
     this.dead = [...dead].map(([{ domain }, found]) => ({ domain: textOf(domain), ...found }));
   }
 
-  /** What is worth knowing of limits besides. */
+  /** What else is worth knowing of limits. */
   get information(): readonly Information[] {
     return this.#trends.information;
   }
@@ -192,7 +192,7 @@ function matchesOf({ stats, priority }: Limit): number {
   return priority === undefined ? stats.matches : stats.matches + priority.low.stats.matches;
 }
 
-/** `hasMatched`: since the last look. Of a limit that is new, whether it ever has. */
+/** `hasMatched`: since the last look. A new limit has matched if its counters have moved. */
 function watchedFrom(limit: Limit, domain: DomainRules, nowUs: number, hasMatched: boolean): Watched {
   const matches = matchesOf(limit);
   const matchedUs = hasMatched || matches > 0 ? nowUs : undefined;

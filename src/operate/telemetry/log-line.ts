@@ -3,7 +3,7 @@
 import { isRecord, readRecord } from "../../engine/base/is-record.ts";
 import { visible, visibleJson } from "../../engine/base/visible.ts";
 
-/** The line with its line feed. Text that is no JSON object stays unchanged. The stack of an error follows on lines of its own. */
+/** The line with its line feed; unchanged if it is not a JSON object. An error's stack follows on further lines. */
 export function formatLogLine(json: string): string {
   const entry = readRecord(json);
   if (entry === undefined) return json;

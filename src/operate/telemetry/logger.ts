@@ -13,7 +13,7 @@ interface LogMethod {
 }
 
 export interface Logger extends Readonly<Record<"fatal" | "error" | "warn" | "info" | "debug", LogMethod>> {
-  /** The same log with fields more in each line, and with a level of its own. */
+  /** The same log with more fields in each line, and its own level. */
   child(fields: LogFields, options: { readonly level: string }): Logger;
 }
 
@@ -53,7 +53,7 @@ export function createLogger(options: LoggerOptions): Logger {
   );
 }
 
-// On a full disk lines are lost, but the service goes on. Up to BACKLOG_BYTES_MAX of them are written when there is room again.
+// On a full disk lines are lost, but the service goes on. Up to BACKLOG_BYTES_MAX of lines are written once there is room again.
 function standardOutput(): (line: string) => void {
   const output = destination({ dest: 1, sync: true, maxLength: BACKLOG_BYTES_MAX });
   output.on("error", () => undefined);

@@ -1,5 +1,5 @@
-// Metrics in Prometheus's text format, from plain numbers that are read when somebody asks, so nothing here runs on the decision path.
-// node-metrics.ts has those of Node.js and of the process.
+// Metrics in Prometheus's text format, from plain numbers that are read on request, off the decision path. node-metrics.ts has the
+// metrics of Node.js and of the process.
 
 import { LATENCY_BOUNDS_US, type LatencyHistogram } from "./latency-histogram.ts";
 import { type MetricRow, RULE_METRICS } from "./metrics.ts";
@@ -16,7 +16,7 @@ export type MetricHead = Pick<MetricRow, "name" | "help" | "kind">;
 
 type Field = keyof typeof RULE_METRICS;
 
-/** A metric's lines. No value: there is nothing to show. Values with the same labels are added up, because no series may come twice. */
+/** A metric's lines; only the head without a value. Adds up values with the same labels, because no series may come twice. */
 export function metricText(head: MetricHead, values: number | undefined | Iterable<Sample>): string {
   if (values === undefined) return headOf(head);
   if (typeof values === "number") return `${headOf(head)}${head.name} ${numberText(values)}\n`;

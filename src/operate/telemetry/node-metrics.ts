@@ -1,8 +1,8 @@
-// The metrics of Node.js and of the process that prom-client has, of one thread or joined of several.
+// The metrics of Node.js and of the process from prom-client, of one thread or joined from several.
 
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from "prom-client";
 
-/** A metric of one thread: `aggregator` says how those of several become one. */
+/** A metric of one thread. `aggregator` says how to join it with other threads'. */
 type NodeMetric = Awaited<ReturnType<Registry["getMetricsAsJSON"]>>[number];
 
 /** What one thread has read. */
@@ -25,7 +25,7 @@ export function nodeText(threads: readonly NodeMetrics[]): Promise<string> {
 
 function aggregatorOf({ name }: NodeMetric): NodeMetric["aggregator"] {
   if (name.startsWith("process_") || name === "nodejs_version_info") return "first";
-  // Of an event loop that is late, not of all loops in the mean.
+  // The event loop that is latest, not the mean of all.
   if (name.startsWith("nodejs_eventloop_lag")) return name.includes("_min_") ? "min" : "max";
   return "sum";
 }

@@ -1,6 +1,5 @@
-// Counts what limiter, stores and the gRPC edge report, as plain numbers, which the metrics are made of. Troubles are
-// also logged: each kind at most once a second, and less often while it lasts. A counter as a property is this thread's; `sum` and the
-// methods give those of all threads.
+// Counts what limiter, stores and the gRPC edge report, as plain numbers that metrics read. Also logs troubles: each kind at most once
+// a second, and less often while it lasts. A counter's property is this thread's count; `sum` and the methods add up all threads.
 
 import { namedCounts, placeOf } from "../../engine/base/counts.ts";
 import {
@@ -36,7 +35,7 @@ class StoreErrorCounts extends namedCounts(STORE_ERROR_CODES) {}
 class RequestErrorCounts extends namedCounts(REQUEST_ERROR_CODES) {}
 class BreakerCounts extends namedCounts(BREAKER_STATES) {}
 
-/** Most limits that are noted between two looks. */
+/** Most limits that are noted between two reads. */
 const UNDECIDED_LIMITS_MAX = 100;
 
 const CALL_COUNTERS = [
@@ -62,7 +61,7 @@ export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObs
   readonly degradedByPolicy: readonly StoreErrorCounts[];
   /** Calls that passed although a limit that could have refused them got no answer, by the store's error code. */
   readonly passed: StoreErrorCounts;
-  /** Ids of limits without an answer in calls of this thread that nothing refused, one-byte; whoever reads them clears them. */
+  /** Ids (one-byte) of limits without an answer in calls of this thread that nothing refused. The reader clears them. */
   readonly undecidedLimits = new Set<string>();
   readonly requestErrors: RequestErrorCounts;
   /** Descriptors that met no rule, by domain; domains without rules are included. */

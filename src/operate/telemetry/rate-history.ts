@@ -9,7 +9,7 @@ import { CALLS } from "./deployment.ts";
 import { LATENCY_BOUNDS_US } from "./latency-histogram.ts";
 import type { CallCounts, StoreCounts } from "./observers.ts";
 
-/** Samples that are kept: fifteen minutes, one with each look of limit-watch.ts. */
+/** Samples that are kept: one for each look of limit-watch.ts, fifteen minutes in all. */
 const SAMPLES = 180;
 /** Limits whose samples are kept, and those of them that are shown: the busiest. */
 const KEPT_MAX = 500;
@@ -66,7 +66,7 @@ export class RateHistory {
     this.#sources = sources;
   }
 
-  /** Begins a sample of what was counted since the last one; there is none before the first. `inForce`: by the stats of limits. */
+  /** Begins a sample of what was counted since the last call; the first call only reads the counters. `inForce`: limits by their stats. */
   begin(inForce: ReadonlyMap<LimitStats, unknown>, nowUs: number): void {
     const slot = this.#taken % SAMPLES;
     this.#slot = slot;
@@ -177,12 +177,12 @@ function busyOf({ hits, refused }: Count): number {
   return hits + refused;
 }
 
-/** 0 if it is not known what a counter was before. */
+/** 0 if the earlier count is unknown. */
 function grown(now = 0, before = now): number {
   return Math.max(0, now - before);
 }
 
-/** Between the bounds of the bucket that has it, in proportion; NaN without a duration. */
+/** A quantile, interpolated within its bucket; NaN without a duration. */
 function quantileUs(counted: readonly number[], part: number): number {
   const rank = part * counted.reduce((sum, count) => sum + count, 0);
   if (rank === 0) return Number.NaN;

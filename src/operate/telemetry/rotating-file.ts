@@ -14,7 +14,7 @@ interface RotatingFileOptions {
   readonly filesMax: number;
   /** Called for each failed write. Its unwritten lines are lost; the next lines are tried again. */
   readonly onTrouble: (message: string) => void;
-  /** Called after each write with how many lines are in the file, and how many are lost. */
+  /** Called after each write with the number of lines written and lost. */
   readonly onEnd: (written: number, lost: number) => void;
 }
 

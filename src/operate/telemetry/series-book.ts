@@ -1,5 +1,5 @@
-// Chooses the counters of rules that get series of their own: those that were hit, the first METRIC_RULES_MAX of each domain. The
-// others are summed in one series per domain, so that sums over a domain stay right; so are those whose labels are taken:
+// Chooses which rules get series: the first METRIC_RULES_MAX of each domain that are hit. One series per domain has the sum of the
+// others, so that sums over a domain stay right; also of rules whose labels are taken:
 // `a` with `b_c`, and `a_b` with `c`.
 
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";

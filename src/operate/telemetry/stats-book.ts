@@ -12,7 +12,7 @@ import { shortText } from "./short-text.ts";
 /** Most entries for callers' values in all, however high METRIC_VALUES_MAX is. */
 export const VALUE_ENTRIES_MAX = 20_000;
 
-/** The value under which all further values of a rule are counted, with those of callers who send it. */
+/** All further values of a rule count under this one; so do callers who send it. */
 const OTHER_VALUES = "other";
 
 /** The counters of one rule, or of one value of a rule, with their exported labels: `domain="edge",key1=...`. */
@@ -93,7 +93,7 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     return entry.stats;
   }
 
-  /** The counters that `statsOf` has given out and that are kept; undefined if there are none. */
+  /** The counters that `statsOf` returned, if they are still kept. */
   find(domain: string, path: readonly string[], limit: string): LimitStats | undefined {
     return this.#rules.get(joined([domain, limit, ...path]))?.stats;
   }
@@ -181,8 +181,8 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
   }
 
   /**
-   * Drops the counters of rules that are not in `inUse`, those of the set in force from now on, with those of their values. What is asked for
-   * meanwhile, for the next set, stays. The work of one set must be done before the next one's begins.
+   * Drops the counters of rules, and of their values, that are not in `inUse`: the counters of the set in force from now on. Keeps what the
+   * next set asks for meanwhile. The work for one set must be done before the work for the next begins.
    */
   retainOnly(inUse: Iterable<LimitStats>): LongWork<void> {
     return this.#dropBefore(++this.#set, inUse);

@@ -1,5 +1,5 @@
-// Sends counters to a statsd server by hot-shots, under the names of envoyproxy/ratelimit. Reads plain counters now and then and sends
-// what has changed; nothing here runs on the decision path. Response times go to Prometheus only: statsd would need each one.
+// Sends counters to a statsd server with hot-shots, under the names of envoyproxy/ratelimit. Reads plain counters at intervals and sends
+// what has changed, off the decision path. Response times go to Prometheus only: statsd would need each one.
 
 import { StatsD } from "hot-shots";
 import type { Clock } from "../../engine/base/clock.ts";
@@ -16,7 +16,7 @@ import type { RateLimitedLog } from "./rate-limited-log.ts";
 import { shortText } from "./short-text.ts";
 import type { LimitStatsBook } from "./stats-book.ts";
 
-/** Where to send. EXTRA_TAGS are added to every name as `.__key=value`, in DogStatsD's dialect they are sent apart from it. */
+/** Where to send. EXTRA_TAGS are appended to every name as `.__key=value`; DogStatsD gets them as tags. */
 type StatsdSettings = Pick<
   Settings,
   "statsdHost" | "statsdPort" | "statsdProtocol" | "statsFlushIntervalMs" | "extraTags" | "usesDogStatsd"
@@ -27,7 +27,7 @@ interface StatsdSources {
   readonly counts: SharedCounts;
   readonly reloads: () => { readonly loads: number; readonly failures: number };
   readonly statsBook: LimitStatsBook;
-  /** Gauges of all threads: those of local caches. */
+  /** Gauges of all threads, from local caches. */
   readonly gauges: () => Iterable<readonly [name: string, value: number]>;
   readonly log: RateLimitedLog;
   readonly clock: Clock;
@@ -60,11 +60,11 @@ export class StatsdExporter {
   readonly #sources: StatsdSources;
   readonly #suffix: string;
   readonly #timer: NodeJS.Timeout;
-  /** Changes by name that are to be sent. They outlive their rule. */
+  /** Changes to send, by name. They outlive their rule. */
   #due = new Map<string, number>();
   /** What the last flush sent. */
   #last = new Map<string, number>();
-  /** Where the totals are that were sent, in the common row. */
+  /** Place of the totals already sent, in the common row. */
   readonly #totalsAt: number;
   #link: { readonly client: StatsD; hasFailed: boolean };
   /** Since when the connection has had something to write. */
@@ -86,8 +86,8 @@ export class StatsdExporter {
   }
 
   /**
-   * Sends what all threads have counted since the last flush of any, once what this one sent last is written: a server that takes nothing
-   * must not cost memory. Never throws.
+   * Sends what all threads have counted since the last flush of any of them, but waits until its own last flush is written: a server that
+   * reads nothing must not cost memory. Never throws.
    */
   flush(): void {
     this.#sources.counts.locked(() => this.#collect());

@@ -1,5 +1,5 @@
-// Gauges, and counters that the parts of a thread keep for themselves: each thread copies its own into its row once a second and before
-// it shows a page. So those of other threads are at most a second old, and a thread that is killed loses as much.
+// Gauges, and counters that parts of a thread keep themselves. Each thread copies its own into its row once a second and before it shows
+// a page, so numbers of other threads are at most a second old, and a killed thread loses at most a second.
 
 import { placeOf } from "../../engine/base/counts.ts";
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";
@@ -8,7 +8,7 @@ import type { SharedCounts } from "../../engine/base/shared-counts.ts";
 /** How the values of several threads become one. */
 export type Aggregation = "sum" | "max" | "min";
 
-/** A metric that each thread knows for itself. Counters are always added up. */
+/** A metric that each thread knows only for itself. Counters are always added up. */
 interface OwnMetric {
   readonly name: string;
   readonly kind: "counter" | "gauge";

@@ -1,10 +1,10 @@
-// Calls of the last day that passed without a decision, by cause: what counters have grown by, looked at once a second.
+// Calls of the last day that passed without a decision, by cause. Reads their counters once a second.
 
 import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 
 const HOUR_US = 3_600 * MICROS_PER_SECOND;
 const DAY_US = 24 * HOUR_US;
-/** Growth within such a time is kept as one span, so a cause has at most 1,440. */
+/** Calls within this time are one span, so a cause has at most 1,440 spans. */
 const SPAN_US = 60 * MICROS_PER_SECOND;
 /** Most limits that are remembered. */
 const LIMITS_MAX = 100;
@@ -15,7 +15,7 @@ interface Span {
   readonly calls: number;
 }
 
-/** What one cause has let pass. */
+/** Calls that passed for one cause. */
 export interface Undecided {
   readonly cause: string;
   readonly last_hour: number;
@@ -25,18 +25,18 @@ export interface Undecided {
   readonly last_at: string;
 }
 
-/** Remembers them by causes, of which there are few. */
+/** Keeps them by cause; there are few causes. */
 export class UndecidedCalls {
   /** What each cause had counted at the last look; empty before the first. */
   readonly #counted = new Map<string, number>();
   readonly #spans = new Map<string, Span[]>();
-  /** When each limit was last concerned. */
+  /** When each limit was last not applied. */
   readonly #limits = new Map<string, number>();
 
-  /** Notes what each cause has counted by now, and which limits had no say since the last look. */
+  /** Notes what each cause has counted by now, and which limits were not applied since the last look. */
   look(counts: Iterable<readonly [cause: string, count: number]>, limits: Iterable<string>, nowUs: number): void {
     for (const [cause, count] of counts) {
-      // At the first look of a worker that replaces another, the counters are not new.
+      // A worker that replaces another inherits its counters.
       const grown = count - (this.#counted.get(cause) ?? count);
       this.#counted.set(cause, count);
       if (grown > 0) this.#add(cause, grown, nowUs);
@@ -46,7 +46,7 @@ export class UndecidedCalls {
     for (const [limit, atUs] of this.#limits) if (atUs < nowUs - DAY_US) this.#limits.delete(limit);
   }
 
-  /** Of the last day, the cause with most calls first. */
+  /** Causes of the last day, the one with the most calls first. */
   list(nowUs: number): readonly Undecided[] {
     const rows = [...this.#spans].map(([cause, spans]) => {
       const since = (us: number) => spans.filter(({ lastUs }) => lastUs > nowUs - us);
@@ -63,7 +63,7 @@ export class UndecidedCalls {
     return rows.filter(({ last_day: calls }) => calls > 0).sort((one, other) => other.last_day - one.last_day);
   }
 
-  /** Limits that had no say in some of these calls; of many only the first. */
+  /** Limits that were not applied to some of these calls; of many only the first. */
   limits(): readonly string[] {
     return [...this.#limits.keys()];
   }

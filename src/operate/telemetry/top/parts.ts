@@ -4,7 +4,7 @@ import { divideDown } from "../../../engine/base/units.ts";
 import { Tally } from "./tally.ts";
 import type { TrackedKey, TrackedKeys } from "./tracked-keys.ts";
 
-/** Takes of a stretch of time, counted by key: those refused by their limit, and all others that could have been. */
+/** Takes of a stretch of time, counted by key: refused by their limit, and all others that could have been. */
 export interface Part {
   readonly passed: Tally<TrackedKey>;
   readonly refused: Tally<TrackedKey>;
@@ -18,7 +18,7 @@ interface WindowOptions {
   /** Most keys of a tally. */
   readonly keysMax: number;
   readonly nowUs: number;
-  /** Where each tally of a part counts as a use of its keys. */
+  /** Each tally of a part is a use of its keys here. */
   readonly keys: TrackedKeys;
 }
 
@@ -66,7 +66,7 @@ export class WindowParts {
   }
 }
 
-/** Removes the uses of a part that nobody reads any more. */
+/** Removes the uses of a part that is no longer read. */
 export function releasePart({ passed, refused }: Part, keys: TrackedKeys): void {
   for (const key of [...passed.keys, ...refused.keys]) keys.release(key);
 }

@@ -1,5 +1,5 @@
-// The top keys of some parts of time, of several workers and of several processes, as intervals: a key's count lies between `least` and `most`. A sum of
-// intervals is right whatever the sketches have lost.
+// The top keys of parts of time, of workers and of processes, as intervals: a key's count lies between `least` and `most`. A sum of
+// intervals holds whatever the sketches have lost.
 
 import { getOrInsert } from "../../../engine/base/get-or-insert.ts";
 import type { RuleLabels } from "../stats-book.ts";

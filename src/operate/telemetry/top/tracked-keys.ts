@@ -1,11 +1,11 @@
-// What is known of a key with a slot in a sketch: its text, its rule, and since when it has been refused. There is one object per key,
-// however many sketches and tallies use it; it goes with its last use. Text is bounded.
+// What is known of a key with a slot in a sketch: its text, its rule, and since when it has been refused. All sketches and tallies share
+// one object per key, which goes with its last use. Text is bounded.
 
 import { MICROS_PER_SECOND } from "../../../engine/base/units.ts";
 import type { KeyHash } from "../../../engine/domain/key-bytes.ts";
 import type { RuleLabels } from "../stats-book.ts";
 
-/** A refusal that comes later than this after the one before starts a new stretch: for a whole minute nothing was refused. */
+/** A refusal more than this after the last one starts a new stretch: nothing was refused for a whole minute. */
 export const QUIET_US = 60 * MICROS_PER_SECOND;
 
 /** An entry of a descriptor. One-byte text. */

@@ -38,7 +38,7 @@ const NAMES = new Map<number, string>([
   ]),
 ]);
 
-/** The kind of calls of a gRPC method. `path` is such as `/package.Service/Method`. */
+/** The kind of calls of a gRPC method. `path`: `/package.Service/Method`. */
 export function rpcCalls(path: string): CallKind {
   const method = path.slice(1);
   return {
@@ -127,8 +127,8 @@ class TracedReply implements UnaryReply {
     this.#reply.fail(status, message);
   }
 
-  // Noted before the answer is sent, because after that every call looks gone. Nobody hears a late answer: the deadline here is that of the
-  // caller plus the way of the call, and grpc-js may have answered on its own just now, without saying so.
+  // Noted before the answer is sent, because afterwards every call looks gone. A late answer counts as DEADLINE_EXCEEDED: grpc-js may have
+  // just sent that by itself, without saying so.
   #note(status: GrpcStatus): void {
     this.#answeredUs = this.#options.clock.nowUs();
     if (this.#answeredUs >= this.#deadlineUs) this.#status = GrpcStatus.deadlineExceeded;

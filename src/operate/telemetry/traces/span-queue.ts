@@ -6,7 +6,7 @@ import type { ReadableSpan, SpanExporter, SpanProcessor } from "@opentelemetry/s
 
 export interface SpanQueueOptions {
   readonly exporter: SpanExporter;
-  /** Most spans that wait, besides those of the batch under way. */
+  /** Most spans that wait, in addition to the batch under way. */
   readonly spansMax: number;
   readonly batchSpansMax: number;
   /** How long a span waits for others. */
@@ -42,7 +42,7 @@ export class SpanQueue implements SpanProcessor {
     // A span is queued only when it has ended.
   }
 
-  /** Every span that is recorded is sampled, too: no sampler here records for any other end. */
+  /** Every recorded span is sampled: no sampler here records for any other purpose. */
   onEnd(span: ReadableSpan): void {
     const { spansMax, batchSpansMax, delayMs } = this.#options;
     if (this.#isClosed || this.#waiting.length >= spansMax) {
@@ -51,7 +51,7 @@ export class SpanQueue implements SpanProcessor {
     }
     this.#waiting.push(span);
     if (this.#underWay !== undefined) return;
-    // To encode a batch takes a while, so the answers of this turn go out first.
+    // Encoding a batch takes a while, so the answers of this turn go out first.
     if (this.#waiting.length >= batchSpansMax) this.#soon ??= setImmediate(() => this.#send());
     else this.#timer ??= setTimeout(() => this.#send(), delayMs).unref();
   }
