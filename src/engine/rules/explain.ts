@@ -2,7 +2,6 @@
 // disagree (test/unit/rules/explain.test.ts).
 
 import { type LongWork, runThrough } from "../base/long-work.ts";
-import { nearestName } from "../base/near-name.ts";
 import { KeyBytes } from "../domain/key-bytes.ts";
 import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES } from "../domain/limit.ts";
 import { Descriptor, oneByteOf, oneByteValueOf, textOf, type WrittenEntry } from "../domain/request.ts";
@@ -17,7 +16,8 @@ import { isSettlement, marksSettlement } from "./hold.ts";
 import { findChild } from "./match.ts";
 import { limitForCall, limitForDescriptor } from "./priority.ts";
 import { formatPlace } from "./problems.ts";
-import type { CompositeIndex, DomainRules, KeyRules, Level, Rule, RuleSet } from "./rule-set.ts";
+import type { DomainRules, KeyRules, Level, Rule, RuleSet } from "./rule-set.ts";
+import { suggest } from "./suggest.ts";
 import { ruleOfTier } from "./tiers.ts";
 
 /** Most names that are compared with a misspelt one, which bounds the time of a question. */
@@ -207,7 +207,6 @@ function pathEnded(rule: Rule | undefined, key: string): Ending {
 
 function noMatch(domain: DomainRules, level: Level, key: string, value: string): Ending {
   const ofKey = level.byKey.get(key);
-  if (level.composite !== undefined) return noComposite(level.composite, ofKey, key, value);
   if (ofKey !== undefined) {
     const values = firstOf(patternTexts(ofKey), COMPARED_MAX);
     const more = ofKey.exact.size + ofKey.patterns.length > values.length ? " among others" : "";
@@ -224,18 +223,6 @@ function noMatch(domain: DomainRules, level: Level, key: string, value: string):
   if (elsewhere === undefined) return { says, ...near };
   const suggestion = `The order of entries matters; a rule with key ${quoted(key)} is at ${quoted(elsewhere.path)}.`;
   return { says, suggestion };
-}
-
-// Under COMPATIBILITY_MODE key and value are one text, so similar texts may be under any key.
-function noComposite({ byText }: CompositeIndex, ofKey: KeyRules | undefined, key: string, value: string): Ending {
-  const ofThisKey = ofKey === undefined ? [] : [...patternTexts(ofKey)].map((text) => `${key}_${text}`);
-  const texts = firstOf(ofThisKey.length > 0 ? ofThisKey : byText.keys(), COMPARED_MAX);
-  if (texts.length === 0) return { says: "the domain has no rules for descriptors" };
-  const text = `${key}_${value}`;
-  return {
-    says: `no rule accepts ${quoted(text)}, key and value as one; rules here: ${listed(texts)}`,
-    ...didYouMean(textOf(text), texts.map(textOf)),
-  };
 }
 
 /** The first keys of a level, those with stars last. */
@@ -344,6 +331,6 @@ function descriptorOf(entries: readonly WrittenEntry[]): Descriptor {
 }
 
 function didYouMean(word: string, words: readonly string[]): { readonly suggestion?: string } {
-  const near = nearestName(word, words);
-  return near === undefined || near === "" ? {} : { suggestion: `Did you mean '${near}'?` };
+  const suggestion = suggest(word, words);
+  return suggestion === undefined ? {} : { suggestion };
 }

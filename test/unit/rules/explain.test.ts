@@ -329,11 +329,6 @@ descriptors:
       { rule: "path", outcome: "matched" },
     ]);
   });
-
-  test("what is near is looked for under any key", () => {
-    const report = explainOne(compatible, "paht_a=b");
-    expect(report).toMatchObject({ outcome: "no limit", suggestion: "Did you mean 'path_a_b'?" });
-  });
 });
 
 const value = fc.constantFrom("a", "b", "ab", "aab", "b*", "ü", "", "10.0.0.1");
