@@ -4,7 +4,7 @@
 import type { Clock } from "../../engine/base/clock.ts";
 import { LatestRun } from "../../engine/base/latest-run.ts";
 import type { Log } from "../../engine/base/log.ts";
-import { type LoadOptions, type LoadResult, loadError, loadRules } from "./load.ts";
+import { type LoadOptions, loadError, loadRules } from "./load.ts";
 import { RuleSource } from "./rule-source.ts";
 
 /** The result of one attempt to load. */
@@ -50,24 +50,16 @@ export class Reloader extends RuleSource {
   }
 
   async #load(): Promise<ReloadOutcome> {
+    const { directory, load } = this.#options;
     try {
-      return await this.#attempt();
+      const options = { ...load, version: this.nextVersion, takesCalls: this.#hasStarted };
+      const result = await loadRules(directory, options);
+      this.seenHash = result.hash;
+      if (result.ruleSet !== undefined) return this.accept("files", result.ruleSet);
+      this.refuse("files", loadError(directory, result), result.problems);
     } catch (cause) {
       this.fault("files", cause);
-      return "refused";
     }
-  }
-
-  async #attempt(): Promise<ReloadOutcome> {
-    const { directory, load } = this.#options;
-    const result: LoadResult = await loadRules(directory, {
-      ...load,
-      version: this.nextVersion,
-      takesCalls: this.#hasStarted,
-    });
-    this.seenHash = result.hash;
-    if (result.ruleSet !== undefined) return this.accept("files", result.ruleSet);
-    this.refuse("files", loadError(directory, result), result.problems);
     return "refused";
   }
 }
