@@ -37,21 +37,11 @@ export function compileRules(files: readonly SourceFile[], options: CompileOptio
 }
 
 /**
- * Compiles as compileRules does, in steps of at most one rule or value, so that calls can be answered in between. Ends early with more
- * errors than are shown.
+ * Compiles as compileRules does, in steps of at most one rule or value, so that calls can be answered in between. With more errors than
+ * are shown, ends when the files are read.
  */
 export function* compileSteps(files: readonly SourceFile[], options: CompileOptions): LongWork<CompileResult> {
   const log = new ProblemLog();
-  const steps = compileAll(files, options, log);
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-    if (log.isFull) return { ruleSet: undefined, problems: log.sorted() };
-    yield;
-  }
-}
-
-function* compileAll(files: readonly SourceFile[], options: CompileOptions, log: ProblemLog): LongWork<CompileResult> {
   const defaults = gatherDefaults(files, log);
   yield;
   const set = {
@@ -66,7 +56,7 @@ function* compileAll(files: readonly SourceFile[], options: CompileOptions, log:
   for (const file of files) {
     yield;
     yield* readFile(file, set, log);
-    if (set.read.rules > RULES_MAX) return { ruleSet: undefined, problems: log.sorted() };
+    if (set.read.rules > RULES_MAX || log.isFull) return { ruleSet: undefined, problems: log.sorted() };
   }
   if (options.isPartial !== true) warnUnused(set.holds, log);
   checkUnused(set.named, defaults, { log, isPartial: options.isPartial === true });

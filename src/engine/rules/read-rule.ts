@@ -121,12 +121,12 @@ function readRoot(file: SourceFile, log: ProblemLog): MappingNode | undefined {
   return undefined;
 }
 
-/** `copies`: how many copies of these rules there will be. Once there are more than RULES_MAX in all, no more are read. */
+/** `copies`: how many copies of these rules there will be. Once there are more than RULES_MAX in all, or too many errors, no more are read. */
 function* readRules(fields: Fields, into: RuleDraft[], copies: number, context: FileContext): LongWork<void> {
   const { log } = fields;
   for (const written of fields.mappings("descriptors")) {
     yield;
-    if (context.read.rules > RULES_MAX) return;
+    if (context.read.rules > RULES_MAX || log.isFull) return;
     const mapping = context.isResource ? plainRule(written, context.hold, log) : written;
     const rule = new Fields("rule", [mapping], log);
     const key = rule.text("key") ?? "";
