@@ -3,9 +3,7 @@
 
 import { Algorithm, type Limit, UNIT_NAMES, Unit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
-import { formatPlace } from "../../engine/rules/problems.ts";
-import type { DomainRules, RuleSet } from "../../engine/rules/rule-set.ts";
-import { allRules, rulesOfTiers } from "../../engine/rules/tiers.ts";
+import type { RuleSet } from "../../engine/rules/rule-set.ts";
 import { count } from "./terminal.ts";
 
 const MEANINGS: ReadonlyMap<Unit, string> = new Map([
@@ -16,23 +14,15 @@ const MEANINGS: ReadonlyMap<Unit, string> = new Map([
 
 /** A sentence for each such unit in the rule set. */
 export function calendarHints(ruleSet: RuleSet): readonly string[] {
-  const found = [...ruleSet.domains.values()].flatMap(limitsOf).filter(({ limit }) => isMeant(limit));
+  const found = [...ruleSet.domains.values()].flatMap(({ limits }) => limits).filter(isMeant);
   return [...MEANINGS].flatMap(([unit, meaning]) => {
-    const [first, ...more] = found.filter(({ limit }) => limit.shownUnit === unit);
+    const limits = found.filter(({ shownUnit }) => shownUnit === unit);
+    const [first] = limits;
     if (first === undefined) return [];
     const name = UNIT_NAMES[unit];
-    const where = `${count(more.length + 1, "limit")}, the first ${first.where}`;
+    const where = `${count(limits.length, "limit")}, the first ${textOf(first.names.id)}`;
     return `a ${name} here ${meaning} (${where}); for a calendar ${name} write window: { calendar: ${name}, time_zone: Europe/Berlin }`;
   });
-}
-
-/** All limits of a domain, and where they are in words. */
-function limitsOf({ domain, globalLimit, root }: DomainRules): { readonly limit: Limit; readonly where: string }[] {
-  const ofAll = globalLimit && { limit: globalLimit.limit, where: `the global limit of '${textOf(domain)}'` };
-  const ofRules = [...allRules(root)].flatMap((rule) =>
-    rulesOfTiers(rule).flatMap(({ limits }) => limits.map((limit) => ({ limit, where: `at ${formatPlace(rule.at)}` }))),
-  );
-  return ofAll === undefined ? ofRules : [ofAll, ...ofRules];
 }
 
 // In COMPATIBILITY_MODE both services are to count alike; a token bucket has no window.

@@ -3,7 +3,7 @@
 import { visible } from "../../engine/base/visible.ts";
 import { formatProblem } from "../../engine/rules/problems.ts";
 import type { RuleSet } from "../../engine/rules/rule-set.ts";
-import { isInResource, type Problem } from "../../engine/rules/source.ts";
+import type { Problem } from "../../engine/rules/source.ts";
 import { allRules } from "../../engine/rules/tiers.ts";
 import type { LoadResult } from "../../rule-sources/files/load.ts";
 import { calendarHints } from "./calendar-hints.ts";
@@ -34,7 +34,7 @@ export async function checkRules(
   const isGood = errors === 0 && (warnings === 0 || flags.strict !== true);
   terminal.setExitCode(isGood ? 0 : 1);
   const { ruleSet } = result;
-  const hints = ruleSet === undefined ? [] : [...calendarHints(ruleSet), ...controlPlaneHints(ruleSet, terminal.env)];
+  const hints = ruleSet === undefined ? [] : calendarHints(ruleSet);
   if (flags.json === true || flags.format === "json") {
     const summary = ruleSet === undefined ? null : summaryOf(ruleSet);
     terminal.out(jsonText({ ok: isGood, files: result.files, summary, problems: result.problems, hints }));
@@ -50,15 +50,6 @@ export async function checkRules(
     for (const hint of hints) terminal.out(`${paint(terminal, "cyan", "hint")}: ${visible(hint)}\n`);
   }
   terminal.out(`${lastLine(result, { errors, warnings, isGood }, terminal)}\n`);
-}
-
-/** What the service adds to the files, and this command can't see. */
-function controlPlaneHints(ruleSet: RuleSet, { CONFIG_TYPE: type }: Terminal["env"]): string[] {
-  const rules = [...ruleSet.domains.values()].flatMap(({ root }) => root.rules);
-  if (type?.toLowerCase() !== "grpc_xds_sotw" || rules.some(({ at }) => isInResource(at))) return [];
-  return [
-    "CONFIG_TYPE is GRPC_XDS_SOTW: these files were checked without the control plane's rules, which they join. /config of the service shows what becomes of both",
-  ];
 }
 
 function problemLine(problem: Problem, terminal: Terminal): string {

@@ -17,9 +17,6 @@ const MARKS: Readonly<Record<TriedRule["outcome"], readonly [string, Colour]>> =
   "not tried": ["\u00b7", "dim"],
 };
 
-/** Short enough for a line of 80 columns. */
-const NOTE_UNMATCHED = "no limit of its own; counted in headgate_unmatched_descriptors_total";
-
 /** The report as text, ending in a line feed. */
 export function explainText(report: ExplainReport, terminal: Terminal): string {
   const blocks = report.descriptors.map((descriptor) => descriptorText(descriptor, terminal));
@@ -50,9 +47,6 @@ function descriptorText(report: DescriptorReport, terminal: Terminal): string {
   let text = report.entries.map((entry) => entryText(entry, terminal)).join("");
   text += verdictText(report.says, report.suggestion, terminal);
   const { rule } = report;
-  if (report.outcome === "no limit") {
-    text += `  ${paint(terminal, "dim", NOTE_UNMATCHED)}\n`;
-  }
   text += setText(report, terminal);
   if (rule === undefined) return text;
   const notes = [
