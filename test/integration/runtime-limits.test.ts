@@ -161,6 +161,8 @@ test("what can't be set is refused with what would be right, and what a rule fil
     expect(out.replace(/\s+/g, " "), args.join(" ")).toContain(says);
     expect(exitCode).toBe(1);
   }
+  const soon = await limits(one, "block", "edge", "tenant=acme", "--until", "soon");
+  expect([soon.err, soon.exitCode]).toEqual([expect.stringContaining("expected a time such as 2026-12-24T"), 2]);
   expect((await limits(one, "list")).out).toBe("no limits at run time are in force\n");
 });
 

@@ -5,7 +5,6 @@ import { visible } from "../../engine/base/visible.ts";
 import type { SetAnswer } from "../../operate/http/limit-pages.ts";
 import { askAdmin } from "./admin-call.ts";
 import { type LimitLine, readLimits } from "./limit-lines.ts";
-import { limitsOnCalls, type OnCallsFlags } from "./limits-on-calls.ts";
 import { exitCodeOf, processesText, resultText, type ServerFlags } from "./limits-text.ts";
 import { count, orTrouble, paint, type Terminal } from "./terminal.ts";
 
@@ -15,13 +14,18 @@ const BATCH_BYTES = 65_536;
 /** Lines that are shown of those that were refused. */
 const SHOWN_MAX = 20;
 
-interface ImportFlags extends ServerFlags, Omit<OnCallsFlags, "json"> {
-  /** A file: of recorded calls. */
+interface ImportFlags extends ServerFlags {
+  /** A file: of recorded calls, of which `rules` are the rules. */
   readonly dryRun?: true | string;
+  readonly rules?: string;
+  readonly mergeDomains?: true;
 }
 
 export async function importLimits(file: string, flags: ImportFlags, terminal: Terminal): Promise<void> {
-  if (typeof flags.dryRun === "string") return limitsOnCalls(flags.dryRun, () => readLimits(file), flags, terminal);
+  if (typeof flags.dryRun === "string") {
+    const { simulateLimits } = await import("./simulate-files.ts");
+    return simulateLimits(flags.dryRun, file, flags, terminal);
+  }
   const lines = await orTrouble(terminal, () => readLimits(file));
   if (lines === undefined) return;
   const refused: string[] = [];

@@ -7,7 +7,7 @@ import type { TypedDescriptor } from "./arguments.ts";
 import type { ServerFlags, ShownLimit } from "./limits-text.ts";
 import { jsonText, paint, type Terminal } from "./terminal.ts";
 
-interface ListFlags extends ServerFlags {
+export interface ListFlags extends ServerFlags {
   readonly domain?: string;
 }
 
@@ -35,7 +35,7 @@ export async function exportLimits(flags: ListFlags, terminal: Terminal): Promis
 
 export async function showHistory(
   domain: string,
-  entries: TypedDescriptor,
+  [entries = []]: readonly TypedDescriptor[],
   flags: ServerFlags,
   terminal: Terminal,
 ): Promise<void> {
@@ -62,21 +62,13 @@ function withoutText({ key, value, value_base64: bytes }: ShownLimit["entries"][
 /** All limits in force, by domain and descriptor; undefined after the terminal was told why not. */
 async function readAll(flags: ListFlags, terminal: Terminal): Promise<readonly ShownLimit[] | undefined> {
   const limits: ShownLimit[] = [];
-  for (let after: string | undefined; ; ) {
-    const query = new URLSearchParams({
-      ...(flags.domain === undefined ? {} : { domain: flags.domain }),
-      ...(after === undefined ? {} : { after }),
-    });
-    const answer = await askAdmin<ListAnswer>(
-      flags,
-      query.size === 0 ? "/limits" : `/limits?${query}`,
-      "limits",
-      terminal,
-    );
+  const query = new URLSearchParams(flags.domain === undefined ? {} : { domain: flags.domain });
+  for (;;) {
+    const answer = await askAdmin<ListAnswer>(flags, `/limits?${query}`, "limits", terminal);
     if (answer === undefined) return undefined;
     limits.push(...answer.limits);
-    after = answer.next;
-    if (after === undefined) break;
+    if (answer.next === undefined) break;
+    query.set("after", answer.next);
   }
   const nameOf = ({ domain, entries }: ShownLimit) => `${domain} ${typedText(entries)}`;
   return limits.sort((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));

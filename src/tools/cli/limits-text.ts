@@ -1,10 +1,8 @@
 // What `headgate limits` and its parts have in common: what they are answered, and how they print it.
 
-import { missingDay } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
 import type { SetAnswer, SetLimit } from "../../operate/http/limit-pages.ts";
-import { expected } from "./arguments.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
 /** Where to ask, and how to print. */
@@ -21,22 +19,17 @@ export interface ShownLimit {
   readonly [more: string]: unknown;
 }
 
-const EXIT_REFUSED = 1;
-
 export function exitCodeOf(limits: readonly SetLimit[]): number {
-  return limits.every(({ outcome }) => outcome === "set" || outcome === "would be set") ? 0 : EXIT_REFUSED;
+  return limits.every(({ outcome }) => outcome === "set" || outcome === "would be set") ? 0 : 1;
 }
 
 const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;
 
-/** Reads an end: seconds from now, or a time. */
+/** Reads an end: a duration from now, or a time, which the server checks. */
 export function parseUntil(text: string): object {
-  const parts = /^([1-9]\d{0,8})([smhd])$/.exec(text);
-  if (parts !== null) return { until_seconds: Number(parts[1]) * SECONDS[parts[2] as keyof typeof SECONDS] };
-  const day = missingDay(text);
-  if (day !== undefined) throw expected(`expected a day that exists, got ${day}`);
-  if (/^\d{4}-\d\d-\d\dT/.test(text) && !Number.isNaN(Date.parse(text))) return { until: new Date(text).toISOString() };
-  throw expected(`expected a duration such as 30m, 2h or 7d, or a time such as 2026-12-24T18:00:00Z, got '${text}'`);
+  const [, number, unit] = /^([1-9]\d{0,8})([smhd])$/.exec(text) ?? [];
+  if (number === undefined) return { until: text };
+  return { until_seconds: Number(number) * SECONDS[unit as keyof typeof SECONDS] };
 }
 
 /** What became of one change, in lines. */

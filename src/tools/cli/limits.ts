@@ -1,5 +1,5 @@
 // `headgate limits`: limits at run time of single callers at a running service. Each command asks the HTTP port; limits-import.ts and
-// limits-list.ts read and write files of them, limits-on-calls.ts tries them on recorded calls.
+// limits-list.ts read and write files of them; simulate-files.ts tries them on recorded calls.
 
 import { existsSync } from "node:fs";
 import { AMOUNT_MAX } from "../../engine/base/units.ts";
@@ -10,22 +10,24 @@ import { oneOf } from "../../process/settings/value-types.ts";
 import { askAdmin, askedDescriptor } from "./admin-call.ts";
 import { DESCRIPTORS, descriptorParser, expected, readAs, someText, type TypedDescriptor, whole } from "./arguments.ts";
 import { asking, type ProgramCommand } from "./command.ts";
-import type { OnCallsFlags } from "./limits-on-calls.ts";
+import { exportLimits, type ListFlags, listLimits, showHistory } from "./limits-list.ts";
 import { exitCodeOf, parseUntil, processesText, resultText, type ServerFlags } from "./limits-text.ts";
 import { jsonText, type Terminal } from "./terminal.ts";
 
-interface SetFlags extends ServerFlags, Omit<OnCallsFlags, "json"> {
+interface SetFlags extends ServerFlags {
   readonly limit?: string;
   readonly requests?: number;
   readonly unit?: string;
   readonly burst?: number;
   readonly use?: string;
   readonly shadow?: true;
-  readonly globalLimit?: true;
+  readonly global?: true;
   readonly until?: object;
   readonly note?: string;
   /** A file: of recorded calls. */
   readonly dryRun?: true | string;
+  readonly rules?: string;
+  readonly mergeDomains?: true;
 }
 
 /** Adds the command with its ways. */
@@ -53,78 +55,56 @@ export function addLimits(program: ProgramCommand, terminal: Terminal): void {
 `,
       "afterAll",
     );
-  addSet(limits, terminal);
-  addBlockAndExempt(limits, terminal);
-  addUnset(limits, terminal);
+  addChanges(limits, terminal);
   addReading(limits, terminal);
   addFiles(limits, terminal);
 }
 
-function addSet(limits: ProgramCommand, terminal: Terminal): void {
-  changing(limits, terminal, "set", "give a caller other amounts")
+function addChanges(limits: ProgramCommand, terminal: Terminal): void {
+  const setting = (name: string, summary: string, whatOf: (flags: SetFlags) => object) =>
+    changing(limits, terminal, name, summary, "PUT", whatOf).option(
+      "--until <when>",
+      "a duration such as 2h or 7d, or a time such as 2026-12-24T18:00:00Z",
+      parseUntil,
+    );
+  setting("set", "give a caller other amounts", ({ limit, requests, unit, burst, use }) => {
+    return { limit, requests_per_unit: requests, unit, burst, use };
+  })
     .option("--limit <name>", "which limit of the rule (default: its only one)", someText("a name"))
     .option("--requests <n>", "requests per unit, tokens, or places", whole(0, AMOUNT_MAX))
     .option("--unit <unit>", "unit of the amount; a window keeps the rule's", readAs(oneOf(UNIT_NAMES.slice(1))))
     .option("--burst <n>", "burst of a token bucket (default: the requests)", whole(1, AMOUNT_MAX))
-    .option("--use <tier>", "the limits of this tier of the rule", someText("a name"))
-    .action((domain: string, descriptors: readonly TypedDescriptor[], flags: SetFlags) => {
-      const { limit, requests, unit, burst, use } = flags;
-      const what = { limit, requests_per_unit: requests, unit, burst, use };
-      return change("PUT", domain, descriptors, what, flags, terminal);
-    });
-}
-
-function addBlockAndExempt(limits: ProgramCommand, terminal: Terminal): void {
-  changing(limits, terminal, "block", "refuse every call of a caller")
-    .option("--shadow", "only count what would be refused")
-    .action((domain: string, descriptors: readonly TypedDescriptor[], flags: SetFlags) =>
-      change("PUT", domain, descriptors, { block: true, shadow: flags.shadow }, flags, terminal),
-    );
-  changing(limits, terminal, "exempt", "lift the rule's limits for a caller")
-    .option("--global", "the domain's global limit, too")
-    .action((domain: string, descriptors: readonly TypedDescriptor[], flags: SetFlags & { readonly global?: true }) =>
-      change("PUT", domain, descriptors, { exempt: true, global_limit: flags.global }, flags, terminal),
-    );
-}
-
-function addUnset(limits: ProgramCommand, terminal: Terminal): void {
-  asking(limits, "unset", "go back to the rule's limits")
-    .description("Drops the limit at run time of a caller; the rule's limits apply again.")
-    .argument("<domain>", "domain of the calls", someText("a domain"))
-    .argument("<descriptor>", DESCRIPTORS, descriptorParser(terminal))
-    .option("--note <text>", "why, for the history", someText("a note"))
-    .option("--dry-run", "only say what would happen")
-    .action((domain: string, descriptors: readonly TypedDescriptor[], flags: SetFlags) =>
-      change("DELETE", domain, descriptors, {}, flags, terminal),
-    );
+    .option("--use <tier>", "the limits of this tier of the rule", someText("a name"));
+  setting("block", "refuse every call of a caller", ({ shadow }) => ({ block: true, shadow })).option(
+    "--shadow",
+    "only count what would be refused",
+  );
+  setting("exempt", "lift the rule's limits for a caller", (flags) => ({
+    exempt: true,
+    global_limit: flags.global,
+  })).option("--global", "the domain's global limit, too");
+  changing(limits, terminal, "unset", "go back to the rule's limits", "DELETE", () => ({}));
 }
 
 function addReading(limits: ProgramCommand, terminal: Terminal): void {
   asking(limits, "list", "what is in force")
     .description("Lists the limits at run time in force, with their ends and notes, and those whose rule has gone.")
     .option("-d, --domain <name>", "only those of this domain", someText("a domain"))
-    .action(async (flags: ServerFlags & { readonly domain?: string }) => {
-      const { listLimits } = await import("./limits-list.ts");
-      await listLimits(flags, terminal);
-    });
+    .action((flags: ListFlags) => listLimits(flags, terminal));
   asking(limits, "history", "who changed a caller's limits")
     .description("Lists the changes of a caller's limits at run time, the newest first: when, who, what, why.")
     .argument("<domain>", "domain of the calls", someText("a domain"))
     .argument("<descriptor>", DESCRIPTORS, descriptorParser(terminal))
-    .action(async (domain: string, descriptors: readonly TypedDescriptor[], flags: ServerFlags) => {
-      const { showHistory } = await import("./limits-list.ts");
-      await showHistory(domain, descriptors[0] ?? [], flags, terminal);
-    });
+    .action((domain: string, descriptors: readonly TypedDescriptor[], flags: ServerFlags) =>
+      showHistory(domain, descriptors, flags, terminal),
+    );
 }
 
 function addFiles(limits: ProgramCommand, terminal: Terminal): void {
   asking(limits, "export", "write a file for import")
     .description("Writes the limits at run time in force to standard output, a JSON object a line.")
     .option("-d, --domain <name>", "only those of this domain", someText("a domain"))
-    .action(async (flags: ServerFlags & { readonly domain?: string }) => {
-      const { exportLimits } = await import("./limits-list.ts");
-      await exportLimits(flags, terminal);
-    });
+    .action((flags: ListFlags) => exportLimits(flags, terminal));
   trying(asking(limits, "import", "set many from a file"))
     .description(
       "Sets limits at run time from a file: JSON objects a line, as export writes them, or CSV with a header: domain, descriptor and" +
@@ -153,37 +133,38 @@ function parseCalls(text: string): string {
   throw expected(`expected a file of recorded calls, got '${text}'; without one, --dry-run comes last`);
 }
 
-function changing(limits: ProgramCommand, terminal: Terminal, name: string, summary: string): ProgramCommand {
-  return trying(asking(limits, name, summary))
+function changing(
+  limits: ProgramCommand,
+  terminal: Terminal,
+  name: string,
+  summary: string,
+  method: "PUT" | "DELETE",
+  whatOf: (flags: SetFlags) => object,
+): ProgramCommand {
+  const command = asking(limits, name, summary)
     .description(
       `${summary.charAt(0).toUpperCase()}${summary.slice(1)}, at once and in all processes that share the store.`,
     )
     .argument("<domain>", "domain of the calls", someText("a domain"))
     .argument("<descriptor>", DESCRIPTORS, descriptorParser(terminal))
-    .option("--until <when>", "a duration such as 2h or 7d, or a time such as 2026-12-24T18:00:00Z", parseUntil)
-    .option("--note <text>", "why, for whoever reads the list", someText("a note"));
-}
-
-async function change(
-  method: "PUT" | "DELETE",
-  domain: string,
-  descriptors: readonly TypedDescriptor[],
-  what: object,
-  flags: SetFlags,
-  terminal: Terminal,
-): Promise<void> {
-  const { until, note, dryRun } = flags;
-  const [entries = []] = descriptors;
-  const limit = { domain, ...askedDescriptor(entries), ...what, ...until, note };
-  if (typeof dryRun === "string") {
-    const [{ limitsOnCalls }, { placed }] = [await import("./limits-on-calls.ts"), await import("./limit-lines.ts")];
-    return limitsOnCalls(dryRun, () => [placed(`${domain} ${typedText(entries)}`, () => limit)], flags, terminal);
-  }
-  const question = { limits: [limit], ...(dryRun ? { dry_run: true } : {}) };
-  const answer = await askAdmin<SetAnswer>(flags, "/limits", "limits", terminal, question, method);
-  if (answer === undefined) return;
-  terminal.setExitCode(exitCodeOf(answer.limits));
-  terminal.out(flags.json ? jsonText(answer) : answerText(answer, terminal));
+    .option("--note <text>", "why, for the list and the history", someText("a note"))
+    .action(async (domain: string, [entries = []]: readonly TypedDescriptor[], flags: SetFlags) => {
+      const limit = { domain, ...askedDescriptor(entries), ...whatOf(flags), ...flags.until, note: flags.note };
+      if (typeof flags.dryRun === "string") {
+        const [{ simulateLimits }, { placed }] = await Promise.all([
+          import("./simulate-files.ts"),
+          import("./limit-lines.ts"),
+        ]);
+        const limits = [placed(`${domain} ${typedText(entries)}`, () => limit)];
+        return simulateLimits(flags.dryRun, limits, flags, terminal);
+      }
+      const question = { limits: [limit], dry_run: flags.dryRun };
+      const answer = await askAdmin<SetAnswer>(flags, "/limits", "limits", terminal, question, method);
+      if (answer === undefined) return;
+      terminal.setExitCode(exitCodeOf(answer.limits));
+      terminal.out(flags.json ? jsonText(answer) : answerText(answer, terminal));
+    });
+  return method === "PUT" ? trying(command) : command.option("--dry-run", "only say what would happen");
 }
 
 function answerText({ limits, processes }: SetAnswer, terminal: Terminal): string {

@@ -1,8 +1,8 @@
 // Loads the rules, runs the simulation, prints its report.
 
 import { visible } from "../../engine/base/visible.ts";
-import type { SimulationReport } from "../simulate/report.ts";
 import { simulate } from "../simulate/simulate.ts";
+import type { PlacedLimit } from "../simulate/simulated-limits.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";
 import { type FileChoiceFlags, sayLines, withInput } from "./call-options.ts";
 import { readLimits } from "./limit-lines.ts";
@@ -11,14 +11,18 @@ import { simulationText } from "./simulation-text.ts";
 import { jsonText, orTrouble, type Terminal } from "./terminal.ts";
 
 export interface SimulateFlags extends FileChoiceFlags {
-  readonly rules?: string;
+  readonly rules?: string | undefined;
   readonly against?: string;
-  readonly limits?: string;
-  readonly mergeDomains?: true;
+  /** A file of limits at run time, or the limits. */
+  readonly limits?: string | readonly PlacedLimit[] | undefined;
+  readonly mergeDomains?: true | undefined;
   readonly explain: number;
   readonly tolerate?: number;
-  readonly json?: true;
+  readonly json?: true | undefined;
 }
+
+/** How late a line of a log may come with --dry-run: the default of --late. */
+const CALLS_LATE_MS = 60_000;
 
 /** Simulates the files. Exit code 0, or 1 if more was refused than is tolerated, or 2 if settings, rules or files can't be used. */
 export async function simulateFiles(
@@ -39,7 +43,7 @@ export async function simulateFiles(
   const result = await orTrouble(terminal, () =>
     withInput(files, async (kept) =>
       simulate({
-        limits: flags.limits === undefined ? undefined : await readLimits(flags.limits),
+        limits: typeof flags.limits === "string" ? await readLimits(flags.limits) : flags.limits,
         ruleSet,
         against,
         settings: virtualSettings(settings),
@@ -55,10 +59,17 @@ export async function simulateFiles(
   const { report, lines } = result;
   sayLines(lines, terminal);
   terminal.out(flags.json ? jsonText(report) : simulationText(report, terminal));
-  terminal.setExitCode(flags.tolerate !== undefined && refusedShare(report) > flags.tolerate ? 1 : 0);
+  const refused = against === undefined ? report.calls.refused : (report.changes?.newly_refused.calls ?? 0);
+  terminal.setExitCode(flags.tolerate !== undefined && refused > flags.tolerate * report.calls.read ? 1 : 0);
 }
 
-function refusedShare({ calls, changes }: SimulationReport): number {
-  if (calls.read === 0) return 0;
-  return (changes === null ? calls.refused : changes.newly_refused.calls) / calls.read;
+/** What limits at run time would have done to the calls of a file: `headgate limits ... --dry-run FILE`. */
+export function simulateLimits(
+  file: string,
+  limits: SimulateFlags["limits"],
+  { rules, mergeDomains, json }: Pick<SimulateFlags, "rules" | "mergeDomains" | "json">,
+  terminal: Terminal,
+): Promise<void> {
+  const flags = { limits, rules, mergeDomains, json, explain: 0, late: CALLS_LATE_MS, values: "show" } as const;
+  return simulateFiles([file], flags, undefined, terminal);
 }

@@ -21,7 +21,7 @@ export function addSimulate(program: ProgramCommand, terminal: Terminal): void {
     .option("--against <path>", "compare with these rules", someText("a path"))
     .option(
       "--limits <file>",
-      "with these limits at run time in force, as `limits export` writes them",
+      "with these limits at run time, as `limits export` writes them; compares with and without",
       someText("a path"),
     )
     .option("--explain <n>", "show so many refusals with buckets before and after", whole(0, 10_000), 0)

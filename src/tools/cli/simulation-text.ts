@@ -115,10 +115,10 @@ function holdLines({ holds }: LimitReport): string[] {
 function runtimeLines({ runtime_limits: limits }: SimulationReport): string[] {
   if (limits === null) return [];
   const lines = [`limits at run time: calls met ${limits.met.length} of ${limits.given}`];
-  for (const { caller, words, calls, refused, shadowed } of limits.met.slice(0, MET_SHOWN)) {
+  for (const { caller, words, calls, refused, shadowed, refused_by_old: old } of limits.met.slice(0, MET_SHOWN)) {
     lines.push(`  ${caller}: ${words.join("; ")}`);
     const onPaper = shadowed === 0 ? "" : `, ${shadowed} refused only on paper`;
-    lines.push(`    ${count(calls, "call")}, ${refused} refused${percent(refused, calls)}${onPaper}`);
+    lines.push(`    ${count(calls, "call")}, ${refused} refused${percent(refused, calls)}${onPaper}, ${old} before`);
   }
   const hidden = limits.met.length - MET_SHOWN;
   if (hidden > 0) lines.push(`  and ${hidden} more; --json lists them`);
@@ -143,11 +143,11 @@ function changeLines({ changes, calls }: SimulationReport): string[] {
   if (changes === null) return [];
   const { newly_refused, newly_allowed } = changes;
   const lines = [
-    `against the old rules: ${newly_refused.calls} newly refused${percent(newly_refused.calls, calls.read)},` +
-      ` ${newly_allowed.calls} newly allowed, ${changes.refused_by_both} refused by both`,
+    `changes: ${newly_refused.calls} newly refused${percent(newly_refused.calls, calls.read)},` +
+      ` ${newly_allowed.calls} newly allowed, ${changes.refused_by_both} refused before and now`,
   ];
   for (const [code, number] of Object.entries(changes.rejected_by_old)) {
-    lines.push(`  ${number} rejected by the old rules with ${code}, and not compared`);
+    lines.push(`  ${number} rejected before with ${code}, and not compared`);
   }
   for (const { limit, calls: number, callers } of newly_refused.limits.slice(0, CHANGED_SHOWN)) {
     lines.push(`  ${number} newly refused by ${limit}, of ${count(callers, "caller")}`);

@@ -41,7 +41,7 @@ export function reportOf(simulation: Simulation) {
     evicted_buckets: service.evicted,
     /** Null without --limits. */
     runtime_limits: service.limitCount === undefined ? null : { given: service.limitCount, met: limitsMet.list() },
-    /** Null without --against. */
+    /** Null without --against and --limits. */
     changes: old === undefined ? null : changesReport(simulation.changes, old),
     refusals: simulation.refusals.told,
   };

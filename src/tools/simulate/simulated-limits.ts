@@ -25,7 +25,7 @@ interface MetLimit {
   refused: number;
   shadowed: number;
   /** How many of them the old rules refuse; null without --against. */
-  refused_by_old: number | null;
+  refused_by_old: number;
 }
 
 /** Counts the calls that meet each limit at run time. */
@@ -51,7 +51,7 @@ export class LimitsTally {
       met.calls++;
       if (call.decision.overLimit) met.refused++;
       if (call.wasShadowed) met.shadowed++;
-      if (old !== undefined) met.refused_by_old = (met.refused_by_old ?? 0) + (old.decision.overLimit ? 1 : 0);
+      if (old?.decision.overLimit) met.refused_by_old++;
     }
   }
 
@@ -68,7 +68,7 @@ export class LimitsTally {
     return getOrInsert(this.#met, key, () => {
       const owner = descriptorText(call, index, this.#hashesAll, call.domain?.costEntries);
       const words = wordsAfter(applied.limit, applied.of);
-      return { caller: `${textOf(domain)} ${owner}`, words, calls: 0, refused: 0, shadowed: 0, refused_by_old: null };
+      return { caller: `${textOf(domain)} ${owner}`, words, calls: 0, refused: 0, shadowed: 0, refused_by_old: 0 };
     });
   }
 }

@@ -25,13 +25,11 @@ const REFUSED_SHOWN_MAX = 20;
 
 export interface SimulationOptions {
   readonly ruleSet: RuleSet;
-  /** Rules to compare with. */
+  /** Rules to compare with; by default the same rules without `limits`, if there are any. */
   readonly against?: RuleSet | undefined;
   readonly settings: DecidingSettings;
-  /** Limits at run time, in force from the first call on under both rule sets. */
+  /** Limits at run time, in force from the first call on, also under the rules of `against`. */
   readonly limits?: readonly PlacedLimit[] | undefined;
-  /** True: only under the new one. */
-  readonly comparesWithoutLimits?: boolean;
   /** How many refusals to report in full. */
   readonly explainMax?: number;
   /** Hides all values of callers, not only those that rules hide. */
@@ -66,12 +64,11 @@ export class Simulation {
   readonly #onNeed: (take: Take, needed: number) => void;
 
   constructor(options: SimulationOptions) {
-    const { ruleSet, against, settings, explainMax = 0, hashesAll = false } = options;
+    const { ruleSet, limits, against = limits && ruleSet, settings, explainMax = 0, hashesAll = false } = options;
     this.#options = options;
-    const limitsMax = options.limits?.length;
-    const oldLimitsMax = options.comparesWithoutLimits === true ? undefined : limitsMax;
-    this.service = new SimulatedService(ruleSet, settings, RefusedHolds, limitsMax);
-    this.old = against && new SimulatedService(against, settings, RefusedHolds, oldLimitsMax);
+    const oldLimits = options.against && limits;
+    this.service = new SimulatedService(ruleSet, settings, RefusedHolds, limits?.length);
+    this.old = against && new SimulatedService(against, settings, RefusedHolds, oldLimits?.length);
     this.#needs = new NeededBursts(this.service.clock, settings);
     this.refusals = new Refusals(explainMax, hashesAll);
     this.limitsMet = new LimitsTally(hashesAll);

@@ -36,63 +36,63 @@ const dryRun = (...args: string[]) => runProgram(["limits", ...args, "--rules", 
 
 describe("headgate limits --dry-run FILE", () => {
   // Seven of nine calls pass by the rules; what tenant=a gets beyond its three, the domain's limit takes from others.
-  test.each([
+  test.each<[readonly string[], string, string, string]>([
     [
       ["set", "edge", "tenant=a", "--requests", "4"],
       "4 hits per hour",
-      "4 calls: 3 passed, 1 refused; with the change 4 passed, 0 refused",
-      "7 passed, 2 refused; with the change 7 passed, 2 refused",
+      "4 calls, 0 refused, 1 before",
+      "1 newly refused (11.1 %), 1 newly allowed, 1 refused before and now",
     ],
     [
       ["set", "edge", "user=u", "--use", "gold"],
       "5 hits per hour",
-      "2 calls: 1 passed, 1 refused; with the change 2 passed, 0 refused",
-      "7 passed, 2 refused; with the change 7 passed, 2 refused",
+      "2 calls, 0 refused, 1 before",
+      "1 newly refused (11.1 %), 1 newly allowed, 1 refused before and now",
     ],
     [
       ["block", "edge", "tenant=a", "--until", "2s"],
       "blocked: every call is refused",
-      "2 calls: 2 passed, 0 refused; with the change 0 passed, 2 refused",
-      "7 passed, 2 refused; with the change 6 passed, 3 refused",
+      "2 calls, 2 refused (100.0 %), 0 before",
+      "2 newly refused (22.2 %), 1 newly allowed, 1 refused before and now",
     ],
     [
       ["exempt", "edge", "tenant=a", "--global"],
       "exempt from the rule's limits and from the global limit",
-      "4 calls: 3 passed, 1 refused; with the change 4 passed, 0 refused",
-      "7 passed, 2 refused; with the change 8 passed, 1 refused",
+      "4 calls, 0 refused, 1 before",
+      "0 newly refused, 1 newly allowed, 1 refused before and now",
     ],
   ])("says what %j would have done to the caller and to all", async (args, words, own, all) => {
     const { out, err, exitCode } = await dryRun(...args);
     expect([err, exitCode ?? 0]).toEqual(["", 0]);
     expect(out).toContain(`edge ${args[2]}: `);
     expect(out).toContain(words);
-    expect(out).toContain(`\n  ${own}\n`);
-    expect(out).toContain(`all calls, from 2026-01-01T00:00:00.000Z to 2026-01-01T00:00:08.000Z\n  9 calls: ${all}\n`);
+    expect(out).toContain(`\n    ${own}\n`);
+    expect(out).toContain(`changes: ${all}\n`);
   });
 
   test("tries all lines of a file together", async () => {
     const file = join(folder, "customers.csv");
-    writeFileSync(file, "domain,descriptor,requests,block\nedge,tenant=a,,true\nedge,tenant=b,0,\n");
+    writeFileSync(file, "domain,descriptor,requests_per_unit,block\nedge,tenant=a,,true\nedge,tenant=b,0,\n");
     const { out } = await dryRun("import", file, "--json");
     expect(JSON.parse(out)).toMatchObject({
-      all: { calls: 9, without: { passed: 7 }, with: { passed: 1, refused: 8 } },
-      callers: [
-        { caller: "edge tenant=a", calls: 4, without: { refused: 1 }, with: { refused: 4 } },
-        { caller: "edge tenant=b", calls: 3, without: { refused: 0 }, with: { refused: 3 } },
-      ],
+      calls: { read: 9, allowed: 1, refused: 8 },
+      changes: { newly_allowed: { calls: 0 } },
+      runtime_limits: {
+        met: [
+          { caller: "edge tenant=a", calls: 4, refused: 4, refused_by_old: 1 },
+          { caller: "edge tenant=b", calls: 3, refused: 3, refused_by_old: 0 },
+        ],
+      },
     });
   });
 
   test("says that no call meets the change, or why the rules refuse it", async () => {
-    expect((await dryRun("block", "edge", "tenant=c")).out).toContain("no call meets the change\n");
+    expect((await dryRun("block", "edge", "tenant=c")).out).toContain("limits at run time: calls met 0 of 1\n");
     const { err, exitCode } = await dryRun("set", "edge", "tenat=a", "--requests", "5");
     expect(err).toContain("edge tenat=a: expected a descriptor that matches a rule with limits");
     expect(exitCode).toBe(2);
     const day = await dryRun("block", "edge", "tenant=a", "--until", "2027-02-31T00:00:00Z");
-    expect([day.err, day.exitCode]).toEqual([
-      expect.stringContaining("Expected a day that exists, got 2027-02-31."),
-      2,
-    ]);
+    expect([day.err, day.exitCode]).toEqual([expect.stringContaining("2027-02-31"), 2]);
     const both = await dryRun("set", "edge", "user=u", "--use", "gold", "--requests", "5");
     expect([both.err, both.exitCode]).toEqual([expect.stringContaining("one of requests_per_unit"), 2]);
     const bare = await runProgram(["limits", "block", "--dry-run", "edge", "tenant=a"]);

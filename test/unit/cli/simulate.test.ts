@@ -191,7 +191,7 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
       },
     ]);
     const text = await runProgram(["simulate", "--rules", NEW, "--against", OLD, "--explain", "1", CALLS]);
-    expect(text.out).toContain("against the old rules: 1 newly refused (12.5 %), 0 newly allowed, 2 refused by both");
+    expect(text.out).toContain("changes: 1 newly refused (12.5 %), 0 newly allowed, 2 refused before and now");
     expect(text.out).toContain("0 left before, 0 after, room again in 800 ms");
     const back = await runProgram(["simulate", "--rules", OLD, "--against", NEW, "--explain", "2", CALLS]);
     expect(back.out.match(/^call .*$/gm)).toEqual([
@@ -216,10 +216,11 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
     expect(out).toContain("edge/user#per-user: 1 token per second, burst 2, token bucket\n  7 asked, 1 refused");
     expect(out).toContain(`limits at run time: calls met 2 of 3
   edge user=ann: per-user: 3 tokens per second, burst 3, token bucket
-    5 calls, 1 refused (20.0 %)
+    5 calls, 1 refused (20.0 %), 3 before
   edge user=bob: blocked: every call is refused
-    1 call, 1 refused (100.0 %)
+    1 call, 1 refused (100.0 %), 0 before
 `);
+    expect(out).toContain("changes: 1 newly refused (12.5 %), 2 newly allowed, 1 refused before and now");
     const { out: hidden } = await runProgram([...args, "--values", "hash"]);
     expect(hidden).not.toContain("ann");
     // The same limits are in force under the old rules, which hide the values.
@@ -272,7 +273,7 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
     expect(report.calls).toMatchObject({ read: 8, allowed: 5, refused: 3, rejected: {} });
     expect(report.changes?.rejected_by_old).toEqual({ REQUEST_LIMITS_TOO_MANY: 1 });
     const text = await runProgram(["simulate", "--rules", NEW, "--against", many, CALLS]);
-    expect(text.out).toContain("1 rejected by the old rules with REQUEST_LIMITS_TOO_MANY, and not compared");
+    expect(text.out).toContain("1 rejected before with REQUEST_LIMITS_TOO_MANY, and not compared");
     expect(await reportOf("--rules", many, "--against", NEW, CALLS)).toMatchObject({
       calls: { rejected: { REQUEST_LIMITS_TOO_MANY: 1 } },
       changes: { rejected_by_old: {} },
