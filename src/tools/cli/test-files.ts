@@ -76,7 +76,10 @@ async function runFiles(paths: readonly string[], flags: TestFlags): Promise<Tes
       else files.push(await runFile(source, rules));
     }
   }
-  const coverage = rules.all().map(({ title, coverage }) => ({ rules: title, report: coverage.report() }));
+  const coverage = [...rules.loaded.values()].map(({ title, coverage }) => ({
+    rules: title,
+    report: coverage.report(),
+  }));
   return { files, skipped, coverage, watched: rules.watched };
 }
 
@@ -113,43 +116,39 @@ interface LoadedRules {
 class RulesOfCases {
   /** Files and directories that results depend on. */
   readonly watched: string[] = [];
+  readonly loaded = new Map<string, LoadedRules>();
   readonly #chosen: string | undefined;
-  readonly #loaded = new Map<string, LoadedRules>();
 
   constructor(chosen: string | undefined) {
     this.#chosen = chosen;
-  }
-
-  all(): readonly LoadedRules[] {
-    return [...this.#loaded.values()];
   }
 
   async of(
     file: CaseFile,
   ): Promise<LoadedRules | { readonly ruleSet: undefined; readonly problems: readonly Problem[] }> {
     const { rules } = file;
+    const refuse = (message: string, suggestion?: string) => {
+      return { ruleSet: undefined, problems: [problemAt(file.name, message, suggestion)] };
+    };
     let settings: Settings;
     try {
       settings = readSettings(file.settings);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      return { ruleSet: undefined, problems: [problemAt(file.name, `settings: ${error.message}`)] };
+      return refuse(`settings: ${error.message}`);
     }
     const known = Object.values(SETTINGS).map(({ name }) => name);
     const stranger = Object.keys(file.settings).find((name) => !known.includes(name));
     if (stranger !== undefined) {
       const warning = settings.warnings.find((line) => line.startsWith(`${stranger}:`));
-      const message = `settings: ${warning ?? `${stranger}: there is no such setting`}`;
-      return { ruleSet: undefined, problems: [problemAt(file.name, message)] };
+      return refuse(`settings: ${warning ?? `${stranger}: there is no such setting`}`);
     }
-    if (this.#chosen === undefined && rules === undefined) {
-      const message = "expected 'rules': a path from this file, or the rules themselves";
-      return { ruleSet: undefined, problems: [problemAt(file.name, message, "Or give --rules.")] };
-    }
+    if (this.#chosen === undefined && rules === undefined)
+      return refuse("expected 'rules': a path from this file, or the rules themselves", "Or give --rules.");
     const path = this.#chosen ?? (typeof rules === "string" ? join(dirname(file.name), rules) : undefined);
     const title = path ?? file.name;
     const key = JSON.stringify([path === undefined ? file.name : resolve(path), file.settings]);
-    const loadedBefore = this.#loaded.get(key);
+    const loadedBefore = this.loaded.get(key);
     if (loadedBefore !== undefined) return loadedBefore;
     if (path !== undefined) this.watched.push(path);
     const { ruleSet, problems } =
@@ -158,7 +157,7 @@ class RulesOfCases {
         : await loadChosen({ path, mergeDomains: undefined }, {}, settings);
     if (ruleSet === undefined) return { ruleSet, problems };
     const loaded = { title, ruleSet, settings, coverage: new Coverage(ruleSet) };
-    this.#loaded.set(key, loaded);
+    this.loaded.set(key, loaded);
     return loaded;
   }
 }
