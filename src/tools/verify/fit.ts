@@ -36,15 +36,14 @@ const WORK_MAX = 10_000_000;
 export function fitLimits(groups: readonly Group[]): Fits {
   const windows = groups.filter(({ limit }) => algorithmsOf(limit).some(hasEdges)).map(({ limit }) => limit.windowMs);
   const longestMs = Math.min(APART_MS_MAX, Math.max(0, ...windows));
-  const unmoved = new Map<string, Fit>();
-  let best = judgeAll(groups, { phaseMs: -EDGE_MS / 2, widthMs: EDGE_MS }, unmoved);
+  let best = judgeAll(groups, { phaseMs: -EDGE_MS / 2, widthMs: EDGE_MS });
   const open: Cell[] = longestMs === 0 ? [] : [{ phaseMs: -longestMs / 2, widthMs: longestMs }];
   const uses = groups.flatMap(({ keys }) => [...keys.values()]).reduce((sum, { length }) => sum + length, 1);
   for (let left = Math.ceil(WORK_MAX / uses); best.faults > 0 && left > 0; left--) {
     const cell = open.sort((a, b) => awayMs(b) - awayMs(a)).pop();
     if (cell === undefined) break;
     const { phaseMs, widthMs } = cell;
-    const found = judgeAll(groups, cell, unmoved);
+    const found = judgeAll(groups, cell);
     const isSmall = widthMs <= EDGE_MS * 1.5;
     if (found.faults === 0 && !isSmall && left > 1) {
       // The halves overlap, so that each edge has its width within one of them.
@@ -60,13 +59,10 @@ function awayMs({ phaseMs, widthMs }: Cell): number {
   return Math.max(0, phaseMs, -phaseMs - widthMs);
 }
 
-/** `unmoved`: what was found of limits without windows, which no clock changes. */
-function judgeAll(groups: readonly Group[], cell: Cell, unmoved: Map<string, Fit>) {
-  const fits = groups.map((group, at) => {
+function judgeAll(groups: readonly Group[], cell: Cell) {
+  const fits = groups.map((group) => {
     const tried = algorithmsOf(group.limit).map((algorithm) => {
-      const kept = unmoved.get(`${at} ${algorithm}`);
-      const fit = kept ?? judgeGroup(group, algorithm, cell);
-      if (!hasEdges(algorithm)) unmoved.set(`${at} ${algorithm}`, fit);
+      const fit = judgeGroup(group, algorithm, cell);
       return { fit, faults: fit.excesses.length + fit.lies.length + fit.roomyRefusals.length };
     });
     const fewest = Math.min(...tried.map(({ faults }) => faults));
