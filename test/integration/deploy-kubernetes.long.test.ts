@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { SETTINGS } from "../../src/process/settings/table.ts";
 import { readSettings, type Settings } from "../../src/process/settings.ts";
-import { parsePlan, readPlan } from "../../src/tools/verify/read-plan.ts";
+import { readPlan } from "../../src/tools/verify/read-plan.ts";
 import { FETCH_MS } from "../support/deploy-tools.ts";
 import {
   type KubeObject,
@@ -163,7 +163,7 @@ test("the job that verifies runs as restricted pods may, and its plan fits the r
   expect(container?.image).toBe(containerOf(headgateOf("redis")).image);
   expect(container?.securityContext).toEqual(containerOf(headgateOf("redis")).securityContext);
   const { data } = named(objects, "ConfigMap", "headgate-verify") as unknown as { readonly data: Labels };
-  const plan = readPlan(parsePlan(data["plan.yaml"] ?? ""), 1);
+  const plan = readPlan(data["plan.yaml"] ?? "", 1);
   expect(plan).toMatchObject({ servers: ["headgate-headless:8081"], domain: "edge" });
   const service = named(objectsOf("redis"), "Service", "headgate-headless")?.spec as { readonly selector: Labels };
   expect(selects(service.selector, metadata.labels)).toBe(false);

@@ -80,13 +80,9 @@ function codeText(code: string, terminal: Terminal): string {
   return paint(terminal, code.trim() === "OVER_LIMIT" ? "red" : code.trim() === "OK" ? "green" : "yellow", code);
 }
 
-function metadataOf({ dynamic_metadata: metadata }: RateLimitAnswer): Readonly<Record<string, unknown>> {
-  return metadata ?? {};
-}
-
 /** Says that the store did not decide: the answer's numbers do not show it. */
 function degradedText(answer: RateLimitAnswer): string | undefined {
-  const { degraded } = metadataOf(answer);
+  const degraded = answer.dynamic_metadata?.degraded;
   if (!isRecord(degraded)) return undefined;
   return visible(`answered without the store (${degraded.failure}), by on_store_failure: ${degraded.policy}`);
 }
@@ -96,7 +92,7 @@ const UNKNOWN_DOMAIN =
   "the service has no rules for this domain, so nothing is limited; /config on its HTTP port lists them";
 
 function isUnknownDomain(answer: RateLimitAnswer): boolean {
-  return metadataOf(answer).unknown_domain === true;
+  return answer.dynamic_metadata?.unknown_domain === true;
 }
 
 /** Shown with the global limit, which looks like a rule's limit in a status. */
@@ -104,7 +100,7 @@ const UNMATCHED = "no rule applies to this descriptor: only the global limit cou
 
 /** Indexes of the descriptors that met no rule. */
 function unmatchedIn(answer: RateLimitAnswer): ReadonlySet<unknown> {
-  const { unmatched } = metadataOf(answer);
+  const unmatched = answer.dynamic_metadata?.unmatched;
   return new Set(Array.isArray(unmatched) ? unmatched : []);
 }
 
@@ -148,7 +144,7 @@ function headerLines(headers: readonly AnswerHeader[]): string[] {
 }
 
 function metadataLines(answer: RateLimitAnswer): string[] {
-  return Object.entries(metadataOf(answer)).map(([key, value]) => {
+  return Object.entries(answer.dynamic_metadata ?? {}).map(([key, value]) => {
     return `${visible(key)}: ${visible(typeof value === "string" ? value : JSON.stringify(value))}`;
   });
 }

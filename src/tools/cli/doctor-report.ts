@@ -46,12 +46,6 @@ export interface Silent {
   readonly error: string;
 }
 
-/** What is not the same everywhere. */
-interface Difference {
-  readonly what: string;
-  readonly values: Readonly<Record<string, readonly string[]>>;
-}
-
 type DoctorReport = ReturnType<typeof doctorReport>;
 
 /** Clocks that differ by more than the questions took, plus this, are not the same. */
@@ -123,7 +117,8 @@ function joinInformation(heard: readonly Heard[]) {
   return [...joined.values()];
 }
 
-function findDifferences(heard: readonly Heard[]): readonly Difference[] {
+/** What is not the same everywhere. */
+function findDifferences(heard: readonly Heard[]) {
   const names = new Set(heard.flatMap(({ settings }) => Object.keys(settings)));
   const shared = [...names].filter((name) => !OF_ONE_PROCESS.test(name)).sort();
   const known = heard.filter(({ settings }) => Object.keys(settings).length > 0);
@@ -136,13 +131,13 @@ function findDifferences(heard: readonly Heard[]): readonly Difference[] {
   ].filter((one) => one !== undefined);
 }
 
-function differing(what: string, heard: readonly Heard[], read: (one: Heard) => string): Difference | undefined {
+function differing(what: string, heard: readonly Heard[], read: (one: Heard) => string) {
   const values = new Map<string, string[]>();
   for (const one of heard) getOrInsert(values, read(one), () => []).push(one.server);
   return values.size < 2 ? undefined : { what, values: Object.fromEntries(values) };
 }
 
-function differingClocks(heard: readonly Heard[]): Difference | undefined {
+function differingClocks(heard: readonly Heard[]) {
   const bounds = heard.map(({ state, askedMs, heardMs }) => {
     const atMs = Date.parse(state.at);
     return [atMs - heardMs, atMs - askedMs] as const;

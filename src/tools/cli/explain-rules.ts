@@ -27,24 +27,18 @@ export async function explainRules(
   flags: ExplainFlags,
   terminal: Terminal,
 ): Promise<void> {
-  const { domain, server, tokenFile } = flags;
+  const { domain, rules: path, mergeDomains, server, tokenFile } = flags;
   const question = { domain, descriptors: descriptors.map(askedDescriptor) };
   const report =
     server === undefined
-      ? await orTrouble(terminal, () => fromFiles(descriptors, flags, terminal))
+      ? await orTrouble(terminal, async () => {
+          const ruleSet = await rulesOrTrouble({ path, mergeDomains }, "the rules", terminal);
+          return ruleSet && explainRequest(ruleSet, domain, descriptors);
+        })
       : await askAdmin<ExplainReport>({ server, tokenFile }, "/explain", "descriptors", terminal, question);
   if (report === undefined) return;
   const unmet = report.descriptors.flatMap(({ rule }, at) => (rule === undefined ? [at] : []));
   // A domain without rules has no descriptors in its report.
   if (flags.requireMatch && (unmet.length > 0 || report.descriptors.length === 0)) terminal.setExitCode(1);
   terminal.out(flags.json ? jsonText(report) : `${explainText(report, terminal)}${unmetText(unmet, descriptors)}`);
-}
-
-async function fromFiles(
-  descriptors: readonly TypedDescriptor[],
-  { domain, rules: path, mergeDomains }: ExplainFlags,
-  terminal: Terminal,
-): Promise<ExplainReport | undefined> {
-  const ruleSet = await rulesOrTrouble({ path, mergeDomains }, "the rules", terminal);
-  return ruleSet === undefined ? undefined : explainRequest(ruleSet, domain, descriptors);
 }

@@ -80,7 +80,7 @@ Examples:
 `;
 
 async function run(what: string | undefined, flags: VerifyFlags, terminal: Terminal): Promise<void> {
-  const { parsePlan, readPlan } = await import("../verify/read-plan.ts");
+  const { readPlan } = await import("../verify/read-plan.ts");
   const { verify } = await import("../verify/verify.ts");
   const { junitText, reportText } = await import("../verify/report-text.ts");
   const clock = new SystemClock();
@@ -89,10 +89,8 @@ async function run(what: string | undefined, flags: VerifyFlags, terminal: Termi
     const isFile = isPlan(what);
     const [odd] = Object.keys(flags).filter((name) => isFile && name !== "seed" && name !== "junit");
     if (odd !== undefined) return sayTrouble(terminal, `a plan takes --seed and --junit only, got --${odd}`);
-    const read = readPlan(
-      isFile ? parsePlan(readFileSync(what, "utf8")) : fieldsOf(what, flags),
-      randomInt(NUMBER_MAX),
-    );
+    const plan = isFile ? readFileSync(what, "utf8") : fieldsOf(what, flags);
+    const read = readPlan(plan, randomInt(NUMBER_MAX));
     if (!("servers" in read)) return sayTrouble(terminal, visibleLines(read.join("\n")));
     const report = await verify({ ...read, seed: flags.seed ?? read.seed }, now);
     if (typeof report === "string") return sayTrouble(terminal, visible(report));

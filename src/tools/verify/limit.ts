@@ -1,7 +1,7 @@
 // A limit as the user states it: all that `verify` knows of the service under test.
 
 /** How a limit counts. `counter`: a fixed window that counts refused calls too, as envoyproxy/ratelimit does. */
-export const ALGORITHMS = ["token_bucket", "fixed_window", "sliding_window", "sliding_log", "counter"] as const;
+export const ALGORITHMS = ["fixed_window", "sliding_window", "sliding_log", "token_bucket", "counter"] as const;
 export type Algorithm = (typeof ALGORITHMS)[number];
 
 export interface Limit {
@@ -18,7 +18,7 @@ export interface Limit {
   readonly tolerance: number;
 }
 
-const UNITS_MS: Readonly<Record<string, number>> = {
+export const UNITS_MS: Readonly<Record<string, number>> = {
   ms: 1,
   s: 1_000,
   m: 60_000,
@@ -42,9 +42,7 @@ export function quotaOf({ amount, burst }: Limit): number {
 /** The ways to count that the limit may mean. */
 export function algorithmsOf({ algorithm, burst }: Limit): readonly Algorithm[] {
   if (algorithm !== undefined) return [algorithm];
-  return burst === undefined
-    ? ["fixed_window", "sliding_window", "sliding_log", "token_bucket", "counter"]
-    : ["token_bucket"];
+  return burst === undefined ? ALGORITHMS : ["token_bucket"];
 }
 
 /** Whether its count changes at edges that are a window apart. */

@@ -2,27 +2,21 @@
 
 import { parse } from "yaml";
 import type { Entry } from "./call.ts";
-import { ALGORITHMS, algorithmsOf, type Limit, parseRate } from "./limit.ts";
+import { ALGORITHMS, algorithmsOf, type Limit, parseRate, UNITS_MS } from "./limit.ts";
 import { entriesText, type Fault, isStarred, limitsOf, type Plan, type PlannedKind } from "./plan.ts";
 
 const FOR_DEFAULT = "20s";
 /** All calls of a run are kept: 1,500 a second at most. */
 const TIME_MAX_MS = 600_000;
-const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 const PLAN_FIELDS = "servers http cert key domain for seed refunds limits global faults".split(" ");
 const ENTRIES = /^[^=,]+=[^,]*(?:,[^=,]+=[^,]*)*$/;
 const LIMIT_FIELDS = ["limit", "burst", "algorithm", "tolerance"];
 
-/** The fields of a file. Throws for text that is no YAML. */
-export function parsePlan(text: string): unknown {
-  return parse(text);
-}
-
-/** The plan of these fields, or all that is wrong with them. `seed`: unless they have one. */
-export function readPlan(fields: unknown, seed: number): Plan | readonly string[] {
+/** The plan of a file's text or of its fields, or all that is wrong with it. `seed`: unless it has one. Throws for text that is no YAML. */
+export function readPlan(plan: string | object, seed: number): Plan | readonly string[] {
   const reader = new Reader();
-  const plan = reader.plan(fields, seed);
-  return reader.problems.length > 0 ? reader.problems : plan;
+  const read = reader.plan(typeof plan === "string" ? parse(plan) : plan, seed);
+  return reader.problems.length > 0 ? reader.problems : read;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
