@@ -7,7 +7,7 @@ import { Client, credentials, type ServiceError, status } from "@grpc/grpc-js";
 import type { Answer, Asked, Lost, Question } from "./call.ts";
 import type { Plan } from "./plan.ts";
 
-/** Connections to each server: a limit that is counted by connection shows. */
+/** Connections to each server: shows a limit that is counted per connection. */
 const CONNECTIONS = 2;
 // Connections of its own, to every address that the name has.
 const OPTIONS = {
@@ -53,13 +53,13 @@ function pem(file: string | undefined): Buffer | null {
   return file === undefined ? null : readFileSync(file);
 }
 
-/** The same words for the same trouble. */
+/** Equal troubles get equal words. */
 function whyOf({ code, details }: ServiceError): string {
   if (code === status.DEADLINE_EXCEEDED) return "DEADLINE_EXCEEDED";
   return `${status[code]}: ${details.replace(/\s*\(\d{4}-\S*\)|\s*Resolution note:.*/g, "")}`;
 }
 
-/** A RateLimitResponse, as far as it is read. */
+/** The fields read of a RateLimitResponse. */
 interface Response {
   /** 1: OK, 2: OVER_LIMIT. */
   readonly overallCode: number;

@@ -1,4 +1,4 @@
-// Asks a page behind a proxy that limits, such as Envoy: 429 is a refusal; 401, 403 and 5xx are no answer; all else is a grant.
+// Requests a page behind a limiting proxy such as Envoy: 429 is a refusal; 401, 403 and 5xx are no answer; all else is a grant.
 
 import type { Answer, Asked, Lost, Told } from "./call.ts";
 
@@ -29,7 +29,7 @@ export function openHttp(url: string): Asked {
   };
 }
 
-/** What the headers of Envoy, or those of the draft for RateLimit headers, tell; or else Retry-After in seconds. */
+/** Reads Envoy's headers, those of the RateLimit draft, or else Retry-After in seconds. */
 function toldBy(headers: Headers): Told {
   const number = (...names: readonly string[]) => {
     const text = names.map((name) => /^\d+/.exec(headers.get(name) ?? "")?.[0]).find((one) => one !== undefined);

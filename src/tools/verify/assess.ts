@@ -32,7 +32,7 @@ export function assess(plan: Plan, { calls, faults, startMs, name }: Run) {
     answered: answered.length,
     /** Of answered calls, from when they were due; in ms. */
     latency: { p50: share(0.5), p99: share(0.99), longest: share(1) },
-    /** How late this machine sent, at the worst. */
+    /** The latest that this machine sent a call. */
     lateMs: calls.reduce((late, { sentMs, dueMs }) => Math.max(late, sentMs - startMs - dueMs), 0),
     /** Calls without an answer, by reason. */
     lost,
@@ -40,7 +40,7 @@ export function assess(plan: Plan, { calls, faults, startMs, name }: Run) {
     faults: faults.map((fault, at) => faultReport(fault, faults[at + 1]?.atMs, calls, limits)),
     /** Windows begin so much after this machine's. */
     phaseMs: found.phaseMs,
-    /** Whether each limit refused something: else nothing is proven. */
+    /** Whether each limit refused something; otherwise nothing is proven. */
     isReached: limits.every(({ refused }) => refused > 0),
     /** Whether every bound was kept. */
     isKept: found.faults === 0,
@@ -99,7 +99,7 @@ function limitReport(group: Group, fit: Fit, { phaseMs, wrongRefusals: allWrong 
   };
 }
 
-/** The hits that an exact limiter grants of these calls: decided when sent from a full limit, or when received from an empty one. */
+/** Hits that an exact limiter would grant: at the most deciding at sending, from a full limit; at the least at receiving, from an empty one. */
 function grantedBy({ keys, limit, isFresh }: Group, fit: Fit, phaseMs: number, bound: Bound): number {
   const algorithm = fit.algorithms[0] as Algorithm;
   const quota = quotaOf(limit) + (bound === "least" ? 1 : -1) * limit.tolerance;

@@ -1,8 +1,8 @@
-// Calls: what is asked of whom, and what came of it. Times are in milliseconds since the Unix epoch, with fractions.
+// Calls and their answers. Times are in milliseconds since the Unix epoch, with fractions.
 
-/** What an answer told about the limit of one descriptor. */
+/** What an answer says about one descriptor's limit. */
 export interface Told {
-  /** The limit that it named. */
+  /** The limit that it names. */
   readonly quota?: number | undefined;
   readonly remaining?: number | undefined;
   /** Granted: until the limit is full again. Refused: until the call could pass. */
@@ -11,7 +11,7 @@ export interface Told {
 
 export interface Answer {
   readonly outcome: "granted" | "refused";
-  /** One for each descriptor; empty if the answer told nothing. */
+  /** One per descriptor; empty if the answer says nothing. */
   readonly told: readonly Told[];
 }
 
@@ -38,7 +38,7 @@ export interface Call extends Planned {
   /** How many limits it pays. */
   readonly limits: number;
   readonly sentMs: number;
-  /** When the answer came; of a lost call when it was given up. */
+  /** When the answer came, or a lost call was given up. */
   readonly receivedMs: number;
   readonly server: string;
   readonly answer: Answer | Lost;

@@ -1,4 +1,4 @@
-// Draws by seed when which caller calls: bursts, steady rates, silence, and crowds at the edges of windows.
+// Draws calls by a seed: bursts, steady rates, silence, and crowds at the edges of windows.
 
 import type { Planned } from "./call.ts";
 import { type Limit, quotaOf } from "./limit.ts";
@@ -8,7 +8,7 @@ import { callersOf, limitsOf, type Plan } from "./plan.ts";
 const CALLS_PER_SECOND_MAX = 1_500;
 /** Most calls of a crowd. */
 const BURST_MAX = 200;
-/** A steady caller of a slow limit makes so many calls in a run, to see that what was used stays used. */
+/** Least calls of a steady caller in a run: shows that what was used of a slow limit stays used. */
 const CALLS_MIN = 20;
 const COST_MAX = 5;
 /** How far from an edge calls crowd. */
@@ -85,14 +85,14 @@ class Caller {
     this.#at += 20 + 200 * this.#world.random();
   }
 
-  /** So many calls within `spreadMs`, and a pause that keeps the rate of all calls. */
+  /** Calls within `spreadMs`, then a pause that keeps the overall rate. */
   #crowd(calls: number, spreadMs: number): void {
     const number = Math.min(BURST_MAX, Math.ceil(calls));
     for (let left = number; left > 0; left--) this.#call(this.#at + this.#world.random() * spreadMs);
     this.#at += Math.max(0, number / this.#world.perMsMax - 2 * EDGE_MS);
   }
 
-  /** Calls one by one, and what gives back, at a limit that is used up. */
+  /** Calls one by one; with refunds at a limit that is used up. */
   #quiet(forMs: number, perMs: number, quota: number): void {
     if (!this.#world.plan.hasRefunds) this.#steady(forMs, perMs);
     else {

@@ -1,5 +1,5 @@
-// Judges all limits of a plan together, and finds what it was not told: how far the service's clock, which begins windows, is from this
-// machine's, and which algorithm counts.
+// Judges all limits of a plan together, and finds what the plan doesn't say: how far the service's clock, which begins windows, is from
+// this machine's, and which algorithm counts.
 
 import type { Call } from "./call.ts";
 import { judge, type Statement, type Use } from "./judge.ts";
@@ -14,7 +14,7 @@ export interface Group {
   readonly keys: ReadonlyMap<string, readonly Use[]>;
 }
 
-/** How a limit was found to count, and what broke it. */
+/** How a limit counts, and what broke it. */
 export type Fit = ReturnType<typeof judgeGroup>;
 /** All limits, judged by one reading of the service's clock. */
 export type Fits = ReturnType<typeof judgeAll>;
@@ -32,7 +32,7 @@ const APART_MS_MAX = 60_000;
 /** Most cells that are judged, times calls. */
 const WORK_MAX = 10_000_000;
 
-/** Tries this machine's clock first; then halves what it may be, as long as a part has no fault, the part next to this clock first. */
+/** Tries this machine's clock first, then halves the range of possible clocks while a part has no fault, the nearest part first. */
 export function fitLimits(groups: readonly Group[]): Fits {
   const windows = groups.filter(({ limit }) => algorithmsOf(limit).some(hasEdges)).map(({ limit }) => limit.windowMs);
   const longestMs = Math.min(APART_MS_MAX, Math.max(0, ...windows));
@@ -98,19 +98,19 @@ function judgeGroup({ keys, limit, isFresh }: Group, algorithm: Algorithm, cell:
     algorithms: [algorithm],
     excesses: findings.flatMap(({ excesses }) => excesses),
     roomyRefusals: findings.flatMap(({ roomyRefusals }) => roomyRefusals),
-    /** Numbers that were told and are false. */
+    /** False numbers in answers. */
     lies: [
       ...remaining.filter((one) => isFalse(one, 0)).map((one) => ({ ...one, about: "remaining" as const })),
       ...(first.length <= second.length ? first : second).map((one) => ({ ...one, about: "wait" as const })),
     ],
     /** How many numbers were checked. */
     checked: { remaining: remaining.length, waits: waits.length },
-    /** To how many milliseconds waits were told. */
+    /** The precision of waits. */
     waitStepMs,
   };
 }
 
-/** Whether what was told lies outside its bounds; it may be rounded up by `step`. */
+/** Whether a number, which may be rounded up by `step`, lies outside its bounds. */
 function isFalse({ told, least, most }: Statement, step: number): boolean {
   return told < least - Math.min(step, 1) || told > most + step;
 }

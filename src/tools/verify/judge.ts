@@ -23,7 +23,7 @@ export interface Reading {
   readonly isFresh: boolean;
 }
 
-/** A number that an answer told, and the bounds of the true one. */
+/** A number in an answer, and the bounds of the true one. */
 export interface Statement {
   readonly call: Call;
   readonly told: number;
@@ -33,7 +33,7 @@ export interface Statement {
 
 /** A service's clock may tell whole milliseconds only. */
 const CLOCK_STEP_MS = 1;
-/** A call without an answer may be decided so long after it was given up. */
+/** A call may still be decided this long after it was given up. */
 const LOST_MS = 1_000;
 const ROUNDING = 1e-6;
 
@@ -46,7 +46,7 @@ export function judge(uses: readonly Use[], reading: Reading): Run {
   events.sort((a, b) => a.at - b.at || Number(a.isEnd) - Number(b.isEnd));
   const run = new Run(uses, reading, events[0]?.at ?? 0);
   for (const event of events) run.take(event);
-  // Each of some calls at once may be refused because of the others, but not all of a limit that nobody used.
+  // Concurrent calls may be refused because of each other, but not all of them at a limit that nobody used.
   const isSpent = ({ call: { answer, cost } }: Use) =>
     answer.outcome !== "refused" || cost > quotaOf(reading.limit) - reading.limit.tolerance;
   if (reading.isFresh && run.roomyRefusals.length === 0 && !uses.some(isSpent))
@@ -85,7 +85,7 @@ class Run {
   readonly #amount: number;
   readonly #tolerance: number;
   readonly #countsRefused: boolean;
-  /** From the first fault on, what is told is about another count than the one kept here. */
+  /** From the first fault on, numbers in answers describe another count than the one kept here. */
   #isBroken = false;
   /** Calls under way and calls so far. */
   #openCalls = 0;
@@ -203,7 +203,7 @@ class Run {
     this.#least.giveBack(hits);
   }
 
-  /** Whether exact numbers of this limit were told, not those of another one on the same entries. */
+  /** Whether the answer's numbers are exact and of this limit, not of another one on the same entries. */
   #isAbout({ quota }: Told): boolean {
     return this.#tolerance === 0 && (quota === undefined || quota === this.#quota || quota === this.#amount);
   }

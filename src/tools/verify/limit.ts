@@ -5,7 +5,7 @@ export const ALGORITHMS = ["fixed_window", "sliding_window", "sliding_log", "tok
 export type Algorithm = (typeof ALGORITHMS)[number];
 
 export interface Limit {
-  /** As it was told. */
+  /** As written in the plan. */
   readonly text: string;
   /** Hits per window: the rate of a token bucket. */
   readonly amount: number;
@@ -39,13 +39,13 @@ export function quotaOf({ amount, burst }: Limit): number {
   return burst ?? amount;
 }
 
-/** The ways to count that the limit may mean. */
+/** The algorithms that may count the limit. */
 export function algorithmsOf({ algorithm, burst }: Limit): readonly Algorithm[] {
   if (algorithm !== undefined) return [algorithm];
   return burst === undefined ? ALGORITHMS : ["token_bucket"];
 }
 
-/** Whether its count changes at edges that are a window apart. */
+/** Whether windows have edges by the clock. */
 export function hasEdges(algorithm: Algorithm): boolean {
   return algorithm === "fixed_window" || algorithm === "sliding_window" || algorithm === "counter";
 }

@@ -29,7 +29,7 @@ export abstract class Meter {
   /** Milliseconds until at most `used` are in use, if nobody pays. */
   abstract waitFor(used: number): number;
 
-  /** No more than this can be in use. */
+  /** Caps what is in use. */
   atMost(_used: number): void {
     // Nothing unless a meter overrides it.
   }
@@ -118,7 +118,7 @@ class WindowMeter extends Meter {
   }
 
   giveBack(cost: number): void {
-    // Of which of two sliding windows it is taken is not known: services differ, and the payment may be in either.
+    // Services differ in which of the two windows they take it from, and the payment may be in either.
     if (this.#slides && this.#bound === "most") return;
     this.#previous = Math.max(0, this.#previous - Math.max(0, cost - this.#current));
     this.#current = Math.max(0, this.#current - cost);
@@ -129,7 +129,7 @@ class WindowMeter extends Meter {
   }
 
   override refused(cost: number, quota: number): void {
-    // Of a sliding window it is not known which of both counts refused.
+    // A sliding window may have refused because of either count.
     if (!this.#slides) this.#current = Math.max(this.#current, quota - cost + 1);
   }
 

@@ -1,4 +1,4 @@
-// What is to be verified: kinds of calls with the limits they pay, servers, faults. A `*` in a value stands for a caller's name.
+// What to verify: kinds of calls with the limits they pay, servers, faults. A `*` in a value stands for a caller's name.
 
 import type { Entry } from "./call.ts";
 import type { Limit } from "./limit.ts";
@@ -45,7 +45,7 @@ export function callersOf({ descriptors }: PlannedKind): number {
   return descriptors.some(({ entries }) => isStarred(entries)) ? STARRED_CALLERS : 1;
 }
 
-/** Whether each caller has values of its own, which nobody used before. */
+/** Whether each caller has its own values, which nobody used before. */
 export function isStarred(entries: readonly Entry[]): boolean {
   return entries.some(({ value }) => value.includes("*"));
 }

@@ -1,4 +1,4 @@
-// Reads a plan from the fields of a file or a command line. All that is wrong is said at once.
+// Reads a plan from a file or a command line, and reports all mistakes at once.
 
 import { parse } from "yaml";
 import type { Entry } from "./call.ts";
@@ -78,7 +78,7 @@ class Reader {
     return { descriptors: [...descriptors.values()] };
   }
 
-  /** Kinds of calls with the same entries, unless each caller has its own, pay the same bucket: it has one set of limits. */
+  /** Calls with the same entries pay the same bucket, unless each caller has its own: they must name the same limits. */
   #checkShared(kinds: readonly PlannedKind[]): void {
     const known = new Map<string, string>();
     for (const { entries, limits } of kinds.flatMap(({ descriptors }) => descriptors)) {

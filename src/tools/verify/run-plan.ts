@@ -1,4 +1,4 @@
-// Makes the calls of a plan at the times at which they are due, whether or not earlier ones are answered, and its faults.
+// Makes the calls of a plan when they are due, whether or not earlier ones are answered, and runs its faults.
 
 import { exec } from "node:child_process";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
@@ -11,7 +11,7 @@ export interface FaultRun {
   readonly run: string;
   /** When it began, in ms since the Unix epoch. */
   readonly atMs: number;
-  /** What it said if it failed. */
+  /** Its output if it failed. */
   readonly failure: string | undefined;
 }
 
@@ -26,7 +26,7 @@ export interface Run {
 /** Most calls that are sent in one turn of the event loop. */
 const TURN_CALLS = 16;
 const TIMEOUT_MS = 2_000;
-/** A fault's command may run on so long after the last call. */
+/** A fault's command may run this long after the last call. */
 const FAULT_MS = 60_000;
 /** Between the drawing and the first call. */
 const LEAD_MS = 20;
@@ -43,7 +43,7 @@ export async function runPlan(plan: Plan, servers: readonly Asked[], now: () => 
   for (const one of drawCalls(plan, startMs)) {
     const wait = startMs + one.dueMs - now();
     if (wait > 0) await sleep(wait);
-    // So that answers are read while many calls are due.
+    // Lets answers be read while many calls are due.
     else if (calls.length % TURN_CALLS === 0) await setImmediate();
     const server = servers[Math.floor(pick() * servers.length)];
     if (server !== undefined) calls.push(call(one, plan, server, name, now));

@@ -1,5 +1,5 @@
-// Verifies limits through a deployment as it is. This folder imports nothing of the service: it knows limits only from what it is told,
-// and judges any service that speaks Envoy's protocol.
+// Verifies limits through a whole deployment. This folder imports nothing of the service: it knows limits only from the plan, and judges
+// any service that speaks Envoy's protocol.
 
 import { openGrpc } from "./ask-grpc.ts";
 import { openHttp } from "./ask-http.ts";
