@@ -23,8 +23,8 @@ export interface AdminTarget {
 }
 
 /**
- * Returns the answer's JSON; undefined, and exit code 2, if there is none, after the terminal was told why. `list`: a member with a list or a map,
- * by which an answer is told from that of another program on the port. Sends `question` as JSON by `method`; GET without one.
+ * Returns the answer's JSON. Without one: undefined, exit code 2, and the reason on standard error. `list`: a member that is a list or a map; other
+ * programs' answers lack it. Sends `question` as JSON by `method`; GET without a question.
  */
 export async function askAdmin<Answer extends object>(
   { server, tokenFile }: AdminTarget,
@@ -39,15 +39,15 @@ export async function askAdmin<Answer extends object>(
     const token = findToken(tokenFile, terminal.env);
     const { status, body } = await send(new URL(url), token, question, method);
     const answer: unknown = unlessThrown(SyntaxError, () => JSON.parse(body));
-    // A refusal may be an answer, too, which says what was refused.
+    // A refusal may have a body that says what was refused.
     if (isRecord(answer) && (Array.isArray(answer[list]) || isRecord(answer[list]))) return answer as Answer;
     if (answer !== undefined && status >= 200 && status < 300)
       return sayTrouble(terminal, "the answer is not Headgate's; --server takes the HTTP port, 8080 by default");
-    // The text of a refusal begins with its status, which the message already has.
+    // The message names the status already.
     const why = body.trim().replace(new RegExp(`^${status} `), "");
     return sayTrouble(terminal, `${visible(url)} answered ${status}: ${visible(why.slice(0, SHOWN_CHARS_MAX))}`);
   } catch (cause) {
-    // Every address of a name that refused is an error of its own; one tells enough.
+    // One error per address of the name; the first is enough.
     const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
     return sayTrouble(terminal, `can't ask ${visible(url)}: ${visible(errorMessage(first))}`);
   }

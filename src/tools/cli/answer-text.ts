@@ -41,7 +41,7 @@ export function answerText({ answer, elapsedMs, descriptors, flags }: ShownAnswe
   return text + section("metadata", metadataLines(answer), terminal);
 }
 
-/** The answer in one line, for when there are many answers. */
+/** The answer on one line. */
 export function answerLine({ answer, elapsedMs, number }: ShownAnswer, terminal: Terminal): string {
   const notes = degradedText(answer) ?? (isUnknownDomain(answer) ? UNKNOWN_DOMAIN : undefined);
   const unmatched = unmatchedIn(answer);
@@ -52,7 +52,7 @@ export function answerLine({ answer, elapsedMs, number }: ShownAnswer, terminal:
   return `${String(number).padStart(4)}  ${code}  ${elapsedMs.toFixed(1).padStart(6)} ms  ${rest}\n`;
 }
 
-/** The answer for machines. */
+/** The answer as JSON. */
 export function answerJson({ answer, elapsedMs, descriptors }: ShownAnswer): object {
   return {
     code: answer.overall_code,
@@ -80,14 +80,14 @@ function codeText(code: string, terminal: Terminal): string {
   return paint(terminal, code.trim() === "OVER_LIMIT" ? "red" : code.trim() === "OK" ? "green" : "yellow", code);
 }
 
-/** Says that the store did not decide: the answer's numbers do not show it. */
+/** Says that the store did not decide, which the numbers don't show. */
 function degradedText(answer: RateLimitAnswer): string | undefined {
   const degraded = answer.dynamic_metadata?.degraded;
   if (!isRecord(degraded)) return undefined;
   return visible(`answered without the store (${degraded.failure}), by on_store_failure: ${degraded.policy}`);
 }
 
-/** Shown if the service has no rules for the domain: then OK says nothing about any limit. */
+/** Shown if the service has no rules for the domain. */
 const UNKNOWN_DOMAIN =
   "the service has no rules for this domain, so nothing is limited; /config on its HTTP port lists them";
 

@@ -17,7 +17,7 @@ import { paint, type Terminal } from "./terminal.ts";
 /** A descriptor as typed. */
 export type TypedDescriptor = readonly WrittenEntry[];
 
-/** Where a service listens unless told otherwise. */
+/** Default ports. */
 const GRPC_PORT = 8081;
 const HTTP_PORT = 8080;
 
@@ -66,7 +66,7 @@ export function parseAuthority(typedText: string): string {
   throw expected(`expected host:port${hint}, got '${text}'`);
 }
 
-/** Reads the address of an HTTP port, as `host`, `host:port` or a URL without query and login; answers the URL, without a slash at its end. */
+/** Reads `host`, `host:port` or a URL without query and login. Returns the URL without a trailing slash. */
 export function parseHttpServer(text: string): string {
   const [, scheme, authority = "", path = ""] =
     /^(https?:\/\/)?([^\s/?#@\\]+)(\/[^\s?#]*)?$/i.exec(withPort(text, HTTP_PORT)) ?? [];
@@ -83,7 +83,7 @@ export function parseHttpServers(text: string): readonly string[] {
   return [...new Set(text.split(/\s*,\s*/).map(parseHttpServer))];
 }
 
-/** An option whose default is given and shown in the help as one would type it. */
+/** An option whose default is written, and shown in the help, as typed. */
 export function typed<T>(flags: string, description: string, parse: (text: string) => T, preset: string): Option {
   return new Option(flags, description).argParser(parse).default(parse(preset), preset);
 }
@@ -100,7 +100,7 @@ export function serverOption<T>(
   return option.env("HEADGATE_SERVER");
 }
 
-/** Leaves out a server that only HEADGATE_SERVER names, if what was typed says where to look `instead`. */
+/** Drops a server that only HEADGATE_SERVER names, if the command line says where to look `instead`. */
 export function dropServer(flags: { server?: unknown }, command: Command, instead: boolean): void {
   if (instead && command.getOptionValueSource("server") === "env") delete flags.server;
 }
@@ -146,7 +146,7 @@ export function expected(says: string): InvalidArgumentError {
   return new InvalidArgumentError(`${says.charAt(0).toUpperCase()}${visible(says.slice(1))}.`);
 }
 
-/** With several descriptors of one entry a blank was perhaps typed for a comma. `unmet`: places of those that met no rule. */
+/** A hint for descriptors without a limit: a blank may stand where a comma belongs. `unmet`: their indexes. */
 export function unmetText(unmet: readonly number[], asked: readonly TypedDescriptor[]): string {
   if (unmet.length === 0 || asked.length < 2 || asked.some(({ length }) => length > 1)) return "";
   const places = unmet.map((at) => at + 1).join(", ");

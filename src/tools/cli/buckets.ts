@@ -16,7 +16,7 @@ interface BucketFlags {
   readonly json?: true;
 }
 
-/** Adds the command with its two ways. */
+/** Adds the command and its subcommands. */
 export function addBuckets(program: ProgramCommand, terminal: Terminal): void {
   const buckets = program
     .command("buckets")

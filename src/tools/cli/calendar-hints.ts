@@ -1,5 +1,5 @@
-// Hints of `headgate check` about units that are longer than a day: they mean what envoyproxy/ratelimit means by them, which is
-// rarely what a contract means. The rules are correct, so a hint counts as no problem.
+// Hints of `headgate check` about units longer than a day, which mean what they mean in envoyproxy/ratelimit and rarely what a contract
+// means. Hints are not problems.
 
 import { Algorithm, type Limit, UNIT_NAMES, Unit } from "../../engine/domain/limit.ts";
 import { textOf } from "../../engine/domain/request.ts";
@@ -25,7 +25,7 @@ export function calendarHints(ruleSet: RuleSet): readonly string[] {
   });
 }
 
-// In COMPATIBILITY_MODE both services are to count alike; a token bucket has no window.
+// COMPATIBILITY_MODE counts like envoyproxy/ratelimit on purpose; a token bucket has no window.
 function isMeant({ shownUnit, algorithm, calendar, isCounter }: Limit): boolean {
   return MEANINGS.has(shownUnit) && calendar === undefined && !isCounter && algorithm !== Algorithm.tokenBucket;
 }

@@ -1,4 +1,4 @@
-// Options that say how to read files of calls, for the commands that do, and what is said of lines that hold none.
+// Options for reading files of calls, and warnings about lines without a call.
 
 import { createWriteStream } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -42,7 +42,7 @@ export function addCallOptions(command: ProgramCommand, terminal: Terminal): Pro
     );
 }
 
-/** How to read logs; undefined if no option for logs is given. Ends the program's run if only some of them are given. */
+/** How to read logs; undefined without options for logs. Some of them without the others end the run. */
 export function mappingOf(command: ProgramCommand, flags: FileChoiceFlags): Mapping | undefined {
   const { domain, time, descriptor, hits } = flags;
   if (domain === undefined && time === undefined && descriptor === undefined && hits === undefined) return undefined;
@@ -95,7 +95,7 @@ export function sayLines({ lines, skipped, firstSkipped = "", cutOff, unseen }: 
   say(`${unseen.says}. A descriptor without its field is left out, a call without its hits counts as 1`);
 }
 
-/** Says that a file is cut off in the middle, after so many whole lines. */
+/** Warns of a file that is cut off after `lines` whole lines. */
 export function sayCutOff(file: string, lines: number, terminal: Terminal): void {
   warn(`${file} is cut off after line ${lines}; only what comes before was read`, terminal);
 }

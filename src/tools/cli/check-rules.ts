@@ -22,7 +22,7 @@ export interface CheckFlags {
   readonly json?: true;
 }
 
-/** Checks a directory or file. Exit code 0 if it can be used, else 1. */
+/** Checks a directory or file. Exit code 0 if the service would accept it, else 1. */
 export async function checkRules(
   choice: RulesChoice,
   flags: Pick<CheckFlags, "strict" | "format" | "json">,

@@ -1,15 +1,15 @@
-// A command of this program: what several of them take and show alike.
+// What several commands share: options, examples in the help.
 
 import { Command } from "commander";
 import { parseHttpServer, parseHttpServers, serverOption, someText } from "./arguments.ts";
 
-/** A command whose subcommands are such, too. */
+/** A command of this program, as are its subcommands. */
 export class ProgramCommand extends Command {
   override createCommand(name?: string): ProgramCommand {
     return new ProgramCommand(name);
   }
 
-  /** Adds examples to its help; `afterAll`: and to that of its subcommands. */
+  /** Adds examples to the help; `afterAll`: also to the subcommands' help. */
   examples(lines: string, where: "after" | "afterAll" = "after"): this {
     return this.addHelpText(where, `\nExamples:${lines}`);
   }

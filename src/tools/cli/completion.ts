@@ -1,5 +1,5 @@
-// `headgate completion`: a script by which a shell completes commands, options, choices and paths. It is made from the program's own definition,
-// and starts no process at a key press.
+// `headgate completion`: a shell script that completes commands, options, choices and paths. It is made from the program's definition, so no
+// key press starts a process.
 
 import { Argument, type Command, type Option } from "commander";
 import type { ProgramCommand } from "./command.ts";
@@ -22,7 +22,7 @@ export function addCompletion(program: ProgramCommand, terminal: Terminal): void
     .action((shell: keyof typeof SHELLS) => terminal.out(SHELLS[shell](levelsOf(program))));
 }
 
-/** What may follow a command: words with their descriptions, options, and paths. `at`: the command with those above it. */
+/** What may follow a command: words with descriptions, options, paths. `at`: the command's full name. */
 interface Level {
   readonly at: string;
   readonly words: readonly Word[];
@@ -49,7 +49,7 @@ const takesPath = ({ flags }: Option) => PATHS.test(/[<[](\w+)/.exec(flags)?.[1]
 const quote = (text: string) => `'${text.replace(/'/g, "'\\''")}'`;
 const below = ([, ...rest]: readonly Level[], joint: string) => rest.map(({ at }) => quote(at)).join(joint);
 
-/** The part that bash and zsh share: sets `words` as `listed` writes them, `options`, and `paths` to 1. */
+/** The part that bash and zsh share: sets `words` and `options`, written by `listed`, and `paths`. */
 function cases(all: readonly Level[], listed: (words: readonly Word[]) => string): string {
   const values = all.flatMap(({ at, options }) =>
     options

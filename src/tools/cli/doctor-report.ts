@@ -27,15 +27,15 @@ export interface State {
   readonly undecided?: { readonly causes: readonly Undecided[] };
 }
 
-/** What was heard of a server. */
+/** A server's answers. */
 export interface Heard {
   readonly server: string;
   readonly state: State;
-  /** Of /config; empty if that could not be read. */
+  /** From /config; empty if it could not be read. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Why it could not be read. */
+  /** Why /config could not be read. */
   readonly settingsError?: string | undefined;
-  /** When the question was sent and when the answer came, in milliseconds. */
+  /** When the question was sent and when the answer came, in ms since the epoch. */
   readonly askedMs: number;
   readonly heardMs: number;
 }
@@ -48,17 +48,17 @@ export interface Silent {
 
 type DoctorReport = ReturnType<typeof doctorReport>;
 
-/** Clocks that differ by more than the questions took, plus this, are not the same. */
+/** Clocks may differ by this, beyond the time that the questions took. */
 const CLOCKS_DIFFER_MS = 1_000;
 const HASH_CHARS = 12;
 
-/** Settings that processes on one host need for themselves. */
+/** Settings that may differ between processes. */
 const OF_ONE_PROCESS = /(?:HOST|PORT|UNIX_SOCKET|SNAPSHOT|_CACHE|DECISION_LOG|NODE_ID)$/;
 
 /** Begins the ids of conditions that are true only of what all processes report. */
 const DEAD_LIMITS = "dead limits ";
 
-/** All that is wrong, and what differs. `exit_code`: 2 if a server could not be asked, 1 if anything is wrong, else 0. */
+/** What is wrong and what differs. `exit_code`: 2 if a server could not be asked, 1 if anything is wrong or differs, else 0. */
 export function doctorReport(answers: readonly (Heard | Silent)[]) {
   const heard = answers.filter((one) => "state" in one);
   const silent = answers.filter((one) => "error" in one);
@@ -101,7 +101,7 @@ function conditionsOf(heard: readonly Heard[]) {
   return viewConditions(joinConditions(states, 0)).map(({ seen_by: servers = [], ...one }) => ({ ...one, servers }));
 }
 
-/** What processes tell for information, each sentence once; calls without a decision, if no condition tells of them any more. */
+/** Notes of all processes, each once; also calls without a decision that no condition reports any more. */
 function joinInformation(heard: readonly Heard[]) {
   const joined = new Map<string, { readonly says: string; readonly details: string[]; readonly servers: string[] }>();
   for (const { server, state } of heard) {

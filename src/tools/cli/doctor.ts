@@ -32,7 +32,7 @@ export function addDoctor(program: ProgramCommand, terminal: Terminal): void {
 
 async function doctor({ server: servers, tokenFile, json }: DoctorFlags, terminal: Terminal): Promise<void> {
   const clock = new SystemClock();
-  // One process tells of all that share its store; several are asked for themselves.
+  // One process reports for all that share its store; several report for themselves.
   const page = servers.length === 1 ? "/state" : "/state?scope=process";
   const report = doctorReport(
     await Promise.all(servers.map((server) => hear({ server, tokenFile }, page, terminal, clock))),

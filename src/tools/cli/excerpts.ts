@@ -10,14 +10,11 @@ const MARGIN = "      | ";
 /** How many characters of a long line are shown before the place. */
 const BEFORE_MAX = 30;
 
-/**
- * Shows places in files, each on two lines: the place's line, and a caret below it. Nothing if the file has no such line. Reads each file
- * once; `file` was read before.
- */
+/** Shows places, each as its line and a caret below it; nothing if the file has no such line. Reads each file once; `file` was read before. */
 export function excerpts(terminal: Terminal, file?: { readonly name: string; readonly bytes: Buffer }) {
   const files = new Map(file === undefined ? [] : [[file.name, linesOf(file.bytes)]]);
   return async ({ file: name, line, column }: Place): Promise<string> => {
-    // The problem itself says that a file can't be read.
+    // A file that can't be read is a problem of its own.
     const lines = files.get(name) ?? linesOf(await readFile(name).catch(() => Buffer.alloc(0)));
     files.set(name, lines);
     const text = lines[line - 1];
@@ -25,7 +22,7 @@ export function excerpts(terminal: Terminal, file?: { readonly name: string; rea
     const width = terminal.columns - MARGIN.length;
     const isLong = visible(text).length > width;
     const from = isLong ? Math.max(0, column - 1 - BEFORE_MAX) : 0;
-    // A tab becomes one column, so that the caret is below the right letter.
+    // A tab becomes one column: the caret must be below the right letter.
     const show = (part: string) => visible(part.replaceAll("\t", " "));
     const before = show(text.slice(from, column - 1));
     const shown = `${before}${show(text.slice(column - 1))}`.slice(0, width);

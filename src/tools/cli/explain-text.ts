@@ -20,7 +20,7 @@ const MARKS: Readonly<Record<TriedRule["outcome"], readonly [string, Colour]>> =
 /** The report as text, ending in a line feed. */
 export function explainText(report: ExplainReport, terminal: Terminal): string {
   const blocks = report.descriptors.map((descriptor) => descriptorText(descriptor, terminal));
-  // One descriptor says all there is, unless the call lacks a required entry.
+  // A single descriptor's verdict is the call's, unless a required entry is missing.
   if (report.descriptors.length !== 1 || report.missing !== undefined)
     blocks.unshift(verdictText(report.says, report.suggestion, terminal));
   const isExempt = report.descriptors.some(({ runtime_limit: own }) => own?.global_limit === true);
@@ -58,7 +58,7 @@ function descriptorText(report: DescriptorReport, terminal: Terminal): string {
   return text + report.limits.map((limit) => limitText(limit, terminal)).join("");
 }
 
-/** When the limit at run time was set, and by whom and why if the server tells. */
+/** When the limit at run time was set; if known, by whom and why. */
 function setText({ runtime_limit: limit }: DescriptorReport, terminal: Terminal): string {
   if (limit === undefined) return "";
   const { set_at: at, who, note } = limit;

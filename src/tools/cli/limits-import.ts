@@ -11,7 +11,7 @@ import { count, orTrouble, paint, type Terminal } from "./terminal.ts";
 /** Lines of one request, and about how many bytes: half of what a server takes by default. */
 const BATCH = 250;
 const BATCH_BYTES = 65_536;
-/** Lines that are shown of those that were refused. */
+/** Refused lines that are shown. */
 const SHOWN_MAX = 20;
 
 interface ImportFlags extends ServerFlags {
@@ -32,7 +32,7 @@ export async function importLimits(file: string, flags: ImportFlags, terminal: T
   const readable: LimitLine[] = [];
   for (const line of lines) {
     const { at, asked } = line;
-    // A server refuses a request whole if it can't read one of its limits.
+    // One unreadable limit makes the server reject the whole request.
     if (asked instanceof RequestError)
       refused.push(`${visible(at)}: ${paint(terminal, "red", "refused")}\n  ${visible(asked.message)}\n`);
     else readable.push(line);

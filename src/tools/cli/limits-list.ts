@@ -16,7 +16,7 @@ interface ListAnswer {
   readonly next?: string;
 }
 
-/** What import reads of a limit. */
+/** The members that import reads. */
 const EXPORTED = ["domain", "entries", "amounts", "use", "block", "shadow", "exempt", "global_limit", "until", "note"];
 
 export async function listLimits(flags: ListFlags, terminal: Terminal): Promise<void> {
@@ -54,12 +54,12 @@ export async function showHistory(
       terminal.out(`${visible(`${change.at}  ${change.who}  ${wordsOf(change)}${endOf(change)}`)}\n`);
 }
 
-/** A value that is no text is asked for by its bytes alone. */
+/** A value that isn't UTF-8 is written as its bytes alone. */
 function withoutText({ key, value, value_base64: bytes }: ShownLimit["entries"][number]): object {
   return bytes === undefined ? { key, value } : { key, value_base64: bytes };
 }
 
-/** All limits in force, by domain and descriptor; undefined after the terminal was told why not. */
+/** All limits in force, by domain and descriptor; undefined, with the reason on standard error, if the server can't be asked. */
 async function readAll(flags: ListFlags, terminal: Terminal): Promise<readonly ShownLimit[] | undefined> {
   const limits: ShownLimit[] = [];
   const query = new URLSearchParams(flags.domain === undefined ? {} : { domain: flags.domain });

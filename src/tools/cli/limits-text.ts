@@ -1,4 +1,4 @@
-// What `headgate limits` and its parts have in common: what they are answered, and how they print it.
+// Shared by the `headgate limits` commands: the server's answers, and how they are printed.
 
 import { visible } from "../../engine/base/visible.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
@@ -32,7 +32,7 @@ export function parseUntil(text: string): object {
   return { until_seconds: Number(number) * SECONDS[unit as keyof typeof SECONDS] };
 }
 
-/** What became of one change, in lines. */
+/** The outcome of one change. */
 export function resultText(
   { domain, entries, outcome, says, before, after, until }: SetLimit,
   terminal: Terminal,

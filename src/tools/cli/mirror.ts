@@ -101,7 +101,7 @@ async function runUntilStopped(
   untilStopped: () => Promise<void>,
 ): Promise<void> {
   const { answerFrom, compareWith, record } = flags;
-  // Not a required option: then `replay` would need it, too.
+  // Not `requiredOption`: `replay` would then need it, too.
   if (answerFrom === undefined)
     return command.error("error: required option '--answer-from <host:port>' not specified");
   if (compareWith === undefined && record === undefined) {

@@ -1,5 +1,5 @@
-// The command line: names, options and help of every command. Each command's work is in a file of its own, loaded only when the
-// command runs: loading takes longer than all the rest.
+// The command line: names, options and help of every command. A command's work is in another file, loaded when the command runs: loading
+// takes longer than everything else.
 
 import { CommanderError, Option } from "commander";
 import { visibleLines } from "../../engine/base/visible.ts";
@@ -40,28 +40,28 @@ interface Finding {
 interface ProgramOptions {
   /** Runs the service until it is told to stop. */
   readonly serve: () => Promise<void>;
-  /** What is right and wrong with a start. */
+  /** What is right and wrong with the settings, rules, certificates and store. */
   readonly checkStart: () => Promise<readonly Finding[]>;
   readonly version: string;
   /** The process's own unless given. */
   readonly terminal?: Terminal;
-  /** Resolves when a command that keeps running is to end; at SIGTERM or SIGINT unless given. */
+  /** Resolves when a command that keeps running should end; default: at SIGTERM or SIGINT. */
   readonly untilStopped?: (() => Promise<void>) | undefined;
 }
 
-/** Exit code of a command line that can't be understood. 1 is for what a command finds: refused, over limit. */
+/** Exit code for a wrong command line. 1 is for what a command finds: refused, over limit. */
 const EXIT_USAGE = 2;
 
 /** Runs a command line. Wrong arguments are reported on standard error and set the exit code 2. */
 export async function runCommandLine(options: ProgramOptions, argv: readonly string[]): Promise<void> {
   const { terminal = processTerminal() } = options;
-  // Empty counts as not set, as with settings; commander would read it.
+  // Empty means unset, as with settings; commander would read it.
   if (process.env.HEADGATE_SERVER?.trim() === "") delete process.env.HEADGATE_SERVER;
   try {
     await buildProgram({ ...options, terminal }).parseAsync(withTwoDashes(argv));
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    // Printing the help or the version ends a run like this, too.
+    // Help and version end a run like this, too.
     terminal.setExitCode(error.exitCode === 0 ? 0 : EXIT_USAGE);
   }
 }

@@ -1,4 +1,4 @@
-// Loads rules for the commands that look at files: a directory as the service would, or a single file.
+// Loads rules for commands: a directory, as the service would, or a single file.
 
 import { stat } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
@@ -31,7 +31,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const BUCKETS_MAX = 1_000_000;
 const LOG_BYTES_MAX = 268_435_456;
 
-/** The settings that say where rules are, and those that decisions depend on. Commands ignore mistakes in all others. */
+/** Settings for finding rules and for deciding. Commands ignore mistakes in all others. */
 const SETTINGS_READ = [
   /^(?:CONFIG_TYPE|RULES_DIR|RUNTIME_[A-Z]+|MERGE_DOMAIN_CONFIG|COMPATIBILITY_MODE|CACHE_KEY_PREFIX|RESPONSE_HEADERS|LIMIT_[A-Z_]+)$/,
   /^(?:SHADOW_MODE|QUOTA_MODE|ON_STORE_FAILURE|RETRY_AFTER_JITTER|NEAR_LIMIT_RATIO)$/,
@@ -45,7 +45,7 @@ export function decidingSettings(env: Environment): Settings {
   );
 }
 
-/** What was loaded, with the bytes of a single file: a pipe can't be read again. */
+/** What was loaded, with a single file's bytes: a pipe can't be read again. */
 interface ChosenRules extends LoadResult {
   readonly file?: { readonly name: string; readonly bytes: Buffer };
 }
@@ -59,7 +59,7 @@ function notSet(): Problem {
   return makeProblem("error", at, why, "Name a file, such as that of RULES_CACHE.");
 }
 
-/** Loads the chosen rules. Missing, unreadable and bad files are among the result's problems. Rejects with ConfigError for settings. */
+/** Loads the chosen rules. Missing, unreadable and bad files are problems of the result. Rejects with ConfigError for settings. */
 export async function loadChosen(
   choice: RulesChoice,
   env: Environment,
@@ -87,7 +87,7 @@ export async function loadChosen(
   return { ...compileFiles(path, read, options), ...(file === undefined ? {} : { file }) };
 }
 
-/** The chosen rules; undefined, and exit code 2, once standard error was told why `called` (as "the rules") can't be used. */
+/** The chosen rules. If they can't be used: undefined, exit code 2, and the problems on standard error; `called` as "the rules". */
 export async function rulesOrTrouble(
   choice: RulesChoice,
   called: string,
@@ -100,7 +100,7 @@ export async function rulesOrTrouble(
   return sayTrouble(terminal, `${called} can't be used`);
 }
 
-/** The rules that a control plane has sent, if the file holds such. */
+/** Rules that a control plane sent, if the file is a dump of them. */
 function resourcesOf(path: string, bytes: Buffer): SourceFile[] | undefined {
   try {
     return readDump(bytes.toString("utf8"));
@@ -127,7 +127,7 @@ async function isFile(path: string): Promise<boolean> {
     // Pipes, too, as in `check <(make-rules)`.
     return !(await stat(path)).isDirectory();
   } catch (cause) {
-    // Who reads it reports a path that is not there: as a file or as a directory, whichever its name promises.
+    // A missing path is reported by its reader: as a file or as a directory, by its name.
     if (errorCode(cause) !== undefined) return /\.(?:yaml|yml|json)$/.test(path);
     throw cause;
   }

@@ -28,7 +28,7 @@ export interface SuggestFlags extends FileChoiceFlags {
   readonly percentile: number;
   readonly headroom: number;
   readonly out?: string;
-  /** Keys of entries about holds, in ordinary text. */
+  /** Keys of entries about holds, as typed. */
   readonly hold?: HoldNames;
 }
 
@@ -98,7 +98,7 @@ async function makeFiles(
   compiled(printed);
   return printed.map(({ domain, text }) => ({ domain, text: head + text }));
 
-  // The printed text itself is compiled, so that it is checked.
+  // Compiles the printed text itself, which checks it.
   function compiled(texts: DomainFiles): RuleSet {
     const sources = texts.map(({ domain, text }) => ({ name: `${domain}.yaml`, bytes: Buffer.from(text) }));
     const { ruleSet, problems } = compileFiles(
@@ -148,7 +148,7 @@ type Holds = NonNullable<LimitReport["holds"]>;
 /** What was asked for. */
 type Wanted = Pick<SuggestFlags, "percentile" | "headroom">;
 
-/** Lines above a limit: what it would have done in a simulation, and what its hold is made of. */
+/** Comments above a limit: what a simulation says of it, and where its hold's numbers come from. */
 function notesOf(shape: Shape, outcomes: ReadonlyMap<string, LimitReport>, wanted: Wanted): readonly string[] {
   const outcome = outcomes.get(`${shape.domain}/${shape.keys.join("/")}`);
   return [

@@ -38,7 +38,7 @@ export function addSuggest(program: ProgramCommand, terminal: Terminal): void {
     });
 }
 
-/** The keys of entries about holds, in ordinary text. */
+/** Reads keys of entries about holds. */
 function parseHold(text: string): NonNullable<SuggestFlags["hold"]> {
   const entries = readTyped(text);
   const said = new Map(typeof entries === "string" ? [] : entries.map(({ key, value }) => [key, value]));

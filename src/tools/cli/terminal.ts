@@ -4,16 +4,16 @@ import { styleText } from "node:util";
 import { ConfigError } from "../../engine/base/errors.ts";
 import { visibleJson, visibleLines } from "../../engine/base/visible.ts";
 
-/** How a command talks to its caller. */
+/** Where a command writes, and what it knows of the screen. */
 export interface Terminal {
   out(text: string): void;
   err(text: string): void;
   /** The exit code of the process once the command is done. */
   setExitCode(code: number): void;
   readonly isColoured: boolean;
-  /** Width of the screen that standard output is; undefined if it is none. What is on a screen may be overwritten. */
+  /** Width of the screen; undefined if standard output isn't one. A screen may be overwritten. */
   readonly screenColumns: number | undefined;
-  /** Width that sentences are broken to. */
+  /** Width for breaking sentences. */
   readonly columns: number;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
@@ -22,12 +22,12 @@ const COLUMNS_DEFAULT = 80;
 const COLUMNS_MIN = 40;
 const COLUMNS_MAX = 100;
 
-/** What a shell reports of a program that SIGPIPE ended, as most programs end when nobody reads their output. */
+/** What a shell reports of a program that SIGPIPE ended. */
 const EXIT_NOBODY_READS = 141;
 
 /**
- * The terminal of this process, without colour if it is no terminal or NO_COLOR is set. When the reader of standard output is
- * gone (`headgate ... | head -1`), the process ends without a message, with the exit code that the command has set, if any.
+ * The terminal of this process; no colour if it isn't a terminal or NO_COLOR is set. When the reader of standard output is gone
+ * (`headgate ... | head -1`), the process ends without a message, with the exit code that the command has set, if any.
  */
 export function processTerminal(): Terminal {
   const { stdout, stderr, env } = process;
@@ -38,7 +38,7 @@ export function processTerminal(): Terminal {
     stderr.write(`can't write the output: ${error.message}\n`);
     process.exit(2);
   });
-  // A message that nobody can read is no reason to end: `mirror` carries calls.
+  // Goes on without a reader of messages: `mirror` carries calls.
   stderr.on("error", () => undefined);
   return {
     out: (text) => stdout.write(text),
@@ -55,13 +55,13 @@ export function processTerminal(): Terminal {
 
 export type Colour = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 
-/** Text in a colour, if the terminal has any. Each line by itself: a colour that crosses a line end confuses pagers. */
+/** Text in a colour, if the terminal has any. Line by line: a colour that crosses a line end confuses pagers. */
 export function paint(terminal: Terminal, colour: Colour, text: string): string {
   if (!terminal.isColoured) return text;
   return text.replace(/.+/g, (line) => styleText(colour, line, { validateStream: false }));
 }
 
-/** Breaks text at blanks to lines of at most `width`. The first begins with `first`, others with `hang`. Longer words stay whole. */
+/** Breaks text at blanks into lines of at most `width`. The first begins with `first`, others with `hang`. Longer words stay whole. */
 export function wrap(text: string, width: number, first = "", hang = first): string {
   const lines: string[] = [];
   let line = first;
@@ -91,13 +91,13 @@ export async function orTrouble<T>(terminal: Terminal, work: () => T | Promise<T
   }
 }
 
-/** Says why a command can't do its work, which then ends with 2. */
+/** Writes why a command can't do its work, and sets exit code 2. */
 export function sayTrouble(terminal: Terminal, why: string): undefined {
   terminal.err(`${paint(terminal, "red", why)}\n`);
   terminal.setExitCode(2);
 }
 
-/** A report for programs. */
+/** A report as JSON. */
 export function jsonText(report: object): string {
   return `${visibleJson(JSON.stringify(report, null, 2))}\n`;
 }

@@ -71,7 +71,7 @@ async function runFiles(paths: readonly string[], flags: TestFlags): Promise<Tes
     if (problems.length > 0) files.push({ name: path, problems, cases: [] });
     for (const name of names) {
       const source = await parsed(name);
-      // A file that is named itself should have cases.
+      // A file named on the command line should have cases.
       if (name !== path && !hasCases(source)) skipped.push(name);
       else files.push(await runFile(source, rules));
     }
@@ -112,7 +112,7 @@ interface LoadedRules {
   readonly coverage: Coverage;
 }
 
-/** The rule sets that cases ask for, each loaded once. */
+/** The rule sets that cases name, each loaded once. */
 class RulesOfCases {
   /** Files and directories that results depend on. */
   readonly watched: string[] = [];
@@ -166,7 +166,7 @@ function problemAt(file: string, message: string, suggestion?: string): Problem 
   return makeProblem("error", { file, line: 1, column: 1 }, message, suggestion);
 }
 
-/** The path itself, or the files of cases below the folder that it names, by name. A folder that can't be read is a problem. */
+/** The path itself, or the YAML files below a folder, sorted. A folder that can't be read is a problem. */
 async function filesIn(
   path: string,
 ): Promise<{ readonly names: readonly string[]; readonly problems: readonly Problem[] }> {
@@ -181,7 +181,7 @@ async function filesIn(
     return { names: cases.map((name) => join(path, name)), problems: [] };
   } catch (cause) {
     if (errorCode(cause) === undefined) throw cause;
-    // Perhaps one below it.
+    // May be a folder below it.
     const { path: folder = path } = cause as NodeJS.ErrnoException;
     return { names: [], problems: [problemAt(folder, `can't read the folder: ${fileTrouble(cause)}`)] };
   }

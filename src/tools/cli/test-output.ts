@@ -42,7 +42,7 @@ const WRITERS: Readonly<Record<TestFlags["format"], (run: TestRun, terminal: Ter
   json: ({ files, coverage }) => jsonText({ files, coverage }),
 };
 
-/** Prints the run in the format that is asked for. */
+/** Prints the run. */
 export function printResults(run: TestRun, { format }: TestFlags, terminal: Terminal): void {
   terminal.out(WRITERS[format](run, terminal));
   if (run.skipped.length === 0) return;

@@ -6,17 +6,17 @@ import type { TopView } from "../../operate/telemetry/top/top-view.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
 
 const TITLES = ["REFUSED", "ASKED", "SINCE", "LAST", "RULE", "KEY"];
-/** Columns of numbers stand to the right. */
+/** The first columns are numbers, aligned to the right. */
 const NUMBERS = 4;
-/** What rules and keys keep on a narrow screen. */
+/** Least width of rules and keys on a narrow screen. */
 const TEXT_COLUMNS_MIN = 10;
-/** The least part of all calls that a key must have to stand out. */
+/** Share of all calls above which a key stands out. */
 const STANDS_OUT = 0.01;
 
 /** What the table shows. */
 type Shown = Omit<TopView, "from" | "window_seconds" | "rest_asked" | "rest_refused">;
 
-/** The table, with a line above it, and one more where no key stands out. On a screen each row is one line: long rules and keys are cut. */
+/** The table below a headline, and a note if no key stands out. On a screen each row is one line: long rules and keys are cut. */
 export function topText(answer: Shown, terminal: Terminal): string {
   const { at, window, by, keys, workers, processes } = answer;
   const who = by === "refused" ? "refused most" : "asking most";
@@ -39,7 +39,7 @@ export function topText(answer: Shown, terminal: Terminal): string {
   return `${head}\n\n${above}${paint(terminal, "dim", line(TITLES))}\n${rows.map((row) => `${line(row)}\n`).join("")}`;
 }
 
-/** Whether the first key has a part of all calls that is worth a word, as on the page (page/top.mjs). */
+/** As on the page (page/top.mjs). */
 function standsOut({ by, asked, refused, keys: [key] }: Shown): boolean {
   if (key === undefined) return false;
   const [certain, all] =
@@ -67,7 +67,7 @@ function cellsOf(key: TopView["keys"][number], at: string): readonly string[] {
   ];
 }
 
-/** Widths with which a row fits the screen: the rule gets at most half of what numbers leave, the key the rest. */
+/** Widths that fit the screen: the rule gets at most half of what numbers leave, the key the rest. */
 function fitted(widths: readonly number[], screenColumns = Number.POSITIVE_INFINITY): readonly number[] {
   const numbers = widths.slice(0, NUMBERS);
   const [rule = 0, key = 0] = widths.slice(NUMBERS);
@@ -82,12 +82,12 @@ function padded(text: string, column: number, width: number): string {
   return column < TITLES.length - 1 ? cell.padEnd(width) : cell;
 }
 
-/** A count that may be too high, as the least and the most that it may be. */
+/** A count that may be too high, as a range. */
 function between(most: number, overcount: number): string {
   return overcount === 0 ? `${most}` : `${most - overcount}-${most}`;
 }
 
-/** How long ago, in the largest unit that is full. */
+/** How long ago, in the largest full unit. */
 function sinceWords(since: string | null, at: string): string {
   if (since === null) return "-";
   const seconds = Math.max(0, Math.round((Date.parse(at) - Date.parse(since)) / 1_000));

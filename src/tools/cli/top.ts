@@ -27,7 +27,7 @@ const KEYS_MAX = 100;
 /** Moves the cursor to the corner and clears the screen. */
 const TO_THE_CORNER = "\x1b[H\x1b[2J";
 
-/** Adds the command. `untilStopped` resolves when the table is to end; never unless given: a signal ends the process. */
+/** Adds the command. `untilStopped` resolves when the table should end; by default a signal ends the process. */
 export function addTop(program: ProgramCommand, terminal: Terminal, untilStopped?: () => Promise<void>): void {
   askingAll(
     program,
@@ -73,7 +73,7 @@ async function refresh(
   void untilStopped().then(() => stopping.abort());
   let shown: TopView | undefined = first;
   while (!signal.aborted) {
-    // Why there is none was said below the last table, which stays until there is another.
+    // Without an answer the last table stays, with the reason below it.
     if (shown !== undefined) terminal.out(`${TO_THE_CORNER}${topText(shown, terminal)}`);
     await sleep(flags.every, undefined, { signal }).catch(() => undefined);
     if (!signal.aborted) shown = await ask(flags, terminal);
@@ -81,12 +81,12 @@ async function refresh(
   terminal.setExitCode(0);
 }
 
-/** Undefined once the terminal was told why no process answers. */
+/** Undefined, with the reasons on standard error, if no process answers. */
 async function ask({ server: servers, tokenFile, window, by, keys }: TopFlags, terminal: Terminal) {
   const path = `/top?window=${window}&by=${by}&keys=`;
   const [server = "", ...others] = servers;
   if (others.length === 0) return askAdmin<TopView>({ server, tokenFile }, `${path}${keys}`, "keys", terminal);
-  // As many keys of each as it tells: what is not listed makes sums less certain.
+  // All keys of each: unlisted ones make sums less certain.
   const answers = await Promise.all(
     servers.map((each) =>
       askAdmin<ProcessTop>({ server: each, tokenFile }, `${path}${KEYS_MAX}&scope=process`, "summary", terminal),

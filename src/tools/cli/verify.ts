@@ -1,4 +1,4 @@
-// `headgate verify`: options in, report out. What it does is in src/tools/verify, which knows nothing of the service.
+// `headgate verify`: options in, report out. The work is in src/tools/verify, which imports nothing of the service.
 
 import { randomInt } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -109,7 +109,7 @@ async function run(what: string | undefined, flags: VerifyFlags, terminal: Termi
   }
 }
 
-/** The plan that the options stand for. */
+/** The plan that the options describe. */
 function fieldsOf(what: string | undefined, flags: VerifyFlags): object {
   const { server, cert, key, domain, http, header, refunds, limit, burst, algorithm, tolerance } = flags;
   const entries = http === undefined ? what : header?.join(",");
