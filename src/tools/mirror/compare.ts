@@ -78,9 +78,9 @@ interface Fact extends Pick<Difference, "field" | "descriptor" | "path"> {
 /** All that is compared of an answer, by places that are the same in other answers. */
 function factsOf(answer: TargetAnswer): Map<string, Fact> {
   const facts = new Map<string, Fact>();
-  const add = (field: DifferenceField, value: unknown, more: Partial<Fact> & { readonly place?: string } = {}) => {
+  const add = (field: DifferenceField, value: unknown, more: Partial<Fact> = {}) => {
     const { descriptor = WHOLE_CALL, path = "", unless = error } = more;
-    const { place = `${field} ${descriptor} ${path}` } = more;
+    const place = `${field} ${descriptor} ${path}`;
     facts.set(place, { field, descriptor, path, value, unless });
     return place;
   };
@@ -101,7 +101,7 @@ function factsOf(answer: TargetAnswer): Map<string, Fact> {
   const { dynamic_metadata: metadata } = answer;
   const unless = add("metadata", metadata !== undefined || undefined);
   const leaves = metadata === undefined ? [] : leavesOf(metadata);
-  for (const [place, { path, value }] of leaves) add("metadata", value, { path, place, unless });
+  for (const [path, value] of leaves) add("metadata", value, { path, unless });
   add("body", answer.raw_body === "" ? undefined : Buffer.from(answer.raw_body, "base64").toString("latin1"));
   return facts;
 }
@@ -123,22 +123,19 @@ function byName(headers: readonly AnswerHeader[]): Map<string, string> {
   return values;
 }
 
-// All values without members, by a place that tells lists from objects and keys from paths: in a path, which is for people, a key with a dot
-// reads like two keys. Empty objects and lists are leaves too.
-function leavesOf(root: unknown): Map<string, Pick<Fact, "path" | "value">> {
-  const leaves = new Map<string, Pick<Fact, "path" | "value">>();
-  const visit = (value: unknown, path: string, place: string): void => {
-    if (value === undefined) return;
-    if (typeof value !== "object" || value === null) {
-      leaves.set(place, { path, value });
-      return;
+// All values without members, by paths such as `deep."a.b".list[1]`. Empty objects and lists inside are leaves, too.
+function leavesOf(root: object): Map<string, unknown> {
+  const leaves = new Map<string, unknown>();
+  const visitAll = (values: object, path: string): void => {
+    for (const [key, value] of Object.entries(values)) {
+      const name = /^[\w-]+$/.test(key) ? key : JSON.stringify(key);
+      const inside = Array.isArray(values) ? `${path}[${key}]` : `${path}${path === "" ? "" : "."}${name}`;
+      if (typeof value !== "object" || value === null) leaves.set(inside, value);
+      else if (Object.keys(value).length === 0) leaves.set(inside, JSON.stringify(value));
+      else visitAll(value, inside);
     }
-    const inside = `${place}${Array.isArray(value) ? "[" : "{"}`;
-    const inner = Object.entries(value);
-    for (const [key, child] of inner) visit(child, path === "" ? key : `${path}.${key}`, inside + JSON.stringify(key));
-    if (inner.length === 0) leaves.set(inside, { path, value: JSON.stringify(value) });
   };
-  visit(root, "", "");
+  visitAll(root, "");
   return leaves;
 }
 

@@ -1,7 +1,6 @@
 // Keeps the results of comparing: counts by field and by rule, and the first differing calls in full, without callers' values. report.ts and
 // metrics.ts show them.
 
-import { createHmac, randomBytes } from "node:crypto";
 import { getOrInsert } from "../../engine/base/get-or-insert.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import { typedText } from "../../engine/domain/entry-text.ts";
@@ -14,11 +13,11 @@ export const EXAMPLES_MAX = 100;
 export const RULES_MAX = 500;
 const DESCRIPTORS_SHOWN_MAX = 20;
 
-export const VALUE_MODES = ["hide", "hash", "show"] as const;
+/** Whether reports show values of entries and text in metadata. */
+export const VALUE_MODES = ["hide", "show"] as const;
 export type ValueMode = (typeof VALUE_MODES)[number];
 
 const TEXT_CHARS_MAX = 200;
-const HASH_CHARS = 10;
 
 /** Differences on one rule, which is identified by the keys of the descriptor and the limits of both answers. */
 export interface RuleDifferences {
@@ -56,10 +55,10 @@ export class Differences {
   readonly fields: Record<DifferenceField, number>;
   readonly examples: Example[] = [];
   readonly #rules = new Map<string, RuleDifferences>();
-  readonly #guard: ValueGuard;
+  readonly #showsValues: boolean;
 
-  constructor(guard: ValueGuard) {
-    this.#guard = guard;
+  constructor(values: ValueMode) {
+    this.#showsValues = values === "show";
     this.fields = Object.fromEntries(DIFFERENCE_FIELDS.map((field) => [field, 0])) as Record<DifferenceField, number>;
   }
 
@@ -114,7 +113,7 @@ export class Differences {
       hits_addend: request.hits_addend,
       descriptors: request.descriptors
         .slice(0, DESCRIPTORS_SHOWN_MAX)
-        .map(({ entries }) => entries.map((entry) => this.#guard.entryText(entry)).join(",")),
+        .map(({ entries }) => entries.map((entry) => this.#entryText(entry)).join(",")),
       differences: differences.map((difference) => this.#shown(difference)),
     };
   }
@@ -125,7 +124,7 @@ export class Differences {
     const textOf = (value: unknown): string => {
       if (value === undefined) return "none";
       if (isWhole) return "present";
-      return field === "metadata" ? this.#guard.leafText(value) : short(String(value));
+      return field === "metadata" ? this.#leafText(value) : short(String(value));
     };
     return {
       field,
@@ -134,6 +133,16 @@ export class Differences {
       answering: textOf(answering),
       compared: textOf(compared),
     };
+  }
+
+  /** The entry as it would be typed, or its key alone. */
+  #entryText({ key, value }: AnswerHeader): string {
+    return this.#showsValues ? typedText([{ key: short(key), value: short(value) }]) : short(key);
+  }
+
+  #leafText(value: unknown): string {
+    if (typeof value !== "string") return String(value);
+    return this.#showsValues ? short(value) : "(text)";
   }
 }
 
@@ -160,34 +169,6 @@ function isOver(status: AnswerStatus | undefined): boolean {
 function shownLimit(answer: TargetAnswer, descriptor: number): string {
   if (answer.grpcCode !== 0) return `error ${answer.grpcCode}`;
   return short(limitText(answer.statuses[descriptor]?.current_limit));
-}
-
-/** Keeps callers' values out of reports: values of entries, and text in metadata, are hidden, hashed or, on request, shown. */
-export class ValueGuard {
-  readonly #mode: ValueMode;
-  // Random for each run, so that nobody can guess values by hashing candidates.
-  readonly #hashKey = randomBytes(32);
-
-  constructor(mode: ValueMode) {
-    this.#mode = mode;
-  }
-
-  /** An entry as it would be typed, with the value hashed or shown, or as `key` alone if values are hidden. */
-  entryText({ key, value }: AnswerHeader): string {
-    return this.#mode === "hide" ? short(key) : typedText([{ key: short(key), value: this.#text(value) }]);
-  }
-
-  /** A leaf of metadata: text according to the mode, other values as they are. */
-  leafText(value: unknown): string {
-    if (value === undefined) return "none";
-    return typeof value === "string" ? this.#text(value) : String(value);
-  }
-
-  #text(text: string): string {
-    if (this.#mode === "show") return short(text);
-    if (this.#mode === "hide") return "(text)";
-    return `#${createHmac("sha256", this.#hashKey).update(text).digest("hex").slice(0, HASH_CHARS)}`;
-  }
 }
 
 /** The text, cut to TEXT_CHARS_MAX characters. */

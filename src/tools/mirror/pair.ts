@@ -1,7 +1,7 @@
 // What a running mirror and a replay are made of: two targets, the mirror between them, and what it finds.
 
 import type { CompareOptions } from "./compare.ts";
-import { Differences, ValueGuard, type ValueMode } from "./differences.ts";
+import { Differences, type ValueMode } from "./differences.ts";
 import { Mirror, type MirrorOptions } from "./mirror.ts";
 import type { Recording } from "./recording.ts";
 import { makeReport } from "./report.ts";
@@ -32,7 +32,7 @@ export function openPair(options: PairOptions) {
     compareWith === undefined
       ? undefined
       : new Http2Target({ authority: compareWith, messageBytesMax: COMPARED_BYTES_MAX, clock });
-  const book = new Differences(new ValueGuard(options.values));
+  const book = new Differences(options.values);
   const mirror = new Mirror({ ...options, answering, compared, book });
   return {
     answering,

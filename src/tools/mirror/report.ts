@@ -2,7 +2,6 @@
 
 import { durationWords } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
-import { LATENCY_BOUNDS_US, type LatencyHistogram } from "../../operate/telemetry/latency-histogram.ts";
 import type { CompareOptions } from "./compare.ts";
 import type { Differences, Example, RuleDifferences } from "./differences.ts";
 import type { Mirror } from "./mirror.ts";
@@ -37,8 +36,6 @@ export function makeReport({ mirror, book, recorder, ...of }: ReportSources) {
     },
     differences_by_field: withoutZeros(book.fields),
     rules: book.rules(),
-    /** Upper bounds of the quantiles, in microseconds; null without measurements, or above the histogram's largest bound. */
-    latency_us: { answering: latencyOf(mirror.answeringLatency), compared: latencyOf(mirror.comparedLatency) },
     recording: recorder === undefined ? null : recordingReport(recorder),
     first_differences: book.examples as readonly Example[],
   };
@@ -77,18 +74,10 @@ export function reportText(report: Report): string {
       `equal means: remaining within ${report.remaining_tolerance}, duration within ${report.duration_tolerance_seconds} s${ignored}`,
     );
   }
-  lines.push(...latencyLines(report), ...recordingLines(report));
+  lines.push(...recordingLines(report));
   if (calls.different > 0)
     lines.push("", ...fieldLines(report), "", ...ruleLines(report.rules), "", ...exampleLines(report));
   return `${lines.map(visible).join("\n")}\n`;
-}
-
-function latencyLines({ latency_us: { answering, compared }, compare_with }: Report): string[] {
-  const shown = ({ p50, p99 }: Report["latency_us"]["answering"]) =>
-    `half within ${milliseconds(p50)}, 99 % within ${milliseconds(p99)}`;
-  const lines = [`answering target: ${shown(answering)}`];
-  if (compare_with !== null) lines.push(`compared target:  ${shown(compared)}`);
-  return lines;
 }
 
 function recordingLines({ recording }: Report): string[] {
@@ -145,26 +134,6 @@ export function percent(part: number, whole: number): string {
   if (part === 0 || whole === 0) return "";
   const share = (part / whole) * 100;
   return ` (${share >= 1 ? share.toFixed(1) : share.toPrecision(1)} %)`;
-}
-
-function milliseconds(us: number | null): string {
-  return us === null ? "(unknown)" : `${us / 1_000} ms`;
-}
-
-function latencyOf(histogram: LatencyHistogram) {
-  return { p50: quantile(histogram, 0.5), p99: quantile(histogram, 0.99) };
-}
-
-// The upper bound of the bucket that contains the quantile.
-function quantile(histogram: LatencyHistogram, share: number): number | null {
-  const wanted = histogram.count() * share;
-  if (wanted === 0) return null;
-  let seen = 0;
-  for (const [i, count] of histogram.counts().entries()) {
-    seen += count;
-    if (seen >= wanted) return LATENCY_BOUNDS_US[i] ?? null;
-  }
-  return null;
 }
 
 function withoutZeros(counts: Readonly<Record<string, number>>): Record<string, number> {

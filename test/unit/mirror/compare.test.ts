@@ -64,17 +64,17 @@ describe("two answers", () => {
     [
       "with metadata that differs deep down",
       withMetadata({ remaining: 6, deep: { list: [1, "three"] } }),
-      ["metadata|-1|deep.list.1"],
+      ["metadata|-1|deep.list[1]"],
     ],
     [
       "with metadata in which a list is an object",
       withMetadata({ deep: { list: { 0: 1, 1: "two" } } }),
-      ["deep.list.0", "deep.list.1", "deep.list.0", "deep.list.1"].map((path) => `metadata|-1|${path}`),
+      ["deep.list[0]", "deep.list[1]", "deep.list.0", "deep.list.1"].map((path) => `metadata|-1|${path}`),
     ],
     [
       "with metadata in which a path is a key",
       withMetadata({ deep: {}, "deep.list": [1, "two"] }),
-      ["deep.list.0", "deep.list.1", "deep", "deep.list.0", "deep.list.1"].map((path) => `metadata|-1|${path}`),
+      ["deep.list[0]", "deep.list[1]", "deep", '"deep.list"[0]', '"deep.list"[1]'].map((path) => `metadata|-1|${path}`),
     ],
     ["one without metadata", { ...ANSWER, dynamic_metadata: null }, ["metadata|-1|"]],
     ["one with a body", { ...ANSWER, raw_body: Buffer.from("x") }, ["body|-1|"]],

@@ -3,13 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { AskedRequest, TargetAnswer } from "../../../src/tools/mirror/answer.ts";
 import { type CompareOptions, compareAnswers } from "../../../src/tools/mirror/compare.ts";
-import {
-  Differences,
-  EXAMPLES_MAX,
-  RULES_MAX,
-  ValueGuard,
-  type ValueMode,
-} from "../../../src/tools/mirror/differences.ts";
+import { Differences, EXAMPLES_MAX, RULES_MAX, type ValueMode } from "../../../src/tools/mirror/differences.ts";
 import { structOf, targetAnswer } from "../../support/mirror-rig.ts";
 
 const OPTIONS: CompareOptions = { ignore: [], remainingTolerance: 0, durationTolerance: 0 };
@@ -38,7 +32,7 @@ function enter(book: Differences, asked: AskedRequest, answering: TargetAnswer, 
   book.enter({ request: asked, answering, compared, differences, atUs: 1_700_000_000_000_000 });
 }
 
-const newBook = (mode: ValueMode = "hide") => new Differences(new ValueGuard(mode));
+const newBook = (mode: ValueMode = "hide") => new Differences(mode);
 
 describe("the book of differences", () => {
   test("counts equal calls and nothing else of them", () => {
@@ -118,15 +112,6 @@ describe("values of callers", () => {
       answering: "(text)",
       compared: "none",
     });
-  });
-
-  test("are hashed alike within a run and otherwise in another", () => {
-    const [one, other] = [shownIn("hash"), shownIn("hash")];
-    expect(JSON.stringify(one)).not.toContain("value of a");
-    expect(one?.descriptors[0]).toMatch(/^a=#[0-9a-f]{10}$/);
-    const hashOf = (example: typeof one) => example?.differences.find(({ path }) => path === "note")?.answering;
-    expect(one?.descriptors[0]).toBe(`a=${hashOf(one)}`);
-    expect(hashOf(other)).not.toBe(hashOf(one));
   });
 
   test("are shown when asked for, as they would be typed", () => {

@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { MICROS_PER_MILLI } from "../../../src/engine/base/units.ts";
 import { GrpcStatus, type UnaryReply } from "../../../src/grpc/unary.ts";
-import { Differences, ValueGuard } from "../../../src/tools/mirror/differences.ts";
+import { Differences } from "../../../src/tools/mirror/differences.ts";
 import { Mirror, type MirrorOptions } from "../../../src/tools/mirror/mirror.ts";
 import type { Admits, FailureReason, Outcome, Target, TargetRequest } from "../../../src/tools/mirror/target.ts";
 import { endWithTest } from "../../support/ends.ts";
@@ -37,7 +37,7 @@ function makeRig(options: Partial<MirrorOptions> = {}) {
   const clock = new ManualClock();
   const answering = new ScriptedTarget();
   const compared = new ScriptedTarget();
-  const book = new Differences(new ValueGuard("hide"));
+  const book = new Differences("hide");
   const faults: unknown[] = [];
   const mirror = new Mirror({
     answering,
