@@ -18,7 +18,7 @@ export interface PlacedLimit {
 }
 
 /** A limit at run time that calls met, and what became of these calls. */
-interface MetLimit {
+export interface MetLimit {
   readonly caller: string;
   readonly words: readonly string[];
   calls: number;
