@@ -253,7 +253,7 @@ describe("the answering target in trouble", () => {
     return { calls, mirror: await startMirror(`127.0.0.1:${port}`, `127.0.0.1:${port}`) };
   }
 
-  const LEFT = { not_answered: { cancelled: 1 }, not_compared: { caller_gone: 1 } };
+  const LEFT = { not_answered: { cancelled: 1 }, not_compared: { answering_cancelled: 1 } };
 
   test("keeps its caller waiting no longer than the caller wants, and lets go of the call", async () => {
     const { calls, mirror } = await startHanging();

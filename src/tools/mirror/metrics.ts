@@ -3,15 +3,11 @@
 import { byLabel, latencyText, type MetricHead, metricText, type Sample } from "../../operate/telemetry/metric-text.ts";
 import type { Differences } from "./differences.ts";
 import type { Mirror } from "./mirror.ts";
-import type { Recording } from "./recording.ts";
 
 const PREFIX = "headgate_mirror_";
 
 /** The mirror's metrics in Prometheus's text format, without those of the process. */
-export function mirrorText(
-  { mirror, book }: { readonly mirror: Mirror; readonly book: Differences },
-  recording: Pick<Recording, "calls" | "leftOut"> = { calls: 0, leftOut: 0 },
-): string {
+export function mirrorText({ mirror, book }: { readonly mirror: Mirror; readonly book: Differences }): string {
   const { same, different, fields } = book;
   const ofRules = book
     .rules()
@@ -19,7 +15,7 @@ export function mirrorText(
   const rows: readonly (readonly [MetricHead["kind"], name: string, help: string, number | Iterable<Sample>])[] = [
     ["counter", "calls_total", "Calls passed on to the answering target.", mirror.relayed],
     ["counter", "compared_total", "Calls whose two answers were compared.", by("result", { same, different })],
-    ["counter", "not_compared_total", "Calls that were not compared, and why.", by("reason", mirror.notCompared)],
+    ["counter", "not_compared_total", "Calls that were not compared, and why.", byLabel("reason", mirror.notCompared)],
     [
       "counter",
       "not_answered_total",
@@ -28,8 +24,8 @@ export function mirrorText(
     ],
     ["counter", "differences_total", "Calls in which a field differed.", by("field", fields)],
     ["counter", "rule_differences_total", "Differing calls by rule.", ofRules],
-    ["counter", "recorded_total", "Calls written to the recording.", recording.calls],
-    ["counter", "not_recorded_total", "Calls that the recording had no room for.", recording.leftOut],
+    ["counter", "recorded_total", "Calls written to the recording.", mirror.recorder?.calls ?? 0],
+    ["counter", "not_recorded_total", "Calls that the recording had no room for.", mirror.recorder?.leftOut ?? 0],
     ["gauge", "comparisons", "Calls under comparison.", mirror.comparisons],
     ["gauge", "held_bytes", "Bytes that calls under comparison hold.", mirror.heldBytes],
   ];

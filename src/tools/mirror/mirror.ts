@@ -13,15 +13,11 @@ import type { Differences } from "./differences.ts";
 import type { Recording } from "./recording.ts";
 import type { FailureReason, Outcome, SentCall, Target, TargetRequest } from "./target.ts";
 
-type NotComparedReason = keyof Mirror["notCompared"];
-
 export interface MirrorOptions extends CompareOptions {
   readonly answering: Target;
   /** The target whose answers are compared. Undefined: calls are only passed on and recorded. */
   readonly compared: Target | undefined;
   readonly book: Differences;
-  /** Must not throw. */
-  readonly recorder?: Pick<Recording, "record"> | undefined;
   readonly clock: Clock;
   /** Most calls under comparison at once. */
   readonly comparisonsMax: number;
@@ -70,19 +66,10 @@ export class Mirror implements UnaryHandler {
   /** Number of calls passed on to the answering target. */
   relayed = 0;
   readonly answeringFailures = new Map<FailureReason, number>();
-  /** Calls that were not compared, by why. */
-  readonly notCompared = {
-    busy: 0,
-    answering_failed: 0,
-    caller_gone: 0,
-    compared_unreachable: 0,
-    compared_too_slow: 0,
-    compared_broken: 0,
-    too_large: 0,
-    unreadable: 0,
-    fault: 0,
-    ended: 0,
-  };
+  /** Calls that were not compared, by why: the side that failed and its reason, or one of `busy`, `unreadable`, `fault` and `ended`. */
+  readonly notCompared = new Map<string, number>();
+  /** Gets all calls from when it is set. */
+  recorder: Recording | undefined;
   readonly answeringLatency = new LatencyHistogram();
   readonly comparedLatency = new LatencyHistogram();
 
@@ -118,7 +105,7 @@ export class Mirror implements UnaryHandler {
     });
     if (request === undefined) return;
     this.relayed++;
-    this.#options.recorder?.record(request.message);
+    this.recorder?.record(request.message);
     comparison = this.#begin(request, sentUs);
   }
 
@@ -166,7 +153,7 @@ export class Mirror implements UnaryHandler {
 
   #noteAnswering(outcome: Outcome, sentUs: number): void {
     if (outcome.kind === "answer") this.answeringLatency.observe(this.#options.clock.nowUs() - sentUs);
-    else this.answeringFailures.set(outcome.reason, (this.answeringFailures.get(outcome.reason) ?? 0) + 1);
+    else count(this.answeringFailures, outcome.reason);
   }
 
   #begin(request: TargetRequest, startedUs: number): Comparison | undefined {
@@ -174,7 +161,7 @@ export class Mirror implements UnaryHandler {
     if (compared === undefined) return undefined;
     const account = new ByteAccount(this.#held);
     if (this.#open.size >= comparisonsMax || !account.take(request.message.length)) {
-      this.notCompared.busy++;
+      count(this.notCompared, "busy");
       return undefined;
     }
     const comparison: Comparison = { request, startedUs, account };
@@ -202,7 +189,7 @@ export class Mirror implements UnaryHandler {
     if (!this.#open.has(comparison)) return;
     if (outcome.kind === "answer") comparison[side] = outcome;
     const { answering, compared } = comparison;
-    if (outcome.kind === "failure") this.#drop(comparison, reasonOf(side, outcome.reason));
+    if (outcome.kind === "failure") this.#drop(comparison, `${side}_${outcome.reason}`);
     // The bytes of the compared target were counted as they came.
     else if (side === "answering" && !comparison.account.take(outcome.message.length)) this.#drop(comparison, "busy");
     else if (answering === undefined || compared === undefined) return;
@@ -238,14 +225,14 @@ export class Mirror implements UnaryHandler {
     } catch (error) {
       // A bug of the mirror costs a comparison, never a call.
       const isOurs = !(error instanceof UnreadableError);
-      this.notCompared[isOurs ? "fault" : "unreadable"]++;
+      count(this.notCompared, isOurs ? "fault" : "unreadable");
       if (isOurs) this.#options.onFault(error);
     }
     this.#close(comparison);
   }
 
-  #drop(comparison: Comparison, reason: NotComparedReason): void {
-    this.notCompared[reason]++;
+  #drop(comparison: Comparison, reason: string): void {
+    count(this.notCompared, reason);
     this.#close(comparison);
     // Calls whose answer is not needed must not pile up. The target has counted the call already.
     comparison.sent?.cancel("cancelled");
@@ -259,11 +246,8 @@ export class Mirror implements UnaryHandler {
   }
 }
 
-function reasonOf(side: Side, reason: FailureReason): NotComparedReason {
-  if (side === "answering") return reason === "cancelled" ? "caller_gone" : "answering_failed";
-  if (reason === "unreachable" || reason === "refused") return "compared_unreachable";
-  if (reason === "too_slow") return "compared_too_slow";
-  return reason === "too_large" || reason === "unreadable" ? reason : "compared_broken";
+function count<Reason>(counts: Map<Reason, number>, reason: Reason): void {
+  counts.set(reason, (counts.get(reason) ?? 0) + 1);
 }
 
 function isByteEqual(a: Answer, b: Answer): boolean {

@@ -3,7 +3,6 @@
 import type { CompareOptions } from "./compare.ts";
 import { Differences, type ValueMode } from "./differences.ts";
 import { Mirror, type MirrorOptions } from "./mirror.ts";
-import type { Recording } from "./recording.ts";
 import { makeReport } from "./report.ts";
 import { Http2Target } from "./target.ts";
 
@@ -17,7 +16,6 @@ export interface PairFlags extends CompareOptions {
 interface PairOptions extends PairFlags, Omit<MirrorOptions, "answering" | "compared" | "book"> {
   /** `host:port` of the target that answers callers. */
   readonly answerFrom: string;
-  readonly recorder?: Recording | undefined;
 }
 
 /** Longest message of a caller or of the answering target. */

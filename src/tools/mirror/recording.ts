@@ -1,7 +1,7 @@
 // Records calls in a file: JSON lines, compressed by gzip if the name ends in .gz. docs/mirror.md describes the format, read-recording.ts
 // reads it. It contains the messages of requests and their times, but no gRPC metadata, which may contain secrets.
 
-import { type FileHandle, open, unlink } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { promisify } from "node:util";
 import { crc32, gzip } from "node:zlib";
 import type { Clock } from "../../engine/base/clock.ts";
@@ -91,12 +91,6 @@ export class Recording {
     await this.#queue.close();
     // Some file systems report failed writes only on close.
     await this.#handle.close().catch((error: Error) => this.#fail(error));
-  }
-
-  /** Closes and deletes it: no call was recorded, and its name is free again. */
-  async abandon(): Promise<void> {
-    await this.close();
-    await unlink(this.file).catch(() => undefined);
   }
 
   async #write(text: string, calls: number): Promise<void> {

@@ -15,11 +15,11 @@ interface ReportSources extends CompareOptions {
   readonly compareWith?: string | undefined;
   readonly mirror: Mirror;
   readonly book: Differences;
-  readonly recorder?: Recording | undefined;
 }
 
 /** Makes the report of the current state. */
-export function makeReport({ mirror, book, recorder, ...of }: ReportSources) {
+export function makeReport({ mirror, book, ...of }: ReportSources) {
+  const { recorder } = mirror;
   return {
     answer_from: of.answerFrom,
     compare_with: of.compareWith ?? null,
@@ -31,10 +31,10 @@ export function makeReport({ mirror, book, recorder, ...of }: ReportSources) {
       relayed: mirror.relayed,
       same: book.same,
       different: book.different,
-      not_compared: withoutZeros(mirror.notCompared),
+      not_compared: Object.fromEntries(mirror.notCompared),
       not_answered: Object.fromEntries<number>(mirror.answeringFailures),
     },
-    differences_by_field: withoutZeros(book.fields),
+    differences_by_field: Object.fromEntries(Object.entries(book.fields).filter(([, count]) => count > 0)),
     rules: book.rules(),
     recording: recorder === undefined ? null : recordingReport(recorder),
     first_differences: book.examples as readonly Example[],
@@ -134,10 +134,6 @@ export function percent(part: number, whole: number): string {
   if (part === 0 || whole === 0) return "";
   const share = (part / whole) * 100;
   return ` (${share >= 1 ? share.toFixed(1) : share.toPrecision(1)} %)`;
-}
-
-function withoutZeros(counts: Readonly<Record<string, number>>): Record<string, number> {
-  return Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0));
 }
 
 function sum(counts: Readonly<Record<string, number>>): number {

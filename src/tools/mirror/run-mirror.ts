@@ -58,40 +58,41 @@ const GRACE_MS = 5_000;
 /** Starts a mirror, even if targets are not reachable. Throws ConfigError if it can't listen or record. */
 export async function runMirror(options: RunMirrorOptions) {
   const { clock, logger, record: file, recordMax: bytesMax } = options;
-  const onEnded = (why: string) => logger.error(`${why}; calls pass on unrecorded`);
-  const recording = file === undefined ? undefined : await Recording.open({ file, bytesMax, clock, onEnded });
   const onFault = (error: unknown) => logger.error({ err: error }, "a comparison failed");
-  const pair = openPair({ ...options, callMsMax: CALL_MS_MAX, recorder: recording, onFault });
+  const pair = openPair({ ...options, callMsMax: CALL_MS_MAX, onFault });
   const { answering, compared, mirror, report } = pair;
-  // A recording that has no call yet would keep the next start from its name.
-  const forgetRecording = async (error: unknown): Promise<never> => {
-    await recording?.abandon();
-    throw error;
-  };
-  const pages = openPages(options, pair, recording);
+  const pages = openPages(options, pair);
   const { host, port } = options.http;
   const httpPort = await pages.listen().catch((error: Error) => {
-    return forgetRecording(cannotListen("HTTP", `${host}:${port}`, "--http", error));
+    throw cannotListen("HTTP", `${host}:${port}`, "--http", error);
   });
   const grpc = await openGrpc(options, pair).catch(async (error: unknown) => {
     await pages.close(0);
-    return await forgetRecording(error);
+    throw error;
   });
+  /** Waits for calls under way, closes everything and returns the last report. */
+  const stop = async () => {
+    await grpc.drain(GRACE_MS);
+    await mirror.finish(options.compareTimeout);
+    pair.close();
+    await mirror.recorder?.close();
+    await pages.close(0);
+    return report();
+  };
+  const onEnded = (why: string) => logger.error(`${why}; calls pass on unrecorded`);
+  // Last, so that a mirror that can't listen leaves no file.
+  if (file !== undefined) {
+    mirror.recorder = await Recording.open({ file, bytesMax, clock, onEnded }).catch(async (error: unknown) => {
+      await stop();
+      throw error;
+    });
+  }
   answering.connect();
   compared?.connect();
   logger.info(
     { grpc: `${options.listen.host}:${grpc.port}`, http: `${host}:${httpPort}`, from: options.answerFrom },
     "mirroring",
   );
-  /** Waits for calls under way, closes everything and returns the last report. */
-  const stop = async () => {
-    await grpc.drain(GRACE_MS);
-    await mirror.finish(options.compareTimeout);
-    pair.close();
-    await recording?.close();
-    await pages.close(0);
-    return report();
-  };
   return { grpcPort: grpc.port, httpPort, report, stop };
 }
 
@@ -124,7 +125,7 @@ function openGrpc({ listen, clock, logger }: RunMirrorOptions, { mirror }: Pair)
 }
 
 /** The HTTP port, which does not listen yet: report, metrics, health. */
-function openPages({ http, httpHosts, logger }: RunMirrorOptions, pair: Pair, recording?: Recording): PageServer {
+function openPages({ http, httpHosts, logger }: RunMirrorOptions, pair: Pair): PageServer {
   const { answering, report } = pair;
   const ofNode = openNodeMetrics();
   const pages = new Map<string, Page>();
@@ -138,7 +139,7 @@ function openPages({ http, httpHosts, logger }: RunMirrorOptions, pair: Pair, re
   add("/metrics", "metrics for Prometheus", async () => ({
     status: 200,
     headers: { "content-type": METRICS_TYPE },
-    body: `${await nodeText([await ofNode()])}\n${mirrorText(pair, recording)}`,
+    body: `${await nodeText([await ofNode()])}\n${mirrorText(pair)}`,
   }));
   add("/healthcheck", "200 while the answering target is connected, else 500", () => {
     answering.connect();

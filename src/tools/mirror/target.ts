@@ -22,15 +22,8 @@ export interface TargetRequest {
   readonly traceparent: string | undefined;
 }
 
-/** Why the target has not answered. `refused`: it never processed the call; `unreadable`: what came is no answer of gRPC. */
-export type FailureReason =
-  | "unreachable"
-  | "refused"
-  | "broken"
-  | "unreadable"
-  | "too_large"
-  | "too_slow"
-  | "cancelled";
+/** Why the target has not answered. `unreachable`: it never processed the call; `unreadable`: what came is no answer of gRPC. */
+export type FailureReason = "unreachable" | "broken" | "unreadable" | "too_large" | "too_slow" | "cancelled";
 
 /** The outcome of a call. An `answer` with another code than 0 is an error status of gRPC, without message. */
 export type Outcome =
@@ -234,7 +227,7 @@ class Http2Call implements SentCall {
     if (hasEnded && this.#fields !== undefined && rstCode === constants.NGHTTP2_NO_ERROR) this.#finish(this.#fields);
     else if (rstCode === constants.NGHTTP2_REFUSED_STREAM && this.#fields === undefined) {
       if (this.#sends < SENDS_MAX) this.#start();
-      else this.#fail("refused", `${authority} refused the call unseen`);
+      else this.#fail("unreachable", `${authority} refused the call unseen`);
     } else if (session === undefined || session.connecting) {
       this.#fail("unreachable", `no connection to ${authority}`);
     } else this.#fail("broken", `${authority} broke off the call`);

@@ -14,7 +14,8 @@ answering.observe(9_000_000);
 const RULE = { domain: "edge", keys: 'a"b\n', answering_limit: "1/DAY", calls: 1 };
 const mirror = {
   relayed: 7,
-  notCompared: { busy: 1 },
+  notCompared: new Map([["busy", 1]]),
+  recorder: { calls: 8, leftOut: 9 },
   answeringFailures: new Map([["unreachable", 3]]),
   comparisons: 5,
   heldBytes: 600,
@@ -22,7 +23,7 @@ const mirror = {
   comparedLatency: new LatencyHistogram(),
 } as unknown as Mirror;
 const book = { same: 4, different: 2, fields: { limit: 2 }, rules: () => [RULE, RULE] } as unknown as Differences;
-const text = mirrorText({ mirror, book }, { calls: 8, leftOut: 9 });
+const text = mirrorText({ mirror, book });
 
 describe("the mirror's metrics", () => {
   test.each([
