@@ -28,14 +28,11 @@ export class Fields {
     while (this.#at < message.length) {
       const tag = this.#readVarint();
       const type = tag % 8;
-      if (type === FIXED32) {
-        this.#readBytes(4);
-        continue;
-      }
       this.#numbers.push(Math.floor(tag / 8));
       if (type === VARINT) this.#values.push(this.#readVarint());
       else if (type === FIXED64) this.#values.push(this.#readBytes(8).readDoubleLE());
       else if (type === BYTES) this.#values.push(this.#readBytes(this.#readVarint()));
+      else if (type === FIXED32) this.#values.push(this.#readBytes(4));
       else throw malformed(this.#at);
     }
   }

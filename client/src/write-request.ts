@@ -30,13 +30,8 @@ export function writeRequest(request: CheckRequest): Buffer {
 /** What names the buckets of a request: its domain and entries, without hits. Throws TypeError like `writeRequest`. */
 export function queueKeyOf(request: CheckRequest): string {
   writeRequest(request);
-  const message = new FieldWriter().addBytes(1, request.domain);
-  for (const input of request.descriptors) {
-    const entries = new FieldWriter();
-    writeEntries(fullForm(input).entries, 1, entries);
-    message.addBytes(2, entries.toBytes());
-  }
-  return message.toBytes().toString("latin1");
+  const entries = request.descriptors.map((input) => pairsOf(fullForm(input).entries).flat().map(String));
+  return JSON.stringify([request.domain, entries]);
 }
 
 const REQUEST_NAMES: readonly (keyof CheckRequest)[] = ["domain", "descriptors", "hits", "peek", "refund"];
