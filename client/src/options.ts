@@ -14,8 +14,6 @@ export interface LimiterOptions {
   readonly onDegraded?: (failure: CheckFailure) => void;
   /** Interval of pings on connections, in milliseconds, which find dead connections. 0: no pings. Default: 20,000. */
   readonly keepaliveMs?: number;
-  /** Longest time for the answer to a ping, in milliseconds. Default: 5,000. */
-  readonly keepaliveTimeoutMs?: number;
   /** `true`: TLS with the public authorities. Default: no TLS. */
   readonly tls?: boolean | TlsOptions;
 }
@@ -47,7 +45,6 @@ const NAMES: readonly (keyof LimiterOptions)[] = [
   "onFailure",
   "onDegraded",
   "keepaliveMs",
-  "keepaliveTimeoutMs",
   "tls",
 ];
 const TLS_NAMES: readonly (keyof TlsOptions)[] = ["ca", "cert", "key", "serverName"];
@@ -57,11 +54,10 @@ const POLICIES: readonly OnFailure[] = ["allow", "deny", "throw"];
 export function completeOptions(options: LimiterOptions): CompleteOptions {
   checkMembers("createLimiter", options, NAMES);
   const { servers, deadlineMs = 100, onFailure = "allow", onDegraded } = options;
-  const { keepaliveMs = 20_000, keepaliveTimeoutMs = 5_000, tls = false } = options;
+  const { keepaliveMs = 20_000, tls = false } = options;
   checkServers(servers);
   checkWhole("deadlineMs", deadlineMs, 1, TIMER_MS_MAX);
   checkWhole("keepaliveMs", keepaliveMs, 0, TIMER_MS_MAX);
-  checkWhole("keepaliveTimeoutMs", keepaliveTimeoutMs, 1, TIMER_MS_MAX);
   checkType("onDegraded", onDegraded, "function");
   if (!POLICIES.includes(onFailure)) {
     throw new TypeError(`onFailure: expected one of ${POLICIES.join(", ")}, got ${describeValue(onFailure)}`);
@@ -73,7 +69,6 @@ export function completeOptions(options: LimiterOptions): CompleteOptions {
     onFailure,
     onDegraded,
     keepaliveMs,
-    keepaliveTimeoutMs,
     tls: tls === true ? {} : tls === false ? undefined : tls,
   };
 }
@@ -101,15 +96,6 @@ const ADDRESS = /^(?:dns:(?:\/\/[^/]*\/)?|ipv4:|ipv6:)?(?:\[[\da-fA-F:.]+(?:%\w+
 
 function checkTls(tls: TlsOptions): void {
   checkMembers("tls", tls, TLS_NAMES);
-  if ((tls.cert === undefined) !== (tls.key === undefined)) {
-    throw new TypeError(`tls: expected both cert and key, got ${tls.cert === undefined ? "key" : "cert"} alone`);
-  }
-  for (const name of ["ca", "cert", "key"] as const) {
-    const pem: unknown = tls[name];
-    if (pem === undefined || typeof pem === "string" || pem instanceof Uint8Array) continue;
-    // The value is not shown, because it may be a secret.
-    throw new TypeError(`tls.${name}: expected PEM as text or bytes, got ${typeof pem}`);
-  }
   if (tls.serverName !== undefined && (typeof tls.serverName !== "string" || tls.serverName === "")) {
     throw new TypeError(`tls.serverName: expected a name, got ${describeValue(tls.serverName)}`);
   }

@@ -4,7 +4,7 @@ import { type ChannelOptions, Client, connectivityState, credentials } from "@gr
 import { describeValue } from "./misuse.ts";
 import type { CompleteOptions, TlsOptions } from "./options.ts";
 
-type RingOptions = Pick<CompleteOptions, "servers" | "tls" | "keepaliveMs" | "keepaliveTimeoutMs">;
+type RingOptions = Pick<CompleteOptions, "servers" | "tls" | "keepaliveMs">;
 
 /** An entry of `servers`. */
 export interface Server {
@@ -27,6 +27,8 @@ const FAILURES_IN_ROW_MAX = 5;
 const REST_MS = 1_000;
 /** How long a call waits for the server that it should go to, if that has just lost its connection. */
 const RECONNECT_MS_WAITED = 200;
+/** Longest time for the answer to a ping. */
+const PING_MS_MAX = 5_000;
 const RECONNECT_MS_MIN = 100;
 const RECONNECT_MS_MAX = 2_000;
 
@@ -152,20 +154,20 @@ function credentialsOf(tls: TlsOptions | undefined) {
   try {
     return credentials.createSsl(bytes(tls.ca), bytes(tls.key), bytes(tls.cert));
   } catch (cause) {
-    throw new TypeError(`tls: expected PEM, got what can't be read: ${String(cause)}`, { cause });
+    throw new TypeError(`tls: expected PEM of ca, or of cert and key together: ${String(cause)}`, { cause });
   }
 }
 
 // A name with several addresses is spread over all of them. grpc-js by itself repeats only calls that no server has begun. To it a time of
 // 0 and an empty name are none.
-function channelOptions({ tls, keepaliveMs, keepaliveTimeoutMs }: RingOptions): ChannelOptions {
+function channelOptions({ tls, keepaliveMs }: RingOptions): ChannelOptions {
   return {
     "grpc.service_config": JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
     "grpc.service_config_disable_resolution": 1,
     "grpc.initial_reconnect_backoff_ms": RECONNECT_MS_MIN,
     "grpc.max_reconnect_backoff_ms": RECONNECT_MS_MAX,
     "grpc.keepalive_time_ms": keepaliveMs,
-    "grpc.keepalive_timeout_ms": keepaliveTimeoutMs,
+    "grpc.keepalive_timeout_ms": PING_MS_MAX,
     "grpc.keepalive_permit_without_calls": 1,
     "grpc.ssl_target_name_override": tls?.serverName ?? "",
     "grpc.default_authority": tls?.serverName ?? "",

@@ -13,7 +13,6 @@ test("what is left out has its default", () => {
     onFailure: "allow",
     onDegraded: undefined,
     keepaliveMs: 20_000,
-    keepaliveTimeoutMs: 5_000,
     tls: undefined,
   });
 });
@@ -57,7 +56,6 @@ const mistakes: readonly (readonly [what: string, options: unknown])[] = [
   ...oddTimes.map((deadlineMs) => ["deadlineMs", { servers, deadlineMs }] as const),
   ["deadlineMs", { servers, deadlineMs: 0 }],
   ...oddTimes.map((keepaliveMs) => ["keepaliveMs", { servers, keepaliveMs }] as const),
-  ...[...oddTimes, 0].map((keepaliveTimeoutMs) => ["keepaliveTimeoutMs", { servers, keepaliveTimeoutMs }] as const),
   ...["Allow", "open", "", null, true].map((onFailure) => ["onFailure", { servers, onFailure }] as const),
   ...["log", null, {}].map((onDegraded) => ["onDegraded", { servers, onDegraded }] as const),
   ...["true", 1, null, [], { cert: "x" }, { key: "x" }, { ca: 7 }, { serverName: "" }, { servername: "a" }].map(
