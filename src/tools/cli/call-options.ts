@@ -87,12 +87,15 @@ export async function withInput<T>(
 }
 
 /** Says which lines were passed over, which files are cut off, and which fields no line has. Nothing if all were read as asked. */
-export function sayLines({ lines, skipped, firstSkipped = "", cutOff, unseen }: LineCounts, terminal: Terminal): void {
+export function sayLines(
+  { lines, skipped, firstSkipped = "", cutOff, unseenText }: LineCounts,
+  terminal: Terminal,
+): void {
   const say = (text: string) => warn(text, terminal);
   if (skipped > 0) say(`${skipped} of ${lines} lines hold no call and were passed over; the first: ${firstSkipped}`);
   for (const [file, whole] of cutOff) sayCutOff(file, whole, terminal);
-  if (unseen === undefined || unseen.names.length === 0) return;
-  say(`${unseen.says}. A descriptor without its field is left out, a call without its hits counts as 1`);
+  if (unseenText === undefined) return;
+  say(`${unseenText}. A descriptor without its field is left out, a call without its hits counts as 1`);
 }
 
 /** Warns of a file that is cut off after `lines` whole lines. */

@@ -9,8 +9,6 @@ import { fileTrouble } from "../../engine/base/thrown.ts";
 /** Longest line: a message of 4 MiB in base64, and the JSON around it. */
 const LINE_BYTES_MAX = 6_000_000;
 const LINE_FEED = 10;
-/** A gzip member ends with its length, unpacked. */
-const LENGTH_BYTES = 4;
 const BYTE_ORDER_MARK = Buffer.from("\ufeff");
 
 export interface LineOptions {
@@ -18,7 +16,7 @@ export interface LineOptions {
   readonly fail: (file: string, why: string) => never;
   /** True: a last line without a line feed counts. Default: false, because a killed process may leave part of a line. */
   readonly keepsLastPart?: boolean;
-  /** Called at the end of a file that ends in the middle of a line or of its compressed data, with the number of whole lines. */
+  /** Called if the last line has no line feed and does not count, with the number of whole lines. */
   readonly onCutOff?: (lines: number) => void;
 }
 
@@ -29,20 +27,12 @@ export interface LineOptions {
 export async function* readLines(file: string, options: LineOptions): AsyncGenerator<readonly string[]> {
   const { fail, keepsLastPart = false, onCutOff } = options;
   const disk = createReadStream(file, { highWaterMark: 262_144 });
-  const isZipped = file.endsWith(".gz");
-  let lastBytes: Buffer = Buffer.alloc(0);
-  disk.on("data", (chunk) => {
-    const ending = Buffer.from(chunk.slice(-LENGTH_BYTES));
-    lastBytes = Buffer.concat([lastBytes, ending]).subarray(-LENGTH_BYTES);
-  });
-  const input = isZipped ? unzipped(disk) : disk;
-  let size = 0;
+  const input = file.endsWith(".gz") ? unzipped(disk) : disk;
   let number = 1;
   let rest: Buffer = Buffer.alloc(0);
   const textOf = (bytes: Buffer) => (number === 1 ? withoutMark(bytes) : bytes).toString();
   try {
     for await (const chunk of input as AsyncIterable<Buffer>) {
-      size += chunk.length;
       const end = chunk.lastIndexOf(LINE_FEED);
       const whole = end < 0 ? undefined : Buffer.concat([rest, chunk.subarray(0, end)]);
       if (whole === undefined) rest = Buffer.concat([rest, chunk]);
@@ -54,9 +44,9 @@ export async function* readLines(file: string, options: LineOptions): AsyncGener
       }
       if (rest.length > LINE_BYTES_MAX) fail(file, `line ${number} is longer than ${LINE_BYTES_MAX} bytes`);
     }
-    const isCutOff = isZipped ? !endsWithLength(lastBytes, size) : !keepsLastPart && rest.length > 0;
-    if (isCutOff) onCutOff?.(number - 1);
-    else if (keepsLastPart && rest.length > 0) yield [textOf(rest)];
+    if (rest.length === 0) return;
+    if (keepsLastPart) yield [textOf(rest)];
+    else onCutOff?.(number - 1);
   } catch (cause) {
     if (cause instanceof ConfigError) throw cause;
     const why = fileTrouble(cause);
@@ -67,18 +57,11 @@ export async function* readLines(file: string, options: LineOptions): AsyncGener
   }
 }
 
-/**
- * Whether a gzip file of this size, unpacked, can end with these bytes: the size of its last member. Data that was cut off ends with
- * other bytes, which are nearly always a larger number.
- */
-function endsWithLength(bytes: Buffer, size: number): boolean {
-  return bytes.length === LENGTH_BYTES && (size >= 2 ** 32 || bytes.readUInt32LE() <= size);
-}
-
 function withoutMark(bytes: Buffer): Buffer {
   return bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? bytes.subarray(3) : bytes;
 }
 
+// Of a file that is cut off, everything up to there is read.
 function unzipped(disk: Readable): Readable {
   const input = createGunzip({ finishFlush: zlib.Z_SYNC_FLUSH });
   disk.on("error", (error) => input.destroy(error));

@@ -40,33 +40,11 @@ export class NoCall extends Error {
   override readonly name = "NoCall";
 }
 
-/** Finds out which of a mapping's fields no line has. A field that is there without a value, as Envoy writes `-`, is there. */
-export class UnseenFields {
-  readonly #names: Set<string>;
-  /** Fields of the first line. */
-  #found: readonly string[] | undefined;
-
-  constructor({ domain, time, descriptors, hits }: Mapping) {
-    const templates = [domain, ...descriptors.flatMap((entries) => entries.map(({ value }) => value))];
-    const references = templates.flat().filter((piece) => typeof piece !== "string");
-    this.#names = new Set([time, ...(hits === undefined ? [] : [hits]), ...references.map(({ field }) => field)]);
-  }
-
-  /** In the order of the mapping. */
-  get names(): readonly string[] {
-    return [...this.#names];
-  }
-
-  /** Such as "no line has 'pth'; fields are start_time, path". */
-  get says(): string {
-    const names = this.names.map((name) => `'${name}'`).join(" and ");
-    return `no line has ${names}; fields are ${this.#found?.join(", ")}`;
-  }
-
-  see(line: LogLine): void {
-    this.#found ??= Object.keys(line);
-    for (const name of this.#names) if (fieldOf(line, name) !== undefined) this.#names.delete(name);
-  }
+/** The names of all fields that the mapping reads, in its order. */
+export function fieldsOf({ domain, time, descriptors, hits }: Mapping): Set<string> {
+  const templates = [domain, ...descriptors.flatMap((entries) => entries.map(({ value }) => value))];
+  const references = templates.flat().filter((piece) => typeof piece !== "string");
+  return new Set([time, ...(hits === undefined ? [] : [hits]), ...references.map(({ field }) => field)]);
 }
 
 /** Reads `{field}`, `{field|host}` and `{field|path}` inside other text. Returns what is wrong with it instead. */
@@ -110,7 +88,7 @@ export function callOf(line: LogLine, mapping: Mapping): RecordedCall {
 }
 
 /** The named field; undefined if it is not there. A name with dots leads into inner objects, unless a field has exactly that name. */
-function fieldOf(line: LogLine, name: string): unknown {
+export function fieldOf(line: LogLine, name: string): unknown {
   if (Object.hasOwn(line, name)) return line[name];
   let value: unknown = line;
   for (const step of name.split(".")) {

@@ -8,7 +8,7 @@ import { readLines } from "../../mirror/file-lines.ts";
 import { type RecordedCall, readRecording } from "../../mirror/read-recording.ts";
 import { csvReader } from "./csv-rows.ts";
 import { merged, sorted } from "./in-order.ts";
-import { callOf, type LogLine, type Mapping, NoCall, UnseenFields } from "./mapping.ts";
+import { callOf, fieldOf, fieldsOf, type LogLine, type Mapping, NoCall } from "./mapping.ts";
 import { looksWritten, readWrittenCall } from "./written-call.ts";
 
 export interface CallFilesOptions {
@@ -26,10 +26,16 @@ export class LineCounts {
   skipped = 0;
   /** `file, line n: why` of the first of them. */
   firstSkipped: string | undefined;
-  /** Files that end in the middle of a line or of their compressed data, each with the number of its whole lines. */
+  /** Recordings that end in the middle of a line, each with the number of its whole lines. */
   readonly cutOff = new Map<string, number>();
-  /** The mapping's fields that no line has; undefined if no file is read by a mapping. */
-  unseen: UnseenFields | undefined;
+  /** The mapping's fields that no line has; undefined if no file is read by a mapping. A field without a value, such as `-`, is there. */
+  unseen: Set<string> | undefined;
+
+  /** Such as "no line has 'pth' and 'host'"; undefined if all fields were seen. */
+  get unseenText(): string | undefined {
+    if (this.unseen === undefined || this.unseen.size === 0) return undefined;
+    return `no line has ${[...this.unseen].map((name) => `'${name}'`).join(" and ")}`;
+  }
 }
 
 type Batches = AsyncGenerator<readonly RecordedCall[]>;
@@ -44,12 +50,11 @@ export async function* openCalls(options: CallFilesOptions, counts: LineCounts):
 
 async function* callsOf(file: string, options: CallFilesOptions, counts: LineCounts): Batches {
   const head = await firstLineOf(file);
-  const onCutOff = (lines: number) => counts.cutOff.set(file, lines);
   if (Object.hasOwn(readRecord(head) ?? {}, "headgate_recording")) {
-    yield* readRecording(file, { onCutOff });
+    yield* readRecording(file, { onCutOff: (lines) => counts.cutOff.set(file, lines) });
     return;
   }
-  const lines = readLines(file, { fail, onCutOff, keepsLastPart: true });
+  const lines = readLines(file, { fail, keepsLastPart: true });
   const readLine = lineReader(file, head, options.mapping, counts);
   yield* sorted(logCalls(file, lines, readLine, counts), options.lateMaxUs);
 }
@@ -79,10 +84,10 @@ function lineReader(file: string, head: string, mapping: Mapping | undefined, co
   if (mapping === undefined) {
     fail(file, "it is neither a recording nor a decision log; other logs need --domain, --time and --descriptor");
   }
-  counts.unseen ??= new UnseenFields(mapping);
+  counts.unseen ??= fieldsOf(mapping);
   const { unseen } = counts;
   const read = (line: LogLine) => {
-    unseen.see(line);
+    for (const name of unseen) if (fieldOf(line, name) !== undefined) unseen.delete(name);
     return callOf(line, mapping);
   };
   if (first !== undefined) return reader(readRecord, read);
@@ -127,13 +132,10 @@ async function* logCalls(
     found += calls.length;
     yield calls;
   }
-  if (found === 0) fail(file, `${firstSkipped ?? "it has no calls"}${whyNone(counts)}`);
-}
-
-/** What may be the reason that a log has no calls. */
-function whyNone({ unseen }: LineCounts): string {
-  if (unseen === undefined) return UNMAPPED_HINT;
-  return unseen.names.length === 0 ? "" : `; ${unseen.says}`;
+  if (found > 0) return;
+  const { unseen, unseenText: text } = counts;
+  const hint = unseen === undefined ? UNMAPPED_HINT : text === undefined ? "" : `; ${text}`;
+  fail(file, `${firstSkipped ?? "it has no calls"}${hint}`);
 }
 
 function fail(file: string, why: string): never {
