@@ -135,13 +135,11 @@ test("what passes through: the answer's very bytes, fields that no definition kn
 });
 
 describe("other calls", () => {
-  test("of health's Check go to the answering target, all others are refused", async () => {
+  test("of health are answered by the mirror itself, all others are refused", async () => {
     const target = await startTestServer({ handle: (_message, _deadlineUs, reply) => reply.ok(OK) });
     const mirror = await startMirror(target.target, undefined);
     const check = (service: string) => checkHealth(`127.0.0.1:${mirror.grpcPort}`, service);
     expect(await check("ratelimit")).toBe("SERVING");
-    target.health.setTrouble("test", "down");
-    expect(await check("ratelimit")).toBe("NOT_SERVING");
     expect(await check("nobody")).toBe(status.NOT_FOUND);
     const client = openRawClient(mirror.grpcPort);
     expect((await callRaw(client, Buffer.alloc(0), { path: "/no.such.Service/Method" })).code).toBe(

@@ -3,7 +3,6 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../engine/base/units.ts";
-import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
 import { GrpcStatus, type UnaryHandler, type UnaryReply } from "../../grpc/unary.ts";
 import { LatencyHistogram } from "../../operate/telemetry/latency-histogram.ts";
 import { readAnswer, readRequest, UnreadableError } from "./answer.ts";
@@ -99,7 +98,7 @@ export class Mirror implements UnaryHandler {
   handle(message: Buffer, deadlineUs: number, reply: UnaryReply): void {
     const sentUs = this.#options.clock.nowUs();
     let comparison: Comparison | undefined;
-    const request = this.passOn(SHOULD_RATE_LIMIT_PATH, message, deadlineUs, reply, (outcome) => {
+    const request = this.#passOn(message, deadlineUs, reply, (outcome) => {
       this.#noteAnswering(outcome, sentUs);
       if (comparison !== undefined) this.#got(comparison, "answering", outcome);
     });
@@ -110,12 +109,11 @@ export class Mirror implements UnaryHandler {
   }
 
   /** Has the answering target answer the call; `done` is called after that. Undefined if there is no room for it: the call is refused. */
-  passOn(
-    path: string,
+  #passOn(
     message: Buffer,
     deadlineUs: number,
     reply: UnaryReply,
-    done: (outcome: Outcome) => void = () => undefined,
+    done: (outcome: Outcome) => void,
   ): TargetRequest | undefined {
     const { answering, callMsMax, clock } = this.#options;
     const account = new ByteAccount(this.#underWay);
@@ -126,7 +124,7 @@ export class Mirror implements UnaryHandler {
     const leftMs = Math.ceil((deadlineUs - clock.nowUs()) / MICROS_PER_MILLI);
     const timeoutMs = Math.max(1, Math.min(leftMs, callMsMax));
     // Copied, because the transport uses its buffer again.
-    const request = { path, message: Buffer.from(message), timeoutMs, traceparent: reply.traceparent };
+    const request = { message: Buffer.from(message), timeoutMs, traceparent: reply.traceparent };
     const sent = answering.send(
       request,
       (bytes) => account.take(bytes),

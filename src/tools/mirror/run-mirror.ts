@@ -5,8 +5,7 @@ import { cannotListen } from "../../engine/base/cannot-listen.ts";
 import type { Clock } from "../../engine/base/clock.ts";
 import { HealthState } from "../../engine/base/health.ts";
 import { startFastLane } from "../../grpc/transport/fast-lane/fast-lane-server.ts";
-import { HEALTH_SERVICE, SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
-import type { UnaryHandler } from "../../grpc/unary.ts";
+import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
 import { refuseForeign } from "../../operate/http/cross-site.ts";
 import { json, listOf, notFound, type Page, PageServer, READ, text } from "../../operate/http/page-server.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
@@ -46,8 +45,6 @@ export interface RunMirrorOptions extends MirrorFlags {
 /** A running mirror. */
 export type RunningMirror = Awaited<ReturnType<typeof runMirror>>;
 
-/** The answering target's health; Watch and List say whether the mirror serves. */
-const CHECK_PATH = `/${HEALTH_SERVICE}/Check`;
 const IN_FLIGHT_MAX = 20_000;
 const STREAMS_MAX = 4_096;
 const KEEPALIVE_MS = 60_000;
@@ -98,16 +95,10 @@ export async function runMirror(options: RunMirrorOptions) {
 
 /** The gRPC port. It has the bounds of the service's own. */
 function openGrpc({ listen, clock, logger }: RunMirrorOptions, { mirror }: Pair) {
-  const check: UnaryHandler = {
-    handle: (message, deadlineUs, reply) => void mirror.passOn(CHECK_PATH, message, deadlineUs, reply),
-  };
   return startFastLane({
     ...listen,
     portOption: "--listen",
-    methods: [
-      { path: SHOULD_RATE_LIMIT_PATH, handler: mirror },
-      { path: CHECK_PATH, handler: check },
-    ],
+    methods: [{ path: SHOULD_RATE_LIMIT_PATH, handler: mirror }],
     clock,
     health: new HealthState(),
     reflection: false,

@@ -10,12 +10,11 @@ import {
   type IncomingHttpHeaders,
 } from "node:http2";
 import type { Clock } from "../../engine/base/clock.ts";
+import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
 import { PIECE_BYTES } from "./byte-budget.ts";
 
-/** A caller's request. */
+/** A caller's request of ShouldRateLimit. */
 export interface TargetRequest {
-  /** `/package.Service/Method`. */
-  readonly path: string;
   readonly message: Buffer;
   /** The time until its deadline when it came, in milliseconds. */
   readonly timeoutMs: number;
@@ -90,7 +89,7 @@ export class Http2Target implements Target {
   }
 
   /** Opens the stream of a call; undefined if the target can't be reached right now. */
-  open({ path, message, timeoutMs, traceparent }: TargetRequest): ClientHttp2Stream | undefined {
+  open({ message, timeoutMs, traceparent }: TargetRequest): ClientHttp2Stream | undefined {
     const session = this.#usableSession();
     if (session === undefined) return undefined;
     const head = Buffer.alloc(HEAD_BYTES);
@@ -98,7 +97,7 @@ export class Http2Target implements Target {
     try {
       const stream = session.request({
         ":method": "POST",
-        ":path": path,
+        ":path": SHOULD_RATE_LIMIT_PATH,
         ":authority": this.authority,
         "content-type": "application/grpc",
         te: "trailers",
