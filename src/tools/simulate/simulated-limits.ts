@@ -18,13 +18,13 @@ export interface PlacedLimit {
 }
 
 /** A limit at run time that calls met, and what became of these calls. */
-export interface MetLimit {
+interface MetLimit {
   readonly caller: string;
   readonly words: readonly string[];
   calls: number;
   refused: number;
   shadowed: number;
-  /** How many of them the old rules refuse; null without --against. */
+  /** How many of them are refused by the old rules, or without --against by the same rules without limits at run time. */
   refused_by_old: number;
 }
 
