@@ -70,7 +70,7 @@ export function readRequest(message: Buffer): AskedRequest {
   return decoded(() => requests.fromBytes(message));
 }
 
-/** Decodes an answer or a gRPC error. Throws UnreadableError if the message is none. */
+/** Decodes an answer or a gRPC error. Throws UnreadableError. */
 export function readAnswer({ code, message }: Outcome & { kind: "answer" }): TargetAnswer {
   return { ...decoded(() => answers.fromBytes(message)), grpcCode: code };
 }

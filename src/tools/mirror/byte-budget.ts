@@ -23,7 +23,7 @@ export class ByteAccount {
     this.#budget = budget;
   }
 
-  /** Takes so many more; false, and takes none, if the budget has no room. */
+  /** Takes bytes from the budget. False if it has no room; then it takes none. */
   take(bytes: number): boolean {
     if (this.#budget.held + bytes > this.#budget.max) return false;
     this.#budget.held += bytes;

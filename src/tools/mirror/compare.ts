@@ -30,8 +30,8 @@ export interface CompareOptions {
 }
 
 /**
- * One difference between two answers. Values are those of the answers, undefined if an answer has none; of bodies, and if only
- * one answer has metadata, `true`.
+ * One difference between two answers. Values are those of the answers, undefined if an answer has none. `true` stands for metadata
+ * that only one answer has.
  */
 export interface Difference {
   readonly field: DifferenceField;

@@ -9,7 +9,7 @@ import { DIFFERENCE_FIELDS, type Difference, type DifferenceField, limitText } f
 
 /** Most differing calls that are kept in full. */
 export const EXAMPLES_MAX = 100;
-/** Most rules that are counted separately; further rules are counted together, under names that no rule has: empty ones. */
+/** Most rules that are counted separately. All others are counted together, under empty names. */
 export const RULES_MAX = 500;
 const DESCRIPTORS_SHOWN_MAX = 20;
 
@@ -146,8 +146,7 @@ export class Differences {
   }
 }
 
-// Differences of the answer as a whole count for the descriptors that differ, or if none does, for the one that is over
-// limit, else for the first.
+// Differences of the whole answer count for the descriptors that differ; if none does, for the one over limit, or else the first.
 function fieldsByDescriptor(call: ComparedAnswers): Map<number, Set<DifferenceField>> {
   const fields = new Map<number, Set<DifferenceField>>();
   const add = (descriptor: number, field: DifferenceField) => {

@@ -1,5 +1,5 @@
-// A service that the mirror asks, over HTTP/2: keeps a connection to it and sends unary calls. It reconnects by itself. A call that the target
-// refused unseen, because its connection was ending, is sent once more.
+// A service that the mirror asks, over HTTP/2: keeps a connection to it and sends unary calls. It reconnects by itself. Sends a call once more
+// if the target refused it unseen, because its connection was ending.
 
 import {
   type ClientHttp2Session,
@@ -219,7 +219,7 @@ class Http2Call implements SentCall {
     } else this.#chunks.push(chunk);
   }
 
-  // A session that has never connected is `connecting` for ever: its calls never reached the target.
+  // A session that has never connected stays `connecting`: its calls never reached the target.
   #closed({ rstCode }: ClientHttp2Stream, session: Http2Session | undefined, hasEnded: boolean): void {
     if (this.#isDone) return;
     const { authority } = this.#target;
@@ -258,7 +258,7 @@ function messageOf(body: Buffer): Buffer | undefined {
   return length === body.length - HEAD_BYTES && body[0] === 0 ? body.subarray(HEAD_BYTES) : undefined;
 }
 
-/** The text of a `grpc-message`, in which bytes may stand as %XX. */
+/** The text of a `grpc-message`, with bytes escaped as %XX. */
 function detailsOf(value: string | string[] | undefined): string {
   const text = String(value ?? "");
   try {
