@@ -6,7 +6,7 @@ import { waitUsOf } from "../../engine/limiter/decision.ts";
 import { callerOf } from "./call-text.ts";
 import { HoldTally } from "./hold-tally.ts";
 
-/** Callers counted separately over all limits, some 60 bytes each. With more callers their numbers are lower bounds. */
+/** Callers counted separately over all limits, some 60 bytes each. With more, reports give lower bounds. */
 const CALLERS_MAX = 2_000_000;
 /** Refused callers remembered over all limits, some 300 bytes each. Others are counted, but never among the worst. */
 const REFUSED_CALLERS_MAX = 300_000;

@@ -159,8 +159,7 @@ export class Simulation {
 }
 
 /**
- * Places calls in time, which never steps back, as in a process. Long silences are noted, because nobody knows whether no call came or none
- * was recorded.
+ * Places calls in time, which never steps back, as in a process. Notes long silences: perhaps no call came, perhaps none was recorded.
  */
 export class Timeline {
   firstUs = 0;

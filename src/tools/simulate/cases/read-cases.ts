@@ -79,7 +79,7 @@ function readFile(name: string, root: SourceNode, log: ProblemLog) {
   const settings = [...fields.texts("settings")].map(([key, value]) => [key, value ?? ""]);
   return {
     name,
-    /** A path relative to the file's folder, or the rules themselves; undefined: whoever runs the file chooses the rules. */
+    /** A path relative to the file's folder, or the rules themselves; undefined: --rules names them. */
     rules: (rules?.kind === "scalar" ? rules.text : rules) as string | SourceNode | undefined,
     /** Environment variables of the service, by name. */
     settings: Object.fromEntries(settings) as Readonly<Record<string, string>>,

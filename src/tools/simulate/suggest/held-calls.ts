@@ -7,7 +7,7 @@ import { parseWeight } from "../../../engine/rules/cost.ts";
 /** Calls remembered until their end and for a while after, some 200 bytes each. The oldest are dropped beyond that. */
 const CALLS_MAX = 300_000;
 
-/** Keys of the entries that are about holds, one-byte. No rules say so yet: whoever asks for suggestions does. */
+/** Keys of the entries about holds, one-byte. `--hold` names them, because there are no rules yet. */
 export interface HoldNames {
   /** Tells one call from another. */
   readonly id: string;
