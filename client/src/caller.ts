@@ -1,4 +1,4 @@
-// Makes a call to one of the servers, within a deadline. A call is sent again only if no server has begun it. Without knowledge of messages.
+// Makes a call to one of the servers, within a deadline. Sends a call again only if no server has begun it. Knows no messages.
 
 import { type ServiceError, status } from "@grpc/grpc-js";
 import { CheckFailure } from "./failure.ts";

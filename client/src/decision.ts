@@ -22,7 +22,7 @@ export interface DescriptorStatus {
   readonly resetSeconds?: number;
 }
 
-/** Tells that the answer was not made by the rules alone, and why. */
+/** Present if a policy decided instead of the rules. */
 export interface Degraded {
   /** `client`: no server gave a usable answer. `server`: the server could not reach its store. */
   readonly by: "client" | "server";

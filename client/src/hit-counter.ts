@@ -12,7 +12,7 @@ export interface StoreOptions {
   readonly domain: string;
   /** Names the limit: key of the entry whose value is the middleware's key. Stores with one name count together. */
   readonly entry: string;
-  /** True: the rule for this entry decides, and the middleware's numbers are only shown. For windows that are no unit. */
+  /** True: the rule for this entry decides, and the middleware's numbers are only shown. For windows other than units. */
   readonly ruleDecides?: boolean;
 }
 
@@ -138,7 +138,7 @@ export class HitCounter {
   }
 }
 
-// A rule, or an operator at run time, may allow more than the middleware knows of. A decision without a limit used nothing.
+// A rule or a limit at run time may allow more than the middleware knows. A decision without a limit used nothing.
 function usedOf({ remaining }: CheckDecision, limit: number): number {
   return remaining === undefined ? 0 : Math.max(0, limit - remaining);
 }

@@ -21,7 +21,7 @@ import { queueKeyOf, writeRequest } from "./write-request.ts";
 export interface Limiter {
   /**
    * Asks once. A call that may have been paid is never sent again; a call that no server has begun is, to another server if there is one.
-   * To be over a limit is a decision, not an error. Rejects with a TypeError if the request can't be sent, and with a CheckFailure if the limiter
+   * Over limit is a decision, not an error. Rejects with a TypeError if the request can't be sent, and with a CheckFailure if the limiter
    * is closed, or if there is no usable answer and `onFailure` is "throw".
    */
   check(request: CheckRequest): Promise<CheckDecision>;
@@ -108,13 +108,13 @@ class GrpcLimiter implements Limiter {
     this.#turns.close();
   }
 
-  // A limiter that is used after its end is a mistake in the program, which no policy may hide.
+  // Using a closed limiter is a mistake in the program, which no policy may hide.
   #requireOpen(): void {
     if (this.#caller.isClosed) throw new CheckFailure("CANCELLED", "the limiter is closed");
   }
 
-  // The server with the hold is asked: with the memory store no other server knows the hold, and would charge what was used once more. The last
-  // call is for another server, because with a shared store that knows the hold, too.
+  // Asks the server with the hold: with the memory store no other server knows it, and would charge what was used once more. The last call
+  // goes to another server, which knows the hold if the store is shared.
   async #settle(hold: Buffer, used: number, holder: string | undefined): Promise<Settlement> {
     let first = holder;
     const message = Buffer.concat([hold, writeNumber("used", used)]);
@@ -136,7 +136,7 @@ class GrpcLimiter implements Limiter {
     }
   }
 
-  /** What the policy decides after a failure, of which `onDegraded` is told. Throws the failure if the policy is "throw". */
+  /** Calls `onDegraded`, then decides by the policy. Throws the failure if the policy is "throw". */
   #withoutAnswer(error: unknown) {
     const failure = asFailure(error);
     try {

@@ -134,7 +134,7 @@ const BROKEN: Problem = {
   detail: "The rate limit of this request could not be asked for.",
 };
 
-// 429 means that the caller is over its limit. If no server could be asked, that is not the caller's fault: 503.
+// 429 means that the caller is over its limit. If no server answered, that is not the caller's fault: 503.
 function refusalOf({ degraded, reason, retryAfterSeconds }: CheckDecision): Problem {
   if (degraded?.by === "client") return { ...UNCHECKED, reason, retryAfterSeconds };
   const detail =

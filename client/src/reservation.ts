@@ -97,7 +97,7 @@ export function reservationOf(
     settlement ??= sendOnce(first);
     return settlement;
   };
-  // `onDegraded` has been told of a failure, and the hold expires by itself.
+  // `onDegraded` got the failure, and the hold expires by itself.
   const dispose = async () => {
     await settle(0).catch(() => undefined);
   };

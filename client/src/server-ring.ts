@@ -1,4 +1,4 @@
-// The servers of one client: a channel for each, used in turn; servers out of reach are skipped. Without knowledge of rate limits.
+// The servers of one client: a channel for each, used in turn; skips servers out of reach. Knows nothing of rate limits.
 
 import { type ChannelOptions, Client, connectivityState, credentials } from "@grpc/grpc-js";
 import { describeValue } from "./misuse.ts";
@@ -117,7 +117,7 @@ export class ServerRing {
   }
 }
 
-// To ask for the state, with `true`, has an idle channel connect.
+// `true` makes an idle channel connect.
 function stateOf({ client }: Server): connectivityState {
   return client.getChannel().getConnectivityState(true);
 }
@@ -158,8 +158,8 @@ function credentialsOf(tls: TlsOptions | undefined) {
   }
 }
 
-// A name with several addresses is spread over all of them. grpc-js by itself repeats only calls that no server has begun. To it a time of
-// 0 and an empty name are none.
+// A name with several addresses is spread over all of them. grpc-js by itself repeats only calls that no server has begun. It ignores a
+// time of 0 and an empty name.
 function channelOptions({ tls, keepaliveMs }: RingOptions): ChannelOptions {
   return {
     "grpc.service_config": JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),

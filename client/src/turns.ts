@@ -1,4 +1,4 @@
-// Waiting for limits: a queue for each key, whose head alone asks the service, and asks again after the wait that the service names.
+// Waiting for limits: a queue for each key. Only its head asks the service, and asks again after the wait that the service names.
 
 import type { CheckDecision } from "./decision.ts";
 import { CheckFailure } from "./failure.ts";
@@ -19,7 +19,7 @@ export class WaitRefused extends Error {
 /** Most calls that wait in one limiter at a time, about 1 KB each. */
 const WAITERS_MAX = 10_000;
 
-/** A call of `wait`. Whoever settles it also takes it out of its queue; settling it again does nothing. */
+/** A call of `wait`. Settling it removes it from its queue; settling it again does nothing. */
 interface Waiter {
   readonly request: CheckRequest;
   readonly deadlineMs: number;

@@ -1,4 +1,4 @@
-// The protocol buffer wire format: reads fields from bytes, and writes fields to bytes. Without knowledge of messages.
+// The protocol buffer wire format: reads fields from bytes, and writes fields to bytes. Knows no messages.
 
 /** A number, or the bytes of text or of an embedded message. */
 type FieldValue = number | Buffer;
