@@ -27,17 +27,14 @@ export type Metric =
   | (MetricRow & { readonly kind: "counter" | "gauge"; readonly read: Read<Values> })
   | (MetricRow & { readonly kind: "histogram"; readonly read: Read<Latencies> });
 
-export function counter(name: string, read: Read<Values>, labels: readonly string[] = []) {
-  return { means: (help: string) => ({ name, kind: "counter", labels, help, read }) as const };
+function rowOf<const Kind extends Metric["kind"], Value>(kind: Kind) {
+  return (name: string, read: Read<Value>, labels: readonly string[] = []) => ({
+    means: (help: string) => ({ name, kind, labels, help, read }),
+  });
 }
-
-export function gauge(name: string, read: Read<Values>, labels: readonly string[] = []) {
-  return { means: (help: string) => ({ name, kind: "gauge", labels, help, read }) as const };
-}
-
-export function histogram(name: string, read: Read<Latencies>, labels: readonly string[] = []) {
-  return { means: (help: string) => ({ name, kind: "histogram", labels, help, read }) as const };
-}
+export const counter = rowOf<"counter", Values>("counter");
+export const gauge = rowOf<"gauge", Values>("gauge");
+export const histogram = rowOf<"histogram", Latencies>("histogram");
 
 /** A counter that each thread keeps for itself; `own` reads this thread's. */
 export function ownCounter(name: string, own: Read<Values>, labels?: readonly string[]) {
