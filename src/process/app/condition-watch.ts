@@ -19,18 +19,7 @@ export function requiringDomains(rules: RuleSet | undefined): DomainRules[] {
 
 /** Looks from now on, as one of `running.watches`. Returns what looks, too, and says what is wrong now. */
 export function watchConditions(parts: AppParts): () => readonly Condition[] {
-  const {
-    clock,
-    health,
-    reloader,
-    calls,
-    storeCounts: store,
-    running,
-    runtimeLimits,
-    limitWatch,
-    undecided,
-    xds,
-  } = parts;
+  const { clock, health, reloader, calls, storeCounts: store, limitWatch, undecided } = parts;
   const book = new ConditionBook();
   const growth = new GrowthBook();
   const look = () => {
@@ -46,9 +35,9 @@ export function watchConditions(parts: AppParts): () => readonly Condition[] {
       notes: missing === undefined ? own.notes : new Map([...own.notes, ["workers", missing]]),
       breakers: store.serverBreakers,
       rules: { areInForce: reloader.current !== undefined, lastFailure: reloader.status().lastError },
-      planeRefusal: xds?.xdsStatus().lastRefusal,
-      certificate: tlsNumbers(running.tls),
-      limitsTrouble: runtimeLimits.sync?.trouble,
+      planeRefusal: parts.xds?.xdsStatus().lastRefusal,
+      certificate: tlsNumbers(parts.running.tls),
+      limitsTrouble: parts.runtimeLimits.sync?.trouble,
       counts: { calls, store },
       deadLimits: limitWatch.dead,
       undecided: { rows: undecided.list(nowUs), limits: undecided.limits() },
@@ -57,6 +46,6 @@ export function watchConditions(parts: AppParts): () => readonly Condition[] {
     });
     return book.note(findings, nowUs);
   };
-  running.watches.push(setInterval(look, LOOK_MS).unref());
+  parts.running.watches.push(setInterval(look, LOOK_MS).unref());
   return look;
 }

@@ -5,17 +5,8 @@ import type { RateLimitedLog } from "../../operate/telemetry/rate-limited-log.ts
 import { RotatingFile } from "../../operate/telemetry/rotating-file.ts";
 import type { AppOptions } from "./app-options.ts";
 
-/** A decision log and the end of what it writes to. */
-interface OpenDecisionLog {
-  readonly log: DecisionLog;
-  close(): Promise<void>;
-}
-
-/** Undefined if DECISION_LOG is off. A file that can't be written is reported in the log and delays no call. */
-export function openDecisionLog(
-  { settings, clock, logger, link }: AppOptions,
-  rareLog: RateLimitedLog,
-): OpenDecisionLog | undefined {
+/** The log, and what closes its file; undefined if DECISION_LOG is off. A file that can't be written is reported in the log and delays no call. */
+export function openDecisionLog({ settings, clock, logger, link }: AppOptions, rareLog: RateLimitedLog) {
   const { decisionLog: kind, decisionLogShare: share, decisionLogRate: linesPerSecond } = settings;
   if (kind === "off") return undefined;
   const bounds = { kind, share, linesPerSecond, clock };
@@ -33,7 +24,7 @@ export function openDecisionLog(
     return { log, close: () => Promise.resolve() };
   }
   const path = fileOfWorker(settings.decisionLogFile, link?.number);
-  const log = new DecisionLog({ ...bounds, write: (line) => file.write(line) });
+  const log: DecisionLog = new DecisionLog({ ...bounds, write: (line) => file.write(line) });
   const file = new RotatingFile({
     file: path,
     bytesMax: settings.decisionLogBytesMax,

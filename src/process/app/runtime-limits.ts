@@ -144,19 +144,9 @@ class LimitsAdmin implements LimitsSource {
   async #write(pending: PendingLimits, results: SetLimit[]): Promise<RuntimeHead> {
     const changes = [...pending];
     pending.clear();
-    const writes = changes.map(
-      ([
-        key,
-        {
-          change: { limit, known },
-        },
-      ]) => ({
-        key,
-        value: valueText(limit),
-        expectedUs: known?.atUs ?? 0,
-        atUs: undefined,
-      }),
-    );
+    const writes = changes.map(([key, { change }]) => {
+      return { key, value: valueText(change.limit), expectedUs: change.known?.atUs ?? 0, atUs: undefined };
+    });
     const { head, written } = await writeThrough(this.#options, writes);
     const full = written.some(({ outcome }) => outcome === "full") ? await this.#fullWords() : "";
     for (const [i, [, { at }]] of changes.entries())

@@ -10,7 +10,6 @@ import type { ProcessRates } from "../../operate/telemetry/deployment.ts";
 import type { HistoryView } from "../../operate/telemetry/rate-history.ts";
 import type { AppParts } from "./app-parts.ts";
 import { INSTANCE } from "./peers.ts";
-import type { ProcessReport } from "./process-report.ts";
 import { ownStates, stateOfProcess } from "./publish-report.ts";
 import { tlsView } from "./tls-watch.ts";
 import { shownWorkers, storeShared } from "./worker-service.ts";
@@ -29,7 +28,8 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
   const nowUs = clock.nowUs();
   const { inForce, changedUs, changes } = await parts.runtimeLimits.source.counts();
   const shared = views === undefined ? storeShared(parts) : views.find(({ shared }) => shared !== undefined)?.shared;
-  const shown = conditionsOf(parts, states, reports ?? []);
+  const all = reports === undefined || reports.length === 0 ? states : [stateOfProcess(states, nowUs), ...reports];
+  const shown = viewConditions(joinConditions(all, nowUs));
   statsBook.learnValues();
   return {
     at: isoTime(nowUs),
@@ -93,17 +93,6 @@ export async function readHistory({ link, history }: AppParts): Promise<HistoryV
   const known = [...(views?.values() ?? [history.view()])].filter((view) => view !== undefined);
   // A worker that took samples while another was replaced has older ones.
   return known.toSorted((one, other) => (one.at < other.at ? 1 : -1))[0] ?? null;
-}
-
-/** What is wrong with this process, and with the others that share its store if `peers` are known. */
-function conditionsOf(
-  parts: AppParts,
-  states: readonly ProcessState[],
-  peers: readonly ProcessReport[],
-): ReturnType<typeof viewConditions> {
-  const nowUs = parts.clock.nowUs();
-  if (peers.length === 0) return viewConditions(joinConditions(states, nowUs));
-  return viewConditions(joinConditions([stateOfProcess(states, nowUs), ...peers], nowUs));
 }
 
 /** Each process that shares the store; what it says of itself is null until it has. */
