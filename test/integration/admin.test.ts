@@ -52,7 +52,7 @@ async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax =
       history: async () => null,
       top: undefined,
       limits: NO_LIMITS,
-      tokens: new Tokens({ token: undefined, file: undefined, clock: new ManualClock(), log: SILENT }),
+      tokens: new Tokens({ adminToken: undefined, adminTokenFile: undefined }, new ManualClock(), SILENT),
       watch: new AdminWatch(SILENT, new RateLimitedLog(SILENT, new ManualClock()), countsAlone()),
       onError: (error) => errors.push(error),
       ...overrides,

@@ -50,7 +50,8 @@ function openStores(count: number, port = server.port): Promise<OpenedStore[]> {
 async function until(holds: () => boolean): Promise<void> {
   const end = performance.now() + 20_000;
   while (!holds()) {
-    if (performance.now() > end) throw new Error(`waited in vain: ${opened.map(({ health }) => health.trouble())}`);
+    if (performance.now() > end)
+      throw new Error(`waited in vain: ${opened.map(({ storeHealth }) => storeHealth.trouble())}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

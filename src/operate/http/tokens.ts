@@ -9,20 +9,15 @@ import type { Log } from "../../engine/base/log.ts";
 import { errorMessage } from "../../engine/base/thrown.ts";
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { ADMIN_TOKEN } from "../../process/settings/value-types.ts";
+import type { Settings } from "../../process/settings.ts";
 
 const TOKENS_MAX = 64;
 /** The file is read no more often than this. */
 const LOOK_EVERY_US = MICROS_PER_SECOND;
 const NAME = /^[A-Za-z0-9._-]{1,64}$/;
 
-interface TokensOptions {
-  /** ADMIN_TOKEN. */
-  readonly token: string | undefined;
-  /** ADMIN_TOKEN_FILE: a token per line, optionally with a name before it. Not read if there is a `token`. */
-  readonly file: string | undefined;
-  readonly clock: Clock;
-  readonly log: Pick<Log, "info" | "error">;
-}
+/** ADMIN_TOKEN, and ADMIN_TOKEN_FILE: a token per line, optionally with a name before it. */
+type TokenSettings = Pick<Settings, "adminToken" | "adminTokenFile">;
 
 interface Token {
   readonly name: string;
@@ -32,30 +27,35 @@ interface Token {
 
 /** The tokens in force. */
 export class Tokens {
-  readonly #options: TokensOptions;
+  readonly #file: string | undefined;
+  readonly #clock: Clock;
+  readonly #log: Pick<Log, "info" | "error">;
   #tokens: readonly Token[];
   /** What was found in place of the file at the last look: its text, or why it could not be read. */
   #found = "";
   #lookedUs: number;
+  /** False if no token is configured: then access depends on the caller's address. */
+  readonly isAsked: boolean;
 
   /** Reads the file, if one counts. Throws ConfigError if it can't be used. */
-  constructor(options: TokensOptions) {
-    const { token, file, clock } = options;
-    this.#options = options;
+  constructor(
+    { adminToken: token, adminTokenFile: file }: TokenSettings,
+    clock: Clock,
+    log: Pick<Log, "info" | "error">,
+  ) {
+    this.#file = file;
+    this.#clock = clock;
+    this.#log = log;
     this.#lookedUs = clock.nowUs();
     this.#tokens = token === undefined ? [] : [{ name: "ADMIN_TOKEN", digest: digestOf(token) }];
-    if (token !== undefined || file === undefined) return;
+    this.isAsked = token !== undefined || file !== undefined;
+    if (file === undefined) return;
     try {
       this.#found = readFileSync(file, "utf8");
       this.#tokens = readTokens(this.#found, file);
     } catch (cause) {
       throw new ConfigError("CONFIG_SETTINGS", `ADMIN_TOKEN_FILE: ${errorMessage(cause)}`);
     }
-  }
-
-  /** False if no token is configured: then access depends on the caller's address. */
-  get isAsked(): boolean {
-    return this.#options.token !== undefined || this.#options.file !== undefined;
   }
 
   /** The name of the token, or undefined if it is not in force. The time taken depends on the text's length alone. */
@@ -68,9 +68,9 @@ export class Tokens {
   }
 
   #look(): void {
-    const { file, token, clock, log } = this.#options;
-    const nowUs = clock.nowUs();
-    if (file === undefined || token !== undefined || nowUs - this.#lookedUs < LOOK_EVERY_US) return;
+    const file = this.#file;
+    const nowUs = this.#clock.nowUs();
+    if (file === undefined || nowUs - this.#lookedUs < LOOK_EVERY_US) return;
     this.#lookedUs = nowUs;
     const before = this.#found;
     let found = "";
@@ -78,12 +78,13 @@ export class Tokens {
       found = readFileSync(file, "utf8");
       if (found === before) return;
       this.#tokens = readTokens(found, file);
-      log.info({ file, names: this.#tokens.map(({ name }) => name) }, "changed admin tokens are in force");
+      this.#log.info({ file, names: this.#tokens.map(({ name }) => name) }, "changed admin tokens are in force");
     } catch (cause) {
       const why = errorMessage(cause);
       found ||= why;
       // A file that can't be used is reported once.
-      if (found !== before) log.error({ file, why }, "changed admin tokens are invalid; the old ones stay in force");
+      if (found !== before)
+        this.#log.error({ file, why }, "changed admin tokens are invalid; the old ones stay in force");
     } finally {
       this.#found = found;
     }

@@ -68,13 +68,8 @@ export async function buildAppParts(options: AppOptions) {
   const statsBook = new LimitStatsBook(settings.metricValuesMax, counts);
   const series = new SeriesBook(statsBook, counts, settings.metricRulesMax);
   const health = new HealthState();
-  const {
-    store,
-    health: storeHealth,
-    processes,
-    memories,
-    runtime: runtimeStore,
-  } = await openStore({ settings, clock, observer: storeCounts, memory, counts, thread: link?.number ?? 1 });
+  const choice = { settings, clock, observer: storeCounts, memory, counts, thread: link?.number ?? 1 };
+  const { store, storeHealth, processes, memories, runtimeStore } = await openStore(choice);
   const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
   const deployment = new Deployment(() => callTotals(calls));
   const runtimeLimits = openRuntimeLimits(options, runtimeStore, () => limiter.rules, {

@@ -78,7 +78,7 @@ async function checkRules(start: Start): Promise<string | undefined> {
 }
 
 async function checkPorts({ settings, clock, logger }: Start): Promise<string | undefined> {
-  new Tokens({ token: settings.adminToken, file: settings.adminTokenFile, clock, log: logger });
+  new Tokens(settings, clock, logger);
   const files = openTls({ settings, logger, health: new HealthState() });
   files?.close();
   if (files === undefined) return "certificates: none, gRPC is served without TLS";
@@ -87,7 +87,7 @@ async function checkPorts({ settings, clock, logger }: Start): Promise<string | 
 }
 
 async function checkStore({ settings, clock, logger }: Start): Promise<string | undefined> {
-  const { store, health } = await openStore({ settings, clock, observer: SILENT_STORE_OBSERVER });
+  const { store, storeHealth: health } = await openStore({ settings, clock, observer: SILENT_STORE_OBSERVER });
   await waitForStore(() => health.trouble() === undefined);
   const reason = health.trouble();
   await store.close();

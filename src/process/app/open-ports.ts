@@ -172,12 +172,7 @@ function adminSources(parts: AppParts): AdminSources {
     state: (scope) => readState(parts, conditions(), scope),
     history: () => readHistory(parts),
     top: parts.topKeys && ((question) => readTop(parts, question)),
-    tokens: new Tokens({
-      token: settings.adminToken,
-      file: settings.adminTokenFile,
-      clock: parts.clock,
-      log: parts.logger,
-    }),
+    tokens: new Tokens(settings, parts.clock, parts.logger),
     watch: parts.adminWatch,
     onError: (error) => calls.internalFailed(error),
   };

@@ -32,10 +32,10 @@ interface StoreChoice {
 /** The store of the process, with its health, its count of processes, and its local memories. */
 export interface OpenedStore {
   readonly store: Store;
-  readonly health: StoreHealth;
+  readonly storeHealth: StoreHealth;
   readonly processes: ProcessCounts;
   /** Where limits at run time are kept for all processes; undefined with the memory store. */
-  readonly runtime: RuntimeStore | undefined;
+  readonly runtimeStore: RuntimeStore | undefined;
   /** The layers around the store that remember buckets. */
   readonly memories: readonly BucketMemory[];
 }
@@ -43,7 +43,7 @@ export interface OpenedStore {
 const ALONE: ProcessCounts = { count: () => 1, sureCount: () => 1 };
 const ALWAYS_WELL: StoreHealth = { trouble: () => undefined };
 
-/** Opens the store. A shared store connects in the background; `health` reports its troubles. Only its own client is loaded. */
+/** Opens the store. A shared store connects in the background; `storeHealth` reports its troubles. Only its own client is loaded. */
 export async function openStore(choice: StoreChoice): Promise<OpenedStore> {
   const { settings, clock } = choice;
   let memory: DenialMemory | undefined;
@@ -53,7 +53,13 @@ export async function openStore(choice: StoreChoice): Promise<OpenedStore> {
     sharedOptions(choice, (take) => memory?.forgetRefusal(take)),
   );
   if (shared === undefined)
-    return { store: openOwnStore(choice), health: ALWAYS_WELL, processes: ALONE, runtime: undefined, memories: [] };
+    return {
+      store: openOwnStore(choice),
+      storeHealth: ALWAYS_WELL,
+      processes: ALONE,
+      runtimeStore: undefined,
+      memories: [],
+    };
   const { denialsMax: entriesMax } = settings;
   // Lies directly around the shared store, so that it also answers the questions of leases.
   if (entriesMax > 0) memory = new DenialMemory(shared.store, { clock, entriesMax });
@@ -85,14 +91,14 @@ async function openRedisStores(settings: Settings, shared: SharedOptions): Promi
   invariant(redis !== undefined, "settings say where Redis is");
   const options = { ...shared, jitterSecondsMax, tags };
   const first = await openRedis(redis, options);
-  const { processes, runtime } = first;
-  if (perSecondRedis === undefined) return { store: first, health: first, processes, runtime };
+  const { processes, runtime: runtimeStore } = first;
+  if (perSecondRedis === undefined) return { store: first, storeHealth: first, processes, runtimeStore };
   const second = await openRedis(perSecondRedis, { ...options, nameSuffix: " for limits per second" });
   return {
     store: new SeveralStores([first, second], perSecondShard, options.onUndone),
-    health: { trouble: () => first.trouble() ?? second.trouble() },
+    storeHealth: { trouble: () => first.trouble() ?? second.trouble() },
     processes,
-    runtime,
+    runtimeStore,
   };
 }
 
@@ -108,7 +114,7 @@ async function openPostgres(settings: Settings, options: SharedOptions): Promise
     waitsForDisk: settings.postgresSynchronousCommit,
     ...(unlogged === undefined ? {} : { unlogged }),
   });
-  return { store, health: store, processes: store.processes, runtime: store.runtime };
+  return { store, storeHealth: store, processes: store.processes, runtimeStore: store.runtime };
 }
 
 /** Options of every shared store. */
@@ -138,15 +144,9 @@ function openOwnStore({ settings, clock, observer, memory, thread = 1, counts }:
 }
 
 /** Opens an empty store in this thread's memory. */
-export function openMemoryStore(settings: Settings, clock: Clock, observer?: StoreObserver): MemoryStore {
+export function openMemoryStore(settings: Settings, clock: Clock, observer: StoreObserver): MemoryStore {
   const { bucketsMax, slidingLogBytesMax: logBytesMax } = settings;
-  return new MemoryStore({
-    clock,
-    bucketsMax,
-    logBytesMax,
-    holdsMax: HOLDS_IN_MEMORY_MAX,
-    ...(observer === undefined ? {} : { observer }),
-  });
+  return new MemoryStore({ clock, bucketsMax, logBytesMax, holdsMax: HOLDS_IN_MEMORY_MAX, observer });
 }
 
 async function openRedis(redis: RedisSettings, options: RedisOptions): Promise<SharedStore> {

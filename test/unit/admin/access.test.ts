@@ -9,7 +9,7 @@ import { ManualClock } from "../../support/manual-clock.ts";
 const TOKEN = "correct-horse-battery-staple";
 
 function tokens(token?: string): Tokens {
-  return new Tokens({ token, file: undefined, clock: new ManualClock(), log: {} as never });
+  return new Tokens({ adminToken: token, adminTokenFile: undefined }, new ManualClock(), {} as never);
 }
 
 function request(remoteAddress: string | undefined, headers: Readonly<Record<string, string>>): IncomingMessage {

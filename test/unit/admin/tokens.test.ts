@@ -21,15 +21,11 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 function open() {
   const clock = new ManualClock();
   const events: string[] = [];
-  const tokens = new Tokens({
-    token: undefined,
-    file,
-    clock,
-    log: {
-      info: ({ names }: { names: readonly string[] }) => events.push(`changed: ${names.join()}`),
-      error: ({ why }: { why: string }) => events.push(`refused: ${why}`),
-    } as never,
-  });
+  const log = {
+    info: ({ names }: { names: readonly string[] }) => events.push(`changed: ${names.join()}`),
+    error: ({ why }: { why: string }) => events.push(`refused: ${why}`),
+  };
+  const tokens = new Tokens({ adminToken: undefined, adminTokenFile: file }, clock, log as never);
   /** Names after the file may be looked at again. */
   const later = (text: string) => {
     clock.advanceSeconds(2);
