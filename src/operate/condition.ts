@@ -1,4 +1,4 @@
-// A problem that a process has now, as people are shown it: what is wrong, since when, and what to do.
+// A problem that a process has now: what is wrong, since when, and what to do.
 
 /** The levels of the alerts. `critical`: callers get wrong answers. `warning`: it can wait for the morning. */
 type Severity = "critical" | "warning";
@@ -10,9 +10,9 @@ export interface Finding {
   readonly severity: Severity;
   /** What is wrong, in one or more sentences; with a `count`, what follows the number. */
   readonly says: string;
-  /** How often it happened, if that is what is wrong; workers add theirs up. */
+  /** How often it happened, for events that are counted; summed over workers. */
   readonly count?: number;
-  /** The id of a problem that explains this one: if both are there, this one is a detail of it. */
+  /** The id of the problem that explains this one; if that is found too, this one becomes its detail. */
   readonly causedBy?: string;
   /** What to do, in a sentence. */
   readonly advice: string;
@@ -20,7 +20,7 @@ export interface Finding {
   readonly see: string;
   /** Places and mistakes, one per line. */
   readonly details?: readonly string[];
-  /** True: found in the counters of all workers, so each worker finds the same, and the first that has found it speaks for all. */
+  /** True: found in counters that all workers share, so each finds the same; the one that found it first counts. */
   readonly isOfAll?: boolean;
   /** True: of several processes all must report it, and of its details those count of which all have the part before `): `. */
   readonly needsAll?: boolean;

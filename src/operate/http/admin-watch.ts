@@ -44,7 +44,7 @@ export class AdminWatch {
     this.#rareLog.warn(`admin ${action}`, "an admin page was refused", () => ({ action, peer, reason }));
   }
 
-  /** Buckets were read or reset. A reset is a warning, so that it is logged at most levels: it changes what callers may do. */
+  /** Logs that buckets were read or reset. A reset changes what callers may do, so it is a warning, which most levels log. */
   audited(action: "peek" | "reset", { who, peer }: Caller, domain: string, buckets: readonly object[]): void {
     const more = buckets.length - LOGGED_BUCKETS_MAX;
     const shown = buckets.slice(0, LOGGED_BUCKETS_MAX);
@@ -53,7 +53,7 @@ export class AdminWatch {
     else this.#logger.info(fields, "buckets were read");
   }
 
-  /** A limit at run time was set or unset. A warning, as a reset is. */
+  /** Logs that a limit at run time was set or unset; a warning, like a reset. */
   limitSet({ who, peer }: Caller, limit: object): void {
     this.#logger.warn({ who, peer, ...limit }, "a limit at run time was changed");
   }

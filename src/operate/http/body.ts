@@ -44,8 +44,7 @@ const CHUNKS_MAX = 1_024;
 
 /**
  * Resolves to the whole body. Rejects with BodyTooLargeError as soon as it is known to be longer than `bytesMax`, or to have more than
- * CHUNKS_MAX chunks; the rest is not read then, and the connection stays open for the refusal. `held` bounds bodies of callers whom nobody
- * knows.
+ * CHUNKS_MAX chunks; it does not read the rest, and the connection stays open for the refusal. `held` bounds the bodies of unknown callers.
  */
 export function readBody(request: IncomingMessage, bytesMax: number, held?: HeldBodies): Promise<Buffer> {
   let body: Buffer = Buffer.alloc(0);

@@ -1,9 +1,9 @@
-// Remembers since when things are wrong. Findings are made once a second; a finding's time is when it was first found.
+// Remembers when each finding was first found. Findings are made once a second.
 
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import type { Condition, Finding } from "../condition.ts";
 
-/** A counter that has not grown for this long is at rest. */
+/** A counter that did not grow for this long is at rest. */
 const AT_REST_US = 60 * MICROS_PER_SECOND;
 
 /** Remembers findings by their ids from one look to the next. */

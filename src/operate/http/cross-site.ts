@@ -1,5 +1,5 @@
-// Whether a page of another site, open in somebody's browser, may have sent a request. Such a page can send requests to ports that
-// only the browser's host reaches. Headers that browsers add, and that pages can't change, tell its requests from others.
+// Detects requests that a page of another site may have sent from somebody's browser, even to ports that only the browser's host
+// reaches. Browsers add headers to such requests that pages can't change.
 
 import type { IncomingMessage } from "node:http";
 import { isIPv4 } from "node:net";

@@ -283,7 +283,7 @@ const INCOMPLETE = warning("limits-that-do-not-bite").advises(
   "Find who sends them: `missing` in Envoy's access log names the entry. `require` in docs/rules-file.md says what happens to them.",
 );
 
-/** Stays for an hour after the last such call, so that nobody misses it. */
+/** Lasts an hour after the last such call, so that nobody misses it. */
 function undecidedFinding({ undecided: { rows, limits } }: ProcessFacts): Finding[] {
   const hour = rows.reduce((sum, row) => sum + row.last_hour, 0);
   const day = rows.reduce((sum, row) => sum + row.last_day, 0);

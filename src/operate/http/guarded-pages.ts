@@ -1,5 +1,5 @@
-// The pages that need permission (access.ts): /state and /history for the operator's page, /top, /explain, /buckets and /limits. Every use of
-// /buckets is logged.
+// The pages that need permission (access.ts): /state and /history for the operator's page, /top, /explain, /buckets, /limits. The log names
+// every use of /buckets.
 
 import type { IncomingMessage } from "node:http";
 import { type Caller, judgeAccess } from "./access.ts";
@@ -74,7 +74,7 @@ export function guardedPages(sources: GuardedSources): ReadonlyMap<string, Page>
   add("/top", "top", READ, "who asks and who is refused; ?window=minute|hour&by=refused|asked&keys=20", (request) =>
     answerTop(request, top),
   );
-  // What they change lasts, so they want a token whoever asks.
+  // Changes last, so these pages need a token even from this host.
   const withToken = (answer: GuardedAnswer): GuardedAnswer => (tokens.isAsked ? answer : async () => wantsToken());
   add(
     "/limits",
@@ -95,7 +95,7 @@ export function guardedPages(sources: GuardedSources): ReadonlyMap<string, Page>
 
 type GuardedAnswer = (request: IncomingMessage, caller: Caller) => Promise<HttpAnswer>;
 
-/** Not counted and not logged as a refusal: the operator's page asks this to avoid being refused. */
+/** Neither counted nor logged as a refusal: the operator's page asks this first, to avoid refusals. */
 function accessView(request: IncomingMessage, tokens: Tokens): object {
   if (tokens.isAsked) return { wants: "token" };
   const judgement = judgeAccess(request, tokens);

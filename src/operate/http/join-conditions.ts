@@ -1,9 +1,9 @@
-// What is wrong now, of one process, of several workers, or of all processes that share a store, as GET /state shows it. Pure.
+// Joins what is wrong in several workers or processes, and shows it as GET /state does. Pure.
 
 import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import type { Condition, Finding } from "../condition.ts";
 
-/** Rules differ once they have for so long: what another process reports is up to some seconds old. */
+/** Shorter differences are not shown: reports of other processes are some seconds old. */
 const DIFFER_US = 5 * MICROS_PER_SECOND;
 
 /** What a process or a worker reports. */
@@ -26,8 +26,8 @@ interface Joined extends Condition {
 }
 
 /**
- * A condition that several report is one, with the time of the one that saw it first; what others say differently is a detail. What
- * each worker finds for all of them counts once, so the result can be joined with that of other processes.
+ * Joins conditions by id. Keeps the earliest time, and what others say differently as details. A condition found in shared counters
+ * (`isOfAll`) counts once. The result can be joined with other processes' results.
  */
 export function joinConditions(states: readonly ProcessState[], nowUs: number): readonly Joined[] {
   const joined = new Map<string, Joined>();
@@ -43,7 +43,7 @@ export function joinConditions(states: readonly ProcessState[], nowUs: number): 
   return [...joined.values()].flatMap((condition) => sureOf(condition, states)).map(({ isOfAll: _, ...rest }) => rest);
 }
 
-/** Nothing of a condition that not all processes report although they must. */
+/** Drops what only some processes report of a condition that all must report. */
 function sureOf(condition: Joined, states: readonly ProcessState[]): readonly Joined[] {
   const { id, needsAll, seenBy, details = [] } = condition;
   if (needsAll !== true || seenBy.length === 0) return [condition];
@@ -56,7 +56,7 @@ function sureOf(condition: Joined, states: readonly ProcessState[]): readonly Jo
   return sure.length === 0 ? [] : [{ ...condition, details: sure }];
 }
 
-/** What another condition explains is a detail of that one. The most urgent first. */
+/** Makes symptoms details of their causes, and puts the most urgent first. */
 export function viewConditions(conditions: readonly Joined[]): readonly ConditionView[] {
   const found = new Map(conditions.map((condition) => [condition.id, condition]));
   const shown = new Map(found);
@@ -70,13 +70,13 @@ export function viewConditions(conditions: readonly Joined[]): readonly Conditio
   return inOrder([...shown.values()]).map(viewOf);
 }
 
-/** The condition that explains this one in the end; itself if none does. What others publish may explain each other: there it ends. */
+/** Follows `causedBy` to its end. Reports of other processes may contain a cycle, so the number of steps is bounded. */
 function rootOf(symptom: Joined, found: ReadonlyMap<string, Joined>, stepsMax = found.size): Joined {
   const cause = found.get(symptom.causedBy ?? "");
   return cause === undefined || stepsMax === 0 ? symptom : rootOf(cause, found, stepsMax - 1);
 }
 
-/** Critical conditions before warnings; among these causes before what comes of them, which is counted; among equals the oldest first. */
+/** Critical before warning, then causes before counted symptoms, then the oldest first. */
 function inOrder(conditions: readonly Joined[]): readonly Joined[] {
   const rank = ({ severity, count }: Joined) => (severity === "critical" ? 0 : 2) + (count === undefined ? 0 : 1);
   return conditions.toSorted((one, other) => rank(one) - rank(other) || one.sinceUs - other.sinceUs);
@@ -115,7 +115,7 @@ function differingRules(states: readonly ProcessState[], nowUs: number): Conditi
     loadedUs.push(rules.loadedAtUs ?? nowUs);
   }
   const sinceUs = Math.max(...loadedUs);
-  // The others may have loaded the same set by now. A clock that is ahead hides nothing for long.
+  // The others may be loading the same set right now.
   if (byHash.size < 2 || Math.abs(nowUs - sinceUs) < DIFFER_US) return undefined;
   return {
     id: "rules differ",

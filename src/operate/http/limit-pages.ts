@@ -13,7 +13,7 @@ import { type HttpAnswer, json, text } from "./page-server.ts";
 import { readAskedLimit } from "./read-asked-limit.ts";
 import { asList, asRecord, asText, countIn, parseJson, readQuery, refused } from "./read-questions.ts";
 
-/** What became of one. `before` and `after` are the caller's limits in words. */
+/** The outcome for one limit. `before` and `after` are the caller's limits in words. */
 export interface SetLimit {
   readonly domain: string;
   readonly entries: readonly ReturnType<typeof shownEntry>[];
@@ -22,15 +22,15 @@ export interface SetLimit {
   readonly before?: readonly string[];
   readonly after?: readonly string[];
   readonly until?: string;
-  /** What somebody else has set instead. */
+  /** What somebody else set meanwhile. */
   readonly now?: object;
 }
 
 export interface SetAnswer {
   readonly limits: readonly SetLimit[];
   /**
-   * The processes that share the store, how many have the change in force, and the hosts of the others. `is_saved` is false if one process has
-   * all, and its file not yet.
+   * The number of processes that share the store, of those that applied the change, and the hosts of the others. `is_saved` is false while the
+   * file of a single process lacks it.
    */
   readonly processes:
     | {
@@ -43,7 +43,7 @@ export interface SetAnswer {
 }
 
 export interface SetHow {
-  /** Only says what would become of it. */
+  /** Checks and reports, changes nothing. */
   readonly isDry: boolean;
   /** Waits until all processes have it in force, for up to two seconds. */
   readonly waits: boolean;
@@ -63,9 +63,9 @@ export interface LimitsAnswer {
   readonly next: string | undefined;
 }
 
-/** What is in force in the process, whichever of its threads is asked. */
+/** What is in force in the process; the same in each of its threads. */
 export interface LimitCounts {
-  /** Number by kind; without kinds of which there are none. */
+  /** Number by kind; no zeros. */
   readonly inForce: Readonly<Record<string, number>>;
   /** When the last change was made, in microseconds of the store's clock; undefined if none is known. */
   readonly changedUs: number | undefined;
@@ -144,7 +144,7 @@ function readSetBody(body: Buffer, unsets: boolean): { asked: readonly AskedLimi
   return { asked, how: { isDry, waits } };
 }
 
-/** The answer of a server without tokens: 403, as the caller's address does not count here. */
+/** The 403 of a server without tokens; the caller's address does not help here. */
 export function wantsToken(): HttpAnswer {
   return text(
     403,

@@ -1,4 +1,4 @@
-// Reads a limit at run time as it is asked for: of PUT and DELETE /limits, of files of such limits, and of cases.
+// Reads limits at run time from PUT and DELETE /limits, from files of them, and from cases.
 
 import { AMOUNT_MAX, missingDay } from "../../engine/base/units.ts";
 import { UNIT_NAMES, type Unit } from "../../engine/domain/limit.ts";

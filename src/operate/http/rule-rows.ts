@@ -80,7 +80,7 @@ interface Counted {
   readonly count: RuleCount;
 }
 
-/** There may be a hundred thousand limits, so words are made only for those that are shown. */
+/** Makes words only for limits that are shown: there may be a hundred thousand. */
 function* mostRefusing(domains: readonly DomainRules[], countOf: CountOf): LongWork<RuleRows> {
   let kept: Counted[] = [];
   let seen = 0;
@@ -143,7 +143,7 @@ function limitFields(limit: Limit, { countOf, sightOf, calls }: DomainSources) {
   const name = textOf(limit.names.readableName);
   const count = limitsOnBucket(limit).map(countOf).reduce(sumOfCounts);
   const known = sightOf(limit);
-  // The first match shows at the next look.
+  // It has matched, but the watch has not looked since.
   const sight = known?.matchedUs === undefined && count.hits > 0 ? undefined : known;
   return {
     id: textOf(limit.names.id),
