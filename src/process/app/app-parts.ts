@@ -51,11 +51,11 @@ interface RunningParts {
   readonly pages: PageServer[];
   tls?: TlsFiles | undefined;
   statsd?: StatsdExporter | undefined;
-  /** Resolves when what the rules in force have replaced is dropped. */
+  /** Resolves when counters of replaced rules are dropped. */
   retained: Promise<void>;
   /** Undefined without TRACING_ENABLED. */
   traces?: Traces | undefined;
-  /** Timers of what looks at the process again and again. */
+  /** Periodic timers, cleared when the process closes. */
   readonly watches: NodeJS.Timeout[];
 }
 
@@ -148,7 +148,7 @@ export async function buildAppParts(options: AppOptions) {
   running.watches.push(setInterval(tellLog, LOG_LOOK_MS).unref());
   reloader.subscribe((rules) => {
     putInForce(parts, rules);
-    // The first question makes a store begin to count processes. `local` needs the count when the store no longer answers.
+    // A store counts processes from the first question on. `local` needs the count when the store is down.
     if (needsProcessCount(rules)) processes.count();
   });
   return parts;
@@ -156,7 +156,7 @@ export async function buildAppParts(options: AppOptions) {
 
 function putInForce(parts: AppParts, rules: RuleSet): void {
   parts.limiter.useRules(rules);
-  // Counts of rules that are dropped now must not be lost between two flushes.
+  // Flush before rules are dropped, or their last counts would be lost.
   parts.running.statsd?.flush();
   const work = [
     parts.statsBook.retainOnly(statsInUse(parts, rules)),

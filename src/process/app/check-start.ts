@@ -1,5 +1,5 @@
-// What `headgate serve --check` finds: does what a start does before it listens, by the same functions, and names everything that is wrong. The
-// control plane of rules is not asked. Writes nothing, but the store's connection tests itself as at every start.
+// Implements `headgate serve --check`: runs a start up to the point where it listens, and names everything that is wrong. Does not ask the
+// control plane, and writes nothing; the store's connection tests itself as at every start.
 
 import { SystemClock } from "../../engine/base/clock.ts";
 import { ConfigError } from "../../engine/base/errors.ts";
@@ -25,11 +25,11 @@ interface Start {
   readonly settings: Settings;
   readonly clock: SystemClock;
   readonly version: string;
-  /** What it logs counts as found. */
+  /** Its warnings and errors become findings. */
   readonly logger: Log;
 }
 
-/** By the group of settings that each depends on. Each resolves to what is right; undefined once the log says what is wrong. */
+/** Checks by the group of settings that they need. Each resolves to what is right, or to undefined if it logged what is wrong. */
 const CHECKS: readonly (readonly [keyof typeof SETTING_GROUPS, (start: Start) => Promise<string | undefined>])[] = [
   ["Rules", checkRules],
   ["Listening", checkPorts],

@@ -1,4 +1,4 @@
-// Looks once a second for what is wrong with this process, so that its pages can say since when.
+// Checks once a second what is wrong with this process, so that its pages can say since when.
 
 import { runInTurns } from "../../engine/base/long-work.ts";
 import { textOf } from "../../engine/domain/request.ts";
@@ -17,7 +17,7 @@ export function requiringDomains(rules: RuleSet | undefined): DomainRules[] {
   return [...(rules?.domains.values() ?? [])].filter(({ required }) => required !== undefined);
 }
 
-/** Looks from now on, as one of `running.watches`. Returns what looks, too, and says what is wrong now. */
+/** Starts to check, as one of `running.watches`. Returns a function that checks now and says what is wrong. */
 export function watchConditions(parts: AppParts): () => readonly Condition[] {
   const { clock, health, reloader, calls, storeCounts: store, limitWatch, undecided } = parts;
   const book = new ConditionBook();

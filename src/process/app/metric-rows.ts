@@ -32,16 +32,17 @@ function rowOf<const Kind extends Metric["kind"], Value>(kind: Kind) {
     means: (help: string) => ({ name, kind, labels, help, read }),
   });
 }
+/** Rows of the three kinds, to be completed by `means`, which takes the help. */
 export const counter = rowOf<"counter", Values>("counter");
 export const gauge = rowOf<"gauge", Values>("gauge");
 export const histogram = rowOf<"histogram", Latencies>("histogram");
 
-/** A counter that each thread keeps for itself; `own` reads this thread's. */
+/** A counter that each thread keeps by itself; `own` reads this thread's. */
 export function ownCounter(name: string, own: Read<Values>, labels?: readonly string[]) {
   return counter(name, ofAll({ name, kind: "counter", aggregation: "sum" }, own), labels);
 }
 
-/** A gauge that each thread has for itself. `aggregation` says how those of several become one. */
+/** A gauge that each thread keeps by itself; `aggregation` joins those of several threads. */
 export function ownGauge(name: string, aggregation: Aggregation, own: Read<Values>, labels?: readonly string[]) {
   return gauge(name, ofAll({ name, kind: "gauge", aggregation }, own), labels);
 }
@@ -65,7 +66,7 @@ export function secondsSince(atUs: number | undefined, clock: Clock): number | u
   return atUs === undefined ? undefined : (clock.nowUs() - atUs) / MICROS_PER_SECOND;
 }
 
-/** Numbers by the value of one label; none where a part is not there. */
+/** Numbers by the value of one label; leaves out undefined ones. */
 export function known(label: string, counts: Readonly<Record<string, number | undefined>>): Sample[] {
   const there = Object.entries(counts).filter((entry): entry is [string, number] => entry[1] !== undefined);
   return byLabel(label, there);

@@ -15,7 +15,7 @@ import { type ProcessTop, type TopQuestion, type TopView, topView } from "../../
 import type { AppParts } from "./app-parts.ts";
 import { INSTANCE } from "./peers.ts";
 
-/** Keys that each worker reports per key asked for: a key that many workers see rarely is found only in longer lists. */
+/** Keys that each worker reports per key asked for: only longer lists show a key that many workers see rarely. */
 const TOLD_PER_KEY = 10;
 
 type TopParts = Pick<AppParts, "topKeys" | "clock" | "link">;
@@ -34,7 +34,7 @@ export async function topOfWorkers(parts: TopParts, question: TopQuestion) {
   return { top: mergeSummaries([...tops.values()]), workers: tops.size };
 }
 
-/** The JSON of /top: of all processes that share the store, or, for somebody who adds them up, what this one has counted. */
+/** The JSON of /top: of all processes that share the store or, with a scope, of this one, for a caller that adds them up. */
 export async function readTop(parts: AppParts, question: TopQuestion): Promise<TopView | ProcessTop> {
   const { top, workers } = await topOfWorkers(parts, question);
   const nowUs = parts.clock.nowUs();

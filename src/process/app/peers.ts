@@ -1,4 +1,4 @@
-// What the other processes that share the store publish of themselves, for whoever looks at this one.
+// Reads what the other processes that share the store publish about themselves.
 
 import { hostname } from "node:os";
 import { type Clock, PROCESS_BEGAN_MS } from "../../engine/base/clock.ts";
@@ -14,9 +14,9 @@ import { type ProcessReport, readReport } from "./process-report.ts";
  */
 export const INSTANCE = `${hostname() || "localhost"}:${process.pid}:${PROCESS_BEGAN_MS.toString(36)}`;
 
-/** Whoever asks again within this time is told the same, so that many who look cost the store no more than one. */
+/** Answers are reused for this long, so that many viewers cost the store no more than one. */
 const FRESH_US = MICROS_PER_SECOND;
-/** Longest wait for the store: whoever looks while it hangs is soon shown this process alone. */
+/** Longest wait for the store. While it hangs, pages show this process alone. */
 const ANSWER_MS_MAX = 1_000;
 
 /** The reports of the other processes. */
@@ -45,7 +45,7 @@ export class Peers {
   }
 }
 
-/** One of each process but this one: a worker that took over from another reports under a new id. */
+/** The last report of each process but this one. A replaced worker reports under a new id, so a process may have several. */
 function* readOthers(texts: readonly string[]): LongWork<readonly ProcessReport[]> {
   const others = new Map<string, ProcessReport>();
   for (const text of texts) {

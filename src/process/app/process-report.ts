@@ -1,12 +1,12 @@
-// What a process publishes for the others that share its store. Whoever can write to the store can put anything there, so a report counts as a
-// whole or not at all.
+// What a process publishes for the others that share its store. Anyone who can write to the store can put anything there, so a report is
+// checked whole; one wrong field rejects it.
 
 import { isRecord, readRecord } from "../../engine/base/is-record.ts";
 import type { ProcessState } from "../../operate/http/join-conditions.ts";
 import type { TopSummary } from "../../operate/telemetry/top/summary.ts";
 import type { TopWindow } from "../../operate/telemetry/top/top-keys.ts";
 
-/** Reports of another form are passed over. */
+/** Reports of another form are ignored. */
 export const REPORT_FORM = 1;
 
 /** The report. */
@@ -18,7 +18,7 @@ export interface ProcessReport extends ProcessState {
   readonly top: Readonly<Record<TopWindow, TopSummary>> | null;
 }
 
-/** None for a text that is no report of this form. */
+/** Empty if the text is not a valid report of this form. */
 export function readReport(text: string): ProcessReport[] {
   const report: unknown = readRecord(text);
   return isReport(report) ? [report as ProcessReport] : [];

@@ -1,4 +1,4 @@
-// What this process tells the others that share its store: what is wrong with it, and its top keys.
+// Publishes what is wrong with this process, and its top keys, for the others that share its store.
 
 import type { Condition } from "../../operate/condition.ts";
 import { joinConditions, type ProcessState } from "../../operate/http/join-conditions.ts";
@@ -11,7 +11,7 @@ import { INSTANCE } from "./peers.ts";
 import { type ProcessReport, REPORT_FORM } from "./process-report.ts";
 
 const PUBLISH_MS = 2_000;
-/** Top keys of a report by each count, and half as many again and again until it is short enough. */
+/** Top keys of a report by each count; halved until the report fits. */
 const KEYS_MAX = 20;
 const CONDITIONS_MAX = 10;
 const DETAILS_MAX = 21;
@@ -31,13 +31,13 @@ export function ownStates(
   });
 }
 
-/** What a process's workers say together. */
+/** Joins the states of a process's workers. */
 export function stateOfProcess(states: readonly ProcessState[], nowUs: number): ProcessState & { name: string } {
   const [{ rules } = { rules: { hash: null } }] = states;
   return { name: INSTANCE, conditions: joinConditions(states, nowUs), rules };
 }
 
-/** Publishes from now on, as one of `running.watches`; only in the thread that reports the process. `conditions` are those of this thread. */
+/** Starts to publish, as one of `running.watches`, if this is the thread that reports the process. `conditions` are this thread's. */
 export function publishReports(parts: AppParts, conditions: () => readonly Condition[]): void {
   const { runtimeStore, running } = parts;
   const { sync } = parts.runtimeLimits;
@@ -47,7 +47,7 @@ export function publishReports(parts: AppParts, conditions: () => readonly Condi
   running.watches.push(setInterval(() => void publish().catch(() => undefined), PUBLISH_MS).unref());
 }
 
-/** Keys give way before conditions. */
+/** Drops keys first, then conditions, until the report fits. */
 async function reportText(parts: AppParts, conditions: readonly Condition[]): Promise<string> {
   const { clock, version, link, topKeys } = parts;
   const state = stateOfProcess(ownStates(parts, conditions, await link?.views()), clock.nowUs());

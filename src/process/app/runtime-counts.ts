@@ -1,4 +1,4 @@
-// Counts the limits at run time of a process, for its pages. All are read after a change only, in turns, as there may be very many.
+// Counts the limits at run time of a process, for its pages. There may be very many, so they are read in turns, and only after a change.
 
 import { type LongWork, runInTurns } from "../../engine/base/long-work.ts";
 import { readValue } from "../../engine/runtime/runtime-limit.ts";

@@ -1,4 +1,4 @@
-// Joins limits at run time: the table of the process, its store, what keeps both equal, and what operators ask and set.
+// Limits at run time: joins the process's table, its store and the sync of both, and answers operators.
 
 import { RequestError } from "../../engine/base/errors.ts";
 import { type LongWork, runInTurns } from "../../engine/base/long-work.ts";
@@ -120,7 +120,7 @@ class LimitsAdmin implements LimitsSource {
         const key = keyText(change.caller.key);
         if (pending.size >= RUNTIME_WRITES_MAX || pending.has(key)) {
           head = await this.#write(pending, results);
-          // Several of one caller: judged by what the ones before have left.
+          // Checked after the caller's earlier change is written.
           change = this.#check(each, who);
         }
         if (!isDry) pending.set(key, { at, change });
@@ -140,7 +140,7 @@ class LimitsAdmin implements LimitsSource {
     return { limits: results, processes: await this.#whenInForce(head) };
   }
 
-  /** Writes the changes, empties `pending`, and says in `results` what became of each. */
+  /** Writes the changes, empties `pending`, and puts each outcome into `results`. */
   async #write(pending: PendingLimits, results: SetLimit[]): Promise<RuntimeHead> {
     const changes = [...pending];
     pending.clear();
@@ -221,7 +221,7 @@ class LimitsAdmin implements LimitsSource {
     return this.#counts.at(this.#options.limits.nowUs());
   }
 
-  /** Undefined without rules, and if there is nothing to keep a limit by. */
+  /** Undefined without rules, or if no rule can have a limit for the caller. */
   #found(asked: AskedCaller): FoundCaller | undefined {
     const rules = this.#options.rules();
     try {
@@ -244,7 +244,7 @@ class LimitsAdmin implements LimitsSource {
     const planned = planLimit(this.#rules(), table, each, who, nowUs);
     const { untilUs } = planned.limit;
     if (each.change.kind === "none") return planned;
-    // With room for what is on its way to the store, and so that some can be unset.
+    // Keeps room for changes on their way to the store, and for unsetting some.
     if (!table.hasRoomFor(2 * RUNTIME_WRITES_MAX, planned.caller.key, valueText(planned.limit)))
       throw refused("room in memory; shorten notes, unset some, or raise RUNTIME_LIMITS_MAX");
     if (each.until !== undefined && untilUs <= nowUs) throw refused("an end that is yet to come");

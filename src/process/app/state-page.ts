@@ -17,7 +17,7 @@ import { shownWorkers, storeShared } from "./worker-service.ts";
 /** Most domains in the answer; the page offers them for questions to /explain. */
 const DOMAINS_MAX = 200;
 
-/** Makes the JSON of GET /state, which the operator's page reads. `conditions` are those of this thread; `scope`: without other processes. */
+/** Makes the JSON of GET /state, which the operator's page reads. `conditions` are this thread's; a `scope` leaves other processes out. */
 export async function readState(parts: AppParts, conditions: readonly Condition[], scope?: "process") {
   const { link, clock, reloader, settings, version, running, xds, calls, statsBook } = parts;
   const views = await link?.views();
@@ -63,9 +63,9 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
     },
     /** Descriptors that have met no rule since the start, by domain. */
     unmatched: [...calls.domains.entries()].map(({ domain, descriptors }) => ({ domain, descriptors })),
-    /** Calls of the last day that passed without a decision, by cause, and limits that had no say. */
+    /** The last day's calls without a decision, by cause, and the limits that were skipped. */
     undecided: { causes: parts.undecided.list(nowUs), limits: parts.undecided.limits() },
-    /** Of limits that work as written, though perhaps not as meant; for `headgate doctor`. */
+    /** Limits that work as written, but perhaps not as intended; for `headgate doctor`. */
     information: parts.limitWatch.information,
     /** Whether GET /top has something to show (TOP_KEYS). */
     keeps_top_keys: parts.topKeys !== undefined,
@@ -91,11 +91,11 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
 export async function readHistory({ link, history }: AppParts): Promise<HistoryView | null> {
   const views = await link?.ask({ about: "history" });
   const known = [...(views?.values() ?? [history.view()])].filter((view) => view !== undefined);
-  // A worker that took samples while another was replaced has older ones.
+  // A worker may have sampled while another was being replaced; its view is older.
   return known.toSorted((one, other) => (one.at < other.at ? 1 : -1))[0] ?? null;
 }
 
-/** Each process that shares the store; what it says of itself is null until it has. */
+/** Each process that shares the store; fields are null until it has published a report. */
 function processesOf(rates: readonly ProcessRates[], states: readonly (ProcessState & { readonly version: string })[]) {
   return rates.map(({ instance, per_second: perSecond }) => {
     const state = states.find(({ name }) => name === instance);

@@ -41,7 +41,7 @@ export function openTls({ settings, logger, health }: TlsParts): TlsFiles | unde
   return files;
 }
 
-/** How long the certificates are valid, and how long they were at first; undefined without TLS. */
+/** Seconds until the certificates expire, and seconds of their whole validity; undefined without TLS. */
 export function tlsNumbers(files: TlsFiles | undefined) {
   if (files === undefined) return undefined;
   const { validFromUs, validToUs } = files.status();

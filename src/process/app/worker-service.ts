@@ -1,4 +1,4 @@
-// What a worker tells of itself (health, load, metrics), and what it answers.
+// What a worker reports (health, load, metrics) and answers.
 
 import type { Condition } from "../../operate/condition.ts";
 import type { NodeMetrics } from "../../operate/telemetry/node-metrics.ts";
@@ -14,8 +14,8 @@ const MEMORY_MS = 2_500;
 const WEIGHT = 1 - Math.exp(-SAMPLE_MS / MEMORY_MS);
 
 /**
- * `conditions` is what is wrong with this worker, `ofNode` reads the metrics of its thread. Begins to sample its open streams, as one of
- * `running.watches`.
+ * Starts to sample open streams, as one of `running.watches`. `conditions` says what is wrong with this worker, `ofNode` reads its thread's
+ * metrics.
  */
 export function workerService(
   parts: AppParts,
@@ -44,7 +44,7 @@ export function workerService(
   };
 }
 
-/** Undefined in workers that do not keep them. */
+/** Undefined in workers that don't sync with the store. */
 export function storeShared({ runtimeLimits: { sync }, deployment }: AppParts): StoreShared | undefined {
   return sync && { failures: sync.failures, trouble: sync.trouble ?? null, processes: deployment.processes() };
 }
