@@ -1,4 +1,4 @@
-// The memory of the memory store, which the thread that starts the process makes for all threads, and its snapshots, which that thread keeps.
+// The memory store's memory and its snapshots. The main thread makes them for all threads.
 
 import type { Clock } from "../engine/base/clock.ts";
 import { ConfigError } from "../engine/base/errors.ts";
@@ -21,7 +21,7 @@ const LAST_SNAPSHOT_MS_MIN = 5_000;
 
 const BYTES_PER_MEGABYTE = 1_000_000;
 
-/** What a thread that decides calls is given of it. Can be sent to another thread. */
+/** What threads that decide calls get; can be sent to another thread. */
 export interface SharedMemory {
   readonly store: SharedStore;
   /** The key by which all threads must hash (useHashKey). */
@@ -32,9 +32,9 @@ export interface SharedMemory {
 
 export interface OpenMemory {
   readonly shared: SharedMemory;
-  /** Undoes what the thread of that number, which has ended, had begun, and frees its locks. */
+  /** Undoes what an ended thread left unfinished, and frees its locks. */
   endThread(thread: number): void;
-  /** Ends snapshots: with a last one if it `wasServing`, to be called when no call is under way any more. */
+  /** Ends snapshots, with a last one if the process `wasServing`. Call it when no call is under way. */
   close(wasServing: boolean): Promise<void>;
 }
 
@@ -60,8 +60,8 @@ function reserved(bounds: MemoryBounds): SharedStore {
 }
 
 /**
- * Makes the memory, and fills it from MEMORY_SNAPSHOT; undefined with another store. To be called before any key is hashed. Rejects with
- * ConfigError if the system does not give so much, or if another process uses the file: each would grant the whole limit.
+ * Makes the memory and fills it from MEMORY_SNAPSHOT; undefined with another store. Call it before any key is hashed. Rejects with ConfigError
+ * if the system has too few addresses, or if another process uses the file: both would grant the whole limit.
  */
 export async function openMemory({ settings, clock, logger, threads }: MemoryOptions): Promise<OpenMemory | undefined> {
   const { backendType, bucketsMax, slidingLogBytesMax, memorySnapshot: file, memorySnapshotIntervalMs } = settings;

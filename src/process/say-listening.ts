@@ -1,10 +1,10 @@
-// The log line with which a process, however many workers it has, begins to answer calls.
+// The log line of a process that starts to answer calls.
 
 import type { Logger } from "../operate/telemetry/logger.ts";
 import type { Settings } from "./settings.ts";
 import type { ListenerName } from "./workers/messages.ts";
 
-/** Says that calls are answered from now on, once for all workers. */
+/** Logs that the process listens; once for all workers. */
 export function sayListening(
   { grpcUnixSocket, grpcHost, httpHost, backendType: store }: Settings,
   { grpc, http, debug, metrics }: Partial<Record<ListenerName, number>>,

@@ -21,8 +21,8 @@ export function workerCountOf(workers: number | "auto", canHandOver = canHandOve
 }
 
 /**
- * Tries to hand a socket to another thread. It has no connection, so that no Node takes it: a Node that can't hand over any says that a
- * socket is no object to transfer, and another that this one is not in the state for it.
+ * Tries to transfer a socket without a connection, which every Node rejects: one that can't transfer sockets at all says that it is not
+ * transferable, a newer one that its handle is not.
  */
 export function canHandOverSockets(): boolean {
   const { port1 } = new MessageChannel();

@@ -1,4 +1,4 @@
-// What all workers together say of their health. Pure.
+// Joins the health of all workers. Pure.
 
 import type { Health, PartNotesRecord } from "./messages.ts";
 
@@ -15,15 +15,15 @@ interface ExpectedWorkers {
   readonly isStarting: boolean;
 }
 
-/** What one worker says, or several, of its parts. */
+/** What a worker reports of its parts. */
 type Said = readonly [worker: number, parts: PartNotesRecord];
 
 /** The part of a worker's health that says whether it has rules. */
 const RULES = "rules";
 
 /**
- * The workers that connections are given to. One that was started while the rules can't be read has none, and gets connections only if all
- * others have none either.
+ * The workers that get connections. One that started while the rules can't be read has no rules, and gets connections only if no other has
+ * rules.
  */
 export function workersForCalls<W extends HealthyWorker>(all: readonly W[]): readonly W[] {
   const serving = all.filter(({ serves }) => serves);

@@ -1,4 +1,4 @@
-// The messages between the main thread and its workers. What changes often is no message: it lies in shared-numbers.ts.
+// The messages between the main thread and its workers. Numbers that change often are in shared-numbers.ts instead.
 
 import type { Socket } from "node:net";
 import type { SharedRuntimeTable } from "../../engine/runtime/runtime-table.ts";
@@ -50,11 +50,11 @@ export interface WorkerReport {
     readonly loadedAtUs?: number | undefined;
   };
   readonly conditions: readonly Condition[];
-  /** Of the worker that speaks with other processes by the store. */
+  /** Only of the worker that syncs with the store. */
   readonly shared: StoreShared | undefined;
 }
 
-/** How a process keeps its limits at run time equal to the store's, and which others it knows there. */
+/** The state of the sync of limits at run time with the store, and the other processes in its register. */
 export interface StoreShared {
   readonly failures: number;
   /** Why they can't be brought up to date; null if they are. */
@@ -73,7 +73,7 @@ export type Question =
 export interface Answers {
   readonly top: TopSummary;
   readonly report: WorkerReport;
-  /** Undefined of all but the worker that takes the samples. */
+  /** Undefined except from the worker that takes the samples. */
   readonly history: HistoryView | undefined;
   /** The metrics of Node.js in its thread. */
   readonly node: NodeMetrics;

@@ -11,7 +11,7 @@ export class Questions {
   readonly #asked = new Map<number, (answer: unknown) => void>();
   #nextId = 1;
 
-  /** `waitMs`: a thread that hangs must not delay an answer that others have part in any longer. */
+  /** `waitMs` bounds how long a thread that hangs delays an answer to which others contribute. */
   constructor(send: Ask, waitMs: number) {
     this.#send = send;
     this.#waitMs = waitMs;

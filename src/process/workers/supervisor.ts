@@ -23,13 +23,13 @@ import { WorkerThread } from "./worker-thread.ts";
 
 const LOOK_MS = 1_000;
 /**
- * A worker that serves and has not shown for this many looks that it lives is stuck, with all its connections, and is ended. Looks are
- * counted and not time, because on a machine that stood still no worker could show it.
+ * A serving worker without a sign of life for this many looks is stuck, with all its connections, and is ended. Looks are counted rather
+ * than time: on a machine that was suspended no worker could give a sign.
  */
 const SILENT_LOOKS_MAX = 10;
 /**
- * A worker that does not serve after this many looks is stuck in its start, and is ended too. A start takes a second or two, and
- * a store that is away does not prolong it. A container has as long: the startup probe in deploy/ allows 60 s.
+ * A worker that does not serve after this many looks is stuck in its start, and is ended too. A start takes a second or two, even while
+ * the store is down. The startup probe in deploy/ allows 60 s, too.
  */
 const STARTING_LOOKS_MAX = 60;
 /** Extra time for a worker to end, beyond what the settings allow. */
@@ -46,7 +46,7 @@ interface SupervisorOptions {
   readonly file: URL;
   /** The environment of the workers. */
   readonly env: Readonly<NodeJS.ProcessEnv>;
-  /** What threads share of the memory store, and what makes it whole when a thread has ended. */
+  /** The memory store's memory, which is repaired when a thread ends. */
   readonly memory?: OpenMemory | undefined;
 }
 
@@ -269,7 +269,7 @@ export class Supervisor {
     });
   }
 
-  // A client that connects while the last workers drain is refused, so that it goes elsewhere; it would be dropped soon otherwise.
+  // Refuses clients that connect while the last workers drain, so that they go elsewhere.
   #closeUnlessTaken(name: ListenerName): void {
     if (this.#isStopping && !this.#all().some((worker) => worker.takesAt(name))) this.#listeners.get(name)?.close();
   }

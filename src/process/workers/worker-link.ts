@@ -1,5 +1,4 @@
-// A worker's end of what it shares with the main thread and the other workers: takes connections and orders, shows that it lives,
-// tells of its health, and asks and answers.
+// A worker's link to the main thread and, through it, to the other workers: connections, orders, signs of life, health, questions.
 
 import type { Socket } from "node:net";
 import type { MessagePort } from "node:worker_threads";
@@ -18,7 +17,7 @@ import type {
 import { Questions } from "./questions.ts";
 import { SharedNumbers, type WorkerStatus } from "./shared-numbers.ts";
 
-/** How often a worker shows that it lives. */
+/** How often a worker gives a sign of life. */
 const BEAT_MS = 1_000;
 /** Longest wait for the main thread, which waits for all workers. */
 const ANSWER_MS_MAX = 5_000;
@@ -27,7 +26,7 @@ const ANSWER_MS_MAX = 5_000;
 export interface WorkerService {
   readonly health: HealthState;
   answer(question: Question): Answers[Question["about"]] | Promise<Answers[Question["about"]]>;
-  /** Writes what others read of this worker where they find it; called once a second. */
+  /** Publishes this worker's numbers to the other threads; called once a second. */
   note(): void;
 }
 
@@ -61,7 +60,7 @@ export class WorkerLink {
   #service: WorkerService | undefined;
   #health: Health | undefined;
 
-  /** Hears what the main thread says on `port` from now on, and shows that this thread lives until it ends. */
+  /** Starts to read messages from `port` and to give signs of life. */
   constructor(port: MessagePort, { number, ports, numbers }: WorkerData, orders: WorkerOrders) {
     this.#port = port;
     this.number = number;
@@ -105,7 +104,7 @@ export class WorkerLink {
     return answers as ReadonlyMap<number, Answers[Q["about"]]>;
   }
 
-  /** All workers that there should be. */
+  /** All workers, also those that are missing. */
   async views(): Promise<readonly WorkerView[]> {
     const reports = await this.ask({ about: "report" });
     return Array.from({ length: this.numbers.count }, (_, i) => ({

@@ -1,4 +1,4 @@
-// A worker as the main thread sees it: its thread, its open listeners, its connections, and what it has said of its health.
+// A worker as the main thread sees it: its thread, open listeners, connections and reported health.
 
 import type { Socket } from "node:net";
 import { type TransferListItem, Worker } from "node:worker_threads";
@@ -35,7 +35,7 @@ export class WorkerThread {
   failure: Error | undefined;
   lastGiven = 0;
   #beats = 0;
-  /** Looks at it since it has last shown that it lives. */
+  /** Looks since its last sign of life. */
   silentLooks = 0;
   /** Looks at it during its start. */
   startingLooks = 0;
@@ -105,7 +105,7 @@ export class WorkerThread {
     this.#numbers.add(this.number, listener, -1);
   }
 
-  /** Tells the worker what is wrong with all workers, if that has changed. */
+  /** Sends the joined health of all workers, if it changed. */
   tellHealth(health: Health): void {
     const isReady = Object.keys(this.troubles).length === 0;
     this.#numbers.setStatus(this.number, !this.serves ? "starting" : isReady ? "ready" : "not ready");
@@ -115,7 +115,7 @@ export class WorkerThread {
     this.send({ kind: "health", ...health });
   }
 
-  /** To be called once a second: counts the looks at a worker that says nothing, or that does not serve yet. */
+  /** Call it once a second: counts looks without a sign of life, and looks before the worker serves. */
   look(): void {
     const beats = this.#numbers.of(this.number, "beats");
     this.silentLooks = beats === this.#beats ? this.silentLooks + 1 : 0;
