@@ -1,10 +1,10 @@
 // Reads limits at run time from PUT and DELETE /limits, from files of them, and from cases.
 
 import { AMOUNT_MAX, missingDay } from "../../engine/base/units.ts";
-import { UNIT_NAMES, type Unit } from "../../engine/domain/limit.ts";
+import { Unit } from "../../engine/domain/limit.ts";
 import { DOMAIN_BYTES_MAX, ENTRIES_MAX } from "../../engine/domain/request.ts";
 import { type AskedLimit, RUNTIME_TEXT_MAX, type RuntimeChange } from "../../engine/runtime/runtime-limit.ts";
-import { asList, asRecord, asText, readEntry, refused } from "./read-questions.ts";
+import { asList, asRecord, asText, asUnit, asWhole, readEntry, refused } from "./read-questions.ts";
 
 const SECONDS_MAX = 10 * 365 * 86_400;
 
@@ -37,10 +37,14 @@ export function readAskedLimit(value: unknown, at: string, unsets: boolean): Ask
     domain: asText(domain, `${at}.domain`, DOMAIN_BYTES_MAX),
     entries: asList(entries, `${at}.entries`, ENTRIES_MAX).map((entry, i) => readEntry(entry, `${at}.entries[${i}]`)),
   };
-  if (seenUs !== undefined && !isWhole(seenUs, Number.MAX_SAFE_INTEGER))
-    throw refused(`a whole number as ${at}.seen_us`);
   const change: RuntimeChange = unsets ? { kind: "none" } : readChange(fields, at);
-  return { caller, change, until: readUntil(fields, at), note: readShort(note, `${at}.note`), seenUs };
+  return {
+    caller,
+    change,
+    until: readUntil(fields, at),
+    note: readShort(note, `${at}.note`),
+    seenUs: seenUs === undefined ? undefined : asWhole(seenUs, `${at}.seen_us`, Number.MAX_SAFE_INTEGER),
+  };
 }
 
 function readChange(fields: Record<string, unknown>, at: string): RuntimeChange {
@@ -72,27 +76,17 @@ function hasAmounts({ requests_per_unit: requests, amounts }: Record<string, unk
 }
 
 function readAmount({ limit = "", requests_per_unit: requests, unit, burst }: Record<string, unknown>, at: string) {
-  const number = unit === undefined ? 0 : UNIT_NAMES.indexOf(String(unit).toLowerCase() as (typeof UNIT_NAMES)[number]);
-  if (number < 0 || (unit !== undefined && number === 0))
-    throw refused(`one of ${UNIT_NAMES.slice(1).join(", ")} as ${at}.unit`);
-  if (!isWhole(requests, AMOUNT_MAX)) throw refused(`a whole number up to ${AMOUNT_MAX} as ${at}.requests_per_unit`);
-  if (burst !== undefined && (!isWhole(burst, AMOUNT_MAX) || burst === 0))
-    throw refused(`a whole number from 1 to ${AMOUNT_MAX} as ${at}.burst`);
   return {
     limit: Buffer.from(readShort(limit, `${at}.limit`)).toString("latin1"),
-    requests,
-    unit: number as Unit,
-    burst,
+    requests: asWhole(requests, `${at}.requests_per_unit`, AMOUNT_MAX),
+    unit: unit === undefined ? Unit.unknown : asUnit(unit, `${at}.unit`),
+    burst: burst === undefined ? undefined : asWhole(burst, `${at}.burst`, AMOUNT_MAX, 1),
   };
 }
 
 function readUntil({ until, until_seconds: seconds }: Record<string, unknown>, at: string): AskedLimit["until"] {
   if (until !== undefined && seconds !== undefined) throw refused(`either until or until_seconds in ${at}`);
-  if (seconds !== undefined) {
-    if (!isWhole(seconds, SECONDS_MAX) || seconds === 0)
-      throw refused(`whole seconds from 1 to ${SECONDS_MAX} as ${at}.until_seconds`);
-    return { seconds };
-  }
+  if (seconds !== undefined) return { seconds: asWhole(seconds, `${at}.until_seconds`, SECONDS_MAX, 1) };
   if (until === undefined) return undefined;
   const ms =
     typeof until === "string" && /^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:\d\d)$/.test(until) ? Date.parse(until) : Number.NaN;
@@ -105,8 +99,4 @@ function readUntil({ until, until_seconds: seconds }: Record<string, unknown>, a
 function readShort(value: unknown, at: string): string {
   if (typeof value === "string" && value.length <= RUNTIME_TEXT_MAX) return value;
   throw refused(`text of at most ${RUNTIME_TEXT_MAX} characters as ${at}`);
-}
-
-function isWhole(value: unknown, max: number): value is number {
-  return typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= max;
 }

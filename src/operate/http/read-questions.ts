@@ -6,7 +6,7 @@ import { isRecord } from "../../engine/base/is-record.ts";
 import { nearestName } from "../../engine/base/near-name.ts";
 import { AMOUNT_MAX } from "../../engine/base/units.ts";
 import { visible } from "../../engine/base/visible.ts";
-import { UNIT_NAMES } from "../../engine/domain/limit.ts";
+import { UNIT_NAMES, type Unit } from "../../engine/domain/limit.ts";
 import { DOMAIN_BYTES_MAX, ENTRIES_MAX, textOf, type WrittenEntry } from "../../engine/domain/request.ts";
 import type { AskedBuckets, AskedDescriptor } from "../../engine/limiter/bucket-admin.ts";
 
@@ -52,11 +52,7 @@ export function readBucketQuestion(body: Buffer): AskedBuckets {
 
 function readOverride(value: unknown, at: string): { amount: number; unit: number } {
   const { requests_per_unit: amount, unit } = asRecord(value, at, LIMIT_KEYS);
-  const number = UNIT_NAMES.indexOf(String(unit).toLowerCase() as (typeof UNIT_NAMES)[number]);
-  if (number <= 0) throw refused(`one of ${UNIT_NAMES.slice(1).join(", ")} as ${at}.unit`);
-  if (typeof amount === "number" && Number.isInteger(amount) && amount >= 0 && amount <= AMOUNT_MAX)
-    return { amount, unit: number };
-  throw refused(`a whole number up to ${AMOUNT_MAX} as ${at}.requests_per_unit`);
+  return { amount: asWhole(amount, `${at}.requests_per_unit`, AMOUNT_MAX), unit: asUnit(unit, `${at}.unit`) };
 }
 
 function readAsked(question: Record<string, unknown>): { domain: string; descriptors: readonly AskedDescriptor[] } {
@@ -128,6 +124,17 @@ export function asList(value: unknown, at: string, lengthMax: number): readonly 
 export function asText(value: unknown, at: string, bytesMax: number): string {
   if (typeof value === "string" && Buffer.byteLength(value) <= bytesMax) return value;
   throw refused(`text of at most ${bytesMax} bytes as ${at}`);
+}
+
+export function asWhole(value: unknown, at: string, max: number, min = 0): number {
+  if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) return value;
+  throw refused(`a whole number from ${min} to ${max} as ${at}`);
+}
+
+export function asUnit(value: unknown, at: string): Unit {
+  const unit = UNIT_NAMES.indexOf(String(value).toLowerCase() as (typeof UNIT_NAMES)[number]);
+  if (unit > 0) return unit as Unit;
+  throw refused(`one of ${UNIT_NAMES.slice(1).join(", ")} as ${at}`);
 }
 
 /** The query of a request. An unknown key is refused: `/buckets/reset?global_limit=true` would reset less than was asked for. */
