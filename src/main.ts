@@ -47,7 +47,7 @@ async function serve(): Promise<void> {
   const logger = openLog(settings, clock);
   for (const warning of settings.warnings) logger.warn(warning);
   let running: Running | undefined;
-  // Installed before the process shows that it runs: without a handler a signal would kill it.
+  // Before the process shows that it runs: without a handler a signal would kill it.
   const asked = askedToEnd();
   process.on("SIGHUP", () => {
     logger.info("SIGHUP: reloading rule files");
@@ -73,7 +73,7 @@ async function serve(): Promise<void> {
   };
   const first = await Promise.race([start(), asked]);
   if (typeof first === "string") {
-    // Nothing that was opened has callers yet, and a start may wait long for a store or for rules.
+    // No caller is served yet, and a start may wait long for a store or for rules.
     logger.info({ signal: first }, "stopped during startup");
     process.exit(0);
   }
@@ -109,7 +109,7 @@ async function end(
 ): Promise<void> {
   logger.info({ signal }, "shutting down");
   for (const again of ["SIGTERM", "SIGINT"] as const) process.once(again, () => process.exit(1));
-  // SIGINT comes from a person at a terminal, for whom no load balancer has to notice the end first.
+  // SIGINT comes from a person at a terminal: no load balancer has to notice first.
   await running.stop({ delays: signal === "SIGTERM" });
   logger.info("done");
   leaveTraces(settings);
@@ -131,6 +131,6 @@ try {
 } catch (error) {
   if (!(error instanceof ConfigError)) throw error;
   process.stderr.write(`${error.code}: ${visibleLines(error.message)}\n`);
-  // Anything that a failed start has opened could keep the process alive, and it would serve nothing.
+  // What a failed start has opened could keep the process alive, serving nothing.
   process.exit(1);
 }

@@ -66,7 +66,7 @@ export function readWithMistakes(env: Environment): {
   return { settings: Object.freeze(settings), mistakes: lines };
 }
 
-/** The values of the table with those that follow from several of them, or from the environment. */
+/** The table's values, and those derived from several of them or from the environment. */
 function completed(values: TableValues, env: Environment, mistakes: string[], warnings: string[]) {
   const { compatibilityMode } = values;
   const backendType = backendTypeOf(values);
@@ -151,8 +151,8 @@ export function secretsOf(settings: Settings): readonly string[] {
 }
 
 /**
- * Deletes the variables of secret settings from this process's environment, because diagnostic reports of Node.js contain it. From
- * Node.js 22.13 and 23.3 on, also leaves the whole environment out of reports, so that other programs' secrets are not in them either.
+ * Deletes secret settings from this process's environment, which diagnostic reports of Node.js contain. From Node.js 22.13 and 23.3 on,
+ * also leaves the whole environment out of reports, and so other programs' secrets.
  */
 export function deleteSecrets(): void {
   for (const [, { name, type }] of tableRows()) if (type.isSecret) delete process.env[name];

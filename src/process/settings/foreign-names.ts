@@ -1,5 +1,4 @@
-// Finds variables that look like settings but are not read: those of envoyproxy/ratelimit without an equivalent here, and names similar
-// to a setting's.
+// Warns of variables that are not read: envoyproxy/ratelimit's without an equivalent here, and names similar to a setting's.
 
 import { nearestName } from "../../engine/base/near-name.ts";
 
@@ -7,7 +6,7 @@ import { nearestName } from "../../engine/base/near-name.ts";
 interface ForeignVariable {
   /** What to use or to know instead, as the end of a sentence. */
   readonly note: string;
-  /** Values in lower case that cause no warning, because Headgate behaves like that anyway. */
+  /** Values, in lower case, that need no warning: Headgate behaves like that anyway. */
   readonly harmless: readonly string[];
 }
 

@@ -28,7 +28,7 @@ export function checkReadable(name: string, path: string, mistakes: string[]): v
   }
 }
 
-/** Adds a mistake if one of two settings is there without the other: a certificate, and its key. */
+/** Adds a mistake if only one of two settings is given, such as a certificate without its key. */
 export function checkBoth(names: string, one: unknown, other: unknown, mistakes: string[]): void {
   if ((one === undefined) !== (other === undefined)) mistakes.push(`${names}: expected both or neither, got one`);
 }

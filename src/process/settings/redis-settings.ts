@@ -1,5 +1,4 @@
-// Combines the REDIS_* settings into one RedisSettings and finds contradictions. Does so too for the second Redis of limits per second
-// (REDIS_PERSECOND_*).
+// Combines the REDIS_* settings into one RedisSettings and finds contradictions; the same for REDIS_PERSECOND_*, the second Redis.
 
 import type { RedisAccess, RedisLogin } from "../../stores/store-address.ts";
 import { checkBoth, checkOne } from "./mistakes.ts";
@@ -41,7 +40,7 @@ export function settleRedis(
   return { redis, perSecondRedis };
 }
 
-/** Undefined without a URL, or if it can't be used. Both deployments have the TLS files of the first, and its settings of sentinels. */
+/** Undefined without a usable URL. Both deployments use the first one's TLS files and sentinel settings. */
 function settleOne(prefix: Prefix, values: TableValues, mistakes: string[]): RedisSettings | undefined {
   const name = prefix === "redis" ? "REDIS" : "REDIS_PERSECOND";
   const text = values[`${prefix}Url`];

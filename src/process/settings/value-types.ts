@@ -60,7 +60,7 @@ export const ADMIN_TOKEN = secret(
   textLike("text", "16 to 1024 letters, digits and ._~+/-=", /^(?=.{16,1024}$)[A-Za-z0-9._~+/-]+=*$/),
 );
 
-/** The path of a file or directory. Whether it exists is not checked here. */
+/** The path of a file or directory, which need not exist. */
 export const PATH: SettingType<string> = {
   ...TEXT,
   label: "path",
@@ -268,7 +268,7 @@ export const OTLP_HEADERS = secret(
   ),
 );
 
-/** The URL of a collector. Its query may be secret, so it is shown without. */
+/** The URL of a collector. Its query may be secret, so it is not shown. */
 export const OTLP_URL: SettingType<string> = {
   label: "URL",
   expects: "an http:// or https:// URL without user and password",
@@ -343,7 +343,7 @@ export function showDuration(us: number): string {
   return shown;
 }
 
-/** Decodes percent-encoded UTF-8; undefined if the text is not that. */
+/** Decodes percent-encoded UTF-8; undefined for other text. */
 export function percentDecoded(text: string): string | undefined {
   return unlessThrown(URIError, () => decodeURIComponent(text));
 }
