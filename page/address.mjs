@@ -1,12 +1,12 @@
-// The address says what the page shows, so that it can be pasted into a chat: the rule that is open, the descriptor that is explained, the
-// search, and the order. Never the token. Pure.
+// The address says what the page shows, so that it can be pasted into a chat: the open rule, the explained descriptor, the search and the
+// order; never the token. Pure.
 
 /** @typedef {{ rule: string, domain: string, explain: string, find: string, sort: string, window: string }} View */
 
 /** @type {View} */
 const EVERYTHING = { rule: "", domain: "", explain: "", find: "", sort: "", window: "" };
 
-/** What the address names; nothing else of it counts. @param {string} hash @returns {View} */
+/** Reads an address; ignores what is not part of a view. @param {string} hash @returns {View} */
 export function viewOf(hash) {
   const given = new URLSearchParams(hash.slice(1));
   const named = Object.keys(EVERYTHING).map((name) => [name, given.get(name) ?? ""]);

@@ -1,11 +1,11 @@
-// Asks the server. The token lives in here and nowhere else: no storage, no cookie, no address.
+// Asks the server. Only this file keeps the token: no storage, cookie or address has it.
 
-/** A question that has not been answered by then is given up. */
+/** Longest wait for an answer. */
 const ANSWER_MS_MAX = 10_000;
 
 /** @typedef {"token missing" | "token wrong" | "refused" | "not there" | "bad question" | "away"} Why */
 
-/** The server has not answered, or not with what was asked for. */
+/** The server did not answer, or refused. */
 export class NoAnswer extends Error {
   /** @param {Why} why @param {string} says */
   constructor(why, says) {
@@ -15,7 +15,7 @@ export class NoAnswer extends Error {
 }
 
 /**
- * What tells the server that a proxy stands before it, even if that one adds no header: then it wants a token.
+ * Tells the server that a proxy is in front of it, even if the proxy adds no header; the server then requires a token.
  * @param {{ readonly pathname: string, readonly hostname: string, readonly host: string }} location
  * @returns {Record<string, string>}
  */
@@ -42,7 +42,7 @@ export class Server {
   }
 
   /**
-   * What a page answers, read as JSON. Throws NoAnswer.
+   * Returns a page's JSON. Throws NoAnswer.
    * @param {string} path without a slash before it: below whatever prefix the page is @param {object} [question] POSTed if given
    * @returns {Promise<any>}
    */
@@ -53,7 +53,7 @@ export class Server {
   }
 
   /**
-   * What became of a change, also if it was refused. Throws NoAnswer.
+   * Makes a change and returns its outcome, also if the server refused it. Throws NoAnswer.
    * @param {"PUT" | "DELETE"} method @param {string} path @param {object} change
    * @returns {Promise<any>}
    */

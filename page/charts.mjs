@@ -121,7 +121,7 @@ function drawChart(item, history, { says, of, words, line, area }) {
   });
 }
 
-/** Times on the axis; none is within a minute of its right edge, where it would not fit. */
+/** Distance between times on the axis. There is none in the last minute, where its text would not fit. */
 const TICK_MS = 300_000;
 
 /** @param {Element} mark @param {number} at 0 at the left edge @param {boolean} isShown @param {string} says */
@@ -136,7 +136,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 360;
 const HEIGHT = 60;
 
-/** A chart without anything on it yet. */
+/** An empty chart. */
 export function makeSpark() {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("class", "spark");
@@ -176,7 +176,7 @@ export function scaleTop(most) {
 }
 
 /**
- * A path of a step for each sample, in as many strokes as there are stretches without a gap.
+ * A path with a step for each sample; it breaks at gaps.
  * @param {Samples} values @param {Samples} seconds @param {readonly number[]} ends @param {number} scale @param {boolean} isArea
  */
 export function pathOf(values, seconds, ends, scale, isArea) {
@@ -194,7 +194,7 @@ export function pathOf(values, seconds, ends, scale, isArea) {
       return;
     }
     lastX = xOf(endMs - (seconds[i] ?? 0) * 1_000);
-    // The line of zeros is seen, an area of zeros is not.
+    // A line of zeros is visible, an area of zeros is not.
     const y = (HEIGHT - (isArea ? 0 : 1) - value * scale).toFixed(1);
     path += `${startX === "" ? "M" : "L"}${lastX} ${y}H${xOf(endMs)}`;
     if (startX === "") startX = lastX;

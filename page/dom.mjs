@@ -1,19 +1,19 @@
-// The few ways in which the page is changed. Text is only ever text: nothing here takes markup.
+// How the page is changed. Text stays text: nothing here takes markup.
 
-/** An element of the page that is there. @param {string} id @returns {any} */
+/** An element of index.html. @param {string} id @returns {any} */
 export function byId(id) {
   const found = document.getElementById(id);
   if (found === null) throw new Error(`expected an element with the id ${id}`);
   return found;
 }
 
-/** What is in an element for sure. @param {Element} element @param {string} selector */
+/** A descendant that exists. @param {Element} element @param {string} selector */
 export function part(element, selector) {
   return /** @type {Element} */ (element.querySelector(selector));
 }
 
 /**
- * A new element. Text among the children is isolated by its own direction of writing.
+ * A new element.
  * @param {string} tag @param {Readonly<Record<string, string>>} attributes @param {readonly (Node | string)[]} children
  */
 export function make(tag, attributes = {}, ...children) {
@@ -23,19 +23,19 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Changes the text if it is another one, so that nobody is told of what stays. @param {Element} element @param {string} text */
+/** Sets the text if it differs, so that screen readers don't repeat it. @param {Element} element @param {string} text */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Sentences of the server, with what stands between backticks as code. @param {string} says @returns {(Node | string)[]} */
+/** Text of the server, with parts in backticks as code. @param {string} says @returns {(Node | string)[]} */
 export function withCode(says) {
   const pieces = says.split("`");
   if (pieces.length % 2 === 0) return [says];
   return pieces.map((piece, i) => (i % 2 === 0 ? piece : make("code", {}, piece)));
 }
 
-/** Changes sentences of the server if they are others. @param {Element} element @param {string} says */
+/** Sets text of the server if it differs. @param {Element} element @param {string} says */
 export function setSaid(element, says) {
   const parts = make("span", {}, ...withCode(says));
   if (element.textContent !== parts.textContent) element.replaceChildren(...parts.childNodes);
@@ -47,7 +47,7 @@ export function setShown(element, isShown) {
 }
 
 /**
- * Has one child for each item, in their order. A child stays as long as its item has the same key, and so does what has the focus.
+ * Makes the children follow the items, one each. A child stays as long as its item's key, and keeps the focus.
  * @template T
  * @param {Element} parent
  * @param {readonly T[]} items
@@ -72,14 +72,13 @@ export function keepChildren(parent, items, { key, create, update }) {
 const childrenOf = new WeakMap();
 
 /**
- * A column of a table: its heading, the class of its cells, what a new cell of an item contains, and what changes in it: its whole text, or
- * what `draw` changes.
+ * A column of a table: its heading, the class of its cells, and what they show. `parts` fill a new cell; `text` and `draw` update it.
  * @template T
  * @typedef {{ head: string, is?: string, parts?: (item: T) => readonly (Node | string)[], text?: (item: T) => string, draw?: (cell: HTMLElement, item: T) => void }} Column
  */
 
 /**
- * Has a row for each item; hidden without one. The first cell of a row is its heading.
+ * Makes the rows follow the items, and hides a table without rows. The first cell of a row is its heading.
  * @template T
  * @param {HTMLTableElement} table @param {readonly T[]} items @param {(item: T) => string} key @param {readonly Column<T>[]} columns
  */

@@ -1,4 +1,4 @@
-// The box that explains a descriptor: which rule it meets and why, what is left in its buckets, and resetting them.
+// The form that explains a descriptor: which rule it meets and why, what is left in its buckets; resets them.
 
 import { hrefOf } from "./address.mjs";
 import { NoAnswer } from "./ask.mjs";
@@ -18,7 +18,7 @@ import { hides, sentence, shown, timeWords } from "./words.mjs";
  * @typedef {{ domain: string, descriptors: unknown[] }} Question
  */
 
-/** What is explained when the box is sent goes into the address. @param {Server} server @param {() => View} viewNow @param {(error: unknown) => void} refused */
+/** Explains what is submitted, and puts it into the address. @param {Server} server @param {() => View} viewNow @param {(error: unknown) => void} refused */
 export function openExplain(server, viewNow, refused) {
   byId("explain-form").addEventListener("submit", (/** @type {Event} */ event) => {
     event.preventDefault();
@@ -28,14 +28,14 @@ export function openExplain(server, viewNow, refused) {
     void explainText(server, domain, explain, refused);
   });
   byId("descriptor").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
-    // Not the Enter that ends a word in an input method, nor Shift+Enter.
+    // Shift+Enter adds a line; Enter also ends a word in an input method.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     byId("explain-form").requestSubmit();
   });
 }
 
-/** The domain and the descriptor of the address that were explained last. */
+/** The domain and descriptor that were explained last. */
 let followed = "";
 /** What explanations depend on, as of the last look. */
 let facts = "";
@@ -66,7 +66,7 @@ export function explainHref(view, { domain, descriptor = [] }) {
   return hrefOf(view, { domain, explain });
 }
 
-/** Domains to choose from; the only one is filled in. @param {readonly string[]} domains */
+/** Offers domains to choose from, and fills in the first. @param {readonly string[]} domains */
 export function offerDomains(domains) {
   const list = byId("domains");
   const offered = [...list.children].map((option) => option.value);
@@ -111,7 +111,7 @@ async function explainText(server, given, text, refused) {
   }
 }
 
-/** While the store is away nobody knows what is left, but the rules are known. @param {unknown} error @returns {{ buckets: readonly Bucket[], says: string }} */
+/** Rules can be explained while the store is away; buckets can't. @param {unknown} error @returns {{ buckets: readonly Bucket[], says: string }} */
 function notPeeked(error) {
   if (!(error instanceof NoAnswer) || error.why !== "away") throw error;
   return { buckets: [], says: `what is left in the buckets is not known: ${error.message}` };

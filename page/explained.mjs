@@ -1,4 +1,4 @@
-// What the server says of a descriptor, as elements: which rule it meets and why, what is left in its buckets.
+// Elements for an explanation: which rule a descriptor meets and why, what is left in its buckets.
 
 import { fillTable, make, withCode } from "./dom.mjs";
 import { countWords, durationWords, sentence, shown } from "./words.mjs";

@@ -23,10 +23,10 @@ const LISTED_MAX = 100;
 const KINDS = { amounts: "with other amounts", use: "with another tier", block: "blocked", exempt: "exempt" };
 const NEEDS_TOKEN =
   "This server has no token, so nobody may set any: set ADMIN_TOKEN or ADMIN_TOKEN_FILE, and restart it.";
-/** What was listed last, and for which state. @type {{ of: string, limits: readonly SetLimit[] }} */
+/** The last list, and the state that it is of. @type {{ of: string, limits: readonly SetLimit[] }} */
 let listed = { of: "", limits: [] };
 
-/** Shows what is in force; asks for the list when it has changed. Throws NoAnswer. @param {Server} server @param {State} state @param {Act} act */
+/** Shows limits in force; fetches the list when they have changed. Throws NoAnswer. @param {Server} server @param {State} state @param {Act} act */
 export async function showLimits(server, { instance, at, rules, runtime_limits: counts }, act) {
   const of = JSON.stringify([instance, rules.hash, counts]);
   if (server.hasToken && of !== listed.of) listed = { of, ...(await server.ask(`limits?newest=${LISTED_MAX}`)) };
@@ -77,7 +77,7 @@ function limitParts({ limits, says, who, note, set_at: setAt }) {
   return [does, make("small", {}, shown(by, 300))];
 }
 
-/** Buttons that ask and act. @param {Caller} caller @param {readonly Action[]} actions @param {Act} act */
+/** A button for each action. @param {Caller} caller @param {readonly Action[]} actions @param {Act} act */
 export function actionButtons(caller, actions, act) {
   const name = shown(callerWords(caller), 80);
   return actions.flatMap((action) => {
@@ -87,10 +87,10 @@ export function actionButtons(caller, actions, act) {
   });
 }
 
-/** Asks, and then changes what applies to a caller. @param {Server} server @param {Action} action @param {Caller} caller @param {import("./question.mjs").Tell} tell */
+/** Changes the limits of a caller, after a question. @param {Server} server @param {Action} action @param {Caller} caller @param {import("./question.mjs").Tell} tell */
 export async function askLimit(server, action, caller, tell) {
   const { domain } = caller;
-  /** What is shown before the change: the server refuses it if that is no longer so. */
+  /** The state shown before the change; the server refuses the change if the state is another by then. */
   let seenUs = 0;
   const entries = caller.entries.map(askedEntry);
   const prepare = async () => {
@@ -114,13 +114,13 @@ export async function askLimit(server, action, caller, tell) {
   await askFirst(action, `${shown(callerWords(caller), 200)} in ${shown(domain, 80)}`, prepare, act, tell);
 }
 
-/** The name by which a change names a limit of its rule; empty for the only one. @param {string} id @param {string} domain @param {string} path */
+/** A limit's name within its rule, as changes name it; empty for the only one. @param {string} id @param {string} domain @param {string} path */
 export function labelOf(id, domain, path) {
   const head = `${domain}/${path}#`;
   return id.startsWith(head) ? id.slice(head.length) : "";
 }
 
-/** What the form says, as PUT takes it. @param {Action} action */
+/** The form's fields in the form that PUT takes. @param {Action} action */
 function fieldsOf(action) {
   const end = byId("limit-until").value;
   const until = end === "" ? {} : { until_seconds: Number(end) };

@@ -1,4 +1,4 @@
-// The operator's page: looks at the server every two seconds while somebody can see it, and shows what it says.
+// The operator's page: asks the server every two seconds while the page is visible, and shows the answers.
 
 import { hrefOf, viewOf } from "./address.mjs";
 import { NoAnswer, Server } from "./ask.mjs";
@@ -26,7 +26,7 @@ let isRunning = false;
 let isLooking = false;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer;
-/** When the server answered last, by the clock of this machine; undefined if it never did. @type {number | undefined} */
+/** When the server last answered, by this machine's clock; undefined if it never did. @type {number | undefined} */
 let answeredMs;
 
 document.addEventListener("visibilitychange", () => void lookNext());
@@ -86,14 +86,14 @@ function showTopKeys(top, view) {
   showTop(top, view, (key) => explainHref(view, key), server.hasToken ? actOnLimit : undefined);
 }
 
-/** Asks before it is refused, for refusals are counted and logged. */
+/** Asks whether a token is needed: a refused request would be counted and logged. */
 async function requireAccess() {
   const { wants, says } = await server.ask("access");
   if (wants === "token") throw new NoAnswer("token missing", "a token is required");
   if (wants !== "nothing") throw new NoAnswer("refused", says);
 }
 
-/** Of a flood that is over, the keys are those of the last hour. */
+/** The top keys of the last minute, or of the last hour after a flood. */
 function askTop() {
   const window = lastFlood(history)?.isNow === false ? "hour" : "minute";
   return server.ask(`top?window=${window}&by=refused&keys=10`);
@@ -106,7 +106,7 @@ function askListed({ rule, find, sort, window }, top) {
   return server.ask(`top?window=${window === "hour" ? window : top.window}&by=${by}&keys=100`);
 }
 
-/** What is looked for and the order stand in the address; so what is there stands in the form. */
+/** Keeps the filter form and the address equal. */
 function openFilter() {
   const form = byId("filter");
   const names = /** @type {const} */ (["find", "sort", "window"]);
@@ -129,7 +129,7 @@ function actOnLimit(action, caller) {
   void askLimit(server, action, caller, { done: () => void lookNext(), refused: noteRefusal });
 }
 
-/** What the first line says where the server shows nothing. @type {Readonly<Record<string, string>>} */
+/** The first line while the server shows nothing. @type {Readonly<Record<string, string>>} */
 const LOCKED = {
   "token missing": "A token is required.",
   "token wrong": "Invalid token.",
@@ -153,12 +153,12 @@ function showTrouble(error) {
   }
 }
 
-/** What went wrong in a box is said there; a token that is wanted concerns the whole page. @param {unknown} error */
+/** Forms and dialogs show their own errors; a missing token locks the page. @param {unknown} error */
 function noteRefusal(error) {
   if (error instanceof NoAnswer && error.why.startsWith("token")) lock(error);
 }
 
-/** Shows nothing more until there is a token. @param {NoAnswer} error */
+/** Hides all data until there is a token. @param {NoAnswer} error */
 function lock({ why, message }) {
   isRunning = false;
   clearTimeout(timer);
@@ -196,7 +196,7 @@ function startLooking() {
   void lookNext();
 }
 
-/** Looks now and LOOK_MS after each end of it; rests while the page is hidden, and looks at once when it is seen again. */
+/** Looks now, and again LOOK_MS after each look. Pauses while the page is hidden. */
 async function lookNext() {
   clearTimeout(timer);
   if (!isRunning || isLooking || document.hidden) return;

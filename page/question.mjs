@@ -1,4 +1,4 @@
-// The dialog that asks before a change, makes the change, and says what came of it.
+// The dialog that asks before a change, makes it, and shows the outcome.
 
 import { NoAnswer } from "./ask.mjs";
 import { byId, setShown, setText, withCode } from "./dom.mjs";
@@ -30,7 +30,7 @@ export async function askFirst(action, what, prepare, act, { done, refused }) {
   const { signal } = ended;
   let canAct = false;
   let isDone = false;
-  // At once, not when the dialog says that it has closed: it may be open with another question by then.
+  // Not at the "close" event, which comes later: the dialog may be open with another question by then.
   const end = () => {
     ended.abort();
     dialog.close();
@@ -49,7 +49,7 @@ export async function askFirst(action, what, prepare, act, { done, refused }) {
   };
   showQuestion(action, what);
   byId("question-no").addEventListener("click", end, { signal });
-  // The key Escape.
+  // Escape.
   dialog.addEventListener("cancel", end, { signal });
   byId("question-form").addEventListener(
     "submit",

@@ -1,4 +1,4 @@
-// What the server's history says: rates per second, what came of calls at some time, and when many were refused. Pure.
+// Numbers from the server's history: rates per second, outcomes of calls over a time, and floods of refusals. Pure.
 
 /**
  * @typedef {import("../src/operate/telemetry/rate-history.ts").HistoryView} History
@@ -6,13 +6,13 @@
  * @typedef {{ readonly fromMs: number, readonly toMs: number, readonly isNow: boolean, readonly share: number }} Flood
  */
 
-/** How far back charts go. */
+/** Time that charts cover. */
 export const SPAN_MS = 900_000;
-/** So large a part of calls that is refused is said before all else. */
+/** From this share of refused calls on there is a flood. */
 const FLOOD_SHARE = 0.05;
-/** Fewer refusals are no flood. */
+/** Least refusals of a flood. */
 const FLOOD_REFUSALS = 5;
-/** A flood that pauses for less is one, and is over after so long. */
+/** A flood goes on through pauses up to PAUSE_MS. It is over OVER_MS after its last refusals. */
 const PAUSE_MS = 60_000;
 const OVER_MS = 20_000;
 export const MINUTE_MS = 60_000;
@@ -46,7 +46,7 @@ export function countOver(history, counts, fromMs, toMs) {
   }, 0);
 }
 
-/** What came of calls between two times. @param {History} history @param {number} fromMs @param {number} toMs */
+/** Outcomes of calls between two times. @param {History} history @param {number} fromMs @param {number} toMs */
 export function callsOver(history, fromMs, toMs) {
   const { allowed, refused, errors } = history.calls;
   const [passed, over, failed] = [allowed, refused, errors].map((list) => countOver(history, list, fromMs, toMs));
@@ -56,7 +56,7 @@ export function callsOver(history, fromMs, toMs) {
 }
 
 /**
- * The last time that a large part of calls was refused. `share`: of the last minute, or of all of a flood that is over.
+ * The last flood. `share`: refused calls in the last minute, or in all of a flood that is over.
  * @param {History | null} history @returns {Flood | undefined}
  */
 export function lastFlood(history) {
@@ -78,7 +78,7 @@ export function lastFlood(history) {
   return { ...flood, isNow, share: callsOver(history, fromMs, isNow ? atMs : flood.toMs).refused };
 }
 
-/** The rule that refused most between two times, and its part of these refusals; undefined if none did. @param {History} history @param {number} fromMs @param {number} toMs */
+/** The rule that refused most between two times, and its share of the refusals; undefined without refusals. @param {History} history @param {number} fromMs @param {number} toMs */
 export function refusingMost(history, fromMs, toMs) {
   const counts = Object.entries(history.limits).map(([id, { refused }]) => ({
     id,

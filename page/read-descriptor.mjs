@@ -1,5 +1,5 @@
-// Reads descriptors as they stand in logs and at terminals: key=value,key2=value2; a line of the decision log or the body of
-// /json; the descriptors that Envoy's access log prints of Headgate's metadata. Pure.
+// Reads descriptors in the forms of terminals and logs: key=value,key2=value2; a line of the decision log, or the body of /json; Headgate's
+// metadata in Envoy's access log. Pure.
 
 /**
  * @typedef {{ key: string, value?: string, value_base64?: string }} Entry
@@ -14,12 +14,12 @@ export function readDescriptors(text) {
   return /^[[{]/.test(trimmed) ? readJson(trimmed) : readTyped(trimmed);
 }
 
-/** A descriptor as it is typed; undefined if it can't be, because it holds bytes or hides something. @param {readonly Entry[]} entries @param {(text: string) => boolean} hides */
+/** A descriptor as one types it; undefined if it has bytes or hidden characters. @param {readonly Entry[]} entries @param {(text: string) => boolean} hides */
 export function typedDescriptor(entries, hides) {
   if (entries.some(({ key, value }) => value === undefined || hides(key + value) || /[=,\\]/.test(key)))
     return undefined;
   const typed = entries.map(({ key, value = "" }) => `${key}=${value.replace(/[\\,]/g, "\\$&")}`).join(",");
-  // Space around a line is none of it, and what begins like JSON or like an option is read as that.
+  // Spaces around a line are trimmed; a line that begins like JSON or an option is read as such.
   return typed.trim() === typed && !/^[[{-]/.test(typed) ? typed : undefined;
 }
 
@@ -44,7 +44,7 @@ function readJson(text) {
   return { ...domain, descriptors: found.list.map(readDescriptor) };
 }
 
-/** The descriptors, however deep a log line has them. @param {unknown} json @param {number} depth @returns {{ domain?: unknown, list: unknown[] } | undefined} */
+/** Finds the descriptors in a log line, at any depth up to six. @param {unknown} json @param {number} depth @returns {{ domain?: unknown, list: unknown[] } | undefined} */
 function findDescriptors(json, depth) {
   if (Array.isArray(json)) return depth === 0 ? { list: json } : undefined;
   if (!isRecord(json) || depth > 6) return undefined;
@@ -64,7 +64,7 @@ function readDescriptor(json) {
   return { entries: read, ...(limit === undefined || typeof limit === "string" ? {} : { limit }) };
 }
 
-/** An entry as the server takes it: where it shows bytes, a text stands in for them. @param {Entry} entry @returns {Entry} */
+/** An entry as the server takes it: bytes without the text that the server shows for them. @param {Entry} entry @returns {Entry} */
 export function askedEntry({ key, value = "", value_base64: base64 }) {
   return base64 === undefined ? { key, value } : { key, value_base64: base64 };
 }
@@ -80,7 +80,7 @@ function readTyped(text) {
   const lines = rest.split(/\r?\n/).map((line) => line.trim());
   const descriptors = [];
   for (const line of lines.filter((each) => each !== "")) {
-    // A comma after a backslash is text, unless that one is text itself after another one.
+    // `\,` is a comma as text, `\\` a backslash.
     const parts = line.split(/(?<=(?<!\\)(?:\\\\)*),/);
     if (parts.some((part) => part.indexOf("=") < 1))
       return { problem: `Expected key=value,key2=value2, got '${line}'.` };
@@ -97,7 +97,7 @@ function entryOf(text) {
   return at < 0 ? { key: text, value: "" } : { key: text.slice(0, at), value: text.slice(at + 1) };
 }
 
-/** Which entry was probably meant otherwise, because a blank was typed for a comma or next to one. @param {readonly Descriptor[]} descriptors */
+/** A warning if a blank was probably typed for a comma, or next to one. @param {readonly Descriptor[]} descriptors */
 export function doubtOf(descriptors) {
   for (const { key, value = "" } of descriptors.flatMap(({ entries }) => entries)) {
     if (key.trim() !== key)

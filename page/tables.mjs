@@ -1,4 +1,4 @@
-// The rules in force with what each limit counts; the processes and workers, if there are several.
+// Tables of the rules in force, with the counts of each limit, and of several processes or workers.
 
 import { hrefOf } from "./address.mjs";
 import { drawSpark, makeSpark } from "./charts.mjs";
@@ -13,7 +13,7 @@ import { countWords, plural, processName, rateWords, shown, sinceWords } from ".
  * @typedef {import("./rates.mjs").History} History
  */
 
-/** Limits of the history; with fewer, a limit that is not there was not hit. */
+/** Most limits in the history. If it has fewer, all others were not hit. */
 const HISTORY_LIMITS = 200;
 
 /** @param {State} state @param {History | null} history @param {import("./address.mjs").View} view */
@@ -54,7 +54,7 @@ function nowWords({ id, count }, history, list) {
   return count === undefined || history === null ? "" : rateWords(latest(limitDrawn(history, id)[list]));
 }
 
-/** Opens the rule, or closes the one that is open. @param {HTMLElement} cell @param {RuleRow} row @param {import("./address.mjs").View} view */
+/** A link that opens the rule, or closes it if it is open. @param {HTMLElement} cell @param {RuleRow} row @param {import("./address.mjs").View} view */
 function drawLink(cell, { depth, id }, view) {
   const isOpen = id === view.rule;
   cell.style.setProperty("--depth", String(depth));
@@ -71,7 +71,7 @@ export function limitDrawn(history, id) {
   return { line: ratesOf(history, hits), area: ratesOf(history, refused) };
 }
 
-/** The rows that the view asks for: in the order of the files, or sorted, then under their whole names. @param {readonly RuleRow[]} rows @param {History | null} history @param {import("./address.mjs").View} view @returns {readonly RuleRow[]} */
+/** The rows of a view: in the order of the files, or found and sorted, under their whole names. @param {readonly RuleRow[]} rows @param {History | null} history @param {import("./address.mjs").View} view @returns {readonly RuleRow[]} */
 function rowsOf(rows, history, { find, sort }) {
   if (find + sort === "") return rows;
   const list = sort === "asked" ? "line" : "area";

@@ -1,4 +1,4 @@
-// The keys that are refused most, and how they are called.
+// The keys that are refused or asked most, and their names.
 
 import { byId, fillTable, make, setShown, setText } from "./dom.mjs";
 import { actionButtons, callerWords } from "./limits.mjs";
@@ -6,7 +6,7 @@ import { countWords, plural, shown, sinceWords } from "./words.mjs";
 
 /** @typedef {import("./address.mjs").View} View */
 
-/** Keys of a table. */
+/** Keys that are shown, unless the view narrows them down. */
 const SHOWN_MAX = 10;
 
 /**
@@ -48,7 +48,7 @@ export function idOf({ domain, rule, limit }) {
   return `${domain}/${rule}${limit === "" ? "" : `#${limit}`}`;
 }
 
-/** Whether a text has what is looked for, in small or capital letters. @param {string} text @param {string} find */
+/** Whether a text has what is looked for, in any case. @param {string} text @param {string} find */
 export function isFound(text, find) {
   return text.toLowerCase().includes(find.toLowerCase());
 }
@@ -93,13 +93,12 @@ export function hideTop(says) {
  * @property {string} at
  * @property {"minute" | "hour"} window
  * @property {"refused" | "asked"} by
- * @property {number} window_seconds
  * @property {number} refused refusals of all keys
  * @property {number} [processes] whose counts these are, if several
  * @property {readonly TopKey[]} keys
  */
 
-/** Whose key it is: all calls for the global limit, else its entries if they are known, else the name of its bucket. @param {TopKey} key */
+/** A key in words: all calls for the global limit, else its entries if known, else the name of its bucket. @param {TopKey} key */
 export function keyWords({ rule, domain, descriptor, key }) {
   if (rule === "") return `all calls of ${domain}`;
   if (descriptor === undefined || descriptor.length === 0) return key;
@@ -112,7 +111,7 @@ export function ruleWords({ domain, rule, limit }) {
   return `rule ${rule}${limit === "" ? "" : ` (${limit})`} of ${domain}`;
 }
 
-/** Said where there is no key to show. @param {TopAnswer} answer */
+/** Says why there is no key. @param {TopAnswer} answer */
 export function noKeyWords({ refused, window }) {
   if (refused === 0) return `None within the last ${window}.`;
   return `No key stands out among ${plural(refused, "refusal")} within the last ${window}.`;

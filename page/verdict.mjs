@@ -25,7 +25,7 @@ import {
 /** @typedef {import("./rates.mjs").History} History */
 /** @typedef {{ state: State, history: History | null, top: TopAnswer | undefined }} Seen */
 
-/** What the first of all problems comes to, by its id. @type {Readonly<Record<string, string>>} */
+/** The first problem in few words, by its id. @type {Readonly<Record<string, string>>} */
 const HEADS = {
   store: "The store is away",
   rules: "No rules are in force",
@@ -36,7 +36,7 @@ const HEADS = {
   undecided: "Calls passed without a decision",
 };
 
-/** Calls that failed are said from this part on. */
+/** From this share of failed calls on the verdict names them. */
 const FAILED_SHARE = 0.05;
 
 /** The first line, and its colour. @param {Seen} seen */
@@ -49,7 +49,7 @@ export function verdictOf({ state, history, top }) {
     minute !== undefined && minute.failed >= FAILED_SHARE ? `${percentWords(minute.failed)} of calls fail` : "";
   const refused = history !== null && flood !== undefined ? refusedWords(flood, history, top) : "";
   const problem = problemWords(state) || failed;
-  // What is urgent first; a flood comes before what can wait.
+  // Critical problems come first, then a flood, then other problems.
   const parts = isFlooded && status !== "critical" ? [refused, problem] : [problem, refused];
   const isWell = status === "well" && failed === "" && !isFlooded;
   if (isWell) {

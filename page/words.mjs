@@ -1,16 +1,16 @@
 // Numbers, times and text of callers as people read them. Pure.
 
 /**
- * What is not drawn, or turns the direction of writing: controls, format characters, separators of lines, halves of surrogate
- * pairs. As in src/engine/base/visible.ts.
+ * Characters that are invisible or change the direction of writing: controls, format characters, line separators, lone surrogates. As in
+ * src/engine/base/visible.ts.
  */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** Longest text of callers that is shown whole. */
+/** Longest text that is shown whole, in characters. */
 const SHOWN_MAX = 160;
 
 /**
- * Text of callers on one line: what hides is shown by its number, long text by its beginning.
+ * Text of callers on one line: hidden characters by their numbers, long text by its beginning.
  * @param {string} text
  */
 export function shown(text, max = SHOWN_MAX) {
@@ -24,7 +24,7 @@ export function hides(text) {
   return shown(text, Number.POSITIVE_INFINITY) !== text;
 }
 
-/** A rate: as exact as it is worth. @param {number | null} rate */
+/** A rate, rounded the more the larger it is. @param {number | null} rate */
 export function rateWords(rate) {
   if (rate === null) return "-";
   if (rate === 0) return "0";
@@ -67,7 +67,7 @@ export function durationWords(seconds) {
   return hours % 24 > 0 ? `${days} d ${hours % 24} h` : `${days} d`;
 }
 
-/** The time of day where the reader is; with the day if it is not of the last 20 hours. @param {number} atMs @param {number} nowMs */
+/** The reader's local time; with the date if it is over 20 hours away. @param {number} atMs @param {number} nowMs */
 export function timeWords(atMs, nowMs = atMs) {
   const at = new Date(atMs);
   const time = at.toTimeString().slice(0, 8);
@@ -75,18 +75,18 @@ export function timeWords(atMs, nowMs = atMs) {
   return Math.abs(nowMs - atMs) < 72_000_000 ? time : `${at.toLocaleDateString("sv")} ${time}`;
 }
 
-/** `13:02:10 (3 min)`; both times as the server writes them, so that the reader's clock does not matter. @param {string} since @param {string} now */
+/** `13:02:10 (3 min)`; both times are the server's, so the reader's clock doesn't matter. @param {string} since @param {string} now */
 export function sinceWords(since, now) {
   const [sinceMs, nowMs] = [Date.parse(since), Date.parse(now)];
   return `${timeWords(sinceMs, nowMs)} (${durationWords((nowMs - sinceMs) / 1_000)})`;
 }
 
-/** Begun with a capital letter and ended with a full stop. @param {string} says */
+/** With a capital letter first and a full stop last. @param {string} says */
 export function sentence(says) {
   return `${says.charAt(0).toUpperCase()}${says.slice(1)}${/[.!?]$/.test(says) ? "" : "."}`;
 }
 
-/** A process without its start, which only tells it from the one before. @param {string} instance */
+/** A process without its start time, which only distinguishes restarts. @param {string} instance */
 export function processName(instance) {
   return shown(instance.split(":").slice(0, 2).join(":"), 80);
 }
