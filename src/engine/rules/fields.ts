@@ -93,7 +93,6 @@ export class Fields {
   text(name: string): string | undefined {
     const field = this.#fields.get(name);
     if (field === undefined) return undefined;
-    for (const node of field.overridden) if (node.kind !== "scalar") textOfNode(name, node, this.log);
     return isNull(field.value) ? undefined : textOfNode(name, field.value, this.log);
   }
 
@@ -101,7 +100,6 @@ export class Fields {
   flag(name: string): boolean {
     const field = this.#fields.get(name);
     if (field === undefined) return false;
-    for (const node of field.overridden) flagOf(name, node, this.log);
     return flagOf(name, field.value, this.log);
   }
 
@@ -109,8 +107,6 @@ export class Fields {
   whole(name: string, min: number, max = AMOUNT_MAX): number | undefined {
     const field = this.#fields.get(name);
     if (field === undefined) return undefined;
-    // Overridden values may be fractions, because the reference truncates them without an error.
-    for (const node of field.overridden) if (!isFloat(node)) wholeOf(name, node, min, max, this.log);
     return wholeOf(name, field.value, min, max, this.log);
   }
 
@@ -265,10 +261,6 @@ function wholeOf(name: string, node: SourceNode, min: number, max: number, log: 
   const isQuotedNumber = node.kind === "scalar" && node.isQuoted && /^\d+$/.test(node.text);
   const hint = isQuotedNumber ? "Write it without quotes." : undefined;
   return log.wrong(node, `${name}: expected a whole number from ${min} to ${max}`, hint);
-}
-
-function isFloat(node: SourceNode): boolean {
-  return node.kind === "scalar" && node.value.type === "float";
 }
 
 const LIMITS_HINT = "A list of limits goes under 'rate_limits'.";

@@ -25,7 +25,6 @@ export class TreeConverter {
   readonly #openEnd: number;
   readonly #nodesMax: number;
   #size = 0;
-  #flowDepth = 0;
 
   /** `openEnd`: the length of the text if it does not end in a line feed, else Infinity. */
   constructor(placeOf: (offset: number) => Place, openEnd: number, nodesMax: number) {
@@ -55,19 +54,13 @@ export class TreeConverter {
 
   #convertContent(node: unknown, at: Place, depth: number): SourceNode {
     const offset = rangeStart(node) ?? 0;
-    if (isMap(node) || isSeq(node)) {
-      if (node.flow === true) this.#flowDepth++;
-      const converted: SourceNode = isMap(node)
-        ? { kind: "mapping", at, entries: this.#entriesOf(node, depth) }
-        : { kind: "sequence", at, items: node.items.map((item) => this.#convert(item, offset, depth + 1)) };
-      if (node.flow === true) this.#flowDepth--;
-      return converted;
+    if (isMap(node)) return { kind: "mapping", at, entries: this.#entriesOf(node, depth) };
+    if (isSeq(node)) {
+      const items = node.items.map((item) => this.#convert(item, offset, depth + 1));
+      return { kind: "sequence", at, items };
     }
     if (!isScalar(node)) return emptyScalar(at);
     const text = this.#textOf(node);
-    if (this.#flowDepth > 0 && node.type === "PLAIN" && text.includes("?")) {
-      this.#error(at, "inside [ ] or { }, text with a question mark needs quotes");
-    }
     const isQuoted = node.type !== undefined && node.type !== "PLAIN";
     const value = resolveScalar(text, node.tag ?? "", isQuoted);
     if (typeof value !== "string") return { kind: "scalar", at, text, isQuoted, value };
