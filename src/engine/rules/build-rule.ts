@@ -219,7 +219,7 @@ function isOwnKind({ limits, isPostPaid, cost, hold }: RuleDraft): boolean {
   return limits.isList || limits.name !== "" || isPostPaid || cost !== undefined || hold !== undefined;
 }
 
-/** `labels` are those of the rule's limits so far, under all its tiers. */
+/** `labels`: labels of the rule's limits so far, under all its tiers. */
 function buildLimits(
   drafts: readonly LimitDraft[],
   owner: LimitOwner,

@@ -79,7 +79,7 @@ export function calendarWindows(calendar: Calendar): CalendarWindows {
   return new CalendarWindows(wordsOf(calendar), (atUs) => edgesAround(calendar, atUs));
 }
 
-// When a zone crosses the date line, a skipped day begins at the same moment as the next one. Such empty windows are passed over.
+// When a zone crosses the date line, a skipped day begins at the same moment as the next one. Such empty windows are skipped.
 function edgesAround(calendar: Calendar, atUs: number): WindowEdges {
   const startOfWindow = (number: number) => startUs(calendar, number);
   let number = windowOf(calendar, atUs);

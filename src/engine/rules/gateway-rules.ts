@@ -1,5 +1,5 @@
-// Turns the rules of a control plane into rules as a file would write them: its messages lack fields for our keys, and give levels to entries that
-// are only about holds.
+// Turns a control plane's rules into what a file would say: its messages have no fields for our keys, and have levels for entries that only
+// concern holds.
 
 import { oneByteOf } from "../domain/request.ts";
 import { type Defaults, hasKey, without } from "./defaults.ts";

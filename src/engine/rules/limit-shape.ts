@@ -1,4 +1,4 @@
-// Converts the numbers of a limit as written into those that algorithms use.
+// Converts a limit's numbers from a rule file to what algorithms use.
 
 import { AMOUNT_MAX } from "../base/units.ts";
 import { UNIT_SECONDS, Unit, WINDOW_SECONDS_MAX } from "../domain/limit.ts";

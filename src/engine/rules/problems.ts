@@ -15,7 +15,7 @@ export class ProblemLog {
     return this.#errors > 0;
   }
 
-  /** True once further errors are not kept, so that there is no use in looking for them. */
+  /** True once further errors are not kept, so that looking for them is useless. */
   get isFull(): boolean {
     return this.#errors >= PROBLEMS_MAX;
   }

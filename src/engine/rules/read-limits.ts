@@ -41,7 +41,7 @@ interface NamedLimits extends WrittenLimits {
   readonly read: Map<string, LimitsDraft>;
 }
 
-/** Reads all limits that may apply to a rule, each with the limit of its `concurrent`. `named` are those of its domain. */
+/** Reads all limits that may apply to a rule, each with the limit of its `concurrent`. `named`: the domain's named limits. */
 export function readRuleLimits(
   fields: Fields,
   named: LimitsByName,

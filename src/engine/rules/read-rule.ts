@@ -121,7 +121,7 @@ function readRoot(file: SourceFile, log: ProblemLog): MappingNode | undefined {
   return undefined;
 }
 
-/** `copies`: how many copies of these rules there will be. Once there are more than RULES_MAX in all, or too many errors, no more are read. */
+/** `copies`: how many copies of these rules there will be. Stops above RULES_MAX rules in all, and when the log is full. */
 function* readRules(fields: Fields, into: RuleDraft[], copies: number, context: FileContext): LongWork<void> {
   const { log } = fields;
   for (const written of fields.mappings("descriptors")) {

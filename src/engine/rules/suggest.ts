@@ -2,7 +2,7 @@
 
 import { nearestName } from "../base/near-name.ts";
 
-// By our words: those of other rate limiters that mean the same, folded.
+// For each of our words, what other rate limiters call it, folded.
 const WORDS_OF_OTHERS: ReadonlyMap<string, readonly string[]> = new Map([
   ["rate_limit", ["limit", "ratelimit"]],
   ["rate_limits", ["limits"]],

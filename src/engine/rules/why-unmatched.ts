@@ -1,5 +1,5 @@
-// Why calls may pass a rule by: compares what the rule wants with descriptors that matched no rule, and with sibling rules that calls match.
-// Gives hints for people, so a likely cause is enough.
+// Why no call matches a rule: compares the rule with descriptors that matched none, and with sibling rules that calls match. The hints are
+// for people, so a likely cause is enough.
 
 import { nearestName } from "../base/near-name.ts";
 import { listed, quoted } from "./explain-words.ts";
@@ -34,7 +34,7 @@ export function whyUnmatched(
     const of = (texts: readonly string[]) => at.map((i) => texts[i] as string);
     const keys = of(all);
     const isSame = keys.join() === wanted.join();
-    // Behind the same names in another order, or misspelt; before names too many or too few.
+    // Less likely than another order or a misspelt name, likelier than a missing or surplus one.
     const distance = isSame ? 0.5 : distanceOf(keys, wanted);
     if (distance >= least) continue;
     least = distance;
@@ -43,7 +43,7 @@ export function whyUnmatched(
   return says ?? whyOthers(chain, root.rules, isMet) ?? "no descriptor like it has come";
 }
 
-/** How many names are too many, too few or others; Infinity if these are not like the wanted ones. */
+/** Number of surplus, missing or different names; Infinity if `keys` do not resemble `wanted`. */
 function distanceOf(keys: readonly string[], wanted: readonly string[]): number {
   const shared = wanted.filter((name) => keys.some((key) => isNear(key, name))).length;
   const distance = Math.max(keys.length, wanted.length) - shared;
@@ -51,7 +51,7 @@ function distanceOf(keys: readonly string[], wanted: readonly string[]): number 
   return isLike ? distance : Number.POSITIVE_INFINITY;
 }
 
-/** Why values of descriptors with the rule's keys did not match. A value is shown only if it is nearly the rule's own. */
+/** Why values under the rule's keys did not match. Shows a value only if it is nearly the rule's own. */
 function whyValues(chain: readonly Rule[], values: UnmatchedShape["values"]): string {
   const wrong = chain.findIndex((rule, i) => values.every((one) => !accepts(rule, rule.key, one[i] as string)));
   const rule = chain[wrong];
@@ -76,7 +76,7 @@ function whyOthers(chain: readonly Rule[], roots: readonly Rule[], isMet: (rule:
   return below === undefined ? undefined : `calls match ${quoted(below.path)} instead: they have more entries`;
 }
 
-/** All rules with keys like those of the chain, among their siblings, which are undefined. */
+/** The rules whose keys resemble the chain's; undefined for each other rule that is visited. */
 function* rulesAlong([first, ...below]: readonly Rule[], rules: readonly Rule[]): Generator<Rule | undefined> {
   for (const rule of rules) {
     const isAlong = first !== undefined && isNear(rule.key, first.key);
