@@ -153,7 +153,7 @@ export class BucketAdmin {
     for (const { bucketKey } of takes) for (const memory of this.#options.memories) memory.forget(bucketKey);
   }
 
-  // The last take on a bucket tells its state after all of them.
+  // The last take on a bucket has its state after all of them.
   #reports(takes: readonly Take[], group: TakeGroup): readonly BucketReport[] {
     const times = group.size / takes.length;
     return takes.map((take, i) => ({

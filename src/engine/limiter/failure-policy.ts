@@ -19,7 +19,7 @@ import {
 } from "../domain/take.ts";
 import { collectReturns, isGroupRefused } from "../domain/verdict.ts";
 
-/** The wait that `deny` tells the caller. Nobody knows how long the store will be away. */
+/** The wait that callers get from `deny`. Nobody knows how long the store will be away. */
 const DENIED_WAIT_US = MICROS_PER_SECOND;
 
 /** Decides calls with unanswered takes. */

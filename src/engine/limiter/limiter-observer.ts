@@ -1,4 +1,4 @@
-// What the limiter tells telemetry. Implementations are called on the decision path, so they must be cheap and must not throw.
+// What the limiter reports to telemetry. Implementations are called on the decision path, so they must be cheap and must not throw.
 
 import type { StoreError } from "../base/errors.ts";
 import type { OnStoreFailure } from "../domain/limit.ts";

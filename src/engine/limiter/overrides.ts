@@ -1,5 +1,5 @@
-// Overrides: limits that descriptors bring along in place of those of the rule that their entries match. They are made once per rule,
-// unit and amount, and kept in bounded number. An override replaces the rule's amounts; the rule's other settings apply to it too.
+// Overrides: limits in a descriptor, which replace the limits of the rule that it matches. They are made once per rule, unit and amount, and
+// kept in bounded number. An override replaces the rule's amounts; the rule's other settings apply to it too.
 
 import { RequestError } from "../base/errors.ts";
 import { AMOUNT_MAX } from "../base/units.ts";
@@ -34,7 +34,7 @@ export class OverrideFiller {
     this.#work = work;
   }
 
-  /** Adds the override's take, and those of the rule's `concurrent`. Throws RequestError for an unknown unit. */
+  /** Adds the takes of the override and of the rule's `concurrent`. Throws RequestError for an unknown unit. */
   fill(call: LimitCall, rules: DomainRules, question: Question): void {
     const { descriptor, index } = question;
     const rule = this.#overridden(rules, descriptor);

@@ -27,7 +27,7 @@ import type { RuntimeLimits } from "./runtime-limits.ts";
 export const Admission = { none: 0, peek: 1, pay: 2 } as const;
 export type Admission = (typeof Admission)[keyof typeof Admission];
 
-/** What the filling of calls depends on, besides their rules. */
+/** What filling a call depends on, apart from its rules. */
 export interface FillOptions {
   /** Bounds the time of matching (engine/rules/match.ts). */
   readonly clock: Clock;

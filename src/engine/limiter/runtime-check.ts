@@ -58,7 +58,7 @@ export function isHiddenKey({ entries }: RuntimeKey): boolean {
 export function findCaller(rules: RuleSet, asked: AskedCaller): FoundCaller {
   const domain = rules.domains.get(oneByteOf(asked.domain));
   const entries = asked.entries.map((entry) => [oneByteOf(entry.key), oneByteValueOf(entry)] as const);
-  // With its tier, which is no part of the key: the limits in words are those of a call.
+  // Includes the tier, which is not part of the key, so that the words describe the limits of a call.
   const descriptor = descriptorOf({ domain: "", entries });
   const hides = domain !== undefined && hidesValues(domain, descriptor);
   const kept = entries
@@ -136,7 +136,7 @@ function checkChange(rules: RuleSet, asked: AskedCaller, { key, rule }: FoundCal
   return { before: wordsOf(rule.limits), after: wordsAfter(limit, rule) };
 }
 
-/** The amounts of two changes. Where both name a limit, the second counts; those that are left without a limit go. */
+/** The amounts of two changes. If both name a limit, the second counts; amounts left without a limit are dropped. */
 function joinAmounts(kept: RuntimeChange | undefined, change: RuntimeChange, rule: Rule | undefined): RuntimeChange {
   if (change.kind !== "amounts" || rule === undefined) return change;
   const own = effective(rule, change.amounts);
@@ -151,7 +151,7 @@ function joinAmounts(kept: RuntimeChange | undefined, change: RuntimeChange, rul
   return { kind: "amounts", amounts };
 }
 
-/** Those that are the last to name some limit, which may go by several names. */
+/** The amounts that are the last to name some limit. A limit may have several names. */
 function effective(rule: Rule, amounts: readonly RuntimeAmount[]): readonly RuntimeAmount[] {
   const named = new Set<Limit>();
   return amounts.toReversed().filter(({ limit }) => {

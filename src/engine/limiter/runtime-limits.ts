@@ -66,8 +66,8 @@ export class RuntimeLimits {
   }
 
   /**
-   * What applies to the descriptor, which `rule` matches; undefined if nothing does. `domainHash` is the domain's hash, not 0. Most callers have
-   * none, which their last value tells, and those who have one mostly come again (bench/micro/runtime-limits.mjs).
+   * What applies to the descriptor, which `rule` matches; undefined if nothing does. `domainHash` is the domain's hash, not 0. Two shortcuts
+   * (bench/micro/runtime-limits.mjs): the last value shows that most callers have no limit, and callers who have one come again.
    */
   of(rules: DomainRules, domainHash: number, descriptor: Descriptor, rule: Rule): AppliedLimit | undefined {
     const { hasHashedValues, costEntries } = rules;
