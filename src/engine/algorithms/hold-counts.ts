@@ -4,10 +4,10 @@ import type { SharedCounts } from "../base/shared-counts.ts";
 import { OWN_LIMIT } from "../domain/limit.ts";
 import { LimitStats } from "../domain/stats.ts";
 
-/** The number of the stats of no rule, such as those of a limit that comes from its numbers (held-limit.ts). */
+/** Number of stats that belong to no rule, such as a limit made from its numbers (held-limit.ts). */
 const NO_RULE = 0;
 
-/** Numbers for the stats of one thread, or with `counts` those that all threads understand. */
+/** Numbers for the stats of one thread, or with `counts` numbers that all threads understand. */
 export class HoldCounts {
   readonly #counts: SharedCounts | undefined;
   readonly #all: LimitStats[] = [OWN_LIMIT.stats];

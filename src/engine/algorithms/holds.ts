@@ -9,7 +9,7 @@ import type { BucketHolds, Hold, HoldBook } from "./hold-book.ts";
 import { tokenBucket } from "./token-bucket.ts";
 import type { BucketAccess, WorkingBucket } from "./working-bucket.ts";
 
-/** Shortest wait that a refusal by `concurrent` tells, unless the next hold ends sooner. */
+/** Shortest wait in a refusal by `concurrent`, unless the next hold ends sooner. */
 const WAIT_US_MIN = MICROS_PER_SECOND;
 
 /**

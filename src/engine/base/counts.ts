@@ -55,7 +55,7 @@ export class Counts {
     this.#own[at] = (this.#own[at] as number) + by;
   }
 
-  /** What all threads have counted, or those of some rows. */
+  /** The count of all threads, or of some rows. */
   sumAt(index: number, rows = this.#counts.rows): number {
     let sum = 0;
     for (const row of rows) sum += row[this.#at + index] as number;
@@ -91,12 +91,12 @@ export class Counts {
   }
 }
 
-/** Counters with names: as properties those of this thread, which may be written; `sum` reads those of all threads. */
+/** Named counters. Properties are this thread's and may be written; `sum` reads all threads. */
 type NamedCounts<Name extends string> = Counts &
   Record<Name, number> & {
     sum(name: Name, rows?: CountRows["rows"]): number;
     sums(): [name: Name, sum: number][];
-    /** The sum of all counters of all threads, or those of some rows. */
+    /** The sum of all counters of all threads, or of some rows. */
     sumOfAll(rows?: CountRows["rows"]): number;
     /** Counts on for itself: the place is given up. */
     leavePlace(): void;

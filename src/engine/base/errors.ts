@@ -65,7 +65,7 @@ export class RequestError extends Error {
 export class StoreError extends Error {
   override readonly name = "StoreError";
   readonly code: StoreErrorCode;
-  /** True if the store may have counted unanswered takes all the same. */
+  /** True if the store may still have counted unanswered takes. */
   readonly isOutcomeUnknown: boolean;
 
   constructor(code: StoreErrorCode, message: string, cause?: unknown, isOutcomeUnknown = false) {

@@ -1,6 +1,6 @@
 // Maps that are filled as they are asked. Not for the hot path: every call makes a closure.
 
-/** The value under the key; a new one by `make`, which is kept, if there is none. */
+/** The value under the key. If there is none, inserts what `make` returns. */
 export function getOrInsert<Key, Value>(
   map: { get(key: Key): Value | undefined; set(key: Key, value: Value): unknown },
   key: Key,

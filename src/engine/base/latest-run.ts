@@ -14,7 +14,7 @@ export class LatestRun<T, R> {
 
   /** Resolves to the result of a run that began after this call, with this request or a later one. */
   run(request: T): Promise<R> {
-    // Whoever hears first that a run has ended may ask before the request that waits has begun, and is later than that.
+    // A caller may learn that a run has ended before the waiting request begins; its own request is the newer one.
     if (this.#running === undefined && this.#next === undefined) return this.#begin(request);
     this.#request = request;
     this.#next ??= this.#running?.then(() => {

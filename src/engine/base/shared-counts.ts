@@ -52,7 +52,7 @@ export interface CountRows {
   readonly common: Float64Array;
 }
 
-/** What a name that can be given up has besides. */
+/** What a name has that can be given up. */
 interface NameOptions {
   readonly kind: NameKind;
   /** Other threads learn of the name by this text (`texts`). A text that is too long gets no place. */

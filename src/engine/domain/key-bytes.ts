@@ -205,7 +205,7 @@ export function useHashKey(key: Buffer): void {
 
 useHashKey(randomBytes(HASH_KEY_BYTES));
 
-/** A copy of the secret key, for a process that hands its buckets to another. Whoever knows it can make keys that collide. */
+/** A copy of the secret key, for a process that hands its buckets to another. Anyone who knows it can make keys that collide. */
 export function hashKeyInUse(): Buffer {
   return Buffer.from(keyInUse);
 }

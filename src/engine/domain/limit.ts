@@ -37,7 +37,7 @@ interface AlgorithmTraits {
   readonly key: string;
   /** Whether `algorithm` in a rule file may name it. */
   readonly isWritten: boolean;
-  /** Whether everything used comes back at one moment, the end of the window. The bucket's reset time then tells that moment. */
+  /** Whether everything used comes back at one moment, the end of the window. The bucket's reset time is then that moment. */
   readonly endsAtOnce: boolean;
   /** Whether its limits may have holds: payments can be given back exactly. */
   readonly mayHold: boolean;
@@ -99,7 +99,7 @@ export type Sync = (typeof Sync)[keyof typeof Sync];
 /** Names in rule files; the index is the Sync. */
 export const SYNC_NAMES = ["exact", "lease"] as const;
 
-/** What the limiter decides by, besides numbers. */
+/** What the limiter decides by, apart from numbers. */
 export interface Policy {
   readonly onStoreFailure: OnStoreFailure;
   readonly sync: Sync;

@@ -2,7 +2,7 @@
 
 import type { RuntimeKey } from "./runtime-limit.ts";
 
-/** The hash of a domain, which those of its descriptors begin with (FNV-1a; found records are compared). */
+/** The hash of a domain, with which its descriptors' hashes begin (FNV-1a; records that are found are compared too). */
 export function hashOfDomain(domain: string): number {
   return hashPart(0x811c9dc5, domain);
 }

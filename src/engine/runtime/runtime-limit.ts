@@ -8,7 +8,7 @@ import { DOMAIN_BYTES_MAX, ENTRIES_MAX, type WrittenEntry } from "../domain/requ
 
 /** Most bytes of a key: of its domain, and of all keys and values of its entries. */
 export const RUNTIME_KEY_BYTES_MAX = 1_024;
-/** Most characters of a note, and of the name of a limit or of whoever set it. */
+/** Most characters of a note, a limit's name or a token's name. */
 export const RUNTIME_TEXT_MAX = 256;
 /** Most limits of one rule that a caller has other amounts of. */
 export const RUNTIME_AMOUNTS_MAX = 8;
@@ -50,7 +50,7 @@ export interface RuntimeLimit {
   /** When it ends, in microseconds of the store's clock; 0: never. */
   readonly untilUs: number;
   readonly note: string;
-  /** Name of the token of whoever set it. */
+  /** Name of the token that set it. */
   readonly who: string;
 }
 

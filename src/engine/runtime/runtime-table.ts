@@ -14,7 +14,7 @@ const HEAP_BYTES_PER_LIMIT = 512;
 /** Ended and unset ones are remembered too, up to as many again. */
 const RECORDS_PER_LIMIT = 2;
 const SLOTS_PER_RECORD = 2;
-/** Free slots that are passed over at once. */
+/** Free slots that one part skips. */
 const PART_SLOTS = 4_096;
 
 /** Places in the head, in words; the last three are numbers of 64 bits, counted as such. */
@@ -29,7 +29,7 @@ const HEAD = {
   writtenUs: 6,
 } as const;
 const HEAD_BYTES = 128;
-/** Places in the head of a half, in words: where the heap ends, how many records are pointed to, and words of those that were replaced. */
+/** Places in the head of a half, in words: end of the heap, number of records in use, words of replaced records. */
 const HALF = { end: 0, records: 1, replacedWords: 2 } as const;
 const HALF_HEAD_WORDS = 4;
 /** Places in a record, in words. `atUs` is a number of 64 bits, so records begin at even words. The key's bytes follow, then the value's. */
@@ -131,7 +131,7 @@ export class RuntimeTable {
     return Atomics.load(this.#words, this.#halfAt() + HALF.records);
   }
 
-  /** The place of the limit of the descriptor's entries but those with keys of `skipped`; 0 if there is none. Allocates nothing. */
+  /** The place of the descriptor's limit, without entries whose keys are in `skipped`; 0 if there is none. Allocates nothing. */
   find(domain: string, domainHash: number, descriptor: Descriptor, skipped: ReadonlySet<string>): number {
     let hash = domainHash;
     for (let i = 0; i < descriptor.entryCount; i++) {
@@ -387,7 +387,7 @@ export class RuntimeTable {
   }
 }
 
-/** Words of a record, of which there is an even number. */
+/** Words of a record, an even number. */
 function recordWords(bytes: number): number {
   const words = RECORD_WORDS + Math.ceil(bytes / 4);
   return words + (words & 1);
