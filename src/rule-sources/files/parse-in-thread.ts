@@ -107,7 +107,7 @@ export interface ParseBatch {
   readonly nodesMax: number;
 }
 
-/** Undefined if there is no thread to be had. */
+/** Undefined if no thread can be started. */
 function startParser(): ThreadParser | undefined {
   try {
     return existsSync(WORKER) ? new ThreadParser() : undefined;

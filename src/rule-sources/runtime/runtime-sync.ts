@@ -43,7 +43,7 @@ interface RuntimeSyncOptions {
   readonly log: Pick<Log, "warn" | "info">;
   /** The process's, `ratelimit-0:12:mfx2k9p4`. */
   readonly name: string;
-  /** What the process tells the others of its calls, and where it is told of theirs. */
+  /** The calls that this process reports to the others, and what receives their reports. */
   readonly register?:
     | { calls(): readonly number[]; heard(all: readonly RuntimeProcess[], ownId: string): void }
     | undefined;
@@ -89,7 +89,7 @@ export class RuntimeSync {
     this.#goOn();
   }
 
-  /** Ends, and tells the other processes so. */
+  /** Ends, and leaves the store's register. */
   async close(): Promise<void> {
     this.#hasClosed = true;
     clearTimeout(this.#timer);
@@ -109,7 +109,7 @@ export class RuntimeSync {
       const { written } = table;
       await this.#catchUp(store, await store.head(), written);
       table.clockOffsetUs = store.nowUs() - clock.nowUs();
-      // Who lacks some confirms nothing.
+      // A process that lacks some limits confirms nothing.
       const { epoch, version } = this.#withoutRoom > 0 ? NOTHING : this.#head;
       // A beat after `close` would bring the process back into the register.
       if (!this.#hasClosed) {
@@ -164,7 +164,7 @@ export class RuntimeSync {
     // What had no room is read again once some may have been unset.
     const hasNewRoom = this.#withoutRoom > 0 && this.#options.table.changes !== this.#comparedChanges;
     if (head.epoch === "") {
-      // There may be limits all the same, or they may have been lost.
+      // The store may have limits without an epoch, or may have lost them.
       if (!this.#hasCompared || epoch !== "" || this.#options.table.size > 0) await this.#compare(store, head);
     } else if (hasNewRoom || head.epoch !== epoch || !(await this.#takeChanges(store, head, written))) {
       if (await this.#compare(store, head)) this.#options.table.forgetWritten(written);
@@ -187,7 +187,7 @@ export class RuntimeSync {
     return true;
   }
 
-  /** Reads all, and writes what the store lacks. False if the table was compacted meanwhile, so that it is to be done again. */
+  /** Reads all, and writes what the store lacks. False if the table was compacted meanwhile: call it again. */
   async #compare(store: RuntimeStore, head: RuntimeHead): Promise<boolean> {
     this.#withoutRoom = 0;
     const inStore = new Map<string, number>();
@@ -233,7 +233,7 @@ export class RuntimeSync {
     }
   }
 
-  /** Takes a limit if it is newer. One that can't be read, or for which there is no room, is passed over. */
+  /** Takes a limit if it is newer. Skips one that can't be read or has no room. */
   #take(kept: KeptLimit): void {
     const put = readValue(kept.value) === undefined ? "unreadable" : this.#options.table.put(kept);
     if (put === "unreadable") {
@@ -286,11 +286,11 @@ export async function writeThrough(
   return result;
 }
 
-/** Looks whether other processes have a change in force: two seconds. */
+/** Most checks whether other processes have a change in force: two seconds. */
 const CONFIRMED_LOOKS_MAX = 40;
 const LOOK_MS = 50;
 
-/** Waits until all processes have the change that led to `head`; resolves to all of them, and to those that have not said so. */
+/** Waits until all processes have the change that led to `head`; resolves to all processes, and to those that have not confirmed it. */
 export async function confirmed(
   store: RuntimeStore,
   head: RuntimeHead,

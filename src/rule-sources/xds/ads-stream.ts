@@ -7,7 +7,7 @@ import { errorMessage } from "../../engine/base/thrown.ts";
 import { type AnswerBounds, requestBytes } from "./discovery.ts";
 import type { StreamRequest } from "./session.ts";
 
-/** Where the control plane is, and what the client tells it. */
+/** Where the control plane is, and what the client sends it. */
 export interface ControlPlane {
   /** A gRPC target. */
   readonly url: string;
@@ -40,8 +40,8 @@ interface StreamListener {
 }
 
 /**
- * HTTP/2 pings, which find a peer that is gone without closing the connection. A grpc-go server closes connections that ping more often than every five minutes, unless it is configured otherwise; those of
- * gateways are not. A dead peer is found after 5.5 minutes at most.
+ * HTTP/2 pings, which find a peer that is gone without closing the connection, after 5.5 minutes at most. By default, and so in gateways, a
+ * grpc-go server closes connections that ping more often than every five minutes.
  */
 export const PINGS = { everyMs: 310_000, answerMs: 20_000 };
 /** How long connecting may take. */
