@@ -23,6 +23,11 @@ export function nearestName(name: string, candidates: Iterable<string>): string 
   return best;
 }
 
+/** The name without case and separators: tokensPerSecond and tokens_per_second fold to the same. */
+export function foldName(name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]/g, "");
+}
+
 /** The optimal string alignment distance: fewest insertions, deletions, replacements and swaps of neighbouring letters. */
 export function editsBetween(from: string, to: string): number {
   let beforeLast: number[] = [];

@@ -1,6 +1,6 @@
 // Suggests the right word for a misspelt one in a rules file.
 
-import { nearestName } from "../base/near-name.ts";
+import { foldName, nearestName } from "../base/near-name.ts";
 
 // For each of our words, what other rate limiters call it, folded.
 const WORDS_OF_OTHERS: ReadonlyMap<string, readonly string[]> = new Map([
@@ -42,14 +42,10 @@ export function suggest(word: string, words: Iterable<string>): string | undefin
 
 function nearestWord(word: string, words: readonly string[]): string | undefined {
   if (word.length === 0) return undefined;
-  const folded = fold(word);
+  const folded = foldName(word);
   const known = words.find((candidate) => WORDS_OF_OTHERS.get(candidate)?.includes(folded));
   if (known !== undefined) return known;
   // Case, dashes and underscores do not count: tokensPerSecond is tokens_per_second.
-  const foldedWords = new Map(words.map((candidate) => [fold(candidate), candidate]));
+  const foldedWords = new Map(words.map((candidate) => [foldName(candidate), candidate]));
   return foldedWords.get(nearestName(folded, foldedWords.keys()) ?? "");
-}
-
-function fold(word: string): string {
-  return word.toLowerCase().replace(/[^a-z0-9]/g, "");
 }

@@ -1,7 +1,7 @@
 // Why no call matches a rule: compares the rule with descriptors that matched none, and with sibling rules that calls match. The hints are
 // for people, so a likely cause is enough.
 
-import { nearestName } from "../base/near-name.ts";
+import { foldName, nearestName } from "../base/near-name.ts";
 import { listed, quoted } from "./explain-words.ts";
 import { accepts } from "./match.ts";
 import type { DomainRules, Rule } from "./rule-set.ts";
@@ -97,10 +97,6 @@ function firstOf(rules: Iterable<Rule | undefined>, isWanted: (rule: Rule) => bo
 /** Equal but for case and separators, a few letters off, or one within the other, as `tenant` in `tenant_id`. */
 function isNear(one: string, other: string): boolean {
   if (one === other) return true;
-  const [a, b] = [fold(one), fold(other)].toSorted((x, y) => x.length - y.length) as [string, string];
+  const [a, b] = [foldName(one), foldName(other)].toSorted((x, y) => x.length - y.length) as [string, string];
   return a === b || (a.length >= 3 && b.includes(a)) || (a.length >= 4 && nearestName(a, [b]) !== undefined);
-}
-
-function fold(name: string): string {
-  return name.toLowerCase().replace(/[^a-z0-9]/g, "");
 }
