@@ -1,6 +1,6 @@
 // Gathers all problems of rule files and words them for people.
 
-import type { Place, Problem, SourceNode } from "./source.ts";
+import { type Place, type Problem, type SourceFile, type SourceNode, topOf } from "./source.ts";
 
 /** Most problems of one load; a broken file may have one per line. */
 export const PROBLEMS_MAX = 500;
@@ -74,6 +74,11 @@ export function makeProblem(
   const place = path === undefined ? { file, line, column } : { file, line, column, path };
   const hint = suggestion === undefined ? {} : { suggestion: shorten(suggestion) };
   return { severity, ...place, message: shorten(message), ...hint };
+}
+
+/** A file or resource that could not be read, with the reason as its only problem. */
+export function refusedFile(name: string, isResource: boolean, why: string): SourceFile {
+  return { name, isResource, root: undefined, problems: [makeProblem("error", topOf(name, isResource), why)] };
 }
 
 /** Most characters of a text: names of 64 KiB may be in it, and PROBLEMS_MAX problems are kept and shown. */

@@ -7,8 +7,8 @@ import { totalmem } from "node:os";
 import { Worker } from "node:worker_threads";
 import { type LongWork, runInTurns, runThrough } from "../../engine/base/long-work.ts";
 import { errorCode } from "../../engine/base/thrown.ts";
-import { makeProblem } from "../../engine/rules/problems.ts";
-import { type SourceFile, topOf } from "../../engine/rules/source.ts";
+import { refusedFile } from "../../engine/rules/problems.ts";
+import type { SourceFile } from "../../engine/rules/source.ts";
 import { parseFile } from "./parse-file.ts";
 import type { ReadFile } from "./read-files.ts";
 import { type PackedFile, PackedSet, packFile } from "./tree-wire.ts";
@@ -92,13 +92,7 @@ export function parseInto(set: PackedSet, file: ReadFile): void {
 
 function refused({ name, bytes, isResource = false }: ReadFile, why: string): PackedFile {
   // The name of a resource is inside its bytes, which could not be read.
-  const shown = isResource ? `resource of ${bytes.length} bytes` : name;
-  return packFile({
-    name: shown,
-    isResource,
-    root: undefined,
-    problems: [makeProblem("error", topOf(shown, isResource), why)],
-  });
+  return packFile(refusedFile(isResource ? `resource of ${bytes.length} bytes` : name, isResource, why));
 }
 
 /** The files of one message to the thread, and how many nodes they may have together. */

@@ -6,10 +6,10 @@ import { isUtf8 } from "node:buffer";
 import { RequestError } from "../../engine/base/errors.ts";
 import { isRecord } from "../../engine/base/is-record.ts";
 import { UNIT_NAMES } from "../../engine/domain/limit.ts";
-import { makeProblem } from "../../engine/rules/problems.ts";
+import { refusedFile } from "../../engine/rules/problems.ts";
 import type { ScalarValue } from "../../engine/rules/scalar.ts";
 import { NODES_FAULT } from "../../engine/rules/schema.ts";
-import { type Place, type ScalarNode, type SourceFile, type SourceNode, topOf } from "../../engine/rules/source.ts";
+import type { Place, ScalarNode, SourceFile, SourceNode } from "../../engine/rules/source.ts";
 import { malformed, WireReader, WireType } from "../../grpc/rls/wire.ts";
 
 /** Most messages nested in each other; protobuf libraries have the same bound. */
@@ -36,9 +36,7 @@ export function readResource(value: Buffer, nodesMax: number): SourceFile {
   const { name, ...rest } = config;
   const shown = typeof name === "string" && name !== "" ? name : "without a name";
   if (fault === undefined) return resourceFile(shown, rest);
-  const file = `resource ${shown}`;
-  const problems = [makeProblem("error", topOf(file, true), fault)];
-  return { name: file, isResource: true, root: undefined, problems };
+  return refusedFile(`resource ${shown}`, true, fault);
 }
 
 /** The tree of a message whose JSON has these members, with the names of proto/. */

@@ -2,18 +2,10 @@
 // per node would block the receiver as long as parsing took. engine/rules/source.ts defines the nodes.
 
 import type { LongWork } from "../../engine/base/long-work.ts";
-import { makeProblem } from "../../engine/rules/problems.ts";
+import { refusedFile } from "../../engine/rules/problems.ts";
 import type { ScalarValue } from "../../engine/rules/scalar.ts";
 import { NODES_FAULT, NODES_MAX } from "../../engine/rules/schema.ts";
-import {
-  type MappingEntry,
-  type Place,
-  type Problem,
-  type ScalarNode,
-  type SourceFile,
-  type SourceNode,
-  topOf,
-} from "../../engine/rules/source.ts";
+import type { MappingEntry, Place, Problem, ScalarNode, SourceFile, SourceNode } from "../../engine/rules/source.ts";
 
 /** A packed SourceFile. `numbers` is empty if the file has no tree. */
 export interface PackedFile {
@@ -110,7 +102,7 @@ export class PackedSet {
     const wasRefused = file.problems.some(({ message }) => message === NODES_FAULT);
     this.#nodesLeft -= wasRefused ? Number.POSITIVE_INFINITY : file.nodes;
     if (this.#nodesLeft >= 0) this.#files.push(file);
-    else this.#files = [wasRefused ? file : tooLarge(file)];
+    else this.#files = [wasRefused ? file : packFile(refusedFile(file.name, file.isResource, NODES_FAULT))];
   }
 
   /** Unpacks and forgets all files. */
@@ -123,11 +115,6 @@ export class PackedSet {
     }
     return sources;
   }
-}
-
-function tooLarge({ name, isResource }: PackedFile): PackedFile {
-  const problems = [makeProblem("error", topOf(name, isResource), NODES_FAULT)];
-  return { name, isResource, problems, numbers: new Float64Array(), texts: "", nodes: 0 };
 }
 
 /** Unpacks a file in steps. `packed` must come from `packFile`; it is not checked. */
