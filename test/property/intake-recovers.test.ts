@@ -70,8 +70,7 @@ class World {
       this.intake.settler.fail(batch, new StoreError("STORE_COMMAND", "no"));
       return;
     }
-    this.intake.onAnswer();
-    this.intake.settler.settle(batch, allowing(batch, this.clock.nowUs()));
+    this.intake.onReply(batch, allowing(batch, this.clock.nowUs()), { name: "", reconnect: () => undefined });
   }
 
   goDown(): void {

@@ -17,8 +17,10 @@ import type { SettleListener } from "../store.ts";
 import type { Batch } from "./batch.ts";
 import { Breaker } from "./breaker.ts";
 import { GiveBacks } from "./give-backs.ts";
+import type { Link } from "./link.ts";
 import type { CompleteOptions } from "./options.ts";
 import { BatchQueues } from "./queues.ts";
+import type { ReplyReader } from "./reply.ts";
 import { ServerTime } from "./server-time.ts";
 import { Settler } from "./settler.ts";
 
@@ -218,9 +220,17 @@ export abstract class Intake<B extends Batch> {
     this.#probeLater();
   }
 
-  /** Notes that the server settled a call. */
-  onAnswer(): void {
+  /** Settles a batch by its reply; undefined: what came is none. */
+  onReply(batch: B, reader: ReplyReader | undefined, link: Pick<Link<never>, "name" | "reconnect">): void {
+    if (batch.state === "done") return;
+    if (reader === undefined) {
+      const trouble = "sent a reply that does not fit the take";
+      this.settler.lose(batch, new StoreError("STORE_REPLY", `${this.name} ${trouble}`));
+      link.reconnect(`${link.name} ${trouble}`);
+      return;
+    }
     this.#refusal = undefined;
+    this.settler.settle(batch, reader);
   }
 
   /** Undefined while the server is up and gets takes; otherwise the reason, in one sentence. */

@@ -3,7 +3,6 @@
 
 import type { Clock } from "../../engine/base/clock.ts";
 import { SilenceError, withTimeLimit } from "../batching/connecting.ts";
-import type { Statement } from "./connect.ts";
 import type { PostgresLink } from "./link.ts";
 
 const SWEEP_MS = 1_000;
@@ -40,9 +39,16 @@ export class Housekeeping {
 
   /** Deletes some buckets and settled holds now. Resolves to how many rows; undefined if that was not possible. */
   async sweep(): Promise<number | undefined> {
-    const values = [String(this.#options.injectedTime?.nowUs() ?? 0), String(ROWS_MAX)];
-    const swept = await this.#ask({ name: "sweep", text: "SELECT sweep($1::bigint, $2::bigint)", values });
-    return swept === undefined ? undefined : Number(swept);
+    const { link, silenceMs, injectedTime } = this.#options;
+    const values = [String(injectedTime?.nowUs() ?? 0), String(ROWS_MAX)];
+    const text = "SELECT sweep($1::bigint, $2::bigint)";
+    try {
+      const asked = link.connection?.query({ name: "sweep", text, values });
+      return asked && Number((await withTimeLimit(silenceMs, asked))[0]?.[0]);
+    } catch (error) {
+      if (error instanceof SilenceError) link.reconnect(`${link.name} does not answer (${error.message})`);
+      return undefined;
+    }
   }
 
   #sweepIn(ms: number): void {
@@ -52,17 +58,5 @@ export class Housekeeping {
   async #sweepAndGoOn(): Promise<void> {
     const swept = await this.sweep();
     if (this.#timer !== undefined) this.#sweepIn((swept ?? 0) < ROWS_MAX ? SWEEP_MS : SWEEP_AGAIN_MS);
-  }
-
-  /** Asks for one text. Undefined if there is no connection, or if it failed. */
-  async #ask(statement: Statement): Promise<string | undefined> {
-    const { link, silenceMs } = this.#options;
-    try {
-      const rows = link.connection && (await withTimeLimit(silenceMs, link.connection.query(statement)));
-      return rows?.[0]?.[0] ?? undefined;
-    } catch (error) {
-      if (error instanceof SilenceError) link.reconnect(`${link.name} does not answer (${error.message})`);
-      return undefined;
-    }
   }
 }

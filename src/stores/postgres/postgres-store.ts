@@ -247,7 +247,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     await link.use(async (connection) => {
       for (;;) {
         try {
-          this.#onReply(batch, link, await this.#call(batch, connection));
+          this.onReply(batch, await this.#call(batch, connection), link);
           return;
         } catch (error) {
           if (!(await this.#repeats(batch, error))) {
@@ -302,18 +302,6 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
     if (batch.queue === Queue.plain) return settler.passOver(batch, () => true, NOT_PLAIN) > 0;
     // A call that waits for no row waits for a table: the one of settled holds, if others can go on without it.
     return settler.passOver(batch, ({ limit }) => limit.holdSeconds > 0, UNKNOWN_HOLDER) > 0;
-  }
-
-  #onReply(batch: PostgresBatch, link: PostgresLink, reader: ReplyReader | undefined): void {
-    if (batch.state === "done") return;
-    if (reader === undefined) {
-      const trouble = "sent a reply that does not fit the take";
-      this.settler.lose(batch, new StoreError("STORE_REPLY", `PostgreSQL ${trouble}`));
-      link.reconnect(`${link.name} ${trouble}`);
-      return;
-    }
-    this.onAnswer();
-    this.settler.settle(batch, reader);
   }
 
   #onError(batch: PostgresBatch, link: PostgresLink, error: unknown): void {

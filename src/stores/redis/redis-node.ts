@@ -153,7 +153,10 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
   #sendOver(connection: RedisConnection, batch: RedisBatch, isAsking = false): void {
     const { script, injectedTime, jitterSecondsMax } = this.#options;
     const args = batch.encode(injectedTime?.nowUs() ?? 0, this.#times, jitterSecondsMax);
-    const reply = (value: unknown) => this.#onReply(batch, value);
+    const reply = (value: unknown) => {
+      const numbers = batch.state === "done" ? undefined : unpackNumbers(value);
+      this.onReply(batch, isReplyTo(batch, numbers) ? new ReplyReader(numbers) : undefined, this.#link);
+    };
     const fail = (error: unknown) => this.#onError(batch, error, connection, isAsking);
     if (isAsking) ask(connection);
     connection.commandOfBytes("evalsha", [script.sha, ...args]).then(reply, (error: unknown) => {
@@ -164,19 +167,6 @@ export class RedisNode extends Intake<RedisBatch> implements Backend {
       if (isAsking) ask(connection);
       connection.commandOfBytes("eval", [script.text, ...args]).then(reply, fail);
     });
-  }
-
-  #onReply(batch: RedisBatch, reply: unknown): void {
-    if (batch.state === "done") return;
-    const numbers = unpackNumbers(reply);
-    if (!isReplyTo(batch, numbers)) {
-      const trouble = "sent a reply that does not fit the take";
-      this.settler.lose(batch, new StoreError("STORE_REPLY", `Redis ${trouble}`));
-      this.#link.reconnect(`${this.#link.name} ${trouble}`);
-      return;
-    }
-    this.onAnswer();
-    this.settler.settle(batch, new ReplyReader(numbers));
   }
 
   #onError(batch: RedisBatch, error: unknown, connection: RedisConnection, isAsking: boolean): void {
