@@ -8,7 +8,6 @@ import type { ReadBytes } from "./snapshot-entries.ts";
 
 /** Only the owner may read the file, because it has the key of the hashes. */
 const MODE = 0o600;
-const OTHERS_MAY = 0o007;
 /** Bytes of a snapshot that tell it from others: its begin, to the microsecond. Filesystems differ in what they say about files. */
 const MARK_BYTES = 80;
 
@@ -17,12 +16,11 @@ export function draftOf(path: string): string {
   return `${path}.new`;
 }
 
-/** Whether there is a file, and who may read it. Throws if the name belongs to a folder, a device ... */
-export function lookAtFile(path: string): { readonly isOpenToOthers: boolean } | undefined {
+/** Whether there is a file. Throws if the name belongs to a folder, a device ... */
+export function hasFile(path: string): boolean {
   const found = statSync(path, { throwIfNoEntry: false });
-  if (found === undefined) return undefined;
-  if (!found.isFile()) throw new Error("expected a file, got a folder or a device of that name");
-  return { isOpenToOthers: (found.mode & OTHERS_MAY) !== 0 };
+  if (found?.isFile() === false) throw new Error("expected a file, got a folder or a device of that name");
+  return found !== undefined;
 }
 
 /** What is said of a file that was read or written. */
@@ -90,7 +88,7 @@ function factsOf(fd: number): FileFacts {
 }
 
 function expectMark(path: string, mark: string | undefined): void {
-  if (lookAtFile(path) !== undefined && readSnapshotFile(path, (_read, facts) => facts.mark) !== mark)
+  if (hasFile(path) && readSnapshotFile(path, (_read, facts) => facts.mark) !== mark)
     throw new Error(
       "expected the snapshot that this process read or wrote last, or none, got another file: restart to read it, or move it away",
     );

@@ -13,7 +13,7 @@ import { waitAtMost } from "../../../engine/base/wait-at-most.ts";
 import { hashKeyInUse, useHashKey } from "../../../engine/domain/key-bytes.ts";
 import { Buckets } from "../buckets.ts";
 import { type SharedStore, SNAPSHOT_THREAD, StoreMemory } from "../store-memory.ts";
-import { draftOf, lookAtFile, setSnapshotAside } from "./snapshot-file.ts";
+import { draftOf, hasFile, setSnapshotAside } from "./snapshot-file.ts";
 import type { ReadSnapshot } from "./snapshot-format.ts";
 import { LockHeldError, SnapshotLock } from "./snapshot-lock.ts";
 import { SnapshotStatus } from "./snapshot-status.ts";
@@ -127,20 +127,14 @@ export class Snapshots {
   }
 
   async #read(): Promise<void> {
-    const { clock, log, file } = this.#options;
-    const found = lookAtFile(file);
-    if (found === undefined) return;
+    const { clock, file } = this.#options;
+    if (!hasFile(file)) return;
     const startUs = clock.nowUs();
     try {
       const done = await this.#run("read", startUs);
       if (done?.read === undefined) return;
       useHashKey(Buffer.from(done.read.hashKey));
       this.#mark = done.mark;
-      if (found.isOpenToOthers)
-        log.warn(
-          { file },
-          "other users can read the snapshot, and with its key forge colliding bucket keys: restrict its mode to 0600",
-        );
       this.#tellRead(done, done.read, startUs);
     } catch (error) {
       this.#setAside(errorMessage(error));
