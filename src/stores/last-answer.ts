@@ -42,12 +42,12 @@ export function remainingOf(last: LastAnswer, limit: Limit, nowUs: number): numb
   return Math.max(last.remaining, divideDown(microTokens, MICROS_PER_TOKEN));
 }
 
-/** Whether the debt of a bucket follows from the time when it will be full again. */
+/** Whether the debt of a bucket follows from when it is full again. */
 function tellsDebt(last: LastAnswer, limit: Limit): boolean {
   return limit.algorithm === Algorithm.tokenBucket && last.resetAtUs !== Number.POSITIVE_INFINITY;
 }
 
-/** Whether the last answer tells the wait of any cost. For other kinds only the store knows. */
+/** Whether the wait of any cost follows from the last answer. For other kinds only the store knows. */
 export function tellsWaits(limit: Limit): boolean {
   return limit.algorithm === Algorithm.tokenBucket || ALGORITHM_TRAITS[limit.algorithm].endsAtOnce;
 }

@@ -3,9 +3,9 @@
 
 import type { KeptLimit, StoreChange } from "../engine/runtime/runtime-limit.ts";
 
-/** What is in the store, without reading it: its last change, and more. */
+/** The state of the store without its limits: the last change, and more. */
 export interface RuntimeHead extends StoreChange {
-  /** Changes if data may have been lost: then everybody compares all. Empty if nothing was ever kept. */
+  /** Changes if data may have been lost: then every process compares all limits. Empty if nothing was ever kept. */
   readonly epoch: string;
   /** Number of limits, with ended and unset ones. */
   readonly count: number;
@@ -14,15 +14,15 @@ export interface RuntimeHead extends StoreChange {
 /** A change to write. */
 export interface RuntimeWrite {
   readonly key: string;
-  /** Empty: what is there is dropped, which the history does not tell. */
+  /** Empty: drops what is there; the history does not record it. */
   readonly value: string;
-  /** `atUs` of what was there before, 0 for nothing: written only if it is so. Undefined: written unless a newer one is there. */
+  /** Writes only over a limit with this `atUs`, 0: over none. Undefined: over anything older. */
   readonly expectedUs: number | undefined;
   /** When it was set; undefined: now. */
   readonly atUs: number | undefined;
 }
 
-/** What became of a change: it was written, or something else was there, or there was no room. */
+/** The outcome of a change: written, or something else was there, or no room. */
 export type RuntimeWritten =
   | { readonly outcome: "written"; readonly kept: KeptLimit }
   | { readonly outcome: "conflict"; readonly kept: KeptLimit | undefined }
@@ -77,7 +77,7 @@ export interface RuntimeStore {
   write(
     changes: readonly RuntimeWrite[],
   ): Promise<{ readonly head: RuntimeHead; readonly written: readonly RuntimeWritten[] }>;
-  /** Says that data was lost: gives the store another epoch and counts what is left, unless the head has changed by now. */
+  /** Reports lost data: gives the store another epoch and counts what is left, unless the head has changed by now. */
   renew(head: RuntimeHead): Promise<void>;
   /** The newest changes of the key first. */
   history(key: string, countMax: number): Promise<readonly RuntimeEvent[]>;

@@ -11,7 +11,7 @@ export interface StoreObserver {
   redirected(): void;
   /** The store failed a group. */
   failed(error: StoreError): void;
-  /** Damaged buckets, of a wrong type or with impossible numbers, were treated as new. */
+  /** Damaged buckets, of a wrong type or with impossible numbers, counted as full. */
   damaged(buckets: number): void;
   /** Buckets that had not expired were dropped to stay within BUCKETS_MAX. */
   evicted(buckets: number): void;

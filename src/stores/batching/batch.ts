@@ -27,8 +27,8 @@ export interface BatchedGroup {
    */
   answerByUs: number;
   /**
-   * `added`: nobody looks after its deadline yet. `timed`: it is answered at `answerByUs` at the latest. `late`: of a give-back, when that time
-   * has passed; other calls need not wait for it. `answered`: its caller has the answer, and it must no longer be written.
+   * `added`: no timer watches its deadline yet. `timed`: it is answered at `answerByUs` at the latest. `late`: a give-back whose time has passed;
+   * other calls need not wait for it. `answered`: its caller has the answer, and it must no longer be written.
    */
   state: "added" | "timed" | "late" | "answered";
 }
@@ -64,7 +64,7 @@ export abstract class Batch {
    */
   readonly queue: number;
   takes = 0;
-  /** Those of them that give back. */
+  /** How many of the takes give back. */
   giveBacks = 0;
   /** Number of takes on sliding logs. */
   takesOnLogs = 0;
@@ -93,7 +93,7 @@ export abstract class Batch {
   /** Whether the group fits with what the batch has. An empty batch takes any group. */
   abstract hasRoomFor(group: TakeGroup): boolean;
 
-  /** Whether somebody wants to know what becomes of it. */
+  /** Whether anybody waits for its outcome. */
   get isWanted(): boolean {
     return this.waiting > 0 || this.groups.some(({ state }) => state === "late");
   }
@@ -148,7 +148,7 @@ export abstract class Batch {
     return { bucketKey, limit, mode: this.numbers[at + 4] ?? 0, cost: this.numbers[at + 5] ?? 0, holdId };
   }
 
-  /** Whether a reply may tell of holds that have ended. */
+  /** Whether a reply may report holds that have ended. */
   get asksOfHolds(): boolean {
     return this.holds.length > 0;
   }

@@ -27,7 +27,7 @@ export interface Receipt {
 interface GiveBacksOptions {
   readonly clock: Clock;
   readonly observer: Pick<StoreObserver, "gaveBack" | "keptPaid">;
-  /** Greatest weight of those under way; takes wait for no more. */
+  /** Greatest weight under way; takes wait for no more. */
   readonly weightMax: number;
   /** Whether the server is well: a failing one gets only what it must. */
   readonly maySend: () => boolean;
@@ -47,7 +47,7 @@ export class GiveBacks {
   /** Weight of those under way. */
   #weight = 0;
   readonly #pause = new RetryPause();
-  /** Set while those that the server did not run wait for the end of a pause. */
+  /** Set while receipts that the server did not run wait for the end of a pause. */
   #timer: NodeJS.Timeout | undefined;
   #hasEnded = false;
 
@@ -66,7 +66,7 @@ export class GiveBacks {
     this.sendWaiting();
   }
 
-  /** To be called when the server may be well again: sends as many of those that wait as may be under way, or `all`. */
+  /** Call this when the server may be well again: sends as many waiting receipts as may be under way, or `all`. */
   sendWaiting(all = false): void {
     if (this.#timer !== undefined || !this.#options.maySend()) return;
     const nowUs = this.#options.clock.nowUs();
@@ -80,12 +80,12 @@ export class GiveBacks {
     this.#waiting.splice(0, count);
   }
 
-  /** Removes and returns those that wait. */
+  /** Removes and returns the waiting receipts. */
   drain(): readonly Receipt[] {
     return this.#waiting.splice(0);
   }
 
-  /** Gives up those that wait, and that come back later. */
+  /** Gives up the waiting receipts, and those that the server refuses later. */
   end(): void {
     this.#hasEnded = true;
     clearTimeout(this.#timer);

@@ -1,12 +1,12 @@
-// The way of takes to one server, whatever protocol it has: admits them or says why not, gathers those of one turn of the event loop, and has
-// them sent when the turn ends. The settler answers them. A subclass has the connections and the form of a call.
+// Takes on their way to one server, whatever its protocol: admits them or says why not, gathers the takes of one turn of the event loop, and
+// sends them when the turn ends. The settler answers them. A subclass has the connections and the form of a call.
 //
 // - A take is refused at once if the store is closing, the breaker is open, the server is away, or too many takes have no outcome yet.
 // - Admitted takes join the batch of their queue that is being filled.
 // - A batch leaves when its queue has room, or when it is full (unless the server's connections carry one call each). Until then its takes are
 //   answered by their deadlines all the same.
 // - What is to be given back joins the takes of its queue (give-backs.ts), only while the breaker is closed.
-// - Nothing is sent but by `#onTurnEnd`, once a turn, so a caller that takes again when it is answered waits for the next turn.
+// - Only `#onTurnEnd` sends, once a turn, so a caller that takes again when it is answered waits for the next turn.
 
 import { StoreError } from "../../engine/base/errors.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
@@ -36,10 +36,10 @@ const GIVE_BACK_WEIGHT_ALONE = 64;
 const CLOSE_MS_MIN = 250;
 /** Closing waits at most this long for payments to be given back. */
 const GIVE_BACK_MS_MAX = 1_000;
-/** Interval at which closing looks whether it may end. */
+/** Interval of checks whether closing may end. */
 const CLOSE_LOOK_MS = 5;
 
-/** A bucket for takes that only ask whether the server is well, and the queue of its key. */
+/** The bucket that probes pay, and the queue of its key. */
 export interface ProbeBucket {
   readonly bucketKey: string;
   readonly queue: number;
@@ -118,10 +118,10 @@ export abstract class Intake<B extends Batch> {
   protected abstract send(): void;
   /** The batch has had no answer for so long that its connection should be given up. */
   protected abstract onSilence(batch: B, trouble: string): void;
-  /** The bucket of takes that only ask whether the server is well. Undefined if there is none now. */
+  /** The bucket that probes pay. Undefined: the server has none now. */
   protected abstract probeBucket(): ProbeBucket | undefined;
 
-  /** A group was passed over because `holder` holds this key. Returns the queue in which it waits; undefined if it shall fail. */
+  /** A group was passed over because `holder` holds this key. Returns the queue in which it waits; undefined: it fails. */
   protected queueOfHeld(_bucketKey: string, _holder: number, _group: TakeGroup): number | undefined {
     return undefined;
   }
@@ -220,7 +220,7 @@ export abstract class Intake<B extends Batch> {
     this.#probeLater();
   }
 
-  /** Settles a batch by its reply; undefined: what came is none. */
+  /** Settles a batch by its reply; undefined: the server sent something else. */
   onReply(batch: B, reader: ReplyReader | undefined, link: Pick<Link<never>, "name" | "reconnect">): void {
     if (batch.state === "done") return;
     if (reader === undefined) {

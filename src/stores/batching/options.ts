@@ -33,7 +33,7 @@ export interface BatchingOptions {
   readonly injectedTime?: Clock;
   /** Most limits at run time, with ended and unset ones. Default: 200,000. */
   readonly runtimeLimitsMax?: number;
-  /** Added to the names of servers in messages, to tell two stores apart; begins with a blank. Default: empty. */
+  /** Added to the names of servers in messages where there are two stores; begins with a blank. Default: empty. */
   readonly nameSuffix?: string;
 }
 

@@ -66,7 +66,7 @@ export class ReplyReader {
     return this.#reply[0] ?? 0;
   }
 
-  /** Buckets that were treated as new because their keys held something else. */
+  /** Buckets that count as full because their keys held something else. */
   get damaged(): number {
     return this.#reply[1] ?? 0;
   }

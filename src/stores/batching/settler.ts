@@ -364,7 +364,7 @@ export class Settler<B extends Batch> {
   }
 
   #record(batch: B, succeeded: number, failures: number): void {
-    // A group's deadline that passes after a redirection tells nothing about this server.
+    // A deadline that passes after a redirection says nothing about this server.
     const failed = batch.redirections > 0 ? 0 : failures;
     if (succeeded === 0 && failed === 0) return;
     const { breaker, clock } = this.#options;

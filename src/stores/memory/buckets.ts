@@ -1,5 +1,5 @@
 // The buckets of a memory store, in memory that threads share (store-memory.ts): a record of fixed size each, found by the hash of its key. A
-// record does not move while its bucket lives, so a bucket's size does not depend on its key, and whoever goes through the records misses none.
+// record does not move while its bucket lives, so a bucket's size does not depend on its key, and a walk over the records misses none.
 // Settlement and time are elsewhere.
 
 import { HoldBook } from "../../engine/algorithms/hold-book.ts";
@@ -13,9 +13,9 @@ import { isHashAt, type KeyHash, readHash, writeHash } from "../../engine/domain
 import { Algorithm } from "../../engine/domain/limit.ts";
 import { type MemoryLayout, RECORD_WORDS, STRIPE_WORDS, type StoreMemory } from "./store-memory.ts";
 
-/** Buckets that are looked at, in memory order, to find the one that expires soonest. */
+/** Buckets that eviction compares, in memory order, to find the one that expires soonest. */
 const EVICT_LOOKS = 8;
-/** Buckets that are looked at if none of the first ones expires as soon as recently evicted ones did. */
+/** Buckets that it compares if none of the first ones expires as soon as recently evicted ones did. */
 const EVICT_LOOKS_MAX = 64;
 /** Records that are swept whenever a bucket is added. */
 const SWEEP_PER_ADD = 8;
@@ -42,7 +42,7 @@ const NEXT = 10;
 /** USED of a bucket with a sliding log; AT_US is then the place of the log. */
 const IS_LOG = -1;
 
-/** A bucket as it lies in its record. Its log is not 0 if it has one in place of numbers. */
+/** The content of a record. `log` is the place of its log, 0 if it has numbers. */
 export interface BucketRecord extends BucketState, KeyHash {
   expiresS: number;
   log: number;
@@ -54,7 +54,7 @@ interface BucketsOptions {
   readonly holdCounts?: HoldCounts;
 }
 
-/** Buckets by key. Whoever calls has locked the stripe of the bucket, and for logs and holds their lock. */
+/** Buckets by key. Callers hold the lock of the bucket's stripe, and for logs and holds theirs. */
 export class Buckets implements BucketAccess {
   readonly holds: HoldBook;
   readonly #blocks: LogBlocks;

@@ -1,6 +1,6 @@
-// The memory of a memory store, which the threads of a process share: where everything lies in it, the locks, and what becomes of a thread
-// that ends while it writes. One reservation for all that the bounds allow; the system gives it memory only as it is written to, and it never
-// grows, because a thread that grew it in the middle of a take could not tell the others.
+// The memory of a memory store, which the threads of a process share: its layout, its locks, and the repair after a thread that ends while it
+// writes. One reservation for all that the bounds allow; the system provides pages only as they are written. It never grows, because a thread
+// can't make other threads use a larger one in the middle of a take.
 //
 // Buckets lie in stripes, by their hashes. A take locks the stripes of all its buckets in the order of their numbers, and after them, if it
 // needs them, the lock of logs and holds. It makes its changes through its thread's journal (engine/base/journaled-memory.ts) and commits

@@ -26,7 +26,7 @@ export class Row {
   packed: string | null;
   /** False if it means the same as no row. */
   isUsed: boolean;
-  /** Whether its numbers were checked: the first take on it tells the algorithm. */
+  /** Whether its numbers were checked; only a take says which algorithm they belong to. */
   isChecked = false;
   /** Whether it is to be written. */
   isChanged = false;
@@ -54,7 +54,7 @@ export class Row {
 export class LockedRows implements BucketAccess {
   /** The holds of this call's rows. */
   readonly holds = new HoldBook(HOLDS_IN_MEMORY_MAX);
-  /** Rows whose numbers made no sense, which count as none. */
+  /** Rows with impossible numbers; they count as full buckets. */
   damaged = 0;
   /** By bucket key. */
   readonly #rows = new Map<string, Row>();
@@ -89,7 +89,7 @@ export class LockedRows implements BucketAccess {
     row.isChanged = true;
   }
 
-  /** A row has room for whatever LogState keeps. */
+  /** A row has room for any log. */
   hasRoomForPayment(): boolean {
     return true;
   }

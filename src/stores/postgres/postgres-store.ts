@@ -298,7 +298,7 @@ export class PostgresBackend extends Intake<PostgresBatch> implements Backend {
       return settler.passOver(batch, ({ bucketKey }) => storedKey(bucketKey) === made, UNKNOWN_HOLDER) > 0;
     }
     if (batch.waits || !waitedTooLong(error)) return false;
-    // Somebody holds a row of a take_each call, which does not tell which one. Under lock that row can be passed over.
+    // Another transaction holds a row of a take_each call, and the error does not name it. Under lock that row can be passed over.
     if (batch.queue === Queue.plain) return settler.passOver(batch, () => true, NOT_PLAIN) > 0;
     // A call that waits for no row waits for a table: the one of settled holds, if others can go on without it.
     return settler.passOver(batch, ({ limit }) => limit.holdSeconds > 0, UNKNOWN_HOLDER) > 0;

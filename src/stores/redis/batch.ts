@@ -103,7 +103,7 @@ export class RedisBatch extends Batch {
 const BYTES = Float64Array.BYTES_PER_ELEMENT;
 const IS_BIG_ENDIAN = endianness() === "BE";
 
-/** Longer replies are none of a script's, whose longest have some ten thousand numbers. */
+/** The script's longest replies have some ten thousand numbers; longer ones are something else. */
 const REPLY_NUMBERS_MAX = 131_072;
 
 /** Where numbers turn into bytes and back. Both ways end before another call begins, so one place serves all; it grows as needed. */

@@ -42,14 +42,14 @@ const AWAITED_US = 30_000_000;
 /** Redirections per batch: one for a slot that has moved, others for an ASK at the end of its move, and for a failover. */
 const REDIRECTIONS_MAX = 3;
 
-/** Options of a cluster's store. Those of BatchingOptions apply to each node. */
+/** Options of a cluster's store. BatchingOptions apply to each node. */
 export interface ClusterStoreOptions extends RedisOptions {
   readonly target: ClusterTarget;
   /** Number of hash tags; must be equal for all processes on the cluster. Default: 16. */
   readonly tags?: number;
 }
 
-/** Opens the store, which finds and connects its nodes in the background. Never throws because they are away; `trouble` tells. */
+/** Opens the store, which finds and connects its nodes in the background. Never throws because they are away; `trouble` reports it. */
 export function openClusterStore(options: ClusterStoreOptions): SharedStore<ClusterBackend> {
   const backend = new ClusterBackend(options);
   const { keyPrefix = "" } = options;
@@ -314,7 +314,7 @@ class ClusterBackend implements Backend {
 
   #sendOn(from: ClusterNode, to: ClusterNode, batch: RedisBatch, isAsk: boolean): Redirected {
     if (!isUp(to)) {
-      // Only calls are worth another question. They have their deadlines, which tell nothing about the node that is asked.
+      // Only calls are worth a retry. Their deadlines say nothing about the node that is asked.
       batch.redirections ||= 1;
       if (batch.waiting > 0) return "later";
       from.node.settler.fail(batch, this.#noOwner(), true);

@@ -205,7 +205,7 @@ function isPassing(batch: RedisBatch, message: string): boolean {
   return batch.clusterDowns <= CLUSTER_DOWNS_MAX;
 }
 
-// Allows the next command to use a slot that is moving here. The reply is ignored: the next command's own reply tells everything.
+// Allows the next command to use a slot that is moving here. The reply is ignored: the next command's reply says all.
 function ask(connection: RedisConnection): void {
   connection.command("asking", []).catch(() => undefined);
 }

@@ -15,7 +15,7 @@ export interface RedisStoreOptions extends RedisOptions {
   readonly target: RedisTarget | SentinelTarget;
 }
 
-/** Opens the store, which connects in the background. Never throws because Redis is away; `trouble` tells. */
+/** Opens the store, which connects in the background. Never throws because Redis is away; `trouble` reports it. */
 export function openRedisStore(options: RedisStoreOptions): SharedStore<RedisNode> {
   const { target, keyPrefix = "", jitterSecondsMax = 0 } = options;
   const complete = completeOptions(options);

@@ -9,7 +9,7 @@ import { describeTrouble, FindError, nameOfTarget } from "./connect-trouble.ts";
 import { firstAnswer } from "./first-answer.ts";
 import type { ServerFinder } from "./link.ts";
 
-/** Most sentinels: those of the settings, then those learned. */
+/** Most sentinels, first of the settings, then learned ones. */
 const SENTINELS_MAX = 32;
 /** Interval of questions: a change without a message is noticed after this long. */
 const ASK_AGAIN_MS = 3_000;
@@ -31,7 +31,7 @@ export interface SentinelTarget extends RedisAccess {
   readonly sentinelAccess: RedisAccess;
 }
 
-/** A sentinel can't be asked; this tells nothing about the primary. */
+/** A sentinel can't be asked, which says nothing about the primary. */
 class NoSentinelError extends FindError {}
 
 /** Asks sentinels for the primary's address. */
@@ -202,7 +202,7 @@ export class SentinelFinder implements ServerFinder {
   }
 }
 
-/** A subscription to one sentinel. Its trouble is not told: `find` reports sentinels that don't answer, when the primary is needed. */
+/** A subscription to one sentinel. Nobody reads its trouble: `find` reports sentinels that don't answer, when the primary is needed. */
 class SentinelWatch extends Link<RedisConnection> {
   readonly #target: RedisTarget;
   readonly #onMessage: (channel: string, message: string) => void;

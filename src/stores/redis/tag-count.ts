@@ -15,7 +15,7 @@ export class TagCount {
   trouble: string | undefined = NOT_READ;
   /**
    * True once the cluster had this process's number. It stays true if the number differs later, because another process was first after a
-   * flush; `trouble` tells then.
+   * flush; `trouble` reports that.
    */
   wasAgreed = false;
 

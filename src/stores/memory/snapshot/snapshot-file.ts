@@ -8,7 +8,7 @@ import type { ReadBytes } from "./snapshot-entries.ts";
 
 /** Only the owner may read the file, because it has the key of the hashes. */
 const MODE = 0o600;
-/** Bytes of a snapshot that tell it from others: its begin, to the microsecond. Filesystems differ in what they say about files. */
+/** The first bytes of a snapshot identify it: they contain when it was begun, to the microsecond. Inodes and times of files are less reliable. */
 const MARK_BYTES = 80;
 
 /** The name under which the next snapshot is written. */

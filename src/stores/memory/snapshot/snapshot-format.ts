@@ -25,7 +25,7 @@ type Entry = readonly number[];
 const RECORDS_PER_LOCK = 64;
 /** Characters of an id in one number, which is below 2^53. */
 const CHARS_PER_NUMBER = 6;
-/** Where an entry's numbers stand: after kind and hash, and after the state of a bucket. */
+/** Places in an entry: after kind and hash, and after the state of a bucket. */
 const AFTER_HASH = 5;
 const AFTER_BUCKET = 9;
 
@@ -61,7 +61,7 @@ function numbersOfId(id: string): number[] {
   return numbers;
 }
 
-/** Those of one lock at a time. */
+/** The buckets and logs, in the portions that one lock covers. */
 function* recordEntries(memory: StoreMemory, buckets: Buckets, nowUs: number): Generator<Entry[], void, void> {
   const nowS = divideDown(nowUs, MICROS_PER_SECOND);
   const record = newRecord();
@@ -185,7 +185,7 @@ function bucketIn(entry: Float64Array): BucketRecord {
   return { ...hashes, expiresS, atUs, used, previous, log: 0 };
 }
 
-/** The id whose length stands at that place. */
+/** The id whose length is at that place. */
 function idIn(entry: Float64Array, at: number): string {
   const length = entry[at] as number;
   let id = "";

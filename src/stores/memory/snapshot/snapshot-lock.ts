@@ -75,7 +75,7 @@ async function listen(path: string, answer: string): Promise<Server | undefined>
   // The lock does not keep the process alive.
   server.unref();
   try {
-    // Other users may connect too, so that they can tell a dead process's lock from a living one's.
+    // Other users may connect too, to find out whether the process lives.
     server.listen({ path, readableAll: true, writableAll: true });
     await once(server, "listening");
     return server;
