@@ -1,5 +1,5 @@
-// POST /json: ShouldRateLimit for callers without gRPC. The body in proto3 JSON becomes the bytes of a request for the same handler as
-// every call; the answer's bytes become JSON and an HTTP status. operate/http serves the socket.
+// POST /json: ShouldRateLimit for callers without gRPC. The body in proto3 JSON becomes the bytes of a request, which the handler of gRPC calls
+// answers; the answer becomes JSON and an HTTP status. operate/http serves the socket.
 
 import type * as Protobuf from "@bufbuild/protobuf";
 import type { DescMessage } from "@bufbuild/protobuf";
@@ -85,7 +85,7 @@ export function createJsonEndpoint(options: JsonEndpointOptions): JsonEndpoint {
   let inFlight = 0;
   return {
     async answer(readBody, caller = WHO_STAYS) {
-      // A caller that sends no body takes nobody's place.
+      // A request counts once its body has come, so callers without one keep nobody out.
       const body = await readBody();
       if (inFlight >= inFlightMax) {
         options.onOverload();
@@ -124,7 +124,7 @@ function textOfBody(body: Buffer): string {
   throw new RequestError("REQUEST_BODY", "expected a RateLimitRequest as JSON, got an empty body");
 }
 
-/** The bytes of the handler's answer, or why there is none. */
+/** The bytes of the handler's answer, or an HTTP answer that says why it has none. */
 function ask(handler: UnaryHandler, message: Buffer, caller: HttpCaller): Promise<Uint8Array | JsonAnswer> {
   return new Promise((resolve) => {
     // HTTP has no deadline; the store's own deadline bounds the wait.

@@ -17,7 +17,7 @@ export interface Placed {
 
 const BEGIN = /-----BEGIN (?:X509 )?CERTIFICATE-----/g;
 const END = /-----END (?:X509 )?CERTIFICATE-----/g;
-/** Longest name in a message: whoever makes a certificate chooses the length of its names. */
+/** Longest name in a message: certificates have names of any length. */
 const NAME_CHARS_MAX = 100;
 
 /**

@@ -1,4 +1,4 @@
-// What header fields of gRPC mean, for all that read and write them.
+// Header fields of gRPC: timeouts, content types, encodings, messages.
 
 import type { OutgoingHttpHeaders } from "node:http2";
 import type { GrpcStatus } from "../unary.ts";
@@ -19,10 +19,7 @@ const MESSAGE_CHARS_MAX = 1_024;
 
 export const INVALID_TIMEOUT = "Invalid grpc-timeout; expected at most 8 digits and one of H, M, S, m, u, n";
 
-/**
- * Whoever compresses a call gets UNIMPLEMENTED: it has some hundred bytes and gains nothing, and 4 KB may decompress to 4 MB. Of encodings
- * only this one is taken.
- */
+/** The only encoding that is accepted. A call of some hundred bytes gains nothing from compression, and 4 KB may decompress to 4 MB. */
 export const TAKEN_ENCODING = "identity";
 export const COMPRESSED = `compressed messages are not accepted; expected grpc-encoding: ${TAKEN_ENCODING}`;
 

@@ -1,6 +1,6 @@
-// What a grpc-js server gets to see: no wrong request, no call of a client whose certificate lacks the name, and within a bound the streams
-// that wait for their peer and the messages that are not whole. grpc-js itself keeps a stream without a message for ever, at some 7 KB.
-// Counts the connections that node:http2 ends for opening too many streams, too.
+// Keeps away from a grpc-js server wrong requests and calls of clients whose certificate lacks the name. Bounds the streams that wait for their
+// peer and the incomplete messages: grpc-js itself keeps a stream without a message until its connection ends, at some 7 KB. Also counts the
+// connections that node:http2 ends for opening too many streams.
 
 import {
   constants,
@@ -50,8 +50,7 @@ export class GrpcJsStreams {
 
   /** Begins to watch; to be called when `server` listens. */
   watch(server: Server): void {
-    // grpc-js shows its HTTP/2 servers nowhere else. If a later version renames this property, the server
-    // does not start.
+    // The only access to the HTTP/2 servers of grpc-js. If a later version renames this property, the server does not start.
     const { http2Servers } = server as unknown as { readonly http2Servers: ReadonlyMap<Http2Server, unknown> };
     for (const http2 of http2Servers.keys()) this.#sift(http2);
   }

@@ -50,7 +50,7 @@ export class HealthService {
     ];
   }
 
-  /** Ends every Watch, so that none delays a shutdown: first NOT_SERVING, then UNAVAILABLE. */
+  /** Ends every Watch, first with NOT_SERVING, then UNAVAILABLE, so that none delays a shutdown. */
   close(): void {
     this.#stopWatching();
     for (const [call, isKnown] of this.#watchers) {

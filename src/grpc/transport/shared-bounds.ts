@@ -26,7 +26,7 @@ export function shedStreams(open: OpenStreams, max: number): number {
   return Math.max(max, open.streams + Math.floor(max / 2));
 }
 
-/** The connection that has most of what `held` says; undefined if there is none. */
+/** The connection for which `held` is greatest; undefined without connections. */
 export function fullestOf<T>(connections: Iterable<T>, held: (connection: T) => number): T | undefined {
   let fullest: T | undefined;
   for (const connection of connections) {

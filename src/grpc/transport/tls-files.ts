@@ -28,7 +28,7 @@ interface TlsFilesObserver {
   renewed(validTo: string): void;
   /** Changed files are not used and the old ones stay in force, for the reason in `why`, one sentence. */
   refused(why: string): void;
-  /** Called after each look at the files: `status` may have changed. */
+  /** Called after each read of the files: `status` may have changed. */
   looked?(): void;
 }
 

@@ -1,4 +1,4 @@
-// What a transport takes and gives, whichever of the two it is.
+// Options and interface of a gRPC server, for both transports.
 
 import type { MethodDefinition } from "@grpc/grpc-js";
 import type { Clock } from "../../engine/base/clock.ts";
@@ -30,7 +30,7 @@ export interface GrpcServerOptions {
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
-  /** What sets host and port, for the error; by default the settings of the service. */
+  /** The option that sets host and port, for the error; by default the settings of the service. */
   readonly portOption?: string;
   /** Path of a Unix socket to listen on in place of host and port. */
   readonly unixSocket?: string | undefined;
@@ -59,7 +59,7 @@ export interface GrpcServer {
   drain(graceMs: number): Promise<void>;
 }
 
-/** A method whose handler gets messages in place of bytes: of health and reflection. Each request has any number of answers. */
+/** A method of health or reflection: its handler gets messages, not bytes. Each request has any number of answers. */
 export interface MessageMethod {
   /** Its path, whether requests come as a stream, and how messages become bytes. */
   readonly definition: MethodDefinition<object, object>;
@@ -74,7 +74,7 @@ export interface MessageCall {
   answer(message: object): void;
   /** Ends the call after its answers, with OK unless another status is given. */
   end(status?: CallStatus): void;
-  /** Has `listener` called when the call is over, in whatever way; a call may have one. */
+  /** Calls `listener` when the call is over; a call may have one listener. */
   onOver(listener: () => void): void;
 }
 

@@ -1,5 +1,4 @@
-// An accepted socket: first its preface, then its connection. Once a second it looks for what is overdue; nothing here runs for a single
-// call.
+// An accepted socket: first its preface, then its connection. Checks once a second what is overdue; nothing here runs for a single call.
 
 import type { Socket } from "node:net";
 import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../../engine/base/units.ts";
@@ -19,7 +18,6 @@ const KEEPALIVE_PING = Buffer.from("headgate", "latin1");
 
 export class AcceptedSocket {
   readonly socket: Socket;
-  /** The mean number of its open unary calls. */
   /** Undefined until the preface is complete. */
   connection: Connection | undefined;
   readonly #server: Http2Server;
@@ -59,7 +57,7 @@ export class AcceptedSocket {
     } else if (isWhole || at < chunk.length) this.#turnAway();
   };
 
-  // One answer that a person with curl can read.
+  // An answer that a person with curl can read.
   #turnAway(): void {
     this.#matched = -1;
     this.#server.counts.troubles.bad_preface++;
@@ -93,7 +91,7 @@ function isForeignTls(socket: Socket): boolean {
 class ConnectionWatch {
   readonly #connection: Connection;
   readonly #intake: FrameIntake;
-  // The looks that last saw something read, something written, and another frame than before.
+  // The checks that last saw something read, something written, and another frame than before.
   #readUs: number;
   #writtenUs: number;
   #stuckFrameUs: number;

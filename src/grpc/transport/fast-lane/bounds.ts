@@ -27,15 +27,15 @@ export const DEFAULT_BOUNDS = {
   headerFramesMax: 32,
   /**
    * Streams of all connections that wait for their peer: for the rest of a request, for a window for the answer, or in a call of health
-   * or reflection for whatever comes. Some hundred bytes each, 2 KB in such a call. Beyond it every connection with more than its share (half of the bound, divided by the connections) loses its oldest ones
-   * above the share, until it passes the bound on resets. So a peer with one such stream never loses it. Must be at least twice
-   * `connectionsMax`. grpc-js: grpc-js-streams.ts; Envoy: max_concurrent_streams, per connection only.
+   * or reflection. Some hundred bytes each, 2 KB in such a call. Beyond it every connection with more than its share (half of the bound,
+   * divided by the connections) loses its oldest ones above the share, until it passes the bound on resets. So a peer with one such stream
+   * never loses it. Must be at least twice `connectionsMax`. grpc-js: grpc-js-streams.ts; Envoy: max_concurrent_streams, per connection only.
    */
   waitingStreamsMax: 65_536,
   /**
    * Bytes per connection of requests that are not whole or not handled, and of answers of health and reflection that the peer does not
-   * read. Room for four of the longest requests (4 MiB). Beyond it the call that needed the last bytes gets RESOURCE_EXHAUSTED. grpc-js: one message per stream; Envoy: 1 MiB
-   * (per_connection_buffer_limit_bytes).
+   * read. Room for four of the longest requests (4 MiB). Beyond it the call that needed the last bytes gets RESOURCE_EXHAUSTED. grpc-js: one
+   * message per stream; Envoy: 1 MiB (per_connection_buffer_limit_bytes).
    */
   partialBytesMax: 16_777_216,
   /**

@@ -93,7 +93,7 @@ export class Connection {
     this.flushSoon();
   }
 
-  // What the peer still sends on the stream is ignored.
+  // Later frames of the peer on this stream are ignored.
   #finish(stream: Stream): void {
     this.remove(stream);
     if (stream.isRemoteDone) this.allowances.noteCall();

@@ -1,4 +1,4 @@
-// gRPC by the fast lane: listens, drains and stops in place of grpc-server.ts, with the same interface.
+// A gRPC server on the fast lane: listens, drains and stops. grpc-server.ts has the same interface.
 
 import type { Server } from "node:net";
 import { waitAtMost } from "../../../engine/base/wait-at-most.ts";

@@ -1,5 +1,5 @@
-// A call of gRPC on its stream: the bytes of its request, the bounds and the rules for them, and its deadline. UnaryStream is a call on
-// bytes; streamed-call.ts has the calls of health and reflection.
+// A gRPC call on its stream: the bytes of its request with their bounds, and its deadline. UnaryStream is a call on bytes; streamed-call.ts has the
+// calls of health and reflection.
 // Invariant: all that is kept counts as `partialBytes` of its connection and of the server, until it is handled or the stream has closed.
 
 import { InvariantError } from "../../../engine/base/invariant.ts";

@@ -119,10 +119,7 @@ export interface KnownMethods {
   readonly others: ReadonlyMap<string, MessageMethod>;
 }
 
-/**
- * Reads the fields of a request into `head`. RFC 9113, section 8, says what is malformed. What the values of other fields are is not
- * looked at: nothing reads them.
- */
+/** Reads the fields of a request into `head`. RFC 9113, section 8, says what is malformed. Values that nothing reads are not checked. */
 export function readHead(list: HeaderList, known: KnownMethods, head: RequestHead): void {
   head.clear();
   let seen = 0;

@@ -12,7 +12,7 @@ import { StreamTurns } from "./stream-turns.ts";
 
 /** What connections need of a server's options. */
 export interface Http2ServerOptions extends Omit<GrpcServerOptions, "host" | "port" | "health" | "reflection" | "tls"> {
-  /** The HTTP port of this process, to name it to people who ask here by mistake. */
+  /** The HTTP port of this process, for answers to people who ask here by mistake. */
   readonly httpPort?: number | undefined;
   /** Bounds that differ from the defaults; for tests. */
   readonly bounds?: Partial<Bounds> | undefined;
@@ -33,7 +33,7 @@ export class Http2Server {
   readonly bounds: Bounds;
   readonly counts: ServerCounts;
   readonly known: KnownMethods;
-  /** For somebody who does not speak gRPC here. */
+  /** For people who ask here over HTTP. */
   readonly httpHint: string;
   readonly connections = new Set<OpenConnection>();
   readonly chunks = new ChunkPool();
@@ -90,8 +90,8 @@ export class Http2Server {
   }
 
   /**
-   * Adds to the sum of what is kept for calls. False if that is beyond its bound and `connection` has the most of it. If another one has,
-   * that ends: whoever fills the bound must not have the calls of others refused.
+   * Adds to the bytes that are kept for calls. False if they are beyond their bound and `connection` has most of them. If another connection
+   * has most, that one ends: the peer that fills the bound must not get the calls of others refused.
    */
   notePartial(connection: OpenConnection | undefined, bytes: number): boolean {
     this.partialBytes += bytes;
@@ -102,7 +102,7 @@ export class Http2Server {
     return true;
   }
 
-  /** To be called after a stream has opened: connections may lose streams that wait for their peer, and end. */
+  /** Call this after a stream has opened: connections may lose streams that wait for their peer, and end. */
   shedIfCrowded(): void {
     if (this.streams >= this.#shedAt) this.#shedAt = shedStreams(this, this.bounds.waitingStreamsMax);
   }

@@ -104,5 +104,5 @@ export class Listener {
 }
 
 function ignore(): void {
-  // Whatever a socket fails with is followed by its close, which is looked at.
+  // A close follows each error of a socket, and is handled.
 }

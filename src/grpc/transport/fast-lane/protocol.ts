@@ -58,7 +58,7 @@ export const WINDOW_DEFAULT = 65_535;
 export const WINDOW_LARGEST = 0x7fff_ffff;
 export const STREAM_ID_LARGEST = 0x7fff_ffff;
 export const HEADER_TABLE_DEFAULT = 4_096;
-/** Bytes before each gRPC message: one that tells whether it is compressed, and four for its length. */
+/** Bytes before each gRPC message: one says whether it is compressed, four its length. */
 export const MESSAGE_HEAD_BYTES = 5;
 
 /** What a peer may do to have its connection ended or a stream refused. Each has a counter. */

@@ -29,7 +29,7 @@ export class Sender {
   streamWindow = WINDOW_DEFAULT;
   /** Streams that have something to send and wait for a window. */
   readonly blocked = new Set<Stream>();
-  /** Those of them that wait for the connection's window or output, in the order in which they get it; only these continue when it grows. */
+  /** Blocked streams that wait for the connection's window or output, in their order; only these continue when it grows. */
   readonly held = new Set<Stream>();
   readonly #unreadBytesPause: number;
 

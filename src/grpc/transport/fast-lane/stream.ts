@@ -1,5 +1,4 @@
-// What every stream of a connection has, whoever answers it: windows, answers that wait, and how it ends. And the table of a connection's
-// streams.
+// The parts that all kinds of streams share: windows, answers that wait, the end. And the table of a connection's streams.
 
 import type { GrpcStatus } from "../../unary.ts";
 import { protocolError } from "./protocol.ts";
@@ -35,12 +34,12 @@ export abstract class Stream {
   abstract get waitsForPeer(): boolean;
   /** Takes part of the body, from `start` to `end` (exclusive), valid until this returns. `isEnd`: it was the last part. */
   abstract takeData(bytes: Buffer, start: number, end: number, isEnd: boolean): void;
-  /** The stream has ended, in whatever way. Nothing may be sent on it. Called once. */
+  /** The stream has ended. Nothing may be sent on it. Called once. */
   abstract closed(): void;
 
   /** As much was sent as the peer allows, and the stream stays open. */
   afterSending(): void {
-    // Mostly nothing depends on it.
+    // Most streams need nothing then.
   }
 
   /** Ends the stream with UNAVAILABLE, because its connection is about to end. */
@@ -50,7 +49,7 @@ export abstract class Stream {
 
   /** Ends what takes too long. Called about once a second. */
   look(_nowUs: number, _stallUs: number): void {
-    // A request whose end nobody needs is never late.
+    // A request that only gets a refusal is never late.
   }
 
   /** Keeps an answer until the peer allows it. */

@@ -1,4 +1,4 @@
-// A call of a method that is not plain bytes, on its stream: of health or reflection.
+// A call of health or reflection, on its stream.
 // Invariants: a request is handled in a turn (stream-turns.ts), and never while an answer waits for the peer; the peer gets window back for
 // what is handled, or is not a whole message yet.
 

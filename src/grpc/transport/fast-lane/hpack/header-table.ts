@@ -1,5 +1,5 @@
-// The table of header fields that both ends of a connection keep (RFC 7541, section 2.3): 61 fixed fields, then those added on the way,
-// newest first, within a bound of bytes.
+// The table of header fields that both ends of a connection keep (RFC 7541, section 2.3): 61 fixed fields, then fields that header blocks
+// added, newest first, within a bound of bytes.
 
 import { HEADER_TABLE_DEFAULT } from "../protocol.ts";
 import { type NameId, nameIdOf } from "./header-names.ts";
@@ -81,7 +81,7 @@ export const STATIC_FIELDS: readonly HeaderField[] = STATIC_LINES.split("\n").fl
   return values.map((value) => headerField(name, value));
 });
 
-/** The fields of a table that are added on the way. */
+/** The fields that header blocks have added. */
 export class DynamicTable {
   // A ring; `#newest` is the slot of the newest field.
   #ring: (HeaderField | undefined)[] = new Array(HEADER_TABLE_DEFAULT / FIELD_OVERHEAD_BYTES);
