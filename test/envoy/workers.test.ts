@@ -2,7 +2,7 @@
 // calls under way.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test } from "vitest";
 import { freePort, RedisServer } from "../support/redis-server.ts";
 import type { ServiceProcess } from "../support/service-process.ts";
 import type { ShownWorker } from "../support/worker-rig.ts";
@@ -44,24 +44,13 @@ beforeAll(async () => {
   redis = await RedisServer.start();
   upstream = await startUpstream();
 });
-afterAll(async () => {
-  await upstream.stop();
-  await redis.stop();
-});
+beforeEach(() => redis.flush());
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-  await redis.flush();
-});
-
-async function startFleet(port: number): Promise<ServiceProcess> {
+function startFleet(port: number): Promise<ServiceProcess> {
   // The only transport of several workers, also where the suite runs with the other one.
   const transport = { GRPC_TRANSPORT: "fast-lane", GRPC_PORT: String(port) };
   const env = { ...transport, WORKERS: String(WORKERS), STORE_DEADLINE: "5s", SHUTDOWN_DELAY: "500ms" };
-  const fleet = await startHeadgate(redis, RULES, env);
-  cleanups.push(() => fleet.stop());
-  return fleet;
+  return startHeadgate(redis, RULES, env);
 }
 
 /** Envoy that fails open or closed before fleets on these ports. */
@@ -76,10 +65,7 @@ async function envoyBefore(ports: readonly number[], failureModeDeny: boolean, m
       ],
     }),
   );
-  cleanups.push(() => envoy.stop());
-  const caller = new Caller(envoy.port("edge"));
-  cleanups.push(() => caller.close());
-  return { envoy, caller };
+  return { envoy, caller: new Caller(envoy.port("edge")) };
 }
 
 async function workersOf({ httpPort }: ServiceProcess): Promise<readonly ShownWorker[]> {

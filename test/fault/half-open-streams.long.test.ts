@@ -134,7 +134,6 @@ describe.each(["fast-lane", "grpc-js"] as const)("on %s", (transport) => {
     const value = "a".repeat(60_000);
     const request = { domain: "edge", descriptors: [{ entries: [{ key: "remote_address", value }] }] };
     for (let i = 0; i < 20; i++) await askOnce(client, request, DEADLINE_MS);
-    client.close();
     for (const session of sessions) session.destroy();
   });
 });

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { createServer as createTlsServer } from "node:tls";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import type { RedisTarget } from "../../src/stores/redis/connect.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import { closedWithTest } from "../support/ends.ts";
@@ -24,7 +24,6 @@ beforeAll(async () => {
   server = await RedisServer.start(["--maxclients", "50"]);
   guarded = await RedisServer.start(["--unixsocket", "redis.sock"], PASSWORD);
 });
-afterAll(() => Promise.all([server.stop(), guarded.stop()]));
 
 const open = (target: RedisTarget) => openRedisStore({ target, deadlineMs: 5_000 });
 const troubleWith = (target: RedisTarget) => troubleOf(open(target));

@@ -2,7 +2,7 @@
 // set and half of another, and the new one soon counts. The gateway is told to fail closed, so a call that fails is a 500.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { type Answer, Caller, headerOf, Load } from "../envoy/support/caller.ts";
 import { LateWatch } from "../support/turn-watch.ts";
 import { Bed } from "./support/bed.ts";
@@ -48,10 +48,6 @@ describe.runIf(hasGateway)("a policy under load", () => {
       deleted: deletable(1),
     }));
     caller = new Caller(bed.ports[0] ?? 0);
-  });
-  afterAll(async () => {
-    caller?.close();
-    await bed?.stop();
   });
 
   const send = (name: string): Promise<Answer> => caller.get("/", { host: `${name}.test`, "x-user-id": "ann" });

@@ -3,7 +3,7 @@
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { Stream } from "../envoy/support/llm-rig.ts";
 import { type ModelAnswer, type ModelUpstream, startModel } from "../envoy/support/model-upstream.ts";
@@ -64,9 +64,6 @@ describe.runIf(hasGateway)("budgets under Envoy Gateway", () => {
       }),
       { rules },
     );
-  });
-  afterAll(async () => {
-    await bed?.stop();
   });
 
   const open = (tenant: string, answer: ModelAnswer, used: number, more: Readonly<Record<string, string>> = {}) =>

@@ -1,7 +1,7 @@
 // Rate limits of the gateway's own API, from its resources through its Envoy to Headgate's answers: what each selects, whom it
 // counts together, and that it bites.
 
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { type Answer, Caller, headerOf } from "../envoy/support/caller.ts";
 import { Bed } from "./support/bed.ts";
 import { hasGateway } from "./support/require-gateway.ts";
@@ -83,10 +83,6 @@ describe.runIf(hasGateway)("limits of Envoy Gateway", () => {
         await vi.waitFor(async () => expect(await status()).toBe(200), { timeout: 30_000 });
       }
     }
-  });
-  afterAll(async () => {
-    for (const caller of callers ?? []) caller.close();
-    await bed?.stop();
   });
 
   interface Sent {

@@ -3,10 +3,10 @@
 
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { type AskedRequest, startTestApp, type TestApp } from "../support/test-app.ts";
-import { startXdsServer, type XdsServer, xdsServerProgram } from "../support/xds-server.ts";
+import { startXdsServer, xdsServerProgram } from "../support/xds-server.ts";
 
 const FILE = join(resolve(import.meta.dirname, "../.."), "deploy/envoy-ai-gateway/ratelimit.yaml");
 const controlPlane = xdsServerProgram();
@@ -64,17 +64,10 @@ const QUOTAS = {
 };
 
 describe.runIf(controlPlane !== undefined)("quotas of Envoy AI Gateway", () => {
-  let app: TestApp | undefined;
-  let plane: XdsServer | undefined;
-  afterEach(async () => {
-    await app?.stop();
-    await plane?.stop();
-    app = undefined;
-    plane = undefined;
-  });
+  let app: TestApp;
 
-  async function start(): Promise<TestApp> {
-    plane = await startXdsServer(controlPlane ?? "", { node: "envoy-ai-gateway-ratelimit" });
+  async function start(): Promise<void> {
+    const plane = await startXdsServer(controlPlane ?? "", { node: "envoy-ai-gateway-ratelimit" });
     plane.serve({ version: "1", resources: [QUOTAS] });
     const { REDIS_URL: _, ...env } = variables;
     app = await startTestApp(
@@ -87,7 +80,6 @@ describe.runIf(controlPlane !== undefined)("quotas of Envoy AI Gateway", () => {
       },
     );
     await plane.request(({ version }) => version === "1");
-    return app;
   }
 
   const call = (rules: readonly string[], name: string, tokens?: number): AskedRequest => ({
@@ -98,8 +90,8 @@ describe.runIf(controlPlane !== undefined)("quotas of Envoy AI Gateway", () => {
     })),
   });
   const codes = async (asked: AskedRequest, times = 1) => {
-    const found: (string | undefined)[] = [];
-    for (let each = 0; each < times; each++) found.push((await app?.ask(asked))?.overall_code);
+    const found: string[] = [];
+    for (let each = 0; each < times; each++) found.push((await app.ask(asked)).overall_code);
     return found;
   };
 
@@ -108,10 +100,10 @@ describe.runIf(controlPlane !== undefined)("quotas of Envoy AI Gateway", () => {
     await start();
     const small = ["rule-0-match--1"];
     expect(await codes(call(small, "small"))).toEqual(["OK"]);
-    await app?.ask(call(small, "small", 6));
+    await app.ask(call(small, "small", 6));
     expect(await codes(call(small, "small"))).toEqual(["OK"]);
     // 8 of 10 are spent, and this answer has cost 50.
-    await app?.ask(call(small, "small", 50));
+    await app.ask(call(small, "small", 50));
     expect(await codes(call(small, "small"), 2)).toEqual(["OVER_LIMIT", "OVER_LIMIT"]);
     expect(await codes(call(["rule-1-match--1"], "large"))).toEqual(["OK"]);
   });
@@ -119,9 +111,9 @@ describe.runIf(controlPlane !== undefined)("quotas of Envoy AI Gateway", () => {
   test("of several classes refuse only when all of them are spent", async () => {
     await start();
     const both = ["rule-0-x-team|red-match-0", "rule-1-match--1"];
-    await app?.ask(call(["rule-0-x-team|red-match-0"], "large", 9));
+    await app.ask(call(["rule-0-x-team|red-match-0"], "large", 9));
     expect(await codes(call(both, "large"))).toEqual(["OK"]);
-    await app?.ask(call(["rule-1-match--1"], "large", 9));
+    await app.ask(call(["rule-1-match--1"], "large", 9));
     expect(await codes(call(both, "large"))).toEqual(["OVER_LIMIT"]);
   });
 

@@ -158,10 +158,8 @@ describe.runIf(controlPlane !== undefined)("what Envoy Gateway deploys", () => {
       });
     expect((await ask(withCertificate)).overall_code).toBe("OK");
     expect((await ask(withCertificate)).overall_code).toBe("OVER_LIMIT");
-    withCertificate.close();
     const without = openClient(target, name, credentials.createSsl(read("ca.crt")));
     await expect(ask(without)).rejects.toThrow(/UNAVAILABLE/);
-    without.close();
 
     expect(await (await page(service.debugPort, "/rlconfig")).text()).toContain("rule-0-match-0");
     const { metrics } = saidBy(service).find(({ msg }) => msg === "listening") ?? {};
@@ -215,18 +213,21 @@ describe("deploy/envoy-gateway", () => {
     }
   });
 
-  test.each(readdirSync(CONFIGURATIONS))("%s sets what the service reads, beside what the gateway sets", (file) => {
-    const { provider, rateLimit } = read(file.replace(".yaml", ""));
-    const own = provider.kubernetes.rateLimitDeployment.container.env ?? [];
-    const values = Object.fromEntries(
-      own.map(({ name, value }) => [name, value ?? "postgres://headgate@db/headgate?sslmode=verify-full"]),
-    );
-    const settings = settingsOf({ ...VARIABLES.always, REDIS_URL: rateLimit.backend.redis.url, ...values });
-    const store = file.replace(".yaml", "");
-    const unused = `REDIS_URL: no effect, because BACKEND_TYPE is ${store}`;
-    expect(settings.warnings).toEqual(store === "redis" ? [] : [unused]);
-    expect(settings.backendType).toBe(store);
-  });
+  test.each(readdirSync(CONFIGURATIONS))(
+    "%s sets what the service reads, in addition to what the gateway sets",
+    (file) => {
+      const { provider, rateLimit } = read(file.replace(".yaml", ""));
+      const own = provider.kubernetes.rateLimitDeployment.container.env ?? [];
+      const values = Object.fromEntries(
+        own.map(({ name, value }) => [name, value ?? "postgres://headgate@db/headgate?sslmode=verify-full"]),
+      );
+      const settings = settingsOf({ ...VARIABLES.always, REDIS_URL: rateLimit.backend.redis.url, ...values });
+      const store = file.replace(".yaml", "");
+      const unused = `REDIS_URL: no effect, because BACKEND_TYPE is ${store}`;
+      expect(settings.warnings).toEqual(store === "redis" ? [] : [unused]);
+      expect(settings.backendType).toBe(store);
+    },
+  );
 });
 
 // The script is read by whatever /bin/sh is there.

@@ -93,7 +93,6 @@ beforeAll(async () => {
   app = await startOnPods(`redis-cluster://${list}`);
 }, 60_000);
 afterAll(async () => {
-  await app.stop();
   for (const pod of pods) await pod.kill();
 });
 

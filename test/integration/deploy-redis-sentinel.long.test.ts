@@ -57,7 +57,6 @@ beforeAll(async () => {
   app = await startOnPods(`redis-sentinel://${list}/headgate`);
 }, 60_000);
 afterAll(async () => {
-  await app.stop();
   for (const pod of pods) await pod.kill();
 });
 

@@ -7,7 +7,7 @@ import { type ClientHttp2Session, connect } from "node:http2";
 import type { Profiler } from "node:inspector";
 import { Session } from "node:inspector/promises";
 import { resolve } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { SHOULD_RATE_LIMIT_PATH } from "../../src/grpc/transport/load-proto.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { startTestApp } from "../support/test-app.ts";
@@ -21,7 +21,6 @@ const CALLS_BEFORE = 600;
 const CALLS_COUNTED = 5;
 
 const redis = await RedisServer.start();
-afterAll(() => redis.stop());
 
 const SECTION = readFileSync(resolve(import.meta.dirname, "../../docs/architecture.md"), "utf8")
   .split("## One call\n")[1]
@@ -96,7 +95,6 @@ describe("the files of a call in docs/architecture.md", () => {
     const client = connect(`http://127.0.0.1:${app.grpcPort}`);
     const ran = await filesThatRun(client);
     client.close();
-    await app.stop();
     const beside = filesBeside();
     expect(named).toHaveLength(count);
     expect(named.filter((file) => !file.endsWith(".lua") && !ran.includes(file))).toEqual([]);

@@ -1,34 +1,21 @@
 // Connections of several workers: each takes what the main thread hands over.
 
 import { credentials, status } from "@grpc/grpc-js";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { type Caller, openCallers, requestAbout } from "../support/callers.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { openCallers, requestAbout } from "../support/callers.ts";
 import { Authority } from "../support/certificates.ts";
 import { RedisServer } from "../support/redis-server.ts";
-import { startWorkers, type WorkerRig } from "../support/worker-rig.ts";
+import { startWorkers } from "../support/worker-rig.ts";
 
 const FREE = requestAbout("free", "x");
 const authority = new Authority();
 const pair = authority.issue("headgate.test");
 
 let redis: RedisServer;
-const rigs: WorkerRig[] = [];
-const callers: Caller[] = [];
 
 beforeAll(async () => {
   redis = await RedisServer.start();
 });
-afterEach(async () => {
-  for (const caller of callers.splice(0)) caller.close();
-  await Promise.all(rigs.splice(0).map((rig) => rig.stop()));
-});
-afterAll(() => redis.stop());
-
-async function start(env: Readonly<Record<string, string>>): Promise<WorkerRig> {
-  const rig = await startWorkers({ REDIS_URL: `127.0.0.1:${redis.port}`, ...env });
-  rigs.push(rig);
-  return rig;
-}
 
 const TLS = {
   GRPC_SERVER_USE_TLS: "true",
@@ -46,13 +33,12 @@ describe("a port of several workers", () => {
       secure: credentials.createSsl(authority.cert, pair.key, pair.cert),
     },
   ])("connections $name reach every worker, three each", async ({ env, secure }) => {
-    const rig = await start({ ...env });
+    const rig = await startWorkers({ REDIS_URL: `127.0.0.1:${redis.port}`, ...env });
     const opened = openCallers(6, rig.target, secure);
-    callers.push(...opened);
     const outcomes = await Promise.all(opened.map((caller) => caller.ask(FREE)));
     expect(outcomes.map(({ code, details }) => `${code} ${details}`)).toEqual(opened.map(() => `${status.OK} `));
     expect((await rig.workers()).map(({ connections }) => connections)).toEqual([3, 3]);
-    for (const caller of callers.splice(0)) caller.close();
+    for (const caller of opened) caller.close();
     await expect.poll(async () => (await rig.workers()).map(({ connections }) => connections)).toEqual([0, 0]);
     expect(await rig.stop()).toBe(0);
   });

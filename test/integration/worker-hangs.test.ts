@@ -43,7 +43,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await supervisor.stop({ delays: false });
   vi.useRealTimers();
-  await rm(folder, { recursive: true });
 });
 
 const hang = () => writeFile(join(folder, "hang"), "");

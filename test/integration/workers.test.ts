@@ -5,7 +5,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { status } from "@grpc/grpc-js";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { PROGRAM } from "../support/built-program.ts";
 import { type Caller, isOverLimit, openCallers, requestAbout } from "../support/callers.ts";
 import { RedisServer } from "../support/redis-server.ts";
@@ -20,35 +20,17 @@ const FREE = requestAbout("free", "x");
 const TOKEN = "a-token-of-the-operators";
 
 let redis: RedisServer;
-const rigs: WorkerRig[] = [];
-const callers: Caller[] = [];
 
 beforeAll(async () => {
   redis = await RedisServer.start();
 });
 beforeEach(() => redis.flush());
-afterEach(async () => {
-  for (const caller of callers.splice(0)) caller.close();
-  await Promise.all(rigs.splice(0).map((rig) => rig.stop()));
-});
-afterAll(() => redis.stop());
-
-/** Ends with the test. */
-async function start(env: Readonly<Record<string, string>> = {}): Promise<WorkerRig> {
-  const rig = await startFleet(env);
-  rigs.push(rig);
-  return rig;
-}
 
 function startFleet(env: Readonly<Record<string, string>>): Promise<WorkerRig> {
   return startWorkers({ REDIS_URL: `127.0.0.1:${redis.port}`, ...env });
 }
 
-function open(count: number, rig: WorkerRig): Caller[] {
-  const opened = openCallers(count, rig.target);
-  callers.push(...opened);
-  return opened;
-}
+const open = (count: number, rig: WorkerRig): Caller[] => openCallers(count, rig.target);
 
 // One fleet for all of them: a start takes a second or two of processor time. The last one ends it.
 describe("two workers on one Redis", () => {
@@ -56,7 +38,6 @@ describe("two workers on one Redis", () => {
   beforeAll(async () => {
     rig = await startFleet({ ON_STORE_FAILURE: "error", SHUTDOWN_DELAY: "700ms" });
   });
-  afterAll(() => rig.stop());
 
   const connections = async () => (await rig.workers()).map((worker) => worker.connections);
   const count = async (series: string) => (await rig.metric(series)) ?? 0;
@@ -152,7 +133,7 @@ describe("two workers on one Redis", () => {
   });
 
   // Promise(processes): A process is ready when all its workers are.
-  test("readiness is that of all workers, whoever is asked; what all say is said once", async () => {
+  test("any worker reports the readiness of all; what all report is shown once", async () => {
     await expect.poll(async () => (await rig.http("/readyz")).status).toBe(200);
     await redis.kill();
     const reasons = async () => ((await (await rig.http("/readyz")).json()) as { reasons: { store?: string } }).reasons;
@@ -192,7 +173,6 @@ describe("a fleet of two", () => {
   beforeAll(async () => {
     rig = await startFleet({ SHUTDOWN_DELAY: "1m" });
   });
-  afterAll(() => rig.stop());
 
   // Promise(processes): Counters keep what a worker had counted when it died.
   test("nothing is lost of what a worker had counted when it ended, scraped or not", async () => {
@@ -270,7 +250,6 @@ describe("a start", () => {
     const snapshot = join(temporaryFolder("headgate-snapshot"), "buckets");
     const env = { WORKERS: "3", MEMORY_SNAPSHOT: snapshot, ADMIN_TOKEN: TOKEN };
     const rig = await startWorkers(env);
-    rigs.push(rig);
     // It is ready when it says that it listens, whoever is asked.
     const ready = await Promise.all(Array.from({ length: 9 }, () => rig.http("/readyz")));
     expect(new Set(ready.map((answer) => answer.status))).toEqual(new Set([200]));
@@ -293,7 +272,6 @@ describe("a start", () => {
     await rig.stop();
 
     const next = await startWorkers(env);
-    rigs.push(next);
     const after = open(3, next);
     expect(await granted(requestAbout("user", "ann"), after)).toBe(0);
     expect(await granted(requestAbout("user", "bob"), after)).toBe(10);
@@ -323,7 +301,7 @@ describe("a start", () => {
       says: "the gRPC port's certificates can't be used",
     },
   ])("with $name ends with one clear error", async ({ env, says }) => {
-    const why = await start(env(redis.port)).then(
+    const why = await startFleet(env(redis.port)).then(
       () => "it started",
       (error: Error) => error.message,
     );

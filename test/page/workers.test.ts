@@ -7,16 +7,14 @@ import { openCallers, requestAbout } from "../support/callers.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { startService } from "../support/service-process.ts";
 import { startWorkers } from "../support/worker-rig.ts";
-import { conditionsOf, endWithTest, expectClean, seeUrl, verdictOf, withBrowser } from "./support/seen-scene.ts";
+import { conditionsOf, expectClean, seeUrl, verdictOf, withBrowser } from "./support/seen-scene.ts";
 
 withBrowser();
 
 // Promise(operators): Any worker that answers the page reports all of them.
-test("two workers: their calls are one sum, their rules and troubles are told once, each worker has its row", async () => {
+test("two workers: their calls are one sum, their rules and troubles are shown once, each worker has its row", async () => {
   const redis = await RedisServer.start();
-  endWithTest(() => redis.stop());
   const rig = await startWorkers({ REDIS_URL: `127.0.0.1:${redis.port}` });
-  endWithTest(async () => void (await rig.stop()));
   const callers = openCallers(8, rig.target);
   for (let i = 0; i < 20; i++) for (const caller of callers) await caller.ask(requestAbout("user", "ann"));
   for (const caller of callers) caller.close();
@@ -69,7 +67,6 @@ test("two workers: their calls are one sum, their rules and troubles are told on
 
 test("a flood at another process is in the verdict, and each process has its row", async () => {
   const redis = await RedisServer.start();
-  endWithTest(() => redis.stop());
   const rules = "domain: edge\ndescriptors: [{ key: user, rate_limit: { requests_per_unit: 3, unit: day } }]\n";
   const env = { REDIS_URL: `127.0.0.1:${redis.port}` };
   const [flooded, quiet, apart] = [

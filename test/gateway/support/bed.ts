@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { ownProcess, showOnFailure } from "../../support/child-processes.ts";
+import { endWithTest } from "../../support/ends.ts";
 import { freePort } from "../../support/redis-server.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { type Resource, yamlOf } from "./resources.ts";
@@ -65,7 +66,9 @@ export class Bed {
       const log = join(started.folder, `${name}.log`);
       showOnFailure(name, () => (existsSync(log) ? readFileSync(log, "utf8") : ""));
     }
-    return new Bed(child, resources, started, ports);
+    const bed = new Bed(child, resources, started, ports);
+    endWithTest(() => bed.stop());
+    return bed;
   }
 
   /** Puts other resources in the place of a file's; without any the file goes. */
