@@ -13,15 +13,7 @@ import { endWithTest } from "../support/ends.ts";
 import { callRaw, checkHealth, openRawClient, startTestServer } from "../support/grpc-test-server.ts";
 import { listen } from "../support/listen.ts";
 import { shouldRateLimit } from "../support/load-proto.ts";
-import {
-  answerBytes,
-  callBytes,
-  NOBODY,
-  requestBytes,
-  startMirror,
-  startSlowTarget,
-  until,
-} from "../support/mirror-rig.ts";
+import { answerBytes, callBytes, NOBODY, requestBytes, startMirror, until } from "../support/mirror-rig.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient, type Reply, startTestApp, type TestApp } from "../support/test-app.ts";
 
@@ -187,8 +179,7 @@ describe("the compared target in trouble is unseen by callers", () => {
   test.each<[name: string, start: () => Promise<string>, compareTimeout: number, reason: string]>([
     // A busy machine says late that nobody listens.
     ["down", async () => NOBODY, 10_000, "compared_unreachable"],
-    ["slow", async () => (await startSlowTarget(400)).target, 200, "compared_too_slow"],
-    ["hanging", async () => (await startSlowTarget(undefined)).target, 200, "compared_too_slow"],
+    ["hanging", async () => (await startTestServer({ handle: () => undefined })).target, 200, "compared_too_slow"],
   ])("when it is %s", async (_, start, compareTimeout, reason) => {
     const compareWith = await start();
     const alone = await startMirror(`127.0.0.1:${app.grpcPort}`, `127.0.0.1:${app.grpcPort}`);

@@ -3,13 +3,11 @@
 import type { Client } from "@grpc/grpc-js";
 import * as grpc from "@grpc/grpc-js";
 import { SystemClock } from "../../src/engine/base/clock.ts";
-import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { readAnswer, type TargetAnswer } from "../../src/tools/mirror/answer.ts";
 import type { CompareOptions } from "../../src/tools/mirror/compare.ts";
 import { type RunMirrorOptions, type RunningMirror, runMirror } from "../../src/tools/mirror/run-mirror.ts";
 import { endWithTest } from "./ends.ts";
-import { startTestServer, type TestServer } from "./grpc-test-server.ts";
 import { shouldRateLimit } from "./load-proto.ts";
 
 /** Nothing ignored, a second of tolerance for times. */
@@ -78,19 +76,6 @@ function structValue(value: unknown): object {
   if (Array.isArray(value)) return { listValue: { values: value.map(structValue) } };
   if (typeof value === "object" && value !== null) return { structValue: structOf(value) };
   return { [`${value === null ? "null" : typeof value}Value`.replace("boolean", "bool")]: value ?? 0 };
-}
-
-/** A target that answers every call OK, `delayMs` late; never if that is undefined. */
-export function startSlowTarget(delayMs: number | undefined): Promise<TestServer & { readonly calls: () => number }> {
-  let calls = 0;
-  const bytes = answerBytes({ overall_code: "OK" });
-  const handler: UnaryHandler = {
-    handle(_message, _deadlineUs, reply) {
-      calls++;
-      if (delayMs !== undefined) setTimeout(() => reply.ok(bytes), delayMs);
-    },
-  };
-  return startTestServer(handler).then((server) => ({ ...server, calls: () => calls }));
 }
 
 /** What one call through raw gRPC came to. */
