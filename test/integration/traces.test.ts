@@ -114,41 +114,6 @@ describe.each(["fast-lane", "grpc-js"])("on the transport %s", (transport) => {
     expect(spans.map(({ traceId }) => traceId)).not.toContain(TRACE_ID);
   });
 
-  test("the decision log names the span, and the caller's trace where no span is recorded", async () => {
-    const file = join(temporaryFolder("headgate-traced-decisions"), "decisions.jsonl");
-    const log = { DECISION_LOG: "all", DECISION_LOG_FILE: file, GRPC_TRANSPORT: transport };
-    const app = await startTestApp(RULES, { ...receiver.env("http"), ...log });
-    const spans = await spansOf(2, async () => {
-      await ask(app.grpcPort, about("user"), { traceparents: [SAMPLED] });
-      await ask(app.grpcPort, about("user"), { traceparents: [`00-${TRACE_ID}-${CALLER_ID}-00`] });
-      await ask(app.grpcPort, about("user"));
-    });
-    await app.stop();
-    const lines = readFileSync(file, "utf8")
-      .trimEnd()
-      .split("\n")
-      .map((line) => JSON.parse(line) as object);
-    expect(lines).toMatchObject([
-      { trace_id: TRACE_ID, span_id: spans[0]?.spanId },
-      { trace_id: TRACE_ID },
-      { trace_id: spans[1]?.traceId, span_id: spans[1]?.spanId },
-    ]);
-    expect(lines[1]).not.toHaveProperty("span_id");
-  });
-
-  test("what is let pass by shadow_mode, and what can't be understood, says so", async () => {
-    const app = await startTestApp(RULES, { ...receiver.env("http"), GRPC_TRANSPORT: transport });
-    const [, shadowed, unreadable] = await spansOf(3, async () => {
-      for (let i = 0; i < 2; i++) await ask(app.grpcPort, about("seen"));
-      await ask(app.grpcPort, { domain: "edge" }, { traceparents: [SAMPLED] });
-    });
-    await app.stop();
-    expect(shadowed?.attributes).toMatchObject({ "rate_limit.decision": "allowed", "headgate.shadowed": true });
-    expect(unreadable).toMatchObject({ traceId: TRACE_ID, status: { code: 0 } });
-    expect(unreadable?.attributes).toMatchObject({ "rpc.status_code": "INVALID_ARGUMENT" });
-    expect(unreadable?.attributes).not.toHaveProperty("rate_limit.decision");
-  });
-
   describe("with Redis behind a slow network", () => {
     let redis: RedisServer;
     let proxy: FaultProxy;
@@ -210,7 +175,7 @@ describe.each(["fast-lane", "grpc-js"])("on the transport %s", (transport) => {
       expect(given?.status.code).toBe(0);
     });
 
-    test("a call that the store left without an answer says why, and what stood in for it", async () => {
+    test("a call that the store does not answer says why, and which policy decided", async () => {
       const app = await start({ STORE_DEADLINE: "20ms", STORE_PATIENCE: "20ms" });
       proxy.begin({ kind: "black hole" });
       const [passed, failed] = await spansOf(2, async () => {
@@ -232,6 +197,41 @@ describe.each(["fast-lane", "grpc-js"])("on the transport %s", (transport) => {
       expect(failed?.attributes).not.toHaveProperty("rate_limit.decision");
     });
   });
+});
+
+test("the decision log names the span, and the caller's trace where no span is recorded", async () => {
+  const file = join(temporaryFolder("headgate-traced-decisions"), "decisions.jsonl");
+  const log = { DECISION_LOG: "all", DECISION_LOG_FILE: file };
+  const app = await startTestApp(RULES, { ...receiver.env("http"), ...log });
+  const spans = await spansOf(2, async () => {
+    await ask(app.grpcPort, about("user"), { traceparents: [SAMPLED] });
+    await ask(app.grpcPort, about("user"), { traceparents: [`00-${TRACE_ID}-${CALLER_ID}-00`] });
+    await ask(app.grpcPort, about("user"));
+  });
+  await app.stop();
+  const lines = readFileSync(file, "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as object);
+  expect(lines).toMatchObject([
+    { trace_id: TRACE_ID, span_id: spans[0]?.spanId },
+    { trace_id: TRACE_ID },
+    { trace_id: spans[1]?.traceId, span_id: spans[1]?.spanId },
+  ]);
+  expect(lines[1]).not.toHaveProperty("span_id");
+});
+
+test("calls that shadow_mode lets pass and calls that can't be read are marked", async () => {
+  const app = await startTestApp(RULES, { ...receiver.env("http") });
+  const [, shadowed, unreadable] = await spansOf(3, async () => {
+    for (let i = 0; i < 2; i++) await ask(app.grpcPort, about("seen"));
+    await ask(app.grpcPort, { domain: "edge" }, { traceparents: [SAMPLED] });
+  });
+  await app.stop();
+  expect(shadowed?.attributes).toMatchObject({ "rate_limit.decision": "allowed", "headgate.shadowed": true });
+  expect(unreadable).toMatchObject({ traceId: TRACE_ID, status: { code: 0 } });
+  expect(unreadable?.attributes).toMatchObject({ "rpc.status_code": "INVALID_ARGUMENT" });
+  expect(unreadable?.attributes).not.toHaveProperty("rate_limit.decision");
 });
 
 test("reservations and settlements have spans of their own names", async () => {
@@ -260,9 +260,9 @@ describe.each(["http", "grpc"] as const)("a collector behind TLS, over %s", (pro
   const { OTEL_EXPORTER_OTLP_CERTIFICATE, ...own } = CERTIFICATES;
 
   test.each([
-    { name: "takes spans of whom it knows", env: CERTIFICATES, sent: 1 },
-    { name: "gets none from who does not know its authority", env: own, sent: 0 },
-    { name: "takes none from who shows no certificate", env: { OTEL_EXPORTER_OTLP_CERTIFICATE }, sent: 0 },
+    { name: "accepts spans of callers with a known certificate", env: CERTIFICATES, sent: 1 },
+    { name: "gets no spans from callers that do not trust its authority", env: own, sent: 0 },
+    { name: "accepts none from callers without a certificate", env: { OTEL_EXPORTER_OTLP_CERTIFICATE }, sent: 0 },
   ])("$name", async ({ env, sent }) => {
     const secured = await OtlpReceiver.start("good", { ca: authority.cert, cert: server.cert, key: server.key });
     const bounds = { OTEL_EXPORTER_OTLP_TIMEOUT: "2000" };
@@ -290,7 +290,7 @@ test("calls in JSON have spans too, with the status of HTTP", async () => {
 });
 
 describe("settings", () => {
-  test.each(["http", "grpc"] as const)("certificates that are none end the start over %s", async (protocol) => {
+  test.each(["http", "grpc"] as const)("invalid certificates end the start over %s", async (protocol) => {
     const files = {
       OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: import.meta.filename,
       OTEL_EXPORTER_OTLP_CLIENT_KEY: import.meta.filename,
