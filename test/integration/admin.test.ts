@@ -2,16 +2,17 @@
 
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { RequestError } from "../../src/engine/base/errors.ts";
 import { HealthState } from "../../src/engine/base/health.ts";
 import { AdminWatch } from "../../src/operate/http/admin-watch.ts";
-import type { HttpAnswer, PageServer } from "../../src/operate/http/page-server.ts";
+import type { HttpAnswer } from "../../src/operate/http/page-server.ts";
 import { type AdminSources, openAdminServer } from "../../src/operate/http/server.ts";
 import { Tokens } from "../../src/operate/http/tokens.ts";
 import { createLogger } from "../../src/operate/telemetry/logger.ts";
 import { RateLimitedLog } from "../../src/operate/telemetry/rate-limited-log.ts";
 import { countsAlone } from "../support/counts.ts";
+import { endWithTest } from "../support/ends.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 
 const SILENT = createLogger({ level: "silent", format: "json", clock: new ManualClock(), secrets: [] });
@@ -23,9 +24,6 @@ const NO_LIMITS: AdminSources["limits"] = {
   of: () => undefined,
   counts: async () => ({ inForce: {}, changedUs: undefined, changes: 0 }),
 };
-
-const servers: PageServer[] = [];
-afterEach(() => Promise.all(servers.splice(0).map((server) => server.close(0))));
 
 async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax = 1_000) {
   const health = new HealthState();
@@ -58,7 +56,7 @@ async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax =
       ...overrides,
     },
   );
-  servers.push(server);
+  endWithTest(() => server.close(0));
   const port = await server.listen();
   return { server, port, health, errors, url: `http://127.0.0.1:${port}` };
 }

@@ -130,7 +130,7 @@ describe("header blocks that want too much cost the connection:", () => {
   });
 });
 
-describe("a peer that does not do its part loses the connection:", () => {
+describe("a peer that stops cooperating loses the connection:", () => {
   test("one that never sends its preface", async () => {
     await start({ bounds: { handshakeMs: 100 } });
     const peer = peerOf(rig.server.port);
@@ -144,7 +144,7 @@ describe("a peer that does not do its part loses the connection:", () => {
     await peer.seen(FrameType.settings, 0, Flag.ack);
     peer.duplex.pause();
     for (let i = 0; i < 1_500; i++) peer.send(peer.call(2 * i + 1, PATH, Buffer.alloc(15_000)));
-    await until(() => rig.server.counts.troubles.stalled === 1);
+    await expect.poll(() => rig.server.counts.troubles.stalled).toBe(1);
     peer.duplex.resume();
     await expectCost(peer, "stalled", undefined);
   });
@@ -172,10 +172,10 @@ describe("a peer that does not do its part loses the connection:", () => {
     peer.send(frameOf(FrameType.windowUpdate, 0, 0, wordOf(0x7fff_0000)));
     await peer.seen(FrameType.settings, 0, Flag.ack);
     peer.send(times(2_000, (i) => peer.call(2 * i + 1, PATH, "x")));
-    await until(() => replies.length === 2_000);
+    await expect.poll(() => replies.length).toBe(2_000);
     peer.duplex.pause();
     for (const reply of replies) reply();
-    await until(() => rig.server.counts.troubles.unread_output === 1);
+    await expect.poll(() => rig.server.counts.troubles.unread_output).toBe(1);
     peer.duplex.resume();
     await expectCost(peer, "unread_output", undefined);
   });
@@ -187,7 +187,7 @@ describe("a peer that does not do its part loses the connection:", () => {
     await peer.seen(FrameType.settings, 0, Flag.ack);
     peer.duplex.pause();
     for (let i = 0; i < 1_500; i++) peer.send(peer.call(2 * i + 1, PATH, Buffer.alloc(15_000)));
-    await until(() => rig.server.counts.troubles.unread_output_total === 1);
+    await expect.poll(() => rig.server.counts.troubles.unread_output_total).toBe(1);
     peer.duplex.resume();
     await expectCost(peer, "unread_output_total", undefined);
   });
@@ -280,8 +280,3 @@ describe("what one peer may hold is bounded:", () => {
     await new Promise((resolve) => setTimeout(resolve, 50)); // a handler would throw on a later turn
   });
 });
-
-async function until(isDone: () => boolean): Promise<void> {
-  for (let i = 0; i < 500 && !isDone(); i++) await new Promise((resolve) => setTimeout(resolve, 10));
-  expect(isDone()).toBe(true);
-}

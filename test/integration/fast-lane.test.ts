@@ -215,7 +215,7 @@ describe("a connection that has to go", () => {
       handle: (message, _deadlineUs, reply) => (message.length === 1 ? replies.push(reply) : reply.ok(message)),
     });
     peer.send(peer.call(1, PATH, "x"));
-    await until(() => replies.length === 1);
+    await expect.poll(() => replies.length).toBe(1);
     const drained = rig.server.drain(5_000);
     const ping = await peer.seen(FrameType.ping, 0);
     expect(goaways(peer)).toEqual([0x7fff_ffff]);
@@ -250,9 +250,3 @@ test("a quiet connection is pinged, and lives while it answers", async () => {
   peer.send(peer.call(1, PATH, "hello"));
   expect((await peer.outcome(1)).status).toBe("0");
 });
-
-// For what no frame tells of: handlers that were called.
-async function until(isDone: () => boolean): Promise<void> {
-  for (let i = 0; i < 500 && !isDone(); i++) await new Promise((resolve) => setTimeout(resolve, 10));
-  expect(isDone()).toBe(true);
-}
