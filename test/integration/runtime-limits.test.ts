@@ -166,7 +166,7 @@ test("what can't be set is refused with what would be right, and what a rule fil
   expect((await limits(one, "list")).out).toBe("no limits at run time are in force\n");
 });
 
-test("explain and /state show what is in force, who set it and why", async () => {
+test("explain and /state show what is in force, who set it and why; the list, that no rule matches any more", async () => {
   const app = await start();
   await limits(app, "block", "edge", "tenant=acme", "--until", "1h", "--note", "INC-1");
   const explain = ["explain", "-s", `127.0.0.1:${app.httpPort}`, "-d", "edge", "tenant=acme"];
@@ -178,6 +178,10 @@ test("explain and /state show what is in force, who set it and why", async () =>
   expect(await state.json()).toMatchObject({
     runtime_limits: { in_force: { block: 1 }, changes: 1, failures: 0, last_failure: null },
   });
+  await app.writeRules({ "rules.yaml": "domain: edge\ndescriptors: [{ key: other }]\n" });
+  await app.app.reload();
+  const listed = await app.http("/limits", { headers: { authorization: `Bearer ${TOKEN}` } });
+  expect(await listed.text()).toContain("no rule with limits matches");
 });
 
 test("a LIMITS_CACHE that can't be written is a condition", async () => {
