@@ -123,7 +123,6 @@ describe("a PostgreSQL that refuses gives back later: it", () => {
   };
 
   test.each<Fault>([
-    { name: "has the row held by somebody else", begin: holding("SELECT FROM headgate.bucket FOR UPDATE") },
     { name: "has the table held by somebody else", begin: holding("LOCK TABLE headgate.bucket IN EXCLUSIVE MODE") },
     {
       name: "takes no writes",
