@@ -64,7 +64,7 @@ describe("in a store", () => {
       env: () => ({ ...inRedis(), COMPATIBILITY_MODE: "true", LOCAL_CACHE_SIZE_IN_BYTES: "600000" }),
     },
     { name: "PostgreSQL", env: () => postgres.env },
-  ])("$name: every refusal is counted, whoever refuses", async ({ env }) => {
+  ])("$name: every refusal is counted, whichever part refuses", async ({ env }) => {
     const app = await start(env());
     for (let i = 0; i < 10; i++) await app.hit({ user: "alice" });
     await app.hit({ user: "bob" });
@@ -194,7 +194,7 @@ describe("`headgate top`", () => {
     expect((await runProgram([...serverOf(app), "--once"], { screenColumns: 80 })).out).toContain("nobody is refused");
   });
 
-  test("refreshes on a screen, goes on while the service is away, and ends when it is told to", async () => {
+  test("refreshes on a screen, continues while the service is away, and ends when stopped", async () => {
     const app = await start();
     const tables = (terminal: RecordedTerminal) => terminal.outText.split("\x1b[H\x1b[2J").slice(1);
     const { out, err, exitCode } = await runProgram([...serverOf(app), "--every", "200ms"], {
@@ -210,24 +210,10 @@ describe("`headgate top`", () => {
     expect([out.includes("nobody is refused"), err.includes("ECONNREFUSED"), exitCode]).toEqual([true, true, 0]);
   });
 
-  test.each([
-    { name: "the token is missing", env: {}, more: {}, says: /answered 401: this page wants/ },
-    {
-      name: "the token is wrong",
-      env: { ADMIN_TOKEN: "not-the-operators-token" },
-      more: {},
-      says: /answered 401: .*invalid token/,
-    },
-    {
-      name: "nothing is counted",
-      env: { ADMIN_TOKEN: TOKEN },
-      more: { TOP_KEYS: "0" },
-      says: /answered 404: nothing is counted here: TOP_KEYS is 0/,
-    },
-  ])("says so, and ends with 2, where $name", async ({ env, more, says }) => {
-    const app = await start({ ADMIN_TOKEN: TOKEN, ...more });
-    const { err, exitCode } = await runProgram(serverOf(app), { env });
-    expect([err, exitCode]).toEqual([expect.stringMatching(says), 2]);
+  test("says why a server refuses, and ends with 2", async () => {
+    const app = await start({ ADMIN_TOKEN: TOKEN });
+    const { err, exitCode } = await runProgram(serverOf(app), { env: { ADMIN_TOKEN: "not-the-operators-token" } });
+    expect([err, exitCode]).toEqual([expect.stringMatching(/answered 401: .*invalid token/), 2]);
   });
 
   test("asks at a port that browsers keep for another protocol", async () => {
