@@ -1,4 +1,4 @@
-// limiter.reserve() against real services on both transports, with servers away, answers lost, and stores that do not answer.
+// limiter.reserve() against real services, with servers away, answers lost, and stores that do not answer.
 
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { CheckFailure } from "../../client/src/client.ts";
@@ -13,10 +13,10 @@ const of = (tenant: string, amount?: number) => ({
   ...(amount === undefined ? {} : { amount }),
 });
 
-describe.each(["fast-lane", "grpc-js"])("a client of one server, on %s", (transport) => {
+describe("a client of one server", () => {
   let app: TestApp;
   beforeAll(async () => {
-    app = await startTestApp(BUDGET_RULES, { GRPC_TRANSPORT: transport });
+    app = await startTestApp(BUDGET_RULES);
   });
 
   test("reserves, and settles once at what was used", async () => {
@@ -29,14 +29,14 @@ describe.each(["fast-lane", "grpc-js"])("a client of one server, on %s", (transp
     expect(await budgetLeft(app, "a")).toBe(93);
   });
 
-  test("is told what the rule makes of an amount, and of none", async () => {
+  test("gets the amount that the rule reserves, also without one", async () => {
     const limiter = openLimiter([addressOf(app)]);
     expect([(await limiter.reserve(of("b", 70))).reserved, (await limiter.reserve(of("b"))).reserved]).toEqual([
       60, 20,
     ]);
   });
 
-  test("is told on refusal which rule, why and until when, and has nothing to settle", async () => {
+  test("gets rule, reason and wait of a refusal, and has nothing to settle", async () => {
     const limiter = openLimiter([addressOf(app)]);
     await limiter.reserve(of("c", 60));
     const refused = await limiter.reserve(of("c", 41));
@@ -72,7 +72,7 @@ describe("where no server answers", () => {
     { onFailure: "allow", expected: { allowed: true } },
     { onFailure: "deny", expected: { allowed: false, retryAfterSeconds: 1 } },
   ] as const)(
-    "onFailure $onFailure decides, each call is told once, and the end of a block throws nothing",
+    "onFailure $onFailure decides, each call is reported once, and the end of a block throws nothing",
     async ({ onFailure, expected }) => {
       const told: string[] = [];
       const limiter = openLimiter([NOBODY], { onFailure, onDegraded: ({ code }) => told.push(code) });

@@ -87,7 +87,7 @@ describe("processes with the store", () => {
     });
   });
 
-  test("let rules decide where they are told to, of all routes and of one", async () => {
+  test("let rules decide if configured, for all routes and for one", async () => {
     const options = { max: 1, timeWindow: "90s", store: newStore({ entry: "ruled", ruleDecides: true }) };
     const service = await serviceWith(options, { max: 2 });
     service.get("/unruled", { config: { rateLimit: { max: 7 } } }, async () => "served");

@@ -1,6 +1,7 @@
 // What a check comes to where no server is, and what a listener's own fault does to it: nothing.
 
 import { afterEach, expect, test, vi } from "vitest";
+import type { CheckFailure } from "../../../client/src/failure.ts";
 import { createLimiter, type Limiter } from "../../../client/src/limiter.ts";
 
 /** Nobody listens there. */
@@ -13,16 +14,22 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
+// Promise(clients): Apart from TypeErrors the client rejects only if asked to, and counts each check without an answer.
 test.each(["allow", "deny"] as const)(
-  "onFailure %s decides, also where onDegraded throws, which is warned of",
+  "onFailure %s decides and counts each check, also where onDegraded throws, which is warned of",
   async (onFailure) => {
     const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
-    const onDegraded = () => {
+    const codes: string[] = [];
+    const onDegraded = ({ code }: CheckFailure) => {
+      codes.push(code);
       throw new Error("no such counter");
     };
     limiter = createLimiter({ servers: [NOBODY], onFailure, onDegraded });
-    expect(await limiter.check(REQUEST)).toMatchObject({ allowed: onFailure === "allow" });
+    const degraded = { by: "client", policy: onFailure, failure: "UNAVAILABLE" };
+    expect(await limiter.check(REQUEST)).toMatchObject({ allowed: onFailure === "allow", degraded });
     expect(warn).toHaveBeenCalledExactlyOnceWith(expect.stringContaining("no such counter"), "HeadgateWarning");
+    await limiter.check(REQUEST);
+    expect(codes).toEqual(["UNAVAILABLE", "UNAVAILABLE"]);
   },
 );
 
