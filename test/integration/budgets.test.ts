@@ -44,8 +44,9 @@ async function settleTwice(budgets: BudgetsCaller, used: number, remaining: numb
 
 describe.each(TRANSPORTS)("on %s", (transport) => {
   // Promise(holds): `Reserve` and `Settle` work on every store.
-  test("reserves, refuses, settles, and says what it found", async () => {
+  test("reserves, refuses, settles, says what it found, and is known to health", async () => {
     const { app, budgets } = await serve({ GRPC_TRANSPORT: transport });
+    expect(await checkHealth(`127.0.0.1:${app.grpcPort}`, BUDGETS_SERVICE)).toBe("SERVING");
     expect(await budgets.reserve({ entries: tenant, id: "r1", number: 55 })).toMatchObject({
       code: "OK",
       reserved: 55,
@@ -125,11 +126,6 @@ describe.each(TRANSPORTS)("on %s", (transport) => {
       "9 FAILED_PRECONDITION: REQUEST_NOT_HELD: expected entries of a rule with 'hold', but the rule plain has none",
       "3 INVALID_ARGUMENT: REQUEST_HOLD_ID: the request has no id; expected a new id for each reservation",
     ]);
-  });
-
-  test("is known to health", async () => {
-    const { app } = await serve({ GRPC_TRANSPORT: transport });
-    expect(await checkHealth(`127.0.0.1:${app.grpcPort}`, BUDGETS_SERVICE)).toBe("SERVING");
   });
 });
 
