@@ -192,7 +192,7 @@ describe("by a clock moved by hand", () => {
   });
 
   // Promise(postgres): A damaged row counts as a full bucket, and its holds still settle.
-  test("a row with nonsense in it is counted and new, and its holds are settled as ever", async () => {
+  test("a damaged row is counted and replaced, and its holds still settle", async () => {
     const { store, reports } = await open();
     await ask(store, { limit: tokens, cost: 10, holdId: "r1" });
     await ask(store, { limit: tokens, cost: 10, holdId: "ends" });

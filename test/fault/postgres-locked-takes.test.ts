@@ -97,7 +97,7 @@ test("time is read after the rows that a call waited for, so it never runs back 
   expect(Number(nowUs)).toBeGreaterThan(Number(row?.us) + 50_000);
 });
 
-test("a row that somebody holds is told from one that is not there, and keeps no other from being locked", async () => {
+test("a held row is distinguished from a missing one, and does not keep others from being locked", async () => {
   await insert("free", "held");
   await hold("held");
   await session.query({ text: "BEGIN" });

@@ -44,12 +44,12 @@ async function whileHeld<T>(key: string, work: () => Promise<T>): Promise<T> {
 
 test.each([
   { what: "a negative debt", limit: makeLimit({ amount: 10, windowSeconds: 60 }), change: "used = -5" },
-  { what: "a time that is none", limit: makeLimit({ amount: 10, windowSeconds: 60 }), change: "at_us = -1" },
+  { what: "an invalid time", limit: makeLimit({ amount: 10, windowSeconds: 60 }), change: "at_us = -1" },
   { what: "a window that begins anywhere", limit: perMinute, change: "at_us = at_us + 1" },
   { what: "a count that none can reach", limit: perMinute, change: "previous = 4294967296" },
   { what: "a log whose payments are gone", limit: log, change: "used = 9, packed = NULL" },
-  { what: "a log with a payment that is none", limit: log, change: "packed = packed || ',5'" },
-])("a row with $what is counted and new, and its neighbours are answered", async ({ limit, change }) => {
+  { what: "a log with an invalid payment", limit: log, change: "packed = packed || ',5'" },
+])("a row with $what is counted and replaced, and its neighbours are answered", async ({ limit, change }) => {
   await settle(store, groupOn("k", limit, 9));
   await server.query(`UPDATE headgate.bucket SET ${change}`);
   const [damaged, neighbour] = await Promise.all([
@@ -163,7 +163,7 @@ test("keys of all bytes and of any length have buckets of their own", async () =
 });
 
 // Promise(postgres): The sweep keeps pace with takes in bounded turns, and nobody waits for it.
-test("buckets that mean nothing any more are dropped, those that somebody holds later", async () => {
+test("expired buckets are dropped, those that somebody holds later", async () => {
   const clock = new ManualClock(Date.UTC(2026, 0, 1) * 1000);
   const { store: own } = await openPostgresRig({ target: server.target(), ...patient, injectedTime: clock });
   const hour = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 10, windowSeconds: 3_600 });

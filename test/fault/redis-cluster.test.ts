@@ -381,7 +381,7 @@ describe("one sentence says that", () => {
 });
 
 // Promise(redis): Processes with different REDIS_CLUSTER_TAGS never count a bucket twice, not even during a flush.
-test("processes that use another number of tags are told so and not put to use", async () => {
+test("processes with another number of tags report it and are not used", async () => {
   rig = await ClusterRig.start({ replicas: false });
   const numberKey = "headgate:cluster-tags";
   const { store } = await openOn(rig.target(), 5_000, 16);

@@ -36,7 +36,7 @@ test("scripts flushed under load are loaded again, and every take is paid once",
   expect(await ledgerOn(server, "load:0")).toBe(load.sent);
 });
 
-test("a key overwritten by others is counted and new, and its neighbours are answered", async () => {
+test("a key overwritten by others is counted and replaced, and its neighbours are answered", async () => {
   const limit = makeLimit({ amount: 10, windowSeconds: 60 });
   await settle(store, groupOn("k", limit, 9));
   await server.command("DEL", "k");

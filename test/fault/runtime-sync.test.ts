@@ -159,7 +159,7 @@ describe.each([
     expect(changes?.slice(0, 1_999).map(({ key }) => key)).toEqual(of(1, 1_999));
   });
 
-  test("of two who change one limit at once the second is told what is there; the history has every change", async () => {
+  test("of two writers of one limit the second gets what is there; the history has every change", async () => {
     await rig.empty();
     const [key = ""] = KEYS;
     const set = (note: string) => rig.store.write([{ key, value: value(note, false), expectedUs: 0, atUs: undefined }]);

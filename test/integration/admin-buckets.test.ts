@@ -194,7 +194,7 @@ describe("the guarded pages", () => {
   test.each<Readonly<Record<string, string>>>([
     { "x-forwarded-for": "203.0.113.7" },
     { "sec-fetch-site": "cross-site" },
-  ])("are closed without a token set to a request with %o, which is told so beforehand", async (headers) => {
+  ])("are closed without a configured token to a request with %o, and /access says so beforehand", async (headers) => {
     await start();
     expect(await access(headers)).toEqual({ wants: "another caller", says: expect.stringContaining("ADMIN_TOKEN") });
     expect(app.log.join("\n")).not.toContain("refused");

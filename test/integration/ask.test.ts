@@ -64,7 +64,7 @@ test("says that a domain has no rules, rather than OK alone", async () => {
 });
 
 // Promise(operators): `ask`, `explain`, `/config`, metrics and the log tell of descriptors that met no rule.
-test("a descriptor that meets no rule is told by ask, explain, /config, metrics and the log", async () => {
+test("ask, explain, /config, metrics and the log report a descriptor that matches no rule", async () => {
   const { out } = await runProgram(["ask", ...at, "tenant=a,weight=5"]);
   expect(out).toContain("no rule applies: passes without a limit");
   const server = `127.0.0.1:${app.httpPort}`;
@@ -81,7 +81,7 @@ test("a descriptor that meets no rule is told by ask, explain, /config, metrics 
 });
 
 // Promise(operators): `ask`, `explain`, `/config`, metrics and the log tell of descriptors that met no rule.
-test("a descriptor that meets no rule is told as such beside a global limit, too", async () => {
+test("ask reports a descriptor that matches no rule also under a global limit", async () => {
   const limited = await startTestApp(`domain: edge
 global_limit: { name: all, requests_per_unit: 2, unit: year }
 descriptors:

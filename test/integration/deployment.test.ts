@@ -138,7 +138,7 @@ test("processes of one name, as containers may have, are as many as they are, ho
   expect((await processes())?.filter((each) => each.answers_here)).toHaveLength(1);
 }, 60_000);
 
-test("a process that counts no keys is none of those whose keys are shown", async () => {
+test("a process that counts no keys does not count as one whose keys are shown", async () => {
   const { env } = await startRedis();
   const counting = [start(env), start(env), start({ ...env, TOP_KEYS: "0" })];
   const [a, , c] = (await Promise.all(counting)) as [Process, Process, Process];

@@ -52,7 +52,7 @@ test.each(["1", "2"])("with WORKERS=%s the service answers, reloads, and ends wi
 });
 
 // Promise(operators): Decisions that a full disk lost are counted, and cut no other line.
-test("decisions that a full disk lost count as left out, and the next ones stand in lines of their own", async () => {
+test("decisions that a full disk lost count as left out, and the next ones begin new lines", async () => {
   const rulesDir = temporaryFolder("headgate-full-decisions");
   writeFileSync(join(rulesDir, "rules.yaml"), `domain: full\n${RULES}\n`);
   const file = join(temporaryFolder("headgate-decisions"), "decisions.jsonl");

@@ -77,7 +77,7 @@ describe("health", () => {
     expect(await watching.heard(3)).toEqual(["SERVING", "NOT_SERVING", "SERVING"]);
   });
 
-  test("watched of a name that means nothing is SERVICE_UNKNOWN and the stream stays", async () => {
+  test("watched of an unknown name is SERVICE_UNKNOWN and the stream stays", async () => {
     const { target, server } = await serve();
     const watching = watch(healthClient(target), "other");
     expect(await watching.heard(1)).toEqual(["SERVICE_UNKNOWN"]);
@@ -140,7 +140,7 @@ describe("reflection", () => {
       request: bytesField(6, HEALTH_SERVICE),
       answer: "Extension not found",
     },
-  ])("answers who asks for $asked", async ({ request, answer }) => {
+  ])("answers questions about $asked", async ({ request, answer }) => {
     const { target } = await serve();
     expect(await reflect(target, "v1", request)).toContain(answer);
   });

@@ -27,7 +27,7 @@ test("client ends with 1 if nobody answers", async () => {
   expect(run.err).toContain("UNAVAILABLE");
 });
 
-test("mirror serves until it is told to stop, then prints its report", async () => {
+test("mirror serves until it is stopped, then prints its report", async () => {
   const target = `127.0.0.1:${app.grpcPort}`;
   const args = ["--answer-from", target, "--compare-with", target, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"];
   const { out } = await runProgram(["mirror", ...args, "--ignore", "headers,metadata"], {

@@ -182,7 +182,7 @@ const FAILURES: readonly (readonly [name: string, env: () => Readonly<Record<str
   ],
   ["a Redis behind TLS that speaks none", () => ({ REDIS_URL: `rediss://:${ENCODED}@127.0.0.1:${redis.port}` }), /TLS/],
   [
-    "sentinels that are none",
+    "a Redis server in place of sentinels",
     () => ({
       REDIS_URL: `redis-sentinel://:${ENCODED}@127.0.0.1:${redis.port}/main`,
       REDIS_SENTINEL_AUTH: PASSWORD,
@@ -191,7 +191,7 @@ const FAILURES: readonly (readonly [name: string, env: () => Readonly<Record<str
     /sentinel/i,
   ],
   [
-    "a cluster that is none",
+    "a single Redis in place of a cluster",
     () => ({ REDIS_URL: `redis-cluster://:${ENCODED}@127.0.0.1:${redis.port}` }),
     /cluster|password/i,
   ],
@@ -237,7 +237,7 @@ const FAILURES: readonly (readonly [name: string, env: () => Readonly<Record<str
     /(?=.*spans were lost).*refuses connections/s,
   ],
   [
-    "a collector that is spoken to by gRPC and is none",
+    "a Redis server in place of a gRPC collector",
     () => ({
       OTEL_TRACES_EXPORTER: "otlp",
       OTEL_EXPORTER_OTLP_PROTOCOL: "grpc",
@@ -264,11 +264,11 @@ test.concurrent.each(FAILURES)(
 const MISTAKES: readonly (readonly [name: string, env: Readonly<Record<string, string>>])[] = [
   ["REDIS_URL of another kind", { REDIS_URL: `ftp://user:${ENCODED}@host` }],
   ["REDIS_URL with a broken escape", { REDIS_URL: `redis://:%${MARK}@host` }],
-  ["REDIS_URL with a port that is none", { REDIS_URL: `redis://:${ENCODED}@host:${MARK}` }],
+  ["REDIS_URL with an invalid port", { REDIS_URL: `redis://:${ENCODED}@host:${MARK}` }],
   ["REDIS_URL and REDIS_AUTH both with a password", { REDIS_URL: `redis://:${ENCODED}@host`, REDIS_AUTH: PASSWORD }],
   ["REDIS_URL with unknown parameters", { REDIS_URL: `redis://host?password=${MARK}` }],
   ["POSTGRES_URL without a user", { POSTGRES_URL: `postgres://:${ENCODED}@host/db` }],
-  ["POSTGRES_URL that is no URL", { POSTGRES_URL: `host=db password=${MARK}` }],
+  ["POSTGRES_URL that is not a URL", { POSTGRES_URL: `host=db password=${MARK}` }],
   [
     "passwords of several lines",
     { REDIS_URL: "host", REDIS_AUTH: `${MARK}\n${MARK}`, POSTGRES_PASSWORD: `${MARK}\n${MARK}` },
@@ -279,7 +279,7 @@ const MISTAKES: readonly (readonly [name: string, env: Readonly<Record<string, s
     { TRACING_ENABLED: "true", OTEL_EXPORTER_OTLP_ENDPOINT: `http://me:${ENCODED}@collector:4318` },
   ],
   [
-    "a collector's headers that are none",
+    "invalid headers of a collector",
     { TRACING_ENABLED: "true", OTEL_EXPORTER_OTLP_HEADERS: `${MARK}, authorization=%zz${MARK}` },
   ],
   ["a name that nearly is one", { REDIS_AUHT: PASSWORD, PORT: "none" }],
@@ -303,7 +303,7 @@ function refusalOf(act: () => unknown): string {
 test.concurrent.each([
   { name: "a token file of nonsense", env: () => ({ ADMIN_TOKEN: "", ADMIN_TOKEN_FILE: here("key.pem") }) },
   {
-    name: "a key that is none",
+    name: "an invalid key",
     env: () => ({
       GRPC_SERVER_USE_TLS: "true",
       GRPC_SERVER_TLS_CERT: here("key.pem"),

@@ -114,7 +114,7 @@ describe("reload", () => {
     expect(await hits()).toContainEqual(["(overrides)", "2"]);
   });
 
-  test("a first rule set that is wrong is loud, not ready, and UNAVAILABLE, until it is mended", async () => {
+  test("with an invalid first rule set the service is not ready and answers UNAVAILABLE until it is fixed", async () => {
     const app = await startTestApp("domain: edge\ndescriptors: 5\n");
     expect((await app.http("/readyz")).status).toBe(503);
     expect((await app.http("/healthcheck")).status).toBe(500);

@@ -35,7 +35,7 @@ test("tells what was counted, also of rules whose metrics are by value, and is w
   });
 });
 
-test("calls that pass without the store are told for an hour, with the limits that had no say", async () => {
+test("calls that pass without the store are reported for an hour, with the limits that were not applied", async () => {
   app = await startTestApp(RULES, { REDIS_URL: "127.0.0.1:1" });
   await app.hit({ user: "ann" });
   const { undecided } = await state();
@@ -51,7 +51,7 @@ test("calls that pass without the store are told for an hour, with the limits th
   );
 });
 
-test("a trouble keeps the time since when it is one, and is gone with its cause", async () => {
+test("a condition keeps the time when it began, and ends with its cause", async () => {
   app = await startTestApp(RULES);
   await app.writeRules({ "rules.yaml": RULES.replace("user", "user: x") });
   await app.app.reload();

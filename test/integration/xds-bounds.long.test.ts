@@ -30,7 +30,7 @@ function answer(version: string, resources: Buffer, typeUrl = ""): Buffer {
 }
 
 // Promise(xds): A set that is too large is rejected before anything is made of it, however small it was packed.
-describe("a set is refused, and the control plane told why,", () => {
+describe("a set is rejected, and the control plane gets the reason,", () => {
   test.each([
     {
       of: "100,000 empty resources",
@@ -81,7 +81,7 @@ function emptyDescriptors(resources: number, descriptors: number): Buffer {
 const PEAK_MIB_MAX = 640;
 
 // Promise(xds): The messages inside all resources of a set are bounded together; a set beyond the bound is rejected in bounded memory.
-describe("a set in which nothing is too large by itself is refused, in bounded memory,", () => {
+describe("a set in which nothing is too large by itself is rejected, in bounded memory,", () => {
   const tooMany = /^resource d\d+: error: more than 2000000 nodes/;
   const noKey = /^resource d0: descriptors\[0\]\.key: error: the rule's key is missing or empty\n/;
   test.each([

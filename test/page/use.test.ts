@@ -113,7 +113,7 @@ test("keyboard alone: to the box, through a reset, and out again, always seeing 
 });
 
 // Promise(operators): The page says when the server does not answer, and how old its data is.
-test("the server goes away while one looks: it is said, and of when what stands there is; when it is back, so is all", async () => {
+test("while the server is away the page says so and how old its data is, and continues once it is back", async () => {
   const PORT = String(await freePort());
   const before = await healthy({ PORT });
   const seen = await seeUrl(before.url);
@@ -154,13 +154,13 @@ test("nobody is asked while the page is hidden", async () => {
   await expect.poll(() => asked.length).toBeGreaterThan(0);
 });
 
-test("whoever wants less motion gets none: nothing on the page is animated at all", async () => {
+test("with reduced motion nothing on the page is animated", async () => {
   const seen = await see(flood(), { reducedMotion: "reduce" });
   await expect.poll(() => seen.page.locator("#calls svg .hits").first().getAttribute("d")).toMatch(/^M.+L/);
   expect(await seen.page.evaluate("document.getAnimations().length")).toBe(0);
 });
 
-test("numbers that move don't move the page, and nobody is told of them again and again", async () => {
+test("changing numbers shift no layout and are not announced again and again", async () => {
   const seen = await see(healthy());
   await expect.poll(() => seen.page.locator("#calls output").first().innerText()).toMatch(/\d/);
   await seen.page.evaluate(`
