@@ -1,7 +1,7 @@
-// Which requests pass: Envoy asks Headgate about descriptors of every shape, and its callers get 200 or 429.
+// Refusals, shadow mode and overrides behind Envoy. Several descriptors and headers: answers.test.ts; without a rule: test/vectors.
 
 import { beforeAll, describe, expect, test } from "vitest";
-import { fixed, fromHeader, httpFilter, listener, route } from "./support/bootstrap.ts";
+import { fromHeader, httpFilter, listener, route } from "./support/bootstrap.ts";
 import { Rig } from "./support/rig.ts";
 
 const RULES = `
@@ -9,13 +9,6 @@ domain: edge
 descriptors:
   - key: api_key
     rate_limit: { requests_per_unit: 3, unit: hour }
-  - key: generic_key
-    value: api
-    rate_limit: { requests_per_unit: 4, unit: hour }
-  - key: tenant
-    descriptors:
-      - key: path
-        rate_limit: { requests_per_unit: 2, unit: hour }
   - key: watched
     shadow_mode: true
     rate_limit: { requests_per_unit: 1, unit: hour }
@@ -30,16 +23,7 @@ const overrideMetadata = (key: string) => ({
 
 const ROUTES = [
   route({ prefix: "/per-key", rateLimits: [{ actions: [fromHeader("x-api-key", "api_key")] }] }),
-  route({
-    prefix: "/several",
-    rateLimits: [
-      { actions: [fixed("generic_key", "api")] },
-      { actions: [fromHeader("x-tenant", "tenant"), fromHeader(":path", "path")] },
-    ],
-  }),
   route({ prefix: "/watched", rateLimits: [{ actions: [fromHeader("x-case", "watched")] }] }),
-  route({ prefix: "/no-rule", rateLimits: [{ actions: [fixed("generic_key", "nobody-knows")] }] }),
-  route({ prefix: "/empty", rateLimits: [{ actions: [fromHeader("x-nobody-sends", "api_key", true)] }] }),
   route({ prefix: "/override/two", rateLimits: [{ actions: overridden, limit: overrideMetadata("two_an_hour") }] }),
   route({
     prefix: "/override/fixed",
@@ -66,23 +50,12 @@ beforeAll(async () => {
 });
 
 describe("behind Envoy", () => {
-  test("requests pass up to the limit and are refused after it, each key for itself", async () => {
+  test("a refusal does not reach the upstream, has no body, and says that it is one of rate limits", async () => {
     const edge = rig.caller("edge");
-    expect(await edge.statuses(5, "/per-key", { "x-api-key": "one" })).toEqual([200, 200, 200, 429, 429]);
-    expect(await edge.statuses(1, "/per-key", { "x-api-key": "two" })).toEqual([200]);
-    expect(rig.upstream.seen.filter((path) => path === "/per-key")).toHaveLength(4);
-  });
-
-  test("a refusal has no body and says that it is one of rate limits", async () => {
-    const refused = await rig.caller("edge").get("/per-key", { "x-api-key": "one" });
+    expect(await edge.statuses(3, "/per-key", { "x-api-key": "one" })).toEqual([200, 200, 200]);
+    const refused = await edge.get("/per-key", { "x-api-key": "one" });
+    expect(rig.upstream.seen.filter((path) => path === "/per-key")).toHaveLength(3);
     expect(refused).toMatchObject({ status: 429, body: "", headers: { "x-envoy-ratelimited": ["true"] } });
-  });
-
-  test("of several descriptors the strictest decides, and what it refuses costs the others nothing", async () => {
-    const edge = rig.caller("edge");
-    expect(await edge.statuses(4, "/several/1", { "x-tenant": "acme" })).toEqual([200, 200, 429, 429]);
-    expect(await edge.statuses(3, "/several/2", { "x-tenant": "acme" })).toEqual([200, 200, 429]);
-    expect(await edge.statuses(1, "/several/3", { "x-tenant": "other" })).toEqual([429]);
   });
 
   test("a rule in shadow mode lets everything pass, and the access log tells what it would have refused", async () => {
@@ -91,11 +64,6 @@ describe("behind Envoy", () => {
     const line = await rig.envoy.accessLine("/watched/logged");
     expect(line).toMatchObject({ status: 200, code: "OK", headgate: { shadowed: true, remaining: 0 } });
     expect(line.rule).toContain("watched");
-  });
-
-  test("descriptors without a rule and descriptors without entries pass", async () => {
-    expect(await rig.caller("edge").statuses(3, "/no-rule")).toEqual([200, 200, 200]);
-    expect(await rig.caller("edge").statuses(3, "/empty")).toEqual([200, 200, 200]);
   });
 
   test("an override from the route or its metadata is in force instead of the rule's number", async () => {
