@@ -69,15 +69,9 @@ async function envoyBefore(ports: readonly number[], { timeout = "0.2s", ...opti
   return { envoy, open: new Caller(envoy.port("open")), closed: new Caller(envoy.port("closed")) };
 }
 
-/** Sends until a request gets this status. */
-async function until(status: number, caller: Caller, path: string): Promise<void> {
-  for (let tries = 0; tries < 1_000; tries++) {
-    if ((await caller.get(path, HEADERS)).status === status) return;
-    // Envoy notices by its own timers, and says so nowhere but in its answers.
-    await sleep(20);
-  }
-  throw new Error(`no request to ${path} gets ${status}`);
-}
+/** Sends requests until one passes: Envoy notices by its own timers, and says so nowhere but in its answers. */
+const untilPassed = (caller: Caller) =>
+  expect.poll(async () => (await caller.get("/many", HEADERS)).status, { interval: 20 }).toBe(200);
 
 describe("while Headgate hangs", () => {
   test("requests pass or get status_on_error after the timeout, and passing unasked is not charged later", async () => {
@@ -94,7 +88,7 @@ describe("while Headgate hangs", () => {
     expect(await envoy.counters("cluster.upstream.ratelimit.")).toMatchObject({ error: 6, failure_mode_allowed: 5 });
 
     headgate.signal("SIGCONT");
-    await until(200, closed, "/many");
+    await untilPassed(closed);
     expect((await open.get("/few", HEADERS)).headers["x-ratelimit-remaining"]).toEqual(["8"]);
   });
 });
@@ -109,7 +103,7 @@ describe("while Headgate is down", () => {
     expect(await open.statuses(5, "/few", HEADERS)).toEqual(Array(5).fill(200));
     expect(await closed.statuses(5, "/few", HEADERS)).toEqual(Array(5).fill(503));
     await headgateOn(port);
-    await until(200, closed, "/many");
+    await untilPassed(closed);
     expect(await closed.statuses(2, "/few", HEADERS)).toEqual([429, 429]);
   });
 });
@@ -118,7 +112,7 @@ test("connections come of age and are replaced without anybody noticing", async 
   const port = await freePort();
   await headgateOn(port, { GRPC_MAX_CONNECTION_AGE: "300ms", GRPC_MAX_CONNECTION_AGE_GRACE: "3s" });
   const { envoy, closed } = await envoyBefore([port], { timeout: "2s" });
-  await until(200, closed, "/many");
+  await untilPassed(closed);
   const load = new Load(CALLERS, () => closed.get("/many", HEADERS));
   await sleep(2_500); // several lives of a connection; the fast lane looks at ages once a second
   await load.stop();
@@ -136,17 +130,13 @@ describe("keepalive pings of Envoy", () => {
     const port = await freePort();
     const headgate = await headgateOn(port);
     const { envoy, closed } = await envoyBefore([port], pings);
-    await until(200, closed, "/many");
+    await untilPassed(closed);
     await sleep(1_200); // ten pings, and longer than their timeout
     expect(await closed.statuses(1, "/many", HEADERS)).toEqual([200]);
     expect(await envoy.counters("cluster.headgate.upstream_cx_")).toMatchObject({ total: 1, destroy: 0 });
 
     headgate.signal("SIGSTOP");
-    for (let tries = 0; tries < 150; tries++) {
-      if ((await envoy.counters("cluster.headgate.http2.")).keepalive_timeout === 1) return;
-      await sleep(20);
-    }
-    throw new Error("Envoy does not notice that its pings are not answered");
+    await expect.poll(async () => (await envoy.counters("cluster.headgate.http2.")).keepalive_timeout).toBe(1);
   });
 });
 

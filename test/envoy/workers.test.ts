@@ -77,13 +77,8 @@ async function errorsOf(envoy: Envoy): Promise<number> {
   return (await envoy.counters("cluster.upstream.ratelimit.")).error ?? 0;
 }
 
-async function healthy(envoy: Envoy, count: number): Promise<void> {
-  for (let tries = 0; tries < 500; tries++) {
-    if ((await envoy.counters("cluster.headgate.")).membership_healthy === count) return;
-    await sleep(20);
-  }
-  throw new Error(`Envoy does not come to see ${count} healthy fleets`);
-}
+const healthy = (envoy: Envoy, count: number) =>
+  expect.poll(async () => (await envoy.counters("cluster.headgate.")).membership_healthy).toBe(count);
 
 // Promise(processes): A worker that dies costs Envoy the decisions under way, and no request fails.
 test("a worker that dies costs the calls under way their decision, and nobody an error", async () => {

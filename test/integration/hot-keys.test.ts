@@ -1,7 +1,7 @@
 // One hot bucket, three processes' worth of stores on one real Redis, each put together as the service does it: what is
 // granted stays within the bound of each `sync`, and Redis is asked far less often than there are takes.
 
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { SystemClock } from "../../src/engine/base/clock.ts";
 import { type Limit, Sync } from "../../src/engine/domain/limit.ts";
 import { Source, TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
@@ -28,7 +28,10 @@ beforeAll(async () => {
   server = await RedisServer.start();
   opened = await openStores(PROCESSES);
   stores = opened.map(({ store }) => store);
-  await countEachOther();
+  // The first question has a process count, so all are asked; some seconds later all have counted all, and lease.
+  const counts = () => opened.map(({ processes }) => processes.sureCount());
+  const areCounted = () => counts().every((count) => count === PROCESSES);
+  await vi.waitUntil(areCounted, { timeout: 20_000 });
 });
 
 function openStores(count: number, port = server.port): Promise<OpenedStore[]> {
@@ -44,22 +47,6 @@ function openStores(count: number, port = server.port): Promise<OpenedStore[]> {
       return opened;
     }),
   );
-}
-
-/** Polls, because connecting tells nobody. */
-async function until(holds: () => boolean): Promise<void> {
-  const end = performance.now() + 20_000;
-  while (!holds()) {
-    if (performance.now() > end)
-      throw new Error(`waited in vain: ${opened.map(({ storeHealth }) => storeHealth.trouble())}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
-/** The first question has a process count; some seconds later all have counted all, and lease. */
-async function countEachOther(): Promise<void> {
-  const isCounted = ({ processes }: OpenedStore) => processes.sureCount() === PROCESSES;
-  await until(() => opened.map(isCounted).every(Boolean));
 }
 
 async function scriptCalls(): Promise<number> {

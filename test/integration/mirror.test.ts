@@ -13,7 +13,7 @@ import { endWithTest } from "../support/ends.ts";
 import { callRaw, checkHealth, openRawClient, startTestServer } from "../support/grpc-test-server.ts";
 import { listen } from "../support/listen.ts";
 import { shouldRateLimit } from "../support/load-proto.ts";
-import { answerBytes, callBytes, NOBODY, requestBytes, startMirror, until } from "../support/mirror-rig.ts";
+import { answerBytes, callBytes, NOBODY, requestBytes, startMirror } from "../support/mirror-rig.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient, type Reply, startTestApp, type TestApp } from "../support/test-app.ts";
 
@@ -50,7 +50,7 @@ describe("between two Headgates that differ in one rule", () => {
     for (let i = 0; i < 3; i++) codes.push((await hit(mirror, { user: "secret-value" })).overall_code);
     for (let i = 0; i < 3; i++) codes.push((await hit(mirror, { plan: "gold" })).overall_code);
     expect(codes).toEqual(["OK", "OK", "OVER_LIMIT", "OK", "OK", "OVER_LIMIT"]);
-    await until(() => settledCalls(mirror.report()) === 6);
+    await expect.poll(() => settledCalls(mirror.report())).toBe(6);
     const report = mirror.report();
     expect(report.calls).toMatchObject({ relayed: 6, same: 3, different: 3, not_compared: {} });
     expect(report.rules).toHaveLength(1);
@@ -83,7 +83,7 @@ describe("between two Headgates that differ in one rule", () => {
     const httpHosts = ["mirror.example.com"];
     const mirror = await startMirror(`127.0.0.1:${a.grpcPort}`, `127.0.0.1:${b.grpcPort}`, { httpHosts });
     await hit(mirror, { user: "http" });
-    await until(() => settledCalls(mirror.report()) === 1);
+    await expect.poll(() => settledCalls(mirror.report())).toBe(1);
     const get = (path: string, headers = {}) => fetch(`http://127.0.0.1:${mirror.httpPort}${path}`, { headers });
     expect(await (await get("/report")).text()).toContain("edge: user  [per-user 2/YEAR, compared: per-user 3/YEAR]");
     expect(await (await get("/report?format=json")).json()).toMatchObject({ calls: { different: 1 } });
@@ -123,7 +123,7 @@ test("what passes through: the answer's very bytes, fields that no definition kn
   expect([answer.code, answer.message]).toEqual([status.OK, odd]);
   const failed = await callBytes(client, requestBytes({ a: "b".repeat(50) }));
   expect([failed.code, failed.details]).toEqual([status.FAILED_PRECONDITION, "no such thing: 50 % off"]);
-  await until(() => mirror.report().calls.same === 2);
+  await expect.poll(() => mirror.report().calls.same).toBe(2);
 });
 
 describe("other calls", () => {
@@ -191,7 +191,7 @@ describe("the compared target in trouble is unseen by callers", () => {
     // Its trouble lasts 200 ms and more; half of the callers, and nearly all of them, must not notice.
     expect(troubled[75]).toBeLessThan((good[75] ?? 0) * 3 + 50);
     expect(troubled[142]).toBeLessThan((good[142] ?? 0) * 3 + 100);
-    await until(() => settledCalls(mirror.report()) === 200);
+    await expect.poll(() => settledCalls(mirror.report())).toBe(200);
     const { calls } = mirror.report();
     expect(calls.not_compared).toEqual({ [reason]: 200 });
     expect(calls.not_answered).toEqual({});
@@ -221,13 +221,8 @@ describe("the answering target in trouble", () => {
     await first.stop();
     expect((await callBytes(client, requestBytes({ user: "a" }))).code).toBe(status.UNAVAILABLE);
     await startTestApp(rulesWith(10), { GRPC_PORT: String(port) });
-    let code = status.UNAVAILABLE;
-    for (let i = 0; i < 50 && code !== status.OK; i++) {
-      // The mirror tries again after a pause.
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      code = (await callBytes(client, requestBytes({ user: "a" }))).code;
-    }
-    expect(code).toBe(status.OK);
+    // The mirror tries again after a pause.
+    await expect.poll(async () => (await callBytes(client, requestBytes({ user: "a" }))).code).toBe(status.OK);
     expect(mirror.report().calls.not_answered).toHaveProperty("unreachable");
   });
 
@@ -249,7 +244,7 @@ describe("the answering target in trouble", () => {
     const client = openRawClient(mirror.grpcPort);
     const answer = await callBytes(client, requestBytes({ user: "a" }), { deadlineMs: 100 });
     expect(answer.code).toBe(status.DEADLINE_EXCEEDED);
-    await until(() => calls.gone === 2);
+    await expect.poll(() => calls.gone).toBe(2);
     expect(mirror.report().calls).toMatchObject(LEFT);
   });
 
@@ -260,9 +255,9 @@ describe("the answering target in trouble", () => {
     const headers = { ":method": "POST", ":path": shouldRateLimit().path, "content-type": "application/grpc" };
     const stream = session.request({ ...headers, te: "trailers" });
     stream.end(Buffer.alloc(5));
-    await until(() => calls.came === 2);
+    await expect.poll(() => calls.came).toBe(2);
     stream.close(constants.NGHTTP2_CANCEL);
-    await until(() => calls.gone === 2);
+    await expect.poll(() => calls.gone).toBe(2);
     expect(mirror.report().calls).toMatchObject(LEFT);
   });
 

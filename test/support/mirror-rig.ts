@@ -42,15 +42,6 @@ export async function startMirror(
   return { ...mirror, stop: endWithTest(() => mirror.stop()) };
 }
 
-/** Waits until `ready` is true; fails after five seconds. */
-export async function until(ready: () => boolean): Promise<void> {
-  for (let waitedMs = 0; !ready(); waitedMs += 5) {
-    if (waitedMs > 5_000) throw new Error("it did not come to pass within 5 s");
-    // Nothing tells when a comparison is done.
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
 /** A request's message for one descriptor of domain `edge`. */
 export function requestBytes(entries: Readonly<Record<string, string>>): Buffer {
   const descriptor = { entries: Object.entries(entries).map(([key, value]) => ({ key, value })) };
