@@ -32,16 +32,10 @@ async function statuses(...more: string[]): Promise<unknown> {
 }
 
 describe.skipIf(ghz === undefined)("every call of ghz is answered OK", () => {
-  test("without TLS", async () => {
-    rig = await startFastLaneRig(answersOk);
-    expect(await statuses("--insecure", ...FILES)).toEqual({ OK: CALLS });
-    expect(rig.server.counts.unaryCalls).toBe(CALLS);
-    expect(rig.server.counts.connections).toBe(5);
-  });
-
   test("with what it learns by reflection", async () => {
     rig = await startFastLaneRig(answersOk);
     expect(await statuses("--insecure")).toEqual({ OK: CALLS });
+    expect(rig.server.counts.unaryCalls).toBe(CALLS);
     expect(rig.server.counts.streams).toBeGreaterThan(0);
   });
 
