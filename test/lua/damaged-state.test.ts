@@ -19,9 +19,6 @@ afterAll(() => server.stop());
 
 const RUBBISH: readonly { what: string; put: (key: string) => Promise<unknown> }[] = [
   { what: "a hash", put: (key) => server.command("HSET", key, "tokens", "3") },
-  { what: "a set", put: (key) => server.command("SADD", key, "x") },
-  { what: "a sorted set", put: (key) => server.command("ZADD", key, 1, "x") },
-  { what: "a stream", put: (key) => server.command("XADD", key, "*", "a", "b") },
   { what: "text", put: (key) => server.command("SET", key, "hello world and more") },
   { what: "empty text", put: (key) => server.command("SET", key, "") },
   { what: "bytes", put: (key) => server.command("SET", key, Buffer.from([0, 255, 10, 13, 32, 49])) },

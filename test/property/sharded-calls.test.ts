@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { StoreError } from "../../src/engine/base/errors.ts";
 import { hashBucketKey } from "../../src/engine/domain/key-bytes.ts";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
-import { Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
+import { Mode, type Take, type TakeGroup, Verdict } from "../../src/engine/domain/take.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { SeveralStores, ShardedCalls } from "../../src/stores/sharded/sharded-calls.ts";
 import type { SettleListener, Store } from "../../src/stores/store.ts";
@@ -108,21 +108,6 @@ function twoShards() {
 const down = new StoreError("STORE_UNREACHABLE", "away");
 
 describe("when a shard fails", () => {
-  test("its takes are unanswered, and what the others paid stands until it is given back", () => {
-    const { shards, store, ask, left } = twoShards();
-    shards[1].failure = down;
-    const group = ask([
-      { limit: bucket, identity: "0", cost: 3 },
-      { limit: bucket, identity: "0", cost: 2, mode: Mode.postPaid, descriptor: 5 },
-      { limit: bucket, identity: "1" },
-    ]);
-    expect(group).toMatchObject({ verdict: Verdict.failed, failure: down });
-    expect(group.takes.map(({ outcome }) => outcome)).toEqual([Outcome.room, Outcome.room, Outcome.unanswered]);
-    expect(left("0")).toBe(5);
-    store.giveBack(group);
-    expect(left("0")).toBe(10);
-  });
-
   test("the call fails as unknown if any shard may have counted its part", () => {
     const { shards, ask } = twoShards();
     const unknown = new StoreError("STORE_TIMEOUT", "no reply", undefined, true);
