@@ -198,14 +198,14 @@ function describeModes(open: () => StoreHarness, limits: typeof ALL): void {
       expect(takeOf(group, 0)).toMatchObject({ outcome: Outcome.room, remaining: limit.amount, resetUs: 0 });
     });
 
-    test.each(limits)("post-paid hits on a $name stand although the call is refused", async ({ limit }) => {
+    test.each(limits)("keeps post-paid hits on a $name although the call is refused", async ({ limit }) => {
       const group = await ask(open(), [{ limit, mode: Mode.postPaid, cost: 25 }, { limit: full }]);
       expect(group.verdict).toBe(Verdict.refused);
       expect(takeOf(group, 0)).toMatchObject({ outcome: Outcome.room, paid: true, remaining: 0, cappedHits: 0 });
       expect((await look(open(), limit)).outcome).toBe(Outcome.over);
     });
 
-    test.each(limits)("post-paid hits on a $name stand although a payment before them is undone", async ({ limit }) => {
+    test.each(limits)("keeps post-paid hits on a $name although a payment before them is undone", async ({ limit }) => {
       await ask(open(), [{ limit, cost: 4 }, { limit, mode: Mode.postPaid, cost: 3 }, { limit: full }]);
       expect((await look(open(), limit)).remaining).toBe(limit.amount - 3);
     });

@@ -244,7 +244,7 @@ describe("bodies", () => {
     runsMs(60_000),
   );
 
-  test("that come a byte at a time hold up nobody", async () => {
+  test("that come a byte at a time delay no other call", async () => {
     const sockets = Array.from({ length: 100 }, () => connect(app.httpPort, "127.0.0.1"));
     for (const socket of sockets) {
       socket.on("error", () => undefined);

@@ -193,7 +193,7 @@ test("a budget in a fixed window comes to what was used in the window of the pay
 });
 
 // Promise(holds): A hold that nobody settles ends after its ttl.
-test("a hold that nobody settles is back after its ttl, whoever asks or does not ask meanwhile", () => {
+test("an unsettled hold is given back after its ttl, whether or not anyone asks meanwhile", () => {
   fc.assert(
     fc.property(streams(1_000), fc.array(fc.nat({ max: 400 * SECOND_US }), { maxLength: 20 }), (asked, looks) => {
       const limit = makeLimit({

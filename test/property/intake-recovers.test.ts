@@ -155,7 +155,7 @@ async function check(property: (world: World) => Promise<void>): Promise<void> {
 }
 
 // Promise(outages): Each call is answered exactly once, whatever happens to the server and its callers.
-test("each call is answered once, and a server that is well again answers within two pauses of the breaker", async () => {
+test("each call is answered once, and a recovered server answers within two pauses of the breaker", async () => {
   await check(async (world) => {
     let last = world.take(0);
     await beWell(world, (round) => {
@@ -168,7 +168,7 @@ test("each call is answered once, and a server that is well again answers within
 });
 
 // Promise(outages): A process out of rotation because of its store returns by itself, even without calls.
-test("a server that is well again is found so within three pauses of the breaker, though nobody takes", async () => {
+test("a recovered server is noticed within three pauses of the breaker, even without takes", async () => {
   await check(async (world) => {
     await beWell(world, () => undefined);
     expect(world.intake.trouble()).toBeUndefined();

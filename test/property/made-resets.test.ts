@@ -127,7 +127,7 @@ describe("resets that the peer has the server send end the connection:", () => {
     expect(failures).toEqual([]);
   });
 
-  test("more DATA than the window of a stream allows, counted with what stands beside it", async () => {
+  test("more DATA than the stream's window allows, counted with the other resets", async () => {
     // The stock is used up by something cheaper first.
     const cheap = WAYS["fields of HTTP/1.1"] as Way;
     const { code, resets } = await play([...Array.from({ length: 63 }, () => cheap), pastTheWindow]);

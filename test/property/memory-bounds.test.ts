@@ -136,7 +136,7 @@ describe("the memory store's bytes", () => {
     void store.close();
   });
 
-  test("a refusal stands though another take of the call has no room, and pays nothing", () => {
+  test("a refusal holds although another take of the call has no room, and pays nothing", () => {
     const clock = new ManualClock();
     const store = new MemoryStore({ clock, logBytesMax: BLOCK_BYTES });
     const group = new TakeGroup();

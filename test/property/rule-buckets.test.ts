@@ -255,7 +255,7 @@ describe("what hash_values hides", () => {
   test.each([
     { mode: "its own way", compatible: false },
     { mode: "the compatibility mode", compatible: true },
-  ])("is in no key, label, metadata or explained bucket, below it and beside it, in $mode", ({ compatible }) => {
+  ])("is in no key, label, metadata or explained bucket, of the rule or below it, in $mode", ({ compatible }) => {
     let hidden = 0;
     const check = (nodes: readonly { hash_values: boolean }[], depth: number, overridden: boolean) => {
       const tree = nodes.reduceRight<object[]>((below, rule, i) => [{ key: `k${i}`, ...rule, descriptors: below }], []);

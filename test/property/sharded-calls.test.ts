@@ -126,7 +126,7 @@ describe("when a shard fails", () => {
     }
   });
 
-  test("refunds of the other shards stand", () => {
+  test("refunds at the other shards are kept", () => {
     const { shards, ask, left } = twoShards();
     ask([{ limit: bucket, identity: "0", cost: 6 }]);
     shards[1].failure = down;

@@ -74,7 +74,7 @@ function checkEachAmount({ grants }: Fleet): void {
 
 describe("limits that calls bring along, leased,", () => {
   // Promise(hot): Limits that calls bring are leased within the bound of each amount.
-  test("let pass 1.25 x an amount in each aligned window, of all calls that brought no more than that, whoever comes and goes", () => {
+  test("let pass 1.25 x an amount in each aligned window, of all calls that brought no more than that, whatever processes come and go", () => {
     const seen = { granted: 0, inMemory: 0 };
     const schedules = fc.oneof(
       { weight: 4, arbitrary: calling(6) },

@@ -27,7 +27,7 @@ const limits = fc.oneof(
 const costs = fc.array(fc.integer({ min: 1, max: 12_000 }), { minLength: 1, maxLength: 4 });
 
 // Promise(answers): Remaining is never above the limit shown; a cost that can never pass is told no wait.
-test("what remains is never above the limit beside it, and a cost that can never pass is told no time", () => {
+test("remaining never exceeds the limit shown with it, and a cost that can never pass gets no time", () => {
   let never = 0;
   fc.assert(
     fc.property(limits, costs, (limit, costs) => {

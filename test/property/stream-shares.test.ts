@@ -23,7 +23,7 @@ describe("streams that wait for their peers", () => {
   const crowd = fc.tuple(fc.array(peer, { minLength: 1, maxLength: 20 }), fc.integer({ min: 40, max: 400 }));
 
   // Promise(grpc): Room for streams that wait is shared evenly among connections, and a connection with one keeps it.
-  test("are half of the bound at most after a look, shared out evenly; whoever has one keeps it, and so does who has less", () => {
+  test("are at most half of the bound after a look, shared out evenly; connections with one stream, or with less than a share, keep theirs", () => {
     fc.assert(
       fc.property(crowd, ([all, max]) => {
         const connections = new Set(all.map(({ waiting, working }) => new Peer(waiting, working)));

@@ -73,7 +73,7 @@ test("renews the lifetime on every hit: the window's length and up to 300 second
   expect(lives).toBeLessThanOrEqual(DAY + 300);
 });
 
-test("a limit that only Headgate knows stays all or nothing beside counters", async () => {
+test("a limit that only Headgate knows stays all or nothing next to counters", async () => {
   const both: AskedRequest = {
     domain: "shop",
     descriptors: [{ entries: [{ key: "tier", value: "gold" }] }, { entries: [{ key: "bucket", value: "b" }] }],

@@ -32,11 +32,11 @@ describe("without a token", () => {
     { name: "IPv4", peer: "127.0.0.1", host: "localhost:8080" },
     { name: "IPv6", peer: "::1", host: "[::1]:8080" },
     { name: "IPv4 on an IPv6 socket", peer: "::ffff:127.0.0.1", host: "127.0.0.1" },
-  ])("a caller on the same host by $name may", ({ peer, host }) => {
+  ])("allows a caller on the same host by $name", ({ peer, host }) => {
     expect(judge(request(peer, { host }))).toBe(`local at ${peer}`);
   });
 
-  test("a page of the service itself may", () => {
+  test("allows a page of the service itself", () => {
     expect(judge(request("127.0.0.1", { host: "localhost:8080", origin: "http://localhost:8080" }))).toMatch(/^local/);
   });
 
@@ -51,14 +51,14 @@ describe("without a token", () => {
     ["a name that was made to point here", "127.0.0.1", { host: "evil.example:8080" }],
     ["no name at all", "127.0.0.1", {}],
     ["a page of another site", "127.0.0.1", { host: "localhost", origin: "http://evil.example" }],
-  ])("a request from %s may not, and is told what would do", (_, peer, headers) => {
+  ])("rejects a request from %s and names the setting that would allow it", (_, peer, headers) => {
     const judgement = judgeAccess(request(peer, headers), tokens());
     expect(judgement).toMatchObject({ refusal: { status: 403, body: expect.stringContaining("ADMIN_TOKEN") } });
   });
 });
 
 describe("with a token", () => {
-  test.each(["Bearer", "bearer", "BEARER"])("whoever sends it may, from anywhere (%s)", (scheme) => {
+  test.each(["Bearer", "bearer", "BEARER"])("allows callers that send it, from anywhere (%s)", (scheme) => {
     expect(judge(request("10.0.0.7", { authorization: `${scheme} ${TOKEN}` }), TOKEN)).toBe("ADMIN_TOKEN at 10.0.0.7");
   });
 
@@ -69,7 +69,7 @@ describe("with a token", () => {
     { name: "it with more behind", headers: { authorization: `Bearer ${TOKEN} ${TOKEN}` } },
     { name: "it in another scheme", headers: { authorization: `Basic ${TOKEN}` } },
     { name: "an empty one", headers: { authorization: "Bearer " } },
-  ])("a request with $name is asked for one, also from the same host", ({ headers }) => {
+  ])("asks a request with $name for the token, also from the same host", ({ headers }) => {
     const given = request("127.0.0.1", { host: "localhost", ...headers });
     const judgement = judgeAccess(given, tokens(TOKEN));
     expect(judgement).toMatchObject({

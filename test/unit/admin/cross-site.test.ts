@@ -48,7 +48,7 @@ describe("a request is refused", () => {
   const host = ["Host", "localhost:8080"] as const;
   test.each<{ name: string; fields: Fields }>([
     { name: "with another origin", fields: [host, ["Origin", "http://evil.example"]] },
-    { name: "with an origin that is none", fields: [host, ["Origin", "null"]] },
+    { name: "with an invalid origin", fields: [host, ["Origin", "null"]] },
     { name: "with the origin of another port", fields: [host, ["Origin", "http://localhost:3000"]] },
     { name: "across sites", fields: [host, ["Sec-Fetch-Site", "cross-site"]] },
     { name: "of the same site", fields: [host, ["Sec-Fetch-Site", "same-site"]] },

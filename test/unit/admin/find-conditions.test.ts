@@ -87,7 +87,7 @@ const CASES: readonly (readonly [name: string, facts: Partial<ProcessFacts>, fou
     critical(/^New rules rejected: The rules can't be used\. The previous rules stay active\.$/, { details: MISTAKE }),
   ],
   [
-    "refused rules at a start, which are no trouble of their own beside",
+    "rejected rules at a start, which add no second condition",
     {
       rules: { areInForce: false, lastFailure: FAILURE },
       troubles: new Map([["rules", "no rules are in force: the rules can't be used"]]),
@@ -95,12 +95,12 @@ const CASES: readonly (readonly [name: string, facts: Partial<ProcessFacts>, fou
     critical(/No rules are active, so calls get no decision\.$/, { details: MISTAKE }),
   ],
   [
-    "a set that a control plane was told is refused",
+    "a control plane's set that was rejected (NACK)",
     { rules: { areInForce: true, lastFailure: FAILURE }, planeRefusal: PLANE_REFUSAL },
     critical(/^Version 7 of the control plane's rules rejected \(NACK\)/, { details: MISTAKE }),
   ],
   [
-    "files beside a control plane that are refused, while its set is, too",
+    "rejected files next to a control plane whose set was rejected, too",
     { rules: { areInForce: true, lastFailure: { ...FAILURE, part: "files" } }, planeRefusal: PLANE_REFUSAL },
     critical(/^New rules rejected/, { details: MISTAKE }),
   ],

@@ -25,7 +25,7 @@ function condition(id: string, sinceS: number, says = id): Condition {
 
 const view = (processes: readonly ProcessState[]) => viewConditions(joinConditions(processes, 100 * SECOND));
 
-test("what several workers report is told once, since the first saw it, with their counts added up", () => {
+test("reports once what several workers report, since the first saw it, with their counts added up", () => {
   const conditions = view([
     { name: "worker 1", conditions: [condition("store", 50), condition("x", 9, "five")], rules: { hash: "a" } },
     { name: "worker 2", conditions: [condition("store", 40), condition("x", 8, "six")], rules: { hash: "a" } },
@@ -41,7 +41,7 @@ test("what several workers report is told once, since the first saw it, with the
   ]);
 });
 
-test("conditions that name each other as the cause, as those of two versions may, are both told", () => {
+test("reports both of two conditions that name each other as the cause, as those of two versions may", () => {
   const found = [
     { ...condition("one", 1), causedBy: "other" },
     { ...condition("other", 2), causedBy: "one" },
@@ -51,7 +51,7 @@ test("conditions that name each other as the cause, as those of two versions may
   ).toMatchObject([{ id: "one" }, { id: "other" }]);
 });
 
-test("what another condition explains is a detail of it, and stands alone without it; critical ones come first, and causes before what was counted", () => {
+test("a condition with a cause is a detail of that cause, and reported alone without it; critical ones come first, and causes before counts", () => {
   const symptoms = [
     { ...condition("breaker", 30, "The breaker is open."), causedBy: "store" },
     { ...condition("degraded", 20, "calls without the store."), causedBy: "store", count: 7 },
@@ -67,7 +67,7 @@ test("what another condition explains is a detail of it, and stands alone withou
   expect(alone.map(({ says }) => says)).toEqual(["The breaker is open.", "7 calls without the store."]);
 });
 
-test("workers that decide by different rules are told apart by their hashes, since the newest rules came", () => {
+test("workers that decide by different rules are listed by their hashes, since the newest rules came", () => {
   const processes = [
     { name: "worker 1", conditions: [], rules: { hash: "a".repeat(64), loadedAtUs: 10 * SECOND } },
     { name: "worker 2", conditions: [], rules: { hash: "b".repeat(64), loadedAtUs: 30 * SECOND } },
@@ -101,7 +101,7 @@ test("what follows from a condition that follows from another is a detail of the
   expect(view(chain.slice(0, 1))).toEqual([["undecided", ["edge/a"]]]);
 });
 
-test("what all workers find in the same counters is told once, by the one that found it first", () => {
+test("reports once what all workers find in the same counters, as the first one found it", () => {
   const shared = (says: string, sinceUs: number) => ({
     ...condition("dead limits edge", sinceUs, says),
     isOfAll: true,

@@ -76,7 +76,7 @@ test.each([
   { name: "taken away", change: () => rm(file), says: /ENOENT/ },
   { name: "a link to itself", change: () => linkInstead("token"), says: /ELOOP/ },
   { name: "a link into a file", change: () => linkInstead("/dev/null/token"), says: /ENOTDIR/ },
-])("a file that is $name leaves the tokens before it in force, and is told once", async ({ change, says }) => {
+])("a file that is $name leaves the previous tokens in force, and is logged once", async ({ change, says }) => {
   await writeFile(file, FIRST);
   const { later, events } = open();
   await change();

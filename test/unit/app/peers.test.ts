@@ -13,7 +13,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const clock = new ManualClock();
 
-test("a process that has left the register publishes nothing more, which nobody would remove", async () => {
+test("a process that has left the register publishes nothing more: no process would remove it", async () => {
   const published: string[] = [];
   const store = {
     publish: async (_: string, report: string) => void published.push(report),
@@ -58,7 +58,7 @@ test("a process that closes during a poll still writes its limits to their file,
   expect([beats, existsSync(file)]).toEqual([[], true]);
 });
 
-test("a store that hangs holds nobody up who looks", async () => {
+test("a store that hangs does not block callers of reports()", async () => {
   const store = { published: () => new Promise(() => undefined) } as unknown as RuntimeStore;
   expect(await new Peers(store, clock).reports()).toBeUndefined();
 }, 5_000);

@@ -29,7 +29,7 @@ test("is read as it was written", () => {
   expect(readReport(text)).toEqual([JSON.parse(text)]);
 });
 
-test("with any part missing or of another kind is passed over", () => {
+test("with any part missing or of another kind is ignored", () => {
   const damaged = [...damages(JSON.parse(JSON.stringify(REPORT)))];
   const optional = ["details", "count", "causedBy"].map((name) => ({
     ...REPORT,

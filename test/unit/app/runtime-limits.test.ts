@@ -155,7 +155,7 @@ test("however long keys and notes are, what is set is in force, and can be unset
   expect((await set(caller(count), BLOCK, more))?.outcome).toBe("set");
 });
 
-test("who has no room because of what ended or was unset is told how many, and not to unset more", async () => {
+test("if limits that ended or were unset take the room, the refusal says how many they are", async () => {
   const { clock, set } = open({ RUNTIME_LIMITS_MAX: "2" });
   for (const tenant of ["a", "b"]) await set(callerOf({ tenant }), BLOCK);
   await set(callerOf({ tenant: "b" }), { kind: "none" });

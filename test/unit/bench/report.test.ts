@@ -106,7 +106,7 @@ describe("bench:report", () => {
     }
   });
 
-  test("shows figures beside their goals", () => {
+  test("shows figures with their goals", () => {
     expect(out).toContain("| memory, hot key | 10,000 | 60,000 | 6.0 (5.0-7.0) | 4: met |");
     expect(out).toMatch(/\| Redis, exact, 10,000 keys \|.*\| 9: MISSED \|/);
     expect(out).toMatch(/\| Redis, hot key, lease \|.*\| 7: met by CPU \|/);

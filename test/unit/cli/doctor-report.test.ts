@@ -53,7 +53,7 @@ test("all is well: 0", () => {
 `);
 });
 
-test("a problem of several servers is told once, since the first, critical ones before warnings: 1", () => {
+test("reports a problem of several servers once, since the first, critical ones before warnings: 1", () => {
   const odd = condition("odd", { details: ["one"] });
   const report = doctorReport([
     heard("a:1", { conditions: [odd] }),
@@ -129,14 +129,14 @@ test("a limit that is dead in one process and not in another is no problem", () 
   });
 });
 
-test("settings that can't be read are told", () => {
+test("reports settings that can't be read", () => {
   const report = doctorReport([{ ...heard("a:1"), settingsError: "answered 500" }, heard("b:1")]);
   expect(report.information).toEqual([
     { says: "Its settings could not be compared:", details: ["answered 500"], servers: ["a:1"] },
   ]);
 });
 
-test("what is for information is told once, and is no problem", () => {
+test("reports information once, and not as a problem", () => {
   const information = [{ says: "Limits that refuse all:", details: ["edge/a"] }];
   const past = { cause: "STORE_TIMEOUT", last_hour: 0, last_day: 7, first_at: "A", last_at: "B" };
   const report = doctorReport([

@@ -110,7 +110,7 @@ describe("check", () => {
     expect(lines.at(-1)).toBe(`${problems.length} errors in 1 file`);
   });
 
-  test("shows the line of each problem with a caret below the place, whatever stands before it", async () => {
+  test("shows the line of each problem with a caret below the place, whatever precedes it", async () => {
     const file = join(directory, "places.yaml");
     const long = `${"x".repeat(300)}`;
     const text = `\ufeffdomain: d\ndescriptors:\n  - { key: "t\tb\u202e${long}", unti: 1 }\n  - { key: a, rate_limit: { unit: secnd } }\n`;

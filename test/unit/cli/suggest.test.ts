@@ -136,7 +136,7 @@ test.each([["id=a"], ["estimate=b"], ["id=a,estimate=a"], ["id=a,estimate=b,end=
   },
 );
 
-test("ends with 1 where no rule could stand for a call", async () => {
+test("ends with 1 where no rule covers a call", async () => {
   const peeks = join(folder, "peeks.jsonl");
   const entries = [{ key: "user", value: "ann" }];
   const peek = { at: "2026-01-01T00:00:00Z", domain: "edge", descriptors: [{ entries, hits_addend: 0 }] };

@@ -12,7 +12,7 @@ test.each([
   expect(wrap(text, width)).toBe(expected);
 });
 
-test("wrap begins the first line and the others as told", () => {
+test("wrap begins the first line and the others as given", () => {
   expect(wrap("aaa bbb ccc", 8, "- ", "  ")).toBe("- aaa\n  bbb\n  ccc");
 });
 

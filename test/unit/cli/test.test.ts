@@ -270,7 +270,7 @@ describe("headgate test", () => {
     expect((await runProgram(["test", mixed])).exitCode).toBe(2);
   });
 
-  test("takes rules that stand in the file, and says where they are wrong", async () => {
+  test("takes rules from the file itself, and says where they are wrong", async () => {
     const own = (rate: string) =>
       `rules:\n  domain: own\n  descriptors: [{ key: a, rate_limit: { requests_per_unit: ${rate}, unit: day } }]\n` +
       "cases: [{ name: a, steps: [{ call: a=b, expect: OK }, { call: a=b, expect: OVER_LIMIT }] }]\n";
@@ -312,7 +312,7 @@ describe("headgate test", () => {
     expect(out).toContain(`::error file=${bad},line=8,col=45,title=fails & <says> #so::expected the code OK`);
   });
 
-  test("runs again when cases or rules change, until it is told to stop", async () => {
+  test("runs again when cases or rules change, until stopped", async () => {
     const file = written(BAD);
     const { exitCode } = await runProgram(["test", "--watch", file], {
       async untilStopped(terminal) {

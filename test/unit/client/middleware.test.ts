@@ -123,7 +123,7 @@ describe.each([
     });
   });
 
-  test("gets 503 when nobody could be asked and the policy denies", async () => {
+  test("gets 503 when no server could be asked and the policy denies", async () => {
     const { response } = await through(deciding(UNREACHED));
     expect([response.statusCode, response.headers["retry-after"]]).toEqual([503, "1"]);
   });
@@ -197,7 +197,7 @@ describe("node:http", () => {
   });
 
   test.each([
-    { name: "a mistake of whoever describes requests", outcome: new TypeError("no value"), status: 500 },
+    { name: "a mistake of the function that describes requests", outcome: new TypeError("no value"), status: 500 },
     { name: "a check that failed and throws", outcome: failed, status: 503 },
   ])("answers $name with $status", async ({ outcome, status }) => {
     const response: RecordedResponse & ResponseLike = new RecordedResponse();

@@ -58,7 +58,7 @@ describe("calls that wait", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test("do not pass a dearer one before them, and hold up no other key", async () => {
+  test("do not overtake an earlier call with a higher cost, and delay no other key", async () => {
     const { turns } = service(3);
     const ends: string[] = [];
     await turns.wait("k", hits(1), 0);

@@ -22,8 +22,8 @@ describe("a request", () => {
   test.each([
     { name: "nothing said", request: {}, full: {}, hits: null, isRefund: false },
     { name: "a peek on the request", request: { peek: true }, full: {}, hits: 0, isRefund: false },
-    { name: "a peek on the request beside hits", request: { peek: true }, full: { hits: 2 }, hits: 0, isRefund: false },
-    { name: "no peek beside a peek", request: { peek: true }, full: { peek: false }, hits: null, isRefund: false },
+    { name: "a peek on the request with hits", request: { peek: true }, full: { hits: 2 }, hits: 0, isRefund: false },
+    { name: "no peek with a peek", request: { peek: true }, full: { peek: false }, hits: null, isRefund: false },
     { name: "a refund of the request's hits", request: { refund: true, hits: 4 }, full: {}, hits: 4, isRefund: true },
     { name: "a refund without hits", request: {}, full: { refund: true }, hits: 1, isRefund: true },
   ])("has on the descriptor, with $name, hits $hits", ({ request, full, hits, isRefund }) => {

@@ -86,7 +86,7 @@ describe("a resource", () => {
       /^resource x: descriptors\[1\]\.rate_limit\.unit: error: unit: expected one of second, .* got the quoted text "unknown"/,
     ],
     [
-      "a unit that nobody knows",
+      "an unknown unit",
       { name: "x", domain: "d", descriptors: [{ key: "b", rate_limit: { unit: 99 } }] },
       /^resource x: descriptors\[0\]\.rate_limit\.unit: error: unit: expected one of .* "99"/,
     ],

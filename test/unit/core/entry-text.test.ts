@@ -51,7 +51,7 @@ test.each(["", "a", "=b", "a=b,", "a=b,,c=d", "a=b,c"])("refuses '%s'", (text) =
   expect(readTyped(text)).toBe(`expected key=value,key2=value2, got '${text}'`);
 });
 
-test("bytes stand in values only", () => {
+test("allows bytes in values only", () => {
   expect(readTyped("\\xff=a")).toMatch(/in values only/);
 });
 
@@ -62,7 +62,7 @@ test.each([
   ["Mozilla/5.0 (X11; Linux)", undefined],
   ["a b", undefined],
   ["/search?q=a b", undefined],
-])("a value that looks like two entries is told: '%s'", (value, meant) => {
+])("warns of a value that looks like two entries: '%s'", (value, meant) => {
   const says = doubtOf([
     { key: "x", value: "y" },
     { key: "tenant", value },
@@ -71,7 +71,7 @@ test.each([
   else expect(says).toContain(`looks like two entries; commas separate entries: ${meant}`);
 });
 
-test.each([" plan", "plan ", "\tplan"])("a key with a blank beside it is told: '%s'", (key) => {
+test.each([" plan", "plan ", "\tplan"])("warns of a key with a blank before or after it: '%s'", (key) => {
   const entries = readTyped(`tenant=acme,${key}=gold`);
   expect(entries).toHaveLength(2);
   expect(typeof entries === "string" ? entries : doubtOf(entries)).toBe(

@@ -27,7 +27,7 @@ test("tells watchers of changes only, until they stop watching", () => {
   expect(heard).toEqual([false, true]);
 });
 
-test("of several workers shows what is wrong with all, and tells of its own parts alone, once per change", () => {
+test("with several workers shows the troubles of all, and reports only those of its own parts, once per change", () => {
   const health = new HealthState();
   const heard: boolean[] = [];
   let changes = 0;

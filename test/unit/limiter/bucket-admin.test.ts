@@ -148,7 +148,7 @@ describe.each(KINDS)("a $kind", ({ limit }) => {
   });
 });
 
-describe("through what stands around a shared store", () => {
+describe("through leases and denial memory", () => {
   // Promise(operators): A reset gives back the full limit once, for every process and any `sync`.
   test.each([
     { sync: "exact", limit: KINDS[0]?.limit },
@@ -177,7 +177,7 @@ describe("through what stands around a shared store", () => {
   });
 });
 
-test("live holds are told of buckets that have them, and of no others", async () => {
+test("shows live holds of buckets that have them, and of no others", async () => {
   const rules = `domain: edge
 descriptors:
   - key: k
@@ -252,7 +252,7 @@ descriptors:
     },
     { name: "the global limit by name alone", asked: of({}, true), found: [["global", ""]] },
     {
-      name: "the global limit beside a post-paid rule",
+      name: "the global limit with a post-paid rule",
       asked: of({ llm: "a" }, true),
       found: [
         [0, ""],

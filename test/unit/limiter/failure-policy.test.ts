@@ -26,7 +26,7 @@ describe("when the store fails", () => {
     { keys: ["open", "local", "deny", "error"], policy: OnStoreFailure.deny, over: true, failure: undefined },
     { keys: ["open", "local", "error"], policy: OnStoreFailure.error, over: false, failure: "store" },
     { keys: ["open", "local"], policy: OnStoreFailure.local, over: false, failure: undefined },
-  ])("of $keys the strictest that decides is told: a refusal stands, whatever the others say", ({ keys, ...told }) => {
+  ])("of $keys reports the strictest that decides: a refusal holds, whatever the others say", ({ keys, ...told }) => {
     const rig = brokenRig();
     expect(rig.ask(keys.map((key) => ({ entries: { [key]: "x" } })))).toMatchObject(told);
   });
@@ -44,7 +44,7 @@ describe("when the store fails", () => {
     },
   );
 
-  test("a call that meets no limit is answered as ever", () => {
+  test("a call that meets no limit is answered as usual", () => {
     const rig = brokenRig();
     expect(rig.hit({ none: "x" })).toMatchObject({ over: false, policy: undefined });
   });

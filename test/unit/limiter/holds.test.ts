@@ -46,7 +46,7 @@ test("a call pays what its estimate says, within the rule's bounds", () => {
   }
 });
 
-test("its settlement leaves what was used, whichever way it is told", () => {
+test("its settlement leaves what was used, however that is reported", () => {
   const told: readonly [hits: number | undefined, hitsAddend: number, used: number][] = [
     [7, 0, 7],
     [0, 0, 0],

@@ -17,7 +17,7 @@ descriptors:
 
 describe("the global limit", () => {
   // Promise(calls): Many keys together can't pass the global limit.
-  test("can't be passed by many keys together, and stands behind every descriptor when it refuses", () => {
+  test("can't be exceeded by many keys together, and shows in every status when it refuses", () => {
     const rig = new LimiterRig(GLOBAL_AND_KEYS);
     const allowed = Array.from({ length: 20 }, (_, i) => rig.hit({ user: `u${i}` })).filter(({ over }) => !over);
     expect(allowed).toHaveLength(5);
@@ -94,7 +94,7 @@ descriptors:
     expect(rig.observer.events).toContainEqual(expect.stringMatching(/^late report .*late/));
   });
 
-  test("a rule with holds is none: its hits are asked for in time", () => {
+  test("a rule with holds raises no such warning: its hits are asked for in time", () => {
     const rig = new LimiterRig(`
 domain: edge
 descriptors:
@@ -147,7 +147,7 @@ descriptors:
   - { key: b, rate_limit: { requests_per_unit: 5, unit: hour, replaces: [{ name: base }] } }
 `;
 
-  test("puts the named limit out of force in a call that finds both", () => {
+  test("disables the named limit in a call that finds both", () => {
     const rig = new LimiterRig(RULES);
     const both = [{ entries: { a: "x" } }, { entries: { b: "x" } }];
     expect([1, 2, 3].map(() => rig.ask(both).over)).toEqual([false, false, false]);

@@ -38,7 +38,7 @@ describe("a limit with a priority", () => {
     expect(rig.statsBook.stats.get("edge|tenant|")).toMatchObject({ totalHits: 1, withinLimit: 1, overLimit: 0 });
   });
 
-  test("is one bucket of the tenant, whatever the entry says and wherever it stands", () => {
+  test("is one bucket of the tenant, whatever the entry says and wherever it is", () => {
     const rig = new LimiterRig(TENANT);
     for (const entries of [
       { tenant: "acme" },

@@ -89,7 +89,7 @@ test.each<[string, AskedDescriptor]>([
 test.each<[string, AskedDescriptor]>([
   ["a refund", { ...ip, hits: 1, refund: true }],
   ["a report after the fact", { entries: { tokens: "a" }, hits: 3 }],
-])("%s stands: its call was admitted before", (_, descriptor) => {
+])("%s is accepted: its call was admitted before", (_, descriptor) => {
   expect(asked(REFUSE, [descriptor])).toMatchObject({ over: false, paid: 1 });
   expect(asked(REFUSE, [descriptor, ip])).toMatchObject({ over: true, paid: 1 });
 });
@@ -114,7 +114,7 @@ test("explain tells what is missing", () => {
   );
 });
 
-describe("beside a control plane's rules", () => {
+describe("with a control plane's rules", () => {
   const resource = resourceFile({
     name: "r",
     domain: "edge",

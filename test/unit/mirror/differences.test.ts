@@ -62,7 +62,7 @@ describe("the book of differences", () => {
     expect(book.rules().map(({ keys, fields }) => [keys, fields])).toEqual([["b", { metadata: 1 }]]);
   });
 
-  test("puts an error beside the limit that the other shows", () => {
+  test("shows an error with the limit that the other shows", () => {
     const book = newBook();
     enter(book, request("a"), targetAnswer({}, 14), answer([status(3)]));
     expect(book.rules()[0]).toMatchObject({ keys: "a", answering_limit: "error 14", compared_limit: "3/SECOND" });

@@ -200,7 +200,7 @@ describe("a mirror", () => {
     },
   );
 
-  test("counts answers that are none, and no fault of its own", async () => {
+  test("counts invalid answers, and reports no fault of its own", async () => {
     const { answering, compared, mirror, faults, call } = makeRig();
     call();
     await turn();

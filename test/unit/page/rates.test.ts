@@ -141,7 +141,7 @@ test.each([
   ],
   ["a warning", stateOf(LATE), null, "1 thing to check, nothing urgent.", "warning"],
   [
-    "a warning beside a flood",
+    "a warning and a flood",
     stateOf(LATE),
     historyOf(many(12, [1, 9])),
     /^90 % of calls refused .*\. 1 thing to check/,
@@ -169,7 +169,7 @@ test("where no key has most of the refusals, the rule that has is named", () => 
   expect(verdictOf({ state: stateOf(), history, top: topOf(100, 3) }).says).toMatch(/, mostly by rule edge\/user\.$/);
 });
 
-test("calls that fail are no well-being", () => {
+test('failing calls rule out "All is well"', () => {
   const history = historyOf(many(12, [9, 0]));
   const failing = { ...history, calls: { ...history.calls, errors: many(12, 3) } };
   expect(verdictOf({ state: stateOf(), history: failing, top: undefined }).says).toBe("25 % of calls fail.");

@@ -51,7 +51,7 @@ test("a rate is as exact as it is worth", () => {
   ]);
 });
 
-test("since when is told by the server's time, with the day where it is not today", () => {
+test("a start is shown in the server's time, with the day unless it is today", () => {
   expect(sinceWords("2026-11-22T13:00:00Z", "2026-11-22T13:02:30Z")).toMatch(/^\d\d:\d0:00 \(2 min 30 s\)$/);
   expect(sinceWords("2026-11-20T13:00:00Z", "2026-11-22T13:00:00Z")).toMatch(/^2026-11-\d\d \d\d:\d0:00 \(2 d\)$/);
 });
@@ -61,7 +61,7 @@ describe("what the page says of proxies before it", () => {
   test("is nothing where it was called on this host", () => {
     expect(["http://localhost:8080/", "http://127.0.0.1/", "http://[::1]:1/"].map(at)).toEqual([{}, {}, {}]);
   });
-  test("is the prefix that it stands under, and the host that it was called by", () => {
+  test("is its path prefix, and the host that it was called by", () => {
     expect(at("http://localhost:8080/tools/gate/")).toEqual({ "x-forwarded-prefix": "/tools/gate/" });
     expect(at("https://ops.example/")).toEqual({ "x-forwarded-host": "ops.example" });
   });

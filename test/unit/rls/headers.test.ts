@@ -186,7 +186,7 @@ describe("metadata", () => {
     });
   });
 
-  test("tells of the limit that was answered beside one that was not, and whose answer it shows", () => {
+  test("names the answered limit next to an unanswered one, and whose answer it shows", () => {
     const stores: ScriptedStore[] = [];
     const openStore = (clock: ManualClock) => {
       const pair: [ScriptedStore, ScriptedStore] = [new ScriptedStore(clock), new ScriptedStore(clock)];

@@ -66,7 +66,7 @@ test("of too many at once those too many are turned away; one whose body never c
   expect(overloads).toBe(1);
 });
 
-test("whoever decides can see whether the caller has left", async () => {
+test("the handler can see whether the caller has left", async () => {
   let isGone = false;
   const seen: (boolean | undefined)[] = [];
   const endpoint = openEndpoint((reply) => {
@@ -97,7 +97,7 @@ describe("a body that is no request, however long it is,", () => {
   ];
   const cases = broken.flatMap((one) => [10, 30_000].map((bytes) => ({ ...one, bytes })));
 
-  test.each(cases)("is told in terms of a RateLimitRequest: $what, $bytes bytes", async ({ make, bytes }) => {
+  test.each(cases)("gets an error about RateLimitRequest: $what, $bytes bytes", async ({ make, bytes }) => {
     const { status, body } = await post(make(bytes));
     expect(status).toBe(400);
     expect(body).toContain("RateLimitRequest");

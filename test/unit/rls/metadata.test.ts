@@ -24,7 +24,7 @@ function ask(rig: LimiterRig, key: string, hits = 1) {
   return { metadata: call.decision.metadata, bytes };
 }
 
-test("the same refusal is told in the same bytes, from memory or not", () => {
+test("the same refusal has the same bytes, from memory or not", () => {
   const rig = new LimiterRig(RULES);
   expect(ask(rig, "fixed").metadata).toBeUndefined();
   const [first, second, third] = [ask(rig, "fixed"), ask(rig, "fixed"), ask(rig, "fixed")];
@@ -45,7 +45,7 @@ test("a refusal after some time tells the time that is left then", () => {
   expect(later.bytes).not.toBe(first.bytes);
 });
 
-test("a gateway's limit, which has no name, is told of in words, in headers too", () => {
+test("a gateway's limit, which has no name, is described in words, in headers too", () => {
   const rig = new LimiterRig("domain: none");
   const route = "httproute/default/shop/rule/0/match/0/shop_example_com";
   const rate_limit = { unit: "HOUR", requests_per_unit: 0 };

@@ -71,7 +71,7 @@ function failed(outcome: (typeof OUTCOMES)[number]): StoreError {
 describe.each(Object.keys(OnStoreFailure) as (keyof typeof OnStoreFailure)[])("with on_store_failure: %s", (policy) => {
   // Promise(outages): Reports, refunds and settlements that the store did not answer get UNAVAILABLE only if resending is safe.
   test.each(KINDS.flatMap((kind) => OUTCOMES.map((outcome) => ({ kind, outcome }))))(
-    "a $kind without an answer ($outcome) is told so, and counted under that policy",
+    "a $kind without an answer ($outcome) says so, and counts under that policy",
     ({ kind, outcome }) => {
       const rig = new LimiterRig(rulesWith(policy));
       rig.ask([{ entries: { held: "a", id: "r1" } }]);

@@ -70,7 +70,7 @@ describe("words in a resource's metadata", () => {
     expect(rule?.cost).toEqual({ entry: undefined, default: 1, max: 4_294_967_295_000, per: 1000 });
   });
 
-  test("take limits by name from a file beside, in place of the resource's own", () => {
+  test("take limits by name from a file, in place of the resource's own", () => {
     const file = `domain: edge
 limits:
   free: { tokens_per_second: 1 }

@@ -137,7 +137,7 @@ describe("problems", () => {
     ]);
   });
 
-  test("a mistake in an anchor is told once, however often it is used", () => {
+  test("reports a mistake in an anchor once, however often it is used", () => {
     const text =
       "domain: d\ndescriptors:\n  - &a { key: a, rate_limit: { unit: eon, requests_per_unit: 1 } }\n  - { <<: *a, key: b }\n";
     expect(errorsOf(text)).toEqual(["a.yaml:3:38"]);

@@ -28,7 +28,7 @@ describe("fixtures of rule files", () => {
   const bad = CASES.filter((one) => !good.includes(one));
 
   // Promise(rules): `tokens_per_second` and `rps` mean the same; the burst is the rate unless given.
-  test.each(good)("$name compiles to what stands beside it", ({ name }) => {
+  test.each(good)("$name compiles to its .out.json", ({ name }) => {
     const { ruleSet, problems } = compileCase(name);
     expect(problems.map(formatProblem)).toEqual([]);
     const text = `${JSON.stringify(ruleSet === undefined ? {} : summarise(ruleSet), undefined, 2)}\n`;
@@ -36,7 +36,7 @@ describe("fixtures of rule files", () => {
   });
 
   // Promise(rules): A burst below the rate is rejected with its place in the file.
-  test.each(bad)("$name has the problems that stand beside it", ({ name }) => {
+  test.each(bad)("$name has the problems of its .problems.txt", ({ name }) => {
     const { problems } = compileCase(name);
     const text = problems.map((problem) => `${formatProblem(problem)}\n`).join("");
     expect(text).not.toBe("");

@@ -65,7 +65,7 @@ const call = (tenant: string, id: string, says: string) => ({
   "rule-0-match-2": says,
 });
 
-describe("a hold in the defaults beside a control plane", () => {
+describe("a hold in the defaults for a control plane's rules", () => {
   test("goes to the rules whose descriptors carry its id, which count for the entries before it", () => {
     const { root, problems } = compile([
       BUDGET,

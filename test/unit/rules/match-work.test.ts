@@ -24,7 +24,7 @@ describe("the matching of one call", () => {
     expect(() => work.spendLong()).not.toThrow();
   });
 
-  test("may be interrupted by a process that stands still for a second", () => {
+  test("may be interrupted by a pause of the process of a second", () => {
     const clock = new ManualClock();
     const work = workOf(clock, 1, 1_000_000);
     expect(() => work.spendLong()).not.toThrow();

@@ -79,7 +79,7 @@ describe("plain scalars", () => {
     },
   );
 
-  test("a number between the signed and the unsigned 64-bit range is told apart", () => {
+  test("distinguishes a number between the signed and the unsigned 64-bit range", () => {
     expect(resolvePlain("9223372036854775807").type).toBe("integer");
     expect(resolvePlain("9223372036854775808").type).toBe("large integer");
     expect(resolvePlain("18446744073709551615").type).toBe("large integer");

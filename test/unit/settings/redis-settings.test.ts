@@ -47,7 +47,7 @@ const READ: ReadCases = [
     single("r", 6379, { login: { username: undefined, password: "a@b" } }),
   ],
   [
-    "a login beside the URL",
+    "a login outside the URL",
     { ...url("a:1"), REDIS_AUTH: "ann:b:c" },
     single("a", 1, { login: { username: "ann", password: "b:c" } }),
   ],

@@ -85,7 +85,7 @@ describe("what can't be used", () => {
     expect(named.toSorted()).toEqual([...Object.keys(others), "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE"].toSorted());
   });
 
-  test("is nobody's business before: a platform gives such variables to every process", () => {
+  test("is ignored before: a platform gives such variables to every process", () => {
     const { traces, warnings } = readSettings({
       ...WRONG,
       OTEL_METRICS_EXPORTER: "otlp",

@@ -124,7 +124,7 @@ describe("access logs", () => {
     await expect(read([pipe])).rejects.toThrow(/got a pipe: calls are read more than once\. Write them to a file/);
   });
 
-  test("that nobody tells how to read are refused", async () => {
+  test("without a mapping are refused", async () => {
     const counts = new LineCounts();
     const calls = openCalls({ files: [written(JSON_LINES.join("\n"))], mapping: undefined, lateMaxUs: 0 }, counts);
     await expect(calls.next()).rejects.toThrow(
@@ -141,7 +141,7 @@ describe("written calls", () => {
   test.each([
     ["a number as a value", [{ key: "a", value: 1 }], {}, /expected text as 'value', got number/],
     ["half a hit", [{ key: "a" }], { hits_addend: 2.5 }, /a whole number of at least 0 as 'hits_/],
-  ])("with %s are none", async (_, entries, more, why) => {
+  ])("with %s are invalid", async (_, entries, more, why) => {
     const at = "2026-01-01T00:00:00Z";
     for (const call of [
       { at, domain: "edge", descriptors: [{ entries, ...more }] },
@@ -350,7 +350,7 @@ describe("whatever is in a file", () => {
   );
 
   // Promise(simulations): Whatever is in a file of calls is read, skipped or rejected in words.
-  test("it is read, passed over or refused in words, and what comes out can be decided", async () => {
+  test("it is read, skipped or rejected in words, and what comes out can be decided", async () => {
     const lines = fc.array(text, { maxLength: 6 });
     const end = fc.constantFrom("\n", "\r\n");
     await fc.assert(

@@ -46,7 +46,7 @@ test.each<[string, string, number, boolean]>([
   ["a limit without hits", "requests_per_unit: 1000, unit: day", 0, false],
   ["a block", "requests_per_unit: 0, unit: day", 1, false],
 ])(
-  "a limit that stays below is told after a day, with these hits in each of three minutes: %s",
+  "reports a limit that stays below after a day, with these hits in each of three minutes: %s",
   (_, limit, hits, isTold) => {
     const { later, told } = watched(rule(limit));
     for (let i = 0; i < 3; i++) later(MINUTE, { hits });
@@ -57,7 +57,7 @@ test.each<[string, string, number, boolean]>([
   },
 );
 
-test("it is told no longer once a day has seen more", () => {
+test("stops reporting it once a day has seen more", () => {
   const { later, told } = watched(rule("requests_per_unit: 1000, unit: second"));
   later(DAY, { hits: 1 });
   expect(told()).toEqual([UNUSED]);
@@ -70,13 +70,13 @@ test.each<[string, string, number, number, boolean]>([
   ["all but one", "requests_per_unit: 10, unit: second", 50, 49, false],
   ["all, as it says", "requests_per_unit: 0, unit: second", 50, 50, false],
   ["none, of none", "requests_per_unit: 10, unit: second", 0, 0, false],
-])("a limit that refuses all hits of a day is told: %s", (_, limit, hits, over, isTold) => {
+])("reports a limit that refuses all hits of a day: %s", (_, limit, hits, over, isTold) => {
   const { later, told } = watched(rule(limit));
   later(DAY, { hits, over });
   expect(told()).toEqual(isTold ? [["Limits that refused all ", 1]] : []);
 });
 
-test("a limit of one key above the global limit is told at once, with both", () => {
+test("reports a limit of one key above the global limit at once, with both", () => {
   const global = "global_limit: { requests_per_unit: 100, unit: minute }\n";
   const above = watched(global + rule("requests_per_unit: 2, unit: second"));
   expect(above.watch.information).toEqual([
@@ -88,7 +88,7 @@ test("a limit of one key above the global limit is told at once, with both", () 
   expect(watched(global + rule("requests_per_unit: 100, unit: minute")).told()).toEqual([]);
 });
 
-test("refusals that shadow mode hides are told after two weeks, until it hides none for a day", () => {
+test("reports refusals that shadow mode hides after two weeks, until it hides none for a day", () => {
   const { later, told, watch } = watched(
     rule("requests_per_unit: 10, unit: second").replace("key: a", "key: a, shadow_mode: true"),
   );

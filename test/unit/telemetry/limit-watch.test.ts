@@ -200,7 +200,7 @@ test("entries that carry costs are none of a rule's", () => {
 
 test.each([
   [
-    "beside it",
+    "next to it",
     `${GOLD}  - { key: plan, ${LIMIT} }\n`,
     { plan: "silver" },
     "calls match 'plan' instead; none has 'plan=gold'",
@@ -224,13 +224,13 @@ test.each([
     "calls match 'a/b' instead; none has 'a=x/b'",
   ],
   [
-    "rightly spelt beside it",
+    "spelt correctly next to it",
     `${TENANT}  - { key: tenent, ${LIMIT} }\n`,
     { tenant: "x" },
     "calls match 'tenant' instead; none has 'tenent'",
   ],
   [
-    "below a parent that is spelt rightly",
+    "below a parent that is spelt correctly",
     `${PAIR}  - { key: tenent, descriptors: [{ key: users, ${LIMIT} }] }\n`,
     { tenant: "x", user: "y" },
     "calls match 'tenant/user' instead; none has 'tenent/users'",

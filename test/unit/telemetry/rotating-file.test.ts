@@ -82,7 +82,7 @@ test("begin a line of their own where a file ends within one", async () => {
   expect(ends).toEqual({ written: 1, lost: 0 });
 });
 
-test("say when they can't be written, and hold nobody up", async () => {
+test("say when they can't be written, and block no caller", async () => {
   const blocked = newFile();
   writeFileSync(blocked, "");
   const troubles: string[] = [];

@@ -8,7 +8,7 @@ import { LimitStatsBook, VALUE_ENTRIES_MAX } from "../../../src/operate/telemetr
 import { countsAlone } from "../../support/counts.ts";
 
 describe("counters of rules", () => {
-  test("are told apart by domain, path and limit, however the texts are cut", () => {
+  test("are distinguished by domain, path and limit, however the texts are cut", () => {
     const part = fc.string({ unit: fc.constantFrom("a", ":", "1", "/"), maxLength: 3 });
     const rule = fc.tuple(part, fc.array(part, { maxLength: 3 }), part);
     fc.assert(

@@ -257,7 +257,7 @@ test("refused_since is the first refusal after which no whole minute went by wit
   expect(since()).toEqual([["2026-01-01T00:21:00.000Z", "2026-01-01T00:21:00.000Z"]]);
 });
 
-describe("what is told of a key", () => {
+describe("what is shown of a key", () => {
   // Promise(input): `hash_values` hides values in bucket names, labels, metadata, `explain`, `/top` and the decision log.
   test("no value of a rule with hash_values, in either mode", () => {
     const rules = `domain: edge

@@ -144,7 +144,7 @@ test("the first of a chain to expire is what counts, and a root in it does not",
   expect([days(whole), days({ ...long, cert: root })]).toEqual([2, 30]);
 });
 
-test("files that are back to what is in force are no longer refused; the same trouble is then told again", () => {
+test("files that are back to what is in force are no longer refused; the same trouble is then reported again", () => {
   const files = open(long);
   unlinkSync(names.keyFile);
   files.refresh();

@@ -26,7 +26,7 @@ test("what all say alike is said once; the rest names the workers", () => {
   });
 });
 
-test("a worker without rules is a note beside those that have theirs, and gets no calls; all without are a trouble", () => {
+test("a worker without rules is a note if others have theirs, and gets no calls; all without are a trouble", () => {
   const one = worker(1);
   const bare = worker(2, { rules: "none" });
   const other = worker(3, { rules: "none" });

@@ -16,7 +16,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("a thread that hangs is not waited for after its time, and what it says later is nobody's", async () => {
+test("a thread that hangs is not waited for after its time, and a later answer is dropped", async () => {
   const answer = questions.ask(QUESTION);
   await vi.advanceTimersByTimeAsync(2_000);
   expect(await answer).toBeUndefined();

@@ -72,7 +72,7 @@ describe("a dump of resources", () => {
     expect(limitsOf(JSON.stringify(json))).toEqual({ problems: [], ids: IDS });
   });
 
-  test("is told from a rules file in JSON, and from anything else", () => {
+  test("is distinguished from a rules file in JSON, and from anything else", () => {
     expect(readDump('{ "domain": "edge", "descriptors": [] }')).toBeUndefined();
     expect(readDump("domain: edge")).toBeUndefined();
     expect(readDump("[1, 2]")).toBeUndefined();

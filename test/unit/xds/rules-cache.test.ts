@@ -77,7 +77,7 @@ describe("kept rules", () => {
     '{"format":"headgate rules cache 1","version":7,"saved_at":"2026-11-22T00:00:00.000Z","digest":""}',
     '{"format":"headgate rules cache 1","version":"7","saved_at":"soon","digest":""}',
     "",
-  ])("that begin with %s are none", (first) => {
+  ])("that begin with %s are rejected", (first) => {
     const head = first.replace('"digest":""', `"digest":"${setOf("").digest}"`);
     expect(() => readCacheText(`${head}\n`)).toThrow(/^(expected|its|Unexpected|.*JSON)/);
   });
@@ -91,7 +91,7 @@ describe("kept rules", () => {
     expect((await cache.read())?.set).toEqual(setOf("19", "rules 19"));
   });
 
-  test("are written once the file can be, and what can't be written is said and stands in nobody's way", async () => {
+  test("are written once the file can be; what can't be written is logged and blocks nothing", async () => {
     const { path, cache, warnings } = openCache("stuck");
     // Who opens a pipe waits for its other end.
     expect(spawnSync("mkfifo", [`${path}.new`]).status).toBe(0);

@@ -140,7 +140,7 @@ describe("a server with two calls under way", () => {
     expect(intake.ready()).toHaveLength(1);
   });
 
-  test("and lets all calls of one wait in vain has room again", async () => {
+  test("and never answers one has room again once its calls time out", async () => {
     const { intake, underWay } = busy();
     // The calls under way have no deadline of their own: they wait for as long as patience lasts.
     await passMs(60);
@@ -164,7 +164,7 @@ describe("a server with two calls under way", () => {
   });
 
   // Promise(outages): A take held back for batching is answered within its deadline.
-  test("holds nobody beyond their deadline", async () => {
+  test("holds no call beyond its deadline", async () => {
     const { intake } = busy();
     const call = take(intake, "c");
     await passMs(0);
@@ -176,7 +176,7 @@ describe("a server with two calls under way", () => {
 });
 
 describe("a group is answered once", () => {
-  test("by its deadline, and what was paid all the same is given back", async () => {
+  test("by its deadline, and what was paid after it is given back", async () => {
     const undone: string[] = [];
     const intake = open({ onUndone: ({ bucketKey }) => undone.push(bucketKey) });
     const [call, batch] = sendOne(intake, "c", 0, 20);
@@ -325,7 +325,7 @@ describe("a server that owes an answer for too long is given up", () => {
     expect(intake.silent).toHaveLength(2);
   });
 
-  test("if it owes it to nobody but those who want to give back", async () => {
+  test("if it owes it only to give-backs", async () => {
     const intake = open({ silenceMsMax: 5_000 });
     giveBack(intake, 1);
     nextOf(intake);
@@ -383,7 +383,7 @@ describe("what is to be given back", () => {
   });
 
   // Promise(outages): Takes and give-backs don't wait for each other.
-  test("leaves room for takes, and to others where nobody waits for it", async () => {
+  test("leaves room for takes, and for others where no take waits", async () => {
     const intake = open64();
     giveBack(intake, 130);
     expect(sizes(intake.ready())).toEqual([64, 64]);
@@ -395,7 +395,7 @@ describe("what is to be given back", () => {
     expect(calls.map(({ takes }) => takes)).toEqual([1, 1]);
   });
 
-  test("and the server may still run is told of, however late its answer comes", async () => {
+  test("and may still run on the server is reported, however late its answer comes", async () => {
     const kept: number[] = [];
     const gave: number[] = [];
     const observer = {

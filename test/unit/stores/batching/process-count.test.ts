@@ -34,7 +34,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 describe("a count of processes", () => {
-  test("reports nothing before somebody asks, and knows the first answer a moment later", async () => {
+  test("reports nothing before the first question, and knows the answer a moment later", async () => {
     const register = new Register();
     const processes = new ProcessCount(register, timers);
     await processes.beat();

@@ -55,13 +55,13 @@ describe("forgetting", () => {
   test.each([
     { name: "a refund", act: () => ask({ limit: minute, mode: Mode.refund, cost: 3 }) },
     { name: "a reset", act: () => memory.forget(bucketKeyOf({ limit: minute }, "")) },
-  ])("$name is heeded at once", ({ act }) => {
+  ])("$name takes effect at once", ({ act }) => {
     exhaust();
     act();
     expect(sourceOf({ limit: minute })).toBe(Source.store);
   });
 
-  test("a giving back is heeded at once", () => {
+  test("a give-back takes effect at once", () => {
     const paid = ask({ limit: minute, cost: 10 });
     ask({ limit: minute });
     memory.giveBack(paid);
@@ -93,7 +93,7 @@ describe("forgetting", () => {
     },
   );
 
-  test("a call that was undone itself is remembered all the same", () => {
+  test("a call that was undone itself is still remembered", () => {
     ask({ limit: minute, cost: 10 });
     store.holdsBack = true;
     ask({ limit: minute }, { limit: global });

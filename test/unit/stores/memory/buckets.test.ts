@@ -88,7 +88,7 @@ describe("buckets", () => {
     { word: "keyHash3" as const },
     { word: "keyHash" as const },
     { word: "keyHash1" as const },
-  ])("are told apart by every bit of $word alone", ({ word }) => {
+  ])("are distinguished by every bit of $word alone", ({ word }) => {
     const { buckets } = bucketsOf(100_000);
     const bit = (i: number): Weaken => {
       return (hash) => {
@@ -125,7 +125,7 @@ describe("buckets", () => {
     expect(left.length).toBeGreaterThan(850);
   });
 
-  test("that have expired go first and uncounted, wherever the sweep stands", () => {
+  test("that have expired go first and uncounted, wherever the sweep is", () => {
     for (let expired = 0; expired < 8; expired++) {
       const { buckets, evicted } = bucketsOf(8);
       for (let i = 0; i < 8; i++) keep(buckets, `user-${i}`, 1, i === expired ? 10 : 5_000);

@@ -52,7 +52,7 @@ function take(store: MemoryStore, costs: readonly number[]): (number | undefined
 describe("a snapshot", () => {
   const clock = new ManualClock();
 
-  test("of version 5 is written and read as ever", async () => {
+  test("of version 5 keeps its format", async () => {
     useHashKey(KEY);
     const store = new MemoryStore({ clock });
     take(store, [1, 2, 3]);

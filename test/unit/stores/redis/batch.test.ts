@@ -82,12 +82,12 @@ describe("replies", () => {
   test.each([
     { name: "too short", reply: [1, 0, 1, 5, 0, 0, 0, 0] },
     { name: "too long", reply: [1, 0, 1, 5, 0, 0, 0, 0, 0, 0] },
-    { name: "that tells of holds where none were asked of", reply: [1, 0, 1, 5, 0, 0, 0, 0, 0, 1, 2] },
+    { name: "with holds that were not asked for", reply: [1, 0, 1, 5, 0, 0, 0, 0, 0, 1, 2] },
     { name: "with an unknown verdict", reply: [1, 0, 9, 5, 0, 0, 0, 0, 0] },
     { name: "with text", reply: [1, 0, 1, 5, 0, 0, "0", 0, 0] },
     { name: "with nothing in it", reply: [1, 0, 1, 5, 0, 0, null, 0, 0] },
     { name: "that is no list", reply: "OK" },
-  ])("one $name is none", ({ reply }) => {
+  ])("rejects one $name", ({ reply }) => {
     const batch = new RedisBatch();
     batch.add(groupOf("a"), nobody);
     expect(isReplyTo(batch, reply)).toBe(false);

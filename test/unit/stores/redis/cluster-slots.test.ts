@@ -6,7 +6,7 @@ import { readEpoch, readRedirection, readSlots } from "../../../../src/stores/re
 const asked = { kind: "tcp", host: "10.0.0.1", port: 7000 } as const;
 const at = (host: string, port: number) => ({ kind: "tcp", host, port });
 
-test("ranges are read with their primaries, whatever stands behind those", () => {
+test("ranges are read with their primaries, whatever follows those", () => {
   const reply = [
     [0, 5460, [Buffer.from("10.0.0.2"), 7001, Buffer.from("id"), []], [Buffer.from("10.0.0.9"), 7009]],
     [5461, 16_383, ["::1", 7002]],
@@ -27,7 +27,7 @@ test.each([
 
 test.each([
   { name: "no list", reply: "OK" },
-  { name: "slots that are none", reply: [[0, 16_384, ["a", 1]]] },
+  { name: "invalid slots", reply: [[0, 16_384, ["a", 1]]] },
   { name: "slots the wrong way round", reply: [[5, 4, ["a", 1]]] },
   { name: "text for slots", reply: [["0", "1", ["a", 1]]] },
   { name: "a node without a port", reply: [[0, 1, ["a"]]] },

@@ -61,7 +61,7 @@ describe("every key", () => {
     expect(tags.queueOf(take)).toBe(keySlot("a"));
   });
 
-  test("of one descriptor gets one tag, whatever its limit, and is told from the others alone", () => {
+  test("of one descriptor gets one tag, whatever its limit, and a queue of its own when alone", () => {
     const tags = new ClusterTags(64);
     const lanesOf = (key: string) => [
       tags.queueOf({ bucketKey: key, limit: bucket }),

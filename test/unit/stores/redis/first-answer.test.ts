@@ -38,7 +38,7 @@ test("an answer that comes late is still the first one", async () => {
   await expect(answer).resolves.toBe("late");
 });
 
-test("when all fail the first error is told, and every one is heard", async () => {
+test("when all fail the first error is thrown, and each is passed on", async () => {
   const heard: unknown[] = [];
   const answer = firstAnswer([fails("one"), fails("two")], (error) => heard.push(error));
   await expect(answer).rejects.toThrow("one");

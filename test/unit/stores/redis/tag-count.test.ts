@@ -37,7 +37,7 @@ function tagCount(count: number): TagCount {
   return new TagCount(count, KEY, node);
 }
 
-test("the first process writes it, the next one that has the same is put to use, another is told both numbers", async () => {
+test("the first process writes it, the next with the same number serves, one with another gets an error with both", async () => {
   const [first, same, other] = [tagCount(64), tagCount(64), tagCount(16)];
   expect([first.wasAgreed, first.trouble]).toEqual([false, expect.stringContaining("was not asked yet")]);
   for (const made of [first, same, other]) await made.check();
@@ -60,7 +60,7 @@ describe("a process in use", () => {
     expect([stored, made.trouble]).toEqual(["64", undefined]);
   });
 
-  test("stays in use if another one was quicker after the flush, and says so until that is mended", async () => {
+  test("keeps serving if another one was quicker after the flush, and says so until that is fixed", async () => {
     const made = tagCount(64);
     await made.check();
     stored = "8";
@@ -82,7 +82,7 @@ describe("a process in use", () => {
   });
 });
 
-test("a server that refuses writes tells the number all the same, and only who would be first has to wait", async () => {
+test("a server that refuses writes still tells the number, and only the first process has to wait", async () => {
   isFull = true;
   const first = tagCount(64);
   await first.check();

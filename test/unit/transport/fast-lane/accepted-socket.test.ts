@@ -140,7 +140,7 @@ describe("when too many streams wait for their peers", () => {
     expect(server.streams).toBe(12);
   });
 
-  test("answers that nobody takes are lost, with a code after which no client asks again", async () => {
+  test("answers that no peer reads are dropped, with a code after which no client retries", async () => {
     const { server, peer } = await start({ waitingStreamsMax: 50 });
     peer.send(settingsOf([Setting.initialWindowSize, 0]));
     for (let i = 0; i < 50; i++) peer.send(peer.call(2 * i + 1, METHOD, "never read"));
