@@ -18,6 +18,5 @@ describe("on Valkey", async () => {
   await import("./cluster-store.server.test.ts");
   await import("../property/lua-agrees.server.test.ts");
   await import("../lua/take.test.ts");
-  await import("../lua/lifetimes.test.ts");
   await import("../lua/damaged-state.test.ts");
 });

@@ -1,11 +1,14 @@
 // What lua/take.lua does to a real server: arguments, replies, lifetimes, and what it leaves untouched. That its
 // numbers are those of the algorithms is the contract's business (test/contract, test/property).
 
+import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { AMOUNT_MAX } from "../../src/engine/base/units.ts";
 import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/engine/domain/limit.ts";
 import { Mode, Verdict } from "../../src/engine/domain/take.ts";
+import { bucketNumbers } from "../property/rates.ts";
 import { RedisServer } from "../support/redis-server.ts";
+import { runs } from "../support/runs.ts";
 import { numbersOf, runOne, runScript, type ScriptCall, type ScriptTake, START_US } from "./script-rig.ts";
 
 const TOO_LATE = 3;
@@ -94,6 +97,31 @@ describe("lifetimes", () => {
     const tenYearsMs = 315_360_000_000;
     expect(Number(await server.command("PTTL", "k"))).toBeGreaterThan(tenYearsMs - 10_000);
     expect(Number(await server.command("PTTL", "k"))).toBeLessThanOrEqual(tenYearsMs);
+  });
+
+  // Promise(limits): A lowered rate keeps what was spent, on every store.
+  test("a bucket is kept as long as the rate needs that it was last asked about, refused or only looked at", async () => {
+    const costs = fc.integer({ min: 1, max: AMOUNT_MAX });
+    await fc.assert(
+      fc.asyncProperty(bucketNumbers(), bucketNumbers(), costs, fc.boolean(), async (written, edited, cost, peeks) => {
+        await server.command("DEL", "k");
+        const callOf = ({ amount, burst, windowSeconds }: typeof written, mode: Mode, asked: number): ScriptCall => ({
+          keys: ["k"],
+          limits: [{ algorithm: 0, amount, burst, seconds: windowSeconds, debtMax: AMOUNT_MAX }],
+          groups: [{ takes: [{ mode, cost: asked }] }],
+          timeUs: 0,
+        });
+        await runOne(server, callOf(written, Mode.postPaid, cost));
+        const before = await server.command("GET", "k");
+        const { reset } = await runOne(server, callOf(edited, peeks ? Mode.peek : Mode.pay, edited.burst + 1));
+        const lifetimeMs = Number(await server.command("PTTL", "k"));
+        // What is gone already, by either rate, need not be kept; a busy machine may take a while to come here.
+        fc.pre(reset > 1_000_000 && before !== null);
+        expect(lifetimeMs).toBeGreaterThan(reset / 1_000 - 500);
+        expect(await server.command("GET", "k")).toBe(before);
+      }),
+      { numRuns: runs(150) },
+    );
   });
 
   // Promise(redis): Every key in Redis has a lifetime.
