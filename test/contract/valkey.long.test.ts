@@ -15,8 +15,8 @@ describe("on Valkey", async () => {
   });
 
   await import("./redis-store.server.test.ts");
-  await import("./cluster-store.server.test.ts");
   await import("../property/lua-agrees.server.test.ts");
+  await import("../property/cluster-agrees.server.test.ts");
   await import("../lua/take.test.ts");
   await import("../lua/damaged-state.test.ts");
 });

@@ -1,11 +1,12 @@
-// The store on a real Redis Cluster answers as the TypeScript does: field by field while all buckets of a call lie in one slot, and
-// in all that parts can know when they lie in several.
+// The store on a real Redis Cluster keeps the contract of stores, and answers as the TypeScript does: field by field while all buckets
+// of a call lie in one slot, and in all that parts can know when they lie in several.
 
 import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
 import { Kind, Mode } from "../../src/engine/domain/take.ts";
 import { clusterHarness } from "../contract/redis-harness.ts";
+import { describeStoreContract, ONE_LIMIT } from "../contract/store.contract.ts";
 import type { StoreHarness } from "../contract/store-harness.ts";
 import { ClusterRig } from "../support/redis-cluster.ts";
 import { runs } from "../support/runs.ts";
@@ -16,12 +17,16 @@ import { type ReplayTarget, replayHistory, replayOnReference } from "./replay.ts
 
 const IDENTITIES = 4;
 
+let rig: ClusterRig;
 let harness: StoreHarness;
 beforeAll(async () => {
-  harness = await clusterHarness(await ClusterRig.start({ replicas: false }));
+  rig = await ClusterRig.start({ replicas: false });
+  harness = await clusterHarness(rig);
 }, 60_000);
 
-// Each node runs the scripts of one Redis, which lua-agrees.server.test.ts holds against all histories.
+// Each node runs the scripts of one Redis, which keeps the other contracts, and which lua-agrees.server.test.ts compares over all histories.
+describeStoreContract("cluster store", () => clusterHarness(rig), ONE_LIMIT);
+
 test("calls of one slot that travel together are answered as in memory, holds among them", async () => {
   let replays = 0;
   // The first braces of a key are its hash tag: all keys of a replay are of one slot.
