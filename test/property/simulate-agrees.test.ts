@@ -16,8 +16,6 @@ const settings = fc.record({
 
 describe("a simulation", () => {
   // Promise(simulations): A simulation answers as the service with memory does, byte for byte, unless a call settles that it refuses.
-  // Redis answers as memory does: lua-agrees.server.test.ts, counters-agree.server.test.ts.
-  // Promise(simulations): A simulation answers as the service on a real Redis does, under the recording's clock.
   test("answers every call as the service with its store in memory does", async () => {
     await fc.assert(
       fc.asyncProperty(drawnRules, drawnCalls(150), settings, async (rules, calls, drawn) => {

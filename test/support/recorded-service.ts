@@ -41,6 +41,7 @@ export type AnswerBytes = string;
 
 export interface ServedOptions {
   readonly rules: string;
+  readonly cacheKeyPrefix?: string;
   readonly settings?: Partial<DecidingSettings>;
   /** Limits at run time, set as PUT /limits does before the first call. */
   readonly limits?: readonly AskedLimit[];
@@ -84,15 +85,17 @@ export function plainService(
   });
 }
 
-/** Answers of a service in memory to calls one after another, the clock at the latest time that any of them has had. */
+/** Answers of a service, by default in memory, to calls one after another, the clock at the latest time that any of them has had. */
 export async function servedAnswers(
   calls: readonly DrawnCall[],
-  { rules, settings = {}, limits = [] }: ServedOptions,
+  { rules, cacheKeyPrefix = "", settings = {}, limits = [] }: ServedOptions,
+  on?: { readonly store: Store; readonly clock: ManualClock },
 ): Promise<readonly AnswerBytes[]> {
   const options = { ...PLAIN_SETTINGS, ...settings };
-  const ruleSet = rulesFromYaml(rules, { compatible: options.compatible });
-  const clock = new ManualClock(calls[0]?.atUs ?? 0);
-  const store = new MemoryStore({ clock });
+  const ruleSet = rulesFromYaml(rules, { cacheKeyPrefix, compatible: options.compatible });
+  const clock = on?.clock ?? new ManualClock();
+  clock.setUs(calls[0]?.atUs ?? 0);
+  const store = on?.store ?? new MemoryStore({ clock });
   const runtime = await inForce(limits, ruleSet, clock);
   const service = plainService(ruleSet, { options, store, clock, runtime });
   const answers: AnswerBytes[] = [];
