@@ -32,9 +32,13 @@ beforeEach(({ onTestFailed }) => {
  * fork fails with ENOMEM if reservations lie side by side and exceed the machine's memory, although they take none.
  */
 const ADDED_ADDRESSES_MAX = 2_000_000_000;
-let keptAddresses = addresses();
+/** Bytes of addresses after the last collection. Kept over the files of a process: each adds less than the most, and all together much more. */
+const KEPT = Symbol.for("headgate.addresses");
+const shared = globalThis as { [KEPT]?: number };
+shared[KEPT] ??= addresses();
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
+collectIfMany();
 
 // Within a test, too: a generated one makes hundreds of stores, and others start programs after it.
 const watch = setInterval(collectIfMany, 20).unref();
@@ -51,9 +55,9 @@ afterAll(async () => {
 });
 
 function collectIfMany(): void {
-  if (addresses() < keptAddresses + ADDED_ADDRESSES_MAX) return;
+  if (addresses() < (shared[KEPT] ?? 0) + ADDED_ADDRESSES_MAX) return;
   collectGarbage();
-  keptAddresses = addresses();
+  shared[KEPT] = addresses();
 }
 
 /** Bytes of this process's addresses. */
