@@ -188,7 +188,7 @@ function serverWords(row: DoctorReport["servers"][number]): string {
   if ("error" in row) return `${row.server}  can't be asked: ${row.error}`;
   const { server, status, version, rules_hash: hash, store, calls } = row;
   const rules = hash === null ? "no rules" : `rules ${hash.slice(0, HASH_CHARS)}`;
-  const counts = `${calls.allowed} calls allowed, ${calls.refused} refused, ${calls.errors} failed; ${calls.degraded} without the store`;
+  const counts = `${count(calls.allowed, "call")} allowed, ${calls.refused} refused, ${calls.errors} failed; ${calls.degraded} without the store`;
   return `${server}  ${status}; ${version}, ${store}, ${rules}; ${counts}`;
 }
 
