@@ -142,6 +142,9 @@ function readHits(descriptor: Descriptor): void {
 /** RateLimitResponse.Code. The numbers of RLS v3, which headgate.v1 uses, too. */
 export const CODE_OK = 1;
 export const CODE_OVER_LIMIT = 2;
+const UINT32_MAX = 0xffff_ffff;
+/** Largest google.protobuf.Duration, about 10,000 years. */
+const DURATION_SECONDS_MAX = 315_576_000_000;
 
 /**
  * Writes the wire form of a RateLimitResponse. Returns a view into the writer's buffer, valid until its next use. The overall code is
@@ -163,10 +166,12 @@ function writeStatus(status: Status, writer: WireWriter): void {
   const at = writer.openMessage(2);
   writer.writeVarintField(1, status.overLimit ? CODE_OVER_LIMIT : CODE_OK);
   if (status.limit !== undefined) writeLimit(status.limit, writer);
-  if (status.remaining !== 0) writer.writeVarintField(3, status.remaining);
+  const remaining = clamp(status.remaining, UINT32_MAX);
+  if (remaining !== 0) writer.writeVarintField(3, remaining);
   if (status.hasReset) {
     const durationAt = writer.openMessage(4);
-    if (status.resetSeconds !== 0) writer.writeVarintField(1, status.resetSeconds);
+    const seconds = clamp(status.resetSeconds, DURATION_SECONDS_MAX);
+    if (seconds !== 0) writer.writeVarintField(1, seconds);
     writer.closeMessage(durationAt);
   }
   writer.closeMessage(at);
@@ -174,7 +179,7 @@ function writeStatus(status: Status, writer: WireWriter): void {
 
 function writeLimit(limit: Limit, writer: WireWriter): void {
   const at = writer.openMessage(2);
-  const amount = quotaOf(limit);
+  const amount = clamp(quotaOf(limit), UINT32_MAX);
   const unit = quotaUnitOf(limit);
   if (amount !== 0) writer.writeVarintField(1, amount);
   if (unit !== 0) writer.writeVarintField(2, unit);
@@ -187,6 +192,12 @@ function writeHeader(key: string, value: string, writer: WireWriter): void {
   if (key !== "") writer.writeTextField(1, key);
   if (value !== "") writer.writeTextField(2, value);
   writer.closeMessage(at);
+}
+
+/** `value` rounded down and limited to 0..max; 0 for NaN. */
+function clamp(value: number, max: number): number {
+  if (value >= max) return max;
+  return value > 0 ? Math.floor(value) : 0;
 }
 
 // Encodes plain JSON values as google.protobuf.Struct, the form of dynamic metadata. The metadata of refusals is often equal to the

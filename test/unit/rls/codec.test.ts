@@ -9,7 +9,9 @@ import {
   ENTRY_BYTES_MAX,
   LimitRequest,
 } from "../../../src/engine/domain/request.ts";
-import { decodeRequest } from "../../../src/grpc/rls/codec.ts";
+import { Decision } from "../../../src/engine/limiter/call.ts";
+import { decodeRequest, encodeDecision } from "../../../src/grpc/rls/codec.ts";
+import { WireWriter } from "../../../src/grpc/rls/wire.ts";
 import { bytesField, tag, varint, varintField } from "../../support/wire.ts";
 
 function decode(message: Buffer): LimitRequest {
@@ -77,4 +79,15 @@ test.each([
   },
 ])("refuses $name and names the byte", ({ message, at }) => {
   expect(refusal(message)).toMatch(new RegExp(`^REQUEST_MALFORMED: expected .* at byte ${at} of the message$`));
+});
+
+test.each([
+  { name: "Infinity", remaining: Number.POSITIVE_INFINITY, sent: [0x18, 0xff, 0xff, 0xff, 0xff, 0x0f] },
+  { name: "2^53", remaining: 2 ** 53, sent: [0x18, 0xff, 0xff, 0xff, 0xff, 0x0f] },
+  { name: "a negative number", remaining: -1, sent: [] },
+  { name: "no number", remaining: Number.NaN, sent: [] },
+])("sends $name remaining within 32 bits", ({ remaining, sent }) => {
+  const decision = new Decision();
+  decision.addStatus().remaining = remaining;
+  expect([...encodeDecision(decision, new WireWriter())].slice(6)).toEqual(sent);
 });
