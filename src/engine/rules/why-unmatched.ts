@@ -33,7 +33,7 @@ export function whyUnmatched(
     const at = [...all.keys()].filter((i) => !costEntries.has(all[i] as string));
     const of = (texts: readonly string[]) => at.map((i) => texts[i] as string);
     const keys = of(all);
-    const isSame = keys.join() === wanted.join();
+    const isSame = keys.length === wanted.length && keys.every((key, i) => key === wanted[i]);
     // Less likely than another order or a misspelt name, likelier than a missing or surplus one.
     const distance = isSame ? 0.5 : distanceOf(keys, wanted);
     if (distance >= least) continue;

@@ -155,6 +155,12 @@ test.each([
     [{ user: "a", tenant: "b" }],
     "calls came with 'user', 'tenant', but the rule wants 'tenant', 'user'",
   ],
+  [
+    "one name that reads like two",
+    PAIR,
+    [{ "tenant,user": "a" }],
+    "calls came with 'tenant,user', but the rule wants 'tenant', 'user'",
+  ],
   ["too little", PAIR, [{ tenant: "a" }], "calls came with 'tenant', but the rule wants 'tenant', 'user'"],
   ["too much", TENANT, [{ tenant: "a", path: "/" }], "calls came with 'tenant', 'path', but the rule wants 'tenant'"],
   ["another value", GOLD, [{ plan: "silver" }], "calls came with 'plan', but none with 'plan=gold'"],
