@@ -24,7 +24,7 @@ test.each(["allow", "deny"] as const)(
       codes.push(code);
       throw new Error("no such counter");
     };
-    limiter = createLimiter({ servers: [NOBODY], onFailure, onDegraded });
+    limiter = createLimiter({ servers: [NOBODY], deadlineMs: 20_000, onFailure, onDegraded });
     const degraded = { by: "client", policy: onFailure, failure: "UNAVAILABLE" };
     expect(await limiter.check(REQUEST)).toMatchObject({ allowed: onFailure === "allow", degraded });
     expect(warn).toHaveBeenCalledExactlyOnceWith(expect.stringContaining("no such counter"), "HeadgateWarning");
