@@ -80,8 +80,9 @@ function limitReport(group: Group, fit: Fit, { phaseMs, wrongRefusals: allWrong 
   const answered = paying.flatMap(({ answer }) => (answer.outcome === "lost" ? [] : [answer]));
   const granted = hitsOf(paying.filter(({ answer }) => answer.outcome === "granted"));
   const wrongRefusals = fit.roomyRefusals.filter((call) => allWrong.has(call)).sort(bySending);
-  const least = grantedBy(group, fit, phaseMs, "most");
-  const most = grantedBy(group, fit, phaseMs, "least");
+  const exact = { least: grantedBy(group, fit, phaseMs, "most"), most: grantedBy(group, fit, phaseMs, "least") };
+  const most = fit.excesses.length > 0 ? exact.most : Math.max(exact.most, granted);
+  const least = wrongRefusals.length > 0 ? exact.least : Math.min(exact.least, granted);
   return {
     ...fit,
     name: `${name}  ${limit.text}`,
@@ -90,8 +91,8 @@ function limitReport(group: Group, fit: Fit, { phaseMs, wrongRefusals: allWrong 
     refused: answered.filter(({ outcome }) => outcome === "refused").length,
     granted,
     // What an exact limiter would grant of these calls. Calls that pay other limits too may be refused by those.
-    least: !isOnly ? 0 : wrongRefusals.length > 0 ? least : Math.min(least, granted),
-    most: fit.excesses.length > 0 ? most : Math.max(most, granted),
+    least: isOnly ? Math.min(least, most) : 0,
+    most,
     wrongGrants: [...fit.excesses].sort((a, b) => bySending(a.call, b.call)),
     wrongRefusals,
     /** Answers that named no limit. */

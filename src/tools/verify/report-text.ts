@@ -36,10 +36,7 @@ function limitLines(limit: LimitReport, report: Report): string[] {
   if (limit.refused === 0) lines.push("  nothing was refused");
   lines.push(...faultsOf(limit, report).map((line) => `  WRONG: ${line}`));
   if (limit.unnamed > 0 && (!report.plan.isHttp || limit.unnamed < limit.answered)) {
-    const why = report.plan.isHttp
-      ? "did the proxy let them pass without a decision?"
-      : "is there a rule for these entries?";
-    lines.push(`  ${number(limit.unnamed, "answer")} named no limit: ${why}`);
+    lines.push(`  ${number(limit.unnamed, "answer")} named no limit: ${whyUnnamed(limit, report)}`);
   }
   return lines;
 
@@ -66,6 +63,11 @@ function limitLines(limit: LimitReport, report: Report): string[] {
     }
     return found;
   }
+}
+
+function whyUnnamed({ unnamed, answered }: LimitReport, { plan }: Report): string {
+  if (plan.isHttp) return "did the proxy let them pass without a decision?";
+  return unnamed < answered ? "did the service's store fail meanwhile?" : "is there a rule for these entries?";
 }
 
 function faultLine(fault: FaultReport, { startMs }: Report): string {

@@ -94,5 +94,7 @@ test("calls with two descriptors that a right limiter refuses are not held again
 
 test.each(WRONG)("finds: %s", (wrong) => {
   const plan = planFor(wrong);
-  expect(assess(plan, runOnSample(plan, { wrong })).isKept).toBe(false);
+  const { isKept, limits } = assess(plan, runOnSample(plan, { wrong }));
+  expect(isKept).toBe(false);
+  for (const { least, most } of limits) expect(least).toBeLessThanOrEqual(most);
 });
