@@ -121,7 +121,7 @@ export const SHAPES = [
     env: { BENCH_RELOAD_MS: "1000" },
   },
   {
-    name: "memory, beside 8 clients that read no answer",
+    name: "memory, with 8 clients that read no answer",
     by: "caller",
     ...USUAL,
     rules: "hot",

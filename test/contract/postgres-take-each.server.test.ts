@@ -101,7 +101,7 @@ test("plain takes are paid alike by take_each and under lock, and leave the same
         for (const [number, { asked, us }] of steps.entries()) {
           nowUs = Math.max(START_US, nowUs + us);
           harness.setUs(nowUs);
-          // A peek beside it keeps a take from being plain.
+          // A peek in the same call keeps a take from being plain.
           const settled = async (way: string, peeks: boolean) => {
             const groups = asked.map(({ key, cost, isEdited }) => {
               const one: Ask = { limit: limits[isEdited ? 1 : 0] ?? makeLimit(), identity: `${way} ${key}`, cost };

@@ -99,7 +99,7 @@ interface End {
   readonly path?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly leaves?: Leaves;
-  /** What each call asked beside the first, one text per descriptor: which line, and its hits. */
+  /** What each call asked after the first, one text per descriptor: which line, and its hits. */
   readonly rest: readonly (readonly string[])[];
 }
 

@@ -1,4 +1,4 @@
-// A control plane's set of eight million bytes comes in force beside calls: it holds the event loop for less than 50 ms at a
+// A control plane's set of eight million bytes comes into force while calls are answered: it holds the event loop for less than 50 ms at a
 // time. Done until it is that quick, a few times at most: a pause of the machine's is none of ours.
 
 import { join, resolve } from "node:path";

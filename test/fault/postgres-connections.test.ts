@@ -26,7 +26,7 @@ beforeEach(async () => {
   const target = server.target({ port: proxy.port });
   ({ store } = await openPostgresRig({ target, deadlineMs: DEADLINE_MS, connections: 1, sweeps: false }));
   // So that nothing but takes passes the proxy.
-  await until("the connection beside it is up, too", () => areUp(server, 2));
+  await until("the other connection is up, too", () => areUp(server, 2));
 });
 afterEach(() => proxy.release());
 

@@ -48,7 +48,7 @@ export async function flush(server: PostgresServer): Promise<void> {
   await server.query("TRUNCATE headgate.bucket, headgate.settled_hold, headgate.runtime_process");
 }
 
-/** Sweeps once the connection beside the takes, which may come up after theirs, is up. Resolves to the number of rows. */
+/** Sweeps once the connection for sweeps, which may come up after theirs, is up. Resolves to the number of rows. */
 export async function sweep(store: SharedStore<PostgresBackend>): Promise<number> {
   let swept: number | undefined;
   await until("it sweeps", async () => {

@@ -15,7 +15,7 @@ const FILES = ["one", "two"] as const;
 const ruleFile = (key: string, amount: number) =>
   `domain: edge\ndescriptors:\n  - { key: ${key}, rate_limit: { requests_per_unit: ${amount}, unit: year } }\n`;
 
-/** Swaps the volume to a new folder the way the kubelet does: a new folder, a new link beside the old, one rename. */
+/** Swaps the volume to a new folder the way the kubelet does: a new folder, a new link next to the old, one rename. */
 function swap(volume: string, amount: number): void {
   const folder = `..set-${amount}`;
   mkdirSync(join(volume, folder));

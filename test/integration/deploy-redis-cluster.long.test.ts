@@ -51,7 +51,7 @@ async function standing(host: string) {
 }
 const WHOLE = { primaries: 3, followed: 3, replicas: 3, others: [] as string[], state: "ok" };
 
-/** A primary beside the first host, once its replica knows all that it does. On a busy machine another one may take over meanwhile. */
+/** A primary other than the first host, once its replica knows all that it does. On a busy machine another one may take over meanwhile. */
 async function primaryInStep(): Promise<RedisPod> {
   const inStep = new ReplicasInStep(port);
   let primary: Member | undefined;

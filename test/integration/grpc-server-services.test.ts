@@ -1,4 +1,4 @@
-// What the gRPC server offers beside the hot method: health, reflection, listening, shutdown.
+// What the gRPC server offers besides the hot method: health, reflection, listening, shutdown.
 
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";

@@ -112,7 +112,7 @@ describe("replies", () => {
 });
 
 describe("deadlines", () => {
-  /** The status of a call with these fields beside its own. */
+  /** The status of a call with these fields added to its own. */
   async function statusOf({ port }: GrpcServer, ...more: Field[]): Promise<string | undefined> {
     const peer = peerOf(port);
     peer.greet();

@@ -35,7 +35,7 @@ async function fiveCalls(app: TestApp, tenant: string) {
   return { codes, left };
 }
 
-/** Ten calls of a user, beside a global limit that never bites. */
+/** Ten calls of a user, with a global limit that never bites. */
 const tenOfAUser = (unit: string) => `
 domain: edge
 global_limit: { requests_per_unit: 100000, unit: ${unit} }

@@ -1,5 +1,5 @@
 // Workers that hang, with the supervisor in this thread so that its looks are moved on by hand. The program that it starts is a
-// stand-in: it serves, unless a file beside it says that it hangs, and never shows that it lives.
+// stand-in: it serves, unless a file next to it says that it hangs, and never shows that it lives.
 
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// What becomes of a stream that stands: its peer goes silent without a word, or certificates are renewed beside it. The peer is
+// What becomes of a stream that stands: its peer goes silent without a word, or certificates are renewed meanwhile. The peer is
 // a real control plane (go-control-plane's), a relay in front of it does what networks do.
 
 import { writeFileSync } from "node:fs";

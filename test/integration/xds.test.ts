@@ -264,7 +264,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     expect([await code(0), await code(500), await code(0)]).toEqual(["OK", "OVER_LIMIT", "OVER_LIMIT"]);
   });
 
-  // Promise(xds): The last good set, and the last good files beside it, end up in force, whatever the order of events.
+  // Promise(xds): The last good set, and the last good files with it, end up in force, whatever the order of events.
   test("with files that change while sets are judged end as the last good ones of each", async () => {
     const plane = await startPlane();
     await plane.serve({ version: "0", resources: [resource("edge", 1)] });

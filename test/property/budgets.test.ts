@@ -163,7 +163,7 @@ test("the decision log writes them as entries that a simulation asks the same by
       const request = new LimitRequest();
       for (const { kind, id, number, afterUs } of steps) {
         for (const { clock } of [rig, other]) clock.advanceUs(afterUs);
-        // Entries that the rule names mean nothing beside fields, and must not come first in the line.
+        // Entries that the rule names mean nothing next to fields, and must not come first in the line.
         const entries = {
           ...{ tenant: "a", request_id: "mine", [marked?.entry ?? "settle"]: "1" },
           ...(rule.estimate === undefined ? {} : { max_tokens: "3" }),

@@ -50,7 +50,7 @@ interface Told extends GroupAnswer {
   readonly source: Source;
 }
 
-/** Plays a history on several processes by turns, and beside them on a store that remembers nothing. */
+/** Plays a history on several processes by turns, and the same on a store that remembers nothing. */
 function playBoth(history: History, processes: number): { told: Told[]; plain: Told[] } {
   const limits = history.limits.map(limitOf);
   const clock = new ManualClock(history.startUs);

@@ -1,5 +1,5 @@
 // Hits that descriptors bring along, on rules of a control plane: a gateway's requests bring none, its peeks 0, and its reports
-// at the end of a stream what the answer has cost. An exact ledger beside the service says what each must come to.
+// at the end of a stream what the answer has cost. An exact ledger says what each must come to.
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";

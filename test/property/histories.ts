@@ -168,7 +168,7 @@ export function calendarNumbers(): fc.Arbitrary<LimitNumbers> {
 
 const HELD_KINDS: readonly Algorithm[] = [Algorithm.tokenBucket, Algorithm.fixedWindow, Algorithm.calendarWindow];
 
-/** Any limit that can stand beside `hold`, and limits of holds at once. */
+/** Any limit that can be combined with `hold`, and limits of holds at once. */
 export function limitsWithHolds(): fc.Arbitrary<LimitNumbers> {
   const holdSeconds = fc.oneof(fc.constantFrom(1, 7, 60, 120), fc.integer({ min: 1, max: 86_400 }));
   const budget = fc

@@ -1,4 +1,4 @@
-// A missing answer concerns its own limits alone: every policy beside every kind of rule, in two shards of which either,
+// A missing answer concerns its own limits alone: every policy with every kind of rule, in two shards of which either,
 // both or none answers, against an oracle that knows nothing of takes, receipts and folds.
 
 import fc from "fast-check";
@@ -224,7 +224,7 @@ const shapes: fc.Arbitrary<Shape> = fc.record({
   global: fc.option(numbers, { nil: undefined }),
 });
 
-/** Every policy beside every kind of two limits, one at each shard: as two descriptors, as one, and the first one global. */
+/** Every policy with every kind of two limits, one at each shard: as two descriptors, as one, and the first one global. */
 function* allPairs(): Generator<Shape> {
   for (const policy of POLICIES)
     for (const otherPolicy of POLICIES)

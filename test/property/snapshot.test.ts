@@ -195,7 +195,7 @@ describe("a snapshot that is written while takes go on", () => {
           const restarted = new MemoryStore({ clock, bucketsMax: BUCKETS_MAX, logBytesMax: LOG_BYTES_MAX });
           restore(restarted, bytes, clock.nowUs(), observer);
           const strange = [...seen].filter(([key, states]) => !states.has(stateOf(restarted, key)));
-          // Buckets that were evicted meanwhile may be in it beside those that came in their place: then some must go again.
+          // Buckets that were evicted meanwhile may be in it next to those that came in their place: then some must go again.
           const wrong = strange.map(([key, states]) => ({ key, states, found: stateOf(restarted, key) }));
           expect(wrong.filter(({ found }) => found !== undefined || evicted === 0)).toEqual([]);
           expect(wrong.length).toBeLessThanOrEqual(evicted);

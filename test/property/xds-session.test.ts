@@ -149,7 +149,7 @@ const step = fc.oneof(
 );
 
 describe("a client of a control plane", () => {
-  // Promise(xds): The last good set, and the last good files beside it, end up in force, whatever the order of events.
+  // Promise(xds): The last good set, and the last good files with it, end up in force, whatever the order of events.
   test("asks again on each stream, answers the last answer alone, and has the last good set in force in the end", () => {
     fc.assert(
       fc.property(

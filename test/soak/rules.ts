@@ -22,7 +22,7 @@ export interface SoakRule {
   readonly weight: number;
   /** Most hits that may be granted from one bucket with the store's consent. */
   readonly grantsMax: (events: Events) => number;
-  /** True if the limit is beside the key: all values together. */
+  /** True if the limit is on the key alone: all values together. */
   readonly isGlobal?: boolean;
   /** Values that callers use. */
   readonly values: number;

@@ -4,7 +4,7 @@
 import { relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-// Those with servers that take more than ten seconds. What measures turns of the event loop stands beside what waits.
+// Those with servers that take more than ten seconds. What measures turns of the event loop runs while others wait.
 const LONGEST = [
   "test/integration/workers.test.ts",
   "test/integration/runtime-limits.test.ts",

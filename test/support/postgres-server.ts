@@ -200,7 +200,7 @@ export class PostgresServer {
   }
 }
 
-/** Installs the server and makes its first database cluster, unless both are there: before files that need it run beside each other. */
+/** Installs the server and makes its first database cluster, unless both are there: before files that need it run in parallel. */
 export function requirePostgres(): void {
   newCluster(findPrograms() ?? installPrograms());
 }

@@ -17,7 +17,7 @@ export interface ClusterRigOptions {
   /** Nodes that join without slots, the last ones. Without replicas only. */
   readonly spares?: number;
   readonly args?: readonly string[];
-  /** Has them speak TLS with each other and on a port for it, beside the plain one that the rig itself uses. */
+  /** Has them speak TLS with each other and on a port for it, in addition to the plain one that the rig itself uses. */
   readonly tls?: ServerTls;
 }
 

@@ -25,7 +25,7 @@ export interface PodOptions {
   /** Folder of deploy/kubernetes/components. */
   readonly component: string;
   readonly host: string;
-  /** Variables of all its containers, beside SELF. */
+  /** Variables of all its containers, in addition to SELF. */
   readonly env: Readonly<Record<string, string>>;
   /** Arguments added to those that the container of this name has. */
   readonly more?: Readonly<Record<string, readonly string[]>>;

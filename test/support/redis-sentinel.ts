@@ -20,7 +20,7 @@ export interface SentinelRigOptions {
   readonly password?: string;
   /** Password of the sentinels. */
   readonly sentinelPassword?: string;
-  /** Has all of them speak TLS with each other and on a port for it, beside the plain one that the rig itself uses. */
+  /** Has all of them speak TLS with each other and on a port for it, in addition to the plain one that the rig itself uses. */
   readonly tls?: ServerTls;
 }
 

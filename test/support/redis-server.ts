@@ -78,7 +78,7 @@ export class RedisServer {
     return server;
   }
 
-  /** Starts a sentinel on a free port; `config` is what its file says beside the port. */
+  /** Starts a sentinel on a free port; `config` is what its file says besides the port. */
   static async startSentinel(config: string, password?: string): Promise<RedisServer> {
     return await RedisServer.#run({ sentinelConfig: config, password });
   }

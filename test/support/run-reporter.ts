@@ -1,4 +1,4 @@
-// What is said at the end of a run beside Vitest's own words: a command for each test that failed, and the ten slowest files.
+// What is printed at the end of a run after Vitest's own report: a command for each test that failed, and the ten slowest files.
 
 import type { Reporter, TestCase, TestModule } from "vitest/node";
 

@@ -81,7 +81,7 @@ export class World {
   }
 }
 
-/** The shared store, and the register of processes beside it. */
+/** The shared store, and its register of processes. */
 export class Server {
   readonly #clock: { nowUs(): number };
   store: ReferenceStore;

@@ -1,4 +1,4 @@
-// The whole service in this process, on free ports, with rules from text and a gRPC client beside it.
+// The whole service in this process, on free ports, with rules from text, and a gRPC client.
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";

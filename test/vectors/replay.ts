@@ -29,7 +29,7 @@ export interface CaseRules {
   readonly env: Readonly<Record<string, string>>;
   /** Has these rules in force, in the place of all others. */
   use(files: Readonly<Record<string, string>>, app: App): Promise<void>;
-  /** Puts files beside the others, or takes away those that are null; not before `use`. */
+  /** Adds files to the others, or takes away those that are null; not before `use`. */
   write?(files: Readonly<Record<string, string | null>>): void;
   stop(): Promise<void>;
 }
@@ -80,7 +80,7 @@ class RulesFolder implements CaseRules {
     await app.reload();
   }
 
-  /** Writes beside and renames in, so that nobody reads half a file. */
+  /** Writes a new file and renames it, so that nobody reads half a file. */
   write(files: Readonly<Record<string, string | null>>): void {
     for (const [name, text] of Object.entries(files)) {
       const path = join(this.#root, "ratelimit", "config", name);

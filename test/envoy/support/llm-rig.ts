@@ -13,7 +13,7 @@ export interface LlmEnvoyOptions {
   /** Ports. */
   readonly model: number;
   readonly headgate: number;
-  /** Callers beside those of the shipped configuration; the key of NAME is NAME-key. */
+  /** Callers in addition to those of the shipped configuration; the key of NAME is NAME-key. */
   readonly tenants?: readonly string[];
   /** Makes another configuration of it. */
   readonly edit?: (config: string) => string;

@@ -14,7 +14,7 @@ export interface RigOptions {
   /** Text of the rule file. */
   readonly rules: string;
   readonly listeners: readonly Config[];
-  /** Makes clusters beside `headgate` and `upstream`, and what stands behind them. */
+  /** Makes clusters in addition to `headgate` and `upstream`, with their servers. */
   readonly clusters?: (redis: RedisServer) => Promise<readonly Config[]>;
   /** Settings of Headgate. */
   readonly env?: Readonly<Record<string, string>>;

@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
 
-/** Stands beside the pictures, in this file. */
+/** Kept next to the pictures, in this file. */
 export const DIGEST_FILE = "made-of.txt";
 
 /** Another one when a picture would show something else, and now and then when it would not. */

@@ -168,7 +168,7 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
     // Ten days use up the free plan, nine are refused; of a thousand a hundred and twenty more are used; a new month begins.
     expect(found["edge/tenant#free"]).toEqual({ asked: 192, refused: 91 });
     expect(found["edge/tenant#gold"]).toEqual({ asked: 120 + 31 * 61, refused: 0 });
-    // Forty a day are for all: thirty of others beside acme's ten, forty while acme is refused.
+    // Forty a day are for all: thirty of others after acme's ten, forty while acme is refused.
     expect(found["edge#global/low"]).toEqual({ asked: 310 + 31 * 60 + 2, refused: 22 * 30 + 9 * 20 + 1 });
     expect(found["edge#global"]).toEqual({ asked: 31, refused: 0 });
   });

@@ -7,7 +7,7 @@ import { parseHere } from "../../../src/rule-sources/files/parse-in-thread.ts";
 import { DEPTH_MAX } from "../../../src/rule-sources/files/yaml-tree.ts";
 import { BusyWatch, onThisMachine } from "../../support/turn-watch.ts";
 
-/** As much as is parsed beside calls, in their thread (rule-sources/files/parse-in-thread.ts). */
+/** As much as is parsed in the thread that answers calls (rule-sources/files/parse-in-thread.ts). */
 const INLINE_BYTES = 1_024;
 const TURN_MS_MAX = 50;
 

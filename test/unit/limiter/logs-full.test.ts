@@ -37,7 +37,7 @@ test.each([
   const degraded = rig.observer.events.filter((event) => event.startsWith("degraded"));
   expect(degraded.length).toBeGreaterThan(0);
   expect(degraded.every((event) => event.endsWith("STORE_LOGS_FULL"))).toBe(true);
-  // What has a place goes on, and a limit beside it is paid once for each call that passes.
+  // What has a place goes on, and the call's other limit is paid once for each call that passes.
   expect([1, 2, 3, 4, 5].map(() => ask({ allow: "first" }))).toEqual([false, false, false, false, true]);
   const beside = [1, 2, 3].map(() => ask({ [key]: "third" }, { other: "a" }));
   expect(beside).toEqual(

@@ -57,7 +57,7 @@ test("a call without the entry is refused, pays nothing, and says why", () => {
 
 test.each<[string, readonly AskedDescriptor[]]>([
   ["in a descriptor of its own", [ip, { entries: { tenant: "a" } }]],
-  ["beside other entries", [{ entries: { path: "/", tenant: "a" } }]],
+  ["with other entries", [{ entries: { path: "/", tenant: "a" } }]],
   ["without a value", [{ entries: { tenant: "" } }]],
 ])("a call with the entry passes: %s", (_, descriptors) => {
   expect(asked(REFUSE, descriptors)).toMatchObject({ over: false, stats: { incomplete: 0 } });

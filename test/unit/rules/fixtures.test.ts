@@ -1,4 +1,4 @@
-// Every file of test/fixtures/rules against what stands beside it: `.problems.txt` for one mistake each, `.out.json` for
+// Every file of test/fixtures/rules against the file next to it: `.problems.txt` for one mistake each, `.out.json` for
 // what a good file becomes. UPDATE_FIXTURES=1 writes them again; read the difference before you keep it.
 
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

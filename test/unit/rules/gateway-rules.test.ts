@@ -1,4 +1,4 @@
-// Holds for a control plane's rules, said in a file beside them: which rules get one, under which key they count, and what calls of
+// Holds for a control plane's rules, configured in a file next to them: which rules get one, under which key they count, and what calls of
 // such a gateway then do.
 
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// Whatever stands in files beside a control plane's rules, its set is judged as if they were not there.
+// Whatever is in files next to a control plane's rules, its set is judged as if they were not there.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -48,7 +48,7 @@ const file = fc
   })
   .map(({ domain, tops, rules }) => [`domain: ${domain}`, ...tops, `descriptors: [${rules.join(", ")}]`].join("\n"));
 
-// Promise(xds): Files beside a set don't change whether it is rejected.
+// Promise(xds): Files next to a set don't change whether it is rejected.
 test("a good set is good and a bad one bad with any files; what is left out is named", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(file, { maxLength: 3 }), fc.boolean(), async (texts, mergeDomains) => {
