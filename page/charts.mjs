@@ -1,5 +1,5 @@
 // Charts of the last fifteen minutes: of calls and times with axes, of rules as large as a word. What is refused is an area below the
-// line of all. The newest is at the right edge. The pointer over one chart shows the values of its time in all.
+// line of all. The newest is at the right edge. The pointer over one chart, or its arrow keys, show the values of that time in all.
 
 import { byId, keepChildren, make, part, setShown, setText } from "./dom.mjs";
 import { endsOf, latest, MINUTE_MS, ratesOf, SPAN_MS } from "./rates.mjs";
@@ -83,16 +83,23 @@ export function ruleChart(id, of) {
 function createChart(says, isTime = false) {
   const names = ["scale", "tick", "tick", "tick", "pointer"];
   const marks = names.map((name) => make("span", { class: name, "aria-hidden": "true" }));
-  const plot = make("div", { class: "plot" }, ...marks.slice(0, -1), makeSpark(), ...marks.slice(-1));
+  const slides = { role: "slider", tabindex: "0", "aria-valuemin": String(-SPAN_MS / 1_000), "aria-valuemax": "0" };
+  const plot = make("div", { class: "plot", ...slides }, ...marks.slice(0, -1), makeSpark(), ...marks.slice(-1));
   const point = (/** @type {number} */ at) => {
-    pointed = at;
+    pointed = Math.min(1, Math.max(0, at));
     redraw();
   };
   plot.addEventListener("pointermove", ({ clientX }) => {
     const { left, width } = plot.getBoundingClientRect();
-    point(Math.min(1, Math.max(0, (clientX - left) / width)));
+    point((clientX - left) / width);
   });
-  plot.addEventListener("pointerleave", () => point(1));
+  plot.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -STEP_MS, ArrowRight: STEP_MS }[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    point(pointed + step / SPAN_MS);
+  });
+  for (const end of ["pointerleave", "blur"]) plot.addEventListener(end, () => point(1));
   return make(
     "li",
     { class: isTime ? "times" : "rates" },
@@ -111,7 +118,12 @@ function drawChart(item, history, { says, of, words, line, area }) {
   const i = endsOf(history).findIndex((endMs, j) => atMs <= endMs && atMs > endMs - (history.seconds[j] ?? 0) * 1_000);
   setText(part(item, ".line"), `${line} ${words(drawn.line[i] ?? null)}`);
   setText(part(item, ".area"), `${area} ${words(drawn.area[i] ?? null)}`);
-  const top = scaleTop(drawSpark(part(item, "svg"), history, drawn, says, words, scaleTop));
+  const spark = part(item, "svg");
+  const top = scaleTop(drawSpark(spark, history, drawn, says, words, scaleTop));
+  const plot = part(item, ".plot");
+  plot.setAttribute("aria-label", spark.getAttribute("aria-label") ?? says);
+  plot.setAttribute("aria-valuenow", String(Math.round(((pointed - 1) * SPAN_MS) / 1_000)));
+  plot.setAttribute("aria-valuetext", `${timeWords(atMs, nowMs)}: ${part(item, "output").textContent}`);
   setText(part(item, ".scale"), `${words(top)}\n${words(top / 2)}`);
   placeAt(part(item, ".pointer"), pointed, pointed < 1, timeWords(atMs, nowMs));
   const tickMs = Math.floor((nowMs - MINUTE_MS) / TICK_MS) * TICK_MS;
@@ -121,6 +133,8 @@ function drawChart(item, history, { says, of, words, line, area }) {
   });
 }
 
+/** How far an arrow key goes. */
+const STEP_MS = 10_000;
 /** Distance between times on the axis. There is none in the last minute, where its text would not fit. */
 const TICK_MS = 300_000;
 

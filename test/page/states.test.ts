@@ -27,8 +27,9 @@ test("charts move while one looks, and rest while nobody can see them", async ()
   await expect.poll(path).not.toBe(before);
 });
 
-test("the pointer over one chart shows the values of its time in all, and takes them with it when it leaves", async () => {
-  const { page } = await see(healthy());
+test("the pointer over one chart, or arrow keys, show the values of their time in all, until they leave it", async () => {
+  const seen = await see(healthy());
+  const { page } = seen;
   const values = page.locator("#calls li:visible output");
   await expect.poll(() => values.first().innerText()).toMatch(/^all [1-9]/);
   expect(await page.locator("#calls .tick:visible").first().innerText()).toMatch(/^\d\d:\d[05]$/);
@@ -43,6 +44,14 @@ test("the pointer over one chart shows the values of its time in all, and takes 
   );
   await page.locator("#verdict").hover();
   expect(await values.first().innerText()).toMatch(/^all [1-9]/);
+  const plot = page.getByRole("slider", { name: /^Calls per second, / });
+  await plot.focus();
+  for (let steps = 0; steps < 30; steps++) await page.keyboard.press("ArrowLeft");
+  await expectClean(seen);
+  expect(await plot.getAttribute("aria-valuetext")).toMatch(/^\d\d:\d\d:\d\d: all - refused -$/);
+  expect(await values.nth(1).innerText()).toBe("p99 - p50 -");
+  await page.keyboard.press("Tab");
+  await expect.poll(() => values.first().innerText()).toMatch(/^all [1-9]/);
 });
 
 // Promise(operators): The operator's page says that all is well, or what is wrong, since when and what to do; rejected rules by file and line.
