@@ -47,6 +47,9 @@ const OUR_PREFIX = /^(?:RULES|STORE|BREAKER|LIMIT|RUNTIME|REDIS|SHUTDOWN|RESPONS
 /** Variables that Kubernetes sets in every container for a Service: REDIS_SERVICE_HOST, REDIS_PORT_6379_TCP and so on. */
 const SERVICE_LINK = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT|PORT_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)$/;
 
+/** Settings by the name that GRPC_PORT and GRPC_HOST lead one to expect. */
+const EXPECTED_NAMES: Readonly<Record<string, string>> = { HTTP_PORT: "PORT", HTTP_HOST: "HOST" };
+
 /** Shorter variables are not compared, because too many short names are near each other by chance. */
 const NEAR_NAME_LENGTH_MIN = 6;
 
@@ -60,7 +63,7 @@ export function findForeignNames(
     if (text === undefined || known.includes(name)) continue;
     const foreign = FOREIGN.get(name);
     if (foreign === undefined) {
-      const warning = lookAlike(name, known);
+      const warning = lookAlike(name, text, known);
       if (warning !== undefined) warnings.push(warning);
       continue;
     }
@@ -71,7 +74,10 @@ export function findForeignNames(
   return warnings;
 }
 
-function lookAlike(name: string, known: readonly string[]): string | undefined {
+function lookAlike(name: string, text: string, known: readonly string[]): string | undefined {
+  const meant = EXPECTED_NAMES[name];
+  // A Service named http would have Kubernetes set HTTP_PORT to a URL.
+  if (meant !== undefined && !text.includes("://")) return `${name}: no such setting; did you mean ${meant}?`;
   // OpenTelemetry's own libraries read more OTEL_ variables than the settings; the other commands read HEADGATE_SERVER.
   if (SERVICE_LINK.test(name) || name.startsWith("OTEL_") || name === "HEADGATE_SERVER") return undefined;
   const bare = name.replace(/^HEADGATE_/, "");

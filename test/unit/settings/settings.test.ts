@@ -219,6 +219,8 @@ test.each<readonly [string, Environment, readonly unknown[]]>([
   ["a variable that is empty", { PORT: "" }, ["PORT: set but empty, so ignored"]],
   ["a blank one", { SHADOW_MODE: "  " }, ["SHADOW_MODE: set but empty, so ignored"]],
   ["a misspelt name", { REDIS_ULR: "a:1" }, ["REDIS_ULR: no such setting; did you mean REDIS_URL?"]],
+  ["a name made after GRPC_PORT", { HTTP_PORT: "80" }, ["HTTP_PORT: no such setting; did you mean PORT?"]],
+  ["nothing of that name where Kubernetes sets it", { HTTP_PORT: "tcp://10.0.0.1:80" }, []],
   ["a missing letter", { GRPC_PROT: "1" }, ["GRPC_PROT: no such setting; did you mean GRPC_PORT?"]],
   ["a prefix of ours", { BREAKER_COLOUR_OF_LAMP: "1" }, ["BREAKER_COLOUR_OF_LAMP: no such setting"]],
   ["our name before a setting", { HEADGATE_PORT: "1", HEADGATE_SHADOW_MODE: "true" }, [PREFIXED]],
