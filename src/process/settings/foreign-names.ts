@@ -47,6 +47,11 @@ const OUR_PREFIX = /^(?:RULES|STORE|BREAKER|LIMIT|RUNTIME|REDIS|SHUTDOWN|RESPONS
 /** Variables that Kubernetes sets in every container for a Service: REDIS_SERVICE_HOST, REDIS_PORT_6379_TCP and so on. */
 const SERVICE_LINK = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT|PORT_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)$/;
 
+/** Of these only _PORT can be meant for a setting: Kubernetes sets it to a URL (tcp://10.0.0.1:6379). */
+function isServiceLink(name: string, text: string): boolean {
+  return SERVICE_LINK.test(name) && (!/(?<!_SERVICE)_PORT$/.test(name) || text.includes("://"));
+}
+
 /** Settings by the name that GRPC_PORT and GRPC_HOST lead one to expect. */
 const EXPECTED_NAMES: Readonly<Record<string, string>> = { HTTP_PORT: "PORT", HTTP_HOST: "HOST" };
 
@@ -75,17 +80,14 @@ export function findForeignNames(
 }
 
 function lookAlike(name: string, text: string, known: readonly string[]): string | undefined {
-  const meant = EXPECTED_NAMES[name];
-  // A Service named http would have Kubernetes set HTTP_PORT to a URL.
-  if (meant !== undefined && !text.includes("://")) return `${name}: no such setting; did you mean ${meant}?`;
   // OpenTelemetry's own libraries read more OTEL_ variables than the settings; the other commands read HEADGATE_SERVER.
-  if (SERVICE_LINK.test(name) || name.startsWith("OTEL_") || name === "HEADGATE_SERVER") return undefined;
+  if (isServiceLink(name, text) || name.startsWith("OTEL_") || name === "HEADGATE_SERVER") return undefined;
   const bare = name.replace(/^HEADGATE_/, "");
   if (bare !== name && (known.includes(bare) || FOREIGN.has(bare))) {
     return `${name}: no such setting; settings have no prefix, did you mean ${bare}?`;
   }
   if (name.length < NEAR_NAME_LENGTH_MIN || name !== name.toUpperCase()) return undefined;
-  const near = nearestName(name, known);
+  const near = EXPECTED_NAMES[name] ?? nearestName(name, known);
   if (near !== undefined) return `${name}: no such setting; did you mean ${near}?`;
   const isOurs = bare !== name || OUR_PREFIX.test(name);
   return isOurs ? `${name}: no such setting` : undefined;
