@@ -143,7 +143,7 @@ describe("a primary under load", () => {
       expect(load.failed).toBe(0);
       expect(reports.redirections).toBeGreaterThan(0);
       expect([reports.unknownGroups, reports.breakerStates]).toEqual([0, []]);
-      await rig.whenWell(); // the one that forgot is whom the rig asks who serves
+      await rig.whenWell(); // the rig asks the one that forgot
       for (const [key, kept] of await ledgers()) expect([key, kept]).toEqual([key, load.paid.get(key)]);
     },
   );

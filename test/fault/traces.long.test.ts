@@ -1,5 +1,5 @@
 // Collectors that are away, busy, silent or slow on purpose, in front of real processes: calls are answered, memory is bounded, the
-// end comes. And processes that are told to end, that are several, and without OpenTelemetry installed.
+// end comes. And processes that are told to end, several workers, and no OpenTelemetry installed.
 
 import { cpSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { join, resolve } from "node:path";

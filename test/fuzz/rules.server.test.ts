@@ -15,7 +15,7 @@ beforeAll(async () => {
   app = await startTestApp(RULES);
 });
 
-/** Adds a file to the good one, has it loaded, and takes it away again. True if it was refused. */
+/** Adds a file next to the good one, has it loaded, and takes it away again. True if it was refused. */
 async function loadBeside(bytes: string | Buffer): Promise<boolean> {
   await app.writeRules({ "hostile.yaml": bytes as string });
   await app.app.reload();

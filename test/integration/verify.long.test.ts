@@ -90,7 +90,7 @@ describe("Headgate is not accused", () => {
 
   test("as two processes on a Redis", async () => {
     const redis = await RedisServer.start();
-    // A store that a busy machine makes late would be a failed one, whose calls pass without a limit.
+    // On a busy machine Redis may answer late, and by default such calls pass without a limit.
     const env = { REDIS_URL: `127.0.0.1:${redis.port}`, STORE_DEADLINE: "10s", STORE_PATIENCE: "10s" };
     const start = () => startService(env, { rules: RULES });
     const services = [await start(), await start()];

@@ -91,3 +91,12 @@ test.each([
   decision.addStatus().remaining = remaining;
   expect([...encodeDecision(decision, new WireWriter())].slice(6)).toEqual(sent);
 });
+
+test("sends an endless reset as the longest duration", () => {
+  const decision = new Decision();
+  const status = decision.addStatus();
+  status.hasReset = true;
+  status.resetSeconds = Number.POSITIVE_INFINITY;
+  const duration = varintField(1, 315_576_000_000);
+  expect([...encodeDecision(decision, new WireWriter())].slice(6)).toEqual([...bytesField(4, duration)]);
+});
