@@ -89,7 +89,7 @@ export class ClusterTopology {
   /** Asks soon, unless a question is due already. Cheap, because every failed take calls it. */
   askSoon(pauseMs = PAUSE_MS_MIN): void {
     if (this.#isAsking) this.#isWanted = true;
-    else if (this.#dueMs > TROUBLED_MS) this.#schedule(pauseMs);
+    else if (this.#dueMs > (pauseMs < PAUSE_MS_MIN ? PAUSE_MS_MIN : TROUBLED_MS)) this.#schedule(pauseMs);
   }
 
   close(): void {
