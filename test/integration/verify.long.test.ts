@@ -46,7 +46,7 @@ describe("wrong servers are found within a minute", () => {
 });
 
 describe("right servers are not accused, in a hundred runs", () => {
-  const plans = ["token bucket", "fixed window", "sliding window", "refunds", "two descriptors"] as const;
+  const plans = ["token bucket", "fixed window", "sliding window", "refunds", "three descriptors"] as const;
   test.each(plans)("%s", async (name) => {
     for (let round = 0; round < 5; round++) {
       const seeds = [1, 2, 3, 4].map((one) => round * 4 + one);
@@ -66,7 +66,7 @@ descriptors:
   - { key: sliding_log, rate_limit: { requests_per_unit: 20, unit: second, algorithm: sliding_log } }
 `;
 
-/** Calls to limits of each of these algorithms at once, by rules as above. */
+/** Calls to limits of each of these algorithms alone, and to all at once, by rules as above. */
 function planOfAll(servers: readonly string[], algorithms: readonly Algorithm[]): Plan {
   const kinds = algorithms.map((algorithm) => ({
     descriptors: [
@@ -76,7 +76,8 @@ function planOfAll(servers: readonly string[], algorithms: readonly Algorithm[])
       },
     ],
   }));
-  return { ...planOf(...kinds), servers, forMs: 10_000 };
+  const together = { descriptors: kinds.flatMap(({ descriptors }) => descriptors) };
+  return { ...planOf(...kinds, together), servers, forMs: 10_000 };
 }
 
 describe("Headgate is not accused", () => {

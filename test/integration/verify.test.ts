@@ -149,7 +149,7 @@ faults: [{ at: 1s, run: kill -STOP ${pid}; sleep 2.5; kill -CONT ${pid} }]
   test.each([
     [
       "verify",
-      "plan: expected either servers or http\nservers: expected a list\ndomain: expected text\nlimits[0].entries: expected key=value",
+      "expected a descriptor or a plan, or --http\n\nA * in a value stands for four new callers, whose limits are full.\n\nExamples:\n",
     ],
     [
       "verify a=b --limit five --server a:1 --domain d",

@@ -1,4 +1,4 @@
-// Small rate limiters to verify: right ones, and twenty-two that are wrong in a way of their own. Nothing here is shared with src, whose
+// Small rate limiters to verify: right ones, and twenty-four that are wrong in a way of their own. Nothing here is shared with src, whose
 // judge would otherwise share their mistakes.
 
 import type { Limit } from "../../src/tools/verify/limit.ts";
@@ -29,6 +29,8 @@ export const WRONG = [
   "global limit per connection",
   "edge of a window grants twice",
   "refuses the last hit",
+  "tells the wait of the whole call",
+  "refunds above the burst",
 ] as const;
 
 export interface SampleQuestion {
@@ -43,7 +45,7 @@ export interface SampleStatus {
   readonly isOver: boolean;
   readonly quota: number;
   readonly remaining: number;
-  readonly resetMs: number;
+  resetMs: number;
 }
 
 export interface SampleDecision {
@@ -82,21 +84,26 @@ export class SampleLimiter {
     const cost = this.#is("ignores the addend") ? 1 : question.cost;
     const limits = this.#limitsOf(question);
     const buckets = limits.map(({ key, limit }) => this.#bucket(key, limit, now));
+    const { global } = this.#plan;
+    const costs = limits.map(({ limit }) => (limit === global && !global.countsHits ? 1 : cost));
     this.#calls++;
     if (question.isRefund) {
-      for (const bucket of buckets) {
-        bucket.used(now);
-        bucket.pay(-cost * (this.#is("refunds twice") ? 2 : 1));
-      }
+      limits.forEach(({ limit }, at) => {
+        // The global limit isn't refunded.
+        if (limit === global) return;
+        buckets[at]?.used(now);
+        buckets[at]?.pay(-cost * (this.#is("refunds twice") ? 2 : 1));
+      });
       return { isGranted: true, statuses: [], later: undefined };
     }
     const isError = this.#is("allows on every error") && this.#calls % 50 === 0;
     const isOver = limits.map(
-      ({ limit }, at) => !isError && (buckets[at]?.used(now) ?? 0) + cost > this.#room(limit) + 1e-9,
+      ({ limit }, at) => !isError && (buckets[at]?.used(now) ?? 0) + (costs[at] ?? 0) > this.#room(limit) + 1e-9,
     );
     const isGranted = !isOver.includes(true);
     const pay = () =>
       buckets.forEach((bucket, at) => {
+        const cost = costs[at] ?? 0;
         if (isGranted && !isError && !(this.#is("loses one update in a hundred") && this.#calls % 100 === 0))
           bucket.pay(cost);
         else if (!isGranted && this.#is("counts refused calls")) bucket.pay(Math.min(cost, 0.5));
@@ -110,9 +117,11 @@ export class SampleLimiter {
       });
     const isLate = this.#is("reads, then writes");
     if (!isLate) pay();
-    const statuses = limits
-      .slice(0, question.descriptors.length)
-      .map(({ limit }, at) => this.#status(buckets[at], limit, isOver[at] === true, cost, now));
+    const told = limits.slice(0, question.descriptors.length);
+    const statuses = told.map(({ limit }, at) => this.#status(buckets[at], limit, isOver[at] === true, cost, now));
+    const longestMs = Math.max(...statuses.map(({ isOver, resetMs }) => (isOver ? resetMs : 0)));
+    if (!isGranted && this.#is("tells the wait of the whole call"))
+      for (const status of statuses) status.resetMs = longestMs;
     return { isGranted, statuses, later: isLate ? pay : undefined };
   }
 
@@ -154,7 +163,8 @@ export class SampleLimiter {
   #newBucket({ algorithm, amount, windowMs }: Limit): Bucket {
     if (algorithm === "token_bucket") {
       const rate = (amount / windowMs) * (this.#is("rate a tenth too high") ? 1.1 : 1);
-      return tokenBucket(rate, this.#is("refills only on whole seconds") ? 1_000 : 0);
+      const least = this.#is("refunds above the burst") ? Number.NEGATIVE_INFINITY : 0;
+      return tokenBucket(rate, this.#is("refills only on whole seconds") ? 1_000 : 0, least);
     }
     const factor = this.#is("window that resets late") ? 1.1 : this.#is("window that resets early") ? 0.9 : 1;
     return window(
@@ -174,19 +184,19 @@ export class SampleLimiter {
   }
 }
 
-/** `stepMs`: it refills only at multiples of that. */
-function tokenBucket(perMs: number, stepMs: number): Bucket {
+/** `stepMs`: it refills only at multiples of that. `least`: what refunds can bring its use down to. */
+function tokenBucket(perMs: number, stepMs: number, least: number): Bucket {
   let debt = 0;
   let at = 0;
   return {
     used: (now) => {
       const until = stepMs === 0 ? now : Math.floor(now / stepMs) * stepMs;
-      debt = Math.max(0, debt - Math.max(0, until - at) * perMs);
+      debt = Math.max(Math.min(debt, 0), debt - Math.max(0, until - at) * perMs);
       at = Math.max(at, until);
       return debt;
     },
     pay: (cost) => {
-      debt = Math.max(0, debt + cost);
+      debt = Math.max(least, debt + cost);
     },
     wait: (used) => Math.max(0, debt - used) / perMs,
   };

@@ -15,7 +15,11 @@ export const RIGHT_PLANS = {
   "token bucket of many seconds": planOf(kind(["tenant", limitOf(5, "token_bucket", { burst: 40 })])),
   refunds: { ...planOf(kind(["tenant", BUCKET])), hasRefunds: true },
   "two descriptors": planOf(kind(["tenant", BUCKET], ["path", limitOf(10, "token_bucket", { burst: 10 })])),
-  "global limit": { ...planOf(kind(["tenant", BUCKET])), global: limitOf(40, "token_bucket", { burst: 40 }) },
+  "three descriptors": planOf(kind(["tenant", BUCKET], ["path", limitOf(60, "sliding_window")], ["user", FIXED])),
+  "global limit": {
+    ...planOf(kind(["tenant", BUCKET])),
+    global: { ...limitOf(40, "token_bucket", { burst: 40 }), countsHits: true },
+  },
 } as const;
 
 const OF: Partial<Record<Wrong, Plan>> = {
@@ -24,6 +28,8 @@ const OF: Partial<Record<Wrong, Plan>> = {
   "edge of a window grants twice": RIGHT_PLANS["fixed window"],
   "refuses the last hit": planOf(kind(["tenant", limitOf(1, "token_bucket", { burst: 1 })])),
   "refunds twice": RIGHT_PLANS.refunds,
+  "refunds above the burst": RIGHT_PLANS.refunds,
+  "tells the wait of the whole call": RIGHT_PLANS["two descriptors"],
   "charges the first descriptor when the second refuses": RIGHT_PLANS["two descriptors"],
   "global limit per connection": RIGHT_PLANS["global limit"],
   "forgets a key after ten seconds": {

@@ -3,6 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, relative, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
 import {
   CONFIG_ERROR_CODES,
   REQUEST_ERROR_CODES,
@@ -12,6 +13,7 @@ import {
 import { formatProblem } from "../../src/engine/rules/problems.ts";
 import { type MetricRow, RULE_METRICS } from "../../src/operate/telemetry/metrics.ts";
 import { METRICS, WORKER_METRICS } from "../../src/process/app/metrics-table.ts";
+import { readPlan } from "../../src/tools/verify/read-plan.ts";
 import { compileYaml } from "../support/rules.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -106,13 +108,42 @@ describe("docs", () => {
     expect(listed.toSorted()).toEqual(known.toSorted());
   });
 
-  test.each(["README.md", "docs/rules-file.md"])("the rules that %s shows load without a problem", (file) => {
-    const shown = [...readDoc(file).matchAll(/```yaml\n(.*?)```/gs)].map((match) => match[1] ?? "");
-    const ruleFiles = shown.flatMap((text) => {
-      if (text.startsWith("domain:")) return [text];
-      return text.startsWith("- key:") ? [`domain: shown\ndescriptors:\n${text.replace(/^/gm, "  ")}`] : [];
-    });
-    expect(ruleFiles.flatMap((text) => compileYaml(text).problems.map(formatProblem))).toEqual([]);
-    expect(ruleFiles.length).toBeGreaterThan(0);
+  test("what the docs show as YAML is read without a problem by what would read it", () => {
+    const blocks = PAGES.flatMap((page) =>
+      [...readDoc(page).matchAll(/^```yaml\n(.*?)^```/gms)].map(([, text = ""]) => ({ page, text })),
+    );
+    // A block may have parts for several places of a file; each begins with a comment that names its place.
+    const parts = blocks.flatMap(({ page, text }) => text.split(/\n\n(?=# into)/).map((part) => ({ page, part })));
+    expect(
+      parts.flatMap(({ page, part }) => problemsOf(part).map((problem) => `${page}: ${problem}\n${part}`)),
+    ).toEqual([]);
+    expect(parts.length).toBeGreaterThan(20);
+  });
+
+  test("each log line that the docs have people search for is one that Headgate writes", () => {
+    const searched = PAGES.flatMap((page) =>
+      [...readDoc(page).matchAll(/\blogs \| grep '([^']+)'/g)].map(([, text = ""]) => text),
+    );
+    const source = readdirSync(resolve(ROOT, "src"), { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".ts"))
+      .map((file) => readDoc(`src/${file}`));
+    expect(searched.filter((text) => !source.some((code) => code.includes(text)))).toEqual([]);
+    expect(searched.length).toBeGreaterThan(2);
   });
 });
+
+/** Mistakes in a rule file or a part of one, a plan of `verify`, or any other YAML. */
+function problemsOf(text: string): readonly string[] {
+  const ruleFile = text.startsWith("- key:") ? `domain: shown\ndescriptors:\n${text.replace(/^/gm, "  ")}` : text;
+  try {
+    const value = parse(ruleFile);
+    if (value?.servers !== undefined) {
+      const plan = readPlan(value, 1);
+      return "servers" in plan ? [] : plan;
+    }
+    const isRules = value?.descriptors !== undefined && value.domain !== undefined;
+    return isRules ? compileYaml(ruleFile).problems.map(formatProblem) : [];
+  } catch (error) {
+    return [String(error)];
+  }
+}

@@ -54,6 +54,8 @@ export function addVerify(program: Command, terminal: Terminal): void {
     .option("--junit <file>", "also write the report as JUnit XML", someText("a path"))
     .addHelpText("after", EXAMPLES)
     .action((what: string | undefined, flags: VerifyFlags, command: Command) => {
+      if (what === undefined && Object.keys(flags).every((name) => command.getOptionValueSource(name) !== "cli"))
+        return sayTrouble(terminal, `expected a descriptor or a plan, or --http\n${EXAMPLES}`);
       dropServer(flags, command, flags.http !== undefined || isPlan(what));
       return run(what, flags, terminal);
     });
@@ -94,12 +96,13 @@ async function run(what: string | undefined, flags: VerifyFlags, terminal: Termi
     if (!("servers" in read)) return sayTrouble(terminal, visibleLines(read.join("\n")));
     const report = await verify({ ...read, seed: flags.seed ?? read.seed }, now);
     if (typeof report === "string") return sayTrouble(terminal, visible(report));
-    const isProven = report.isReached && report.faults.every(({ failure }) => failure === undefined);
+    const { unproven, undecided } = report;
+    const aside = undecided === 0 ? "" : `, ${undecided} call${undecided === 1 ? "" : "s"} passed undecided`;
     const [verdict, colour, code] = !report.isKept
       ? (["DOES NOT HOLD", "red", 1] as const)
-      : isProven
-        ? (["holds", "green", 0] as const)
-        : (["NOT PROVEN: a limit was never reached, or a fault's command failed", "yellow", 2] as const);
+      : unproven.length === 0
+        ? ([`holds${aside}`, "green", 0] as const)
+        : ([`NOT PROVEN: ${unproven.join("; ")}`, "yellow", 2] as const);
     terminal.out(`${visibleLines(reportText(report))}\n${paint(terminal, colour, verdict)}\n`);
     if (flags.junit !== undefined) writeFileSync(flags.junit, visibleLines(junitText(report)));
     terminal.setExitCode(code);

@@ -64,6 +64,7 @@ interface Response {
   /** 1: OK, 2: OVER_LIMIT. */
   readonly overallCode: number;
   readonly statuses: readonly {
+    readonly code: number;
     readonly currentLimit?: { readonly requestsPerUnit: number };
     readonly limitRemaining: number;
     readonly durationUntilReset?: { readonly seconds: bigint; readonly nanos: number };
@@ -88,7 +89,8 @@ function fieldsOf({ domain, descriptors, cost, isRefund }: Question): Record<str
 function answerOf({ overallCode, statuses }: Response): Answer | Lost {
   if (overallCode !== 1 && overallCode !== 2)
     return { outcome: "lost", why: "an answer without a code, which Envoy lets pass" };
-  const told = statuses.map(({ currentLimit, limitRemaining, durationUntilReset: reset }) => ({
+  const told = statuses.map(({ code, currentLimit, limitRemaining, durationUntilReset: reset }) => ({
+    isOver: code === 0 ? undefined : code === 2,
     quota: currentLimit?.requestsPerUnit,
     remaining: currentLimit === undefined ? undefined : limitRemaining,
     resetMs: currentLimit && reset && Number(reset.seconds) * 1_000 + reset.nanos / 1e6,

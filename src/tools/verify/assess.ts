@@ -1,6 +1,6 @@
 // What a run showed of each limit of its plan.
 
-import type { Call } from "./call.ts";
+import type { Answer, Call } from "./call.ts";
 import { type Fit, type Fits, fitLimits, type Group } from "./fit.ts";
 import type { Use } from "./judge.ts";
 import { type Algorithm, type Limit, quotaOf } from "./limit.ts";
@@ -15,8 +15,13 @@ export type LimitReport = ReturnType<typeof limitReport>;
 /** What a fault cost until the next one. */
 export type FaultReport = ReturnType<typeof faultReport>;
 
+/** Above this share of calls that passed without a decision, nothing is proven. */
+const UNDECIDED_SHARE_MAX = 0.01;
+
 /** Judges the calls of a run, and sums up. */
-export function assess(plan: Plan, { calls, faults, startMs, name }: Run) {
+export function assess(plan: Plan, { calls: all, faults, startMs, name }: Run) {
+  const calls = plan.isHttp ? setUndecidedAside(all) : all;
+  const undecided = calls.filter((call, at) => call !== all[at]).length;
   const groups = groupsOf(plan, calls, name);
   const found = fitLimits(groups);
   const limits = groups.map((group, at) => limitReport(group, found.fits[at] as Fit, found));
@@ -36,15 +41,33 @@ export function assess(plan: Plan, { calls, faults, startMs, name }: Run) {
     lateMs: calls.reduce((late, { sentMs, dueMs }) => Math.max(late, sentMs - startMs - dueMs), 0),
     /** Calls without an answer, by reason. */
     lost,
+    /** Calls that a proxy let pass without a decision. */
+    undecided,
     limits,
     faults: faults.map((fault, at) => faultReport(fault, faults[at + 1]?.atMs, calls, limits)),
     /** Windows begin so much after this machine's. */
     phaseMs: found.phaseMs,
-    /** Whether each limit refused something; otherwise nothing is proven. */
-    isReached: limits.every(({ refused }) => refused > 0),
+    /** Why nothing is proven even if every bound was kept. */
+    unproven: [
+      ...(limits.every(({ isReached }) => isReached) ? [] : ["a limit was never reached"]),
+      ...(faults.every(({ failure }) => failure === undefined) ? [] : ["a fault's command failed"]),
+      ...(undecided <= calls.length * UNDECIDED_SHARE_MAX ? [] : [`${undecided} calls passed undecided`]),
+    ],
     /** Whether every bound was kept. */
     isKept: found.faults === 0,
   };
+}
+
+/** Where most answers name their limit, a page without one was let pass by the proxy: such a call counts as unanswered. */
+function setUndecidedAside(calls: readonly Call[]): readonly Call[] {
+  const answered = calls.flatMap(({ answer }) => (answer.outcome === "lost" ? [] : [answer]));
+  const isUnnamed = ({ told }: Answer) => told.every(({ quota }) => quota === undefined);
+  if (answered.filter(isUnnamed).length * 2 >= answered.length) return calls;
+  return calls.map((call) =>
+    call.answer.outcome === "granted" && isUnnamed(call.answer)
+      ? { ...call, answer: { outcome: "lost", why: "passed without a decision (the proxy failed open)" } }
+      : call,
+  );
 }
 
 function groupsOf(plan: Plan, calls: readonly Call[], run: string): Group[] {
@@ -64,9 +87,11 @@ function groupsOf(plan: Plan, calls: readonly Call[], run: string): Group[] {
       const isTold = limits.length === 1 && plan.global === undefined;
       const told = isTold && call.answer.outcome !== "lost" ? call.answer.told[at] : undefined;
       for (const limit of limits)
-        add(entriesText(entries) || "any caller", limit, isStarred(entries), key, { call, told });
+        add(entriesText(entries) || "any caller", limit, isStarred(entries), key, { call, cost: call.cost, told });
     });
-    if (plan.global !== undefined) add("all calls", plan.global, false, "", { call, told: undefined });
+    if (plan.global === undefined || call.isRefund) continue;
+    const cost = plan.global.countsHits ? call.cost : 1;
+    add("all calls", plan.global, false, "", { call, cost, told: undefined });
   }
   return [...groups.values()];
 }
@@ -75,10 +100,10 @@ function limitReport(group: Group, fit: Fit, { phaseMs, wrongRefusals: allWrong 
   const { name, limit, keys } = group;
   const uses = [...keys.values()].flat();
   const isOnly = uses.every(({ call }) => call.limits === 1);
-  const calls = uses.map(({ call }) => call);
-  const paying = calls.filter(({ isRefund }) => !isRefund);
-  const answered = paying.flatMap(({ answer }) => (answer.outcome === "lost" ? [] : [answer]));
-  const granted = hitsOf(paying.filter(({ answer }) => answer.outcome === "granted"));
+  const paying = uses.filter(({ call }) => !call.isRefund);
+  const answered = paying.flatMap(({ call: { answer } }) => (answer.outcome === "lost" ? [] : [answer]));
+  const granted = hitsOf(paying.filter(({ call }) => call.answer.outcome === "granted"));
+  const quotas = isOnly ? uses.flatMap(({ told }) => told?.quota ?? []) : [];
   const wrongRefusals = fit.roomyRefusals.filter((call) => allWrong.has(call)).sort(bySending);
   const exact = { least: grantedBy(group, fit, phaseMs, "most"), most: grantedBy(group, fit, phaseMs, "least") };
   const most = fit.excesses.length > 0 ? exact.most : Math.max(exact.most, granted);
@@ -86,10 +111,12 @@ function limitReport(group: Group, fit: Fit, { phaseMs, wrongRefusals: allWrong 
   return {
     ...fit,
     name: `${name}  ${limit.text}`,
-    calls: calls.length,
+    calls: uses.length,
     answered: answered.length,
     refused: answered.filter(({ outcome }) => outcome === "refused").length,
     granted,
+    /** Whether this limit refused a call, and not only others that the same calls pay. */
+    isReached: fit.refused > 0,
     // What an exact limiter would grant of these calls. Calls that pay other limits too may be refused by those.
     least: isOnly ? Math.min(least, most) : 0,
     most,
@@ -97,6 +124,8 @@ function limitReport(group: Group, fit: Fit, { phaseMs, wrongRefusals: allWrong 
     wrongRefusals,
     /** Answers that named no limit. */
     unnamed: answered.filter(({ told }) => told.every(({ quota }) => quota === undefined)).length,
+    /** Other limits that answers named. */
+    otherQuotas: quotas.filter((told) => told !== quotaOf(limit) && told !== limit.amount),
   };
 }
 
@@ -107,23 +136,25 @@ function grantedBy({ keys, limit, isFresh }: Group, fit: Fit, phaseMs: number, b
   let granted = 0;
   for (const uses of keys.values()) {
     const meter = createMeter(limit, algorithm, bound, phaseMs);
-    const timeOf = ({ sentMs, receivedMs }: Call) => (bound === "least" ? sentMs : receivedMs);
-    const calls = uses.map(({ call }) => call).sort((a, b) => timeOf(a) - timeOf(b));
-    calls.forEach((call, at) => {
-      meter.advance(timeOf(call));
-      if (at === 0 && bound === "most" && !isFresh) meter.fill(quota);
-      if (call.isRefund) meter.giveBack(call.cost);
-      else if (meter.used + call.cost <= quota && call.answer.outcome !== "lost") {
-        meter.pay(call.cost);
-        granted += call.cost;
-      }
-    });
+    const timeOf = ({ call }: Use) => (bound === "least" ? call.sentMs : call.receivedMs);
+    [...uses]
+      .sort((a, b) => timeOf(a) - timeOf(b))
+      .forEach((use, at) => {
+        const { call, cost } = use;
+        meter.advance(timeOf(use));
+        if (at === 0 && bound === "most" && !isFresh) meter.fill(quota);
+        if (call.isRefund) meter.giveBack(cost);
+        else if (meter.used + cost <= quota && call.answer.outcome !== "lost") {
+          meter.pay(cost);
+          granted += cost;
+        }
+      });
   }
   return granted;
 }
 
-function hitsOf(calls: readonly Call[]): number {
-  return calls.reduce((sum, { cost }) => sum + cost, 0);
+function hitsOf(uses: readonly Use[]): number {
+  return uses.reduce((sum, { cost }) => sum + cost, 0);
 }
 
 function bySending(a: Call, b: Call): number {

@@ -2,10 +2,12 @@
 
 /** What an answer says about one descriptor's limit. */
 export interface Told {
+  /** Whether it names this descriptor as one that refused; undefined if it doesn't say which did. */
+  readonly isOver?: boolean | undefined;
   /** The limit that it names. */
   readonly quota?: number | undefined;
   readonly remaining?: number | undefined;
-  /** Granted: until the limit is full again. Refused: until the call could pass. */
+  /** Until the limit is full again; of a descriptor that refused, perhaps until the call could pass. */
   readonly resetMs?: number | undefined;
 }
 

@@ -11,6 +11,8 @@ const BURST_MAX = 200;
 /** Least calls of a steady caller in a run: shows that what was used of a slow limit stays used. */
 const CALLS_MIN = 20;
 const COST_MAX = 5;
+/** What shows most in a short run: a burst, then steady calls; with refunds quiet calls first. */
+const FIRST_SHAPES = { without: [0, 0.3], withRefunds: [0.6, 0] };
 /** How far from an edge calls crowd. */
 const EDGE_MS = 40;
 
@@ -61,15 +63,14 @@ class Caller {
   /** `rest`: how much of its time the caller is silent, in addition to what is drawn; not all are equally busy. */
   calls(rest: number): readonly Omit<Planned, "kind" | "caller">[] {
     const { random } = this.#world;
-    const { forMs } = this.#world.plan;
+    const { forMs, hasRefunds } = this.#world.plan;
     for (let turn = 0; this.#at < forMs; turn++) {
       const limit = this.#limits[Math.floor(random() * this.#limits.length)];
       if (limit === undefined) break;
       const quota = quotaOf(limit);
       const perMs = Math.max(limit.amount / limit.windowMs, CALLS_MIN / forMs);
       const spanMs = Math.min(quota / perMs, forMs / 6) * (0.5 + random());
-      // First what shows most in a short run.
-      const shape = turn === 0 ? 0 : turn === 1 ? 0.3 : random() * (1 + rest);
+      const shape = (hasRefunds ? FIRST_SHAPES.withRefunds : FIRST_SHAPES.without)[turn] ?? random() * (1 + rest);
       if (shape < 0.25) this.#burst(quota);
       else if (shape < 0.55) this.#steady(spanMs, Math.min(perMs * (0.6 + 2 * random()), this.#world.perMsMax));
       else if (shape < 0.7) this.#quiet(spanMs / 2, Math.min(perMs / 3, this.#world.perMsMax / 3), quota);
@@ -92,14 +93,23 @@ class Caller {
     this.#at += Math.max(0, number / this.#world.perMsMax - 2 * EDGE_MS);
   }
 
-  /** Calls one by one; with refunds at a limit that is used up. */
+  /** Calls one by one; with refunds at a limit that is used up, and at one that is full. */
   #quiet(forMs: number, perMs: number, quota: number): void {
     if (!this.#world.plan.hasRefunds) this.#steady(forMs, perMs);
     else {
       this.#burst(quota);
       this.#steady(forMs, perMs * 2, 0.5);
+      this.#refundWhenFull(quota / (3 * perMs));
       this.#burst(quota);
     }
+  }
+
+  /** What comes back to a full limit must not count. */
+  #refundWhenFull(fullMs: number): void {
+    if (fullMs > this.#world.plan.forMs / 4) return;
+    this.#at += fullMs;
+    for (let refunds = 0; refunds < 3; refunds++) this.#call(this.#at + refunds, true);
+    this.#at += 200 * this.#world.random();
   }
 
   #steady(forMs: number, perMs: number, refunds = 0): void {

@@ -27,7 +27,7 @@ interface Cell {
 
 /** Edges of windows lie within so many milliseconds: clocks of several servers differ, and clocks drift. */
 export const EDGE_MS = 10;
-/** Clocks are no further apart than half of this, or than windows are long. */
+/** Clocks are no further apart than half of this, or than the time after which the edges of all windows repeat. */
 const APART_MS_MAX = 60_000;
 /** Most cells that are judged, times calls. */
 const WORK_MAX = 10_000_000;
@@ -35,9 +35,9 @@ const WORK_MAX = 10_000_000;
 /** Tries this machine's clock first, then halves the range of possible clocks while a part has no fault, the nearest part first. */
 export function fitLimits(groups: readonly Group[]): Fits {
   const windows = groups.filter(({ limit }) => algorithmsOf(limit).some(hasEdges)).map(({ limit }) => limit.windowMs);
-  const longestMs = Math.min(APART_MS_MAX, Math.max(0, ...windows));
+  const apartMs = windows.reduce(leastCommonMultiple, windows.length === 0 ? 0 : 1);
   let best = judgeAll(groups, { phaseMs: -EDGE_MS / 2, widthMs: EDGE_MS });
-  const open: Cell[] = longestMs === 0 ? [] : [{ phaseMs: -longestMs / 2, widthMs: longestMs }];
+  const open: Cell[] = apartMs === 0 ? [] : [{ phaseMs: -apartMs / 2, widthMs: apartMs }];
   const uses = groups.flatMap(({ keys }) => [...keys.values()]).reduce((sum, { length }) => sum + length, 1);
   for (let left = Math.ceil(WORK_MAX / uses); best.faults > 0 && left > 0; left--) {
     const cell = open.sort((a, b) => awayMs(b) - awayMs(a)).pop();
@@ -52,6 +52,13 @@ export function fitLimits(groups: readonly Group[]): Fits {
     } else if (found.faults === 0 || (isSmall && found.faults < best.faults)) best = found;
   }
   return best;
+}
+
+/** Of whole numbers, at most APART_MS_MAX. */
+function leastCommonMultiple(a: number, b: number): number {
+  let [divisor, rest] = [a, b];
+  while (rest > 0) [divisor, rest] = [rest, divisor % rest];
+  return Math.min(APART_MS_MAX, (a / divisor) * b);
 }
 
 /** How far all clocks of the cell are from this machine's. */
@@ -89,9 +96,10 @@ function judgeGroup({ keys, limit, isFresh }: Group, algorithm: Algorithm, cell:
   const findings = [...keys.values()].map((uses) => judge(uses, { limit, algorithm, isFresh, ...clock }));
   const remaining = findings.flatMap((one) => one.remaining);
   const waits = findings.flatMap((one) => one.waits);
-  const waitStepMs = waits.every(({ told }) => told % 1_000 === 0) ? 1_000 : 1;
+  const roomy = findings.flatMap((one) => one.waitsOfRoomy);
+  const waitStepMs = [...waits, ...roomy].every(({ told }) => told % 1_000 === 0) ? 1_000 : 1;
   const falseWaits = (all: readonly Statement[]) => all.filter((one) => isFalse(one, waitStepMs));
-  // Services differ in what they tell: until this call passes, or until all is free.
+  // Services differ in what a refusal tells: until this call passes, or until all is free.
   const [first, second] = [falseWaits(waits), falseWaits(findings.flatMap((one) => one.waitsUntilFull))];
   return {
     /** All that fit equally well; the first one was judged by. */
@@ -101,10 +109,15 @@ function judgeGroup({ keys, limit, isFresh }: Group, algorithm: Algorithm, cell:
     /** False numbers in answers. */
     lies: [
       ...remaining.filter((one) => isFalse(one, 0)).map((one) => ({ ...one, about: "remaining" as const })),
-      ...(first.length <= second.length ? first : second).map((one) => ({ ...one, about: "wait" as const })),
+      ...[...(first.length <= second.length ? first : second), ...falseWaits(roomy)].map((one) => ({
+        ...one,
+        about: "wait" as const,
+      })),
     ],
+    /** Calls that the limit is known to have refused. */
+    refused: findings.reduce((sum, one) => sum + one.refused, 0),
     /** How many numbers were checked. */
-    checked: { remaining: remaining.length, waits: waits.length },
+    checked: { remaining: remaining.length, waits: waits.length + roomy.length },
     /** The precision of waits. */
     waitStepMs,
   };

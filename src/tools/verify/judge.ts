@@ -8,6 +8,8 @@ import { createMeter, type Meter } from "./meters.ts";
 /** A call as one of its limits meets it. */
 export interface Use {
   readonly call: Call;
+  /** Hits that it pays of this limit, or gives back. */
+  readonly cost: number;
   /** What the answer told of this limit. */
   readonly told: Told | undefined;
 }
@@ -47,7 +49,7 @@ export function judge(uses: readonly Use[], reading: Reading): Run {
   const run = new Run(uses, reading, events[0]?.at ?? 0);
   for (const event of events) run.take(event);
   // Concurrent calls may be refused because of each other, but not all of them at a limit that nobody used.
-  const isSpent = ({ call: { answer, cost } }: Use) =>
+  const isSpent = ({ call: { answer }, cost }: Use) =>
     answer.outcome !== "refused" || cost > quotaOf(reading.limit) - reading.limit.tolerance;
   if (reading.isFresh && run.roomyRefusals.length === 0 && !uses.some(isSpent))
     run.roomyRefusals.push(...uses.map(({ call }) => call));
@@ -73,10 +75,14 @@ class Run {
   /** Calls that were refused although this limit had room. */
   readonly roomyRefusals: Call[] = [];
   readonly remaining: Statement[] = [];
-  /** Waits of refusals, in ms: until the call could pass. */
+  /** Waits of descriptors that refused, or may have, in ms: until the call could pass. */
   readonly waits: Statement[] = [];
   /** The same waits, read as the time until all is free. */
   readonly waitsUntilFull: Statement[] = [];
+  /** Waits of descriptors that had room in a refused call: until all is free. */
+  readonly waitsOfRoomy: Statement[] = [];
+  /** Calls that this limit is known to have refused, alone or with others. */
+  refused = 0;
   readonly #uses: readonly Use[];
   readonly #before: Before[] = [];
   readonly #least: Meter;
@@ -117,11 +123,11 @@ class Run {
     if (use === undefined) return;
     this.#least.advance(at);
     this.#most.advance(at);
-    if (!isEnd) this.#send(use.call, at, index);
+    if (!isEnd) this.#send(use, at, index);
     else this.#receive(use, at, this.#before[index] as Before);
   }
 
-  now({ cost }: Call, at: number) {
+  now({ cost }: Use, at: number) {
     return {
       at,
       mostUsed: Math.min(this.#quota, this.#most.used + this.#open),
@@ -134,18 +140,19 @@ class Run {
     };
   }
 
-  #send(call: Call, at: number, index: number): void {
-    this.#before[index] = this.now(call, at);
+  #send(use: Use, at: number, index: number): void {
+    const { call, cost } = use;
+    this.#before[index] = this.now(use, at);
     this.#openCalls++;
     this.#calls++;
-    if (call.isRefund && this.#mayPay(call, at)) this.#most.giveBack(call.cost);
+    if (call.isRefund && this.#mayPay(call, at)) this.#most.giveBack(cost);
     if (this.#mayPay(call, at)) {
-      this.#open += call.cost;
-      this.#sent += call.cost;
+      this.#open += cost;
+      this.#sent += cost;
     }
     const isCertain = this.#isCertain(call, at);
-    if (isCertain) this.#least.pay(call.cost);
-    if (isCertain || call.isRefund) this.#leastOpen += call.cost;
+    if (isCertain) this.#least.pay(cost);
+    if (isCertain || call.isRefund) this.#leastOpen += cost;
   }
 
   /** Whether the call is, between sending and receiving, in doubt for the most meter. */
@@ -160,42 +167,49 @@ class Run {
   }
 
   #receive(use: Use, at: number, before: Before): void {
-    const { call } = use;
+    const { call, cost } = use;
     const isAlone = before.open === 0 && this.#calls === before.calls + 1 && !this.#isBroken;
-    const own = this.#mayPay(call, before.at) ? call.cost : 0;
+    const own = this.#mayPay(call, before.at) ? cost : 0;
     const mostUsed = Math.min(this.#quota, before.mostUsed + this.#sent - before.sent - own);
     this.#openCalls--;
     this.#open -= own;
     if (call.isRefund) {
-      this.#leastOpen -= call.cost;
-      this.#givenBack += call.cost;
-      this.#least.giveBack(call.cost);
+      this.#leastOpen -= cost;
+      this.#givenBack += cost;
+      this.#least.giveBack(cost);
       return;
     }
     if (call.answer.outcome === "granted") {
-      this.#checkGrant(call, before);
+      this.#checkGrant(use, before);
       if (isAlone) this.#noteRemaining(use, before);
     } else if (call.answer.outcome === "refused") {
+      if (this.#hasRefused(use)) this.refused++;
       if (isAlone) this.#noteWaits(use, before);
-      this.#checkRefusal(call, mostUsed, at, before);
+      this.#checkRefusal(use, mostUsed, at, before);
     }
     if (own > 0) this.#most.pay(own);
     if (!this.#countsRefused) this.#most.atMost(this.#quota);
   }
 
-  #checkRefusal(call: Call, mostUsed: number, at: number, before: Before): void {
+  /** By the answer, or because this limit had no room even if the least was used. */
+  #hasRefused({ call, cost, told }: Use): boolean {
+    if (call.limits === 1) return true;
+    return told?.isOver ?? this.#least.used - this.#leastOpen + cost > this.#quota - this.#tolerance + ROUNDING;
+  }
+
+  #checkRefusal({ call, cost }: Use, mostUsed: number, at: number, before: Before): void {
     const isOnly = call.limits === 1;
-    if (mostUsed + call.cost <= this.#quota - this.#tolerance) {
+    if (mostUsed + cost <= this.#quota - this.#tolerance) {
       this.roomyRefusals.push(call);
       if (isOnly) this.#isBroken = true;
     } else if (isOnly && this.#tolerance === 0 && this.#least.isOneWindow(before.at, at)) {
       // A refusal that is right tells how much is used. What came back since may have come after it.
-      this.#least.refused(call.cost + this.#givenBack - before.givenBack, this.#quota, at - before.at);
+      this.#least.refused(cost + this.#givenBack - before.givenBack, this.#quota, at - before.at);
     }
   }
 
-  #checkGrant(call: Call, { at }: Before): void {
-    if (this.#isCertain(call, at)) this.#leastOpen -= call.cost;
+  #checkGrant({ call, cost }: Use, { at }: Before): void {
+    if (this.#isCertain(call, at)) this.#leastOpen -= cost;
     const hits = this.#least.used - this.#leastOpen - this.#quota - this.#tolerance;
     if (hits <= ROUNDING) return;
     this.excesses.push({ call, hits });
@@ -208,17 +222,21 @@ class Run {
     return this.#tolerance === 0 && (quota === undefined || quota === this.#quota || quota === this.#amount);
   }
 
-  #noteRemaining({ call, told }: Use, { at, mostUsed }: Before): void {
+  #noteRemaining({ call, cost, told }: Use, { at, mostUsed }: Before): void {
     if (told?.remaining === undefined || !this.#isAbout(told) || !this.#isCertain(call, at)) return;
-    const least = Math.floor(this.#quota - Math.min(this.#quota, mostUsed + call.cost) + ROUNDING);
+    const least = Math.floor(this.#quota - Math.min(this.#quota, mostUsed + cost) + ROUNDING);
     const most = Math.floor(this.#quota - this.#least.used + ROUNDING);
     this.remaining.push({ call, told: told.remaining, least, most });
   }
 
-  #noteWaits({ call, told }: Use, { wait, waitUntilFull }: Before): void {
+  #noteWaits({ call, cost, told }: Use, { wait, waitUntilFull }: Before): void {
     if (told?.resetMs === undefined || !this.#isAbout(told)) return;
     const statement = { call, told: told.resetMs };
-    this.waits.push({ ...statement, least: this.#least.waitFor(this.#quota - call.cost), most: wait });
-    this.waitsUntilFull.push({ ...statement, least: this.#least.waitFor(0), most: waitUntilFull });
+    const untilFull = { ...statement, least: this.#least.waitFor(0), most: waitUntilFull };
+    if (told.isOver === false) this.waitsOfRoomy.push(untilFull);
+    else {
+      this.waits.push({ ...statement, least: this.#least.waitFor(this.#quota - cost), most: wait });
+      this.waitsUntilFull.push(untilFull);
+    }
   }
 }

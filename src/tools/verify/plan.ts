@@ -15,10 +15,12 @@ export interface Plan {
   readonly seed: number;
   readonly hasRefunds: boolean;
   readonly kinds: readonly PlannedKind[];
-  /** A limit that every call pays. */
-  readonly global?: Limit | undefined;
+  readonly global?: GlobalLimit | undefined;
   readonly faults: readonly Fault[];
 }
+
+/** A limit that every call pays: with one, or with its hits. Refunds don't touch it. */
+export type GlobalLimit = Limit & { readonly countsHits: boolean };
 
 /** A kind of call: its descriptors (over HTTP one, whose entries are headers), each with its limits. */
 export interface PlannedKind {

@@ -3,7 +3,7 @@
 import { parse } from "yaml";
 import type { Entry } from "./call.ts";
 import { ALGORITHMS, algorithmsOf, type Limit, parseRate, UNITS_MS } from "./limit.ts";
-import { entriesText, type Fault, isStarred, limitsOf, type Plan, type PlannedKind } from "./plan.ts";
+import { entriesText, type Fault, type GlobalLimit, isStarred, limitsOf, type Plan, type PlannedKind } from "./plan.ts";
 
 const FOR_DEFAULT = "20s";
 /** All calls of a run are kept: 1,500 a second at most. */
@@ -44,7 +44,7 @@ class Reader {
       seed: this.#whole(fields.seed ?? seed, "seed"),
       hasRefunds: refunds === true,
       kinds: this.#list(fields.limits, "limits").map((one, at) => this.#kind(one, `limits[${at}]`, isHttp)),
-      global: global === undefined ? undefined : this.#limit(this.#fields(global, "global", LIMIT_FIELDS), "global"),
+      global: global === undefined ? undefined : this.#global(global),
       faults: (faults === undefined ? [] : this.#list(faults, "faults")).map((one, at) =>
         this.#fault(one, `faults[${at}]`),
       ),
@@ -60,6 +60,13 @@ class Reader {
     const unclear = limits.flat().some((limit) => algorithmsOf(limit).length > 1);
     if (unclear) this.#expected("limits", "an algorithm or a burst of each limit, as some calls pay several");
     return plan;
+  }
+
+  #global(value: unknown): GlobalLimit {
+    const fields = this.#fields(value, "global", [...LIMIT_FIELDS, "count"]);
+    const { count = "calls" } = fields;
+    if (count !== "calls" && count !== "hits") this.#expected("global.count", "calls or hits", count);
+    return { ...this.#limit(fields, "global"), countsHits: count === "hits" };
   }
 
   /** A limit with its entries, or a list of those: descriptors of one call. The same entries again are a further limit on them. */

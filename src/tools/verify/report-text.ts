@@ -34,6 +34,12 @@ function limitLines(limit: LimitReport, report: Report): string[] {
     lines.push(`  told: ${checked.remaining} times what remains, ${checked.waits} times how long to wait (${step})`);
   }
   if (limit.refused === 0) lines.push("  nothing was refused");
+  else if (!limit.isReached) lines.push("  never reached: other limits of these calls refused them");
+  const [other] = limit.otherQuotas;
+  if (other !== undefined)
+    lines.push(
+      `  ${number(limit.otherQuotas.length, "answer")} named another limit, the first ${other}: is that its rule?`,
+    );
   lines.push(...faultsOf(limit, report).map((line) => `  WRONG: ${line}`));
   if (limit.unnamed > 0 && (!report.plan.isHttp || limit.unnamed < limit.answered)) {
     lines.push(`  ${number(limit.unnamed, "answer")} named no limit: ${whyUnnamed(limit, report)}`);
@@ -66,7 +72,7 @@ function limitLines(limit: LimitReport, report: Report): string[] {
 }
 
 function whyUnnamed({ unnamed, answered }: LimitReport, { plan }: Report): string {
-  if (plan.isHttp) return "did the proxy let them pass without a decision?";
+  if (plan.isHttp) return `did the proxy let ${unnamed === 1 ? "it" : "them"} pass without a decision?`;
   return unnamed < answered ? "did the service's store fail meanwhile?" : "is there a rule for these entries?";
 }
 
@@ -89,9 +95,7 @@ export function junitText(report: Report): string {
   const cases = limits.map((limit) => {
     const text = limitLines(limit, report).join("\n");
     if (isWrong(limit)) return testCase(limit.name, "failure", "the limit does not hold", text);
-    return limit.refused > 0
-      ? testCase(limit.name)
-      : testCase(limit.name, "error", "the limit was never reached", text);
+    return limit.isReached ? testCase(limit.name) : testCase(limit.name, "error", "the limit was never reached", text);
   });
   for (const { run, failure } of report.faults)
     if (failure !== undefined) cases.push(testCase(run, "error", "the command failed", failure));

@@ -29,10 +29,15 @@ function drawPlan(seed: number): {
   const burst = algorithm === "token_bucket" ? Math.max(1, Math.floor(amount * random() * 4)) : undefined;
   const limit = limitOf(amount, algorithm, { windowMs: pick(700, 1_000, 1_000, 3_000, 10_000, 60_000), burst });
   const entries = [{ key: "tenant", value: pick("one", "*", "*") }];
-  const global = pick(undefined, undefined, limitOf(Math.ceil(amount * 1.5), pick(...ALGORITHMS)));
+  const others = ["path", "user"].slice(0, pick(0, 0, 1, 2)).map((key) => ({
+    entries: [{ key, value: pick("shared", "*") }],
+    limits: [limitOf(1 + Math.floor(amount * random() * 2), pick(...ALGORITHMS))],
+  }));
+  const all = limitOf(Math.ceil(amount * 1.5), pick(...ALGORITHMS));
+  const global = pick(undefined, undefined, { ...all, countsHits: pick(true, false) });
   const settings = { seed, forMs: 3_000 + random() * 8_000, hasRefunds: pick(true, false, false), global };
-  const served = { ...planOf({ descriptors: [{ entries, limits: [limit] }] }), ...settings };
-  const isTold = global !== undefined || random() < 0.7;
+  const served = { ...planOf({ descriptors: [{ entries, limits: [limit] }, ...others] }), ...settings };
+  const isTold = global !== undefined || others.length > 0 || random() < 0.7;
   const unsaid = { descriptors: [{ entries, limits: [{ ...limit, algorithm: undefined }] }] };
   return {
     served,
@@ -72,13 +77,53 @@ test.each(["1000/h", "20/30s", "1/d"])("calls often enough to reach %s, and goes
   const limit = limitOf(1, "token_bucket", { text, ...parseRate(text) });
   const plan = planOf({ descriptors: [{ entries: [{ key: "tenant", value: "*" }], limits: [limit] }] });
   const { calls, startMs, ...run } = runOnSample({ ...plan, forMs: 20_000 });
-  expect(assess(plan, { calls, startMs, ...run })).toMatchObject({ isReached: true, isKept: true });
+  expect(assess(plan, { calls, startMs, ...run })).toMatchObject({ unproven: [], isKept: true });
   expect(calls.at(-1)?.sentMs).toBeGreaterThan(startMs + 10_000);
 });
 
 test("a page that tells no limit is not asked why, though calls were lost", () => {
   const plan = { ...RIGHT_PLANS["token bucket"], isHttp: true };
   expect(reportText(assess(plan, muted(runOnSample(plan, { lost: 0.05 }))))).not.toContain("named no limit");
+});
+
+test("a page that the proxy let pass without a decision breaks no limit", () => {
+  const plan = { ...RIGHT_PLANS["token bucket"], isHttp: true };
+  const run = runOnSample(plan);
+  const at = run.calls.findIndex(({ answer }) => answer.outcome === "refused");
+  const passed = { outcome: "granted", told: [{}] } as const;
+  const calls = run.calls.map((call, index) => (index === at ? { ...call, answer: passed } : call));
+  expect(assess(plan, { ...run, calls })).toMatchObject({ isKept: true, unproven: [], undecided: 1 });
+  const most = run.calls.map((call, index) => (index % 5 === 0 ? { ...call, answer: passed } : call));
+  expect(assess(plan, { ...run, calls: most }).unproven).toEqual([
+    expect.stringMatching(/^\d+ calls passed undecided$/),
+  ]);
+});
+
+test("a limit that other limits of the same calls keep from being reached is not proven", () => {
+  const [tenant, path] = [limitOf(20, "token_bucket", { burst: 20 }), limitOf(600, "fixed_window")];
+  const descriptors = [tenant, path].map((limit, at) => ({
+    entries: [{ key: `k${at}`, value: "*" }],
+    limits: [limit],
+  }));
+  const { isKept, unproven, limits } = assess(planOf({ descriptors }), runOnSample(planOf({ descriptors })));
+  expect({ isKept, unproven, reached: limits.map(({ isReached }) => isReached) }).toEqual({
+    isKept: true,
+    unproven: ["a limit was never reached"],
+    reached: [true, false],
+  });
+});
+
+test("answers that name another limit are shown", () => {
+  const plan = RIGHT_PLANS["token bucket"];
+  const { calls, ...run } = runOnSample(plan);
+  const named = calls.map(
+    ({ answer, ...call }): Call => ({
+      ...call,
+      answer:
+        answer.outcome === "lost" ? answer : { ...answer, told: answer.told.map((one) => ({ ...one, quota: 30 })) },
+    }),
+  );
+  expect(reportText(assess(plan, { ...run, calls: named }))).toContain("named another limit, the first 30:");
 });
 
 test("a service that refuses everything is found, however little it may grant", () => {
