@@ -2,7 +2,8 @@
 
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
-import { createGunzip, constants as zlib } from "node:zlib";
+import { setImmediate } from "node:timers/promises";
+import { createGunzip } from "node:zlib";
 import { ConfigError } from "../../engine/base/errors.ts";
 import { fileTrouble } from "../../engine/base/thrown.ts";
 
@@ -16,7 +17,7 @@ export interface LineOptions {
   readonly fail: (file: string, why: string) => never;
   /** True: a last line without a line feed counts. Default: false, because a killed process may leave part of a line. */
   readonly keepsLastPart?: boolean;
-  /** Called if the last line has no line feed and does not count, with the number of whole lines. */
+  /** Called if the last line has no line feed and does not count, or compressed data ends too early, with the number of whole lines. */
   readonly onCutOff?: (lines: number) => void;
 }
 
@@ -28,11 +29,12 @@ export async function* readLines(file: string, options: LineOptions): AsyncGener
   const { fail, keepsLastPart = false, onCutOff } = options;
   const disk = createReadStream(file, { highWaterMark: 262_144 });
   const input = file.endsWith(".gz") ? unzipped(disk) : disk;
+  let isCut = false;
   let number = 1;
   let rest: Buffer = Buffer.alloc(0);
   const textOf = (bytes: Buffer) => (number === 1 ? withoutMark(bytes) : bytes).toString();
   try {
-    for await (const chunk of input as AsyncIterable<Buffer>) {
+    for await (const chunk of chunksOf(input, () => (isCut = true))) {
       const end = chunk.lastIndexOf(LINE_FEED);
       const whole = end < 0 ? undefined : Buffer.concat([rest, chunk.subarray(0, end)]);
       if (whole === undefined) rest = Buffer.concat([rest, chunk]);
@@ -44,9 +46,8 @@ export async function* readLines(file: string, options: LineOptions): AsyncGener
       }
       if (rest.length > LINE_BYTES_MAX) fail(file, `line ${number} is longer than ${LINE_BYTES_MAX} bytes`);
     }
-    if (rest.length === 0) return;
-    if (keepsLastPart) yield [textOf(rest)];
-    else onCutOff?.(number - 1);
+    if (rest.length > 0 && keepsLastPart && !isCut) yield [textOf(rest)];
+    else if (rest.length > 0 || isCut) onCutOff?.(number - 1);
   } catch (cause) {
     if (cause instanceof ConfigError) throw cause;
     const why = fileTrouble(cause);
@@ -61,9 +62,23 @@ function withoutMark(bytes: Buffer): Buffer {
   return bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? bytes.subarray(3) : bytes;
 }
 
-// Of a file that is cut off, everything up to there is read.
+/** Calls `onCut` if compressed data ends too early. */
+async function* chunksOf(input: Readable, onCut: () => void): AsyncGenerator<Buffer> {
+  try {
+    yield* input;
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== "Z_BUF_ERROR") throw cause;
+    onCut();
+  }
+}
+
 function unzipped(disk: Readable): Readable {
-  const input = createGunzip({ finishFlush: zlib.Z_SYNC_FLUSH });
+  const input = createGunzip();
   disk.on("error", (error) => input.destroy(error));
-  return disk.pipe(input);
+  disk.on("end", async () => {
+    // Data that ends too early is an error, which would discard what was not read yet.
+    while (input.writableLength + input.readableLength > 0 && !input.destroyed) await setImmediate();
+    input.end();
+  });
+  return disk.pipe(input, { end: false });
 }

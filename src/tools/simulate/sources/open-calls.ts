@@ -26,7 +26,7 @@ export class LineCounts {
   skipped = 0;
   /** `file, line n: why` of the first of them. */
   firstSkipped: string | undefined;
-  /** Recordings that end in the middle of a line, each with the number of its whole lines. */
+  /** Files that are cut off, each with the number of its whole lines. */
   readonly cutOff = new Map<string, number>();
   /** The mapping's fields that no line has; undefined if no file is read by a mapping. A field without a value, such as `-`, is there. */
   unseen: Set<string> | undefined;
@@ -50,11 +50,12 @@ export async function* openCalls(options: CallFilesOptions, counts: LineCounts):
 
 async function* callsOf(file: string, options: CallFilesOptions, counts: LineCounts): Batches {
   const head = await firstLineOf(file);
+  const onCutOff = (lines: number) => counts.cutOff.set(file, lines);
   if (Object.hasOwn(readRecord(head) ?? {}, "headgate_recording")) {
-    yield* readRecording(file, { onCutOff: (lines) => counts.cutOff.set(file, lines) });
+    yield* readRecording(file, { onCutOff });
     return;
   }
-  const lines = readLines(file, { fail, keepsLastPart: true });
+  const lines = readLines(file, { fail, keepsLastPart: true, onCutOff });
   const readLine = lineReader(file, head, options.mapping, counts);
   yield* sorted(logCalls(file, lines, readLine, counts), options.lateMaxUs);
 }
