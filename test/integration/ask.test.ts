@@ -56,6 +56,12 @@ test("peeks without paying and gives back what was paid", async () => {
   ]);
 });
 
+test("says that a port speaks no gRPC", async () => {
+  const { err, exitCode } = await runProgram(["ask", "-d", "edge", "-s", `127.0.0.1:${app.httpPort}`, "tenant=a"]);
+  expect(err).toMatch(/^UNAVAILABLE: 127\.0\.0\.1:\d+ doesn't speak gRPC\. /);
+  expect(exitCode).toBe(2);
+});
+
 test("says that a domain has no rules, rather than OK alone", async () => {
   const asked = ["ask", "-d", "egde", "-s", `127.0.0.1:${app.grpcPort}`];
   const [one, many] = [await runProgram([...asked, "tenant=a"]), await runProgram([...asked, "-n", "2", "tenant=a"])];

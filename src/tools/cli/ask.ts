@@ -91,6 +91,8 @@ function requestOf(descriptors: readonly TypedDescriptor[], { domain, hits, peek
 function errorText(error: ServiceError, { server, timeout }: AskFlags): string {
   const name = status[error.code] ?? String(error.code);
   if (error.code === status.DEADLINE_EXCEEDED) return `${name}: no answer from ${visible(server)} within ${timeout} ms`;
+  if (/Protocol error/.test(error.details))
+    return `${name}: ${visible(server)} doesn't speak gRPC. Headgate's gRPC port is 8081 by default; 8080 is HTTP.`;
   const hint = /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|No connection|Name resolution/.test(error.details)
     ? `\nIs the service running there? --server says where to ask; its gRPC port is 8081 by default.`
     : "";
