@@ -16,6 +16,7 @@ local PER_BUCKET_MAX = 10000
 -- How many holds this call may still end, in all buckets together; the rest ends in later calls (bench/store/holds.mjs).
 local endings_left = 32
 local WAIT_US_MIN = 1000000
+local LOOKS_MAX = 4 -- holds that the wait of a refusal takes into account
 local SAME_MOMENT_MAX = 64 -- most members tried to find a hold without an id: as many as one call can open
 local FOUND_NONE, FOUND_SETTLED = -1, -2
 
@@ -210,7 +211,8 @@ local function add(ref, cost, paid_at_us)
     lows.is_changed, lows.last_held, lows.held = true, payment, lows.held + cost * TICKS
   end
   local member = member_of(cost, paid_at_us, payment, is_nameless and rep('+', book.nameless_count) or ref.id)
-  book.added[member] = { ends_at_us = ends_at_us, paid_at_us = paid_at_us, is_nameless = is_nameless }
+  book.added[member] =
+    { cost = cost, paid_at_us = paid_at_us, payment = payment, ends_at_us = ends_at_us, is_nameless = is_nameless }
   book.added_count = book.added_count + 1
   if is_nameless then
     book.nameless_count = book.nameless_count + 1
@@ -277,24 +279,58 @@ function holds.close(ref, slot, limit, cost, paid_at_us)
   if member or hold or (ref.own == 0 and not ref.is_concurrent) then change(slot, limit, MODE_GIVE_BACK, cost, paid_at_us, now_us) end
 end
 
--- Microseconds after which a caller that `concurrent` refused may try again (waitForHold in src/engine/algorithms/holds.ts).
-function holds.wait_us(ref)
-  local book = ref.book
-  local count = live_count(book)
-  if count == 0 then return nil end
-  local ends_at_us, paid_at_us
-  local stored = call('ZRANGE', book.key, format(ONE, book.ended), format(ONE, book.ended + book.removed_count), 'WITHSCORES')
+local function ends_before(one, other)
+  return one.ends_at_us < other.ends_at_us
+end
+
+-- At least the first `count` live holds of a book, those that end soonest first; all if there are fewer.
+local function first_holds(book, count)
+  local first = {}
+  local stored = call(
+    'ZRANGE', book.key, format(ONE, book.ended), format(ONE, book.ended + book.removed_count + count - 1), 'WITHSCORES'
+  )
   for i = 1, #stored, 2 do
     if not book.removed[stored[i]] then
-      ends_at_us, paid_at_us = tonumber(stored[i + 1]), tonumber(match(stored[i], '^%d+ (%d+)'))
-      break
+      local cost, paid, payment = match(stored[i], '^(%d+) (%d+) (%d+)')
+      local ends_at_us = tonumber(stored[i + 1])
+      first[#first + 1] =
+        { cost = tonumber(cost), paid_at_us = tonumber(paid), payment = tonumber(payment), ends_at_us = ends_at_us }
     end
   end
-  for _, added in pairs(book.added) do
-    if not ends_at_us or added.ends_at_us < ends_at_us then ends_at_us, paid_at_us = added.ends_at_us, added.paid_at_us end
+  if book.added_count > 0 then
+    for _, added in pairs(book.added) do first[#first + 1] = added end
+    table.sort(first, ends_before)
   end
-  local age_us = max(0, now_us - paid_at_us)
-  return min(max(1, ends_at_us - now_us), max(WAIT_US_MIN, floor(age_us / count)))
+  return first
+end
+
+-- The wait of a take that is over, of which `wait_us` is known without holds (tellWait in src/engine/algorithms/holds.ts).
+function holds.wait_us(ref, wait_us, limit, cost, used, at_us, rest)
+  local book = ref.book
+  local count = live_count(book)
+  if count == 0 then return wait_us end
+  local first = first_holds(book, ref.is_concurrent and 1 or LOOKS_MAX + 1)
+  if ref.is_concurrent then
+    local age_us = max(0, now_us - first[1].paid_at_us)
+    return min(max(1, first[1].ends_at_us - now_us), max(WAIT_US_MIN, floor(age_us / count)))
+  end
+  local algorithm, amount, burst, seconds, debt_max = unpack_numbers('<ddddd', limits, limit * 40 - 39)
+  local outcome = OUTCOME_OVER
+  for looks = 1, #first do
+    local hold = first[looks]
+    local ends_in_us = max(1, hold.ends_at_us - now_us)
+    if looks > LOOKS_MAX then wait_us = min(wait_us, ends_in_us) end
+    if wait_us <= ends_in_us then break end
+    if book.lows then
+      used = used - min(hold.cost * TICKS, book.lows.lows[first_low_after(book.lows, hold.payment)] or EXACT_MAX)
+    elseif hold.paid_at_us >= at_us then -- what was paid in an earlier window is not given back
+      used = used - hold.cost
+    end
+    wait_us = 0
+    -- EACH judge
+    wait_us = max(ends_in_us, wait_us)
+  end
+  return wait_us
 end
 
 local function needed_ms(lifetime_us)

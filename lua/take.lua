@@ -170,7 +170,9 @@ while at <= #groups do
         if mode <= MODE_PEEK then
           -- EACH judge
           if outcome ~= OUTCOME_ROOM then
-            if hold and hold.is_concurrent then wait_us = holds.wait_us(hold) or wait_us end
+            if hold and (outcome == OUTCOME_OVER or hold.is_concurrent) then
+              wait_us = holds.wait_us(hold, wait_us, limit, cost, used, at_us, rest)
+            end
           elseif mode == MODE_PAY then
             if hold then holds.note_payment(hold, used - rest) end
             used, paid_at_us = used + (algorithm == TOKEN_BUCKET and cost * TICKS or cost), at_us > now_us and at_us or now_us

@@ -1,4 +1,4 @@
-// What holds cost: a payment that opens one and its settlement, beside a plain payment, in memory and in a script of Redis; the
+// What holds cost: a payment that opens one, its settlement, and a refusal, with a plain payment, in memory and in a script of Redis; the
 // call at which as many end at once as one call may end, in Redis's CPU; and how many bytes a live and a settled one take.
 //   npm run build && node --expose-gc bench/store/holds.mjs
 
@@ -41,6 +41,8 @@ const PLAIN = {
 };
 const WITH_HOLDS = { ...PLAIN, holdSeconds: 120 };
 const REFILLED = { ...WITH_HOLDS, amount: 100 };
+/** Refuses what the bench asks next, as soon as holds have paid all. */
+const FULL = { ...WITH_HOLDS, amount: 1, burst: 1_000, windowSeconds: 86_400 };
 const PLACES = { ...WITH_HOLDS, amount: 0, burst: 1_000, isConcurrent: true, keySuffix: "}|concurrent" };
 
 function groupOf(limit, key, mode, cost, holdId, group = new TakeGroup()) {
@@ -120,12 +122,18 @@ async function redisRows() {
     };
     const rows = [];
     for (const takes of [1, 16, 64]) {
-      const found = { plain: [], pay: [], settle: [] };
+      const found = { plain: [], pay: [], settle: [], "refusal that looks at five holds": [] };
+      const full = Array.from({ length: takes }, (_, i) => `full${takes}-${i}`);
+      for (let held = 0; held < 20; held++)
+        await micros(full.map((name) => groupOf(FULL, name, Mode.pay, 50, `r${held}`)));
       for (let round = 0; round < ROUNDS; round++) {
         const ids = Array.from({ length: takes }, (_, i) => [key(round * takes + i), `7f3c9a52-${round}-${i}`]);
         found.plain.push(await micros(ids.map(([name]) => groupOf(PLAIN, `p${name}`, Mode.pay, 1, ""))));
         found.pay.push(await micros(ids.map(([name, id]) => groupOf(WITH_HOLDS, name, Mode.pay, 2_000, id))));
         found.settle.push(await micros(ids.map(([name, id]) => groupOf(WITH_HOLDS, name, Mode.settle, 700, id))));
+        found["refusal that looks at five holds"].push(
+          await micros(full.map((name) => groupOf(FULL, name, Mode.pay, 900, "one more"))),
+        );
         clock.us += 1_000;
       }
       for (const [what, times] of Object.entries(found)) {

@@ -2,10 +2,10 @@
 
 import { beforeEach, describe, expect, test } from "vitest";
 import { Algorithm } from "../../src/engine/domain/limit.ts";
-import { HoldFound, Mode, Verdict } from "../../src/engine/domain/take.ts";
+import { HoldFound, Mode, Outcome, Verdict } from "../../src/engine/domain/take.ts";
 import { CONCURRENT_KEY_SUFFIX } from "../../src/engine/rules/bucket-key.ts";
 import { makeLimit } from "../support/builders.ts";
-import { advance, ask, type HarnessFactory, look, SECOND_US, type StoreHarness } from "./store-harness.ts";
+import { advance, ask, askOne, type HarnessFactory, look, SECOND_US, type StoreHarness } from "./store-harness.ts";
 
 const budget = makeLimit({
   algorithm: Algorithm.tokenBucket,
@@ -37,6 +37,50 @@ export function describeHoldsContract(name: string, factory: HarnessFactory): vo
     let harness: StoreHarness;
     beforeEach(async () => {
       harness = await factory();
+    });
+
+    const DAY_SECONDS = 86_400;
+    const day = { amount: 100, windowSeconds: DAY_SECONDS, holdSeconds: 60 };
+    const slow = makeLimit({ ...day, algorithm: Algorithm.tokenBucket, burst: 100 });
+    const daily = makeLimit({ ...day, algorithm: Algorithm.fixedWindow });
+    const quick = makeLimit({
+      algorithm: Algorithm.tokenBucket,
+      amount: 60,
+      burst: 100,
+      windowSeconds: 60,
+      holdSeconds: 60,
+    });
+    const TEN_OF_9 = "0:9 1:9 2:9 3:9 4:9 5:9 6:9 7:9 8:9 9:9";
+
+    // Promise(holds): A refused call is told to come back when holds that end make room, not later.
+    test.each([
+      // A hold that is opened at 0 ends at 60.
+      { limit: daily, opens: "0:60 1:40", asksAt: 20, cost: 50, seconds: 40 },
+      { limit: slow, opens: "0:60 1:40", asksAt: 20, cost: 50, seconds: 40 },
+      { limit: daily, opens: "0:30 1:30 2:40", asksAt: 20, cost: 50, seconds: 41 },
+      // Tokens return sooner; a hold and some tokens do; a payment that has returned by itself makes no room.
+      { limit: quick, opens: "0:60 0:40", asksAt: 0, cost: 50, seconds: 50 },
+      { limit: quick, opens: "0:30 10:60", asksAt: 30, cost: 95, seconds: 35 },
+      { limit: quick, opens: "0:10 40:80", asksAt: 40, cost: 80, seconds: 60 },
+      // Holds of a window that is over make no room, and hold nothing in the next one.
+      { limit: daily, opens: "-30:100 1:100", asksAt: 5, cost: 50, seconds: 56 },
+      // Ten holds would have to end, but only five are looked at.
+      { limit: daily, opens: TEN_OF_9, asksAt: 10, cost: 100, seconds: 54 },
+      { limit: daily, opens: "0:60", asksAt: 20, cost: 101, seconds: 0 },
+    ])("a refusal waits until holds or tokens make room: $opens, $cost at $asksAt: $seconds s", async (row) => {
+      const { limit, opens, asksAt, cost, seconds } = row;
+      const startUs = harness.nowUs() + DAY_SECONDS * SECOND_US;
+      for (const [i, hold] of opens.split(" ").entries()) {
+        const [at = 0, held = 0] = hold.split(":").map(Number);
+        harness.setUs(startUs + at * SECOND_US);
+        expect((await askOne(harness, { limit, cost: held, holdId: `r${i}` })).paid).toBe(true);
+      }
+      harness.setUs(startUs + asksAt * SECOND_US);
+      for (const mode of [Mode.pay, Mode.peek]) {
+        const { outcome, waitUs } = await askOne(harness, { limit, cost, mode, holdId: "one more" });
+        const expected = seconds > 0 ? Outcome.over : Outcome.never;
+        expect({ outcome, seconds: waitUs / SECOND_US }).toEqual({ outcome: expected, seconds });
+      }
     });
 
     test("an id is free once its hold has ended, although the hold still waits to be given back", async () => {

@@ -42,6 +42,16 @@ export class HoldModel {
     return this.#live.length;
   }
 
+  /** Room for so much, at a later time, if nobody asks or settles before. */
+  roomLater(cost: number, later: number): number {
+    const copy = new HoldModel(this.#limit);
+    copy.#debt = this.#debt;
+    copy.#at = this.#at;
+    copy.#live = [...this.#live];
+    copy.#before.push(...this.#before);
+    return copy.room(cost, later);
+  }
+
   /** Room for so much, at `now`; below 0 if it is missing. */
   room(cost: number, now: number): number {
     this.advance(now);

@@ -144,6 +144,12 @@ export class HoldBook {
     return record === 0 ? undefined : this.#holdAt(this.#records.word(record, WORD.first));
   }
 
+  /** The bucket's hold that ends next after this one; undefined after its last one. */
+  next({ record }: Hold): Hold | undefined {
+    const after = this.#records.word(record, WORD.after);
+    return after === 0 ? undefined : this.#holdAt(after);
+  }
+
   /** Counts holds of the bucket that have ended by themselves. */
   countExpired({ record }: BucketHolds, count: number): void {
     this.#counts.statsOf(this.#records.word(record, WORD.stats)).holdsExpired += count;

@@ -4,13 +4,15 @@
 
 import { MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../base/units.ts";
 import { Algorithm, type Limit } from "../domain/limit.ts";
-import { HoldFound, type Take } from "../domain/take.ts";
+import { HoldFound, Outcome, type Take } from "../domain/take.ts";
 import type { BucketHolds, Hold, HoldBook } from "./hold-book.ts";
 import { tokenBucket } from "./token-bucket.ts";
 import type { BucketAccess, WorkingBucket } from "./working-bucket.ts";
 
 /** Shortest wait in a refusal by `concurrent`, unless the next hold ends sooner. */
 const WAIT_US_MIN = MICROS_PER_SECOND;
+/** Holds that the wait of a refusal takes into account; if they make no room, it is the end of the next one. lua/holds.lua has the same. */
+const LOOKS_MAX = 4;
 
 /**
  * Opens a bucket with holds and brings it to `nowUs`. Holds that have ended are given back, each as of the time of its end. True if
@@ -142,10 +144,38 @@ function noteSettled(take: Take, book: HoldBook, nowUs: number): void {
 }
 
 /**
+ * Writes `waitUs` of a refused take: until its cost returns by itself, or until holds that end make room for it if that is sooner.
+ * Never later than the cost would pass if nobody settled, asked or paid meanwhile.
+ */
+export function tellWait(bucket: WorkingBucket, take: Take, book: HoldBook, nowUs: number): void {
+  const holds = book.of(take);
+  let hold = holds === undefined ? undefined : book.first(holds);
+  if (holds === undefined || hold === undefined) return;
+  const { limit, cost } = take;
+  if (limit.isConcurrent) take.waitUs = waitForHold(hold, book.sizeOf(holds), nowUs);
+  if (limit.isConcurrent || take.outcome === Outcome.never) return;
+  const { state } = bucket;
+  const { used } = state;
+  for (let looks = 0; hold !== undefined; hold = book.next(hold), looks++) {
+    const endsInUs = Math.max(1, hold.endsAtUs - nowUs);
+    if (looks === LOOKS_MAX) take.waitUs = Math.min(take.waitUs, endsInUs);
+    if (take.waitUs <= endsInUs) break;
+    if (limit.algorithm === Algorithm.tokenBucket)
+      state.used -= Math.min(hold.cost * MICROS_PER_TOKEN, holds.lows.since(hold.payment));
+    // What was paid in an earlier window is not given back.
+    else if (hold.paidAtUs >= state.atUs) state.used -= hold.cost;
+    bucket.step.judge(state, limit, cost, nowUs, take);
+    take.waitUs = Math.max(endsInUs, take.waitUs);
+  }
+  state.used = used;
+  take.outcome = Outcome.over;
+}
+
+/**
  * Microseconds after which a caller that `concurrent` refused may try again. An estimate: if holds open at even intervals, the next
  * one ends after about the oldest one's age divided by their number. At least WAIT_US_MIN, at most until the first hold ends.
  */
-export function waitForHold(first: Hold, count: number, nowUs: number): number {
+function waitForHold(first: Hold, count: number, nowUs: number): number {
   const ageUs = Math.max(0, nowUs - first.paidAtUs);
   return Math.min(Math.max(1, first.endsAtUs - nowUs), Math.max(WAIT_US_MIN, Math.floor(ageUs / count)));
 }

@@ -11,7 +11,7 @@ import { costToReturn, isGroupRefused } from "../domain/verdict.ts";
 import { calendarWindow } from "./calendar-window.ts";
 import { chargeCounters } from "./counters.ts";
 import { fixedWindow } from "./fixed-window.ts";
-import { closeHold, notePayment, openHold, opensHold, openWithHolds, settleHold, waitForHold } from "./holds.ts";
+import { closeHold, notePayment, openHold, opensHold, openWithHolds, settleHold, tellWait } from "./holds.ts";
 import { slidingLog } from "./sliding-log.ts";
 import { slidingWindow } from "./sliding-window.ts";
 import { tokenBucket } from "./token-bucket.ts";
@@ -188,7 +188,7 @@ export class Settlement {
     }
     bucket.step.judge(bucket.kept, take.limit, take.cost, nowUs, take);
     if (take.outcome !== Outcome.room) {
-      if (take.limit.isConcurrent) this.#tellWait(take, nowUs);
+      if (take.limit.holdSeconds > 0) tellWait(bucket, take, this.#access.holds, nowUs);
       return true;
     }
     if (take.mode === Mode.pay && this.#hasPlace(take, bucket)) {
@@ -217,13 +217,6 @@ export class Settlement {
       take.paid = false;
       take.paidAtUs = 0;
     }
-  }
-
-  #tellWait(take: Take, nowUs: number): void {
-    const { holds: book } = this.#access;
-    const holds = book.of(take);
-    const first = holds === undefined ? undefined : book.first(holds);
-    if (holds !== undefined && first !== undefined) take.waitUs = waitForHold(first, book.sizeOf(holds), nowUs);
   }
 
   /** Applies refunds and settlements. They come last, so that no take of the same call passes because of them. */
