@@ -126,12 +126,6 @@ function sharedOptions({ settings, clock, observer }: StoreChoice, onUndone: Den
     // Ended and unset ones are remembered, too.
     runtimeLimitsMax: 2 * settings.runtimeLimitsMax,
     takesInFlightMax: settings.storeQueueMax,
-    breaker: {
-      windowUs: settings.breakerWindowMs * MICROS_PER_MILLI,
-      outcomesMin: settings.breakerCallsMin,
-      failureShare: settings.breakerFailureRatio,
-      pauseUs: settings.breakerProbeIntervalMs * MICROS_PER_MILLI,
-    },
     observer,
     clock,
     onUndone,

@@ -1,4 +1,4 @@
-// Warns of variables that are not read: envoyproxy/ratelimit's without an equivalent here, and names similar to a setting's.
+// Warns of variables that are not read: envoyproxy/ratelimit's without an equivalent here, former settings, and names similar to a setting's.
 
 import { nearestName } from "../../engine/base/near-name.ts";
 
@@ -41,8 +41,16 @@ export const FOREIGN: ReadonlyMap<string, ForeignVariable> = new Map([
   ...named("MEMCACHE_TLS MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION", MEMCACHE_NOTE, OFF),
 ]);
 
+/** Former settings, by name. */
+const FORMER: ReadonlyMap<string, ForeignVariable> = new Map([
+  ...named(
+    "BREAKER_WINDOW BREAKER_CALLS_MIN BREAKER_FAILURE_RATIO BREAKER_PROBE_INTERVAL",
+    "the breaker opens once half of at least 20 store calls within a second failed, and probes the store every 250 ms",
+  ),
+]);
+
 /** Prefixes that only settings of this service have. GRPC_ alone is not one: gRPC libraries read GRPC_TRACE and others. */
-const OUR_PREFIX = /^(?:RULES|STORE|BREAKER|LIMIT|RUNTIME|REDIS|SHUTDOWN|RESPONSE|GRPC_MAX)_/;
+const OUR_PREFIX = /^(?:RULES|STORE|LIMIT|RUNTIME|REDIS|SHUTDOWN|RESPONSE|GRPC_MAX)_/;
 
 /** Variables that Kubernetes sets in every container for a Service: REDIS_SERVICE_HOST, REDIS_PORT_6379_TCP and so on. */
 const SERVICE_LINK = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT|PORT_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)$/;
@@ -66,7 +74,7 @@ export function findForeignNames(
   const warnings: string[] = [];
   for (const [name, text] of Object.entries(env)) {
     if (text === undefined || known.includes(name)) continue;
-    const foreign = FOREIGN.get(name);
+    const foreign = FOREIGN.get(name) ?? FORMER.get(name);
     if (foreign === undefined) {
       const warning = lookAlike(name, text, known);
       if (warning !== undefined) warnings.push(warning);

@@ -6,7 +6,6 @@ import { REDIS_TYPES, REDIS_URL } from "./redis-address.ts";
 import { optional, setting } from "./setting.ts";
 import {
   BOOLEAN,
-  decimalNumber,
   durationMs,
   durationUs,
   FILE,
@@ -156,18 +155,6 @@ export const STORE_SETTINGS = {
   ),
   storeQueueMax: setting("STORE_QUEUE_MAX", wholeNumber(1, 1_000_000), 16_384).means(
     "Maximum takes (one per limit of a call) waiting for the store. More fail at once, as if the store had failed.",
-  ),
-  breakerWindowMs: setting("BREAKER_WINDOW", durationMs(100, 600_000), 1_000).means(
-    "Time over which the breaker counts failures.",
-  ),
-  breakerCallsMin: setting("BREAKER_CALLS_MIN", wholeNumber(1, 1_000_000), 20).means(
-    "Fewest store calls in the window that can open the breaker.",
-  ),
-  breakerFailureRatio: setting("BREAKER_FAILURE_RATIO", decimalNumber(0.01, 1), 0.5).means(
-    "Share of failed calls in the window that opens the breaker.",
-  ),
-  breakerProbeIntervalMs: setting("BREAKER_PROBE_INTERVAL", durationMs(10, 600_000), 250).means(
-    "How often the open breaker probes the store.",
   ),
   expirationJitterSecondsMax: setting("EXPIRATION_JITTER_MAX_SECONDS", wholeNumber(0, 86_400), 300).means(
     "Maximum seconds that COMPATIBILITY_MODE's counters outlive their window in Redis. Other buckets live until they are full.",

@@ -226,7 +226,12 @@ test.each<readonly [string, Environment, readonly unknown[]]>([
     ["REDIS_PORT: no such setting; did you mean REDIS_URL?"],
   ],
   ["a missing letter", { GRPC_PROT: "1" }, ["GRPC_PROT: no such setting; did you mean GRPC_PORT?"]],
-  ["a prefix of ours", { BREAKER_COLOUR_OF_LAMP: "1" }, ["BREAKER_COLOUR_OF_LAMP: no such setting"]],
+  ["a prefix of ours", { STORE_COLOUR_OF_LAMP: "1" }, ["STORE_COLOUR_OF_LAMP: no such setting"]],
+  [
+    "a former setting",
+    { BREAKER_WINDOW: "2s" },
+    [expect.stringMatching(/^BREAKER_WINDOW: not supported; the breaker opens /)],
+  ],
   ["our name where Kubernetes would set a URL", { HEADGATE_PORT: "1" }, [PREFIXED.replaceAll("SHADOW_MODE", "PORT")]],
   ["our name before a setting", { HEADGATE_SHADOW_MODE: "true" }, [PREFIXED]],
   ["the other service's own", { REDIS_POOL_SIZE: "20" }, [POOL]],
