@@ -30,17 +30,6 @@ CREATE TABLE IF NOT EXISTS runtime_event (
 
 CREATE INDEX IF NOT EXISTS runtime_event_key ON runtime_event (prefix, key, version DESC);
 
--- Processes, each with what all others read of it, and threads that are counted; when each was last heard of; and a longer report for those
--- who ask.
-CREATE TABLE IF NOT EXISTS runtime_process (
-  prefix text COLLATE "C",
-  id text COLLATE "C",
-  report text NOT NULL,
-  seen_at timestamptz NOT NULL,
-  published text,
-  PRIMARY KEY (prefix, id)
-);
-
 -- Writes changes as one. `lost_head` is the head that is to get another epoch, or null. expected_us: at_us of what has to be there, 0 for
 -- nothing, null for anything older. new_us: at_us, or null for now. An empty value drops what is there.
 -- reply  the head; then for each change: 'written ' and its at_us, 'conflict ' and what is there, or 'full'. As lua/runtime_limits.lua.

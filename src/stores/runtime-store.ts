@@ -2,6 +2,7 @@
 // (engine/runtime/runtime-table.ts), which rule-sources/runtime keeps equal to the store.
 
 import type { KeptLimit, StoreChange } from "../engine/runtime/runtime-limit.ts";
+import type { ProcessRegister } from "./process-register.ts";
 
 /** The state of the store without its limits: the last change, and more. */
 export interface RuntimeHead extends StoreChange {
@@ -35,37 +36,15 @@ export interface RuntimeEvent {
   readonly before: string;
 }
 
-/** A process, and up to which change it has all limits in force; or a thread that is counted (batching/process-count.ts). */
-export interface RuntimeProcess {
-  readonly id: string;
-  /** Its host, number and start, `ratelimit-0:12:mfx2k9p4`; empty for a thread that is counted. */
-  readonly name: string;
-  readonly epoch: string;
-  readonly version: number;
-  /** What it has counted since its start; empty for a thread. */
-  readonly calls: readonly number[];
-}
-
-/** The answer to a report. */
-interface Beat {
-  /** All that have reported lately. */
-  readonly all: readonly RuntimeProcess[];
-  /** True if the store did not have this one before. */
-  readonly isNew: boolean;
-}
-
 /** Most changes of one `write`: half a millisecond in Redis. */
 export const RUNTIME_WRITES_MAX = 25;
 /** Most changes that the history has, and that processes catch up with without reading all. */
 export const RUNTIME_EVENTS_MAX = 10_000;
-/** A process that has not reported for so long is gone. */
-export const RUNTIME_GONE_MS = 10_000;
-/** Longest report that a process publishes, in bytes, and how many are read at once: some milliseconds of a slow network. */
+/** Longest report that a process publishes, in bytes. */
 export const REPORT_BYTES_MAX = 32_768;
-export const REPORTS_AT_ONCE = 25;
 
 /** Every method but `nowUs` rejects if the store does not answer. */
-export interface RuntimeStore {
+export interface RuntimeStore extends ProcessRegister {
   /** The store's clock, in microseconds since the epoch. */
   nowUs(): number;
   head(): Promise<RuntimeHead>;
@@ -81,14 +60,6 @@ export interface RuntimeStore {
   renew(head: RuntimeHead): Promise<void>;
   /** The newest changes of the key first. */
   history(key: string, countMax: number): Promise<readonly RuntimeEvent[]>;
-  /** Reports `own`; undefined only asks. */
-  beat(own: RuntimeProcess | undefined): Promise<Beat>;
-  /** Keeps a longer report of a process that beats, of at most REPORT_BYTES_MAX, which only those who ask read. */
-  publish(id: string, report: string): Promise<void>;
-  /** The longer reports of all that have beaten lately. */
-  published(): Promise<readonly string[]>;
-  /** Removes what was reported under the id, so that the others need not wait until it is gone. */
-  leave(id: string): Promise<void>;
 }
 
 // The texts of these in Redis and PostgreSQL.
@@ -119,21 +90,4 @@ export function readKept([key, text]: readonly [key: string, text: string]): Kep
 export function readEvent(text: string): RuntimeEvent & { readonly version: number } {
   const [version, atUs, key = "", value = "", before = ""] = text.split("\n");
   return { version: Number(version), kept: { key, value, atUs: Number(atUs) }, before };
-}
-
-/** What a beat says, without the process's id. */
-export function processText({ epoch, version, calls, name }: RuntimeProcess): string {
-  return `${version} ${epoch === "" ? "-" : epoch} ${calls.join() || "-"} ${name}`;
-}
-
-export function readProcess(id: string, text: string): RuntimeProcess {
-  const [version, epoch = "", calls = "-", ...name] = text.split(" ");
-  const counts = calls.split(",").map(Number);
-  return {
-    id,
-    name: name.join(" "),
-    epoch: epoch === "-" ? "" : epoch,
-    version: Number(version),
-    calls: counts.every(Number.isSafeInteger) ? counts : [],
-  };
 }

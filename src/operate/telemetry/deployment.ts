@@ -1,7 +1,7 @@
 // Calls of all processes that share a store, by the store's register: their sum, which only grows, and the rates of each process.
 
 import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
-import type { RuntimeProcess } from "../../stores/runtime-store.ts";
+import type { RegisteredProcess } from "../../stores/process-register.ts";
 import type { CallCounts } from "./observers.ts";
 
 /** Outcomes of calls, in the order of all lists here. */
@@ -46,7 +46,7 @@ export class Deployment {
   }
 
   /** Takes what the register says at that time. */
-  heard(all: readonly RuntimeProcess[], ownId: string, nowUs: number): void {
+  heard(all: readonly RegisteredProcess[], ownId: string, nowUs: number): void {
     const known = new Map<string, Known>();
     for (const { id, name: instance, calls } of all) {
       if (calls.length < CALLS.length) continue;

@@ -12,10 +12,10 @@ import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { waitAtMost } from "../../engine/base/wait-at-most.ts";
 import { isForgotten, type KeptLimit, readValue, type StoreChange } from "../../engine/runtime/runtime-limit.ts";
 import type { RuntimeTable } from "../../engine/runtime/runtime-table.ts";
+import type { RegisteredProcess } from "../../stores/process-register.ts";
 import {
   RUNTIME_WRITES_MAX,
   type RuntimeHead,
-  type RuntimeProcess,
   type RuntimeStore,
   type RuntimeWrite,
 } from "../../stores/runtime-store.ts";
@@ -45,7 +45,7 @@ interface RuntimeSyncOptions {
   readonly name: string;
   /** The calls that this process reports to the others, and what receives their reports. */
   readonly register?:
-    | { calls(): readonly number[]; heard(all: readonly RuntimeProcess[], ownId: string): void }
+    | { calls(): readonly number[]; heard(all: readonly RegisteredProcess[], ownId: string): void }
     | undefined;
 }
 
@@ -294,7 +294,7 @@ const LOOK_MS = 50;
 export async function confirmed(
   store: RuntimeStore,
   head: RuntimeHead,
-): Promise<{ readonly all: readonly RuntimeProcess[]; readonly waiting: readonly RuntimeProcess[] }> {
+): Promise<{ readonly all: readonly RegisteredProcess[]; readonly waiting: readonly RegisteredProcess[] }> {
   for (let look = 1; ; look++) {
     const all = (await store.beat(undefined)).all.filter(({ name }) => name !== "");
     // After another epoch the version is compared by nobody; who has it has read all.

@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import type { Clock } from "../../engine/base/clock.ts";
 import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import { waitAtMost } from "../../engine/base/wait-at-most.ts";
-import { RUNTIME_GONE_MS, type RuntimeStore } from "../runtime-store.ts";
+import { PROCESS_GONE_MS, type ProcessRegister } from "../process-register.ts";
 import type { ProcessCounts } from "../store.ts";
 
 const BEAT_MS = 1_000;
@@ -14,12 +14,9 @@ const SECOND_BEAT_MS = 300;
 /** Longest wait for leaving: a process that can't leave is counted as gone later. */
 const LEAVE_MS_MAX = 250;
 
-/** The register of the processes that share a store. */
-type ProcessRegister = Pick<RuntimeStore, "beat" | "leave">;
-
 /** Counts from the first question on. A failed report leaves the count as it was. */
 export class ProcessCount implements ProcessCounts {
-  readonly #register: ProcessRegister;
+  readonly #register: Pick<ProcessRegister, "beat" | "leave">;
   readonly #clock: Clock;
   readonly #id = randomUUID();
   readonly #membership = new Membership();
@@ -27,7 +24,7 @@ export class ProcessCount implements ProcessCounts {
   #secondBeat: NodeJS.Timeout | undefined;
   #isStopped = false;
 
-  constructor(register: ProcessRegister, clock: Clock) {
+  constructor(register: Pick<ProcessRegister, "beat" | "leave">, clock: Clock) {
     this.#register = register;
     this.#clock = clock;
   }
@@ -75,7 +72,7 @@ export class ProcessCount implements ProcessCounts {
 }
 
 /** A process that has been silent for this long is removed from the register. */
-export const GONE_AFTER_US = RUNTIME_GONE_MS * MICROS_PER_MILLI;
+export const GONE_AFTER_US = PROCESS_GONE_MS * MICROS_PER_MILLI;
 /** A process that has counted within this time hands out by that count. */
 const FRESH_US = 2_500 * MICROS_PER_MILLI;
 /** A process on the register for this long is in every count that is fresh, and was when the leases of such counts began. */

@@ -11,6 +11,7 @@ export const SQL_FILES = [
   "take_each.sql",
   "locked_takes.sql",
   "housekeeping.sql",
+  "processes.sql",
   "runtime_limits.sql",
 ] as const;
 

@@ -2,57 +2,38 @@
 // server for long. All keys have one hash tag, so that one script (lua/runtime_limits.lua) can write them on a cluster, too.
 
 import { randomUUID } from "node:crypto";
-import type { Clock } from "../../engine/base/clock.ts";
-import { StoreError } from "../../engine/base/errors.ts";
-import { isRecord } from "../../engine/base/is-record.ts";
-import { MICROS_PER_MILLI } from "../../engine/base/units.ts";
 import {
   headText,
-  processText,
-  REPORTS_AT_ONCE,
   RUNTIME_EVENTS_MAX,
-  RUNTIME_GONE_MS,
   type RuntimeStore,
   type RuntimeWrite,
   readEvent,
   readHead,
   readKept,
-  readProcess,
   readWritten,
 } from "../runtime-store.ts";
-import type { RedisNode } from "./redis-node.ts";
+import { Aside, type AsideOptions, textOrNone, texts } from "./aside.ts";
+import { redisProcessRegister } from "./process-register.ts";
 import { textOfRuntimeScript } from "./scripts.ts";
 
 /** Limits, and changes of the history, that are read at once. */
 const LIMITS_AT_ONCE = 1_000;
 const EVENTS_AT_ONCE = 500;
 
-interface RuntimeStoreOptions {
-  readonly keyPrefix: string;
+interface RuntimeStoreOptions extends AsideOptions {
   /** Most limits, with ended and unset ones. */
   readonly limitsMax: number;
-  /** The node that keeps a key now, if it is known. */
-  readonly nodeOf: (key: string) => RedisNode | undefined;
-  readonly clock: Clock;
 }
 
 /** The store. */
-export function redisRuntimeStore({ keyPrefix, limitsMax, nodeOf, clock }: RuntimeStoreOptions): RuntimeStore {
+export function redisRuntimeStore(options: RuntimeStoreOptions): RuntimeStore {
+  const { keyPrefix, limitsMax } = options;
   const prefix = `${keyPrefix}{headgate:limits}:`;
   const keys = [`${prefix}head`, `${prefix}history`, `${prefix}limits`] as const;
   const [headKey, historyKey, limitsKey] = keys;
-  const [processesKey, reportsKey] = [`${prefix}processes`, `${prefix}reports`];
   const script = textOfRuntimeScript();
-  const ask = async (name: string, ...args: readonly string[]): Promise<unknown> => {
-    const node = nodeOf(headKey);
-    if (node?.connection === undefined)
-      throw new StoreError("STORE_UNREACHABLE", node?.trouble() ?? "Redis can't be reached");
-    try {
-      return await node.connection.command(name, args);
-    } catch (error) {
-      throw new StoreError("STORE_COMMAND", node.describe(error), error);
-    }
-  };
+  const aside = new Aside(options, headKey);
+  const ask = (name: string, ...args: readonly string[]) => aside.ask(name, ...args);
   const write = async (changes: readonly RuntimeWrite[], lost = "") => {
     const values = changes.flatMap(({ key, value, expectedUs, atUs }) => [
       key,
@@ -67,15 +48,9 @@ export function redisRuntimeStore({ keyPrefix, limitsMax, nodeOf, clock }: Runti
   };
   const events = async (name: string, ...range: readonly string[]) =>
     texts(await ask(name, historyKey, ...range)).map(readEvent);
-  const forget = async (ids: readonly string[]) => {
-    await ask("hdel", processesKey, ...ids);
-    await ask("hdel", reportsKey, ...ids);
-  };
   return {
-    nowUs: () => {
-      const node = nodeOf(headKey);
-      return node === undefined ? clock.nowUs() : node.serverTimeMs() * MICROS_PER_MILLI;
-    },
+    ...redisProcessRegister(options),
+    nowUs: () => aside.nowUs(),
     head: async () => readHead(textOrNone(await ask("get", headKey))),
     async changesAfter(version, head) {
       const found: ReturnType<typeof readEvent>[] = [];
@@ -110,42 +85,5 @@ export function redisRuntimeStore({ keyPrefix, limitsMax, nodeOf, clock }: Runti
       }
       return found.slice(0, countMax);
     },
-    async beat(own) {
-      const nowMs = Math.floor(this.nowUs() / MICROS_PER_MILLI);
-      const added = own && (await ask("hset", processesKey, own.id, `${nowMs} ${processText(own)}`));
-      const all = pairs(await ask("hgetall", processesKey));
-      const gone = all.filter(([, text]) => Number(text.split(" ", 1)[0]) < nowMs - RUNTIME_GONE_MS);
-      if (gone.length > 0) await forget(gone.map(([id]) => id));
-      const live = all.filter((process) => !gone.includes(process));
-      return {
-        all: live.map(([id, text]) => readProcess(id, text.slice(text.indexOf(" ") + 1))),
-        isNew: Number(added) === 1,
-      };
-    },
-    async publish(id, report) {
-      await ask("hset", reportsKey, id, report);
-      await ask("pexpire", reportsKey, String(RUNTIME_GONE_MS));
-    },
-    async published() {
-      const ids = (await this.beat(undefined)).all.filter(({ name }) => name !== "").map(({ id }) => id);
-      const reports: string[] = [];
-      for (let i = 0; i < ids.length; i += REPORTS_AT_ONCE)
-        reports.push(...texts(await ask("hmget", reportsKey, ...ids.slice(i, i + REPORTS_AT_ONCE))));
-      return reports.filter((report) => report !== "");
-    },
-    leave: (id) => forget([id]),
   };
-}
-
-function texts(reply: unknown): string[] {
-  return Array.isArray(reply) ? reply.map(textOrNone) : [];
-}
-
-function textOrNone(reply: unknown): string {
-  return Buffer.isBuffer(reply) ? reply.toString() : "";
-}
-
-/** A hash, which ioredis makes an object of. */
-function pairs(reply: unknown): (readonly [string, string])[] {
-  return isRecord(reply) ? Object.entries(reply).map(([key, text]) => [key, textOrNone(text)] as const) : [];
 }

@@ -3,15 +3,15 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Clock } from "../../../../src/engine/base/clock.ts";
 import { GONE_AFTER_US, ProcessCount } from "../../../../src/stores/batching/process-count.ts";
-import type { RuntimeProcess, RuntimeStore } from "../../../../src/stores/runtime-store.ts";
+import type { ProcessRegister, RegisteredProcess } from "../../../../src/stores/process-register.ts";
 
 /** A register in memory, that may be silent. */
-class Register implements Pick<RuntimeStore, "beat" | "leave"> {
+class Register implements Pick<ProcessRegister, "beat" | "leave"> {
   readonly seenMs = new Map<string, number>();
   reports = 0;
   isSilent = false;
 
-  async beat(own: RuntimeProcess | undefined) {
+  async beat(own: RegisteredProcess | undefined) {
     const id = own?.id ?? "";
     this.reports++;
     const isNew = !this.seenMs.has(id);
