@@ -5,7 +5,7 @@ import { LongestFirst } from "./test/support/longest-first.ts";
 const CORES = availableParallelism();
 const LONG = "test/**/*.long.test.ts";
 const RUN = "test/support/test-run.ts";
-const SERVERS = ["redis", "postgres", "node24"].map((name) => `test/support/require-${name}.ts`);
+const SERVERS = ["redis", "postgres"].map((name) => `test/support/require-${name}.ts`);
 /** Services start in hundreds; none needs its first calls to be fast. */
 const env = { SHORT_WARM_UP: "1" };
 const EVERYWHERE = {

@@ -7,7 +7,7 @@ import { byId, setShown, setText } from "./dom.mjs";
 import { explainHref, followAddress, offerDomains, openExplain } from "./explain.mjs";
 import { askLimit, showLimits } from "./limits.mjs";
 import { lastFlood } from "./rates.mjs";
-import { limitDrawn, showProcesses, showRules, showWorkers } from "./tables.mjs";
+import { limitDrawn, showProcesses, showRules } from "./tables.mjs";
 import { hideTop, showTop } from "./top.mjs";
 import { showBefore, showConditions, showVerdict, verdictOf } from "./verdict.mjs";
 import { durationWords, processName, sentence, shown, timeWords } from "./words.mjs";
@@ -76,7 +76,6 @@ function showState(state, top) {
   showBefore({ state, history, top });
   showConditions(state);
   showProcesses(state);
-  showWorkers(state);
   offerDomains(rules.domains);
 }
 

@@ -1,4 +1,4 @@
-// Tables of the rules in force, with the counts of each limit, and of several processes or workers.
+// Tables of the rules in force, with the counts of each limit, and of several processes.
 
 import { hrefOf } from "./address.mjs";
 import { drawSpark, makeSpark } from "./charts.mjs";
@@ -116,21 +116,6 @@ export function showProcesses({ processes }) {
     },
     { head: "Refused/s", is: "number", text: ({ per_second: rates }) => rateWords(rates?.refused ?? null) },
     { head: "Rules", is: "wide", text: ({ rules }) => rules?.slice(0, 12) ?? "" },
-  ]);
-}
-
-/** @param {State} state */
-export function showWorkers({ workers, answered_by: answeredBy }) {
-  setShown(byId("workers-section"), workers !== undefined);
-  fillTable(byId("workers"), workers ?? [], ({ worker }) => String(worker), [
-    { head: "Worker", text: ({ worker }) => String(worker) },
-    { head: "Status", text: ({ worker, status }) => statusWords(String(status), worker === answeredBy) },
-    { head: "Connections", is: "number", text: ({ connections }) => countWords(Number(connections)) },
-    { head: "Calls", is: "number wide", text: ({ calls }) => countWords(Number(calls)) },
-    {
-      head: "Rules",
-      text: ({ rules }) => /** @type {{ hash: string | null }} */ (rules).hash?.slice(0, 12) ?? "none",
-    },
   ]);
 }
 

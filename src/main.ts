@@ -1,6 +1,5 @@
 #!/usr/bin/env node
-// Process entry: gives the command line its `serve`, and turns signals into reloads and an orderly end. With WORKERS this thread only
-// supervises others, which run worker.ts, and passes on what signals mean. Only a thread that decides calls loads the app.
+// Process entry: gives the command line its `serve`, and turns signals into reloads and an orderly end. Only `serve` loads the app.
 
 import "./process/quick-start.ts";
 import { readFileSync } from "node:fs";
@@ -10,30 +9,19 @@ import { ConfigError } from "./engine/base/errors.ts";
 import { SharedCounts } from "./engine/base/shared-counts.ts";
 import { visibleLines } from "./engine/base/visible.ts";
 import type { Logger } from "./operate/telemetry/logger.ts";
-import type { AppOptions } from "./process/app/app-options.ts";
 import { openLog } from "./process/open-log.ts";
-import { type OpenMemory, openMemory } from "./process/open-memory.ts";
+import { openMemory } from "./process/open-memory.ts";
 import { startSmall } from "./process/quick-start.ts";
 import { deleteSecrets, readSettings, type Settings } from "./process/settings.ts";
-import { workerCountOf } from "./process/workers/core-count.ts";
 
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
   version: string;
 };
 
-/** What a worker's thread runs. */
-const WORKER = new URL("worker.js", import.meta.url);
-
-/** What signals act on: the service in this thread, or the supervisor of several. */
+/** What signals act on. */
 interface Running {
   reload(): Promise<unknown>;
   stop(how: { readonly delays: boolean }): Promise<void>;
-}
-
-interface Threads {
-  readonly memory: OpenMemory | undefined;
-  readonly count: number;
-  readonly env: Readonly<NodeJS.ProcessEnv>;
 }
 
 /** Serves until SIGTERM or SIGINT. A second one ends the process at once. */
@@ -53,11 +41,12 @@ async function serve(): Promise<void> {
     logger.info("SIGHUP: reloading rule files");
     void running?.reload();
   });
-  const count = workerCountOf(settings.workers);
   const start = async (): Promise<Running> => {
-    const memory = await openMemory({ settings, clock, logger, threads: count });
+    const memory = await openMemory({ settings, clock, logger });
     try {
-      const service = await startService({ settings, clock, logger, version }, { memory, count, env });
+      const { startApp } = await import("./process/app.ts");
+      const counts = new SharedCounts(reserveCounts(1), 0);
+      const service = await startApp({ settings, clock, logger, version, memory: memory?.shared, counts });
       return {
         reload: () => service.reload(),
         async stop(how) {
@@ -80,20 +69,6 @@ async function serve(): Promise<void> {
   running = first;
   hasStarted();
   await end(running, await asked, { settings, logger });
-}
-
-/** The service in this thread, or in several that this one supervises. */
-async function startService(options: Omit<AppOptions, "counts">, { memory, count, env }: Threads): Promise<Running> {
-  if (count === 1)
-    return (await import("./process/app.ts")).startApp({
-      ...options,
-      memory: memory?.shared,
-      counts: new SharedCounts(reserveCounts(1), 0),
-    });
-  const { Supervisor } = await import("./process/workers/supervisor.ts");
-  const supervisor = new Supervisor({ ...options, memory, count, env, file: WORKER });
-  await supervisor.start();
-  return supervisor;
 }
 
 function askedToEnd(): Promise<NodeJS.Signals> {

@@ -10,7 +10,7 @@ export interface Finding {
   readonly severity: Severity;
   /** What is wrong, in one or more sentences; with a `count`, what follows the number. */
   readonly says: string;
-  /** How often it happened, for events that are counted; summed over workers. */
+  /** How often it happened, for events that are counted. */
   readonly count?: number;
   /** The id of the problem that explains this one; if that is found too, this one becomes its detail. */
   readonly causedBy?: string;
@@ -20,8 +20,6 @@ export interface Finding {
   readonly see: string;
   /** Places and mistakes, one per line. */
   readonly details?: readonly string[];
-  /** True: found in counters that all workers share, so each finds the same; the one that found it first counts. */
-  readonly isOfAll?: boolean;
   /** True: of several processes all must report it, and of its details those count of which all have the part before `): `. */
   readonly needsAll?: boolean;
 }

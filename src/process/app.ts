@@ -23,7 +23,7 @@ async function close(
   lastSpansMs: number,
 ): Promise<void> {
   reloader.close();
-  await runtimeLimits.sync?.close();
+  await runtimeLimits.sync.close();
   await running.grpc?.drain(graceMs);
   await Promise.all(running.pages.map((server) => server.close(graceMs)));
   for (const watch of running.watches) clearInterval(watch);
@@ -61,12 +61,11 @@ async function start(parts: AppParts) {
   showRulesHealth(parts);
   await warmUpCalls(parts.clock);
   await watchStore(parts);
-  await runtimeLimits.sync?.start();
+  await runtimeLimits.sync.start();
   if (storeHealth.trouble() === undefined) await warmUpStore(store);
   const grpc = await openGrpc(parts, pages.http ?? 0);
   health.setTrouble(START, undefined);
-  // With several workers the supervisor says it, once for all.
-  if (parts.link === undefined) sayListening(settings, { ...pages, grpc: grpc.port }, logger);
+  sayListening(settings, { ...pages, grpc: grpc.port }, logger);
   return {
     grpcPort: grpc.port,
     httpPort: pages.http ?? 0,

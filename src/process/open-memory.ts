@@ -7,13 +7,7 @@ import { HOLDS_IN_MEMORY_MAX } from "../engine/domain/limit.ts";
 import type { Logger } from "../operate/telemetry/logger.ts";
 import { LockHeldError } from "../stores/memory/snapshot/snapshot-lock.ts";
 import { Snapshots } from "../stores/memory/snapshot/snapshots.ts";
-import {
-  type MemoryBounds,
-  MemoryLayout,
-  newSharedStore,
-  type SharedStore,
-  StoreMemory,
-} from "../stores/memory/store-memory.ts";
+import { type MemoryBounds, MemoryLayout, newSharedStore, type SharedStore } from "../stores/memory/store-memory.ts";
 import type { Settings } from "./settings.ts";
 
 /** Least time for the last snapshot, in milliseconds, however short SHUTDOWN_GRACE is. */
@@ -30,10 +24,8 @@ export interface SharedMemory {
   readonly snapshots: SharedArrayBuffer | undefined;
 }
 
-export interface OpenMemory {
+interface OpenMemory {
   readonly shared: SharedMemory;
-  /** Undoes what an ended thread left unfinished, and frees its locks. */
-  endThread(thread: number): void;
   /** Ends snapshots, with a last one if the process `wasServing`. Call it when no call is under way. */
   close(wasServing: boolean): Promise<void>;
 }
@@ -42,8 +34,6 @@ interface MemoryOptions {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Number of threads that decide calls. */
-  readonly threads: number;
 }
 
 function reserved(bounds: MemoryBounds): SharedStore {
@@ -63,10 +53,10 @@ function reserved(bounds: MemoryBounds): SharedStore {
  * Makes the memory and fills it from MEMORY_SNAPSHOT; undefined with another store. Call it before any key is hashed. Rejects with ConfigError
  * if the system has too few addresses, or if another process uses the file: both would grant the whole limit.
  */
-export async function openMemory({ settings, clock, logger, threads }: MemoryOptions): Promise<OpenMemory | undefined> {
+export async function openMemory({ settings, clock, logger }: MemoryOptions): Promise<OpenMemory | undefined> {
   const { backendType, bucketsMax, slidingLogBytesMax, memorySnapshot: file, memorySnapshotIntervalMs } = settings;
   if (backendType !== "memory") return undefined;
-  const bounds = { bucketsMax, logBytesMax: slidingLogBytesMax, holdsMax: HOLDS_IN_MEMORY_MAX, threadsMax: threads };
+  const bounds = { bucketsMax, logBytesMax: slidingLogBytesMax, holdsMax: HOLDS_IN_MEMORY_MAX, threadsMax: 1 };
   const store = reserved(bounds);
   const snapshots =
     file === undefined
@@ -83,7 +73,6 @@ export async function openMemory({ settings, clock, logger, threads }: MemoryOpt
   }
   return {
     shared: { store, hashKey: hashKeyInUse(), snapshots: snapshots?.status.buffer },
-    endThread: (thread) => new StoreMemory(store, thread).endThread(),
     async close(wasServing) {
       if (wasServing) await snapshots?.close(Math.max(settings.shutdownGraceMs, LAST_SNAPSHOT_MS_MIN));
       else await snapshots?.abandon();

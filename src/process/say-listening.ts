@@ -1,16 +1,15 @@
 // The log line of a process that starts to answer calls.
 
 import type { Logger } from "../operate/telemetry/logger.ts";
+import type { PageName } from "./app/page-addresses.ts";
 import type { Settings } from "./settings.ts";
-import type { ListenerName } from "./workers/messages.ts";
 
-/** Logs that the process listens; once for all workers. */
+/** Logs that the process listens, on these ports. */
 export function sayListening(
   { grpcUnixSocket, grpcHost, httpHost, backendType: store }: Settings,
-  { grpc, http, debug, metrics }: Partial<Record<ListenerName, number>>,
+  { grpc, http, debug, metrics }: { readonly grpc: number } & Partial<Record<PageName, number>>,
   logger: Logger,
-  workers?: number,
 ): void {
   const address = grpcUnixSocket ?? `${grpcHost}:${grpc}`;
-  logger.info({ grpc: address, http: `${httpHost}:${http}`, store, debug, metrics, workers }, "listening");
+  logger.info({ grpc: address, http: `${httpHost}:${http}`, store, debug, metrics }, "listening");
 }

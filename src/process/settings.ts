@@ -76,12 +76,10 @@ function completed(values: TableValues, env: Environment, mistakes: string[], wa
     ...values,
     ...rulesPlace(values, env),
     backendType,
-    // On a terminal main.ts sets LOG_FORMAT: a worker's thread has no terminal.
+    // On a terminal main.ts sets LOG_FORMAT.
     logFormat: values.logFormat ?? ("json" as const),
     // The reference service's default under COMPATIBILITY_MODE.
     onStoreFailure: values.onStoreFailure ?? (compatibilityMode ? "error" : "allow"),
-    /** 1 with a Unix socket or grpc-js, whatever WORKERS says. */
-    workers: settleWorkers(values, mistakes),
     grpcReflection: values.grpcReflection ?? !compatibilityMode,
     // As in the reference service, STATSD_HOST alone turns statsd on.
     usesStatsd: values.usesStatsd ?? (compatibilityMode && (env.STATSD_HOST ?? "").trim() !== ""),
@@ -260,18 +258,6 @@ function backendTypeOf({ backendType, redisUrl, postgresUrl }: TableValues): Bac
   if (backendType !== undefined) return backendType;
   if (redisUrl !== undefined) return "redis";
   return postgresUrl === undefined ? "memory" : "postgres";
-}
-
-function settleWorkers({ workers, grpcUnixSocket, grpcTransport }: TableValues, mistakes: string[]): number | "auto" {
-  const trouble =
-    grpcUnixSocket !== undefined
-      ? `with GRPC_UDS, got ${workers}: one worker serves it`
-      : grpcTransport === "grpc-js"
-        ? `with GRPC_TRANSPORT=grpc-js, got ${workers}: the HTTP/2 of Node.js may end the process when a thread ends`
-        : undefined;
-  if (trouble === undefined || workers === 1) return workers;
-  if (workers !== "auto") mistakes.push(`WORKERS: expected 1 or auto ${trouble}`);
-  return 1;
 }
 
 /**

@@ -1,4 +1,4 @@
-// What callers see while Headgate or Redis is away. Restarts and drains, which they don't see, are in workers.test.ts.
+// What callers see while Headgate or Redis is away. Restarts and drains, which they don't see, are in restarts.test.ts.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";

@@ -9,12 +9,7 @@ export default defineConfig({
     reporters: ["default", "./test/support/run-reporter.ts"],
     include: ["test/envoy/**/*.test.ts"],
     setupFiles: ["test/support/each-file.ts"],
-    globalSetup: [
-      "test/support/test-run.ts",
-      "test/support/require-redis.ts",
-      "test/support/require-node24.ts",
-      "test/envoy/support/require-envoy.ts",
-    ],
+    globalSetup: ["test/support/test-run.ts", "test/support/require-redis.ts", "test/envoy/support/require-envoy.ts"],
     retry: 0,
     expect: { poll: { timeout: 15_000 } },
     // Only for what never ends.

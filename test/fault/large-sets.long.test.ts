@@ -58,7 +58,6 @@ describe.runIf(program !== undefined)("a set of 8 MB holds the event loop for le
       compile: { statsBook: new LimitStatsBook(200, countsAlone(262_144)) },
       files: undefined,
       cacheFile: join(temporaryFolder("headgate-cache"), "rules"),
-      writesCache: true,
       clock: new SystemClock(),
       log: silent,
       changed: () => undefined,

@@ -1,11 +1,11 @@
 // Collectors that are away, busy, silent or slow on purpose, in front of real processes: calls are answered, memory is bounded, the
-// end comes. And processes that are told to end, several workers, and no OpenTelemetry installed.
+// end comes. And processes that are told to end, and no OpenTelemetry installed.
 
 import { cpSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { OtlpReceiver } from "../support/otlp-receiver.ts";
-import { freePort, RedisServer } from "../support/redis-server.ts";
+import { freePort } from "../support/redis-server.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type AskedRequest, askOnce, openClient } from "../support/test-app.ts";
@@ -94,20 +94,6 @@ describe.concurrent.each(["http", "grpc"] as const)("over %s", (protocol) => {
     expect(await service.stop()).toBe(0);
     expect(receiver.spans).toHaveLength(1_100);
   });
-});
-
-test("each of several workers sends its own spans, under an instance id of its own", async () => {
-  const redis = await RedisServer.start();
-  const receiver = await OtlpReceiver.start();
-  const env = { ...receiver.env("http"), WORKERS: "2", REDIS_URL: `redis://127.0.0.1:${redis.port}` };
-  const service = await start(env);
-  // A connection stays with one worker; a new one goes to the other.
-  await Promise.all(Array.from({ length: 8 }, () => hit(service, 20)));
-  expect(await spanCounts(service)).toHaveProperty("sent");
-  expect(await service.stop()).toBe(0);
-  expect(receiver.spans).toHaveLength(160);
-  const instances = new Set(receiver.spans.map(({ resource }) => resource["service.instance.id"]));
-  expect(instances.size).toBe(2);
 });
 
 describe("without OpenTelemetry's packages", () => {

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { RULE_METRICS } from "../../src/operate/telemetry/metrics.ts";
-import { METRICS, WORKER_METRICS } from "../../src/process/app/metrics-table.ts";
+import { METRICS } from "../../src/process/app/metrics-table.ts";
 import { FETCH_MS, pythonPackage, runPython } from "../support/deploy-tools.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
@@ -93,7 +93,7 @@ let uses: Record<string, Use[]>;
 const exported = new Map<string, readonly string[]>();
 
 beforeAll(async () => {
-  for (const { name, kind, labels } of Object.values({ ...METRICS, ...RULE_METRICS, ...WORKER_METRICS })) {
+  for (const { name, kind, labels } of Object.values({ ...METRICS, ...RULE_METRICS })) {
     if (kind !== "histogram") exported.set(name, labels);
     else
       for (const [end, more] of [
@@ -120,10 +120,10 @@ describe("alerts and dashboard", () => {
     expect(Object.keys(uses).length).toBeGreaterThan(30);
   });
 
-  test("between them show all that is known of workers and certificates, and what peers of the gRPC port do wrong", () => {
+  test("between them show all that is known of certificates, and what peers of the gRPC port do wrong", () => {
     const used = new Set(Object.values(uses).flatMap((list) => list.map(({ name }) => name)));
-    const { grpcTroubles, tlsRemaining, tlsLifetime, tlsLastChangeOk, workers } = METRICS;
-    const rows = [...Object.values(WORKER_METRICS), grpcTroubles, tlsRemaining, tlsLifetime, tlsLastChangeOk, workers];
+    const { grpcTroubles, tlsRemaining, tlsLifetime, tlsLastChangeOk } = METRICS;
+    const rows = [grpcTroubles, tlsRemaining, tlsLifetime, tlsLastChangeOk];
     expect(rows.map(({ name }) => name).filter((name) => !used.has(name))).toEqual([]);
   });
 

@@ -196,11 +196,6 @@ const FAILURES: readonly (readonly [name: string, env: () => Readonly<Record<str
     /cluster|password/i,
   ],
   [
-    "workers that all have a wrong password",
-    () => ({ WORKERS: "2", REDIS_URL: `redis://:${ENCODED}@127.0.0.1:${redis.port}` }),
-    /password/,
-  ],
-  [
     "a second Redis with a wrong password",
     () => ({
       REDIS_URL: `127.0.0.1:${closedPort}`,

@@ -11,7 +11,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { listen } from "../support/listen.ts";
 import { freePort } from "../support/redis-server.ts";
-import { NODE_24 } from "../support/require-node24.ts";
 import { spawnService } from "../support/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startBareApp } from "../support/test-app.ts";
@@ -40,7 +39,6 @@ const STORES: Readonly<Record<string, () => Record<string, string>>> = {
   "a Redis that says nothing": () => ({ REDIS_URL: `127.0.0.1:${mute}` }),
   "a PostgreSQL that is away": () => ({ POSTGRES_URL: `postgres://u@127.0.0.1:${nobody}/d` }),
   "a PostgreSQL that says nothing": () => ({ POSTGRES_URL: `postgres://u@127.0.0.1:${mute}/d` }),
-  "two workers and a Redis that is away": () => ({ WORKERS: "2", REDIS_URL: `127.0.0.1:${nobody}` }),
 };
 const CASES = Object.entries(STORES).map(([store, env]) => ({ store, env }));
 
@@ -88,9 +86,9 @@ function isOpen(port: number): Promise<boolean> {
 }
 
 describe("/readyz of a process that starts", () => {
-  const three = CASES.filter(({ store }) => /memory|Redis that says|workers/.test(store));
+  const two = CASES.filter(({ store }) => /memory|Redis that says/.test(store));
   // Promise(processes): `/readyz` answers 200 once calls are answered and the store was asked, and not before.
-  test.concurrent.each(three)("with $store says 200 when calls are answered, and not before", async ({ env }) => {
+  test.concurrent.each(two)("with $store says 200 when calls are answered, and not before", async ({ env }) => {
     const [http, grpc] = [await freePort(), await freePort()];
     const own = { SHORT_WARM_UP: "", PORT: String(http), GRPC_PORT: String(grpc) };
     const started = startProcess({ ...env(), ...own });
@@ -186,17 +184,12 @@ test("SIGTERM to what `npm start` runs reaches the service", async () => {
 test.each([
   { on: "a terminal", env: {}, line: /^\d{4}-\S+Z INFO {2}listening /m },
   {
-    on: "a terminal with workers",
-    env: { WORKERS: "2" },
-    line: /^\S+Z INFO {2}rules are in force worker=1 /m,
-  },
-  {
     on: "a terminal with LOG_FORMAT",
     env: { LOG_FORMAT: "json" },
     line: /^\{.*"msg":"listening"/m,
   },
 ])("the log on $on has lines like $line", async ({ env, line }) => {
-  const serve = `exec '${NODE_24}' '${join(ROOT, "dist/main.js")}' serve`;
+  const serve = `exec '${process.execPath}' '${join(ROOT, "dist/main.js")}' serve`;
   const started = startProcess(env, ["script", "-qfec", serve, "/dev/null"]);
   await vi.waitUntil(() => /listening/.test(started.output()), { timeout: END_MS });
   started.child.kill("SIGTERM");

@@ -1,4 +1,4 @@
-// /top of a whole service: who is limited, in each store and over workers.
+// /top of a whole service: who is limited, in each store.
 
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
@@ -8,8 +8,7 @@ import { ManualClock } from "../support/manual-clock.ts";
 import type { RecordedTerminal } from "../support/recorded-terminal.ts";
 import { runProgram } from "../support/run-program.ts";
 import { type SharedServers, startPostgres, startRedis } from "../support/shared-stores.ts";
-import { askOnce, openClient, startTestApp, type TestApp } from "../support/test-app.ts";
-import { startWorkers } from "../support/worker-rig.ts";
+import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 const TOKEN = "a-token-of-the-operators";
 const RULES = `domain: edge
@@ -32,7 +31,6 @@ interface Top {
     readonly refused_since: string | null;
     readonly descriptor?: readonly { readonly key: string; readonly value: string }[];
   }[];
-  readonly workers?: number;
 }
 
 const start = (env: Readonly<Record<string, string>> = {}) => startTestApp(RULES, { STORE_DEADLINE: "10s", ...env });
@@ -54,7 +52,7 @@ describe("in a store", () => {
   });
   const inRedis = () => ({ ...redis.env, CACHE_KEY_PREFIX: `t${Math.random()}:` });
 
-  // Promise(operators): Every refusal counts in `/top`, whoever refuses, on all workers.
+  // Promise(operators): Every refusal counts in `/top`, whoever refuses.
   test.each([
     { name: "memory", env: () => ({}) },
     { name: "Redis, where most refusals come from what is remembered of denials", env: inRedis },
@@ -76,22 +74,6 @@ describe("in a store", () => {
       ]);
     }
   });
-
-  // Promise(operators): Every refusal counts in `/top`, whoever refuses, on all workers.
-  test("workers are added up, and the answer says how many there are", async () => {
-    const rig = await startWorkers({ ...inRedis(), WORKERS: "2" });
-    const calls = Array.from({ length: 6 }, async () => {
-      // A connection each, so that both workers get some.
-      const client = openClient(rig.target, { "grpc.use_local_subchannel_pool": 1 });
-      const descriptors = [{ entries: [{ key: "user", value: "alice" }] }];
-      for (let i = 0; i < 30; i++) await askOnce(client, { domain: "edge", descriptors }, 20_000);
-    });
-    await Promise.all(calls);
-    // Otherwise there would be nothing to add up.
-    await expect.poll(async () => (await rig.workers()).filter((worker) => (worker.calls ?? 0) > 0).length).toBe(2);
-    const top = await topOf(rig);
-    expect([countsOf(top), top.workers]).toEqual([[["user", "alice", 180, 80]], 2]);
-  });
 });
 
 test("JSON says what was asked for, by default the refused of the last minute", async () => {
@@ -102,7 +84,6 @@ test("JSON says what was asked for, by default the refused of the last minute", 
   const top = await topOf(app, "?window=hour&by=asked&keys=1");
   expect(top).toMatchObject({ window: "hour", window_seconds: 3_600, by: "asked" });
   expect(countsOf(top)).toEqual([["user", "alice", 3, 0]]);
-  expect(top).not.toHaveProperty("workers");
 });
 
 test("a query that can't be read is 400 and says what was expected", async () => {

@@ -5,16 +5,9 @@ import { createReadStream, existsSync, readFileSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { RedisServer } from "../support/redis-server.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { askOnce, openClient, startTestApp, type TestApp } from "../support/test-app.ts";
-import { startWorkers } from "../support/worker-rig.ts";
+import { startTestApp, type TestApp } from "../support/test-app.ts";
 import { startXdsServer, type XdsServer, type XdsServerOptions, xdsServerProgram } from "../support/xds-server.ts";
-
-/** What `/config` shows of a worker. */
-interface ShownRules {
-  readonly rules: { readonly version: number | null; readonly hash: string | null };
-}
 
 const program = xdsServerProgram();
 const NODE = "headgate-test";
@@ -221,47 +214,6 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     }
     await expect.poll(() => existsSync(file)).toBe(true);
     expect(readFileSync(file, "utf8")).toContain('"version":"2"');
-  });
-
-  // Promise(xds): Every worker gets its rules by its own stream.
-  test("come to each of several workers by a stream of its own; one of them keeps the set", async () => {
-    const redis = await RedisServer.start();
-    const plane = await startPlane();
-    await plane.serve({ version: "1", resources: [resource("edge", 2)] });
-    const file = join(temporaryFolder("headgate-cache"), "rules");
-    const fleet = await startWorkers({
-      REDIS_URL: `127.0.0.1:${redis.port}`,
-      CONFIG_TYPE: "GRPC_XDS_SOTW",
-      CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${plane.port}`,
-      CONFIG_GRPC_XDS_NODE_ID: NODE,
-      RULES_CACHE: file,
-      DEBUG_PORT: "0",
-    });
-    const streams = () =>
-      new Set(
-        plane
-          .requests()
-          .filter(({ version }) => version === "1")
-          .map(({ stream }) => stream),
-      );
-    await expect.poll(() => streams().size).toBe(2);
-    await expect.poll(() => existsSync(file)).toBe(true);
-    await plane.serve({ version: "2", resources: [resource("edge", 5)] });
-    const hashes = async () => {
-      const { workers } = (await (await fleet.http("/config")).json()) as { workers: readonly ShownRules[] };
-      return workers.map(({ rules }) => `${rules.version} ${rules.hash}`);
-    };
-    // All have the second set, and say so alike.
-    await expect
-      .poll(async () => new Set(await hashes()).size === 1 && (await hashes())[0]?.startsWith("2 "))
-      .toBe(true);
-    // What a gateway reports at the end of a stream bites, whichever worker hears of it.
-    const client = openClient(fleet.target);
-    const code = async (hits: number) => {
-      const descriptor = { entries: [{ key: "user", value: "stream" }], hits_addend: { value: hits } };
-      return (await askOnce(client, { domain: "edge", descriptors: [descriptor] })).overall_code;
-    };
-    expect([await code(0), await code(500), await code(0)]).toEqual(["OK", "OVER_LIMIT", "OVER_LIMIT"]);
   });
 
   // Promise(xds): The last good set, and the last good files with it, end up in force, whatever the order of events.

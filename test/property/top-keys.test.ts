@@ -1,4 +1,4 @@
-// Counts of top keys hold their bounds, whatever traffic comes: against exact counts, over parts of time and over workers.
+// Counts of top keys hold their bounds, whatever traffic comes: against exact counts, over parts of time and over processes.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -102,7 +102,7 @@ function widest(tally: Tally<number>): number {
 }
 
 describe("a sketch of k slots that has counted n", () => {
-  // Promise(operators): Top keys are never counted too low, nor too high by more than stated, over several workers too.
+  // Promise(operators): Top keys are never counted too low, nor too high by more than stated, over several processes too.
   test("never says too little of a key, nor more than it may, and is off by n / k at most, and by one for a key without a name", () => {
     fc.assert(
       fc.property(traffic, slots, (keys, slotsMax) => {
@@ -146,8 +146,8 @@ test("a sum of sketches holds its bounds after any number of parts, pruned after
   );
 });
 
-describe("summaries of several workers", () => {
-  /** What a worker has counted of those that passed and of those that it refused, by keys of its own. */
+describe("summaries of several processes", () => {
+  /** What a process has counted of those that passed and of those that it refused, by keys of its own. */
   function partOf(passed: Traffic, refused: Traffic, slotsMax: number) {
     const own = new Map<number, TrackedKey>();
     const trackedOf = (key: number) => {
@@ -165,20 +165,20 @@ describe("summaries of several workers", () => {
     return { passed: tracked(passed), refused: tracked(refused) };
   }
   const LABELS = { domain: "edge", rule: "user", limit: "" };
-  const worker = fc.record({ passed: traffic, refused: traffic, slotsMax: slots });
+  const process = fc.record({ passed: traffic, refused: traffic, slotsMax: slots });
 
-  // Promise(operators): Top keys are never counted too low, nor too high by more than stated, over several workers too.
+  // Promise(operators): Top keys are never counted too low, nor too high by more than stated, over several processes too.
   test("hold their bounds when each tells only its first keys", () => {
     fc.assert(
       fc.property(
-        fc.array(worker, { minLength: 1, maxLength: 4 }),
+        fc.array(process, { minLength: 1, maxLength: 4 }),
         fc.integer({ min: 1, max: 100 }),
         fc.integer({ min: 0, max: 50 }),
-        (workers, keysMax, publishedMax) => {
-          const summaries = workers.map(({ passed, refused, slotsMax }) =>
+        (processes, keysMax, publishedMax) => {
+          const summaries = processes.map(({ passed, refused, slotsMax }) =>
             summaryOf([partOf(passed, refused, slotsMax)], 0, keysMax),
           );
-          // A process that publishes its workers' keys leaves out more, and the others read JSON.
+          // A process that publishes its keys leaves out more, and the others read JSON.
           const [first, ...others] = summaries;
           const published = topOf(mergeSummaries([first as TopSummary]), publishedMax);
           const all = [JSON.parse(JSON.stringify(published)) as TopSummary, ...others];
@@ -188,8 +188,8 @@ describe("summaries of several workers", () => {
             const byKey = new Map(rows.map((row) => [Number(row.text.key), row[by]]));
             return (key: number) => byKey.get(key) ?? { least: 0, most: rest };
           };
-          const allRefused = workers.flatMap(({ refused }) => refused);
-          const allAsked = [...allRefused, ...workers.flatMap(({ passed }) => passed)];
+          const allRefused = processes.flatMap(({ refused }) => refused);
+          const allAsked = [...allRefused, ...processes.flatMap(({ passed }) => passed)];
           expect(outOfBounds(boundsOf("refused", restRefused), exactOf(allRefused))).toEqual([]);
           expect(outOfBounds(boundsOf("asked", restAsked), exactOf(allAsked))).toEqual([]);
           expect(new Set(keys).size).toBe(keys.length);

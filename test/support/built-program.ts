@@ -2,7 +2,6 @@
 
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { RUNS_NODE_24 } from "./require-node24.ts";
 
 /** The file that is run. */
 export const MAIN = resolve(import.meta.dirname, "../../dist/main.js");
@@ -11,7 +10,8 @@ export const MAIN = resolve(import.meta.dirname, "../../dist/main.js");
  * Node's arguments that run it. V8 compiles a function for speed only after several times the work that it asks for otherwise:
  * a process that a test starts lives for some seconds, and half of its start's processor time would go into that. Node 24 has no such flag.
  */
-export const PROGRAM: readonly string[] = [...(RUNS_NODE_24 ? [] : ["--interrupt-budget=1000000"]), MAIN];
+const FLAGS = Number(process.versions.node.split(".")[0]) < 24 ? ["--interrupt-budget=1000000"] : [];
+export const PROGRAM: readonly string[] = [...FLAGS, MAIN];
 
 /** Throws with the command that builds it if it is missing. */
 export function requireProgram(): void {

@@ -6,7 +6,6 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 // Those with servers that take more than ten seconds. What measures turns of the event loop runs while others wait.
 const LONGEST = [
-  "test/integration/workers.test.ts",
   "test/integration/runtime-limits.test.ts",
   "test/fault/redis-cluster.test.ts",
   "test/fault/network.test.ts",
@@ -17,7 +16,6 @@ const LONGEST = [
   "test/fault/store-away.test.ts",
   "test/fault/overload.test.ts",
   "test/integration/secrets.test.ts",
-  "test/integration/worker-connections.test.ts",
   "test/fault/redis-sentinel.test.ts",
   "test/integration/hot-keys.test.ts",
 ];

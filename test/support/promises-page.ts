@@ -27,7 +27,7 @@ export const THEMES: Readonly<Record<string, string>> = {
   turns: "No caller delays others",
   operators: "Operators",
   traces: "Traces",
-  processes: "Processes and workers",
+  processes: "Processes",
   compatibility: "In place of envoyproxy/ratelimit",
   llm: "Language models",
   gateway: "Envoy Gateway",

@@ -6,14 +6,10 @@ import { writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { MAIN, PROGRAM, requireProgram } from "./built-program.ts";
+import { PROGRAM, requireProgram } from "./built-program.ts";
 import { ownProcess, showOnFailure } from "./child-processes.ts";
 import { endWithTest } from "./ends.ts";
-import { NODE_24 } from "./require-node24.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
-
-/** What several workers are started with, so that `act` reaches them. */
-const ACTING = ["--require", join(import.meta.dirname, "act-in-worker.cjs")];
 
 /** Only for a service that never comes: a busy machine may take long. */
 const START_MS = 45_000;
@@ -30,8 +26,6 @@ export interface ServiceProcess {
   /** Sends SIGTERM and resolves to the exit code; null if a signal ended it. */
   stop(): Promise<number | null>;
   signal(signal: NodeJS.Signals): void;
-  /** Has one of several workers do what it never does by itself: throw an error that nobody catches, exit, or hang. */
-  act(worker: number, act: "throw" | "exit" | "hang"): void;
   /** Resolves when it has ended, however: to the exit code, null if a signal ended it. */
   readonly ended: Promise<number | null>;
 }
@@ -44,7 +38,7 @@ interface Start extends Pick<SpawnOptions, "stdio" | "cwd" | "uid" | "gid"> {
   readonly rules?: string;
 }
 
-/** Starts a service on free ports, with nothing of this process's environment; several workers on Node 24, with an IPC channel. */
+/** Starts a service on free ports, with nothing of this process's environment. */
 export function spawnService(
   env: Readonly<Record<string, string>>,
   { command, flags = [], rules, ...how }: Start = {},
@@ -52,9 +46,7 @@ export function spawnService(
   const rulesDir = rules === undefined ? undefined : temporaryFolder("headgate-rules");
   if (rulesDir !== undefined) writeFileSync(join(rulesDir, "rules.yaml"), rules ?? "");
   if (command === undefined) requireProgram();
-  const hasWorkers = command === undefined && (env.WORKERS ?? "1") !== "1";
-  const [node, ...run] = hasWorkers ? [NODE_24, ...ACTING, MAIN] : [process.execPath, ...PROGRAM];
-  const [program = "", ...args] = command ?? [node, ...flags, ...run, "serve"];
+  const [program = "", ...args] = command ?? [process.execPath, ...flags, ...PROGRAM, "serve"];
   return ownProcess(
     spawn(program, args, {
       env: {
@@ -72,7 +64,7 @@ export function spawnService(
         ...(rulesDir === undefined ? {} : { RULES_DIR: rulesDir }),
         ...env,
       },
-      stdio: ["ignore", "pipe", "pipe", ...(hasWorkers ? (["ipc"] as const) : [])],
+      stdio: ["ignore", "pipe", "pipe"],
       ...how,
     }),
   );
@@ -97,7 +89,6 @@ export async function startService(env: Readonly<Record<string, string>>, start:
       return code;
     }),
     signal: (signal) => child.kill(signal),
-    act: (worker, act) => child.send({ worker, act }),
     ended,
   };
 }

@@ -120,28 +120,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   "process/app": ["*"],
   "process/quick-start": [],
-  "process/workers": [
-    "operate",
-    "engine/base",
-    "engine/domain",
-    "engine/runtime",
-    "process/open-memory.ts",
-    "process/say-listening.ts",
-    "process/settings",
-    "operate/telemetry",
-  ],
-  "process/say-listening.ts": ["operate/telemetry", "process/settings", "process/workers"],
+  "process/say-listening.ts": ["operate/telemetry", "process/app/page-addresses.ts", "process/settings"],
   "process/open-log.ts": ["engine/base", "operate/telemetry", "process/settings"],
   "process/open-memory.ts": ["engine/base", "engine/domain", "operate/telemetry", "process/settings", "stores/memory"],
-  worker: [
-    "process/app",
-    "process/quick-start",
-    "process/open-log.ts",
-    "engine/base",
-    "engine/domain",
-    "process/settings",
-    "process/workers",
-  ],
   main: [
     "process/app",
     "process/open-log.ts",
@@ -152,7 +133,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "engine/domain",
     "process/settings",
     "operate/telemetry",
-    "process/workers",
   ],
 };
 

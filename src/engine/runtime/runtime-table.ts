@@ -37,7 +37,7 @@ const RECORD = { hash: 0, keyBytes: 1, valueBytes: 2, atUs: 2 } as const;
 const RECORD_WORDS = 6;
 
 /** What threads are given of it. Can be sent in a message. */
-export interface SharedRuntimeTable {
+interface SharedRuntimeTable {
   readonly buffer: SharedArrayBuffer;
   readonly limitsMax: number;
 }

@@ -4,7 +4,6 @@ import type { MethodDefinition } from "@grpc/grpc-js";
 import type { Clock } from "../../engine/base/clock.ts";
 import type { HealthState } from "../../engine/base/health.ts";
 import type { SharedCounts } from "../../engine/base/shared-counts.ts";
-import type { SocketSource } from "../../engine/base/socket-source.ts";
 import type { GrpcStatus, TransportObserver, UnaryMethod } from "../unary.ts";
 import type { TlsFiles } from "./tls-files.ts";
 
@@ -25,7 +24,7 @@ export interface GrpcServerOptions {
   /** Calls that may wait for their answer, over all connections; further ones get RESOURCE_EXHAUSTED. */
   readonly inFlightMax: number;
   readonly observer: TransportObserver;
-  /** The counters of all threads; undefined: the server counts for itself. */
+  /** The counters of the process; undefined: the server counts for itself. */
   readonly counts?: SharedCounts | undefined;
   readonly host: string;
   /** 0 picks a free port. */
@@ -36,8 +35,6 @@ export interface GrpcServerOptions {
   readonly unixSocket?: string | undefined;
   /** Certificates for TLS; undefined serves plaintext. */
   readonly tls?: TlsFiles | undefined;
-  /** The source of connections if the main thread listens in place of this one (fast lane only); host, port and socket are then its own. */
-  readonly sockets?: SocketSource | undefined;
 }
 
 /** A listening server. */
@@ -50,8 +47,6 @@ export interface GrpcServer {
   readonly troubles: { sums(): [name: string, sum: number][] };
   /** What the fast lane has read; grpc-js counts nothing. */
   readonly counts?: { sum(name: "connections" | "unaryCalls" | "streams"): number };
-  /** Open streams of all connections; grpc-js does not show them. */
-  openStreams?(): number;
   /**
    * Accepts no new connections and calls, lets calls under way finish, and cuts off what is left after `graceMs` milliseconds. Resolves
    * when all is closed. A second call gets the same promise.

@@ -35,7 +35,6 @@ const PARTS: Readonly<Record<string, Advice>> = {
   snapshot: warning("headgatesnapshotfails").advises(
     "Calls are still decided; a crash would lose the counts since the last snapshot.",
   ),
-  workers: warning("headgateworkersdie").advises("The other workers keep answering. The log says how each one ended."),
   start: warning("start-and-shutdown").advises("Wait for it to start."),
   shutdown: warning("start-and-shutdown").advises("No action if the shutdown is intended."),
 };
@@ -254,7 +253,6 @@ function deadFinding({ domain, count, rules }: DeadLimits): Finding {
       "Compare with what callers send; `headgate explain` shows what matches. If a rule is meant for rare calls, give it `rarely: true`.",
     ),
     id: `dead limits ${domain}`,
-    isOfAll: true,
     // Other processes may have calls for them.
     needsAll: true,
     says: `${count === 1 ? "A rule" : `${count} rules`} of domain ${domain} with limits ${count === 1 ? "matches" : "match"} no call.`,
@@ -294,7 +292,6 @@ function undecidedFinding({ undecided: { rows, limits } }: ProcessFacts): Findin
         "Limits did not hold for them. Look at the causes; `on_store_failure: local` or `deny` keeps a limit without the store.",
       ),
       id: "undecided",
-      isOfAll: true,
       causedBy: "degraded",
       says: `Calls passed without a decision (unless the proxy refuses such calls): ${hour} in the last hour, ${day} in the last day.`,
       details: [

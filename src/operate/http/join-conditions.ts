@@ -1,4 +1,4 @@
-// Joins what is wrong in several workers or processes, and shows it as GET /state does. Pure.
+// Joins what is wrong in several processes, and shows it as GET /state does. Pure.
 
 import { isoTime, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import type { Condition, Finding } from "../condition.ts";
@@ -6,16 +6,16 @@ import type { Condition, Finding } from "../condition.ts";
 /** Shorter differences are not shown: reports of other processes are some seconds old. */
 const DIFFER_US = 5 * MICROS_PER_SECOND;
 
-/** What a process or a worker reports. */
+/** What a process reports. */
 export interface ProcessState {
-  /** `worker 2`, or a process's instance; undefined if it is the only one. */
+  /** Its instance; undefined if it is the only one. */
   readonly name: string | undefined;
   readonly conditions: readonly Condition[];
   readonly rules: { readonly hash: string | null; readonly loadedAtUs?: number | undefined };
 }
 
-/** What is wrong, as it is shown. `seen_by` names the workers or processes that report it, if there are several. */
-type ConditionView = Omit<Finding, "count" | "causedBy" | "isOfAll"> & {
+/** What is wrong, as it is shown. `seen_by` names the processes that report it, if there are several. */
+type ConditionView = Omit<Finding, "count" | "causedBy"> & {
   readonly details: readonly string[];
   readonly since: string;
   readonly seen_by?: readonly string[];
@@ -26,21 +26,20 @@ interface Joined extends Condition {
 }
 
 /**
- * Joins conditions by id. Keeps the earliest time, and what others say differently as details. A condition found in shared counters
- * (`isOfAll`) counts once. The result can be joined with other processes' results.
+ * Joins conditions by id. Keeps the earliest time, and what others say differently as details.
  */
 export function joinConditions(states: readonly ProcessState[], nowUs: number): readonly Joined[] {
   const joined = new Map<string, Joined>();
   for (const { name, conditions } of states) {
     for (const condition of conditions) {
       const known = joined.get(condition.id);
-      const seenBy = name === undefined || condition.isOfAll === true ? [] : [name];
+      const seenBy = name === undefined ? [] : [name];
       joined.set(condition.id, known === undefined ? { ...condition, seenBy } : bothOf(known, condition, seenBy));
     }
   }
   const differing = differingRules(states, nowUs);
   if (differing !== undefined && !joined.has(differing.id)) joined.set(differing.id, { ...differing, seenBy: [] });
-  return [...joined.values()].flatMap((condition) => sureOf(condition, states)).map(({ isOfAll: _, ...rest }) => rest);
+  return [...joined.values()].flatMap((condition) => sureOf(condition, states));
 }
 
 /** Drops what only some processes report of a condition that all must report. */
@@ -84,7 +83,6 @@ function inOrder(conditions: readonly Joined[]): readonly Joined[] {
 
 function bothOf(known: Joined, condition: Condition, seenBy: readonly string[]): Joined {
   const { count, says, severity, sinceUs, details = [] } = condition;
-  if (condition.isOfAll === true) return sinceUs < known.sinceUs ? { ...condition, seenBy } : known;
   const differs = count === undefined && says !== known.says ? [`${seenBy.join()}: ${says}`] : [];
   return {
     ...known,

@@ -6,7 +6,6 @@ import type { AddressInfo, Socket } from "node:net";
 import { posix } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { RequestError, StoreError } from "../../engine/base/errors.ts";
-import type { SocketSource } from "../../engine/base/socket-source.ts";
 import { errorCode } from "../../engine/base/thrown.ts";
 import { visibleJson, visibleLines } from "../../engine/base/visible.ts";
 import { BodyTooLargeError } from "./body.ts";
@@ -36,8 +35,6 @@ export interface PageAddress {
   readonly host: string;
   /** 0 takes a free port. */
   readonly port: number;
-  /** The source of connections if another process listens in place of this one. */
-  readonly sockets?: SocketSource | undefined;
 }
 
 interface PageServerOptions extends PageAddress {
@@ -92,8 +89,7 @@ export class PageServer {
 
   /** Starts to listen; resolves to the port, rejects if the address can't be listened on. */
   listen(): Promise<number> {
-    const { host, port, sockets } = this.#options;
-    if (sockets !== undefined) return this.#enter(sockets);
+    const { host, port } = this.#options;
     return new Promise((resolve, reject) => {
       this.#server.once("error", reject);
       this.#server.listen(port, host, () => {
@@ -103,20 +99,9 @@ export class PageServer {
     });
   }
 
-  #enter(sockets: SocketSource): Promise<number> {
-    // node:http checks its timeouts only after this event. Without it a slow request would be waited for without end.
-    this.#server.emit("listening");
-    return sockets.open((socket) => {
-      // As node:http sets it on connections that it accepts: a client that has ended its side may still wait for the answer.
-      socket.allowHalfOpen = true;
-      this.#server.emit("connection", socket);
-    });
-  }
-
   /** Accepts no more connections, lets answers under way finish for at most `graceMs` milliseconds, then cuts them off. */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
-    this.#options.sockets?.close();
     const cutOff = setTimeout(() => this.#server.closeAllConnections(), graceMs);
     this.#server.close();
     this.#server.closeIdleConnections();

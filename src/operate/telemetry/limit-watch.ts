@@ -72,8 +72,8 @@ interface WatchSources {
   readonly shapesOf: (domain: string) => Iterable<UnmatchedShape>;
   /** Called before counters of values are read. */
   readonly learnValues: () => void;
-  /** Undefined in threads that keep none. */
-  readonly history: () => RateHistory | undefined;
+  /** Undefined: none is kept. */
+  readonly history?: RateHistory;
 }
 
 /** Looks when called. */
@@ -102,7 +102,7 @@ export class LimitWatch {
     this.#sources.learnValues();
     if (rules !== undefined && this.#rules !== rules) yield* this.#take(rules, nowUs);
     const limits = this.#limits;
-    const history = this.#sources.history();
+    const { history } = this.#sources;
     history?.begin(limits, nowUs);
     let looked = 0;
     for (const [stats, { limit, domain, matches, count }] of limits) {

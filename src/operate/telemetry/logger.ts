@@ -21,8 +21,6 @@ export interface LoggerOptions {
   readonly level: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
   readonly format: "json" | "text";
   readonly clock: Clock;
-  /** The worker's number, which is in every line; undefined if there is one process. */
-  readonly worker?: number | undefined;
   /** Texts that no line may contain, such as passwords. Those shorter than four characters are ignored. */
   readonly secrets: readonly string[];
   /** Takes each finished line with its line feed; writes to standard output unless given. */
@@ -43,7 +41,7 @@ export function createLogger(options: LoggerOptions): Logger {
   return pino(
     {
       level: options.level,
-      base: options.worker === undefined ? null : { worker: options.worker },
+      base: null,
       // The process's clock, so that tests can move time by hand; Date is used for the format alone.
       timestamp: () => `,"time":"${isoTime(options.clock.nowUs())}"`,
       formatters: { level: (label) => ({ level: label }) },

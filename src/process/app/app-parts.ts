@@ -24,7 +24,6 @@ import { RateLimitedLog } from "../../operate/telemetry/rate-limited-log.ts";
 import { SeriesBook } from "../../operate/telemetry/series-book.ts";
 import { LimitStatsBook } from "../../operate/telemetry/stats-book.ts";
 import type { StatsdExporter } from "../../operate/telemetry/statsd.ts";
-import { ThreadNumbers } from "../../operate/telemetry/thread-numbers.ts";
 import { TopKeys } from "../../operate/telemetry/top/top-keys.ts";
 import type { Traces } from "../../operate/telemetry/traces/open-traces.ts";
 import { UndecidedCalls } from "../../operate/telemetry/undecided-calls.ts";
@@ -61,14 +60,14 @@ interface RunningParts {
 
 /** Builds everything that does not listen. Rules come in force as soon as they are loaded. Rejects with ConfigError. */
 export async function buildAppParts(options: AppOptions) {
-  const { settings, clock, logger, memory, link, counts } = options;
+  const { settings, clock, logger, memory, counts } = options;
   const rareLog = new RateLimitedLog(logger, clock);
   const calls = new CallCounts(rareLog, counts);
   const storeCounts = new StoreCounts(rareLog, counts);
   const statsBook = new LimitStatsBook(settings.metricValuesMax, counts);
   const series = new SeriesBook(statsBook, counts, settings.metricRulesMax);
   const health = new HealthState();
-  const choice = { settings, clock, observer: storeCounts, memory, counts, thread: link?.number ?? 1 };
+  const choice = { settings, clock, observer: storeCounts, memory, counts };
   const { store, storeHealth, processes, memories, runtimeStore } = await openStore(choice);
   const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
   const deployment = new Deployment(() => callTotals(calls));
@@ -114,7 +113,6 @@ export async function buildAppParts(options: AppOptions) {
     storeCounts,
     statsBook,
     series,
-    numbers: new ThreadNumbers(counts),
     undecided: new UndecidedCalls(),
     deployment,
     runtimeStore,
@@ -122,8 +120,7 @@ export async function buildAppParts(options: AppOptions) {
     history,
     limitWatch: new LimitWatch({
       learnValues: () => statsBook.learnValues(),
-      // All threads count in the same memory, so one of them takes samples for all.
-      history: () => (counts.living()[0] === counts.row ? history : undefined),
+      history,
       shapesOf: (domain) => calls.domains.shapesOf(domain),
     }),
     store,

@@ -28,16 +28,14 @@ export function watchConditions(parts: AppParts): () => readonly Condition[] {
       runInTurns(limitWatch.look(reloader.current, nowUs)).catch((error: unknown) => calls.internalFailed(error));
     undecided.look(calls.undecided(), [...calls.undecidedLimits].map(textOf), nowUs);
     calls.undecidedLimits.clear();
-    const own = health.own();
-    const missing = health.notes().get("workers");
     const findings = findConditions({
-      troubles: own.troubles,
-      notes: missing === undefined ? own.notes : new Map([...own.notes, ["workers", missing]]),
+      troubles: health.troubles(),
+      notes: health.notes(),
       breakers: store.serverBreakers,
       rules: { areInForce: reloader.current !== undefined, lastFailure: reloader.status().lastError },
       planeRefusal: parts.xds?.xdsStatus().lastRefusal,
       certificate: tlsNumbers(parts.running.tls),
-      limitsTrouble: parts.runtimeLimits.sync?.trouble,
+      limitsTrouble: parts.runtimeLimits.sync.trouble,
       counts: { calls, store },
       deadLimits: limitWatch.dead,
       undecided: { rows: undecided.list(nowUs), limits: undecided.limits() },

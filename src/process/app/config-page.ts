@@ -8,11 +8,10 @@ import { describeSettings } from "../settings.ts";
 import type { AppParts } from "./app-parts.ts";
 import { snapshotView } from "./store-watch.ts";
 import { tlsView } from "./tls-watch.ts";
-import { shownWorkers } from "./worker-service.ts";
 
 /** Makes the JSON of GET /config, which anybody may read: secrets are redacted. */
 export async function readConfig(parts: AppParts): Promise<object> {
-  const { settings, reloader, xds, calls, running, snapshots, link } = parts;
+  const { settings, reloader, xds, calls, running, snapshots } = parts;
   const rules = reloader.current;
   const { loadedAtUs, lastError } = reloader.status();
   const tls = tlsView(running.tls);
@@ -27,7 +26,7 @@ export async function readConfig(parts: AppParts): Promise<object> {
       loaded_at: loadedAtUs === undefined ? null : isoTime(loadedAtUs),
       files: rules?.files ?? [],
       domains: [...(rules?.domains.values() ?? [])].map(domainView),
-      /** Descriptors that met no rule so far, by domain; the keys of one that this thread has seen. */
+      /** Descriptors that met no rule so far, by domain; the keys of one of them. */
       unmatched_descriptors: [...calls.domains.entries()].map(({ domain, hasRules, descriptors, exampleKeys }) => {
         return { domain, has_rules: hasRules, descriptors, ...(hasRules ? { example_keys: exampleKeys } : {}) };
       }),
@@ -38,7 +37,6 @@ export async function readConfig(parts: AppParts): Promise<object> {
     },
     ...(tls && { tls }),
     ...(snapshot && { snapshot }),
-    ...(link && { workers: shownWorkers(parts, await link.views()) }),
     settings: describeSettings(settings),
   };
 }

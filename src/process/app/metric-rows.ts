@@ -6,12 +6,10 @@ import type { LimitCounts } from "../../operate/http/limit-pages.ts";
 import type { LatencyHistogram } from "../../operate/telemetry/latency-histogram.ts";
 import { byLabel, type Sample } from "../../operate/telemetry/metric-text.ts";
 import type { MetricRow } from "../../operate/telemetry/metrics.ts";
-import type { Aggregation } from "../../operate/telemetry/thread-numbers.ts";
-import type { WorkerLink } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 
 /**
- * What metrics are read from: the parts of the process, the keys that are refused most (TOP_KEYS_METRICS), which workers are asked for, and
+ * What metrics are read from: the parts of the process, the keys that are refused most (TOP_KEYS_METRICS), and
  * the limits at run time, which are counted in turns; undefined where nobody looks at them.
  */
 export type MetricSources = AppParts & {
@@ -19,7 +17,7 @@ export type MetricSources = AppParts & {
   readonly limitCounts: LimitCounts | undefined;
 };
 
-/** A metric with its value in all threads; undefined or no samples: there is nothing to show. */
+/** A metric with its value; undefined or no samples: there is nothing to show. */
 type Read<Value> = (sources: MetricSources) => Value;
 type Values = number | undefined | readonly Sample[];
 type Latencies = readonly (readonly [LatencyHistogram, Readonly<Record<string, string>>])[];
@@ -36,31 +34,6 @@ function rowOf<const Kind extends Metric["kind"], Value>(kind: Kind) {
 export const counter = rowOf<"counter", Values>("counter");
 export const gauge = rowOf<"gauge", Values>("gauge");
 export const histogram = rowOf<"histogram", Latencies>("histogram");
-
-/** A counter that each thread keeps by itself; `own` reads this thread's. */
-export function ownCounter(name: string, own: Read<Values>, labels?: readonly string[]) {
-  return counter(name, ofAll({ name, kind: "counter", aggregation: "sum" }, own), labels);
-}
-
-/** A gauge that each thread keeps by itself; `aggregation` joins those of several threads. */
-export function ownGauge(name: string, aggregation: Aggregation, own: Read<Values>, labels?: readonly string[]) {
-  return gauge(name, ofAll({ name, kind: "gauge", aggregation }, own), labels);
-}
-
-function ofAll(row: Parameters<AppParts["numbers"]["share"]>[0], own: Read<Values>): Read<Values> {
-  return (sources) => {
-    const { numbers } = sources;
-    const values = own(sources);
-    if (values === undefined) return undefined;
-    if (typeof values === "number") return numbers.share(row, values);
-    return values.map(([value, labels = {}]): Sample => [numbers.share(row, value, JSON.stringify(labels)), labels]);
-  };
-}
-
-/** A value for each worker; undefined if this thread is the only one. */
-export function perWorker({ link, counts }: MetricSources, read: (worker: number, link: WorkerLink) => number): Values {
-  return link && counts.rows.map((_, i): Sample => [read(i + 1, link), { worker: String(i + 1) }]);
-}
 
 export function secondsSince(atUs: number | undefined, clock: Clock): number | undefined {
   return atUs === undefined ? undefined : (clock.nowUs() - atUs) / MICROS_PER_SECOND;

@@ -7,19 +7,8 @@ import { ADMIN_ACTIONS, ADMIN_OUTCOMES } from "../../operate/http/admin-watch.ts
 import { byLabel, type Sample } from "../../operate/telemetry/metric-text.ts";
 import { BREAKER_STATES, SOURCE_NAMES } from "../../operate/telemetry/observers.ts";
 import { MemoryStore } from "../../stores/memory/memory-store.ts";
-import { MAIN } from "../workers/shared-numbers.ts";
 import { requiringDomains } from "./condition-watch.ts";
-import {
-  counter,
-  gauge,
-  histogram,
-  known,
-  oneOf,
-  ownCounter,
-  ownGauge,
-  perWorker,
-  secondsSince,
-} from "./metric-rows.ts";
+import { counter, gauge, histogram, known, oneOf, secondsSince } from "./metric-rows.ts";
 import { tlsNumbers } from "./tls-watch.ts";
 
 const METHOD_LABELS = ["grpc_method"] as const;
@@ -53,12 +42,12 @@ export const METRICS = {
   domainNotFound: counter("ratelimit_service_domain_not_found", ({ calls }) => calls.sum("domainsNotFound")).means(
     "Descriptors in domains without rules.",
   ),
-  decisionLines: ownCounter(
+  decisionLines: counter(
     "headgate_decision_log_lines_total",
     ({ decisionLog }) => known("result", { written: decisionLog?.log.written, left_out: decisionLog?.log.leftOut }),
     ["result"],
   ).means("Decisions that DECISION_LOG wrote, or left out because of DECISION_LOG_RATE or the disk."),
-  spans: ownCounter(
+  spans: counter(
     "headgate_spans_total",
     ({ running: { traces } }) =>
       known("result", { sent: traces?.counts.sent, failed: traces?.counts.failed, dropped: traces?.counts.dropped }),
@@ -77,17 +66,15 @@ export const METRICS = {
       ),
     ["domain"],
   ).means("Calls without an entry that their domain requires. Its on_missing decides them."),
-  deadLimits: ownGauge("headgate_dead_limits", "max", ({ limitWatch: { dead } }) =>
+  deadLimits: gauge("headgate_dead_limits", ({ limitWatch: { dead } }) =>
     dead.reduce((sum, { count }) => sum + count, 0),
   ).means("Rules with limits that no call matches."),
-  configLoadSuccess: ownCounter(
-    "ratelimit_service_config_load_success",
-    ({ reloader }) => reloader.status().loads,
-  ).means("Rule loads that took effect."),
-  configLoadError: ownCounter(
-    "ratelimit_service_config_load_error",
-    ({ reloader }) => reloader.status().failures,
-  ).means("Rule loads that changed nothing because of errors."),
+  configLoadSuccess: counter("ratelimit_service_config_load_success", ({ reloader }) => reloader.status().loads).means(
+    "Rule loads that took effect.",
+  ),
+  configLoadError: counter("ratelimit_service_config_load_error", ({ reloader }) => reloader.status().failures).means(
+    "Rule loads that changed nothing because of errors.",
+  ),
 
   decisions: counter(
     "headgate_decisions_total",
@@ -127,10 +114,10 @@ export const METRICS = {
   debtCapped: counter("headgate_debt_capped_hits_total", ({ calls }) => calls.sum("cappedHits")).means(
     "Post-paid hits beyond debt_max, not recorded.",
   ),
-  statsdErrors: ownCounter("headgate_statsd_errors_total", ({ running }) => running.statsd?.errors ?? 0).means(
+  statsdErrors: counter("headgate_statsd_errors_total", ({ running }) => running.statsd?.errors ?? 0).means(
     "Errors in sending to statsd. Over TCP the content is sent again.",
   ),
-  inFlight: ownGauge("headgate_calls_in_flight", "sum", ({ running }) => running.grpc?.inFlight() ?? 0).means(
+  inFlight: gauge("headgate_calls_in_flight", ({ running }) => running.grpc?.inFlight() ?? 0).means(
     "Calls that wait for their decision.",
   ),
 
@@ -187,9 +174,8 @@ export const METRICS = {
   ).means(
     "Takes that should have been given back and stay paid: lost, refused by the store for ten minutes, or beyond 10,000 waiting.",
   ),
-  breakerState: ownGauge(
+  breakerState: gauge(
     "headgate_store_breaker_state",
-    "max",
     ({ storeCounts }) => oneOf(BREAKER_STATES, storeCounts.breakerState),
     ["state"],
   ).means("1 for the breaker's state, 0 for the others."),
@@ -216,24 +202,21 @@ export const METRICS = {
     ["outcome"],
   ).means("Snapshots: written, failed, or refused at start as unusable."),
 
-  cacheEntries: ownGauge("ratelimit_localcache_entryCount", "sum", ({ localCache }) => localCache?.size).means(
+  cacheEntries: gauge("ratelimit_localcache_entryCount", ({ localCache }) => localCache?.size).means(
     "Counters in the local cache.",
   ),
-  cacheLookups: ownGauge("ratelimit_localcache_lookupCount", "sum", ({ localCache }) => localCache?.lookups).means(
+  cacheLookups: gauge("ratelimit_localcache_lookupCount", ({ localCache }) => localCache?.lookups).means(
     "Counters looked up in the local cache.",
   ),
-  cacheHits: ownGauge("ratelimit_localcache_hitCount", "sum", ({ localCache }) => localCache?.hits).means(
-    "Counters found.",
-  ),
-  cacheMisses: ownGauge(
+  cacheHits: gauge("ratelimit_localcache_hitCount", ({ localCache }) => localCache?.hits).means("Counters found."),
+  cacheMisses: gauge(
     "ratelimit_localcache_missCount",
-    "sum",
     ({ localCache }) => localCache && localCache.lookups - localCache.hits,
   ).means("Counters not found."),
-  cacheExpired: ownGauge("ratelimit_localcache_expiredCount", "sum", ({ localCache }) => localCache?.expired).means(
+  cacheExpired: gauge("ratelimit_localcache_expiredCount", ({ localCache }) => localCache?.expired).means(
     "Counters dropped because their window ended.",
   ),
-  cacheEvicted: ownGauge("ratelimit_localcache_evacuateCount", "sum", ({ localCache }) => localCache?.evicted).means(
+  cacheEvicted: gauge("ratelimit_localcache_evacuateCount", ({ localCache }) => localCache?.evicted).means(
     "Counters dropped for lack of room.",
   ),
 
@@ -247,9 +230,9 @@ export const METRICS = {
       ),
     ["kind"],
   ).means("Limits at run time in force."),
-  runtimeFailures: ownCounter(
+  runtimeFailures: counter(
     "headgate_runtime_limits_failures_total",
-    ({ runtimeLimits: { sync } }) => sync?.failures ?? 0,
+    ({ runtimeLimits: { sync } }) => sync.failures,
   ).means("Failed updates of limits at run time, and unreadable limits."),
 
   adminRequests: counter(
@@ -261,24 +244,21 @@ export const METRICS = {
     ["action", "outcome"],
   ).means("Requests to /state, /top, /explain, /buckets, /limits: answered, refused (no token), failed."),
 
-  tlsRemaining: ownGauge(
+  tlsRemaining: gauge(
     "headgate_tls_certificate_remaining_seconds",
-    "min",
     ({ running }) => tlsNumbers(running.tls)?.remainingSeconds,
   ).means("Seconds until the gRPC port's certificate chain expires; below 0 after that."),
-  tlsLifetime: ownGauge(
+  tlsLifetime: gauge(
     "headgate_tls_certificate_lifetime_seconds",
-    "min",
     ({ running }) => tlsNumbers(running.tls)?.lifetimeSeconds,
   ).means("Seconds from the certificate's start until its chain expires."),
-  tlsChanges: ownCounter(
+  tlsChanges: counter(
     "headgate_tls_changes_total",
     ({ running: { tls } }) => known("outcome", { renewed: tls?.status().renewals, refused: tls?.status().refusals }),
     ["outcome"],
   ).means("Changes of the certificate files that took effect or were refused."),
-  tlsLastChangeOk: ownGauge(
+  tlsLastChangeOk: gauge(
     "headgate_tls_last_change_success",
-    "min",
     ({ running: { tls } }) => tls && Number(tls.status().refusal === undefined),
   ).means("1 if the current certificate files are active, 0 if older ones are."),
 
@@ -288,63 +268,33 @@ export const METRICS = {
       current === undefined ? [] : [[1, { version: String(current.version), hash: current.hash }]],
     ["version", "hash"],
   ).means("1 for the active rule set."),
-  rulesAge: ownGauge("headgate_rules_age_seconds", "max", ({ reloader, clock }) =>
+  rulesAge: gauge("headgate_rules_age_seconds", ({ reloader, clock }) =>
     secondsSince(reloader.status().loadedAtUs, clock),
   ).means("Seconds since the active rule set was loaded."),
-  rulesLimits: ownGauge(
+  rulesLimits: gauge(
     "headgate_rules_limits",
-    "max",
     ({ reloader: { current } }) =>
       current && [...current.domains.values()].reduce((sum, { limits }) => sum + limits.length, 0),
   ).means("Limits of the active rule set."),
-  rulesLastLoadOk: ownGauge("headgate_rules_last_load_success", "min", ({ reloader }) =>
+  rulesLastLoadOk: gauge("headgate_rules_last_load_success", ({ reloader }) =>
     Number(reloader.status().lastError === undefined),
   ).means("1 if the last load took effect, 0 if its errors kept the old rules."),
-  planeState: ownGauge(
-    "headgate_control_plane_state",
-    "max",
-    ({ xds }) => xds && oneOf(PLANE_STATES, xds.xdsStatus().state),
-    ["state"],
-  ).means("1 for the state of the stream to the control plane, 0 for the others."),
-  planeSetAge: ownGauge("headgate_control_plane_set_age_seconds", "max", ({ xds, clock }) =>
+  planeState: gauge("headgate_control_plane_state", ({ xds }) => xds && oneOf(PLANE_STATES, xds.xdsStatus().state), [
+    "state",
+  ]).means("1 for the state of the stream to the control plane, 0 for the others."),
+  planeSetAge: gauge("headgate_control_plane_set_age_seconds", ({ xds, clock }) =>
     secondsSince(xds?.xdsStatus().heardAtUs, clock),
   ).means("Seconds since the control plane last sent the active set, or since it was written to RULES_CACHE."),
-  planeAnswers: ownCounter("headgate_control_plane_answers_total", ({ xds }) => xds?.xdsStatus().answers ?? 0).means(
+  planeAnswers: counter("headgate_control_plane_answers_total", ({ xds }) => xds?.xdsStatus().answers ?? 0).means(
     "Sets received.",
   ),
-  planeRefusals: ownCounter("headgate_control_plane_refusals_total", ({ xds }) => xds?.xdsStatus().refusals ?? 0).means(
+  planeRefusals: counter("headgate_control_plane_refusals_total", ({ xds }) => xds?.xdsStatus().refusals ?? 0).means(
     "Sets refused.",
   ),
-  ready: ownGauge("headgate_ready", "min", ({ health }) => Number(health.isServing())).means(
-    "1 while this process is ready.",
-  ),
-  workers: gauge("headgate_workers", ({ counts }) => counts.living().length).means(
-    "Threads that decide: 1, or those of WORKERS.",
-  ),
+  ready: gauge("headgate_ready", ({ health }) => Number(health.isServing())).means("1 while this process is ready."),
+  workers: gauge("headgate_workers", () => 1).means("1. Deprecated: a process has no workers any more."),
   buildInfo: gauge("headgate_build_info", ({ version }) => [[1, { version, node_version: process.version }]], [
     "version",
     "node_version",
   ]).means("1, with the versions of Headgate and Node.js."),
-} as const;
-
-/** Metrics of several workers. `worker` is a worker's number, which its replacement inherits. */
-export const WORKER_METRICS = {
-  restarts: counter("headgate_worker_restarts_total", ({ link }) => link?.numbers.of(MAIN, "restarts")).means(
-    "Workers that ended unexpectedly and were replaced.",
-  ),
-  connections: gauge(
-    "headgate_worker_connections",
-    (sources) => perWorker(sources, (worker, { numbers }) => numbers.of(worker, "grpc")),
-    ["worker"],
-  ).means("Connections of the worker on the gRPC port."),
-  openStreams: gauge(
-    "headgate_worker_open_streams",
-    (sources) => perWorker(sources, (worker, { numbers }) => numbers.openStreamsOf(worker)),
-    ["worker"],
-  ).means("Open streams, health watches included, averaged over seconds."),
-  calls: counter(
-    "headgate_worker_calls_total",
-    (sources) => perWorker(sources, (worker) => sources.calls.total(sources.counts.rows.slice(worker - 1, worker))),
-    ["worker"],
-  ).means("Calls that the worker has read, whatever their outcome."),
 } as const;

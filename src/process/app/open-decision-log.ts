@@ -6,7 +6,7 @@ import { RotatingFile } from "../../operate/telemetry/rotating-file.ts";
 import type { AppOptions } from "./app-options.ts";
 
 /** The log, and what closes its file; undefined if DECISION_LOG is off. A file that can't be written is reported in the log and delays no call. */
-export function openDecisionLog({ settings, clock, logger, link }: AppOptions, rareLog: RateLimitedLog) {
+export function openDecisionLog({ settings, clock, logger }: AppOptions, rareLog: RateLimitedLog) {
   const { decisionLog: kind, decisionLogShare: share, decisionLogRate: linesPerSecond } = settings;
   if (kind === "off") return undefined;
   const bounds = { kind, share, linesPerSecond, clock };
@@ -23,7 +23,7 @@ export function openDecisionLog({ settings, clock, logger, link }: AppOptions, r
     });
     return { log, close: () => Promise.resolve() };
   }
-  const path = fileOfWorker(settings.decisionLogFile, link?.number);
+  const path = settings.decisionLogFile;
   const log: DecisionLog = new DecisionLog({ ...bounds, write: (line) => file.write(line) });
   const file = new RotatingFile({
     file: path,
@@ -34,11 +34,4 @@ export function openDecisionLog({ settings, clock, logger, link }: AppOptions, r
     onEnd: (written, lost) => log.noteEnd(written, lost),
   });
   return { log, close: () => file.close() };
-}
-
-/** The file of one of several workers, each of which writes its own: `decisions.jsonl` becomes `decisions.2.jsonl` for worker 2. */
-function fileOfWorker(path: string, worker: number | undefined): string {
-  if (worker === undefined) return path;
-  const at = /\.[^./\\]*$/.exec(path)?.index ?? path.length;
-  return `${path.slice(0, at)}.${worker}${path.slice(at)}`;
 }

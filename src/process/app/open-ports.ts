@@ -21,17 +21,16 @@ import { Tokens } from "../../operate/http/tokens.ts";
 import { openNodeMetrics } from "../../operate/telemetry/node-metrics.ts";
 import { httpCalls, rpcCalls } from "../../operate/telemetry/traces/call-tracer.ts";
 import type { Settings } from "../settings.ts";
-import { addressOf, goOnWithout } from "../workers/shared-listener.ts";
 import type { AppParts } from "./app-parts.ts";
 import { watchConditions } from "./condition-watch.ts";
 import { readConfig } from "./config-page.ts";
 import { explainQuestion } from "./explain-page.ts";
 import { readTop } from "./open-top.ts";
+import { addressOf, goOnWithout, type PageName } from "./page-addresses.ts";
 import { metricsText } from "./process-metrics.ts";
 import { publishReports } from "./publish-report.ts";
-import { readHistory, readState } from "./state-page.ts";
+import { readState } from "./state-page.ts";
 import { openTls } from "./tls-watch.ts";
-import { workerService } from "./worker-service.ts";
 
 const KEEPALIVE_MS = 60_000;
 const CONCURRENT_STREAMS_MAX = 4_096;
@@ -40,11 +39,10 @@ const JSON_IN_FLIGHT_MAX = 1_000;
 
 /** The ports of pages; undefined where nothing listens. */
 type PagePorts = Partial<Record<PageName, number>>;
-type PageName = "http" | "debug" | "metrics";
 
 /** Opens the HTTP port and the optional ports. Rejects with ConfigError if the HTTP port can't be opened. */
 export async function openAdmin(parts: AppParts): Promise<PagePorts> {
-  const { settings, link, running, logger } = parts;
+  const { settings, running, logger } = parts;
   const { prometheusPath: metricsPath, httpHosts: hosts, requestBytesMax } = settings;
   const sources = adminSources(parts);
   const bodyBytesMax = Math.min(requestBytesMax, JSON_BYTES_MAX);
@@ -56,9 +54,8 @@ export async function openAdmin(parts: AppParts): Promise<PagePorts> {
   const ports: PagePorts = {};
   for (const name of ["http", "debug", "metrics"] as const) {
     const address = addressOf(name, settings);
-    const sockets = link?.socketSource(name);
-    if (address === undefined || (link !== undefined && sockets === undefined)) continue;
-    const server = servers[name]({ ...address, sockets });
+    if (address === undefined) continue;
+    const server = servers[name](address);
     try {
       ports[name] = await server.listen();
       running.pages.push(server);
@@ -80,7 +77,6 @@ export async function openGrpc(parts: AppParts, httpPort: number): Promise<GrpcS
     host: settings.grpcHost,
     port: settings.grpcPort,
     unixSocket: settings.grpcUnixSocket,
-    sockets: parts.link?.socketSource("grpc"),
     tls: parts.running.tls,
     methods: [
       { path: SHOULD_RATE_LIMIT_PATH, handler: new RateLimitService(traced(SHOULD_RATE_LIMIT_PATH)) },
@@ -155,11 +151,9 @@ function adminSources(parts: AppParts): AdminSources {
     onInternalError: options.onInternalError,
     onRequestError: options.onRequestError,
   });
-  const { link } = parts;
   const ofNode = openNodeMetrics();
   const conditions = watchConditions(parts);
   publishReports(parts, conditions);
-  link?.attach(workerService(parts, link, conditions, ofNode));
   return {
     answerJson: (readBody, caller) => endpoint.answer(readBody, caller),
     health,
@@ -170,7 +164,7 @@ function adminSources(parts: AppParts): AdminSources {
     buckets: parts.buckets,
     limits: parts.runtimeLimits.source,
     state: (scope) => readState(parts, conditions(), scope),
-    history: () => readHistory(parts),
+    history: async () => parts.history.view() ?? null,
     top: parts.topKeys && ((question) => readTop(parts, question)),
     tokens: new Tokens(settings, parts.clock, parts.logger),
     watch: parts.adminWatch,

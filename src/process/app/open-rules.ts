@@ -7,12 +7,12 @@ import type { ControlPlane } from "../../rule-sources/xds/ads-stream.ts";
 import type { Settings } from "../settings.ts";
 import type { AppOptions } from "./app-options.ts";
 
-type RulesOptions = Pick<AppOptions, "settings" | "clock" | "version" | "link"> & { readonly logger: Log };
+type RulesOptions = Pick<AppOptions, "settings" | "clock" | "version"> & { readonly logger: Log };
 type Compile = Omit<CompileOptions, "version" | "hash">;
 
 /** Makes the source, whose `start` reads; `xds` is the same object if it is a control plane. `changed` is called when the control plane connects, disconnects or sends rules. */
 export async function openRules(
-  { settings, clock, logger, version, link }: RulesOptions,
+  { settings, clock, logger, version }: RulesOptions,
   compile: Compile,
   changed: () => void,
 ) {
@@ -33,8 +33,6 @@ export async function openRules(
     compile,
     files: settings.readsFiles ? { directory, choice, pollIntervalMs } : undefined,
     cacheFile: settings.rulesCache,
-    // Every worker reads the cache; the first one writes it.
-    writesCache: link === undefined || link.number === 1,
     clock,
     log: logger,
     changed,

@@ -23,9 +23,8 @@ interface StoreChoice {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly observer: StoreObserver;
-  /** The memory store's memory and this thread's number, if threads share it. */
+  /** The memory store's memory. */
   readonly memory?: SharedMemory | undefined;
-  readonly thread?: number;
   readonly counts?: SharedCounts;
 }
 
@@ -132,12 +131,12 @@ function sharedOptions({ settings, clock, observer }: StoreChoice, onUndone: Den
   };
 }
 
-function openOwnStore({ settings, clock, observer, memory, thread = 1, counts }: StoreChoice): MemoryStore {
+function openOwnStore({ settings, clock, observer, memory, counts }: StoreChoice): MemoryStore {
   if (memory === undefined) return openMemoryStore(settings, clock, observer);
-  return new MemoryStore({ clock, observer, counts, shared: { store: memory.store, thread } });
+  return new MemoryStore({ clock, observer, counts, shared: { store: memory.store, thread: 1 } });
 }
 
-/** Opens an empty store in this thread's memory. */
+/** Opens an empty store in memory of its own. */
 export function openMemoryStore(settings: Settings, clock: Clock, observer: StoreObserver): MemoryStore {
   const { bucketsMax, slidingLogBytesMax: logBytesMax } = settings;
   return new MemoryStore({ clock, bucketsMax, logBytesMax, holdsMax: HOLDS_IN_MEMORY_MAX, observer });

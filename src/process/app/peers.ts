@@ -45,7 +45,7 @@ export class Peers {
   }
 }
 
-/** The last report of each process but this one. A replaced worker reports under a new id, so a process may have several. */
+/** The last report of each process but this one. */
 function* readOthers(texts: readonly string[]): LongWork<readonly ProcessReport[]> {
   const others = new Map<string, ProcessReport>();
   for (const text of texts) {

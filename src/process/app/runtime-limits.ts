@@ -58,22 +58,19 @@ const LOOK_MS = 20;
 /** Looks for the file: two seconds. */
 const LOOKS_MAX = 100;
 
-/** `shared` is the store that processes share, if there is one; `rules` are those in force. Only one thread has a `sync`. */
+/** `shared` is the store that processes share, if there is one; `rules` are those in force. */
 export function openRuntimeLimits(
-  { settings, clock, logger, link, runtime }: Pick<AppOptions, "settings" | "clock" | "logger" | "link" | "runtime">,
+  { settings, clock, logger }: Pick<AppOptions, "settings" | "clock" | "logger">,
   shared: RuntimeStore | undefined,
   rules: () => RuleSet | undefined,
   register?: ConstructorParameters<typeof RuntimeSync>[0]["register"],
 ) {
-  const table = new RuntimeTable(runtime ?? newRuntimeTable(settings.runtimeLimitsMax), link?.number ?? 1);
+  const table = new RuntimeTable(newRuntimeTable(settings.runtimeLimitsMax), 1);
   const limits = new RuntimeLimits(table, clock);
   const { limitsCache, memorySnapshot, limitsUntilMaxMs } = settings;
   const besides = shared === undefined && memorySnapshot !== undefined ? `${memorySnapshot}.limits` : undefined;
   const file = limitsCache ?? besides;
-  const keeps = link === undefined || link.number === 1;
-  const sync = keeps
-    ? new RuntimeSync({ table, store: shared, file, clock, log: logger, name: INSTANCE, register })
-    : undefined;
+  const sync = new RuntimeSync({ table, store: shared, file, clock, log: logger, name: INSTANCE, register });
   const source = new LimitsAdmin({
     table,
     limits,

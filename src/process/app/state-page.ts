@@ -1,4 +1,4 @@
-// Gathers what GET /state shows, of this process, its workers, and the others that share its store.
+// Gathers what GET /state shows, of this process and the others that share its store.
 
 import { runInTurns } from "../../engine/base/long-work.ts";
 import { isoTime } from "../../engine/base/units.ts";
@@ -7,28 +7,26 @@ import type { Condition } from "../../operate/condition.ts";
 import { joinConditions, type ProcessState, viewConditions } from "../../operate/http/join-conditions.ts";
 import { ruleRows } from "../../operate/http/rule-rows.ts";
 import type { ProcessRates } from "../../operate/telemetry/deployment.ts";
-import type { HistoryView } from "../../operate/telemetry/rate-history.ts";
 import type { AppParts } from "./app-parts.ts";
 import { INSTANCE } from "./peers.ts";
-import { ownStates, stateOfProcess } from "./publish-report.ts";
+import { ownState } from "./publish-report.ts";
 import { tlsView } from "./tls-watch.ts";
-import { shownWorkers, storeShared } from "./worker-service.ts";
 
 /** Most domains in the answer; the page offers them for questions to /explain. */
 const DOMAINS_MAX = 200;
 
-/** Makes the JSON of GET /state, which the operator's page reads. `conditions` are this thread's; a `scope` leaves other processes out. */
+/** Makes the JSON of GET /state, which the operator's page reads. `conditions` are this process's; a `scope` leaves other processes out. */
 export async function readState(parts: AppParts, conditions: readonly Condition[], scope?: "process") {
-  const { link, clock, reloader, settings, version, running, xds, calls, statsBook } = parts;
-  const views = await link?.views();
-  const states = ownStates(parts, conditions, views);
+  const { clock, reloader, settings, version, running, xds, calls, statsBook } = parts;
   const reports = scope === "process" ? undefined : await parts.peers.reports();
   const { current } = reloader;
   const { loadedAtUs } = reloader.status();
   const nowUs = clock.nowUs();
   const { inForce, changedUs, changes } = await parts.runtimeLimits.source.counts();
-  const shared = views === undefined ? storeShared(parts) : views.find(({ shared }) => shared !== undefined)?.shared;
-  const all = reports === undefined || reports.length === 0 ? states : [stateOfProcess(states, nowUs), ...reports];
+  const { sync } = parts.runtimeLimits;
+  const own = { ...ownState(parts, conditions), version };
+  // Of one process the page says what is wrong without its name.
+  const all = reports === undefined || reports.length === 0 ? [{ ...own, name: undefined }] : [own, ...reports];
   const shown = viewConditions(joinConditions(all, nowUs));
   statsBook.learnValues();
   return {
@@ -39,7 +37,7 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
     store: settings.backendType,
     status: shown[0]?.severity ?? "well",
     conditions: shown,
-    /** Since the start; workers that have ended count too. */
+    /** Since the start. */
     calls: {
       allowed: calls.allowed.sumOfAll(),
       refused: calls.refused.sumOfAll(),
@@ -74,25 +72,13 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
       in_force: inForce,
       changed_at: changedUs === undefined ? null : isoTime(changedUs),
       changes,
-      failures: shared?.failures ?? null,
-      last_failure: shared?.trouble ?? null,
+      failures: sync.failures,
+      last_failure: sync.trouble ?? null,
     },
     /** Those that share the store; null if none is shared, or if it does not answer. */
-    processes:
-      reports === undefined
-        ? null
-        : processesOf(shared?.processes ?? [], [{ ...stateOfProcess(states, nowUs), version }, ...reports]),
+    processes: reports === undefined ? null : processesOf(parts.deployment.processes(), [own, ...reports]),
     certificate: tlsView(running.tls) ?? null,
-    ...(link && views && { answered_by: link.number, workers: shownWorkers(parts, views) }),
   };
-}
-
-/** Makes the JSON of GET /history; without a sample, null. */
-export async function readHistory({ link, history }: AppParts): Promise<HistoryView | null> {
-  const views = await link?.ask({ about: "history" });
-  const known = [...(views?.values() ?? [history.view()])].filter((view) => view !== undefined);
-  // A worker may have sampled while another was being replaced; its view is older.
-  return known.toSorted((one, other) => (one.at < other.at ? 1 : -1))[0] ?? null;
 }
 
 /** Each process that shares the store; fields are null until it has published a report. */

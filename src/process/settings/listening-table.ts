@@ -1,6 +1,5 @@
 // Settings of the ports: addresses, certificates, bounds, connections, shutdown.
 
-import { THREADS_MAX } from "../../engine/base/count-layout.ts";
 import { optional, setting } from "./setting.ts";
 import {
   ADMIN_TOKEN,
@@ -11,13 +10,19 @@ import {
   HOST_PATTERNS,
   oneOf,
   PORT,
+  type SettingType,
   SOCKET_PATH,
   TEXT,
   wholeNumber,
-  wholeNumberOr,
 } from "./value-types.ts";
 
 const DAY_MS = 86_400_000;
+
+const ONE_THREAD: SettingType<"1" | "auto"> = {
+  ...oneOf(["1", "auto"]),
+  expects:
+    "1 or auto (a process decides on one thread; for more cores start several processes on one store, each on its own ports, as endpoints of one Envoy cluster: docs/cores.md)",
+};
 
 export const LISTENING_SETTINGS = {
   grpcHost: setting("GRPC_HOST", HOST_NAME, "0.0.0.0").means("Address of the gRPC, HTTP and debug port."),
@@ -75,8 +80,8 @@ export const LISTENING_SETTINGS = {
   inFlightMax: setting("IN_FLIGHT_MAX", wholeNumber(1, 1_000_000), 10_000).means(
     "Maximum concurrent calls; more get RESOURCE_EXHAUSTED. On `/json` at most 1,000; more get 503.",
   ),
-  workers: setting("WORKERS", wholeNumberOr("auto", 1, THREADS_MAX), 1).means(
-    "Threads that share the ports, to use several cores. `auto`: one per core of the container, at most 128. More than one needs a recent Node 24, TCP and GRPC_TRANSPORT=fast-lane. Bounds such as IN_FLIGHT_MAX are per worker.",
+  workers: setting("WORKERS", ONE_THREAD, "1").means(
+    "Deprecated: a process decides on one thread. For more cores start several processes ([cores.md](cores.md)).",
   ),
   shutdownDelayMs: setting("SHUTDOWN_DELAY", durationMs(0, 3_600_000), 5_000).means(
     "Time after SIGTERM in which calls are accepted while the process reports not ready.",

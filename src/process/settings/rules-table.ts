@@ -99,7 +99,7 @@ export const RULE_SETTINGS = {
     "Maximum resources in a set. A larger set is rejected.",
   ),
   rulesCache: optional("RULES_CACHE", PATH).means(
-    "File that keeps the control plane's last good set, for a start without it. One per process; workers share it.",
+    "File that keeps the control plane's last good set, for a start without it. One per process.",
   ),
   runtimeLimitsMax: setting("RUNTIME_LIMITS_MAX", wholeNumber(1, 1_000_000), 100_000).means(
     "Expected limits at run time (docs/runtime-limits.md). Up to twice as many are kept, ended and unset ones included. All processes on a store need the same number.",

@@ -35,10 +35,7 @@ export const TELEMETRY_SETTINGS = {
   decisionLog: setting("DECISION_LOG", oneOf(["off", "refusals", "all"]), "off").means(
     "Logs refusals or all decisions, for `headgate simulate` (docs/simulate.md).",
   ),
-  decisionLogFile: optional("DECISION_LOG_FILE", PATH).means(
-    "File for these lines. Each of several workers adds its number: `decisions.2.jsonl`.",
-    "the process's log",
-  ),
+  decisionLogFile: optional("DECISION_LOG_FILE", PATH).means("File for these lines.", "the process's log"),
   decisionLogShare: setting("DECISION_LOG_SAMPLE", decimalNumber(0, 1), 1).means(
     "Share of these decisions that is logged, at random.",
   ),

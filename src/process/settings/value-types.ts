@@ -155,21 +155,6 @@ function within(
   return { label, expects, parse, show: String };
 }
 
-/** Whole numbers within bounds, or a word. */
-export function wholeNumberOr<const Word extends string>(
-  word: Word,
-  min: number,
-  max: number,
-): SettingType<number | Word> {
-  const number = wholeNumber(min, max);
-  return {
-    label: `${number.label} or ${word}`,
-    expects: `${number.expects}, or ${word}`,
-    parse: (text) => (text.toLowerCase() === word ? word : number.parse(text)),
-    show: String,
-  };
-}
-
 /** Decimal numbers within bounds. */
 export function decimalNumber(min: number, max: number): SettingType<number> {
   const read = (text: string) => (/^(?=.*\d)\d{0,15}\.?\d{0,15}$/.test(text) ? Number(text) : undefined);

@@ -33,8 +33,6 @@ interface XdsRulesOptions {
   readonly files: WatchedFiles | undefined;
   /** Where the last good set is kept; undefined: nowhere. */
   readonly cacheFile: string | undefined;
-  /** False: the cache file is only read. Of several workers that share the file only one writes it. */
-  readonly writesCache: boolean;
   readonly clock: Clock;
   readonly log: Log;
   /** Called when something has changed that `xdsStatus` shows. */
@@ -252,7 +250,7 @@ export class XdsRules extends RuleSource {
     this.#domains = result.domains;
     this.accept("set", result.ruleSet);
     // Not awaited, so that a hanging disk delays neither this set nor the next.
-    if (this.#options.writesCache) void this.#cache?.write(answer, this.#heardAtUs);
+    void this.#cache?.write(answer, this.#heardAtUs);
     // Files may have been refused only because of the set before.
     if (isAnotherSet && this.#hasBadFiles) void this.reload();
     return undefined;

@@ -18,14 +18,9 @@ type Shown = Omit<TopView, "from" | "window_seconds" | "rest_asked" | "rest_refu
 
 /** The table below a headline, and a note if no key stands out. On a screen each row is one line: long rules and keys are cut. */
 export function topText(answer: Shown, terminal: Terminal): string {
-  const { at, window, by, keys, workers, processes } = answer;
+  const { at, window, by, keys, processes } = answer;
   const who = by === "refused" ? "refused most" : "asking most";
-  const of =
-    processes !== undefined
-      ? `, ${processes} ${processes === 1 ? "process" : "processes"}`
-      : workers === undefined
-        ? ""
-        : `, ${count(workers, "worker")}`;
+  const of = processes === undefined ? "" : `, ${processes} ${processes === 1 ? "process" : "processes"}`;
   const head = paint(terminal, "bold", visible(`${who} within the last ${window}, ${at.slice(11, 19)} UTC${of}`));
   const note = standsOut(answer) ? "" : `${noKeyWords(answer)}\n`;
   if (keys.length === 0) return `${head}\n\n${note}`;

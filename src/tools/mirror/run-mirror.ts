@@ -10,7 +10,7 @@ import { refuseForeign } from "../../operate/http/cross-site.ts";
 import { json, listOf, notFound, type Page, PageServer, READ, text } from "../../operate/http/page-server.ts";
 import type { Logger } from "../../operate/telemetry/logger.ts";
 import { METRICS_TYPE } from "../../operate/telemetry/metric-text.ts";
-import { nodeText, openNodeMetrics } from "../../operate/telemetry/node-metrics.ts";
+import { openNodeMetrics } from "../../operate/telemetry/node-metrics.ts";
 import { mirrorText } from "./metrics.ts";
 import { MESSAGE_BYTES_MAX, openPair, type PairFlags } from "./pair.ts";
 import { Recording } from "./recording.ts";
@@ -130,7 +130,7 @@ function openPages({ http, httpHosts, logger }: RunMirrorOptions, pair: Pair): P
   add("/metrics", "metrics for Prometheus", async () => ({
     status: 200,
     headers: { "content-type": METRICS_TYPE },
-    body: `${await nodeText([await ofNode()])}\n${mirrorText(pair)}`,
+    body: `${await ofNode()}\n${mirrorText(pair)}`,
   }));
   add("/healthcheck", "200 while the answering target is connected, else 500", () => {
     answering.connect();

@@ -208,7 +208,7 @@ test("all advice leads to headings of docs/operations.md", () => {
       .replace(/[^\w\s-]/g, "")
       .replaceAll(" ", "-"),
   );
-  const parts = "store,rules,control plane,certificates,snapshot,workers,start,shutdown,other".split(",");
+  const parts = "store,rules,control plane,certificates,snapshot,start,shutdown,other".split(",");
   const all = findConditions({
     ...WELL,
     grown: () => 1,

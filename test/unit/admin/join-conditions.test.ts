@@ -1,4 +1,4 @@
-// The JSON of GET /state: what several workers say becomes one, and the table of rules stays readable however many there are.
+// The JSON of GET /state: what several processes say becomes one, and the table of rules stays readable however many there are.
 
 import { expect, test } from "vitest";
 import { runThrough } from "../../../src/engine/base/long-work.ts";
@@ -25,19 +25,19 @@ function condition(id: string, sinceS: number, says = id): Condition {
 
 const view = (processes: readonly ProcessState[]) => viewConditions(joinConditions(processes, 100 * SECOND));
 
-test("reports once what several workers report, since the first saw it, with their counts added up", () => {
+test("reports once what several processes report, since the first saw it, with their counts added up", () => {
   const conditions = view([
-    { name: "worker 1", conditions: [condition("store", 50), condition("x", 9, "five")], rules: { hash: "a" } },
-    { name: "worker 2", conditions: [condition("store", 40), condition("x", 8, "six")], rules: { hash: "a" } },
-    { name: "worker 3", conditions: [{ ...condition("late", 60, "answers"), count: 2 }], rules: { hash: "a" } },
-    { name: "worker 4", conditions: [{ ...condition("late", 70, "answers"), count: 3 }], rules: { hash: "a" } },
+    { name: "a:1", conditions: [condition("store", 50), condition("x", 9, "five")], rules: { hash: "a" } },
+    { name: "b:1", conditions: [condition("store", 40), condition("x", 8, "six")], rules: { hash: "a" } },
+    { name: "c:1", conditions: [{ ...condition("late", 60, "answers"), count: 2 }], rules: { hash: "a" } },
+    { name: "d:1", conditions: [{ ...condition("late", 70, "answers"), count: 3 }], rules: { hash: "a" } },
   ]);
   expect(
     conditions.map(({ says, since, seen_by: seenBy, details }) => [says, since.slice(17, 19), seenBy, details]),
   ).toEqual([
-    ["five", "08", ["worker 1", "worker 2"], ["worker 2: six"]],
-    ["store", "40", ["worker 1", "worker 2"], []],
-    ["5 answers", "00", ["worker 3", "worker 4"], []],
+    ["five", "08", ["a:1", "b:1"], ["b:1: six"]],
+    ["store", "40", ["a:1", "b:1"], []],
+    ["5 answers", "00", ["c:1", "d:1"], []],
   ]);
 });
 
@@ -67,18 +67,18 @@ test("a condition with a cause is a detail of that cause, and reported alone wit
   expect(alone.map(({ says }) => says)).toEqual(["The breaker is open.", "7 calls without the store."]);
 });
 
-test("workers that decide by different rules are listed by their hashes, since the newest rules came", () => {
+test("processes that decide by different rules are listed by their hashes, since the newest rules came", () => {
   const processes = [
-    { name: "worker 1", conditions: [], rules: { hash: "a".repeat(64), loadedAtUs: 10 * SECOND } },
-    { name: "worker 2", conditions: [], rules: { hash: "b".repeat(64), loadedAtUs: 30 * SECOND } },
-    { name: "worker 3", conditions: [], rules: { hash: null } },
+    { name: "a:1", conditions: [], rules: { hash: "a".repeat(64), loadedAtUs: 10 * SECOND } },
+    { name: "b:1", conditions: [], rules: { hash: "b".repeat(64), loadedAtUs: 30 * SECOND } },
+    { name: "c:1", conditions: [], rules: { hash: null } },
   ];
   expect(view(processes)).toMatchObject([
     {
       says: "Different rules are in force.",
       see: "headgaterulesdiffer",
       since: "1970-01-01T00:00:30.000Z",
-      details: ["aaaaaaaaaaaa: worker 1", "bbbbbbbbbbbb: worker 2"],
+      details: ["aaaaaaaaaaaa: a:1", "bbbbbbbbbbbb: b:1"],
     },
   ]);
   expect(view(processes.slice(1))).toEqual([]);
@@ -101,34 +101,16 @@ test("what follows from a condition that follows from another is a detail of the
   expect(view(chain.slice(0, 1))).toEqual([["undecided", ["edge/a"]]]);
 });
 
-test("reports once what all workers find in the same counters, as the first one found it", () => {
-  const shared = (says: string, sinceUs: number) => ({
-    ...condition("dead limits edge", sinceUs, says),
-    isOfAll: true,
-  });
-  const processes: readonly ProcessState[] = [
-    { name: "worker 1", conditions: [shared("new worker", 9)], rules: { hash: null } },
-    { name: "worker 2", conditions: [shared("old worker", 5)], rules: { hash: null } },
-  ];
-  const [shown, ...others] = view(processes);
-  expect([shown?.says, shown?.details, shown?.seen_by, others]).toEqual(["old worker", [], undefined, []]);
-});
-
 test("of several processes each names its own; a limit is dead only if all say so", () => {
   const dead = (...details: readonly string[]) => ({
     ...condition("dead limits edge", 1, "dead"),
-    isOfAll: true,
     needsAll: true,
     details,
   });
   const store: Condition = { ...condition("store", 5), severity: "critical" };
   const state = (name: string, ...conditions: readonly Condition[]): ProcessState => ({
     name,
-    // As a process with two workers tells it.
-    conditions: joinConditions(
-      [1, 2].map((worker) => ({ name: `worker ${worker}`, conditions, rules: { hash: "a" } })),
-      0,
-    ),
+    conditions,
     rules: { hash: "a" },
   });
   const a = state("a:1", dead("edge/x (a.yaml): none came", "edge/y (a.yaml): none came"));

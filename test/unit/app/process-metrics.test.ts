@@ -8,7 +8,7 @@ import { keyText, valueText } from "../../../src/engine/runtime/runtime-limit.ts
 import { ServerCounts } from "../../../src/grpc/transport/fast-lane/bounds.ts";
 import { createLogger } from "../../../src/operate/telemetry/logger.ts";
 import { RULE_METRICS } from "../../../src/operate/telemetry/metrics.ts";
-import { nodeText, openNodeMetrics } from "../../../src/operate/telemetry/node-metrics.ts";
+import { openNodeMetrics } from "../../../src/operate/telemetry/node-metrics.ts";
 import { type AppParts, buildAppParts } from "../../../src/process/app/app-parts.ts";
 import { METRICS } from "../../../src/process/app/metrics-table.ts";
 import { metricsText } from "../../../src/process/app/process-metrics.ts";
@@ -39,7 +39,7 @@ async function makeParts(more: Partial<AppParts> = {}): Promise<AppParts> {
 
 async function textOf(parts: AppParts): Promise<string> {
   let text = "";
-  for await (const piece of await metricsText(parts, () => Promise.resolve([]))) text += piece;
+  for await (const piece of await metricsText(parts, () => Promise.resolve(""))) text += piece;
   return text;
 }
 
@@ -202,16 +202,8 @@ test("counters of rules are read when scraped; those of holds begin when there a
   expect(sampleOf(await textOf(parts), `headgate_hold_live${labels}`)).toBe("0");
 });
 
-test("the metrics of Node.js are there, those of several threads as one, those of the process once", async () => {
-  const own = await openNodeMetrics()();
-  const text = await nodeText([own, own]);
-  const heap = "nodejs_heap_size_total_bytes";
-  const readOf = (name: string) => own.find((metric) => metric.name === name)?.values[0]?.value;
-  expect(sampleOf(text, heap)).toBe(String(2 * (readOf(heap) ?? 0)));
-  for (const once of [
-    "process_start_time_seconds",
-    "process_resident_memory_bytes",
-    "nodejs_eventloop_lag_p99_seconds",
-  ])
-    expect(sampleOf(text, once)).toBe(String(readOf(once)));
+test("the metrics of Node.js are there", async () => {
+  const text = await openNodeMetrics()();
+  for (const name of ["nodejs_heap_size_total_bytes", "process_start_time_seconds", "nodejs_eventloop_lag_p99_seconds"])
+    expect(Number(sampleOf(text, name))).toBeGreaterThanOrEqual(0);
 });

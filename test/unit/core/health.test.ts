@@ -26,23 +26,3 @@ test("tells watchers of changes only, until they stop watching", () => {
   health.setTrouble("rules", "c");
   expect(heard).toEqual([false, true]);
 });
-
-test("with several workers shows the troubles of all, and reports only those of its own parts, once per change", () => {
-  const health = new HealthState();
-  const heard: boolean[] = [];
-  let changes = 0;
-  health.watch((isServing) => heard.push(isServing));
-  health.watchOwn(() => changes++);
-  health.showAll({ troubles: { store: "in worker 2 of 2: away" }, notes: {} });
-  health.setTrouble("rules", "none");
-  health.setTrouble("rules", "none");
-  health.setNote("store", "slow");
-  expect([Object.fromEntries(health.troubles()), Object.fromEntries(health.notes())]).toEqual([
-    { store: "in worker 2 of 2: away" },
-    {},
-  ]);
-  const { troubles, notes } = health.own();
-  expect([Object.fromEntries(troubles), Object.fromEntries(notes)]).toEqual([{ rules: "none" }, { store: "slow" }]);
-  health.showAll({ troubles: {}, notes: {} });
-  expect([heard, changes]).toEqual([[false, true], 2]);
-});

@@ -15,7 +15,7 @@ function watched(descriptors: string) {
   const rig = new LimiterRig(`domain: edge\ndescriptors:\n  - { key: busy, ${LIMIT} }\n${descriptors}`);
   const watch = new LimitWatch({
     learnValues: () => undefined,
-    history: () => undefined,
+
     shapesOf: (domain) => rig.observer.unmatched.shapesOf(domain),
   });
   const look = () => runThrough(watch.look(rig.limiter.rules as RuleSet, rig.clock.nowUs()));

@@ -30,13 +30,6 @@ test("writes one JSON object per line, with time and the name of the level", () 
   });
 });
 
-test("carries the number of the worker that writes in every line", () => {
-  const { lines, logger } = makeLogger({ worker: 3 });
-  logger.info("one");
-  logger.warn({ port: 1 }, "two");
-  expect(lines.map((line) => (JSON.parse(line) as { worker: number }).worker)).toEqual([3, 3]);
-});
-
 test("writes lines for people in the text format", () => {
   const { lines, logger } = makeLogger({ format: "text" });
   logger.warn({ port: 8081, path: "/a b", where: "x:1" }, "listening");

@@ -24,7 +24,7 @@ function watched(keys: readonly string[]) {
   const counts = countsAlone();
   const [calls, storeCounts] = [new CallCounts(log, counts), new StoreCounts(log, counts)];
   const history = new RateHistory({ calls, totals: () => callTotals(calls), storeCounts });
-  const watch = new LimitWatch({ learnValues: () => undefined, history: () => history, shapesOf: () => [] });
+  const watch = new LimitWatch({ learnValues: () => undefined, history, shapesOf: () => [] });
   const rules = { current: rulesOf(keys) };
   const look = (seconds = 5) => {
     clock.advanceSeconds(seconds);

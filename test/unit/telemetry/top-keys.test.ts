@@ -338,19 +338,19 @@ test("refusals of keys that are all new are counted, though no key stands out", 
   );
 });
 
-test("several workers add up what each has counted, and refusals that no whole minute parts are one stretch", () => {
-  const workers = [open(RULES), open(RULES), open(RULES)] as const;
-  times(4, () => workers[0].rig.hit({ user: "alice" }));
-  for (const { rig } of workers) rig.clock.advanceSeconds(50);
-  times(3, () => workers[1].rig.hit({ user: "alice" }));
-  times(1, () => workers[1].rig.hit({ user: "bob" }));
-  for (const { rig } of workers) rig.clock.advanceSeconds(5);
-  const merged = mergeSummaries(workers.map(({ summary }) => summary("minute")));
-  const view = topView({ window: "minute", by: "asked", keys: 5 }, merged, workers[0].rig.clock.nowUs(), {
-    workers: 3,
+test("several processes add up what each has counted, and refusals that no whole minute parts are one stretch", () => {
+  const processes = [open(RULES), open(RULES), open(RULES)] as const;
+  times(4, () => processes[0].rig.hit({ user: "alice" }));
+  for (const { rig } of processes) rig.clock.advanceSeconds(50);
+  times(3, () => processes[1].rig.hit({ user: "alice" }));
+  times(1, () => processes[1].rig.hit({ user: "bob" }));
+  for (const { rig } of processes) rig.clock.advanceSeconds(5);
+  const merged = mergeSummaries(processes.map(({ summary }) => summary("minute")));
+  const view = topView({ window: "minute", by: "asked", keys: 5 }, merged, processes[0].rig.clock.nowUs(), {
+    processes: 3,
   });
   expect(view).toMatchObject({
-    workers: 3,
+    processes: 3,
     keys: [
       {
         key: "{edge|user=alice}|fw/86400",

@@ -36,17 +36,15 @@ export async function startFastLane(options: FastLaneOptions): Promise<FastLaneS
     counts: http2.counts,
     troubles: http2.counts.troubles,
     inFlight: () => http2.inFlight,
-    openStreams: () => http2.streams,
     drain(graceMs) {
-      drained ??= drain(health, listener, options.sockets, graceMs);
+      drained ??= drain(health, listener, graceMs);
       return drained;
     },
   };
 }
 
 async function listen(server: Server, options: FastLaneOptions): Promise<number> {
-  const { host, port, unixSocket, sockets } = options;
-  if (sockets !== undefined) return sockets.open((socket) => server.emit("connection", socket));
+  const { host, port, unixSocket } = options;
   await removeAbandonedSocket(options);
   const target = unixSocket === undefined ? { host, port } : { path: unixSocket };
   return new Promise((resolve, reject) => {
@@ -58,13 +56,7 @@ async function listen(server: Server, options: FastLaneOptions): Promise<number>
   });
 }
 
-async function drain(
-  health: HealthService,
-  listener: Listener,
-  sockets: FastLaneOptions["sockets"],
-  graceMs: number,
-): Promise<void> {
-  sockets?.close();
+async function drain(health: HealthService, listener: Listener, graceMs: number): Promise<void> {
   // Removes a Unix socket, too, at once: the path may be another process's before this one has ended.
   listener.close();
   health.close();

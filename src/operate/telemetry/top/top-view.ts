@@ -26,12 +26,12 @@ export interface ProcessTop {
 /** The JSON. */
 export type TopView = ReturnType<typeof topView>;
 
-/** `of`: how many workers or processes these are, if there are several. */
+/** `of`: how many processes these are, if there are several. */
 export function topView(
   { window, by, keys }: TopQuestion,
   { fromUs, rows, restAsked, restRefused, asked, refused }: TopSummary,
   nowUs: number,
-  of: { readonly workers?: number; readonly processes?: number } = {},
+  of: { readonly processes?: number } = {},
 ) {
   const listed = firstOf(rows, by, keys);
   const others = rows.filter((row) => !listed.includes(row));
