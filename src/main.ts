@@ -3,7 +3,7 @@
 
 import "./process/quick-start.ts";
 import { readFileSync } from "node:fs";
-import { SystemClock } from "./engine/base/clock.ts";
+import { DayClock, SystemClock } from "./engine/base/clock.ts";
 import { reserveCounts } from "./engine/base/count-layout.ts";
 import { ConfigError } from "./engine/base/errors.ts";
 import { SharedCounts } from "./engine/base/shared-counts.ts";
@@ -32,7 +32,7 @@ async function serve(): Promise<void> {
   const settings = readSettings(env);
   deleteSecrets();
   const clock = new SystemClock();
-  const logger = openLog(settings, clock);
+  const logger = openLog(settings, new DayClock(clock));
   for (const warning of settings.warnings) logger.warn(warning);
   let running: Running | undefined;
   // Before the process shows that it runs: without a handler a signal would kill it.

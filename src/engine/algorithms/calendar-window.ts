@@ -28,9 +28,16 @@ function calendarEndUs({ startUs, endUs, nextEndUs }: WindowEdges, atUs: number)
   return nextEndUs + (divideDown(atUs - nextEndUs, nextEndUs - endUs) + 1) * (nextEndUs - endUs);
 }
 
-function endUsOf(limit: Limit, atUs: number): number {
+/** End of the limit's window that contains `atUs`. */
+function endUsOf(limit: Limit, atUs: number, shiftUs: number): number {
   invariant(limit.calendar !== undefined, "a calendar window without a calendar");
-  return calendarEndUs(limit.calendar, atUs);
+  return calendarEndUs(limit.calendar, atUs + shiftUs) - shiftUs;
+}
+
+/** Whether the clock was set and the state's window had not ended before that of the limit began. */
+function goesOn(state: BucketState, limit: Limit, endUs: number): boolean {
+  const { us, changedAtUs } = state.shift;
+  return changedAtUs > 0 && limit.calendar !== undefined && endUs > limit.calendar.startUs - us;
 }
 
 /** End of the state's window. */
@@ -41,7 +48,7 @@ function stateEndUs({ atUs, previous }: BucketState): number {
 /** Has the state's window begin at `atUs`, `nowUs` at the latest, and end with the limit's. */
 function setEdges(state: BucketState, limit: Limit, atUs: number, nowUs: number): void {
   state.atUs = atUs;
-  state.previous = endUsOf(limit, nowUs) / MICROS_PER_SECOND - divideDown(atUs, MICROS_PER_SECOND);
+  state.previous = endUsOf(limit, nowUs, state.shift.us) / MICROS_PER_SECOND - divideDown(atUs, MICROS_PER_SECOND);
 }
 
 function clear(state: BucketState, limit: Limit, nowUs: number): void {
@@ -59,8 +66,10 @@ export const calendarWindow: Step<BucketState> = {
   // An unused window equals none, so a new one begins.
   advance(state, limit, nowUs) {
     const endUs = stateEndUs(state);
-    if (state.used === 0 || nowUs >= endUs) clear(state, limit, nowUs);
-    else if (state.atUs - nowUs > SKEW_US_MAX || endUs - endUsOf(limit, nowUs) > EDGE_SKEW_US_MAX) {
+    const currentEndUs = endUsOf(limit, nowUs, state.shift.us);
+    const isMoved = endUs !== currentEndUs && goesOn(state, limit, endUs);
+    if (state.used === 0 || (nowUs >= endUs && !isMoved)) clear(state, limit, nowUs);
+    else if (isMoved || state.atUs - nowUs > SKEW_US_MAX || endUs - currentEndUs > EDGE_SKEW_US_MAX) {
       // The count stays, so its payments still belong to the window and can be given back.
       setEdges(state, limit, Math.min(state.atUs, nowUs), nowUs);
       return true;

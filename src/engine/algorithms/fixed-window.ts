@@ -6,16 +6,16 @@ import type { Limit } from "../domain/limit.ts";
 import { Outcome } from "../domain/take.ts";
 import { type BucketState, type Judgement, type Report, type Step, skewMaxUs, windowUsOf } from "./working-bucket.ts";
 
-/** Start of the window that contains `atUs`, in microseconds since the epoch. */
-export function windowStartUs(limit: Limit, atUs: number): number {
+/** Start of the window that contains `atUs`, in microseconds since the epoch; `shiftUs` is that of the time of day. */
+export function windowStartUs(limit: Limit, atUs: number, shiftUs = 0): number {
   const windowUs = windowUsOf(limit);
-  return divideDown(atUs, windowUs) * windowUs;
+  return divideDown(atUs + shiftUs, windowUs) * windowUs - shiftUs;
 }
 
 /** Moves a state of a later window to the current one if it is further ahead of now than skewMaxUs; true if it moved it. */
-export function redateIfTooLate(state: BucketState, limit: Limit, nowUs: number): boolean {
+export function redateIfTooLate(state: BucketState, limit: Limit, startUs: number, nowUs: number): boolean {
   if (state.atUs <= nowUs + skewMaxUs(limit)) return false;
-  state.atUs = windowStartUs(limit, nowUs);
+  state.atUs = startUs;
   return true;
 }
 
@@ -45,7 +45,7 @@ export function reportCount({ used }: BucketState, { amount }: Limit, usToEnd: n
 /** What all windows share. Counts go beyond the limit, up to AMOUNT_MAX. */
 export const windowSteps = {
   clear(state: BucketState, limit: Limit, nowUs: number): void {
-    state.atUs = windowStartUs(limit, nowUs);
+    state.atUs = windowStartUs(limit, nowUs, state.shift.us);
     state.used = 0;
     state.previous = 0;
   },
@@ -74,23 +74,25 @@ export const windowSteps = {
 
 /**
  * Has room while count + cost <= amount in the clock-aligned window that contains now.
- * Grants at most `amount` per aligned window, so up to twice `amount` around a boundary.
+ * Grants at most `amount` per aligned window, so up to twice `amount` around a boundary. If the clock is set, a count goes on in the window
+ * that then contains now, unless its own had ended before that began.
  */
 export const fixedWindow: Step<BucketState> = {
   ...windowSteps,
   advance(state, limit, nowUs) {
-    const startUs = windowStartUs(limit, nowUs);
+    const startUs = windowStartUs(limit, nowUs, state.shift.us);
     if (state.atUs === startUs) return false;
-    if (state.atUs > nowUs) return redateIfTooLate(state, limit, nowUs);
-    state.used = 0;
+    if (state.atUs > nowUs) return redateIfTooLate(state, limit, startUs, nowUs);
+    const goesOn = state.atUs + windowUsOf(limit) > startUs;
     state.atUs = startUs;
-    return false;
+    if (!goesOn) state.used = 0;
+    return goesOn;
   },
   judge(state, limit, cost, nowUs, judgement) {
     judgeCount(state, limit, cost, usToNext(state, limit, nowUs), judgement);
   },
   giveBack(state, limit, cost, paidAtUs) {
-    if (windowStartUs(limit, paidAtUs) === state.atUs) windowSteps.refund(state, limit, cost);
+    if (windowStartUs(limit, paidAtUs, state.shift.us) === state.atUs) windowSteps.refund(state, limit, cost);
   },
   report(state, limit, nowUs, into) {
     reportCount(state, limit, usToNext(state, limit, nowUs), into);

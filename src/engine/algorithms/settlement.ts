@@ -2,6 +2,7 @@
 // store, the PostgreSQL store and the reference model of the tests settle here; lua/take.lua does the same in Redis. counters.ts charges
 // counters of envoyproxy/ratelimit's kind, each for itself.
 
+import { NO_SHIFT } from "../base/clock.ts";
 import { StoreError } from "../base/errors.ts";
 import { InvariantError } from "../base/invariant.ts";
 import type { KeyHash } from "../domain/key-bytes.ts";
@@ -308,7 +309,7 @@ class WorkingSet {
 
   /** The bucket of the take. The first take on it loads it and brings it to `nowUs`. */
   open(take: Take, nowUs: number): WorkingBucket {
-    take.limit.calendar?.turnTo(nowUs);
+    take.limit.calendar?.turnTo(nowUs + (this.#access.shift ?? NO_SHIFT).us);
     take.needKeyBytes();
     for (let i = 0; i < this.size; i++) {
       const bucket = this.buckets[i] as WorkingBucket;
@@ -342,6 +343,7 @@ class WorkingSet {
     let bucket = this.buckets[this.size];
     if (bucket === undefined) {
       bucket = new WorkingBucket(tokenBucket);
+      bucket.state.shift = this.#access.shift ?? NO_SHIFT;
       this.buckets[this.size] = bucket;
     }
     this.size++;

@@ -28,10 +28,16 @@ function firstTickWithRoom(state: BucketState, left: number, room: number): numb
  */
 export const slidingWindow: Step<BucketState> = {
   ...windowSteps,
+  // Nobody sees where its windows begin, so they don't follow a clock that is set.
+  clear(state, limit, nowUs) {
+    state.atUs = windowStartUs(limit, nowUs);
+    state.used = 0;
+    state.previous = 0;
+  },
   advance(state, limit, nowUs) {
     const startUs = windowStartUs(limit, nowUs);
     if (state.atUs === startUs) return false;
-    if (state.atUs > nowUs) return redateIfTooLate(state, limit, nowUs);
+    if (state.atUs > nowUs) return redateIfTooLate(state, limit, startUs, nowUs);
     state.previous = state.atUs === startUs - windowUsOf(limit) ? state.used : 0;
     state.used = 0;
     state.atUs = startUs;

@@ -5,6 +5,7 @@
 // debtMax are at most AMOUNT_MAX and costs at most COST_ABOVE_ALL, so every product and every sum of two products stays below 2^53,
 // where division followed by floor or ceil is exact.
 
+import { type ClockShift, NO_SHIFT } from "../base/clock.ts";
 import { MICROS_PER_SECOND } from "../base/units.ts";
 import { KeyBytes, Keyed } from "../domain/key-bytes.ts";
 import { Algorithm, type Limit } from "../domain/limit.ts";
@@ -23,7 +24,12 @@ export class BucketState {
   used = 0;
   /** Sliding window: cost paid in the previous window. Calendar window: seconds from first hit to end. Others: 0. At most AMOUNT_MAX. */
   previous = 0;
+  /** How far the time of day is from all times here. Fixed and calendar windows begin by the time of day. */
+  shift: Readonly<ClockShift> = NO_SHIFT;
 }
+
+/** What is kept of a BucketState. */
+export type BucketNumbers = Omit<BucketState, "shift">;
 
 /** What `judge` writes. */
 export type Judgement = Pick<Take, "outcome" | "waitUs">;
@@ -135,6 +141,8 @@ export class WorkingBucket extends Keyed {
 
 /** A store of buckets by key. */
 export interface BucketAccess {
+  /** Of the clock by which groups are settled; absent if nobody sets it. */
+  readonly shift?: Readonly<ClockShift>;
   /** Live holds of all buckets. */
   readonly holds: HoldBook;
   /** True if the log can be saved with one more payment than it has. */

@@ -116,6 +116,8 @@ export interface ProcessFacts {
   readonly certificate: { readonly remainingSeconds: number; readonly lifetimeSeconds: number } | undefined;
   /** Why limits at run time can't be brought up to date; undefined if they are. */
   readonly limitsTrouble: string | undefined;
+  /** By how many seconds the host's clock was set since the start, and how long ago. */
+  readonly clockSet: { readonly seconds: number; readonly secondsAgo: number } | undefined;
   readonly counts: Counts;
   readonly deadLimits: readonly DeadLimits[];
   /** Calls of the last day without a decision, and limits that had no say. */
@@ -141,6 +143,7 @@ export function findConditions(facts: ProcessFacts): readonly Finding[] {
     ...refusedRules(facts),
     ...expiringCertificate(facts),
     ...staleLimits(facts),
+    ...setClock(facts),
     ...unmatchedFindings(facts),
     ...facts.deadLimits.map(deadFinding),
     ...incompleteFindings(facts),
@@ -220,6 +223,27 @@ function staleLimits({ limitsTrouble }: ProcessFacts): Finding[] {
       id: "runtime limits",
       causedBy: "store",
       says: `Can't update limits at run time: ${sentence(limitsTrouble)}`,
+    },
+  ];
+}
+
+/** Lasts an hour, so that nobody misses it. */
+const CLOCK_SET_SECONDS = 3_600;
+
+function setClock({ clockSet }: ProcessFacts): Finding[] {
+  if (clockSet === undefined || clockSet.secondsAgo >= CLOCK_SET_SECONDS) return [];
+  const { seconds } = clockSet;
+  const words =
+    seconds === 0
+      ? "back to what it was at the start"
+      : `${Math.abs(seconds)} s ${seconds > 0 ? "ahead" : "back"} since the start`;
+  return [
+    {
+      ...warning(TABLE).advises(
+        "Windows and ends of limits in memory follow it; their counts go with them. Check the host's time synchronisation.",
+      ),
+      id: "clock set",
+      says: `The host's clock was set: ${words}.`,
     },
   ];
 }

@@ -1,6 +1,6 @@
 // Connects the store (open-store.ts) with limiter, rules and counters, and puts rules in force. open-ports.ts listens.
 
-import { SystemClock, WallClock } from "../../engine/base/clock.ts";
+import { DayClock, SystemClock, WallClock } from "../../engine/base/clock.ts";
 import { HealthState } from "../../engine/base/health.ts";
 import { runInTurns } from "../../engine/base/long-work.ts";
 import { isoTime } from "../../engine/base/units.ts";
@@ -71,7 +71,9 @@ export async function buildAppParts(options: AppOptions) {
   const { store, storeHealth, processes, memories, runtimeStore } = await openStore(choice);
   const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
   const deployment = new Deployment(() => callTotals(calls));
-  const runtimeLimits = openRuntimeLimits(options, runtimeStore, () => limiter.rules, {
+  // A shared store's clock decides when they end; without one, the time of day.
+  const limitsClock = runtimeStore === undefined ? new DayClock(clock) : clock;
+  const runtimeLimits = openRuntimeLimits({ ...options, clock: limitsClock }, runtimeStore, () => limiter.rules, {
     calls: () => callTotals(calls),
     heard: (all, ownId) => deployment.heard(all, ownId, clock.nowUs()),
   });
@@ -90,7 +92,7 @@ export async function buildAppParts(options: AppOptions) {
     compatible: settings.compatibilityMode,
     stopsAtOver: settings.stopsAtOver,
     // In Redis other processes count in the same windows, so windows follow the host's wall clock, as in envoyproxy/ratelimit.
-    windowClock: settings.redis !== undefined && clock instanceof SystemClock ? new WallClock() : clock,
+    windowClock: settings.redis !== undefined && clock instanceof SystemClock ? new WallClock() : new DayClock(clock),
   };
   const { topKeysMax: keysMax } = settings;
   const labelsOf = (stats: LimitStats) => statsBook.ownerOf(stats);

@@ -1,11 +1,13 @@
 // Checks once a second what is wrong with this process, so that its pages can say since when.
 
+import type { Clock } from "../../engine/base/clock.ts";
 import { runInTurns } from "../../engine/base/long-work.ts";
+import { MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
 import type { DomainRules, RuleSet } from "../../engine/rules/rule-set.ts";
 import type { Condition } from "../../operate/condition.ts";
 import { ConditionBook, GrowthBook } from "../../operate/http/condition-book.ts";
-import { findConditions } from "../../operate/http/find-conditions.ts";
+import { findConditions, type ProcessFacts } from "../../operate/http/find-conditions.ts";
 import type { AppParts } from "./app-parts.ts";
 import { tlsNumbers } from "./tls-watch.ts";
 
@@ -15,6 +17,11 @@ const LOOK_MS = 1_000;
 /** The domains that require entries of calls. */
 export function requiringDomains(rules: RuleSet | undefined): DomainRules[] {
   return [...(rules?.domains.values() ?? [])].filter(({ required }) => required !== undefined);
+}
+
+function clockSet({ shift }: Clock, nowUs: number): ProcessFacts["clockSet"] {
+  if (shift === undefined || shift.changedAtUs === 0) return undefined;
+  return { seconds: shift.us / MICROS_PER_SECOND, secondsAgo: (nowUs - shift.changedAtUs) / MICROS_PER_SECOND };
 }
 
 /** Starts to check, as one of `running.watches`. Returns a function that checks now and says what is wrong. */
@@ -36,6 +43,7 @@ export function watchConditions(parts: AppParts): () => readonly Condition[] {
       planeRefusal: parts.xds?.xdsStatus().lastRefusal,
       certificate: tlsNumbers(parts.running.tls),
       limitsTrouble: parts.runtimeLimits.sync.trouble,
+      clockSet: clockSet(clock, nowUs),
       counts: { calls, store },
       deadLimits: limitWatch.dead,
       undecided: { rows: undecided.list(nowUs), limits: undecided.limits() },

@@ -1,5 +1,6 @@
 // Gathers what GET /state shows, of this process and the others that share its store.
 
+import { DayClock } from "../../engine/base/clock.ts";
 import { runInTurns } from "../../engine/base/long-work.ts";
 import { isoTime } from "../../engine/base/units.ts";
 import { textOf } from "../../engine/domain/request.ts";
@@ -30,7 +31,7 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
   const shown = viewConditions(joinConditions(all, nowUs));
   statsBook.learnValues();
   return {
-    at: isoTime(nowUs),
+    at: isoTime(new DayClock(clock).nowUs()),
     /** Differs when another process answers, or when the process was restarted. */
     instance: INSTANCE,
     version,

@@ -6,7 +6,8 @@ import { HoldBook } from "../../engine/algorithms/hold-book.ts";
 import type { HoldCounts } from "../../engine/algorithms/hold-counts.ts";
 import { LogBlocks } from "../../engine/algorithms/log-blocks.ts";
 import type { LogState } from "../../engine/algorithms/log-state.ts";
-import type { BucketAccess, BucketState, WorkingBucket } from "../../engine/algorithms/working-bucket.ts";
+import type { BucketAccess, BucketNumbers, WorkingBucket } from "../../engine/algorithms/working-bucket.ts";
+import { type ClockShift, NO_SHIFT } from "../../engine/base/clock.ts";
 import type { JournaledMemory } from "../../engine/base/journaled-memory.ts";
 import { divideUp, MICROS_PER_SECOND } from "../../engine/base/units.ts";
 import { isHashAt, type KeyHash, readHash, writeHash } from "../../engine/domain/key-bytes.ts";
@@ -43,7 +44,7 @@ const NEXT = 10;
 const IS_LOG = -1;
 
 /** The content of a record. `log` is the place of its log, 0 if it has numbers. */
-export interface BucketRecord extends BucketState, KeyHash {
+export interface BucketRecord extends BucketNumbers, KeyHash {
   expiresS: number;
   log: number;
 }
@@ -52,6 +53,7 @@ interface BucketsOptions {
   /** Gets the number of buckets that had not expired when they were dropped for lack of room. */
   readonly onEvicted: (buckets: number) => void;
   readonly holdCounts?: HoldCounts;
+  readonly shift?: Readonly<ClockShift> | undefined;
 }
 
 /** Buckets by key. Callers hold the lock of the bucket's stripe, and for logs and holds theirs. */
@@ -69,10 +71,13 @@ export class Buckets implements BucketAccess {
   /** Changes whenever a record may have been freed. */
   #version = 0;
 
-  /** The second of the present take. */
+  /** The second of the present take, and the one up to which buckets have to expire to be dropped. */
   nowS = 0;
+  endedS = 0;
+  readonly shift: Readonly<ClockShift>;
 
-  constructor(store: StoreMemory, { onEvicted, holdCounts }: BucketsOptions) {
+  constructor(store: StoreMemory, { onEvicted, holdCounts, shift = NO_SHIFT }: BucketsOptions) {
+    this.shift = shift;
     const { memory, layout } = store;
     this.#store = store;
     this.#memory = memory;
@@ -134,8 +139,8 @@ export class Buckets implements BucketAccess {
     if (record >= 0) this.#drop(this.#store.stripeOf(bucket), record);
   }
 
-  /** Looks at the next records of the stripe, at most `looks`, and drops the buckets that have expired by `nowS`. */
-  sweep(stripe: number, looks: number, nowS: number): void {
+  /** Looks at the next records of the stripe, at most `looks`, and drops the buckets that have expired by `endedS`. */
+  sweep(stripe: number, looks: number, endedS: number): void {
     const head = stripe * STRIPE_WORDS;
     const made = this.#words[head + MADE] as number;
     let at = this.#words[head + SWEEP_AT] as number;
@@ -143,7 +148,7 @@ export class Buckets implements BucketAccess {
       at = at < made ? at + 1 : 1;
       const record = this.#recordAt(stripe, at);
       const expiresS = this.#expiresS(record);
-      if (expiresS !== 0 && expiresS <= nowS) this.#drop(stripe, record);
+      if (expiresS !== 0 && expiresS <= endedS) this.#drop(stripe, record);
     }
     this.#words[head + SWEEP_AT] = at;
   }
@@ -213,7 +218,7 @@ export class Buckets implements BucketAccess {
     this.#write(known < 0 ? this.#add(bucket) : known, bucket, log, bucket.expiresS);
   }
 
-  #write(record: number, { atUs, used, previous }: BucketState, log: LogState | undefined, expiresS: number): void {
+  #write(record: number, { atUs, used, previous }: BucketNumbers, log: LogState | undefined, expiresS: number): void {
     const memory = this.#memory;
     const kept = this.#logOf(record);
     memory.setWord(record + EXPIRES_S, expiresS | 0);
@@ -272,7 +277,7 @@ export class Buckets implements BucketAccess {
     const words = this.#words;
     const stripe = this.#store.stripeOf(key);
     const head = stripe * STRIPE_WORDS;
-    this.sweep(stripe, SWEEP_PER_ADD, this.nowS);
+    this.sweep(stripe, SWEEP_PER_ADD, this.endedS);
     if ((words[head + COUNT] as number) >= this.#layout.stripeBuckets) this.#evict(stripe);
     let at = words[head + FREE] as number;
     if (at === 0) {
@@ -350,7 +355,7 @@ export class Buckets implements BucketAccess {
     return this.#numbers[record / 2 + USED] === IS_LOG ? (this.#numbers[record / 2 + AT_US] as number) : 0;
   }
 
-  #readNumbers(record: number, into: BucketState): void {
+  #readNumbers(record: number, into: BucketNumbers): void {
     into.atUs = this.#numbers[record / 2 + AT_US] as number;
     into.used = this.#numbers[record / 2 + USED] as number;
     into.previous = (this.#words[record + PREVIOUS] as number) >>> 0;

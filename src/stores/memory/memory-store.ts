@@ -18,6 +18,9 @@ const SWEEP_MS = 50;
 /** Records that one sweep passes, and those of one lock. A sweep takes a millisecond if all buckets have expired. */
 const RECORDS_PER_SWEEP = 8_192;
 const RECORDS_PER_LOCK = 64;
+/** For a day after the host's clock was set, buckets are kept an hour longer: until then, windows may end later than they began to. */
+const KEPT_US = 86_400 * MICROS_PER_SECOND;
+const KEPT_LONGER_S = 3_600;
 
 /** What a memory store is made of. */
 export interface MemoryStoreOptions extends MemoryBounds {
@@ -54,6 +57,7 @@ export class MemoryStore implements LocalStore {
     this.buckets = new Buckets(this.#memory, {
       onEvicted: (buckets) => observer.evicted(buckets),
       holdCounts: new HoldCounts(counts),
+      shift: clock.shift,
     });
     this.#settlement = new Settlement(this.buckets);
   }
@@ -125,7 +129,9 @@ export class MemoryStore implements LocalStore {
 
   #now(): number {
     const nowUs = this.#clock.nowUs();
-    this.buckets.nowS = divideDown(nowUs, MICROS_PER_SECOND);
+    const nowS = divideDown(nowUs, MICROS_PER_SECOND);
+    this.buckets.nowS = nowS;
+    this.buckets.endedS = nowUs < this.buckets.shift.changedAtUs + KEPT_US ? nowS - KEPT_LONGER_S : nowS;
     return nowUs;
   }
 
@@ -161,9 +167,8 @@ export class MemoryStore implements LocalStore {
       if (this.#sweptStripe > layout.stripes && this.buckets.madeIn(stripe) <= RECORDS_PER_LOCK) break;
       this.#memory.want(stripe);
       this.#memory.lock();
-      this.#atomically(() =>
-        this.buckets.sweep(stripe, RECORDS_PER_LOCK, divideDown(this.#clock.nowUs(), MICROS_PER_SECOND)),
-      );
+      this.#now();
+      this.#atomically(() => this.buckets.sweep(stripe, RECORDS_PER_LOCK, this.buckets.endedS));
     }
     this.#endHolds();
     if (this.buckets.count > 0 || this.buckets.holds.liveCount > 0) return;

@@ -27,6 +27,7 @@ const WELL: ProcessFacts = {
   planeRefusal: undefined,
   certificate: undefined,
   limitsTrouble: undefined,
+  clockSet: undefined,
   counts: countsOf([]),
   deadLimits: [],
   requiring: [],
@@ -133,6 +134,11 @@ const CASES: readonly (readonly [name: string, facts: Partial<ProcessFacts>, fou
     "limits at run time that can't be brought up to date",
     { limitsTrouble: "the file can't be written" },
     warning(/^Can't update limits at run time: The file can't be written\.$/, { causedBy: "store" }),
+  ],
+  [
+    "a host's clock that was set within the hour",
+    { clockSet: { seconds: -7_200, secondsAgo: 3_599 } },
+    warning(/^The host's clock was set: 7200 s back since the start\.$/),
   ],
   [
     "rules that match no call, each with its cause",
