@@ -21,6 +21,7 @@ const OUT = fileURLToPath(new URL("descriptors.binpb", import.meta.url));
 /** The encoded set. Types are named in full; each file comes after the files that it imports. */
 export function describeProto() {
   const files = readFiles(loadSync(FILES, { includeDirs: [ROOT], keepCase: true }));
+  for (const file of files) for (const type of file.messageType) nameMapEntries(type);
   const fileOfType = new Map();
   for (const file of files) {
     for (const type of file.enumType) fileOfType.set(`${file.package}.${type.name}`, file);
@@ -39,6 +40,18 @@ function readFiles(definition) {
     }
   }
   return [...byName.values()];
+}
+
+// The language's rule for the message of a map's entries, which readers of descriptors hold to: `fields` has `FieldsEntry`. proto-loader
+// says `Fields`.
+function nameMapEntries(type) {
+  for (const inner of type.nestedType) {
+    nameMapEntries(inner);
+    const field = type.field.find(({ typeName }) => inner.options?.mapEntry && typeName === inner.name);
+    if (field === undefined) continue;
+    inner.name = `${field.name.replace(/(?:^|_)(.)/g, (_match, first) => first.toUpperCase())}Entry`;
+    field.typeName = inner.name;
+  }
 }
 
 function indexMessage(type, scope, file, fileOfType) {
