@@ -8,7 +8,7 @@ import type { Connection } from "../../src/grpc/transport/fast-lane/connection.t
 import { UnaryCalls } from "../../src/grpc/transport/fast-lane/grpc-call.ts";
 import { Http2Server } from "../../src/grpc/transport/fast-lane/http2-server.ts";
 import { PREFACE } from "../../src/grpc/transport/fast-lane/protocol.ts";
-import { passThroughDefinition } from "../../src/grpc/transport/grpc-js-calls.ts";
+import { onBytes } from "../../src/grpc/transport/grpc-js-calls.ts";
 import type { MessageCall, MessageMethod } from "../../src/grpc/transport/transport.ts";
 import type { UnaryHandler } from "../../src/grpc/unary.ts";
 import { duplexPair } from "./duplex-pair.ts";
@@ -58,7 +58,11 @@ export function serverInMemory(
 function messageMethodOf(handler: UnaryHandler, requestStream: boolean): MessageMethod {
   const open = new Map<MessageCall, { owed: number; hasAll: boolean }>();
   return {
-    definition: { ...passThroughDefinition(METHOD), requestStream } as unknown as MessageMethod["definition"],
+    definition: onBytes({
+      path: METHOD,
+      requestStream,
+      responseStream: false,
+    }) as unknown as MessageMethod["definition"],
     handle(request, call) {
       const state = open.get(call) ?? { owed: 0, hasAll: !requestStream };
       open.set(call, state);

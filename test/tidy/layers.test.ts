@@ -112,6 +112,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "operate/telemetry",
     "rule-sources/xds/dump.ts",
     "grpc/transport/load-proto.ts",
+    "grpc/transport/service-definitions.ts",
     "operate/http/join-conditions.ts",
     "operate/http/read-asked-limit.ts",
     // Types of the answers that it prints.
@@ -147,12 +148,8 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
     "rule-sources/xds",
     "operate/telemetry/traces",
   ],
-  "@bufbuild/protobuf": [
-    "grpc/rls/json.ts",
-    "grpc/transport/load-proto.ts",
-    "grpc/transport/reflection.ts",
-    "tools/verify/ask-grpc.ts",
-  ],
+  "@grpc/proto-loader": ["grpc/transport/service-definitions.ts", "tools/verify/ask-grpc.ts"],
+  "@bufbuild/protobuf": ["grpc/rls/json.ts", "grpc/transport/load-proto.ts", "grpc/transport/reflection.ts"],
   yaml: ["rule-sources/files", "tools/verify/read-plan.ts"],
   pino: ["operate/telemetry/logger.ts"],
   "prom-client": ["operate/telemetry"],

@@ -20,13 +20,13 @@ export interface CallContext {
   inFlight: number;
 }
 
-/** The method as grpc-js registers it: messages stay bytes. */
-export function passThroughDefinition(path: string): MethodDefinition<Buffer, Buffer> {
+/** The method as grpc-js registers it, with messages that stay bytes. */
+export function onBytes(
+  method: Pick<MethodDefinition<object, object>, "path" | "requestStream" | "responseStream">,
+): MethodDefinition<Buffer, Buffer> {
   const same = (bytes: Buffer): Buffer => bytes;
   return {
-    path,
-    requestStream: false,
-    responseStream: false,
+    ...method,
     requestSerialize: same,
     requestDeserialize: same,
     responseSerialize: same,

@@ -2,12 +2,13 @@
 
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import { waitAtMost } from "../../engine/base/wait-at-most.ts";
-import { type CallContext, messageService, passThroughDefinition, unaryImplementation } from "./grpc-js-calls.ts";
+import { type CallContext, messageService, onBytes, unaryImplementation } from "./grpc-js-calls.ts";
 import { refuseBodies } from "./grpc-js-requests.ts";
 import { GRPC_JS_WAITING_STREAMS_MAX, GrpcJsStreams } from "./grpc-js-streams.ts";
 import type { HealthService } from "./health-service.ts";
 import { addressText, grpcCannotListen, removeAbandonedSocket } from "./listen-address.ts";
 import { otherServices } from "./other-services.ts";
+import { methodDefinition } from "./service-definitions.ts";
 import type { TlsFiles } from "./tls-files.ts";
 import type { GrpcServer, GrpcServerOptions } from "./transport.ts";
 
@@ -22,7 +23,7 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
   const server = newServer(options);
   const context: CallContext = { options, inFlight: 0 };
   for (const method of options.methods) {
-    server.addService({ it: passThroughDefinition(method.path) }, { it: unaryImplementation(method, context) });
+    server.addService({ it: onBytes(methodDefinition(method.path)) }, { it: unaryImplementation(method, context) });
   }
   const { methods, health } = otherServices(options, HEALTH_WATCHERS_MAX);
   for (const method of methods) server.addService(...messageService(method));

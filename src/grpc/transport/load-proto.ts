@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import type * as Protobuf from "@bufbuild/protobuf";
-import type { DescMessage, FileRegistry, JsonValue } from "@bufbuild/protobuf";
+import type { DescMessage, FileRegistry } from "@bufbuild/protobuf";
 import type * as WellKnown from "@bufbuild/protobuf/wkt";
 import { invariant } from "../../engine/base/invariant.ts";
 import type { MessageMethod } from "./transport.ts";
@@ -48,20 +48,13 @@ export function loadRegistry(): FileRegistry {
 }
 
 /**
- * How messages of a type become JSON and back: fields are named as in proto/, enums by name, numbers of 64 bits and durations are text. What
- * is left out has its default; only messages are undefined.
+ * Reads messages of a type as JSON: fields are named as in proto/, enums by name, numbers of 64 bits and durations are text. What is left out
+ * has its default; only messages are undefined.
  */
-export function jsonMessages<Message>(name: string): {
-  toBytes(message: object): Buffer;
-  fromBytes(bytes: Buffer): Message;
-} {
+export function jsonReader<Message>(name: string): (bytes: Buffer) => Message {
   const typeOf = () => messageType(name);
   const form = { useProtoFieldName: true, alwaysEmitImplicit: true };
-  return {
-    toBytes: (message) =>
-      Buffer.from(protobuf().toBinary(typeOf(), protobuf().fromJson(typeOf(), message as JsonValue))),
-    fromBytes: (bytes) => protobuf().toJson(typeOf(), protobuf().fromBinary(typeOf(), bytes), form) as Message,
-  };
+  return (bytes) => protobuf().toJson(typeOf(), protobuf().fromBinary(typeOf(), bytes), form) as Message;
 }
 
 /** A message of proto/ by its full name. */

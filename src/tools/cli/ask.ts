@@ -4,7 +4,8 @@ import { Client, credentials, type ServiceError, status } from "@grpc/grpc-js";
 import { type Clock, SystemClock } from "../../engine/base/clock.ts";
 import { visible } from "../../engine/base/visible.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../../grpc/transport/load-proto.ts";
-import { type RateLimitAnswer, readMessage, writeRequest } from "../mirror/answer.ts";
+import { methodDefinition } from "../../grpc/transport/service-definitions.ts";
+import { type RateLimitAnswer, readMessage } from "../mirror/answer.ts";
 import { answerJson, answerLine, answerText, totalsText } from "./answer-text.ts";
 import type { TypedDescriptor } from "./arguments.ts";
 import { paint, type Terminal } from "./terminal.ts";
@@ -63,10 +64,11 @@ function send(
   clock: Clock,
 ): Promise<RateLimitAnswer> {
   const deadline = clock.nowUs() / 1_000 + flags.timeout;
+  const { path, requestSerialize } = methodDefinition(SHOULD_RATE_LIMIT_PATH);
   return new Promise((resolve, reject) => {
     client.makeUnaryRequest(
-      SHOULD_RATE_LIMIT_PATH,
-      writeRequest,
+      path,
+      requestSerialize,
       readMessage,
       requestOf(descriptors, flags),
       { deadline },
@@ -80,7 +82,7 @@ function send(
 
 function requestOf(descriptors: readonly TypedDescriptor[], { domain, hits, peek, refund }: AskFlags): object {
   // 0 hits of a request count as 1, so a peek sets 0 on every descriptor.
-  const onDescriptor = peek || refund ? { hits_addend: peek ? 0 : (hits ?? 1) } : {};
+  const onDescriptor = peek || refund ? { hits_addend: { value: peek ? 0 : (hits ?? 1) } } : {};
   return {
     domain,
     descriptors: descriptors.map((entries) => ({ entries, ...onDescriptor, is_negative_hits: refund === true })),

@@ -1,9 +1,9 @@
 // Decodes requests and answers that passed the mirror, to compare and show them. Used only after the caller has its answer.
 
-import { jsonMessages } from "../../grpc/transport/load-proto.ts";
+import { jsonReader } from "../../grpc/transport/load-proto.ts";
 import type { Outcome } from "./target.ts";
 
-/** A RateLimitResponse in the form of `jsonMessages`. */
+/** A RateLimitResponse in the form of `jsonReader`. */
 export interface RateLimitAnswer {
   readonly overall_code: string;
   readonly statuses: readonly AnswerStatus[];
@@ -53,12 +53,10 @@ export class UnreadableError extends Error {
   override readonly name = "UnreadableError";
 }
 
-const requests = jsonMessages<AskedRequest>("envoy.service.ratelimit.v3.RateLimitRequest");
-const answers = jsonMessages<RateLimitAnswer>("envoy.service.ratelimit.v3.RateLimitResponse");
+const readRequestMessage = jsonReader<AskedRequest>("envoy.service.ratelimit.v3.RateLimitRequest");
 
-/** How ShouldRateLimit's messages become bytes, and back. */
-export const writeRequest = requests.toBytes;
-export const readMessage = answers.fromBytes;
+/** Reads an answer. Throws if the bytes are none. */
+export const readMessage = jsonReader<RateLimitAnswer>("envoy.service.ratelimit.v3.RateLimitResponse");
 
 /** The seconds of a duration; undefined if there is none. */
 export function secondsOf(duration: AnswerStatus["duration_until_reset"]): number | undefined {
@@ -67,12 +65,12 @@ export function secondsOf(duration: AnswerStatus["duration_until_reset"]): numbe
 
 /** Decodes the message of a request. Throws UnreadableError. */
 export function readRequest(message: Buffer): AskedRequest {
-  return decoded(() => requests.fromBytes(message));
+  return decoded(() => readRequestMessage(message));
 }
 
 /** Decodes an answer or a gRPC error. Throws UnreadableError. */
 export function readAnswer({ code, message }: Outcome & { kind: "answer" }): TargetAnswer {
-  return { ...decoded(() => answers.fromBytes(message)), grpcCode: code };
+  return { ...decoded(() => readMessage(message)), grpcCode: code };
 }
 
 function decoded<T>(decode: () => T): T {

@@ -1,9 +1,9 @@
 // Asks a service by ShouldRateLimit of Envoy's rate limit protocol, v3.
 
 import { readFileSync } from "node:fs";
-import { create, createFileRegistry, type DescMessage, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { fileURLToPath } from "node:url";
 import { Client, credentials, type ServiceError, status } from "@grpc/grpc-js";
+import { loadSync, type MethodDefinition } from "@grpc/proto-loader";
 import type { Answer, Asked, Lost, Question } from "./call.ts";
 import type { Plan } from "./plan.ts";
 
@@ -14,14 +14,14 @@ const OPTIONS = {
   "grpc.use_local_subchannel_pool": 1,
   "grpc.service_config": JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
 };
-const PACKAGE = "envoy.service.ratelimit.v3";
-const PATH = `/${PACKAGE}.RateLimitService/ShouldRateLimit`;
 // proto/ is as many levels above src/tools/verify as above dist/tools/verify.
-const DESCRIPTORS = new URL("../../../proto/descriptors.binpb", import.meta.url);
+const PROTO_ROOT = fileURLToPath(new URL("../../../proto/", import.meta.url));
 
 /** The server at `host:port`, with TLS at `https://host:port`. Throws if the plan's certificate can't be used. */
 export function openGrpc(address: string, { certFile, keyFile }: Plan, now: () => number): Asked {
-  const { write, read } = messages();
+  const { path, requestSerialize, responseDeserialize } = shouldRateLimit();
+  const read = (bytes: Buffer) => answerOf(responseDeserialize(bytes));
+  const write = (question: Question) => requestSerialize(fieldsOf(question));
   const host = address.replace(/^https:\/\//, "");
   const security =
     host === address ? credentials.createInsecure() : credentials.createSsl(null, pem(keyFile), pem(certFile));
@@ -32,7 +32,7 @@ export function openGrpc(address: string, { certFile, keyFile }: Plan, now: () =
     ask: (question, timeoutMs) =>
       new Promise((resolve) => {
         const client = clients[next++ % CONNECTIONS] as Client;
-        client.makeUnaryRequest(PATH, write, read, question, { deadline: now() + timeoutMs }, (error, answer) => {
+        client.makeUnaryRequest(path, write, read, question, { deadline: now() + timeoutMs }, (error, answer) => {
           if (error === null && answer !== undefined) resolve(answer);
           else resolve({ outcome: "lost", why: error === null ? "no message" : whyOf(error) });
         });
@@ -61,39 +61,38 @@ function whyOf({ code, details }: ServiceError): string {
 
 /** The fields read of a RateLimitResponse. */
 interface Response {
-  /** 1: OK, 2: OVER_LIMIT. */
-  readonly overallCode: number;
+  readonly overall_code: Code;
   readonly statuses: readonly {
-    readonly code: number;
-    readonly currentLimit?: { readonly requestsPerUnit: number };
-    readonly limitRemaining: number;
-    readonly durationUntilReset?: { readonly seconds: bigint; readonly nanos: number };
+    readonly code: Code;
+    readonly current_limit: { readonly requests_per_unit: number } | null;
+    readonly limit_remaining: number;
+    readonly duration_until_reset: { readonly seconds: string; readonly nanos: number } | null;
   }[];
 }
 
-function messages(): { write: (question: Question) => Buffer; read: (bytes: Buffer) => Answer | Lost } {
-  const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, readFileSync(DESCRIPTORS)));
-  const request = registry.getMessage(`${PACKAGE}.RateLimitRequest`) as DescMessage;
-  const response = registry.getMessage(`${PACKAGE}.RateLimitResponse`) as DescMessage;
-  return {
-    write: (question) => Buffer.from(toBinary(request, create(request, fieldsOf(question)))),
-    read: (bytes) => answerOf(fromBinary(response, bytes) as unknown as Response),
-  };
+/** A number of a later version of the protocol stays a number. */
+type Code = "UNKNOWN" | "OK" | "OVER_LIMIT" | number;
+
+function shouldRateLimit(): MethodDefinition<object, Response> {
+  const options = { includeDirs: [PROTO_ROOT], keepCase: true, longs: String, enums: String, defaults: true };
+  const services = loadSync("envoy/service/ratelimit/v3/rls.proto", options);
+  const service = services["envoy.service.ratelimit.v3.RateLimitService"];
+  return (service as unknown as { readonly ShouldRateLimit: MethodDefinition<object, Response> }).ShouldRateLimit;
 }
 
-function fieldsOf({ domain, descriptors, cost, isRefund }: Question): Record<string, unknown> {
-  const refund = isRefund ? { hitsAddend: BigInt(cost), isNegativeHits: true } : {};
-  return { domain, hitsAddend: cost, descriptors: descriptors.map((entries) => ({ entries, ...refund })) };
+function fieldsOf({ domain, descriptors, cost, isRefund }: Question): object {
+  const refund = isRefund ? { hits_addend: { value: cost }, is_negative_hits: true } : {};
+  return { domain, hits_addend: cost, descriptors: descriptors.map((entries) => ({ entries, ...refund })) };
 }
 
-function answerOf({ overallCode, statuses }: Response): Answer | Lost {
-  if (overallCode !== 1 && overallCode !== 2)
+function answerOf({ overall_code, statuses }: Response): Answer | Lost {
+  if (overall_code !== "OK" && overall_code !== "OVER_LIMIT")
     return { outcome: "lost", why: "an answer without a code, which Envoy lets pass" };
-  const told = statuses.map(({ code, currentLimit, limitRemaining, durationUntilReset: reset }) => ({
-    isOver: code === 0 ? undefined : code === 2,
-    quota: currentLimit?.requestsPerUnit,
-    remaining: currentLimit === undefined ? undefined : limitRemaining,
-    resetMs: currentLimit && reset && Number(reset.seconds) * 1_000 + reset.nanos / 1e6,
+  const told = statuses.map(({ code, current_limit, limit_remaining, duration_until_reset: reset }) => ({
+    isOver: code === "UNKNOWN" ? undefined : code === "OVER_LIMIT",
+    quota: current_limit?.requests_per_unit,
+    remaining: current_limit === null ? undefined : limit_remaining,
+    resetMs: current_limit === null || reset === null ? undefined : Number(reset.seconds) * 1_000 + reset.nanos / 1e6,
   }));
-  return { outcome: overallCode === 1 ? "granted" : "refused", told };
+  return { outcome: overall_code === "OK" ? "granted" : "refused", told };
 }
