@@ -1,4 +1,4 @@
-// Hits that descriptors bring along, on rules of a control plane: a gateway's requests bring none, its peeks 0, and its reports
+// Hits that descriptors bring along, on rules of a control plane, and on rules of files that say `charge_given_hits`: a gateway's requests bring none, its peeks 0, and its reports
 // at the end of a stream what the answer has cost. An exact ledger says what each must come to.
 
 import * as fc from "fast-check";
@@ -83,6 +83,28 @@ describe("hits that a descriptor brings along, on rules of a control plane,", ()
       }),
       { numRuns: runs(60) },
     );
+  });
+
+  // Promise(limits): A rule of a file with `charge_given_hits` counts as a control plane's: reports are charged, whatever is left.
+  test("mean the same on a rule of a file with charge_given_hits", () => {
+    const file = `domain: edge
+descriptors:
+  - { key: user, charge_given_hits: true, rate_limit: { unit: hour, requests_per_unit: ${LIMIT} } }`;
+    let charged = 0;
+    fc.assert(
+      fc.property(fc.array(given, { minLength: 10, maxLength: 30 }), fc.boolean(), (calls, isOverride) => {
+        const rigs = [rigOf([PER_HOUR]), new LimiterRig(file, { openStore: (clock) => new MemoryStore({ clock }) })];
+        for (const hits of calls) {
+          const override = isOverride ? { override: { amount: LIMIT, unit: 3 } } : {};
+          const asked = { entries: { user: "a" }, ...override, ...(hits === undefined ? {} : { hits }) };
+          const [plane, own] = rigs.map((rig) => rig.ask([asked]));
+          expect(own).toEqual(plane);
+          if (own?.over === true && (hits ?? 0) > 0) charged++;
+        }
+      }),
+      { numRuns: runs(60) },
+    );
+    expect(charged).toBeGreaterThan(runs(60));
   });
 
   test("bite: a stream whose report is larger than what is left closes the gate for the next one", () => {

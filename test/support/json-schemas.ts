@@ -95,6 +95,7 @@ const RULE_VALUES: Readonly<Record<string, Schema>> = {
   on_store_failure: words(ON_STORE_FAILURE_NAMES),
   one_of: TEXTS,
   post_paid: FLAG,
+  charge_given_hits: FLAG,
   prefix: TEXT,
   priority: either(section("priority"), { type: "null" }),
   quota_mode: FLAG,

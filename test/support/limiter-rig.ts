@@ -85,8 +85,8 @@ export class RecordingObserver implements LimiterObserver {
   globalShadow(): void {
     this.events.push("global shadow");
   }
-  suspectedLateReport(limitId: string): void {
-    this.events.push(`late report ${limitId}`);
+  suspectedReport(limitId: string, missing: string): void {
+    this.events.push(`report ${missing} ${limitId}`);
   }
   debtCapped(limitId: string, hits: number): void {
     this.events.push(`capped ${limitId} ${hits}`);

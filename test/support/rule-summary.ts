@@ -38,6 +38,7 @@ function summariseRule(rule: Rule): unknown {
     "isUnlimited",
     "isQuota",
     "isPostPaid",
+    "chargesGivenHits",
     "sharesThreshold",
     "hashesValues",
     "detailedMetric",

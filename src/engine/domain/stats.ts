@@ -1,6 +1,7 @@
 // Counters of rules, with the reference service's meanings, and of descriptors that met no rule.
 
 import { namedCounts } from "../base/counts.ts";
+import type { ReportTurns } from "./report-turns.ts";
 
 /** Counters of one limit, those that most calls change first. In hits unless a comment says otherwise; all but `holdsLive` only grow. */
 export const LIMIT_COUNTERS = [
@@ -39,6 +40,8 @@ const MATCH_COUNTERS = LIMIT_COUNTERS.indexOf("withoutHits") + 1;
 export class LimitStats extends namedCounts(LIMIT_COUNTERS) {
   /** True once this thread has answered a peek. If refused hits above 1 follow, callers probably report after the fact. */
   wasPeeked = false;
+  /** Undefined until a payment above 1 was refused. */
+  turns: ReportTurns | undefined;
   /** Those of single values, which count in its place (ValueStatsBook). */
   values: LimitStats[] | undefined;
 

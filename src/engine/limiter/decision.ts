@@ -4,7 +4,6 @@
 import { AMOUNT_MAX, divideDown, divideUp, MICROS_PER_SECOND } from "../base/units.ts";
 import { OnStoreFailure } from "../domain/limit.ts";
 import {
-  canRefuseCall,
   HoldFound,
   isOfCounter,
   isOver,
@@ -256,7 +255,7 @@ export function countOpened({ group }: LimitCall, by: 1 | -1): void {
 }
 
 /** True for a peek that judges the post-paid take right after it (Rule.chargesGivenHits). */
-function isJudge(call: LimitCall, index: number): boolean {
+export function isJudge(call: LimitCall, index: number): boolean {
   const judge = call.group.takes[index] as Take;
   const paid = index + 1 < call.group.size ? call.group.takes[index + 1] : undefined;
   return paid?.mode === Mode.postPaid && paid.limit === judge.limit && paid.descriptor === judge.descriptor;
@@ -267,14 +266,8 @@ function isJudgedOver(call: LimitCall, index: number): boolean {
   return judge?.mode === Mode.peek && isOver(judge) && isJudge(call, index - 1);
 }
 
-/** True if this looks like hits reported after the fact on a rule that is not post-paid, which would never limit anything. */
-export function looksLikeLateReport(take: Take): boolean {
-  // With holds a large refused cost is an estimate, asked before the work.
-  if (wasDenied(take) || take.limit.holdSeconds > 0) return false;
-  return take.mode === Mode.pay && take.cost > 1 && isOver(take) && take.limit.stats.wasPeeked && canRefuseCall(take);
-}
-
-function wasDenied(take: Take): boolean {
+/** True if the failure policy refused the take in place of the store. */
+export function wasDenied(take: Take): boolean {
   return take.byPolicy && take.limit.policy.onStoreFailure === OnStoreFailure.deny;
 }
 

@@ -4,6 +4,7 @@ import type { StoreError } from "../base/errors.ts";
 import type { OnStoreFailure } from "../domain/limit.ts";
 import type { Source, TakeGroup } from "../domain/take.ts";
 import type { LimitCall } from "./call.ts";
+import type { MissingForReports } from "./late-reports.ts";
 
 /** Gets every decided call. */
 export interface CallListener {
@@ -22,8 +23,8 @@ export interface LimiterObserver {
   withoutRules(): void;
   /** SHADOW_MODE let a refused call pass. */
   globalShadow(): void;
-  /** A refused take looks like hits reported after the fact on a rule that is not post-paid (looksLikeLateReport). */
-  suspectedLateReport(limitId: string): void;
+  /** A take looks like hits reported after the fact on a limit that never refuses because of them. */
+  suspectedReport(limitId: string, missing: MissingForReports): void;
   /** `hits` post-paid hits were not recorded, because the bucket's state can't hold more (`debt_max`). */
   debtCapped(limitId: string, hits: number): void;
 }

@@ -25,16 +25,9 @@ import {
 } from "./blocks.ts";
 import type { LimitCall } from "./call.ts";
 import { CounterFiller, type LocalCache } from "./counters.ts";
-import {
-  combine,
-  countHits,
-  countOpened,
-  countOutcomes,
-  governAsReference,
-  looksLikeLateReport,
-  wouldRefuse,
-} from "./decision.ts";
+import { combine, countHits, countOpened, countOutcomes, governAsReference, wouldRefuse } from "./decision.ts";
 import { FailurePolicy, type LocalFallback, mayCountTwice } from "./failure-policy.ts";
+import { missingForReports } from "./late-reports.ts";
 import type { CallListener, LimiterObserver } from "./limiter-observer.ts";
 import { OverrideFiller } from "./overrides.ts";
 import {
@@ -166,7 +159,8 @@ export class Limiter {
     for (let i = 0; i < call.group.size; i++) {
       const take = call.group.takes[i] as Take;
       if (take.cappedHits > 0) observer.debtCapped(take.limit.names.id, take.cappedHits);
-      else if (looksLikeLateReport(take)) observer.suspectedLateReport(take.limit.names.id);
+      const missing = missingForReports(call, i);
+      if (missing !== undefined) observer.suspectedReport(take.limit.names.id, missing);
     }
   }
 

@@ -126,6 +126,8 @@ export function checkHold(draft: RuleDraft, fields: Fields): void {
   fields.refuse("cost", costSays, "Use 'estimate', 'default', 'max' and 'per' in 'hold'.");
   const reportSays = "'post_paid' can't be combined with 'hold', which pays before a request and settles after it";
   if (draft.isPostPaid) fields.refuse("post_paid", reportSays, "Keep one of the two.");
+  const givenSays = "'charge_given_hits' can't be combined with 'hold', whose settlements say what was used";
+  if (draft.chargesGivenHits) fields.refuse("charge_given_hits", givenSays, "Keep one of the two.");
   for (const limit of limitsOfDraft(draft).flatMap(({ limits }) => limits)) {
     const { at, algorithm, isConcurrent } = limit;
     if (isConcurrent) continue;

@@ -165,7 +165,10 @@ function readRule(key: string, patterns: readonly PatternDraft[], fields: Fields
     kind: isShadow ? Kind.shadow : isQuota ? Kind.quota : Kind.ordinary,
     isQuota,
     isPostPaid: postPaid === true,
-    chargesGivenHits: isResource && postPaid === undefined && hold === undefined,
+    chargesGivenHits:
+      fields.given("charge_given_hits") === undefined
+        ? isResource && postPaid === undefined && hold === undefined
+        : fields.flag("charge_given_hits"),
     cost: readCost(fields.section("cost", "cost")),
     hold,
     onStoreFailure: readOnStoreFailure(fields),
@@ -179,6 +182,12 @@ function readRule(key: string, patterns: readonly PatternDraft[], fields: Fields
   };
   checkSharing(draft, fields);
   checkSettings(draft, fields);
+  if (draft.isPostPaid && draft.chargesGivenHits)
+    fields.refuse(
+      "charge_given_hits",
+      "'charge_given_hits' can't be combined with 'post_paid', which charges all hits in any case",
+      "Keep one of the two.",
+    );
   checkHold(draft, fields);
   return draft;
 }
@@ -215,7 +224,7 @@ function checkSettings(draft: RuleDraft, fields: Fields): void {
     warnNoRoom(draft, fields);
     for (const limit of choices.flatMap(({ limits }) => limits)) {
       if (draft.isPostPaid) refuseSync(limit, POST_PAID_EXACT, log);
-      else warnDebt(limit, log);
+      else if (!draft.chargesGivenHits) warnDebt(limit, log);
     }
     return;
   }
@@ -228,7 +237,7 @@ function checkSettings(draft: RuleDraft, fields: Fields): void {
     if (name === "quota_mode" && draft.limits.hasLimit) continue;
     log.warn(fields.keyAt(name), `'${name}' has no effect on ${reason}: it applies to no rule above or below`);
   }
-  for (const name of ["cost", "post_paid", "on_store_failure", "hold", "rarely"].filter(isOn))
+  for (const name of ["cost", "post_paid", "charge_given_hits", "on_store_failure", "hold", "rarely"].filter(isOn))
     log.error(fields.keyAt(name), `'${name}' has no effect on ${reason}`, "Move it to the rule that has the limit.");
 }
 
@@ -237,5 +246,8 @@ const POST_PAID_EXACT = "on a post-paid rule, whose hits always go to the shared
 function warnDebt({ debtMaxAt, name }: LimitDraft, log: ProblemLog): void {
   const which = name === "" ? "" : ` of '${textOf(name)}'`;
   if (debtMaxAt !== undefined)
-    log.warn(debtMaxAt, `debt_max${which} has no effect without 'post_paid: true' on the rule`);
+    log.warn(
+      debtMaxAt,
+      `debt_max${which} has no effect without 'post_paid: true' or 'charge_given_hits: true' on the rule`,
+    );
 }

@@ -66,8 +66,8 @@ export interface RuleSettings {
   /** True: hits are reported after the fact and charged in any case (`post_paid`). */
   readonly isPostPaid: boolean;
   /**
-   * True for rules of a control plane without `post_paid` (its messages can't say whether hits are reported after the fact). Hits of a
-   * descriptor's own are then charged in any case, and the call is refused if there was no room for them.
+   * `charge_given_hits`; true for rules of a control plane without `post_paid` (its messages can't say whether hits are reported after
+   * the fact). Hits of a descriptor's own are then charged in any case, and the call is refused if there was no room for them.
    */
   readonly chargesGivenHits: boolean;
   readonly cost: CostEntry | undefined;

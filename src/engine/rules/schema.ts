@@ -61,6 +61,7 @@ export const SECTIONS = {
       "tier",
       "cost",
       "post_paid",
+      "charge_given_hits",
       "on_store_failure",
       "hash_values",
       "hold",

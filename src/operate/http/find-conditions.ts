@@ -88,9 +88,9 @@ const MISHAPS: Readonly<Record<string, Mishap>> = {
     words: "buckets that were not full were dropped to stay within BUCKETS_MAX",
   },
   lateReports: {
-    ...warning("headgatereportsnotpostpaid").advises("The log names the rule: it needs post_paid: true."),
+    ...warning("headgatereportsnotpostpaid").advises("The log names the limit and what its rule needs."),
     count: ({ calls }) => calls.lateReports,
-    words: "hits look like reports after the fact on a rule that is not post_paid, so its limit never refuses",
+    words: "hits look like reports after the fact that never make their limit refuse",
   },
 };
 

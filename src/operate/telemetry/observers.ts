@@ -19,6 +19,7 @@ import {
   type TakeGroup,
   Verdict,
 } from "../../engine/domain/take.ts";
+import type { MissingForReports } from "../../engine/limiter/late-reports.ts";
 import type { LimiterObserver } from "../../engine/limiter/limiter-observer.ts";
 import type { StoreObserver } from "../../stores/store-observer.ts";
 import { DomainBook } from "./domain-book.ts";
@@ -50,6 +51,16 @@ const CALL_COUNTERS = [
   "internalErrors",
   "overloadedCalls",
 ] as const;
+
+/** What is logged of hits that look like reports, by what their limit lacks. */
+const REPORTS = {
+  post_paid:
+    "hits beyond the limit on a rule that is also peeked at: if they are reported afterwards, the rule needs post_paid: true",
+  charge_given_hits:
+    "a small cost passes and a large one is refused, in turns: if the large ones are reported afterwards, the rule needs charge_given_hits: true",
+  asking:
+    "hits are reported afterwards, beyond the limit of a post_paid rule that no call peeks at, so it never refuses: ask with hits 0 before requests, or use charge_given_hits: true",
+} as const satisfies Readonly<Record<MissingForReports, string>>;
 
 /** Counters of decisions and calls. */
 export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObserver {
@@ -118,13 +129,9 @@ export class CallCounts extends namedCounts(CALL_COUNTERS) implements LimiterObs
     this.globalShadows++;
   }
 
-  suspectedLateReport(limitId: string): void {
+  suspectedReport(limitId: string, missing: MissingForReports): void {
     this.lateReports++;
-    this.#log.warn(
-      "late report",
-      "hits beyond the limit on a rule that is also peeked at: if they are reported afterwards, the rule needs post_paid: true",
-      () => ({ limit: limitId }),
-    );
+    this.#log.warn(`report ${missing}`, REPORTS[missing], () => ({ limit: limitId }));
   }
 
   debtCapped(limitId: string, hits: number): void {

@@ -109,7 +109,7 @@ export const METRICS = {
     "Calls refused because IN_FLIGHT_MAX calls, or 1,000 requests to /json, were under way.",
   ),
   suspectedLateReports: counter("headgate_suspected_late_reports_total", ({ calls }) => calls.sum("lateReports")).means(
-    "Refused takes that look like reports after the fact, on a rule that is not post_paid.",
+    "Takes that look like reports after the fact, on a limit that never refuses because of them.",
   ),
   debtCapped: counter("headgate_debt_capped_hits_total", ({ calls }) => calls.sum("cappedHits")).means(
     "Post-paid hits beyond debt_max, not recorded.",

@@ -39,7 +39,7 @@ const SILENT_OBSERVER: LimiterObserver = {
   domainNotFound: ignore,
   withoutRules: ignore,
   globalShadow: ignore,
-  suspectedLateReport: ignore,
+  suspectedReport: ignore,
   debtCapped: ignore,
 };
 

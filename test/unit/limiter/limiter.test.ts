@@ -84,25 +84,52 @@ domain: edge
 descriptors:
   - { key: k, rate_limit: { requests_per_unit: 2, unit: hour } }
   - { key: llm, post_paid: true, rate_limit: { tokens_per_second: 1, burst: 10 } }
-  - { key: late, rate_limit: { tokens_per_second: 1, burst: 10 } }
+  - { key: late, rate_limit: { tokens_per_second: 1, burst: 80 } }
+  - { key: much, rate_limit: { tokens_per_second: 1, burst: 80000 } }
+  - { key: given, charge_given_hits: true, rate_limit: { tokens_per_second: 1, burst: 80 } }
+  - { key: held, hold: { id: id, ttl: 60s }, rate_limit: { tokens_per_second: 1, burst: 80 } }
 `;
 
-  test("without post_paid the same misuse is noticed", () => {
+  // What the callers of one bucket ask, as hits; a number twice is a call without hits of its own.
+  const turns = (times: number, ...hits: number[]) => Array.from({ length: times }, () => hits).flat();
+
+  // Promise(limits): Reports that never make their limit refuse are noticed, with what the rule needs.
+  test.each([
+    { name: "reports on a rule that is also peeked at", rule: "late", hits: [0, 90], says: "post_paid" },
+    {
+      name: "large reports in turns with small requests",
+      rule: "late",
+      hits: turns(13, 1, 90),
+      says: "charge_given_hits",
+    },
+    { name: "reports beyond the limit that nobody asks about", rule: "llm", hits: turns(21, 1), says: "asking" },
+    { name: "large calls among many small ones", rule: "much", hits: turns(20, 1, 1, 90_000), says: undefined },
+    { name: "large calls that are refused", rule: "much", hits: turns(40, 90_000), says: undefined },
+    { name: "a few turns", rule: "much", hits: turns(9, 1, 90_000), says: undefined },
+    { name: "costs that differ little", rule: "much", hits: turns(20, 9_000, 89_999), says: undefined },
+    { name: "reports with peeks before", rule: "llm", hits: [0, ...turns(30, 1)], says: undefined },
+    { name: "reports within the limit", rule: "llm", hits: turns(10, 1), says: undefined },
+    { name: "hits that are charged anyway", rule: "given", hits: turns(30, 1, 90), says: undefined },
+    { name: "estimates of holds", rule: "held", hits: turns(20, 1, 90), says: undefined },
+    { name: "estimates of holds that are peeked at", rule: "held", hits: [0, 12], says: undefined },
+  ])("of $name: $says is missing", ({ rule, hits, says }) => {
     const rig = new LimiterRig(RULES);
-    rig.hit({ late: "a" }, 0);
-    rig.hit({ late: "a" }, 12);
-    expect(rig.observer.events).toContainEqual(expect.stringMatching(/^late report .*late/));
+    for (const each of hits) rig.hit({ [rule]: "a" }, each);
+    const found = rig.observer.events.filter((event) => event.startsWith("report "));
+    expect([...new Set(found)]).toEqual(says === undefined ? [] : [`report ${says} edge/${rule}`]);
   });
 
-  test("a rule with holds raises no such warning: its hits are asked for in time", () => {
-    const rig = new LimiterRig(`
-domain: edge
-descriptors:
-  - { key: held, hold: { id: id, ttl: 60s }, rate_limit: { tokens_per_second: 1, burst: 10 } }
-`);
-    rig.hit({ held: "a" }, 0);
-    expect(rig.hit({ held: "a", id: "x" }, 12).over).toBe(true);
-    expect(rig.observer.events).not.toContainEqual(expect.stringMatching(/^late report/));
+  test("turns are found on one of many buckets, of which another one is watched after a while", () => {
+    const rig = new LimiterRig(RULES);
+    rig.hit({ late: "only once" }, 90);
+    for (let i = 0; i < 65; i++) rig.hit({ late: "refused" }, 90);
+    for (const hits of turns(13, 1, 90)) rig.hit({ late: "a" }, hits);
+    expect(rig.observer.events).not.toContainEqual(expect.stringMatching(/^report/));
+    for (const hits of turns(130, 1, 90)) {
+      rig.hit({ late: "b" }, hits);
+      rig.clock.advanceSeconds(1);
+    }
+    expect(rig.observer.events).toContainEqual("report charge_given_hits edge/late");
   });
 
   test("hits beyond debt_max are counted as not recorded", () => {

@@ -72,13 +72,16 @@ test("calls that were decided say nothing", () => {
   expect(lines).toEqual([]);
 });
 
-test("a suspected late report tells what to change", () => {
+test("suspected reports tell what to change", () => {
   const { lines, calls } = makeObservers();
-  calls.suspectedLateReport("edge/llm");
-  expect(calls.lateReports).toBe(1);
-  expect(lines).toMatchObject([
-    { level: "warn", limit: "edge/llm", message: expect.stringContaining("post_paid: true") },
-  ]);
+  for (const missing of ["post_paid", "charge_given_hits", "asking"] as const)
+    calls.suspectedReport("edge/llm", missing);
+  expect(calls.lateReports).toBe(3);
+  expect(lines).toMatchObject(
+    ["post_paid: true", "charge_given_hits: true", "ask with hits 0"].map((words) => {
+      return { level: "warn", limit: "edge/llm", message: expect.stringContaining(words) };
+    }),
+  );
 });
 
 test("a fault of ours is logged with its error", () => {
